@@ -15,7 +15,7 @@ from typing import Any
 
 import kschedx
 from kschedx import __version__
-from kschedx.cli.checks import of_explanation
+from kschedx.cli.checks import explanation_check
 from kschedx.errors import Place
 from kschedx.inquiry.explanation import Explanation
 from kschedx.render.checks import junit, sarif
@@ -38,8 +38,8 @@ FORMS: Mapping[str, Callable[[Explanation], str]] = {
     "html": lambda answer: html(explanation_page(answer)),
     "markdown": lambda answer: markdown(explanation_page(answer, every_node=False)),
     "svg": lambda answer: svg(explanation_page(answer, every_node=False)),
-    "junit": lambda answer: junit([of_explanation(answer, Place())], "kschedx"),
-    "sarif": lambda answer: sarif([of_explanation(answer, Place())], __version__),
+    "junit": lambda answer: junit([explanation_check(answer, Place())], "kschedx"),
+    "sarif": lambda answer: sarif([explanation_check(answer, Place())], __version__),
 }
 
 

@@ -48,7 +48,7 @@ def measured(path: str) -> dict[str, float]:
         "why": explained - loaded,
         "memory": memory(),
     }
-    setup = Setup.for_cluster(snapshot)
+    setup = Setup.of_cluster(snapshot)
     for kinds in DISTINCT:
         new = moving.pods(len(snapshot.cluster.names) * 10 // 3, kinds=kinds)
         world = with_pods(snapshot, new)

@@ -24,7 +24,7 @@ def main(size: int) -> None:
     karpenter = Karpenter.of(snapshot, KarpenterOptions(catalogue=catalogue))
     assert karpenter is not None
     start = time.process_time()
-    result = karpenter.about(snapshot.pods[snapshot.pods.rows["default/wait-3-3"]])
+    result = karpenter.explain(snapshot.pods[snapshot.pods.rows["default/wait-3-3"]])
     took = time.process_time() - start
     print(f"{took:.2f} s of the processor, a node of {result.pool if result else ''}, {len(snapshot.pods):,} pods")
 

@@ -181,7 +181,7 @@ def main(path: str, number: int) -> None:
     snapshot = kschedx.load(path)
     # a dump that may lack storage or devices leaves pods with claims undecided
     snapshot = replace(snapshot, source=replace(snapshot.source, complete=frozenset(KINDS)))
-    setup = Setup.for_cluster(snapshot)
+    setup = Setup.of_cluster(snapshot)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{**SELECTOR, "topologyKey": HOST}]}}
     term = {"weight": 100, "podAffinityTerm": {**SELECTOR, "topologyKey": ZONE}}
@@ -228,7 +228,7 @@ def main(path: str, number: int) -> None:
 
 def filled(snapshot: Snapshot) -> Snapshot:
     """Every node offers what its pods ask for and nothing more, so that nobody comes without somebody going."""
-    nodes = Setup.for_cluster(snapshot).scheduler.nodes
+    nodes = Setup.of_cluster(snapshot).scheduler.nodes
     changed: dict[ClusterRow, Node] = {}
     for row, node in enumerate(snapshot.cluster.nodes):
         full = {**node.status.allocatable, "cpu": f"{int(nodes.requested[row, 0])}m"}

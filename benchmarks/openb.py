@@ -620,7 +620,7 @@ def allocation(checkout: Path, trace: str, policy: str, seed: int) -> float:
     else:
         config = configuration(policy, {"typical": typical(pods)} if policy == "FGD" else {})
     snapshot = kschedx.Snapshot.from_objects([*nodes, *objects])
-    setup = Setup.for_cluster(snapshot, config=config)
+    setup = Setup.of_cluster(snapshot, config=config)
     # the paper's scheduler settles ties by name; since the names of the published trace are others, by an order by lot
     order = np.random.default_rng(seed).permutation(len(nodes))
     is_any = policy in ("Random", *SCORING)

@@ -119,9 +119,9 @@ def explain(
 
     ask = None
     if extenders is not None:
-        from kschedx.extenders.client import asking
+        from kschedx.extenders.client import answer_source
 
-        ask = asking(extenders)
+        ask = answer_source(extenders)
     cluster, target = _snapshot(snapshot), _target(pod, "pod")
     setup = _setup(
         cluster,
@@ -168,7 +168,7 @@ def explain_daemon_set(
     if isinstance(target, Pod) or not target.is_daemon:
         raise InputError("daemon_set: it is no DaemonSet")
     inquiry = Inquiry(clusters=Clusters(read=cluster, before=cluster, applied=applied), setup=setup)
-    answer = inquiry.explain_daemon_set(target, partial(target.admitted, setup=setup), [target])
+    answer = inquiry.explain_daemon_set(target, partial(target.admit, setup=setup), [target])
     return answer if node is None else replace(answer, node=node_names(cluster, [text(node, "node")])[0])
 
 
@@ -407,7 +407,7 @@ def _setup(
     version = None if kube_version is None else text(kube_version, "kube_version")
     checked_gates = None if feature_gates is None else gates(feature_gates)
     require_nodes_and_pods(cluster)
-    return Setup.for_cluster(
+    return Setup.of_cluster(
         cluster,
         config=configuration,
         kube_version=version,
@@ -483,7 +483,7 @@ def autoscale(
     the autoscaler's command line, flag without dashes to value or list; `config` is its scheduler configuration; `now`
     is the time of the loop. Raises `errors.InputError` for input that cannot be used.
     """
-    from kschedx.autoscaler.run import one_loop, setup_of
+    from kschedx.autoscaler.run import run_loop, setup_of
     from kschedx.kube.decoding import flags as checked_flags
     from kschedx.kube.decoding import mapping, text
 
@@ -496,7 +496,7 @@ def autoscale(
         kube_version=None if kube_version is None else text(kube_version, "kube_version"),
         now=None if now is None else text(now, "now"),
     )
-    return one_loop(setup)
+    return run_loop(setup)
 
 
 def deschedule(

@@ -159,7 +159,7 @@ def require_one_of(what: str, value: str, allowed: Iterable[str]) -> None:
         raise InputError(f'{what}: found "{value}", allowed are {", ".join(values)}', hint=nearest(value, values))
 
 
-def is_a_letter_away(name: str, other: str) -> bool:
+def differs_by_one_letter(name: str, other: str) -> bool:
     """Return whether the names differ by one missing, added, or mistaken letter, or only by case."""
     if name.casefold() == other.casefold():
         return True

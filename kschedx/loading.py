@@ -16,13 +16,13 @@ from kschedx.errors import InputError, Place, nearest
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.kinds import KINDS, READ_LIVE
 from kschedx.kube.resources import RequestOptions
-from kschedx.kube.snapshot_header import merged
-from kschedx.progress import Phase, say
+from kschedx.kube.snapshot_header import merge_headers
+from kschedx.progress import Phase, report_progress
 from kschedx.snapshot.build import SnapshotBuilder
-from kschedx.snapshot.snapshot import Missing, Snapshot, Source
+from kschedx.snapshot.snapshot import MissingCause, Snapshot, Source
 from kschedx.sources.compression import SizeBudget
 from kschedx.sources.dumps import Dump, LeftOut, See, ignore
-from kschedx.sources.files import raise_it, read
+from kschedx.sources.files import raise_error, read
 from kschedx.sources.lists import Batch
 from kschedx.sources.manifests import HEAD, Refuse
 
@@ -74,14 +74,14 @@ def load(
                 builder.add(batch)
                 if keep is not None:
                     keep.add(batch)
-            names.append(merged(builder.headers[known:]).source or path)
-        say(Phase.DECIDING)
+            names.append(merge_headers(builder.headers[known:]).source or path)
+        report_progress(Phase.DECIDING)
         snapshot = Snapshot.of_contents(builder.finish(", ".join(names)))
         snapshot.nodes(AS_TODAY)  # every question about the cluster needs them
     source = replace(_with_dumps(snapshot.source, dumps), is_dump=_is_stored(snapshot), left_out=tuple(left_out))
     snapshot = replace(snapshot, source=source)
     if check:
-        orphans = _refused(snapshot, ignore_orphans)
+        orphans = _refused_rows(snapshot, ignore_orphans)
         if orphans and "Node" not in source.missing and "Node" not in source.complete:
             _refuse_orphan(builder, snapshot, orphans)
         for error in written_errors(builder, snapshot):
@@ -89,15 +89,15 @@ def load(
     return snapshot
 
 
-def batches(path: str, see: See, refuse: Refuse = raise_it) -> Iterator[Batch]:
+def batches(path: str, see: See, refuse: Refuse = raise_error) -> Iterator[Batch]:
     """Yield the batches of `sources.files.read`, and report the progress of reading."""
-    say(Phase.READING, of=path)
+    report_progress(Phase.READING, of=path)
     size, done, budget = _size(path), 0, SizeBudget(path)
     for batch in read(path, see, refuse, budget):
         done += len(batch.items)
         # a plain file is counted only up to its head; the total of a compressed file is estimated
         whole = size if budget.packed <= HEAD else done * size // budget.packed
-        say(Phase.READING, done // 10**6, max(done, whole) // 10**6 if size else None, "MB", of=path)
+        report_progress(Phase.READING, done // 10**6, max(done, whole) // 10**6 if size else None, "MB", of=path)
         yield batch
 
 
@@ -148,10 +148,10 @@ def load_live(
     the server cannot be read.
     """
     from kschedx.sources.live.cluster import AT_ALL_TIMES, Unread, read, server_version
-    from kschedx.sources.live.lists import ListPage, Restarted
+    from kschedx.sources.live.lists import ListPage, ListRestarted
 
     builder = SnapshotBuilder(whole=whole)
-    missing: dict[str, Missing] = {}
+    missing: dict[str, MissingCause] = {}
     kinds = tuple(READ_LIVE.values()) if on_demand else AT_ALL_TIMES
     with without_collection():
         version = server_version(server)
@@ -163,12 +163,12 @@ def load_live(
                         builder.add_page(piece)
                         if keep is not None:
                             keep.add_page(piece)
-                case Restarted(kind=kind):
+                case ListRestarted(kind=kind):
                     _forget(kind, builder, keep)
                 case Unread(kind=kind, forbidden=forbidden):
                     _forget(kind, builder, keep)
                     if forbidden or kind in KINDS:
-                        missing[kind] = Missing.FORBIDDEN if forbidden else Missing.ABSENT
+                        missing[kind] = MissingCause.FORBIDDEN if forbidden else MissingCause.ABSENT
         snapshot = Snapshot.of_contents(builder.finish(source))
         snapshot.nodes(AS_TODAY)
     origin = replace(
@@ -199,7 +199,7 @@ def without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _refused(snapshot: Snapshot, ignore_orphans: bool | None) -> tuple[int, ...]:
+def _refused_rows(snapshot: Snapshot, ignore_orphans: bool | None) -> tuple[int, ...]:
     """Return the rows of the pods whose missing node is an error: in a cluster, a node can be deleted before its
     pods."""
     if ignore_orphans is None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from kschedx.progress import Phase, ProgressStep, begin, is_heard, listen, say, silence
+from kschedx.progress import Phase, ProgressStep, begin, has_listener, listen, report_progress, silence
 
 if TYPE_CHECKING:
     from multiprocessing.pool import IMapIterator
@@ -63,13 +63,13 @@ def results(
             if weights is None:
                 yield from cast("Iterator[T]", pool.imap(_do, items, chunksize=CHUNK))
             else:
-                yield from _awaited(cast("IMapIterator[T]", pool.imap(_do, items)), shares)
+                yield from _await_results(cast("IMapIterator[T]", pool.imap(_do, items)), shares)
     finally:
         gc.unfreeze()
         _work = None
 
 
-def _awaited(done: IMapIterator[T], shares: Array[float]) -> Iterator[T]:
+def _await_results(done: IMapIterator[T], shares: Array[float]) -> Iterator[T]:
     """Yield the results in order, and report the progress until the next one is available."""
     with suppress(StopIteration):
         while True:
@@ -92,7 +92,7 @@ def end_with(parent: int) -> None:
 
 def _start(parent: int, shares: Array[float], number: Synchronized[int]) -> None:
     """Prepare a worker, which keeps its progress in its own entry of `shares`."""
-    is_told = is_heard()
+    is_told = has_listener()
     silence()
     with number.get_lock():
         mine, number.value = number.value % len(shares), number.value + 1
@@ -112,5 +112,5 @@ def _start(parent: int, shares: Array[float], number: Synchronized[int]) -> None
 def _do(item: int) -> object:
     assert _work is not None
     result = _work(item)
-    say(Phase.NOTHING)
+    report_progress(Phase.NOTHING)
     return result

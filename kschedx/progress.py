@@ -70,7 +70,7 @@ _METER: ContextVar[_Meter | None] = ContextVar("meter", default=None)
 
 
 @contextmanager
-def listening(listener: Callable[[ProgressStep], None]) -> Iterator[None]:
+def listen_to_progress(listener: Callable[[ProgressStep], None]) -> Iterator[None]:
     """Call `listener` with every step within this context."""
     token = _METER.set(_Meter(listener))
     try:
@@ -79,7 +79,7 @@ def listening(listener: Callable[[ProgressStep], None]) -> Iterator[None]:
         _METER.reset(token)
 
 
-def is_heard() -> bool:
+def has_listener() -> bool:
     """Return whether there is a listener."""
     return _METER.get() is not None
 
@@ -91,11 +91,11 @@ def listen(listener: Callable[[ProgressStep], None]) -> None:
 
 def silence() -> None:
     """Remove the listener, in a worker process, or while something else uses the terminal."""
-    say(Phase.NOTHING)
+    report_progress(Phase.NOTHING)
     _METER.set(None)
 
 
-def say(phase: Phase, done: int = 0, total: int | None = None, noun: str = "", *, of: str = "") -> None:
+def report_progress(phase: Phase, done: int = 0, total: int | None = None, noun: str = "", *, of: str = "") -> None:
     """Report the current activity. Inside counted work, report a known share of the next item instead."""
     meter = _METER.get()
     if meter is None:
@@ -114,7 +114,7 @@ def begin(share: float, of: str = "") -> None:
         meter.tell(meter.counting)
 
 
-def counted(
+def count_items(
     items: Iterable[T], phase: Phase, total: int, noun: str, weight: Callable[[T], int] = lambda _: 1
 ) -> Iterator[T]:
     """Yield the items. When the next one is requested, the item before it is counted with its `weight`, in units of the

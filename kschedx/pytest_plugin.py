@@ -126,7 +126,7 @@ def drained() -> Callable[..., DrainResult]:
         from kschedx.inquiry.what_if import drain_in_turn
         from kschedx.simulate.simulator import SimulationOptions
 
-        setup = Setup.for_cluster(snapshot, **options)
+        setup = Setup.of_cluster(snapshot, **options)
         flags = SimulationOptions(force=force, delete_emptydir_data=delete_emptydir_data)
         return drain_in_turn(snapshot, setup, [node], options=flags, comes_back=True).drained[0]
 

@@ -29,17 +29,17 @@ PROVIDERS: Mapping[str, str] = {
     DEVICE_EXPRESSIONS: "kschedx.cel.devices:LANGUAGE",
     ANONYMOUS_EXPRESSIONS: "kschedx.cel.anonymous:expression",
     EXTENDERS: "kschedx.extenders.run:HTTPExtenders",
-    EXTENDED_CYCLE: "kschedx.extenders.run:Extended",
+    EXTENDED_CYCLE: "kschedx.extenders.run:HTTPExtenderCycle",
     EARLIER_SCHEDULER: "kschedx.legacy.scheduler:PredicateScheduler",
 }
 """Name to the provided object, as `module:name`."""
 
 
 @cache
-def provided(name: str) -> object:
+def provider(name: str) -> object:
     """Return what a satellite provides. Raises `UndecidableError` if there is none."""
     module, _, attribute = PROVIDERS.get(name, "").partition(":")
     if not module:
         raise UndecidableError(f"this kschedx has no {name}")
-    provider: object = getattr(import_module(module), attribute)
-    return provider
+    value: object = getattr(import_module(module), attribute)
+    return value

@@ -12,7 +12,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from kschedx.framework.config.advice import Advice
-    from kschedx.framework.config.origins import Expanded
+    from kschedx.framework.config.origins import ExpandedConfig
     from kschedx.framework.extenders import Ask
 
 Configuration = Mapping[str, object]
@@ -40,18 +40,18 @@ def scheduler_of(
     cluster = Snapshot.from_objects(()) if snapshot is None else snapshot
     if release.has_framework:
         return FrameworkScheduler.of(config, release, cluster, ask)
-    earlier = cast("type[EarlierScheduler]", satellites.provided(satellites.EARLIER_SCHEDULER))
+    earlier = cast("type[EarlierScheduler]", satellites.provider(satellites.EARLIER_SCHEDULER))
     return earlier.of(config, release, cluster)
 
 
-def expanded_configuration(config: Configuration | None, release: Release) -> Expanded | None:
+def expanded_configuration(config: Configuration | None, release: Release) -> ExpandedConfig | None:
     """Return a configuration with all fields set, and their origins; None for a Policy, which lists everything itself.
 
     Raises `ConfigError`.
     """
-    from kschedx.framework.config.origins import expanded
+    from kschedx.framework.config.origins import expand_config
 
-    return expanded(config, release) if release.has_framework else None
+    return expand_config(config, release) if release.has_framework else None
 
 
 def advice_on(config: Configuration | None, release: Release) -> tuple[Advice, ...]:

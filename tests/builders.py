@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kschedx.explain.setup import Setup, stored
+from kschedx.explain.setup import Setup, stored_subject
 from kschedx.framework.config import load_profiles
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.runtime import Framework
@@ -120,7 +120,7 @@ def evaluate(
 
 
 def explain_pod(snapshot: Snapshot, pod: str | Mapping[str, object] | Pod, **setup: Any) -> Explanation:
-    """Explain a pod with the options of `Setup.for_cluster`."""
-    its_setup = Setup.for_cluster(snapshot, **setup)
-    subject = stored(snapshot, pod) if isinstance(pod, Pod) else new_pod(snapshot, pod, its_setup).subject
+    """Explain a pod with the options of `Setup.of_cluster`."""
+    its_setup = Setup.of_cluster(snapshot, **setup)
+    subject = stored_subject(snapshot, pod) if isinstance(pod, Pod) else new_pod(snapshot, pod, its_setup).subject
     return explain(subject, its_setup)

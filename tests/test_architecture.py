@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from kschedx.satellites import PROVIDERS, provided
+from kschedx.satellites import PROVIDERS, provider
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "kschedx"
@@ -277,7 +277,7 @@ def test_the_core_imports_no_satellite(satellite: str) -> None:
 
 
 def test_what_satellites_provide_is_there() -> None:
-    assert all(provided(name) is not None for name in PROVIDERS)
+    assert all(provider(name) is not None for name in PROVIDERS)
 
 
 WHICH_SCHEDULER = {

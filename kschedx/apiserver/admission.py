@@ -26,7 +26,7 @@ from kschedx.apiserver.pod_security import (
     LevelVersion,
     Standards,
     Violation,
-    judged,
+    security_view,
     violations,
     violations_text,
 )
@@ -145,7 +145,7 @@ def limit_range_refusal(spec: PodSpec, limit_range: LimitRange) -> InputError | 
 
 def limit_range_refusal_of_claim(claim: PersistentVolumeClaim, limit_range: LimitRange) -> str | None:
     """Return why the LimitRange refuses a claim, in the API server's words, or None. `limit_range` has its defaults."""
-    requests = _parsed(claim.spec.resources.requests)
+    requests = _parse_resources(claim.spec.resources.requests)
     used = (
         _Usage(item=item, requests=requests, limits={}, field="")
         for item in limit_range.spec.limits
@@ -165,8 +165,8 @@ def _violations(spec: PodSpec, limit_range: LimitRange) -> Iterator[_Violation]:
                     resources = container.resources
                     yield from _Usage(
                         item=item,
-                        requests=_parsed(resources.requests),
-                        limits=_parsed(resources.limits),
+                        requests=_parse_resources(resources.requests),
+                        limits=_parse_resources(resources.limits),
                         field=f"spec.{field}[{index}].resources",
                     ).violations()
         elif item.type == _POD:
@@ -176,8 +176,8 @@ def _violations(spec: PodSpec, limit_range: LimitRange) -> Iterator[_Violation]:
 def _pod_usage(spec: PodSpec, item: LimitRangeItem) -> _Usage:
     requests, limits = container_requests(spec), container_limits(spec)
     if spec.resources is not None:
-        requests |= {name: q for name, q in _parsed(spec.resources.requests).items() if name in _OF_POD_LEVEL}
-        limits |= {name: q for name, q in _parsed(spec.resources.limits).items() if name in _OF_POD_LEVEL}
+        requests |= {name: q for name, q in _parse_resources(spec.resources.requests).items() if name in _OF_POD_LEVEL}
+        limits |= {name: q for name, q in _parse_resources(spec.resources.limits).items() if name in _OF_POD_LEVEL}
     return _Usage(item=item, requests=requests, limits=limits, field="")
 
 
@@ -203,7 +203,7 @@ class _Usage(Struct, frozen=True, kw_only=True):
 
     def _violations(self, *rules: tuple[_Rule, ResourceList]) -> Iterator[_Violation]:
         for rule, bounds in rules:
-            for name, bound in sorted(_parsed(bounds).items()):
+            for name, bound in sorted(_parse_resources(bounds).items()):
                 violation = rule(name, bound)
                 if violation is not None:
                     yield violation
@@ -213,11 +213,11 @@ class _Usage(Struct, frozen=True, kw_only=True):
         request_amount, allowed, least = _comparable(request, limit, bound)
         rule = f"minimum {name} usage per {self.item.type} is {bound}"
         if request is None:
-            return self._at("requests", name, f"{rule}.  No request is specified")
+            return self.violation("requests", name, f"{rule}.  No request is specified")
         if request_amount < least:
-            return self._at("requests", name, f"{rule}, but request is {request}")
+            return self.violation("requests", name, f"{rule}, but request is {request}")
         if limit is not None and allowed < least:
-            return self._at("limits", name, f"{rule}, but limit is {limit}")
+            return self.violation("limits", name, f"{rule}, but limit is {limit}")
         return None
 
     def _maximum(self, name: str, bound: Quantity) -> _Violation | None:
@@ -225,11 +225,11 @@ class _Usage(Struct, frozen=True, kw_only=True):
         request_amount, allowed, most = _comparable(request, limit, bound)
         rule = f"maximum {name} usage per {self.item.type} is {bound}"
         if limit is None:
-            return self._at("limits", name, f"{rule}.  No limit is specified")
+            return self.violation("limits", name, f"{rule}.  No limit is specified")
         if allowed > most:
-            return self._at("limits", name, f"{rule}, but limit is {limit}")
+            return self.violation("limits", name, f"{rule}, but limit is {limit}")
         if request is not None and request_amount > most:
-            return self._at("requests", name, f"{rule}, but request is {request}")
+            return self.violation("requests", name, f"{rule}, but request is {request}")
         return None
 
     def _most_requested(self, name: str, bound: Quantity) -> _Violation | None:
@@ -237,24 +237,24 @@ class _Usage(Struct, frozen=True, kw_only=True):
         request_amount, _, most = _comparable(request, None, bound)
         rule = f"maximum {name} usage per {self.item.type} is {bound}"
         if request is None:
-            return self._at("requests", name, f"{rule}.  No request is specified")
-        return self._at("requests", name, f"{rule}, but request is {request}") if request_amount > most else None
+            return self.violation("requests", name, f"{rule}.  No request is specified")
+        return self.violation("requests", name, f"{rule}, but request is {request}") if request_amount > most else None
 
     def _ratio(self, name: str, bound: Quantity) -> _Violation | None:
         request_amount, allowed, _ = _comparable(self.requests.get(name), self.limits.get(name), bound)
         rule = f"{name} max limit to request ratio per {self.item.type} is {bound}"
         if not request_amount:
-            return self._at("requests", name, f"{rule}, but no request is specified or request is 0")
+            return self.violation("requests", name, f"{rule}, but no request is specified or request is 0")
         if not allowed:
-            return self._at("limits", name, f"{rule}, but no limit is specified or limit is 0")
+            return self.violation("limits", name, f"{rule}, but no limit is specified or limit is 0")
         ratio = allowed / request_amount
         if bound.value() <= _MAX_MILLI_VALUE:
             exceeds = ratio * 1000 > float(bound.milli_value())
         else:
             exceeds = ratio > float(bound.value())
-        return self._at("limits", name, f"{rule}, but provided ratio is {ratio:f}") if exceeds else None
+        return self.violation("limits", name, f"{rule}, but provided ratio is {ratio:f}") if exceeds else None
 
-    def _at(self, side: str, name: str, sentence: str) -> _Violation:
+    def violation(self, side: str, name: str, sentence: str) -> _Violation:
         return _Violation(field=f"{self.field}.{side}[{name}]" if self.field else "spec.containers", sentence=sentence)
 
 
@@ -267,7 +267,7 @@ def _comparable(request: Quantity | None, limit: Quantity | None, bound: Quantit
     return milli[0], milli[1], milli[2]
 
 
-def _parsed(resources: ResourceList) -> dict[str, Quantity]:
+def _parse_resources(resources: ResourceList) -> dict[str, Quantity]:
     return {name: parse_quantity(written) for name, written in resources.items()}
 
 
@@ -404,7 +404,7 @@ class PodSecurity(Struct, frozen=True, kw_only=True):
     standards: Standards
 
     def violations(self, pod: Pod, kubelet: KubeletSpec) -> tuple[Violation, ...]:
-        return violations(judged(pod, kubelet), self.wanted, self.standards)
+        return violations(security_view(pod, kubelet), self.wanted, self.standards)
 
     def refusal(self, pod: Pod, kubelet: KubeletSpec) -> str | None:
         """Return why the pod is refused, or None."""
@@ -413,7 +413,7 @@ class PodSecurity(Struct, frozen=True, kw_only=True):
 
     def warning(self, pod: Pod, kubelet: KubeletSpec, *, is_template: bool) -> str:
         """Return the warning that kubectl prints for the namespace's warn level, or an empty string."""
-        violated = violations(judged(pod, kubelet, is_template=is_template), self.wanted, self.standards)
+        violated = violations(security_view(pod, kubelet, is_template=is_template), self.wanted, self.standards)
         return f'would violate PodSecurity "{self.wanted}": {violations_text(violated)}' if violated else ""
 
 
@@ -454,13 +454,13 @@ class AdmissionChange(Struct, frozen=True, kw_only=True):
     after: str
 
 
-class Admitted(Struct, frozen=True, kw_only=True):
+class AdmittedPod(Struct, frozen=True, kw_only=True):
     pod: Pod
     changes: tuple[AdmissionChange, ...] = ()
     """In order. Defaults that every API server sets are not included."""
 
 
-def admit(pod: Pod, context: AdmissionContext, kubelet: KubeletSpec | None = None) -> Admitted:
+def admit(pod: Pod, context: AdmissionContext, kubelet: KubeletSpec | None = None) -> AdmittedPod:
     """Return a manifest as it would be stored; `kubelet` has its fields that scheduling does not read.
 
     Raises InputError with the API server's message and the field if it is refused; several validation errors become one
@@ -479,13 +479,13 @@ def admit(pod: Pod, context: AdmissionContext, kubelet: KubeletSpec | None = Non
         if context.merges_spread_label_keys:
             spec = merge_spread_label_keys(spec, given.metadata.labels)
     except InputError as error:
-        raise _forbidden(given, error) from None
+        raise _forbidden_error(given, error) from None
     metadata, phrase = given.metadata, "; ".join(_set_by_limit_ranges(changes))
     if phrase:
         annotations = {**metadata.annotations, LIMIT_RANGER_ANNOTATION: f"LimitRanger plugin set: {phrase}"}
         metadata = replace(metadata, annotations=annotations)
     pod = replace(given, metadata=metadata, spec=with_canonical_amounts(spec))
-    admitted = Admitted(pod=pod, changes=tuple(changes))
+    admitted = AdmittedPod(pod=pod, changes=tuple(changes))
     _refuse(given, admitted, context, kubelet)
     return admitted
 
@@ -551,7 +551,7 @@ def _steps(pod: Pod, context: AdmissionContext) -> Iterator[_Step]:
             source=f"Namespace {namespace}" if is_own else "Scheduler cluster",
             change=lambda spec: apply_node_selector(spec, selector, field, "project"),
         )
-    yield _Step(plugin=PRIORITY, source="", change=lambda spec: _prioritized(spec, context.priority_classes))
+    yield _Step(plugin=PRIORITY, source="", change=lambda spec: _set_priority(spec, context.priority_classes))
     yield _Step(plugin=DEFAULT_TOLERATION_SECONDS, source="", change=_with_default_tolerations)
     if POD_TOLERATION_RESTRICTION in context.enabled_plugins:
         yield _Step(
@@ -571,7 +571,7 @@ def _steps(pod: Pod, context: AdmissionContext) -> Iterator[_Step]:
             )
 
 
-def _prioritized(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> PodSpec:
+def _set_priority(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> PodSpec:
     for conflict in priority_conflicts(spec, classes):
         raise conflict
     return resolve_priority(replace(spec, priority=None), classes)
@@ -607,33 +607,37 @@ def _with_empty_dirs(spec: PodSpec, kubelet: KubeletSpec) -> PodSpec:
 # --- validation
 
 
-def _refuse(given: Pod, admitted: Admitted, context: AdmissionContext, kubelet: KubeletSpec | None) -> None:
+def _refuse(given: Pod, admitted: AdmittedPod, context: AdmissionContext, kubelet: KubeletSpec | None) -> None:
     pod = admitted.pod
     invalid = aggregate(validate_pod(pod, context.validation))
     if invalid is not None:
-        raise (invalid if aggregate(validate_pod(given, context.validation)) else _made_invalid(invalid, admitted))
+        raise (
+            invalid
+            if aggregate(validate_pod(given, context.validation))
+            else _invalid_after_admission(invalid, admitted)
+        )
     for limit_range in context.limit_ranges.get(pod.metadata.namespace, ()):
         refusal = limit_range_refusal(pod.spec, limit_range)
         if refusal is not None:
-            raise _forbidden(pod, refusal)
+            raise _forbidden_error(pod, refusal)
     violation = None if context.pod_security is None else context.pod_security.refusal(pod, kubelet or KubeletSpec())
     if violation is not None:
-        raise _forbidden(pod, InputError(violation))
+        raise _forbidden_error(pod, InputError(violation))
     try:
         if context.runtime_classes is not None:
             check_overhead(pod.spec, find_runtime_class(pod.spec, context.runtime_classes))
         elif pod.spec.runtime_class_name is None:
             check_overhead(pod.spec, None)
     except InputError as error:
-        raise _forbidden(pod, error) from None
+        raise _forbidden_error(pod, error) from None
 
 
-def _forbidden(pod: Pod, refusal: InputError) -> NotAdmittedError:
+def _forbidden_error(pod: Pod, refusal: InputError) -> NotAdmittedError:
     text = f'pods "{pod.metadata.name}" is forbidden: {refusal.message}'
     return NotAdmittedError(text, place=refusal.place, hint=refusal.hint)
 
 
-def _made_invalid(invalid: InputError, admitted: Admitted) -> NotAdmittedError:
+def _invalid_after_admission(invalid: InputError, admitted: AdmittedPod) -> NotAdmittedError:
     """Return the error of a valid manifest that admission makes invalid: a LimitRange's default limit may be below a
     container's request."""
     field, message = invalid.place.field, invalid.message

@@ -271,7 +271,8 @@ def merge_spread_label_keys(spec: types.PodSpec, labels: types.Labels) -> types.
     """Merge the label keys of spread constraints, behind the gate MatchLabelKeysInPodTopologySpreadSelectorMerge."""
     constraints = tuple(
         replace(
-            constraint, label_selector=_narrowed(constraint.label_selector, constraint.match_label_keys, "In", labels)
+            constraint,
+            label_selector=_add_match_label_keys(constraint.label_selector, constraint.match_label_keys, "In", labels),
         )
         for constraint in spec.topology_spread_constraints
     )
@@ -321,12 +322,12 @@ def _merge_pod_affinity(affinity: types.PodAffinity | None, labels: types.Labels
 
 
 def _merge_term(term: types.PodAffinityTerm, labels: types.Labels) -> types.PodAffinityTerm:
-    selector = _narrowed(term.label_selector, term.match_label_keys, "In", labels)
-    selector = _narrowed(selector, term.mismatch_label_keys, "NotIn", labels)
+    selector = _add_match_label_keys(term.label_selector, term.match_label_keys, "In", labels)
+    selector = _add_match_label_keys(selector, term.mismatch_label_keys, "NotIn", labels)
     return term if selector is term.label_selector else replace(term, label_selector=selector)
 
 
-def _narrowed(
+def _add_match_label_keys(
     selector: LabelSelector | None, keys: tuple[str, ...], operator: str, labels: Mapping[str, str]
 ) -> LabelSelector | None:
     if selector is None or not keys:
@@ -375,14 +376,14 @@ def defaulted_slice(published: ResourceSlice) -> ResourceSlice:
     """Return the slice as v1. Raises `InputError` for an invalid quantity."""
     spec = published.spec
     if published.api_version == _FLAT:
-        devices = tuple(_flattened(device) for device in spec.devices)
+        devices = tuple(_flatten_basic(device) for device in spec.devices)
         published = replace(published, spec=replace(spec, devices=devices))
-    for field_, written in _published(published.spec):
+    for field_, written in _slice_quantities(published.spec):
         _check(field_, written)
     return published
 
 
-def _flattened(device: Device) -> Device:
+def _flatten_basic(device: Device) -> Device:
     basic = device.basic or BasicDevice()
     return Device(name=device.name, **{name: getattr(basic, name) for name in BasicDevice.__struct_fields__})
 
@@ -417,7 +418,7 @@ def _check_requested(requests: tuple[DeviceRequest, ...], field: str) -> None:
                 _check_all(f"{path}.{name}.capacity.requests", exact.capacity.requests)
 
 
-def _published(spec: ResourceSliceSpec) -> Iterator[tuple[str, Written]]:
+def _slice_quantities(spec: ResourceSliceSpec) -> Iterator[tuple[str, Written]]:
     """Yield every quantity of a slice with its path."""
     for at, counters in enumerate(spec.shared_counters):
         for name, counter in counters.counters.items():
@@ -427,7 +428,7 @@ def _published(spec: ResourceSliceSpec) -> Iterator[tuple[str, Written]]:
         for name, capacity in device.capacity.items():
             yield f"{path}.capacity[{name}].value", capacity.value
             if capacity.request_policy is not None:
-                yield from _of_policy(f"{path}.capacity[{name}].requestPolicy", capacity.request_policy)
+                yield from _policy_quantities(f"{path}.capacity[{name}].requestPolicy", capacity.request_policy)
         for place, consumed in enumerate(device.consumes_counters):
             for name, counter in consumed.counters.items():
                 yield f"{path}.consumesCounters[{place}].counters[{name}]", counter.value
@@ -436,7 +437,7 @@ def _published(spec: ResourceSliceSpec) -> Iterator[tuple[str, Written]]:
                 yield f"{path}.nodeAllocatableResourceMappings[{name}]", mapping.allocation_multiplier
 
 
-def _of_policy(path: str, policy: CapacityRequestPolicy) -> Iterator[tuple[str, Written]]:
+def _policy_quantities(path: str, policy: CapacityRequestPolicy) -> Iterator[tuple[str, Written]]:
     if policy.default is not None:
         yield f"{path}.default", policy.default
     for at, written in enumerate(policy.valid_values):

@@ -12,12 +12,12 @@ from kschedx.kube.field_errors import (
     ValidationOptions,
     as_json,
     duplicate,
-    forbidden,
+    forbidden_error,
     invalid,
-    not_supported,
+    not_supported_error,
     one_of,
-    quoted,
-    required,
+    quote_go,
+    required_error,
     syntax,
 )
 from kschedx.kube.names import dns_label_errors, dns_subdomain_errors, label_key_errors, label_value_errors
@@ -54,7 +54,7 @@ def validate_labels(labels: Mapping[str, str], field: str) -> Iterator[InputErro
     for key, value in sorted(labels.items()):
         yield from _label_key(key, field)
         for message in label_value_errors(value):
-            yield invalid(field, quoted(value), message)
+            yield invalid(field, quote_go(value), message)
 
 
 def validate_label_selector(selector: LabelSelector | None, field: str) -> Iterator[InputError]:
@@ -73,7 +73,7 @@ def validate_node_selector(selector: NodeSelector, field: str) -> Iterator[Input
     """Validate required node affinity or a volume's node affinity: at least one term, each of which may be empty."""
     terms_field = join_fields(field, "nodeSelectorTerms")
     if not selector.node_selector_terms:
-        yield required(terms_field, "must have at least one node selector term")
+        yield required_error(terms_field, "must have at least one node selector term")
     for index, term in enumerate(selector.node_selector_terms):
         yield from _node_selector_term(term, f"{terms_field}[{index}]", checks_values=True)
 
@@ -103,15 +103,15 @@ def _node_field_requirement(requirement: NodeSelectorRequirement, field: str) ->
         case "In" | "NotIn":
             if len(requirement.values) != 1:
                 detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
-                yield required(f"{field}.values", detail)
+                yield required_error(f"{field}.values", detail)
         case unknown:
-            yield invalid(f"{field}.operator", quoted(unknown), _BAD_OPERATOR)
+            yield invalid(f"{field}.operator", quote_go(unknown), _BAD_OPERATOR)
     if requirement.key != NODE_NAME_FIELD:
-        yield invalid(f"{field}.key", quoted(requirement.key), "not a valid field selector key")
+        yield invalid(f"{field}.key", quote_go(requirement.key), "not a valid field selector key")
         return
     for index, value in enumerate(requirement.values):
         for message in dns_subdomain_errors(value):
-            yield invalid(f"{field}.values[{index}]", quoted(value), message)
+            yield invalid(f"{field}.values[{index}]", quote_go(value), message)
 
 
 def _operator_and_count(
@@ -120,27 +120,27 @@ def _operator_and_count(
     match requirement.operator:
         case "In" | "NotIn":
             if not requirement.values:
-                yield required(f"{field}.values", _VALUES_NEEDED)
+                yield required_error(f"{field}.values", _VALUES_NEEDED)
         case "Exists" | "DoesNotExist":
             if requirement.values:
-                yield forbidden(f"{field}.values", _NO_VALUES)
+                yield forbidden_error(f"{field}.values", _NO_VALUES)
         case "Gt" | "Lt" if allows_comparison:
             if len(requirement.values) != 1:
                 detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-                yield required(f"{field}.values", detail)
+                yield required_error(f"{field}.values", detail)
         case unknown:
-            yield invalid(f"{field}.operator", quoted(unknown), _BAD_OPERATOR)
+            yield invalid(f"{field}.operator", quote_go(unknown), _BAD_OPERATOR)
 
 
 def _label_key(key: str, field: str) -> Iterator[InputError]:
     for message in label_key_errors(key):
-        yield invalid(field, quoted(key), message)
+        yield invalid(field, quote_go(key), message)
 
 
 def _label_values(values: tuple[str, ...], field: str) -> Iterator[InputError]:
     for index, value in enumerate(values):
         for message in label_value_errors(value):
-            yield invalid(f"{field}[{index}]", quoted(value), message)
+            yield invalid(f"{field}[{index}]", quote_go(value), message)
 
 
 # The API server's validation of fields about placement; `validation` has the rest of a pod.
@@ -204,7 +204,7 @@ def _pod_affinity_term(term: PodAffinityTerm, field: str) -> Errors:
         yield from syntax(dns_label_errors, namespace, f"{field}.namespace")
     yield from _label_keys(field, term.match_label_keys, term.mismatch_label_keys, term.label_selector)
     if not term.topology_key:
-        yield required(f"{field}.topologyKey", "can not be empty")
+        yield required_error(f"{field}.topologyKey", "can not be empty")
     yield from syntax(label_key_errors, term.topology_key, f"{field}.topologyKey")
 
 
@@ -214,7 +214,7 @@ def _label_keys(
     """Validate matchLabelKeys and mismatchLabelKeys of a term after they are merged into its selector."""
     for name, keys in (("matchLabelKeys", match), ("mismatchLabelKeys", mismatch)):
         if keys and selector is None:
-            yield forbidden(f"{field}.{name}", "must not be specified when labelSelector is not set")
+            yield forbidden_error(f"{field}.{name}", "must not be specified when labelSelector is not set")
         elif keys:
             for index, key in enumerate(keys):
                 yield from syntax(label_key_errors, key, f"{field}.{name}[{index}]")
@@ -225,12 +225,14 @@ def _label_keys(
             key = requirement.key
             if key in places and key in seen:
                 # one occurrence is the merged key itself; a second one is the user's
-                yield invalid(f"{field}[{places[key]}]", quoted(key), "exists in both matchLabelKeys and labelSelector")
+                yield invalid(
+                    f"{field}[{places[key]}]", quote_go(key), "exists in both matchLabelKeys and labelSelector"
+                )
             seen.add(key)
     for index, key in enumerate(match):
         if key in mismatch:
             detail = "exists in both matchLabelKeys and mismatchLabelKeys"
-            yield invalid(f"{field}.matchLabelKeys[{index}]", quoted(key), detail)
+            yield invalid(f"{field}.matchLabelKeys[{index}]", quote_go(key), detail)
 
 
 def validate_spread_constraints(constraints: tuple[TopologySpreadConstraint, ...], field: str) -> Errors:
@@ -243,12 +245,12 @@ def validate_spread_constraints(constraints: tuple[TopologySpreadConstraint, ...
         if constraint.max_skew <= 0:
             yield invalid(f"{where}.maxSkew", str(constraint.max_skew), "must be greater than zero")
         if not constraint.topology_key:
-            yield required(f"{where}.topologyKey", "can not be empty")
+            yield required_error(f"{where}.topologyKey", "can not be empty")
         if action not in SPREAD_ACTIONS:
-            yield not_supported(f"{where}.whenUnsatisfiable", as_json(action), SPREAD_ACTIONS)
+            yield not_supported_error(f"{where}.whenUnsatisfiable", as_json(action), SPREAD_ACTIONS)
         if last[constraint.topology_key, action] > index:
             pair = f"{{{constraint.topology_key}, {action}}}"
-            yield duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", quoted(pair))
+            yield duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", quote_go(pair))
         if constraint.min_domains is not None:
             shown = str(constraint.min_domains)
             if constraint.min_domains <= 0:
@@ -261,7 +263,7 @@ def validate_spread_constraints(constraints: tuple[TopologySpreadConstraint, ...
             ("nodeTaintsPolicy", constraint.node_taints_policy),
         ):
             if policy is not None and policy not in NODE_POLICIES:
-                yield not_supported(f"{where}.{name}", as_json(policy), NODE_POLICIES)
+                yield not_supported_error(f"{where}.{name}", as_json(policy), NODE_POLICIES)
         yield from _label_keys(where, constraint.match_label_keys, (), constraint.label_selector)
         yield from validate_label_selector(constraint.label_selector, f"{where}.labelSelector")
 
@@ -271,7 +273,7 @@ def validate_scheduling_gates(gates: tuple[PodSchedulingGate, ...], field: str) 
     for index, gate in enumerate(gates):
         yield from syntax(label_key_errors, gate.name, f"{field}[{index}]")
         if gate.name in seen:
-            yield duplicate(f"{field}[{index}]", quoted(gate.name))
+            yield duplicate(f"{field}[{index}]", quote_go(gate.name))
         seen.add(gate.name)
 
 
@@ -299,20 +301,22 @@ def _toleration_value(toleration: Toleration, field: str, options: ValidationOpt
     match toleration.operator:
         case "Equal" | "":
             if messages := list(label_value_errors(value)):
-                yield invalid(f"{field}.operator", quoted(value), ";".join(messages))
+                yield invalid(f"{field}.operator", quote_go(value), ";".join(messages))
         case "Exists":
             if value:
-                yield invalid(f"{field}.operator", quoted(value), "value must be empty when `operator` is 'Exists'")
+                yield invalid(f"{field}.operator", quote_go(value), "value must be empty when `operator` is 'Exists'")
         case ("Lt" | "Gt") as operator:
             if not options.toleration_comparison_operators:
-                yield not_supported(f"{field}.operator", as_json(operator), OPERATORS)
+                yield not_supported_error(f"{field}.operator", as_json(operator), OPERATORS)
                 return
             if not value:
-                yield invalid(f"{field}.value", quoted(value), "must be non-empty")
+                yield invalid(f"{field}.value", quote_go(value), "must be non-empty")
             elif not re.fullmatch("0|-?[1-9][0-9]*", value):
-                yield invalid(f"{field}.value", quoted(value), "must be a valid decimal integer in canonical form")
+                yield invalid(f"{field}.value", quote_go(value), "must be a valid decimal integer in canonical form")
             if parse_int64(value) is None:
                 reason = "value out of range" if re.fullmatch("[+-]?[0-9]+", value) else "invalid syntax"
-                yield invalid(f"{field}.value", quoted(value), f"strconv.ParseInt: parsing {quoted(value)}: {reason}")
+                yield invalid(
+                    f"{field}.value", quote_go(value), f"strconv.ParseInt: parsing {quote_go(value)}: {reason}"
+                )
         case unknown:
-            yield not_supported(f"{field}.operator", as_json(unknown), ("Equal", "Exists"))
+            yield not_supported_error(f"{field}.operator", as_json(unknown), ("Equal", "Exists"))

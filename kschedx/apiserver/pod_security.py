@@ -11,7 +11,7 @@ from enum import IntEnum
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.kube.field_errors import quoted
+from kschedx.kube.field_errors import quote_go
 from kschedx.kube.scalars import Int64
 from kschedx.kube.types import Container, Labels, Pod, PodOS
 from kschedx.patterns import lazy_pattern
@@ -171,7 +171,7 @@ class JudgedContainer(Struct, frozen=True, kw_only=True):
     hosts: frozenset[str]
 
 
-class Judged(Struct, frozen=True, kw_only=True):
+class PodSecurityView(Struct, frozen=True, kw_only=True):
     annotations: Labels
     is_windows: bool
     host_network: bool
@@ -185,20 +185,20 @@ class Judged(Struct, frozen=True, kw_only=True):
     """Init containers, containers, and ephemeral containers."""
 
 
-def judged(pod: Pod, kubelet: KubeletSpec, *, is_template: bool = False) -> Judged:
+def security_view(pod: Pod, kubelet: KubeletSpec, *, is_template: bool = False) -> PodSecurityView:
     """`pod` has its defaults; `kubelet` has the other fields of its manifest."""
     spec = pod.spec
     is_windows = kubelet.os is not None and kubelet.os.name == WINDOWS
     context = kubelet.security_context or PodSecurityContext()
     containers = (
-        *_beside(spec.init_containers, kubelet.init_containers),
-        *_beside(spec.containers, kubelet.containers),
-        *_beside((), kubelet.ephemeral_containers),
+        *_pair_containers(spec.init_containers, kubelet.init_containers),
+        *_pair_containers(spec.containers, kubelet.containers),
+        *_pair_containers((), kubelet.ephemeral_containers),
     )
     if not (is_template or is_windows):
         annotations, of_pod = pod.metadata.annotations, context.app_armor_profile
         containers = tuple(_with_profile(container, annotations, of_pod) for container in containers)
-    return Judged(
+    return PodSecurityView(
         annotations=pod.metadata.annotations,
         is_windows=is_windows,
         host_network=spec.host_network,
@@ -211,7 +211,7 @@ def judged(pod: Pod, kubelet: KubeletSpec, *, is_template: bool = False) -> Judg
     )
 
 
-def _beside(containers: Sequence[Container], secured: Sequence[SecuredContainer]) -> Iterator[JudgedContainer]:
+def _pair_containers(containers: Sequence[Container], secured: Sequence[SecuredContainer]) -> Iterator[JudgedContainer]:
     for index, container in enumerate(secured):
         ports = containers[index].ports if index < len(containers) else ()
         yield JudgedContainer(
@@ -301,7 +301,7 @@ class Edition(Struct, frozen=True, kw_only=True):
     relaxes_own_users: bool = False
     """Behind UserNamespacesPodSecurityStandards before 1.35, then always."""
 
-    def lets_pass(self, pod: Judged) -> bool:
+    def lets_pass(self, pod: PodSecurityView) -> bool:
         """Root in the pod's own user namespace has no rights on the node."""
         return pod.has_own_users and (self.relaxes_own_users or self.minor >= _OWN_USERS)
 
@@ -316,7 +316,7 @@ class Violation(Struct, frozen=True, kw_only=True):
         return f"{self.reason} ({self.detail})"
 
 
-PodSecurityRule = Callable[[Judged, Edition], Violation | None]
+PodSecurityRule = Callable[[PodSecurityView, Edition], Violation | None]
 
 _OWN_USERS = 35
 _WINDOWS = 25
@@ -367,10 +367,10 @@ _OLD_SECCOMP = ("runtime/default", "docker/default")
 # --- baseline
 
 
-def _app_armor(pod: Judged, _: Edition) -> Violation | None:
+def _app_armor(pod: PodSecurityView, _: Edition) -> Violation | None:
     types, setters = _forbidden_types(pod, lambda context: context.app_armor_profile)
     annotations = sorted(
-        f"{key}={quoted(value)}"
+        f"{key}={quote_go(value)}"
         for key, value in pod.annotations.items()
         if key.startswith(APP_ARMOR_ANNOTATION)
         and value not in ("", _OLD_SECCOMP[0])
@@ -387,28 +387,28 @@ def _app_armor(pod: Judged, _: Edition) -> Violation | None:
     )
 
 
-def _baseline_capabilities(pod: Judged, _: Edition) -> Violation | None:
-    bad, forbidden = _adding(pod, ALLOWED_CAPABILITIES)
+def _baseline_capabilities(pod: PodSecurityView, _: Edition) -> Violation | None:
+    bad, forbidden = _added_capabilities(pod, ALLOWED_CAPABILITIES)
     if not bad:
         return None
     detail = f"{_containers(bad)} must not include {_names(forbidden)} in securityContext.capabilities.add"
     return Violation(reason="non-default capabilities", detail=detail)
 
 
-def _host_namespaces(pod: Judged, _: Edition) -> Violation | None:
+def _host_namespaces(pod: PodSecurityView, _: Edition) -> Violation | None:
     shared = {"hostNetwork": pod.host_network, "hostPID": pod.host_pid, "hostIPC": pod.host_ipc}
     texts = [f"{name}=true" for name, is_shared in shared.items() if is_shared]
     return Violation(reason="host namespaces", detail=", ".join(texts)) if texts else None
 
 
-def _host_path_volumes(pod: Judged, _: Edition) -> Violation | None:
+def _host_path_volumes(pod: PodSecurityView, _: Edition) -> Violation | None:
     names = [_name(volume) for volume in pod.volumes if volume.get("hostPath") is not None]
     if not names:
         return None
     return Violation(reason="hostPath volumes", detail=f"{_plural('volume', names)} {_names(names)}")
 
 
-def host_ports(pod: Judged, _: Edition) -> Violation | None:
+def host_ports(pod: PodSecurityView, _: Edition) -> Violation | None:
     bad = [container.name for container in pod.containers if container.host_ports]
     ports = sorted({str(port) for container in pod.containers for port in container.host_ports})
     if not bad:
@@ -417,7 +417,7 @@ def host_ports(pod: Judged, _: Edition) -> Violation | None:
     return Violation(reason="hostPort", detail=detail)
 
 
-def _hosts_of_probes(pod: Judged, _: Edition) -> Violation | None:
+def _hosts_of_probes(pod: PodSecurityView, _: Edition) -> Violation | None:
     bad = sorted({container.name for container in pod.containers if container.hosts})
     hosts = sorted({host for container in pod.containers for host in container.hosts})
     if not bad:
@@ -426,16 +426,16 @@ def _hosts_of_probes(pod: Judged, _: Edition) -> Violation | None:
     return Violation(reason="probe or lifecycle host", detail=detail)
 
 
-def privileged(pod: Judged, _: Edition) -> Violation | None:
+def privileged(pod: PodSecurityView, _: Edition) -> Violation | None:
     bad = [container.name for container in pod.containers if container.context.privileged]
     return _must_not("privileged", [_containers(bad)] if bad else [], "set securityContext.privileged=true")
 
 
-def _baseline_proc_mount(pod: Judged, edition: Edition) -> Violation | None:
+def _baseline_proc_mount(pod: PodSecurityView, edition: Edition) -> Violation | None:
     return None if edition.lets_pass(pod) else proc_mount(pod, edition)
 
 
-def proc_mount(pod: Judged, _: Edition) -> Violation | None:
+def proc_mount(pod: PodSecurityView, _: Edition) -> Violation | None:
     mounts = {container.name: container.context.proc_mount for container in pod.containers}
     bad = [name for name, mount in mounts.items() if mount not in (None, "Default")]
     if not bad:
@@ -446,7 +446,7 @@ def proc_mount(pod: Judged, _: Edition) -> Violation | None:
     )
 
 
-def _se_linux(pod: Judged, edition: Edition) -> Violation | None:
+def _se_linux(pod: PodSecurityView, edition: Edition) -> Violation | None:
     def is_bad(options: SELinuxOptions | None) -> bool:
         return options is not None and bool(
             _is_new(_SE_LINUX_TYPES, options.type, edition) or options.user or options.role
@@ -465,18 +465,18 @@ def _se_linux(pod: Judged, edition: Edition) -> Violation | None:
     return Violation(reason="seLinuxOptions", detail=detail)
 
 
-def _baseline_seccomp(pod: Judged, edition: Edition) -> Violation | None:
+def _baseline_seccomp(pod: PodSecurityView, edition: Edition) -> Violation | None:
     if edition.minor < 19:
         return _seccomp_annotations(pod)
     return _bad_seccomp(pod)
 
 
-def sysctls(pod: Judged, edition: Edition) -> Violation | None:
+def sysctls(pod: PodSecurityView, edition: Edition) -> Violation | None:
     bad = [sysctl.name for sysctl in pod.context.sysctls if _is_new(_SYSCTLS, sysctl.name, edition)]
     return Violation(reason="forbidden sysctls", detail=", ".join(bad)) if bad else None
 
 
-def _windows_host_process(pod: Judged, _: Edition) -> Violation | None:
+def _windows_host_process(pod: PodSecurityView, _: Edition) -> Violation | None:
     def is_bad(context: SharedContext) -> bool:
         return context.windows_options is not None and bool(context.windows_options.host_process)
 
@@ -486,7 +486,7 @@ def _windows_host_process(pod: Judged, _: Edition) -> Violation | None:
 # --- restricted
 
 
-def allow_privilege_escalation(pod: Judged, edition: Edition) -> Violation | None:
+def allow_privilege_escalation(pod: PodSecurityView, edition: Edition) -> Violation | None:
     bad = [container.name for container in pod.containers if container.context.allow_privilege_escalation is not False]
     if not bad or _is_windows(pod, edition):
         return None
@@ -496,18 +496,18 @@ def allow_privilege_escalation(pod: Judged, edition: Edition) -> Violation | Non
     )
 
 
-def _restricted_capabilities(pod: Judged, edition: Edition) -> Violation | None:
+def _restricted_capabilities(pod: PodSecurityView, edition: Edition) -> Violation | None:
     if _is_windows(pod, edition):
         return None
-    missing = [container.name for container in pod.containers if ALL not in _dropped(container)]
-    bad, forbidden = _adding(pod, frozenset({NET_BIND_SERVICE}))
+    missing = [container.name for container in pod.containers if ALL not in _dropped_capabilities(container)]
+    bad, forbidden = _added_capabilities(pod, frozenset({NET_BIND_SERVICE}))
     phrases = [f'{_containers(missing)} must set securityContext.capabilities.drop=["ALL"]'] if missing else []
     if bad:
         phrases.append(f"{_containers(bad)} must not include {_names(forbidden)} in securityContext.capabilities.add")
     return Violation(reason="unrestricted capabilities", detail="; ".join(phrases)) if phrases else None
 
 
-def _restricted_volumes(pod: Judged, _: Edition) -> Violation | None:
+def _restricted_volumes(pod: PodSecurityView, _: Edition) -> Violation | None:
     bad: list[str] = []
     types: set[str] = set()
     for volume in pod.volumes:
@@ -524,7 +524,7 @@ def _restricted_volumes(pod: Judged, _: Edition) -> Violation | None:
     )
 
 
-def run_as_non_root(pod: Judged, edition: Edition) -> Violation | None:
+def run_as_non_root(pod: PodSecurityView, edition: Edition) -> Violation | None:
     if edition.lets_pass(pod):
         return None
     reason, of_pod = "runAsNonRoot != true", pod.context.run_as_non_root
@@ -537,13 +537,13 @@ def run_as_non_root(pod: Judged, edition: Edition) -> Violation | None:
     return Violation(reason=reason, detail=f"pod or {_containers(silent)} must set securityContext.runAsNonRoot=true")
 
 
-def run_as_user(pod: Judged, edition: Edition) -> Violation | None:
+def run_as_user(pod: PodSecurityView, edition: Edition) -> Violation | None:
     if edition.lets_pass(pod):
         return None
     return _must_not("runAsUser=0", _setters(pod, lambda context: context.run_as_user == 0), "set runAsUser=0")
 
 
-def _restricted_seccomp(pod: Judged, edition: Edition) -> Violation | None:
+def _restricted_seccomp(pod: PodSecurityView, edition: Edition) -> Violation | None:
     if _is_windows(pod, edition):
         return None
     explicit = _bad_seccomp(pod)
@@ -560,13 +560,13 @@ def _restricted_seccomp(pod: Judged, edition: Edition) -> Violation | None:
 # --- shared by several checks
 
 
-def _bad_seccomp(pod: Judged) -> Violation | None:
+def _bad_seccomp(pod: PodSecurityView) -> Violation | None:
     types, setters = _forbidden_types(pod, lambda context: context.seccomp_profile)
     return _must_not("seccompProfile", setters, f"set securityContext.seccompProfile.type to {_names(types)}")
 
 
 def _forbidden_types(
-    pod: Judged, profile_of: Callable[[SharedContext], SecurityProfile | None]
+    pod: PodSecurityView, profile_of: Callable[[SharedContext], SecurityProfile | None]
 ) -> tuple[list[str], list[str]]:
     """Return the types of profiles that are not allowed, and what sets them: the pod, and containers."""
 
@@ -579,7 +579,7 @@ def _forbidden_types(
     return sorted(types), _setters(pod, is_bad)
 
 
-def _setters(pod: Judged, is_bad: Callable[[SharedContext], bool]) -> list[str]:
+def _setters(pod: PodSecurityView, is_bad: Callable[[SharedContext], bool]) -> list[str]:
     """Return what sets something that is not allowed: the pod, and containers."""
     bad = [container.name for container in pod.containers if is_bad(container.context)]
     return [*(["pod"] if is_bad(pod.context) else []), *([_containers(bad)] if bad else [])]
@@ -589,10 +589,10 @@ def _must_not(reason: str, setters: Sequence[str], what: str) -> Violation | Non
     return Violation(reason=reason, detail=f"{' and '.join(setters)} must not {what}") if setters else None
 
 
-def _seccomp_annotations(pod: Judged) -> Violation | None:
+def _seccomp_annotations(pod: PodSecurityView) -> Violation | None:
     keys = {_SECCOMP_OF_POD, *(f"{_SECCOMP_OF_CONTAINER}{container.name}" for container in pod.containers)}
     phrases = sorted(
-        f"{key}={quoted(pod.annotations[key])}"
+        f"{key}={quote_go(pod.annotations[key])}"
         for key in keys & pod.annotations.keys()
         if pod.annotations[key] not in _OLD_SECCOMP and not pod.annotations[key].startswith(_LOCALHOST)
     )
@@ -601,7 +601,7 @@ def _seccomp_annotations(pod: Judged) -> Violation | None:
     return Violation(reason="seccompProfile", detail=f"forbidden {_plural('annotation', phrases)} {', '.join(phrases)}")
 
 
-def _adding(pod: Judged, allowed: frozenset[str]) -> tuple[list[str], list[str]]:
+def _added_capabilities(pod: PodSecurityView, allowed: frozenset[str]) -> tuple[list[str], list[str]]:
     """Return the containers that add capabilities beyond the allowed ones, and these capabilities."""
     bad: list[str] = []
     forbidden: set[str] = set()
@@ -614,12 +614,12 @@ def _adding(pod: Judged, allowed: frozenset[str]) -> tuple[list[str], list[str]]
     return bad, sorted(forbidden)
 
 
-def _dropped(container: JudgedContainer) -> tuple[str, ...]:
+def _dropped_capabilities(container: JudgedContainer) -> tuple[str, ...]:
     capabilities = container.context.capabilities
     return () if capabilities is None else capabilities.drop or ()
 
 
-def _is_windows(pod: Judged, edition: Edition) -> bool:
+def _is_windows(pod: PodSecurityView, edition: Edition) -> bool:
     return pod.is_windows and edition.minor >= _WINDOWS
 
 
@@ -723,7 +723,7 @@ class Standards(Struct, frozen=True, kw_only=True):
         return Edition(minor=minor, relaxes_own_users=self.relaxes_own_users)
 
 
-def violations(pod: Judged, wanted: LevelVersion, standards: Standards) -> tuple[Violation, ...]:
+def violations(pod: PodSecurityView, wanted: LevelVersion, standards: Standards) -> tuple[Violation, ...]:
     """Return a pod's violations of a level, in the order of reports."""
     edition = standards.edition(wanted)
     results = (check.rule(pod, edition) for check in _checks(wanted.level, edition.minor))

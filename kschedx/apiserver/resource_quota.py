@@ -76,13 +76,13 @@ def quota_refusal(new: New, quotas: Iterable[ResourceQuota], *, pod_level_resour
     for quota in concerned:
         name = quota.metadata.name
         restricted = [resource for resource in sorted(quota.status.hard) if _is_restricted(resource, new)]
-        missing = _unspecified(new, restricted, pod_level_resources=pod_level_resources)
+        missing = _missing_requests(new, restricted, pod_level_resources=pod_level_resources)
         if missing:
-            return forbidden(new, f"failed quota: {name}: must specify {missing}")
+            return forbidden_text(new, f"failed quota: {name}: must specify {missing}")
         if any(resource not in quota.status.used for resource in restricted):
-            return forbidden(new, f"status unknown for quota: {name}, resources: {','.join(restricted)}")
+            return forbidden_text(new, f"status unknown for quota: {name}, resources: {','.join(restricted)}")
     for quota in concerned:
-        hard, used = _parsed(quota.status.hard), _parsed(quota.status.used)
+        hard, used = _parse_resources(quota.status.hard), _parse_resources(quota.status.used)
         requested_amounts = {
             resource: amount for resource, amount in usage.items() if amount.mantissa and resource in hard
         }
@@ -92,10 +92,10 @@ def quota_refusal(new: New, quotas: Iterable[ResourceQuota], *, pod_level_resour
             if _nano(_sum(used.get(resource), amount)) > _nano(hard[resource])
         ]
         if exceeded:
-            formatted = (_told(amounts, exceeded) for amounts in (requested_amounts, used, hard))
+            formatted = (_format_amounts(amounts, exceeded) for amounts in (requested_amounts, used, hard))
             requested, already, limited = formatted
             text = f"exceeded quota: {quota.metadata.name}, requested: {requested}, used: {already}, limited: {limited}"
-            return forbidden(new, text)
+            return forbidden_text(new, text)
     return None
 
 
@@ -114,21 +114,21 @@ def with_status(quota: ResourceQuota, objects: Iterable[New], *, pod_level_resou
     return replace(quota, status=status)
 
 
-def charged(quota: ResourceQuota, new: New, *, pod_level_resources: bool) -> ResourceQuota:
+def charge(quota: ResourceQuota, new: New, *, pod_level_resources: bool) -> ResourceQuota:
     """Return the quota after the object is created."""
-    return _changed(quota, _usage(new, pod_level_resources=pod_level_resources)) if _matches(quota, new) else quota
+    return _add_usage(quota, _usage(new, pod_level_resources=pod_level_resources)) if _matches(quota, new) else quota
 
 
-def discharged(quota: ResourceQuota, gone: New, *, pod_level_resources: bool) -> ResourceQuota:
+def release_usage(quota: ResourceQuota, gone: New, *, pod_level_resources: bool) -> ResourceQuota:
     """Return the quota after the object is deleted."""
     if not _matches(quota, gone):
         return quota
     usage = _usage(gone, pod_level_resources=pod_level_resources)
-    return _changed(quota, {resource: _negative(amount) for resource, amount in usage.items()})
+    return _add_usage(quota, {resource: _negative(amount) for resource, amount in usage.items()})
 
 
-def _changed(quota: ResourceQuota, by: QuotaAmounts) -> ResourceQuota:
-    used = _parsed(quota.status.used)
+def _add_usage(quota: ResourceQuota, by: QuotaAmounts) -> ResourceQuota:
+    used = _parse_resources(quota.status.used)
     for resource, amount in by.items():
         if resource in quota.status.hard:
             total = _sum(used.get(resource), amount)
@@ -136,7 +136,7 @@ def _changed(quota: ResourceQuota, by: QuotaAmounts) -> ResourceQuota:
     return replace(quota, status=replace(quota.status, used={name: str(amount) for name, amount in used.items()}))
 
 
-def forbidden(new: New, text: str) -> str:
+def forbidden_text(new: New, text: str) -> str:
     """Return the API server's message for a refusal."""
     return f'{_resource(new)} "{new.metadata.name}" is forbidden: {text}'
 
@@ -155,7 +155,7 @@ def _resource(new: New) -> str:
             assert_never(new)
 
 
-def not_created(pod: Pod, refusal: str) -> str:
+def create_error_text(pod: Pod, refusal: str) -> str:
     """Return the message of the controller's FailedCreate event for a pod."""
     owner = pod.metadata.controller
     if owner is None:
@@ -165,7 +165,7 @@ def not_created(pod: Pod, refusal: str) -> str:
     return f"Error creating: {refusal}"
 
 
-def maker_not_created(maker: ChargedObject, refusal: str) -> str:
+def owner_create_error_text(maker: ChargedObject, refusal: str) -> str:
     """Return the message for an object that would create the pod: a Deployment's ReplicaSet, or a CronJob's Job."""
     if maker.resource == "jobs.batch":
         return f"Error creating job: {refusal}"
@@ -181,7 +181,7 @@ def claim_not_created(claim: PersistentVolumeClaim, pod: Pod, refusal: str) -> s
     return f"create Claim {name} for Pod {pod.metadata.name} in StatefulSet {owner.name} failed error: {refusal}"
 
 
-def _told(amounts: QuotaAmounts, names: Sequence[str]) -> str:
+def _format_amounts(amounts: QuotaAmounts, names: Sequence[str]) -> str:
     return ",".join(f"{name}={amounts[name]}" for name in names if name in amounts)
 
 
@@ -254,7 +254,7 @@ def _affinity_terms(spec: PodSpec) -> Iterator[PodAffinityTerm]:
 # --- usage
 
 
-def _unspecified(new: New, restricted: Iterable[str], *, pod_level_resources: bool) -> str:
+def _missing_requests(new: New, restricted: Iterable[str], *, pod_level_resources: bool) -> str:
     """Return `limits.cpu for: main,side; ...`: every container needs the cpu and memory values that a quota counts."""
     if not isinstance(new, Pod) or (pod_level_resources and _has_own_resources(new.spec)):
         return ""
@@ -265,7 +265,7 @@ def _unspecified(new: New, restricted: Iterable[str], *, pod_level_resources: bo
         names = {
             container.name
             for container in (*new.spec.containers, *new.spec.init_containers)
-            if resource not in _of_compute(container.resources.requests, container.resources.limits)
+            if resource not in _compute_names(container.resources.requests, container.resources.limits)
         }
         if names:
             missing.append(f"{resource} for: {','.join(sorted(names))}")
@@ -277,7 +277,7 @@ def _has_own_resources(spec: PodSpec) -> bool:
     return own is not None and any(is_pod_level_resource(name) for name in (*own.requests, *own.limits))
 
 
-def _of_compute(requests: Mapping[str, object], limits: Mapping[str, object]) -> set[str]:
+def _compute_names(requests: Mapping[str, object], limits: Mapping[str, object]) -> set[str]:
     """Return the names under which a quota counts them."""
     return {*requests, *(f"requests.{name}" for name in requests), *(f"limits.{name}" for name in limits)}
 
@@ -289,9 +289,9 @@ def _usage(new: New, *, pod_level_resources: bool) -> QuotaAmounts:
                 return {"count/pods": _ONE}
             return {"count/pods": _ONE, "pods": _ONE, **_compute(new.spec, pod_level_resources=pod_level_resources)}
         case PersistentVolumeClaim():
-            return _of_claim(new)
+            return _claim_usage(new)
         case ResourceClaim():
-            return _of_devices(new)
+            return _device_usage(new)
         case ChargedObject():
             return dict.fromkeys(_counts(new), _ONE)
         case _:
@@ -302,12 +302,16 @@ def _compute(spec: PodSpec, *, pod_level_resources: bool) -> QuotaAmounts:
     requests, limits = container_requests(spec), container_limits(spec)
     if pod_level_resources and spec.resources is not None:
         requests |= {
-            name: quantity for name, quantity in _parsed(spec.resources.requests).items() if is_pod_level_resource(name)
+            name: quantity
+            for name, quantity in _parse_resources(spec.resources.requests).items()
+            if is_pod_level_resource(name)
         }
         limits |= {
-            name: quantity for name, quantity in _parsed(spec.resources.limits).items() if is_pod_level_resource(name)
+            name: quantity
+            for name, quantity in _parse_resources(spec.resources.limits).items()
+            if is_pod_level_resource(name)
         }
-    for name, amount in _parsed(spec.overhead).items():
+    for name, amount in _parse_resources(spec.overhead).items():
         requests[name] = _sum(requests.get(name), amount)
         if name in limits:
             limits[name] = _sum(limits[name], amount)
@@ -326,7 +330,7 @@ def _counts(new: ChargedObject) -> tuple[str, ...]:
     return (count, new.resource) if new.resource == "replicationcontrollers" else (count,)
 
 
-def _of_claim(claim: PersistentVolumeClaim) -> QuotaAmounts:
+def _claim_usage(claim: PersistentVolumeClaim) -> QuotaAmounts:
     used = dict.fromkeys(("persistentvolumeclaims", "count/persistentvolumeclaims"), _ONE)
     if claim.storage_class:
         used[f"{claim.storage_class}{_OF_CLASS}persistentvolumeclaims"] = _ONE
@@ -338,7 +342,7 @@ def _of_claim(claim: PersistentVolumeClaim) -> QuotaAmounts:
     return used
 
 
-def _of_devices(claim: ResourceClaim) -> QuotaAmounts:
+def _device_usage(claim: ResourceClaim) -> QuotaAmounts:
     """Of alternatives, each class counts with the largest request."""
     counts: Counter[str] = Counter()
     for request in claim.spec.devices.requests:
@@ -354,7 +358,7 @@ def _of_devices(claim: ResourceClaim) -> QuotaAmounts:
 # --- amounts
 
 
-def _parsed(resources: ResourceList) -> dict[str, Quantity]:
+def _parse_resources(resources: ResourceList) -> dict[str, Quantity]:
     return {name: parse_quantity(written) for name, written in resources.items()}
 
 

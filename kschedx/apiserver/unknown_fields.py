@@ -49,7 +49,7 @@ def unknown_fields(manifest: Mapping[str, object]) -> list[InputError]:
     from jsonschema import Draft202012Validator
 
     errors = Draft202012Validator(_schema(root)).iter_errors(manifest)
-    return [fault for error in errors for fault in _told(error, root)]
+    return [fault for error in errors for fault in _schema_errors(error, root)]
 
 
 def _has_fields_of(value: object, kind: str) -> bool:
@@ -110,7 +110,7 @@ def _schema(root: str) -> Json:
     while waiting:
         name = waiting.pop()
         if name not in definitions:
-            properties = {field: _of_value(value) for field, value in _fields(name).items()}
+            properties = {field: _map_or_empty(value) for field, value in _fields(name).items()}
             definitions[name] = {"type": ["object", "null"], "properties": properties, "additionalProperties": False}
             waiting += [_below(value) for value in _fields(name).values() if _below(value)]
     return {"$ref": f"#/$defs/{root}", "$defs": definitions}
@@ -128,13 +128,13 @@ def _below(value: Any) -> str:
     return ""
 
 
-def _of_value(value: Any) -> Json:
+def _map_or_empty(value: Any) -> Json:
     """For an API server, null is an absent value."""
     match value:
         case [item]:
-            return {"type": ["array", "null"], "items": _of_value(item)}
+            return {"type": ["array", "null"], "items": _map_or_empty(item)}
         case {"*": item}:
-            return {"type": ["object", "null"], "additionalProperties": _of_value(item)}
+            return {"type": ["object", "null"], "additionalProperties": _map_or_empty(item)}
         case str() if value.startswith("#"):
             return {"$ref": f"#/$defs/{value[1:]}"}
         case str() if value in _WORDS:
@@ -143,7 +143,7 @@ def _of_value(value: Any) -> Json:
     return {}
 
 
-def _told(error: Any, root: str) -> Iterator[InputError]:
+def _schema_errors(error: Any, root: str) -> Iterator[InputError]:
     steps: _Steps = tuple(error.absolute_path)
     if error.validator == "additionalProperties":
         known = list(error.schema["properties"])
@@ -175,7 +175,7 @@ def _hint(steps: _Steps, name: str, known: Sequence[str], root: str) -> str:
     if likeness < _NEAR or abs(len(likely) - len(name)) > 2:
         places = [place for place in _places(root, name) if _is_related(place[0], steps)]
         if places:
-            at, spelled = min(places, key=lambda place: (-_shared(place[0], steps), len(place[0])))
+            at, spelled = min(places, key=lambda place: (-_common_length(place[0], steps), len(place[0])))
             return f"{spelled} belongs in {_field_of(at)}"
     likely = next(
         (candidate for candidate in known if len(name) > 5 and candidate.startswith(name)),
@@ -213,7 +213,7 @@ def _places(root: str, name: str) -> Iterator[tuple[_Steps, str]]:
 def _is_related(place: _Steps, steps: _Steps) -> bool:
     """Return whether the field's parent is an ancestor, a descendant, or a sibling that is not a list element."""
     ours, theirs = _names(steps), _names(place)
-    is_aside = len(theirs) - _shared(place, steps) <= 1 and len(theirs) == len(place)
+    is_aside = len(theirs) - _common_length(place, steps) <= 1 and len(theirs) == len(place)
     return ours[: len(theirs)] == theirs or theirs[: len(ours)] == ours or is_aside
 
 
@@ -221,7 +221,7 @@ def _names(steps: _Steps) -> tuple[str, ...]:
     return tuple(step for step in steps if isinstance(step, str))
 
 
-def _shared(place: _Steps, steps: _Steps) -> int:
+def _common_length(place: _Steps, steps: _Steps) -> int:
     """Return the length of the common prefix of two paths."""
     count = 0
     for step, other in zip(_names(place), _names(steps), strict=False):

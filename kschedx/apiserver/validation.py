@@ -31,13 +31,13 @@ from kschedx.kube.field_errors import (
     ValidationOptions,
     as_json,
     duplicate,
-    forbidden,
+    forbidden_error,
     invalid,
-    not_found,
-    not_supported,
+    not_found_error,
+    not_supported_error,
     one_of,
-    quoted,
-    required,
+    quote_go,
+    required_error,
     syntax,
 )
 from kschedx.kube.names import (
@@ -78,13 +78,13 @@ def validate_claim_spec(spec: PersistentVolumeClaimSpec, field: str) -> Errors:
     """Validate the spec of a PersistentVolumeClaim with its defaults."""
     modes = spec.access_modes
     if not modes:
-        yield required(f"{field}.accessModes", "at least 1 access mode is required")
+        yield required_error(f"{field}.accessModes", "at least 1 access mode is required")
     yield from validate_label_selector(spec.selector, f"{field}.selector")
     for mode in modes:
         if mode not in ACCESS_MODES:
-            yield not_supported(f"{field}.accessModes", quoted(mode), ACCESS_MODES)
+            yield not_supported_error(f"{field}.accessModes", quote_go(mode), ACCESS_MODES)
     if "ReadWriteOncePod" in modes and any(mode in ACCESS_MODES[:3] for mode in modes):
-        yield forbidden(f"{field}.accessModes", "may not use ReadWriteOncePod with other access modes")
+        yield forbidden_error(f"{field}.accessModes", "may not use ReadWriteOncePod with other access modes")
     yield from _storage(spec, f"{field}.resources[storage]")
     if spec.storage_class_name:
         yield from syntax(dns_subdomain_errors, spec.storage_class_name, f"{field}.storageClassName")
@@ -94,7 +94,7 @@ def validate_claim_spec(spec: PersistentVolumeClaimSpec, field: str) -> Errors:
 def _storage(spec: PersistentVolumeClaimSpec, field: str) -> Errors:
     written = spec.resources.requests.get("storage")
     if written is None:
-        yield required(field, "")
+        yield required_error(field, "")
         return
     try:
         quantity = parse_quantity(written)
@@ -102,7 +102,7 @@ def _storage(spec: PersistentVolumeClaimSpec, field: str) -> Errors:
         yield error.at(Place(field=field))
         return
     if quantity.mantissa <= 0:
-        yield invalid(field, quoted(str(quantity)), "must be greater than zero")
+        yield invalid(field, quote_go(str(quantity)), "must be greater than zero")
 
 
 def _validate_resource_claims(claims: tuple[PodResourceClaim, ...], field: str) -> Errors:
@@ -110,9 +110,9 @@ def _validate_resource_claims(claims: tuple[PodResourceClaim, ...], field: str) 
     for index, claim in enumerate(claims):
         where = f"{field}[{index}]"
         if not claim.name:
-            yield required(f"{where}.name", "")
+            yield required_error(f"{where}.name", "")
         elif claim.name in seen:
-            yield duplicate(f"{where}.name", quoted(claim.name))
+            yield duplicate(f"{where}.name", quote_go(claim.name))
         else:
             yield from syntax(dns_label_errors, claim.name, f"{where}.name")
             seen.add(claim.name)
@@ -149,21 +149,21 @@ def _validate_used_claims(used: tuple[ContainerClaim, ...], claims: tuple[PodRes
     for index, claim in enumerate(used):
         where, name = f"{field}[{index}]", claim.name
         if not name:
-            yield required(where, "")
+            yield required_error(where, "")
             continue
         key = f"{name}/{claim.request}" if claim.request else name
         if name in seen:
-            yield duplicate(where, quoted(name))
+            yield duplicate(where, quote_go(name))
         else:
             if claim.request:
                 yield from syntax(dns_label_errors, claim.request, f"{where}.request")
             if key in seen:
-                yield duplicate(where, quoted(key))
+                yield duplicate(where, quote_go(key))
             elif not claim.request:
-                yield from (duplicate(where, quoted(name)) for other in seen if other.startswith(f"{name}/"))
+                yield from (duplicate(where, quote_go(name)) for other in seen if other.startswith(f"{name}/"))
             seen.add(key)
         if name not in known:
-            yield not_found(where, quoted(name), detail)
+            yield not_found_error(where, quote_go(name), detail)
 
 
 # The API server's validation of requests, limits, overhead, and a node's resources. Each function yields errors.
@@ -185,8 +185,8 @@ def _validate_requirements(
     resources: ResourceRequirements, field: str, *, is_pod_level: bool = False
 ) -> Iterator[InputError]:
     """Validate the requests and limits of a container or a whole pod."""
-    limits, limit_errors = _parsed(resources.limits, f"{field}.limits")
-    requests, request_errors = _parsed(resources.requests, f"{field}.requests")
+    limits, limit_errors = _parse_resources(resources.limits, f"{field}.limits")
+    requests, request_errors = _parse_resources(resources.requests, f"{field}.requests")
     yield from limit_errors
     for name, quantity in limits.items():
         where = f"{field}.limits[{name}]"
@@ -201,11 +201,11 @@ def _validate_requirements(
         if name in limits:
             yield from _request_against_limit(name, quantity, limits[name], f"{field}.requests")
         elif name not in resources.limits and not is_overcommit_allowed(name):
-            yield required(f"{field}.limits", "Limit must be set for non overcommitable resources")
+            yield required_error(f"{field}.limits", "Limit must be set for non overcommitable resources")
         yield from _hugepages(name, quantity, where)
     named = limits.keys() | requests.keys()
     if any(map(is_hugepages, named)) and not named & {CPU, MEMORY}:
-        yield forbidden(field, "HugePages require cpu or memory")
+        yield forbidden_error(field, "HugePages require cpu or memory")
 
 
 def _validate_pod_level(spec: PodSpec, field: str) -> Iterator[InputError]:
@@ -253,7 +253,7 @@ def _amounts(named: Iterable[tuple[str, str | int | float, str]]) -> Iterator[In
             yield error.at(Place(field=where))
 
 
-def _parsed(resources: ResourceList, field: str) -> tuple[dict[str, Quantity], list[InputError]]:
+def _parse_resources(resources: ResourceList, field: str) -> tuple[dict[str, Quantity], list[InputError]]:
     quantities, errors = {}, []
     for name, written in sorted(resources.items()):
         try:
@@ -270,7 +270,7 @@ def _name(name: str, field: str, *, is_pod_level: bool) -> Iterator[InputError]:
     yield from errors
     if is_pod_level:
         if not errors and not is_pod_level_resource(name):
-            yield not_supported(field, as_json(name), (CPU, "hugepages-", MEMORY))
+            yield not_supported_error(field, as_json(name), (CPU, "hugepages-", MEMORY))
     elif "/" not in name:
         if name not in _OF_CONTAINERS and not is_hugepages(name):
             yield invalid(field, as_json(name), "must be a standard resource for containers")
@@ -313,7 +313,7 @@ def _exceeds(quantity: Quantity, other: Quantity) -> bool:
 
 
 def _invalid(field: str, quantity: Quantity, detail: str) -> InputError:
-    return invalid(field, quoted(str(quantity)), detail)
+    return invalid(field, quote_go(str(quantity)), detail)
 
 
 # The API server's validation of containers and their ports.
@@ -326,14 +326,14 @@ _MOST_RESTART_RULES = 20
 
 def _validate_containers(spec: PodSpec, field: str) -> Errors:
     if not spec.containers:
-        yield required(field, "")
+        yield required_error(field, "")
         return
     seen: set[str] = set()
     for index, container in enumerate(spec.containers):
         where = f"{field}[{index}]"
         yield from _container(container, spec, where)
         if container.name in seen:
-            yield duplicate(f"{where}.name", quoted(container.name))
+            yield duplicate(f"{where}.name", quote_go(container.name))
         seen.add(container.name)
         yield from _restart_policy(container, where)
     yield from _host_ports(spec.containers, field)
@@ -346,7 +346,7 @@ def _validate_init_containers(spec: PodSpec, field: str) -> Errors:
         yield from _container(container, spec, where)
         yield from _restart_policy(container, where)
         if container.name in seen:
-            yield duplicate(f"{where}.name", quoted(container.name))
+            yield duplicate(f"{where}.name", quote_go(container.name))
         elif container.name:
             seen.add(container.name)
         # init containers run one after the other, so each may use the same ports
@@ -357,11 +357,11 @@ def _container(container: Container, spec: PodSpec, field: str) -> Errors:
     if container.name:
         yield from syntax(dns_label_errors, container.name, f"{field}.name")
     else:
-        yield required(f"{field}.name", "")
+        yield required_error(f"{field}.name", "")
     if not container.image:
-        yield required(f"{field}.image", "")
+        yield required_error(f"{field}.image", "")
     elif container.image != container.image.strip():
-        yield invalid(f"{field}.image", quoted(container.image), "must not have leading or trailing whitespace")
+        yield invalid(f"{field}.image", quote_go(container.image), "must not have leading or trailing whitespace")
     yield from _ports(container.ports, f"{field}.ports")
     yield from _validate_used_claims(container.resources.claims, spec.resource_claims, f"{field}.resources.claims")
     yield from _validate_requirements(container.resources, f"{field}.resources")
@@ -371,15 +371,17 @@ def _restart_policy(container: Container, field: str) -> Errors:
     policy, rules = container.restart_policy, container.restart_policy_rules
     if policy is None:
         if rules:
-            yield required(f"{field}.restartPolicy", "must specify restartPolicy when restart rules are used")
+            yield required_error(f"{field}.restartPolicy", "must specify restartPolicy when restart rules are used")
     elif policy not in _RESTART_POLICIES:
-        yield not_supported(f"{field}.restartPolicy", as_json(policy), _RESTART_POLICIES)
+        yield not_supported_error(f"{field}.restartPolicy", as_json(policy), _RESTART_POLICIES)
     if len(rules) > _MOST_RESTART_RULES:
         detail = f"Too many: {len(rules)}: must have at most {_MOST_RESTART_RULES} items"
         yield InputError(detail, place=Place(field=f"{field}.restartPolicyRules"))
     for index, rule in enumerate(rules):
         if rule.action not in RESTART_ACTIONS:
-            yield not_supported(f"{field}.restartPolicyRules[{index}].action", as_json(rule.action), RESTART_ACTIONS)
+            yield not_supported_error(
+                f"{field}.restartPolicyRules[{index}].action", as_json(rule.action), RESTART_ACTIONS
+            )
 
 
 def _ports(ports: tuple[ContainerPort, ...], field: str) -> Errors:
@@ -388,13 +390,13 @@ def _ports(ports: tuple[ContainerPort, ...], field: str) -> Errors:
         where = f"{field}[{index}]"
         if port.name:
             messages = list(_port_name_errors(port.name))
-            yield from (invalid(f"{where}.name", quoted(port.name), message) for message in messages)
+            yield from (invalid(f"{where}.name", quote_go(port.name), message) for message in messages)
             if port.name in names:
-                yield duplicate(f"{where}.name", quoted(port.name))
+                yield duplicate(f"{where}.name", quote_go(port.name))
             elif not messages:
                 names.add(port.name)
         if port.container_port == 0:
-            yield required(f"{where}.containerPort", "")
+            yield required_error(f"{where}.containerPort", "")
         else:
             yield from _port_number(port.container_port, f"{where}.containerPort")
         if port.host_port != 0:
@@ -428,7 +430,7 @@ def _host_ports(containers: Iterable[Container], field: str) -> Errors:
                 continue
             key = f"{port.protocol}/{port.host_ip}/{port.host_port}"
             if key in taken:
-                yield duplicate(f"{field}[{index}].ports[{port_index}].hostPort", quoted(key))
+                yield duplicate(f"{field}[{index}].ports[{port_index}].hostPort", quote_go(key))
             taken.add(key)
 
 
@@ -452,7 +454,7 @@ def validate_pod(pod: Pod, options: ValidationOptions = DEFAULT_OPTIONS) -> Erro
     yield from _metadata(pod.metadata)
     yield from _spec(pod.spec, "spec", options)
     if pod.spec.node_name and pod.spec.scheduling_gates:
-        yield forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
+        yield forbidden_error("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
 
 
 def _spec(spec: PodSpec, field: str, options: ValidationOptions) -> Errors:
@@ -475,7 +477,7 @@ def _spec(spec: PodSpec, field: str, options: ValidationOptions) -> Errors:
     yield from validate_scheduling_gates(spec.scheduling_gates, f"{field}.schedulingGates")
     yield from validate_spread_constraints(spec.topology_spread_constraints, f"{field}.topologySpreadConstraints")
     if spec.host_users is False and spec.host_network:
-        yield forbidden(f"{field}.hostNetwork", "when `hostUsers` is false")
+        yield forbidden_error(f"{field}.hostNetwork", "when `hostUsers` is false")
     if spec.node_name:
         yield from syntax(dns_subdomain_errors, spec.node_name, f"{field}.nodeName")
     deadline = spec.active_deadline_seconds
@@ -511,7 +513,7 @@ def validate_written_pod_spec(spec: PodSpec) -> Errors:
     for index, toleration in enumerate(spec.tolerations):
         where = f"spec.tolerations[{index}]"
         if toleration.operator not in ("", *OPERATORS):
-            yield not_supported(f"{where}.operator", as_json(toleration.operator), OPERATORS)
+            yield not_supported_error(f"{where}.operator", as_json(toleration.operator), OPERATORS)
         if toleration.effect:
             yield from one_of(toleration.effect, EFFECTS, f"{where}.effect")
 
@@ -532,19 +534,19 @@ def _metadata(metadata: ObjectMeta) -> Errors:
         # a dash before the generated suffix is valid
         start = re.sub(r"(?<=.).-$", "a", metadata.generate_name)
         for message in dns_subdomain_errors(start):
-            yield invalid("metadata.generateName", quoted(metadata.generate_name), message)
+            yield invalid("metadata.generateName", quote_go(metadata.generate_name), message)
     if metadata.name:
         yield from syntax(dns_subdomain_errors, metadata.name, "metadata.name")
     elif not metadata.generate_name:
-        yield required("metadata.name", "name or generateName is required")
+        yield required_error("metadata.name", "name or generateName is required")
     if metadata.namespace:
         yield from syntax(dns_label_errors, metadata.namespace, "metadata.namespace")
     else:
-        yield required("metadata.namespace", "")
+        yield required_error("metadata.namespace", "")
     yield from validate_labels(metadata.labels, "metadata.labels")
     for key in sorted(metadata.annotations):
         for message in label_key_errors(key.lower()):
-            yield invalid("metadata.annotations", quoted(key), message)
+            yield invalid("metadata.annotations", quote_go(key), message)
     size = sum(len(text.encode(errors="surrogatepass")) for pair in metadata.annotations.items() for text in pair)
     if size > _LARGEST_ANNOTATIONS:
         detail = f"Too long: may not be more than {_LARGEST_ANNOTATIONS} bytes"

@@ -16,14 +16,14 @@ from kschedx.apiserver.placement_validation import validate_label_selector, vali
 from kschedx.apiserver.validation import validate_claim_spec
 from kschedx.errors import InputError, NotChangedError, Place
 from kschedx.kube.decoding import decode, is_stored, map_at
-from kschedx.kube.field_errors import invalid, not_supported, quoted, required, syntax
+from kschedx.kube.field_errors import invalid, not_supported_error, quote_go, required_error, syntax
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of
 from kschedx.kube.names import dns_label_errors, dns_subdomain_errors, label_key_errors
 from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.selectors import LabelSelector, compile_selector
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import PersistentVolumeClaimSpec, Pod
-from kschedx.kube.workloads import LOOKS_LIKE_A_PATCH, MAKING_PODS, has_same_template, says
+from kschedx.kube.workloads import LOOKS_LIKE_A_PATCH, MAKING_PODS, contains, has_same_template
 
 SELECTING = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
 _COUNTS = ("replicas", "parallelism", "completions")
@@ -64,7 +64,7 @@ def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
         of = "deployment" if kind == "ReplicaSet" else kind.lower()
         yield invalid("spec.selector", "{}", f"empty selector is invalid for {of}")
     elif not faults and not compile_selector(selector).matches(_labels_of_template(spec)):
-        yield _not_selected(_labels_of_template(spec))
+        yield _selector_error(_labels_of_template(spec))
 
 
 _ENDING = ("Job", "CronJob")
@@ -81,24 +81,24 @@ def _restarts(kind: str, manifest: Mapping[str, object]) -> Iterator[InputError]
     if not map_at(manifest, *path):
         return
     if kind not in _ENDING and policy != "Always":
-        yield not_supported(field, quoted(policy), ("Always",))
+        yield not_supported_error(field, quote_go(policy), ("Always",))
     elif kind in _ENDING and policy not in ("OnFailure", "Never"):
-        yield required(field, 'valid values: "OnFailure", "Never"')
+        yield required_error(field, 'valid values: "OnFailure", "Never"')
     elif kind in _ENDING and policy != "Never" and map_at(job, "podFailurePolicy"):
-        yield invalid(field, quoted(policy), 'only "Never" is supported when podFailurePolicy is specified')
+        yield invalid(field, quote_go(policy), 'only "Never" is supported when podFailurePolicy is specified')
     if kind in _ENDING and job.get("completionMode") == "Indexed" and job.get("completions") is None:
-        yield required(".".join((*path[:-2], "completions")), "when completion mode is Indexed")
+        yield required_error(".".join((*path[:-2], "completions")), "when completion mode is Indexed")
 
 
 def _cron_job(name: str, spec: Mapping[str, object]) -> Iterator[InputError]:
     schedule = str(spec.get("schedule") or "")
     if len(name) > _NAME_OF_CRON_JOB:
-        yield invalid("metadata.name", quoted(name), f"must be no more than {_NAME_OF_CRON_JOB} characters")
+        yield invalid("metadata.name", quote_go(name), f"must be no more than {_NAME_OF_CRON_JOB} characters")
     if not schedule:
-        yield required("spec.schedule", "")
+        yield required_error("spec.schedule", "")
     elif not schedule.startswith(("@", "TZ=", "CRON_TZ=")) and len(fields := schedule.split()) != _FIELDS:
         shown = " ".join(fields)
-        yield invalid("spec.schedule", quoted(schedule), f"expected exactly 5 fields, found {len(fields)}: [{shown}]")
+        yield invalid("spec.schedule", quote_go(schedule), f"expected exactly 5 fields, found {len(fields)}: [{shown}]")
 
 
 _FIELDS = 5
@@ -115,7 +115,7 @@ def _rolling_update(kind: str, spec: Mapping[str, object]) -> Iterator[InputErro
         case "Deployment" if unavailable and surge in _NONE:
             yield invalid(f"{field}.maxUnavailable", "0", "may not be 0 when `maxSurge` is 0")
         case "DaemonSet" if unavailable and surge in _NONE:
-            yield required(f"{field}.maxUnavailable", "cannot be 0 when maxSurge is 0")
+            yield required_error(f"{field}.maxUnavailable", "cannot be 0 when maxSurge is 0")
         case "DaemonSet" if not unavailable and surge not in _NONE:
             yield invalid(f"{field}.maxSurge", str(surge), "may not be set when maxUnavailable is non-zero")
 
@@ -129,10 +129,10 @@ def _selects_own_pods(selector: Mapping[str, object], spec: Mapping[str, object]
     if not selector and not labels:
         yield InputError("Required value", place=Place(field="spec.selector"))
     elif any(labels.get(str(key)) != value for key, value in selector.items()):
-        yield _not_selected(labels)
+        yield _selector_error(labels)
 
 
-def _not_selected(labels: Mapping[str, str]) -> InputError:
+def _selector_error(labels: Mapping[str, str]) -> InputError:
     shown = msgspec.json.encode(dict(sorted(labels.items()))).decode() if labels else "null"
     return invalid("spec.template.metadata.labels", shown, "`selector` does not match template `labels`")
 
@@ -164,7 +164,7 @@ def _metadata(manifest: Mapping[str, object]) -> Iterator[InputError]:
     labels = {str(key): value for key, value in map_at(metadata, "labels").items() if isinstance(value, str)}
     yield from validate_labels(labels, "metadata.labels")
     for key in sorted(map(str, map_at(metadata, "annotations"))):
-        yield from (invalid("metadata.annotations", quoted(key), text) for text in label_key_errors(key.lower()))
+        yield from (invalid("metadata.annotations", quote_go(key), text) for text in label_key_errors(key.lower()))
 
 
 def _name(kind: str, metadata: Mapping[str, object]) -> Iterator[InputError]:
@@ -265,7 +265,7 @@ def require_same_fields(kind: ResourceKind, before: Struct, written: Manifest) -
         stored, value = field_at(before, field), field_at(after, field)
         if field == "spec" or stored == value or field_at(unset, field) in (stored, value):
             continue
-        raise _refused(kind.key, name_of(after)[1], field, value)
+        raise _immutable_error(kind.key, name_of(after)[1], field, value)
 
 
 def require_same_workload(stored: Manifest, written: Manifest) -> None:
@@ -273,11 +273,13 @@ def require_same_workload(stored: Manifest, written: Manifest) -> None:
     of the two has are not compared."""
     kind = str(written.get("kind"))
     before, after = map_at(stored, "spec"), map_at(written, "spec")
-    for name in _changed(kind, before, after):
+    for name in _changed_fields(kind, before, after):
         value = after.get(name)
-        raise _refused(kind, str(map_at(written, "metadata").get("name")), f"spec.{name}", value)
+        raise _immutable_error(kind, str(map_at(written, "metadata").get("name")), f"spec.{name}", value)
     if kind == "Job" and before.get("suspend") is not True and not has_same_template(stored, written):
-        raise _refused(kind, str(map_at(written, "metadata").get("name")), "spec.template", after.get("template"))
+        raise _immutable_error(
+            kind, str(map_at(written, "metadata").get("name")), "spec.template", after.get("template")
+        )
 
 
 _FIXED_OF_POD = {
@@ -308,7 +310,7 @@ def changed_fields_of_pod(before: Pod, written: Manifest) -> Iterator[str]:
                 yield f"requests.{resource} of container {container.name}"
 
 
-def _changed(kind: str, before: Manifest, after: Manifest) -> Iterator[str]:
+def _changed_fields(kind: str, before: Manifest, after: Manifest) -> Iterator[str]:
     """Yield the names of the changed fields of the spec."""
     if kind in ("Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job"):
         item, other = before.get("selector"), after.get("selector")
@@ -319,7 +321,7 @@ def _changed(kind: str, before: Manifest, after: Manifest) -> Iterator[str]:
             if name in before and name in after and (before[name] or default) != (after[name] or default):
                 yield name
         templates = [version.get("volumeClaimTemplates") for version in (before, after)]
-        if all(isinstance(template, list) for template in templates) and not says(*templates):
+        if all(isinstance(template, list) for template in templates) and not contains(*templates):
             yield "volumeClaimTemplates"
     if kind == "Job":
         is_indexed = "Indexed" in (before.get("completionMode"), after.get("completionMode"))
@@ -340,7 +342,7 @@ def _selector(value: object) -> tuple[object, object]:
     return dict(map_at(selector, "matchLabels")), expressions or []
 
 
-def _refused(kind: str, name: str, field: str, value: object) -> NotChangedError:
+def _immutable_error(kind: str, name: str, field: str, value: object) -> NotChangedError:
     shown = msgspec.json.encode(value).decode()
     shown = shown if len(shown) <= _LONG else f"{shown[: _LONG - 1]}…"
     refusal = _FORBIDDEN.get((kind, field), f"{field}: Invalid value: {shown}: field is immutable")

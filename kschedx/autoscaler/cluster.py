@@ -9,7 +9,7 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.autoscaler.flags import Flags, of_deployments
+from kschedx.autoscaler.flags import Flags, deployment_flags
 from kschedx.autoscaler.loop import Loop
 from kschedx.autoscaler.node_groups import Membership, group_title, membership
 from kschedx.autoscaler.pods import PodOutcome
@@ -34,7 +34,7 @@ from kschedx.snapshot.snapshot import Snapshot
 # simulator/framework/handle.go.
 
 
-def scheduling(config: Mapping[str, object] | None, release: Release) -> SchedulerConfig:
+def scheduler_config(config: Mapping[str, object] | None, release: Release) -> SchedulerConfig:
     """Return the configuration, whose only profile is used for every pod, whatever its schedulerName. Raises
     `ConfigError` if it has several."""
     scheduler_config = load_profiles(config, release)
@@ -156,11 +156,11 @@ class Autoscaler:
     @cached_property
     def flags_are_known(self) -> bool:
         """Whether the user or the Deployment gives the flags."""
-        return bool(self._options.flags) or self._deployed is not None
+        return bool(self._options.flags) or self._deployment_flags is not None
 
     @cached_property
-    def _deployed(self) -> Written | None:
-        return of_deployments(self.snapshot.workloads)
+    def _deployment_flags(self) -> Written | None:
+        return deployment_flags(self.snapshot.workloads)
 
     @cached_property
     def written_flags(self) -> dict[str, list[str]]:
@@ -168,7 +168,7 @@ class Autoscaler:
         return {
             **{
                 name: values
-                for name, values in (self._deployed or {}).items()
+                for name, values in (self._deployment_flags or {}).items()
                 if name in SCALE_UP and self._is_readable(name, values)
             },
             **{name: list(values) for name, values in self._options.flags.items() if name in SCALE_UP},
@@ -178,7 +178,9 @@ class Autoscaler:
     def scale_down_flags(self) -> dict[str, list[str]]:
         """The flags about scale-down; the user's override the Deployment's."""
         said = {name: list(values) for name, values in self._options.flags.items()}
-        return {name: values for name, values in {**(self._deployed or {}), **said}.items() if name in SCALE_DOWN}
+        return {
+            name: values for name, values in {**(self._deployment_flags or {}), **said}.items() if name in SCALE_DOWN
+        }
 
     @property
     def config_not_here(self) -> str:
@@ -190,11 +192,11 @@ class Autoscaler:
     @property
     def profile(self) -> Profile:
         """The profile that decides about pods. Raises `ConfigError`."""
-        return self._scheduling.profiles[0]
+        return self._scheduler_config.profiles[0]
 
     @cached_property
-    def _scheduling(self) -> SchedulerConfig:
-        return scheduling(self._options.config, self.release)
+    def _scheduler_config(self) -> SchedulerConfig:
+        return scheduler_config(self._options.config, self.release)
 
     def _is_readable(self, name: str, values: list[str]) -> bool:
         """Return whether a Deployment's flag is valid; invalid ones are ignored."""
@@ -228,7 +230,7 @@ class Autoscaler:
         cloud's templates of other groups."""
         snapshot = snapshot or self.snapshot
         groups = {**self.membership.groups, **(more or {})}
-        scheduler = self._scheduling
+        scheduler = self._scheduler_config
         taken = snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return Loop(
             LoopSetup(
@@ -250,7 +252,7 @@ class Autoscaler:
         """The loop over the current cluster."""
         return _run(self.loop())
 
-    def about(
+    def explain(
         self,
         pod: Pod,
         *,
@@ -266,7 +268,7 @@ class Autoscaler:
         row = changed.pods.rows.get(pod.key)
         if row is None:
             row = len(changed.pods)
-            changed = replace(changed, pods=changed.pods.with_pods([_given_up(pod)]), _tables={})
+            changed = replace(changed, pods=changed.pods.with_pods([_as_unschedulable(pod)]), _tables={})
         elif changed.pods.node_names[row]:
             return None
         elif changed.pods.specs[row] != replace(pod.spec, node_name=""):
@@ -276,14 +278,14 @@ class Autoscaler:
             self._own if is_own else _run(self.loop(changed, status=status, templates=templates, flags=flags))
         )
         mine = next((pod for pod in answer.pods if pod.row == row), None)
-        return None if mine is None else _about(loop, answer, mine)
+        return None if mine is None else _pod_scaling(loop, answer, mine)
 
 
 def _run(loop: Loop) -> tuple[Loop, LoopResult]:
     return loop, loop.run()
 
 
-def _given_up(pod: Pod) -> Pod:
+def _as_unschedulable(pod: Pod) -> Pod:
     said = PodCondition(type="PodScheduled", status="False", reason=UNSCHEDULABLE)
     return replace(
         pod,
@@ -292,7 +294,7 @@ def _given_up(pod: Pod) -> Pod:
     )
 
 
-def _about(loop: Loop, answer: LoopResult, pod: PodResult) -> PodScaling:
+def _pod_scaling(loop: Loop, answer: LoopResult, pod: PodResult) -> PodScaling:
     rejections = loop.rejections(pod.row) if pod.outcome is PodOutcome.CONSIDERED else {}
     groups = []
     for result in answer.groups:

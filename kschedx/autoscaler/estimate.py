@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.autoscaler.sandbox import FITS, OF_OTHERS, AddedNode, Sandbox, Seen, TemplateVerdict
+from kschedx.autoscaler.sandbox import FITS, OF_OTHERS, AddedNode, NewNodeResult, Sandbox, TemplateVerdict
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.quantity import milli_value, value
@@ -33,7 +33,7 @@ from kschedx.snapshot.pods import host_ports
 SPREAD, AFFINITY = "PodTopologySpread", "InterPodAffinity"
 
 
-def is_countable(pod: Pod, seen: Seen) -> bool:
+def is_countable(pod: Pod, seen: NewNodeResult) -> bool:
     """Return whether the pod uses only what is counted here."""
     spec, filters = pod.spec, seen.filters
     if not spec.topology_spread_constraints and any(
@@ -89,14 +89,14 @@ class _SpreadCount(Struct, kw_only=True):
     weights: IntArray
 
 
-class _Missing(Struct, frozen=True):
+class _MissingLabel(Struct, frozen=True):
     """A constraint whose label the new nodes lack."""
 
 
 class _SpreadDomains(Struct, kw_only=True):
     """Spread and affinity from the view of new nodes, before any is added."""
 
-    spreads: list[_SpreadCount | _Missing]
+    spreads: list[_SpreadCount | _MissingLabel]
     affinity: list[_Sum]
     anti_affinity: list[_Sum]
     existing: list[_Sum]
@@ -128,7 +128,7 @@ class _SpreadDomains(Struct, kw_only=True):
     def spread_reason(self) -> str:
         """Return the reason of the first constraint that a new node fails."""
         for spread in self.spreads:
-            if isinstance(spread, _Missing):
+            if isinstance(spread, _MissingLabel):
                 return REASON_LABEL
             if _is_skewed(spread):
                 return REASON_SKEW
@@ -155,7 +155,7 @@ def _sum(total: _Sum, filled: IntArray | None) -> int:
     return total.base
 
 
-class _Tracked(Struct, frozen=True, kw_only=True):
+class _ClassCounts(Struct, frozen=True, kw_only=True):
     """The counts for one class of pods."""
 
     limit: IntArray
@@ -168,11 +168,11 @@ class _Tracked(Struct, frozen=True, kw_only=True):
 class CountingBins:
     """New nodes of a group as counts, for classes of pods that depend on nothing else."""
 
-    def __init__(self, world: Sandbox, kinds: Sequence[int], seen: Sequence[Seen]) -> None:
+    def __init__(self, world: Sandbox, kinds: Sequence[int], seen: Sequence[NewNodeResult]) -> None:
         """`kinds` has one pod of each class, and `seen` their results for the group's template."""
         rows = np.array(kinds, dtype=np.int64)
         self._world = world
-        self._tracked = [_tracked(looked_up, rows) for looked_up in seen]
+        self._tracked = [_class_counts(looked_up, rows) for looked_up in seen]
         self._filled = np.zeros((64, len(kinds)), dtype=np.int64)
         self._count = 0
 
@@ -221,7 +221,7 @@ def _is_skewed(spread: _SpreadCount) -> bool:
     return matching + spread.itself - least > spread.max_skew
 
 
-def verdict_alone(seen: Seen) -> TemplateVerdict:
+def verdict_alone(seen: NewNodeResult) -> TemplateVerdict:
     """Return the verdict of a single new node."""
     if seen.stopped is not None:
         return seen.stopped
@@ -235,14 +235,14 @@ def verdict_alone(seen: Seen) -> TemplateVerdict:
     return min(verdicts, key=lambda verdict: seen.filters.index(verdict.plugin), default=FITS)
 
 
-def _spreads(seen: Seen) -> tuple[Spread, ...]:
+def _spreads(seen: NewNodeResult) -> tuple[Spread, ...]:
     is_asked = seen.stopped is None and SPREAD in seen.filters and SPREAD not in seen.state.skip_filter
     if not is_asked:
         return ()
     return seen.state[HARD]
 
 
-def _domains_of(seen: Seen, kinds: IntArray) -> _SpreadDomains:
+def _domains_of(seen: NewNodeResult, kinds: IntArray) -> _SpreadDomains:
     """Return the counts without new nodes; `kinds` are rows of a pod of each class."""
     state = seen.state
     spreads = _spreads(seen)
@@ -288,15 +288,15 @@ def _domains_of(seen: Seen, kinds: IntArray) -> _SpreadDomains:
     return domains
 
 
-def _counts_of_labels(seen: Seen, key: str) -> tuple[str | None, ...]:
+def _counts_of_labels(seen: NewNodeResult, key: str) -> tuple[str | None, ...]:
     """Return the value of a label on each of the new nodes."""
     return tuple(seen.labels_of_new[index].get(key) for index in range(len(seen.new)))
 
 
-def _tracked(seen: Seen, kinds: IntArray) -> _Tracked:
+def _class_counts(seen: NewNodeResult, kinds: IntArray) -> _ClassCounts:
     room = seen.room
     assert room is not None, "no requirement was counted"
-    return _Tracked(
+    return _ClassCounts(
         limit=room.limit[seen.index],
         base=room.used[seen.index],
         weights=room.weights(kinds),
@@ -304,11 +304,11 @@ def _tracked(seen: Seen, kinds: IntArray) -> _Tracked:
     )
 
 
-def _spread(spread: Spread, seen: Seen, kinds: IntArray) -> _SpreadCount | _Missing:
+def _spread(spread: Spread, seen: NewNodeResult, kinds: IntArray) -> _SpreadCount | _MissingLabel:
     codes, values = spread.domains.codes, spread.domains.values
     mine = int(codes[seen.node])
     if values[mine] is None:
-        return _Missing()
+        return _MissingLabel()
     counts_pods = seen.empty_selector_counts or not spread.constraint.selector.empty
     matching = spread.matching.copy()
     nodes = np.bincount(codes[spread.counted], minlength=len(values))
@@ -397,7 +397,7 @@ class WorldBins:
         self._count = 0
 
     def add(self) -> int:
-        self._world.add(renamed(self._template, f"{self._template.node.name}-e-{self._count}"))
+        self._world.add(rename_template(self._template, f"{self._template.node.name}-e-{self._count}"))
         self._count += 1
         return self._count - 1
 
@@ -443,33 +443,33 @@ class Estimator:
         """The nodes that got a pod; existing nodes may be among them."""
         self._pods: list[int] = []
 
-    def estimate(self, kinds: Sequence[Ordered], fast: int = -1) -> Estimate:
+    def estimate(self, kinds: Sequence[PackingClass], fast: int = -1) -> Estimate:
         """Pack `kinds` in this order. `fast` is the number of the class that is packed by arithmetic; it is the last
         one then."""
         fakes = 0
         more = True
         for kind in kinds:
-            left = self._on_nodes_added_before(kind)
+            left = self._place_on_earlier_nodes(kind)
             if not more:
                 continue
             if kind.number == fast:
                 fakes = self._fast(kind.number, left)
             else:
-                more = self._on_new_nodes(kind.number, left)
+                more = self._place_on_new_nodes(kind.number, left)
         return Estimate(nodes=len(self._used) + fakes, pods=tuple(self._pods))
 
-    def _took(self, pod: int, node: int) -> None:
+    def _record_placement(self, pod: int, node: int) -> None:
         self._used.add(node)
         self._pods.append(pod)
 
-    def _on_nodes_added_before(self, kind: Ordered) -> Sequence[int]:
+    def _place_on_earlier_nodes(self, kind: PackingClass) -> Sequence[int]:
         """Place pods on any node of this estimate until one does not fit. Return that pod and those after it."""
         for index, pod in enumerate(kind.pods):
             node = self._bins.find(kind.number, pod)
             if node is None:
                 return kind.pods[index:]
             self._bins.place(kind.number, pod, node)
-            self._took(pod, node)
+            self._record_placement(pod, node)
         return ()
 
     def _may_add(self) -> bool:
@@ -478,18 +478,18 @@ class Estimator:
         self._added += 1
         return True
 
-    def _on_new_nodes(self, kind: int, pods: Sequence[int]) -> bool:
+    def _place_on_new_nodes(self, kind: int, pods: Sequence[int]) -> bool:
         """Place pods on the last new node or further ones. Return False if no more may be added."""
         bins = self._bins
         for pod in pods:
             if self._last is not None:
                 if bins.fits(kind, pod, self._last):
                     bins.place(kind, pod, self._last)
-                    self._took(pod, self._last)
+                    self._record_placement(pod, self._last)
                     continue
                 node = bins.place_elsewhere(kind, pod, self._last)
                 if node is not None:
-                    self._took(pod, node)
+                    self._record_placement(pod, node)
                     continue
                 if self._last not in self._used:
                     return True  # if an empty node does not fit the pod, no other one does
@@ -499,7 +499,7 @@ class Estimator:
             if not bins.fits(kind, pod, self._last):
                 return True
             bins.place(kind, pod, self._last)
-            self._took(pod, self._last)
+            self._record_placement(pod, self._last)
         return True
 
     def _fast(self, kind: int, pods: Sequence[int]) -> int:
@@ -512,7 +512,7 @@ class Estimator:
             if not self._bins.fits(kind, pod, node):
                 break
             self._bins.place(kind, pod, node)
-            self._took(pod, node)
+            self._record_placement(pod, node)
             count += 1
         if count == 0:
             return 0
@@ -529,14 +529,14 @@ class Estimator:
         return fakes
 
 
-class Ordered(Struct, frozen=True, kw_only=True):
+class PackingClass(Struct, frozen=True, kw_only=True):
     """An equivalence class of pods, in the order of packing."""
 
     number: int
     pods: tuple[int, ...]
 
 
-def renamed(template: AddedNode, name: str) -> AddedNode:
+def rename_template(template: AddedNode, name: str) -> AddedNode:
     """Copy a template with another name."""
     node = template.node
     labels = {**node.metadata.labels, HOSTNAME: name}
@@ -545,7 +545,7 @@ def renamed(template: AddedNode, name: str) -> AddedNode:
 
 def ordered_kinds(
     kinds: Sequence[tuple[int, ...]], requests: Mapping[int, tuple[int, int]], node: Node
-) -> list[Ordered]:
+) -> list[PackingClass]:
     """Sort by the sum of the cpu and memory fractions that the first pod of each class requests, highest first;
     `requests` has its milli-cpu and memory. A class's number is its index in `kinds`."""
     cpu = milli_value(node.status.allocatable.get("cpu", 0))
@@ -560,7 +560,7 @@ def ordered_kinds(
             total += float(asked_memory) / float(memory)
         return total
 
-    scored = [(score(kind), Ordered(number=number, pods=kind)) for number, kind in enumerate(kinds)]
+    scored = [(score(kind), PackingClass(number=number, pods=kind)) for number, kind in enumerate(kinds)]
     sort_slice(scored, lambda a, b: a[0] > b[0])
     return [kind for _, kind in scored]
 

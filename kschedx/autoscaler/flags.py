@@ -15,7 +15,7 @@ from kschedx.kube.scalars import Duration
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 
 
-def typed(options: Sequence[str]) -> Written:
+def parse_flag_options(options: Sequence[str]) -> Written:
     """Parse `NAME=VALUE` of `--autoscaler-flag`. Raises `InputError`."""
     values_by_option: Written = {}
     for option in options:
@@ -26,7 +26,7 @@ def typed(options: Sequence[str]) -> Written:
     return values_by_option
 
 
-def of_deployments(workloads: Mapping[tuple[str, str, str], bytes]) -> Written | None:
+def deployment_flags(workloads: Mapping[tuple[str, str, str], bytes]) -> Written | None:
     """Return the flags of the only Deployment that runs cluster-autoscaler; None if there is none or several."""
     all_flags = [
         flags

@@ -21,12 +21,12 @@ from kschedx.autoscaler.estimate import (
     is_countable,
     node_limit,
     ordered_kinds,
-    renamed,
+    rename_template,
     verdict_alone,
 )
 from kschedx.autoscaler.node_groups import cluster_is_healthy
 from kschedx.autoscaler.pods import PodOutcome, are_all_new, old_enough, without_place
-from kschedx.autoscaler.sandbox import AddedNode, Sandbox, Seen, TemplateVerdict, sandbox_of
+from kschedx.autoscaler.sandbox import AddedNode, NewNodeResult, Sandbox, TemplateVerdict, sandbox_of
 from kschedx.autoscaler.sizes import (
     Limits,
     LoopError,
@@ -34,7 +34,7 @@ from kschedx.autoscaler.sizes import (
     Option,
     Similarity,
     choose,
-    resized,
+    resize_groups,
     similar_groups,
     skip_reasons,
 )
@@ -58,7 +58,7 @@ def best_for_fast_path(kinds: Sequence[tuple[Pod, int]], node: Node) -> int:
     best, saved_by_best = -1, 0
     for index, (pod, count) in enumerate(kinds):
         nodes = max(
-            count if _keeps_away_from_itself(pod) else 0,
+            count if _has_self_anti_affinity(pod) else 0,
             _nodes_for(pod, count, node, "cpu"),
             _nodes_for(pod, count, node, "memory"),
         )
@@ -85,7 +85,7 @@ def _amount(resources: ResourceList, name: str) -> float:
     return float(quantity.mantissa) * 10.0**quantity.exponent
 
 
-def _keeps_away_from_itself(pod: Pod) -> bool:
+def _has_self_anti_affinity(pod: Pod) -> bool:
     return any(
         term.topology_key == HOSTNAME
         and term.label_selector is not None
@@ -113,7 +113,7 @@ class Packing:
         state: LoopState,
         world: Sandbox,
         new_nodes: Mapping[str, AddedNode],
-        seen: Mapping[int, Mapping[str, Seen]],
+        seen: Mapping[int, Mapping[str, NewNodeResult]],
     ) -> None:
         """`seen` are the results for each pod on the template of each group."""
         self._state = state
@@ -160,7 +160,7 @@ class Packing:
     def _estimate(self, name: str, kinds: Sequence[tuple[int, ...]], similar: Sequence[str], current: int) -> Estimate:
         headroom = None
         if self._state.behaviour.similar_groups_limit_the_estimate:
-            headroom = sum(self._state.by_name[group].headroom for group in (name, *similar))
+            headroom = sum(self._state.groups_by_name[group].headroom for group in (name, *similar))
         limit = node_limit(
             self._state.flags.max_nodes_per_scale_up, headroom, self._state.flags.max_nodes_total, current
         )
@@ -202,50 +202,50 @@ class Loop:
         self._answers: dict[int, PodResult] = {}
         self._events: list[str] = []
         self._skipped: dict[str, tuple[str, ...]] = {}
-        self._seen: dict[int, dict[str, Seen]] = {}
+        self._seen: dict[int, dict[str, NewNodeResult]] = {}
         """For a considered pod, the result on the template of each group."""
 
     def run(self) -> LoopResult:
         if not self.state.flags.scale_up_from_zero and not any(state.is_usable for state in self.state.states):
             what = "ready nodes" if self.state.nodes else "nodes"
-            return self._not_tried(f"Warning ClusterUnhealthy: Cluster has no {what}.")
+            return self._skip(f"Warning ClusterUnhealthy: Cluster has no {what}.")
         if not cluster_is_healthy(self.state.states, self.state.flags):
-            return self._not_tried(events.CLUSTER_UNHEALTHY)
+            return self._skip(events.CLUSTER_UNHEALTHY)
         self._world = world = self._begin()
-        waiting = self._waiting(world)
+        waiting = self._unplaced_pods(world)
         for row in waiting:
             self._answers[row] = PodResult(row=row, outcome=PodOutcome.CONSIDERED)
         if not waiting:
-            return self._ended(LoopOutcome.NOT_NEEDED)
+            return self._result(LoopOutcome.NOT_NEEDED)
         usable = sum(state.is_usable for state in self.state.states)
         if 0 < self.state.flags.max_nodes_total <= usable:
             if self.state.behaviour.max_nodes_total_is_told:
                 self._events.append(events.max_nodes_total_reached(self.state.flags.max_nodes_total))
                 for row in waiting:
-                    self._tell(row, (events.AT_MAX_NODES_TOTAL,), is_told=True)
-            return self._ended(LoopOutcome.AT_MAX_NODES_TOTAL)
+                    self._record_result(row, (events.AT_MAX_NODES_TOTAL,), is_told=True)
+            return self._result(LoopOutcome.AT_MAX_NODES_TOTAL)
         if not self.state.flags.bypassed_schedulers and are_all_new(
-            self.state.pods, waiting, self._asks_for_gpu, self.state.setup.now
+            self.state.pods, waiting, self._requests_gpu, self.state.setup.now
         ):
             for row in waiting:
                 self._answers[row] = PodResult(row=row, outcome=PodOutcome.ALL_NEW)
-            return self._ended(LoopOutcome.IN_COOLDOWN)
-        for row, verdicts in self._checked(world, waiting).items():
+            return self._result(LoopOutcome.IN_COOLDOWN)
+        for row, verdicts in self._check_templates(world, waiting).items():
             self._answers[row] = PodResult(row=row, outcome=PodOutcome.CONSIDERED, verdicts=verdicts)
         return self._scale_up(world, waiting, usable)
 
-    def _not_tried(self, event: str) -> LoopResult:
+    def _skip(self, event: str) -> LoopResult:
         self._events.append(event)
         for row in self.state.pods.pending:
-            listed = self.state.arranged.passed_over.get(row, PodOutcome.NOT_LOOKED_AT)
+            listed = self.state.pending_order.passed_over.get(row, PodOutcome.NOT_LOOKED_AT)
             outcome = PodOutcome.NOT_LOOKED_AT if listed is PodOutcome.EXPENDABLE else listed
             self._answers[row] = PodResult(row=row, outcome=outcome)
-        return self._ended(LoopOutcome.NOT_TRIED)
+        return self._result(LoopOutcome.NOT_TRIED)
 
     def _begin(self) -> Sandbox:
         """Return the copy of the cluster for this loop, with upcoming nodes."""
         coming = [group for group in self.state.groups if group.upcoming > 0]
-        started = {node.row for group in coming for node in group.not_started}
+        started = {node.row for group in coming for node in group.unstarted_nodes}
         kept = [row for row in map(ClusterRow, range(len(self.state.nodes))) if row not in started]
         prototypes = [pod for template in self.state.templates.values() for pod in template.pods]
         first = len(self.state.pods)
@@ -258,7 +258,9 @@ class Loop:
         for group in coming:
             if group.name in self._new_nodes:
                 new = self._new_nodes[group.name]
-                upcoming += [(group.name, renamed(new, f"{new.node.name}-upcoming-{i}")) for i in range(group.upcoming)]
+                upcoming += [
+                    (group.name, rename_template(new, f"{new.node.name}-upcoming-{i}")) for i in range(group.upcoming)
+                ]
         world, rows_of = sandbox_of(
             self.state.setup.framework,
             kept,
@@ -274,24 +276,24 @@ class Loop:
         self._group_of_row = [self.state.states[row].group for row in kept] + [name for name, _ in upcoming]
         return world
 
-    def settled(self) -> tuple[Sandbox, Mapping[ClusterRow, ClusterRow]]:
+    def place_on_free_nodes(self) -> tuple[Sandbox, Mapping[ClusterRow, ClusterRow]]:
         """Return the cluster with pending pods placed on free nodes before any node is added, and the world's rows by
         the snapshot's."""
         world = self._begin()
-        self._waiting(world)
+        self._unplaced_pods(world)
         return world, self._rows_of
 
-    def _waiting(self, world: Sandbox) -> tuple[int, ...]:
+    def _unplaced_pods(self, world: Sandbox) -> tuple[int, ...]:
         """Return the pods that need a node, in the autoscaler's order; the other pods get their results."""
-        for row, outcome in self.state.arranged.passed_over.items():
+        for row, outcome in self.state.pending_order.passed_over.items():
             self._answers[row] = PodResult(row=row, outcome=outcome)
-        for row in self.state.arranged.nominated:
+        for row in self.state.pending_order.nominated:
             self._answers[row] = PodResult(row=row, outcome=PodOutcome.NOMINATED)
         if not self.state.behaviour.nominated_pods_are_placed and self._is_nominated_to_no_node():
-            for row in self.state.arranged.unschedulable:
+            for row in self.state.pending_order.unschedulable:
                 self._answers[row] = PodResult(row=row, outcome=PodOutcome.NOT_LOOKED_AT)
             return ()
-        left, placed = without_place(world, self.state.pods, self.state.arranged.unschedulable, self.state.kinds)
+        left, placed = without_place(world, self.state.pods, self.state.pending_order.unschedulable, self.state.kinds)
         for row, node in placed.items():
             self._answers[row] = PodResult(
                 row=row,
@@ -314,11 +316,11 @@ class Loop:
         fails to place such a pod, and then helps no pod at all."""
         return any(node not in self._rows_of for node in self.state.nominations.values())
 
-    def _asks_for_gpu(self, row: int) -> bool:
+    def _requests_gpu(self, row: int) -> bool:
         amounts = self.state.pods.requests(self.state.options)[row].amounts
         return not amounts.keys().isdisjoint(self.state.behaviour.gpu_resources)
 
-    def _checked(self, world: Sandbox, rows: Sequence[int]) -> dict[int, dict[str, TemplateVerdict]]:
+    def _check_templates(self, world: Sandbox, rows: Sequence[int]) -> dict[int, dict[str, TemplateVerdict]]:
         """Check each pod on each group's template in the current cluster, before packing. All templates are present at
         once, but none counts for another."""
         alike: dict[object, list[int]] = {}
@@ -329,7 +331,7 @@ class Loop:
         with world.fork():
             new = world.bring(list(self._new_nodes.values()))
             for members in alike.values():
-                looked = world.look(members[0], new) if new else ()
+                looked = world.check_new_nodes(members[0], new) if new else ()
                 seen = dict(zip(self._new_nodes, looked, strict=True))
                 verdicts = {group: verdict_alone(on_node) for group, on_node in seen.items()}
                 for row in members:
@@ -351,14 +353,14 @@ class Loop:
         current = world.node_count if self.state.behaviour.counts_nodes_of_snapshot else usable + upcoming
         for group in self.state.groups:
             if group.upcoming > 0 and group.name not in self.state.templates:
-                return self._failed(
+                return self._error_result(
                     waiting,
                     f"could not get upcoming nodes: failed to find template node for node group {group.name}",
                 )
         try:
             limits = self._limits(world)
         except LoopError as error:
-            return self._failed(waiting, str(error))
+            return self._error_result(waiting, str(error))
         for group in self.state.groups:
             reasons = skip_reasons(group, self.state.templates.get(group.name), limits, self.state.behaviour)
             if reasons:
@@ -375,9 +377,9 @@ class Loop:
         for i, kind in enumerate(kinds):
             if i not in helped:
                 for row in kind:
-                    self._tell(row, self._parts(kind[0]), is_told=not options)
+                    self._record_result(row, self._parts(kind[0]), is_told=not options)
         if not options:
-            return self._ended(LoopOutcome.NO_OPTIONS)
+            return self._result(LoopOutcome.NO_OPTIONS)
         nodes = {name: template.node for name, template in self.state.templates.items()}
         chosen = choose(
             options, self.state.flags.expanders, nodes, self.state.snapshot.config_maps.get(AUTOSCALER_PRIORITIES)
@@ -386,7 +388,7 @@ class Loop:
         choices = [self._choice(option, kinds, fitting, current, limits) for option in chosen.options]
         if not choices:
             return self._filtered_out(kinds, helped, options)
-        return self._ended(
+        return self._result(
             choices[0].result,
             error=choices[0].error,
             options=tuple(options),
@@ -394,12 +396,12 @@ class Loop:
             unknown_expanders=chosen.unknown,
         )
 
-    def _failed(self, waiting: Sequence[int], error: str) -> LoopResult:
+    def _error_result(self, waiting: Sequence[int], error: str) -> LoopResult:
         """Return the result of an error before any group is evaluated."""
         if self.state.behaviour.failures_are_told:
             for row in waiting:
-                self._tell(row, (), is_told=False)
-        return self._ended(LoopOutcome.ERROR, error=error)
+                self._record_result(row, (), is_told=False)
+        return self._result(LoopOutcome.ERROR, error=error)
 
     def _filtered_out(
         self, kinds: Sequence[tuple[int, ...]], helped: set[int], options: Sequence[Option]
@@ -407,12 +409,12 @@ class Loop:
         """Return the result if the expanders keep no option."""
         for i in sorted(helped) if self.state.behaviour.failures_are_told else ():
             for row in kinds[i]:
-                self._tell(row, self._parts(kinds[i][0], fitting=(events.FILTERED_OUT,)), is_told=True)
+                self._record_result(row, self._parts(kinds[i][0], fitting=(events.FILTERED_OUT,)), is_told=True)
         for i, kind in enumerate(kinds):
             if i not in helped:
                 for row in kind:
-                    self._tell(row, self._parts(kind[0]), is_told=True)
-        return self._ended(LoopOutcome.NO_OPTIONS, options=tuple(options))
+                    self._record_result(row, self._parts(kind[0]), is_told=True)
+        return self._result(LoopOutcome.NO_OPTIONS, options=tuple(options))
 
     def _limits(self, world: Sandbox) -> Limits:
         machines = Machines(
@@ -422,7 +424,7 @@ class Loop:
             counts_gpus=self.state.behaviour.limits_are_quotas
             or any(limit.resource not in ("cpu", "memory") for limit in self.state.flags.limits),
         )
-        known = self.state.by_name
+        known = self.state.groups_by_name
         if self.state.behaviour.limits_are_quotas:
             nodes = [
                 (world.node(ClusterRow(row)), group if group in known else None)
@@ -455,7 +457,7 @@ class Loop:
                 reasons.append(fitting)
         return events.parts_of(reasons)
 
-    def _tell(self, row: int, parts: tuple[str, ...], *, is_told: bool) -> None:
+    def _record_result(self, row: int, parts: tuple[str, ...], *, is_told: bool) -> None:
         before = self._answers[row]
         self._answers[row] = PodResult(
             row=row,
@@ -486,10 +488,10 @@ class Loop:
                     option=option, result=LoopOutcome.ERROR, error="max node total count already reached"
                 )
         limits = limits.copy()
-        count = limits.allowed(self.state.templates[option.group], count)
-        groups = [self.state.by_name[name] for name in option.similar]
-        resizes = resized(
-            self.state.by_name[option.group], groups, count, self.state.templates, limits, self.state.behaviour
+        count = limits.allowed_count(self.state.templates[option.group], count)
+        groups = [self.state.groups_by_name[name] for name in option.similar]
+        resizes = resize_groups(
+            self.state.groups_by_name[option.group], groups, count, self.state.templates, limits, self.state.behaviour
         )
         taken = set(fitting[option.group])
         later = [i for i, kind in enumerate(kinds) if i not in taken and self._fits_another(kind[0])]
@@ -499,7 +501,7 @@ class Loop:
             resizes=tuple(resizes),
             triggered=option.pods,
             awaiting=tuple(row for i in later for row in kinds[i]),
-            event=events.triggered(resizes) if resizes else "",
+            event=events.triggered_text(resizes) if resizes else "",
         )
 
     def _fits_another(self, row: int) -> bool:
@@ -511,7 +513,7 @@ class Loop:
             if group not in self._skipped or self.state.flags.check_skipped_groups
         )
 
-    def _ended(
+    def _result(
         self,
         result: LoopOutcome,
         *,

@@ -99,7 +99,7 @@ class TaintRules(Struct, frozen=True, kw_only=True):
         """Return whether a node with this taint has not started."""
         return key in self.startup or key.startswith(self.startup_prefixes)
 
-    def lasting(self, taints: Iterable[Taint]) -> tuple[Taint, ...]:
+    def lasting_taints(self, taints: Iterable[Taint]) -> tuple[Taint, ...]:
         return tuple(taint for taint in taints if not self._is_passing(taint.key))
 
     def _is_passing(self, key: str) -> bool:
@@ -158,7 +158,13 @@ def membership(
     group_of_node: dict[str, str] = {}
     counts: dict[str, int] = {}
     ambiguous: list[str] = []
-    rules = [*_by_value(known), _by_provider_id(names), _by_owner(known), _by_pool(names), _by_name(names)]
+    rules = [
+        *_rules_by_value(known),
+        _provider_id_rule(names),
+        _owner_rule(known),
+        _pool_rule(names),
+        _name_prefix_rule(names),
+    ]
     for node in nodes:
         for rule in rules:
             matches = dict(rule(node))
@@ -177,7 +183,7 @@ def membership(
 Rule = Callable[[Node], Iterator[Found]]
 
 
-def _by_value(known: frozenset[str]) -> tuple[Rule, ...]:
+def _rules_by_value(known: frozenset[str]) -> tuple[Rule, ...]:
     """A pool label or annotation whose value is the group's name."""
 
     def by_label(node: Node) -> Iterator[Found]:
@@ -194,7 +200,7 @@ def _by_value(known: frozenset[str]) -> tuple[Rule, ...]:
     return by_label, by_annotation
 
 
-def _by_provider_id(names: Sequence[str]) -> Rule:
+def _provider_id_rule(names: Sequence[str]) -> Rule:
     """The group in the instance's path: `.../virtualMachineScaleSets/NAME/virtualMachines/0`."""
     by_lower = {name.lower(): name for name in names}
 
@@ -206,7 +212,7 @@ def _by_provider_id(names: Sequence[str]) -> Rule:
     return rule
 
 
-def _by_owner(known: frozenset[str]) -> Rule:
+def _owner_rule(known: frozenset[str]) -> Rule:
     """Cluster API: the MachineSet, or the MachineDeployment with its prefix; OpenShift: the MachineSet."""
 
     def rule(node: Node) -> Iterator[Found]:
@@ -229,7 +235,7 @@ def _by_owner(known: frozenset[str]) -> Rule:
     return rule
 
 
-def _by_pool(names: Sequence[str]) -> Rule:
+def _pool_rule(names: Sequence[str]) -> Rule:
     """The group name that the cloud derives from the pool. If a pool has a group in each zone, the node's name
     decides."""
     cache: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -265,7 +271,7 @@ def _base(name: str) -> str:
     return name.rpartition("/")[2].rpartition(".")[2].removesuffix("-grp")
 
 
-def _by_name(names: Sequence[str]) -> Rule:
+def _name_prefix_rule(names: Sequence[str]) -> Rule:
     """Instances with the group's name as a prefix; the longest name wins."""
     bases = sorted(((_base(name) + "-", name) for name in names), key=lambda pair: -len(pair[0]))
 
@@ -349,7 +355,7 @@ class AutoscalerGroup(Struct, frozen=True, kw_only=True):
         return self.status.scale_up is ScaleUp.BACKOFF
 
     @property
-    def not_started(self) -> tuple[NodeState, ...]:
+    def unstarted_nodes(self) -> tuple[NodeState, ...]:
         return tuple(node for node in self.nodes if node.readiness is NodeReadiness.NOT_STARTED)
 
 
@@ -460,13 +466,13 @@ def autoscaler_groups(
         if node.group is not None and node.group in members:
             members[node.group].append(node)
     return tuple(
-        AutoscalerGroup(status=status, nodes=tuple(mine), upcoming=_upcoming(status, mine, behaviour))
+        AutoscalerGroup(status=status, nodes=tuple(mine), upcoming=_upcoming_count(status, mine, behaviour))
         for status in statuses
         for mine in (members[status.name],)
     )
 
 
-def _upcoming(status: NodeGroupStatus, nodes: Sequence[NodeState], behaviour: AutoscalerBehaviour) -> int:
+def _upcoming_count(status: NodeGroupStatus, nodes: Sequence[NodeState], behaviour: AutoscalerBehaviour) -> int:
     there = (NodeReadiness.READY, NodeReadiness.UNREADY, NodeReadiness.SUSPENDED)
     missing = status.target - sum(node.readiness in there for node in nodes) - status.long_unregistered
     if missing <= 0:

@@ -87,7 +87,7 @@ class PodEquivalence:
             groups.append([row])
         return tuple(tuple(group) for group in groups)
 
-    def remembering(self) -> RejectedClasses:
+    def rejection_memory(self) -> RejectedClasses:
         return RejectedClasses(self)
 
 
@@ -137,7 +137,7 @@ class PodOutcome(StrEnum):
     NOT_LOOKED_AT = "not-looked-at"
 
 
-class Arranged(Struct, frozen=True, kw_only=True):
+class PendingOrder(Struct, frozen=True, kw_only=True):
     """The pending pods before any node is evaluated; rows of the PodTable in list order."""
 
     passed_over: dict[int, PodOutcome]
@@ -146,7 +146,9 @@ class Arranged(Struct, frozen=True, kw_only=True):
     unschedulable: tuple[int, ...]
 
 
-def arrange(pods: PodTable, has_node: Callable[[str], bool], flags: Flags, behaviour: AutoscalerBehaviour) -> Arranged:
+def arrange(
+    pods: PodTable, has_node: Callable[[str], bool], flags: Flags, behaviour: AutoscalerBehaviour
+) -> PendingOrder:
     """`has_node`: whether a node with this name is listed."""
     passed_over: dict[int, PodOutcome] = {}
     nominated: list[int] = []
@@ -168,7 +170,7 @@ def arrange(pods: PodTable, has_node: Callable[[str], bool], flags: Flags, behav
             nominated.append(row)
         else:
             unschedulable.append(row)
-    return Arranged(passed_over=passed_over, nominated=tuple(nominated), unschedulable=tuple(unschedulable))
+    return PendingOrder(passed_over=passed_over, nominated=tuple(nominated), unschedulable=tuple(unschedulable))
 
 
 def is_allowed(pods: PodTable, row: int, flags: Flags) -> bool:
@@ -206,7 +208,7 @@ def without_place(
     sort_slice(waiting, lambda a, b: bool(priorities[a] > priorities[b]))
     placed: dict[int, ClusterRow] = {}
     left: list[int] = []
-    failed = kinds.remembering()
+    failed = kinds.rejection_memory()
     for row in waiting:
         if not failed.knows(row):
             node = world.find(row)
@@ -226,18 +228,18 @@ def old_enough(pods: PodTable, row: int, flags: Flags, now: int) -> bool:
     if written is not None:
         with suppress(ValueError):  # an invalid annotation is ignored
             delay = max(delay, Duration.parse(written))
-    return now - created(pods, row) > delay
+    return now - creation_time(pods, row) > delay
 
 
 def are_all_new(pods: PodTable, rows: Sequence[int], requests_gpu: Callable[[int], bool], now: int) -> bool:
     """Return whether the oldest pod, or the oldest with a GPU request, is so young that more may follow."""
-    if min((created(pods, row) for row in rows), default=now) + ALL_NEW > now:
+    if min((creation_time(pods, row) for row in rows), default=now) + ALL_NEW > now:
         return True
-    with_gpu = [created(pods, row) for row in rows if requests_gpu(row)]
+    with_gpu = [creation_time(pods, row) for row in rows if requests_gpu(row)]
     return bool(with_gpu) and min(with_gpu) + ALL_NEW_WITH_GPU > now
 
 
-def created(pods: PodTable, row: int) -> int:
+def creation_time(pods: PodTable, row: int) -> int:
     """Return nanoseconds since 1970; 0 if the pod has no creation time."""
     text = pods.creation_timestamps[row]
     return nanoseconds(text) if text else -(2**62)

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.autoscaler.cluster import Autoscaler, scheduling
+from kschedx.autoscaler.cluster import Autoscaler, scheduler_config
 from kschedx.autoscaler.flags import Flags, FlagValue
 from kschedx.autoscaler.loop import Loop
 from kschedx.autoscaler.pods import PodEquivalence, PodOutcome
@@ -220,7 +220,7 @@ class Autoscaling(Struct, frozen=True, kw_only=True):
         return loop_document(self.answer, self.pods)
 
 
-def one_loop(setup: LoopSetup) -> Autoscaling:
+def run_loop(setup: LoopSetup) -> Autoscaling:
     return Autoscaling(answer=Loop(setup).run(), pods=setup.framework.snapshot.pods)
 
 
@@ -242,7 +242,7 @@ def setup_of(
         raise InputError(f"the snapshot has no ConfigMap {AUTOSCALER_STATUS}, which the cluster-autoscaler writes")
     status = read_status(written.data.get("status", ""))
     names = {group.name for group in status.groups}
-    scheduler = scheduling(config, release)
+    scheduler = scheduler_config(config, release)
     framework = Framework(scheduler.profiles[0], scheduler, snapshot, release)
 
     def group_of(node: Node) -> str | None:
@@ -306,7 +306,7 @@ def grow_by_autoscaler(autoscaler: Autoscaler) -> AutoscalerGrowth:
         new |= {node.name: group for group, node, _ in nodes}
         snapshot = with_new_nodes(snapshot, [(node, pods) for _, node, pods in nodes])
         sizes = {resize.group: resize.after for resize in choice.resizes}
-        status = replace(status, groups=tuple(_resized(group, sizes) for group in status.groups))
+        status = replace(status, groups=tuple(_with_target(group, sizes) for group in status.groups))
     grown = (
         Resize(group=group.name, before=first[group.name].target, after=group.target, maximum=group.max_size)
         for group in status.groups
@@ -317,7 +317,7 @@ def grow_by_autoscaler(autoscaler: Autoscaler) -> AutoscalerGrowth:
     )
 
 
-def _resized(status: NodeGroupStatus, sizes: Mapping[str, int]) -> NodeGroupStatus:
+def _with_target(status: NodeGroupStatus, sizes: Mapping[str, int]) -> NodeGroupStatus:
     size = sizes.get(status.name)
     return status if size is None else replace(status, target=size, scale_up=ScaleUp.NO_ACTIVITY)
 
@@ -347,14 +347,14 @@ def with_new_nodes(snapshot: Snapshot, nodes: Sequence[tuple[Node, Sequence[Pod]
     for node, pods in nodes:
         row = len(cluster.nodes)
         cluster = cluster.with_added(node)
-        new_pods += [_on(pod, node) for pod in pods]
+        new_pods += [_copy_to_node(pod, node) for pod in pods]
         places += [row] * len(pods)
     table = snapshot.pods.with_pods(new_pods)
     where = np.concatenate([snapshot.pods.node, np.array(places, dtype=np.int64)])
     return replace(snapshot, cluster=cluster, pods=table.moved(where, len(cluster.nodes)), _tables={})
 
 
-def _on(pod: Pod, node: Node) -> Pod:
+def _copy_to_node(pod: Pod, node: Node) -> Pod:
     return replace(
         pod,
         metadata=replace(pod.metadata, name=f"{pod.metadata.name}-{node.name}", uid=""),

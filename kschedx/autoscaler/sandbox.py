@@ -60,7 +60,7 @@ class Brought(Struct, frozen=True, kw_only=True):
     pods: IntArray
 
 
-class Seen(Struct, frozen=True, kw_only=True):
+class NewNodeResult(Struct, frozen=True, kw_only=True):
     """The PreFilter and Filter results for a pod on one new node, among other new nodes that must not count."""
 
     stopped: TemplateVerdict | None
@@ -181,14 +181,14 @@ class Sandbox:
     def check(self, row: int, node: ClusterRow) -> TemplateVerdict:
         """Run PreFilter over the whole cluster, then Filter on the node, without a change."""
         pod, state, pre_filter = self._pre_filter(row)
-        stopped = self._stopped(pre_filter, node)
+        stopped = self._pre_filter_rejection(pre_filter, node)
         if stopped is not None:
             return stopped
         outcome = self._framework.run_filters(state, pod, self._framework.nodes.at(cluster_rows([node])))
         first = int(outcome.plugin[0])
         return FITS if first < 0 else _verdict(outcome.verdicts[first], 0, outcome.plugins[first])
 
-    def look(self, row: int, new: Sequence[Brought]) -> tuple[Seen, ...]:
+    def check_new_nodes(self, row: int, new: Sequence[Brought]) -> tuple[NewNodeResult, ...]:
         """Run PreFilter once, then Filter on each of these nodes."""
         framework = self._framework
         pod, state, pre_filter = self._pre_filter(row)
@@ -203,8 +203,8 @@ class Sandbox:
             room = self._room(state, pod, table)
         labels = tuple(self.node(brought.node).metadata.labels for brought in new)
         return tuple(
-            Seen(
-                stopped=self._stopped(pre_filter, brought.node),
+            NewNodeResult(
+                stopped=self._pre_filter_rejection(pre_filter, brought.node),
                 rejections=tuple(rejections[index]),
                 index=index,
                 new=tuple(new),
@@ -221,7 +221,7 @@ class Sandbox:
     def _leaves_out(self, outcome: PreFilterOutcome, node: ClusterRow) -> bool:
         return self._names_count and outcome.nodes is not None and self.node(node).name not in outcome.nodes
 
-    def _stopped(self, outcome: PreFilterOutcome, node: ClusterRow) -> TemplateVerdict | None:
+    def _pre_filter_rejection(self, outcome: PreFilterOutcome, node: ClusterRow) -> TemplateVerdict | None:
         """Return PreFilter's rejection of the node, or None if Filter decides."""
         status = outcome.status
         if not status.is_success:
@@ -254,7 +254,7 @@ class Sandbox:
         """Return the first node (within the mask) that fits the pod, starting after the last result; cordoned nodes are
         left out."""
         pod, state, outcome = self._pre_filter(row)
-        passed = self._passed(pod, state, outcome, among)
+        passed = self._feasible_nodes(pod, state, outcome, among)
         return self.next_of(passed) if len(passed) else None
 
     def next_of(self, nodes: ClusterRows) -> ClusterRow:
@@ -263,7 +263,7 @@ class Sandbox:
         self.last = ClusterRow(int(nodes[at % len(nodes)]))
         return self.last
 
-    def _passed(
+    def _feasible_nodes(
         self, pod: Pod, state: CycleState, outcome: PreFilterOutcome, among: BoolArray | None = None
     ) -> ClusterRows:
         framework = self._framework
@@ -290,7 +290,7 @@ class Sandbox:
         )
         if has_claims or not outcome.status.is_success or framework.room(state, pod, framework.nodes) is None:
             return None
-        return self._passed(pod, state, outcome)
+        return self._feasible_nodes(pod, state, outcome)
 
     def has_room(self, row: int, node: ClusterRow, more: Sequence[int]) -> bool:
         """Return whether one of a pod's `takers` fits it together with these pods."""

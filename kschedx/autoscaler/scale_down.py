@@ -146,9 +146,9 @@ class Fates:
             return self._fate(row, RemovalFate.MOVES)
         if safe == "on-completion" and self._behaviour.pods_may_complete:
             return self._fate(row, RemovalFate.COMPLETES)
-        return next(self._blocked(row, owner, safe), None) or self._fate(row, RemovalFate.MOVES)
+        return next(self._blockers(row, owner, safe), None) or self._fate(row, RemovalFate.MOVES)
 
-    def _blocked(self, row: int, owner: OwnerReference | None, safe: str) -> Iterator[PodFate]:
+    def _blockers(self, row: int, owner: OwnerReference | None, safe: str) -> Iterator[PodFate]:
         spec = self._pods.specs[row]
         is_known = owner is not None and (not self._flags.skips_custom_controllers or owner.kind in _REPLICATED)
         if not is_known:
@@ -320,13 +320,15 @@ def _use(name: str, slices: Sequence[ResourceSlice], taken: Collection[str]) -> 
     every = [device for resource_slice in slices for device in resource_slice.spec.devices]
     allocated = [device for device in every if device.name in taken]
     if any(resource_slice.spec.shared_counters for resource_slice in slices):
-        share = _of_counters(slices, every, allocated)
+        share = _counter_utilization(slices, every, allocated)
     else:
         share = len(allocated) / len(every) if every else 0.0
     return _DeviceUse(pool=name, allocated=len(allocated), devices=len(every), share=share)
 
 
-def _of_counters(slices: Sequence[ResourceSlice], every: Sequence[Device], allocated: Sequence[Device]) -> float:
+def _counter_utilization(
+    slices: Sequence[ResourceSlice], every: Sequence[Device], allocated: Sequence[Device]
+) -> float:
     """A counter set represents a partitioned device: its most used counter counts, and the mean over all sets."""
     machines = {consumed.counter_set for device in every for consumed in _parts(device).consumes_counters}
     used: Counter[tuple[str, str]] = Counter()
@@ -401,11 +403,11 @@ class _UtilizationRule(Struct, frozen=True, kw_only=True):
         """`rows` are the pods on the node. None if the node has no allocatable cpu or memory, or an incomplete device
         pool: then the autoscaler keeps the node."""
         requests = tuple(self._requests(rows))
-        gpu = next((name for name in self.gpu_resources if _offered(node, name)), None)
+        gpu = next((name for name in self.gpu_resources if _allocatable(node, name)), None)
         if gpu is not None or self.gpu_label in node.metadata.labels:
             resource = gpu or self.gpu_resources[0]
             threshold = self.flags.gpu_threshold
-            utilization = _used(node, resource, requests, threshold, is_gpu=True)
+            utilization = _resource_utilization(node, resource, requests, threshold, is_gpu=True)
             idle = UtilizationResult(resource=resource, requested=0, offered=0, threshold=threshold, is_gpu=True)
             return utilization or idle  # missing GPUs do not keep the node
         if self.devices is not None and _has_devices(node.name, self.devices):
@@ -420,7 +422,10 @@ class _UtilizationRule(Struct, frozen=True, kw_only=True):
                 is_gpu=False,
                 counted=use.share,
             )
-        cpu, memory = (_used(node, resource, requests, self.flags.threshold) for resource in (CPU, UTILIZATION_MEMORY))
+        cpu, memory = (
+            _resource_utilization(node, resource, requests, self.flags.threshold)
+            for resource in (CPU, UTILIZATION_MEMORY)
+        )
         if cpu is None or memory is None:
             return None
         return cpu if cpu.share > memory.share else memory
@@ -441,11 +446,11 @@ class _Request(Struct, frozen=True, kw_only=True):
     """Whether it is subtracted from allocatable instead of counting as requested."""
 
 
-def _used(
+def _resource_utilization(
     node: Node, resource: str, requests: Iterable[_Request], threshold: float, *, is_gpu: bool = False
 ) -> UtilizationResult | None:
     """Return None if the node has none of the resource."""
-    allocatable = _offered(node, resource)
+    allocatable = _allocatable(node, resource)
     if not allocatable:
         return None
     ignored, counted = 0, 0
@@ -460,7 +465,7 @@ def _used(
     )
 
 
-def _offered(node: Node, resource: str) -> int:
+def _allocatable(node: Node, resource: str) -> int:
     written = node.status.allocatable.get(resource)
     if written is None:
         return 0
@@ -504,7 +509,7 @@ _ORDER = (*Unremovable,)
 _BEFORE_PLACES = frozenset((item,) for item in _ORDER[: _ORDER.index(Unremovable.NO_PLACE_TO_MOVE_PODS)])
 
 
-class Stranded(Document, frozen=True):
+class StrandedPod(Document, frozen=True):
     """A pod that fits no other node after the pods before it have moved."""
 
     pod: str
@@ -523,7 +528,7 @@ class Removal(Struct, frozen=True, kw_only=True):
     pods: tuple[PodFate, ...]
     places: Mapping[str, str]
     """Moving pods to their new nodes."""
-    stranded: Stranded | None
+    stranded: StrandedPod | None
     is_ready: bool
     unneeded_for: Duration | None
     """How long it has had the autoscaler's taint; None without it."""
@@ -582,15 +587,15 @@ class ScaleDown:
         )
 
     @cached_property
-    def _settled(self) -> tuple[Evacuation, Mapping[ClusterRow, ClusterRow]]:
-        world, rows = self._loop.settled()
+    def _evacuation(self) -> tuple[Evacuation, Mapping[ClusterRow, ClusterRow]]:
+        world, rows = self._loop.place_on_free_nodes()
         return Evacuation(world, [*rows.values()], self._empty), rows
 
     @cached_property
     def _is_healthy(self) -> bool:
         return cluster_is_healthy(self._loop.state.states, self._loop.state.flags)
 
-    def about(self, name: str, *, safe: frozenset[int] = frozenset(), is_one_of_many: bool = False) -> Removal:
+    def evaluate(self, name: str, *, safe: frozenset[int] = frozenset(), is_one_of_many: bool = False) -> Removal:
         """Evaluate a node; the pods in the rows `safe` count as annotated. With `is_one_of_many`, new nodes for its
         pods are searched only if nothing else keeps the node, as the autoscaler does."""
         row = self._snapshot.cluster.index[name]
@@ -613,7 +618,7 @@ class ScaleDown:
         )
         reasons = tuple(self._reasons(removal, node, state))
         if not is_one_of_many or reasons[:1] not in _BEFORE_PLACES:
-            places, stranded = self._moved(row, removal.of(RemovalFate.MOVES))
+            places, stranded = self._move_pods(row, removal.of(RemovalFate.MOVES))
             removal = replace(removal, places=places, stranded=stranded)
             reasons = tuple(self._reasons(removal, node, state))
         return replace(removal, reasons=reasons)
@@ -621,7 +626,7 @@ class ScaleDown:
     def safe_to_evict(self, removal: Removal) -> Removal | None:
         """Evaluate the node with every pod annotated for which that helps; None if nothing changes."""
         rows = frozenset(fate.row for fate in removal.of(RemovalFate.BLOCKS) if fate.blocker in MENDED_BY_ANNOTATION)
-        return self.about(removal.node, safe=rows) if rows else None
+        return self.evaluate(removal.node, safe=rows) if rows else None
 
     def _reasons(self, removal: Removal, node: Node, state: NodeState) -> Iterator[Unremovable]:
         if not self.flags.is_enabled:
@@ -662,15 +667,15 @@ class ScaleDown:
         return utilization.share >= utilization.threshold
 
     def _is_upcoming(self, state: NodeState) -> bool:
-        group = self._loop.state.by_name.get(state.group or "")
-        return group is not None and group.upcoming > 0 and state in group.not_started
+        group = self._loop.state.groups_by_name.get(state.group or "")
+        return group is not None and group.upcoming > 0 and state in group.unstarted_nodes
 
     def _is_being_deleted(self, node: Node) -> bool:
-        since = _marked(node, TO_BE_DELETED)
+        since = _taint_time(node, TO_BE_DELETED)
         return since is not None and self._now - since < DELETION_TAKES
 
     def _unneeded_for(self, node: Node) -> Duration | None:
-        since = _marked(node, DELETION_CANDIDATE)
+        since = _taint_time(node, DELETION_CANDIDATE)
         return None if since is None else Duration(max(self._now - since, 0))
 
     def _minimum(self, node: Node) -> tuple[str, int, int] | None:
@@ -689,14 +694,14 @@ class ScaleDown:
 
     # --- new nodes of pods
 
-    def _moved(self, row: ClusterRow, moving: Sequence[PodFate]) -> tuple[Mapping[str, str], Stranded | None]:
+    def _move_pods(self, row: ClusterRow, moving: Sequence[PodFate]) -> tuple[Mapping[str, str], StrandedPod | None]:
         """Move the pods, one after the other, to the first other node that fits. Return their nodes and the first pod
         that fits nowhere."""
         if not moving:
             return {}, None
-        evacuation, rows = self._settled
+        evacuation, rows = self._evacuation
         names, refusals = evacuation.places([fate.row for fate in moving], rows.get(row))
-        stranded = None if refusals is None else Stranded(pod=moving[len(names)].pod, refusals=refusals)
+        stranded = None if refusals is None else StrandedPod(pod=moving[len(names)].pod, refusals=refusals)
         return {fate.pod: name for fate, name in zip(moving, names, strict=False)}, stranded
 
     def _empty(self, world: Sandbox, row: ClusterRow) -> None:
@@ -716,7 +721,7 @@ class ScaleDown:
         )
 
 
-def _marked(node: Node, key: str) -> int | None:
+def _taint_time(node: Node, key: str) -> int | None:
     """Return when the node got the autoscaler's taint, in nanoseconds since 1970."""
     written = next((taint.value for taint in node.spec.taints if taint.key == key), None)
     return int(written) * SECOND if written is not None and written.isdecimal() else None
@@ -755,7 +760,7 @@ class RemovalDocument(Document, frozen=True, omit_defaults=True):
     utilization: UtilizationDocument | None
     pods: tuple[PodFateDocument, ...]
     places: Mapping[str, str]
-    stranded: Stranded | None
+    stranded: StrandedPod | None
     unneeded_seconds: int | None
     needed_seconds: int
     minimum: Minimum | None = None

@@ -182,7 +182,7 @@ class Limits:
             self._known[template.group] = amounts
         return amounts
 
-    def exceeded(self, template: Template, count: int = 1) -> tuple[str, ...]:
+    def exceeded_resources(self, template: Template, count: int = 1) -> tuple[str, ...]:
         """Return the resources of which new nodes need more than remains. Raises `LoopError`."""
         return tuple(
             sorted(
@@ -192,7 +192,7 @@ class Limits:
             )
         )
 
-    def allowed(self, template: Template, count: int) -> int:
+    def allowed_count(self, template: Template, count: int) -> int:
         """Return how many of `count` new nodes the limits allow."""
         for name, amount in self.machine(template).items():
             if amount > 0 and name in self.left and self.left[name] < amount * count:
@@ -218,7 +218,7 @@ def skip_reasons(
     if template is None:
         return (NOT_READY,)
     try:
-        exceeded = limits.exceeded(template)
+        exceeded = limits.exceeded_resources(template)
     except LoopError:
         return (NOT_READY,)
     return (behaviour.limit_text.format(resources=", ".join(exceeded)),) if exceeded else ()
@@ -254,7 +254,7 @@ class Similarity:
         own -= behaviour.labels_still_compared
         self._ignored = IGNORED_LABELS | own | frozenset(flags.balancing_ignore_labels)
 
-    def alike(self, first: str, second: str) -> bool:
+    def are_similar(self, first: str, second: str) -> bool:
         if first not in self._templates or second not in self._templates:
             return False
         template, other = self._templates[first], self._templates[second]
@@ -276,7 +276,7 @@ class Similarity:
         for name in capacity:
             if name == "memory":
                 pair = (milli_value(capacity[name]), milli_value(others[name]))
-                if not _within(*pair, self._flags.memory_difference_ratio):
+                if not _is_within_ratio(*pair, self._flags.memory_difference_ratio):
                     return False
             elif parse_quantity(capacity[name]) != parse_quantity(others[name]):
                 return False
@@ -303,13 +303,13 @@ def _thousandths(amounts: ResourceList) -> dict[str, int]:
     return {name: milli_value(written) for name, written in amounts.items()}
 
 
-def _within(first: int, second: int, ratio: float) -> bool:
+def _is_within_ratio(first: int, second: int, ratio: float) -> bool:
     larger, smaller = float(max(first, second)), float(min(first, second))
     return larger - smaller <= larger * ratio
 
 
 def _all_within(first: Mapping[str, int], second: Mapping[str, int], ratio: float) -> bool:
-    return first.keys() == second.keys() and all(_within(first[name], second[name], ratio) for name in first)
+    return first.keys() == second.keys() and all(_is_within_ratio(first[name], second[name], ratio) for name in first)
 
 
 def similar_groups(
@@ -323,7 +323,7 @@ def similar_groups(
         group.name
         for group in groups
         if group.name != name
-        and similarity.alike(name, group.name)
+        and similarity.are_similar(name, group.name)
         and group.is_healthy
         and not group.is_backed_off
         and group.name in fitting
@@ -331,7 +331,7 @@ def similar_groups(
     )
 
 
-def balanced(groups: Sequence[AutoscalerGroup], count: int) -> list[Resize]:
+def balance(groups: Sequence[AutoscalerGroup], count: int) -> list[Resize]:
     """Distribute new nodes over the groups, always to the smallest one. Unchanged groups are left out."""
     resizes = [
         Resize(group=group.name, before=group.status.target, after=group.status.target, maximum=group.status.max_size)
@@ -356,17 +356,17 @@ def balanced(groups: Sequence[AutoscalerGroup], count: int) -> list[Resize]:
     return [resize for resize in resizes if resize.after != resize.before]
 
 
-def _within_quotas(resizes: Sequence[Resize], templates: Mapping[str, Template], limits: Limits) -> list[Resize]:
+def _cap_by_quotas(resizes: Sequence[Resize], templates: Mapping[str, Template], limits: Limits) -> list[Resize]:
     """Reduce each group in turn to what the ones before it leave."""
     for resize in resizes:
         template = templates[resize.group]
-        allowed = limits.allowed(template, resize.after - resize.before)
+        allowed = limits.allowed_count(template, resize.after - resize.before)
         resize.after = resize.before + allowed
         limits.take(template, allowed)
     return [resize for resize in resizes if resize.after != resize.before]
 
 
-def resized(
+def resize_groups(
     option_group: AutoscalerGroup,
     similar: Sequence[AutoscalerGroup],
     count: int,
@@ -376,9 +376,9 @@ def resized(
 ) -> list[Resize]:
     """Return the new sizes for `count` nodes; `limits` are consumed."""
     if not behaviour.balanced_sizes_heed_quotas:
-        return balanced((option_group, *similar), count)
-    sharing = [group for group in similar if not limits.exceeded(templates[group.name])]
-    return _within_quotas(balanced((option_group, *sharing), count), templates, limits)
+        return balance((option_group, *similar), count)
+    sharing = [group for group in similar if not limits.exceeded_resources(templates[group.name])]
+    return _cap_by_quotas(balance((option_group, *sharing), count), templates, limits)
 
 
 # The messages of the autoscaler's events. Upstream: processors/status/eventing_scale_up_processor.go,
@@ -395,11 +395,11 @@ def parts_of(reasons: Iterable[Sequence[str]]) -> tuple[str, ...]:
     return tuple(sorted(f"{count} {reason}" for reason, count in counts.items()))
 
 
-def not_triggered(parts: Sequence[str]) -> str:
+def not_triggered_text(parts: Sequence[str]) -> str:
     return f"pod didn't trigger scale-up: {', '.join(parts)}"
 
 
-def triggered(resizes: Sequence[Resize]) -> str:
+def triggered_text(resizes: Sequence[Resize]) -> str:
     return f"pod triggered scale-up: [{' '.join(map(str, resizes))}]"
 
 
@@ -455,7 +455,7 @@ def choose(
         "least-waste": lambda left: (_least_waste(left, nodes), ()),
         "most-pods": lambda left: (most_pods(left), ()),
         "least-nodes": lambda left: (_least_nodes(left), ()),
-        "priority": lambda left: by_priority(left, priorities),
+        "priority": lambda left: prioritize(left, priorities),
         "random": lambda left: (left, ()),
     }
     left: Sequence[Option] = options
@@ -508,7 +508,7 @@ def _least_nodes(options: Sequence[Option]) -> list[Option]:
     return [option for option in options if option.nodes == least]
 
 
-def by_priority(options: Sequence[Option], config: ConfigMap | None) -> tuple[list[Option], list[str]]:
+def prioritize(options: Sequence[Option], config: ConfigMap | None) -> tuple[list[Option], list[str]]:
     """Return the options with the highest priority whose regular expression matches the group's name."""
     if config is None:
         return list(options), []
@@ -549,7 +549,7 @@ def _read_priorities(config: ConfigMap) -> dict[int, list[Pattern]] | str:
     if not text:
         name = AUTOSCALER_PRIORITIES.rpartition("/")[2]
         return wrong.format(f"priority configuration in {name} configmap is empty; please provide valid configuration")
-    from kschedx.cel.regex import compiled
+    from kschedx.cel.regex import compile_pattern
     from kschedx.cel.values import Fault
     from kschedx.sources import yaml as yaml_text
 
@@ -569,7 +569,7 @@ def _read_priorities(config: ConfigMap) -> dict[int, list[Pattern]] | str:
         for pattern in patterns:
             if not isinstance(pattern, str):
                 return wrong.format(unreadable)
-            compiled_pattern = compiled(pattern)
+            compiled_pattern = compile_pattern(pattern)
             if isinstance(compiled_pattern, Fault):
                 return wrong.format(
                     f"Can't compile regexp rule for priority {key} and rule {pattern}: {compiled_pattern.message}"

@@ -11,11 +11,11 @@ from msgspec import Struct
 
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.node_groups import AutoscalerGroup, GroupOfNode, NodeState, autoscaler_groups, node_states
-from kschedx.autoscaler.pods import Arranged, PodEquivalence, PodOutcome, arrange, is_allowed, is_expendable
+from kschedx.autoscaler.pods import PendingOrder, PodEquivalence, PodOutcome, arrange, is_allowed, is_expendable
 from kschedx.autoscaler.sandbox import TemplateVerdict
 from kschedx.autoscaler.sizes import Option, Resize
 from kschedx.autoscaler.status import AutoscalerStatus
-from kschedx.autoscaler.templates import CloudTemplate, Template, TemplateMaker, choose_templates, daemon_sets
+from kschedx.autoscaler.templates import CloudTemplate, Template, TemplateBuilder, choose_templates, daemon_sets
 from kschedx.framework.runtime import Framework, request_options
 from kschedx.kube.types import Node, Pod
 from kschedx.releases.autoscaler import AutoscalerBehaviour
@@ -64,7 +64,7 @@ class LoopState:
         return node_states(self.nodes, self.setup.group_of, self.flags, self.behaviour, self.setup.now)
 
     @cached_property
-    def arranged(self) -> Arranged:
+    def pending_order(self) -> PendingOrder:
         """The pending pods before the autoscaler evaluates any group."""
         return arrange(self.pods, self.snapshot.cluster.index.__contains__, self.flags, self.behaviour)
 
@@ -88,7 +88,7 @@ class LoopState:
         index = self.snapshot.cluster.index
         return {
             row: index[self.pods.nominated_node_names[row]]
-            for row in self.arranged.nominated
+            for row in self.pending_order.nominated
             if self.pods.nominated_node_names[row] in index and not is_expendable(self.pods, row, self.flags)
         }
 
@@ -96,7 +96,7 @@ class LoopState:
     def templates(self) -> dict[str, Template]:
         """Group to the template of a new node, if known."""
         release = self.setup.framework.release
-        maker = TemplateMaker(
+        maker = TemplateBuilder(
             flags=self.flags,
             behaviour=self.behaviour,
             daemon_sets=daemon_sets(self.snapshot),
@@ -125,7 +125,7 @@ class LoopState:
         return autoscaler_groups(self.setup.status.groups, self.states, self.behaviour)
 
     @cached_property
-    def by_name(self) -> dict[str, AutoscalerGroup]:
+    def groups_by_name(self) -> dict[str, AutoscalerGroup]:
         return {group.name: group for group in self.groups}
 
 

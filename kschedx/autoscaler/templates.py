@@ -315,7 +315,7 @@ def daemon_sets(snapshot: Snapshot) -> tuple[DaemonSet, ...]:
     return tuple(parsed)
 
 
-class TemplateMaker(Struct, frozen=True, kw_only=True):
+class TemplateBuilder(Struct, frozen=True, kw_only=True):
     """Builds templates from nodes."""
 
     flags: Flags
@@ -325,9 +325,9 @@ class TemplateMaker(Struct, frozen=True, kw_only=True):
     compares_taints: bool
     """Behind the gate TaintTolerationComparisonOperators."""
 
-    def of_node(self, group: str, node: Node, pods: Sequence[Pod], source: str, *, force: bool) -> Template:
+    def make_from_node(self, group: str, node: Node, pods: Sequence[Pod], source: str, *, force: bool) -> Template:
         """`force`: DaemonSets without a pod among `pods` are added whatever their priority."""
-        sanitized = self._sanitized(group, node)
+        sanitized = self._sanitize(group, node)
         staying: list[Pod] = []
         running: set[str] = set()
         for pod in pods:
@@ -356,8 +356,8 @@ class TemplateMaker(Struct, frozen=True, kw_only=True):
             memory=sum(request.get("memory", 0) for request in requests),
         )
 
-    def of_cloud(self, group: str, template: CloudTemplate) -> Template:
-        made_template = self.of_node(group, template.node, template.pods, "template", force=True)
+    def make_from_cloud(self, group: str, template: CloudTemplate) -> Template:
+        made_template = self.make_from_node(group, template.node, template.pods, "template", force=True)
         labels = dict(made_template.node.metadata.labels)
         for stable, beta in _BETA_LABELS.items():
             if stable in labels:
@@ -370,7 +370,7 @@ class TemplateMaker(Struct, frozen=True, kw_only=True):
     def _is_always_added(self, daemon_set: DaemonSet) -> bool:
         return daemon_set.is_critical and self.behaviour.critical_daemon_sets_are_added
 
-    def _sanitized(self, group: str, node: Node) -> Node:
+    def _sanitize(self, group: str, node: Node) -> Node:
         name = f"template-node-for-{group}"
         metadata = ObjectMeta(
             name=name,
@@ -380,14 +380,14 @@ class TemplateMaker(Struct, frozen=True, kw_only=True):
         )
         spec = replace(
             node.spec,
-            taints=TaintRules.of(self.flags, self.behaviour).lasting(node.spec.taints),
+            taints=TaintRules.of(self.flags, self.behaviour).lasting_taints(node.spec.taints),
             unschedulable=node.spec.unschedulable and not self.flags.scale_from_unschedulable,
         )
         return replace(node, metadata=metadata, spec=spec)
 
 
 def choose_templates(
-    maker: TemplateMaker,
+    maker: TemplateBuilder,
     groups: Iterable[str],
     nodes: Sequence[tuple[NodeState, Node]],
     pods_on: Callable[[ClusterRow], Sequence[Pod]],
@@ -404,14 +404,14 @@ def choose_templates(
 
     def of_example(group: str, state: NodeState, node: Node) -> Template:
         force = maker.flags.force_daemon_sets
-        return maker.of_node(group, node, pods_on(state.row), f"node/{node.name}", force=force)
+        return maker.make_from_node(group, node, pods_on(state.row), f"node/{node.name}", force=force)
 
     templates: dict[str, Template] = {}
     for group in groups:
         if group in good:
             templates[group] = of_example(group, *good[group])
         elif group in cloud:
-            templates[group] = maker.of_cloud(group, cloud[group])
+            templates[group] = maker.make_from_cloud(group, cloud[group])
         elif group in bad:
             templates[group] = of_example(group, *bad[group])
     return templates

@@ -1,7 +1,7 @@
 """The Common Expression Language as Kubernetes' device selectors have it: types, functions, costs and faults.
 
-`compiled` gives a `Program`; `Program.evaluate` counts what it costs and stops where Kubernetes does. No library for
-Python counts that, so all of it but the words for wrong syntax and the regular expressions is here:
+`compile_program` returns a `Program`; `Program.evaluate` counts what it costs and stops where Kubernetes does. No
+library for Python counts that, so all of it but the words for wrong syntax and the regular expressions is here:
 
     parser       text to a syntax tree (syntax), macros replaced
     checker      its types (types), and the overloads of each call
@@ -11,7 +11,7 @@ Python counts that, so all of it but the words for wrong syntax and the regular 
     environment, library   what it may call
 """
 
-from kschedx.cel.program import COST_EXCEEDED, Program, compiled, refusal
+from kschedx.cel.program import COST_EXCEEDED, Program, compile_program, refusal
 from kschedx.cel.syntax import Call, Comprehension, Expr, Ident, Literal, Select, descendants
 from kschedx.cel.values import MapValue, Value
 
@@ -26,7 +26,7 @@ __all__ = [
     "Program",
     "Select",
     "Value",
-    "compiled",
+    "compile_program",
     "descendants",
     "refusal",
 ]

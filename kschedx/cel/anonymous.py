@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from functools import cache
 
-from kschedx.cel import Call, Expr, Literal, compiled, descendants
+from kschedx.cel import Call, Expr, Literal, compile_program, descendants
 from kschedx.cel.environment import TYPES, environment
 from kschedx.cel.library.kubernetes import quantity_from_text, semver_from_text
 from kschedx.cel.parser import MACROS, NoExpressionError, Token, string_value, tokens
@@ -69,13 +69,13 @@ def expression(written: str, names: Names) -> str:
         names.look_into(why)
         names.keep(written)
         return written
-    return _replaced(written, names, is_valid=_is_valid(written))
+    return _replace_names(written, names, is_valid=_is_valid(written))
 
 
 def _looks_into_text(written: str) -> str:
     """Return the operation of an expression that depends on a text's content, or an empty string."""
     try:
-        root = compiled(written, _EVERY).root
+        root = compile_program(written, _EVERY).root
     except UndecidableError:
         return "it cannot be read"
     except CompileError as error:
@@ -92,7 +92,7 @@ def _looks_into_text(written: str) -> str:
 
 def _is_valid(written: str) -> bool:
     try:
-        compiled(written, _EVERY)
+        compile_program(written, _EVERY)
     except CompileError:
         return False
     return True
@@ -128,7 +128,7 @@ def _is_amount(function: str, expr: Expr) -> bool:
     return not isinstance(read(expr.value), Fault)
 
 
-def _replaced(written: str, names: Names, *, is_valid: bool) -> str:
+def _replace_names(written: str, names: Names, *, is_valid: bool) -> str:
     """Replace names token by token, and keep the whitespace. In an invalid expression, amounts may be anything."""
     amounts = _OF_AMOUNTS if is_valid else frozenset()
     located = tokens(written)
@@ -153,8 +153,8 @@ def _token(
         value = _text_of(token)
         is_amount = before is not None and before.text == "(" and earlier is not None and earlier.text in amounts
         if is_amount and earlier is not None and earlier.text in ("semver", "isSemver"):
-            return _quoted(semver(value, names), token.text[0])
-        return _quoted(value if is_amount or not value else names.name(value, ANY_LENGTH), token.text[0])
+            return _quote(semver(value, names), token.text[0])
+        return _quote(value if is_amount or not value else names.name(value, ANY_LENGTH), token.text[0])
     if token.kind == "bytes":  # where they are valid, they are empty
         return 'b""'
     if token.kind != "ident" or _is_of_cel(token, before, after):
@@ -169,7 +169,7 @@ def _text_of(token: Token) -> str:
         return ""
 
 
-def _quoted(text: str, quote: str) -> str:
+def _quote(text: str, quote: str) -> str:
     """Quote with the original quotes, if that needs no escapes."""
     is_plain = quote in "\"'" and text.isprintable() and not set(text) & {"'", '"', "\\"}
     return f"{quote}{text}{quote}" if is_plain else json.dumps(text, ensure_ascii=False)

@@ -48,15 +48,15 @@ def _library_size(value: Value) -> int:
     return 1 if measured is None else measured
 
 
-def _traversed(value: Value, factor: float = 1) -> int:
+def _traversal_cost(value: Value, factor: float = 1) -> int:
     return math.ceil(float(_library_size(value)) * factor * TRAVERSAL)
 
 
-def _of_first(factor: float = 1) -> CallCost:
-    return lambda arguments, _: _traversed(arguments[0], factor)
+def _first_argument_cost(factor: float = 1) -> CallCost:
+    return lambda arguments, _: _traversal_cost(arguments[0], factor)
 
 
-def _doubled(arguments: Sequence[Value], _: Value) -> int:
+def _double_traversal_cost(arguments: Sequence[Value], _: Value) -> int:
     return math.ceil(float(_library_size(arguments[0])) * 2 * TRAVERSAL)
 
 
@@ -70,19 +70,19 @@ def _pattern(arguments: Sequence[Value], _: Value) -> int:
 
 
 def _list_traversal(arguments: Sequence[Value], _: Value) -> int:
-    return _whole_traversal(arguments[0])
+    return _full_traversal_cost(arguments[0])
 
 
-def _whole_traversal(value: Value) -> int:
+def _full_traversal_cost(value: Value) -> int:
     """Return the cost of a value with everything in it; texts count in bytes."""
     if isinstance(value, str):
         return int(len(value.encode(errors="surrogatepass")) * TRAVERSAL)
     if isinstance(value, bytes):
         return int(len(value) * TRAVERSAL)
     if is_list(value):
-        return sum(1 if type(item) is int else _whole_traversal(item) for item in value)
+        return sum(1 if type(item) is int else _full_traversal_cost(item) for item in value)
     if isinstance(value, MapValue):
-        return sum(_whole_traversal(key) + _whole_traversal(value.find(key)) for key in value.own_keys())
+        return sum(_full_traversal_cost(key) + _full_traversal_cost(value.find(key)) for key in value.own_keys())
     return 1
 
 
@@ -97,7 +97,7 @@ def _contains_ip(is_text: bool) -> CallCost:
 
 def _contains_cidr(is_text: bool) -> CallCost:
     of_address = _contains_ip(is_text)
-    return lambda arguments, result: of_address(arguments, result) + _traversed(arguments[0]) + 1
+    return lambda arguments, result: of_address(arguments, result) + _traversal_cost(arguments[0]) + 1
 
 
 def _validate(arguments: Sequence[Value], _: Value) -> int:
@@ -121,39 +121,39 @@ def equality(arguments: Sequence[Value], result: Value) -> int:
 inequality = _less
 
 
-def _added(arguments: Sequence[Value], _: Value) -> int:
+def _sum_cost(arguments: Sequence[Value], _: Value) -> int:
     return math.ceil(float(_size(arguments[0]) + _size(arguments[1])) * TRAVERSAL)
 
 
-def _contained(arguments: Sequence[Value], _: Value) -> int:
+def _product_cost(arguments: Sequence[Value], _: Value) -> int:
     return math.ceil(float(_size(arguments[0])) * TRAVERSAL) * math.ceil(float(_size(arguments[1])) * TRAVERSAL)
 
 
-def _in_list(arguments: Sequence[Value], _: Value) -> int:
+def _list_search_cost(arguments: Sequence[Value], _: Value) -> int:
     return _size(arguments[1])
 
 
-def _allocating(factor: float, items: int) -> int:
+def _allocation_cost(factor: float, items: int) -> int:
     return int(float(items) * factor) + 1 + LIST
 
 
-def _made(_: Sequence[Value], result: Value) -> int:
-    return _allocating(1, _library_size(result))
+def _result_cost(_: Sequence[Value], result: Value) -> int:
+    return _allocation_cost(1, _library_size(result))
 
 
-def _flattened(arguments: Sequence[Value], _: Value) -> int:
+def _flatten_cost(arguments: Sequence[Value], _: Value) -> int:
     depth = arguments[1] if len(arguments) == 2 else 1
     assert isinstance(depth, int)
-    return max(_allocating(float(depth), _library_size(arguments[0])), 0)
+    return max(_allocation_cost(float(depth), _library_size(arguments[0])), 0)
 
 
 def _self_compared(index: int) -> CallCost:
     def cost(arguments: Sequence[Value], _: Value) -> int:
         items = arguments[index]
         if not is_list(items) or not items:
-            return _allocating(2.0, 0)
+            return _allocation_cost(2.0, 0)
         factor = 2.0 + TRAVERSAL if isinstance(items[0], str | bytes) else 2.0
-        return _allocating(factor, len(items) ** 2)
+        return _allocation_cost(factor, len(items) ** 2)
 
     return cost
 
@@ -163,8 +163,8 @@ def _sets(factor: float) -> CallCost:
 
 
 _BY_OVERLOAD: dict[str, CallCost] = {
-    **dict.fromkeys(("list_slice", "lists_range", "list_reverse"), _made),
-    **dict.fromkeys(("list_flatten", "list_flatten_int"), _flattened),
+    **dict.fromkeys(("list_slice", "lists_range", "list_reverse"), _result_cost),
+    **dict.fromkeys(("list_flatten", "list_flatten_int"), _flatten_cost),
     "list_distinct": _self_compared(0),
     "list_sets_contains_list": _sets(1),
     "list_sets_intersects_list": _sets(1),
@@ -174,9 +174,9 @@ _BY_OVERLOAD: dict[str, CallCost] = {
 
 _BY_FUNCTION: dict[str, CallCost] = {
     **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _list_traversal),
-    **dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim"), _of_first()),
-    **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _of_first()),
-    **dict.fromkeys(("replace", "split", "ip.isCanonical"), _doubled),
+    **dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim"), _first_argument_cost()),
+    **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _first_argument_cost()),
+    **dict.fromkeys(("replace", "split", "ip.isCanonical"), _double_traversal_cost),
     "join": _join,
     **dict.fromkeys(("find", "findAll"), _pattern),
     "validate": _validate,
@@ -194,19 +194,19 @@ _STANDARD: dict[str, CallCost] = {
         ),
         lambda arguments, _: math.ceil(float(_size(arguments[0])) * TRAVERSAL),
     ),
-    "in_list": _in_list,
+    "in_list": _list_search_cost,
     **dict.fromkeys(
         (f"{w}_{kind}" for w in ("less", "greater", "less_equals", "greater_equals") for kind in ("string", "bytes")),
         _less,
     ),
-    "add_string": _added,
-    "add_bytes": _added,
+    "add_string": _sum_cost,
+    "add_bytes": _sum_cost,
     "matches_string": _pattern,
-    "contains_string": _contained,
+    "contains_string": _product_cost,
 }
 
 
-def of_call(function: str, overload: str) -> CallCost | None:
+def call_cost(function: str, overload: str) -> CallCost | None:
     """Return the cost function of a call, or None if the cost is 1. The overload is empty if several are possible."""
     own = _BY_OVERLOAD.get(overload)
     if own is not None:
@@ -216,7 +216,7 @@ def of_call(function: str, overload: str) -> CallCost | None:
     if overload.endswith("_sortByAssociatedKeys"):
         return _self_compared(1)
     if function == "ip":
-        return None if overload == "cidr_ip" else _of_first()
+        return None if overload == "cidr_ip" else _first_argument_cost()
     if function == "containsIP":
         return _contains_ip(overload == "cidr_contains_ip_string")
     if function == "containsCIDR":

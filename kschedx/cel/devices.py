@@ -17,7 +17,7 @@ from kschedx.cel import (
     MapValue,
     Select,
     Value,
-    compiled,
+    compile_program,
     descendants,
     refusal,
 )
@@ -45,7 +45,7 @@ class DeviceProgram:
     def __init__(self, expression: str, features: Features) -> None:
         """Raises `CompileError` for an invalid expression."""
         self._features = features
-        self._program = compiled(expression, features)
+        self._program = compile_program(expression, features)
         names, reads_all = _reads(self._program.root)
         self._reads = None if reads_all else names
         """Without domains; None if it may read any."""
@@ -68,8 +68,8 @@ class DeviceProgram:
                     {
                         "driver": driver,
                         "allowMultipleAllocations": device.allow_multiple_allocations,
-                        "attributes": _by_domain(driver, {name: attributes[name] for name, _ in read}),
-                        "capacity": _by_domain(driver, amounts),
+                        "attributes": _group_by_domain(driver, {name: attributes[name] for name, _ in read}),
+                        "capacity": _group_by_domain(driver, amounts),
                     }
                 )
             )
@@ -82,7 +82,7 @@ class DeviceProgram:
 
     def _value(self, name: str, attribute: DeviceAttribute) -> Value:
         """Convert every attribute, because kube-scheduler reads all of them before it evaluates."""
-        value = _supported(attribute, self._features.list_attributes)
+        value = _attribute_value(attribute, self._features.list_attributes)
         if isinstance(value, Fault):
             raise EvaluationError(f"attribute {name}: {value.message}")
         return value
@@ -107,7 +107,7 @@ def names_in(expression: str) -> frozenset[str]:
     """Return the attributes and capacities, without domains, that an expression refers to."""
     every = Features(consumable_capacity=True, list_attributes=True)
     try:
-        return _reads(compiled(expression, every).root)[0]
+        return _reads(compile_program(expression, every).root)[0]
     except (CompileError, UndecidableError):
         return frozenset()
 
@@ -122,7 +122,7 @@ def _reads(root: Expr) -> tuple[frozenset[str], bool]:
         depth = _depth(descendant)
         if depth is None:
             continue
-        name = _looked_up(descendant)
+        name = _accessed_key(descendant)
         if depth == _ATTRIBUTE and name is not None:
             names.add(name)
             explained |= set(_insides(descendant))
@@ -134,20 +134,20 @@ def _reads(root: Expr) -> tuple[frozenset[str], bool]:
 
 
 def _insides(expr: Expr) -> Iterator[Expr]:
-    inner = _within(expr)
+    inner = _operand(expr)
     while inner is not None:
         yield inner
-        inner = _within(inner)
+        inner = _operand(inner)
 
 
-def _within(expr: Expr) -> Expr | None:
+def _operand(expr: Expr) -> Expr | None:
     """Return the operand of a step."""
     if isinstance(expr, Select):
         return expr.operand
     return expr.arguments[0] if isinstance(expr, Call) and expr.function in _INDEXES else None
 
 
-def _looked_up(expr: Expr) -> str | None:
+def _accessed_key(expr: Expr) -> str | None:
     if isinstance(expr, Select):
         return expr.field
     key = expr.arguments[1] if isinstance(expr, Call) and expr.function in _INDEXES else None
@@ -159,7 +159,7 @@ def _depth(expr: Expr) -> int | None:
     steps = 0
     inner: Expr | None = expr
     while inner is not None and not isinstance(inner, Ident):
-        inner = _within(inner)
+        inner = _operand(inner)
         steps += 1
         if steps > _ATTRIBUTE:
             return None
@@ -169,7 +169,7 @@ def _depth(expr: Expr) -> int | None:
 # --- values
 
 
-def _by_domain(driver: str, values: dict[str, Value]) -> MapValue:
+def _group_by_domain(driver: str, values: dict[str, Value]) -> MapValue:
     """A name without a domain belongs to the driver; an unknown domain is an empty map."""
     domains: dict[str, dict[object, Value]] = {}
     for name, value in values.items():
@@ -178,7 +178,7 @@ def _by_domain(driver: str, values: dict[str, Value]) -> MapValue:
     return MapValue({domain: MapValue(own) for domain, own in domains.items()}, default=_NO_DOMAIN)
 
 
-def _supported(attribute: DeviceAttribute, list_attributes: bool) -> Value:
+def _attribute_value(attribute: DeviceAttribute, list_attributes: bool) -> Value:
     """Return the only value that is set, a list before a scalar."""
     if list_attributes:
         for several in (attribute.ints, attribute.bools, attribute.strings):
@@ -211,7 +211,7 @@ def selector(expression: str, features: Features) -> DeviceProgram:
 class _Language:
     """`kube.devices.ExpressionLanguage`."""
 
-    def compiled(self, expression: str, features: Features) -> DeviceExpression:
+    def compile(self, expression: str, features: Features) -> DeviceExpression:
         return selector(expression, features)
 
     def names_in(self, expression: str) -> frozenset[str]:

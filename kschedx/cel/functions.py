@@ -58,7 +58,7 @@ def _no_overload(name: str, arguments: tuple[Value, ...]) -> Fault:
     return Fault(f"no such overload: {name}({', '.join(type_value(argument).name for argument in arguments)})")
 
 
-def dispatched(function: Function) -> Run:
+def dispatch(function: Function) -> Run:
     """Call the first overload that fits the values at run time, if types are not known before."""
     overloads = [candidate for candidate in function.overloads if candidate.run is not None]
 
@@ -72,7 +72,7 @@ def dispatched(function: Function) -> Run:
     return run
 
 
-def guarded(function: Function, overload: Overload) -> Run | None:
+def guard(function: Function, overload: Overload) -> Run | None:
     """Call one overload, which refuses values of other types."""
     own = overload.run
     if own is None or function.checks_its_arguments:

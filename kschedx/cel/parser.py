@@ -157,7 +157,7 @@ class _MacroError(Exception):
         self.message = message
 
 
-def expanded(position: int, function: str, target: Expr | None, arguments: list[Expr]) -> Expr | None:
+def expand_macro(position: int, function: str, target: Expr | None, arguments: list[Expr]) -> Expr | None:
     """Expand a call, or return None if it is not a macro. Raises `_MacroError`."""
     macro = _MACROS.get((function, len(arguments), target is not None))
     return None if macro is None else macro(position, target, arguments)
@@ -189,7 +189,7 @@ def _has(position: int, _target: Expr | None, arguments: list[Expr]) -> Expr:
 _Macro = Callable[[int, Expr | None, list[Expr]], Expr | None]
 
 
-def _folded(
+def _fold(
     position: int, target: Expr | None, names: list[str], initial: Expr, condition: Expr, step: Expr, result: Expr
 ) -> Expr:
     assert target is not None
@@ -233,20 +233,20 @@ def _quantifier(kind: str, count: int) -> _Macro:
             one_more = call("_+_", accumulated(), Literal(position, 1))
             step = call("_?_:_", test, one_more, accumulated())
             result = call("_==_", accumulated(), Literal(position, 1))
-        return _folded(position, target, names, initial, condition, step, result)
+        return _fold(position, target, names, initial, condition, step, result)
 
     return expand
 
 
-def _collected(
+def _collect(
     position: int, target: Expr | None, names: list[str], test: Expr | None, initial: Expr, step: Expr
 ) -> Expr:
     if test is not None:
         step = Call(position, "_?_:_", [test, step, Ident(position, ACCUMULATOR)])
-    return _folded(position, target, names, initial, Literal(position, True), step, Ident(position, ACCUMULATOR))
+    return _fold(position, target, names, initial, Literal(position, True), step, Ident(position, ACCUMULATOR))
 
 
-def _listed(count: int) -> _Macro:
+def _list_macro(count: int) -> _Macro:
     """map() and transformList()."""
 
     def expand(position: int, target: Expr | None, arguments: list[Expr]) -> Expr:
@@ -254,7 +254,7 @@ def _listed(count: int) -> _Macro:
         names = _variables(arguments, count, message)
         test = arguments[count] if len(arguments) == count + 2 else None
         step = Call(position, "_+_", [Ident(position, ACCUMULATOR), ListNode(position, [arguments[-1]])])
-        return _collected(position, target, names, test, ListNode(position, []), step)
+        return _collect(position, target, names, test, ListNode(position, []), step)
 
     return expand
 
@@ -262,7 +262,7 @@ def _listed(count: int) -> _Macro:
 def _filter(position: int, target: Expr | None, arguments: list[Expr]) -> Expr:
     names = _variables(arguments, 1, "argument is not an identifier")
     step = Call(position, "_+_", [Ident(position, ACCUMULATOR), ListNode(position, [arguments[0]])])
-    return _collected(position, target, names, arguments[1], ListNode(position, []), step)
+    return _collect(position, target, names, arguments[1], ListNode(position, []), step)
 
 
 def _transform_map(*, by_entry: bool) -> _Macro:
@@ -271,7 +271,7 @@ def _transform_map(*, by_entry: bool) -> _Macro:
         test = arguments[2] if len(arguments) == 4 else None
         added: list[Expr] = [arguments[-1]] if by_entry else [Ident(position, names[0]), arguments[-1]]
         step = Call(position, "cel.@mapInsert", [Ident(position, ACCUMULATOR), *added])
-        return _collected(position, target, names, test, MapNode(position, []), step)
+        return _collect(position, target, names, test, MapNode(position, []), step)
 
     return expand
 
@@ -321,7 +321,7 @@ def _sort_by(position: int, target: Expr | None, arguments: list[Expr]) -> Expr:
     if isinstance(target, Literal | MapNode):
         message = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
         raise _MacroError(target.position, message)
-    keys = _listed(1)(position, Ident(position, _SORTED), arguments)
+    keys = _list_macro(1)(position, Ident(position, _SORTED), arguments)
     assert keys is not None
     return bound(position, _SORTED, target, Call(position, "@sortByAssociatedKeys", [keys], Ident(position, _SORTED)))
 
@@ -329,14 +329,14 @@ def _sort_by(position: int, target: Expr | None, arguments: list[Expr]) -> Expr:
 _MACROS: dict[tuple[str, int, bool], _Macro] = {
     ("has", 1, False): _has,
     ("filter", 2, True): _filter,
-    ("map", 2, True): _listed(1),
-    ("map", 3, True): _listed(1),
+    ("map", 2, True): _list_macro(1),
+    ("map", 3, True): _list_macro(1),
     ("bind", 3, True): _bind,
     ("optMap", 2, True): _optional_map(is_flat=False),
     ("optFlatMap", 2, True): _optional_map(is_flat=True),
     ("sortBy", 2, True): _sort_by,
-    ("transformList", 3, True): _listed(2),
-    ("transformList", 4, True): _listed(2),
+    ("transformList", 3, True): _list_macro(2),
+    ("transformList", 4, True): _list_macro(2),
     ("transformMap", 3, True): _transform_map(by_entry=False),
     ("transformMap", 4, True): _transform_map(by_entry=False),
     ("transformMapEntry", 3, True): _transform_map(by_entry=True),
@@ -405,7 +405,7 @@ class ParseError(Exception):
 
 def parse(text: str) -> Expr:
     """Raises `NoExpressionError`, `ParseError`, or `TooDeepError`."""
-    return _Parser(text).whole()
+    return _Parser(text).parse()
 
 
 class _Parser:
@@ -415,7 +415,7 @@ class _Parser:
         self._depth = 0
         self._issues: list[tuple[int, str]] = []
 
-    def whole(self) -> Expr:
+    def parse(self) -> Expr:
         expression = self._expression()
         self._take("end")
         if self._issues:
@@ -548,7 +548,7 @@ class _Parser:
             if name.text in _RESERVED_WORDS and self._kind != "{":
                 expression = self._fault(token.position, f"reserved identifier: {name.text}")
                 if self._skip("("):
-                    self._listed(")")
+                    self._elements(")")
                 return expression, None
             if self._kind == "(":
                 return self._call(full, None), None
@@ -558,7 +558,7 @@ class _Parser:
             self._take(")")
             return expression, None
         if token.kind == "[":
-            elements, optionals = self._listed("]", may_be_optional=True)
+            elements, optionals = self._elements("]", may_be_optional=True)
             return ListNode(token.position, elements, optionals), None
         if token.kind == "{":
             return self._map(token.position), None
@@ -596,14 +596,14 @@ class _Parser:
 
     def _call(self, function: str, target: Expr | None) -> Expr:
         position = self._take("(").position
-        arguments, _ = self._listed(")", may_end_with_comma=False)
+        arguments, _ = self._elements(")", may_end_with_comma=False)
         try:
-            expression = expanded(position, function, target, arguments)
+            expression = expand_macro(position, function, target, arguments)
         except _MacroError as fault:
             return self._fault(fault.position, fault.message)
         return Call(position, function, arguments, target) if expression is None else expression
 
-    def _listed(
+    def _elements(
         self, end: str, *, may_be_optional: bool = False, may_end_with_comma: bool = True
     ) -> tuple[list[Expr], frozenset[int]]:
         elements: list[Expr] = []

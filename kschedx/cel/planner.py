@@ -7,7 +7,7 @@ from typing import assert_never
 
 from kschedx.cel import costs, regex
 from kschedx.cel.environment import Environment
-from kschedx.cel.functions import Function, Run, dispatched, guarded
+from kschedx.cel.functions import Function, Run, dispatch, guard
 from kschedx.cel.syntax import Call, Comprehension, Expr, Ident, ListNode, Literal, MapNode, Select, StructNode
 from kschedx.cel.values import (
     NO_OVERLOAD,
@@ -15,7 +15,7 @@ from kschedx.cel.values import (
     Budget,
     CelDuration,
     Fault,
-    Growing,
+    GrowingList,
     MapValue,
     Optional,
     Timestamp,
@@ -102,14 +102,14 @@ class AttributePath:
                 kind = value.__class__
                 if kind is Fault:
                     return value
-                return _into_optional(run, value, steps) if kind is Optional else only(run, value)
+                return _qualify_optional(run, value, steps) if kind is Optional else only(run, value)
 
             return resolve_one
 
         def resolve(run: Evaluation) -> Value:
             value = base(run)
             if isinstance(value, Optional):
-                return _into_optional(run, value, steps)
+                return _qualify_optional(run, value, steps)
             for step in steps:
                 if value.__class__ is Fault:
                     return value
@@ -141,7 +141,7 @@ class AttributePath:
         return resolve
 
 
-def _into_optional(run: Evaluation, value: Value, steps: tuple[_Qualify, ...]) -> Value:
+def _qualify_optional(run: Evaluation, value: Value, steps: tuple[_Qualify, ...]) -> Value:
     assert isinstance(value, Optional)
     if value.value is None:
         return value
@@ -158,13 +158,13 @@ def _into_optional(run: Evaluation, value: Value, steps: tuple[_Qualify, ...]) -
 def _if_present(run: Evaluation, step: _Qualify, value: Value) -> Value:
     before = run.cost
     result = step(run, value)
-    if isinstance(result, _Missing):
+    if isinstance(result, _NoSuchKey):
         run.cost = before
         return _ABSENT
     return result
 
 
-class _Missing(Fault):
+class _NoSuchKey(Fault):
     """The key or item does not exist."""
 
     __slots__ = ()
@@ -221,18 +221,18 @@ def ready(planned: Planned) -> Evaluate:
     return planned
 
 
-def qualified(value: Value, key: Value) -> Value:
+def qualify(value: Value, key: Value) -> Value:
     if isinstance(value, MapValue):
         item = value.find(key)
-        return _Missing(f"no such key: {printed_key(key)}") if item is None else item
+        return _NoSuchKey(f"no such key: {printed_key(key)}") if item is None else item
     if is_list(value):
         index = _index(key)
         if isinstance(index, Fault):
             return index
         if 0 <= index < len(value):
             return value[index]
-        return _Missing(f"index out of bounds: {printed_key(key)}")
-    return _Missing(f"no such key: {printed_key(key)}")
+        return _NoSuchKey(f"index out of bounds: {printed_key(key)}")
+    return _NoSuchKey(f"no such key: {printed_key(key)}")
 
 
 def _index(key: Value) -> int | Fault:
@@ -252,7 +252,7 @@ def _step_to(key: Value) -> _Qualify:
             item = value.find(key)
             if item is not None:
                 return item
-        return qualified(value, key)
+        return qualify(value, key)
 
     return step
 
@@ -260,8 +260,8 @@ def _step_to(key: Value) -> _Qualify:
 def _presence_of(field: str) -> _Qualify:
     def step(run: Evaluation, value: Value) -> Value:
         run.cost += 1
-        item = qualified(value, field)
-        if isinstance(item, Fault) and not isinstance(item, _Missing):
+        item = qualify(value, field)
+        if isinstance(item, Fault) and not isinstance(item, _NoSuchKey):
             return item
         return not isinstance(item, Fault)
 
@@ -294,7 +294,7 @@ def logical(terms: list[Evaluate], *, stops_at: bool) -> Evaluate:
     return evaluate
 
 
-def not_strictly_false(argument: Evaluate) -> Evaluate:
+def plan_loop_condition(argument: Evaluate) -> Evaluate:
     def evaluate(run: Evaluation) -> Value:
         value = argument(run)
         run.cost += 1
@@ -364,15 +364,15 @@ def implementation(function: Function, overload: str) -> Run:
         return _with_first_argument(function, function.run)
     if overload:
         implemented = next(candidate for candidate in function.overloads if candidate.id == overload)
-        own = guarded(function, implemented)
+        own = guard(function, implemented)
         if own is not None:
             return own
     runnable = [overload for overload in function.overloads if overload.run is not None]
     if len(runnable) == 1:
-        only = guarded(function, runnable[0])
+        only = guard(function, runnable[0])
         assert only is not None
         return only
-    return dispatched(function)
+    return dispatch(function)
 
 
 def _with_first_argument(function: Function, own: Run) -> Run:
@@ -389,7 +389,7 @@ def _with_first_argument(function: Function, own: Run) -> Run:
     return run
 
 
-def called(own: Run, arguments: list[Evaluate], cost: costs.CallCost | None) -> Evaluate:
+def plan_call(own: Run, arguments: list[Evaluate], cost: costs.CallCost | None) -> Evaluate:
     """Return a call; its cost is 1 if `cost` is None."""
     limit = costs.LIMIT
     if len(arguments) == 2:
@@ -444,7 +444,7 @@ def _slot_reader(slot: int) -> Evaluate:
     return evaluate
 
 
-def accumulated(slot: int, initial: Evaluate) -> Evaluate:
+def plan_accumulator(slot: int, initial: Evaluate) -> Evaluate:
     """The accumulator; its initial value is evaluated on first use."""
 
     def evaluate(run: Evaluation) -> Value:
@@ -452,7 +452,7 @@ def accumulated(slot: int, initial: Evaluate) -> Evaluate:
         if value is None:
             value = initial(run)
             if is_list(value) and not value:
-                value = Growing()
+                value = GrowingList()
             elif isinstance(value, MapValue) and not len(value):
                 value = MapValue({})
             run.slots[slot] = value
@@ -483,7 +483,7 @@ def fold(
             keys: list[Value] = items.own_keys()
             values: list[Value] = [items.find(key) for key in keys] if variable2 is not None else keys
         elif is_list(items):
-            keys = values = items if isinstance(items, list) else _copied(run, items)
+            keys = values = items if isinstance(items, list) else _copy_list(run, items)
         elif isinstance(items, Fault):
             return items
         elif variable2 is not None:
@@ -503,12 +503,12 @@ def fold(
             if run.cost > limit:
                 raise CostExceededError
         folded = result(run)
-        return list(folded) if isinstance(folded, Growing) else folded
+        return list(folded) if isinstance(folded, GrowingList) else folded
 
     return evaluate
 
 
-def _copied(run: Evaluation, items: Value) -> list[Value]:
+def _copy_list(run: Evaluation, items: Value) -> list[Value]:
     assert is_list(items)
     run.budget.spend(len(items))
     return list(items)
@@ -590,7 +590,7 @@ class _Planner:
     def _select(self, select: Select) -> Planned:
         if select.stands_for is not None:
             return Constant(select.stands_for)
-        attribute = self._as_attribute(select.operand)
+        attribute = self._plan_attribute(select.operand)
         field = select.field
         if select.is_test:
             attribute.add(_presence_of(field), is_optional=False)
@@ -599,12 +599,12 @@ class _Planner:
         attribute.add(_step_to(field), is_optional=False)
         return attribute
 
-    def _as_attribute(self, expr: Expr) -> AttributePath:
+    def _plan_attribute(self, expr: Expr) -> AttributePath:
         planned = self.plan(expr)
         return planned if isinstance(planned, AttributePath) else AttributePath(ready(planned))
 
-    def _indexed(self, call: Call, *, is_optional: bool) -> Planned:
-        attribute = self._as_attribute(call.arguments[0])
+    def _plan_index(self, call: Call, *, is_optional: bool) -> Planned:
+        attribute = self._plan_attribute(call.arguments[0])
         index = self.plan(call.arguments[1])
         if isinstance(index, Constant):
             attribute.add(_step_to(index.value), is_optional=is_optional)
@@ -614,7 +614,7 @@ class _Planner:
         def step(run: Evaluation, value: Value) -> Value:
             key = by(run)
             run.cost += 1
-            return key if isinstance(key, Fault) else qualified(value, key)
+            return key if isinstance(key, Fault) else qualify(value, key)
 
         attribute.add(step, is_optional=is_optional)
         return attribute
@@ -629,25 +629,25 @@ class _Planner:
                 return logical(self._ready_arguments(call), stops_at=True)
             case "_?_:_":
                 condition = ready(self.plan(call.arguments[0]))
-                return _ConditionalAttribute(condition, *map(self._as_branch, call.arguments[1:]))
+                return _ConditionalAttribute(condition, *map(self._plan_branch, call.arguments[1:]))
             case "_==_" | "_!=_":
                 return equality(*self._ready_arguments(call), is_equal=call.function == "_==_")
             case "_[_]":
-                return self._indexed(call, is_optional=False)
+                return self._plan_index(call, is_optional=False)
             case "_[?_]" | "_?._":
-                return self._indexed(call, is_optional=True)
+                return self._plan_index(call, is_optional=True)
             case "or" if call.overloads == ("optional_or_optional",) or len(call.overloads) > 1:
                 return _optional_or(*self._ready_arguments(call), unwraps=False)
             case "orValue" if call.overloads == ("optional_orValue_value",) or len(call.overloads) > 1:
                 return _optional_or(*self._ready_arguments(call), unwraps=True)
             case "@not_strictly_false":
-                return not_strictly_false(*self._ready_arguments(call))
+                return plan_loop_condition(*self._ready_arguments(call))
         return self._function(call)
 
     def _ready_arguments(self, call: Call) -> list[Evaluate]:
         return [ready(self.plan(each)) for each in call.children()]
 
-    def _as_branch(self, expr: Expr) -> AttributePath:
+    def _plan_branch(self, expr: Expr) -> AttributePath:
         """The name of a branch costs nothing, its steps do."""
         planned = self.plan(expr)
         return planned if isinstance(planned, AttributePath) else AttributePath(ready(planned), 0)
@@ -667,10 +667,10 @@ class _Planner:
                 raise PlanError(value.message)
             return Constant(value)
         if function.name in ("find", "findAll") and isinstance(planned[1], Constant):
-            compiled = regex.compiled(str(planned[1].value))
+            compiled = regex.compile_pattern(str(planned[1].value))
             if isinstance(compiled, Fault):
                 raise PlanError(compiled.message)
-        return called(run, [ready(each) for each in planned], costs.of_call(function.name, overload))
+        return plan_call(run, [ready(each) for each in planned], costs.call_cost(function.name, overload))
 
     # --- lists and maps
 
@@ -709,7 +709,7 @@ class _Planner:
             for key, value, _ in planned:
                 assert isinstance(key, Constant)
                 assert isinstance(value, Constant)
-                entries[_hashed(key.value)] = value.value
+                entries[_hashable_key(key.value)] = value.value
             return Constant(MapValue(entries))
         parts = [(ready(key), ready(value), is_optional) for key, value, is_optional in planned]
 
@@ -721,7 +721,7 @@ class _Planner:
                 if isinstance(value, Fault):
                     run.cost += costs.MAP
                     return value
-                own = _hashed(key)
+                own = _hashable_key(key)
                 if is_optional:
                     if not isinstance(value, Optional):
                         return Fault(
@@ -748,7 +748,7 @@ class _Planner:
         initial = ready(self.plan(comprehension.initial))
         over = ready(self.plan(comprehension.over))
         accumulator, variable, variable2 = self._slot(), self._slot(), self._slot()
-        self._scopes.append({comprehension.accumulator: accumulated(accumulator, initial)})
+        self._scopes.append({comprehension.accumulator: plan_accumulator(accumulator, initial)})
         names = {comprehension.variable: _slot_reader(variable)}
         if comprehension.variable2:
             names[comprehension.variable2] = _slot_reader(variable2)
@@ -769,7 +769,7 @@ class _Planner:
         )
 
 
-def _hashed(key: Value) -> object:
+def _hashable_key(key: Value) -> object:
     try:
         hash(key)
     except TypeError:

@@ -10,7 +10,7 @@ from kschedx.cel import regex
 from kschedx.cel.environment import TYPES, VARIABLES, Environment, environment
 from kschedx.cel.functions import Function
 from kschedx.cel.library.standard import STANDARD_FUNCTIONS as STANDARD
-from kschedx.cel.library.texts import misused
+from kschedx.cel.library.texts import format_error
 from kschedx.cel.parser import NoExpressionError, ParseError, TooDeepError, parse
 from kschedx.cel.planner import CostExceededError, PlanError, PlannedExpression
 from kschedx.cel.syntax import (
@@ -24,7 +24,7 @@ from kschedx.cel.syntax import (
     Select,
     StructNode,
     descendants,
-    printed,
+    format_issues,
 )
 from kschedx.cel.types import (
     ANY,
@@ -133,7 +133,7 @@ class _Checker:
         return self._fault(ident.position, f"undeclared reference to '{ident.name}' (in container '')")
 
     def _select(self, select: Select) -> Type:
-        name = None if select.is_test else _qualified(select)
+        name = None if select.is_test else _qualified_name(select)
         if name is not None and self._local(name.partition(".")[0]) is None and name.removeprefix(".") in TYPES:
             select.stands_for = TYPES[name.removeprefix(".")]
             return type_of(select.stands_for)
@@ -176,19 +176,19 @@ class _Checker:
             self.check(argument)
         functions = self._environment.functions
         if call.target is not None:
-            prefix = _qualified(call.target)
+            prefix = _qualified_name(call.target)
             qualified = functions.get(f"{prefix}.{call.function}".removeprefix(".")) if prefix else None
             if qualified is not None:
                 call.function, call.target = qualified.name, None
-                return self._resolved(call, qualified)
+                return self._resolve(call, qualified)
             self.check(call.target)
         function = functions.get(call.function.removeprefix("."))
         if function is None:
             return self._fault(call.position, f"undeclared reference to '{call.function}' (in container '')")
         call.function = function.name
-        return self._resolved(call, function)
+        return self._resolve(call, function)
 
-    def _resolved(self, call: Call, function: Function) -> Type:
+    def _resolve(self, call: Call, function: Function) -> Type:
         arguments = tuple(each.type for each in call.children())
         if function.name in ("_&&_", "_||_"):
             return self._logical(call, function)
@@ -238,7 +238,7 @@ class _Checker:
 
     # --- lists, maps, and comprehensions
 
-    def _joined(self, previous: Type | None, current: Type) -> Type:
+    def _join_types(self, previous: Type | None, current: Type) -> Type:
         if previous is None:
             return current
         if self._may_be((previous,), (current,)):
@@ -256,7 +256,7 @@ class _Checker:
         for index, element in enumerate(node.elements):
             self.check(element)
             own = self._optional_element(element) if index in node.optionals else element.type
-            element_type = self._joined(element_type, own)
+            element_type = self._join_types(element_type, own)
         return list_of(self._new_variable() if element_type is None else element_type)
 
     def _map(self, node: MapNode) -> Type:
@@ -264,10 +264,10 @@ class _Checker:
         value_type: Type | None = None
         for key, value, is_optional in node.entries:
             self.check(key)
-            key_type = self._joined(key_type, key.type)
+            key_type = self._join_types(key_type, key.type)
             self.check(value)
             own = self._optional_element(value) if is_optional else value.type
-            value_type = self._joined(value_type, own)
+            value_type = self._join_types(value_type, own)
         if key_type is None or value_type is None:
             return map_of(self._new_variable(), self._new_variable())
         return map_of(key_type, value_type)
@@ -283,7 +283,7 @@ class _Checker:
         over = substitute(self.mapping, comprehension.over.type)
         accumulated = comprehension.initial.type
         self._scopes.append({comprehension.accumulator: accumulated})
-        variables = self._iterated(comprehension, over)
+        variables = self._iteration_types(comprehension, over)
         if comprehension.variable2:
             self._scopes.append({comprehension.variable: variables[0], comprehension.variable2: variables[1]})
         else:
@@ -297,7 +297,7 @@ class _Checker:
         self._scopes.pop()
         return substitute(self.mapping, comprehension.result.type)
 
-    def _iterated(self, comprehension: Comprehension, over: Type) -> tuple[Type, Type]:
+    def _iteration_types(self, comprehension: Comprehension, over: Type) -> tuple[Type, Type]:
         """Return the types of the variables."""
         if over.kind is TypeKind.LIST:
             return (INT, over.parameters[0]) if comprehension.variable2 else (over.parameters[0], DYN)
@@ -313,7 +313,7 @@ class _Checker:
         return ERROR, ERROR
 
 
-def _qualified(expr: Expr) -> str | None:
+def _qualified_name(expr: Expr) -> str | None:
     """Return `a.b.c` as a name, or None."""
     parts: list[str] = []
     while isinstance(expr, Select) and not expr.is_test:
@@ -330,7 +330,7 @@ _CONVERSIONS = {function.name: function for function in STANDARD if function.nam
 def _invalid_literals(root: Expr) -> list[Issue]:
     issues: list[Issue] = []
     calls = [node for node in descendants(root) if isinstance(node, Call) and node.function == "format"]
-    issues += [misuse for call in calls if call.target is not None and (misuse := misused(call)) is not None]
+    issues += [misuse for call in calls if call.target is not None and (misuse := format_error(call)) is not None]
     # arguments of format() may have any types
     mixed = {id(inner) for call in calls for inner in descendants(call)}
     for descendant in descendants(root):
@@ -338,7 +338,7 @@ def _invalid_literals(root: Expr) -> list[Issue]:
             literal = descendant.arguments[0]
             if descendant.function in _CONVERSIONS and _is_refused(descendant, literal):
                 issues.append((literal.position, f"invalid {descendant.function} argument"))
-            elif descendant.function == "matches" and isinstance(regex.compiled(str(literal.value)), Fault):
+            elif descendant.function == "matches" and isinstance(regex.compile_pattern(str(literal.value)), Fault):
                 issues.append((literal.position, "invalid matches argument"))
         elif id(descendant) in mixed:
             continue
@@ -357,7 +357,7 @@ def _invalid_literals(root: Expr) -> list[Issue]:
                     (of_values, value.position),
                 ):
                     if not equivalent(first, other):
-                        issues.append((position, _expected(first, other)))
+                        issues.append((position, _type_mismatch(first, other)))
     return issues
 
 
@@ -375,7 +375,7 @@ def _check_homogeneous(elements: list[tuple[Expr, bool]], issues: list[Issue]) -
         if first is None:
             first = own
         elif not equivalent(first, own):
-            issues.append((item.position, _expected(first, own)))
+            issues.append((item.position, _type_mismatch(first, own)))
             return
 
 
@@ -383,7 +383,7 @@ def _own_type(expr: Expr, is_optional: bool) -> Type:
     return expr.type.parameters[0] if is_optional and expr.type.parameters else expr.type
 
 
-def _expected(expected: Type, actual: Type) -> str:
+def _type_mismatch(expected: Type, actual: Type) -> str:
     return f"expected type '{shown(expected)}' but found '{shown(actual)}'"
 
 
@@ -445,7 +445,7 @@ def refusal(expression: str, features: Features) -> str | None:
     if len(expression.encode(errors="replace")) > LONGEST:
         return f"Too long: may not be more than {LONGEST} bytes"
     try:
-        compiled(expression, features)
+        compile_program(expression, features)
     except CompileError as error:
         return f"Invalid value: {dumps(expression, ensure_ascii=False)}: {error}"
     return None
@@ -457,13 +457,13 @@ def undecidable(expression: str, because: str) -> UndecidableError:
 
 
 @lru_cache(maxsize=1024)
-def compiled(expression: str, features: Features) -> Program:
+def compile_program(expression: str, features: Features) -> Program:
     """Raises `CompileError` with kube-scheduler's message, and `UndecidableError` if the message is uncertain."""
     if len(expression.encode(errors="replace")) > LONGEST:
         raise undecidable(f"{expression[:40]}...", "the API server refuses selectors of more than 10 KiB")
     try:
         expression.encode()
-        return _compiled(expression, features)
+        return _compile(expression, features)
     except UnicodeEncodeError:
         raise undecidable(expression.encode(errors="replace").decode(), "it is not valid Unicode") from None
     except UndecidedError as error:
@@ -472,17 +472,17 @@ def compiled(expression: str, features: Features) -> Program:
         raise undecidable(expression, "it is nested too deeply") from None
 
 
-def _compiled(expression: str, features: Features) -> Program:
+def _compile(expression: str, features: Features) -> Program:
     try:
         root = parse(expression)
     except NoExpressionError:
         raise _syntax_error(expression) from None
     except ParseError as fault:
-        raise CompileError(f"compilation failed: {printed(expression, fault.issues)}") from None
+        raise CompileError(f"compilation failed: {format_issues(expression, fault.issues)}") from None
     known = environment(features)
     issues = check(root, known)
     if issues:
-        raise CompileError(f"compilation failed: {printed(expression, issues)}")
+        raise CompileError(f"compilation failed: {format_issues(expression, issues)}")
     if root.type not in (BOOL, ANY) and not (features.list_attributes and root.type == DYN):
         raise CompileError(f"must evaluate to bool or the unknown type, not {root.type}")
     try:
@@ -502,14 +502,14 @@ def _syntax_error(expression: str) -> Exception:
     except (RuntimeError, TypeError, ValueError) as error:
         phrase = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
         if "Syntax error: " in phrase and "<input>:-1" not in phrase:
-            return CompileError(f"compilation failed: {_in_words_of_go(phrase, expression)}")
+            return CompileError(f"compilation failed: {_to_go_message(phrase, expression)}")
     return undecidable(expression, "it is not an expression")
 
 
 _AT_START_OF_LINE = lazy_pattern(r"ERROR: <input>:\d+:1: [^\n]*(?=\n?(?:ERROR: |$))")
 
 
-def _in_words_of_go(text: str, expression: str) -> str:
+def _to_go_message(text: str, expression: str) -> str:
     """Convert cel-cpp's message to Go's: cel-cpp escapes the question mark and omits empty lines."""
     text = text.replace(r"\u003F", "?")
     if not expression:

@@ -59,7 +59,7 @@ class Pattern:
 
 
 @lru_cache(maxsize=256)
-def compiled(pattern: str) -> Pattern | Fault:
+def compile_pattern(pattern: str) -> Pattern | Fault:
     """A fault has Go's message."""
     import re2
 

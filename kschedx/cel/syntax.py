@@ -162,7 +162,7 @@ def descendants(root: Expr) -> Iterator[Expr]:
 _MOST_ERRORS = 100
 
 
-def printed(text: str, issues: list[tuple[int, str]]) -> str:
+def format_issues(text: str, issues: list[tuple[int, str]]) -> str:
     """Format errors (position, message) as Go does: by position, each with its line."""
     lines = text.split("\n")
     starts = [0]

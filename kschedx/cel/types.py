@@ -174,23 +174,23 @@ def _substitutable(mapping: Mapping, type_: Type, variable: Type) -> tuple[bool,
             return True, True
         if _assignable(mapping, type_, known):
             wider = most_general(type_, known)
-            if _not_referenced(mapping, variable, wider):
+            if _is_unreferenced(mapping, variable, wider):
                 mapping[variable.name] = wider
             return True, True
         return False, True
-    if _not_referenced(mapping, variable, type_):
+    if _is_unreferenced(mapping, variable, type_):
         mapping[variable.name] = type_
         return True, False
     return False, False
 
 
-def _not_referenced(mapping: Mapping, variable: Type, within: Type) -> bool:
+def _is_unreferenced(mapping: Mapping, variable: Type, within: Type) -> bool:
     if variable == within:
         return False
     if within.kind is TypeKind.TYPE_PARAM:
         known = mapping.get(within.name)
-        return known is None or _not_referenced(mapping, variable, known)
-    return all(_not_referenced(mapping, variable, each) for each in within.parameters)
+        return known is None or _is_unreferenced(mapping, variable, known)
+    return all(_is_unreferenced(mapping, variable, each) for each in within.parameters)
 
 
 def assignable(mapping: Mapping, types: tuple[Type, ...], others: tuple[Type, ...]) -> Mapping | None:

@@ -66,7 +66,7 @@ class Budget:
             raise UndecidedError("it is too expensive")
 
 
-class Growing(list[Value]):
+class GrowingList(list[Value]):
     """The list that a comprehension builds: appending changes it."""
 
     __slots__ = ()
@@ -112,8 +112,8 @@ _LONGEST = 2**40
 """The maximum number of items in a list that is repeatedly joined with itself."""
 
 
-def joined(first: ListValue, second: ListValue) -> ListValue:
-    if isinstance(first, Growing):
+def concatenate(first: ListValue, second: ListValue) -> ListValue:
+    if isinstance(first, GrowingList):
         first.extend(second)
         return first
     if not first:
@@ -250,7 +250,7 @@ _TYPES: dict[type, Type] = {
     bytes: types.BYTES,
     Null: types.NULL,
     list: Type(types.TypeKind.LIST, "list"),
-    Growing: Type(types.TypeKind.LIST, "list"),
+    GrowingList: Type(types.TypeKind.LIST, "list"),
     ConcatenatedList: Type(types.TypeKind.LIST, "list"),
     MapValue: Type(types.TypeKind.MAP, "map"),
     Optional: Type(types.TypeKind.OPAQUE, "optional_type"),
@@ -337,7 +337,7 @@ def double_text(value: float) -> str:
     shortest = f"{value:e}" if not exponent else ""
     power = int((shortest or f"e{exponent}").rpartition("e")[2])
     if -4 <= power < 21:
-        plain = digits if not exponent else f"{value:.0f}" if power > 0 else _expanded(digits, power)
+        plain = digits if not exponent else f"{value:.0f}" if power > 0 else _expand_exponent(digits, power)
         return plain.removesuffix(".0")
     if not exponent:
         mantissa = repr(value).replace(".", "").strip("0-") or "0"
@@ -345,7 +345,7 @@ def double_text(value: float) -> str:
     return f"{digits.removesuffix('.0')}e{'-' if power < 0 else '+'}{abs(power):02d}"
 
 
-def _expanded(digits: str, power: int) -> str:
+def _expand_exponent(digits: str, power: int) -> str:
     sign = "-" if digits.startswith("-") else ""
     plain = digits.removeprefix("-").replace(".", "")
     return f"{sign}0.{'0' * (-power - 1)}{plain}"

@@ -16,7 +16,7 @@ from kschedx import __version__
 from kschedx.cli import COMPLETE
 from kschedx.cli import completion as kubectl
 from kschedx.cli.help import COMMANDS, HelpCommand, HelpGroup
-from kschedx.cli.output import ExitCode, cited, failed, outcome
+from kschedx.cli.output import ExitCode, cite, outcome, print_error
 from kschedx.cli.question import asks
 from kschedx.cli.streams import OutputError
 from kschedx.render.wording import visible
@@ -86,12 +86,12 @@ def _options(
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command line, by default that of this process, and return its exit code. No traceback reaches the user."""
     try:
-        with cited(sys.argv[1:] if arguments is None else arguments):
-            code = outcome(partial(_called, arguments))
+        with cite(sys.argv[1:] if arguments is None else arguments):
+            code = outcome(partial(_run, arguments))
         sys.stdout.flush()  # write errors are noticed here, not by Python at exit
         return code
     except OutputError as error:
-        return failed(f"write: {error}", ExitCode.USAGE)
+        return print_error(f"write: {error}", ExitCode.USAGE)
 
 
 _BEFORE_COMMAND = {
@@ -122,7 +122,7 @@ def _with_own_output(words: list[str]) -> list[str]:
     return [*words[:1], *words[at:end], *words[1:at], *words[end:]]
 
 
-def _called(arguments: Sequence[str] | None) -> int:
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         if arguments is not None:
             words = _command_first(arguments)
@@ -145,7 +145,7 @@ def _run_own() -> object:
     if kubectl.called_as(sys.argv[0]) == kubectl.COMPLETER:
         return _answer_kubectl()
     if COMPLETE in os.environ:
-        if not _is_whole_question(os.environ):
+        if not _is_complete_request(os.environ):
             return ExitCode.SCHEDULABLE
         _answer_shells()
     name, words = kubectl.program_name(sys.argv[0]), _command_first(sys.argv[1:])
@@ -153,7 +153,7 @@ def _run_own() -> object:
     return app(args=words, standalone_mode=False, prog_name=name, complete_var=COMPLETE, obj=run)
 
 
-def _is_whole_question(environment: Mapping[str, str]) -> bool:
+def _is_complete_request(environment: Mapping[str, str]) -> bool:
     """Return whether the shell's words are set too, which completion needs; one leftover variable has no effect."""
     shell = environment[COMPLETE].rpartition("_")[2]
     if environment[COMPLETE].startswith("source_"):
@@ -185,12 +185,12 @@ def _usage(error: Exception) -> int:
         shown = f"{command.usage(context)}\nSee '{path} --help' for more." if isinstance(command, HelpCommand) else text
         typer.echo(shown, err=True)
         return ExitCode.USAGE
-    text += _meant(text, getattr(context, "command", None))
+    text += _missing_option_hint(text, getattr(context, "command", None))
     typer.echo(f"error: {visible(text.replace('Value error, ', ''))}\nSee '{path} --help' for usage.", err=True)
     return ExitCode.USAGE
 
 
-def _meant(text: str, command: object) -> str:
+def _missing_option_hint(text: str, command: object) -> str:
     """Return the option that is missing before a file, if the command takes no such argument; else an empty string."""
     file = next((argument for argument in sys.argv[1:] if argument in text and Path(argument).exists()), "")
     if not text.startswith("Got unexpected extra argument") or not file:

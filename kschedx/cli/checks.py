@@ -22,7 +22,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.render.checks import FINGERPRINT, Check, Result, Since
 
 
-def of_pod(
+def pod_check(
     name: str, outcome: Outcome | None, text: Sequence[str], place: Place, reasons: tuple[str, ...] = ()
 ) -> Check:
     """Return the check that a pod is schedulable. If it is not, `text` explains why; `reasons` are the IDs of the
@@ -45,8 +45,8 @@ def of_pod(
             assert_never(outcome)
 
 
-def of_explanation(explanation: Explanation, place: Place) -> Check:
-    from kschedx.explain.ranking import ranking
+def explanation_check(explanation: Explanation, place: Place) -> Check:
+    from kschedx.explain.ranking import rank_nodes
     from kschedx.render.outcome import outcome_sentence, replicas_sentence
 
     cycle, replicas = explanation.cycle, explanation.replicas
@@ -59,25 +59,25 @@ def of_explanation(explanation: Explanation, place: Place) -> Check:
         phrases += [headline(explanation.lifecycle), *causes(explanation.lifecycle)]
     else:
         diagnosis = Diagnosis(cycle)
-        phrases += [outcome_sentence(diagnosis, ranking(cycle, 2)), explanation.message]
+        phrases += [outcome_sentence(diagnosis, rank_nodes(cycle, 2)), explanation.message]
         reasons = tuple(dict.fromkeys(finding.reason for finding in decisive(diagnosis)))
     if explanation.overall is not Outcome.SCHEDULED:
         phrases += [f"fix: {fix.title} ({fix.certainty.value})" for fix in explanation.fixes[:1]]
     name = cycle.pod.key if replicas is None else replicas.workload
-    return of_pod(name, explanation.overall, phrases, place, reasons)
+    return pod_check(name, explanation.overall, phrases, place, reasons)
 
 
-def of_answers(answers: Sequence[PodAnswer], workload: str, place: Place) -> Check:
+def answers_check(answers: Sequence[PodAnswer], workload: str, place: Place) -> Check:
     """Return a check of a pod, or of all replicas of a workload. Its text is about the first one that does not fit."""
     bad = [answer for answer in answers if answer.outcome is not Outcome.SCHEDULED]
     first = (bad or answers)[0]
     phrases = ["; ".join(first.headlines), first.message]
     if workload and bad:
         phrases.insert(0, f"{len(answers) - len(bad):,} of {len(answers):,} replicas can be placed")
-    return of_pod(workload or first.pod, first.outcome, phrases, place, first.reasons)
+    return pod_check(workload or first.pod, first.outcome, phrases, place, first.reasons)
 
 
-def of_advice(file: str, advice: Sequence[Advice]) -> list[Check]:
+def advice_checks(file: str, advice: Sequence[Advice]) -> list[Check]:
     """Return a check for each warning, or one for a configuration without warnings."""
     from kschedx.sources.line_numbers import line_of
 
@@ -96,7 +96,7 @@ def of_advice(file: str, advice: Sequence[Advice]) -> list[Check]:
     ]
 
 
-def of_summary(summary: Summary) -> Iterator[Check]:
+def summary_checks(summary: Summary) -> Iterator[Check]:
     """Yield a check for each pod that differs or cannot be decided, and one for all others."""
     from kschedx.render.comparison import pod_lines
 
@@ -139,10 +139,10 @@ class Baseline:
         }
         return cls(path, known)
 
-    def marked(self, checks: Sequence[Check], code: int) -> tuple[tuple[Check, ...], int]:
+    def mark_new(self, checks: Sequence[Check], code: int) -> tuple[tuple[Check, ...], int]:
         """Return the checks, with new ones marked, and the exit code: known findings do not count. Their number is
         printed on standard error."""
-        marked = tuple(self._marked(check) for check in checks)
+        marked = tuple(self._mark(check) for check in checks)
         new = sum(check.since is Since.NEW for check in marked)
         unchanged = sum(check.since is Since.UNCHANGED for check in marked)
         if unchanged:
@@ -151,7 +151,7 @@ class Baseline:
             code = code if new else ExitCode.SCHEDULABLE
         return marked, code
 
-    def _marked(self, check: Check) -> Check:
+    def _mark(self, check: Check) -> Check:
         if check.result is Result.PASSED:
             return check
         return replace(check, since=Since.UNCHANGED if check.fingerprint in self._known else Since.NEW)
@@ -170,19 +170,19 @@ class _Sarif(Struct):
     runs: list[_SarifRun]
 
 
-def of_error(error: KschedxError) -> Iterator[Check]:
+def error_checks(error: KschedxError) -> Iterator[Check]:
     """Yield a check for each error of the input, on its line, or an undecided one if information is missing."""
-    from kschedx.sources.line_numbers import located
+    from kschedx.sources.line_numbers import locate
 
     if isinstance(error, SeveralConfigError):
         for config_error in error.errors:
-            yield from of_error(config_error)
+            yield from error_checks(config_error)
         return
     if not isinstance(error, InputError):
         yield Check(name="kschedx", result=Result.UNDECIDED, rule="undecided", text=str(error))
         return
     rule = "not-admitted" if isinstance(error, NotAdmittedError) else "input"
-    for fault in map(located, error.each):
+    for fault in map(locate, error.each):
         name = fault.place.field or fault.place.object or fault.place.source or "kschedx"
         text = f"{fault.message} ({fault.hint})" if fault.hint else fault.message
         yield Check(name=name, result=Result.FAILED, rule=rule, text=text, place=fault.place)

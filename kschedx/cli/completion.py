@@ -75,7 +75,7 @@ def _size(path: Path) -> int:
     return path.stat().st_size * (_SHRUNK if format_of(head) or is_zip(head) else 1)
 
 
-def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
+def _matching_names(incomplete: str, names: Iterable[str]) -> list[str]:
     return sorted({name for name in names if name.startswith(incomplete) and _NAME.fullmatch(name)})
 
 
@@ -124,15 +124,15 @@ def targets(context: typer.Context, incomplete: str) -> list[str]:
     keys += ["Pod"] if written and not slash and "Pod" not in keys else []
     known = [(key, name) for key, name in _objects(context, *keys) if key in short]
     bare = (name for key, name in known if key == "Pod" and written and not slash)
-    return _beginning(incomplete, (*(f"{short[key]}/{name}" for key, name in known), *bare))
+    return _matching_names(incomplete, (*(f"{short[key]}/{name}" for key, name in known), *bare))
 
 
 def nodes(context: typer.Context, incomplete: str) -> list[str]:
-    return _beginning(incomplete, (name for key, name in _objects(context, "Node") if key == "Node"))
+    return _matching_names(incomplete, (name for key, name in _objects(context, "Node") if key == "Node"))
 
 
 def namespaces(context: typer.Context, incomplete: str) -> list[str]:
-    return _beginning(incomplete, (name for key, name in _objects(context, "Namespace") if key == "Namespace"))
+    return _matching_names(incomplete, (name for key, name in _objects(context, "Namespace") if key == "Namespace"))
 
 
 def reasons(incomplete: str) -> list[str]:
@@ -140,14 +140,14 @@ def reasons(incomplete: str) -> list[str]:
     from kschedx.framework.registry import IN_TREE
     from kschedx.render.words.reasons import reasons
 
-    return _beginning(incomplete, [*reasons(), *IN_TREE])
+    return _matching_names(incomplete, [*reasons(), *IN_TREE])
 
 
 def profiles(incomplete: str) -> list[str]:
     """Return the names that `kschedx profiles` lists."""
     from kschedx.cli.files import names
 
-    return _beginning(incomplete, names())
+    return _matching_names(incomplete, names())
 
 
 def releases(incomplete: str) -> list[str]:
@@ -172,7 +172,7 @@ def scheduler_names(context: typer.Context, incomplete: str) -> list[str]:
         if isinstance(profiles, list)
         else []
     )
-    return _beginning(incomplete, [str(name or "default-scheduler") for name in named] or ["default-scheduler"])
+    return _matching_names(incomplete, [str(name or "default-scheduler") for name in named] or ["default-scheduler"])
 
 
 def documents(incomplete: str) -> list[str]:

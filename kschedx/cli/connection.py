@@ -40,14 +40,14 @@ class Connection(Struct, frozen=True, kw_only=True):
     insecure: bool = False
 
     @property
-    def given(self) -> str:
+    def live_option(self) -> str:
         """A given option that only makes sense for a live cluster."""
         spelled = {"as_user": "as", "as_groups": "as-group", "insecure": "insecure-skip-tls-verify"}
         typed = next((name for name in self.__struct_fields__ if getattr(self, name)), "")
         return f"--{spelled.get(typed, typed).replace('_', '-')}" if typed else ""
 
 
-class Reached(Struct, frozen=True, kw_only=True):
+class LoadedCluster(Struct, frozen=True, kw_only=True):
     """A cluster that has been read."""
 
     snapshot: Snapshot
@@ -61,7 +61,7 @@ _REMEMBERED: ContextVar[Load | None] = ContextVar("remembered", default=None)
 
 
 @contextmanager
-def remembering(load: Load) -> Iterator[None]:
+def cached_files(load: Load) -> Iterator[None]:
     """Read files by `load` within this context; it may have them in memory."""
     token = _REMEMBERED.set(load)
     try:
@@ -100,7 +100,7 @@ def read_cluster(
     keep: Slim | None = None,
     whole: bool = False,
     on_demand: bool = False,
-) -> Reached:
+) -> LoadedCluster:
     """Return the cluster in `paths`, or the live cluster if there are none. Raises `InputError`.
 
     `check` and `ignore_orphans` are those of `loading.load`, for files; `namespace` and `on_demand` are those of
@@ -114,14 +114,14 @@ def read_cluster(
         server, source, default_namespace = connect(connection)
         see = Reading(source).see
         snapshot = load_live(server, source, see, namespace=namespace, keep=keep, whole=whole, on_demand=on_demand)
-    elif connection.given:
-        raise InputError(f"{connection.given} applies to a live cluster, and --snapshot names files")
+    elif connection.live_option:
+        raise InputError(f"{connection.live_option} applies to a live cluster, and --snapshot names files")
     elif (remembered := _REMEMBERED.get()) is not None and keep is None and not whole:
         snapshot = remembered(paths, check, ignore_orphans)
     else:
         snapshot = load(paths, check=check, ignore_orphans=ignore_orphans, keep=keep, whole=whole)
     note_time(lambda: snapshot.taken)
-    return Reached(snapshot=snapshot, namespace=default_namespace)
+    return LoadedCluster(snapshot=snapshot, namespace=default_namespace)
 
 
 def config_map(connection: Connection, namespace: str, name: str) -> bytes:
@@ -154,7 +154,7 @@ def _freeze_once() -> None:
     gc.freeze()  # to ask how many objects are frozen would count them, at every question of a long process
 
 
-def tell(snapshot: Snapshot, *setups: Setup) -> None:
+def print_notes(snapshot: Snapshot, *setups: Setup) -> None:
     """Print lines on stderr, before many pods are evaluated, about kinds that may not be listed, and plugins that
     kschedx does not have."""
     from kschedx.explain.missing_kinds import missing_for_many
@@ -162,10 +162,10 @@ def tell(snapshot: Snapshot, *setups: Setup) -> None:
     note = missing_for_many(snapshot)
     if note is not None:
         print_note(note.text)
-    tell_left_out(*setups)
+    print_unknown_plugins(*setups)
 
 
-def tell_left_out(*setups: Setup) -> None:
+def print_unknown_plugins(*setups: Setup) -> None:
     """Print a line on stderr, before many pods are evaluated, about plugins that kschedx does not have."""
     from kschedx.explain.notes import unknown_plugins
 
@@ -174,7 +174,7 @@ def tell_left_out(*setups: Setup) -> None:
         print_note(unknown_plugins(tuple(left_out.values()), stands=False).text)
 
 
-def tell_ignored_groups(snapshot: Snapshot, setup: Setup, more: Iterable[Pod] = ()) -> None:
+def print_ignored_groups(snapshot: Snapshot, setup: Setup, more: Iterable[Pod] = ()) -> None:
     """Print a line on stderr about pod groups of pending pods, and of pods of manifests, that no plugin of the
     configuration evaluates."""
     from kschedx.snapshot.pods import group_name
@@ -202,14 +202,17 @@ def tell_ignored_groups(snapshot: Snapshot, setup: Setup, more: Iterable[Pod] = 
 def connect(connection: Connection) -> tuple[ApiServer, str, str]:
     """Return the server, its name in messages, and the default namespace. Raises `InputError`."""
     from kschedx.sources.live.client import ApiServer
-    from kschedx.sources.live.credentials import access, in_cluster, own_namespace
+    from kschedx.sources.live.credentials import access, own_namespace, service_account_access
     from kschedx.sources.live.kubeconfig import load
 
     timeout = _seconds(connection.request_timeout)
     config = load(connection.kubeconfig, os.environ)
     if config.is_empty and not (connection.context or connection.cluster or connection.user):
         server = ApiServer(
-            in_cluster(os.environ), timeout=timeout, place=config.place, impersonation=_impersonation(connection, None)
+            service_account_access(os.environ),
+            timeout=timeout,
+            place=config.place,
+            impersonation=_impersonation(connection, None),
         )
         return server, f"the cluster of this pod ({server.url})", own_namespace()
     choice = config.choose(
@@ -262,16 +265,16 @@ class Reading:
         self._remaining: dict[str, int] = {}
 
     def see(self, event: Event) -> None:
-        from kschedx.progress import Phase, say
-        from kschedx.sources.live.lists import LIMIT, ListPage, Restarted
+        from kschedx.progress import Phase, report_progress
+        from kschedx.sources.live.lists import LIMIT, ListPage, ListRestarted
 
         match event:
             case ListPage():
                 self._pages[event.kind] = self._pages.get(event.kind, 0) + 1
                 self._remaining[event.kind] = event.remaining or 0
-            case Restarted():
+            case ListRestarted():
                 self._pages.pop(event.kind, None)
             case _:
                 pass
         done, left = sum(self._pages.values()) * LIMIT, sum(self._remaining.values())
-        say(Phase.READING, done, done + left if left else None, "objects" if left else "", of=self._source)
+        report_progress(Phase.READING, done, done + left if left else None, "objects" if left else "", of=self._source)

@@ -81,7 +81,7 @@ def deschedule(
         place = Place() if is_named and place.line is None else place
         raise InputError(descheduling.error, place=place, hint=descheduling.hint)
     _require_metrics(snapshot, descheduling)
-    connection.tell(snapshot, setup)
+    connection.print_notes(snapshot, setup)
     for ignored in descheduling.policy.ignored:
         print_note(f"{_place_of(ignored.partition(': ')[0], written, policy, text)}: {ignored}")
     if snapshot.source.taken and lacks_details(descheduling.pods):
@@ -124,15 +124,15 @@ def _read(path: str, question: Question) -> bytes:
 def _require_metrics(snapshot: Snapshot, descheduling: Descheduling) -> None:
     """Raise `UndecidableError` if the policy measures usage and there are no metrics."""
     from kschedx.descheduler.cluster import Metrics
-    from kschedx.snapshot.snapshot import Missing
+    from kschedx.snapshot.snapshot import MissingCause
 
     measures = descheduling.policy is not None and descheduling.policy.has_metrics
     if not measures or not descheduling.loop.errors or Metrics.of(snapshot).nodes:
         return
     missing = snapshot.source.missing.get("NodeMetrics")
-    if missing is Missing.FORBIDDEN:
+    if missing is MissingCause.FORBIDDEN:
         raise UndecidableError("the policy measures usage, and nodes.metrics.k8s.io may not be listed")
-    if missing is Missing.ABSENT:
+    if missing is MissingCause.ABSENT:
         raise UndecidableError("the policy measures usage, and the cluster serves no metrics.k8s.io (metrics-server)")
     raise UndecidableError(
         "the policy measures usage, and the snapshot has no NodeMetrics: add the output of "

@@ -84,7 +84,7 @@ def advise(
     require_one_of("--goal", goal, PolicyGoal)
     reached = question.read_to_decide(whole=True)
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
-    connection.tell(snapshot, setup)
+    connection.print_notes(snapshot, setup)
     advice = advised(snapshot, setup, PolicyGoal(goal), target=target, rounds=rounds, evictions=evictions, now=now)
 
     report = Report(

@@ -15,14 +15,14 @@ from kschedx.cli.question import Question, cluster_after_changes, shard_of
 from kschedx.errors import ConfigError, InputError, Place
 from kschedx.kube.selectors import parse_label_query
 from kschedx.kube.types import Pod
-from kschedx.progress import Phase, counted
+from kschedx.progress import Phase, count_items
 
 if TYPE_CHECKING:
-    from kschedx.cli.connection import Reached
+    from kschedx.cli.connection import LoadedCluster
     from kschedx.explain.difference import Summary
     from kschedx.explain.profile_changes import Pair, ProfileChange
     from kschedx.explain.setup import Setup
-    from kschedx.inquiry.manifests import Manifests, Written
+    from kschedx.inquiry.manifests import Manifests, WrittenPod
     from kschedx.inquiry.profile_difference import SetupComparison
     from kschedx.snapshot.snapshot import Snapshot
 
@@ -57,7 +57,7 @@ class ProfileSide(NamedTuple):
     """The requested version, else that of the profile."""
 
 
-def named(profiles: Sequence[str], kube_version: str | None) -> tuple[ProfileSide, ProfileSide]:
+def named_sides(profiles: Sequence[str], kube_version: str | None) -> tuple[ProfileSide, ProfileSide]:
     """Return both with the version of `--kube-version`, which may be a range, else with that of each profile."""
     from kschedx.cli.files import DEFAULT, configuration, version_of
 
@@ -77,14 +77,14 @@ def named(profiles: Sequence[str], kube_version: str | None) -> tuple[ProfileSid
 
 def setups(both: tuple[ProfileSide, ProfileSide], question: Question, cluster: Snapshot | None) -> tuple[Setup, Setup]:
     """Return both setups, with the requested versions, else those of the profiles, else the cluster's."""
-    from kschedx.cli.files import placed
+    from kschedx.cli.files import error_places
     from kschedx.explain.setup import Setup, release_to_emulate
     from kschedx.releases import resolve
 
     own = None if cluster is None else release_to_emulate(cluster, None)
 
     def setup(item: ProfileSide) -> Setup:
-        with placed(item.name):
+        with error_places(item.name):
             return Setup.of(
                 item.name,
                 item.config,
@@ -194,7 +194,7 @@ def diff_profiles(
         if many:
             raise InputError("--pod selects one pod, and --all, --all-pending, and -l many", hint="omit one of them")
         target = pod
-    both = named(profiles, kube_version)
+    both = named_sides(profiles, kube_version)
     manifests = Manifests.read([target]) if target and is_file(target) else None
     reached = question.read_to_decide() if many or target else None
     before, after = setups(both, question, reached.snapshot if reached else None)
@@ -207,9 +207,9 @@ def diff_profiles(
         return Answer.of(_report(comparison), not differences)
     reached, _ = cluster_after_changes(question, reached, before)
     if target:
-        connection.tell_left_out(before, after)
+        connection.print_unknown_plugins(before, after)
         pair, pods = _pods(before, after, reached, target, question.namespace, manifests)
-        return _one(pair, differences, pods, in_detail=pod is not None and output in (None, Format.WIDE))
+        return _compare_pod(pair, differences, pods, in_detail=pod is not None and output in (None, Format.WIDE))
     pair = Pair(reached.snapshot, before, after)
     rows, left_out = pair.choose(
         namespace=namespace_of_many(
@@ -221,25 +221,25 @@ def diff_profiles(
     )
     if selector is not None and not rows and not left_out:
         raise InputError(f'no pod has the labels "{selector}"', hint="-A searches every namespace")
-    connection.tell(pair.snapshot, pair.before, pair.after)
+    connection.print_notes(pair.snapshot, pair.before, pair.after)
     positions, rows = rows, rows if part is None else list(part.part(rows))
     summary = _compare(pair, rows, left_out, question.jobs(jobs))
     if part is None or part.index == 1:
         summary = _with_nodes(pair, positions, summary, question.jobs(jobs), nodes)  # one part reports it for all
-    report = _report(_compared(pair, differences, summary))
-    report = report if part is None else report.marked(part)
+    report = _report(_setup_comparison(pair, differences, summary))
+    report = report if part is None else report.name_shard(part)
     is_same = not summary.differences
     return Answer.of(report, is_same, is_undecided=is_same and bool(summary.undecided))
 
 
-def _one(pair: Pair, changes: tuple[ProfileChange, ...], pods: tuple[Pod, Pod], *, in_detail: bool) -> Answer:
+def _compare_pod(pair: Pair, changes: tuple[ProfileChange, ...], pods: tuple[Pod, Pod], *, in_detail: bool) -> Answer:
     """Return the answer about a single pod; `in_detail` shows the explanations of both sides next to each other."""
     from kschedx.explain.difference import Summary, compare
 
     stories = pair.stories(*pods)
     difference = compare(*stories)
     summary = Summary(compared=1, differences=(difference,) if difference else ())
-    report = _report(_compared(pair, changes, summary))
+    report = _report(_setup_comparison(pair, changes, summary))
     if in_detail:
         from kschedx.render.comparison import story_lines
 
@@ -249,7 +249,7 @@ def _one(pair: Pair, changes: tuple[ProfileChange, ...], pods: tuple[Pod, Pod], 
 
 
 def _pods(
-    before: Setup, after: Setup, reached: Reached, target: str, namespace: str | None, manifests: Manifests | None
+    before: Setup, after: Setup, reached: LoadedCluster, target: str, namespace: str | None, manifests: Manifests | None
 ) -> tuple[Pair, tuple[Pod, Pod]]:
     """Return both profiles on the cluster, and the pod on both sides. The API server of each version admits a
     manifest."""
@@ -257,13 +257,13 @@ def _pods(
     from kschedx.inquiry.target import find_target
 
     snapshot = reached.snapshot
-    pod: Pod | Written
+    pod: Pod | WrittenPod
     if manifests is None:
         pod = find_target(snapshot, target, namespace, default_namespace=reached.namespace)
     else:
-        manifests.placed(namespace, reached.namespace)
-        snapshot = manifests.applied(snapshot)
-        snapshot = manifests.allowed(reached.snapshot, snapshot, after.release)
+        manifests.set_namespaces(namespace, reached.namespace)
+        snapshot = manifests.apply_to(snapshot)
+        snapshot = manifests.apply_admitted(reached.snapshot, snapshot, after.release)
         pod, *others = manifests.pods(reached.snapshot, snapshot)
         if others:
             text = f"holds {len(others) + 1} pods and workloads, and two configurations are compared on one"
@@ -271,7 +271,7 @@ def _pods(
     if isinstance(pod, Pod):
         first = second = pod
     else:
-        subjects = [pod.admitted(snapshot, setup) for setup in (before, after)]
+        subjects = [pod.admit(snapshot, setup) for setup in (before, after)]
         first, second = (subject.pod for subject in subjects)
         snapshot = subjects[-1].snapshot
     pair = Pair(snapshot, before, after)
@@ -302,7 +302,7 @@ def _with_nodes(pair: Pair, rows: list[int], summary: Summary, jobs: int, wanted
     """Add how the profiles use the nodes, if that is `wanted` (None: if there are not too many pods) and every pod is
     decided."""
     from kschedx.parallel import results
-    from kschedx.simulate.repack import filling, repack, repacking
+    from kschedx.simulate.repack import compare_repacking, measure_filling, repack
 
     pods = pair.snapshot.pods
     running = [row for row in rows if pods.node[row] >= 0]
@@ -313,12 +313,12 @@ def _with_nodes(pair: Pair, rows: list[int], summary: Summary, jobs: int, wanted
     sides = (pair.before, pair.after)
     sizes = [len(running)] * 2
     packed = results(lambda side: repack(pair.snapshot, sides[side], running), range(2), jobs, weights=sizes)
-    before, after = counted(packed, Phase.SCHEDULING, 2, "profiles")
-    now = filling(pair.before.scheduler.on_cluster(pair.snapshot).nodes)
-    return replace(summary, repacking=repacking(now, before, after))
+    before, after = count_items(packed, Phase.SCHEDULING, 2, "profiles")
+    now = measure_filling(pair.before.scheduler.on_cluster(pair.snapshot).nodes)
+    return replace(summary, repacking=compare_repacking(now, before, after))
 
 
-def _compared(pair: Pair, changes: tuple[ProfileChange, ...], summary: Summary) -> SetupComparison:
+def _setup_comparison(pair: Pair, changes: tuple[ProfileChange, ...], summary: Summary) -> SetupComparison:
     from kschedx.inquiry.profile_difference import SetupComparison
 
     return SetupComparison(
@@ -327,7 +327,7 @@ def _compared(pair: Pair, changes: tuple[ProfileChange, ...], summary: Summary) 
 
 
 def _report(comparison: SetupComparison) -> Report:
-    from kschedx.cli.checks import of_summary
+    from kschedx.cli.checks import summary_checks
 
     summary = comparison.summary
-    return replace(Report.of(comparison), checks=lambda: [] if summary is None else [*of_summary(summary)])
+    return replace(Report.of(comparison), checks=lambda: [] if summary is None else [*summary_checks(summary)])

@@ -47,21 +47,21 @@ def doctor(
 ) -> Answer:
     where = question.where
     paths = [*question.snapshot, *(dump or ())]
-    diagnosis = _of_files(paths, where) if paths else _of_cluster(where)
+    diagnosis = _diagnose_files(paths, where) if paths else _diagnose_cluster(where)
     connection.note_time(lambda: diagnosis.inventory.time)
     return Answer.of(Report.of(diagnosis), not diagnosis.weakening)
 
 
-def _of_files(paths: Sequence[str], where: connection.Connection) -> DumpDiagnosis:
+def _diagnose_files(paths: Sequence[str], where: connection.Connection) -> DumpDiagnosis:
     from kschedx.doctor.contents import contents_of
     from kschedx.doctor.diagnosis import diagnose
 
-    if where.given:
-        raise InputError(f"{where.given} applies to a live cluster, and a dump consists of files")
+    if where.live_option:
+        raise InputError(f"{where.live_option} applies to a live cluster, and a dump consists of files")
     return diagnose(contents_of(paths), paths)
 
 
-def _of_cluster(where: connection.Connection) -> DumpDiagnosis:
+def _diagnose_cluster(where: connection.Connection) -> DumpDiagnosis:
     from kschedx.doctor.contents import contents_of_cluster
     from kschedx.doctor.diagnosis import diagnose
 

@@ -110,7 +110,7 @@ def drain(
     reached = question.read_to_decide()
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
     if selector is not None:
-        nodes = _selected(snapshot, selector)
+        nodes = _selected_nodes(snapshot, selector)
     shown = tuple(dict.fromkeys(name.removeprefix("node/") for name in nodes or ()))
     if not question.changes:
         shown = node_names(snapshot, shown)
@@ -121,7 +121,7 @@ def drain(
         pod_selector=None if pod_selector is None else parse_label_query(pod_selector),
     )
     namespace = question.namespace or reached.namespace
-    connection.tell(snapshot, setup)
+    connection.print_notes(snapshot, setup)
 
     def in_turn(more: Sequence[SimulatedChange] = (), flags: SimulationOptions = options) -> Simulation:
         changes = (*question.changes, *more)
@@ -150,7 +150,7 @@ def drain(
     return Answer.of(report, done, is_undecided=bool(simulation.undecided))
 
 
-def _selected(snapshot: Snapshot, selector: str) -> list[str]:
+def _selected_nodes(snapshot: Snapshot, selector: str) -> list[str]:
     """Return the nodes with these labels. Raises `InputError` if there are none."""
     labels = parse_label_query(selector)
     names = [node.name for node in snapshot.cluster.nodes if labels.matches(node.metadata.labels)]

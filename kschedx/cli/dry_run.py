@@ -35,7 +35,7 @@ def server_side(connection: Connection, manifest: Manifest, admit: Callable[[Man
     metadata = manifest.get("metadata")
     namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
     path = f"/api/v1/namespaces/{namespace or 'default'}/pods"
-    sent = to_be_created(manifest)
+    sent = create_manifest(manifest)
     try:
         try:
             body = server.dry_run(path, msgspec.json.encode(sent))
@@ -43,8 +43,8 @@ def server_side(connection: Connection, manifest: Manifest, admit: Callable[[Man
             if refused.status != _CONFLICT:
                 raise
             # a pod of this name exists, so the dry run needs another name
-            body = server.dry_run(path, msgspec.json.encode(to_be_created(manifest, renamed=True)))
-        stored = as_of(manifest, msgspec.json.decode(body, type=dict[str, object]))
+            body = server.dry_run(path, msgspec.json.encode(create_manifest(manifest, renamed=True)))
+        stored = restore_identity(manifest, msgspec.json.decode(body, type=dict[str, object]))
         theirs = default_pod(decode(msgspec.json.encode(stored), Pod))
     except RefusedError as refused:
         if refused.status == 403 and _NOT_ALLOWED in refused.message:
@@ -65,7 +65,7 @@ def server_side(connection: Connection, manifest: Manifest, admit: Callable[[Man
     return stored, note("dry-run", f"the API server's dry run returns {text}", changes=changes)
 
 
-def to_be_created(manifest: Manifest, *, renamed: bool = False) -> Manifest:
+def create_manifest(manifest: Manifest, *, renamed: bool = False) -> Manifest:
     """Return the pod as a client may create it: without fields that only a server sets, and without owners that do not
     exist yet. With `renamed`, the server generates its name."""
     metadata = dict(map_at(manifest, "metadata"))
@@ -82,7 +82,7 @@ def to_be_created(manifest: Manifest, *, renamed: bool = False) -> Manifest:
     return sent
 
 
-def as_of(manifest: Manifest, stored: Manifest) -> Manifest:
+def restore_identity(manifest: Manifest, stored: Manifest) -> Manifest:
     """Return the server's pod with the name and the owners of the manifest."""
     own_metadata = map_at(manifest, "metadata")
     metadata = dict(map_at(stored, "metadata"))

@@ -26,7 +26,7 @@ _BEGINNING = 256
 """The bytes of a file that show its format."""
 
 
-def one_document(path: str) -> object:
+def single_document(path: str) -> object:
     """Return the content of a YAML or JSON file. Raises `InputError`."""
     place = Place(source=path)
     try:
@@ -181,7 +181,7 @@ def version_of(name: str) -> str | None:
 
 
 @contextmanager
-def placed(name: str) -> Iterator[None]:
+def error_places(name: str) -> Iterator[None]:
     """Add the file and the line to errors about a field of the configuration."""
     try:
         yield

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kschedx.inquiry.ask import Clusters
     from kschedx.inquiry.explanation import Explanation
     from kschedx.inquiry.fit import Fit
-    from kschedx.inquiry.manifests import Written
+    from kschedx.inquiry.manifests import WrittenPod
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Count how many more pods of a template fit, where, and what stops the next one.
@@ -63,7 +63,7 @@ def fit(
     from kschedx.inquiry.ask import Clusters
     from kschedx.inquiry.fit import Fit
     from kschedx.inquiry.manifests import place_of
-    from kschedx.kube.decoding import decode, encoded
+    from kschedx.kube.decoding import decode, encode
 
     if out is not None:
         check_name("--out", out)
@@ -74,17 +74,17 @@ def fit(
     setup = replace(setup, notes=(*setup.notes, *changes))
     applied, targets = _targets(question, after.snapshot, setup, target, namespace)
     clusters = Clusters(read=after.snapshot, before=after.snapshot, applied=applied)
-    connection.tell(applied, setup)
+    connection.print_notes(applied, setup)
     if applied.pod_groups:
         pods = (
-            target if isinstance(target, Pod) else decode(encoded(target.manifest, "pod"), Pod) for target in targets
+            target if isinstance(target, Pod) else decode(encode(target.manifest, "pod"), Pod) for target in targets
         )
-        connection.tell_ignored_groups(applied, setup, pods)
+        connection.print_ignored_groups(applied, setup, pods)
     if len(targets) > 1 and out is not None:
         raise InputError(f"--out needs one workload, and {target} has {len(targets)}")
     answers = [_answer(clusters, setup, pod, _title(pod, target, len(targets)), replicas) for pod in targets]
     if out is not None and isinstance(answers[0], Fit):
-        write_snapshot(out, answers[0].after)
+        write_snapshot(out, answers[0].cluster_after)
     reports = [_report(item, place_of(of)) for item, of in zip(answers, targets, strict=True)]
     return Answer(
         reports[0] if len(reports) == 1 else _several(reports), max(answer.state.exit_code for answer in answers)
@@ -92,11 +92,11 @@ def fit(
 
 
 def _answer(
-    clusters: Clusters, setup: Setup, asked_pod: Pod | Written, title: str, wanted: int | None
+    clusters: Clusters, setup: Setup, asked_pod: Pod | WrittenPod, title: str, wanted: int | None
 ) -> Fit | Explanation:
     """Return how many more fit, or the answer of `why` if no number answers the question."""
     from kschedx.explain.missing_kinds import depends_on_unread
-    from kschedx.explain.setup import stored
+    from kschedx.explain.setup import stored_subject
     from kschedx.inquiry.ask import UNCOUNTED, Inquiry, state_of_more
     from kschedx.inquiry.explanation import Explanation
     from kschedx.inquiry.fit import fit as fitted
@@ -106,7 +106,7 @@ def _answer(
     inquiry = Inquiry(clusters=clusters, setup=setup)
 
     def admit(snapshot: Snapshot) -> Subject:
-        return stored(snapshot, asked_pod) if isinstance(asked_pod, Pod) else asked_pod.admitted(snapshot, setup)
+        return stored_subject(snapshot, asked_pod) if isinstance(asked_pod, Pod) else asked_pod.admit(snapshot, setup)
 
     manifest = None if isinstance(asked_pod, Pod) else asked_pod.workload
     if manifest is not None and has_unknown_pods(manifest):
@@ -127,7 +127,7 @@ def _answer(
     return result if state is None else replace(result, lifecycle=state)
 
 
-def _title(pod: Pod | Written, target: str, count: int) -> str:
+def _title(pod: Pod | WrittenPod, target: str, count: int) -> str:
     from kschedx.controllers.workloads import workload_of
     from kschedx.kube.decoding import map_at
 
@@ -139,7 +139,7 @@ def _title(pod: Pod | Written, target: str, count: int) -> str:
 
 def _targets(
     question: Question, snapshot: Snapshot, setup: Setup, target: str, namespace: str
-) -> tuple[Snapshot, list[Pod | Written]]:
+) -> tuple[Snapshot, list[Pod | WrittenPod]]:
     """Return the cluster with the objects that the targets need, and the targets, each of which counts by itself."""
     from kschedx.inquiry.manifests import Manifests
     from kschedx.inquiry.target import find_target, is_file
@@ -148,9 +148,9 @@ def _targets(
         print_note_if_file(target)
         return snapshot, [find_target(snapshot, target, question.namespace, default_namespace=namespace)]
     manifests = Manifests.read([target])
-    manifests.placed(question.namespace, namespace)
-    before, snapshot = snapshot, manifests.applied(snapshot)
-    snapshot = manifests.allowed(before, snapshot, setup.release)
+    manifests.set_namespaces(question.namespace, namespace)
+    before, snapshot = snapshot, manifests.apply_to(snapshot)
+    snapshot = manifests.apply_admitted(before, snapshot, setup.release)
     return snapshot, [*manifests.pods(before, snapshot)]
 
 

@@ -18,7 +18,7 @@ from kschedx.kube.workloads import MAKING_PODS, has_same_template
 from kschedx.patterns import lazy_pattern
 
 if TYPE_CHECKING:
-    from kschedx.inquiry.manifests import Written
+    from kschedx.inquiry.manifests import WrittenPod
     from kschedx.render.manifests import Find
     from kschedx.snapshot.snapshot import Snapshot
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 _STEP = lazy_pattern(r"\.?([^.\[\]]+)|\[(\d+)\]")
 
 
-def _to_send(changes: Sequence[Change], written_pod: Pod | Written, pod: Pod) -> list[Change]:
+def _changes_to_send(changes: Sequence[Change], written_pod: Pod | WrittenPod, pod: Pod) -> list[Change]:
     """Return the changes; those of a pod created from a custom resource's template become changes of that template."""
     if isinstance(written_pod, Pod) or written_pod.workload is None or written_pod.workload.get("kind") in MAKING_PODS:
         return [*changes]
@@ -40,7 +40,7 @@ def _to_send(changes: Sequence[Change], written_pod: Pod | Written, pod: Pod) ->
     return [owner_change(change, owner, pod) for change in changes]
 
 
-def numbered(fixes: Sequence[T], number: int) -> T:
+def fix_number(fixes: Sequence[T], number: int) -> T:
     """Return the fix of this number. Raises `InputError` if there are fewer."""
     if number > len(fixes):
         there = f"there {'is' if len(fixes) == 1 else 'are'} {len(fixes)}" if fixes else "there are no fixes"
@@ -51,7 +51,7 @@ def numbered(fixes: Sequence[T], number: int) -> T:
 def report(
     changes: Sequence[Change],
     followed: Sequence[Change],
-    written_pod: Pod | Written,
+    written_pod: Pod | WrittenPod,
     pod: Pod,
     snapshot: Snapshot,
     before: Snapshot,
@@ -61,7 +61,7 @@ def report(
 ) -> Report:
     """Return the report of a fix to apply; controllers make the changes in `followed` afterwards. `before` is the
     cluster without the files. A script without a command begins with the title, which says what you do."""
-    sent = _to_send(changes, written_pod, pod)
+    sent = _changes_to_send(changes, written_pod, pod)
 
     def yaml() -> str:
         from kschedx.render.manifests import patched_manifests
@@ -78,10 +78,10 @@ def report(
     return Report(screen=lambda *_: (), document=document, yaml=yaml, patch=patch)
 
 
-def _known_manifest(snapshot: Snapshot, written_pod: Pod | Written) -> Find:
+def _known_manifest(snapshot: Snapshot, written_pod: Pod | WrittenPod) -> Find:
     """Return a search in the given files, then among the cluster's workloads, then in its pods, nodes, namespaces, and
     claims."""
-    written = _in_files(written_pod)
+    written = _manifest_finder(written_pod)
 
     def find(change: Change) -> Mapping[str, object] | None:
         target = change.target
@@ -105,9 +105,9 @@ def _known_manifest(snapshot: Snapshot, written_pod: Pod | Written) -> Find:
     return find
 
 
-def only_written(before: Snapshot, written_pod: Pod | Written) -> Find:
+def only_written(before: Snapshot, written_pod: Pod | WrittenPod) -> Find:
     """Return a search in the given files for objects that the cluster lacks, or has with another pod template."""
-    written = _in_files(written_pod)
+    written = _manifest_finder(written_pod)
 
     def find(change: Change) -> Mapping[str, object] | None:
         target = change.target
@@ -120,7 +120,7 @@ def only_written(before: Snapshot, written_pod: Pod | Written) -> Find:
     return find
 
 
-def _in_files(pod: Pod | Written) -> Find:
+def _manifest_finder(pod: Pod | WrittenPod) -> Find:
     def find(change: Change) -> Mapping[str, object] | None:
         if isinstance(pod, Pod):
             return None

@@ -19,11 +19,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.cli.output import Answer, ExitCode, Format, Report, answer_to, needs, option
-from kschedx.cli.worker import Captured, Worker
+from kschedx.cli.worker import CapturedAnswer, Worker
 from kschedx.errors import InputError, Place, nearest
 from kschedx.kube import documents
-from kschedx.progress import Phase, ProgressStep, begin, counted
-from kschedx.render.wording import Fact, count, listed
+from kschedx.progress import Phase, ProgressStep, begin, count_items
+from kschedx.render.wording import Fact, count, list_names
 
 if TYPE_CHECKING:
     from kschedx.render.page.model import Page
@@ -100,11 +100,11 @@ def fleet(
         all_contexts=all_contexts,
         kubeconfig=kubeconfig,
     )
-    done = resumed(out, words)
+    done = resume(out, words)
     is_documented = out is not None or parquet is not None or output in (Format.JSON, Format.YAML)
     answer = partial(answer_to if is_documented else _summary_of, program.obj)
     with results(out) as keep:
-        rows = ask(fleet_members, words, answer, jobs=jobs, limit=limit, done=done, see=keep)
+        rows = ask_clusters(fleet_members, words, answer, jobs=jobs, limit=limit, done=done, see=keep)
     if parquet is not None:
         _write_parquet(rows, parquet)
 
@@ -149,10 +149,10 @@ def members(
     kubeconfig: str | None,
 ) -> tuple[Member, ...]:
     """Return every cluster once, in the order in which they are named. Raises `InputError`."""
-    by_name = {member.name: member for path in snapshots for member in _of_path(path, kubeconfig)}
-    by_name |= {member.name: member for folder in folders for member in _in_folder(folder)}
+    by_name = {member.name: member for path in snapshots for member in _path_members(path, kubeconfig)}
+    by_name |= {member.name: member for folder in folders for member in _folder_members(folder)}
     named = _every_context(kubeconfig) if all_contexts else _known(contexts, kubeconfig)
-    by_name |= {member.name: member for member in (_of_context(name, kubeconfig) for name in named)}
+    by_name |= {member.name: member for member in (_context_member(name, kubeconfig) for name in named)}
     if not by_name and all_contexts:
         raise InputError("--all-contexts: the kubeconfig has no context")
     if not by_name:
@@ -160,7 +160,7 @@ def members(
     return tuple(by_name.values())
 
 
-def _of_path(path: str, kubeconfig: str | None) -> Iterator[Member]:
+def _path_members(path: str, kubeconfig: str | None) -> Iterator[Member]:
     place = Path(path)
     if not place.exists():
         raise InputError("no such file or folder", place=Place(source=path))
@@ -172,27 +172,27 @@ def _of_path(path: str, kubeconfig: str | None) -> Iterator[Member]:
         for line in text.splitlines():
             name = line.strip()
             if name.startswith(CONTEXT):
-                yield _of_context(name.removeprefix(CONTEXT), kubeconfig)
+                yield _context_member(name.removeprefix(CONTEXT), kubeconfig)
             elif name and not name.startswith("#"):
-                yield _of_snapshot(name)
+                yield _snapshot_member(name)
     else:
-        yield _of_snapshot(path)
+        yield _snapshot_member(path)
 
 
-def _in_folder(folder: str) -> Iterator[Member]:
+def _folder_members(folder: str) -> Iterator[Member]:
     if not Path(folder).is_dir():
         raise InputError("no such folder", place=Place(source=folder))
     inside = sorted(path for path in Path(folder).iterdir() if not path.name.startswith("."))
     if not inside:
         raise InputError("the folder is empty", place=Place(source=folder))
-    yield from (_of_snapshot(str(path)) for path in inside)
+    yield from (_snapshot_member(str(path)) for path in inside)
 
 
-def _of_snapshot(path: str) -> Member:
+def _snapshot_member(path: str) -> Member:
     return Member(name=path, options=(f"--snapshot={path}",))
 
 
-def _of_context(name: str, kubeconfig: str | None) -> Member:
+def _context_member(name: str, kubeconfig: str | None) -> Member:
     more = () if kubeconfig is None else (f"--kubeconfig={kubeconfig}",)
     return Member(name=name, options=(*more, f"--context={name}"))
 
@@ -234,7 +234,7 @@ class SurveyRow(Struct, frozen=True, kw_only=True, rename="camel"):
         return self.document is not None and self.exit_code in (ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE)
 
 
-def ask(
+def ask_clusters(
     members: Sequence[Member],
     question: Sequence[str],
     answer: Callable[[Sequence[str]], Answer | int],
@@ -255,7 +255,7 @@ def ask(
             for member, work in zip(pending, works, strict=True)
         ]
         try:
-            for row in counted(_finished(waiting, works), Phase.ASKING, len(waiting), "clusters"):
+            for row in count_items(_finished_rows(waiting, works), Phase.ASKING, len(waiting), "clusters"):
                 rows[row.cluster] = row
                 see(row)
         except BaseException:
@@ -281,7 +281,7 @@ class Work:
         self.share = self._before + (1 - self._before) * step.share / 2
 
 
-def _finished(futures: Sequence[Future[SurveyRow]], works: Sequence[Work]) -> Iterator[SurveyRow]:
+def _finished_rows(futures: Sequence[Future[SurveyRow]], works: Sequence[Work]) -> Iterator[SurveyRow]:
     """Yield the rows as they are finished, and report the progress of the others meanwhile."""
     left = dict(zip(futures, works, strict=True))
     while left:
@@ -310,7 +310,7 @@ class _Workers:
         for worker in self._all:
             worker.stop()
 
-    def mine(self) -> Worker[Sequence[str]]:
+    def own_worker(self) -> Worker[Sequence[str]]:
         worker: Worker[Sequence[str]] | None = getattr(self._own, "worker", None)
         if worker is None or not worker.is_alive:
             worker = self._own.worker = Worker(self._answer)
@@ -332,7 +332,7 @@ def _row(
 ) -> SurveyRow:
     begun = time.monotonic()
     command, *more = question
-    answer = workers.mine().ask([command, *member.options, *more], limit, see)
+    answer = workers.own_worker().ask([command, *member.options, *more], limit, see)
     return SurveyRow(
         cluster=member.name,
         question=tuple(question),
@@ -345,12 +345,12 @@ def _row(
     )
 
 
-def _summary(answer: Captured) -> str:
+def _summary(answer: CapturedAnswer) -> str:
     phrase = answer.screen if answer.document is not None else answer.errors
     return next((line.strip() for line in phrase.splitlines() if line.strip()), "")
 
 
-def resumed(path: str | None, question: Sequence[str]) -> dict[str, SurveyRow]:
+def resume(path: str | None, question: Sequence[str]) -> dict[str, SurveyRow]:
     """Return the answered rows of an earlier run of this question. Raises `InputError`."""
     if path is None or not Path(path).exists():
         return {}
@@ -425,7 +425,7 @@ def headline(rows: Sequence[SurveyRow]) -> str:
     return f"{count(len(rows), 'cluster')}: {', '.join(parts) or 'nothing found'}"
 
 
-def _by_need(rows: Sequence[SurveyRow]) -> list[SurveyRow]:
+def _sort_by_need(rows: Sequence[SurveyRow]) -> list[SurveyRow]:
     """Return the rows without an answer first, then those with findings, then the others; each in the order of the
     clusters."""
     order = {ExitCode.UNSCHEDULABLE: 1, ExitCode.SCHEDULABLE: 2}
@@ -436,7 +436,7 @@ def screen(rows: Sequence[SurveyRow], width: int) -> list[StyledLine]:
     from kschedx.render.terminal import BLANK, paragraph, title_lines
 
     lines = [*title_lines(headline(rows), _tone_of(exit_code(rows)), width), BLANK]
-    for row in _by_need(rows):
+    for row in _sort_by_need(rows):
         lines += title_lines(row.cluster, _tone_of(row.exit_code), width)
         lines += paragraph(row.summary, width, indent=4, first="    ")
     return lines
@@ -460,7 +460,7 @@ def page(rows: Sequence[SurveyRow]) -> Page:
             values=(row.summary, row.taken or "unknown", row.exit_code, round(row.seconds)),
             facts=(Fact(label="errors", items=(row.errors,)),) if row.errors else (),
         )
-        for row in _by_need(rows)
+        for row in _sort_by_need(rows)
     )
     view = View(
         command="kschedx fleet",
@@ -477,7 +477,7 @@ def page(rows: Sequence[SurveyRow]) -> Page:
     )
     times = sorted({row.taken for row in rows if row.taken})
     cited = (
-        ("clusters", listed([row.cluster for row in rows], MOST_CITED)),
+        ("clusters", list_names([row.cluster for row in rows], MOST_CITED)),
         ("taken", " to ".join(dict.fromkeys((times[0], times[-1]))) if times else "unknown"),
     )
     return page_of(view, screen(rows, SCREEN_WIDTH), cited=cited)

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from kschedx.cli.options import TITLE_OF
-from kschedx.cli.output import Format, told_as_checks
+from kschedx.cli.output import Format, print_error_as_checks
 from kschedx.cli.question import ORDER
 from kschedx.errors import InputError, UndecidableError
 
@@ -76,7 +76,7 @@ class HelpCommand(TyperCommand):
         try:
             return super().invoke(ctx)
         except (InputError, UndecidableError) as error:
-            told_as_checks(error, output)
+            print_error_as_checks(error, output)
             raise
 
     def _refuse_empty(self, ctx: Any) -> None:

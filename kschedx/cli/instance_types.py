@@ -57,11 +57,11 @@ def instance_types(
 
 def read(path: str) -> InstanceTypes:
     """Return the catalog of a file, in any of the forms. Raises `InputError` with the line."""
-    from kschedx.cli.files import one_document
+    from kschedx.cli.files import single_document
     from kschedx.karpenter.catalogue import any_catalogue
     from kschedx.sources.line_numbers import with_line
 
-    document = one_document(path)
+    document = single_document(path)
     try:
         return any_catalogue(document)
     except InputError as error:

@@ -35,10 +35,10 @@ from kschedx.cli.streams import HUNG_UP
 from kschedx.errors import KschedxError, UndecidableError
 from kschedx.explain.causes import CauseGroup, PodAnswer, groups, owner_of
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.ranking import ranking
+from kschedx.explain.ranking import rank_nodes
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
-from kschedx.progress import Phase, ProgressStep, listening, silence
+from kschedx.progress import Phase, ProgressStep, listen_to_progress, silence
 from kschedx.render.blocks import shown_findings
 from kschedx.render.manifests import kubectl_commands
 from kschedx.render.pending import cause_text, cause_title, cause_tone, pending_sentence, pending_tone
@@ -46,7 +46,7 @@ from kschedx.render.scores import node_verdict_lines
 from kschedx.render.screen import why_lines
 from kschedx.render.terminal import StyledLine, short_node_names, text, title_lines
 from kschedx.render.view import Tone
-from kschedx.render.wording import count, listed, visible
+from kschedx.render.wording import count, list_names, visible
 from kschedx.render.words import describe
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def browse(work: Callable[[], T]) -> T:
     def run() -> None:
         _BROWSER.set(browser)
         try:
-            with listening(browser.see):
+            with listen_to_progress(browser.see):
                 done.set_result(work())
         except BaseException as error:  # noqa: BLE001 - raised again by `browse`
             done.set_exception(error)
@@ -137,7 +137,10 @@ def show_undecided(snapshot: Snapshot, rows: Sequence[int]) -> None:
         raise UndecidableError(f"{pod} is not decided yet")
 
     if rows:
-        show(Pending(count(len(rows), "pod"), Tone.OPEN, groups(map(answer, rows)), undecided), snapshot.cluster.names)
+        show(
+            PendingPage(count(len(rows), "pod"), Tone.OPEN, groups(map(answer, rows)), undecided),
+            snapshot.cluster.names,
+        )
 
 
 def show_answers(
@@ -148,7 +151,7 @@ def show_answers(
     def open_pod(pod: str) -> TablePage:
         return Why(explanation(pod), tried)
 
-    show(Pending(pending_sentence(answers), pending_tone(answers), groups(answers), open_pod), nodes)
+    show(PendingPage(pending_sentence(answers), pending_tone(answers), groups(answers), open_pod), nodes)
 
 
 class TableEntry(Struct, frozen=True):
@@ -206,10 +209,10 @@ class Listing(DataTable[Text]):
         rows = [row for row in self._entries if all(word in row.words for word in self._wanted)]
         if (by := self._by) is not None:
             rows.sort(key=lambda row: _order(row.cells[by]))
-        self._shown = chain(rows, self._arriving())
+        self._shown = chain(rows, self._new_entries())
         self._add(self._shown)
 
-    def _arriving(self) -> Iterator[TableEntry]:
+    def _new_entries(self) -> Iterator[TableEntry]:
         for row in self._coming:
             self._entries.append(row)
             yield row
@@ -258,9 +261,9 @@ class TablePage(Screen[None]):
 
     def title_text(self, content: str, tone: Tone) -> Text:
         """Return the text in the form of a screen's first line."""
-        return _joined(title_lines(content, tone, self.app.size.width - 2))
+        return _join_lines(title_lines(content, tone, self.app.size.width - 2))
 
-    def copied(self) -> str:
+    def copy_text(self) -> str:
         """Return what `c` copies: a command."""
         raise NotImplementedError
 
@@ -280,7 +283,7 @@ class TablePage(Screen[None]):
         self.notify(f"sorted by {label}" if label else "in the first order", timeout=1)
 
     def action_copy(self) -> None:
-        copied = self.copied()
+        copied = self.copy_text()
         if copied:
             self.app.copy_to_clipboard(copied)
             self.notify(visible(copied), title="copied", timeout=2, markup=False)
@@ -324,7 +327,7 @@ class Browser(App[None]):
     def on_mount(self) -> None:
         self.begin_capture_print(self, stdout=False)
         self.push_screen(self._first)
-        self.set_interval(_TOLD, self._tell_step)
+        self.set_interval(_TOLD, self._show_step)
         self.call_after_refresh(self.begin)
 
     def on_print(self, event: Print) -> None:
@@ -341,19 +344,19 @@ class Browser(App[None]):
     def finish(self) -> None:
         """End the progress. If there is no page, exit: the answer is for the terminal itself."""
         self.see(ProgressStep(Phase.NOTHING))
-        self._tell_step()
+        self._show_step()
         if self._first is self.screen_stack[1] and isinstance(self._first, Start):
             self.exit()
 
     def present(self, page: TablePage) -> None:
         """Show a page, or its content in the current page of the same class."""
-        if isinstance(self._first, Pending) and isinstance(page, Pending):
+        if isinstance(self._first, PendingPage) and isinstance(page, PendingPage):
             self._first.become(page)
         else:
             self._first = page
             self.switch_screen(page)
 
-    def _tell_step(self) -> None:
+    def _show_step(self) -> None:
         for widget in self._first.query("#step").results(Static):
             widget.update(_text(_step_text(self._step, time.monotonic() - self._since)))
             widget.display = bool(self._step.phase)
@@ -380,7 +383,7 @@ class Start(Screen[None]):
         yield Footer()
 
 
-class Pending(TablePage):
+class PendingPage(TablePage):
     """Pending pods by cause, the largest group first; enter opens the pods of a cause, then a pod's nodes."""
 
     def __init__(
@@ -404,7 +407,7 @@ class Pending(TablePage):
         self._show()
         self.listing.focus()
 
-    def become(self, other: Pending) -> None:
+    def become(self, other: PendingPage) -> None:
         """Show the content of another page; the filter and the order stay."""
         self._headline, self._tone = other._headline, other._tone
         self._groups, self._open_pod = other._groups, other._open_pod
@@ -417,7 +420,7 @@ class Pending(TablePage):
                 str(number),
                 (
                     len(group.answers),
-                    listed(dict.fromkeys(answer.owner or answer.pod for answer in group.answers), 1),
+                    list_names(dict.fromkeys(answer.owner or answer.pod for answer in group.answers), 1),
                     cause_tone(group).mark + cause_text(group.first),
                     ", ".join(group.namespaces[:SHOWN]),
                     max(answer.priority for answer in group.answers),
@@ -435,7 +438,7 @@ class Pending(TablePage):
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         self.app.push_screen(Pods(self._groups[int(event.row_key.value or 0)], self._open_pod))
 
-    def copied(self) -> str:
+    def copy_text(self) -> str:
         return re.sub(r" (?:-i|--interactive)\b", "", command_line())
 
 
@@ -472,7 +475,7 @@ class Pods(TablePage):
             return
         self.app.push_screen(page)
 
-    def copied(self) -> str:
+    def copy_text(self) -> str:
         return self._group.answers[self._at].command
 
 
@@ -482,7 +485,7 @@ class AnswerView:
     def __init__(self, explanation: Explanation, changes: tuple[str, ...] = ()) -> None:
         self.explanation = explanation
         self.changes = changes
-        self.ranking = ranking(explanation.cycle)
+        self.ranking = rank_nodes(explanation.cycle)
 
     @cached_property
     def diagnosis(self) -> Diagnosis:
@@ -584,11 +587,11 @@ class Why(TablePage):
         offered.clear_options()
         offered.add_options([_text(f"{fix.title} ({fix.certainty.value})") for fix in self._view.fixes])
         offered.display = bool(self._view.fixes)
-        self._tell_fix(self._view.fixes[0] if self._view.fixes else None)
+        self._show_fix(self._view.fixes[0] if self._view.fixes else None)
         if self._view.fixes:
             offered.highlighted = 0
 
-    def _tell_fix(self, fix: Fix | None) -> None:
+    def _show_fix(self, fix: Fix | None) -> None:
         if fix is None:
             fits = bool(self._view.explanation.chosen_nodes)
             none = "The pod fits; there is nothing to fix." if fits else "No fix that was tried helps."
@@ -597,14 +600,14 @@ class Why(TablePage):
             nodes = ", ".join(fix.feasible_nodes[:SHOWN]) + (", …" if len(fix.feasible_nodes) > SHOWN else "")
             lines = [text(f"enter tries it; it fits {nodes}" if nodes else "enter tries it"), text("")]
             lines += [text(visible(line), "dim") for line in kubectl_commands(fix.apply).splitlines()]
-        self.query_one("#fix-told", Static).update(_joined(lines))
+        self.query_one("#fix-told", Static).update(_join_lines(lines))
 
-    def _tell(self) -> None:
+    def _show_node(self) -> None:
         """Show the chosen node's explanation. A node that a fix added disappears when the fix is undone."""
         if self._chosen not in self._view.explanation.cycle.all_nodes.cluster.index:
             self._chosen = ""
         if self._chosen:
-            self.query_one("#story", Static).update(_joined(self._view.story(self._chosen, self._width)))
+            self.query_one("#story", Static).update(_join_lines(self._view.story(self._chosen, self._width)))
 
     def _push(self, explanation: Explanation, change: str) -> None:
         self._views.append(AnswerView(explanation, (*self._view.changes, change)))
@@ -613,8 +616,8 @@ class Why(TablePage):
         self.listing.focus()
 
     def on_resize(self) -> None:
-        self.query_one("#whole", Static).update(_joined(why_lines(self._view.explanation, width=self._width)))
-        self._tell()
+        self.query_one("#whole", Static).update(_join_lines(why_lines(self._view.explanation, width=self._width)))
+        self._show_node()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         super().on_input_submitted(event)
@@ -627,7 +630,7 @@ class Why(TablePage):
             event.input.clear()
             self._push(after, event.value.strip())
 
-    def copied(self) -> str:
+    def copy_text(self) -> str:
         """Return the commands of the displayed fix, else the chosen node's name."""
         if self.query_one("#side", TabbedContent).active == "fixes" and self._view.fixes:
             at = self.query_one("#fixes-list", OptionList).highlighted or 0
@@ -635,15 +638,15 @@ class Why(TablePage):
         return self._chosen
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        self._tell_fix(self._view.fixes[event.option_index])
+        self._show_fix(self._view.fixes[event.option_index])
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         fix = self._view.fixes[event.option_index]
-        self._push(self._view.explanation.after(fix), fix.title)
+        self._push(self._view.explanation.after_fix(fix), fix.title)
 
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
         self._chosen = event.row_key.value or ""
-        self._tell()
+        self._show_node()
 
     def on_data_table_row_selected(self) -> None:
         self.action_show("node")
@@ -667,9 +670,9 @@ class Why(TablePage):
 
 
 def _text(content: str, style: str = "") -> Text:
-    return _joined([text(content, style)])
+    return _join_lines([text(content, style)])
 
 
-def _joined(lines: Iterable[StyledLine]) -> Text:
+def _join_lines(lines: Iterable[StyledLine]) -> Text:
     """Return lines as textual shows them."""
     return Text("\n").join(Text.assemble(*content_line.parts) for content_line in lines)

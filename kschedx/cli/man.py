@@ -43,11 +43,11 @@ def page(program: Any) -> Iterator[str]:
         yield f'.SS "{path}"'
         yield from _text(command.help)
         for option in command.params:
-            names = ", ".join(_escaped(name) for name in (*option.opts, *option.secondary_opts))
-            value = "" if getattr(option, "is_flag", False) else f" \\fI{_escaped(option.metavar or 'VALUE')}\\fR"
+            names = ", ".join(_escape(name) for name in (*option.opts, *option.secondary_opts))
+            value = "" if getattr(option, "is_flag", False) else f" \\fI{_escape(option.metavar or 'VALUE')}\\fR"
             if option.param_type_name == "option":
                 yield f".TP\n\\fB{names}\\fR{value}"
-                yield _escaped(getattr(option, "help", "") or "")
+                yield _escape(getattr(option, "help", "") or "")
 
 
 def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -63,12 +63,12 @@ def _text(text: str) -> Iterator[str]:
     for paragraph in re.split(r"\n\s*\n", (text or "").strip()):
         first, _, rest = paragraph.partition("\n")
         if first.strip() == "\b":
-            yield f".PP\n.nf\n{_escaped(rest)}\n.fi"
+            yield f".PP\n.nf\n{_escape(rest)}\n.fi"
         else:
-            yield f".PP\n{_escaped(paragraph)}"
+            yield f".PP\n{_escape(paragraph)}"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Escape a line that begins with a dot or a quote, which would be a macro."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
     return re.sub(r"^([.'])", r"\\&\1", escaped, flags=re.MULTILINE)

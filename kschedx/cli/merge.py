@@ -28,7 +28,7 @@ SUMMARY = "Merge the parts of one answer"
 def merge(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", show_default=False)],
 ) -> int:
-    from kschedx.inquiry.profile_difference import DifferencePart, merged
+    from kschedx.inquiry.profile_difference import DifferencePart, merge_parts
     from kschedx.render.manifests import to_json
 
     parts = []
@@ -44,5 +44,5 @@ def merge(
         if not isinstance(document, dict):
             raise InputError("not a document of kschedx", place=place)
         parts.append(DifferencePart(source=file, document=document))
-    typer.echo(to_json(merged(parts)))
+    typer.echo(to_json(merge_parts(parts)))
     return ExitCode.SCHEDULABLE

@@ -16,7 +16,7 @@ from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note, reader_left
 from kschedx.errors import InputError, KschedxError, UndecidableError
 from kschedx.kube.selectors import parse_label_query
-from kschedx.progress import Phase, counted, silence
+from kschedx.progress import Phase, count_items, silence
 from kschedx.render.wording import visible
 
 if TYPE_CHECKING:
@@ -162,9 +162,9 @@ def _report(snapshot: Snapshot, rows: tuple[NodeRow, ...], sort: str) -> Report:
 def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
     """Explain a node. The exit code is 0: a node is neither schedulable nor unschedulable. Raises `InputError` if it
     does not exist."""
-    from kschedx.controllers.pod_lifecycle import leaving, pod_lifecycle
-    from kschedx.explain.causes import alike, rows_in_queue_order
-    from kschedx.explain.events import recorded
+    from kschedx.controllers.pod_lifecycle import pod_lifecycle, rows_to_be_deleted
+    from kschedx.explain.causes import answer_keys, rows_in_queue_order
+    from kschedx.explain.events import recorded_event
     from kschedx.inquiry.node import NodeAnswer, PendingPodVerdict, report_document
     from kschedx.inquiry.target import node_names
     from kschedx.parallel import processors, results
@@ -182,11 +182,11 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
             )
 
     pods = snapshot.pods
-    gone = leaving(snapshot, pods.pending)
+    gone = rows_to_be_deleted(snapshot, pods.pending)
     queued = [row for row in rows_in_queue_order(snapshot, setup.scheduler) if row not in gone]
-    kinds = alike(snapshot, queued)
+    kinds = answer_keys(snapshot, queued)
     firsts = {kinds.get(row, row): row for row in reversed(queued)}
-    each = counted(results(look, [*firsts.values()], processors()), Phase.DECIDING, len(firsts), "pods")
+    each = count_items(results(look, [*firsts.values()], processors()), Phase.DECIDING, len(firsts), "pods")
     by_kind = dict(zip(firsts, each, strict=True))
 
     def known_verdict(row: int) -> PendingPodVerdict:
@@ -194,7 +194,7 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
         verdict, pod = by_kind[kinds.get(row, row)], pods[row]
         if verdict.pod == pod.key:
             return verdict
-        is_own = verdict.state or (verdict.fits and (recorded(snapshot, pod) or pod_lifecycle(snapshot, pod)))
+        is_own = verdict.state or (verdict.fits and (recorded_event(snapshot, pod) or pod_lifecycle(snapshot, pod)))
         return look(row) if is_own else replace(verdict, pod=pod.key)
 
     verdicts = [known_verdict(row) for row in queued]

@@ -22,7 +22,7 @@ from kschedx.cli.streams import OutputError
 from kschedx.controllers.states import ExitCode as ExitCode
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, SeveralConfigError, UndecidableError
 from kschedx.kube.escaping import typed_command
-from kschedx.progress import Phase, say
+from kschedx.progress import Phase, report_progress
 from kschedx.render.wording import visible
 
 if TYPE_CHECKING:
@@ -75,42 +75,42 @@ def outcome(command: Callable[[], int]) -> int:
     except OutputError:
         raise
     except UndecidableError as error:
-        return failed(str(error), ExitCode.UNDECIDED)
+        return print_error(str(error), ExitCode.UNDECIDED)
     except NotAdmittedError as error:
-        return failed(str(error), ExitCode.UNSCHEDULABLE)
+        return print_error(str(error), ExitCode.UNSCHEDULABLE)
     except SeveralConfigError as error:
-        return max(failed(str(config_error), ExitCode.USAGE) for config_error in error.errors)
+        return max(print_error(str(config_error), ExitCode.USAGE) for config_error in error.errors)
     except InputError as error:
-        from kschedx.sources.line_numbers import located
+        from kschedx.sources.line_numbers import locate
         from kschedx.sources.manifests import variables_hint
 
-        for fault in map(located, error.each):
+        for fault in map(locate, error.each):
             fault.hint = "; ".join(filter(None, (fault.hint, variables_hint(f"{fault.message} {fault.hint}"))))
-            failed(str(fault), ExitCode.USAGE)
+            print_error(str(fault), ExitCode.USAGE)
         return ExitCode.USAGE
     except KschedxError as error:
-        return failed(str(error), ExitCode.USAGE)
+        return print_error(str(error), ExitCode.USAGE)
     except KeyboardInterrupt:
         return 130
     except OSError as error:
         # an error of the system about a file is no defect
         name = str(error.filename) if error.filename else "a file"
         shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
-        return failed(f"{shown}: {(error.strerror or str(error)).lower()}", ExitCode.USAGE)
+        return print_error(f"{shown}: {(error.strerror or str(error)).lower()}", ExitCode.USAGE)
     except MemoryError:
-        return failed("not enough memory for this input", ExitCode.USAGE)
+        return print_error("not enough memory for this input", ExitCode.USAGE)
     except Exception as error:  # noqa: BLE001 - a defect: reported in one line that says how to see the traceback
         if os.environ.get("KSCHEDX_DEBUG"):
             traceback.print_exc()
         plugin = _plugin_at_fault(error)
         whose = f"of the plugin {plugin}" if plugin else "of kschedx"
-        return failed(
+        return print_error(
             f"internal error: {type(error).__name__}: {error} (a defect {whose}; KSCHEDX_DEBUG=1 shows where)",
             ExitCode.INTERNAL,
         )
 
 
-def failed(text: str, code: ExitCode) -> int:
+def print_error(text: str, code: ExitCode) -> int:
     """Print an error and return its exit code."""
     typer.echo(f"error: {visible(text)}", err=True)
     return code
@@ -119,9 +119,9 @@ def failed(text: str, code: ExitCode) -> int:
 def _plugin_at_fault(error: Exception) -> str:
     if "kschedx.framework.registry" not in sys.modules:
         return ""
-    from kschedx.framework.registry import at_fault
+    from kschedx.framework.registry import plugin_at_fault
 
-    return at_fault(error)
+    return plugin_at_fault(error)
 
 
 P = ParamSpec("P")
@@ -182,7 +182,7 @@ class Report(Struct, frozen=True, kw_only=True):
             yaml=yaml,
         )
 
-    def marked(self, shard: Shard) -> Report:
+    def name_shard(self, shard: Shard) -> Report:
         """Return the report of a part, whose document names the part."""
         whole, entries = self.document, self.entries
         marked = replace(self, document=lambda: shard.mark(whole()))
@@ -277,7 +277,7 @@ def write(report: Report, output: Format | None) -> None:
 
             out = terminal.console()
             lines = report.screen(out.width, output is Format.WIDE)
-            say(Phase.WRITING)
+            report_progress(Phase.WRITING)
             terminal.write(lines, out)
         case Format.YAML if report.yaml is not None:
             typer.echo(report.yaml(), nl=False)
@@ -285,7 +285,7 @@ def write(report: Report, output: Format | None) -> None:
             from kschedx.render.manifests import json_parts, yaml_parts
 
             entries = report.document().items() if report.entries is None else report.entries()
-            say(Phase.WRITING)
+            report_progress(Phase.WRITING)
             for part in _held_back(json_parts(entries) if output is Format.JSON else yaml_parts(entries)):
                 typer.echo(part, nl=False)
             if output is Format.JSON:
@@ -297,7 +297,7 @@ def write(report: Report, output: Format | None) -> None:
             typer.echo(_has(report.patch, output)(), nl=False)
         case Format.MARKDOWN | Format.HTML | Format.SVG:
             page = _has(report.page, output)(output is Format.HTML)
-            say(Phase.WRITING)
+            report_progress(Phase.WRITING)
             typer.echo(_page(page, output), nl=False)
         case Format.JUNIT:
             from kschedx.render.checks import junit
@@ -311,11 +311,11 @@ def write(report: Report, output: Format | None) -> None:
             assert_never(output)
 
 
-def told_as_checks(error: KschedxError, output: Format) -> None:
+def print_error_as_checks(error: KschedxError, output: Format) -> None:
     """Print an error that ended a command as checks."""
-    from kschedx.cli.checks import of_error
+    from kschedx.cli.checks import error_checks
 
-    checks = tuple(of_error(error))
+    checks = tuple(error_checks(error))
     write(Report(screen=lambda *_: (), document=dict, checks=lambda: checks), output)
 
 
@@ -330,7 +330,7 @@ _ASKED: ContextVar[Sequence[str]] = ContextVar("asked", default=())
 
 
 @contextmanager
-def cited(arguments: Sequence[str]) -> Iterator[None]:
+def cite(arguments: Sequence[str]) -> Iterator[None]:
     """Print this command line in the footer of pages within this context."""
     token = _ASKED.set(arguments)
     try:

@@ -107,7 +107,7 @@ def show(
     *,
     question: Question,
 ) -> Answer:
-    from kschedx.cli.files import configuration, placed, version_of
+    from kschedx.cli.files import configuration, error_places, version_of
     from kschedx.framework.config.origins import without_secrets
     from kschedx.releases import resolve
     from kschedx.render.catalogue import profile_lines
@@ -116,7 +116,7 @@ def show(
 
     release = resolve(question.kube_version or version_of(name), question.gates)
     config = configuration(name)
-    with placed(name):
+    with error_places(name):
         expanded = expanded_configuration(config, release)
         scheduler = scheduler_of(config, release).config
     if expanded is None:
@@ -162,8 +162,8 @@ def check(
     *,
     question: Question,
 ) -> Answer:
-    from kschedx.cli.checks import of_advice
-    from kschedx.cli.files import placed, version_of, with_zero_weights
+    from kschedx.cli.checks import advice_checks
+    from kschedx.cli.files import error_places, version_of, with_zero_weights
     from kschedx.framework.config.advice import Advice
     from kschedx.releases import resolve
     from kschedx.render.catalogue import advice_lines
@@ -172,7 +172,7 @@ def check(
 
     release = resolve(question.kube_version or version_of(file), question.gates)
     config, zero_weights = with_zero_weights(file)
-    with placed(file):
+    with error_places(file):
         warnings = advice_on(config, release)
     zeros = tuple(
         Advice(id="zero-weight", path=path, text="a weight of 0 counts as 1: to ignore a score, disable the plugin")
@@ -184,7 +184,7 @@ def check(
         document=lambda: document(
             "ProfileCheck", ProfileCheckDocument, name=file, kubernetes_version=release.version, advice=advice
         ),
-        checks=lambda: of_advice(file, advice),
+        checks=lambda: advice_checks(file, advice),
     )
     return Answer(report, ExitCode.UNSCHEDULABLE if any(each.needs for each in advice) else ExitCode.SCHEDULABLE)
 
@@ -223,7 +223,7 @@ def tune(
     require_one_of("--goal", goal, TuningGoal)
     reached = question.read_to_decide(whole=True)
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
-    connection.tell(snapshot, setup)
+    connection.print_notes(snapshot, setup)
     base = base_of(question.configuration, setup)
     number = question.jobs(jobs)
 

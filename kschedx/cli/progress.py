@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from kschedx.cli import streams
-from kschedx.progress import Phase, ProgressStep, listening, say
+from kschedx.progress import Phase, ProgressStep, listen_to_progress, report_progress
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -37,8 +37,8 @@ def shown(begun: float) -> Iterator[None]:
 
     bar = _Bar(errors.fileno(), begun + DELAY)
     try:
-        with listening(bar.see), streams.unobstructed_by(bar.away):
-            say(Phase.STARTING)
+        with listen_to_progress(bar.see), streams.unobstructed_by(bar.hidden_bar):
+            report_progress(Phase.STARTING)
             yield
     finally:
         bar.end()
@@ -77,7 +77,7 @@ class _Bar:
             self._thread.start()
 
     @contextmanager
-    def away(self) -> Iterator[None]:
+    def hidden_bar(self) -> Iterator[None]:
         """Remove the bar from the screen within this context, while something else is printed."""
         if os.getpid() != self._pid or self._ended.is_set():
             yield
@@ -103,7 +103,7 @@ class _Bar:
         try:
             self._draw()
         except OSError:
-            streams.terminal_is_gone()
+            streams.end_with_hangup()
 
     def _draw(self) -> None:
         wait = max(self._begins - time.monotonic(), 0)

@@ -17,12 +17,12 @@ from msgspec import Struct, json
 from msgspec.structs import replace
 
 from kschedx.cli import connection
-from kschedx.cli.connection import Connection, Reached
+from kschedx.cli.connection import Connection, LoadedCluster
 from kschedx.cli.options import CHANGES, CONNECTION, OPTIONS, OptionGroup
 from kschedx.cli.output import Answer, cited_inputs, show
 from kschedx.cli.streams import print_note
 from kschedx.errors import ConfigError, InputError
-from kschedx.kube.escaping import asking_about
+from kschedx.kube.escaping import repeat_options
 from kschedx.patterns import lazy_pattern
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def names_cluster(self) -> bool:
         """Whether the command line names its cluster."""
-        return bool(self.snapshot or self.where.given)
+        return bool(self.snapshot or self.where.live_option)
 
     @cached_property
     def gates(self) -> Mapping[str, bool]:
@@ -110,34 +110,34 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def _groups(self) -> AutoscalerOptions | None:
-        explicit = [*((self.node_groups,) if self.node_groups is not None else ()), *self._told_by_autoscaler]
+        explicit = [*((self.node_groups,) if self.node_groups is not None else ()), *self._autoscaler_outputs]
         if not (self.autoscaler_flag or self.node_group_label or explicit):
             return None
         from kschedx.autoscaler.cluster import AutoscalerOptions
-        from kschedx.autoscaler.flags import check_known, typed
+        from kschedx.autoscaler.flags import check_known, parse_flag_options
         from kschedx.autoscaler.templates import GroupsFile, read_groups
         from kschedx.cli import files
-        from kschedx.cli.files import one_document
+        from kschedx.cli.files import single_document
         from kschedx.kube.autoscalers import SCHEDULER_CONFIG
 
-        flags = typed(self.autoscaler_flag)
+        flags = parse_flag_options(self.autoscaler_flag)
         check_known(list(flags))
         configurations = flags.get(SCHEDULER_CONFIG)
         file = GroupsFile()
         for path in explicit:
-            file = file.with_other(read_groups(one_document(path), path))
+            file = file.with_other(read_groups(single_document(path), path))
         config = files.configuration(configurations[-1]) if configurations else None
         return AutoscalerOptions(group_label=self.node_group_label, flags=flags, file=file, config=config)
 
     @cached_property
-    def _told_by_autoscaler(self) -> tuple[str, ...]:
+    def _autoscaler_outputs(self) -> tuple[str, ...]:
         """The paths of --snapshot that are not a cluster, but the output of the autoscaler's /snapshotz."""
         from kschedx.cli.files import begins_with
 
         return tuple(path for path in self.snapshot if begins_with(path, _SNAPSHOTZ))
 
     @property
-    def retyped(self) -> Sequence[str]:
+    def command_options(self) -> Sequence[str]:
         """The options for another command about the same cluster, scheduler, and changes, as words."""
         paths = [("-s", path) for path in self.snapshot if path != "-"]
         paths += [("--kubeconfig", self.where.kubeconfig)] if self.where.kubeconfig is not None else []
@@ -159,7 +159,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _cluster_paths(self) -> Sequence[str]:
-        flags = self._told_by_autoscaler
+        flags = self._autoscaler_outputs
         return [path for path in self.snapshot if path not in flags] if flags else self.snapshot
 
     @property
@@ -189,11 +189,11 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         Raises `InputError`."""
         if self.extenders is None:
             return None
-        from kschedx.extenders.client import CALL, Recorder, call, replaying
+        from kschedx.extenders.client import CALL, Recorder, call, load_replay
 
         if self.extenders == CALL:
             return call
-        return Recorder(call) if self.recorded_in is not None else replaying(self.extenders)
+        return Recorder(call) if self.recorded_in is not None else load_replay(self.extenders)
 
     @property
     def recorded_in(self) -> str | None:
@@ -224,7 +224,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
     def read(
         self, *, keep: Slim | None = None, namespace: str = "", whole: bool = False, on_demand: bool = False
-    ) -> Reached:
+    ) -> LoadedCluster:
         """Read the cluster of --snapshot, or the live one. Raises `InputError`.
 
         `keep`, `namespace`, `whole`, and `on_demand` are those of `loading.load_live`.
@@ -234,7 +234,9 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         )
         return self._with_kueue(reached)
 
-    def read_to_decide(self, *, whole: bool = False, on_demand: bool = False, needs_nodes: bool = True) -> Reached:
+    def read_to_decide(
+        self, *, whole: bool = False, on_demand: bool = False, needs_nodes: bool = True
+    ) -> LoadedCluster:
         """Read a cluster as `read` does, and require its nodes. Wrong options are reported before anything is read.
         Without `needs_nodes`, a dump may hold pods alone.
 
@@ -259,15 +261,15 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         connection.freeze_loaded_objects()
         return self._with_kueue(reached)
 
-    def _with_kueue(self, reached: Reached) -> Reached:
+    def _with_kueue(self, reached: LoadedCluster) -> LoadedCluster:
         """Return the cluster with the Kueue Configuration of the options. Raises `InputError`."""
         if self.kueue_config is None and not self.kueue_feature_gate:
             return reached
-        from kschedx.cli.files import one_document
+        from kschedx.cli.files import single_document
         from kschedx.kueue.settings import configuration_in, with_configuration
 
         path = self.kueue_config
-        config = None if path is None else configuration_in(one_document(path), path)
+        config = None if path is None else configuration_in(single_document(path), path)
         gates = feature_gates(self.kueue_feature_gate, option="--kueue-feature-gate")
         return replace(reached, snapshot=with_configuration(reached.snapshot, config, gates))
 
@@ -275,8 +277,8 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         """Return the setup of this cluster's scheduler. Raises `ConfigError`."""
         from kschedx.explain.setup import Setup
 
-        with self.placed():
-            return Setup.for_cluster(
+        with self.error_places():
+            return Setup.of_cluster(
                 snapshot,
                 config=self.configuration,
                 profile=self.profile,
@@ -288,7 +290,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
             )
 
     @contextmanager
-    def placed(self) -> Iterator[None]:
+    def error_places(self) -> Iterator[None]:
         """Add the file and the line to errors about a field of the configuration."""
         from kschedx.cli import files
 
@@ -297,7 +299,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         except ConfigError as error:
             if error.place.object or not error.place.field or self.config is None:
                 raise
-            with files.placed(self.config):
+            with files.error_places(self.config):
                 raise
 
 
@@ -310,16 +312,16 @@ def asks(*parts: OptionGroup) -> Callable[[Callable[..., Answer | int]], Callabl
         @functools.wraps(command)
         def called(**values: Any) -> int:
             typed = {name: value for name in options if (value := values.pop(name)) is not None}
-            what_if = _in_order({name: typed.pop(name) for name in CHANGES if name in typed})
+            what_if = _command_line_order({name: typed.pop(name) for name in CHANGES if name in typed})
             of_connection = {name: typed.pop(name) for name in CONNECTION if name in typed}
             baseline = typed.pop("baseline", None)
             question = Question(where=Connection(**of_connection), what_if=what_if, **typed)
             known = None if baseline is None else _baseline(baseline)
             try:
-                with asking_about(question.retyped), cited_inputs(question.inputs(values)):
+                with repeat_options(question.command_options), cited_inputs(question.inputs(values)):
                     answer = command(**values, **({"question": question} if options else {}))
                     if known is not None and isinstance(answer, Answer) and answer.report.checks is not None:
-                        marked, code = known.marked(answer.report.checks(), answer.exit_code)
+                        marked, code = known.mark_new(answer.report.checks(), answer.exit_code)
                         answer = Answer(replace(answer.report, checks=lambda: marked), code)
                     return show(answer, values.get("output"))
             finally:
@@ -348,7 +350,7 @@ ORDER: ContextVar[tuple[str, ...]] = ContextVar("order", default=())
 """The names of the options in the order in which they were typed, set by `help.HelpCommand`."""
 
 
-def _in_order(typed: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+def _command_line_order(typed: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
     """Return the values of several repeatable options in the order of the command line."""
     values = {name: iter(texts) for name, texts in typed.items()}
     return [(name, next(values[name])) for name in ORDER.get() if name in values]
@@ -380,11 +382,11 @@ def feature_gates(settings: Sequence[str], *, option: str = "--feature-gate") ->
 
 def cluster_after_changes(
     question: Question,
-    reached: Reached,
+    reached: LoadedCluster,
     setup: Setup,
     in_question: Callable[[Snapshot], Collection[str]] | None = None,
     theirs: Collection[Workload] = (),
-) -> tuple[Reached, tuple[Note, ...]]:
+) -> tuple[LoadedCluster, tuple[Note, ...]]:
     """Return the cluster after the changes, and a note about the changes if there are any.
 
     Every pod that the changes created or evicted is scheduled, except the pods in question, which `in_question` returns
@@ -394,7 +396,7 @@ def cluster_after_changes(
     if not question.changes:
         return reached, ()
     from kschedx.explain.notes import AFTER_CHANGES, note
-    from kschedx.inquiry.what_if import settled
+    from kschedx.inquiry.what_if import settle
     from kschedx.render.drain import verdict
     from kschedx.render.lifecycle import rollout_text
     from kschedx.render.simulation import displaced_text
@@ -402,10 +404,10 @@ def cluster_after_changes(
 
     options = SimulationOptions(force=question.force, delete_emptydir_data=question.delete_emptydir_data)
     namespace = question.namespace or reached.namespace
-    done = settled(
+    done = settle(
         reached.snapshot, setup, question.changes, options, namespace, in_question=in_question, held=theirs
     ).simulation()
-    tell_open_counts(done)
+    print_open_counts(done)
     for drained in done.drained:
         if not drained.is_done:
             print_note(f"drain {drained.node}: {verdict(drained)}")
@@ -420,7 +422,7 @@ def cluster_after_changes(
     return replace(reached, snapshot=done.after), (note(AFTER_CHANGES, text, changes=changes, **shown),)
 
 
-def tell_open_counts(simulation: Simulation) -> None:
+def print_open_counts(simulation: Simulation) -> None:
     """Print a line on stderr about each custom resource whose pods are not all known."""
     for workload, why in simulation.open_counts.items():
         print_note(f"{workload.title}: {why}")

@@ -39,16 +39,16 @@ def reason(
     ] = None,
 ) -> Answer:
     if what != ["-"]:
-        return meaning(" ".join(what or ()))
+        return explain_reason(" ".join(what or ()))
     from kschedx.sources.files import standard_input
 
     given = standard_input().read(LONGEST_INPUT).decode(errors="replace").strip()
     if not given:
         raise InputError("standard input is empty")
-    return meaning(given)
+    return explain_reason(given)
 
 
-def meaning(what: str) -> Answer:
+def explain_reason(what: str) -> Answer:
     """Return the meaning of a text; all IDs if it is empty."""
     from kschedx.render.catalogue import all_lines, reason_lines
 

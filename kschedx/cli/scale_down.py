@@ -12,7 +12,7 @@ from kschedx.cli.options import DECIDES
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.kube.documents import to_json
-from kschedx.progress import Phase, counted
+from kschedx.progress import Phase, count_items
 
 if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
@@ -67,7 +67,7 @@ def scale_down(
     kept = disruptions(snapshot, names)
     karpenters = {disruption.node for disruption in kept}
     others = [name for name in names if name not in karpenters]
-    connection.tell(snapshot, setup)
+    connection.print_notes(snapshot, setup)
     consolidation = None
     if kept:
         from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
@@ -80,8 +80,8 @@ def scale_down(
     down, removals = None, []
     if others and (nodes or not kept):
         down = ScaleDown.of(snapshot, question.autoscaling.groups or AutoscalerOptions(), setup.scheduler_on(snapshot))
-        each = counted(others, Phase.DECIDING, len(others), "nodes")
-        removals = [down.about(name, is_one_of_many=not nodes) for name in each]
+        each = count_items(others, Phase.DECIDING, len(others), "nodes")
+        removals = [down.evaluate(name, is_one_of_many=not nodes) for name in each]
     together = _together(snapshot, setup, question, [removal.node for removal in removals if removal.is_removable])
 
     def document() -> Mapping[str, object]:

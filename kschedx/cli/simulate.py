@@ -10,7 +10,7 @@ import typer
 from kschedx.cli import connection
 from kschedx.cli.options import DECIDES, OUT, OptionGroup
 from kschedx.cli.output import ALL, Answer, Format, Report, option
-from kschedx.cli.question import Question, tell_open_counts
+from kschedx.cli.question import Question, print_open_counts
 from kschedx.controllers.states import decision_name, row_named
 from kschedx.errors import InputError
 
@@ -131,11 +131,11 @@ def simulate(
             hint = "cluster-autoscaler writes ConfigMap kube-system/cluster-autoscaler-status; Karpenter has NodePools"
             raise InputError("--autoscale: neither cluster-autoscaler nor Karpenter is in the snapshot", hint=hint)
     simulation = run(options)
-    connection.tell(snapshot, setup)
+    connection.print_notes(snapshot, setup)
     if (then := simulation.run.cluster.snapshot).pod_groups:
         rows = then.pods.rows
-        connection.tell_ignored_groups(then, setup, (then.pods[rows[pod]] for pod in simulation.placed if pod in rows))
-    tell_open_counts(simulation)
+        connection.print_ignored_groups(then, setup, (then.pods[rows[pod]] for pod in simulation.placed if pod in rows))
+    print_open_counts(simulation)
     other = other_outcomes(simulation, options, run) if ties else None
     from kschedx.render.simulation import ties_text
 

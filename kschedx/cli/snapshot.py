@@ -20,7 +20,7 @@ from kschedx.cli.output import ExitCode
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
 from kschedx.errors import ConfigError, InputError, UndecidableError, nearest
-from kschedx.progress import Phase, counted
+from kschedx.progress import Phase, count_items
 from kschedx.render.wording import count, visible
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def snapshot(
     from kschedx.export.slim import Slim
     from kschedx.sources.compression import STDOUT, write
 
-    wish = _Wish(
+    wish = _SnapshotRequest(
         output=output,
         namespace=namespace,
         anonymize=anonymize,
@@ -126,23 +126,25 @@ def snapshot(
     cluster = question.read(namespace=namespace or "", keep=keep, whole=extenders is not None, on_demand=True).snapshot
     source = _source(cluster, namespace, question.snapshot, begun)
     header = replace(source.header, complete={kind: keep.count(kind) for kind in sorted(source.complete)})
-    contents = _Made(header=header, objects=keep.lines(), others=keep.count() - keep.count("Node") - keep.count("Pod"))
+    contents = _SnapshotContent(
+        header=header, objects=keep.lines(), others=keep.count() - keep.count("Node") - keep.count("Pod")
+    )
     if anonymize:
-        contents = _anonymized(contents, keep, wish)
+        contents = _anonymize(contents, keep, wish)
     if extenders is not None:
         contents = replace(contents, objects=chain(contents.objects, [_answers(cluster, config or "")]))
-    objects = counted(contents.objects, Phase.WRITING, keep.count(), "objects")
+    objects = count_items(contents.objects, Phase.WRITING, keep.count(), "objects")
     write(output, json_parts(contents.header, objects) if wish.is_json else yaml_parts(contents.header, objects))
     if output != STDOUT:
         kinds = (keep.count("Node"), "node"), (keep.count("Pod"), "pod"), (contents.others, "other object")
         counts = ", ".join(count(number, what) for number, what in kinds)
-        _tell(output, counts, source)
+        _print_summary(output, counts, source)
         if anonymize and config is None:
             print_note(_WITHOUT_CONFIG)
     return ExitCode.SCHEDULABLE
 
 
-class _Wish(Struct, frozen=True, kw_only=True):
+class _SnapshotRequest(Struct, frozen=True, kw_only=True):
     output: str
     namespace: str | None
     anonymize: bool
@@ -165,9 +167,9 @@ class _Wish(Struct, frozen=True, kw_only=True):
         return self.output == STDOUT or self.name.endswith(".json")
 
     @property
-    def beside(self) -> str:
+    def config_output(self) -> str:
         """The name of the anonymized configuration; empty if none is written. Raises `InputError`."""
-        return _beside(self.output) if self.anonymize and self.config is not None else ""
+        return _config_output(self.output) if self.anonymize and self.config is not None else ""
 
     def check(self) -> None:
         """Raise `InputError` for options that cannot be combined."""
@@ -177,13 +179,13 @@ class _Wish(Struct, frozen=True, kw_only=True):
         for option, is_given in (("--anonymize-map", self.map), ("--keep-selectors", self.keep_selectors)):
             if is_given and not self.anonymize:
                 raise InputError(f"{option} needs --anonymize")
-        _ = self.beside
+        _ = self.config_output
         _check_extenders(self.extenders, self.config, anonymize=self.anonymize)
-        if self.map and _is_one_file(self.map, self.output):
+        if self.map and _is_same_file(self.map, self.output):
             raise InputError("-o and --anonymize-map name the same file; the map would be shared with the snapshot")
 
 
-class _Made(Struct, frozen=True, kw_only=True):
+class _SnapshotContent(Struct, frozen=True, kw_only=True):
     """The content of the file."""
 
     header: SnapshotHeader
@@ -207,26 +209,26 @@ def _source(cluster: Snapshot, namespace: str | None, paths: Sequence[str], begu
     return replace(source, namespaces=(namespace,)) if namespace else source
 
 
-def _anonymized(contents: _Made, keep: Slim, wish: _Wish) -> _Made:
+def _anonymize(contents: _SnapshotContent, keep: Slim, wish: _SnapshotRequest) -> _SnapshotContent:
     """Return the same content with other names, and write the map and the configuration to files next to it."""
     from kschedx.cli import files
     from kschedx.export.anonymous import Anonymous
     from kschedx.sources.compression import write
 
     written = files.configuration(wish.config) if wish.config is not None else None
-    read = counted(keep.lines(), Phase.ANONYMIZING, keep.count(), "objects")
+    read = count_items(keep.lines(), Phase.ANONYMIZING, keep.count(), "objects")
     anonymous = Anonymous.of_lines(read, config=written, keep_selectors=wish.keep_selectors)
     header = anonymous.header(contents.header)
-    read = counted(keep.lines(), Phase.ANONYMIZING, keep.count(), "objects")
+    read = count_items(keep.lines(), Phase.ANONYMIZING, keep.count(), "objects")
     kept = [line for old in read if (line := anonymous.line(old)) is not None]
     if wish.map:
         write(wish.map, [json.format(json.encode(anonymous.mapping())), b"\n"], mode=0o600)
     if written is not None:
         from kschedx.render.manifests import commented_yaml
 
-        write(wish.beside, [commented_yaml(anonymous.configuration(written), {}).encode()])
-        typer.echo(visible(f"{wish.beside}: the scheduler's configuration"), err=True)
-    return _Made(header=header, objects=kept, others=contents.others - (keep.count() - len(kept)))
+        write(wish.config_output, [commented_yaml(anonymous.configuration(written), {}).encode()])
+        typer.echo(visible(f"{wish.config_output}: the scheduler's configuration"), err=True)
+    return _SnapshotContent(header=header, objects=kept, others=contents.others - (keep.count() - len(kept)))
 
 
 _WITHOUT_CONFIG = (
@@ -235,7 +237,7 @@ _WITHOUT_CONFIG = (
 )
 
 
-def _beside(output: str) -> str:
+def _config_output(output: str) -> str:
     """Return the name of the configuration that belongs to a file."""
     from kschedx.sources.compression import STDOUT, compression_of
 
@@ -263,8 +265,8 @@ def _answers(snapshot: Snapshot, config: str) -> bytes:
     from kschedx.extenders.client import Recorder, call
 
     recorder = Recorder(call)
-    with files.placed(config):
-        setup = Setup.for_cluster(snapshot, config=files.configuration(config), ask=recorder)
+    with files.error_places(config):
+        setup = Setup.of_cluster(snapshot, config=files.configuration(config), ask=recorder)
     for row in snapshot.pods.pending:
         pod = snapshot.pods[row]
         with suppress(ConfigError, UndecidableError):  # a pod of another scheduler, or an undecided one
@@ -272,28 +274,28 @@ def _answers(snapshot: Snapshot, config: str) -> bytes:
     return json.encode(recorder.recording)
 
 
-def _is_one_file(text: str, other: str) -> bool:
-    return text == other or Path(text).absolute() == Path(other).absolute() or _are_one_file(Path(text), Path(other))
+def _is_same_file(text: str, other: str) -> bool:
+    return text == other or Path(text).absolute() == Path(other).absolute() or _are_same_file(Path(text), Path(other))
 
 
-def _are_one_file(path: Path, other: Path) -> bool:
+def _are_same_file(path: Path, other: Path) -> bool:
     try:
         return path.samefile(other)
     except OSError:  # one does not exist yet
         return False
 
 
-def _tell(output: str, counts: str, source: Source) -> None:
+def _print_summary(output: str, counts: str, source: Source) -> None:
     """Print what the file contains, and what it lacks."""
     from kschedx.kube.kinds import READ_LIVE
     from kschedx.render import terminal
     from kschedx.render.view import Tone
-    from kschedx.snapshot.snapshot import Missing
+    from kschedx.snapshot.snapshot import MissingCause
 
     size = Path(output).stat().st_size
     amount = f"{size / 1e6:,.1f} MB" if size >= 100_000 else f"{size / 1e3:,.1f} kB"
-    forbidden = [kind for kind, cause in source.missing.items() if cause is Missing.FORBIDDEN]
+    forbidden = [kind for kind, cause in source.missing.items() if cause is MissingCause.FORBIDDEN]
     tone, whole = Tone.OPEN if forbidden else Tone.GOOD, sys.maxsize  # a path is not broken
     terminal.write(terminal.title_lines(f"{output}: {counts}, {amount}", tone, whole), terminal.console(sys.stderr))
     for kind in forbidden:  # a kind that is not served has no objects
-        typer.echo(f"not included: {READ_LIVE[kind].resource} ({Missing.FORBIDDEN.value})", err=True)
+        typer.echo(f"not included: {READ_LIVE[kind].resource} ({MissingCause.FORBIDDEN.value})", err=True)

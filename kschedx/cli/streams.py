@@ -157,7 +157,7 @@ _LAST = 10.0
 """Seconds after which the system ends a process that has cleaned up and still runs."""
 
 
-def _ended(number: int, _: FrameType | None) -> None:
+def _end(number: int, _: FrameType | None) -> None:
     end = SystemExit(128 + number)
     _raise_again(end, _AGAIN)
     raise end  # unwinding the stack cleans up
@@ -174,7 +174,7 @@ def _raise_again(end: BaseException, after: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, after, _AGAIN)  # the first time has to be able to clean up
 
 
-def _not_raised(lost: UnraisableHookArgs) -> None:
+def _raise_ignored(lost: UnraisableHookArgs) -> None:
     """Raise the end of the process again, without a message, where Python had to ignore it: a callback of a weak
     reference cannot raise, and every import has one."""
     if isinstance(lost.exc_value, KeyboardInterrupt | SystemExit):
@@ -186,11 +186,11 @@ def _not_raised(lost: UnraisableHookArgs) -> None:
 @contextlib.contextmanager
 def ending_in_order() -> Iterator[None]:
     """Let SIGTERM and SIGHUP end the process as Ctrl-C does, so that temporary files and workers are removed."""
-    sys.unraisablehook = _not_raised
+    sys.unraisablehook = _raise_ignored
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, _ended)
+            signal.signal(number, _end)
     try:
         yield
     finally:
@@ -200,7 +200,7 @@ def ending_in_order() -> Iterator[None]:
             signal.setitimer(signal.ITIMER_REAL, _LAST)
 
 
-def terminal_is_gone() -> None:
+def end_with_hangup() -> None:
     """End the process with SIGHUP, as the system does for a process of this terminal, if standard output is a
     terminal."""
     was_terminal = sys.stdout.line_buffering

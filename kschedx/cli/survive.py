@@ -9,7 +9,7 @@ import typer
 from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES, OptionGroup
 from kschedx.cli.output import ALL, Answer, Format, Report, option
-from kschedx.cli.question import Question, tell_open_counts
+from kschedx.cli.question import Question, print_open_counts
 from kschedx.errors import InputError
 from kschedx.render.wording import count, visible
 
@@ -86,7 +86,7 @@ def survive(
     reached = question.read_to_decide()
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
     failures = _failures(snapshot, setup, targets or (), each, busiest or 0)
-    connection.tell(snapshot, setup)
+    connection.print_notes(snapshot, setup)
     survival = survived(
         snapshot,
         setup,
@@ -95,7 +95,7 @@ def survive(
         mode=OutageMode.OUTAGE if is_outage else OutageMode.DRAIN,
         namespace=question.namespace or reached.namespace,
     )
-    tell_open_counts(survival.simulation)
+    print_open_counts(survival.simulation)
     report = Report.of(survival, names=lambda: _names(survival))
     return Answer.of(report, survival.survives, is_undecided=survival.is_undecided)
 

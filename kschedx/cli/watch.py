@@ -18,7 +18,7 @@ from kschedx.errors import KschedxError
 from kschedx.explain.difference import Effect, Story, compare
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.types import FINISHED, Pod
-from kschedx.progress import Phase, say
+from kschedx.progress import Phase, report_progress
 from kschedx.render.wording import visible
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -70,10 +70,10 @@ class Watch:
         pod: Pod | None = self._pod
         took = 0.0
         while pod is not None and not pod.spec.node_name and not reader_left():
-            say(Phase.NOTHING)
+            report_progress(Phase.NOTHING)
             self._clock.sleep(max(self._interval, SHARE * took))
             begun = self._clock.seconds()
-            pod, after = self._look(pod)
+            pod, after = self._read_pod(pod)
             took = self._clock.seconds() - begun
             difference = None if after is None else compare(before, after)
             if after is not None and difference is not None and difference.effects != QUIET:
@@ -83,7 +83,7 @@ class Watch:
         print_end(self._clock.now(), self._pod.key, "" if pod is None else pod.spec.node_name)
         return ExitCode.SCHEDULABLE if pod is not None and pod.spec.node_name else ExitCode.UNSCHEDULABLE
 
-    def _look(self, pod: Pod) -> tuple[Pod | None, Story | None]:
+    def _read_pod(self, pod: Pod) -> tuple[Pod | None, Story | None]:
         """Return the current pod and its explanation; the previous pod and None if they are unknown.
 
         A failed read is reported on standard error and repeated, because users watch when the cluster fails.

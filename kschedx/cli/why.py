@@ -17,12 +17,12 @@ from kschedx.errors import InputError, NotAdmittedError, Place
 from kschedx.kube.types import ObjectMeta, Pod
 
 if TYPE_CHECKING:
-    from kschedx.cli.connection import Reached
-    from kschedx.cli.why_pod import Wanted
+    from kschedx.cli.connection import LoadedCluster
+    from kschedx.cli.why_pod import WhyArguments
     from kschedx.explain.notes import Note
     from kschedx.explain.setup import Setup
     from kschedx.inquiry.ask import Clusters
-    from kschedx.inquiry.manifests import Written
+    from kschedx.inquiry.manifests import WrittenPod
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Explain why a pod is Pending, or why it goes to that node.
@@ -122,10 +122,10 @@ def why(
     *,
     question: Question,
 ) -> Answer | int:
-    from kschedx.cli.why_pod import Wanted
+    from kschedx.cli.why_pod import WhyArguments
 
-    names, files = Wanted.targets(target or [], filename or [])
-    wanted = Wanted(
+    names, files = WhyArguments.targets(target or [], filename or [])
+    wanted = WhyArguments(
         names=names,
         files=files,
         snapshot=question.snapshot,
@@ -156,28 +156,30 @@ def why(
     return browse(lambda: _answer(question, wanted, interval, lambda: reached))
 
 
-def _answer(question: Question, wanted: Wanted, interval: int, reading: Callable[[], Reached]) -> Answer | int:
+def _answer(
+    question: Question, wanted: WhyArguments, interval: int, reading: Callable[[], LoadedCluster]
+) -> Answer | int:
     """Answer about many pods, a node, several pods, or one."""
-    from kschedx.cli.why_pod import why_one
+    from kschedx.cli.why_pod import explain_target
     from kschedx.inquiry.ask import Clusters, notes_about, waiting_member_of
-    from kschedx.inquiry.manifests import Manifests, Written
+    from kschedx.inquiry.manifests import Manifests, WrittenPod
     from kschedx.inquiry.target import named_namespace, named_node
     from kschedx.loading import without_nodes
 
     manifests = Manifests.read(wanted.files, has_target=bool(wanted.names)) if wanted.files else None
     read = reading()
     try:
-        reached, changes = _after_changes(question, wanted, read)
+        reached, changes = _apply_changes(question, wanted, read)
     except NotAdmittedError as error:
         return _refused_change(question, read.snapshot, error)
     snapshot = reached.snapshot
     if manifests is not None:
-        manifests.placed(question.namespace, reached.namespace, is_only=not wanted.names)
-        snapshot = manifests.applied(snapshot)
+        manifests.set_namespaces(question.namespace, reached.namespace, is_only=not wanted.names)
+        snapshot = manifests.apply_to(snapshot)
     setup = question.setup(snapshot)
     setup = replace(setup, notes=(*setup.notes, *changes))
     if manifests is not None:
-        snapshot = manifests.allowed(reached.snapshot, snapshot, setup.release)
+        snapshot = manifests.apply_admitted(reached.snapshot, snapshot, setup.release)
     if wanted.is_many:
         from kschedx.cli.why_list import why_pods_of_cluster
 
@@ -193,24 +195,24 @@ def _answer(question: Question, wanted: Wanted, interval: int, reading: Callable
 
         return why_node(snapshot, setup, node_name)
     if len(names) == 1 and not wanted.files and (namespace := named_namespace(snapshot, names[0])):
-        return _about_namespace(replace(question, namespace=namespace), wanted, reached, setup)
+        return _explain_namespace(replace(question, namespace=namespace), wanted, reached, setup)
     clusters = Clusters(read=read.snapshot, before=reached.snapshot, applied=snapshot)
     written = manifests.pods(clusters.before, clusters.applied) if manifests is not None else []
-    pods = _found(question, wanted, written, clusters, reached.namespace)
+    pods = _find_targets(question, wanted, written, clusters, reached.namespace)
     of_cluster = [pod for pod in pods if all(pod is not other for other in written)]
     queue = [*of_cluster, *written]
     if len(pods) > 1:
         from kschedx.cli.why_list import why_several
 
         return why_several(question, wanted, clusters, setup, pods, queue)
-    beside = manifests.notes() if manifests is not None and not isinstance(pods[0], Written) else ()
+    beside = manifests.notes() if manifests is not None and not isinstance(pods[0], WrittenPod) else ()
     setup = replace(setup, notes=(*setup.notes, *notes_about(pods[0]), *beside))
     if (member := waiting_member_of(pods[0], clusters.applied)) is not None and not wanted.tries:
         pods = queue = [member]
-    return why_one(question, wanted, clusters, setup, pods[0], interval, queue)
+    return explain_target(question, wanted, clusters, setup, pods[0], interval, queue)
 
 
-def _about_namespace(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Answer | int:
+def _explain_namespace(question: Question, wanted: WhyArguments, reached: LoadedCluster, setup: Setup) -> Answer | int:
     """Explain why a namespace stays in deletion; for another one, explain its pending pods."""
     from kschedx.cli.why_list import why_pods_of_cluster
     from kschedx.cli.why_pod import explanation_report
@@ -225,44 +227,46 @@ def _about_namespace(question: Question, wanted: Wanted, reached: Reached, setup
 def _refused_change(question: Question, snapshot: Snapshot, error: NotAdmittedError) -> Answer:
     """Return the answer about a change that the API server refuses: it is not made."""
     from kschedx.cli.why_pod import explanation_report
-    from kschedx.controllers.workload_lifecycle import refused
+    from kschedx.controllers.workload_lifecycle import refusal_state
     from kschedx.explain.setup import Subject
-    from kschedx.inquiry.pod import unscheduled
+    from kschedx.inquiry.pod import answer_without_cycle
 
     kind, _, key = error.place.object.partition(" ")
     namespace, _, name = key.rpartition("/")
     pod = Pod(metadata=ObjectMeta(name=name or kind, namespace=namespace or "default"))
-    lifecycle = refused(pod.key, error.message, source=str(error.place), hint=error.hint, is_workload=False)
-    answer = unscheduled(Subject(snapshot=snapshot, pod=pod, is_new=True), question.setup(snapshot), lifecycle)
+    lifecycle = refusal_state(pod.key, error.message, source=str(error.place), hint=error.hint, is_workload=False)
+    answer = answer_without_cycle(Subject(snapshot=snapshot, pod=pod, is_new=True), question.setup(snapshot), lifecycle)
     return Answer(explanation_report(answer, (), error.place, all_nodes=False), answer.exit_code)
 
 
-def _after_changes(question: Question, wanted: Wanted, reached: Reached) -> tuple[Reached, tuple[Note, ...]]:
+def _apply_changes(
+    question: Question, wanted: WhyArguments, reached: LoadedCluster
+) -> tuple[LoadedCluster, tuple[Note, ...]]:
     """Return the cluster after the changes of the question, and a note about them."""
     if not question.changes:
         return reached, ()
-    from kschedx.inquiry.target import asked_about, workloads_asked_about
+    from kschedx.inquiry.target import pods_in_question, workloads_in_question
 
     namespace = question.namespace or reached.namespace
 
     def asked(snapshot: Snapshot) -> Collection[str]:
-        return snapshot.pods.rows if wanted.is_many else asked_about(snapshot, wanted.names, namespace)
+        return snapshot.pods.rows if wanted.is_many else pods_in_question(snapshot, wanted.names, namespace)
 
-    theirs = workloads_asked_about(wanted.names, namespace)
+    theirs = workloads_in_question(wanted.names, namespace)
     return cluster_after_changes(question, reached, question.setup(reached.snapshot), asked, theirs)
 
 
-def _found(
-    question: Question, wanted: Wanted, written: Sequence[Written], clusters: Clusters, namespace: str
-) -> list[Pod | Written]:
+def _find_targets(
+    question: Question, wanted: WhyArguments, written: Sequence[WrittenPod], clusters: Clusters, namespace: str
+) -> list[Pod | WrittenPod]:
     """Return the pods in question: from the files if they are there, else from the cluster. Raises `InputError`."""
-    from kschedx.inquiry.manifests import named
+    from kschedx.inquiry.manifests import named_pods
     from kschedx.inquiry.target import find_targets
 
     if not wanted.names:
         return [*written]
-    pods: list[Pod | Written] = []
+    pods: list[Pod | WrittenPod] = []
     for name in wanted.names:
-        of_files = named(name, written, question.namespace)
+        of_files = named_pods(name, written, question.namespace)
         pods += of_files or find_targets(clusters.applied, name, question.namespace, default_namespace=namespace)
     return pods

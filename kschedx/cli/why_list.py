@@ -11,36 +11,36 @@ from kschedx.cli import connection
 from kschedx.cli.options import namespace_of_many
 from kschedx.cli.output import Answer, Format, Report
 from kschedx.cli.question import Question, shard_of
-from kschedx.cli.why_pod import Wanted, inquiry_of, subject_of, typed_change
+from kschedx.cli.why_pod import WhyArguments, inquiry_of, subject_of, typed_change
 from kschedx.errors import InputError, nearest
 from kschedx.explain.causes import rows_in_queue_order
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.ask import Clusters
-from kschedx.inquiry.explanation_list import ListInquiry, not_started
-from kschedx.inquiry.manifests import Written
-from kschedx.kube.escaping import about_cluster, shell_command
+from kschedx.inquiry.explanation_list import ListInquiry, unstarted_rows
+from kschedx.inquiry.manifests import WrittenPod
+from kschedx.kube.escaping import add_cluster_options, shell_command
 from kschedx.kube.selectors import parse_label_query
 from kschedx.kube.types import Namespace, Pod
 from kschedx.kube.workloads import SHORT_NAMES
 from kschedx.render.pending import IfNone, ListAnswer, pending_lines
 
 if TYPE_CHECKING:
-    from kschedx.cli.connection import Reached
+    from kschedx.cli.connection import LoadedCluster
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
     from kschedx.snapshot.snapshot import Snapshot
 
 
-def command_of(wanted: Wanted, namespace: str, owner: str, name: str) -> str:
+def command_of(wanted: WhyArguments, namespace: str, owner: str, name: str) -> str:
     """Return the command that explains a pod or, if it has no name, its workload, with the same cluster and files."""
     kind, _, of = owner.partition(" ")
     short = next((short for short, known in SHORT_NAMES.items() if known == kind), kind.lower())
     target = f"{short}/{of}" if not name or (wanted.files and short) else f"pod/{name}"
     pattern = "kschedx why {} -n {}" + " -f {}" * len(wanted.files)
-    return about_cluster(shell_command(pattern, target, namespace, *map(Path, wanted.files)))
+    return add_cluster_options(shell_command(pattern, target, namespace, *map(Path, wanted.files)))
 
 
-def _inquiry(question: Question, wanted: Wanted, clusters: Clusters, setup: Setup) -> ListInquiry:
+def _inquiry(question: Question, wanted: WhyArguments, clusters: Clusters, setup: Setup) -> ListInquiry:
     return ListInquiry(
         inquiry=inquiry_of(question, wanted, clusters, setup),
         admit=partial(subject_of, question, wanted, setup),
@@ -50,23 +50,23 @@ def _inquiry(question: Question, wanted: Wanted, clusters: Clusters, setup: Setu
 
 def why_several(
     question: Question,
-    wanted: Wanted,
+    wanted: WhyArguments,
     clusters: Clusters,
     setup: Setup,
-    pods_in_question: Sequence[Pod | Written],
-    queue: Sequence[Pod | Written],
+    pods_in_question: Sequence[Pod | WrittenPod],
+    queue: Sequence[Pod | WrittenPod],
 ) -> Answer:
     """Explain every pod of some manifests, with all replicas, by cause. `queue` are these pods and the others in the
     files, in order."""
     for name, value in {"watch": wanted.watch, "fix": wanted.fix, "try": wanted.tries}.items():
         if value:
             raise InputError(f"--{name} needs one pod, and there are several")
-    connection.tell_left_out(setup)
-    answer = ListAnswer(_inquiry(question, wanted, clusters, setup).of_manifests(pods_in_question, queue))
+    connection.print_unknown_plugins(setup)
+    answer = ListAnswer(_inquiry(question, wanted, clusters, setup).explain_manifests(pods_in_question, queue))
     return Answer(_report(answer), answer.exit_code)
 
 
-def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Answer | int:
+def why_pods_of_cluster(question: Question, wanted: WhyArguments, reached: LoadedCluster, setup: Setup) -> Answer | int:
     """Explain pending pods, or pods with certain labels: a row for each cause, or every document."""
     snapshot = reached.snapshot
     named, by_labels = question.namespace, not wanted.all_pending
@@ -79,9 +79,9 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
         namespace=within,
         labels=None if wanted.selector is None else parse_label_query(wanted.selector),
         pending=wanted.all_pending,
-        also=not_started(snapshot) if wanted.all_pending else (),
+        also=unstarted_rows(snapshot) if wanted.all_pending else (),
     )
-    connection.tell(snapshot, setup)
+    connection.print_notes(snapshot, setup)
     part = shard_of(wanted.shard, is_json=wanted.output is Format.JSON)
     rows = rows if part is None else list(part.part(rows))
     if wanted.interactive:
@@ -89,7 +89,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
 
         show_undecided(snapshot, rows)
     clusters = Clusters(read=snapshot, before=snapshot, applied=snapshot)
-    pods = _inquiry(question, wanted, clusters, setup).of_cluster(
+    pods = _inquiry(question, wanted, clusters, setup).explain_cluster(
         rows,
         within=within,
         is_part=part is not None,
@@ -101,7 +101,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
 
         show_answers(answer.answers, answer.explanation, typed_change(question, setup), snapshot.cluster.names)
         return answer.exit_code
-    return Answer(_report(answer) if part is None else _report(answer).marked(part), answer.exit_code)
+    return Answer(_report(answer) if part is None else _report(answer).name_shard(part), answer.exit_code)
 
 
 def _report(answer: ListAnswer) -> Report:
@@ -110,9 +110,9 @@ def _report(answer: ListAnswer) -> Report:
         return [f"{own.pod} {' '.join(f'node/{name}' for name in own.nodes)}".rstrip() for own in each]
 
     def checks() -> list[Check]:
-        from kschedx.cli.checks import of_answers
+        from kschedx.cli.checks import answers_check
 
-        return [of_answers(answers, item.workload, item.place) for item, answers in answer.by_item]
+        return [answers_check(answers, item.workload, item.place) for item, answers in answer.answers_by_item]
 
     def page(_: bool) -> Page:
         from kschedx.render.pending import pending_page
@@ -130,7 +130,7 @@ def _report(answer: ListAnswer) -> Report:
     )
 
 
-def _if_none(wanted: Wanted, snapshot: Snapshot, namespace: str | None) -> IfNone:
+def _if_none(wanted: WhyArguments, snapshot: Snapshot, namespace: str | None) -> IfNone:
     if snapshot.lacks_all_pods:
         return IfNone("the dump does not hold any pod, so whether one is pending is unknown", is_known=False)
     title = "no pod is pending"

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from kschedx.inquiry.daemon_set import DaemonSetAnswer
     from kschedx.inquiry.explanation import Explanation
     from kschedx.inquiry.manifest_edit import Edit
-    from kschedx.inquiry.manifests import Written
+    from kschedx.inquiry.manifests import WrittenPod
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
     from kschedx.render.terminal import StyledLine
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class WhyArguments(Struct, frozen=True, kw_only=True):
     """The arguments on the command line, besides the cluster and its scheduler."""
 
     names: list[str] = []
@@ -118,18 +118,18 @@ class Wanted(Struct, frozen=True, kw_only=True):
             raise InputError("--dry-run=server needs one manifest and a live cluster")
 
 
-def why_one(
+def explain_target(
     question: Question,
-    wanted: Wanted,
+    wanted: WhyArguments,
     clusters: Clusters,
     setup: Setup,
-    pod: Pod | Written,
+    pod: Pod | WrittenPod,
     interval: int,
-    queue: Sequence[Pod | Written],
+    queue: Sequence[Pod | WrittenPod],
 ) -> Answer | int:
     """Explain one pod, and what happens to it while it is watched. `queue` are the pod and the others in the files, in
     order."""
-    from kschedx.inquiry.manifests import Written, place_of
+    from kschedx.inquiry.manifests import WrittenPod, place_of
     from kschedx.inquiry.target import node_names
 
     shown = node_names(clusters.applied, wanted.node)
@@ -142,7 +142,7 @@ def why_one(
         if wanted.tries:
             explanation = inquiry.explain_edited(pod, admit, queue, list(map(_edit, wanted.tries)))
         elif (
-            isinstance(pod, Written)
+            isinstance(pod, WrittenPod)
             and pod.is_daemon
             and clusters.applied.cluster.nodes
             and wanted.is_plain
@@ -150,7 +150,7 @@ def why_one(
         ):
             answer = inquiry.explain_daemon_set(pod, admit, (pod,) if wanted.alone else queue)
             return _daemon_set_answer(answer, pod)
-        elif isinstance(pod, Written) and pod.is_daemon and wanted.is_about_node and not inquiry.is_stopped(pod):
+        elif isinstance(pod, WrittenPod) and pod.is_daemon and wanted.is_about_node and not inquiry.is_stopped(pod):
             from kschedx.inquiry.daemon_set import explain_daemon_set
 
             answer = explain_daemon_set(pod.workload_name, admit(clusters.applied), setup)
@@ -175,11 +175,11 @@ def why_one(
     report = explanation_report(explanation, shown, place_of(pod), all_nodes=wanted.nodes == "all")
     if wanted.watch and isinstance(pod, Pod):
         write(report, wanted.output)
-        return _watched(question, pod, explanation, interval)
+        return _watch(question, pod, explanation, interval)
     return Answer(report, explanation.exit_code)
 
 
-def inquiry_of(question: Question, wanted: Wanted, clusters: Clusters, setup: Setup) -> Inquiry:
+def inquiry_of(question: Question, wanted: WhyArguments, clusters: Clusters, setup: Setup) -> Inquiry:
     from kschedx.inquiry.ask import Inquiry
 
     return Inquiry(
@@ -205,16 +205,16 @@ def _once(admit: Callable[[Snapshot], Subject]) -> Callable[[Snapshot], Subject]
     return once
 
 
-def _daemon_set_answer(answer: DaemonSetAnswer, target: Written) -> Answer:
+def _daemon_set_answer(answer: DaemonSetAnswer, target: WrittenPod) -> Answer:
     node = answer.node
-    nodes = answer.on(node).chosen_nodes if node else answer.runs
+    nodes = answer.answer_on(node).chosen_nodes if node else answer.runs
     report = Report.of(answer, names=lambda: [f"node/{name}" for name in nodes])
     return Answer(replace(report, checks=lambda: [_check(answer, target)]), exit_code_of(answer.outcome))
 
 
-def _check(answer: DaemonSetAnswer, target: Written) -> Check:
+def _check(answer: DaemonSetAnswer, target: WrittenPod) -> Check:
     """Return the check of a DaemonSet."""
-    from kschedx.cli.checks import of_pod
+    from kschedx.cli.checks import pod_check
     from kschedx.inquiry.manifests import place_of
     from kschedx.render.subjects import daemon_set_view
     from kschedx.render.view import Tone
@@ -223,40 +223,42 @@ def _check(answer: DaemonSetAnswer, target: Written) -> Check:
     rows = [item.title for item in view.items if item.tone is not Tone.GOOD]
     fixes = (*view.fixes, *(fix for item in view.items for fix in item.fixes))
     phrases = (view.headline, *view.because, *rows, *(f"fix: {fix.text}" for fix in fixes[:1]))
-    return of_pod(name, answer.outcome, phrases, place_of(target))
+    return pod_check(name, answer.outcome, phrases, place_of(target))
 
 
-def _watched(question: Question, pod: Pod, first: Explanation, interval: int) -> int:
+def _watch(question: Question, pod: Pod, first: Explanation, interval: int) -> int:
     """Repeat the same question."""
 
     from kschedx.cli.watch import Watch
-    from kschedx.explain.setup import stored
+    from kschedx.explain.setup import stored_subject
     from kschedx.inquiry.pod import explain
 
     def again(snapshot: Snapshot, pod: Pod) -> Explanation:
-        return explain(stored(snapshot, pod), question.setup(snapshot))
+        return explain(stored_subject(snapshot, pod), question.setup(snapshot))
 
     if question.snapshot:
         print_note(f"every {interval} s, --watch reads {', '.join(question.snapshot)} again")
     return Watch(pod, again, lambda: question.read_to_decide().snapshot, interval=interval).run(first)
 
 
-def subject_of(question: Question, wanted: Wanted, setup: Setup, target: Pod | Written, snapshot: Snapshot) -> Subject:
+def subject_of(
+    question: Question, wanted: WhyArguments, setup: Setup, target: Pod | WrittenPod, snapshot: Snapshot
+) -> Subject:
     """Return the pod as it is, or its manifest as the API server would store it, by kschedx's admission or the server's
     dry run."""
-    from kschedx.explain.setup import stored
+    from kschedx.explain.setup import stored_subject
 
     if isinstance(target, Pod):
-        return stored(snapshot, target)
+        return stored_subject(snapshot, target)
     if not wanted.dry_run:
-        return target.admitted(snapshot, setup)
+        return target.admit(snapshot, setup)
     from kschedx.cli.dry_run import server_side
     from kschedx.explain.admission import UNREAD
 
     manifest, note = server_side(
-        question.where, target.manifest, lambda manifest: target.admitted(snapshot, setup, manifest).pod
+        question.where, target.manifest, lambda manifest: target.admit(snapshot, setup, manifest).pod
     )
-    subject = target.admitted(snapshot, setup, manifest)
+    subject = target.admit(snapshot, setup, manifest)
     others = (note for note in subject.notes if note.id != UNREAD)  # the server has evaluated them
     return replace(subject, notes=(note, *others))
 
@@ -264,29 +266,29 @@ def subject_of(question: Question, wanted: Wanted, setup: Setup, target: Pod | W
 def typed_change(question: Question, setup: Setup) -> Try:
     """Return the function that `why -i` calls with a change of the displayed pod, which includes the fixes tried
     before."""
-    from kschedx.explain.setup import stored
-    from kschedx.inquiry.manifest_edit import Edit, as_manifest, as_pod
+    from kschedx.explain.setup import stored_subject
+    from kschedx.inquiry.manifest_edit import Edit, decode_pod, pod_manifest
 
     def tried(before: Explanation, change: str) -> Explanation:
         from kschedx.inquiry.pod import explain
 
-        pod = as_pod(Edit(change).applied(as_manifest(before.cycle.pod), source=change))
-        return explain(stored(before.cycle.snapshot, pod), setup, question.autoscaling)
+        pod = decode_pod(Edit(change).apply(pod_manifest(before.cycle.pod), source=change))
+        return explain(stored_subject(before.cycle.snapshot, pod), setup, question.autoscaling)
 
     return tried
 
 
 def _edit(change: str) -> Edit:
-    from kschedx.cli.files import one_document
+    from kschedx.cli.files import single_document
     from kschedx.inquiry.manifest_edit import Edit
 
-    return Edit(change, one_document(change) if Path(change).is_file() else None)
+    return Edit(change, single_document(change) if Path(change).is_file() else None)
 
 
-def _fix_report(explanation: Explanation, number: int, pod: Pod | Written, before: Snapshot) -> Report:
-    from kschedx.cli.fix_output import numbered, report
+def _fix_report(explanation: Explanation, number: int, pod: Pod | WrittenPod, before: Snapshot) -> Report:
+    from kschedx.cli.fix_output import fix_number, report
 
-    fix, cycle = numbered(explanation.fixes, number), explanation.cycle
+    fix, cycle = fix_number(explanation.fixes, number), explanation.cycle
     followed = [change for change in fix.changes if change.by]
     return report(fix.apply, followed, pod, cycle.pod, cycle.snapshot, before, title=fix.title, document=fix.to_dict)
 
@@ -303,9 +305,9 @@ def explanation_report(explanation: Explanation, nodes: tuple[str, ...], place: 
         return explanation_page(explanation, every_node=whole)
 
     def checks() -> list[Check]:
-        from kschedx.cli.checks import of_explanation
+        from kschedx.cli.checks import explanation_check
 
-        return [of_explanation(explanation, place)]
+        return [explanation_check(explanation, place)]
 
     def names() -> list[str]:
         replicas = explanation.replicas

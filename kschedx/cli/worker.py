@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from msgspec import Struct
 
-from kschedx.cli.connection import noting_times, remembering
+from kschedx.cli.connection import cached_files, noting_times
 from kschedx.cli.output import Answer, ExitCode, outcome
-from kschedx.progress import ProgressStep, listening
+from kschedx.progress import ProgressStep, listen_to_progress
 
 if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
@@ -29,7 +29,7 @@ _INTERVAL = 1.0
 """Seconds between two reports of an answer's progress."""
 
 
-class Captured(Struct, frozen=True, kw_only=True):
+class CapturedAnswer(Struct, frozen=True, kw_only=True):
     """The result of a question."""
 
     exit_code: int
@@ -43,7 +43,7 @@ class Captured(Struct, frozen=True, kw_only=True):
     """When the cluster was read; empty if that is not known."""
 
 
-def captured(command: Callable[[], Answer | int]) -> Captured:
+def capture(command: Callable[[], Answer | int]) -> CapturedAnswer:
     """Return the answer of a command and its other output; never raises."""
     from kschedx.render import terminal
 
@@ -63,7 +63,9 @@ def captured(command: Callable[[], Answer | int]) -> Captured:
     with redirect_stdout(errors), redirect_stderr(errors), noting_times() as times:
         code = outcome(answered)
     taken = next(filter(None, times), "")
-    return Captured(exit_code=code, screen=out.getvalue(), document=document, errors=errors.getvalue(), taken=taken)
+    return CapturedAnswer(
+        exit_code=code, screen=out.getvalue(), document=document, errors=errors.getvalue(), taken=taken
+    )
 
 
 class Worker(Generic[Q]):
@@ -78,22 +80,22 @@ class Worker(Generic[Q]):
         self._process.start()
         other.close()
 
-    def ask(self, question: Q, limit: float, see: Callable[[ProgressStep], None] = lambda _: None) -> Captured:
+    def ask(self, question: Q, limit: float, see: Callable[[ProgressStep], None] = lambda _: None) -> CapturedAnswer:
         """Return the answer within `limit` seconds. After that, the process is ended, and the answer reports it. `see`
         is called with the progress about once a second."""
         ends = time.monotonic() + limit
         try:
             self._pipe.send(question)
             while self._pipe.poll(max(ends - time.monotonic(), 0)):
-                answer: Captured | ProgressStep = self._pipe.recv()
-                if isinstance(answer, Captured):
+                answer: CapturedAnswer | ProgressStep = self._pipe.recv()
+                if isinstance(answer, CapturedAnswer):
                     return answer
                 see(answer)
             text = f"error: no answer within {limit:g} s (name fewer nodes or pods, or raise --limit)\n"
         except (EOFError, OSError):
             text = "error: the answer needs more memory than this machine has\n"
         self.end()
-        return Captured(exit_code=ExitCode.UNDECIDED, errors=text)
+        return CapturedAnswer(exit_code=ExitCode.UNDECIDED, errors=text)
 
     @property
     def is_alive(self) -> bool:
@@ -128,13 +130,13 @@ def _serve(answer: Callable[[Q], Answer | int], pipe: Pipe, folder: str | None, 
             said = time.monotonic()
             pipe.send(step)
 
-    with remembering(CachedSnapshot().load), listening(see):
+    with cached_files(CachedSnapshot().load), listen_to_progress(see):
         while True:
             try:
                 question = pipe.recv()
             except (EOFError, KeyboardInterrupt):
                 return
-            pipe.send(captured(partial(answer, question)))
+            pipe.send(capture(partial(answer, question)))
             gc.collect()  # answers have cycles, and large ones would pile up
 
 

@@ -9,10 +9,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.workloads import Manifest, copy_pod, is_of_daemon_set, title
-from kschedx.explain.setup import Setup, admitted
+from kschedx.explain.setup import Setup, admit
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.types import Node, Pod
-from kschedx.kube.workloads import goes_on, made_of, pinned, pinned_to, runs_on
+from kschedx.kube.workloads import created_pod, goes_on, pin_to_node, pinned_to, runs_on
 from kschedx.snapshot.daemon_sets import daemon_pods
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -54,10 +54,10 @@ def sync(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> DaemonSetSync:
     missing = tuple(name for name, pods in nodes.items() if pods.old is None and pods.new is None)
     if missing or spec.is_on_delete:
         return DaemonSetSync(create=missing)
-    return _with_surge(spec, nodes) if spec.max_surge else _in_place(spec, nodes)
+    return _with_surge(spec, nodes) if spec.max_surge else _sync_in_place(spec, nodes)
 
 
-def _in_place(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> DaemonSetSync:
+def _sync_in_place(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> DaemonSetSync:
     """Delete old pods that are not available at once, and others as long as few enough pods are missing."""
     broken = [name for name, pods in nodes.items() if pods.old is PodState.UNAVAILABLE and pods.new is None]
     away = len(broken) + sum(pods.new is PodState.UNAVAILABLE for pods in nodes.values())
@@ -83,8 +83,8 @@ def pods_for(
 ) -> tuple[Snapshot, list[Pod]]:
     """Return the cluster with the objects that are created for the pods, and the pending pods for the wanted nodes that
     the template allows. `is_wanted` takes a node's name. Raises `InputError` with the DaemonSet."""
-    applied = made_of(manifest)
-    subject = admitted(snapshot, applied.pod, setup, title=title(manifest), dependents=applied.others, maker=manifest)
+    applied = created_pod(manifest)
+    subject = admit(snapshot, applied.pod, setup, title=title(manifest), dependents=applied.others, maker=manifest)
     others = {node.name for node in snapshot.cluster.nodes if not is_wanted(node.name)}
     cluster, pods = _pinned_for(subject.snapshot, setup, subject.pod, others)
     return (cluster, pods) if pods else (snapshot, [])
@@ -99,13 +99,13 @@ def _pinned_for(snapshot: Snapshot, setup: Setup, template: Pod, others: Collect
         node.name for node in nodes if node.name not in others and runs_on(template.spec, node, comparison=comparison)
     ]
     snapshot, pods = copy_pod(snapshot, template, len(names))
-    return snapshot, [pinned(pod, name) for pod, name in zip(pods, names, strict=True)]
+    return snapshot, [pin_to_node(pod, name) for pod, name in zip(pods, names, strict=True)]
 
 
 def nodes_of_daemon_set(snapshot: Snapshot, setup: Setup, manifest: Manifest) -> tuple[list[str], frozenset[str]]:
     """Return the nodes for which the controller creates a pod, in their order, and the nodes on which an existing pod
     may stay. Raises `InputError`."""
-    spec = admitted(snapshot, made_of(manifest).pod, setup, title=title(manifest), maker=manifest).pod.spec
+    spec = admit(snapshot, created_pod(manifest).pod, setup, title=title(manifest), maker=manifest).pod.spec
     comparison = compares_taints(setup)
     nodes = snapshot.cluster.nodes
     runs = [node.name for node in nodes if runs_on(spec, node, comparison=comparison)]
@@ -135,7 +135,7 @@ def react_to_nodes(snapshot: Snapshot, setup: Setup, changed: Iterable[tuple[Nod
     new_pods: list[Pod] = []
     gone: list[int] = []
     for daemon_pod in daemon_pods(snapshot, setup.scheduler.nodes.options):
-        theirs = _on_nodes(snapshot, daemon_pod.pod, {now.name for _, now in changed})
+        theirs = _rows_by_node(snapshot, daemon_pod.pod, {now.name for _, now in changed})
         names = []
         for before, now in changed:
             rows = theirs.get(now.name, [])
@@ -145,11 +145,11 @@ def react_to_nodes(snapshot: Snapshot, setup: Setup, changed: Iterable[tuple[Nod
             elif rows and not goes_on(daemon_pod.spec, now, comparison=comparison):
                 gone += rows if goes_on(daemon_pod.spec, before, comparison=comparison) else []
         snapshot, pods = copy_pod(snapshot, daemon_pod.pod, len(names))
-        new_pods += [pinned(pod, name) for pod, name in zip(pods, names, strict=True)]
+        new_pods += [pin_to_node(pod, name) for pod, name in zip(pods, names, strict=True)]
     return DaemonSetReaction(snapshot=snapshot, created=tuple(new_pods), gone=tuple(gone))
 
 
-def _on_nodes(snapshot: Snapshot, pod: Pod, names: Collection[str]) -> Mapping[str, list[int]]:
+def _rows_by_node(snapshot: Snapshot, pod: Pod, names: Collection[str]) -> Mapping[str, list[int]]:
     """Return the rows of a DaemonSet's pods, by their `home_node`."""
     pods = snapshot.pods
     owner = next((reference.name for reference in pod.metadata.owner_references if reference.controller), "")
@@ -174,7 +174,7 @@ def daemons_on(snapshot: Snapshot, setup: Setup, nodes: Collection[Node]) -> tup
     for daemon in daemons:
         names = [node.name for node in nodes if runs_on(daemon.spec, node, comparison=comparison)]
         snapshot, alike = copy_pod(snapshot, daemon.pod, len(names))
-        pods = (pinned(pod, name) for pod, name in zip(alike, names, strict=True))
+        pods = (pin_to_node(pod, name) for pod, name in zip(alike, names, strict=True))
         new_pods += (
             replace(pod, spec=replace(pod.spec, node_name=name)) for pod, name in zip(pods, names, strict=True)
         )

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from kschedx.controllers.workloads import Manifest
 from kschedx.kube.decoding import map_at
-from kschedx.kube.scalars import scaled
+from kschedx.kube.scalars import scale_percent
 
 Sizes = Mapping[str, int]
 """New number of pods by the name of the ReplicaSet; only ReplicaSets that change."""
@@ -250,7 +250,7 @@ def strategy_of(manifest: Manifest, wanted: int, before: Manifest | None) -> Upd
 
 def _share(value: object, whole: int, default: str, *, is_up: bool) -> int:
     """Return a number, or a percentage of the whole, rounded up if `is_up`; the default if the value is neither."""
-    share = scaled(value, whole, is_up=is_up) if isinstance(value, int | str) else None
+    share = scale_percent(value, whole, is_up=is_up) if isinstance(value, int | str) else None
     if share is None:
-        share = scaled(default, whole, is_up=is_up) or 0
+        share = scale_percent(default, whole, is_up=is_up) or 0
     return max(share, 0)

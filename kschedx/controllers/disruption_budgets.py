@@ -18,7 +18,7 @@ from kschedx.controllers import workloads
 from kschedx.controllers.workloads import Owners
 from kschedx.errors import InputError
 from kschedx.kube.conditions import reports_ready
-from kschedx.kube.scalars import scaled
+from kschedx.kube.scalars import scale_percent
 from kschedx.kube.selectors import Selector, compile_selector
 from kschedx.kube.types import PodDisruptionBudget
 from kschedx.snapshot.pods import PodTable
@@ -58,8 +58,8 @@ class MovingBudget:
         self._base = base
 
     @cached_property
-    def _at_first(self) -> BudgetStatus:
-        return self._counted(self._base, self._base.pods, frozenset())
+    def _first_status(self) -> BudgetStatus:
+        return self._count_status(self._base, self._base.pods, frozenset())
 
     @property
     def frees_unhealthy(self) -> bool:
@@ -69,10 +69,10 @@ class MovingBudget:
     def covers(self, pods: PodTable, row: int) -> bool:
         return pods.namespaces[row] == self._namespace and self._selector.matches(pods.labels[row])
 
-    def standing(self, snapshot: Snapshot, pods: PodTable, fresh: Collection[int]) -> BudgetStatus:
+    def current_status(self, snapshot: Snapshot, pods: PodTable, fresh: Collection[int]) -> BudgetStatus:
         """Return the current status in a cluster with these `pods`; the pods in the rows `fresh` have been
         recreated."""
-        now, first, status = self._counted(snapshot, pods, fresh), self._at_first, self._budget.status
+        now, first, status = self._count_status(snapshot, pods, fresh), self._first_status, self._budget.status
         failure = next((condition.message for condition in status.conditions if condition.reason == SYNC_FAILED), "")
         is_number = isinstance(self._budget.spec.min_available, int) and self._budget.spec.max_unavailable is None
         if status.disruptions_allowed is None or (failure and is_number):
@@ -93,7 +93,7 @@ class MovingBudget:
         allowed = status.disruptions_allowed + now.allowed - first.allowed
         return BudgetStatus(healthy=healthy, needed=needed, allowed=allowed, unready=now.unready, pending=now.pending)
 
-    def _counted(self, snapshot: Snapshot, pods: PodTable, fresh: Collection[int]) -> BudgetStatus:
+    def _count_status(self, snapshot: Snapshot, pods: PodTable, fresh: Collection[int]) -> BudgetStatus:
         """Return the status that the controller would compute: running and ready pods are healthy."""
         mask = pods.namespaces.where(lambda name: name == self._namespace)
         mask &= pods.labels.where(self._selector.matches)
@@ -104,19 +104,19 @@ class MovingBudget:
             for row in rows
             if pods.node[row] < 0 or pods.deletion_timestamps[row] or not (row in fresh or is_ready(pods, row))
         )
-        healthy, needed = len(rows) - len(unready), self._needed(snapshot, pods, rows)
+        healthy, needed = len(rows) - len(unready), self._needed_count(snapshot, pods, rows)
         pending = tuple(key for key in unready if not pods.node_names[pods.rows[key]])
         return BudgetStatus(healthy=healthy, needed=needed, allowed=healthy - needed, unready=unready, pending=pending)
 
-    def _needed(self, snapshot: Snapshot, pods: PodTable, rows: list[int]) -> int:
+    def _needed_count(self, snapshot: Snapshot, pods: PodTable, rows: list[int]) -> int:
         """Return how many of the expected pods have to stay healthy (getExpectedPodCount)."""
         spec = self._budget.spec
         if spec.max_unavailable is not None:
-            expected = _expected(snapshot, pods, rows)
-            return max(expected - (scaled(spec.max_unavailable, expected, is_up=True) or 0), 0)
+            expected = _expected_count(snapshot, pods, rows)
+            return max(expected - (scale_percent(spec.max_unavailable, expected, is_up=True) or 0), 0)
         if spec.min_available is None or isinstance(spec.min_available, int):
             return spec.min_available or 0
-        return scaled(spec.min_available, _expected(snapshot, pods, rows), is_up=True) or 0
+        return scale_percent(spec.min_available, _expected_count(snapshot, pods, rows), is_up=True) or 0
 
 
 def budgets_of(snapshot: Snapshot, base: Snapshot) -> Iterator[MovingBudget]:
@@ -134,7 +134,7 @@ def is_ready(pods: PodTable, row: int) -> bool:
     return reports_ready(pods.statuses[row].conditions)
 
 
-def _expected(snapshot: Snapshot, pods: PodTable, rows: list[int]) -> int:
+def _expected_count(snapshot: Snapshot, pods: PodTable, rows: list[int]) -> int:
     """Return how many pods their controllers want."""
     owners = Owners(snapshot)
     members: dict[workloads.Workload, int] = {}
@@ -144,6 +144,6 @@ def _expected(snapshot: Snapshot, pods: PodTable, rows: list[int]) -> int:
     expected = 0
     for workload, number in members.items():
         manifest = workloads.manifest_of(snapshot, workload)
-        is_known = manifest is not None and workloads.says_replicas(manifest)
+        is_known = manifest is not None and workloads.has_replica_count(manifest)
         expected += workloads.wanted_replicas(manifest) if manifest is not None and is_known else number
     return expected

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.apiserver.resource_quota import maker_not_created
+from kschedx.apiserver.resource_quota import owner_create_error_text
 from kschedx.controllers import daemon_set, deployment, stateful_set, workloads
 from kschedx.controllers.daemon_set import home_node, nodes_of_daemon_set, pods_for
 from kschedx.controllers.deployment import (
@@ -32,7 +32,7 @@ from kschedx.controllers.deployment import (
 from kschedx.controllers.stateful_set import AdmittedPods, RefusedReplicas, admit_pods
 from kschedx.controllers.workloads import Manifest, Owners, Workload
 from kschedx.errors import InputError, NotAdmittedError, NotReadError, Place
-from kschedx.explain.admission import QuotaLedger, counted, enforcing
+from kschedx.explain.admission import QuotaLedger, charged_object, enforcing_namespaces
 from kschedx.explain.setup import Setup
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Document
@@ -42,9 +42,9 @@ from kschedx.kube.workloads import (
     GENERATION_OF_TEMPLATE,
     REVISION_HASH,
     TEMPLATE_GENERATION,
+    contains,
+    created_pod,
     has_same_template,
-    made_of,
-    says,
 )
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -127,7 +127,7 @@ class Rollout(Struct, kw_only=True):
         return not self.is_done and not isinstance(self.strategy, NoRollout)
 
 
-class Managed(Struct, kw_only=True):
+class ManagedWorkload(Struct, kw_only=True):
     """A workload whose controller may have something to do."""
 
     workload: Workload
@@ -151,7 +151,7 @@ class Managed(Struct, kw_only=True):
 
 
 class State(Struct, kw_only=True):
-    managed: dict[Workload, Managed]
+    managed: dict[Workload, ManagedWorkload]
     ended: list[Rollout]
     refused: dict[Workload, RefusedReplicas]
 
@@ -173,7 +173,7 @@ class Manager:
         self._cluster = cluster
         self._setup = setup
         self._known = known
-        self._managed: dict[Workload, Managed] = {}
+        self._managed: dict[Workload, ManagedWorkload] = {}
         self._owners: tuple[object, Owners] | None = None
         self._ended: list[Rollout] = []
         self._ended_rows: list[set[int]] = []
@@ -208,7 +208,7 @@ class Manager:
         managed = self._managed.get(workload)
         return None if managed is None else managed.rollout
 
-    def outdated(self, workload: Workload) -> list[int]:
+    def outdated_rows(self, workload: Workload) -> list[int]:
         """Return the rows of the workload's pods that still have an older template."""
         managed = self._managed.get(workload)
         return [] if managed is None else sorted(managed.outdated - self._cluster.deleted)
@@ -228,7 +228,7 @@ class Manager:
             self._owners = stored, Owners(self._cluster.snapshot)
         return self._owners[1]
 
-    def saved(self) -> State:
+    def save(self) -> State:
         return copy.deepcopy(State(managed=self._managed, ended=self._ended, refused=self.refused))
 
     def restore(self, state: State) -> None:
@@ -241,7 +241,7 @@ class Manager:
             if managed.rollout is None or managed.rollout.is_done:
                 self._end(managed)
 
-    def _end(self, managed: Managed) -> None:
+    def _end(self, managed: ManagedWorkload) -> None:
         """Keep a rollout that is complete, and the pods of one that another replaces."""
         if managed.rollout is not None:
             self._ended += [managed.rollout] if managed.rollout.is_done else []
@@ -257,14 +257,14 @@ class Manager:
         known = self._known.get(workload) or workloads.stored_manifest(self._cluster.snapshot, workload)
         rows = [] if workload.kind == "CronJob" else self._active(workload)
         is_new = known is not None and not has_same_template(known, manifest)
-        manifest = workloads.completed(manifest, known, len(rows))
+        manifest = workloads.complete_manifest(manifest, known, len(rows))
         wanted = workloads.wanted_replicas(manifest)
         if known is None and not rows and not self._lets_in(workload, manifest, wanted):
             return
         if workload in self._held or _owner_of(manifest):
             self.keep_manifest(workload, manifest)
             return
-        if known is not None and not is_new and says(known.get("spec"), manifest.get("spec")):
+        if known is not None and not is_new and contains(known.get("spec"), manifest.get("spec")):
             self.keep_manifest(workload, manifest)
             if self._has_every_pod(workload, manifest, rows):
                 return
@@ -336,7 +336,7 @@ class Manager:
 
     def resume(self, assigned: Iterable[int]) -> None:
         """Continue rollouts, and StatefulSets in order, of newly assigned pods."""
-        for workload in dict.fromkeys(self.owners.of_each(self._cluster.pods, [*assigned])):
+        for workload in dict.fromkeys(self.owners.workloads_of(self._cluster.pods, [*assigned])):
             if workload in self._managed or workload in self._held:
                 continue
             manifest = workloads.manifest_of(self._cluster.snapshot, workload)
@@ -353,7 +353,7 @@ class Manager:
         moved = [self._sync(managed) for managed in [*self._managed.values()] if only in (None, managed.workload)]
         return any(moved)
 
-    def _sync(self, managed: Managed) -> bool:
+    def _sync(self, managed: ManagedWorkload) -> bool:
         workload = managed.workload
         self.refused.pop(workload, None)
         if managed.rollout is not None:
@@ -368,16 +368,16 @@ class Manager:
         elif workload.kind == "DaemonSet":
             has_moved = self._sync_daemon_set(managed, manifest)
         else:
-            has_moved = self._sync_count(managed, manifest, wanted_at_a_time(manifest))
+            has_moved = self._sync_count(managed, manifest, parallel_replicas(manifest))
         self._measure(managed)
         return has_moved
 
-    def _sync_count(self, managed: Managed, manifest: Manifest | None, wanted: int | None) -> bool:
+    def _sync_count(self, managed: ManagedWorkload, manifest: Manifest | None, wanted: int | None) -> bool:
         """Sync a ReplicaSet, ReplicationController, Job, or workload without a manifest here."""
         rows = self._active(managed.workload)
         return wanted is not None and self._resize(managed, rows, wanted, self._more_of(managed, manifest, rows))
 
-    def _sync_deployment(self, managed: Managed, manifest: Manifest) -> bool:
+    def _sync_deployment(self, managed: ManagedWorkload, manifest: Manifest) -> bool:
         spec = _deployment_spec(manifest, workloads.wanted_replicas(manifest))
         rows = self._active(managed.workload)
         new_rows = [row for row in rows if row not in managed.outdated]
@@ -410,7 +410,7 @@ class Manager:
                 managed.refused = size - now
         return has_moved
 
-    def _sync_stateful_set(self, managed: Managed, manifest: Manifest) -> bool:
+    def _sync_stateful_set(self, managed: ManagedWorkload, manifest: Manifest) -> bool:
         spec = stateful_set_spec(manifest, managed.before)
         rows = {workloads.ordinal_of(self._cluster.pods.names[row]): row for row in self.members(managed.workload)}
         step = stateful_set.sync(spec, self._ordinals(managed))
@@ -432,7 +432,7 @@ class Manager:
             has_moved = True
         return has_moved
 
-    def _sync_daemon_set(self, managed: Managed, manifest: Manifest) -> bool:
+    def _sync_daemon_set(self, managed: ManagedWorkload, manifest: Manifest) -> bool:
         pods, deleted = self._cluster.pods, self._cluster.deleted
         runs, goes_on = nodes_of_daemon_set(self._cluster.snapshot, self._setup, manifest)
         rows: dict[str, list[int]] = {name: [] for name in runs}
@@ -489,17 +489,17 @@ class Manager:
 
     # --- parts of a sync
 
-    def _manage(self, workload: Workload, known: Manifest | None) -> Managed:
+    def _manage(self, workload: Workload, known: Manifest | None) -> ManagedWorkload:
         managed = self._managed.get(workload)
         if managed is None:
-            managed = self._managed[workload] = Managed(workload=workload)
+            managed = self._managed[workload] = ManagedWorkload(workload=workload)
             if known is not None:
                 managed.outdated = self._behind(workload, known)
                 if managed.outdated:
                     self._begin(managed, strategy_of(known, workloads.wanted_replicas(known), known))
         return managed
 
-    def _begin(self, managed: Managed, strategy: UpdateStrategy, *, continues: bool = False) -> None:
+    def _begin(self, managed: ManagedWorkload, strategy: UpdateStrategy, *, continues: bool = False) -> None:
         """Begin a rollout that replaces the outdated pods, or continue the present one with another strategy."""
         names, deleted = self._cluster.pods.names, self._cluster.deleted
         replaced = set() if isinstance(strategy, NoRollout) else managed.outdated - deleted
@@ -514,7 +514,7 @@ class Manager:
         managed.replaced_rows = replaced
         managed.rollout = Rollout(workload=managed.workload, strategy=strategy, old=len(replaced))
 
-    def _measure(self, managed: Managed) -> None:
+    def _measure(self, managed: ManagedWorkload) -> None:
         rollout = managed.rollout
         if rollout is not None:
             node, deleted = self._cluster.pods.node, self._cluster.deleted
@@ -586,7 +586,7 @@ class Manager:
         stamps = self._cluster.pods.deletion_timestamps
         return [row for row in self.members(workload) if not stamps[row]]
 
-    def _ordinals(self, managed: Managed) -> dict[int, stateful_set.OrdinalPod]:
+    def _ordinals(self, managed: ManagedWorkload) -> dict[int, stateful_set.OrdinalPod]:
         pods = self._cluster.pods
         return {
             workloads.ordinal_of(pods.names[row]): stateful_set.OrdinalPod(
@@ -598,7 +598,7 @@ class Manager:
         }
 
     def _more_of(
-        self, managed: Managed, manifest: Manifest | None, rows: Sequence[int]
+        self, managed: ManagedWorkload, manifest: Manifest | None, rows: Sequence[int]
     ) -> Callable[[Snapshot, int], tuple[Snapshot, Sequence[Pod]]]:
         """Return a function that creates more pods of a manifest; without one, more copies of existing pods."""
 
@@ -616,7 +616,7 @@ class Manager:
 
     def _resize(
         self,
-        managed: Managed,
+        managed: ManagedWorkload,
         rows: Sequence[int],
         size: int,
         make: Callable[[Snapshot, int], tuple[Snapshot, Sequence[Pod]]],
@@ -636,7 +636,7 @@ class Manager:
 
     def _create(
         self,
-        managed: Managed,
+        managed: ManagedWorkload,
         make: Callable[[Snapshot], tuple[Snapshot, Sequence[Pod]]],
         count: int,
         *,
@@ -658,7 +658,7 @@ class Manager:
         except NotReadError as error:
             self.unread[managed.workload] = error
             return False
-        pods = self._admitted(cluster, new_pods, snapshot)
+        pods = self._admit(cluster, new_pods, snapshot)
         if pods.refused:
             self._refuse(managed, len(pods.refused), pods.refusal, tuple(pod.key for pod in pods.refused))
         self.refused_claims |= pods.claims
@@ -668,7 +668,7 @@ class Manager:
             managed.outdated |= {*rows}
         return bool(rows) and self.workload_of(rows[0]) == managed.workload  # else each sync would create more
 
-    def _refuse(self, managed: Managed, count: int, refusal: str, pods: tuple[str, ...] = ()) -> None:
+    def _refuse(self, managed: ManagedWorkload, count: int, refusal: str, pods: tuple[str, ...] = ()) -> None:
         if managed.rollout is not None and managed.replaced_rows - self._cluster.deleted:
             managed.rollout.refusal = refusal
         else:
@@ -676,26 +676,26 @@ class Manager:
             refused = RefusedReplicas(workload=workload, number=count, refusal=refusal, pods=pods)
             self.refused[workload] = refused
 
-    def _refuse_rest(self, managed: Managed, ordinals: Sequence[int]) -> None:
+    def _refuse_rest(self, managed: ManagedWorkload, ordinals: Sequence[int]) -> None:
         """Count the remaining pods as refused: a StatefulSet's controller creates no pod after a refused one."""
         refused = self.refused.get(managed.workload)
         if refused is not None:
             pods = tuple(f"{managed.workload.key}-{ordinal}" for ordinal in ordinals)
             self.refused[managed.workload] = replace(refused, number=len(pods), pods=pods)
 
-    def _admitted(self, cluster: Snapshot, new_pods: Sequence[Pod], before: Snapshot) -> AdmittedPods:
+    def _admit(self, cluster: Snapshot, new_pods: Sequence[Pod], before: Snapshot) -> AdmittedPods:
         """Return the pods that ResourceQuotas, LimitRanges, and Pod Security admit, in a cluster whose quotas count
         them."""
         if not self._is_ruled(new_pods):
             return AdmittedPods(snapshot=cluster, created=new_pods)
         quotas = QuotaLedger(cluster, self._setup.release)
         pods = admit_pods(cluster, quotas, new_pods, before.storage.claims)
-        return replace(pods, snapshot=quotas.on(pods.snapshot))
+        return replace(pods, snapshot=quotas.apply_to(pods.snapshot))
 
     def add(self, workload: Workload, cluster: Snapshot, created: Sequence[Pod]) -> None:
         """Create the pods of a workload that the API server admits, outside of its syncs. `cluster` has the objects
         that are created for them."""
-        pods = self._admitted(cluster, created, self._cluster.snapshot)
+        pods = self._admit(cluster, created, self._cluster.snapshot)
         self._cluster.create(pods.snapshot, pods.created)
         if pods.refused:
             refused = RefusedReplicas(workload=workload, number=len(pods.refused), refusal=pods.refusal)
@@ -704,7 +704,7 @@ class Manager:
     def _is_ruled(self, pods: Iterable[Pod]) -> bool:
         snapshot = self._cluster.snapshot
         ruled = {quota.metadata.namespace for quota in snapshot.of(ResourceQuota)}
-        ruled |= {*snapshot.limit_ranges, *enforcing(snapshot, self._setup.release)}
+        ruled |= {*snapshot.limit_ranges, *enforcing_namespaces(snapshot, self._setup.release)}
         return bool(ruled) and any(pod.metadata.namespace in ruled for pod in pods)
 
     def delete_pod(self, row: int) -> None:
@@ -713,7 +713,7 @@ class Manager:
         if snapshot.of(ResourceQuota):
             quotas = QuotaLedger(snapshot, self._setup.release)
             quotas.give(self._cluster.pods[row])
-            self._cluster.put(quotas.on(snapshot))
+            self._cluster.put(quotas.apply_to(snapshot))
         self._cluster.delete(row)
 
     def keep_manifest(self, workload: Workload, manifest: Manifest) -> None:
@@ -729,15 +729,15 @@ class Manager:
         if not any(quota.metadata.namespace == workload.namespace for quota in snapshot.of(ResourceQuota)):
             return True
         quotas = QuotaLedger(snapshot, self._setup.release)
-        refusal = quotas.take(counted(workload.kind, workload.namespace, workload.name))
+        refusal = quotas.take(charged_object(workload.kind, workload.namespace, workload.name))
         if refusal is None:
-            for other in made_of(manifest).others:
+            for other in created_pod(manifest).others:
                 if other.get("kind") == "ReplicaSet" and refusal is None:
-                    maker = counted("ReplicaSet", workload.namespace, workloads.name_of(other))
+                    maker = charged_object("ReplicaSet", workload.namespace, workloads.name_of(other))
                     words = quotas.take(maker)
-                    refusal = None if words is None else maker_not_created(maker, words)
+                    refusal = None if words is None else owner_create_error_text(maker, words)
             self.keep_manifest(workload, manifest)
-        self._cluster.put(quotas.on(self._cluster.snapshot))
+        self._cluster.put(quotas.apply_to(self._cluster.snapshot))
         if refusal is None:
             return True
         if workload.kind == "DaemonSet":
@@ -785,7 +785,7 @@ def _owner_of(manifest: Manifest) -> str:
     return ""
 
 
-def wanted_at_a_time(manifest: Manifest) -> int:
+def parallel_replicas(manifest: Manifest) -> int:
     """Return how many pods a workload should have now: 0 for a suspended Job, and for other Jobs at most the
     completions that are missing."""
     wanted = workloads.wanted_replicas(manifest)

@@ -10,7 +10,7 @@ from kschedx.controllers.states import NotScaled, ScaledToZero
 from kschedx.controllers.workloads import Workload
 from kschedx.kube.autoscalers import PAUSED_REPLICAS, HorizontalPodAutoscaler, ScaledObject, ScaleTarget
 from kschedx.kube.conditions import condition_of
-from kschedx.kube.controllers import converted
+from kschedx.kube.controllers import convert
 from kschedx.kube.decoding import map_at
 from kschedx.kube.types import ObjectMeta
 from kschedx.snapshot.snapshot import Snapshot
@@ -40,7 +40,7 @@ def scaled_to_zero(snapshot: Snapshot, workload: Workload, manifest: Mapping[str
             return replace(state, autoscaler=named, why="its metrics call for no pods, and minReplicas is 0")
         if _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload):
             return replace(state, disabled=f"HorizontalPodAutoscaler {hpa.metadata.name}")
-    owner = converted(map_at(manifest, "metadata"), ObjectMeta).controller
+    owner = convert(map_at(manifest, "metadata"), ObjectMeta).controller
     return state if owner is None else replace(state, owner=f"{owner.kind} {owner.name}")
 
 

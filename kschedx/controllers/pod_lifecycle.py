@@ -34,7 +34,7 @@ from kschedx.controllers.states import (
 from kschedx.controllers.workloads import Owners, Workload, is_mirror_pod, is_of_daemon_set, manifest_of
 from kschedx.errors import nearest
 from kschedx.explain.cycle_notes import claim_without_devices, claim_without_node, start_obstacle
-from kschedx.explain.events import recorded
+from kschedx.explain.events import recorded_event
 from kschedx.explain.root_causes import RESIZE_PENDING, newer_revision
 from kschedx.kube import kueue
 from kschedx.kube.conditions import DISRUPTION_TARGET, condition_of, reports_ready
@@ -42,9 +42,9 @@ from kschedx.kube.controllers import stored_controller
 from kschedx.kube.decoding import map_at
 from kschedx.kube.scalars import earlier
 from kschedx.kube.storage import own_claims
-from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, tolerates, untolerated
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, find_untolerated, tolerates
 from kschedx.kube.types import JOB_TRACKING, UNREACHABLE, ContainerStatus, Namespace, Pod, Taint
-from kschedx.render.wording import count, listed
+from kschedx.render.wording import count, list_names
 from kschedx.snapshot.events import OF_DEVICES, OF_SANDBOX, OF_VOLUMES, SYNC_ERROR
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -107,16 +107,16 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
             reason=reason,
             message=f"{message or _end(pod, container)}{unmet}",
             node=node,
-            owner="" if _of_ended_job(snapshot, pod) else _owner(pod),
+            owner="" if _ended_job(snapshot, pod) else _owner(pod),
             container=container,
         )
     if pod.status.phase == "Succeeded":
         return Finished(subject=subject, phase=pod.status.phase)
     if node:
-        state = _by_kubelet(snapshot, pod) or _on_lost_node(snapshot, pod) or _resize_held(pod) or _kept_by_sidecar(pod)
-        return state or _on_unread_node(snapshot, pod)
+        state = _kubelet_wait(snapshot, pod) or _lost_node(snapshot, pod) or _resize_held(pod) or _kept_by_sidecar(pod)
+        return state or _unread_node(snapshot, pod)
     terminating = namespace_lifecycle(snapshot, pod.metadata.namespace, subject, is_pod=True)
-    return terminating or _of_ended_job(snapshot, pod) or _not_synced(snapshot, pod)
+    return terminating or _ended_job(snapshot, pod) or _sync_refusal(snapshot, pod)
 
 
 def failure(pod: Pod) -> tuple[str, str]:
@@ -144,7 +144,7 @@ def _eviction(snapshot: Snapshot, pod: Pod) -> str:
         case "DeletionByTaintManager":
             row = snapshot.cluster.index.get(node)
             taints = () if row is None else snapshot.cluster.nodes[row].spec.taints
-            taint = untolerated(taints, pod.spec.tolerations, effects=(NO_EXECUTE,), comparison=False)
+            taint = find_untolerated(taints, pod.spec.tolerations, effects=(NO_EXECUTE,), comparison=False)
             return f"evicted because it does not tolerate {taint or 'a NoExecute taint'} of {node}"
         case "EvictionByEvictionAPI":
             return "evicted through the Eviction API, which kubectl drain and autoscalers use"
@@ -160,7 +160,7 @@ def failures(pods: Sequence[Pod]) -> str:
     return "".join(f"{count(number, 'pod')} failed: {end}" for end, number in ends.most_common(1))
 
 
-def _not_synced(snapshot: Snapshot, pod: Pod) -> NotSynced | None:
+def _sync_refusal(snapshot: Snapshot, pod: Pod) -> NotSynced | None:
     """Return the state of a pod in a virtual cluster, whose nodes do not show what the host cluster admits."""
     event = snapshot.failed_create("Pod", pod.metadata)
     if event is None or not event.message.startswith(SYNC_ERROR):
@@ -196,7 +196,7 @@ def _owner(pod: Pod) -> str:
     return "" if owner is None or owner.kind == "Node" else f"{owner.kind} {owner.name}"
 
 
-def _of_ended_job(snapshot: Snapshot, pod: Pod) -> OfEndedJob | None:
+def _ended_job(snapshot: Snapshot, pod: Pod) -> OfEndedJob | None:
     """Return the state of a pod whose Job has ended and creates no more pods."""
     owner = pod.metadata.controller
     raw = None if owner is None else snapshot.workloads.get(("Job", pod.metadata.namespace, owner.name))
@@ -210,7 +210,7 @@ def _of_ended_job(snapshot: Snapshot, pod: Pod) -> OfEndedJob | None:
     return None
 
 
-def leaving(snapshot: Snapshot, rows: Iterable[int]) -> frozenset[int]:
+def rows_to_be_deleted(snapshot: Snapshot, rows: Iterable[int]) -> frozenset[int]:
     """Return which of these rows of pending pods are deleted before they can run: alone, with their namespace, or by
     the controller of an ended Job."""
     pods = snapshot.pods
@@ -221,7 +221,7 @@ def leaving(snapshot: Snapshot, rows: Iterable[int]) -> frozenset[int]:
         for row in rows
         if pods.deletion_timestamps[row]
         or pods.namespaces[row] in ending
-        or (of_job[row] and _of_ended_job(snapshot, pods[row]) is not None)
+        or (of_job[row] and _ended_job(snapshot, pods[row]) is not None)
     )
 
 
@@ -237,7 +237,7 @@ def _failed_container(pod: Pod) -> str:
     return ""
 
 
-def _on_lost_node(snapshot: Snapshot, pod: Pod) -> OnLostNode | None:
+def _lost_node(snapshot: Snapshot, pod: Pod) -> OnLostNode | None:
     """Return the state of a pod whose node's kubelet does not respond. The pod's tolerations decide when it is
     deleted."""
     row = snapshot.cluster.index.get(pod.spec.node_name)
@@ -255,7 +255,7 @@ def _on_lost_node(snapshot: Snapshot, pod: Pod) -> OnLostNode | None:
     return OnLostNode(subject=pod.key, node=node.name, message=message, seconds=seconds, owner=_owner(pod))
 
 
-def _on_unread_node(snapshot: Snapshot, pod: Pod) -> NotRead | None:
+def _unread_node(snapshot: Snapshot, pod: Pod) -> NotRead | None:
     """Return the state of a pod whose node was left out of a dump."""
     node = pod.spec.node_name
     if not snapshot.left_out_node(pod):
@@ -287,7 +287,7 @@ def _kept_by_sidecar(pod: Pod) -> KeptBySidecar | None:
             running.append(status.name)
     if not ended or len(ended) + len(running) < len(pod.spec.containers) or not running:
         return None
-    names = {"running": listed(running, 3, conjunction="and"), "ended": listed(ended, 3, conjunction="and")}
+    names = {"running": list_names(running, 3, conjunction="and"), "ended": list_names(ended, 3, conjunction="and")}
     return KeptBySidecar(subject=pod.key, node=pod.spec.node_name, **names)
 
 
@@ -303,7 +303,7 @@ def _barrier(snapshot: Snapshot, pod: Pod) -> str:
     if row is None:
         return "there is no such node"
     taints = snapshot.cluster.nodes[row].spec.taints
-    taint = untolerated(taints, pod.spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=False)
+    taint = find_untolerated(taints, pod.spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=False)
     return "" if taint is None else f"the node has the taint {taint}"
 
 
@@ -359,7 +359,7 @@ def is_ready(pod: Pod) -> bool:
     )
 
 
-def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
+def _kubelet_wait(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
     """Return the state of a pod that waits for its kubelet. It is None for a running pod, and for a pod that was bound
     by hand and that no kubelet has seen."""
     node, waiting, warning = pod.spec.node_name, waiting_container(pod), snapshot.pod_warnings.get(pod.key)
@@ -459,7 +459,7 @@ def _unmet_selector(snapshot: Snapshot, pod: Pod) -> str:
     row = snapshot.cluster.index.get(pod.spec.node_name)
     labels = {} if row is None else snapshot.cluster.nodes[row].metadata.labels
     unmet = [f"{key}={value}" for key, value in pod.spec.node_selector.items() if labels.get(key) != value]
-    return f"; {pod.spec.node_name} is not labeled {listed(unmet, 3)}" if unmet and row is not None else ""
+    return f"; {pod.spec.node_name} is not labeled {list_names(unmet, 3)}" if unmet and row is not None else ""
 
 
 def _last_end(pod: Pod, container: str) -> str:
@@ -484,11 +484,11 @@ def waiting_container(pod: Pod) -> tuple[Waits, str, str, str] | None:
     """Return what the pod waits for, with the container, the reason, and the message. Init containers come first."""
     status = pod.status
     for init_container_status in status.init_container_statuses:
-        if (waiting := _waiting(init_container_status, is_init=True)) is not None:
+        if (waiting := _waiting_reason(init_container_status, is_init=True)) is not None:
             return waiting
     initializing = False
     for container_status in status.container_statuses:
-        waiting = _waiting(container_status, is_init=False)
+        waiting = _waiting_reason(container_status, is_init=False)
         if waiting is not None and waiting[2] == "PodInitializing":
             initializing = True
         elif waiting is not None:
@@ -505,7 +505,7 @@ def _is_running(status: ContainerStatus) -> bool:
     return status.state is not None and status.state.waiting is None and status.state.terminated is None
 
 
-def _waiting(status: ContainerStatus, *, is_init: bool) -> tuple[Waits, str, str, str] | None:
+def _waiting_reason(status: ContainerStatus, *, is_init: bool) -> tuple[Waits, str, str, str] | None:
     state = status.state
     if state is None or state.waiting is None:
         if is_init and state is not None and state.terminated is not None and state.terminated.exit_code:
@@ -541,7 +541,11 @@ def _false_conditions(pod: Pod) -> tuple[str, ...]:
 
 def scheduler_down(snapshot: Snapshot, pod: Pod) -> ComponentDown | None:
     """Return kube-scheduler if it is down and has reported nothing about a pending pod."""
-    if pod.spec.scheduler_name != DEFAULT_SCHEDULER or pod.status.conditions or recorded(snapshot, pod) is not None:
+    if (
+        pod.spec.scheduler_name != DEFAULT_SCHEDULER
+        or pod.status.conditions
+        or recorded_event(snapshot, pod) is not None
+    ):
         return None
     return _control_plane_down(snapshot, pod.key, "kube-scheduler")
 
@@ -606,7 +610,7 @@ def autoscaler_down(snapshot: Snapshot, subject: str, name: str) -> ComponentDow
 # What keeps batch work suspended: its user, or Kueue until it admits the work.
 
 
-def suspended(snapshot: Snapshot, workload: Workload, path: str = "spec.suspend") -> Suspended:
+def suspended_state(snapshot: Snapshot, workload: Workload, path: str = "spec.suspend") -> Suspended:
     """Return the state of suspended batch work without a queue. Kueue also suspends such work if it manages it: a
     Workload shows that, or manageJobsWithoutQueueName."""
     state = Suspended(subject=workload.reference, kind=workload.kind, field=path)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.apiserver.resource_quota import claim_not_created, not_created
+from kschedx.apiserver.resource_quota import claim_not_created, create_error_text
 from kschedx.controllers.workloads import Workload
 from kschedx.explain.admission import QuotaLedger
 from kschedx.kube.resources import ResourceQuota
@@ -100,10 +100,10 @@ def _update(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) -> StatefulSe
     """Update from the highest ordinal down to the partition."""
     if spec.is_on_delete:
         return StatefulSetSync()
-    return StatefulSetSync(delete=tuple(_outdated(spec, pods)))
+    return StatefulSetSync(delete=tuple(_outdated_ordinals(spec, pods)))
 
 
-def _outdated(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) -> Iterator[int]:
+def _outdated_ordinals(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) -> Iterator[int]:
     """Yield the pods that one sync deletes because of their template."""
     descending = [ordinal for ordinal in reversed(spec.ordinals) if ordinal in pods]
     updated = [number for number in descending if number - spec.start >= spec.partition]
@@ -156,7 +156,7 @@ def admit_pods(
     the claims from before."""
     if isinstance(pods, PodCopies) and pods and not snapshot.of(ResourceQuota):
         words = quotas.take(pods[0])  # the result for one pod without claims holds for all
-        refusal = "" if words is None else not_created(pods[0], words)
+        refusal = "" if words is None else create_error_text(pods[0], words)
         return AdmittedPods(
             snapshot=snapshot, created=pods[:0] if refusal else pods, refused=pods if refusal else (), refusal=refusal
         )
@@ -175,7 +175,7 @@ def admit_pods(
             waits[pod.key] = key, words
         if not refusal:
             words = quotas.take(pod)
-            refusal = "" if words is None else not_created(pod, words)
+            refusal = "" if words is None else create_error_text(pod, words)
         if refusal:
             others = pods[number:]
             left = without_claims(snapshot, (key for pod in others for key in own_claims(pod) if key not in known))

@@ -13,7 +13,7 @@ from msgspec import Meta, Struct, to_builtins
 
 from kschedx.kube.documents import Json
 from kschedx.kube.kueue import MULTIKUEUE
-from kschedx.render.wording import count, listed
+from kschedx.render.wording import count, list_names
 
 if TYPE_CHECKING:
     from kschedx.framework.cycle import Outcome
@@ -101,7 +101,7 @@ class RejectedByKubelet(StateFacts, frozen=True, kw_only=True):
     @property
     def effect(self) -> str:
         kubelets, verb = ("kubelet", "rejects") if len(self.nodes) == 1 else ("kubelets", "reject")
-        where = listed(self.nodes, 3, conjunction="and")
+        where = list_names(self.nodes, 3, conjunction="and")
         lacks = f"lacks pods: the {kubelets} of {where} {verb} them: {self.reason}"
         return f"fits {where}, whose {kubelets} {verb} pods of {self.owner}: {self.reason}" if self.owner else lacks
 
@@ -302,7 +302,7 @@ class RolloutStalled(StateFacts, frozen=True, kw_only=True):
     def detail(self) -> str:
         many = len(self.pods)
         if self.nodes:
-            where = listed(self.nodes, 3, conjunction="and")
+            where = list_names(self.nodes, 3, conjunction="and")
             verb = "is" if len(self.nodes) == 1 else "are"
             return f"stalls in its rollout ({self.updated} of {self.wanted} pods updated): {where} {verb} unreachable"
         unready = f": {many} {'pod is' if many == 1 else 'pods are'} not ready" if many else ""
@@ -471,8 +471,8 @@ class CannotStart(StateFacts, frozen=True, kw_only=True):
     pressure: str = ""  # the condition of the nodes for which their kubelets reject the pod
 
     @property
-    def where(self) -> str:
-        return listed(self.nodes, 3, conjunction="and")
+    def nodes_text(self) -> str:
+        return list_names(self.nodes, 3, conjunction="and")
 
 
 class ComponentDown(StateFacts, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ from kschedx.controllers.pod_lifecycle import (
     pod_lifecycle,
     refuser,
     successor,
-    suspended,
+    suspended_state,
     waiting_container,
 )
 from kschedx.controllers.workloads import (
@@ -43,7 +43,7 @@ from kschedx.explain.notes import Note, runs_already
 from kschedx.explain.root_causes import newer_template
 from kschedx.kube import kueue
 from kschedx.kube.conditions import Condition, ObjectStatus, condition_of
-from kschedx.kube.controllers import Controller, CronJobController, converted, stored_controller, stored_metadata
+from kschedx.kube.controllers import Controller, CronJobController, convert, stored_controller, stored_metadata
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import map_at
 from kschedx.kube.scalars import nanoseconds
@@ -89,21 +89,21 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> states.Lifecyc
             return down
     if (left_out := _left_out(snapshot, workload, manifest)) is not None:
         return left_out
-    if (unobserved := _unobserved(snapshot, workload, manifest)) is not None:
+    if (unobserved := _unobserved_state(snapshot, workload, manifest)) is not None:
         return unobserved
     if is_foreign(manifest):
-        return _of_custom_resource(snapshot, workload, manifest)
+        return _custom_resource_state(snapshot, workload, manifest)
     match workload.kind:
         case "Deployment" | "ReplicaSet" | "ReplicationController":
-            return _of_replicas(snapshot, workload, manifest)
+            return _replicas_state(snapshot, workload, manifest)
         case "StatefulSet":
-            return _of_stateful_set(snapshot, workload, manifest)
+            return _stateful_set_state(snapshot, workload, manifest)
         case "Job":
-            return _of_job(snapshot, workload, manifest)
+            return _job_state(snapshot, workload, manifest)
         case "CronJob":
-            return _of_cron_job(snapshot, workload, manifest)
+            return _cron_job_state(snapshot, workload, manifest)
         case "DaemonSet":
-            return _rejected(snapshot, workload)
+            return _kubelet_rejection(snapshot, workload)
         case _:
             return None
 
@@ -119,7 +119,7 @@ def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> sta
     return states.PodsLeftOut(subject=workload.reference, pods=max(counts)) if is_open else None
 
 
-def _unobserved(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.NotObserved | None:
+def _unobserved_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.NotObserved | None:
     """Return the state of a workload that an API server has stored and that lacks pods, if its controller has not yet
     written its status, or that of an earlier manifest alone."""
     metadata, status, spec = map_at(manifest, "metadata"), map_at(manifest, "status"), map_at(manifest, "spec")
@@ -135,7 +135,7 @@ def _unobserved(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> s
     newest, observed = metadata.get("generation"), status.get("observedGeneration")
     if isinstance(newest, int) and isinstance(observed, int) and observed < newest:
         return replace(state, generations=f"metadata.generation is {newest}, status.observedGeneration {observed}")
-    is_reported = snapshot.failed_create(workload.kind, converted(metadata, ObjectMeta)) is not None
+    is_reported = snapshot.failed_create(workload.kind, convert(metadata, ObjectMeta)) is not None
     has_status = any(status.values()) or bool(rows) or any(replica_sets_of(snapshot, workload))
     return None if has_status or is_reported else state
 
@@ -153,15 +153,15 @@ def creates_no_pods(snapshot: Snapshot, manifest: Manifest) -> bool:
             return False
 
 
-def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
-    controller, subject = converted(manifest, Controller), workload.reference
+def _replicas_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
+    controller, subject = convert(manifest, Controller), workload.reference
     if controller.spec.replicas == 0:
         return scaled_to_zero(snapshot, workload, manifest)
     is_paused = controller.spec.paused and workload.kind == "Deployment"
     if is_paused and current_replica_set_of(snapshot, manifest) is None:
         has_pods = bool(Owners(snapshot).members(snapshot.pods, workload))
         return states.Paused(subject=subject, kind=workload.kind, has_pods=has_pods)
-    return _replica_failure(snapshot, workload, controller) or _rejected(snapshot, workload)
+    return _replica_failure(snapshot, workload, controller) or _kubelet_rejection(snapshot, workload)
 
 
 _REJECTED = lazy_pattern(
@@ -185,7 +185,7 @@ def rejected_pods(snapshot: Snapshot) -> Mapping[tuple[str, str, str], Sequence[
     return rejected
 
 
-def _rejected(snapshot: Snapshot, workload: Workload) -> states.RejectedByKubelet | None:
+def _kubelet_rejection(snapshot: Snapshot, workload: Workload) -> states.RejectedByKubelet | None:
     """Return the state of a Job without an active pod, of a DaemonSet without one on some node, or of a workload with a
     ReplicaSet that lacks pods, if kubelets failed some of its pods."""
     by_owner, own = rejected_pods(snapshot), (workload.kind, workload.namespace, workload.name)
@@ -290,7 +290,7 @@ def _held(snapshot: Snapshot, manifest: Manifest) -> states.Lifecycle | None:
 def _update_held(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> states.UpdateHeld | None:
     """Return the state of a StatefulSet or DaemonSet with a newer template that its update strategy does not roll out
     to its pods."""
-    controller, pods = converted(manifest, Controller), snapshot.pods
+    controller, pods = convert(manifest, Controller), snapshot.pods
     strategy, is_on_delete = controller.spec.update_strategy, controller.spec.update_strategy.type == "OnDelete"
     if manifest.get("kind") == "StatefulSet":
         key, newest = REVISION_HASH, controller.status.update_revision
@@ -314,7 +314,7 @@ def deadline_exceeded(manifest: Manifest) -> str:
     """Return the message of a Deployment's condition that its rollout makes no progress; empty if there is none."""
     if manifest.get("kind") != "Deployment":
         return ""
-    conditions = converted(manifest, Controller).status.conditions
+    conditions = convert(manifest, Controller).status.conditions
     failed = condition_of(conditions, "Progressing")
     if failed is None or failed.reason != "ProgressDeadlineExceeded":
         return ""
@@ -333,7 +333,7 @@ def _stalled_rollout(
     spec = map_at(manifest, "spec")
     is_paused = spec.get("paused") is True
     if workload.kind == "StatefulSet":
-        newest = converted(manifest, Controller).status.update_revision
+        newest = convert(manifest, Controller).status.update_revision
         new = [row for row in rows if newest and pods.labels[row].get(REVISION_HASH) == newest]
         if not new or _update_held(snapshot, manifest, rows) is not None or len(new) == len(rows):
             return None
@@ -374,7 +374,7 @@ def _stalled_by_lost_node(snapshot: Snapshot, manifest: Manifest, rows: Sequence
     """Return the state of a DaemonSet whose rollout waits for a pod on a lost node, which counts as unavailable."""
     if manifest.get("kind") != "DaemonSet":
         return None
-    status, pods = converted(manifest, Controller).status, snapshot.pods
+    status, pods = convert(manifest, Controller).status, snapshot.pods
     if status.updated_number_scheduled >= status.desired_number_scheduled:
         return None
     lost = [row for row in rows if is_node_lost(snapshot, pods.node_names[row])]
@@ -420,13 +420,13 @@ def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Control
             if sum(_owned_by(snapshot, row, metadata.name) for row in rows) < (replica_set.spec.replicas or 0):
                 condition = _failure(replica_set.status.conditions)
                 if condition is None and (event := snapshot.failed_create("ReplicaSet", metadata)) is not None:
-                    return refused(workload.reference, event.message, is_workload=True, has_pods=bool(rows))
+                    return refusal_state(workload.reference, event.message, is_workload=True, has_pods=bool(rows))
             if condition is not None:  # also for a pod that a rollout adds, although there are enough old pods
                 source = f"condition ReplicaFailure of ReplicaSet {metadata.namespace}/{metadata.name}"
                 break
     if condition is None:
         return None
-    return refused(workload.reference, condition.message, source=source, is_workload=True, has_pods=bool(rows))
+    return refusal_state(workload.reference, condition.message, source=source, is_workload=True, has_pods=bool(rows))
 
 
 def _owned_by(snapshot: Snapshot, row: int, name: str) -> bool:
@@ -447,7 +447,7 @@ def _failure(conditions: Sequence[Condition]) -> Condition | None:
     return condition_of(conditions, "ReplicaFailure", "True")
 
 
-def refused(
+def refusal_state(
     subject: str,
     message: str,
     *,
@@ -472,10 +472,10 @@ def refused(
 _IN_TERMINATING = lazy_pattern(r"unable to create new content in namespace (\S+) because it is being terminated")
 
 
-def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
+def _stateful_set_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
     """Return the state of a StatefulSet. Its controller creates each pod once the pods before it are ready (monotonic
     mode of pkg/controller/statefulset/stateful_set_control.go)."""
-    spec, subject = converted(manifest, Controller).spec, workload.reference
+    spec, subject = convert(manifest, Controller).spec, workload.reference
     if spec.replicas == 0:
         return scaled_to_zero(snapshot, workload, manifest)
     if spec.pod_management_policy == "Parallel":
@@ -522,19 +522,19 @@ _SUSPENDED = (("spec", "suspend"), ("spec", "runPolicy", "suspend"))
 of Kubeflow."""
 
 
-def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
+def _custom_resource_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
     for path in _SUSPENDED:
         if map_at(manifest, *path[:-1]).get(path[-1]) is True:
             queue = str(map_at(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
             if queue:
                 return held_by_kueue(snapshot, workload.reference, workload, queue)
-            return suspended(snapshot, workload, ".".join(path))
+            return suspended_state(snapshot, workload, ".".join(path))
     if kind_and_group(manifest) == ("Rollout", "argoproj.io"):
         if map_at(manifest, "spec").get("paused") is True:
             return states.Paused(subject=workload.reference, kind="Rollout", has_pods=bool(_rows(snapshot, workload)))
         if (paused := _paused_at_step(workload, manifest)) is not None:
             return paused
-    if (ended := _ended(manifest)) is not None:
+    if (ended := _end_state(manifest)) is not None:
         return replace(ended, subject=workload.reference)
     counts = [pod.count.number for pod in foreign_pods(manifest)]
     if counts and not any(count != 0 for count in counts):
@@ -545,7 +545,7 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
     if not _rows(snapshot, workload):
         event = snapshot.failed_creates.get((workload.kind, workload.namespace, workload.name))
         if (failed := event or _failure(_conditions(manifest))) is not None:
-            return refused(workload.reference, failed.message, is_workload=True)
+            return refusal_state(workload.reference, failed.message, is_workload=True)
         unmet = (
             condition.message
             for condition in _conditions(manifest)
@@ -581,7 +581,7 @@ def _suspended_by_owner(snapshot: Snapshot, workload: Workload, manifest: Manife
 
 
 def _conditions(manifest: Manifest) -> Sequence[Condition]:
-    return converted(map_at(manifest, "status"), ObjectStatus).conditions
+    return convert(map_at(manifest, "status"), ObjectStatus).conditions
 
 
 _PHASES = (("phase",), ("state", "phase"), ("applicationState", "state"), ("jobStatus",))
@@ -590,7 +590,7 @@ _SUCCEEDED = frozenset({"completed", "complete", "succeeded"})
 _FAILED = frozenset({"failed", "error", "aborted", "terminated", "submission_failed"})
 
 
-def _ended(manifest: Manifest) -> states.Finished | states.Failed | None:
+def _end_state(manifest: Manifest) -> states.Finished | states.Failed | None:
     """Return how the work of a custom resource has ended, without its name; None if it has not."""
     status = map_at(manifest, "status")
     parts = [(map_at(status, *path[:-1]), path[-1]) for path in _PHASES]
@@ -613,8 +613,8 @@ def _ended(manifest: Manifest) -> states.Finished | states.Failed | None:
 _LIMIT_OF_FAILURE = {"DeadlineExceeded": "activeDeadlineSeconds", "BackoffLimitExceeded": "backoffLimit"}
 
 
-def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
-    job, subject = converted(manifest, Controller), workload.reference
+def _job_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
+    job, subject = convert(manifest, Controller), workload.reference
     conditions = sorted(
         job.status.conditions, key=lambda condition: condition.type in ("SuccessCriteriaMet", "FailureTarget")
     )
@@ -639,12 +639,12 @@ def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> state
         queue = str(map_at(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
         if queue:
             return held_by_kueue(snapshot, subject, workload, queue)
-        return suspended(snapshot, workload)
+        return suspended_state(snapshot, workload)
     if job.spec.parallelism == 0:
         return states.ScaledToZero(subject=subject, field="spec.parallelism")
     if job.spec.managed_by not in (None, JOB_CONTROLLER) and not _rows(snapshot, workload):
         return states.ManagedElsewhere(subject=subject, manager=job.spec.managed_by or "")
-    return _rejected(snapshot, workload) or _between_attempts(snapshot, workload, manifest, ended)
+    return _kubelet_rejection(snapshot, workload) or _between_attempts(snapshot, workload, manifest, ended)
 
 
 def _failed_pods(snapshot: Snapshot, workload: Workload) -> list[Pod]:
@@ -671,8 +671,8 @@ def _between_attempts(
     )
 
 
-def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
-    cron_job, subject = converted(manifest, CronJobController), workload.reference
+def _cron_job_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
+    cron_job, subject = convert(manifest, CronJobController), workload.reference
     if cron_job.spec.suspend:
         return states.Suspended(subject=subject, kind="CronJob")
     event = snapshot.failed_creates.get(("CronJob", workload.namespace, workload.name))
@@ -720,7 +720,7 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
     rows, pods = _rows(snapshot, workload), snapshot.pods
     if _stalled_by_lost_node(snapshot, manifest, rows) is not None:
         return None
-    if workload.kind == "DaemonSet" and (row := _beside_its_predecessor(pods, rows)) is not None:
+    if workload.kind == "DaemonSet" and (row := _blocked_by_predecessor(pods, rows)) is not None:
         return pods[row]
     for row in rows if workload.kind == "Deployment" else ():
         if pods.deletion_timestamps[row] and successor(snapshot, pods[row]):
@@ -742,7 +742,7 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
     return stuck[0] if stuck else None
 
 
-def _beside_its_predecessor(pods: PodTable, rows: Sequence[int]) -> int | None:
+def _blocked_by_predecessor(pods: PodTable, rows: Sequence[int]) -> int | None:
     """Return the row of a pending pod of a DaemonSet's rollout with maxSurge whose node still runs the old pod."""
     taken = {pods.node_names[row] for row in rows}
     return next((row for row in rows if not pods.node_names[row] and pinned_to(pods.specs[row]) in taken), None)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
-from kschedx.explain.setup import Setup, admitted, with_claims_of_templates
+from kschedx.explain.setup import Setup, admit, with_claims_of_templates
 from kschedx.framework.moving import Run
 from kschedx.kube.autoscalers import DELETION_COST, MIRROR
 from kschedx.kube.conditions import reports_ready
@@ -28,17 +28,17 @@ from kschedx.kube.workloads import (
     MAKING_PODS,
     TEMPLATE_HASH,
     claims_for,
+    created_pod,
     current_replica_set,
     deployment_of,
     foreign_pods,
     has_template,
     kind_and_group,
-    made_of,
     owned_replica_sets,
     pod_from_workload,
     qualified_kind,
 )
-from kschedx.snapshot.columns import BoolArray, IntArray, paired, rows_by_group
+from kschedx.snapshot.columns import BoolArray, IntArray, pair_codes, rows_by_group
 from kschedx.snapshot.pods import PodCopies, PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import StorageChange
@@ -203,19 +203,21 @@ class Owners:
         self._known: dict[tuple[int, ...], Workload | None] = {}
 
     def of(self, pods: PodTable, row: int) -> Workload:
-        return self.of_each(pods, (row,))[0]
+        return self.workloads_of(pods, (row,))[0]
 
-    def of_each(self, pods: PodTable, rows: Sequence[int]) -> list[Workload]:
+    def workloads_of(self, pods: PodTable, rows: Sequence[int]) -> list[Workload]:
         workloads: list[Workload] = []
         columns = (pods.namespaces, pods.owners, pods.labels)
         codes = zip(*(column.codes[np.array(rows, dtype=np.int64)].tolist() for column in columns), strict=True)
         for row, key in zip(rows, codes, strict=True):
             if key not in self._known:
-                self._known[key] = self._made_by(pods.namespaces[row], pods.owners[row], pods.labels[row])
+                self._known[key] = self._controller_of(pods.namespaces[row], pods.owners[row], pods.labels[row])
             workloads.append(self._known[key] or Workload("Pod", pods.namespaces[row], pods.names[row]))
         return workloads
 
-    def _made_by(self, namespace: str, owners: Iterable[OwnerReference], labels: Mapping[str, str]) -> Workload | None:
+    def _controller_of(
+        self, namespace: str, owners: Iterable[OwnerReference], labels: Mapping[str, str]
+    ) -> Workload | None:
         owner = controller_of(owners)
         if owner is None:
             return None
@@ -253,7 +255,7 @@ class Owners:
 
     def rows_by_workload(self, pods: PodTable, rows: IntArray) -> dict[Workload, IntArray]:
         """Return the rows of these pods by workload, in the order of each workload's first pod."""
-        key = paired(paired(pods.namespaces.codes[rows], pods.owners.codes[rows]), pods.labels.codes[rows])
+        key = pair_codes(pair_codes(pods.namespaces.codes[rows], pods.owners.codes[rows]), pods.labels.codes[rows])
         order, start = rows_by_group(key, int(key.max(initial=-1)) + 1)
         groups = [order[first:last] for first, last in itertools.pairwise(start.tolist()) if first < last]
         rows_of: dict[Workload, list[IntArray]] = {}
@@ -306,7 +308,7 @@ def has_replicas(manifest: Manifest) -> bool:
     return kind is not None and kind.name in (*SCALED, "CronJob") and group in ("", kind.group, *kind.former_groups)
 
 
-def says_replicas(manifest: Manifest) -> bool:
+def has_replica_count(manifest: Manifest) -> bool:
     """Whether the manifest has the number of replicas; a manifest of a reduced snapshot may lack it."""
     return manifest.get("kind") in ("Job", "CronJob") or isinstance(map_at(manifest, "spec").get("replicas"), int)
 
@@ -340,8 +342,8 @@ def new_pods(
 def template_pod(snapshot: Snapshot, setup: Setup, manifest: Manifest) -> tuple[Snapshot, Pod]:
     """Return the cluster with the objects that are created for the pod, and the pod of a workload's template as the API
     server would store it. Raises `InputError` with the workload."""
-    applied = made_of(manifest, replica_set=current_replica_set_of(snapshot, manifest))
-    subject = admitted(snapshot, applied.pod, setup, title=title(manifest), dependents=applied.others, maker=manifest)
+    applied = created_pod(manifest, replica_set=current_replica_set_of(snapshot, manifest))
+    subject = admit(snapshot, applied.pod, setup, title=title(manifest), dependents=applied.others, maker=manifest)
     return subject.snapshot, subject.pod
 
 
@@ -389,7 +391,7 @@ def pods_of_ordinals(
     for ordinal in ordinals:
         spec = {**map_at(manifest, "spec"), "ordinals": {"start": ordinal}}
         next_pod = pod_from_workload({**manifest, "spec": spec})
-        subject = admitted(snapshot, next_pod, setup, title=title(manifest), maker=manifest, is_recreated=True)
+        subject = admit(snapshot, next_pod, setup, title=title(manifest), maker=manifest, is_recreated=True)
         pod = subject.pod
         snapshot = with_template_claims(subject.snapshot, manifest, pod)
         # its ephemeral claims have its uid already
@@ -521,7 +523,7 @@ def require_scalable(kind: str) -> None:
         raise InputError(f'"{kind}" does not scale', hint=f"kinds that do: {', '.join(SCALED)}")
 
 
-def completed(manifest: Manifest, known: Manifest | None, running: int) -> Manifest:
+def complete_manifest(manifest: Manifest, known: Manifest | None, running: int) -> Manifest:
     """Return the manifest with the fields that the API server keeps when it is applied: status, identity, and replicas
     that it does not mention."""
     stored = dict(manifest)
@@ -530,9 +532,9 @@ def completed(manifest: Manifest, known: Manifest | None, running: int) -> Manif
         if "status" in known:
             stored.setdefault("status", known["status"])
     if manifest.get("kind") in ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"):
-        if says_replicas(manifest):
+        if has_replica_count(manifest):
             return stored
-        if known is not None and says_replicas(known):
+        if known is not None and has_replica_count(known):
             return with_replicas(stored, wanted_replicas(known))
         return with_replicas(stored, running or 1)
     return stored
@@ -553,7 +555,7 @@ class StandingPods(Struct, frozen=True, kw_only=True):
     """Whether they are all surplus, because the applied template differs from theirs."""
 
     @property
-    def undecided(self) -> str:
+    def undecided_reason(self) -> str:
         return REPLACED_BY_ITS_CONTROLLER if self.is_replaced else ""
 
 

@@ -18,7 +18,7 @@ from kschedx.descheduler.descheduling import API, Descheduling, deschedule
 from kschedx.descheduler.policy import API_VERSION, KIND, PREFERRED, REQUIRED
 from kschedx.descheduler.rounds import Fate
 from kschedx.descheduler.run import DescheduleLoop
-from kschedx.descheduler.utilization import rounded, shares
+from kschedx.descheduler.utilization import round_percent, shares
 from kschedx.explain.setup import Setup
 from kschedx.kube.autoscalers import MIRROR
 from kschedx.kube.conditions import reports_ready
@@ -26,7 +26,7 @@ from kschedx.kube.documents import Document, document
 from kschedx.kube.names import CPU, MEMORY
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE
 from kschedx.kube.types import Node
-from kschedx.progress import Phase, counted
+from kschedx.progress import Phase, count_items
 from kschedx.snapshot.snapshot import Snapshot
 
 Written = Mapping[str, object]
@@ -134,7 +134,7 @@ def advise(
     works = [partial(trials.survey, *item) for item in SURVEYED] + [
         partial(trials.of, *candidate) for candidate in candidates
     ]
-    done = [work() for work in counted(works, Phase.TUNING, len(works), "policies")]
+    done = [work() for work in count_items(works, Phase.TUNING, len(works), "policies")]
     surveyed, tried = tuple(done[: len(SURVEYED)]), done[len(SURVEYED) :]
     if target is not None and _meets(goal, before, target):
         return PolicyAdvice(goal=goal, target=target, before=before, plugins=surveyed, tried=tuple(tried), chosen=None)
@@ -142,7 +142,7 @@ def advise(
     if best is not None and not is_large:
         wanted = best.measure if target is None or not _meets(goal, best.measure, target) else target
         steps = best.evictions.bit_length()  # of a bisection
-        tried += counted(trials.limited(best, wanted), Phase.TUNING, steps, "limits")
+        tried += count_items(trials.limit_evictions(best, wanted), Phase.TUNING, steps, "limits")
         best = _best(goal, tried, before, target)
     return PolicyAdvice(goal=goal, target=target, before=before, plugins=surveyed, tried=tuple(tried), chosen=best)
 
@@ -155,7 +155,7 @@ class _Trials:
         self._rounds, self._evictions, self._now = rounds, evictions, now
         self._pods = PodIndex(pods_of(snapshot))
         self._nodes = [node for node in snapshot.cluster.nodes if _is_open(node)]
-        self.before = self._measured(self._pods.pods)
+        self.before = self._measure(self._pods.pods)
 
     def survey(self, plugin: str, args: Mapping[str, object]) -> PolicyTrial:
         """Try a plugin by itself; if it evicts very many pods, only count them."""
@@ -203,11 +203,11 @@ class _Trials:
             refused=sum(len(loop.refused) for loop in descheduling.loops[: len(descheduling.landings)]),
             settled=descheduling.is_settled,
             undecided=descheduling.is_undecided,
-            measure=self._measured(descheduling.pods) if landed else self.before,
+            measure=self._measure(descheduling.pods) if landed else self.before,
             error="; ".join(error.error for error in descheduling.loop.errors),
         )
 
-    def limited(self, best: PolicyTrial, wanted: int) -> Iterator[PolicyTrial]:
+    def limit_evictions(self, best: PolicyTrial, wanted: int) -> Iterator[PolicyTrial]:
         """Yield trials of the same policy with other limits of its evictions: a bisection for the lowest limit that
         meets the goal."""
         low, high = 0, best.evictions
@@ -220,7 +220,7 @@ class _Trials:
             else:
                 low = middle
 
-    def _measured(self, pods: Sequence[PodFacts]) -> int:
+    def _measure(self, pods: Sequence[PodFacts]) -> int:
         if self._goal is PolicyGoal.COMPACTION:
             busy = {pod.node for pod in pods if not (pod.is_finished or pod.is_daemon or MIRROR in pod.annotations)}
             return sum(node.name not in busy for node in self._nodes)
@@ -231,7 +231,7 @@ class _Trials:
         usage = shares(Cluster(self._snapshot, PodIndex(pods), counts_budgets=False, nodes=self._nodes))
         spreads = [0]
         for name in (CPU, MEMORY):
-            percents = [rounded(item[name]) for item in usage.values() if name in item]
+            percents = [round_percent(item[name]) for item in usage.values() if name in item]
             spreads.append(max(percents) - min(percents) if percents else 0)
         return max(spreads)
 

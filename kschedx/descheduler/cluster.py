@@ -246,7 +246,7 @@ class PodIndex:
             for uid in {owner.uid for owner in pod.owners}:
                 self.replicas[uid] += 1
 
-    def by_node(self) -> dict[str, dict[str, PodFacts]]:
+    def pods_by_node(self) -> dict[str, dict[str, PodFacts]]:
         """Return the pods of each node, by key, as a copy."""
         return {node: dict(pods) for node, pods in self._on_node.items()}
 
@@ -272,7 +272,7 @@ class Cluster:
         self.claims: Mapping[str, PersistentVolumeClaim] = snapshot.storage.claims
         self.freed: list[str] = []
         """The nodes of the evicted pods, in order."""
-        self._on_node = pods.by_node()
+        self._on_node = pods.pods_by_node()
         self._replicas = pods.replicas.copy()
         self._budgets: dict[str, list[_Budget]] = defaultdict(list)
         for budget in snapshot.disruption_budgets if budgets is None else budgets:
@@ -286,7 +286,7 @@ class Cluster:
         self._room: dict[str, _Room] = {}
         self.static_fit = _StaticFit(self.nodes)
 
-    def on(self, node: str) -> list[PodFacts]:
+    def pods_on(self, node: str) -> list[PodFacts]:
         """Return the pods on a node, including finished ones."""
         return list(self._on_node[node].values()) if node in self._on_node else []
 
@@ -417,7 +417,7 @@ class _Room:
             self._pods += 1
             for name, nano in request.items():
                 self._requested[name] += nano
-        self._most_pods = whole(allocatable.get(PODS, 0))
+        self._most_pods = round_up_units(allocatable.get(PODS, 0))
         self._offered = {name: _milli_of(name, written) for name, written in allocatable.items()}
 
     def free(self, request: Exact) -> None:
@@ -431,9 +431,9 @@ class _Room:
             return False
         for name, nano in request.items():
             requested = self._requested.get(name, 0)
-            taken = up(requested, MILLI) if name == CPU else up(requested, NANO) * 1000
+            taken = round_up(requested, MILLI) if name == CPU else round_up(requested, NANO) * 1000
             left = self._offered[name] - taken if name in self._offered else (-taken if name in (CPU, MEMORY) else 0)
-            if up(nano, MILLI) > left:
+            if round_up(nano, MILLI) > left:
                 return False
         return True
 
@@ -441,16 +441,16 @@ class _Room:
 def _milli_of(name: str, written: Written) -> int:
     """Return allocatable in thousandths; all resources but CPU are rounded to whole units first."""
     nano = nano_units(written)
-    return up(nano, MILLI) if name == CPU else up(nano, NANO) * 1000
+    return round_up(nano, MILLI) if name == CPU else round_up(nano, NANO) * 1000
 
 
-def up(nano: int, unit: int) -> int:
+def round_up(nano: int, unit: int) -> int:
     """Convert an amount to larger units, rounded away from zero."""
     return -(-nano // unit) if nano >= 0 else nano // unit
 
 
-def whole(written: Written) -> int:
-    return up(nano_units(written), NANO)
+def round_up_units(written: Written) -> int:
+    return round_up(nano_units(written), NANO)
 
 
 class _StaticFit:
@@ -497,10 +497,10 @@ class _StaticFit:
             tolerations = self._tolerations.get(pod.template)
             if tolerations is None:
                 tolerations = self._tolerations[pod.template] = Tolerations(pod.spec.tolerations, comparison=True)
-            self._tolerated[key] = tolerations.uncovered(taints, DO_NOT_SCHEDULE) is None
+            self._tolerated[key] = tolerations.uncovered_taint(taints, DO_NOT_SCHEDULE) is None
         return self._tolerated[key]
 
-    def tolerated(self, pod: PodFacts, nodes: Iterable[Node]) -> list[Node]:
+    def tolerated_nodes(self, pod: PodFacts, nodes: Iterable[Node]) -> list[Node]:
         """Return the nodes whose taints do not reject the pod."""
         allowed = {code for code, node in self._examples.items() if self.tolerates(pod, node)}
         if len(allowed) == len(self._examples):
@@ -524,14 +524,14 @@ def nodes_for(cluster: Cluster, selector: Selector) -> tuple[Node, ...]:
     )
 
 
-def by_namespace(pods: Iterable[PodFacts]) -> dict[str, list[PodFacts]]:
+def group_by_namespace(pods: Iterable[PodFacts]) -> dict[str, list[PodFacts]]:
     pods_by_namespace: dict[str, list[PodFacts]] = {}
     for pod in pods:
         pods_by_namespace.setdefault(pod.namespace, []).append(pod)
     return pods_by_namespace
 
 
-def matching(pods: Iterable[PodFacts], selector: Selector) -> Iterator[PodFacts]:
+def select_pods(pods: Iterable[PodFacts], selector: Selector) -> Iterator[PodFacts]:
     """Yield the pods that a selector selects; pods of one template share their labels, which are evaluated once."""
     known: dict[int, bool] = {}
     for pod in pods:

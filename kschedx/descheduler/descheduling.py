@@ -11,12 +11,12 @@ from typing import TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.descheduler.cluster import MILLI, NANO, Cluster, Metrics, PodFacts, PodIndex, pods_of, up
+from kschedx.descheduler.cluster import MILLI, NANO, Cluster, Metrics, PodFacts, PodIndex, pods_of, round_up
 from kschedx.descheduler.evictor import EvictionOutcome, EvictorVerdict, PassedOver, RequestedEviction
 from kschedx.descheduler.policy import API_VERSION, KIND, KUBERNETES_METRICS, Policy, PolicyError, read_policy
 from kschedx.descheduler.rounds import Chance, ClusterInMotion, Landing, Likelihood, Repeat, likelihood, repeats
 from kschedx.descheduler.run import DescheduleLoop, FailedPlugin, run_loop
-from kschedx.descheduler.utilization import Classification, Shares, rounded, shares
+from kschedx.descheduler.utilization import Classification, Shares, round_percent, shares
 from kschedx.errors import InputError, Place
 from kschedx.explain.setup import Setup
 from kschedx.kube.documents import Document, document, part_of
@@ -156,10 +156,10 @@ class DeschedulingDocument(Round, frozen=True, kw_only=True, omit_defaults=True)
 
 
 def _whole_percents(percents: Mapping[str, float]) -> dict[str, int]:
-    return {name: rounded(percent) for name, percent in percents.items()}
+    return {name: round_percent(percent) for name, percent in percents.items()}
 
 
-def repeated(repeat: Repeat) -> RepeatedEviction:
+def repeated_eviction(repeat: Repeat) -> RepeatedEviction:
     return RepeatedEviction(
         pod=repeat.first.pod.key,
         round=repeat.round,
@@ -171,15 +171,15 @@ def repeated(repeat: Repeat) -> RepeatedEviction:
     )
 
 
-def landed(landing: Landing) -> EvictedPod:
-    return replace(_evicted(landing.eviction), outcome=landing.fate.value, to=landing.node, message=landing.message)
+def landed_pod(landing: Landing) -> EvictedPod:
+    return replace(_evicted_pod(landing.eviction), outcome=landing.fate.value, to=landing.node, message=landing.message)
 
 
 def round_of(loop: DescheduleLoop, grace_period_seconds: int | None) -> Round:
     return part_of(
         Round,
         loop,
-        evicted=tuple(_evicted(eviction) for eviction in loop.evicted),
+        evicted=tuple(_evicted_pod(eviction) for eviction in loop.evicted),
         refused=tuple(
             RefusedEviction(
                 pod=eviction.pod.key,
@@ -201,7 +201,7 @@ def _reached_api(loop: DescheduleLoop) -> bool:
     return any(eviction.outcome is EvictionOutcome.REFUSED and eviction.pod.uid for eviction in loop.refused)
 
 
-def _evicted(eviction: RequestedEviction) -> EvictedPod:
+def _evicted_pod(eviction: RequestedEviction) -> EvictedPod:
     return EvictedPod(
         pod=eviction.pod.key,
         node=eviction.pod.node,
@@ -232,7 +232,7 @@ def _utilization(classification: Classification) -> Utilization:
             node.node.name: NodeUtilization(
                 category=node.category.value,
                 usage={name: amount_text(name, nano) for name, nano in sorted(node.usage.items())},
-                percent={name: rounded(percent) for name, percent in sorted(node.percent.items())},
+                percent={name: round_percent(percent) for name, percent in sorted(node.percent.items())},
             )
             for node in classification.nodes
         },
@@ -248,7 +248,7 @@ def amount_text(resource: str, nano: int) -> str:
     """Return an amount as kubectl prints it."""
     if nano % (MILLI if resource == CPU else NANO):
         return f"{nano}n"
-    return format_quantity(up(nano, MILLI if resource == CPU else NANO), Unit.of(resource))
+    return format_quantity(round_up(nano, MILLI if resource == CPU else NANO), Unit.of(resource))
 
 
 API, DRY_RUN = "api", "dry-run"
@@ -321,7 +321,7 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
         grace = self.policy.grace_period_seconds
         first, *others = (round_of(loop, grace) for loop in self.loops)
         for number, landings in enumerate(self.landings):
-            rows = tuple(map(landed, landings))
+            rows = tuple(map(landed_pod, landings))
             if number == 0:
                 first = replace(first, evicted=rows)
             else:
@@ -339,7 +339,7 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
             chance=likelihood.chance.value if likelihood is not None else "",
             rounds=tuple(others),
             settled=self.is_settled,
-            again=tuple(map(repeated, self.repeats)),
+            again=tuple(map(repeated_eviction, self.repeats)),
             newly_placed=self.newly_placed,
             preempted=self.preempted,
             undecided=self.is_undecided,
@@ -410,8 +410,8 @@ def _run(
         return Descheduling(snapshot=snapshot, policy=read, loops=(loop,))
 
     def in_other_order(seed: int) -> DescheduleLoop:
-        nodes = _shuffled(snapshot.cluster.nodes, seed)
-        cluster = Cluster(snapshot, PodIndex(_shuffled(pods.pods, seed)), counts_budgets=counts_budgets, nodes=nodes)
+        nodes = _shuffle(snapshot.cluster.nodes, seed)
+        cluster = Cluster(snapshot, PodIndex(_shuffle(pods.pods, seed)), counts_budgets=counts_budgets, nodes=nodes)
         return run_loop(cluster, read, metrics, moment, judges=False)
 
     world = ClusterInMotion(snapshot, setup, pods, moment)
@@ -443,7 +443,7 @@ def _shares(snapshot: Snapshot, pods: PodIndex) -> Shares:
     return shares(Cluster(snapshot, pods, counts_budgets=False))
 
 
-def _shuffled(items: Sequence[T], seed: int) -> list[T]:
+def _shuffle(items: Sequence[T], seed: int) -> list[T]:
     shuffled = [*items]
     random.Random(seed).shuffle(shuffled)
     return shuffled

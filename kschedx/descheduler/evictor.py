@@ -15,7 +15,7 @@ from msgspec import Struct
 from kschedx.apiserver.pod_classes import SYSTEM_CRITICAL
 from kschedx.descheduler.arguments import DefaultEvictorArgs, Namespaces, Protection
 from kschedx.descheduler.cluster import Cluster, FitCheck, PodFacts, nodes_for
-from kschedx.descheduler.policy import Policy, PolicyProfile, aggregate, query_fault, quoted
+from kschedx.descheduler.policy import Policy, PolicyProfile, aggregate, query_fault, quote
 from kschedx.kube.autoscalers import MIRROR
 from kschedx.kube.descheduling import CONFIG_SOURCE, EVICT, PREFER_NO_EVICTION
 from kschedx.kube.selectors import EVERYTHING, compile_selector, parse_label_query
@@ -115,7 +115,7 @@ class DefaultEvictor:
             return False, ()
         failed = self._before.get(pod.key)
         if failed is None:
-            failed = self._before[pod.key] = tuple(self._failed(pod))
+            failed = self._before[pod.key] = tuple(self._failed_checks(pod))
         if self.args.min_replicas <= 1:
             verdict = self._known[pod.key] = (not failed, failed)
             return verdict
@@ -139,7 +139,7 @@ class DefaultEvictor:
         there = self._cluster.replicas(pod.owners[0].uid)
         return f"owner has {there} replicas which is less than minReplicas of {least}" if there < least else ""
 
-    def _failed(self, pod: PodFacts) -> Iterator[str]:
+    def _failed_checks(self, pod: PodFacts) -> Iterator[str]:
         """Yield all failed checks but minReplicas, in the descheduler's order."""
         if MIRROR in pod.annotations:
             yield "pod is a mirror pod"
@@ -193,16 +193,16 @@ class DefaultEvictor:
         for name in names:
             claim = self._cluster.claims.get(f"{pod.namespace}/{name}")
             if claim is None:
-                missing = f"persistentvolumeclaim {quoted(name)} not found"
-                yield f"failed to get persistent volume claim {quoted(pod.namespace)}/{quoted(name)}: {missing}"
+                missing = f"persistentvolumeclaim {quote(name)} not found"
+                yield f"failed to get persistent volume claim {quote(pod.namespace)}/{quote(name)}: {missing}"
                 return
             if not claim.spec.storage_class_name:
-                yield f"failed to resolve storage class for pod {quoted(pod.namespace)}/{quoted(name)}"
+                yield f"failed to resolve storage class for pod {quote(pod.namespace)}/{quote(name)}"
                 return
             used[claim.spec.storage_class_name] = None
         for name in used:
             if name in protected:
-                yield f"pod using protected storage class {quoted(name)}"
+                yield f"pod using protected storage class {quote(name)}"
                 return
 
     def _second_fault(self, pod: PodFacts) -> str:
@@ -260,13 +260,13 @@ class Evictions:
         self.total = 0
 
     def evict(self, pod: PodFacts, profile: str, plugin: str, because: str) -> EvictionOutcome:
-        outcome, error = self._tried(pod)
+        outcome, error = self._try(pod)
         self.requested.append(
             RequestedEviction(pod=pod, profile=profile, plugin=plugin, because=because, outcome=outcome, error=error)
         )
         return outcome
 
-    def _tried(self, pod: PodFacts) -> tuple[EvictionOutcome, str]:
+    def _try(self, pod: PodFacts) -> tuple[EvictionOutcome, str]:
         policy = self._policy
         if not pod.uid:
             return EvictionOutcome.REFUSED, f"pod {pod.key} is missing UID"
@@ -351,7 +351,7 @@ class EvictorHandle:
         return True
 
 
-def in_namespaces(namespaces: Namespaces | None, pod: PodFacts) -> bool:
+def is_in_namespaces(namespaces: Namespaces | None, pod: PodFacts) -> bool:
     if namespaces is None:
         return True
     if namespaces.include and pod.namespace not in namespaces.include:

@@ -144,7 +144,7 @@ def read_policy(written: Mapping[str, object], classes: Mapping[str, PriorityCla
     `classes` are the cluster's PriorityClasses; `source` is the origin of the policy.
     """
     ignored: list[str] = []
-    read, configs = _decoded(written, source, ignored)
+    read, configs = _decode(written, source, ignored)
     faults = [*_faults(read, configs), *(("metricsProviders", fault) for fault in _metrics_faults(read))]
     if faults:
         unknown = next((name for config in configs for name, args in config if args is None), "")
@@ -185,7 +185,7 @@ _Configs: TypeAlias = "list[tuple[str, arguments.Args | None]]"
 """The plugins of a profile's pluginConfig with their args; None for an unregistered plugin."""
 
 
-def _decoded(written: Mapping[str, object], source: str, ignored: list[str]) -> tuple[_Policy, list[_Configs]]:
+def _decode(written: Mapping[str, object], source: str, ignored: list[str]) -> tuple[_Policy, list[_Configs]]:
     version, kind = written.get("apiVersion") or "", written.get("kind") or KIND
     if (version != API_VERSION and version) or kind != KIND:
         named = f'no kind "{kind}" is registered for version "{version or API_VERSION}"'
@@ -223,7 +223,7 @@ def _args(config: _PluginConfig, path: str) -> arguments.Args | None:
 
 
 def _unreadable(message: str, source: str, hint: str, path: str = "") -> PolicyError:
-    failed = f"failed decoding descheduler's policy config {quoted(source or 'policy.yaml')}"
+    failed = f"failed decoding descheduler's policy config {quote(source or 'policy.yaml')}"
     text = f"{failed}: {path}: {message}" if path else f"{failed}: {message}"
     return PolicyError(text, place=Place(field=path), hint=hint)
 
@@ -261,7 +261,7 @@ def _metrics_faults(policy: _Policy) -> Iterator[str]:
     providers: dict[str, _MetricsProvider] = {}
     for provider in policy.metrics_providers:
         if provider.source in providers:
-            source = quoted(provider.source)
+            source = quote(provider.source)
             yield f"metric provider {source} is already configured, each source can be configured only once"
         else:
             providers[provider.source] = provider
@@ -280,7 +280,7 @@ def _metrics_faults(policy: _Policy) -> Iterator[str]:
         field = fault.partition('"')[2].rpartition('"')[0].strip(":")
         if field and field in url.credentials:
             fault = fault.replace(f'{field}"', f'{MASK}"')
-        yield f"error parsing prometheus URL: parse {quoted(str(url))}: {fault}"
+        yield f"error parsing prometheus URL: parse {quote(str(url))}: {fault}"
     if prometheus.auth_token is not None:
         secret = prometheus.auth_token.secret_reference
         if secret is None:
@@ -313,7 +313,7 @@ def _url_fault(url: str) -> str:
     if fault:
         return fault
     escape = _ESCAPE.search(slash + path)
-    return f"invalid URL escape {quoted(escape[0])}" if escape else ""
+    return f"invalid URL escape {quote(escape[0])}" if escape else ""
 
 
 def _authority_fault(authority: str) -> str:
@@ -325,13 +325,13 @@ def _authority_fault(authority: str) -> str:
     else:
         port = host[host.index(":") :] if ":" in host else ""
     if port and not (port.startswith(":") and (port == ":" or port[1:].isdecimal())):
-        return f"invalid port {quoted(port)} after host"
+        return f"invalid port {quote(port)} after host"
     escape = _ESCAPE.search(host)
     if escape:
-        return f"invalid URL escape {quoted(escape[0])}"
+        return f"invalid URL escape {quote(escape[0])}"
     wrong = next((char for char in host if not _HOST.match(char)), "")
     if wrong:
-        return f"invalid character {quoted(wrong)} in host name"
+        return f"invalid character {quote(wrong)} in host name"
     return "net/url: invalid userinfo" if at and not _USER.fullmatch(user) else ""
 
 
@@ -387,7 +387,7 @@ def _selector_faults(selector: LabelSelector | None) -> Iterator[str]:
         try:
             compile_selector(selector)
         except InputError as error:
-            yield f"failed to get label selectors from strategy's params: {in_words(error)}"
+            yield f"failed to get label selectors from strategy's params: {error_text(error)}"
 
 
 def _pod_faults(args: arguments.PodArgs) -> Iterator[str]:
@@ -435,11 +435,11 @@ def _evictor_faults(args: arguments.DefaultEvictorArgs) -> Iterator[str]:
     for name in protections.extra_enabled:
         if name not in arguments.EXTRA_PROTECTIONS:
             known = " ".join(arguments.EXTRA_PROTECTIONS)
-            yield f"invalid pod protection policy in ExtraEnabled: {quoted(name)}. Valid options are: [{known}]"
+            yield f"invalid pod protection policy in ExtraEnabled: {quote(name)}. Valid options are: [{known}]"
     for name in protections.default_disabled:
         if name not in arguments.DEFAULT_PROTECTIONS:
             known = " ".join(arguments.DEFAULT_PROTECTIONS)
-            yield f"invalid pod protection policy in DefaultDisabled: {quoted(name)}. Valid options are: [{known}]"
+            yield f"invalid pod protection policy in DefaultDisabled: {quote(name)}. Valid options are: [{known}]"
     if len(set(protections.default_disabled)) < len(protections.default_disabled):
         yield "PodProtections.DefaultDisabled contains duplicate entries"
     if len(set(protections.extra_enabled)) < len(protections.extra_enabled):
@@ -517,7 +517,7 @@ def _priority_threshold(configs: _Configs, classes: Mapping[str, PriorityClass],
     elif threshold.name in classes:
         priority = classes[threshold.name].value
     else:
-        missing = f"priorityclasses.scheduling.k8s.io {quoted(threshold.name)} not found"
+        missing = f"priorityclasses.scheduling.k8s.io {quote(threshold.name)} not found"
         raise _refusal(f"unable to get priority value from the priority class: {missing}", path)
     if priority > SYSTEM_CRITICAL:
         raise _refusal(f"priority threshold can't be greater than {SYSTEM_CRITICAL}", path)
@@ -538,7 +538,7 @@ def _profile(profile: _Profile, configs: _Configs, threshold: int, path: str) ->
     plugins = profile.plugins
     deschedule, balance = plugins.deschedule.enabled, plugins.balance.enabled
     filters, pre_evictions = _with_default(plugins.filter.enabled), _with_default(plugins.preevictionfilter.enabled)
-    failed = f"{_NOT_BUILT}unable to create {quoted(profile.name)} profile: "
+    failed = f"{_NOT_BUILT}unable to create {quote(profile.name)} profile: "
     for point, names, known in (
         ("deschedule", deschedule, arguments.DESCHEDULE),
         ("balance", balance, arguments.BALANCE),
@@ -547,7 +547,7 @@ def _profile(profile: _Profile, configs: _Configs, threshold: int, path: str) ->
     ):
         if others := sorted({name for name in names if name not in known}):
             shown = " ".join(f"{name}:{{}}" for name in others)
-            configures = f"profile {quoted(profile.name)} configures {point} extension point"
+            configures = f"profile {quote(profile.name)} configures {point} extension point"
             raise _refusal(
                 f"{failed}{configures} of non-existing plugins: map[{shown}]", f"{path}.plugins.{point.lower()}.enabled"
             )
@@ -559,11 +559,11 @@ def _profile(profile: _Profile, configs: _Configs, threshold: int, path: str) ->
             given[name] = args
     for name in dict.fromkeys((*deschedule, *balance, *filters, *pre_evictions)):
         if name not in given:
-            missing = f"unable to build {name} plugin: unable to find {quoted(name)} plugin config"
+            missing = f"unable to build {name} plugin: unable to find {quote(name)} plugin config"
             point = "deschedule" if name in deschedule else "balance"
             raise _refusal(f"{failed}{missing}", f"{path}.plugins.{point}.enabled")
         if fault := _build_fault(given[name]):
-            cause = f"unable to initialize {quoted(name)} plugin: {fault}"
+            cause = f"unable to initialize {quote(name)} plugin: {fault}"
             place = f"{_config_path(name, configs, path)}.args"
             raise _refusal(f"{failed}unable to build {name} plugin: {cause}", place)
     evictor = given[arguments.DEFAULT_EVICTOR]
@@ -591,9 +591,9 @@ def _build_fault(args: arguments.Args) -> str:
                 try:
                     compile_selector(selector)
                 except InputError as error:
-                    return f"unable to convert namespaceLabelSelector to label selector: {in_words(error)}"
+                    return f"unable to convert namespaceLabelSelector to label selector: {error_text(error)}"
     except InputError as error:
-        return in_words(error)
+        return error_text(error)
     metrics = args.metrics_utilization if isinstance(args, arguments.LowNodeUtilizationArgs) else None
     if isinstance(args, arguments.LowNodeUtilizationArgs) and metrics is not None and metrics.source == PROMETHEUS:
         for name, given in (("thresholds", args.thresholds), ("targetThresholds", args.target_thresholds)):
@@ -643,7 +643,7 @@ def _requirement_fault(tokens: Sequence[str], at: int) -> tuple[int, str]:
     if not _is_identifier(key):
         return at, f"found '{key}', expected: identifier"
     if errors := list(label_key_errors(key)):
-        return at, f"<nil>: Invalid value: {quoted(key)}: {'; '.join(errors)}"
+        return at, f"<nil>: Invalid value: {quote(key)}: {'; '.join(errors)}"
     at += 1
     if is_negated or tokens[at] in ("", ","):
         return at, ""
@@ -691,17 +691,17 @@ def _value_faults(key: str, operator: str, values: Sequence[str]) -> Iterator[st
     for at, value in enumerate(values):
         if operator in (">", "<") and parse_int64(value) is None:
             detail = "for 'Gt', 'Lt' operators, the value must be an integer"
-            yield f"values[{at}]: Invalid value: {quoted(value)}: {detail}"
+            yield f"values[{at}]: Invalid value: {quote(value)}: {detail}"
     for at, value in enumerate(values):
         if errors := list(label_value_errors(value)):
-            yield f"values[{at}][{key}]: Invalid value: {quoted(value)}: {'; '.join(errors)}"
+            yield f"values[{at}][{key}]: Invalid value: {quote(value)}: {'; '.join(errors)}"
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Quote a text like Go's %q."""
     return json.dumps(text, ensure_ascii=False)
 
 
-def in_words(error: InputError) -> str:
+def error_text(error: InputError) -> str:
     """Return the error's own text with its field, without its source."""
     return f"{error.place.field}: {error.message}" if error.place.field else error.message

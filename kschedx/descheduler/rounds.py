@@ -22,7 +22,7 @@ from kschedx.descheduler.run import DescheduleLoop
 from kschedx.explain.setup import Setup
 from kschedx.kube.descheduling import ConditionFacts, PodStatusFacts
 from kschedx.kube.types import PodDisruptionBudget
-from kschedx.progress import Phase, counted
+from kschedx.progress import Phase, count_items
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -94,7 +94,7 @@ class ClusterInMotion:
             return written
         run = self._simulator.run
         now = {
-            budget.name: budget.standing(run.snapshot, run.cluster.pods, self._simulator.queue.created)
+            budget.name: budget.current_status(run.snapshot, run.cluster.pods, self._simulator.queue.created)
             for budget in budgets_of(run.snapshot, self._snapshot)
         }
         budgets = []
@@ -129,7 +129,7 @@ class ClusterInMotion:
         simulator.queue.depart_together(recreated)
         simulator.queue.is_last(recreated)
         first = len(simulator.queue.steps)
-        simulator.queue.run(simulator.queue.order(simulator.waiting()))
+        simulator.queue.run(simulator.queue.order(simulator.pending_rows()))
         last = {step.pod: step for step in simulator.queue.steps[first:]}
         pods, names = simulator.run.cluster.pods, simulator.run.cluster.node_names
         came_back = frozenset(recreated)
@@ -153,14 +153,14 @@ class ClusterInMotion:
                     message="" if step is None else step.message,
                 )
             )
-        self.index = PodIndex(self._after())
+        self.index = PodIndex(self._current_pods())
         return tuple(landings)
 
     @property
     def pods(self) -> tuple[PodFacts, ...]:
         return tuple(self.index.pods)
 
-    def _after(self) -> tuple[PodFacts, ...]:
+    def _current_pods(self) -> tuple[PodFacts, ...]:
         """Return the current pods: recreated pods are new, ready, and without restarts."""
         simulator = self._simulator
         pods, names, left, created = (
@@ -177,7 +177,7 @@ class ClusterInMotion:
             node = int(pods.node[row])
             name = names[node] if node >= 0 else ""
             if row in created:
-                facts.append(_recreated(pod, name, self._now, self._loops))
+                facts.append(_recreate(pod, name, self._now, self._loops))
             elif not pod.node and name:
                 facts.append(replace(pod, node=name, phase="Running", started=self._now, status=_ready(pod)))
             else:
@@ -200,7 +200,7 @@ class ClusterInMotion:
         return tuple(pods.key(row) for row in (*queue.evicted, *queue.recreated))
 
 
-def _recreated(pod: PodFacts, node: str, now: int, loop: int) -> PodFacts:
+def _recreate(pod: PodFacts, node: str, now: int, loop: int) -> PodFacts:
     return replace(
         pod,
         uid=f"{pod.uid.partition('~')[0]}~{loop}",
@@ -267,12 +267,12 @@ def likelihood(loop: DescheduleLoop, run: Callable[[int], DescheduleLoop], pods:
         return Likelihood(chance=Chance.NONE)
     if pods > MOST_PODS:
         return Likelihood(chance=Chance.UNKNOWN)
-    orders = counted(range(ORDERS), Phase.DESCHEDULING, ORDERS, "other orders")
+    orders = count_items(range(ORDERS), Phase.DESCHEDULING, ORDERS, "other orders")
     others = [run(seed) for seed in orders]
     certain = evicted.intersection(*(frozenset(eviction.pod.key for eviction in other.evicted) for other in others))
     if any(_counts(other) != _counts(loop) for other in others):
         return Likelihood(chance=Chance.COUNT, certain=certain)
-    if any(_asked(other) != _asked(loop) for other in others):
+    if any(_eviction_counts(other) != _eviction_counts(loop) for other in others):
         return Likelihood(chance=Chance.WHICH, certain=certain)
     return Likelihood(chance=Chance.NONE, certain=certain)
 
@@ -281,7 +281,7 @@ def _counts(loop: DescheduleLoop) -> Mapping[tuple[str, str], int]:
     return Counter((eviction.profile, eviction.plugin) for eviction in loop.evicted)
 
 
-def _asked(loop: DescheduleLoop) -> Mapping[tuple[str, str, str, bool], int]:
+def _eviction_counts(loop: DescheduleLoop) -> Mapping[tuple[str, str, str, bool], int]:
     return Counter(
         (eviction.profile, eviction.plugin, eviction.pod.key, bool(eviction.error)) for eviction in loop.evictions
     )

@@ -49,7 +49,7 @@ from kschedx.descheduler.violations import (
     too_many_restarts,
 )
 from kschedx.kube.types import Node
-from kschedx.progress import Phase, say
+from kschedx.progress import Phase, report_progress
 
 SKIPPED = "Skipping descheduling cycle: requires >=2 nodes"
 
@@ -121,7 +121,8 @@ class _Run:
         self._now = now
         self.evictions = Evictions(policy, cluster)
         self.evictors = [
-            (profile.name, DefaultEvictor(profile, cluster, now, self._say)) for profile in policy.profiles
+            (profile.name, DefaultEvictor(profile, cluster, now, self._record_passed_over))
+            for profile in policy.profiles
         ]
         self.classifications: list[Classification] = []
         self.said: list[PassedOver] = []
@@ -134,9 +135,9 @@ class _Run:
     def see(self, share: float) -> None:
         """Report the completed share of the current part: the verdicts before the plugins, or one of the plugins."""
         parts = 1 + len(self._steps)
-        say(Phase.DESCHEDULING, int(_SHARES * (self._done + share)), _SHARES * parts, of=self._title)
+        report_progress(Phase.DESCHEDULING, int(_SHARES * (self._done + share)), _SHARES * parts, of=self._title)
 
-    def _say(self, pod: PodFacts, message: str) -> None:
+    def _record_passed_over(self, pod: PodFacts, message: str) -> None:
         profile, plugin = self._running
         self.said.append(PassedOver(profile=profile, plugin=plugin, pod=pod.key, message=message))
 
@@ -163,7 +164,7 @@ class _Run:
                 evictions=self.evictions,
                 nodes=nodes,
                 now=self._now,
-                say=self._say,
+                say=self._record_passed_over,
                 see=self.see,
             )
             try:

@@ -12,9 +12,9 @@ from typing import NamedTuple, TypeAlias
 from msgspec import Struct
 
 from kschedx.descheduler.arguments import RemoveDuplicatesArgs, TopologySpreadArgs
-from kschedx.descheduler.cluster import Cluster, FitCheck, PodFacts, by_namespace, matching
-from kschedx.descheduler.evictor import EvictionOutcome, EvictorHandle, in_namespaces
-from kschedx.descheduler.violations import concerned
+from kschedx.descheduler.cluster import Cluster, FitCheck, PodFacts, group_by_namespace, select_pods
+from kschedx.descheduler.evictor import EvictionOutcome, EvictorHandle, is_in_namespaces
+from kschedx.descheduler.violations import pod_filter
 from kschedx.errors import InputError
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.selectors import Operator, Requirement, Selector, compile_selector
@@ -59,7 +59,7 @@ def _find_duplicates(handle: EvictorHandle, args: RemoveDuplicatesArgs) -> tuple
         pods = [
             pod
             for pod in handle.cluster.unfinished_on(node.name)
-            if in_namespaces(args.namespaces, pod) and handle.evictor.both(pod)
+            if is_in_namespaces(args.namespaces, pod) and handle.evictor.both(pod)
         ]
         for pod in pods:
             if not pod.owners or any(owner.kind in args.exclude_owner_kinds for owner in pod.owners):
@@ -90,7 +90,7 @@ def _target_nodes(cluster: Cluster, nodes: Sequence[Node], pods: Sequence[PodFac
     such node do not count."""
     targets: set[str] = set()
     for pod in {pod.template: pod for pod in pods}.values():
-        candidates = cluster.static_fit.tolerated(pod, nodes)
+        candidates = cluster.static_fit.tolerated_nodes(pod, nodes)
         if cluster.selects_nodes(pod):
             candidates = [node for node in candidates if cluster.static_fit.matches(pod, node)]
         if len(candidates) > 1:
@@ -118,7 +118,7 @@ class _Domain(Struct, kw_only=True):
 
 def topology_spread(handle: EvictorHandle, args: TopologySpreadArgs) -> None:
     """Evict from the largest domains of every spread constraint until no two differ by more than its maxSkew."""
-    is_concerned = concerned(args)
+    is_concerned = pod_filter(args)
 
     def is_listed(pod: PodFacts) -> bool:
         return is_concerned(pod) and handle.evictor.filter(pod)
@@ -127,7 +127,7 @@ def topology_spread(handle: EvictorHandle, args: TopologySpreadArgs) -> None:
     kinds = args.constraints or ("DoNotSchedule",)
     topology = _Topology(handle.cluster, handle.nodes)
     due: dict[str, tuple[PodFacts, str]] = {}
-    for pods in handle.each(by_namespace(listed).values()):
+    for pods in handle.each(group_by_namespace(listed).values()):
         for constraint in _constraints(handle.cluster, pods, kinds):
             eligible = topology.eligible(constraint)
             domains, total = _domains(topology.values(constraint.topology_key), eligible, constraint, pods)
@@ -136,7 +136,7 @@ def topology_spread(handle: EvictorHandle, args: TopologySpreadArgs) -> None:
             because = f"{constraint.topology_key} is skewed by more than {constraint.max_skew}: " + ", ".join(
                 f"{domain.value} {len(domain.pods)}" for domain in sorted(domains, key=lambda domain: -len(domain.pods))
             )
-            for pod in _moved(handle, args, constraint, domains, total, eligible):
+            for pod in _pods_to_move(handle, args, constraint, domains, total, eligible):
                 due.setdefault(pod.key, (pod, because))
     ended: set[str] = set()
     for pod, because in due.values():
@@ -185,7 +185,7 @@ def _constraint(cluster: Cluster, written: TopologySpreadConstraint, pod: PodFac
         written.max_skew,
         written.topology_key,
         selector.selectable,
-        _by_key(selector.requirements),
+        _sort_by_key(selector.requirements),
         written.node_affinity_policy or "Honor",
         written.node_taints_policy or "Ignore",
         _affinity_identity(cluster, pod) if honors_affinity else None,
@@ -202,7 +202,7 @@ def _constraint(cluster: Cluster, written: TopologySpreadConstraint, pod: PodFac
     )
 
 
-def _by_key(requirements: Sequence[Requirement]) -> tuple[Requirement, ...]:
+def _sort_by_key(requirements: Sequence[Requirement]) -> tuple[Requirement, ...]:
     return tuple(sorted(requirements, key=lambda requirement: requirement.key))
 
 
@@ -210,8 +210,8 @@ def _affinity_identity(cluster: Cluster, pod: PodFacts) -> tuple[object, ...]:
     affinity = cluster.static_fit.affinity(pod)
     labels, terms = affinity.label_selector, affinity.node_selector
     return (
-        None if labels is None else _by_key(labels.requirements),
-        None if terms is None else tuple((_by_key(term.expressions), term.fields) for term in terms.terms),
+        None if labels is None else _sort_by_key(labels.requirements),
+        None if terms is None else tuple((_sort_by_key(term.expressions), term.fields) for term in terms.terms),
     )
 
 
@@ -246,7 +246,7 @@ class _Topology:
         if constraint.honors_affinity and cluster.selects_nodes(pod):
             nodes = [node for node in nodes if cluster.static_fit.matches(pod, node)]
         if constraint.honors_taints:
-            nodes = cluster.static_fit.tolerated(pod, nodes)
+            nodes = cluster.static_fit.tolerated_nodes(pod, nodes)
         return nodes
 
 
@@ -255,7 +255,7 @@ def _domains(
 ) -> tuple[list[_Domain], int]:
     pods_by_domain: dict[str, list[PodFacts]] = {values[node.metadata.name]: [] for node in eligible}
     total = 0
-    for pod in matching(pods, constraint.selector):
+    for pod in select_pods(pods, constraint.selector):
         value = values.get(pod.node)
         if value is not None and not pod.is_terminating:
             pods_by_domain.setdefault(value, []).append(pod)
@@ -268,7 +268,7 @@ def _is_balanced(domains: Sequence[_Domain], constraint: _Constraint) -> bool:
     return not sizes or max(sizes) - min(sizes) <= constraint.max_skew
 
 
-def _moved(
+def _pods_to_move(
     handle: EvictorHandle,
     args: TopologySpreadArgs,
     constraint: _Constraint,

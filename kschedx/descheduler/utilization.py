@@ -12,7 +12,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from kschedx.descheduler.arguments import HighNodeUtilizationArgs, LowNodeUtilizationArgs, Namespaces, Thresholds
-from kschedx.descheduler.cluster import MILLI, NANO, Cluster, Metrics, PodFacts, up
+from kschedx.descheduler.cluster import MILLI, NANO, Cluster, Metrics, PodFacts, round_up
 from kschedx.descheduler.evictor import EvictionOutcome, EvictorHandle
 from kschedx.descheduler.policy import (
     KUBERNETES_METRICS,
@@ -20,7 +20,7 @@ from kschedx.descheduler.policy import (
     ONLY_THRESHOLDING,
     PROMETHEUS,
     Policy,
-    quoted,
+    quote,
 )
 from kschedx.descheduler.violations import sort_by_priority
 from kschedx.kube.go_sort import sort_slice
@@ -40,7 +40,7 @@ class Category(StrEnum):
     APPROPRIATE = "appropriate"
 
 
-class Classified(Struct, frozen=True, kw_only=True):
+class ClassifiedNode(Struct, frozen=True, kw_only=True):
     """A node as one run of a plugin classifies it."""
 
     node: Node
@@ -55,7 +55,7 @@ class Classification(Struct, frozen=True, kw_only=True):
 
     profile: str
     plugin: str
-    nodes: tuple[Classified, ...] = ()
+    nodes: tuple[ClassifiedNode, ...] = ()
     thresholds: Mapping[Category, Thresholds] | None = None
     """Computed for `useDeviationThresholds`."""
     verdict: str = ""
@@ -88,15 +88,15 @@ class _Usage:
         self.nodes: dict[str, Exact] = {}
         for node in handle.nodes:
             pods = self.pods[node.name] = handle.cluster.unfinished_on(node.name)
-            requested = self._requested(pods) if metrics is None else self._measured(node.name, metrics)
+            requested = self._requests(pods) if metrics is None else self._measurements(node.name, metrics)
             requested[PODS] = len(pods) * NANO
             for name in resources:
                 if name not in requested:
-                    missing = f"unable to find {quoted(name)} resource for collected {quoted(node.name)} node metric"
+                    missing = f"unable to find {quote(name)} resource for collected {quote(node.name)} node metric"
                     raise UsageError(f"error getting node usage: {missing}")
             self.nodes[node.name] = {name: requested[name] for name in resources}
 
-    def _requested(self, pods: Sequence[PodFacts]) -> Exact:
+    def _requests(self, pods: Sequence[PodFacts]) -> Exact:
         total: Exact = dict.fromkeys(self._resources, 0)
         for pod in pods:
             for name, nano in self._handle.cluster.request(pod).items():
@@ -104,13 +104,13 @@ class _Usage:
                     total[name] += nano
         return total
 
-    def _measured(self, node: str, metrics: Metrics) -> Exact:
+    def _measurements(self, node: str, metrics: Metrics) -> Exact:
         if node not in metrics.nodes:
-            raise UsageError(f"error getting node usage: unable to find node {quoted(node)} in the collected metrics")
+            raise UsageError(f"error getting node usage: unable to find node {quote(node)} in the collected metrics")
         usage = metrics.nodes[node].usage
         return {name: nano_units(usage.get(name, 0)) for name in (CPU, MEMORY)}
 
-    def of_pod(self, pod: PodFacts) -> Exact | None:
+    def pod_usage(self, pod: PodFacts) -> Exact | None:
         """Return a pod's usage; None if it has no metrics, and then it is ignored."""
         if self._metrics is None:
             request = self._handle.cluster.request(pod)
@@ -143,8 +143,8 @@ def _percentages(usage: Mapping[str, Exact], nodes: Sequence[Node]) -> dict[str,
         for name, nano in usage[node.name].items():
             if name in capacity:
                 unit = MILLI if name == CPU else NANO
-                whole = up(nano_units(capacity[name]), unit)
-                percents[name] = float(up(nano, unit)) / float(whole) * 100 if whole > 0 else 0.0
+                whole = round_up(nano_units(capacity[name]), unit)
+                percents[name] = float(round_up(nano, unit)) / float(whole) * 100 if whole > 0 else 0.0
         percentages[node.name] = percents
     return percentages
 
@@ -158,7 +158,7 @@ def _is_above(percents: Mapping[str, float], thresholds: Thresholds) -> bool:
     return any(percents.get(name, 0.0) > threshold for name, threshold in thresholds.items())
 
 
-def _capped(node: Node, thresholds: Thresholds, resources: Sequence[str]) -> Exact:
+def _maximum_usage(node: Node, thresholds: Thresholds, resources: Sequence[str]) -> Exact:
     """Return a node's maximum usage: its capacity, or the threshold of a resource that has one."""
     capacity = _capacity(node)
     capped: Exact = {}
@@ -169,16 +169,16 @@ def _capped(node: Node, thresholds: Thresholds, resources: Sequence[str]) -> Exa
             capped[name] = nano_units(capacity[name])
         else:
             unit = MILLI if name == CPU else NANO
-            capped[name] = int(thresholds[name] * 0.01 * float(up(nano_units(capacity[name]), unit))) * unit
+            capped[name] = int(thresholds[name] * 0.01 * float(round_up(nano_units(capacity[name]), unit))) * unit
     return capped
 
 
 def _weight(usage: Exact) -> int:
     """Return the sort key of nodes: the sum of CPU in thousandths, bytes, pods, and everything else."""
-    return sum(up(nano, MILLI if name == CPU else NANO) for name, nano in usage.items())
+    return sum(round_up(nano, MILLI if name == CPU else NANO) for name, nano in usage.items())
 
 
-def rounded(percent: float) -> int:
+def round_percent(percent: float) -> int:
     """Round to the nearest whole number, halves away from zero."""
     return math.floor(percent + 0.5) if percent >= 0 else -math.floor(-percent + 0.5)
 
@@ -214,8 +214,8 @@ def low_node_utilization(
         compared = {name: {key: used[key] for key in args.thresholds} for name, used in usage.nodes.items()}
         percents = _percentages(compared, handle.nodes)
         average = _averages(percents.values())
-        low = {name: _clamped(mean - low.get(name, 0.0)) for name, mean in average.items()}
-        high = {name: _clamped(mean + high.get(name, 0.0)) for name, mean in average.items()}
+        low = {name: _clamp(mean - low.get(name, 0.0)) for name, mean in average.items()}
+        high = {name: _clamp(mean + high.get(name, 0.0)) for name, mean in average.items()}
         thresholds = {Category.UNDERUTILIZED: low, Category.OVERUTILIZED: high}
     else:
         percents = _percentages(usage.nodes, handle.nodes)
@@ -226,7 +226,9 @@ def low_node_utilization(
         return Category.OVERUTILIZED if _is_above(percents[node.name], high) else Category.APPROPRIATE
 
     nodes = tuple(
-        Classified(node=node, category=category(node), usage=dict(usage.nodes[node.name]), percent=percents[node.name])
+        ClassifiedNode(
+            node=node, category=category(node), usage=dict(usage.nodes[node.name]), percent=percents[node.name]
+        )
         for node in handle.nodes
     )
     takers = [node.node for node in nodes if node.category is Category.UNDERUTILIZED]
@@ -235,7 +237,7 @@ def low_node_utilization(
     if not verdict:
         sort_slice(sources, lambda node, other: _weight(usage.nodes[node.name]) > _weight(usage.nodes[other.name]))
         limit = args.eviction_limits.node if args.eviction_limits is not None else None
-        targets = {node.name: _capped(node, high, resources) for node in (*sources, *takers)}
+        targets = {node.name: _maximum_usage(node, high, resources) for node in (*sources, *takers)}
 
         def goes_on(node: Node, available: Exact) -> bool:
             used = usage.nodes[node.name]
@@ -243,7 +245,7 @@ def low_node_utilization(
 
         def because(node: Node) -> str:
             above = [
-                f"{name} {rounded(percents[node.name][name])}%, target {rounded(most)}%"
+                f"{name} {round_percent(percents[node.name][name])}%, target {round_percent(most)}%"
                 for name, most in high.items()
                 if percents[node.name].get(name, 0.0) > most
             ]
@@ -292,7 +294,7 @@ def _averages(percents: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return {name: total[name] / count[name] for name in total}
 
 
-def _clamped(percent: float) -> float:
+def _clamp(percent: float) -> float:
     return min(max(percent, 0.0), 100.0)
 
 
@@ -318,21 +320,21 @@ def high_node_utilization(handle: EvictorHandle, args: HighNodeUtilizationArgs) 
         else:
             continue
         used = dict(usage.nodes[node.name])
-        classes.append(Classified(node=node, category=category, usage=used, percent=percents[node.name]))
+        classes.append(ClassifiedNode(node=node, category=category, usage=used, percent=percents[node.name]))
     sources = [classified.node for classified in classes if classified.category is Category.UNDERUTILIZED]
     takers = [classified.node for classified in classes if classified.category is Category.OVERUTILIZED]
     verdict = _verdict(sources, args.number_of_nodes, len(handle.nodes)) or ("" if takers else NONE_TAKES)
     if not verdict:
         sort_slice(sources, lambda node, other: _weight(usage.nodes[node.name]) < _weight(usage.nodes[other.name]))
         full: Thresholds = dict.fromkeys(args.thresholds, 100.0)
-        targets = {node.name: _capped(node, full, resources) for node in takers}
+        targets = {node.name: _maximum_usage(node, full, resources) for node in takers}
         only = ONLY_THRESHOLDING in args.eviction_modes
 
         def is_removable(pod: PodFacts) -> bool:
             return handle.evictor.filter(pod) and (not only or _requests_any(pod, args.thresholds))
 
         def because(node: Node) -> str:
-            used = [f"{name} {rounded(percents[node.name].get(name, 0.0))}%" for name in args.thresholds]
+            used = [f"{name} {round_percent(percents[node.name].get(name, 0.0))}%" for name in args.thresholds]
             return f"{node.name} is underutilized: {', '.join(used)}"
 
         _evict_from(
@@ -394,7 +396,7 @@ def _evict_from(
                 continue
             if not handle.evictor.pre_eviction(pod):
                 continue
-            used = usage.of_pod(pod)
+            used = usage.pod_usage(pod)
             if used is None:
                 continue
             outcome = handle.evict(pod, why)

@@ -21,8 +21,8 @@ from kschedx.descheduler.arguments import (
     RemovePodsViolatingNodeAffinityArgs,
     TooManyRestartsArgs,
 )
-from kschedx.descheduler.cluster import NANO, Cluster, FitCheck, PodFacts, by_namespace, matching
-from kschedx.descheduler.evictor import EvictionOutcome, EvictorHandle, in_namespaces
+from kschedx.descheduler.cluster import NANO, Cluster, FitCheck, PodFacts, group_by_namespace, select_pods
+from kschedx.descheduler.evictor import EvictionOutcome, EvictorHandle, is_in_namespaces
 from kschedx.descheduler.policy import PREFERRED, REQUIRED, aggregate
 from kschedx.errors import InputError
 from kschedx.kube.descheduling import PREFER_NO_EVICTION, ConditionFacts, ContainerFacts
@@ -39,11 +39,11 @@ _LONGEST_AGE = 2**63 - 1
 """Go's longest duration in nanoseconds: the age of a pod without a creation timestamp."""
 
 
-def concerned(args: PodArgs) -> Callable[[PodFacts], bool]:
+def pod_filter(args: PodArgs) -> Callable[[PodFacts], bool]:
     """Return a test for whether a pod is in the plugin's namespaces and has its labels."""
     selector = None if args.label_selector is None else compile_selector(args.label_selector)
     namespaces = args.namespaces
-    return lambda pod: in_namespaces(namespaces, pod) and (selector is None or selector.matches(pod.labels))
+    return lambda pod: is_in_namespaces(namespaces, pod) and (selector is None or selector.matches(pod.labels))
 
 
 def _age(handle: EvictorHandle, pod: PodFacts) -> int:
@@ -58,11 +58,11 @@ def _seconds(nanoseconds: int) -> int:
 
 def pod_life_time(handle: EvictorHandle, args: PodLifeTimeArgs) -> None:
     """Evict pods that meet every condition of the args, the oldest first, over all nodes."""
-    is_concerned = concerned(args)
+    is_concerned = pod_filter(args)
     facts = [
         pod
         for node in handle.each(handle.nodes)
-        for pod in handle.cluster.on(node.name)
+        for pod in handle.cluster.pods_on(node.name)
         if is_concerned(pod) and handle.evictor.both(pod) and _is_due(handle, args, pod)
     ]
     sort_slice(facts, lambda pod_facts, other: _is_before(pod_facts.created, other.created))
@@ -155,7 +155,7 @@ def _duration(seconds: int) -> str:
 
 def remove_failed_pods(handle: EvictorHandle, args: RemoveFailedPodsArgs) -> None:
     """Evict pods that have failed, node by node."""
-    is_concerned = concerned(args)
+    is_concerned = pod_filter(args)
 
     def is_due(pod: PodFacts) -> bool:
         if pod.phase != "Failed" or not is_concerned(pod) or not handle.evictor.both(pod):
@@ -166,7 +166,7 @@ def remove_failed_pods(handle: EvictorHandle, args: RemoveFailedPodsArgs) -> Non
         return not faults
 
     for node in handle.each(handle.nodes):
-        pods = [pod for pod in handle.cluster.on(node.name) if is_due(pod)]
+        pods = [pod for pod in handle.cluster.pods_on(node.name) if is_due(pod)]
         if not handle.evict_each([(pod, _why_failed(pod)) for pod in pods]):
             return
 
@@ -207,7 +207,7 @@ def _why_failed(pod: PodFacts) -> str:
 
 def too_many_restarts(handle: EvictorHandle, args: TooManyRestartsArgs) -> None:
     """Evict pods whose containers restarted too often, on each node the pods with the most restarts first."""
-    is_concerned = concerned(args)
+    is_concerned = pod_filter(args)
 
     def restarts(pod: PodFacts) -> int:
         return sum(container.restart_count for container in _containers(pod, args.including_init_containers))
@@ -223,7 +223,7 @@ def too_many_restarts(handle: EvictorHandle, args: TooManyRestartsArgs) -> None:
         return not args.states or pod.phase in args.states or _waits_in(args, pod)
 
     for node in handle.each(handle.nodes):
-        pods = [pod for pod in handle.cluster.on(node.name) if is_due(pod)]
+        pods = [pod for pod in handle.cluster.pods_on(node.name) if is_due(pod)]
         sort_slice(pods, lambda pod_facts, other: restarts(pod_facts) > restarts(other))
         because = f"its containers restarted {{}} times, threshold {args.pod_restart_threshold}"
         if not handle.evict_each([(pod, because.format(restarts(pod))) for pod in pods]):
@@ -272,7 +272,7 @@ def _comes_before(item: _Ranked, other: _Ranked) -> bool:
 
 def inter_pod_anti_affinity(handle: EvictorHandle, args: InterPodAntiAffinityArgs) -> None:
     """Evict pods whose own required anti-affinity another pod violates; an evicted pod no longer violates any."""
-    is_concerned = concerned(args)
+    is_concerned = pod_filter(args)
     on_node = {
         node.name: [pod for pod in handle.cluster.unfinished_on(node.name) if is_concerned(pod)]
         for node in handle.nodes
@@ -282,7 +282,7 @@ def inter_pod_anti_affinity(handle: EvictorHandle, args: InterPodAntiAffinityArg
         pods = on_node[node.name]
         sort_by_priority(pods)
         for pod in pods:
-            other = others.violating(pod, node)
+            other = others.violating_pod(pod, node)
             if other is None or not handle.evictor.both(pod):
                 continue
             outcome = handle.evict(pod, f"its anti-affinity excludes {other.key}")
@@ -300,13 +300,13 @@ class _Others:
     def __init__(self, cluster: Cluster, nodes: Sequence[Node], pods: Sequence[PodFacts]) -> None:
         self._cluster = cluster
         self._labels: Mapping[str, Mapping[str, str]] = {node.name: node.metadata.labels for node in nodes}
-        self._pods = by_namespace(pods)
+        self._pods = group_by_namespace(pods)
         self._gone: set[str] = set()
         self._known: dict[tuple[int, str], _Domains] = {}
         self._terms: list[PodAffinityTerm] = []
         """Kept alive, because a term's identity is a key."""
 
-    def violating(self, pod: PodFacts, node: Node) -> PodFacts | None:
+    def violating_pod(self, pod: PodFacts, node: Node) -> PodFacts | None:
         """Return a pod that violates this pod's anti-affinity."""
         for term in pod.spec.required_anti_affinity:
             try:
@@ -328,7 +328,9 @@ class _Others:
             self._terms.append(term)
             namespaces = term.namespaces or (pod.namespace,)
             domains = self._known[key] = _Domains(term.topology_key)
-            for other in matching(chain(*(self._pods.get(name, ()) for name in dict.fromkeys(namespaces))), selector):
+            for other in select_pods(
+                chain(*(self._pods.get(name, ()) for name in dict.fromkeys(namespaces))), selector
+            ):
                 if other.key in self._gone:
                     continue
                 domains.on_node[other.node][other.key] = other
@@ -357,7 +359,7 @@ class _Domains:
 
 def node_affinity(handle: EvictorHandle, args: RemovePodsViolatingNodeAffinityArgs) -> None:
     """Evict pods whose node no longer matches their required node affinity, or that prefer another node."""
-    is_concerned = concerned(args)
+    is_concerned = pod_filter(args)
     fit = FitCheck(handle.cluster, handle.nodes)
     preferences = _Preferences(handle.nodes)
 
@@ -366,7 +368,7 @@ def node_affinity(handle: EvictorHandle, args: RemovePodsViolatingNodeAffinityAr
         return required is not None and fit.any(pod) and not handle.cluster.static_fit.matches(pod, node)
 
     def likes_another(pod: PodFacts, node: Node) -> bool:
-        terms = _preferred(pod)
+        terms = _preferred_terms(pod)
         return bool(terms) and preferences.best(pod) > preferences.weight(pod, node) and fit.any(pod)
 
     for kind in args.node_affinity_type:
@@ -388,7 +390,7 @@ def node_affinity(handle: EvictorHandle, args: RemovePodsViolatingNodeAffinityAr
                 break
 
 
-def _preferred(pod: PodFacts) -> tuple[PreferredSchedulingTerm, ...]:
+def _preferred_terms(pod: PodFacts) -> tuple[PreferredSchedulingTerm, ...]:
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     return affinity.preferred_during_scheduling_ignored_during_execution if affinity else ()
 
@@ -410,7 +412,7 @@ class _Preferences:
         weights = self._weights.get(pod.template)
         if weights is None:
             terms = []
-            for term in _preferred(pod):
+            for term in _preferred_terms(pod):
                 try:
                     terms.append(compile_preferred_terms([term]))
                 except InputError:
@@ -423,14 +425,14 @@ class _Preferences:
 
 def node_taints(handle: EvictorHandle, args: NodeTaintsArgs) -> None:
     """Evict pods that do not tolerate a taint of their node; never for NoExecute, which Kubernetes itself enforces."""
-    is_concerned = concerned(args)
+    is_concerned = pod_filter(args)
     effects = (NO_SCHEDULE, PREFER_NO_SCHEDULE) if args.include_prefer_no_schedule else (NO_SCHEDULE,)
     tolerations: dict[int, Tolerations] = {}
 
     def untolerated(pod: PodFacts, taints: Iterable[Taint]) -> Taint | None:
         if pod.template not in tolerations:
             tolerations[pod.template] = Tolerations(pod.spec.tolerations, comparison=True)
-        return tolerations[pod.template].uncovered(taints, effects)
+        return tolerations[pod.template].uncovered_taint(taints, effects)
 
     for node in handle.each(handle.nodes):
         taints = [taint for taint in node.spec.taints if _counts(taint, args)]

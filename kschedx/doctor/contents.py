@@ -17,15 +17,15 @@ from msgspec import Raw, Struct, field
 from kschedx.doctor.findings import ObjectDifference
 from kschedx.errors import InputError, Place
 from kschedx.kube.kinds import KINDS, ResourceKind, kind_of
-from kschedx.kube.snapshot_header import SnapshotHeader, merged
+from kschedx.kube.snapshot_header import SnapshotHeader, merge_headers
 from kschedx.kube.types import FINISHED
 from kschedx.loading import batches, without_collection, written_errors
 from kschedx.patterns import lazy_pattern
-from kschedx.progress import Phase, say
+from kschedx.progress import Phase, report_progress
 from kschedx.snapshot.build import SnapshotBuilder
 from kschedx.snapshot.events import GROUPS as EVENT_GROUPS
 from kschedx.snapshot.events import KIND as EVENT
-from kschedx.snapshot.snapshot import Missing, Snapshot
+from kschedx.snapshot.snapshot import MissingCause, Snapshot
 from kschedx.sources.dumps import Dump, Lack, LeftOut
 from kschedx.sources.files import STDIN
 from kschedx.sources.lists import RAWS, Batch, Origin
@@ -177,7 +177,7 @@ class DumpObject(Struct, gc=False):
         return self.metadata.resource_version or ""
 
     @property
-    def created(self) -> str:
+    def creation_time(self) -> str:
         return self.metadata.creation_timestamp or ""
 
     @property
@@ -346,7 +346,7 @@ class Copy(Struct, kw_only=True):
     kinds: Counter[str]
 
 
-def _is_meant(kind: ResourceKind, item: RawItem) -> bool:
+def _is_read(kind: ResourceKind, item: RawItem) -> bool:
     """Whether the object is read: of some kinds, only a few objects are."""
     metadata = item.metadata
     return metadata is not None and kind.is_read(metadata.namespace or "default", metadata.name or "")
@@ -395,7 +395,7 @@ class DumpContents:
             self._snapshots.add(origin.source)
             if batch.header not in self.headers:
                 self.headers.append(batch.header)
-                self._see_former_dumps(batch.header)
+                self._record_former_dumps(batch.header)
         for index, item in enumerate(items):
             if item is not None:
                 self._add(item, origin, index)
@@ -409,13 +409,13 @@ class DumpContents:
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(error)
 
-    def _see_former_dumps(self, header: SnapshotHeader) -> None:
+    def _record_former_dumps(self, header: SnapshotHeader) -> None:
         """Record the dumps that a snapshot was made from: it lacks what they lacked."""
         if header.formats:
             lacks = tuple(Lack(kind=kind, what=what) for kind, what in header.lacks.items() if kind in KINDS)
-            self.see(Dump(format=" and ".join(header.formats), place=header.source, lacks=lacks))
+            self.record(Dump(format=" and ".join(header.formats), place=header.source, lacks=lacks))
 
-    def see(self, recognized: Dump | LeftOut) -> None:
+    def record(self, recognized: Dump | LeftOut) -> None:
         """Record a recognized dump of another tool, or a file that holds no Kubernetes objects."""
         if isinstance(recognized, LeftOut):
             self.left_out.append(recognized.source)
@@ -430,7 +430,7 @@ class DumpContents:
     def _add(self, item: RawItem, origin: Origin, index: int) -> None:
         name, group = item.kind or "", (item.api_version or "").rpartition("/")[0]
         kind = kind_of(name, group)
-        if kind is None or (kind.only and not _is_meant(kind, item)):
+        if kind is None or (kind.only and not _is_read(kind, item)):
             if name == "Secret" and not group:
                 self.secrets[origin.source] += 1
             self.not_read[_kind_name(name, group)] += 1
@@ -492,12 +492,12 @@ class DumpContents:
     @cached_property
     def header(self) -> SnapshotHeader:
         """What is known of the cluster besides its objects. Read it only after everything is collected."""
-        return merged(self.headers)
+        return merge_headers(self.headers)
 
-    def missing(self, kind: str) -> Missing | None:
+    def missing_cause(self, kind: str) -> MissingCause | None:
         """Return why the API server did not return the objects of a kind; None if it did or was not asked."""
         cause = self.header.missing.get(kind)
-        return next((missing for missing in Missing if missing.value == cause), None)
+        return next((missing for missing in MissingCause if missing.value == cause), None)
 
     def is_complete(self, kind: str) -> bool:
         """Return whether every object of the kind in the cluster is present."""
@@ -554,7 +554,7 @@ def contents_of(paths: Sequence[str]) -> DumpContents:
     with without_collection():
         for path in paths:
             try:
-                for batch in batches(path, contents.see, contents.refuse):
+                for batch in batches(path, contents.record, contents.refuse):
                     try:
                         contents.add(batch)
                     except InputError as error:
@@ -563,7 +563,7 @@ def contents_of(paths: Sequence[str]) -> DumpContents:
                 if path != STDIN and not os.path.lexists(path):
                     raise
                 contents.refuse(error)
-        say(Phase.CHECKING)
+        report_progress(Phase.CHECKING)
         contents.finish()
     if contents.is_empty and contents.problems:
         raise contents.problems[0]
@@ -577,7 +577,7 @@ def contents_of_cluster(
     Raises `InputError` if the cluster cannot be read."""
     from kschedx.sources.live.cluster import Tick, Unread, server_version
     from kschedx.sources.live.cluster import read as read_live
-    from kschedx.sources.live.lists import ListPage, Restarted
+    from kschedx.sources.live.lists import ListPage, ListRestarted
 
     contents = DumpContents()
     missing: dict[str, str] = {}
@@ -588,16 +588,16 @@ def contents_of_cluster(
             match event:
                 case ListPage():
                     contents.add(event.with_kinds())
-                case Restarted(kind=kind):
+                case ListRestarted(kind=kind):
                     contents.forget(kind)
                 case Unread(kind=kind, forbidden=forbidden):
                     contents.forget(kind)
-                    missing[kind] = (Missing.FORBIDDEN if forbidden else Missing.ABSENT).value
+                    missing[kind] = (MissingCause.FORBIDDEN if forbidden else MissingCause.ABSENT).value
                 case Tick():
                     pass
                 case _:
                     assert_never(event)
-        say(Phase.CHECKING)
+        report_progress(Phase.CHECKING)
         contents.finish()
     complete = {
         kind: len(contents.objects[kind]) for kind, row in KINDS.items() if kind not in missing and not row.is_on_demand

@@ -15,7 +15,7 @@ from kschedx.doctor.findings import (
     Copies,
     Cut,
     Finding,
-    Lacking,
+    IncompleteDump,
     MissingKind,
     NodesOfTwoTimes,
     ObjectDifference,
@@ -110,12 +110,12 @@ def _copies(contents: DumpContents) -> Iterator[TwoClusters | Copies]:
         copies = [copy for copy in contents.copies.values() if copy.difference is difference]
         copies.sort(key=lambda copy: -copy.kinds.total())
         if len(copies) <= MOST_PAIRS:
-            yield from (_told([copy]) for copy in copies)
+            yield from (_copies_finding([copy]) for copy in copies)
         else:
-            yield _told(copies)
+            yield _copies_finding(copies)
 
 
-def _told(copies: Sequence[Copy]) -> Copies:
+def _copies_finding(copies: Sequence[Copy]) -> Copies:
     """Return one finding for copies with the same difference; the pair of files with the most copies comes first."""
     most = copies[0]
     kinds = sum((copy.kinds for copy in copies), Counter[str]())
@@ -286,7 +286,7 @@ def _young_nodes(contents: DumpContents) -> Iterator[YoungNodes]:
             nodes=len(nodes),
             pods=len(odd),
             node=first.node,
-            created=contents.nodes[first.node].created,
+            created=contents.nodes[first.node].creation_time,
             pod=first.key,
             started=first.started,
         )
@@ -295,9 +295,9 @@ def _young_nodes(contents: DumpContents) -> Iterator[YoungNodes]:
 def _is_older(pod: DumpPod, node: DumpNode | None) -> bool:
     """Return whether the pod started on the node before the node was created. Static pods are exempt, since a kubelet
     starts them earlier."""
-    if node is None or pod.is_finished or pod.is_static or not pod.started or pod.started >= node.created:
+    if node is None or pod.is_finished or pod.is_static or not pod.started or pod.started >= node.creation_time:
         return False
-    started, created = _time(pod.started), _time(node.created)
+    started, created = _time(pod.started), _time(node.creation_time)
     return started is not None and created is not None and started < created - SOONER
 
 
@@ -394,7 +394,7 @@ def diagnose(contents: DumpContents, paths: Sequence[str] = ()) -> DumpDiagnosis
     pods = tuple(pod_findings(contents))
     missing = tuple(missing_kinds(contents))
     certain = [finding for finding in missing if isinstance(finding, MissingKind)]
-    lacking = [finding for finding in missing if isinstance(finding, Lacking)]
+    lacking = [finding for finding in missing if isinstance(finding, IncompleteDump)]
     perhaps = [finding for finding in missing if isinstance(finding, PerhapsNone)]
     mixture = tuple(_mixture_findings(contents))
     sure = [finding for finding in mixture if finding.certainty is not Certainty.POSSIBLE]
@@ -482,7 +482,7 @@ ANEW = "cluster.yaml"
 def _completion(findings: Sequence[Finding], contents: DumpContents, paths: Sequence[str]) -> Completion | None:
     """Return how to complete the dump. Kinds that are missing as a whole are added. If a kind is present in part,
     everything is taken again, since each object may be given only once."""
-    amiss = [finding for finding in findings if finding.counts and not _is_mended_here(finding)]
+    amiss = [finding for finding in findings if finding.counts and not _is_repaired_in_files(finding)]
     if not amiss:
         return None
     whole = [item.kind for item in amiss if isinstance(item, MissingKind) and not item.present]
@@ -495,7 +495,7 @@ def _completion(findings: Sequence[Finding], contents: DumpContents, paths: Sequ
     return Completion(way=Way.ANEW, command=get_command(kinds, ANEW), snapshots=(ANEW,))
 
 
-def _is_mended_here(finding: Finding) -> bool:
+def _is_repaired_in_files(finding: Finding) -> bool:
     """Whether the fix is to repair the present files, or to leave one of them out."""
     return isinstance(finding, Unreadable) or (isinstance(finding, Copies) and finding.difference in _GIVEN_TWICE)
 

@@ -101,7 +101,7 @@ class Copies(_Finding, frozen=True, kw_only=True, tag="copies"):
 # --- what is missing
 
 
-class Lacking(_Finding, frozen=True, kw_only=True, tag="lacking"):
+class IncompleteDump(_Finding, frozen=True, kw_only=True, tag="lacking"):
     """A dump of another tool, which does not hold everything."""
 
     format: str
@@ -337,7 +337,7 @@ Mixture: TypeAlias = (
 )
 """Findings of several clusters or several times."""
 Absence: TypeAlias = (
-    Lacking
+    IncompleteDump
     | MissingKind
     | PerhapsNone
     | NamespacesOnly

@@ -14,7 +14,7 @@ from kschedx.doctor.findings import (
     Certainty,
     EmptyNodes,
     Finding,
-    Lacking,
+    IncompleteDump,
     MissingKind,
     NamespacesOnly,
     NoAutoscalerStatus,
@@ -34,7 +34,7 @@ from kschedx.kube.autoscalers import KARPENTER_GROUP, PROGRAM
 from kschedx.kube.kinds import KINDS, key_of, kind_of
 from kschedx.kube.names import SYSTEM_NAMESPACES
 from kschedx.kube.types import AUTOSCALER_STATUS
-from kschedx.snapshot.snapshot import Missing
+from kschedx.snapshot.snapshot import MissingCause
 from kschedx.sources.dumps import Dump
 
 IN_EVERY_CLUSTER = frozenset({"Node", "Pod", "Namespace", "Service", "PriorityClass"})
@@ -52,20 +52,22 @@ _FEW_HAVE = (
 """Kinds that may have no object although their project's other kinds are in use."""
 
 
-def missing_kinds(contents: DumpContents) -> Iterator[MissingKind | Lacking | PerhapsNone]:
+def missing_kinds(contents: DumpContents) -> Iterator[MissingKind | IncompleteDump | PerhapsNone]:
     """Yield missing kinds, the most important first. Kinds that are known to be complete are skipped."""
-    kinds = {kind for kind in KINDS if contents.is_complete(kind) or contents.missing(kind) is Missing.ABSENT}
+    kinds = {
+        kind for kind in KINDS if contents.is_complete(kind) or contents.missing_cause(kind) is MissingCause.ABSENT
+    }
     if contents.only_namespaces:
         kinds |= {key for key, kind in KINDS.items() if kind.is_namespaced}
     for kind in KINDS:
         row = KINDS[kind]
         is_ours = row.is_of_kubernetes and bool(row.leaves)
-        is_forbidden = contents.missing(kind) is Missing.FORBIDDEN and is_ours
+        is_forbidden = contents.missing_cause(kind) is MissingCause.FORBIDDEN and is_ours
         is_in_every_cluster = kind in IN_EVERY_CLUSTER and not contents.objects[kind]
         if kind not in kinds and (is_forbidden or is_in_every_cluster):
             kinds.add(kind)
-            yield _whole(contents, kind)
-    for missing_kind in _named(contents):
+            yield _missing_entirely(contents, kind)
+    for missing_kind in _referenced_kinds(contents):
         if missing_kind.kind not in kinds:
             kinds.add(missing_kind.kind)
             yield missing_kind
@@ -76,19 +78,19 @@ def missing_kinds(contents: DumpContents) -> Iterator[MissingKind | Lacking | Pe
     ]
     lacked: set[str] = set()
     for dump in contents.dumps:
-        yield from _lacking(dump, none)
+        yield from _incomplete_dump(dump, none)
         lacked |= {lack.kind for lack in dump.lacks}
     perhaps = tuple(kind for kind in none if kind not in lacked)
     if perhaps:
         yield PerhapsNone(certainty=Certainty.POSSIBLE, kinds=perhaps, weakens=weakness_without(perhaps))
 
 
-def _lacking(dump: Dump, none: Sequence[str]) -> Iterator[Lacking]:
+def _incomplete_dump(dump: Dump, none: Sequence[str]) -> Iterator[IncompleteDump]:
     """Yield what a dump of another tool lacks. `none` are the kinds without any object."""
     in_part = [lack for lack in dump.lacks if lack.kind not in none and not lack.is_whole]
     kinds = [lack.kind for lack in dump.lacks if lack.kind in none]
     if in_part or kinds:
-        yield Lacking(
+        yield IncompleteDump(
             certainty=Certainty.LIKELY,
             weakens=weakness_without([*(lack.kind for lack in in_part), *kinds]),
             format=dump.format,
@@ -98,9 +100,9 @@ def _lacking(dump: Dump, none: Sequence[str]) -> Iterator[Lacking]:
         )
 
 
-def _whole(contents: DumpContents, kind: str) -> MissingKind:
+def _missing_entirely(contents: DumpContents, kind: str) -> MissingKind:
     """Return the finding for a kind without any object."""
-    is_forbidden = contents.missing(kind) is Missing.FORBIDDEN
+    is_forbidden = contents.missing_cause(kind) is MissingCause.FORBIDDEN
     reaction = Reaction.SHOWS if is_forbidden else Reaction.REFUSES if kind == "Node" else Reaction.SILENT
     return MissingKind(
         certainty=Certainty.CERTAIN,
@@ -111,7 +113,7 @@ def _whole(contents: DumpContents, kind: str) -> MissingKind:
     )
 
 
-def _named(contents: DumpContents) -> Iterator[MissingKind]:
+def _referenced_kinds(contents: DumpContents) -> Iterator[MissingKind]:
     """Yield kinds of which objects are named but missing."""
     pods = [pod for pod in contents.pods.values() if not pod.is_finished]
     claims, nodes = contents.claims.values(), contents.nodes.values()
@@ -154,7 +156,7 @@ def _named(contents: DumpContents) -> Iterator[MissingKind]:
             named_by = (
                 f"pods of {addon}" if addon else "pods of groups" if kind == _GROUP else "pods with device claims"
             )
-            yield _missing(contents, kind, (), named_by, Certainty.LIKELY)
+            yield _missing_kind(contents, kind, (), named_by, Certainty.LIKELY)
 
 
 def pointed_to(contents: DumpContents) -> Iterator[str]:
@@ -174,10 +176,10 @@ def _absent(
     there = contents.objects[kind]
     names = sorted({name for name in named if name not in there})
     if names:
-        yield _missing(contents, kind, names, named_by, certainty)
+        yield _missing_kind(contents, kind, names, named_by, certainty)
 
 
-def _missing(
+def _missing_kind(
     contents: DumpContents, kind: str, names: Iterable[str], named_by: str, certainty: Certainty
 ) -> MissingKind:
     names = tuple(names)
@@ -209,7 +211,7 @@ def pod_findings(contents: DumpContents) -> Iterator[Finding]:
         if contents.nodes and not contents.is_complete("Node"):
             yield from _orphans(contents)
         if not namespaces and not contents.is_complete("Pod"):
-            yield from _of_namespaces(contents)
+            yield from _namespace_findings(contents)
             yield from _empty_nodes(contents)
         yield from _without_status(contents)
 
@@ -218,7 +220,7 @@ def _is_system(namespace: str) -> bool:
     return namespace.startswith(SYSTEM_NAMESPACES)
 
 
-def _of_namespaces(contents: DumpContents) -> Iterator[PodsOfNamespaces | WorkloadPods]:
+def _namespace_findings(contents: DumpContents) -> Iterator[PodsOfNamespaces | WorkloadPods]:
     present = {pod.namespace for pod in contents.pods.values()}
     short = _short(contents)
     elsewhere = [(workload, pods) for workload, pods in short if workload.namespace not in present]
@@ -314,7 +316,7 @@ def _empty_nodes(contents: DumpContents) -> Iterator[EmptyNodes]:
 
 
 def _without_status(contents: DumpContents) -> Iterator[NoStatus]:
-    pods = [pod for pod in contents.pods.values() if pod.node and not pod.phase and (pod.uid or pod.created)]
+    pods = [pod for pod in contents.pods.values() if pod.node and not pod.phase and (pod.uid or pod.creation_time)]
     if pods:
         effect = "pods that have finished may be counted on their nodes"
         yield NoStatus(

@@ -19,7 +19,7 @@ from kschedx.apiserver.admission import (
     PRIORITY,
     AdmissionChange,
     AdmissionContext,
-    Admitted,
+    AdmittedPod,
     PodSecurity,
     admit,
     check_plugins,
@@ -39,20 +39,20 @@ from kschedx.apiserver.pod_security import (
 from kschedx.apiserver.resource_quota import (
     ChargedObject,
     New,
-    charged,
+    charge,
     claim_not_created,
-    discharged,
-    forbidden,
-    maker_not_created,
-    not_created,
+    create_error_text,
+    forbidden_text,
+    owner_create_error_text,
     quota_refusal,
+    release_usage,
     with_status,
 )
 from kschedx.errors import NotAdmittedError, nearest
 from kschedx.explain.missing_kinds import require_for_admission
 from kschedx.explain.notes import ROUTINE, Note, note
 from kschedx.kube.controllers import stored_controller, stored_metadata
-from kschedx.kube.decoding import decode, encoded, is_stored
+from kschedx.kube.decoding import decode, encode, is_stored
 from kschedx.kube.field_errors import ValidationOptions
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.resources import ResourceQuota
@@ -73,7 +73,7 @@ UNREAD = "pod-security"
 """The id of the note that it is unknown whether a pod meets its namespace's Pod Security Standard."""
 
 
-def enforced(
+def enforced_standard(
     snapshot: Snapshot, namespace: str, release: Release, maker: Mapping[str, object] | None = None
 ) -> PodSecurity | Note | None:
     """Return the standard for a new pod; None if every pod is admitted. `maker` is the workload with its template."""
@@ -95,7 +95,7 @@ def enforced(
     return PodSecurity(wanted=wanted, standards=standards)
 
 
-def enforcing(snapshot: Snapshot, release: Release) -> frozenset[str]:
+def enforcing_namespaces(snapshot: Snapshot, release: Release) -> frozenset[str]:
     """Return the namespaces that may refuse pods: by Pod Security, or because they are being deleted."""
     ending = frozenset(
         namespace.metadata.name
@@ -115,14 +115,14 @@ def _refused_by_template(snapshot: Snapshot, pod: Pod, release: Release) -> str 
     if raw is None or _policy(snapshot, namespace).enforce.level is PodSecurityLevel.PRIVILEGED:
         return None
     maker = msgspec.json.decode(raw, type=dict[str, object])
-    standard = enforced(snapshot, namespace, release, maker)
+    standard = enforced_standard(snapshot, namespace, release, maker)
     if not isinstance(standard, PodSecurity):
         return None
     template = decode(msgspec.json.encode(_template(maker)), KubeletFields)
     return standard.refusal(pod, template.spec)
 
 
-def warned(
+def admission_warning(
     snapshot: Snapshot, pod: Pod, kubelet: KubeletSpec, release: Release, maker: Mapping[str, object] | None = None
 ) -> str:
     """Return kubectl's warning when the manifest of a pod or of its `maker` is applied, or an empty string."""
@@ -163,7 +163,7 @@ _POD_LEVEL = "PodLevelResources"
 _Change = Callable[..., ResourceQuota]
 
 
-def counted(kind: str, namespace: str, name: str) -> ChargedObject:
+def charged_object(kind: str, namespace: str, name: str) -> ChargedObject:
     """Return an object of a kind in the table."""
     return ChargedObject(metadata=ObjectMeta(name=name, namespace=namespace), resource=KINDS[kind].resource)
 
@@ -175,7 +175,7 @@ def _refused_by_quota(snapshot: Snapshot, new: New, release: Release) -> str | N
         for limit_range in snapshot.limit_ranges.get(new.metadata.namespace, ()):
             refusal = limit_range_refusal_of_claim(new, limit_range)
             if refusal is not None:
-                return forbidden(new, refusal)
+                return forbidden_text(new, refusal)
     on = release.gates.get(_POD_LEVEL, False)
     quotas = _quotas(snapshot, new.metadata.namespace, on)
     return quota_refusal(new, quotas, pod_level_resources=on) if quotas else None
@@ -192,7 +192,7 @@ class QuotaLedger:
         quotas = tuple(quota for name in sorted(namespaces) for quota in _quotas(snapshot, name, self._pod_level))
         self._snapshot = snapshot.with_records(ResourceQuota, quotas) if quotas else snapshot
 
-    def on(self, snapshot: Snapshot) -> Snapshot:
+    def apply_to(self, snapshot: Snapshot) -> Snapshot:
         """Return another snapshot of the cluster with the current quota usage."""
         quotas = self._snapshot.of(ResourceQuota)
         return snapshot.with_records(ResourceQuota, quotas) if quotas else snapshot
@@ -206,15 +206,15 @@ class QuotaLedger:
             refusal = (
                 _refused_by_quota(self._snapshot, new, self._release)
                 if violation is None
-                else forbidden(new, violation)
+                else forbidden_text(new, violation)
             )
         if refusal is None:
-            self._change(new, charged)
+            self._change(new, charge)
         return refusal
 
     def give(self, gone: New) -> None:
         """Stop counting an object."""
-        self._change(gone, discharged)
+        self._change(gone, release_usage)
 
     def _change(self, item: New, by: _Change) -> None:
         quotas = self._snapshot.of(ResourceQuota)
@@ -234,15 +234,15 @@ def require_quota(snapshot: Snapshot, pod: Pod, release: Release) -> None:
     for a pod of a Deployment that replaces another."""
     refusal = None if pod.key in snapshot.pods.rows else _refused_by_quota(snapshot, pod, release)
     if refusal is not None and not has_siblings(snapshot, pod.metadata):
-        raise NotAdmittedError(not_created(pod, refusal))
+        raise NotAdmittedError(create_error_text(pod, refusal))
 
 
-def require_quota_of_maker(snapshot: Snapshot, maker: ChargedObject, release: Release) -> None:
+def require_owner_quota(snapshot: Snapshot, maker: ChargedObject, release: Release) -> None:
     """Raise `NotAdmittedError` if a quota refuses the object that creates the pod: a Deployment's new ReplicaSet, or a
     CronJob's Job."""
     refusal = _refused_by_quota(snapshot, maker, release)
     if refusal is not None:
-        raise NotAdmittedError(maker_not_created(maker, refusal))
+        raise NotAdmittedError(owner_create_error_text(maker, refusal))
 
 
 def require_quota_of_claims(
@@ -274,7 +274,7 @@ def with_allowed(
         for item, refusal in zip(new, refusals, strict=True)
         if refusal is not None and isinstance(item, PersistentVolumeClaim)
     }
-    held = ledger.on(applied)
+    held = ledger.apply_to(applied)
     if gone:
         claims = {key: claim for key, claim in applied.storage.claims.items() if key not in gone}
         held = held.with_storage(replace(held.storage, claims=claims))
@@ -304,7 +304,7 @@ def _objects(snapshot: Snapshot, namespace: str) -> Iterator[New]:
     yield from (claim for claim in snapshot.devices.claims.values() if claim.metadata.namespace == namespace)
     for kind, space, name in snapshot.workloads:
         if space == namespace and kind in KINDS:
-            yield counted(kind, space, name)
+            yield charged_object(kind, space, name)
 
 
 def has_siblings(snapshot: Snapshot, pod: ObjectMeta) -> bool:
@@ -312,7 +312,7 @@ def has_siblings(snapshot: Snapshot, pod: ObjectMeta) -> bool:
     owner = pod.controller
     if owner is None:
         return False
-    pods, makers = snapshot.pods, {(owner.kind, owner.name), *_replica_sets_beside(snapshot, pod.namespace, owner)}
+    pods, makers = snapshot.pods, {(owner.kind, owner.name), *_sibling_replica_sets(snapshot, pod.namespace, owner)}
     inside = pods.namespaces.where(lambda name: name == pod.namespace)
     is_theirs = pods.owners.where(
         lambda owners: any(owner.controller and (owner.kind, owner.name) in makers for owner in owners)
@@ -320,7 +320,7 @@ def has_siblings(snapshot: Snapshot, pod: ObjectMeta) -> bool:
     return bool((inside & is_theirs).any())
 
 
-def _replica_sets_beside(snapshot: Snapshot, namespace: str, owner: OwnerReference) -> Iterator[tuple[str, str]]:
+def _sibling_replica_sets(snapshot: Snapshot, namespace: str, owner: OwnerReference) -> Iterator[tuple[str, str]]:
     owners = {
         name: stored_metadata(raw).owner_references
         for (kind, space, name), raw in snapshot.workloads.items()
@@ -338,7 +338,7 @@ def admitted_pod(
     release: Release,
     plugins: Sequence[str] = (),
     maker: Mapping[str, object] | None = None,
-) -> Admitted:
+) -> AdmittedPod:
     """Return the admitted pod. A manifest with a creation timestamp was admitted before and is unchanged.
 
     `plugins` are enabled admission plugins besides the default ones; `maker` is the workload with the pod's template.
@@ -346,22 +346,22 @@ def admitted_pod(
     would refuse the pod, and UndecidableError if that depends on a kind that the snapshot lacks.
     """
     check_plugins(plugins)
-    written = encoded(manifest, "pod")
+    written = encode(manifest, "pod")
     pod = decode(written, Pod)
     if pod.metadata.creation_timestamp:
         pod = default_pod(pod)
         spec = resolve_priority(pod.spec, snapshot.priority_classes)
-        return Admitted(pod=msgspec.structs.replace(pod, spec=spec))
+        return AdmittedPod(pod=msgspec.structs.replace(pod, spec=spec))
     require_for_admission(snapshot, pod, plugins)
     _require_namespace(snapshot, pod)
     kubelet = decode(written, KubeletFields).spec
-    standard = enforced(snapshot, pod.metadata.namespace or DEFAULT_NAMESPACE, release, maker)
+    standard = enforced_standard(snapshot, pod.metadata.namespace or DEFAULT_NAMESPACE, release, maker)
     is_there = maker is not None and is_stored(maker) and has_siblings(snapshot, pod.metadata)
     pod_security = standard if isinstance(standard, PodSecurity) and not is_there else None
     try:
         return admit(pod, _context(snapshot, release, plugins, pod_security), kubelet)
     except NotAdmittedError as error:
-        raise NotAdmittedError(not_created(pod, error.message), place=error.place, hint=error.hint) from None
+        raise NotAdmittedError(create_error_text(pod, error.message), place=error.place, hint=error.hint) from None
 
 
 def _refused_by_namespace(snapshot: Snapshot, pod: ObjectMeta) -> str | None:
@@ -373,7 +373,7 @@ def _refused_by_namespace(snapshot: Snapshot, pod: ObjectMeta) -> str | None:
 def _require_namespace(snapshot: Snapshot, pod: Pod) -> None:
     """Raise `NotAdmittedError` for a namespace that does not exist or is being deleted."""
     if (refusal := _refused_by_namespace(snapshot, pod.metadata)) is not None:
-        raise NotAdmittedError(not_created(pod, refusal))
+        raise NotAdmittedError(create_error_text(pod, refusal))
     namespace, source = pod.metadata.namespace, snapshot.source
     lived_in = {*snapshot.pods.namespaces.values, *(space for _, space, _ in snapshot.workloads)}
     if namespace in ("", "default") or namespace in snapshot.namespaces or namespace in lived_in:
@@ -414,7 +414,7 @@ def _knows_runtime_classes(snapshot: Snapshot) -> bool:
 def admission_notes(
     snapshot: Snapshot,
     manifest: Mapping[str, object],
-    admitted: Admitted,
+    admitted: AdmittedPod,
     release: Release,
     plugins: Sequence[str],
     maker: Mapping[str, object] | None = None,
@@ -450,11 +450,11 @@ def _pod_security(
     maker: Mapping[str, object] | None,
 ) -> Iterator[Note]:
     namespace = pod.metadata.namespace
-    standard = enforced(snapshot, namespace, release, maker)
+    standard = enforced_standard(snapshot, namespace, release, maker)
     if isinstance(standard, Note):
         yield standard
         return
-    kubelet = decode(encoded(manifest, "pod"), KubeletFields).spec
+    kubelet = decode(encode(manifest, "pod"), KubeletFields).spec
     refusal = None if standard is None else standard.refusal(pod, kubelet)
     if refusal is not None:
         yield note(
@@ -465,7 +465,7 @@ def _pod_security(
             refusal=refusal,
         )
         return
-    warning = warned(snapshot, pod, kubelet, release, maker)
+    warning = admission_warning(snapshot, pod, kubelet, release, maker)
     if warning:
         yield security_warning(namespace, warning)
 
@@ -479,7 +479,7 @@ def security_warning(namespace: str, warning: str, workload: str = "") -> Note:
     return note("pod-security-warning", text, namespace=namespace, warning=warning)
 
 
-def _changes(admitted: Admitted) -> Iterator[Note]:
+def _changes(admitted: AdmittedPod) -> Iterator[Note]:
     spec = admitted.pod.spec
     for (plugin, source), group in groupby(admitted.changes, key=lambda change: (change.plugin, change.source)):
         changes = tuple(group)
@@ -488,13 +488,15 @@ def _changes(admitted: Admitted) -> Iterator[Note]:
                 is_default = any(change.item == "priorityClassName" for change in changes)
                 named, is_routine = f"PriorityClass {spec.priority_class_name}", not is_default
                 phrase = f"{', the global default,' if is_default else ''} set priority {spec.priority}"
-                yield _admitted(plugin, named, changes, phrase, is_routine=is_routine)
+                yield _change_note(plugin, named, changes, phrase, is_routine=is_routine)
         else:
             phrase = f" {'; '.join(_clauses(changes))}"
-            yield _admitted(plugin, source, changes, phrase, is_routine=plugin == DEFAULT_TOLERATION_SECONDS)
+            yield _change_note(plugin, source, changes, phrase, is_routine=plugin == DEFAULT_TOLERATION_SECONDS)
 
 
-def _admitted(plugin: str, source: str, changes: Sequence[AdmissionChange], phrase: str, *, is_routine: bool) -> Note:
+def _change_note(
+    plugin: str, source: str, changes: Sequence[AdmissionChange], phrase: str, *, is_routine: bool
+) -> Note:
     """Note a plugin's changes because of one object, such as `LimitRange shop/defaults`; empty without one."""
     changed = [
         {"container": change.container, "item": change.item, "before": change.before, "after": change.after}

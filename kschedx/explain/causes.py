@@ -31,7 +31,7 @@ _SHARED = frozenset({
 """Facts of findings that pods may share: requirements, but neither owners nor amounts."""
 
 
-class Taken(Struct, frozen=True, kw_only=True):
+class NodeIfFirst(Struct, frozen=True, kw_only=True):
     """The node that a pod would get if it were first."""
 
     node: str
@@ -103,7 +103,7 @@ def rows_in_queue_order(
     return sorted(rows, key=lambda row: (sort_key(pods[row], pods.creation_timestamps[row] or ""), pods.key(row)))
 
 
-def alike(snapshot: Snapshot, rows: Sequence[int]) -> Mapping[int, Hashable]:
+def answer_keys(snapshot: Snapshot, rows: Sequence[int]) -> Mapping[int, Hashable]:
     """Return a key for each row that is equal for pods with the same answer, apart from names; rows without a key are
     unique."""
     pods = snapshot.pods
@@ -152,13 +152,15 @@ def _is_of_role(group: NodeGroup) -> bool:
 
 def cause_of(diagnosis: Diagnosis) -> Hashable:
     """Return the key of pods with the same cause: reasons with the facts that pods may share."""
-    stops = frozenset(_shared(finding) for stop in diagnosis.stops for finding in stop.status.findings)
+    stops = frozenset(_shared_facts(finding) for stop in diagnosis.stops for finding in stop.status.findings)
     if diagnosis.stops:
         return stops, frozenset(stop.status.plugin for stop in diagnosis.stops)
-    return frozenset(frozenset(_shared(finding) for finding in group.exemplar.findings) for group in diagnosis.groups)
+    return frozenset(
+        frozenset(_shared_facts(finding) for finding in group.exemplar.findings) for group in diagnosis.groups
+    )
 
 
-def _shared(finding: Finding) -> Hashable:
+def _shared_facts(finding: Finding) -> Hashable:
     never = (finding.requested > finding.allocatable,) if isinstance(finding, InsufficientResource) else ()
     return (finding.reason, *never, *_facts(finding))
 

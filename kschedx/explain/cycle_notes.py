@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from kschedx.apiserver.pod_classes import SYSTEM_CRITICAL
 from kschedx.errors import InputError, nearest
-from kschedx.explain.events import contrasts, recorded
+from kschedx.explain.events import contrasts, recorded_event
 from kschedx.explain.missing_kinds import missing_notes
 from kschedx.explain.node_groups import account
 from kschedx.explain.notes import Note, note, unknown_plugins
@@ -24,12 +24,12 @@ from kschedx.kube.quantity import Unit, format_quantities
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import NodeSelector, compile_selector
 from kschedx.kube.storage import RESIZING, PersistentVolume, PersistentVolumeClaim, is_bound_to, own_claims
-from kschedx.kube.tolerations import NO_EXECUTE, untolerated
+from kschedx.kube.tolerations import NO_EXECUTE, find_untolerated
 from kschedx.kube.types import LOST_TAINTS, Namespace, Node, Pod, PodSpec
 from kschedx.kube.typos import unlikely_quantities
 from kschedx.plugins.node_volume_limits.attachments import VolumeError, attachable_volumes, is_counted
 from kschedx.releases import Release
-from kschedx.render.wording import count, listed
+from kschedx.render.wording import count, list_names
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -192,12 +192,12 @@ def _equal_volumes(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator
     except SearchError:
         return
     by_reach: dict[NodeSelector | None, list[PersistentVolume]] = {}
-    for volume in search.fitting:
+    for volume in search.fitting_volumes:
         by_reach.setdefault(volume.required_node_affinity, []).append(volume)
     for fitting in by_reach.values():
         equal = tuple(volume.name for volume in fitting if volume.size == fitting[0].size)
         if len(equal) > 1 and not search.prebound:
-            names = listed(equal, _SHOWN_OBJECTS)
+            names = list_names(equal, _SHOWN_OBJECTS)
             yield note(
                 "equal-volumes",
                 f"{len(equal):,} volumes of equal size fit claim {claim.key} ({names}): "
@@ -268,11 +268,11 @@ def _csi_nodes(snapshot: Snapshot) -> Iterator[Note]:
     index, csi_nodes = snapshot.cluster.index, snapshot.storage.csi_nodes
     gone = tuple(name for name in csi_nodes if name not in index)
     if gone:
-        named = f"{count(len(gone), 'CSINode')} without a node ({listed(gone, _SHOWN_OBJECTS)})"
+        named = f"{count(len(gone), 'CSINode')} without a node ({list_names(gone, _SHOWN_OBJECTS)})"
         yield note("csi-node-without-node", f"{named}: ignored by kube-scheduler")
     bare = tuple(name for name in index if name not in csi_nodes)
     if bare and csi_nodes:
-        named = f"{count(len(bare), 'node')} without a CSINode ({listed(bare, _SHOWN_OBJECTS)})"
+        named = f"{count(len(bare), 'node')} without a CSINode ({list_names(bare, _SHOWN_OBJECTS)})"
         yield note("node-without-csi-node", f"{named}: kube-scheduler applies no volume limit there")
 
 
@@ -292,7 +292,7 @@ def _capacities(snapshot: Snapshot, claims: Sequence[PersistentVolumeClaim]) -> 
 
 
 def _extender_notes(cycle: Cycle) -> Iterator[Note]:
-    yield from _not_asked(cycle)
+    yield from _unasked_extender_notes(cycle)
     trace = cycle.extenders
     if trace is not None and trace.called:
         yield from _failures(trace)
@@ -300,10 +300,10 @@ def _extender_notes(cycle: Cycle) -> Iterator[Note]:
             omitted = count(len(trace.silent), "node")
             text = f"extenders omitted {omitted} without a reason: kube-scheduler counts such nodes under no reason"
             yield note("extender-silent", text, nodes=tuple(trace.silent))
-        yield from _whole(trace)
+        yield from _whole_filter_note(trace)
 
 
-def _not_asked(cycle: Cycle) -> Iterator[Note]:
+def _unasked_extender_notes(cycle: Cycle) -> Iterator[Note]:
     """Extenders that were not called; the note says so if that leaves the answer open."""
     unasked = [unevaluated for unevaluated in cycle.unevaluated if unevaluated.kind is UnevaluatedKind.EXTENDER]
     names = tuple(unevaluated.name for unevaluated in unasked)
@@ -328,24 +328,24 @@ def _failures(trace: Trace) -> Iterator[Note]:
     for filtered in trace.filter:
         if filtered.error:
             then = "kube-scheduler ignores it (ignorable)" if filtered.ignored else "the attempt ends"
-            yield _failed(trace, filtered.extender, filtered.error, then)
+            yield _failure_note(trace, filtered.extender, filtered.error, then)
     for scored in trace.scores:
         if scored.error:
-            yield _failed(trace, scored.extender, scored.error, "gives no scores")
+            yield _failure_note(trace, scored.extender, scored.error, "gives no scores")
     for preempted in trace.preempt:
         if preempted.error:
             kept = "kube-scheduler keeps the candidates (ignorable)"
             then = kept if preempted.ignored else "no pod is evicted"
-            yield _failed(trace, preempted.extender, preempted.error, then)
+            yield _failure_note(trace, preempted.extender, preempted.error, then)
 
 
-def _failed(trace: Trace, extender: int, error: str, then: str) -> Note:
+def _failure_note(trace: Trace, extender: int, error: str, then: str) -> Note:
     """`extender` is its index in the configuration."""
     text = f"the extender at {trace.urls[extender]} failed and {then}: {error}"
     return note("extender-failed", text, extender=extender, error=error)
 
 
-def _whole(trace: Trace) -> Iterator[Note]:
+def _whole_filter_note(trace: Trace) -> Iterator[Note]:
     if trace.whole is not None and trace.left is not None and len(trace.left) > 1:
         by = trace.urls[trace.whole]
         yield note(
@@ -370,7 +370,7 @@ class BoundByHand(Struct, frozen=True, kw_only=True):
     """A claim such as `shop/data` without a selected node, which therefore gets no volume."""
 
     @property
-    def is_taken(self) -> bool:
+    def can_run(self) -> bool:
         """Whether nothing known prevents the pod from running on the node."""
         return self.exists and not self.refusals and not self.claim
 
@@ -567,7 +567,7 @@ def _kubelet_refusals(cycle: Cycle, node: Node) -> Iterator[str]:
             yield "NodePorts"
     comparison = cycle.release.enabled("TaintTolerationComparisonOperators")
     tolerations = cycle.pod.spec.tolerations
-    if untolerated(node.spec.taints, tolerations, effects=(NO_EXECUTE,), comparison=comparison) is not None:
+    if find_untolerated(node.spec.taints, tolerations, effects=(NO_EXECUTE,), comparison=comparison) is not None:
         yield "TaintToleration"
 
 
@@ -589,12 +589,12 @@ def notes(cycle: Cycle) -> tuple[Note, ...]:
     """Return the notes, the most important first."""
     return (
         *_device_notes(cycle.snapshot, cycle.pod, cycle.release),
-        *_of_scheduler(cycle),
-        *_of_recorded_event(cycle),
-        *_untried(cycle),
-        *_of_cluster(cycle.snapshot),
-        *_of_course(cycle),
-        *_of_extenders(cycle),
+        *_scheduler_notes(cycle),
+        *_event_notes(cycle),
+        *_untried_note(cycle),
+        *_cluster_notes(cycle.snapshot),
+        *_course_notes(cycle),
+        *_extenders_notes(cycle),
         *missing_notes(cycle),
         *storage_notes(cycle.snapshot, cycle.pod),
     )
@@ -619,7 +619,7 @@ def _accounts(cycle: Cycle) -> Iterator[Note]:
             )
 
 
-def _of_scheduler(cycle: Cycle) -> Iterator[Note]:
+def _scheduler_notes(cycle: Cycle) -> Iterator[Note]:
     left_out = tuple(unevaluated for unevaluated in cycle.unevaluated if unevaluated.kind is UnevaluatedKind.PLUGIN)
     if left_out:
         settled = cycle.has_no_choice and open_stake(cycle.unevaluated) is not Stake.FIT
@@ -634,8 +634,8 @@ def _of_scheduler(cycle: Cycle) -> Iterator[Note]:
         )
 
 
-def _of_recorded_event(cycle: Cycle) -> Iterator[Note]:
-    theirs = recorded(cycle.snapshot, cycle.pod)
+def _event_notes(cycle: Cycle) -> Iterator[Note]:
+    theirs = recorded_event(cycle.snapshot, cycle.pod)
     if theirs is not None and not cycle.snapshot.source.may_lack("Node"):
         held = (status.message for status in cycle.pre_enqueue if not status.is_success)
         ours = theirs.message if cycle.outcome is Outcome.GATED and theirs.message in held else cycle.message
@@ -644,7 +644,7 @@ def _of_recorded_event(cycle: Cycle) -> Iterator[Note]:
         times = f", {theirs.count:,} times" if theirs.count > 1 else ""
         seen = f" (last seen {whole}{'Z' if fraction else ''}{times})" if theirs.last_seen else ""
         if not ours and (joined := _joined_since(cycle, whole)):
-            different = (f"kschedx finds a node: {listed(joined, _SHOWN_OBJECTS)} joined after the event",)
+            different = (f"kschedx finds a node: {list_names(joined, _SHOWN_OBJECTS)} joined after the event",)
         differs = f"differs: {'; '.join(different)}" if different else "is the same"
         when = {"count": theirs.count, "last_seen": theirs.last_seen} if theirs.last_seen else {}
         yield note(
@@ -652,13 +652,13 @@ def _of_recorded_event(cycle: Cycle) -> Iterator[Note]:
         )
 
 
-def _untried(cycle: Cycle) -> Iterator[Note]:
+def _untried_note(cycle: Cycle) -> Iterator[Note]:
     """Yield that a pending pod which fits bears no trace of kube-scheduler: it may not run, or not see the pod."""
     pod, snapshot = cycle.pod, cycle.snapshot
     row, created = snapshot.pods.rows.get(pod.key), pod.metadata.creation_timestamp
     if cycle.outcome is not Outcome.SCHEDULED or row is None or not created or snapshot.pods.node_names[row]:
         return
-    if pod.status.conditions or pod.status.nominated_node_name or recorded(snapshot, pod) is not None:
+    if pod.status.conditions or pod.status.nominated_node_name or recorded_event(snapshot, pod) is not None:
         return
     try:
         minutes = (nanoseconds(snapshot.taken.removesuffix(" or later")) - nanoseconds(created)) // _MINUTE
@@ -683,7 +683,7 @@ def _joined_since(cycle: Cycle, event: str) -> list[str]:
     return [node.name for node in nodes if (node.metadata.creation_timestamp or "") > event]
 
 
-def _of_cluster(snapshot: Snapshot) -> Iterator[Note]:
+def _cluster_notes(snapshot: Snapshot) -> Iterator[Note]:
     """Yield what is missing in the snapshot, and what counts too much."""
     pods, orphans = snapshot.pods, snapshot.orphans
     if orphans and not snapshot.source.may_lack("Node"):
@@ -691,11 +691,11 @@ def _of_cluster(snapshot: Snapshot) -> Iterator[Note]:
         run, are = ("runs", "is") if len(orphans) == 1 else ("run", "are")
         left_out = any(snapshot.left_out_node(pods[row]) for row in orphans)
         gone = "that the dump does not hold" if left_out else "that do not exist"
-        where = f"{run} on nodes {gone} and {are} ignored: {listed(nodes, _SHOWN_OBJECTS)}"
+        where = f"{run} on nodes {gone} and {are} ignored: {list_names(nodes, _SHOWN_OBJECTS)}"
         keys = tuple(pods.key(row) for row in orphans)
         yield note("orphans", f"{count(len(orphans), 'pod')} {where}", pods=keys, nodes=nodes)
     if files := tuple(snapshot.source.left_out):
-        text = f"ignored, no Kubernetes objects in it: {listed(files, _SHOWN_OBJECTS)}"
+        text = f"ignored, no Kubernetes objects in it: {list_names(files, _SHOWN_OBJECTS)}"
         yield note("left-out", text, files=files)
     finished = _finished_pods(snapshot)
     if finished:
@@ -711,7 +711,7 @@ def _finished_pods(snapshot: Snapshot) -> int:
     return int(np.count_nonzero(pods.finished_unstored & (pods.node >= 0)))
 
 
-def _of_course(cycle: Cycle) -> Iterator[Note]:
+def _course_notes(cycle: Cycle) -> Iterator[Note]:
     """Yield which nodes were evaluated, and how one of them is chosen."""
     feasible = cycle.feasible
     if cycle.outcome is Outcome.GATED:
@@ -742,13 +742,13 @@ def _of_course(cycle: Cycle) -> Iterator[Note]:
     nodes = cycle.all_nodes.cluster.nodes
     unready = tuple(nodes[row].name for row in cycle.choice if _is_untainted_though_not_ready(nodes[row]))
     if unready:
-        named = f"{unready[0]} is" if len(unready) == 1 else f"{listed(unready, 2)} are"
+        named = f"{unready[0]} is" if len(unready) == 1 else f"{list_names(unready, 2)} are"
         text = f"{named} not ready but not tainted: kube-scheduler checks only taints"
         yield note("not-ready-node", text, nodes=unready)
-    yield from _of_platform(cycle)
+    yield from _platform_notes(cycle)
 
 
-def _of_platform(cycle: Cycle) -> Iterator[Note]:
+def _platform_notes(cycle: Cycle) -> Iterator[Note]:
     """Yield what kube-scheduler leaves to the kubelet: operating system, drivers, and architecture."""
     nodes = cycle.all_nodes.cluster
     for row in cycle.choice:
@@ -761,7 +761,7 @@ def _of_platform(cycle: Cycle) -> Iterator[Note]:
         rows = {int(column.codes[cycle.nodes.cluster_row(row)]) for row in cycle.feasible}
         values = sorted(value for code in rows if (value := column.values[code]) is not None)
         if len(values) > 1:
-            fit = f"the nodes that fit are {listed(values, 4)}"
+            fit = f"the nodes that fit are {list_names(values, 4)}"
             text = f"{fit}: an image built for one of them alone fails on the others"
             yield note("mixed-architectures", text, architectures=tuple(values))
 
@@ -771,6 +771,6 @@ def _is_untainted_though_not_ready(node: Node) -> bool:
     return not reports_ready(node.status.conditions) and not any(taint.key in LOST_TAINTS for taint in node.spec.taints)
 
 
-def _of_extenders(cycle: Cycle) -> Iterator[Note]:
+def _extenders_notes(cycle: Cycle) -> Iterator[Note]:
     if cycle.extenders is not None:
         yield from _extender_notes(cycle)

@@ -23,7 +23,7 @@ from kschedx.framework.status import Candidate, Code, Status
 from kschedx.kube.documents import Document
 from kschedx.kube.resources import RequestPart, request_parts
 from kschedx.kube.selectors import NODE_NAME_FIELD
-from kschedx.snapshot.columns import BoolArray, ClusterRow, TableRow, bounded
+from kschedx.snapshot.columns import BoolArray, ClusterRow, TableRow, clamp_int64
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.pods import PodTable
 
@@ -224,7 +224,7 @@ def _enough(cycle: Cycle, account: NodeAccount) -> tuple[Holder, ...]:
     rows = nodes.pods_on(account.row)
     columns = [nodes.resources.index[finding.resource] for finding in short]
     held = nodes.requests.matrix[rows][:, columns]
-    missing = bounded(finding.short_by for finding in short)
+    missing = clamp_int64(finding.short_by for finding in short)
     suffices: BoolArray = np.all(held >= missing, axis=1)
     order = np.argsort(held[:, 0], kind="stable")
     return tuple(holder(cycle.snapshot.pods, int(rows[i]), int(held[i, 0])) for i in order if suffices[i])
@@ -291,7 +291,7 @@ class Stop(Struct, frozen=True, kw_only=True):
     status: Status
 
 
-class Excluded(Struct, frozen=True, kw_only=True):
+class ExcludedNodes(Struct, frozen=True, kw_only=True):
     """Nodes that PreFilter excludes, so that Filter does not evaluate them."""
 
     plugins: tuple[str, ...]
@@ -343,12 +343,12 @@ class Diagnosis:
             yield Stop(point="PreFilter", status=whole)  # the plugins have no node in common
 
     @cached_property
-    def excluded(self) -> Excluded | None:
+    def excluded(self) -> ExcludedNodes | None:
         nodes = self.cycle.nodes
         if nodes is None or len(nodes) == self.total:
             return None
         named = [(step.status.plugin, step.nodes) for step in self.cycle.pre_filter if step.nodes is not None]
-        return Excluded(
+        return ExcludedNodes(
             plugins=tuple(plugin for plugin, _ in named),
             names=tuple(sorted(frozenset.intersection(*(names for _, names in named)))) if named else (),
             count=self.total - len(nodes),
@@ -370,10 +370,14 @@ class Diagnosis:
             parts={finding.resource: self._parts(finding) for finding in short},
             holders={finding.resource: holders(self.cycle, node_account.row, finding.resource) for finding in short},
             eviction=eviction(self.cycle, node_account),
-            capacity={finding.resource: whole for finding in short if (whole := self._whole(node_account, finding))},
+            capacity={
+                finding.resource: whole
+                for finding in short
+                if (whole := self._reserved_capacity(node_account, finding))
+            },
         )
 
-    def _whole(self, node_account: NodeAccount, finding: InsufficientResource) -> int:
+    def _reserved_capacity(self, node_account: NodeAccount, finding: InsufficientResource) -> int:
         """Return the node's capacity of a resource if the pod lacks only what is reserved of it; 0 otherwise."""
         nodes = self.cycle.nodes
         if nodes is None or not finding.never_fits:

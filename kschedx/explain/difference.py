@@ -21,7 +21,7 @@ from kschedx.snapshot.columns import BoolArray, IntArray
 if TYPE_CHECKING:
     from kschedx.framework.moving.leave_one_out import Outlook
     from kschedx.framework.runtime import Framework
-    from kschedx.framework.status import Rejected
+    from kschedx.framework.status import FirstRejection
 
 KIND = "Story"
 
@@ -38,7 +38,7 @@ class Rejection(Document, frozen=True):
     reasons: tuple[str, ...]
 
     @classmethod
-    def of(cls, rejected: Rejected) -> Rejection:
+    def of(cls, rejected: FirstRejection) -> Rejection:
         return cls(plugin=rejected.plugin, code=rejected.code.text, reasons=rejected.reasons)
 
 
@@ -252,7 +252,7 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
         except (KeyError, msgspec.ValidationError) as error:
             raise InputError(f"not a {KIND} that kschedx wrote: {error}", place=Place(source=source)) from None
 
-    def on(self, nodes: tuple[str, ...]) -> Story:
+    def for_nodes(self, nodes: tuple[str, ...]) -> Story:
         """Return the same story for other nodes; new ones were not evaluated."""
         if nodes == self.nodes:
             return self
@@ -284,7 +284,7 @@ def _scores(scores: Scores | None, count: int) -> tuple[dict[str, IntArray], Int
     spread: dict[str, IntArray] = {}
     for plugin in scores.weights:
         spread[plugin] = np.zeros(count, dtype=np.int64)
-        spread[plugin][rows] = scores.weighted(plugin)
+        spread[plugin][rows] = scores.weighted_scores(plugin)
     for extender, added in scores.added.items():
         spread[extender] = np.zeros(count, dtype=np.int64)
         spread[extender][rows] = added
@@ -372,13 +372,13 @@ class Repacking(Struct, frozen=True, kw_only=True):
     """The number of pods by the nodes that the first and the second profile choose; empty for none."""
 
     @property
-    def emptied(self) -> tuple[str, ...]:
+    def emptied_nodes(self) -> tuple[str, ...]:
         """Nodes that only the second profile leaves unused."""
         kept = set(self.before.unused)
         return tuple(name for name in self.after.unused if name not in kept)
 
     @property
-    def filled(self) -> tuple[str, ...]:
+    def filled_nodes(self) -> tuple[str, ...]:
         """Nodes that only the first profile leaves unused."""
         kept = set(self.after.unused)
         return tuple(name for name in self.before.unused if name not in kept)
@@ -519,18 +519,18 @@ def compare(before: Story, after: Story) -> Difference | None:
     """Return the difference of two stories about one pod; None if they are equal."""
     if before.nodes is not after.nodes and before.nodes != after.nodes:
         nodes = tuple(sorted({*before.nodes, *after.nodes}))
-        before, after = before.on(nodes), after.on(nodes)
+        before, after = before.for_nodes(nodes), after.for_nodes(nodes)
     lost: Mapping[str, int] = {}
     gained: Mapping[str, int] = {}
     reworded: tuple[str, ...] = ()
-    if not _rejects_alike(before, after):
+    if not _has_same_rejections(before, after):
         lost, gained = _shifts(before, after), _shifts(after, before)
-        reworded = tuple(_reworded(before, after))
-    rescored = _rescored(before, after)
+        reworded = tuple(_reworded_plugins(before, after))
+    rescored = _score_changes(before, after)
     effects = tuple(_effects(before, after, is_shifted=bool(lost or gained), is_rescored=bool(rescored)))
     if not effects:
         return None
-    old, new = _moved(before, after) if Effect.MOVES in effects or Effect.TIES in effects else ("", "")
+    old, new = _moved_nodes(before, after) if Effect.MOVES in effects or Effect.TIES in effects else ("", "")
     return Difference(
         pod=after.pod,
         effects=effects,
@@ -538,7 +538,7 @@ def compare(before: Story, after: Story) -> Difference | None:
         after=Side.of(after),
         old_node=old or None,
         new_node=new or None,
-        turned=_turned(before, after, old, new) if old else (),
+        turned=_turns(before, after, old, new) if old else (),
         filtered_by=_filtered_by(before, after, old, new) if old else None,
         lost=lost,
         gained=gained,
@@ -547,7 +547,7 @@ def compare(before: Story, after: Story) -> Difference | None:
     )
 
 
-def _rejects_alike(before: Story, after: Story) -> bool:
+def _has_same_rejections(before: Story, after: Story) -> bool:
     """Return whether all nodes have the same rejections; for most pairs of profiles only scores differ."""
     same_words = before.rejections == after.rejections and before.stops == after.stops
     return same_words and (before.verdicts is after.verdicts or np.array_equal(before.verdicts, after.verdicts))
@@ -586,7 +586,7 @@ def _shifts(these: Story, others: Story) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _reworded(before: Story, after: Story) -> Iterator[str]:
+def _reworded_plugins(before: Story, after: Story) -> Iterator[str]:
     """Yield the plugins that reject a node on both sides for different reasons."""
     both = (before.verdicts >= 0) & (after.verdicts >= 0)
     pairs = np.unique(np.stack([before.verdicts[both], after.verdicts[both]]), axis=1).T.tolist()
@@ -595,7 +595,7 @@ def _reworded(before: Story, after: Story) -> Iterator[str]:
     yield from sorted({item.plugin for item, other in rejections if item.plugin == other.plugin and item != other})
 
 
-def _rescored(before: Story, after: Story) -> dict[str, ScoreChange]:
+def _score_changes(before: Story, after: Story) -> dict[str, ScoreChange]:
     """Return the changes, largest first."""
     both: BoolArray = (before.totals >= 0) & (after.totals >= 0)
     changes: dict[str, ScoreChange] = {}
@@ -614,7 +614,7 @@ def _rescored(before: Story, after: Story) -> dict[str, ScoreChange]:
     return dict(sorted(changes.items(), key=lambda item: (-abs(item[1].largest), item[0])))
 
 
-def _moved(before: Story, after: Story) -> tuple[str, str]:
+def _moved_nodes(before: Story, after: Story) -> tuple[str, str]:
     """Return a node that the pod leaves, and one that it moves to."""
     stays = set(before.chosen) & set(after.chosen)
     # if a tie only grows or shrinks, one of the two nodes stays
@@ -633,7 +633,7 @@ def _filtered_by(before: Story, after: Story, old: str, new: str) -> str | None:
     return None
 
 
-def _turned(before: Story, after: Story, old: str, new: str) -> tuple[Turn, ...]:
+def _turns(before: Story, after: Story, old: str, new: str) -> tuple[Turn, ...]:
     """Return nothing if one of the two nodes is not scored on both sides: then no score decides."""
     old_row, new_row = before.row(old), before.row(new)
     if any(story.totals[row] < 0 for story in (before, after) for row in (old_row, new_row)):
@@ -695,10 +695,10 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     @property
     def groups(self) -> tuple[DifferenceGroup, ...]:
-        return tuple(grouped(self.differences))
+        return tuple(group_differences(self.differences))
 
 
-def grouped(differences: Iterable[Difference]) -> Iterator[DifferenceGroup]:
+def group_differences(differences: Iterable[Difference]) -> Iterator[DifferenceGroup]:
     """Group by effect and cause: the largest effect first, then the largest group."""
     groups: dict[tuple[Effect, tuple[str, ...]], list[Difference]] = {}
     for difference in differences:

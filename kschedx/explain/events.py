@@ -14,11 +14,11 @@ from functools import cache
 from msgspec import Struct
 
 from kschedx.framework.interface import Plugin
-from kschedx.framework.registry import IN_TREE, of_packages, plugin_class
+from kschedx.framework.registry import IN_TREE, packaged_plugins, plugin_class
 from kschedx.framework.schedule import NO_NODES
 from kschedx.kube.types import Pod
 from kschedx.patterns import lazy_pattern
-from kschedx.render.wording import listed
+from kschedx.render.wording import list_names
 from kschedx.snapshot.events import CUT, RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -107,7 +107,7 @@ class Event(Struct, frozen=True, kw_only=True):
         return sum(not part.is_known for part in self.parts) + is_short + is_cut
 
     @property
-    def counted(self) -> int:
+    def node_count(self) -> int:
         """The sum of the filter reasons' counts."""
         return sum(part.count or 0 for part in self.parts if part.stage is Stage.FILTER)
 
@@ -147,13 +147,13 @@ def events_in(text: str) -> list[Event]:
     text is one event. Lines may be wrapped, and messages quoted as in JSON, YAML, and logs. Empty if nothing is
     known."""
     lines = text[:_LONGEST_OUTPUT].splitlines() if _OLDEST.search(text) is None else []
-    known = [*_of_lines(lines)] if len(lines) > 1 else []
+    known = [*_events_in_lines(lines)] if len(lines) > 1 else []
     if not known and (event := _read(text)).is_known:
         known = [event]
     return list({event.texts: event for event in known}.values())
 
 
-def _of_lines(lines: Sequence[str]) -> Iterator[Event]:
+def _events_in_lines(lines: Sequence[str]) -> Iterator[Event]:
     """Yield the known events of a text; of a wrapped one, those lines are read together that leave the least open."""
     at = 0
     while at < len(lines):
@@ -478,7 +478,7 @@ _NAMING_A_PLUGIN: Mapping[tuple[str, str], tuple[str, ...]] = {
 
 
 @cache
-def explained() -> frozenset[str]:
+def explained_reasons() -> frozenset[str]:
     """Return the ids of the findings that explain known texts."""
     return frozenset(reason for _, _, reason in _patterns() if reason)
 
@@ -492,13 +492,13 @@ def _patterns() -> tuple[tuple[re.Pattern[str], str, str], ...]:
     tables = (_OF_COMPONENTS, _EARLIER)
     return (
         *((_pattern(text), plugin, reason) for text, plugin, reason in texts if "{" not in text),
-        *(item for table in tables for item in _of_table(table)),
+        *(item for table in tables for item in _table_patterns(table)),
         *((_pattern(text), plugin, reason) for text, plugin, reason in texts if "{" in text),
-        *_of_table(_NAMING_A_PLUGIN),
+        *_table_patterns(_NAMING_A_PLUGIN),
     )
 
 
-def _of_table(table: Mapping[tuple[str, str], tuple[str, ...]]) -> Iterator[tuple[re.Pattern[str], str, str]]:
+def _table_patterns(table: Mapping[tuple[str, str], tuple[str, ...]]) -> Iterator[tuple[re.Pattern[str], str, str]]:
     for (plugin, reason), texts in table.items():
         for text in texts:
             yield re.compile(text, re.IGNORECASE), plugin, reason
@@ -506,7 +506,7 @@ def _of_table(table: Mapping[tuple[str, str], tuple[str, ...]]) -> Iterator[tupl
 
 def _plugins() -> Iterator[type[Plugin]]:
     yield from (plugin_class(name) for name in IN_TREE)
-    yield from (plugin for _, plugin in of_packages() if isinstance(plugin, type))
+    yield from (plugin for _, plugin in packaged_plugins() if isinstance(plugin, type))
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -529,7 +529,7 @@ _REFUSALS = ("Unschedulable", "SchedulerError", "NotReadyForScheduling")
 pod back (KEP-5501)."""
 
 
-def recorded(snapshot: Snapshot, pod: Pod) -> RecordedEvent | None:
+def recorded_event(snapshot: Snapshot, pod: Pod) -> RecordedEvent | None:
     """Return the last refusal: the pod's PodScheduled condition, else its newest event. The condition is as old as the
     pod object, is never truncated, and exists in dumps without events. The event has a time and a count."""
     event = snapshot.failed_scheduling.get(pod.key)
@@ -582,7 +582,10 @@ def contrasts(theirs: RecordedEvent, ours: str, *, nominated: bool = False) -> t
     parts = event.parts[:-1] if theirs.is_cut else event.parts  # the last one may be truncated
     says_nothing = nominated and not any(part.stage is Stage.PREEMPTION for part in event.parts)
     ours_told = [part for part in own.parts if not (says_nothing and part.stage is Stage.PREEMPTION)]
-    different = [*_counted(event, own), *_unmatched(parts, ours_told, is_cut=theirs.is_cut, speaks=not says_nothing)]
+    different = [
+        *_count_differences(event, own),
+        *_unmatched_reasons(parts, ours_told, is_cut=theirs.is_cut, speaks=not says_nothing),
+    ]
     return tuple(different) or (() if says_nothing else ("its text is that of another Kubernetes version",))
 
 
@@ -593,13 +596,15 @@ class _Pair(Struct, frozen=True, kw_only=True):
     ours: EventPart
 
 
-def _counted(event: Event, own: Event) -> Iterator[str]:
+def _count_differences(event: Event, own: Event) -> Iterator[str]:
     if event.nodes is not None and own.nodes is not None and event.nodes != own.nodes:
         counts = f"it counts {event.nodes:,} nodes, the snapshot has {own.nodes:,}"
         yield f"{counts}: {_ELSEWHERE}, or an incomplete snapshot"
 
 
-def _unmatched(theirs: Sequence[EventPart], ours: Sequence[EventPart], *, is_cut: bool, speaks: bool) -> Iterator[str]:
+def _unmatched_reasons(
+    theirs: Sequence[EventPart], ours: Sequence[EventPart], *, is_cut: bool, speaks: bool
+) -> Iterator[str]:
     """Yield unmatched reasons that reject nodes, then those of preemption if the event `speaks` of it."""
     pairs = [
         _Pair(theirs=part, ours=other)
@@ -625,9 +630,9 @@ def _changes(
         if all(part.count is not None for part in same) and ours.count is not None:
             count = sum(part.count or 0 for part in same)
             if count != ours.count:
-                moved.append(f"{count:,} × {_quoted(ours.text)} there, {ours.count:,} here")
+                moved.append(f"{count:,} × {_quote(ours.text)} there, {ours.count:,} here")
     if moved:
-        yield f"{listed(moved, _MOST_TEXTS)}: {_ELSEWHERE}"
+        yield f"{list_names(moved, _MOST_TEXTS)}: {_ELSEWHERE}"
     other = [pair.theirs for pair in pairs if pair.theirs.stage is stage and pair.theirs.text != pair.ours.text]
     if other:
         yield f"{_texts(other)} is the text of another Kubernetes version"
@@ -643,10 +648,10 @@ def _changes(
 
 
 def _texts(parts: Sequence[EventPart]) -> str:
-    return listed(dict.fromkeys(_quoted(part.text) for part in parts), _MOST_TEXTS)
+    return list_names(dict.fromkeys(_quote(part.text) for part in parts), _MOST_TEXTS)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return f'"{text if len(text) <= _MOST_LETTERS else text[: _MOST_LETTERS - 1] + "…"}"'
 
 

@@ -16,11 +16,11 @@ from kschedx.kube.devices import ADMIN_ACCESS_LABEL, DeviceSelector
 from kschedx.kube.names import INSTANCE_TYPE, INSTANCE_TYPE_LABELS, first_label, is_hugepages
 from kschedx.kube.quantity import Unit, format_quantities, milli_value, value
 from kschedx.kube.resources import RequestOptions, container_requests
-from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
 from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import pinned_to, selects_node
 from kschedx.patterns import lazy_pattern
-from kschedx.render.wording import count, listed
+from kschedx.render.wording import count, list_names
 from kschedx.snapshot.daemon_sets import daemon_pods
 from kschedx.snapshot.events import CLAIM_REFUSED
 from kschedx.snapshot.nodes import ClusterNodes
@@ -259,7 +259,7 @@ def device_plugin_down(
         )
         if is_plugin(owner):
             spec, taints = daemon.spec, snapshot.cluster.nodes[row].spec.taints
-            repelling = untolerated(taints, spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=True)
+            repelling = find_untolerated(taints, spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=True)
             is_selected = selects_node(spec, snapshot.cluster.nodes[row])
             reasons = [] if is_selected else ["it does not select the node"]
             reasons += [] if repelling is None else [f"it does not tolerate {repelling}"]
@@ -294,7 +294,7 @@ def is_of_hami(snapshot: Snapshot, finding: InsufficientResource) -> bool:
     return any(HAMI_REGISTER.fullmatch(key) for node in snapshot.cluster.nodes for key in node.metadata.annotations)
 
 
-def partitioned(snapshot: Snapshot, pod: Pod, finding: InsufficientResource) -> Iterator[PartitionedResource]:
+def partitioned_resources(snapshot: Snapshot, pod: Pod, finding: InsufficientResource) -> Iterator[PartitionedResource]:
     """Yield the other resources of the vendor, if no node has the requested one, not even out of order. A pod that
     requests several of them needs each for itself."""
     domain, slash, _ = finding.resource.partition("/")
@@ -305,7 +305,7 @@ def partitioned(snapshot: Snapshot, pod: Pod, finding: InsufficientResource) -> 
         yield from _offered_instead(snapshot, finding.resource, re.compile(f"{re.escape(domain)}/.*"))
 
 
-def of_other_vendors(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[RootCause]:
+def other_vendor_causes(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[RootCause]:
     """Yield huge pages of other sizes, which a request must be a multiple of, and devices of other vendors."""
     if not finding.offered_nowhere:
         return
@@ -329,7 +329,7 @@ def _offered_instead(snapshot: Snapshot, resource: str, pattern: re.Pattern[str]
     if amounts:
         others = amounts.most_common(4)
         present = [f"{_amount_text(amount, name)} {name} on {count(nodes[name], 'node')}" for name, amount in others]
-        text = f"the nodes have {listed(present, 4)} instead of {resource}"
+        text = f"the nodes have {list_names(present, 4)} instead of {resource}"
         yield PartitionedResource(text=text, others=tuple(name for name, _ in others))
 
 
@@ -396,15 +396,15 @@ def driver_named(snapshot: Snapshot, device_class: str) -> str:
     return next((driver for driver in drivers if driver.partition(".")[2] == domain), "")
 
 
-def not_installed(snapshot: Snapshot, device_class: str) -> Iterator[DeviceDriverMissing]:
+def missing_driver(snapshot: Snapshot, device_class: str) -> Iterator[DeviceDriverMissing]:
     if not driver_named(snapshot, device_class):
         drivers = sorted({resource_slice.spec.driver for resource_slice in snapshot.devices.slices})
-        others = f"; drivers with ResourceSlices: {listed(drivers, 3)}" if drivers else ""
+        others = f"; drivers with ResourceSlices: {list_names(drivers, 3)}" if drivers else ""
         text = f"no driver publishes devices for device class {device_class}{others}"
         yield DeviceDriverMissing(text=text, device_class=device_class)
 
 
-def unpublished(snapshot: Snapshot, device_class: str) -> Iterator[NoDevicesPublished]:
+def unpublished_devices(snapshot: Snapshot, device_class: str) -> Iterator[NoDevicesPublished]:
     devices = snapshot.devices
     drivers = tuple(sorted({resource_slice.spec.driver for resource_slice in devices.slices}))
     known_class = devices.classes.get(device_class)
@@ -412,6 +412,6 @@ def unpublished(snapshot: Snapshot, device_class: str) -> Iterator[NoDevicesPubl
     if driver in drivers or (drivers and not driver):
         return
     of_driver = f" of driver {driver}" if driver else ""
-    others = f"; drivers with ResourceSlices: {listed(drivers, 3)}" if drivers else ""
+    others = f"; drivers with ResourceSlices: {list_names(drivers, 3)}" if drivers else ""
     text = f"no ResourceSlice{of_driver} exists: no driver publishes devices for class {device_class}{others}"
     yield NoDevicesPublished(text=text, driver=driver)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.admission import PLUGIN_OF_ANNOTATION
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, PREEMPT_NEVER
 from kschedx.errors import InputError, NotReadError
-from kschedx.explain.events import recorded, rejects_nodes
+from kschedx.explain.events import recorded_event, rejects_nodes
 from kschedx.explain.notes import Note, note
 from kschedx.framework.args import LIST_DEFAULTING, PodTopologySpreadArgs
 from kschedx.framework.config import Profile
@@ -26,11 +26,11 @@ from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import NO_PROVISIONER, PersistentVolumeClaim, claim_name, own_claims
 from kschedx.kube.types import Affinity, Container, Pod, PodAffinity, PodAffinityTerm, Volume
-from kschedx.plugins.node_volume_limits.attachments import is_counted, within_every_limit
+from kschedx.plugins.node_volume_limits.attachments import is_counted, where_unlimited
 from kschedx.plugins.volume_binding.plugin import REASON_UNBOUND_IMMEDIATE
 from kschedx.render.wording import with_article
 from kschedx.snapshot.pods import find_group, group_name
-from kschedx.snapshot.snapshot import Missing, Snapshot, Source
+from kschedx.snapshot.snapshot import MissingCause, Snapshot, Source
 
 # Kinds that a snapshot could not read: which answers depend on them, and how to make them readable. A kind that the API
 # server does not serve has no objects. A forbidden kind may have any.
@@ -61,7 +61,7 @@ def require_pods(snapshot: Snapshot) -> None:
 def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] = ()) -> None:
     """Raise `NotReadError` if the API server would read a missing kind to admit a new pod. `plugins` are enabled
     besides the default ones."""
-    forbidden = _forbidden(snapshot)
+    forbidden = _forbidden_kinds(snapshot)
     spec = pod.spec
     for plugin in PLUGIN_OF_ANNOTATION.values():
         if "Namespace" in forbidden and plugin in plugins:
@@ -99,7 +99,7 @@ def _refuse_dump(kinds: Sequence[str], leaves: str, pod: str = "") -> NoReturn:
 
 def require_for_decision(cycle: Cycle) -> None:
     """Raise `NotReadError` if a kind that may not be listed could change the cycle's result."""
-    for kind in _forbidden(cycle.snapshot):
+    for kind in _forbidden_kinds(cycle.snapshot):
         if _matters(kind, cycle):
             refuse(cycle.snapshot, kind, KINDS[kind].leaves, cycle.pod)
 
@@ -108,9 +108,9 @@ def refuse(snapshot: Snapshot, kind: str, leaves: str, pod: Pod | None = None) -
     """Raise the `NotReadError` with the kind and the command that reads it."""
     name = READ_LIVE[kind].resource
     about = pod.key if pod else ""
-    if snapshot.source.missing[kind] is Missing.ABSENT:
+    if snapshot.source.missing[kind] is MissingCause.ABSENT:
         raise NotReadError(about, leaves, f"the API server serves no {name}")
-    others = [READ_LIVE[other].resource for other in _forbidden(snapshot) if other != kind]
+    others = [READ_LIVE[other].resource for other in _forbidden_kinds(snapshot) if other != kind]
     role = "kschedx" if others else f"kschedx-{kind.lower()}"
     besides = f", and so is listing {len(others)} more kind{'s' if len(others) > 1 else ''}" if others else ""
     allow = f"kubectl create clusterrole {role} --verb=get,list --resource={','.join((name, *others))}"
@@ -138,25 +138,25 @@ def missing_notes(cycle: Cycle) -> Iterator[Note]:
     if lacking := tuple(kind for kind in source.lacks if _matters(kind, cycle)):
         text = f"missing or incomplete in {_dumps(source)}: {_with_worth(lacking)}"
         yield note("dump", text, formats=tuple(source.formats), kinds=lacking)
-    if forbidden := tuple(kind for kind in _forbidden(cycle.snapshot) if kind in MATTERS):
+    if forbidden := tuple(kind for kind in _forbidden_kinds(cycle.snapshot) if kind in MATTERS):
         text = f"listing is forbidden for {_with_worth(forbidden)}; this answer does not depend on it"
-        yield note("unread-kind", text, kinds=forbidden, cause=Missing.FORBIDDEN)
+        yield note("unread-kind", text, kinds=forbidden, cause=MissingCause.FORBIDDEN)
     yield from _unread_events(source)
-    absent = [kind for kind, cause in source.missing.items() if cause is Missing.ABSENT and _matters(kind, cycle)]
+    absent = [kind for kind, cause in source.missing.items() if cause is MissingCause.ABSENT and _matters(kind, cycle)]
     if absent:
         text = f"the API server serves no {_names(absent)}, so there are none"
-        yield note("unread-kind", text, kinds=tuple(absent), cause=Missing.ABSENT)
+        yield note("unread-kind", text, kinds=tuple(absent), cause=MissingCause.ABSENT)
 
 
 def missing_for_many(snapshot: Snapshot) -> Note | None:
     """Return a note about objects that may affect some pods' answers."""
     if snapshot.source.may_lack("Pod"):
         return _pods_lacking(snapshot.source)
-    kinds = tuple(kind for kind in _forbidden(snapshot) if kind in MATTERS)
+    kinds = tuple(kind for kind in _forbidden_kinds(snapshot) if kind in MATTERS)
     if not kinds:
         return next(_unread_events(snapshot.source), None)
     text = f"listing is forbidden for {_names(kinds)}: pods that use them are undecided"
-    return note("unread-kind", text, kinds=kinds, cause=Missing.FORBIDDEN)
+    return note("unread-kind", text, kinds=kinds, cause=MissingCause.FORBIDDEN)
 
 
 def _unread_events(source: Source) -> Iterator[Note]:
@@ -187,11 +187,11 @@ def _matters(kind: str, cycle: Cycle) -> bool:
     return kind in MATTERS and bool(MATTERS[kind](cycle))
 
 
-def _forbidden(snapshot: Snapshot) -> list[str]:
+def _forbidden_kinds(snapshot: Snapshot) -> list[str]:
     return [
         kind
         for kind, cause in snapshot.source.missing.items()
-        if cause is Missing.FORBIDDEN and kind in READ_LIVE and not READ_LIVE[kind].is_on_demand
+        if cause is MissingCause.FORBIDDEN and kind in READ_LIVE and not READ_LIVE[kind].is_on_demand
     ]
 
 
@@ -298,11 +298,11 @@ def _runs(cycle: Cycle, plugin: str) -> bool:
     return any(plugin in plugins for plugins in cycle.profile.points.values())
 
 
-def _asks_for_extended_resources(cycle: Cycle) -> bool:
+def _requests_extended_resources(cycle: Cycle) -> bool:
     if not cycle.release.gates.get("DRAExtendedResource", False):
         return False
     containers = (*cycle.pod.spec.init_containers, *cycle.pod.spec.containers)
-    return any(_extended((*container.resources.requests, *container.resources.limits)) for container in containers)
+    return any(_has_extended((*container.resources.requests, *container.resources.limits)) for container in containers)
 
 
 def _claims_devices(cycle: Cycle) -> bool:
@@ -311,7 +311,7 @@ def _claims_devices(cycle: Cycle) -> bool:
 
 def _has_device_class(cycle: Cycle) -> bool:
     """Return whether devices may provide an extended resource that the pod requests."""
-    return _asks_for_extended_resources(cycle) and bool(cycle.snapshot.devices.classes)
+    return _requests_extended_resources(cycle) and bool(cycle.snapshot.devices.classes)
 
 
 def _has_claims_of_pod(cycle: Cycle) -> bool:
@@ -324,7 +324,7 @@ def _has_claims_of_pod(cycle: Cycle) -> bool:
     )
 
 
-def _has_claims_to_come(cycle: Cycle) -> bool:
+def _has_future_claims(cycle: Cycle) -> bool:
     """Return whether a controller will create claims for the pod, which is not in the cluster yet."""
     if cycle.pod.key in cycle.snapshot.pods.rows:
         return False
@@ -339,10 +339,10 @@ def _has_tainted_devices(cycle: Cycle) -> bool:
 
 
 def _may_find_device_class(cycle: Cycle) -> bool:
-    return bool(cycle.pod.spec.resource_claims) or _asks_for_extended_resources(cycle)
+    return bool(cycle.pod.spec.resource_claims) or _requests_extended_resources(cycle)
 
 
-def _extended(names: Iterable[str]) -> bool:
+def _has_extended(names: Iterable[str]) -> bool:
     return any("/" in name and "kubernetes.io/" not in name for name in names)
 
 
@@ -369,7 +369,7 @@ MATTERS: Mapping[str, Callable[[Cycle], object]] = {
     "NodeResourceTopology": lambda cycle: _runs(cycle, "NodeResourceTopologyMatch"),
     "ResourceClaim": _claims_devices,
     "ResourceSlice": _has_claims_of_pod,
-    "ResourceClaimTemplate": _has_claims_to_come,
+    "ResourceClaimTemplate": _has_future_claims,
     "DeviceTaintRule": _has_tainted_devices,
     "DeviceClass": _may_find_device_class,
 }
@@ -403,10 +403,10 @@ def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
     unread = {
         kind: names
         for kind, names in named.items()
-        if _is_asked_for(kind, profile) and stakes.get(kind) is not Stake.NOTHING
+        if _is_read_by_profile(kind, profile) and stakes.get(kind) is not Stake.NOTHING
     }
     if unread:
-        command = _completing(snapshot, tuple(unread))
+        command = _completing_command(snapshot, tuple(unread))
         unevaluated = tuple(
             Unevaluated(
                 kind=UnevaluatedKind.OBJECTS,
@@ -414,7 +414,7 @@ def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
                 objects=names,
                 where=KINDS[kind].read_by,
                 stake=stakes.get(kind, Stake.FIT),
-                lacking=_lacking(snapshot.source, kind),
+                lacking=_lacking_objects(snapshot.source, kind),
                 completed_by=command,
             )
             for kind, names in unread.items()
@@ -438,14 +438,14 @@ def _unread_priorities(cycle: Cycle) -> dict[str, tuple[str, ...]]:
         return {}
     pods, worth = cycle.snapshot.pods, cycle.nodes.rows[cycle.filter.codes == Code.UNSCHEDULABLE]
     rows = np.flatnonzero(pods.has_unknown_priority & np.isin(pods.node, worth))
-    return _named(("PriorityClass", pods.specs[row].priority_class_name) for row in rows.tolist())
+    return _unique_names(("PriorityClass", pods.specs[row].priority_class_name) for row in rows.tolist())
 
 
 def _stake_of_limits(cycle: Cycle) -> Stake:
     """What volume limits that a dump lacks leave open: nothing, the node, or whether the pod fits."""
     if cycle.outcome is not Outcome.SCHEDULED or cycle.nodes is None or cycle.feasible is None:
         return Stake.FIT
-    within = within_every_limit(cycle.pod.spec, cycle.nodes)[cycle.feasible]
+    within = where_unlimited(cycle.pod.spec, cycle.nodes)[cycle.feasible]
     return Stake.NOTHING if within.all() else Stake.NODE if within.any() else Stake.FIT
 
 
@@ -461,23 +461,23 @@ def may_be_open(snapshot: Snapshot, pod: Pod) -> bool:
     return is_optimistic or bool(snapshot.pods.has_unknown_priority.any()) or depends_on_unread(snapshot, pod)
 
 
-def _completing(snapshot: Snapshot, kinds: Sequence[str]) -> str:
+def _completing_command(snapshot: Snapshot, kinds: Sequence[str]) -> str:
     """Return a command for a file that completes the dump; if the dump is partial, for the whole cluster."""
-    if any(_lacking(snapshot.source, kind) for kind in kinds):
+    if any(_lacking_objects(snapshot.source, kind) for kind in kinds):
         return "kschedx snapshot -o cluster.json"
     readers = {plugin for kind in kinds for plugin in KINDS[kind].read_by}
-    absent = (key for key in KINDS if not snapshot.source.kinds.get(key) and _can_be_asked_for(key, kinds))
+    absent = (key for key in KINDS if not snapshot.source.kinds.get(key) and _can_be_listed(key, kinds))
     more = (key for key in absent if readers & set(KINDS[key].read_by))
     return get_command(tuple(dict.fromkeys((*kinds, *more))), ADDED)
 
 
-def _is_asked_for(kind: str, profile: Profile) -> bool:
+def _is_read_by_profile(kind: str, profile: Profile) -> bool:
     """Return whether a plugin of the profile reads the kind; before the framework, plugins have other names."""
     names = {name for plugins in profile.points.values() for name in plugins}
     return "predicates" in profile.points or bool(names & set(KINDS[kind].read_by))
 
 
-def _can_be_asked_for(key: str, kinds: Sequence[str]) -> bool:
+def _can_be_listed(key: str, kinds: Sequence[str]) -> bool:
     """`kubectl get` fails if the API server does not serve one of the kinds."""
     return not KINDS[key].is_optional or any(KINDS[kind].group == KINDS[key].group for kind in kinds)
 
@@ -545,15 +545,15 @@ def _is_used_and_lacking(snapshot: Snapshot, kind: str, namespace: str) -> bool:
     return any(
         namespace in ("", pods.namespaces[row])
         and used(snapshot, pods[row])
-        and (runs[row] or _has_all_it_names(snapshot, pods[row]))
+        and (runs[row] or _has_all_references(snapshot, pods[row]))
         for row in rows.tolist()
     )
 
 
-def _has_all_it_names(snapshot: Snapshot, pod: Pod) -> bool:
+def _has_all_references(snapshot: Snapshot, pod: Pod) -> bool:
     """Return whether kube-scheduler's own event rejects nodes one by one, so that PreFilter found every object that the
     pod names."""
-    theirs = recorded(snapshot, pod)
+    theirs = recorded_event(snapshot, pod)
     return theirs is not None and rejects_nodes(theirs.message)
 
 
@@ -614,7 +614,7 @@ _USED: Mapping[str, Callable[[Snapshot, Pod], bool]] = {
 """Kind to whether a running pod uses an object that is not in the dump."""
 
 
-def _lacking(source: Source, kind: str) -> str | None:
+def _lacking_objects(source: Source, kind: str) -> str | None:
     """Return which objects of the kind a partial dump lacks, None if that is unknown; empty if it has none at all."""
     return source.lacks.get(kind) if source.kinds.get(kind) else ""
 
@@ -636,7 +636,7 @@ def _without_claims(snapshot: Snapshot, pod: Pod) -> _Part:
     if len(kept) == len(lacking):
         return _Part(pod=pod)
     pod = replace(pod, spec=replace(pod.spec, volumes=kept))
-    return _Part(pod=pod, unread=_named(unread for _, unread in lacking if unread is not None))
+    return _Part(pod=pod, unread=_unique_names(unread for _, unread in lacking if unread is not None))
 
 
 def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str, str] | None:
@@ -658,7 +658,7 @@ def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str
         # it does not exist yet and gets the default class, if there is one
         return ("StorageClass", "") if not storage.classes and _is_unread(snapshot, "StorageClass") else None
     if named and named not in storage.classes:
-        event = recorded(snapshot, pod) if storage.volumes_of(named) else None
+        event = recorded_event(snapshot, pod) if storage.volumes_of(named) else None
         if event is not None and REASON_UNBOUND_IMMEDIATE in event.message:
             return None  # whether or not the class exists, a volume has to be bound first
         return ("StorageClass", named) if _is_unread(snapshot, "StorageClass") else None
@@ -678,10 +678,10 @@ def _without_devices(snapshot: Snapshot, pod: Pod) -> _Part:
         containers=_without_container_claims(pod.spec.containers, gone),
         init_containers=_without_container_claims(pod.spec.init_containers, gone),
     )
-    return _Part(pod=replace(pod, spec=spec), unread=_named(chain.from_iterable(lacking.values())))
+    return _Part(pod=replace(pod, spec=spec), unread=_unique_names(chain.from_iterable(lacking.values())))
 
 
-def _named(unread: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+def _unique_names(unread: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     """Return kinds to names without duplicates; an empty name means any object of the kind."""
     names: dict[str, dict[str, None]] = {}
     for kind, name in unread:

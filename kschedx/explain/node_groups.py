@@ -21,7 +21,16 @@ from kschedx.findings import (
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Code, FilterOutcome, Status, Verdicts
 from kschedx.kube.selectors import NODE_NAME_FIELD
-from kschedx.snapshot.columns import FloatArray, IntArray, TableRow, TableRows, distinct, each_row, first_rows, paired
+from kschedx.snapshot.columns import (
+    FloatArray,
+    IntArray,
+    TableRow,
+    TableRows,
+    distinct,
+    each_row,
+    first_rows,
+    pair_codes,
+)
 from kschedx.snapshot.nodes import NodeTable
 
 # What rejects a node. The *verdict* is the first plugin that rejects it, which is all that kube-scheduler reports; the
@@ -124,13 +133,13 @@ def groups_of(nodes: NodeTable, outcome: FilterOutcome) -> tuple[NodeGroup, ...]
     rows = np.flatnonzero(outcome.codes != Code.SUCCESS)
     if not len(rows):
         return ()
-    kinds, distances = [_nominated(outcome, rows)], np.zeros(len(rows), dtype=np.float64)
+    kinds, distances = [_nominated_rejections(outcome, rows)], np.zeros(len(rows), dtype=np.float64)
     for verdicts in outcome.verdicts:
         if verdicts.rejected[rows].any():
             kind, distance = _kinds(verdicts, nodes, rows)
             kinds.append(kind)
             distances += distance
-    group = reduce(paired, kinds)
+    group = reduce(pair_codes, kinds)
     groups: list[tuple[tuple[float, ...], NodeGroup]] = []
     for code in distinct(group):
         members = np.flatnonzero(group == code)
@@ -149,7 +158,7 @@ def groups_of(nodes: NodeTable, outcome: FilterOutcome) -> tuple[NodeGroup, ...]
     return tuple(group for _, group in sorted(groups, key=lambda item: item[0]))
 
 
-def _nominated(outcome: FilterOutcome, rows: IntArray) -> IntArray:
+def _nominated_rejections(outcome: FilterOutcome, rows: IntArray) -> IntArray:
     """(node,) the plugin that rejects only if nominated pods count, 0 for none."""
     plugins, concerned = np.zeros(len(outcome.codes), dtype=np.int64), list(outcome.with_nominated)
     plugins[concerned] = outcome.plugin[concerned] + 1
@@ -189,7 +198,7 @@ def _facets(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> IntArray:
     have no new traits."""
     facets = verdicts.reasons.codes[rows] * len(Code) + verdicts.codes[rows]
     if verdicts.alike is not None:
-        return paired(facets, verdicts.alike()[rows])
+        return pair_codes(facets, verdicts.alike()[rows])
     known: set[str] = set()
     while True:
         traits = {
@@ -202,7 +211,7 @@ def _facets(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> IntArray:
         for trait in sorted(traits - known):
             codes = _trait(nodes, trait)[rows]
             if (codes != codes[0]).any():
-                facets = paired(facets, codes)
+                facets = pair_codes(facets, codes)
         known |= traits
 
 

@@ -36,7 +36,7 @@ def note(name: str, text: str, /, **facts: object) -> Note:
     return Note(id=name, text=text, facts={camel(key): plain(value) for key, value in facts.items()})
 
 
-def taken_out(notes: Iterable[Note]) -> frozenset[str]:
+def drained_nodes(notes: Iterable[Note]) -> frozenset[str]:
     """Return the nodes that the changes before a question drain or cordon."""
     changes = (note.facts.get("changes") for note in notes if note.id == AFTER_CHANGES)
     parts = (str(change).partition(" ") for each in changes if isinstance(each, list) for change in each)

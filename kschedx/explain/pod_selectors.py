@@ -16,7 +16,7 @@ from kschedx.kube.decoding import map_at
 from kschedx.kube.selectors import Selector, compile_selector
 from kschedx.kube.types import FINISHED, Affinity, ObjectMeta, Pod, PodAffinity, PodAffinityTerm, PodSpec
 from kschedx.kube.workloads import TEMPLATE_HASH
-from kschedx.render.wording import count, listed
+from kschedx.render.wording import count, list_names
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -37,11 +37,11 @@ class MatchingWorkload(RootCause, frozen=True, kw_only=True):
     is_at_zero: bool
 
 
-def and_more(others: int) -> str:
+def more_pods_text(others: int) -> str:
     return f" and {count(others, 'more pod')}" if others else ""
 
 
-def _required(spec: PodSpec, *, anti: bool = False) -> tuple[PodAffinityTerm, ...]:
+def _required_terms(spec: PodSpec, *, anti: bool = False) -> tuple[PodAffinityTerm, ...]:
     affinity = spec.affinity or Affinity()
     rules = affinity.pod_anti_affinity if anti else affinity.pod_affinity
     return (rules or PodAffinity()).required_during_scheduling_ignored_during_execution
@@ -50,7 +50,7 @@ def _required(spec: PodSpec, *, anti: bool = False) -> tuple[PodAffinityTerm, ..
 def absent_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[RootCause]:
     """Yield the selected pods if all of them have ended or have no node. Otherwise a running one's domain is out of
     reach."""
-    terms = _required(cycle.pod.spec)
+    terms = _required_terms(cycle.pod.spec)
     if finding.term >= len(terms):
         return
     pods, selector = cycle.snapshot.pods, compile_selector(terms[finding.term].label_selector)
@@ -65,7 +65,7 @@ def absent_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[Ro
     if not rows or any(pods.node_names[row] for row in left):
         return
     key, others = pods.key((left or rows)[0]), len(left or rows) - 1
-    text = f"podAffinity term {finding.term + 1} selects {key}{and_more(others)}, which"
+    text = f"podAffinity term {finding.term + 1} selects {key}{more_pods_text(others)}, which"
     if left:
         verb = "have no node themselves" if others else "has no node itself"
         is_mutual = all(_requires(pods[row], cycle.pod) for row in left)
@@ -81,8 +81,10 @@ def _requires(pod: Pod, other: Pod) -> bool:
     return any(
         compile_selector(term.label_selector).matches(labels)
         and namespace in (term.namespaces or (pod.metadata.namespace,))
-        for term in _required(pod.spec)
-    ) and not all(compile_selector(term.label_selector).matches(pod.metadata.labels) for term in _required(pod.spec))
+        for term in _required_terms(pod.spec)
+    ) and not all(
+        compile_selector(term.label_selector).matches(pod.metadata.labels) for term in _required_terms(pod.spec)
+    )
 
 
 def _without_pods(
@@ -109,7 +111,7 @@ _SCALED = ("Deployment", "StatefulSet", "DaemonSet")
 
 def unselected_namespaces(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[RootCause]:
     """Yield the namespace with the pods that a term selects, if it looks only in others."""
-    terms = _required(cycle.pod.spec)
+    terms = _required_terms(cycle.pod.spec)
     if finding.term >= len(terms) or finding.every_namespace:
         return
     pods, term = cycle.snapshot.pods, terms[finding.term]
@@ -117,7 +119,7 @@ def unselected_namespaces(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iter
     there = sorted({pods.namespaces[int(row)] for row in rows})
     if not there or {*there} & {*finding.namespaces}:
         return
-    inside = f"in namespace {listed(finding.namespaces, 2)}"
+    inside = f"in namespace {list_names(finding.namespaces, 2)}"
     if term.namespace_selector is not None:
         inside = f"in namespaces with {compile_selector(term.namespace_selector)}"
     chosen = f"podAffinity term {finding.term + 1} selects pods only {inside}"
@@ -135,7 +137,7 @@ def others_counted(cycle: Cycle, finding: TopologySpreadSkew) -> Iterator[RootCa
         text = f"the constraint over {finding.topology_key} is a default of profile {cycle.profile.scheduler_name}"
         yield RootCause(text=f"{text}: the pod has none")
         return
-    maker = _maker(cycle.pod.metadata)
+    maker = _controller_title(cycle.pod.metadata)
     if finding.constraint >= len(constraints) or not maker:
         return
     constraint, labels = constraints[finding.constraint], cycle.pod.metadata.labels
@@ -145,15 +147,17 @@ def others_counted(cycle: Cycle, finding: TopologySpreadSkew) -> Iterator[RootCa
     )
     counted = (pods.node >= 0) & pods.namespaces.where(lambda name: name == cycle.pod.metadata.namespace)
     counted &= pods.labels.where(lambda other: selector.matches(other) and own.items() <= other.items())
-    others = Counter(_maker(pods[row].metadata) or f"pod {pods.names[row]}" for row in np.flatnonzero(counted).tolist())
+    others = Counter(
+        _controller_title(pods[row].metadata) or f"pod {pods.names[row]}" for row in np.flatnonzero(counted).tolist()
+    )
     del others[maker]
     if others:
         (name, number), more = others.most_common(1)[0], len(others) - 1
         text = f"the spread constraint over {finding.topology_key} also counts {count(number, 'pod')} of {name}"
-        yield RootCause(text=f"{text}{and_more(more)}")
+        yield RootCause(text=f"{text}{more_pods_text(more)}")
 
 
-def _maker(metadata: ObjectMeta) -> str:
+def _controller_title(metadata: ObjectMeta) -> str:
     """Return the controller of a pod, `Deployment web` for its ReplicaSets; empty without a controller."""
     owner, template = metadata.controller, metadata.labels.get(TEMPLATE_HASH)
     if owner is None:
@@ -168,7 +172,7 @@ def covered_namespace(cycle: Cycle, finding: ExistingAntiAffinityConflict) -> It
     if first.partition("/")[0] == namespace:
         return
     pods = cycle.snapshot.pods
-    terms = _required(pods.specs[pods.rows[first]], anti=True)
+    terms = _required_terms(pods.specs[pods.rows[first]], anti=True)
     if finding.term < len(terms):
         field = "namespaces" if namespace in terms[finding.term].namespaces else "namespaceSelector"
         yield RootCause(text=f"the anti-affinity of {first} covers namespace {namespace} by its {field}")
@@ -177,7 +181,7 @@ def covered_namespace(cycle: Cycle, finding: ExistingAntiAffinityConflict) -> It
 def misses_pod(pod: Pod, term: int) -> bool:
     """Return whether a required podAntiAffinity term selects only other pods, and no other term separates the pod from
     its own kind. Such a rule was probably copied, unless it is about a neighbor or excludes its own kind by NotIn."""
-    terms = _required(pod.spec, anti=True)
+    terms = _required_terms(pod.spec, anti=True)
     if term >= len(terms) or any(compile_selector(term.label_selector).matches(pod.metadata.labels) for term in terms):
         return False
     results = compile_selector(terms[term].label_selector).explain(pod.metadata.labels)

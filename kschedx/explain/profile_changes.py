@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from kschedx.errors import UndecidableError
 from kschedx.explain.difference import Difference, Rejection, Story, compare
 from kschedx.explain.missing_kinds import require_for_decision
-from kschedx.explain.setup import Setup, unassigned
+from kschedx.explain.setup import Setup, unassign
 from kschedx.framework.args import PluginArgs
 from kschedx.framework.config import Profile
-from kschedx.framework.config.origins import flat, formatted
+from kschedx.framework.config.origins import flat, format_args
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run, shares_columns
 from kschedx.framework.moving.leave_one_out import LeaveOneOut, Profiles
@@ -26,7 +26,7 @@ from kschedx.kube.selectors import Selector
 from kschedx.kube.types import Pod
 from kschedx.releases import POINTS, Release
 from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, rows_by_group
-from kschedx.snapshot.snapshot import Missing, Snapshot
+from kschedx.snapshot.snapshot import MissingCause, Snapshot
 
 WEIGHED = frozenset({"score", "priorities"})
 """The extension points with weights; a Policy has priorities."""
@@ -51,7 +51,7 @@ def changes(before: Setup, after: Setup) -> tuple[ProfileChange, ...]:
     """Return the changes: the version first, then common settings, then each profile in the order of the framework."""
     return (
         *_release(before.release, after.release),
-        *_shared(before, after),
+        *_shared_changes(before, after),
         *(change for name in _names(before, after) for change in _profile(name, before, after)),
     )
 
@@ -83,7 +83,7 @@ def _facts(
             yield ProfileChange(profile="", place=place, subject=subject, before=_text(fact), after=_text(others[name]))
 
 
-def _shared(before: Setup, after: Setup) -> Iterator[ProfileChange]:
+def _shared_changes(before: Setup, after: Setup) -> Iterator[ProfileChange]:
     first = [str(extender.url) for extender in before.scheduler.config.extenders]
     second = [str(extender.url) for extender in after.scheduler.config.extenders]
     if before.scheduler.config.extenders != after.scheduler.config.extenders:
@@ -182,7 +182,7 @@ def _position(plugins: Sequence[str], plugin: str) -> str:
 def _args(name: str, plugin: str, before: PluginArgs | None, after: PluginArgs | None) -> Iterator[ProfileChange]:
     if before is None or after is None:
         return  # a plugin that only one side has is reported at its extension points
-    first, second = (dict(flat(formatted(args))) for args in (before, after))
+    first, second = (dict(flat(format_args(args))) for args in (before, after))
     for path in dict.fromkeys((*first, *second)):
         if first.get(path) != second.get(path):
             yield ProfileChange(
@@ -251,9 +251,9 @@ class Pair:
         """Schedule the pod now, on both sides. Raises `UndecidableError`. `later` is the pod for the second side, if it
         differs."""
         before, after = self._schedulers
-        alone = unassigned(before.snapshot, pod)
+        alone = unassign(before.snapshot, pod)
         is_same = later is None and after.snapshot is before.snapshot
-        later_alone = alone if is_same else unassigned(after.snapshot, later or pod)
+        later_alone = alone if is_same else unassign(after.snapshot, later or pod)
         return _story(self.before, before, alone), _story(self.after, after, later_alone)
 
     def difference(self, pod: Pod) -> Difference | None:
@@ -368,7 +368,7 @@ class Pair:
         """Both sides on one moving cluster; None if they do not see the same cluster, or not all of it."""
         before, after = self._schedulers
         frameworks = all(scheduler.framework(scheduler.config.profiles[0]) is not None for scheduler in (before, after))
-        forbidden = any(cause is Missing.FORBIDDEN for cause in self.snapshot.source.missing.values())
+        forbidden = any(cause is MissingCause.FORBIDDEN for cause in self.snapshot.source.missing.values())
         if not frameworks or before.snapshot is not after.snapshot or forbidden:
             return None
         first = Run(before)

@@ -19,7 +19,7 @@ from kschedx.kube.selectors import compile_node_selector, compile_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, tolerates
 from kschedx.kube.types import Affinity, Node, Pod, PodAffinity, PodAffinityTerm
 from kschedx.releases.plugins import Trait, plugins_with
-from kschedx.render.wording import count, listed
+from kschedx.render.wording import count, list_names
 from kschedx.snapshot.columns import ClusterRow, TableRow, TableRows, each_row
 from kschedx.snapshot.pods import PodTable
 
@@ -76,7 +76,7 @@ class Ranking(Struct, frozen=True, kw_only=True):
         return self.nodes[0].total - self.runner_up.total if self.runner_up else None
 
 
-def ranking(cycle: Cycle, limit: int | None = None) -> Ranking | None:
+def rank_nodes(cycle: Cycle, limit: int | None = None) -> Ranking | None:
     """Return the best `limit` nodes, always with winners and runner-up; None without scores."""
     scores = cycle.scores
     if scores is None:
@@ -84,14 +84,14 @@ def ranking(cycle: Cycle, limit: int | None = None) -> Ranking | None:
     order = np.argsort(-scores.totals, kind="stable")
     winners = int(np.count_nonzero(scores.totals == scores.totals.max()))
     shown = order if limit is None else order[: max(limit, winners + 1)]
-    nodes = tuple(scored(scores, row) for row in each_row(TableRows(shown)))
+    nodes = tuple(scored_node(scores, row) for row in each_row(TableRows(shown)))
     leads: tuple[Lead, ...] = ()
     if len(nodes) > winners:
-        leads = compared(nodes[0], nodes[winners])
+        leads = compare_scores(nodes[0], nodes[winners])
     return Ranking(nodes=nodes, count=len(scores.nodes), winners=winners, leads=leads)
 
 
-def scored(scores: Scores, row: TableRow) -> ScoredNode:
+def scored_node(scores: Scores, row: TableRow) -> ScoredNode:
     """Return one node's scores. `row` is a row of `scores.nodes`."""
     return ScoredNode(
         row=row,
@@ -113,7 +113,7 @@ def scored(scores: Scores, row: TableRow) -> ScoredNode:
     )
 
 
-def compared(first: ScoredNode, second: ScoredNode) -> tuple[Lead, ...]:
+def compare_scores(first: ScoredNode, second: ScoredNode) -> tuple[Lead, ...]:
     """Return by which plugins the first node's total exceeds the second's, largest difference first, without equal
     scores."""
     leads = (
@@ -157,7 +157,7 @@ def indecisive(cycle: Cycle, profiles: Sequence[str] = ()) -> Iterator[str]:
         return
     used = cycle.profile.scheduler_name
     if used == DEFAULT_SCHEDULER and (others := tuple(profile for profile in profiles if profile != used)):
-        yield f"the pod's schedulerName is {used}, so that profile {listed(others, 3)} is not used"
+        yield f"the pod's schedulerName is {used}, so that profile {list_names(others, 3)} is not used"
     yield from _disabled_filters(cycle)
     yield from _rules_without_pods(cycle)
     winners = [cycle.all_nodes.cluster.nodes[row] for row in cycle.choice]
@@ -173,7 +173,7 @@ def indecisive(cycle: Cycle, profiles: Sequence[str] = ()) -> Iterator[str]:
     yield from _either_term(cycle, node)
     if len(winners) == 1:
         yield from _loose_spread(cycle, node)
-        yield from _unreserved(cycle, cycle.choice[0])
+        yield from _unreserved_reasons(cycle, cycle.choice[0])
         yield from _bare_pods(cycle, cycle.choice[0])
 
 
@@ -184,7 +184,7 @@ def _disabled_filters(cycle: Cycle) -> Iterator[str]:
     ]
     if lacking := tuple(plugin for plugin in usual if plugin not in enabled):
         profile = cycle.profile.scheduler_name
-        yield f"profile {profile} disables a filter of the default profile: {listed(lacking, 4)}"
+        yield f"profile {profile} disables a filter of the default profile: {list_names(lacking, 4)}"
 
 
 def _rules_without_pods(cycle: Cycle) -> Iterator[str]:
@@ -249,7 +249,7 @@ def _either_term(cycle: Cycle, node: Node) -> Iterator[str]:
         number for number, term in enumerate(terms, start=1) if term.matches(node.metadata.labels, node.name)
     )
     if len(matched) < len(terms):
-        which = f"{node.name} matches term {listed(map(str, matched), 3)}, not all of them"
+        which = f"{node.name} matches term {list_names(map(str, matched), 3)}, not all of them"
         yield f"one of the {len(terms)} nodeSelectorTerms is enough: {which}"
 
 
@@ -275,7 +275,7 @@ def _loose_spread(cycle: Cycle, node: Node) -> Iterator[str]:
             yield f"maxSkew {constraint.max_skew} over {constraint.topology_key} allows one more in {domain}: {has}"
 
 
-def _unreserved(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
+def _unreserved_reasons(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
     cluster = cycle.all_nodes.cluster
     node = cluster.nodes[row]
     if any(taint.effect in DO_NOT_SCHEDULE for taint in node.spec.taints):
@@ -300,7 +300,7 @@ def _unreserved(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
 
 
 def _bare_pods(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
-    result, pods, nodes = ranking(cycle, 1), cycle.snapshot.pods, cycle.all_nodes
+    result, pods, nodes = rank_nodes(cycle, 1), cycle.snapshot.pods, cycle.all_nodes
     of_requests = plugins_with(Trait.SCORES_REQUESTS)
     if result is None or not any(lead.plugin in of_requests and lead.difference > 0 for lead in result.leads):
         return
@@ -317,7 +317,7 @@ def _bare_pods(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
 # A pod with a node that was evaluated as if it had none.
 
 
-def on_its_node(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
+def running_verdict(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
     """`node` is the pod's node; `not_ready` is why the pod is not ready, according to its kubelet."""
     state = f" and is not ready: {not_ready}" if not_ready else ""
     cluster, pod = cycle.all_nodes.cluster, cycle.pod

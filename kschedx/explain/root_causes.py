@@ -17,20 +17,20 @@ from kschedx.explain.hardware import (
     device_claim_refusal,
     incomplete_pool,
     is_of_hami,
-    not_installed,
-    of_other_vendors,
-    partitioned,
+    missing_driver,
+    other_vendor_causes,
+    partitioned_resources,
     plugins_down,
     resource_amount,
     taint_rules,
     unhealthy,
-    unpublished,
+    unpublished_devices,
 )
 from kschedx.explain.pod_selectors import (
     absent_matches,
-    and_more,
     covered_namespace,
     misses_pod,
+    more_pods_text,
     others_counted,
     unselected_namespaces,
 )
@@ -69,7 +69,7 @@ from kschedx.kube.selectors import Operator
 from kschedx.kube.storage import CSINode, PersistentVolumeClaim
 from kschedx.kube.types import AUTOSCALER_STATUS, Pod
 from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION, REVISION_HASH, TEMPLATE_GENERATION, pinned_to
-from kschedx.render.wording import count, listed
+from kschedx.render.wording import count, list_names
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.nodes import ClusterNodes
@@ -186,17 +186,17 @@ def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
     cycle = diagnosis.cycle
     nominees = _counted_nominees(diagnosis)
     causes: list[RootCause] = [
-        *_gone(diagnosis),
-        *_outdated(cycle),
+        *_missing_node(diagnosis),
+        *_newer_revision(cycle),
         *(RootCause(text=why) for _, why in attached_elsewhere(snapshot, pod, "") if "ReadWriteOncePod" not in why),
-        *_taken(cycle),
+        *_taken_nomination(cycle),
         *nominees,
         *_services(cycle, findings),
         *failed,
         *found_causes,
     ]
-    causes += [*_virtual(cycle), *_unregistered(diagnosis), *_unpublished_capacity(cycle, findings)]
-    return tuple(dict.fromkeys((*causes, *_reported(cycle))))
+    causes += [*_virtual(cycle), *_unregistered_drivers(diagnosis), *_unpublished_capacity(cycle, findings)]
+    return tuple(dict.fromkeys((*causes, *_reported_provisioning(cycle))))
 
 
 class NewerTemplate(Struct, frozen=True, kw_only=True):
@@ -287,7 +287,7 @@ VIRTUAL_NODES = (
 )
 
 
-def _gone(diagnosis: Diagnosis) -> Iterator[NodeGone]:
+def _missing_node(diagnosis: Diagnosis) -> Iterator[NodeGone]:
     cycle, excluded = diagnosis.cycle, diagnosis.excluded
     if excluded is not None and len(excluded.names) == 1 and excluded.names[0] not in cycle.snapshot.cluster.index:
         owner, name = cycle.pod.metadata.controller, excluded.names[0]
@@ -315,7 +315,7 @@ def _virtual(cycle: Cycle) -> Iterator[VirtualNode]:
             yield VirtualNode(text=text, key=key, value=label, provider=provider, node=name, kept_off=is_kept_off)
 
 
-def _unregistered(diagnosis: Diagnosis) -> Iterator[DriverNotRegistered]:
+def _unregistered_drivers(diagnosis: Diagnosis) -> Iterator[DriverNotRegistered]:
     """Yield drivers on nodes that are in the volume's zone, as far as it is known."""
     storage, cycle = diagnosis.cycle.snapshot.storage, diagnosis.cycle
     for group in diagnosis.groups:
@@ -348,7 +348,7 @@ def _topology_keys(node: CSINode, driver: str) -> Iterator[str]:
 
 def _unpublished_capacity(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[CapacityNotPublished]:
     known = sorted(cycle.snapshot.storage.capacities_of_class)
-    instead = f"; it is published for class {listed(known, 3)}" if known else ""
+    instead = f"; it is published for class {list_names(known, 3)}" if known else ""
     for finding in findings:
         if isinstance(finding, InsufficientStorageCapacity) and not finding.capacity_count:
             name = finding.claim.storage_class
@@ -356,7 +356,7 @@ def _unpublished_capacity(cycle: Cycle, findings: Iterable[Finding]) -> Iterator
             yield CapacityNotPublished(text=f"{none}{instead}", driver=finding.driver, storage_class=name)
 
 
-def _outdated(cycle: Cycle) -> Iterator[RootCause]:
+def _newer_revision(cycle: Cycle) -> Iterator[RootCause]:
     is_stored = cycle.pod.key in cycle.snapshot.pods.rows
     if is_stored and (template := newer_template(cycle.snapshot, cycle.pod)) is not None:
         yield RootCause(text=f"{template.owner} has a newer revision, and {template.why}")
@@ -364,7 +364,7 @@ def _outdated(cycle: Cycle) -> Iterator[RootCause]:
         yield RootCause(text=f"Deployment {name} has a newer template: its rollout deletes this pod of an earlier one")
 
 
-def _taken(cycle: Cycle) -> Iterator[RootCause]:
+def _taken_nomination(cycle: Cycle) -> Iterator[RootCause]:
     node, pods = cycle.pod.status.nominated_node_name, cycle.snapshot.pods
     if not node or node not in cycle.snapshot.cluster.index or not cycle.pod.metadata.creation_timestamp:
         return
@@ -373,7 +373,7 @@ def _taken(cycle: Cycle) -> Iterator[RootCause]:
     rows = [row for row in np.flatnonzero(is_kept).tolist() if (pods.creation_timestamps[row] or "") > since]
     if rows:
         first = max(rows, key=lambda row: (int(pods.priorities[row]), pods.creation_timestamps[row] or ""))
-        by = f"{pods.key(first)} (priority {pods.priorities[first]}){and_more(len(rows) - 1)}"
+        by = f"{pods.key(first)} (priority {pods.priorities[first]}){more_pods_text(len(rows) - 1)}"
         yield RootCause(text=f"nominated node {node} was taken: {by} runs there and is newer")
 
 
@@ -395,12 +395,12 @@ def _services(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[PortOfServi
     own = balanced_service(cycle.pod.metadata.labels)
     for service in filter(None, ports):
         used = tuple(sorted(ports[service]))
-        numbers = f"host port{'' if len(used) == 1 else 's'} {listed(map(str, used), 4)}"
+        numbers = f"host port{'' if len(used) == 1 else 's'} {list_names(map(str, used), 4)}"
         text = f"k3s' load balancer (ServiceLB) uses {numbers} for Service {service}"
         yield PortOfService(text=text, ports=used, service=service, own_service=own)
 
 
-def _of_namespace(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[SelectorOfNamespace]:
+def _namespace_selector(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[SelectorOfNamespace]:
     namespace = cycle.pod.metadata.namespace
     if finding.source != "nodeSelector":
         return
@@ -433,7 +433,7 @@ def _contradiction(cycle: Cycle) -> Iterator[RootCause]:
             [it.values for it in term.match_expressions if (it.key, it.operator) == (key, "In")] for term in terms
         ]
         if terms and all(any(value not in values for values in of_term) for of_term in permitted):
-            values = listed(sorted({other for of_term in permitted for values in of_term for other in values}), 3)
+            values = list_names(sorted({other for of_term in permitted for values in of_term for other in values}), 3)
             text = f"nodeSelector {key}={value} and nodeAffinity {key} In [{values}] exclude each other"
             yield RootCause(text=f"{text}: no node can match both")
 
@@ -447,11 +447,11 @@ def _not_integers(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[RootC
             and values
             and not any(parse_int64(value) is not None for value in values)
         ):
-            text = f"{requirement.operator} compares integers, and {requirement.key} is {listed(values, 3)}"
+            text = f"{requirement.operator} compares integers, and {requirement.key} is {list_names(values, 3)}"
             yield RootCause(text=f"{text}: no node can match")
 
 
-def _of_runtime_class(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[RootCause]:
+def _runtime_class_selector(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[RootCause]:
     """Yield the RuntimeClass that adds an unmet selector to its pods."""
     name = cycle.pod.spec.runtime_class_name or ""
     known = cycle.snapshot.runtime_classes.get(name)
@@ -469,7 +469,7 @@ def provisioning_reports(snapshot: Snapshot, pod: Pod) -> Iterator[tuple[Persist
             yield claim, snapshot.failed_create("PersistentVolumeClaim", claim.metadata)
 
 
-def _reported(cycle: Cycle) -> Iterator[RootCause]:
+def _reported_provisioning(cycle: Cycle) -> Iterator[RootCause]:
     """Yield an autoscaler's event if the snapshot lacks its groups, which would explain more."""
     snapshot, key = cycle.snapshot, cycle.pod.key
     scaling, provisioning = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
@@ -483,10 +483,10 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
     cycle = diagnosis.cycle
     match finding:
         case InsufficientResource():
-            yield from _of_shortage(diagnosis, finding)
+            yield from _shortage_causes(diagnosis, finding)
         case NodeAffinityMismatch():
-            yield from _of_namespace(cycle, finding)
-            yield from _of_runtime_class(cycle, finding)
+            yield from _namespace_selector(cycle, finding)
+            yield from _runtime_class_selector(cycle, finding)
             yield from _not_integers(cycle, finding)
             yield from _contradiction(cycle)
         case TooManyPods():
@@ -494,11 +494,11 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
         case InsufficientDevices(shortages=shortages):
             for shortage in shortages:
                 if shortage.stage == "none":
-                    yield from unpublished(cycle.snapshot, shortage.device_class)
+                    yield from unpublished_devices(cycle.snapshot, shortage.device_class)
                 yield from (incomplete_pool(cycle.snapshot, pool) for pool in shortage.updating)
                 yield from taint_rules(cycle.snapshot, shortage)
         case DeviceClassNotFound(device_class=device_class):
-            yield from not_installed(cycle.snapshot, device_class)
+            yield from missing_driver(cycle.snapshot, device_class)
         case DeviceClaimNotCreated():
             yield from device_claim_refusal(cycle.snapshot, cycle.pod, finding)
         case VolumeLimitExceeded():
@@ -522,10 +522,10 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
             missed = f"the labelSelector of podAntiAffinity term {term + 1} ({finding.selector})"
             yield RootCause(text=f"{missed} does not match the pod itself: it avoids other pods")
         case _:
-            yield from _of_claim(cycle, finding)
+            yield from _claim_causes(cycle, finding)
 
 
-def _of_shortage(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterator[RootCause]:
+def _shortage_causes(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterator[RootCause]:
     snapshot, pod = diagnosis.cycle.snapshot, diagnosis.cycle.pod
     if is_of_hami(snapshot, finding):
         phrase = "HAMi counts parts of a device, and no node publishes them"
@@ -534,8 +534,8 @@ def _of_shortage(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterato
     yield from _overhead(pod, finding)
     yield from _resizes(diagnosis, finding)
     yield from _unfinished_resizes(diagnosis, finding)
-    yield from partitioned(snapshot, pod, finding)
-    yield from of_other_vendors(snapshot, finding)
+    yield from partitioned_resources(snapshot, pod, finding)
+    yield from other_vendor_causes(snapshot, finding)
     yield from unhealthy(snapshot, finding)
     yield from plugins_down(snapshot, diagnosis.cycle.all_nodes.options, finding.resource, diagnosis.hardware)
     yield from _never_preempts(diagnosis)
@@ -550,7 +550,7 @@ def _overhead(pod: Pod, finding: InsufficientResource) -> Iterator[RootCause]:
         yield RootCause(text=f"{name} adds {amount} {finding.resource} to the requests")
 
 
-def _of_claim(cycle: Cycle, finding: Finding) -> Iterator[RootCause]:
+def _claim_causes(cycle: Cycle, finding: Finding) -> Iterator[RootCause]:
     match finding:
         case ClaimUnbound():
             yield from (RootCause(text=text) for text in unusable_volumes(cycle.snapshot, finding))
@@ -563,7 +563,7 @@ def _of_claim(cycle: Cycle, finding: Finding) -> Iterator[RootCause]:
             others = sorted(key for key in cycle.snapshot.storage.claims if key.partition("/")[2] == name)
             if others:
                 uses = f"a pod of namespace {namespace} uses only claims of that namespace"
-                yield RootCause(text=f"claim {listed(others, 2)} exists, but {uses}")
+                yield RootCause(text=f"claim {list_names(others, 2)} exists, but {uses}")
         case ClaimInUse():
             yield from _shared_claim(cycle, finding)
         case _:
@@ -588,24 +588,24 @@ def _unreachable(cluster: ClusterNodes, finding: VolumeNodeAffinityMismatch) -> 
         hosts = {value.partition(".")[0] for value in requirement.values if requirement.key == HOSTNAME}
         meant = next((value for value in sorted(filter(None, known)) if value.partition(".")[0] in hosts), "")
         if meant:
-            text = f"label {HOSTNAME} of the node is {meant}, not {listed(requirement.values, 2)}"
+            text = f"label {HOSTNAME} of the node is {meant}, not {list_names(requirement.values, 2)}"
             yield HostNameDiffers(text=text, host=meant, volume=finding.persistent_volume)
         else:
-            yield RootCause(text=gone[requirement.key].format(listed(requirement.values, 2)))
+            yield RootCause(text=gone[requirement.key].format(list_names(requirement.values, 2)))
 
 
 def _never_preempts(diagnosis: Diagnosis) -> Iterator[RootCause]:
     pod, pods = diagnosis.cycle.pod, diagnosis.cycle.snapshot.pods
     if pod.spec.preemption_policy != PREEMPT_NEVER:
         return
-    is_there = np.isin(pods.node, [*_rejected(diagnosis, InsufficientResource)])
+    is_there = np.isin(pods.node, [*_rejected_nodes(diagnosis, InsufficientResource)])
     if np.any(is_there & (pods.priorities < pod.priority)):
         name = pod.spec.priority_class_name
         named = f"PriorityClass {name} has" if name else "the pod has"
         yield RootCause(text=f"{named} preemptionPolicy Never, so that no pod of a lower priority is evicted")
 
 
-def _rejected(diagnosis: Diagnosis, kind: type[Finding]) -> Iterator[ClusterRow]:
+def _rejected_nodes(diagnosis: Diagnosis, kind: type[Finding]) -> Iterator[ClusterRow]:
     """Yield some of the nodes that are rejected for a reason of this type."""
     nodes = diagnosis.cycle.nodes
     if nodes is None:
@@ -618,7 +618,7 @@ def _rejected(diagnosis: Diagnosis, kind: type[Finding]) -> Iterator[ClusterRow]
 
 def _resizes(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterator[ResizePending]:
     names = diagnosis.cycle.all_nodes.cluster.names
-    at = {names[row] for row in _rejected(diagnosis, InsufficientResource)}
+    at = {names[row] for row in _rejected_nodes(diagnosis, InsufficientResource)}
     yield from (
         pending for pending in pending_resizes(diagnosis.cycle.snapshot, finding.resource) if pending.node in at
     )
@@ -628,10 +628,10 @@ def _unfinished_resizes(diagnosis: Diagnosis, finding: InsufficientResource) -> 
     """Yield a pod with lower requests than its node still has allocated for it, which count until then."""
     pods, resource = diagnosis.cycle.snapshot.pods, finding.resource
     is_reported = pods.statuses.where(lambda status: any(its.allocated_resources for its in status.container_statuses))
-    for node in _rejected(diagnosis, InsufficientResource) if is_reported.any() else ():
+    for node in _rejected_nodes(diagnosis, InsufficientResource) if is_reported.any() else ():
         on_node = pods.on_node(node)
         for row in on_node[is_reported[on_node]].tolist():
-            requested, allocated = _requested(pods[row], resource), allocated_amount(pods[row], resource)
+            requested, allocated = _requested_amount(pods[row], resource), allocated_amount(pods[row], resource)
             if allocated > requested:
                 needs, has = format_quantities((requested, allocated), Unit.of(resource))
                 name = "CPU" if resource == "cpu" else resource
@@ -647,7 +647,7 @@ def pending_resizes(snapshot: Snapshot, resource: str) -> Iterator[ResizePending
         return
     for row in np.flatnonzero(pending).tolist():
         pod = pods[row]
-        requested, allocated = _requested(pod, resource), allocated_amount(pod, resource)
+        requested, allocated = _requested_amount(pod, resource), allocated_amount(pod, resource)
         condition = condition_of(pod.status.conditions, RESIZE_PENDING, "True")
         if condition is not None and requested > allocated:
             needs, has = format_quantities((requested, allocated), Unit.of(resource))
@@ -658,7 +658,7 @@ def pending_resizes(snapshot: Snapshot, resource: str) -> Iterator[ResizePending
             yield ResizePending(text=text, pod=pod.key, node=node)
 
 
-def _requested(pod: Pod, resource: str) -> int:
+def _requested_amount(pod: Pod, resource: str) -> int:
     quantity = container_requests(pod.spec).get(resource)
     return 0 if quantity is None else quantity.milli_value() if resource == "cpu" else quantity.value()
 
@@ -676,7 +676,7 @@ def _daemon_pods(diagnosis: Diagnosis) -> Iterator[RootCause]:
     """Yield nodes that are full of DaemonSets' pods."""
     snapshot, nodes = diagnosis.cycle.snapshot, diagnosis.cycle.all_nodes
     most, text = 0, ""
-    for row in _rejected(diagnosis, TooManyPods):
+    for row in _rejected_nodes(diagnosis, TooManyPods):
         rows = snapshot.pods.on_node(row).tolist()
         daemons = sum(
             any(owner.kind == "DaemonSet" and owner.controller for owner in snapshot.pods.owners[pod]) for pod in rows
@@ -698,7 +698,7 @@ def _unused_attachments(diagnosis: Diagnosis) -> Iterator[RootCause]:
             if unused:
                 text = f"{len(unused):,} of {count(finding.attached, 'volume')} attached to {group.exemplar.name}"
                 yield RootCause(
-                    text=f"{text} {'has' if len(unused) == 1 else 'have'} no pod there: {listed(unused, 3)}"
+                    text=f"{text} {'has' if len(unused) == 1 else 'have'} no pod there: {list_names(unused, 3)}"
                 )
                 return
 

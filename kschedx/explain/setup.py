@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _SERVER = "the API server is"
 
 
-class _Told(Struct, frozen=True, kw_only=True):
+class _VersionSource(Struct, frozen=True, kw_only=True):
     """A version that the cluster reports."""
 
     teller: str
@@ -56,7 +56,7 @@ class _Told(Struct, frozen=True, kw_only=True):
         return True
 
     @property
-    def emulated(self) -> str | None:
+    def emulated_version(self) -> str | None:
         """The version itself, else the nearest supported one; None if it is not a version."""
         if self.is_known:
             return self.version
@@ -69,8 +69,8 @@ def release_to_emulate(snapshot: Snapshot, requested: str | None) -> str | None:
     """Return the version of --kube-version, else the cluster's or the nearest supported one; None for the newest."""
     if requested is not None:
         return requested
-    release = _told(snapshot)
-    return release.emulated if release is not None else None
+    release = _version_source(snapshot)
+    return release.emulated_version if release is not None else None
 
 
 GROUP_CONDITIONS = ("PodGroupScheduled", "PodGroupInitiallyScheduled")
@@ -88,10 +88,10 @@ def _gates_that_show(snapshot: Snapshot, version: str | None) -> Mapping[str, bo
 
 def _release_note(snapshot: Snapshot, requested: str | None) -> Note | None:
     """Return a note about a version that only the cluster reports."""
-    emulated = _told(snapshot) if requested is None else None
+    emulated = _version_source(snapshot) if requested is None else None
     if emulated is None:
         return None
-    release = resolve(emulated.emulated)
+    release = resolve(emulated.emulated_version)
     if emulated.is_known and emulated.teller != _SERVER and release.version == VERSIONS[0]:
         return None  # the default version
     text = f"{emulated.teller} {emulated.version}"
@@ -102,10 +102,10 @@ def _release_note(snapshot: Snapshot, requested: str | None) -> Note | None:
     return note("release", text, **{key: emulated.version})
 
 
-def _told(snapshot: Snapshot) -> _Told | None:
+def _version_source(snapshot: Snapshot) -> _VersionSource | None:
     server = snapshot.source.server_version
     if server:
-        return _Told(teller=_SERVER, version=server)
+        return _VersionSource(teller=_SERVER, version=server)
     kubelets = Counter(node.status.node_info.kubelet_version for node in snapshot.cluster.nodes)
     releases: Counter[tuple[int, int]] = Counter()
     for version, count in kubelets.items():
@@ -115,7 +115,7 @@ def _told(snapshot: Snapshot) -> _Told | None:
         return None
     most = max(releases, key=lambda release: (releases[release], release))
     version = max(version for version in kubelets if _minor(version) == most)
-    return _Told(teller="the kubelets are" if len(releases) == 1 else "most kubelets are", version=version)
+    return _VersionSource(teller="the kubelets are" if len(releases) == 1 else "most kubelets are", version=version)
 
 
 _NONE = (0, 0)
@@ -161,7 +161,7 @@ class Setup(Struct, frozen=True, kw_only=True):
         return cls(name=name, scheduler=scheduler.without_unknown_plugins() if without_unknown_plugins else scheduler)
 
     @classmethod
-    def for_cluster(
+    def of_cluster(
         cls,
         snapshot: Snapshot,
         *,
@@ -186,7 +186,7 @@ class Setup(Struct, frozen=True, kw_only=True):
             notes=() if version_note is None else (version_note,),
         )
 
-    def configured(self, config: Mapping[str, object], snapshot: Snapshot) -> Setup:
+    def with_config(self, config: Mapping[str, object], snapshot: Snapshot) -> Setup:
         """Replace the configuration, without its unknown plugins. Raises `ConfigError`."""
         scheduler = scheduler_of(config, self.release, snapshot).without_unknown_plugins()
         return replace(self, scheduler=scheduler, snapshot=snapshot)
@@ -245,7 +245,9 @@ NEW_UID = "new"
 """The uid of a new pod, to which its own claims refer."""
 
 
-def _with_made(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) -> tuple[Snapshot, tuple[Note, ...]]:
+def _with_dependents(
+    snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]
+) -> tuple[Snapshot, tuple[Note, ...]]:
     """Add what a pod's controller creates before the pod, with a note about claims. For an existing StatefulSet, claims
     that were not listed are unknown."""
     claims = [manifest for manifest in manifests if manifest.get("kind") == "PersistentVolumeClaim"]
@@ -264,7 +266,7 @@ def _claims_note(claims: Iterable[str], by: str) -> Note:
     return note(CLAIMS_MADE, f"evaluated with the claims that {by}: {', '.join(names)}", claims=names)
 
 
-def claim_not_made(claim: str, refusal: str) -> Note:
+def claim_refusal_note(claim: str, refusal: str) -> Note:
     """Note a refused claim of a generic ephemeral volume: the pod exists and stays pending. `refusal`: the API server's
     words."""
     text = f"claim {claim} is not created for the pod's ephemeral volume: {refusal}"
@@ -304,7 +306,7 @@ def _with_ephemeral_claims(
         if refusal is None:
             claims[claim.key] = claim
         else:
-            refused.append(claim_not_made(claim.key, refusal))
+            refused.append(claim_refusal_note(claim.key, refusal))
     if not claims:
         return snapshot, pod, tuple(refused)
     owning = replace(pod, metadata=replace(pod.metadata, uid=NEW_UID))
@@ -365,7 +367,7 @@ class Subject(Struct, frozen=True, kw_only=True):
     """The pod before controllers create its claims, if they create any."""
 
 
-def stored(snapshot: Snapshot, pod: str | Pod) -> Subject:
+def stored_subject(snapshot: Snapshot, pod: str | Pod) -> Subject:
     """Return the subject for a pod in the cluster, given as an object or as `namespace/name`. Raises `InputError`."""
     if isinstance(pod, Pod):
         return Subject(snapshot=snapshot, pod=pod)
@@ -376,7 +378,7 @@ def stored(snapshot: Snapshot, pod: str | Pod) -> Subject:
     return Subject(snapshot=snapshot, pod=snapshot.pods[row])
 
 
-def admitted(
+def admit(
     snapshot: Snapshot,
     manifest: Mapping[str, object],
     setup: Setup,
@@ -401,7 +403,7 @@ def admitted(
     if pod.key in snapshot.pods.rows and not is_recreated:
         return Subject(snapshot=snapshot, pod=pod, notes=notes, is_new=True)
     before = snapshot
-    snapshot, of_controller = _with_made(snapshot, dependents)
+    snapshot, of_controller = _with_dependents(snapshot, dependents)
     with Place(object=title or _title(manifest)):
         require_quota_of_claims(before, new_claims(before, snapshot), pod, setup.release)
         require_quota(snapshot, pod, setup.release)
@@ -430,7 +432,7 @@ def _title(manifest: Mapping[str, object]) -> str:
     return f"Pod {named.get('namespace') or 'default'}/{named.get('name') or named.get('generateName') or ''}"
 
 
-def unassigned(snapshot: Snapshot, pod: Pod) -> tuple[Snapshot, Pod]:
+def unassign(snapshot: Snapshot, pod: Pod) -> tuple[Snapshot, Pod]:
     """Return a cluster without the running pod, and the pod without a node."""
     row = snapshot.pods.rows.get(pod.key)
     if row is None or snapshot.pods.node_names[row] not in snapshot.cluster.index:

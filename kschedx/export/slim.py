@@ -118,7 +118,7 @@ def _shape(hint: object) -> Shape:
     return _shape(records[0]) if records and get_origin(hint) is not dict else Leaf()
 
 
-def _under(path: Sequence[str], shape: Shape) -> Shape:
+def _nest_shape(path: Sequence[str], shape: Shape) -> Shape:
     for part in reversed(path):
         shape = Fields({part: shape})
     return shape
@@ -140,7 +140,9 @@ def _shapes() -> dict[str, Shape]:
         shape: Shape = head
         for record in filter(None, (kind.record, kind.kept)):
             shape = _both(shape, _shape(record))
-        shapes[key] = _both(shape, _under(kind.template, _shape(types.PodTemplateSpec))) if kind.template else shape
+        shapes[key] = (
+            _both(shape, _nest_shape(kind.template, _shape(types.PodTemplateSpec))) if kind.template else shape
+        )
     del shapes["Pod"]
     return shapes
 
@@ -243,7 +245,7 @@ class Slim:
         except msgspec.ValidationError:
             raws: list[Raw] = batch.decode(_RAWS)
             for raw in raws:
-                self._add_one(raw)
+                self._add_object(raw)
         else:
             self._add_pods(pods, details)
 
@@ -265,25 +267,25 @@ class Slim:
         for kind in sorted(self._lines, key=lambda kind: (_ORDER.get(kind, 0), kind)):
             yield from self._lines[kind]
 
-    def _add_one(self, raw: Raw) -> None:
+    def _add_object(self, raw: Raw) -> None:
         head = decode(raw, OtherItem)
         kind = kind_of(head.kind or "", head.group)
         namespace = (head.metadata.namespace if head.metadata else None) or "default"
         name = (head.metadata.name if head.metadata else None) or ""
         if kind is None:
-            if head.kind == events.KIND and head.group in events.GROUPS and self._is_wanted(namespace):
+            if head.kind == events.KIND and head.group in events.GROUPS and self._is_in_namespaces(namespace):
                 self._add_event(raw)
-            elif custom_kind(head.kind or "", head.group) is not None and self._is_wanted(namespace):
+            elif custom_kind(head.kind or "", head.group) is not None and self._is_in_namespaces(namespace):
                 self._put(key_of(head.kind or "", head.group), raw)
         elif kind.key == "Pod":
             self._add_pods([decode(raw, PodItem)], [decode(raw, _Details)])
         elif kind.key == "Namespace":
-            if self._is_wanted(name):
+            if self._is_in_namespaces(name):
                 self._put(kind.key, raw)
-        elif (not kind.is_namespaced or self._is_wanted(namespace)) and kind.is_read(namespace, name):
+        elif (not kind.is_namespaced or self._is_in_namespaces(namespace)) and kind.is_read(namespace, name):
             self._put(kind.key, raw)
 
-    def _is_wanted(self, namespace: str) -> bool:
+    def _is_in_namespaces(self, namespace: str) -> bool:
         return not self._namespaces or namespace in self._namespaces
 
     def _add_event(self, raw: Raw) -> None:
@@ -299,20 +301,20 @@ class Slim:
         lines = self._lines.setdefault("Pod", [])
         for item, more in zip(items, details, strict=True):
             meta, status = item.metadata, item.status
-            if item.api_version not in ("v1", "") or not self._is_wanted(meta.namespace or "default"):
+            if item.api_version not in ("v1", "") or not self._is_in_namespaces(meta.namespace or "default"):
                 continue
             metadata: dict[str, object] = {
                 "name": meta.name,
                 "generateName": meta.generate_name,
                 "namespace": meta.namespace,
                 "uid": meta.uid,
-                "labels": self._shared(meta.labels, _LABELS),
+                "labels": self._share(meta.labels, _LABELS),
                 "annotations": _annotations(meta.annotations),
-                "ownerReferences": self._shared(meta.owner_references, _OWNERS),
+                "ownerReferences": self._share(meta.owner_references, _OWNERS),
                 "creationTimestamp": meta.creation_timestamp,
                 "deletionTimestamp": meta.deletion_timestamp,
                 "deletionGracePeriodSeconds": meta.deletion_grace_period_seconds,
-                "finalizers": self._shared(meta.finalizers, Leaf()) if meta.deletion_timestamp else None,
+                "finalizers": self._share(meta.finalizers, Leaf()) if meta.deletion_timestamp else None,
             }
             pod: dict[str, object] = {"apiVersion": "v1", "kind": "Pod", "metadata": _known(metadata)}
             pod["spec"] = self._spec(item.spec)
@@ -320,7 +322,7 @@ class Slim:
                 pod["status"] = _with_details(_status(status), more.status or PodStatusFacts())
             lines.append(_ENCODER.encode(pod))
 
-    def _shared(self, raw: MaybeRaw, shape: Shape) -> Raw | None:
+    def _share(self, raw: MaybeRaw, shape: Shape) -> Raw | None:
         """Return labels or owners, which many pods share."""
         if raw is UNSET:
             return None
@@ -476,7 +478,7 @@ def _records(snapshot: Snapshot, record: type[Struct]) -> Iterable[Struct]:
 
 
 def _nodes(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
-    images = snapshot.cluster.images.by_node()
+    images = snapshot.cluster.images.images_by_node()
     for row, node in enumerate(snapshot.cluster.nodes):
         written = _head(KINDS["Node"]) | _known_fields(node)
         held = [{"names": [name], "sizeBytes": size} for name, size in images.get(row, ())]

@@ -83,7 +83,7 @@ class _PreemptionResult(Struct, frozen=True):
 
 def filter_answer(question: ExtenderRequest, reply: Reply) -> FilterAnswer:
     """Return the answer to a filter request. Raises `ExtenderError`."""
-    result = msgspec.convert(_decoded(question, reply, _FILTER_RESULT), _FilterResult)
+    result = msgspec.convert(_decode(question, reply, _FILTER_RESULT), _FilterResult)
     if result.error:
         raise ExtenderError(result.error)
     return FilterAnswer(
@@ -96,13 +96,13 @@ def filter_answer(question: ExtenderRequest, reply: Reply) -> FilterAnswer:
 
 def priorities(question: ExtenderRequest, reply: Reply) -> tuple[HostScore, ...]:
     """Return the scores in the order of the answer. Raises `ExtenderError`."""
-    result = msgspec.convert(_decoded(question, reply, _HOST_PRIORITIES) or (), tuple[_HostPriority, ...])
+    result = msgspec.convert(_decode(question, reply, _HOST_PRIORITIES) or (), tuple[_HostPriority, ...])
     return tuple(HostScore(priority.host, priority.score) for priority in result)
 
 
 def preemption_answer(question: ExtenderRequest, reply: Reply) -> Mapping[str, AnsweredVictims]:
     """Return node to victims. Raises `ExtenderError`, and `CrashError` if a node's victims are null."""
-    result = msgspec.convert(_decoded(question, reply, _PREEMPTION_RESULT), _PreemptionResult)
+    result = msgspec.convert(_decode(question, reply, _PREEMPTION_RESULT), _PreemptionResult)
     return {node: _victims(victims) for node, victims in result.victims.items()}
 
 
@@ -141,7 +141,7 @@ def _without_nulls(value: object) -> object:
     return value
 
 
-def _decoded(question: ExtenderRequest, reply: Reply, shape: _Shape) -> object:
+def _decode(question: ExtenderRequest, reply: Reply, shape: _Shape) -> object:
     match reply:
         case ExtenderFailure(text=text):
             raise ExtenderError(text)
@@ -149,7 +149,7 @@ def _decoded(question: ExtenderRequest, reply: Reply, shape: _Shape) -> object:
             path = path_of(question.extender, question.verb)
             raise ExtenderError(f"failed {path} with extender at URL {question.url}, code {status}")
         case ExtenderAnswer(body=body, ended=ended):
-            return _shaped(_first_value(body, ended), shape, shape.name.removeprefix("v1."))
+            return _shape_value(_first_value(body, ended), shape, shape.name.removeprefix("v1."))
         case _:
             assert_never(reply)
 
@@ -194,7 +194,7 @@ _PREEMPTION_RESULT = _Shape(
 )
 
 
-def _shaped(value: object, shape: _Shape, path: str) -> object:
+def _shape_value(value: object, shape: _Shape, path: str) -> object:
     """Return the value with the fields of `shape`; keys are read without regard to case.
 
     Raises `ExtenderError` in the words of Go's UnmarshalTypeError; `path` leads from the outermost type to the value.
@@ -205,16 +205,16 @@ def _shaped(value: object, shape: _Shape, path: str) -> object:
         case dict() if shape.kind is dict and shape.fields:
             names = {name.casefold(): name for name in shape.fields}
             known = [(key, names[key.casefold()]) for key in value if key.casefold() in names]
-            return {name: _shaped(value[key], shape.fields[name], f"{path}.{key}") for key, name in known}
+            return {name: _shape_value(value[key], shape.fields[name], f"{path}.{key}") for key, name in known}
         case dict() if shape.kind is dict:
             item = shape.item
             return (
                 value
                 if item is None
-                else {key: _shaped(element, item, f"{path}.{key}") for key, element in value.items()}
+                else {key: _shape_value(element, item, f"{path}.{key}") for key, element in value.items()}
             )
         case list() if shape.kind is list and shape.item is not None:
-            return [_shaped(item, shape.item, f"{path}.{index}") for index, item in enumerate(value)]
+            return [_shape_value(item, shape.item, f"{path}.{index}") for index, item in enumerate(value)]
         case _Fraction() | bool():
             pass
         case int() if shape.kind is int and -(1 << 63) <= value < 1 << 63:

@@ -28,7 +28,7 @@ from kschedx.framework.config.decoding import ExtenderTLSConfig
 from kschedx.framework.extenders import Ask, ExtenderAnswer, ExtenderFailure, ExtenderRequest, Reply, Victims
 from kschedx.kube.documents import API_VERSION
 from kschedx.kube.escaping import MASK, Url
-from kschedx.kube.field_errors import quoted
+from kschedx.kube.field_errors import quote_go
 from kschedx.kube.scalars import NANOSECONDS
 from kschedx.kube.types import Node, Pod
 from kschedx.snapshot.snapshot import StoredManifests
@@ -45,7 +45,7 @@ from kschedx.sources.live.credentials import load_certificate
 KIND = "ExtenderAnswers"
 
 
-class Recorded(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class RecordedCall(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A request and the reply."""
 
     url: str
@@ -89,7 +89,7 @@ class Recorded(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
 class Recording(Struct, frozen=True, kw_only=True, rename="camel"):
     api_version: str = API_VERSION
     kind: str = KIND
-    answers: tuple[Recorded, ...] = ()
+    answers: tuple[RecordedCall, ...] = ()
 
 
 class Recorder:
@@ -97,12 +97,12 @@ class Recorder:
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self._kept: dict[tuple[object, ...], Recorded] = {}
+        self._kept: dict[tuple[object, ...], RecordedCall] = {}
 
     def __call__(self, questions: tuple[ExtenderRequest, ...], /) -> tuple[Reply, ...]:
         replies = self._ask(questions)
         for question, reply in zip(questions, replies, strict=True):
-            recorded = Recorded.of(question, reply)
+            recorded = RecordedCall.of(question, reply)
             self._kept[recorded.key] = recorded
         return replies
 
@@ -161,7 +161,7 @@ _HEADERS_LATE = "context deadline exceeded (Client.Timeout exceeded while awaiti
 _BODY_LATE = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
 
 
-def asking(extenders: str | Mapping[str, object]) -> Ask:
+def answer_source(extenders: str | Mapping[str, object]) -> Ask:
     """Return the source of answers: the extenders themselves for "call", or a recording. Raises `InputError`."""
     if isinstance(extenders, Mapping):
         return Replay([_recording_of(extenders)])
@@ -170,7 +170,7 @@ def asking(extenders: str | Mapping[str, object]) -> Ask:
     raise InputError(f'extenders: found {extenders!r}, allowed are "call" and a recording')
 
 
-def replaying(path: str) -> Replay:
+def load_replay(path: str) -> Replay:
     """Return the recordings in a file of any form that a snapshot can have. Raises `InputError` if there are none."""
     manifests = (msgspec.json.decode(raw) for batch in read(path, ignore) for raw in batch.decode(RAWS))
     recordings = [manifest for manifest in manifests if isinstance(manifest, Mapping) and manifest.get("kind") == KIND]
@@ -206,9 +206,9 @@ class _Exchange(threading.Thread):
 
     def run(self) -> None:
         try:
-            self._outcome = self._exchanged()
+            self._outcome = self._exchange()
         except (exceptions.HTTPError, http.client.HTTPException, OSError, ValueError) as error:
-            self._outcome = self._failed(self._words(error))
+            self._outcome = self._failure(self._words(error))
         except BaseException as error:  # noqa: BLE001 - raised again by `reply`
             self._outcome = error
 
@@ -216,9 +216,9 @@ class _Exchange(threading.Thread):
         self.join(max(self._deadline - time.monotonic(), 0) + _GRACE)
         if isinstance(self._outcome, BaseException):
             raise self._outcome
-        return self._outcome or self._failed("")
+        return self._outcome or self._failure("")
 
-    def _exchanged(self) -> Reply:
+    def _exchange(self) -> Reply:
         method, sent, own, location = "POST", self._request.body(), _origin(self._url), ""
         for _ in range(MAX_REDIRECTS):
             with self._send(method, sent, is_own=_origin(self._url) == own) as response:
@@ -229,7 +229,7 @@ class _Exchange(threading.Thread):
                     method, sent = "GET", b""
             self._url = Url(urljoin(self._url.without_credentials, location))
         self._url = Url(location)  # Go prints it as the answer has it
-        return self._failed(f"stopped after {MAX_REDIRECTS} redirects")
+        return self._failure(f"stopped after {MAX_REDIRECTS} redirects")
 
     def _send(self, method: str, sent: bytes, *, is_own: bool) -> urllib3.BaseHTTPResponse:
         left = max(self._deadline - time.monotonic(), 0.001)
@@ -299,7 +299,7 @@ class _Exchange(threading.Thread):
                     "kschedx reads no further, and kube-scheduler has no limit"
                 )
             if time.monotonic() > self._deadline:
-                return self._failed("")
+                return self._failure("")
         return ExtenderAnswer(status=OK, body=self._shown_body())
 
     def _shown_body(self) -> bytes:
@@ -309,12 +309,12 @@ class _Exchange(threading.Thread):
 
     # --- failures
 
-    def _failed(self, words: str) -> Reply:
+    def _failure(self, words: str) -> Reply:
         """Return the reply for a failure; empty `words` mean a timeout. A failure within the body ends the body there;
         before the body, there is no answer."""
         if self._body is not None:
             return ExtenderAnswer(status=OK, body=self._shown_body(), ended=words or _BODY_LATE)
-        return ExtenderFailure(text=f"Post {quoted(str(self._url))}: {words or _HEADERS_LATE}")
+        return ExtenderFailure(text=f"Post {quote_go(str(self._url))}: {words or _HEADERS_LATE}")
 
     def _words(self, error: Exception) -> str:
         """Return Go's message for an error; empty for a timeout."""
@@ -380,7 +380,7 @@ class Objects:
     def __init__(self, manifests: StoredManifests | None) -> None:
         self._manifests = manifests
 
-    def incoming(self, pod: Pod) -> Json:
+    def incoming_pod(self, pod: Pod) -> Json:
         manifest = self.pod(pod)
         spec, status = _part(manifest, "spec"), _part(manifest, "status")
         if not pod.spec.node_name:
@@ -389,11 +389,11 @@ class Objects:
         return manifest | {"spec": spec, "status": status}
 
     def pod(self, pod: Pod) -> Json:
-        return _merged(_kept(self._known("Pod", pod.key)), _plain(pod))
+        return _merge(_kept(self._known("Pod", pod.key)), _plain(pod))
 
     def node(self, node: Node) -> Json:
         known = self._known("Node", node.name)
-        manifest = _kept(known) if known else _merged({}, _plain(node))
+        manifest = _kept(known) if known else _merge({}, _plain(node))
         status = _part(manifest, "status")
         if not status.get("allocatable") and node.status.allocatable:
             status["allocatable"] = dict(node.status.allocatable)
@@ -463,7 +463,7 @@ def _plain(value: object) -> object:
             return value
 
 
-def _merged(written: Mapping[str, object], typed: object) -> Json:
+def _merge(written: Mapping[str, object], typed: object) -> Json:
     """Return the written fields, and those that only the typed record has."""
     merged = dict(written)
     for key, value in typed.items() if isinstance(typed, Mapping) else ():
@@ -471,7 +471,7 @@ def _merged(written: Mapping[str, object], typed: object) -> Json:
         if before is None or key in _AS_ADMITTED:
             merged[key] = value
         elif isinstance(before, Mapping):
-            merged[key] = _merged(before, value)
+            merged[key] = _merge(before, value)
         elif isinstance(before, list) and isinstance(value, list):
             merged[key] = _side_by_side(before, value)
     return merged
@@ -480,5 +480,5 @@ def _merged(written: Mapping[str, object], typed: object) -> Json:
 def _side_by_side(written: list[object], typed: list[object]) -> list[object]:
     """Merge two lists of the same items in the same order; the typed one may have more at its end."""
     pairs = zip(written, typed, strict=False)
-    both = [_merged(item, other) if isinstance(item, Mapping) else item for item, other in pairs]
+    both = [_merge(item, other) if isinstance(item, Mapping) else item for item, other in pairs]
     return [*both, *written[len(both) :], *typed[len(both) :]]

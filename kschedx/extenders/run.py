@@ -34,7 +34,7 @@ from kschedx.framework.extenders import (
     ExtenderVerb,
     FilterCall,
     PreemptCall,
-    Preempted,
+    PreemptResult,
     Reply,
     ScoreCall,
     Trace,
@@ -56,7 +56,7 @@ from kschedx.framework.status import (
     Status,
     Verdicts,
 )
-from kschedx.kube.field_errors import quoted
+from kschedx.kube.field_errors import quote_go
 from kschedx.kube.scalars import wrap_int64
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import ClusterRow, IntArray, cluster_rows, each_cluster_row, each_row, rows_where
@@ -114,13 +114,13 @@ class HTTPExtenders:
             called=self.are_asked,
         )
 
-    def serving(self, verb: ExtenderVerb, pod: Pod) -> tuple[int, ...]:
+    def called_indexes(self, verb: ExtenderVerb, pod: Pod) -> tuple[int, ...]:
         """Return the indexes of the extenders that are called about this pod, in the order of the calls."""
         order = call_order(self.configured)
         return tuple(i for i in order if path_of(self.configured[i], verb) and is_interested(self.configured[i], pod))
 
-    def have_a_say_in_preemption(self, pod: Pod) -> bool:
-        return bool(self.serving(ExtenderVerb.PREEMPT, pod))
+    def take_part_in_preemption(self, pod: Pod) -> bool:
+        return bool(self.called_indexes(ExtenderVerb.PREEMPT, pod))
 
     def filter(self, pod: Pod, nodes: NodeTable) -> FilteredByExtenders:
         """Call extenders one after another, each with the nodes that the earlier ones left."""
@@ -129,14 +129,14 @@ class HTTPExtenders:
         calls: list[FilterCall] = []
         statuses: dict[str, Status] = {}
         whole: int | None = None
-        for number in self.serving(ExtenderVerb.FILTER, pod):
+        for number in self.called_indexes(ExtenderVerb.FILTER, pod):
             if not left:
                 break
             extender = self.configured[number]
             names = tuple(node.name for node in left)
-            question = self._about_nodes(ExtenderVerb.FILTER, number, pod, left, nodes)
+            question = self._node_request(ExtenderVerb.FILTER, number, pod, left, nodes)
             try:
-                answer = filter_answer(question, self._one(question))
+                answer = filter_answer(question, self._send_one(question))
                 kept = _kept_by_extenders(extender, left, answer.names, answer.nodes, index)
             except ExtenderError as failed:
                 ignored = extender.ignorable
@@ -174,9 +174,9 @@ class HTTPExtenders:
 
     def prioritize(self, pod: Pod, left: Sequence[Feasible], nodes: NodeTable) -> tuple[ScoreCall, ...]:
         """Call extenders at the same time, with the same nodes; one that fails gives no scores."""
-        numbers = self.serving(ExtenderVerb.PRIORITIZE, pod)
-        questions = tuple(self._about_nodes(ExtenderVerb.PRIORITIZE, number, pod, left, nodes) for number in numbers)
-        replies = self._asked(questions) if questions else ()
+        numbers = self.called_indexes(ExtenderVerb.PRIORITIZE, pod)
+        questions = tuple(self._node_request(ExtenderVerb.PRIORITIZE, number, pod, left, nodes) for number in numbers)
+        replies = self._send(questions) if questions else ()
         names = {node.name for node in left}
         calls: list[ScoreCall] = []
         for number, question, reply in zip(numbers, questions, replies, strict=True):
@@ -194,15 +194,15 @@ class HTTPExtenders:
             calls.append(ScoreCall(extender=number, weight=weight, raw=raw, added=added))
         return tuple(sorted(calls, key=lambda call: call.extender))
 
-    def preempt(self, pod: Pod, candidates: tuple[Candidate, ...], nodes: NodeTable) -> Preempted:
+    def preempt(self, pod: Pod, candidates: tuple[Candidate, ...], nodes: NodeTable) -> PreemptResult:
         """Call extenders one after another; each answer replaces the candidates. `nodes` are all of the cluster."""
         calls: list[PreemptCall] = []
-        for number in self.serving(ExtenderVerb.PREEMPT, pod):
+        for number in self.called_indexes(ExtenderVerb.PREEMPT, pod):
             extender = self.configured[number]
-            victims = _as_victims(candidates, nodes)
-            question = self._about_victims(number, pod, candidates, victims, nodes)
+            victims = _victims_by_node(candidates, nodes)
+            question = self._victim_request(number, pod, candidates, victims, nodes)
             try:
-                answered = preemption_answer(question, self._one(question))
+                answered = preemption_answer(question, self._send_one(question))
                 named_candidates = [_candidate(extender, name, answered[name], nodes) for name in sorted(answered)]
                 empty = next((candidate for candidate in named_candidates if not candidate.victims), None)
             except CrashError:
@@ -214,14 +214,14 @@ class HTTPExtenders:
                 ignored = extender.ignorable
                 calls.append(PreemptCall(extender=number, asked=victims, left=None, error=str(failed), ignored=ignored))
                 if not ignored:
-                    return Preempted(calls=tuple(calls), candidates=(), error=str(failed))
+                    return PreemptResult(calls=tuple(calls), candidates=(), error=str(failed))
                 continue
-            left = _as_victims(named_candidates, nodes)
+            left = _victims_by_node(named_candidates, nodes)
             calls.append(PreemptCall(extender=number, asked=victims, left=left))
             if empty is not None and not extender.ignorable:
                 name = nodes.cluster.names[empty.node]
-                text = f"expected at least one victim pod on node {quoted(name)}"
-                return Preempted(calls=tuple(calls), candidates=(), error=text)
+                text = f"expected at least one victim pod on node {quote_go(name)}"
+                return PreemptResult(calls=tuple(calls), candidates=(), error=text)
             candidates = tuple(
                 sorted(
                     (candidate for candidate in named_candidates if candidate.victims),
@@ -230,18 +230,18 @@ class HTTPExtenders:
             )
             if not candidates:
                 break
-        return Preempted(calls=tuple(calls), candidates=candidates)
+        return PreemptResult(calls=tuple(calls), candidates=candidates)
 
     # --- calls
 
-    def _one(self, question: ExtenderRequest) -> Reply:
-        return self._asked((question,))[0]
+    def _send_one(self, question: ExtenderRequest) -> Reply:
+        return self._send((question,))[0]
 
-    def _asked(self, questions: tuple[ExtenderRequest, ...]) -> tuple[Reply, ...]:
+    def _send(self, questions: tuple[ExtenderRequest, ...]) -> tuple[Reply, ...]:
         assert self._ask is not None
         return self._ask(questions)
 
-    def _about_nodes(
+    def _node_request(
         self, verb: ExtenderVerb, number: int, pod: Pod, left: Sequence[Feasible], nodes: NodeTable
     ) -> ExtenderRequest:
         extender = self.configured[number]
@@ -251,12 +251,12 @@ class HTTPExtenders:
             objects = self._objects
             whole = None
             if not extender.node_cache_capable:
-                whole = [_whole(node, objects, nodes) for node in left]
-            return filter_request(objects.incoming(pod), names, whole)
+                whole = [_whole_node(node, objects, nodes) for node in left]
+            return filter_request(objects.incoming_pod(pod), names, whole)
 
         return self._question(verb, number, pod, names, body)
 
-    def _about_victims(
+    def _victim_request(
         self,
         number: int,
         pod: Pod,
@@ -276,7 +276,7 @@ class HTTPExtenders:
             whole = None
             if not extender.node_cache_capable:
                 whole = {nodes.pods.key(row): objects.pod(nodes.pods[row]) for row in rows}
-            return preempt_request(objects.incoming(pod), asked_victims, whole, uids)
+            return preempt_request(objects.incoming_pod(pod), asked_victims, whole, uids)
 
         return self._question(ExtenderVerb.PREEMPT, number, pod, about, body)
 
@@ -288,11 +288,11 @@ class HTTPExtenders:
         return ExtenderRequest(extender=extender, index=number, verb=verb, url=url, pod=pod.key, about=about, body=body)
 
 
-def _whole(node: Feasible, objects: Objects, nodes: NodeTable) -> Mapping[str, object]:
+def _whole_node(node: Feasible, objects: Objects, nodes: NodeTable) -> Mapping[str, object]:
     return objects.node(nodes.cluster.nodes[node.row]) if node.answered is None else node.answered.manifest
 
 
-def _as_victims(candidates: Sequence[Candidate], nodes: NodeTable) -> dict[str, Victims]:
+def _victims_by_node(candidates: Sequence[Candidate], nodes: NodeTable) -> dict[str, Victims]:
     """Return candidates by node name, as in requests and answers."""
     return {
         nodes.cluster.names[candidate.node]: Victims(
@@ -315,7 +315,7 @@ def _kept_by_extenders(
         strange = next((name for name in names if name not in known), None)
         if strange is not None:
             raise ExtenderError(
-                f"extender {quoted(str(extender.url))} claims a filtered node {quoted(strange)} which is not found "
+                f"extender {quote_go(str(extender.url))} claims a filtered node {quote_go(strange)} which is not found "
                 "in the input node list"
             )
         return tuple(known[name] for name in names)
@@ -335,7 +335,7 @@ def _kept_by_extenders(
 def _candidate(extender: Extender, name: str, answered: AnsweredVictims, nodes: NodeTable) -> Candidate:
     row = nodes.cluster.index.get(name)
     if row is None:
-        raise ExtenderError(f"nodeinfo not found for node name {quoted(name)}")
+        raise ExtenderError(f"nodeinfo not found for node name {quote_go(name)}")
     on_node: dict[str, int] = {}
     for pod in nodes.pods.on_node(row).tolist():
         on_node.setdefault(nodes.pods.uids[pod], pod)
@@ -382,7 +382,7 @@ def _with_refusals(outcome: FilterOutcome, nodes: NodeTable, trace: Trace) -> Fi
 def _status(name: str, trace: Trace) -> Status:
     status = trace.statuses.get(name)
     if status is not None:
-        return replace(status, plugin=EXTENDER, findings=(_refused(name, status, trace),))
+        return replace(status, plugin=EXTENDER, findings=(_refusal_finding(name, status, trace),))
     if name not in trace.silent:
         return SUCCESS
     by = next((call.extender for call in trace.filter if name in call.asked and name not in call.left), None)
@@ -390,7 +390,7 @@ def _status(name: str, trace: Trace) -> Status:
     return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, plugin=EXTENDER, findings=(finding,))
 
 
-def _refused(name: str, status: Status, trace: Trace) -> Finding:
+def _refusal_finding(name: str, status: Status, trace: Trace) -> Finding:
     """Return the finding for the last extender that named the node, which decides."""
     named = [call.extender for call in trace.filter if name in call.failed or name in call.failed_and_unresolvable]
     return RefusedByExtender(
@@ -405,7 +405,7 @@ def _refused(name: str, status: Status, trace: Trace) -> Finding:
 # does not affect what PreScore collects from the whole cluster.
 
 
-def _as_scored(framework: Framework, left: Sequence[Feasible]) -> tuple[Framework, NodeTable]:
+def _scoring_framework(framework: Framework, left: Sequence[Feasible]) -> tuple[Framework, NodeTable]:
     """Return the framework that scores the remaining nodes, and their table in the same order."""
     answered = [node.answered.node for node in left if node.answered is not None]
     if not answered:
@@ -438,7 +438,7 @@ def _sum(totals: IntArray, added: Mapping[str, IntArray]) -> IntArray:
 # findNodesThatFitPod, evaluateNominatedNode, and prioritizeNodes in pkg/scheduler/schedule_one.go.
 
 
-class Extended:
+class HTTPExtenderCycle:
     """The extenders' part of a cycle, filled step by step; `judged` adds it to the finished cycle."""
 
     def __init__(self, framework: Framework, extenders: HTTPExtenders, pod: Pod) -> None:
@@ -488,7 +488,7 @@ class Extended:
         scores."""
         assert self.left
         framework, left = self._framework, self.left
-        scoring, nodes = _as_scored(framework, left)
+        scoring, nodes = _scoring_framework(framework, left)
         try:
             scores = run_scores(scoring, state, self._pod, nodes)
         except ScoreFailedError as failed:
@@ -549,6 +549,6 @@ class Extended:
         return replace(
             trace,
             preempt=preempted.calls,
-            candidates=_as_victims(preempted.candidates, self._framework.nodes),
+            candidates=_victims_by_node(preempted.candidates, self._framework.nodes),
             candidates_error=preempted.error,
         )

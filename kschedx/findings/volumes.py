@@ -257,7 +257,7 @@ class VolumeLimitExceeded(Facts, frozen=True, kw_only=True):
     holders: tuple[AttachedVolume, ...]
 
     @property
-    def wanted(self) -> int:
+    def wanted_count(self) -> int:
         return len(self.volumes)
 
     @property

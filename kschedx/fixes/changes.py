@@ -35,9 +35,9 @@ def _apply(document: object, op: str, path: str, value: object) -> None:
         at = _child(at, part, path)
     match at:
         case dict():
-            _in_map(at, op, last, value, path)
+            _apply_in_map(at, op, last, value, path)
         case list():
-            _in_list(at, op, last, value, path)
+            _apply_in_list(at, op, last, value, path)
         case _:
             raise PatchError(f"there is nothing at {path}")
 
@@ -50,7 +50,7 @@ def _child(at: object, part: str, path: str) -> object:
     raise PatchError(f"there is nothing at {path}")
 
 
-def _in_map(at: Json, op: str, key: str, value: object, path: str) -> None:
+def _apply_in_map(at: Json, op: str, key: str, value: object, path: str) -> None:
     if op in ("replace", "remove") and key not in at:
         raise PatchError(f"there is nothing at {path}")
     match op:
@@ -62,7 +62,7 @@ def _in_map(at: Json, op: str, key: str, value: object, path: str) -> None:
             raise PatchError(f'found the operation "{op}", allowed are add, remove and replace')
 
 
-def _in_list(at: list[object], op: str, key: str, value: object, path: str) -> None:
+def _apply_in_list(at: list[object], op: str, key: str, value: object, path: str) -> None:
     index = len(at) if key == "-" else int(key) if key.isdigit() else -1
     if not 0 <= index < len(at) + (op == "add"):
         raise PatchError(f"there is nothing at {path}")
@@ -104,19 +104,19 @@ def pod_patch(before: Pod, after: Pod) -> Iterator[Json]:
         elif new in (None, "", (), {}):
             yield remove_field(f"/spec/{encoded}")
         elif field in ("affinity", "topology_spread_constraints"):
-            yield add_operation(f"/spec/{encoded}", _unmerged(to_plain(new), before.metadata.labels))
+            yield add_operation(f"/spec/{encoded}", _remove_merged_keys(to_plain(new), before.metadata.labels))
         else:
             yield add_operation(f"/spec/{encoded}", new)
 
 
-def _unmerged(value: object, labels: Mapping[str, str]) -> object:
+def _remove_merged_keys(value: object, labels: Mapping[str, str]) -> object:
     """Return rules without what the API server adds to their selectors for the label keys that they name. It adds that
     again to the recreated pod, and refuses a selector that has it twice."""
     if isinstance(value, list):
-        return [_unmerged(item, labels) for item in value]
+        return [_remove_merged_keys(item, labels) for item in value]
     if not isinstance(value, dict):
         return value
-    value = {key: _unmerged(item, labels) for key, item in value.items()}
+    value = {key: _remove_merged_keys(item, labels) for key, item in value.items()}
     selector = value.get("labelSelector")
     written = selector.get("matchExpressions") if isinstance(selector, dict) else None
     if not isinstance(selector, dict) or not isinstance(written, list):

@@ -52,7 +52,7 @@ class ClusterTrial:
         """Rows of the workload's pods."""
 
     @cached_property
-    def _referenced(self) -> Workload | None:
+    def _template_deployment(self) -> Workload | None:
         """The Deployment whose template the pod's Argo Rollout uses (spec.workloadRef)."""
         owner = template_owner(self._snapshot, self._pod)
         if owner is None or owner.kind != "Deployment":
@@ -61,7 +61,7 @@ class ClusterTrial:
         return None if workload == self._workload else workload
 
     @cached_property
-    def _without_made(self) -> tuple[Snapshot, dict[Workload, Manifest]]:
+    def _before_question(self) -> tuple[Snapshot, dict[Workload, Manifest]]:
         """The cluster without the pods that the question created, and the manifest that the workload had before the
         question. If a fix changes the template, these pods are created again from it."""
         known, snapshot = self._setup.snapshot, self._snapshot
@@ -102,11 +102,11 @@ class ClusterTrial:
         if not sent or not self._is_small or self._setup.scheduler.config.extenders:
             return TrialOutcome()  # extenders are asked only about the pod itself, never about a trial
         try:
-            outcome = self._tried(steps, sent, {**self._ahead, **self._rivals})
+            outcome = self._try(steps, sent, {**self._pods_ahead, **self._rivals})
             rivals = (
                 () if outcome.shortfall is None else tuple(filter(self._rivals.__contains__, outcome.shortfall.first))
             )
-            return replace(self._tried(steps, sent, self._ahead), rivals=rivals) if rivals else outcome
+            return replace(self._try(steps, sent, self._pods_ahead), rivals=rivals) if rivals else outcome
         except NotAdmittedError as error:
             self.__dict__.pop("_simulator", None)
             return TrialOutcome(shortfall=Shortfall(refusal=error.message))
@@ -114,10 +114,10 @@ class ClusterTrial:
             self.__dict__.pop("_simulator", None)
             return TrialOutcome()
 
-    def _tried(self, steps: Sequence[FixStep], sent: Sequence[Change], ahead: Mapping[str, None]) -> TrialOutcome:
+    def _try(self, steps: Sequence[FixStep], sent: Sequence[Change], ahead: Mapping[str, None]) -> TrialOutcome:
         """`ahead` are the pending pods of other workloads that are scheduled too."""
         is_patched = self._patches(sent)
-        before, known = self._without_made if is_patched else (self._snapshot, {})
+        before, known = self._before_question if is_patched else (self._snapshot, {})
         proposal = apply_steps(steps, Proposal(pod=self._pod), before)
         before = Proposal(pod=self._pod, resized=proposal.resized).cluster(before)
         around = Proposal(
@@ -139,7 +139,7 @@ class ClusterTrial:
                 self._send(change, proposal.pod, simulator, by_hand)
         if not is_patched and simulator.row(self._pod.key) is None:
             self._put(proposal.pod, simulator)
-        simulator.settle([*self._asked(simulator), *ahead])
+        simulator.settle([*self._own_pending_pods(simulator), *ahead])
         decisions = simulator.queue.steps[record.steps :]
         gone = {*proposal.deleted, *(key for step in decisions if step.key in ahead for key in step.victim_keys)}
         preempted: set[str] = set()
@@ -158,7 +158,7 @@ class ClusterTrial:
         return outcome
 
     @cached_property
-    def _ahead(self) -> Mapping[str, None]:
+    def _pods_ahead(self) -> Mapping[str, None]:
         """Pending pods of other workloads with a higher priority, which take the room of a fix first."""
         pods, own = self._snapshot.pods, self._own
         rows = [row for row in pods.pending if row not in own and int(pods.priorities[row]) > self._pod.priority]
@@ -196,7 +196,8 @@ class ClusterTrial:
         for step in steps:
             if isinstance(step, MovePods):
                 simulator.move(
-                    (index[node], [rows[move.victim.pod] for move in moves]) for node, moves in step.by_node().items()
+                    (index[node], [rows[move.victim.pod] for move in moves])
+                    for node, moves in step.moves_by_node().items()
                 )
 
     # --- sending changes
@@ -211,7 +212,7 @@ class ClusterTrial:
             self._put(pod, simulator)
         elif workload.kind in workloads.SCALED and change.delete:
             by_hand.apply(_deletion(workload))
-        elif workload == self._referenced:
+        elif workload == self._template_deployment:
             self._put(pod, simulator)
         elif workload == self._workload or workload.kind in workloads.SCALED:
             self._patch(workload, change, by_hand)
@@ -249,7 +250,7 @@ class ClusterTrial:
 
     # --- outcomes of the pods
 
-    def _asked(self, simulator: Simulator) -> Iterator[str]:
+    def _own_pending_pods(self, simulator: Simulator) -> Iterator[str]:
         """Yield the keys of the pending pods of the pod's own workload."""
         pods = simulator.pods
         for row in self._members(simulator):
@@ -291,7 +292,7 @@ class ClusterTrial:
         for budget in budgets_of(before, before) if rows else ():
             covered = sum(budget.covers(before.pods, row) for row in rows)
             if covered:
-                allowed = budget.standing(before, before.pods, ()).allowed
+                allowed = budget.current_status(before, before.pods, ()).allowed
                 yield BudgetUse(budget=budget.name, pods=covered, allowed=max(allowed, 0))
 
     def _shortfall(

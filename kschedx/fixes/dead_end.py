@@ -19,7 +19,7 @@ from kschedx.findings import (
 )
 from kschedx.fixes.node_requirements import contradiction
 from kschedx.fixes.phrases import requirement_text
-from kschedx.fixes.trial import Situation, after_attempt, try_proposal
+from kschedx.fixes.trial import Situation, state_after_attempt, try_proposal
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.selectors import NodeSelectorRequirement
@@ -70,7 +70,7 @@ def why_no_fix(scheduler: Scheduler, cycle: Cycle) -> DeadEnd | None:
         return DeadEnd(text=f"{kept[1]} removes the gate {kept[0]} once it admits the pod")
     held = [status for status in cycle.pre_enqueue if not (status.is_success or status.is_skip)]
     try:
-        end = _find_dead_end(try_proposal(scheduler, cycle.profile, after_attempt(cycle), cycle.refused))
+        end = _find_dead_end(try_proposal(scheduler, cycle.profile, state_after_attempt(cycle), cycle.refused))
     except UndecidableError:
         return None
     if not (end.is_untold and held) or cycle.pod.spec.scheduling_gates:
@@ -102,7 +102,7 @@ def _find_dead_end(situation: Situation) -> DeadEnd:
     for finding in _findings(situation):
         match finding:
             case ClaimNotFound(ephemeral=True) | ClaimNotOwned():
-                return _of_controller(finding.claim)
+                return _claim_dead_end(finding.claim)
             case DeviceClaimNotCreated(template=template, template_exists=exists) if not exists:
                 lacks = (
                     "is not in the snapshot: if it does not exist, create it" if exists is None else "does not exist"
@@ -111,7 +111,7 @@ def _find_dead_end(situation: Situation) -> DeadEnd:
                     text=f"ResourceClaimTemplate {template}, the source of claim {finding.pod_claim}, {lacks}"
                 )
             case DeviceClaimNotCreated():
-                return _of_controller(finding.pod_claim)
+                return _claim_dead_end(finding.pod_claim)
             case PodGroupIncomplete():
                 return _incomplete(finding.group, finding.min_count - finding.pods)
             case GangTooSmall(gated=0):
@@ -127,10 +127,10 @@ def _find_dead_end(situation: Situation) -> DeadEnd:
     apart = contradiction(situation)
     if apart is None:
         return DeadEnd(text="the pod stays unschedulable after every change tried", is_untold=True)
-    return DeadEnd(text=f"no node can have both {' and '.join(map(_asked, apart))}")
+    return DeadEnd(text=f"no node can have both {' and '.join(map(_requirement_text, apart))}")
 
 
-def _of_controller(claim: str) -> DeadEnd:
+def _claim_dead_end(claim: str) -> DeadEnd:
     return DeadEnd(text=f"kube-controller-manager has to create the claim {claim} for this pod")
 
 
@@ -138,7 +138,7 @@ def _incomplete(group: str, missing: int) -> DeadEnd:
     return DeadEnd(text=f"pod group {group} needs {count(max(missing, 0), 'more pod')}")
 
 
-def _asked(requirement: NodeSelectorRequirement) -> str:
+def _requirement_text(requirement: NodeSelectorRequirement) -> str:
     return requirement_text(
         RequirementMatch(
             key=requirement.key, operator=requirement.operator, values=requirement.values, actual=None, matched=False

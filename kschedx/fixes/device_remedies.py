@@ -11,7 +11,7 @@ from itertools import accumulate, islice
 
 from msgspec.structs import replace
 
-from kschedx.explain.hardware import device_claim_refusal, driver_named, driver_of, hardware_label, unpublished
+from kschedx.explain.hardware import device_claim_refusal, driver_named, driver_of, hardware_label, unpublished_devices
 from kschedx.findings import (
     DeviceClaimBeingDeleted,
     DeviceClaimNotCreated,
@@ -23,8 +23,8 @@ from kschedx.findings import (
     InsufficientDevices,
 )
 from kschedx.fixes import steps as s
-from kschedx.fixes.eviction import can_evict, deletion, stay_gone
-from kschedx.fixes.new_node import described_devices, meant_values, slices_with
+from kschedx.fixes.eviction import can_evict, deletion, stay_deleted
+from kschedx.fixes.new_node import described_devices, intended_values, slices_with
 from kschedx.fixes.resource_remedies import MOST_VICTIMS
 from kschedx.fixes.trial import RemedyCandidate
 from kschedx.kube.devices import (
@@ -46,8 +46,8 @@ from kschedx.kube.devices import (
     ResourceSlice,
 )
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodResourceClaimStatus
-from kschedx.kube.typos import meant_by
-from kschedx.render.wording import count, listed
+from kschedx.kube.typos import nearest_name
+from kschedx.render.wording import count, list_names
 
 _TRIED = 3
 """The most ways to free the devices of a node, and the most device classes for a claim of which only the name is known.
@@ -68,12 +68,12 @@ def device_remedies(finding: DeviceProblem, place: RemedyCandidate) -> Iterator[
     devices = place.snapshot.devices
     match finding:
         case InsufficientDevices():
-            yield from _published(finding, place)
-            yield from _completed(finding, place)
-            yield from _repaired(finding, place)
+            yield from _publish_devices(finding, place)
+            yield from _complete_pools(finding, place)
+            yield from _repair_devices(finding, place)
             yield from _untainted_by_rules(finding, place)
             yield from _fewer(finding, place)
-            yield from _of_product(finding, place)
+            yield from _correct_product(finding, place)
             yield from _wider(finding, place)
             yield from _wider_classes(finding, place)
             yield from _free(finding, place)
@@ -91,16 +91,16 @@ def device_remedies(finding: DeviceProblem, place: RemedyCandidate) -> Iterator[
                 )
                 yield s.CreateDeviceClaim(claim=_claim(finding.claim, spec), source=source)
         case DeviceClaimNotCreated():
-            yield from _from_template(finding, place)
+            yield from _create_from_template(finding, place)
         case DeviceClassNotFound():
             claim = devices.claims.get(finding.claim)
             known, domain = sorted(devices.classes), finding.device_class.partition(".")[2]
-            close = meant_by(finding.device_class, known)
+            close = nearest_name(finding.device_class, known)
             related = [name for name in known if not domain or name.partition(".")[2] == domain]
             for name in [close] if close else related[:_TRIED]:
                 if claim is not None:
-                    spec = _of_class(claim.spec, finding.device_class, name)
-                    yield _recreated(claim, spec, place, f" with class {name}")
+                    spec = _with_class(claim.spec, finding.device_class, name)
+                    yield _recreate(claim, spec, place, f" with class {name}")
             if driver := driver_named(place.snapshot, finding.device_class):
                 of_driver = DeviceSelector(cel=CELDeviceSelector(expression=f'device.driver == "{driver}"'))
                 class_spec = DeviceClassSpec(selectors=(of_driver,))
@@ -112,13 +112,13 @@ def device_remedies(finding: DeviceProblem, place: RemedyCandidate) -> Iterator[
             if claim is None:
                 return
             if _is_used_by_others(claim, place):
-                yield from _in_use(claim, place)
+                yield from _delete_users(claim, place)
                 return
-            owner = place.as_owner if isinstance(finding, DeviceClaimNotOwned) else None
-            yield _recreated(claim, claim.spec, place, owner=owner)
+            owner = place.owner_reference if isinstance(finding, DeviceClaimNotOwned) else None
+            yield _recreate(claim, claim.spec, place, owner=owner)
 
 
-def _recreated(
+def _recreate(
     claim: ResourceClaim,
     spec: ResourceClaimSpec,
     place: RemedyCandidate,
@@ -126,10 +126,10 @@ def _recreated(
     owner: OwnerReference | None = None,
 ) -> s.FixStep:
     title = f"delete and recreate {{}}{named}"
-    return _renewed(title, claim, spec, place, s.Cost.AROUND, owner, noun="resource claim")
+    return _recreate_step(title, claim, spec, place, s.Cost.AROUND, owner, noun="resource claim")
 
 
-def _renewed(
+def _recreate_step(
     title: str,
     claim: ResourceClaim,
     spec: ResourceClaimSpec,
@@ -142,10 +142,14 @@ def _renewed(
     recreated by hand: its controller creates the claims of all pending pods again. `title` has room for the object."""
     template = _template_of(claim, place)
     if template is None or spec == claim.spec:
-        return s.ObjectStep(title=title.format(f"{noun} {claim.key}"), cost=cost, objects=(_anew(claim, spec, owner),))
+        return s.ObjectStep(
+            title=title.format(f"{noun} {claim.key}"), cost=cost, objects=(_as_new_claim(claim, spec, owner),)
+        )
     users = (place.snapshot.pods[row] for row in place.snapshot.pods.pending)
     claims = [
-        place.snapshot.devices.claims.get(key) for pod in (place.pod, *users) for key in _made_from(template, pod)
+        place.snapshot.devices.claims.get(key)
+        for pod in (place.pod, *users)
+        for key in _claims_from_template(template, pod)
     ]
     same = {
         same_claim.key: same_claim
@@ -155,7 +159,7 @@ def _renewed(
     return s.ChangeClaimTemplate(
         title=title.format(f"ResourceClaimTemplate {template}"),
         cost=cost,
-        objects=(_template(template, spec), *(_anew(claim, spec) for claim in same.values())),
+        objects=(_template(template, spec), *(_as_new_claim(claim, spec) for claim in same.values())),
     )
 
 
@@ -169,7 +173,7 @@ def _template_of(claim: ResourceClaim, place: RemedyCandidate) -> str | None:
     return next((key for key in known if is_own and specs.get(key) == claim.spec), None)
 
 
-def _made_from(template: str, pod: Pod) -> Iterator[str]:
+def _claims_from_template(template: str, pod: Pod) -> Iterator[str]:
     """Yield the claims, `namespace/name`, that were created from a template for a pod."""
     namespace, _, name = template.partition("/")
     entries = {claim.name for claim in pod.spec.resource_claims if claim.resource_claim_template_name == name}
@@ -194,7 +198,7 @@ def _is_own(consumer: ResourceClaimConsumerReference, place: RemedyCandidate) ->
     return consumer.resource == "pods" and (consumer.name == pod.metadata.name or is_gone)
 
 
-def _in_use(claim: ResourceClaim, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def _delete_users(claim: ResourceClaim, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield the deletion of the other pods that use the claim, which has to come first."""
     others = tuple(
         f"{consumer_reference.resource}/{consumer_reference.name}"
@@ -202,7 +206,7 @@ def _in_use(claim: ResourceClaim, place: RemedyCandidate) -> Iterator[s.FixStep]
         if not _is_own(consumer_reference, place)
     )
     rows = _pods(claim.key, others, place)
-    if rows and stay_gone(rows, place.situation):
+    if rows and stay_deleted(rows, place.situation):
         yield deletion(rows, place.snapshot)
 
 
@@ -215,7 +219,7 @@ def _claim(key: str, spec: ResourceClaimSpec, owner: OwnerReference | None = Non
     return ResourceClaim(metadata=ObjectMeta(name=name, namespace=namespace, owner_references=owners), spec=spec)
 
 
-def _anew(claim: ResourceClaim, spec: ResourceClaimSpec, owner: OwnerReference | None = None) -> ResourceClaim:
+def _as_new_claim(claim: ResourceClaim, spec: ResourceClaimSpec, owner: OwnerReference | None = None) -> ResourceClaim:
     """Return the claim as a new one: not allocated."""
     new_claim = _claim(claim.key, spec, owner or claim.metadata.controller)
     return replace(new_claim, metadata=replace(new_claim.metadata, uid="", labels=claim.metadata.labels))
@@ -224,7 +228,7 @@ def _anew(claim: ResourceClaim, spec: ResourceClaimSpec, owner: OwnerReference |
 def _nearly_called(key: str, known: Iterable[str]) -> str:
     """Return an object of the same namespace with a similar name, as `namespace/name`; empty if there is none."""
     namespace = key.partition("/")[0]
-    return meant_by(key, sorted(name for name in known if name.startswith(f"{namespace}/")))
+    return nearest_name(key, sorted(name for name in known if name.startswith(f"{namespace}/")))
 
 
 def _guesses(place: RemedyCandidate) -> Iterator[ResourceClaimSpec]:
@@ -234,7 +238,7 @@ def _guesses(place: RemedyCandidate) -> Iterator[ResourceClaimSpec]:
         yield ResourceClaimSpec(devices=DeviceClaim(requests=(DeviceRequest(name="device", exactly=exactly),)))
 
 
-def _from_template(finding: DeviceClaimNotCreated, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def _create_from_template(finding: DeviceClaimNotCreated, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield nothing for a claim that the API server refuses."""
     if any(device_claim_refusal(place.snapshot, place.pod, finding)):
         return
@@ -246,7 +250,7 @@ def _from_template(finding: DeviceClaimNotCreated, place: RemedyCandidate) -> It
         name += "-1"
     status = PodResourceClaimStatus(name=finding.pod_claim, resource_claim_name=name)
     for claim_spec in (spec,) if spec is not None else islice(_guesses(place), 1):
-        claim = _claim(f"{place.pod.metadata.namespace}/{name}", claim_spec, place.as_owner)
+        claim = _claim(f"{place.pod.metadata.namespace}/{name}", claim_spec, place.owner_reference)
         yield s.CreateDeviceClaim(
             claim=claim,
             template=meant or finding.template,
@@ -262,7 +266,7 @@ def _template(key: str, spec: ResourceClaimSpec) -> ResourceClaimTemplate:
     return ResourceClaimTemplate(metadata=ObjectMeta(name=name, namespace=namespace), spec=template_spec)
 
 
-def _of_class(spec: ResourceClaimSpec, wrong: str, meant: str) -> ResourceClaimSpec:
+def _with_class(spec: ResourceClaimSpec, wrong: str, meant: str) -> ResourceClaimSpec:
     def changed(request: DeviceRequest) -> DeviceRequest:
         exactly = request.exactly
         if exactly is None or exactly.device_class_name != wrong:
@@ -277,17 +281,17 @@ def _fewer(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.F
     some of them as well."""
     short = finding.shortages[0] if len(finding.shortages) == 1 else None
     if short is not None and short.wanted is not None and 0 < short.free < short.wanted:
-        yield from _asking_for(short.claim, short.request, short.free, place)
+        yield from _request_devices(short.claim, short.request, short.free, place)
     if finding.shortages:
         return
     for key in finding.claims:
         claim = place.snapshot.devices.claims.get(key)
         for request in claim.spec.devices.requests if claim is not None else ():
             if request.exactly is not None and request.exactly.allocation_mode == AllocationMode.ALL:
-                yield from _asking_for(key, request.name, 1, place)
+                yield from _request_devices(key, request.name, 1, place)
 
 
-def _asking_for(key: str, name: str, number: int, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def _request_devices(key: str, name: str, number: int, place: RemedyCandidate) -> Iterator[s.FixStep]:
     claim = place.snapshot.devices.claims.get(key)
     if claim is None or _is_used_by_others(claim, place):
         return
@@ -301,7 +305,7 @@ def _asking_for(key: str, name: str, number: int, place: RemedyCandidate) -> Ite
     requests = tuple(map(changed, claim.spec.devices.requests))
     if requests != claim.spec.devices.requests:
         spec = replace(claim.spec, devices=replace(claim.spec.devices, requests=requests))
-        yield _changed(claim, spec, f"request {count(number, 'device')} in request {name} of {{}}", place)
+        yield _change_step(claim, spec, f"request {count(number, 'device')} in request {name} of {{}}", place)
 
 
 def _wider(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
@@ -320,7 +324,7 @@ def _wider(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.F
             wider_requests = tuple(_unselective(request, some) for request in devices.requests)
             if wider_requests != devices.requests:
                 spec = replace(claim.spec, devices=replace(devices, requests=wider_requests))
-                yield _changed(claim, spec, f"remove the selectors of request {', '.join(some)} from {{}}", place)
+                yield _change_step(claim, spec, f"remove the selectors of request {', '.join(some)} from {{}}", place)
     for short in finding.shortages:
         claim = place.snapshot.devices.claims.get(short.claim) if short.capacity else None
         if claim is not None and not _is_used_by_others(claim, place):
@@ -329,19 +333,19 @@ def _wider(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.F
             if wider_requests != devices.requests:
                 spec = replace(claim.spec, devices=replace(devices, requests=wider_requests))
                 title = f"remove the capacity of request {short.request} from {{}}"
-                yield _changed(claim, spec, title, place)
+                yield _change_step(claim, spec, title, place)
     for key in finding.claims if finding.constraints else ():
         claim = place.snapshot.devices.claims.get(key)
         if claim is not None and claim.spec.devices.constraints and not _is_used_by_others(claim, place):
             spec = replace(claim.spec, devices=replace(claim.spec.devices, constraints=()))
-            yield _changed(claim, spec, "remove the constraints from {}", place)
+            yield _change_step(claim, spec, "remove the constraints from {}", place)
 
 
-def _changed(claim: ResourceClaim, spec: ResourceClaimSpec, title: str, place: RemedyCandidate) -> s.FixStep:
-    return _renewed(title, claim, spec, place, s.Cost.CONSTRAINT)
+def _change_step(claim: ResourceClaim, spec: ResourceClaimSpec, title: str, place: RemedyCandidate) -> s.FixStep:
+    return _recreate_step(title, claim, spec, place, s.Cost.CONSTRAINT)
 
 
-def _of_product(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def _correct_product(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield claims whose selectors compare a string with the value that the node's devices have for the same
     product."""
     here = [
@@ -356,10 +360,10 @@ def _of_product(finding: InsufficientDevices, place: RemedyCandidate) -> Iterato
             continue
         for request in claim.spec.devices.requests:
             exactly = request.exactly if request.name == short.request else None
-            for wrong, meant in meant_values(() if exactly is None else exactly.selectors, here):
+            for wrong, meant in intended_values(() if exactly is None else exactly.selectors, here):
                 spec = _with_selectors(claim.spec, request, wrong, meant)
                 title = f"select {meant} instead of {wrong} in request {request.name} of {{}}"
-                yield _renewed(title, claim, spec, place, s.Cost.TYPO)
+                yield _recreate_step(title, claim, spec, place, s.Cost.TYPO)
 
 
 def _with_selectors(spec: ResourceClaimSpec, changed: DeviceRequest, wrong: str, meant: str) -> ResourceClaimSpec:
@@ -401,17 +405,17 @@ def _wider_classes(finding: InsufficientDevices, place: RemedyCandidate) -> Iter
             )
 
 
-def _published(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.OfferDevices]:
+def _publish_devices(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.OfferDevices]:
     """Yield the devices of a driver that publishes none, on a node whose labels name the driver's hardware."""
     classes = dict.fromkeys(shortage.device_class for shortage in finding.shortages if shortage.stage == "none")
-    drivers = [published.driver for name in classes for published in unpublished(place.snapshot, name)]
+    drivers = [published.driver for name in classes for published in unpublished_devices(place.snapshot, name)]
     label = next(filter(None, (hardware_label(driver, place.node) for driver in drivers if driver)), "")
     if label:
         slices = tuple(slices_with(described_devices(place.situation), place.node.name))
         yield s.OfferDevices(node=place.node.name, label=label, slices=slices)
 
 
-def _completed(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def _complete_pools(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield the pools whose driver has not published every ResourceSlice, with the devices that are known."""
     known = place.snapshot.devices.slices
     for key in dict.fromkeys(pool for short in finding.shortages for pool in short.updating):
@@ -424,18 +428,18 @@ def _completed(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator
         newest = max((resource_slice.spec.pool.generation for resource_slice in same), default=0)
         kept = [resource_slice for resource_slice in same if resource_slice.spec.pool.generation == newest]
         whole = tuple(
-            _in_pool(resource_slice, replace(resource_slice.spec.pool, resource_slice_count=len(kept)))
+            _with_pool(resource_slice, replace(resource_slice.spec.pool, resource_slice_count=len(kept)))
             for resource_slice in kept
         )
         title = f"repair DRA driver {driver}, so that it publishes all ResourceSlices of pool {name}"
-        yield _by_driver(title, driver, whole)
+        yield _driver_step(title, driver, whole)
 
 
-def _in_pool(resource_slice: ResourceSlice, pool: ResourcePool) -> ResourceSlice:
+def _with_pool(resource_slice: ResourceSlice, pool: ResourcePool) -> ResourceSlice:
     return replace(resource_slice, spec=replace(resource_slice.spec, pool=pool))
 
 
-def _repaired(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def _repair_devices(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield the devices on the node without the taints that their driver sets."""
     taints = {phrase.rpartition(" on ")[0] for short in finding.shortages for phrase in short.taints}
     here = [
@@ -445,11 +449,13 @@ def _repaired(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[
     ]
     for driver in dict.fromkeys(resource_slice.spec.driver for resource_slice in here):
         before = [resource_slice for resource_slice in here if resource_slice.spec.driver == driver]
-        after = tuple(_untainted(resource_slice, taints) for resource_slice in before)
+        after = tuple(_without_taints(resource_slice, taints) for resource_slice in before)
         changed = tuple(new for old, new in zip(before, after, strict=True) if new != old)
         if changed:
-            title = f"repair the devices of {place.node.name} that driver {driver} taints {listed(sorted(taints), 2)}"
-            yield _by_driver(title, driver, changed)
+            title = (
+                f"repair the devices of {place.node.name} that driver {driver} taints {list_names(sorted(taints), 2)}"
+            )
+            yield _driver_step(title, driver, changed)
 
 
 def _untainted_by_rules(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.DeleteTaintRules]:
@@ -460,7 +466,7 @@ def _untainted_by_rules(finding: InsufficientDevices, place: RemedyCandidate) ->
         yield s.DeleteTaintRules(names=names, api_version="resource.k8s.io/v1beta2")
 
 
-def _untainted(resource_slice: ResourceSlice, taints: Collection[str]) -> ResourceSlice:
+def _without_taints(resource_slice: ResourceSlice, taints: Collection[str]) -> ResourceSlice:
     def without(device: Device) -> Device:
         left = tuple(taint for taint in device.taints if str(taint) not in taints)
         return device if left == device.taints else replace(device, taints=left)
@@ -470,7 +476,7 @@ def _untainted(resource_slice: ResourceSlice, taints: Collection[str]) -> Resour
     )
 
 
-def _by_driver(title: str, driver: str, slices: tuple[ResourceSlice, ...]) -> s.FixStep:
+def _driver_step(title: str, driver: str, slices: tuple[ResourceSlice, ...]) -> s.FixStep:
     return s.ObjectStep(title=title, cost=s.Cost.REPAIR, group=s.FixGroup.CAPACITY, objects=slices, maker=driver)
 
 
@@ -497,7 +503,7 @@ def _unselective(request: DeviceRequest, names: Sequence[str]) -> DeviceRequest:
 
 def _free(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield the deletion of the pod with the lowest priority that uses enough devices, or of the fewest pods."""
-    if not finding.shortages or any(_lacking(shortage) is None for shortage in finding.shortages):
+    if not finding.shortages or any(_count_to_free(shortage) is None for shortage in finding.shortages):
         return
     held: Counter[int] = Counter()
     for short in finding.shortages:
@@ -505,7 +511,7 @@ def _free(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.Fi
             rows = _pods(holder.claim, holder.consumers, place)
             if len(rows) == 1:
                 held[rows[0]] += 1
-    wanted = sum(_lacking(shortage) or 0 for shortage in finding.shortages)
+    wanted = sum(_count_to_free(shortage) or 0 for shortage in finding.shortages)
     priorities = place.snapshot.pods.priorities
     enough = sorted((row for row in held if held[row] >= wanted), key=lambda row: (priorities[row], held[row], row))
     ways: list[tuple[int, ...]] = [(row,) for row in enough[:_TRIED]]
@@ -515,11 +521,11 @@ def _free(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.Fi
         number = next((at + 1 for at, total in enumerate(sums) if total >= wanted), None)
         ways = [tuple(sorted(most[:number]))] if number else []
     for victims in ways:
-        if stay_gone(victims, place.situation):
+        if stay_deleted(victims, place.situation):
             yield deletion(victims, place.snapshot, node=place.node.name)
 
 
-def _lacking(short: DeviceShortage) -> int | None:
+def _count_to_free(short: DeviceShortage) -> int | None:
     """Return how many devices have to be freed; None if freeing devices does not suffice."""
     wanted = short.matching if short.wanted is None else short.wanted
     return wanted - short.free if short.stage == "taken" and wanted <= short.free + len(short.holders) else None

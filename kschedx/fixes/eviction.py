@@ -12,7 +12,7 @@ from kschedx.controllers.workloads import current_replica_set_of, name_of
 from kschedx.errors import UndecidableError
 from kschedx.findings import HostPortConflict
 from kschedx.fixes import steps as s
-from kschedx.fixes.node_requirements import faults_of, taken_away_by
+from kschedx.fixes.node_requirements import faults_of, taint_remover
 from kschedx.fixes.owners import Owner, template_owner, workload_above
 from kschedx.fixes.proposal import Proposal, apply_step
 from kschedx.fixes.trial import RemedyCandidate, Situation
@@ -61,7 +61,7 @@ def _is_daemon(owners: Sequence[OwnerReference]) -> bool:
     return any(owner.kind in ("DaemonSet", "Node") and owner.controller for owner in owners)
 
 
-def stay_gone(rows: Iterable[int], situation: Situation) -> bool:
+def stay_deleted(rows: Iterable[int], situation: Situation) -> bool:
     """Whether no controller recreates one of these pods on its node at once: a replacement is behind this pod in the
     queue, has room elsewhere, or is not created."""
     pods = situation.snapshot.pods
@@ -86,7 +86,7 @@ def deletion(rows: Iterable[int], snapshot: Snapshot, *, node: str = "") -> s.De
     return s.DeletePods(victims=_victims_of(rows, snapshot), node=node)
 
 
-def awaiting(rows: Sequence[int], snapshot: Snapshot, *, node: str = "") -> s.AwaitTermination:
+def await_termination(rows: Sequence[int], snapshot: Snapshot, *, node: str = "") -> s.AwaitTermination:
     """Return the wait for pods that are being deleted. If their node is unreachable, no kubelet finishes the
     deletion."""
     pods, cluster = snapshot.pods, snapshot.cluster
@@ -133,9 +133,9 @@ def delete_all(names: Sequence[str], count: int, place: RemedyCandidate) -> Iter
     if not rows or len(rows) != count:
         return
     if all(is_terminating(row, place.situation) for row in rows):
-        yield awaiting(rows, place.snapshot)
+        yield await_termination(rows, place.snapshot)
         return
-    if all(can_evict(row, place.situation) for row in rows) and stay_gone(rows, place.situation):
+    if all(can_evict(row, place.situation) for row in rows) and stay_deleted(rows, place.situation):
         priorities = place.snapshot.pods.priorities
         are_lesser = all(int(priorities[row]) < place.pod.priority for row in rows)
         yield replace(deletion(rows, place.snapshot), are_lesser=are_lesser)
@@ -148,8 +148,8 @@ def stop_holder(key: str, place: RemedyCandidate) -> tuple[s.FixStep, ...]:
     if row is None:
         return ()
     if is_terminating(row, place.situation):
-        return (awaiting([row], place.snapshot),)
-    return _taken_from(row, place) if can_evict(row, place.situation) else ()
+        return (await_termination([row], place.snapshot),)
+    return _removal_steps(row, place) if can_evict(row, place.situation) else ()
 
 
 def take_from_holder(key: str, place: RemedyCandidate) -> tuple[s.FixStep, ...]:
@@ -161,14 +161,14 @@ def take_from_holder(key: str, place: RemedyCandidate) -> tuple[s.FixStep, ...]:
         return ()
     if _is_daemon(pods.owners[row]) or is_twin(row, place.situation):
         return ()
-    return _taken_from(row, place)
+    return _removal_steps(row, place)
 
 
-def _taken_from(row: int, place: RemedyCandidate) -> tuple[s.FixStep, ...]:
-    return (_stopped(row, place.snapshot) or deletion([row], place.snapshot),)
+def _removal_steps(row: int, place: RemedyCandidate) -> tuple[s.FixStep, ...]:
+    return (_stop_workload(row, place.snapshot) or deletion([row], place.snapshot),)
 
 
-def _stopped(row: int, snapshot: Snapshot) -> s.StopWorkload | None:
+def _stop_workload(row: int, snapshot: Snapshot) -> s.StopWorkload | None:
     """Return the step that stops the pod's workload, if the snapshot has the workload and this is its only assigned
     pod."""
     pods = snapshot.pods
@@ -317,7 +317,7 @@ def taking_old_first(situation: Situation) -> Iterator[tuple[s.FixStep, ...]]:
     if owner is not None and owner.kind == "DaemonSet" and _surges(owner, "updateStrategy", default="0"):
         at = snapshot.cluster.index.get(pinned_to(pod.spec))
         rows = () if at is None else snapshot.pods.on_node(at).tolist()
-        yield from ((_taking((row,), owner, snapshot),) for row in rows if _is_sibling(row, pod, snapshot))
+        yield from ((_take_old_first((row,), owner, snapshot),) for row in rows if _is_sibling(row, pod, snapshot))
     if owner is None or owner.kind != "Deployment" or not _surges(owner, "strategy"):
         return
     own = pod.metadata.controller
@@ -328,14 +328,14 @@ def taking_old_first(situation: Situation) -> Iterator[tuple[s.FixStep, ...]]:
     if unavailable := [row for row in old if not _is_available(row, snapshot)]:
         repairs = tuple(_repairs(unavailable[0], snapshot))
         if repairs:
-            yield (_taking((unavailable[0],), owner, snapshot), *repairs)
+            yield (_take_old_first((unavailable[0],), owner, snapshot), *repairs)
         return
     by_node = {snapshot.pods.node_names[row]: row for row in reversed(old)}
     for row in sorted(by_node.values())[:MOST_OLD]:
-        yield (_taking((row,), owner, snapshot),)
+        yield (_take_old_first((row,), owner, snapshot),)
 
 
-def _taking(rows: tuple[int, ...], owner: Owner, snapshot: Snapshot) -> s.TakeOldFirst:
+def _take_old_first(rows: tuple[int, ...], owner: Owner, snapshot: Snapshot) -> s.TakeOldFirst:
     victims = _victims_of(rows, snapshot)
     is_single = owner.kind == "Deployment" and _is_single(owner)
     return s.TakeOldFirst(owner=owner.name, kind=owner.kind, victims=victims, is_single=is_single)
@@ -354,12 +354,12 @@ def _is_available(row: int, snapshot: Snapshot) -> bool:
     """Whether the pod is available, as far as its condition and its node show."""
     pods = snapshot.pods
     ready = reports_ready(pods.statuses[row].conditions)
-    return ready and not any(map(taken_away_by, _node_of(row, snapshot).spec.taints))
+    return ready and not any(map(taint_remover, _node_of(row, snapshot).spec.taints))
 
 
 def _repairs(row: int, snapshot: Snapshot) -> Iterator[s.RepairNode]:
     node = _node_of(row, snapshot)
-    if faults := faults_of(node, filter(taken_away_by, node.spec.taints), snapshot):
+    if faults := faults_of(node, filter(taint_remover, node.spec.taints), snapshot):
         yield s.RepairNode(row=snapshot.cluster.index[node.name], node=node.name, faults=faults)
 
 

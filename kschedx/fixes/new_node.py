@@ -58,7 +58,7 @@ from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.storage import CSINode, CSINodeDriver, CSINodeSpec
 from kschedx.kube.types import Node, NodeStatus, ObjectMeta, Pod, PodAffinity
-from kschedx.kube.typos import meant_by, product_meant
+from kschedx.kube.typos import nearest_name, nearest_product
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.snapshot import Snapshot
@@ -157,7 +157,7 @@ _SHARED = lazy_pattern(r"device\.allowMultipleAllocations(?!\s*==\s*false)")
 _CAPACITY = lazy_pattern(rf"device\.capacity{_MEMBER}\s*\.\s*(?:compareTo|isGreaterThan)\(\s*quantity\({_STRING}\)")
 
 
-class _Asked(Struct, frozen=True, kw_only=True):
+class _DeviceNeed(Struct, frozen=True, kw_only=True):
     """The attributes and capacity with which a request compares devices, and the number that it requests."""
 
     driver: str
@@ -170,7 +170,7 @@ class _Asked(Struct, frozen=True, kw_only=True):
 def described_devices(situation: Situation) -> dict[DeviceKind, int]:
     """Return one device for each request, with the values that the request and its class compare devices with, and the
     requested number. It is a guess: the trial decides whether the request matches the device."""
-    wanted = tuple(_asked(situation))
+    wanted = tuple(_device_needs(situation))
     kinds: dict[str, tuple[DeviceKind, int]] = {}
     for asked_device in wanted:
         base = _base(asked_device.driver, wanted, situation)
@@ -200,28 +200,34 @@ def _other(value: DeviceAttribute) -> DeviceAttribute:
     return DeviceAttribute(bool_value=not value.bool_value)
 
 
-def _asked(situation: Situation) -> Iterator[_Asked]:
+def _device_needs(situation: Situation) -> Iterator[_DeviceNeed]:
     for claim in situation.snapshot.devices.claims_of(situation.pod):
         for request in claim.spec.devices.requests:
             asked_request = request.exactly or next(iter(request.first_available), None)
             if asked_request is not None:
-                driver, device = _compared(asked_request.device_class_name, asked_request.selectors, situation)
+                driver, device = _compared_attributes(
+                    asked_request.device_class_name, asked_request.selectors, situation
+                )
                 takes_all = asked_request.allocation_mode == AllocationMode.ALL
-                yield _Asked(driver=driver, device=device, count=max(int(asked_request.count), 1), takes_all=takes_all)
+                yield _DeviceNeed(
+                    driver=driver, device=device, count=max(int(asked_request.count), 1), takes_all=takes_all
+                )
     if not situation.pod.spec.resource_claims:
         for name in situation.snapshot.devices.class_of_resource.values():
-            driver, device = _compared(name, (), situation)
-            yield _Asked(driver=driver, device=device, count=1, takes_all=False)
+            driver, device = _compared_attributes(name, (), situation)
+            yield _DeviceNeed(driver=driver, device=device, count=1, takes_all=False)
 
 
-def _compared(device_class: str, selectors: tuple[DeviceSelector, ...], situation: Situation) -> tuple[str, Device]:
+def _compared_attributes(
+    device_class: str, selectors: tuple[DeviceSelector, ...], situation: Situation
+) -> tuple[str, Device]:
     of_class = situation.snapshot.devices.classes.get(device_class)
     every = (*(of_class.spec.selectors if of_class else ()), *selectors)
     text = " && ".join(selector.cel.expression for selector in every if selector.cel is not None)
     domains = [match[0] for pattern in (_ATTRIBUTE, _CAPACITY) for match in pattern.findall(text)]
     name = driver_of(every) or next(iter(domains), device_class)
     attributes = {
-        _qualified(domain, item or other, name): DeviceAttribute(
+        _qualify(domain, item or other, name): DeviceAttribute(
             string=string or None,
             int_value=int(number) if number else None,
             bool_value=truth == "true" if truth else None,
@@ -229,14 +235,14 @@ def _compared(device_class: str, selectors: tuple[DeviceSelector, ...], situatio
         for domain, item, other, string, number, truth in _ATTRIBUTE.findall(text)
     }
     capacity = {
-        _qualified(domain, item or other, name): DeviceCapacity(value=amount)
+        _qualify(domain, item or other, name): DeviceCapacity(value=amount)
         for domain, item, other, amount in _CAPACITY.findall(text)
     }
     shared = _SHARED.search(text) is not None
     return name, Device(attributes=attributes, capacity=capacity, allow_multiple_allocations=shared)
 
 
-def meant_values(
+def intended_values(
     selectors: Iterable[DeviceSelector], devices: Sequence[tuple[str, Device]]
 ) -> Iterator[tuple[str, str]]:
     """Yield each string that selectors compare an attribute with, and the value of these devices, with their drivers,
@@ -246,19 +252,19 @@ def meant_values(
         known = {
             value.string
             for driver, device in devices
-            if (value := device.attributes.get(_qualified(domain, item or other, driver))) and value.string
+            if (value := device.attributes.get(_qualify(domain, item or other, driver))) and value.string
         }
         if written and written not in known:
-            meant = product_meant(written, sorted(known)) or meant_by(written, sorted(known))
+            meant = nearest_product(written, sorted(known)) or nearest_name(written, sorted(known))
             if meant:
                 yield written, meant
 
 
-def _qualified(domain: str, name: str, driver: str) -> str:
+def _qualify(domain: str, name: str, driver: str) -> str:
     return name if domain == driver else f"{domain}/{name}"
 
 
-def _base(driver: str, wanted: Sequence[_Asked], situation: Situation) -> Device:
+def _base(driver: str, wanted: Sequence[_DeviceNeed], situation: Situation) -> Device:
     """Return a device of the driver with every attribute that expressions need: an existing one, or one with all
     compared values."""
     for known in _known(situation):
@@ -305,7 +311,7 @@ def is_only_full(findings: Iterable[Finding]) -> bool:
     )
 
 
-def one_more_of_full(situation: Situation) -> Iterator[s.AddNode]:
+def copies_of_full_nodes(situation: Situation) -> Iterator[s.AddNode]:
     """Yield empty nodes like those that meet every constraint of the pod and are only full. Nodes without resources
     that the pod does not request come first."""
     requested = pod_request(situation.pod.spec, situation.pod.status, situation.scheduler.nodes.options).amounts
@@ -318,7 +324,7 @@ def one_more_of_full(situation: Situation) -> Iterator[s.AddNode]:
     ]
     full = [node for node in full if not _is_of_control_plane(node)]
     for node in sorted(full, key=lambda node: _is_special(node, requested))[:MOST_COPIES]:
-        if situation.leaves_ports((step := _one_more(node, situation)).node):
+        if situation.leaves_ports((step := _copy_node(node, situation)).node):
             yield step
 
 
@@ -345,7 +351,7 @@ def _is_special(node: Node, requested: Mapping[str, int]) -> bool:
     )
 
 
-def _one_more(node: Node, situation: Situation) -> s.AddNode:
+def _copy_node(node: Node, situation: Situation) -> s.AddNode:
     """Return a copy of the node under a new name, without its annotations, instance, times, and current faults."""
     name = _free_name(f"{node.name}-new", situation)
     labels = {**node.metadata.labels, HOSTNAME: name}
@@ -363,10 +369,10 @@ def _one_more(node: Node, situation: Situation) -> s.AddNode:
     return s.AddNode(
         node=new,
         model=node.name,
-        taken=situation.taken_by_daemons(new),
+        taken=situation.daemon_requests(new),
         scalable="" if scalable is None else f"{scalable[0]} {scalable[1].key}",
         replicas=0 if scalable is None else scalable[1].spec.replicas or 0,
-        missing=0 if scalable is None else scalable[1].missing,
+        missing=0 if scalable is None else scalable[1].missing_nodes,
         failure="" if scalable is None else _machine_failure(situation.snapshot, scalable[1]),
     )
 
@@ -411,7 +417,7 @@ def nodes_of_a_pool(situation: Situation, node: Node) -> Iterator[s.AddNode]:
         sized = _node(situation, name, {**labels, **place}, None)
         status = node.status if node.status.allocatable else sized.node.status
         new = replace(sized.node, spec=node.spec, status=status)
-        yield replace(sized, node=new, model=node.name, taken=situation.taken_by_daemons(new))
+        yield replace(sized, node=new, model=node.name, taken=situation.daemon_requests(new))
 
 
 def nodes_that_would_do(situation: Situation) -> Iterator[s.AddNode]:
@@ -437,7 +443,7 @@ def _copies(situation: Situation) -> Iterator[s.AddNode]:
         )
         node = cluster.nodes[row]
         if enough and not _is_of_control_plane(node) and not _is_special(node, requested):
-            yield _one_more(node, situation)
+            yield _copy_node(node, situation)
 
 
 def _with_devices(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
@@ -449,7 +455,7 @@ def _with_devices(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.Add
     for kinds_and_counts in (dict.fromkeys(kinds, count), described):
         for step in islice(_plain(situation, keys), 3) if kinds_and_counts else ():
             slices = tuple(slices_with(kinds_and_counts, step.node.name))
-            is_one = kinds_and_counts is described and len([*_asked(situation)]) == 1
+            is_one = kinds_and_counts is described and len([*_device_needs(situation)]) == 1
             attributes = tuple(_new_attributes(situation)) if is_one else ()
             yield replace(step, model="", slices=slices, attributes=attributes)
 
@@ -457,7 +463,7 @@ def _with_devices(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.Add
 def _new_attributes(situation: Situation) -> Iterator[str]:
     """Yield values that selectors compare devices with and that no device of the cluster has: `productName=H100`."""
     known = [kind.device for kind in _known(situation)]
-    for asked_device in _asked(situation):
+    for asked_device in _device_needs(situation):
         for key, value in asked_device.device.attributes.items():
             if not any(device.attributes.get(key) == value for device in known):
                 number, truth = value.int_value, str(value.bool_value).lower()
@@ -494,10 +500,10 @@ def _plain(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
         if name in situation.snapshot.cluster.index or labels.get(HOSTNAME, "") in taken:
             continue  # data on the disks of that machine is not on another one
         step = _node(situation, name or _free_name("new-node", situation), labels, model)
-        yield replace(step, without=tuple(dict.fromkeys(_excluded(situation, requirements))))
+        yield replace(step, without=tuple(dict.fromkeys(_excluded_labels(situation, requirements))))
 
 
-def _excluded(situation: Situation, requirements: Iterable[NodeSelectorRequirement]) -> Iterator[str]:
+def _excluded_labels(situation: Situation, requirements: Iterable[NodeSelectorRequirement]) -> Iterator[str]:
     """Yield labels of the cluster's nodes that a new one must not have."""
     for requirement in requirements:
         values = situation.snapshot.cluster.label(requirement.key).values
@@ -511,7 +517,7 @@ def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Nod
     options = situation.scheduler.nodes.options
     amounts = pod_request(situation.pod.spec, situation.pod.status, options).amounts
     labels = {**labels, HOSTNAME: labels.get(HOSTNAME, name)}
-    taken = situation.taken_by_daemons(Node(metadata=ObjectMeta(name=name, labels=labels)))
+    taken = situation.daemon_requests(Node(metadata=ObjectMeta(name=name, labels=labels)))
     requested = Counter({resource: amount for resource, amount in amounts.items() if amount > 0})
     requested.update(
         {

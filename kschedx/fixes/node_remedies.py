@@ -14,7 +14,7 @@ from msgspec import json
 from msgspec.structs import replace
 
 from kschedx.apiserver.admission import NODE_SELECTOR, project_selector
-from kschedx.errors import is_a_letter_away
+from kschedx.errors import differs_by_one_letter
 from kschedx.explain.hardware import names_hardware
 from kschedx.findings import HostPortConflict, Maintenance, NodeAffinityMismatch, RequirementMatch
 from kschedx.findings.constraints import CORDON_TAINT
@@ -29,9 +29,9 @@ from kschedx.fixes.node_requirements import (
     contradiction,
     faults_of,
     initializes,
+    intended_key,
     is_kept,
     is_removed_by_itself,
-    meant_key,
 )
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.pod_edits import expressions
@@ -53,7 +53,7 @@ from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NODE_NAME_FIELD, NodeSelectorRequirement
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_SCHEDULE, Tolerations, tolerates
 from kschedx.kube.types import OUT_OF_SERVICE, Node, PodSpec, Taint, Toleration
-from kschedx.kube.typos import meant_by, product_meant
+from kschedx.kube.typos import nearest_name, nearest_product
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.nodes import ClusterNodes
@@ -154,7 +154,7 @@ def _is_admitted_by_kueue(place: RemedyCandidate | Situation) -> bool:
     )
 
 
-def comes_back(requirement: RequirementMatch, source: str, place: RemedyCandidate | Situation) -> bool:
+def is_readded(requirement: RequirementMatch, source: str, place: RemedyCandidate | Situation) -> bool:
     """Whether admission or a controller adds a requirement again after you drop or change it. It does if the pod's
     RuntimeClass, namespace, or Kueue flavor has it, or if the template of the pod's workload lacks it. A
     RuntimeClass that the dump lacks counts as having it."""
@@ -194,13 +194,13 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
     if not term.requirements and finding.source == "nodeAffinity":
         unmatched = _invalid(term.index, place)
     cluster = place.nodes.cluster
-    if any(r.key in MADE_FOR and not [*_renamed(r, cluster), *_same_value(r, cluster)] for r in unmatched):
+    if any(r.key in MADE_FOR and not [*_renamed_label(r, cluster), *_same_value(r, cluster)] for r in unmatched):
         return
     misspelled = False
     if finding.source != "addedAffinity":
-        kept = tuple(requirement for requirement in unmatched if comes_back(requirement, finding.source, place))
+        kept = tuple(requirement for requirement in unmatched if is_readded(requirement, finding.source, place))
         for requirement in (finding for finding in unmatched if finding not in kept):
-            for meant in _meant(requirement, place.nodes.cluster):
+            for meant in _intended_requirements(requirement, place.nodes.cluster):
                 misspelled = True
                 yield s.SelectInstead(source=finding.source, term=term.index, wrong=requirement, meant=meant)
         if any(r.key == NODE_NAME_FIELD for r in unmatched):
@@ -266,16 +266,20 @@ def _may_label(requirement: RequirementMatch, place: RemedyCandidate) -> bool:
     return not has_pool and not is_selected(key, place.snapshot, place.pod.key)
 
 
-def _meant(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[RequirementMatch]:
+def _intended_requirements(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[RequirementMatch]:
     """Yield the requirement that was probably meant, with an equivalent or similar value or key that a node has."""
     if requirement.operator not in ("In", "=", "Exists"):
         return
-    exactly = [*_renamed(requirement, cluster), *_same_value(requirement, cluster), *_expanded(requirement, cluster)]
+    exactly = [
+        *_renamed_label(requirement, cluster),
+        *_same_value(requirement, cluster),
+        *_expand_wildcard(requirement, cluster),
+    ]
     for key, values in exactly or _nearly(requirement, cluster):
         yield RequirementMatch(key=key, operator=requirement.operator, values=values, actual=None, matched=False)
 
 
-def _expanded(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _expand_wildcard(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the values of nodes that a wildcard stands for, which kube-scheduler reads as it is written."""
     wild = [value for value in requirement.values if "*" in value]
     known = sorted(filter(None, cluster.label(requirement.key).values))
@@ -286,7 +290,7 @@ def _expanded(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[
             yield requirement.key, meant
 
 
-def _renamed(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _renamed_label(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the label's new name, if nodes have only that one, with the value that the pod requires."""
     key = NEW_NAMES.get(requirement.key, "")
     if requirement.key in cluster.label_keys or key not in cluster.label_keys:
@@ -332,7 +336,7 @@ def _plain(host: str) -> str:
 
 def _nearly(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:
     known = cluster.label_keys
-    key = requirement.key if requirement.key in known else meant_key(requirement.key, known)
+    key = requirement.key if requirement.key in known else intended_key(requirement.key, known)
     if not key:
         return
     values = {value for value in cluster.label(key).values if value is not None}
@@ -341,8 +345,8 @@ def _nearly(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tu
             yield key, requirement.values
         return
     written = requirement.values[0]
-    product = product_meant(written, sorted(values)) if names_hardware(key) else ""
-    if close := meant_by(written, sorted(values)) or product or _only_value(written, values):
+    product = nearest_product(written, sorted(values)) if names_hardware(key) else ""
+    if close := nearest_name(written, sorted(values)) or product or _only_value(written, values):
         yield key, (close,)
     elif values <= MARKS and MARKS.issuperset(requirement.values):
         yield key, (min(values),)
@@ -353,26 +357,28 @@ def _only_value(written: str, values: set[str]) -> str:
     there is no `hdd`. Empty otherwise."""
     known = next(iter(values), "")
     is_word = len(written) > 2 and written.isalpha() and known.isalpha()
-    is_slip = is_word and written[:1] == known[:1] and is_a_letter_away(written, known)
+    is_slip = is_word and written[:1] == known[:1] and differs_by_one_letter(written, known)
     return known if len(values) == 1 and is_slip else ""
 
 
 def without_contradiction(situation: Situation) -> Iterator[s.DropRequirements]:
     """Yield the removal of one of two requirements that no node meets together, if it is the pod's own."""
     for requirement in contradiction(situation) or ():
-        finding = _as_match(requirement, "=")
+        finding = _requirement_match(requirement, "=")
         is_own = requirement.values == (situation.pod.spec.node_selector.get(requirement.key),)
-        if is_own and not comes_back(finding, "nodeSelector", situation):
+        if is_own and not is_readded(finding, "nodeSelector", situation):
             yield s.DropRequirements(source="nodeSelector", term=0, requirements=(finding,))
         required = situation.pod.spec.required_node_affinity
         for index, term in enumerate(required.node_selector_terms if required else ()):
             if requirement in term.match_expressions:
                 yield s.DropRequirements(
-                    source="nodeAffinity", term=index, requirements=(_as_match(requirement, requirement.operator),)
+                    source="nodeAffinity",
+                    term=index,
+                    requirements=(_requirement_match(requirement, requirement.operator),),
                 )
 
 
-def _as_match(requirement: NodeSelectorRequirement, operator: str) -> RequirementMatch:
+def _requirement_match(requirement: NodeSelectorRequirement, operator: str) -> RequirementMatch:
     return RequirementMatch(
         key=requirement.key, operator=operator, values=requirement.values, actual=None, matched=False
     )
@@ -387,10 +393,10 @@ MOST_TAINTS = 50
 def uncordon(place: RemedyCandidate) -> s.FixStep:
     """Return the step that uncordons the node by hand; if a maintenance cordoned it, the step that waits for it or
     repairs it. The maintenance would cordon the node again, or is not finished there."""
-    return _uncordoned(place.node_row, place.node)
+    return _uncordon_step(place.node_row, place.node)
 
 
-def _uncordoned(row: ClusterRow, node: Node) -> s.FixStep:
+def _uncordon_step(row: ClusterRow, node: Node) -> s.FixStep:
     finding = Maintenance.of(node.metadata.labels, node.metadata.annotations)
     if finding is None:
         return s.Uncordon(row=row, node=node.name)
@@ -407,13 +413,13 @@ def node_repairs(row: ClusterRow, node: Node, snapshot: Snapshot) -> Iterator[s.
     if missing := [taint for taint in node.spec.taints if is_removed_by_itself(taint, node, snapshot)]:
         yield s.RepairNode(row=row, node=node.name, faults=faults_of(node, missing, snapshot))
     if node.spec.unschedulable:
-        yield _uncordoned(row, node)
+        yield _uncordon_step(row, node)
 
 
 def taint_remedies(place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield remedies for all taints of the node that the pod does not tolerate: tolerating only the first one does not
     help."""
-    missing = _untolerated(place)
+    missing = _untolerated_taints(place)
     if place.node.spec.unschedulable and any(taint.key == CORDON_TAINT for taint in missing):
         yield uncordon(place)
         missing = tuple(taint for taint in missing if taint.key != CORDON_TAINT)
@@ -438,7 +444,7 @@ def taint_remedies(place: RemedyCandidate) -> Iterator[s.FixStep]:
     open_ = [taint for taint in missing if not (nobody_else and taint.key in OF_CONTROL_PLANE)]
     if any(is_kept(taint, place.node, place.pod, requested) for taint in open_):
         return
-    wrong = _misspelled(missing[0], place) if len(missing) == 1 else None
+    wrong = _misspelled_toleration(missing[0], place) if len(missing) == 1 else None
     formerly = {NEW_NAMES.get(toleration.key) for toleration in place.pod.spec.tolerations}
     if all(taint in open_ or taint.key in formerly for taint in missing):
         yield s.Tolerate(taints=missing) if wrong is None else s.TolerateInstead(wrong=wrong, taint=missing[0])
@@ -446,12 +452,12 @@ def taint_remedies(place: RemedyCandidate) -> Iterator[s.FixStep]:
         yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing)
 
 
-def _misspelled(taint: Taint, place: RemedyCandidate) -> Toleration | None:
+def _misspelled_toleration(taint: Taint, place: RemedyCandidate) -> Toleration | None:
     """Return the pod's toleration that was probably meant for the taint: a similar one that tolerates no taint of any
     node. None if there is none."""
 
     def is_slip(written: str, meant: str) -> bool:
-        return written == meant or bool(written and meant and meant_by(written, [meant]))
+        return written == meant or bool(written and meant and nearest_name(written, [meant]))
 
     nodes = place.situation.scheduler.nodes
     for toleration in place.pod.spec.tolerations:
@@ -470,7 +476,7 @@ def _misspelled(taint: Taint, place: RemedyCandidate) -> Toleration | None:
     return None
 
 
-def _untolerated(place: RemedyCandidate) -> tuple[Taint, ...]:
+def _untolerated_taints(place: RemedyCandidate) -> tuple[Taint, ...]:
     comparison = place.situation.scheduler.release.enabled("TaintTolerationComparisonOperators")
     tolerations = Tolerations(place.pod.spec.tolerations, comparison=comparison)
     return tuple(

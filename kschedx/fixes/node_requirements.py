@@ -20,7 +20,7 @@ from kschedx.kube.conditions import condition_of
 from kschedx.kube.selectors import NODE_NAME_FIELD, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, claim_name
 from kschedx.kube.types import OUT_OF_SERVICE, Node, NodeAffinity, Pod, Taint
-from kschedx.kube.typos import meant_by
+from kschedx.kube.typos import nearest_name
 from kschedx.snapshot.snapshot import Snapshot
 
 NEW_NAMES = {
@@ -46,7 +46,7 @@ MOST_TERMS = 3
 MOST_COMBINATIONS = 9
 
 
-class Asking(Protocol):
+class PodInContext(Protocol):
     """A pod, with the profile and snapshot that add requirements for its node."""
 
     @property
@@ -59,7 +59,7 @@ class Asking(Protocol):
     def snapshot(self) -> Snapshot: ...
 
 
-def meant_key(key: str, known: frozenset[str]) -> str:
+def intended_key(key: str, known: frozenset[str]) -> str:
     """Return the label that was meant by `key`, which no node has: its new name, the standard label of the same name
     (`zone`), or one with a similar name. Empty if there is none."""
     name = key.rpartition("/")[2].lower()
@@ -69,10 +69,10 @@ def meant_key(key: str, known: frozenset[str]) -> str:
         for new_key in (NEW_NAMES.get(key, ""), *standard)
         if new_key in known and new_key.rpartition("/")[2] == name
     ]
-    return same[0] if same else meant_by(key, standard) or meant_by(key, known)
+    return same[0] if same else nearest_name(key, standard) or nearest_name(key, known)
 
 
-def required_terms(situation: Asking, *, devices: bool = True) -> Iterator[tuple[NodeSelectorRequirement, ...]]:
+def required_terms(situation: PodInContext, *, devices: bool = True) -> Iterator[tuple[NodeSelectorRequirement, ...]]:
     """Yield alternatives, each with all requirements for the labels of one node. Without `devices`, claims may get
     devices other than those allocated."""
     of_devices = _device_terms(situation) if devices else (None,)
@@ -88,21 +88,21 @@ def required_terms(situation: Asking, *, devices: bool = True) -> Iterator[tuple
 def own_terms(pod: Pod) -> tuple[NodeSelectorTerm | None, ...]:
     """Return the required terms of the pod's node affinity, any of which suffices."""
     rules = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-    return _required(rules) or (None,)
+    return _required_terms(rules) or (None,)
 
 
-def _terms_of_profile(situation: Asking) -> tuple[NodeSelectorTerm | None, ...]:
+def _terms_of_profile(situation: PodInContext) -> tuple[NodeSelectorTerm | None, ...]:
     """Return the terms of the node affinity that the profile adds, any of which suffices."""
     args = situation.profile.args.get("NodeAffinity")
-    return _required(args.added_affinity if isinstance(args, NodeAffinityArgs) else None) or (None,)
+    return _required_terms(args.added_affinity if isinstance(args, NodeAffinityArgs) else None) or (None,)
 
 
-def _required(rules: NodeAffinity | None) -> tuple[NodeSelectorTerm, ...]:
+def _required_terms(rules: NodeAffinity | None) -> tuple[NodeSelectorTerm, ...]:
     required = rules.required_during_scheduling_ignored_during_execution if rules else None
     return () if required is None else required.node_selector_terms[:MOST_TERMS]
 
 
-def _volume_terms(situation: Asking) -> list[NodeSelectorTerm | None]:
+def _volume_terms(situation: PodInContext) -> list[NodeSelectorTerm | None]:
     """Return terms from which the pod's volumes can be reached: each joins one term of every volume."""
     storage = situation.snapshot.storage
     of_each: list[tuple[NodeSelectorTerm, ...]] = []
@@ -111,7 +111,7 @@ def _volume_terms(situation: Asking) -> list[NodeSelectorTerm | None]:
         claim = storage.claim(situation.pod.metadata.namespace, name) if name else None
         if claim is None:
             continue
-        bound = storage.volumes.get(claim.spec.volume_name) or _meant_for(claim, situation)
+        bound = storage.volumes.get(claim.spec.volume_name) or _reserved_volume(claim, situation)
         if bound is not None:
             of_each.append(_terms(bound.required_node_affinity))
             of_each.append(tuple(_zone_terms(bound.metadata.labels)))
@@ -127,7 +127,7 @@ def _volume_terms(situation: Asking) -> list[NodeSelectorTerm | None]:
     ] or [None]
 
 
-def _meant_for(claim: PersistentVolumeClaim, situation: Asking) -> PersistentVolume | None:
+def _reserved_volume(claim: PersistentVolumeClaim, situation: PodInContext) -> PersistentVolume | None:
     """Return the volume that names the claim in its claimRef; the claim gets no other volume."""
     for volume in situation.snapshot.storage.volumes.values():
         reference = volume.spec.claim_ref
@@ -136,7 +136,7 @@ def _meant_for(claim: PersistentVolumeClaim, situation: Asking) -> PersistentVol
     return None
 
 
-def _unbound_terms(claim: PersistentVolumeClaim, situation: Asking) -> Iterator[NodeSelectorTerm]:
+def _unbound_terms(claim: PersistentVolumeClaim, situation: PodInContext) -> Iterator[NodeSelectorTerm]:
     """Yield the terms of nodes for which volumes of the claim's class can be provisioned, or which can reach unbound
     volumes."""
     storage = situation.snapshot.storage
@@ -157,7 +157,7 @@ def _unbound_terms(claim: PersistentVolumeClaim, situation: Asking) -> Iterator[
         yield NodeSelectorTerm()  # a volume that is not created yet
 
 
-def _device_terms(situation: Asking) -> tuple[NodeSelectorTerm | None, ...]:
+def _device_terms(situation: PodInContext) -> tuple[NodeSelectorTerm | None, ...]:
     """Return the nodes of the devices that are allocated to the pod's claims; None stands for other devices."""
     claims = situation.snapshot.devices.claims
     for reference in situation.pod.spec.resource_claims:
@@ -219,7 +219,7 @@ def labels_for(
     return new_labels.pop(NODE_NAME_FIELD, ""), new_labels
 
 
-def contradiction(situation: Asking) -> tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None:
+def contradiction(situation: PodInContext) -> tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None:
     """Return two requirements that no label satisfies, if every combination of terms has such a pair."""
     contradicting: tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None = None
     for requirements in required_terms(situation, devices=False):
@@ -315,7 +315,7 @@ OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernet
 """Both taints and labels."""
 
 
-def taken_away_by(taint: Taint) -> str:
+def taint_remover(taint: Taint) -> str:
     """Return the component that removes the taint once the node is healthy; empty for a taint that was set on
     purpose."""
     if taint.key.endswith(AGENT_NOT_READY):
@@ -325,7 +325,7 @@ def taken_away_by(taint: Taint) -> str:
 
 def initializes(pod: Pod, taint: Taint) -> bool:
     """Whether the pod belongs to the component that removes the taint, which therefore has to tolerate it."""
-    by = taken_away_by(taint)
+    by = taint_remover(taint)
     names = (pod.metadata.name, *(container.image for container in pod.spec.containers))
     if by == CLOUD:
         return any(CLOUD in name for name in names)
@@ -350,7 +350,7 @@ def _startup_pool(taint: Taint, node: Node, snapshot: Snapshot) -> str:
 
 def is_removed_by_itself(taint: Taint, node: Node, snapshot: Snapshot) -> bool:
     """Whether a component removes the taint once the node is healthy."""
-    return bool(taken_away_by(taint) or _startup_pool(taint, node, snapshot))
+    return bool(taint_remover(taint) or _startup_pool(taint, node, snapshot))
 
 
 def faults_of(node: Node, taints: Iterable[Taint], snapshot: Snapshot) -> tuple[NodeFault, ...]:
@@ -361,23 +361,23 @@ def faults_of(node: Node, taints: Iterable[Taint], snapshot: Snapshot) -> tuple[
     return tuple(
         NodeFault(
             taint=taint,
-            by=taken_away_by(taint) or taint.key,
-            reported=_reported(node, taint),
-            agents=clouds if taken_away_by(taint) == CLOUD else agents,
-            pool="" if taken_away_by(taint) else _startup_pool(taint, node, snapshot),
+            by=taint_remover(taint) or taint.key,
+            reported=_reported_condition(node, taint),
+            agents=clouds if taint_remover(taint) == CLOUD else agents,
+            pool="" if taint_remover(taint) else _startup_pool(taint, node, snapshot),
         )
         for taint in taints
     )
 
 
-def _reported(node: Node, taint: Taint) -> str:
+def _reported_condition(node: Node, taint: Taint) -> str:
     reported = condition_of(node.status.conditions, CONDITION_OF_TAINT.get(taint.key, ""))
     return "" if reported is None else reported.message or reported.reason
 
 
 def is_of_the_kind(taint: Taint) -> bool:
     """Whether a new node like this one has the taint as well: it does not describe the node's present state."""
-    return not taken_away_by(taint) and taint.key != CORDON_TAINT and not taint.key.startswith(ABOUT_TO_GO)
+    return not taint_remover(taint) and taint.key != CORDON_TAINT and not taint.key.startswith(ABOUT_TO_GO)
 
 
 def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) -> bool:

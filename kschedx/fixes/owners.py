@@ -85,7 +85,11 @@ def template_owner(snapshot: Snapshot, pod: Pod) -> Owner | None:
         owner = Owner(kind=controller.kind, name=controller.name, manifest=manifest, job=job)
         controller = stored_metadata(raw).controller or _deployment_of(controller, pod.metadata.labels)
     makes_replica_sets = controller is not None and _makes_replica_sets(controller)
-    if controller is not None and makes_replica_sets and (used := _referenced(snapshot, controller, pod)) is not None:
+    if (
+        controller is not None
+        and makes_replica_sets
+        and (used := _template_workload(snapshot, controller, pod)) is not None
+    ):
         return used
     if owner is not None and controller is not None and makes_replica_sets:
         # the ReplicaSet's template is a copy of the Rollout's, and a change of the copy does not reach other
@@ -105,7 +109,7 @@ def _synced_by(manifest: Mapping[str, object]) -> str:
     return next((tool for mark, tool in SYNC_MARKS.items() if mark in marks), "")
 
 
-def _referenced(snapshot: Snapshot, controller: OwnerReference, pod: Pod) -> Owner | None:
+def _template_workload(snapshot: Snapshot, controller: OwnerReference, pod: Pod) -> Owner | None:
     """Return the workload whose template a custom resource uses (spec.workloadRef)."""
     namespace, group = pod.metadata.namespace, controller.api_version.partition("/")[0]
     key = f"{controller.kind}.{group}", namespace, controller.name
@@ -149,7 +153,7 @@ def owner_change(change: Change, owner: Owner, pod: Pod) -> Change:
         return change
     lead = "".join(f"/{part}" for part in owner.template)
     try:
-        operations = (*_operations(change.patch, pod, template, lead), *_made_anew(owner, template, lead))
+        operations = (*_operations(change.patch, pod, template, lead), *_reset_job_selector(owner, template, lead))
         apply_patch(owner.manifest, operations)
     except PatchError:
         return change
@@ -196,7 +200,7 @@ _OF_TEMPLATE = ("accessModes", "resources", "storageClassName")
 SHOWN_DELETED = 2
 
 
-class Undelivered(Enum):
+class UndeliveredCause(Enum):
     """Why a change of the template alone does not reach the pod."""
 
     ORDERED_READY = "OrderedReady"
@@ -213,7 +217,7 @@ class Undelivered(Enum):
 class Delivery(Struct, frozen=True, kw_only=True):
     """Changes that have to follow a change of the template, so that the pod is created from it."""
 
-    why: Undelivered
+    why: UndeliveredCause
     changes: tuple[Change, ...]
 
     def text(self, owner: Owner) -> str:
@@ -222,15 +226,15 @@ class Delivery(Struct, frozen=True, kw_only=True):
         named = f"pod{'' if len(names) == 1 else 's'} {' and '.join(names)}"
         pods = named if len(names) <= SHOWN_DELETED else f"its {len(names):,} pending pods"
         match self.why:
-            case Undelivered.ORDERED_READY:
+            case UndeliveredCause.ORDERED_READY:
                 return f"delete {pods} ({workload} is OrderedReady: it does not replace a pod that is not ready)"
-            case Undelivered.PARTITION:
+            case UndeliveredCause.PARTITION:
                 return f"lower its partition and delete {pods} ({workload} updates from its partition on)"
-            case Undelivered.ON_DELETE:
+            case UndeliveredCause.ON_DELETE:
                 return f"delete {pods} (the update strategy of {workload} is OnDelete)"
-            case Undelivered.NO_ROLLOUT:
+            case UndeliveredCause.NO_ROLLOUT:
                 return f"delete {pods} ({workload} uses its template for new pods only)"
-            case Undelivered.PAUSED:
+            case UndeliveredCause.PAUSED:
                 return f"resume {workload}, which is paused"
             case _:
                 assert_never(self.why)
@@ -249,24 +253,24 @@ def delivery(owner: Owner, pod: Pod, snapshot: Snapshot) -> Delivery | None:
     pending = tuple(Target.pod(key).deletion for key in _pending(pod, snapshot)) or (gone,)
     match owner.kind:
         case "StatefulSet" if strategy.get("type") == "OnDelete":
-            return Delivery(why=Undelivered.ON_DELETE, changes=pending)
+            return Delivery(why=UndeliveredCause.ON_DELETE, changes=pending)
         case "StatefulSet":
             rolling = strategy.get("rollingUpdate")
             partition = rolling.get("partition") if isinstance(rolling, dict) else None
             ordinal = pod.metadata.name.rpartition("-")[2]
             if isinstance(partition, int) and ordinal.isdigit() and int(ordinal) < partition:
                 lower = add_operation("/spec/updateStrategy/rollingUpdate/partition", int(ordinal))
-                return Delivery(why=Undelivered.PARTITION, changes=(target.patched(lower), gone))
+                return Delivery(why=UndeliveredCause.PARTITION, changes=(target.patched(lower), gone))
             if spec.get("podManagementPolicy") == "Parallel":
                 return None
-            return Delivery(why=Undelivered.ORDERED_READY, changes=(gone,))
+            return Delivery(why=UndeliveredCause.ORDERED_READY, changes=(gone,))
         case "DaemonSet" if strategy.get("type") == "OnDelete":
-            return Delivery(why=Undelivered.ON_DELETE, changes=pending)
+            return Delivery(why=UndeliveredCause.ON_DELETE, changes=pending)
         case "ReplicaSet" | "ReplicationController":
-            return Delivery(why=Undelivered.NO_ROLLOUT, changes=pending)
+            return Delivery(why=UndeliveredCause.NO_ROLLOUT, changes=pending)
         case "Deployment" if spec.get("paused") is True:
             resume = target.patched(add_operation("/spec/paused", False))
-            return Delivery(why=Undelivered.PAUSED, changes=(resume,))
+            return Delivery(why=UndeliveredCause.PAUSED, changes=(resume,))
         case _:
             return None
 
@@ -306,12 +310,12 @@ def _operations(patch: tuple[Json, ...], pod: Pod, template: dict[str, object], 
             # admission adds tolerations to pods that the template does not have
             had = [msgspec.to_builtins(toleration) for toleration in pod.spec.tolerations]
             own = spec.get("tolerations")
-            added = [toleration for toleration in value if toleration not in map(_told, had)]
+            added = [toleration for toleration in value if toleration not in map(_without_empty_fields, had)]
             value = [*(own if isinstance(own, list) else []), *added]
         yield {**item, "path": lead + path} | ({"value": value} if "value" in item else {})
 
 
-def _made_anew(owner: Owner, template: dict[str, object], lead: str) -> Iterator[Json]:
+def _reset_job_selector(owner: Owner, template: dict[str, object], lead: str) -> Iterator[Json]:
     """Yield the removal of a stored Job's selector and labels with its uid, so that it can be created again: its
     template cannot be changed."""
     spec = owner.manifest.get("spec")
@@ -326,7 +330,7 @@ def _made_anew(owner: Owner, template: dict[str, object], lead: str) -> Iterator
             yield remove_field(f"{lead}/metadata/labels/{pointer(name)}")
 
 
-def _told(toleration: dict[str, object]) -> dict[str, object]:
+def _without_empty_fields(toleration: dict[str, object]) -> dict[str, object]:
     return {key: value for key, value in toleration.items() if value not in ("", None)}
 
 

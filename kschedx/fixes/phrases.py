@@ -43,16 +43,16 @@ def delete_pod(key: str) -> str:
     return shell_command("kubectl delete pod {} -n {}", name, namespace)
 
 
-def joined(parts: Iterable[str]) -> str:
+def join_phrases(parts: Iterable[str]) -> str:
     """Return a list as text: `a`, `a and b`, `a, b, and c`."""
     *first, last = parts
     return last if not first else f"{first[0]} and {last}" if len(first) == 1 else f"{', '.join(first)}, and {last}"
 
 
-def listed(names: list[str], most: int) -> str:
+def list_names(names: list[str], most: int) -> str:
     """Return all names as text, or the first `most` and the number of the others."""
     more = len(names) - most
-    return joined([*names[:most], f"{more:,} more"] if more > 0 else names)
+    return join_phrases([*names[:most], f"{more:,} more"] if more > 0 else names)
 
 
 PULLS = (

@@ -40,7 +40,7 @@ def with_spec(pod: Pod, spec: PodSpec) -> Pod:
     return replace(pod, spec=spec)
 
 
-def tolerating(pod: Pod, taints: Iterable[Taint]) -> Pod:
+def with_tolerations(pod: Pod, taints: Iterable[Taint]) -> Pod:
     """Return the pod with a toleration of exactly each taint."""
     new = tuple(
         Toleration(key=t.key, operator="Equal" if t.value else "Exists", value=t.value, effect=t.effect) for t in taints
@@ -49,22 +49,22 @@ def tolerating(pod: Pod, taints: Iterable[Taint]) -> Pod:
     return with_spec(pod, replace(pod.spec, tolerations=known + tuple(t for t in new if t not in known)))
 
 
-def requesting(pod: Pod, resource: str, amount: int, options: RequestOptions) -> Pod | None:
+def with_lower_request(pod: Pod, resource: str, amount: int, options: RequestOptions) -> Pod | None:
     """Return the pod with a request of at most `amount` (milli-units of cpu, units of everything else). Of containers
     and sidecars, the one with the largest request is lowered; init containers that request more than then is left
     beside the sidecars before them are lowered to it. None if that is not enough."""
     spec = pod.spec
     if spec.resources is not None:
-        return _requesting_as_a_whole(pod, spec.resources, resource, amount, options)
-    left = amount - _asked(Container(resources=ResourceRequirements(requests=spec.overhead)), resource)
+        return _with_lower_pod_request(pod, spec.resources, resource, amount, options)
+    left = amount - _request_amount(Container(resources=ResourceRequirements(requests=spec.overhead)), resource)
     running = [*spec.containers, *(container for container in spec.init_containers if container.is_restartable_init)]
-    largest = max(running, key=lambda container: _asked(container, resource), default=None)
-    surplus = sum(_asked(container, resource) for container in running) - left
+    largest = max(running, key=lambda container: _request_amount(container, resource), default=None)
+    surplus = sum(_request_amount(container, resource) for container in running) - left
     lowered: dict[str, int] = {}
     if surplus > 0 and largest is not None:
-        lowered[largest.name] = _asked(largest, resource) - surplus
+        lowered[largest.name] = _request_amount(largest, resource) - surplus
     for container in spec.init_containers:
-        asked = lowered.get(container.name, _asked(container, resource))
+        asked = lowered.get(container.name, _request_amount(container, resource))
         if container.is_restartable_init:
             left -= asked
         elif asked > left:
@@ -77,11 +77,11 @@ def requesting(pod: Pod, resource: str, amount: int, options: RequestOptions) ->
     return after if pod_request(after.spec, after.status, options).amounts.get(resource, 0) <= amount else None
 
 
-def _requesting_as_a_whole(
+def _with_lower_pod_request(
     pod: Pod, resources: ResourceRequirements, resource: str, amount: int, options: RequestOptions
 ) -> Pod | None:
     """Return the pod with a lower request at pod level; None if its containers request more than that."""
-    overhead = _asked(Container(resources=ResourceRequirements(requests=pod.spec.overhead)), resource)
+    overhead = _request_amount(Container(resources=ResourceRequirements(requests=pod.spec.overhead)), resource)
     without = with_spec(pod, replace(pod.spec, resources=None))
     least = pod_request(without.spec, without.status, options).amounts.get(resource, 0) - overhead
     if resource not in ("cpu", "memory") or resource not in resources.requests or not least <= amount - overhead > 0:
@@ -131,13 +131,13 @@ def lowered_requests(
 ) -> tuple[ContainerRequest, ...] | None:
     """Return the container requests that change so that the pod requests at most `amount`; None if that is not
     enough."""
-    lower = requesting(pod, resource, amount, options)
+    lower = with_lower_request(pod, resource, amount, options)
     if lower is None:
         return None
     before, after = (
         {
-            container.name: _asked(container, resource)
-            for container in (*spec.init_containers, *spec.containers, _as_container(spec))
+            container.name: _request_amount(container, resource)
+            for container in (*spec.init_containers, *spec.containers, _pod_level_container(spec))
         }
         for spec in (pod.spec, lower.spec)
     )
@@ -149,7 +149,7 @@ def lowered_requests(
     )
 
 
-def _as_container(spec: PodSpec) -> Container:
+def _pod_level_container(spec: PodSpec) -> Container:
     """Return the request of the pod as a whole, as a container without a name."""
     return Container(resources=spec.resources or ResourceRequirements())
 
@@ -160,7 +160,7 @@ def with_requests(pod: Pod, requests: Iterable[ContainerRequest]) -> Pod:
 
     def changed(container: Container) -> Container:
         for (name, resource), amount in wanted.items():
-            if name == container.name and _asked(container, resource) != amount:
+            if name == container.name and _request_amount(container, resource) != amount:
                 container = _with_request(container, resource, amount)
         return container
 
@@ -169,7 +169,7 @@ def with_requests(pod: Pod, requests: Iterable[ContainerRequest]) -> Pod:
     return _with_containers(pod, changed)
 
 
-def _asked(container: Container, resource: str) -> int:
+def _request_amount(container: Container, resource: str) -> int:
     quantity = container_requests(PodSpec(containers=(container,))).get(resource)
     return 0 if quantity is None else _units(resource, quantity)
 
@@ -195,7 +195,7 @@ def _with_request(container: Container, resource: str, amount: int) -> Container
 # --- node selector and affinity
 
 
-def selecting(pod: Pod, selector: Mapping[str, str]) -> Pod:
+def with_selector(pod: Pod, selector: Mapping[str, str]) -> Pod:
     return with_spec(pod, replace(pod.spec, node_selector=dict(selector)))
 
 
@@ -244,7 +244,7 @@ def required_term(pod: Pod, index: int, *, anti: bool) -> PodAffinityTerm | None
     return required[index] if index < len(required) else None
 
 
-def preferring(pod: Pod, term: PodAffinityTerm, *, anti: bool) -> Pod:
+def with_preference(pod: Pod, term: PodAffinityTerm, *, anti: bool) -> Pod:
     """Return the pod with a required pod (anti-)affinity term as a preference of the highest weight."""
     rules = _rules(pod, anti=anti)
     required = list(rules.required_during_scheduling_ignored_during_execution)
@@ -411,12 +411,12 @@ class Setting(Struct, frozen=True, kw_only=True):
     value: object
 
 
-class Secured(Struct, frozen=True, kw_only=True):
+class SecuredFields(Struct, frozen=True, kw_only=True):
     settings: tuple[Setting, ...]
     change: Change
 
 
-def secured(pod: Mapping[str, object]) -> Secured | None:
+def secure_fields(pod: Mapping[str, object]) -> SecuredFields | None:
     """Return the unset fields of a pod's manifest, set as `restricted` requires; None if all are set.
 
     Set fields stay as they are: hostNetwork, privileged, or a capability is set on purpose.
@@ -437,33 +437,33 @@ def secured(pod: Mapping[str, object]) -> Secured | None:
     }
     if of_pod:
         settings += [Setting(container="", field=field, value=value) for field, value in of_pod.items()]
-        patch.append(set_field("/spec/securityContext", _in_order({**own, **of_pod})))
+        patch.append(set_field("/spec/securityContext", _sort_fields({**own, **of_pod})))
     for path, container in () if is_windows else containers:
         context = map_at(container, "securityContext")
-        said = _of_container(context)
+        said = _container_settings(context)
         if said:
             name = str(container.get("name") or "")
             settings += [Setting(container=name, field=field, value=value) for field, value in said.items()]
-            patch.append(set_field(f"{path}/securityContext", _in_order({**context, **said})))
+            patch.append(set_field(f"{path}/securityContext", _sort_fields({**context, **said})))
     if not patch:
         return None
     metadata = map_at(pod, "metadata")
     target = Target.pod(f"{metadata.get('namespace') or 'default'}/{metadata.get('name') or ''}")
-    return Secured(settings=tuple(settings), change=target.patched(*patch))
+    return SecuredFields(settings=tuple(settings), change=target.patched(*patch))
 
 
-def _in_order(context: Json) -> Json:
+def _sort_fields(context: Json) -> Json:
     """Return the fields by name: their order in the file does not matter."""
     in_order: Json = msgspec.to_builtins(context, order="sorted")
     return in_order
 
 
-def relabelled(namespace: str, level: PodSecurityLevel) -> Change:
+def enforce_level(namespace: str, level: PodSecurityLevel) -> Change:
     """Return the change that makes a namespace enforce another level."""
     return Target("v1", "Namespace", namespace).patched(set_field(f"/metadata/labels/{pointer(ENFORCE)}", str(level)))
 
 
-def _of_container(context: Mapping[str, object]) -> Json:
+def _container_settings(context: Mapping[str, object]) -> Json:
     said: Json = {}
     capabilities = map_at(context, "capabilities")
     dropped, added = list_at(capabilities, "drop"), list_at(capabilities, "add")

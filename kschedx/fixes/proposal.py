@@ -151,7 +151,7 @@ class FixStep(Struct, frozen=True, kw_only=True):
         """Yield deleted pods, and the component that deletes each; an empty component means you."""
         yield from ()
 
-    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+    def created_objects(self) -> Iterator[tuple[ClusterObject, str]]:
         """Yield objects that a component then creates by itself, with the component."""
         yield from ()
 
@@ -164,7 +164,7 @@ class PodStep(FixStep, frozen=True, kw_only=True):
     """A step that changes only the pod, so that it can be repeated for each replica."""
 
     @property
-    def made_by(self) -> str:
+    def editing_component(self) -> str:
         """The component that edits the pod, if you change something else; empty if you edit the pod."""
         return ""
 
@@ -210,7 +210,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
         """The highest cost of its steps."""
         return max((step.cost for step in self.steps), default=Cost.TYPO)
 
-    def having(self, *objects: ClusterObject) -> Proposal:
+    def with_objects(self, *objects: ClusterObject) -> Proposal:
         """Return the proposal with these objects, which replace those of the same kind and name."""
         keys = {_key(item) for item in objects}
         owners = (item.metadata.controller for item in objects)
@@ -226,9 +226,9 @@ class Proposal(Struct, frozen=True, kw_only=True):
         if edited := {**self.twins, **self.resized}:
             snapshot = with_pods(snapshot.without_pods(map(snapshot.pods.rows.__getitem__, edited)), [*edited.values()])
         if gone := self.deleted | self.moved.keys():
-            replacements = [_moved(snapshot.pods[snapshot.pods.rows[key]], node) for key, node in self.moved.items()]
+            replacements = [_move_pod(snapshot.pods[snapshot.pods.rows[key]], node) for key, node in self.moved.items()]
             snapshot = snapshot.without_pods(snapshot.pods.rows[key] for key in gone)
-            snapshot = snapshot.with_devices(snapshot.devices.after_deletion(gone))
+            snapshot = snapshot.with_devices(snapshot.devices.without_deleted_pods(gone))
             if replacements:
                 snapshot = with_pods(snapshot, replacements)
         if self.nodes:
@@ -270,7 +270,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
     def _of(self, kind: type[Record]) -> Iterator[Record]:
         return (item for item in self.objects if isinstance(item, kind))
 
-    def _given_up(self, snapshot: Snapshot) -> Iterator[Change]:
+    def _released_claims(self, snapshot: Snapshot) -> Iterator[Change]:
         """Yield the changes of claims that kube-scheduler deallocates, and of claims of deleted pods; not of claims
         that are recreated anyway."""
         replaced = {claim.key for claim in self._of(ResourceClaim)}
@@ -282,7 +282,11 @@ class Proposal(Struct, frozen=True, kw_only=True):
             by = SCHEDULER if key in self.taken_back else CONTROLLER_MANAGER
             metadata, version = claim.metadata, claim.api_version or API_VERSIONS[ResourceClaim]
             target = Target(version, "ResourceClaim", metadata.name, metadata.namespace)
-            yield replace(target.deletion, by=by) if left is None else target.patched(*_released(claim, left), by=by)
+            yield (
+                replace(target.deletion, by=by)
+                if left is None
+                else target.patched(*_release_operations(claim, left), by=by)
+            )
 
     def changes(self, pod: Pod, snapshot: Snapshot) -> Iterator[Change]:
         """Yield the differences from `pod` and `snapshot`. An object whose spec is immutable is deleted and
@@ -291,7 +295,10 @@ class Proposal(Struct, frozen=True, kw_only=True):
         held = replace(pod, spec=replace(pod.spec, scheduling_gates=())) if lifted else pod
         target = Target("v1", "Pod", self.pod.metadata.name, self.pod.metadata.namespace)
         if patch := tuple(pod_patch(held, self.pod)):
-            by = next((step.made_by for step in self.steps if isinstance(step, PodStep) and step.made_by), "")
+            by = next(
+                (step.editing_component for step in self.steps if isinstance(step, PodStep) and step.editing_component),
+                "",
+            )
             yield target.patched(*patch, by=by)
         for step in self.steps:
             yield from step.changes(pod.metadata.namespace)
@@ -302,7 +309,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
             operations = tuple(pod_patch(snapshot.pods[snapshot.pods.rows[key]], resized))
             yield Change(target=Target.pod(key), patch=operations, subresource="resize")
         if self.deleted or self.taken_back:
-            yield from self._given_up(snapshot)
+            yield from self._released_claims(snapshot)
         for row, node in self.nodes.items():
             before = snapshot.cluster.nodes[row]
             mended = {taint: by for step in self.steps for at, taint, by in step.repairs() if at == row}
@@ -315,12 +322,14 @@ class Proposal(Struct, frozen=True, kw_only=True):
                 yield node_target.patched(*more, by=next(iter(mended.values()), KUBELET))
         if self.added is not None:
             yield Change(target=Target("v1", "Node", self.added.name), create=manifest("v1", "Node", self.added))
-        drivers = {_key(item): by for step in self.steps for item, by in step.makers()}
+        drivers = {_key(item): by for step in self.steps for item, by in step.created_objects()}
         is_recreated = self.pod.spec != pod.spec  # and its own claims with it
         for changed_object in self.objects:
             driver = drivers.get(_key(changed_object), "")
             for change in _changes(
-                _existing(changed_object, snapshot), changed_object, is_prebound=self._names_claim(changed_object)
+                _existing_object(changed_object, snapshot),
+                changed_object,
+                is_prebound=self._names_claim(changed_object),
             ):
                 owner = changed_object.metadata.controller
                 goes = is_recreated and owner is not None and owner.kind == "Pod"
@@ -348,7 +357,7 @@ def apply_steps(steps: Iterable[FixStep], proposal: Proposal, snapshot: Snapshot
     return proposal
 
 
-def _moved(pod: Pod, node: str) -> Pod:
+def _move_pod(pod: Pod, node: str) -> Pod:
     """Return the pod that a controller creates on `node` in place of an evicted one. Its real name may be unknown, so
     the old one stands for it."""
     return replace(
@@ -387,7 +396,7 @@ def _changes(before: ClusterObject | None, after: ClusterObject, *, is_prebound:
         yield target.patched(*_annotations_patch(before, after))
         return
     if isinstance(before, DeviceClass) and isinstance(after, DeviceClass):
-        yield target.patched(_as_list("/spec/selectors", after.spec.selectors))
+        yield target.patched(_list_operation("/spec/selectors", after.spec.selectors))
         return
     written = replace(target, api_version=getattr(before, "api_version", "") or api_version)
     if isinstance(before, ResourceSlice) and isinstance(after, ResourceSlice):
@@ -409,7 +418,7 @@ def _class_operation(claim: PersistentVolumeClaim) -> Json:
     return add_operation("/spec/storageClassName", claim.spec.storage_class_name)
 
 
-def _as_list(path: str, values: tuple[Struct, ...]) -> Json:
+def _list_operation(path: str, values: tuple[Struct, ...]) -> Json:
     return add_operation(path, values) if values else remove_field(path)
 
 
@@ -417,7 +426,7 @@ def _is_released(before: PersistentVolume, after: PersistentVolume) -> bool:
     return before.spec.claim_ref is not None and replace(before.spec, claim_ref=None) == after.spec
 
 
-def _released(before: ResourceClaim, after: ResourceClaim) -> Iterator[Json]:
+def _release_operations(before: ResourceClaim, after: ResourceClaim) -> Iterator[Json]:
     if before.status.allocation is not None and after.status.allocation is None:
         yield remove_field("/status/allocation")
     if before.status.devices and not after.status.devices:
@@ -467,7 +476,7 @@ def _key(item: ClusterObject) -> tuple[str, str, str]:
     return _kind(item).__name__, item.metadata.namespace, item.metadata.name
 
 
-def _existing(item: ClusterObject, snapshot: Snapshot) -> ClusterObject | None:
+def _existing_object(item: ClusterObject, snapshot: Snapshot) -> ClusterObject | None:
     storage, devices, name = snapshot.storage, snapshot.devices, item.metadata.name
     match item:
         case PersistentVolumeClaim():

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.fixes.phrases import listed
+from kschedx.fixes.phrases import list_names
 from kschedx.fixes.steps import (
     AddNode,
     AwaitController,
@@ -30,7 +30,7 @@ from kschedx.framework.cycle import Cycle, Stake, Unevaluated, UnevaluatedKind
 from kschedx.kube.documents import Change
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.names import ARCH_LABELS
-from kschedx.plugins.node_volume_limits.attachments import within_every_limit
+from kschedx.plugins.node_volume_limits.attachments import where_unlimited
 from kschedx.render.wording import count
 
 SHOWN_LOST = 3
@@ -63,10 +63,10 @@ class Shortfall(Struct, frozen=True, kw_only=True):
             return f"the API server refuses its pods: {self.refusal}"
         if self.first:
             takes = "takes" if len(self.first) == 1 else "take"
-            return f"{listed([*self.first], SHOWN_LOST)}, with a higher priority, {takes} the room"
+            return f"{list_names([*self.first], SHOWN_LOST)}, with a higher priority, {takes} the room"
         if self.lost:
             lose = "loses its node" if len(self.lost) == 1 else "lose their nodes"
-            return f"{listed([*self.lost], SHOWN_LOST)} {lose}"
+            return f"{list_names([*self.lost], SHOWN_LOST)} {lose}"
         return f"{count(self.pending, 'pod')} of the workload {'stays' if self.pending == 1 else 'stay'} pending"
 
 
@@ -171,7 +171,7 @@ class TriedFix(Struct, frozen=True, kw_only=True):
                 continue
             number = len(landing.nodes) + landing.pending
             what = "its pod" if number == 1 else f"{number} pods"
-            where = f" on {listed([*dict.fromkeys(landing.nodes)], SHOWN_LOST)}" if landing.nodes else ""
+            where = f" on {list_names([*dict.fromkeys(landing.nodes)], SHOWN_LOST)}" if landing.nodes else ""
             stays = "which stays pending" if number == 1 else f"{landing.pending} of which stay pending"
             assumed = " (assumed: the dump lacks its template)" if landing.is_assumed else ""
             yield f"{controller} recreates {what}{where}{f', {stays}' if landing.pending else ''}{assumed}"
@@ -180,10 +180,10 @@ class TriedFix(Struct, frozen=True, kw_only=True):
             yield f"PodDisruptionBudget {budget.budget.partition('/')[2]} allows {allows}"
         if first := self.trial.first:
             needs = "needs" if len(first) == 1 else "need"
-            yield f"{listed([*first], SHOWN_LOST)}, with a higher priority, {needs} room too"
+            yield f"{list_names([*first], SHOWN_LOST)}, with a higher priority, {needs} room too"
         if rivals := self.trial.rivals:
             takes = "takes" if len(rivals) == 1 else "take"
-            yield f"unless {listed([*rivals], SHOWN_LOST)}, pending for longer, {takes} the room"
+            yield f"unless {list_names([*rivals], SHOWN_LOST)}, pending for longer, {takes} the room"
         if self.trial.preempted:
             yield f"its other pods evict {count(self.trial.preempted, 'pod')} on their nodes"
         if left := self.trial.left if self.trial.shortfall is None else 0:
@@ -246,7 +246,7 @@ def verified_fixes(
         situations,
         key=lambda situation: (
             order.index(situation.proposal.cost),
-            _lowered(situation),
+            _lowered_share(situation),
             not _keeps_skew(situation),
             bool(_rare_architecture(situation)),
             -len(situation.feasible),
@@ -325,7 +325,7 @@ def _is_needlessly_long(situation: Situation, all_of_them: Sequence[Situation]) 
     return any(other <= cost for other in shorter) if cost <= Cost.POD else bool(shorter)
 
 
-def _lowered(situation: Situation) -> float:
+def _lowered_share(situation: Situation) -> float:
     """Return the largest share by which a request is lowered."""
     lowered = (each for step in situation.proposal.steps if isinstance(step, LowerRequests) for each in step.requests)
     return max((1 - each.after / each.before for each in lowered), default=0.0)
@@ -351,19 +351,19 @@ def _awaits(situation: Situation) -> bool:
 def partial_fixes(situations: Sequence[Situation], start: Situation, cycle: Cycle) -> Iterator[TriedFix]:
     """Yield proposals after which a plugin that rejected nodes rejects none, or PreFilter accepts the pod; those that
     leave the fewest plugins first."""
-    nearer = [situation for situation in situations if situation.remaining and _is_nearer(situation, start)]
-    for situation in islice(sorted(nearer, key=lambda it: len(it.remaining)), MOST_PARTIAL):
+    nearer = [situation for situation in situations if situation.rejections_by_plugin and _is_nearer(situation, start)]
+    for situation in islice(sorted(nearer, key=lambda it: len(it.rejections_by_plugin)), MOST_PARTIAL):
         yield _fix(situation, cycle)
 
 
 def _is_nearer(situation: Situation, start: Situation) -> bool:
     if not start.status.is_success:
         return situation.status.is_success
-    return bool(start.remaining.keys() - situation.remaining.keys())
+    return bool(start.rejections_by_plugin.keys() - situation.rejections_by_plugin.keys())
 
 
 def _fix(situation: Situation, cycle: Cycle) -> TriedFix:
-    open_ = _deciding(situation, cycle) if situation.feasible else ()
+    open_ = _deciding_plugins(situation, cycle) if situation.feasible else ()
     deciding = tuple(
         dict.fromkeys(unevaluated.name for unevaluated in open_ if unevaluated.kind is not UnevaluatedKind.EXTENDER)
     )
@@ -376,7 +376,7 @@ def _fix(situation: Situation, cycle: Cycle) -> TriedFix:
         certainty=FixCertainty.VERIFIED if is_sure else FixCertainty.PARTIAL,
         changes=tuple(situation.proposal.changes(cycle.pod, cycle.snapshot)),
         feasible_nodes=situation.feasible,
-        remaining={} if situation.feasible else situation.remaining,
+        remaining={} if situation.feasible else situation.rejections_by_plugin,
         deciding=deciding,
         extender_decides=extender_decides,
         architecture=_rare_architecture(situation),
@@ -402,10 +402,10 @@ def fix_by(autoscaler: str, situation: Situation, cycle: Cycle) -> TriedFix | No
     return replace(fix, changes=tuple(changes)) if fix.certainty is FixCertainty.VERIFIED else None
 
 
-def _deciding(situation: Situation, cycle: Cycle) -> tuple[Unevaluated, ...]:
+def _deciding_plugins(situation: Situation, cycle: Cycle) -> tuple[Unevaluated, ...]:
     """Return what may reject nodes that all others accept, and cannot be asked about a trial. Volume limits that a dump
     lacks do not count if the pod would be the first with a volume there."""
-    within = situation.nodes.names_where(within_every_limit(situation.pod.spec, situation.nodes))
+    within = situation.nodes.names_where(where_unlimited(situation.pod.spec, situation.nodes))
     is_within = not {*within}.isdisjoint(situation.feasible)
     return tuple(
         unevaluated

@@ -20,7 +20,7 @@ from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import delete_all, is_twin, stop_holder, take_from_holder
 from kschedx.fixes.node_remedies import affinity_remedies, host_port_remedies, taint_remedies, uncordon
-from kschedx.fixes.node_requirements import meant_key
+from kschedx.fixes.node_requirements import intended_key
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.resource_remedies import larger_node, resource_remedies
 from kschedx.fixes.trial import RemedyCandidate
@@ -28,7 +28,7 @@ from kschedx.kube.decoding import map_at
 from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.selectors import LabelSelector, compile_selector
 from kschedx.kube.types import PodAffinityTerm
-from kschedx.kube.typos import meant_by
+from kschedx.kube.typos import nearest_name
 from kschedx.kube.workloads import TEMPLATE_HASH
 
 
@@ -73,7 +73,7 @@ def _own_rule_remedies(
     rule = edit.required_term(place.pod, finding.term, anti=anti)
     if rule is not None:
         kind = s.RuleKind.ANTI_AFFINITY if anti else s.RuleKind.AFFINITY
-        for after, price in _as_meant(finding, rule, place):
+        for after, price in _intended_terms(finding, rule, place):
             yield s.ChangeRule(
                 kind=kind, index=finding.term, before=rule, after=after, selector=finding.selector, price=price
             )
@@ -96,7 +96,7 @@ def _known_topologies(key: str, place: RemedyCandidate) -> Iterator[tuple[str, s
         return
     if key.rpartition("/")[2].lower() in _EACH_NODE and HOSTNAME in known:
         yield HOSTNAME, s.Cost.TYPO
-    elif meant := meant_key(key, known):
+    elif meant := intended_key(key, known):
         yield meant, s.Cost.TYPO
     elif len({*place.nodes.cluster.label(ZONE).values} - {None}) > 1:
         yield ZONE, s.Cost.POD
@@ -114,7 +114,7 @@ def _own_labels(selector: LabelSelector | None, place: RemedyCandidate) -> Label
     labels = place.pod.metadata.labels
     if selector is None or not selector.match_labels or compile_selector(selector).matches(labels):
         return None
-    keys = {key: key if key in labels else meant_by(key, sorted(labels)) for key in selector.match_labels}
+    keys = {key: key if key in labels else nearest_name(key, sorted(labels)) for key in selector.match_labels}
     wanted = {key: labels[key] for key in keys.values() if key}
     if not wanted:
         owner = template_owner(place.snapshot, place.pod)
@@ -126,7 +126,7 @@ def _own_labels(selector: LabelSelector | None, place: RemedyCandidate) -> Label
     return own if wanted and compile_selector(own).matches(labels) else None
 
 
-def _as_meant(
+def _intended_terms(
     finding: PodAffinityUnsatisfied | PodAntiAffinityConflict, rule: PodAffinityTerm, place: RemedyCandidate
 ) -> Iterator[tuple[PodAffinityTerm, s.Cost]]:
     """Yield terms that were probably meant, with their costs. One has the topology key that nodes have. If a term
@@ -158,9 +158,9 @@ def _as_meant(
     selector = rule.label_selector
     for key, value in selector.match_labels.items() if selector is not None else ():
         keys = {name for label in labels for name in label}
-        its_key = key if key in keys else meant_by(key, sorted(keys))
+        its_key = key if key in keys else nearest_name(key, sorted(keys))
         values = {label[its_key] for label in labels if its_key in label}
-        meant_value = value if value in values else meant_by(value, sorted(values))
+        meant_value = value if value in values else nearest_name(value, sorted(values))
         if its_key and meant_value and (its_key, meant_value) != (key, value) and selector is not None:
             rest = {name: text for name, text in selector.match_labels.items() if name != key}
             written = replace(selector, match_labels={**rest, its_key: meant_value})
@@ -183,7 +183,7 @@ def last_remedies(findings: Sequence[f.Finding], place: RemedyCandidate) -> tupl
         elif isinstance(finding, f.ClaimInUse | f.DiskConflict):
             groups.append(tuple(stop_holder(finding.holder, place) or take_from_holder(finding.holder, place)))
         elif not isinstance(finding, f.InsufficientResource | f.TooManyPods):
-            groups.append(tuple(_for_one(finding, place)))
+            groups.append(tuple(_finding_remedies(finding, place)))
     return tuple(groups)
 
 
@@ -194,12 +194,14 @@ def remedies(findings: Sequence[f.Finding], place: RemedyCandidate) -> tuple[tup
     if short:
         groups.append(tuple(resource_remedies(short, place)))
     groups.extend(
-        tuple(_for_one(x, place)) for x in findings if not isinstance(x, f.InsufficientResource | f.TooManyPods)
+        tuple(_finding_remedies(x, place))
+        for x in findings
+        if not isinstance(x, f.InsufficientResource | f.TooManyPods)
     )
     return tuple(groups)
 
 
-def _for_one(finding: f.Finding, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def _finding_remedies(finding: f.Finding, place: RemedyCandidate) -> Iterator[s.FixStep]:
     match finding:
         case f.NodeUnschedulable():
             yield uncordon(place)

@@ -14,21 +14,21 @@ from kschedx.explain.hardware import (
     hardware_hint,
     lacked_feature,
     nodes_with_unhealthy,
-    partitioned,
+    partitioned_resources,
     unhealthy_devices,
 )
 from kschedx.explain.root_causes import allocated_amount, pending_resizes
 from kschedx.findings import InsufficientResource, TooManyPods
 from kschedx.fixes import steps as s
-from kschedx.fixes.eviction import awaiting, can_evict, deletion, is_terminating, stay_gone
+from kschedx.fixes.eviction import await_termination, can_evict, deletion, is_terminating, stay_deleted
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.pod_edits import INJECTED, OF_LIMIT, VERTICAL, ContainerRequest, amount_of
 from kschedx.fixes.trial import RemedyCandidate, Situation
 from kschedx.kube.autoscalers import has_default_request, vertical_autoscaler
 from kschedx.kube.quantity import Unit
-from kschedx.kube.typos import UnlikelyQuantity, far_too_much, meant_by, unlikely_quantities
+from kschedx.kube.typos import UnlikelyQuantity, far_too_much, nearest_name, unlikely_quantities
 from kschedx.patterns import lazy_pattern
-from kschedx.snapshot.columns import ClusterRow, bounded
+from kschedx.snapshot.columns import ClusterRow, clamp_int64
 
 HUGE_PAGES = "hugepages-"
 MEMORY = "memory"
@@ -60,7 +60,7 @@ def rows_of_interest(situation: Situation) -> Iterator[ClusterRow]:
         yield from map(ClusterRow, sorted({int(pods.node[row]) for row in rows})[:MOST_NODES])
 
 
-def offering(short: Sequence[InsufficientResource], place: RemedyCandidate) -> Iterator[s.OfferResource]:
+def offer_resource(short: Sequence[InsufficientResource], place: RemedyCandidate) -> Iterator[s.OfferResource]:
     """Yield the step that makes the node offer the resource, if it lacks nothing else."""
     if len(short) != 1:
         return
@@ -119,15 +119,15 @@ def resource_remedies(
     crowded = len(short) < len(findings)
     unlikely = (*unlikely_quantities(place.pod.spec), *_far_too_much(short, place))
     if any(quantity.resource == finding.resource for quantity in unlikely for finding in short):
-        yield s.RequestAsMeant(amounts=unlikely)
-    yield from _misspelled(short, place)
+        yield s.CorrectQuantities(amounts=unlikely)
+    yield from _misspelled_resource(short, place)
     has_limit = any(isinstance(finding, TooManyPods) and finding.allowed for finding in findings)
     if has_limit and not short and not place.node.spec.provider_id.startswith(_WITH_FIXED_LIMIT):
         has_prefixes = place.node.spec.provider_id.startswith("aws:")
         yield replace(larger_node(findings, place), is_of_kubelet=True, has_prefixes=has_prefixes)
     if not crowded:
         yield from _withdrawn_resizes(short, place)
-        yield from offering(short, place)
+        yield from offer_resource(short, place)
     if not crowded and all(f.free * LEAST_REQUEST_SHARE >= f.requested for f in short):
         amounts = tuple(s.ResourceAmount(resource=f.resource, amount=rounded_down(f.resource, f.free)) for f in short)
         lowered = s.LowerRequests.of(place.pod, amounts, place.situation.scheduler.nodes.options)
@@ -138,7 +138,7 @@ def resource_remedies(
             yield replace(lowered, requests=requests, is_unchosen=is_unchosen)
     going = [row for row in place.nodes.pods_on(place.row).tolist() if is_terminating(row, place.situation)]
     if going:
-        yield awaiting(going, place.snapshot, node=place.node.name)
+        yield await_termination(going, place.snapshot, node=place.node.name)
     victims = _victims(short, crowded, place)
     if victims:
         yield deletion(victims, place.snapshot, node=place.node.name)
@@ -165,15 +165,15 @@ def _far_too_much(short: Sequence[InsufficientResource], place: RemedyCandidate)
             yield from far_too_much(place.pod.spec, finding.resource, int(cluster.allocatable[:, column].max()))
 
 
-def _misspelled(short: Sequence[InsufficientResource], place: RemedyCandidate) -> Iterator[s.FixStep]:
+def _misspelled_resource(short: Sequence[InsufficientResource], place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield a similarly named resource, if no node offers the requested one."""
     if len(short) != 1 or "/" not in short[0].resource:
         return
     cluster, name = place.nodes.cluster, short[0].resource
     offered = [resource for column, resource in enumerate(cluster.resources.names) if cluster.offers[:, column].any()]
-    if name not in offered and (meant := meant_by(name, offered)):
+    if name not in offered and (meant := nearest_name(name, offered)):
         yield s.RequestInstead(resource=name, meant=meant)
-    for cause in partitioned(place.snapshot, place.pod, short[0]):
+    for cause in partitioned_resources(place.snapshot, place.pod, short[0]):
         others = (resource for resource in cause.others if _is_alternative(resource, name))
         yield from (s.RequestInstead(resource=name, meant=other, is_part=True) for other in others)
 
@@ -264,12 +264,12 @@ def _victims(short: Sequence[InsufficientResource], crowded: bool, place: Remedy
     columns = [place.nodes.resources.index[f.resource] for f in short if f.resource in place.nodes.resources.index]
     if len(columns) < len(short):
         return ()  # the pod requests a resource that no node offers
-    missing = bounded(finding.short_by for finding in short)
+    missing = clamp_int64(finding.short_by for finding in short)
     freed = requests.matrix[np.array(here)][:, columns]
     enough = (freed >= missing).all(axis=1)
     ordered = sorted(np.flatnonzero(enough), key=lambda i: (pods.priorities[here[i]], int((freed[i] - missing).sum())))
     for best in ordered[:MOST_VICTIMS]:
-        if stay_gone([here[int(best)]], place.situation):
+        if stay_deleted([here[int(best)]], place.situation):
             return (here[int(best)],)
     if ordered:
         return ()
@@ -282,6 +282,6 @@ def _victims(short: Sequence[InsufficientResource], crowded: bool, place: Remedy
         if (freed[index][left > 0] > 0).any() or not len(columns):
             taken.append(here[index])
             left = left - freed[index]
-    if (left > 0).any() or len(taken) > MOST_VICTIMS or not stay_gone(taken, place.situation):
+    if (left > 0).any() or len(taken) > MOST_VICTIMS or not stay_deleted(taken, place.situation):
         return ()
     return tuple(taken)

@@ -25,11 +25,11 @@ from kschedx.fixes import steps as s
 from kschedx.fixes.dead_end import MOST_RULES, NOTHING_TO_FIX, conditions_of, gate_of_controller
 from kschedx.fixes.eviction import is_of_a_daemon_set, moves, preemption, preemption_of_daemon_pod, taking_old_first
 from kschedx.fixes.new_node import (
+    copies_of_full_nodes,
     fewer_devices,
     is_only_full,
     nodes_of_a_pool,
     nodes_that_would_do,
-    one_more_of_full,
 )
 from kschedx.fixes.node_remedies import without_contradiction
 from kschedx.fixes.node_requirements import are_all_of_control_plane
@@ -37,12 +37,12 @@ from kschedx.fixes.proposal import Proposal, apply_step, apply_steps
 from kschedx.fixes.ranking import ClusterTest, TrialOutcome, TriedFix, fix_by, partial_fixes, verified_fixes
 from kschedx.fixes.remedies import last_remedies, remedies
 from kschedx.fixes.resource_remedies import rows_of_interest
-from kschedx.fixes.trial import RemedyCandidate, Situation, after_attempt, try_proposal
+from kschedx.fixes.trial import RemedyCandidate, Situation, state_after_attempt, try_proposal
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.types import Node, Pod
-from kschedx.progress import Phase, say
+from kschedx.progress import Phase, report_progress
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.daemon_sets import daemon_pods
@@ -91,7 +91,7 @@ def find_fix_by_autoscaler(
     """Return the fix in which an autoscaler adds a node like `node`, and the situation afterwards; None if the pod does
     not fit it. The pod then has the spec of `pod`."""
     daemons = daemon_pods(scheduler.snapshot, scheduler.nodes.options, but=cycle.pod)
-    base = replace(after_attempt(cycle), pod=pod)
+    base = replace(state_after_attempt(cycle), pod=pod)
     try:
         start = try_proposal(scheduler, cycle.profile, base, cycle.refused, daemons)
         for step in nodes_of_a_pool(start, node):
@@ -122,7 +122,7 @@ class _Search:
         """The steps of all tried proposals, sorted, as text: some steps hold maps, which cannot be hashed."""
 
     def fixes(self) -> Iterator[TriedFix]:
-        start = self._try(_ungated(self._cycle))
+        start = self._try(_without_gates(self._cycle))
         if start is None:
             return
         if start.feasible:
@@ -141,9 +141,9 @@ class _Search:
             deeper = list(self._deeper(situations))
             situations += deeper
             verified = [situation for situation in deeper if situation.feasible]
-        if _wants_a_new_node(start, verified):
+        if _needs_new_node(start, verified):
             verified += self._new_nodes(situations)
-        if not verified or all(map(_is_a_node_that_is_gone, verified)):
+        if not verified or all(map(_replaces_lost_node, verified)):
             verified += self._last_resorts(situations)
         verified = [situation for situation in verified if self._is_let_in(situation)]
         if self._drained:  # the node with the data, or the one that the pod names, comes back
@@ -212,7 +212,7 @@ class _Search:
             return None
         if situation.feasible and all(self._is_attached_elsewhere(situation, name) for name in situation.feasible):
             return None
-        return situation if _is_about_its_nodes(situation) else None
+        return situation if _fits_its_nodes(situation) else None
 
     def _is_attached_elsewhere(self, situation: Situation, name: str) -> bool:
         """Whether a volume of the pod is attached to another node, so that the pod could not start on this one."""
@@ -225,7 +225,7 @@ class _Search:
                 return
             # other proposals may follow, so these fill half of the rest
             self._share = before + (1 - before) * min(number / expected, 1) / 2
-            say(Phase.TRYING_FIXES, int(_SHARES * self._share), _SHARES)
+            report_progress(Phase.TRYING_FIXES, int(_SHARES * self._share), _SHARES)
             situation = self._try(proposal)
             if situation is not None:
                 self._left -= 1
@@ -240,7 +240,7 @@ class _Search:
                 proposal
                 for situation in waiting
                 for place, findings in _places(situation)
-                for proposal in islice(_whole(_ways(findings, place), situation), MOST_THROUGH)
+                for proposal in islice(_node_proposals(_ways(findings, place), situation), MOST_THROUGH)
             ]
             waiting = list(self._all(sorted(proposals, key=lambda it: it.cost)))
             if through := [situation for situation in waiting if situation.status.is_success]:
@@ -251,13 +251,17 @@ class _Search:
         """Yield every way to fix all problems on one node, cheapest first; then single steps."""
         self._left = self._most
         rollout = (apply_steps(steps, start.proposal, start.snapshot) for steps in taking_old_first(start))
-        room = (apply_step(step, start.proposal, start.snapshot) for step in (*one_more_of_full(start), *moves(start)))
+        room = (
+            apply_step(step, start.proposal, start.snapshot) for step in (*copies_of_full_nodes(start), *moves(start))
+        )
         first = (*preemption(self._cycle, start), *preemption_of_daemon_pod(self._cycle, start), *rollout, *room)
         whole = [((-1, len(proposal.steps), -1), proposal) for proposal in first]
         single: list[Proposal] = []
         for number, (place, findings) in enumerate(_places(start, self._drained)):
             groups = _ways(findings, place)
-            whole += [((proposal.cost, len(proposal.steps), number), proposal) for proposal in _whole(groups, start)]
+            whole += [
+                ((proposal.cost, len(proposal.steps), number), proposal) for proposal in _node_proposals(groups, start)
+            ]
             if len(groups) > 1:
                 single += [apply_step(step, start.proposal, start.snapshot) for group in groups for step in group]
             if number < MOST_LARGER and not all(groups):
@@ -273,11 +277,11 @@ class _Search:
         waiting = list(situations[1:])
         for _ in range(MOST_DEPTH):
             following: list[Situation] = []
-            for closest in sorted(waiting, key=lambda it: (len(it.remaining), it.proposal.cost))[:4]:
+            for closest in sorted(waiting, key=lambda it: (len(it.rejections_by_plugin), it.proposal.cost))[:4]:
                 proposals = [
                     proposal
                     for place, findings in islice(_places(closest), 3)
-                    for proposal in islice(_whole(_ways(findings, place), closest), 6)
+                    for proposal in islice(_node_proposals(_ways(findings, place), closest), 6)
                 ]
                 for situation in self._all(sorted(proposals, key=lambda it: it.cost)):
                     yield situation
@@ -293,7 +297,7 @@ class _Search:
         ready = [situation for situation in situations[1:] if situation.status.is_success]
         ready.sort(
             key=lambda situation: (
-                len(situation.remaining.keys() - OF_THE_NODE),
+                len(situation.rejections_by_plugin.keys() - OF_THE_NODE),
                 situation.proposal.cost,
                 len(situation.proposal.steps),
             )
@@ -327,11 +331,11 @@ class _Search:
         for _ in range(MOST_DEPTH):
             following: list[Situation] = []
             for waiting_situation in waiting:
-                for situation in self._all(_for_added(waiting_situation)):
+                for situation in self._all(_added_node_proposals(waiting_situation)):
                     if situation.feasible:
                         return situation
                     following.append(situation)
-            waiting = sorted(following, key=lambda it: (len(it.remaining), it.proposal.cost))[:2]
+            waiting = sorted(following, key=lambda it: (len(it.rejections_by_plugin), it.proposal.cost))[:2]
         return None
 
     def _last_resorts(self, situations: Sequence[Situation]) -> Iterator[Situation]:
@@ -343,7 +347,7 @@ class _Search:
             proposals = [
                 proposal
                 for place, findings in islice(_places(start), MOST_LARGER)
-                for proposal in _whole(last_remedies(findings, place), start)
+                for proposal in _node_proposals(last_remedies(findings, place), start)
             ]
             seen = list(self._all(sorted(proposals, key=lambda proposal: proposal.cost)))
             situation = next(
@@ -369,7 +373,7 @@ class _Search:
         return situation
 
 
-def _is_a_node_that_is_gone(situation: Situation) -> bool:
+def _replaces_lost_node(situation: Situation) -> bool:
     """Whether the fix adds a node under the host name of one that is gone: its data may be gone too."""
     added = situation.proposal.added
     return added is not None and added.metadata.labels.get(HOSTNAME, added.name) not in (added.name, "")
@@ -384,9 +388,9 @@ def _nameless(pod: Pod) -> Iterator[s.FixStep]:
         yield s.DropRequirements(source="nodeSelector", term=0, requirements=(wanted,))
 
 
-def _ungated(cycle: Cycle) -> Proposal:
+def _without_gates(cycle: Cycle) -> Proposal:
     """Return the proposal from which the search starts: the pod without gates."""
-    base = after_attempt(cycle)
+    base = state_after_attempt(cycle)
     gates = tuple(gate.name for gate in cycle.pod.spec.scheduling_gates)
     if cycle.outcome is not Outcome.GATED or not gates:
         return base
@@ -395,7 +399,7 @@ def _ungated(cycle: Cycle) -> Proposal:
     return apply_step(step, base, cycle.snapshot)
 
 
-def _is_about_its_nodes(situation: Situation) -> bool:
+def _fits_its_nodes(situation: Situation) -> bool:
     """Whether the pod fits on all nodes that the steps name, if it fits at all: otherwise it fits for another
     reason."""
     named = frozenset[str]().union(*(step.nodes for step in situation.proposal.steps))
@@ -418,14 +422,14 @@ def _places(
                 row = next((other for other in group.rows if nodes.names[other] not in drained), row)
                 findings = account_of(nodes, situation.outcome, row).findings
             yield RemedyCandidate(situation=situation, nodes=nodes, row=row), findings
-        yield from _of_interest(situation)
+        yield from _distinct_nodes(situation)
     elif len(situation.scheduler.nodes):
         # rejected before any node was filtered: the fix for a finding about the pod is the same on every node
         place = RemedyCandidate(situation=situation, nodes=situation.scheduler.nodes, row=TableRow(0))
         yield place, tuple(dict.fromkeys(situation.status.findings))
 
 
-def _of_interest(situation: Situation) -> Iterator[tuple[RemedyCandidate, tuple[Finding, ...]]]:
+def _distinct_nodes(situation: Situation) -> Iterator[tuple[RemedyCandidate, tuple[Finding, ...]]]:
     """Yield nodes that differ from others of their group."""
     nodes = situation.nodes
     for of_cluster in rows_of_interest(situation):
@@ -441,7 +445,7 @@ def _ways(findings: Sequence[Finding], place: RemedyCandidate) -> tuple[tuple[s.
     return () if len(findings) > MOST_WRONG else remedies(findings, place)
 
 
-def _whole(groups: Sequence[Sequence[s.FixStep]], situation: Situation) -> Iterator[Proposal]:
+def _node_proposals(groups: Sequence[Sequence[s.FixStep]], situation: Situation) -> Iterator[Proposal]:
     """Yield proposals that fix all problems of a node."""
     if not groups or not all(groups):
         return
@@ -455,7 +459,7 @@ def _lacks_room_alone(situation: Situation) -> bool:
     """Whether some node meets every constraint of the pod and is only full or too small, or away from the zone of its
     volume, where another such node helps."""
     return any(
-        is_only_full(finding for finding in group.exemplar.findings if not _is_elsewhere(finding))
+        is_only_full(finding for finding in group.exemplar.findings if not _is_in_other_zone(finding))
         for group in situation.groups
     )
 
@@ -465,7 +469,7 @@ def _is_of_cordon(finding: Finding) -> bool:
     return is_taint or isinstance(finding, NodeUnschedulable)
 
 
-def _is_elsewhere(finding: Finding) -> bool:
+def _is_in_other_zone(finding: Finding) -> bool:
     """Whether the node is not in the zone or region of the pod's volume, rather than not the node of its disk."""
     required = (
         finding.terms[0].requirements if isinstance(finding, VolumeNodeAffinityMismatch) and finding.terms else ()
@@ -473,7 +477,7 @@ def _is_elsewhere(finding: Finding) -> bool:
     return bool(required) and all(requirement.key != HOSTNAME for requirement in required)
 
 
-def _wants_a_new_node(start: Situation, verified: Sequence[Situation]) -> bool:
+def _needs_new_node(start: Situation, verified: Sequence[Situation]) -> bool:
     """Whether to try new nodes: no better fix is known, the nearest node is too small for the pod even when it is
     empty, or no node is meant for workloads."""
     costs = [situation.proposal.cost for situation in verified]
@@ -487,7 +491,7 @@ def _wants_a_new_node(start: Situation, verified: Sequence[Situation]) -> bool:
     return never or cheapest in (s.Cost.REQUEST, s.Cost.CONSTRAINT) or cheapest > s.Cost.NEW_NODE
 
 
-def _for_added(situation: Situation) -> Iterator[Proposal]:
+def _added_node_proposals(situation: Situation) -> Iterator[Proposal]:
     """Yield proposals with remedies for everything that keeps the pod off the new node."""
     added = situation.proposal.added
     is_about_pod = not situation.status.is_success

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import is_running
-from kschedx.errors import InputError, is_a_letter_away
+from kschedx.errors import InputError, differs_by_one_letter
 from kschedx.explain.cycle_notes import released_volume
 from kschedx.findings import (
     ClaimBeingDeleted,
@@ -27,8 +27,8 @@ from kschedx.findings import (
     VolumeZoneMismatch,
 )
 from kschedx.fixes import steps as s
-from kschedx.fixes.eviction import can_evict, deletion, stay_gone
-from kschedx.fixes.phrases import joined, provisioning_text
+from kschedx.fixes.eviction import can_evict, deletion, stay_deleted
+from kschedx.fixes.phrases import join_phrases, provisioning_text
 from kschedx.fixes.proposal import CONTROLLER_MANAGER
 from kschedx.fixes.trial import RemedyCandidate
 from kschedx.kube.controllers import stored_controller
@@ -58,7 +58,7 @@ from kschedx.kube.storage import (
     with_default_class,
 )
 from kschedx.kube.types import ObjectMeta, PersistentVolumeClaimSpec, Volume, VolumeResourceRequirements
-from kschedx.kube.typos import meant_by
+from kschedx.kube.typos import nearest_name
 from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch, volume_to_bind
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import Storage
@@ -79,9 +79,9 @@ def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: RemedyCandidat
     if isinstance(finding, NoMatchingVolume):
         yield from _released_volumes(claim, place.snapshot)
         yield from _bound_claims(claim, place)
-        yield from _like_a_volume(claim, place, at_once=False)
+        yield from _match_volume(claim, place, at_once=False)
     if isinstance(finding, ProvisioningTopologyMismatch):
-        yield from _of_other_classes(claim, place.snapshot.storage)
+        yield from _with_other_classes(claim, place.snapshot.storage)
     smaller = list(_smaller_claim(finding, claim)) if isinstance(finding, InsufficientStorageCapacity) else []
     yield from smaller
     storage_class = place.snapshot.storage.classes.get(claim.storage_class)
@@ -140,8 +140,8 @@ def _fewer_volumes(finding: VolumeLimitExceeded, place: RemedyCandidate) -> Iter
     alone = (holder.pods[0] for holder in finding.holders if len(holder.pods) == 1)
     rows = {row for key in alone if (row := pods.rows.get(key)) is not None}
     least = sorted((row for row in rows if can_evict(row, place.situation)), key=lambda row: pods.priorities[row])
-    surplus = finding.attached + finding.wanted - finding.limit
-    if len(least) >= surplus and stay_gone(least[:surplus], place.situation):
+    surplus = finding.attached + finding.wanted_count - finding.limit
+    if len(least) >= surplus and stay_deleted(least[:surplus], place.situation):
         yield deletion(least[:surplus], place.snapshot, node=place.node.name)
 
 
@@ -164,13 +164,13 @@ def _released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Itera
         spec = replace(volume.spec, claim_ref=None)
         free = replace(volume, spec=spec, status=replace(volume.status, phase="Available"))
         try:
-            if VolumeSearch(claim, Storage(volumes={free.name: free}), attributes_classes=True).fitting:
+            if VolumeSearch(claim, Storage(volumes={free.name: free}), attributes_classes=True).fitting_volumes:
                 yield s.ReleaseVolume(volume=free, holder=key, is_its_own=key == claim.key)
         except SearchError:
             return
 
 
-def _like_a_volume(claim: PersistentVolumeClaim, place: RemedyCandidate, *, at_once: bool) -> Iterator[s.RecreateClaim]:
+def _match_volume(claim: PersistentVolumeClaim, place: RemedyCandidate, *, at_once: bool) -> Iterator[s.RecreateClaim]:
     """Yield the claim as the free volume needs it that differs least: with its access modes, its size, or, if no driver
     provisions volumes of the claim's class, its class. It is bound `at_once`, or with the pod."""
     storage = place.snapshot.storage
@@ -187,7 +187,7 @@ def _like_a_volume(claim: PersistentVolumeClaim, place: RemedyCandidate, *, at_o
             if not modes:
                 continue  # an invalid volume, which the API server would refuse
             spec = replace(spec, access_modes=tuple(mode for mode in spec.access_modes if mode in modes) or modes[:1])
-            differs.append(joined(spec.access_modes))
+            differs.append(join_phrases(spec.access_modes))
         if volume.size_in_bytes < claim.size_in_bytes <= volume.size_in_bytes * LEAST_CLAIM_SHARE:
             size = format_quantity(volume.size_in_bytes, Unit.BYTE)
             requests = {**spec.resources.requests, "storage": size}
@@ -199,9 +199,11 @@ def _like_a_volume(claim: PersistentVolumeClaim, place: RemedyCandidate, *, at_o
         is_renamed = volume.spec.storage_class_name != claim.storage_class
         if is_renamed:
             spec = replace(spec, storage_class_name=volume.spec.storage_class_name)
-        new_claim = replace(_anew(claim, place), spec=replace(spec, volume_name=""))
+        new_claim = replace(_as_new_claim(claim, place), spec=replace(spec, volume_name=""))
         try:
-            fits = VolumeSearch(new_claim, Storage(volumes={volume.name: volume}), attributes_classes=True).fitting
+            fits = VolumeSearch(
+                new_claim, Storage(volumes={volume.name: volume}), attributes_classes=True
+            ).fitting_volumes
         except SearchError:
             return
         if fits and (differs or is_renamed):
@@ -223,7 +225,9 @@ def _meant_selector(selector: LabelSelector | None, volume: PersistentVolume) ->
     if selector is None or compile_selector(selector).matches(labels):
         return None
     meant = {
-        key: meant_by(value, [labels[key]]) or value for key, value in selector.match_labels.items() if key in labels
+        key: nearest_name(value, [labels[key]]) or value
+        for key, value in selector.match_labels.items()
+        if key in labels
     }
     after = replace(selector, match_labels={**selector.match_labels, **meant})
     return after if compile_selector(after).matches(labels) else None
@@ -252,7 +256,7 @@ def _bound_claims(claim: PersistentVolumeClaim, place: RemedyCandidate) -> Itera
         spec = replace(volume.spec, claim_ref=None)
         free = replace(volume, spec=spec, status=replace(volume.status, phase="Available"))
         try:
-            fits = VolumeSearch(claim, Storage(volumes={free.name: free}), attributes_classes=True).fitting
+            fits = VolumeSearch(claim, Storage(volumes={free.name: free}), attributes_classes=True).fitting_volumes
         except SearchError:
             return
         if fits and not any(True for _ in _users(other, place.snapshot, and_pending=True)):
@@ -302,19 +306,21 @@ def claim_remedies(finding: ClaimProblem, place: RemedyCandidate) -> Iterator[s.
             title = f"remove annotation {SELECTED_NODE}: {node} from claim {claim.key}"
             yield s.ObjectStep(title=title, cost=s.Cost.REPAIR, objects=(freed,))
         case ClaimNotOwned():
-            yield s.RecreateClaim(claim=_anew(claim, place, owned=True))
+            yield s.RecreateClaim(claim=_as_new_claim(claim, place, owned=True))
         case ClaimBeingDeleted() if users := tuple(_users(claim, snapshot)):
             if all(can_evict(row, place.situation) for row in users):
-                yield s.RecreateClaim(claim=_anew(claim, place), users=tuple(map(snapshot.pods.key, users)))
+                yield s.RecreateClaim(claim=_as_new_claim(claim, place), users=tuple(map(snapshot.pods.key, users)))
         case _:
-            yield s.RecreateClaim(claim=_anew(claim, place))
+            yield s.RecreateClaim(claim=_as_new_claim(claim, place))
 
 
-def _anew(claim: PersistentVolumeClaim, place: RemedyCandidate, *, owned: bool = False) -> PersistentVolumeClaim:
+def _as_new_claim(
+    claim: PersistentVolumeClaim, place: RemedyCandidate, *, owned: bool = False
+) -> PersistentVolumeClaim:
     """Return the claim as a new one: bound to no volume."""
     metadata = claim.metadata
     annotations = {key: text for key, text in metadata.annotations.items() if key == BETA_STORAGE_CLASS}
-    owners = (place.as_owner,) if owned else metadata.owner_references
+    owners = (place.owner_reference,) if owned else metadata.owner_references
     return PersistentVolumeClaim(
         metadata=ObjectMeta(
             name=metadata.name,
@@ -338,7 +344,7 @@ def give_up_volume(
 
 def _without_data(claim: PersistentVolumeClaim, place: RemedyCandidate) -> s.FixStep:
     title = f"delete and recreate claim {claim.key}; the data on volume {claim.spec.volume_name} is lost"
-    return s.ObjectStep(title=title, cost=s.Cost.DATA, objects=(_anew(claim, place),))
+    return s.ObjectStep(title=title, cost=s.Cost.DATA, objects=(_as_new_claim(claim, place),))
 
 
 def _users(claim: PersistentVolumeClaim, snapshot: Snapshot, *, and_pending: bool = False) -> Iterator[int]:
@@ -360,7 +366,7 @@ def _nearly_called(finding: ClaimNotFound, place: RemedyCandidate) -> str:
     if finding.ephemeral or name.endswith(f"-{place.pod.metadata.name}"):
         return ""
     keys = (key.partition("/") for key in place.snapshot.storage.claims)
-    return meant_by(name, sorted(other for its, _, other in keys if its == namespace))
+    return nearest_name(name, sorted(other for its, _, other in keys if its == namespace))
 
 
 def _with_its_data(key: str, step: s.ObjectStep, snapshot: Snapshot) -> Iterator[s.ObjectStep]:
@@ -398,13 +404,13 @@ def _new_claim(finding: ClaimNotFound, place: RemedyCandidate) -> s.ObjectStep:
                 claim = with_default_class(replace(template, metadata=metadata), default)
                 title = f"create claim {claim.key} from the template of StatefulSet {owner.name}"
                 return s.ObjectStep(title=title, objects=(claim,))
-    of_volume = _of_volume(finding.claim, place) if finding.ephemeral else None
+    of_volume = _ephemeral_claim(finding.claim, place) if finding.ephemeral else None
     if of_volume is not None:
-        return _created(with_default_class(of_volume, default), is_ephemeral=True)
+        return _create_claim(with_default_class(of_volume, default), is_ephemeral=True)
     chosen = default or _usual_class(filter(_waits, classes), snapshot.storage)
     claim = PersistentVolumeClaim(
         metadata=ObjectMeta(
-            name=name, namespace=namespace, owner_references=(place.as_owner,) if finding.ephemeral else ()
+            name=name, namespace=namespace, owner_references=(place.owner_reference,) if finding.ephemeral else ()
         ),
         spec=PersistentVolumeClaimSpec(
             access_modes=("ReadWriteOnce",),
@@ -412,10 +418,10 @@ def _new_claim(finding: ClaimNotFound, place: RemedyCandidate) -> s.ObjectStep:
             storage_class_name=chosen.name if chosen else "",
         ),
     )
-    return _created(claim, is_ephemeral=finding.ephemeral)
+    return _create_claim(claim, is_ephemeral=finding.ephemeral)
 
 
-def _created(claim: PersistentVolumeClaim, *, is_ephemeral: bool) -> s.ObjectStep:
+def _create_claim(claim: PersistentVolumeClaim, *, is_ephemeral: bool) -> s.ObjectStep:
     """Return the step that creates a claim; with `is_ephemeral`, kube-controller-manager creates it for the pod's
     ephemeral volume."""
     of_class = f" of class {claim.storage_class}" if claim.storage_class else " without a class"
@@ -424,14 +430,14 @@ def _created(claim: PersistentVolumeClaim, *, is_ephemeral: bool) -> s.ObjectSte
     return s.ObjectStep(title=f"create claim {claim.key}{of_class}{by}", objects=(claim,), maker=maker)
 
 
-def _of_volume(key: str, place: RemedyCandidate) -> PersistentVolumeClaim | None:
+def _ephemeral_claim(key: str, place: RemedyCandidate) -> PersistentVolumeClaim | None:
     """Return the claim as its generic ephemeral volume specifies it; None if that is invalid."""
     namespace, _, name = key.partition("/")
     for volume in place.pod.spec.volumes:
         template = volume.ephemeral.volume_claim_template if volume.ephemeral is not None else None
         if template is None or claim_name(place.pod.metadata.name, volume) != name:
             continue
-        metadata = ObjectMeta(name=name, namespace=namespace, owner_references=(place.as_owner,))
+        metadata = ObjectMeta(name=name, namespace=namespace, owner_references=(place.owner_reference,))
         claim = PersistentVolumeClaim(metadata=metadata, spec=template.spec)
         try:
             check_quantities(claim)
@@ -441,13 +447,13 @@ def _of_volume(key: str, place: RemedyCandidate) -> PersistentVolumeClaim | None
     return None
 
 
-def _is_made_for(claim: PersistentVolumeClaim, volume: Volume, place: RemedyCandidate) -> bool:
+def _is_claim_of(claim: PersistentVolumeClaim, volume: Volume, place: RemedyCandidate) -> bool:
     return volume.ephemeral is not None and claim_name(place.pod.metadata.name, volume) == claim.name
 
 
-def _of_template(step: s.RecreateClaim, volume: Volume, place: RemedyCandidate) -> s.SetEphemeralClass:
+def _change_template_class(step: s.RecreateClaim, volume: Volume, place: RemedyCandidate) -> s.SetEphemeralClass:
     """Return the step that changes the class in the pod, whose claim a controller creates again."""
-    metadata = replace(step.claim.metadata, owner_references=(place.as_owner,))
+    metadata = replace(step.claim.metadata, owner_references=(place.owner_reference,))
     return s.SetEphemeralClass(
         name=volume.name,
         claim=replace(step.claim, metadata=metadata),
@@ -486,13 +492,13 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCand
     if claim.spec.storage_class_name == "":  # an empty class name means that nothing is provisioned
         default = default_class(storage.classes.values())
         if volume is None and default is not None and default.can_provision:
-            yield _of_class(claim, default)
+            yield _with_class(claim, default)
     elif finding.cause in ("class-missing", "no-class", "static"):
         may_set = place.situation.scheduler.release.enabled("RetroactiveDefaultStorageClass")
-        ephemeral = next((volume for volume in place.pod.spec.volumes if _is_made_for(claim, volume, place)), None)
+        ephemeral = next((volume for volume in place.pod.spec.volumes if _is_claim_of(claim, volume, place)), None)
         for step in _with_classes(claim, storage, is_bindable=volume is not None):
             if ephemeral is not None and isinstance(step, s.RecreateClaim):
-                yield _of_template(step, ephemeral, place)
+                yield _change_template_class(step, ephemeral, place)
             elif may_set and claim.spec.storage_class_name is None and isinstance(step, s.RecreateClaim):
                 yield _class_set(claim, step)
                 if default_class(storage.classes.values()) is None:
@@ -503,14 +509,14 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCand
         for released_volume in _released_volumes(claim, snapshot):
             yield replace(released_volume, claim=bound_claim(claim, released_volume.volume.name))
     if volume is None and not claim.spec.volume_name:
-        yield from _like_a_volume(claim, place, at_once=True)
+        yield from _match_volume(claim, place, at_once=True)
     if volume is None:
         own = f"{claim.metadata.namespace}-{claim.name}"
         name = (claim.spec.volume_name or own) if named is None else own
         storage_class = storage.classes.get(claim.storage_class)
         can_provision = storage_class is not None and storage_class.can_provision
         if storage_class is not None and can_provision and claim.spec.volume_name and named is None:
-            yield replace(_of_class(claim, storage_class), wrong_class="", without=claim.spec.volume_name)
+            yield replace(_with_class(claim, storage_class), wrong_class="", without=claim.spec.volume_name)
         driver = storage_class.provisioner if storage_class and can_provision and not claim.spec.volume_name else ""
         is_new = any(claim == item for item in place.situation.proposal.objects)
         is_new = is_new or not (claim.metadata.uid or _is_in_trouble(snapshot, claim, driver))
@@ -575,7 +581,7 @@ def _default_set(storage_class: StorageClass, storage: Storage) -> s.SetDefaultC
     return s.SetDefaultClass(
         storage_class=replace(storage_class, metadata=replace(metadata, annotations=annotations)),
         claims=tuple(
-            _class_set(claim, _of_class(claim, storage_class))
+            _class_set(claim, _with_class(claim, storage_class))
             for claim in storage.claims.values()
             if not (claim.names_class or claim.spec.volume_name or claim.metadata.deletion_timestamp)
         ),
@@ -588,21 +594,21 @@ def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable
     classes = {
         name: storage_class for name, storage_class in storage.classes.items() if not storage_class.refuses_modes(claim)
     }
-    close = meant_by(claim.storage_class, sorted(classes))
+    close = nearest_name(claim.storage_class, sorted(classes))
     if not close:  # `gp33` for `gp3`: an extra digit is a typo if only one class is that similar
-        near = [name for name in classes if is_a_letter_away(claim.storage_class, name)]
+        near = [name for name in classes if differs_by_one_letter(claim.storage_class, name)]
         close = near[0] if len(near) == 1 else ""
     chosen = default_class(classes.values()) or _usual_class(classes.values(), storage)
     if close:
-        yield _of_class(claim, classes[close], is_typo=True)
+        yield _with_class(claim, classes[close], is_typo=True)
     elif chosen is not None:
-        yield _of_class(claim, chosen)
+        yield _with_class(claim, chosen)
     if claim.storage_class and not is_bindable and not storage.volumes_of(claim.storage_class):
         title = f"create storage class {claim.storage_class}"
         yield s.ObjectStep(title=title, group=s.FixGroup.CLUSTER, objects=(_new_class(claim.storage_class),))
 
 
-def _of_other_classes(claim: PersistentVolumeClaim, storage: Storage) -> Iterator[s.RecreateClaim]:
+def _with_other_classes(claim: PersistentVolumeClaim, storage: Storage) -> Iterator[s.RecreateClaim]:
     """Yield the claim with each class of the same provisioner that waits for the pod, and is not restricted to the same
     topology; the default class first."""
     restricted, default = storage.classes.get(claim.storage_class), default_class(storage.classes.values())
@@ -613,10 +619,10 @@ def _of_other_classes(claim: PersistentVolumeClaim, storage: Storage) -> Iterato
         if not storage_class.waits_for_first_consumer:
             continue  # its volume may be created where the pod cannot run
         if is_same and storage_class.allowed_topologies != restricted.allowed_topologies:
-            yield replace(_of_class(claim, storage_class), is_elsewhere=True)
+            yield replace(_with_class(claim, storage_class), is_elsewhere=True)
 
 
-def _of_class(claim: PersistentVolumeClaim, storage_class: StorageClass, *, is_typo: bool = False) -> s.RecreateClaim:
+def _with_class(claim: PersistentVolumeClaim, storage_class: StorageClass, *, is_typo: bool = False) -> s.RecreateClaim:
     """Return the claim with another class, and with its volume if the class provisions it at once."""
     spec = replace(claim.spec, storage_class_name=storage_class.name, volume_name="")
     metadata = ObjectMeta(name=claim.name, namespace=claim.metadata.namespace, labels=claim.metadata.labels)

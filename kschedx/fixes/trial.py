@@ -50,7 +50,7 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
     def pod(self) -> Pod:
         return self.proposal.pod
 
-    def taken_by_daemons(self, node: Node) -> tuple[s.ResourceAmount, ...]:
+    def daemon_requests(self, node: Node) -> tuple[s.ResourceAmount, ...]:
         """Return what DaemonSets' pods request on a new node, before any other pod is there."""
         comparison = self.scheduler.release.enabled("TaintTolerationComparisonOperators")
         amounts = overhead(self.daemons, node, comparison=comparison)
@@ -72,12 +72,12 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
     def feasible(self) -> tuple[str, ...]:
         """The nodes on which the pod passes every filter; only the nominated node if it is among them, as
         kube-scheduler checks no other then. No trial asks extenders: what one rejected stays rejected."""
-        names = tuple(name for name in self._passed if name not in self.refused)
+        names = tuple(name for name in self._passing_nodes if name not in self.refused)
         nominated = self.pod.status.nominated_node_name
         return (nominated,) if nominated in names else names
 
     @cached_property
-    def _passed(self) -> tuple[str, ...]:
+    def _passing_nodes(self) -> tuple[str, ...]:
         names = self.nodes.names_where(self.outcome.passed)
         if not (self.outcome.codes == Code.ERROR).any():
             return names
@@ -85,11 +85,11 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
         return tuple(name for name in names if name == self.pod.status.nominated_node_name)
 
     @cached_property
-    def remaining(self) -> Mapping[str, int]:
+    def rejections_by_plugin(self) -> Mapping[str, int]:
         """Plugin to the number of nodes that it rejects, whether or not it is the first to do so."""
         if not self.status.is_success:
             return {self.status.plugin or "PreFilter": len(self.scheduler.nodes)}
-        refused = len(self._passed) - len(self.feasible)
+        refused = len(self._passing_nodes) - len(self.feasible)
         counts: dict[str, int] = {"Extender": refused} if refused else {}
         for index, (name, verdicts) in enumerate(zip(self.outcome.plugins, self.outcome.verdicts, strict=True)):
             if count := int(np.count_nonzero(verdicts.rejected | (self.outcome.plugin == index))):
@@ -127,7 +127,7 @@ class RemedyCandidate(Struct, frozen=True, kw_only=True):
         return self.situation.snapshot
 
     @property
-    def as_owner(self) -> OwnerReference:
+    def owner_reference(self) -> OwnerReference:
         """The pod as the owner of a claim that is created for it."""
         metadata = self.pod.metadata
         return OwnerReference(
@@ -159,7 +159,7 @@ def try_proposal(
     )
 
 
-def after_attempt(cycle: Cycle) -> Proposal:
+def state_after_attempt(cycle: Cycle) -> Proposal:
     """Return the pod, and the cluster as kube-scheduler leaves it before the next attempt."""
     base, filter_result = Proposal(pod=cycle.pod), cycle.post_filter
     if filter_result is None or not filter_result.released:

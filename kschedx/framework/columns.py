@@ -202,7 +202,7 @@ class Filtering:
             self._outcome = FilterOutcome.of(verdicts, len(self.rejections))
         if not self._refused:
             return self._outcome
-        return self._outcome.overruled(dict(self._refused_rows()))
+        return self._outcome.overrule(dict(self._refused_rows()))
 
     def _refused_rows(self) -> list[tuple[TableRow, Status]]:
         places, _ = self.positions(cluster_rows(list(self._refused)))
@@ -327,7 +327,7 @@ class Filtering:
         _, named = self.positions(ClusterRows(distinct(counted.nodes)))
         if len(named):
             part = self._framework.nodes.at(named)
-            refused_rows = self._framework.refused_beside(counted, state, pod, part)
+            refused_rows = self._framework.rejections_with_nominated(counted, state, pod, part)
             refused = {part.cluster_row(row): status for row, status in refused_rows.items()}
         changed = refused.keys() != self._refused.keys()
         self._refused = dict(refused)

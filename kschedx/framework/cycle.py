@@ -161,7 +161,7 @@ class Scores(Struct, frozen=True, kw_only=True):
     added: Mapping[str, IntArray] = field(default_factory=dict)
     """`extender URL` to the scores that it adds."""
 
-    def weighted(self, plugin: str) -> IntArray:
+    def weighted_scores(self, plugin: str) -> IntArray:
         return self.normalized[plugin] * self.weights[plugin]
 
 

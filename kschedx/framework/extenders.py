@@ -154,7 +154,7 @@ class Trace(Struct, frozen=True, kw_only=True):
     candidates_error: str = ""
 
 
-class Preempted(Struct, frozen=True, kw_only=True):
+class PreemptResult(Struct, frozen=True, kw_only=True):
     """The extenders' result for the candidates for preemption."""
 
     calls: tuple[PreemptCall, ...] = ()
@@ -168,9 +168,9 @@ class Extenders(Protocol):
     @property
     def are_asked(self) -> bool: ...
 
-    def have_a_say_in_preemption(self, pod: Pod) -> bool: ...
+    def take_part_in_preemption(self, pod: Pod) -> bool: ...
 
-    def preempt(self, pod: Pod, candidates: tuple[Candidate, ...], nodes: NodeTable) -> Preempted: ...
+    def preempt(self, pod: Pod, candidates: tuple[Candidate, ...], nodes: NodeTable) -> PreemptResult: ...
 
 
 def is_interested(extender: Extender, pod: Pod) -> bool:

@@ -21,7 +21,7 @@ from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import StorageChange
 
 if TYPE_CHECKING:
-    from kschedx.framework.extenders import Extenders, Preempted
+    from kschedx.framework.extenders import Extenders, PreemptResult
 
 T = TypeVar("T")
 
@@ -345,7 +345,7 @@ class PostFilterResult(Struct, frozen=True, kw_only=True):
     candidate_limit: int | None = None
     """The number of candidates after which kube-scheduler stops. If there are more, it tries the nodes from a random
     one on until it has found so many."""
-    preempted: Preempted | None = None
+    preempted: PreemptResult | None = None
     """The extenders' result for the candidates, if any extender was called."""
     released: Mapping[str, ResourceClaim | None] = {}
     """Device claims, by `namespace/name`, that are deallocated so that a later try can succeed, in their new state;

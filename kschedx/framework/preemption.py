@@ -18,7 +18,7 @@ from msgspec import Struct
 from kschedx.errors import InputError
 from kschedx.findings import Finding
 from kschedx.framework.interface import CycleState, Handle, NotPreparedError, Room, StateKey
-from kschedx.framework.status import SUCCESS, Candidate, Code, FilterOutcome, Rejected, Status, Verdicts
+from kschedx.framework.status import SUCCESS, Candidate, Code, FilterOutcome, FirstRejection, Status, Verdicts
 from kschedx.kube.go_sort import LONGEST_INSERTION, sort_slice
 from kschedx.kube.scalars import LATEST
 from kschedx.kube.selectors import Selector, compile_selector
@@ -30,12 +30,12 @@ from kschedx.snapshot.columns import (
     Column,
     IntArray,
     TableRows,
+    as_cluster_row,
     cluster_rows,
     distinct,
     each_cluster_row,
     each_row,
     first_rows,
-    of_whole,
     rows_by_group,
     rows_where,
 )
@@ -73,11 +73,11 @@ class PotentialVictims(Struct, frozen=True, kw_only=True):
         """(node,) the number of potential victims on a node."""
         return np.diff(self.start)
 
-    def at(self, nodes: TableRows, turn: int) -> IntArray:
+    def positions_in_turn(self, nodes: TableRows, turn: int) -> IntArray:
         """Return (node,) positions of the pod that each of these nodes tries to reprieve in a turn."""
         return self.start[nodes] + turn
 
-    def placed(self, positions: IntArray, nodes: NodeTable) -> PodRows:
+    def pod_rows(self, positions: IntArray, nodes: NodeTable) -> PodRows:
         """Return these potential victims with their nodes. `nodes` is the table whose rows are in `index`."""
         return PodRows(pods=self.pods[positions], nodes=ClusterRows(nodes.rows[self.index[positions]]))
 
@@ -122,19 +122,19 @@ def potential_victims(
     if exempt is not None:
         lower = lower[~exempt(pods, lower)]
     # the load order replaces the order in kube-scheduler's cache
-    return in_turn(nodes, lower, table_row[pods.node[lower]], violating, ranked_by_start=ranked_by_start)
+    return order_victims(nodes, lower, table_row[pods.node[lower]], violating, ranked_by_start=ranked_by_start)
 
 
-def in_turn(
+def order_victims(
     nodes: NodeTable, lower: IntArray, index: IntArray, violating: Violating, *, ranked_by_start: bool = True
 ) -> PotentialVictims:
     """Return pods on the nodes `index` (rows of the table) in the order in which they are reprieved; equal ones keep
     their order."""
-    order = _by_importance(nodes.pods, lower, index, ranked_by_start=ranked_by_start)
+    order = _importance_order(nodes.pods, lower, index, ranked_by_start=ranked_by_start)
     return _with_budgets(nodes, lower[order], index[order], violating)
 
 
-def _by_importance(pods: PodTable, lower: IntArray, index: IntArray, *, ranked_by_start: bool = True) -> IntArray:
+def _importance_order(pods: PodTable, lower: IntArray, index: IntArray, *, ranked_by_start: bool = True) -> IntArray:
     """Return the order of pods on the nodes `index`: by node, and on each the most important first."""
     started = pods.started[lower] if ranked_by_start else np.zeros(len(lower), dtype=np.int64)
     turn = np.arange(len(lower))
@@ -181,7 +181,7 @@ class Rankings:
         known = self._known.get(priority)
         if known is None or known.table is not pods:
             lower = np.flatnonzero((pods.node >= 0) & (pods.priorities < priority))
-            order = lower[_by_importance(pods, lower, pods.node[lower])]
+            order = lower[_importance_order(pods, lower, pods.node[lower])]
             known = self._known[priority] = _Ranking(pods, len(steps), order, pods.node[order])
         elif known.seen < len(steps) and isinstance(steps, Steps):
             touched = distinct(steps.since(known.seen)[1])
@@ -190,7 +190,7 @@ class Rankings:
             there = [pods.on_node(row) for row in each_cluster_row(ClusterRows(np.flatnonzero(moved)))]
             lower = np.concatenate([*there, np.zeros(0, dtype=np.int64)])
             lower = lower[pods.priorities[lower] < priority]
-            lower = lower[_by_importance(pods, lower, pods.node[lower])]
+            lower = lower[_importance_order(pods, lower, pods.node[lower])]
             stays = ~moved[known.nodes]
             rows = np.concatenate([known.pods[stays], lower])
             rows = rows[np.argsort(np.concatenate([known.nodes[stays], pods.node[lower]]), kind="stable")]
@@ -198,13 +198,13 @@ class Rankings:
         return known.pods, known.nodes
 
 
-def by_importance(pods: PodTable, victims: Sequence[int]) -> list[int]:
+def sort_victims(pods: PodTable, victims: Sequence[int]) -> list[int]:
     """Sort victims by higher priority, then by earlier start."""
     started = pods.started
     keys = [(-int(pods.priorities[row]), int(started[row])) for row in victims]
     places = {key: place for place, key in enumerate(sorted(set(keys)))}
     ranks = np.array([2 * places[key] + (key[1] == LATEST) for key in keys], dtype=np.int64)
-    return [victims[position] for position in _as_sorted(ranks.tobytes()).tolist()]
+    return [victims[position] for position in _unstable_order(ranks.tobytes()).tolist()]
 
 
 def _more_important(item: tuple[int, bool, int], other: tuple[int, bool, int]) -> bool:
@@ -214,7 +214,7 @@ def _more_important(item: tuple[int, bool, int], other: tuple[int, bool, int]) -
 
 
 @lru_cache(maxsize=1 << 14)
-def _as_sorted(importance: bytes) -> IntArray:
+def _unstable_order(importance: bytes) -> IntArray:
     """Return positions in the order in which kube-scheduler's sort leaves the pods. That sort is not stable, but
     deterministic. `importance` has an int64 for each pod: twice its rank, 0 for the most important and the same for
     equals, and 1 more if it has not started."""
@@ -242,10 +242,10 @@ def _leave_equals_as_sorted(order: IntArray, index: IntArray, priorities: IntArr
     distinct_ranks = place[first + count - 1] - place[first] + 1
     many = (count > LONGEST_INSERTION) & (distinct_ranks < count)
     for low, high in zip(first[many].tolist(), (first + count)[many].tolist(), strict=True):
-        order[low:high] = loaded[low:high][_as_sorted(importance[low:high].tobytes())]
+        order[low:high] = loaded[low:high][_unstable_order(importance[low:high].tobytes())]
 
 
-def exceeding(
+def exceed_budgets(
     budgets: Sequence[PodDisruptionBudget],
     pods: PodTable,
     rows: IntArray,
@@ -541,7 +541,7 @@ class Bounds(Protocol):
         ...
 
 
-class _Tried(Struct, frozen=True, kw_only=True):
+class _DryRunResults(Struct, frozen=True, kw_only=True):
     """The results of trying some nodes."""
 
     candidates: Mapping[ClusterRow, Candidate]
@@ -572,12 +572,12 @@ def dry_run(
 
     def possible(nodes: NodeTable) -> PotentialVictims:
         empty_counts = handle.release.behaviour.empty_budget_selector_covers_every_pod
-        violating = partial(exceeding, budgets, empty_counts=empty_counts)
+        violating = partial(exceed_budgets, budgets, empty_counts=empty_counts)
         return potential_victims(nodes, pod.priority, violating, exempt=exempt, rankings=rankings)
 
-    def run(nodes: NodeTable, potential: PotentialVictims, state: CycleState) -> _Tried:
+    def run(nodes: NodeTable, potential: PotentialVictims, state: CycleState) -> _DryRunResults:
         trial = PreemptionTrial(handle=handle, state=state, pod=pod, nodes=nodes, potential=potential, bounds=bounds)
-        return _tried(trial, nobody)
+        return _dry_run_results(trial, nobody)
 
     if potential is None and KEPT in state and state[KEPT].holds:
         kept, far = state[KEPT], handle.far_filters(state, pod)
@@ -591,7 +591,7 @@ def dry_run(
                 part = handle.remove_pods(own, pod, part, leaving)
                 part = handle.add_pods(own, pod, part, coming)
             victims = possible(part)
-            everyone = victims.placed(np.arange(len(victims.pods)), part)
+            everyone = victims.pod_rows(np.arange(len(victims.pods)), part)
             kept.holds = not any(plugin.reads_any(state, pod, part, everyone) for plugin in far)
             if kept.holds:
                 tried = run(part, victims, own)
@@ -605,7 +605,7 @@ def dry_run(
     return DryRun(candidates=tuple(tried.candidates.values()), verdicts=verdicts)
 
 
-class Evicted(Struct, frozen=True, kw_only=True):
+class EvictedPods(Struct, frozen=True, kw_only=True):
     """The victims; arrays are (victim,)."""
 
     gone: BoolArray
@@ -614,7 +614,7 @@ class Evicted(Struct, frozen=True, kw_only=True):
     failed: Mapping[ClusterRow, Status] = {}
 
     @classmethod
-    def where(cls, gone: BoolArray) -> Evicted:
+    def where(cls, gone: BoolArray) -> EvictedPods:
         return cls(gone=gone, unfit=gone)
 
 
@@ -632,13 +632,13 @@ class PreemptionTrial(Struct, frozen=True, kw_only=True):
     @property
     def everyone(self) -> PodRows:
         """The potential victims."""
-        return self.potential.placed(np.arange(len(self.potential.pods)), self.nodes)
+        return self.potential.pod_rows(np.arange(len(self.potential.pods)), self.nodes)
 
-    def without_anybody(self, world: NodeTable) -> NodeTable:
+    def without_victims(self, world: NodeTable) -> NodeTable:
         """Return `world`, a part of the nodes, without any potential victims. Raises `NotPreparedError`."""
         return self.handle.remove_pods(self.state, self.pod, world, self.everyone)
 
-    def reprieve(self, world: NodeTable, fits: TableRows) -> Evicted:
+    def reprieve(self, world: NodeTable, fits: TableRows) -> EvictedPods:
         """Return the victims on the nodes `fits`, rows of `nodes`; `world` has these nodes without any potential
         victims."""
         potential = self.potential
@@ -649,8 +649,8 @@ class PreemptionTrial(Struct, frozen=True, kw_only=True):
         while len(fits):
             more = potential.count[fits] > turn
             fits, world = TableRows(fits[more]), world.take(rows_where(more))
-            positions = potential.at(fits, turn)
-            world = self.handle.add_pods(self.state, self.pod, world, potential.placed(positions, self.nodes))
+            positions = potential.positions_in_turn(fits, turn)
+            world = self.handle.add_pods(self.state, self.pod, world, potential.pod_rows(positions, self.nodes))
             gone[positions] = unfit[positions] = ~self.handle.passes_filters(self.state, self.pod, world).passed
             if self.bounds is not None:
                 for node, victim in zip(each_cluster_row(world.rows), positions.tolist(), strict=True):
@@ -658,43 +658,43 @@ class PreemptionTrial(Struct, frozen=True, kw_only=True):
                     gone[victim] = answer is not True
                     if isinstance(answer, Status):
                         failed.setdefault(node, answer)
-            leaving = potential.placed(positions[gone[positions]], self.nodes)
+            leaving = potential.pod_rows(positions[gone[positions]], self.nodes)
             world = self.handle.remove_pods(self.state, self.pod, world, leaving)
             turn += 1
-        return Evicted(gone=gone, unfit=unfit, failed=failed)
+        return EvictedPods(gone=gone, unfit=unfit, failed=failed)
 
-    def candidates(self, rows: TableRows, evicted: Evicted, *, by_rank: bool) -> Iterator[Candidate]:
+    def candidates(self, rows: TableRows, evicted: EvictedPods, *, by_rank: bool) -> Iterator[Candidate]:
         """Yield the candidate for each of these rows of `nodes`. If `by_rank`, the most important victim comes first
         even if others violate a disruption budget."""
         potential, nodes = self.potential, each_cluster_row(ClusterRows(self.nodes.rows[rows]))
         ends = np.stack([potential.start[rows], potential.start[rows + 1]])
-        victims, ends_of_gone = potential.pods[evicted.gone].tolist(), _before(evicted.gone)[ends].T.tolist()
-        violations = np.diff(_before(potential.violating & evicted.unfit)[ends], axis=0)[0].tolist()
-        protected = np.diff(_before(potential.violating)[ends], axis=0)[0]
+        victims, ends_of_gone = potential.pods[evicted.gone].tolist(), _counts_before(evicted.gone)[ends].T.tolist()
+        violations = np.diff(_counts_before(potential.violating & evicted.unfit)[ends], axis=0)[0].tolist()
+        protected = np.diff(_counts_before(potential.violating)[ends], axis=0)[0]
         is_mixed = (by_rank & (protected > 0) & (protected < potential.count[rows])).tolist()
         for node, (low, high), number, mixed in zip(nodes, ends_of_gone, violations, is_mixed, strict=True):
-            own = by_importance(self.nodes.pods, victims[low:high]) if mixed else victims[low:high]
+            own = sort_victims(self.nodes.pods, victims[low:high]) if mixed else victims[low:high]
             yield Candidate(node=node, victims=tuple(own), pdb_violations=number)
 
 
-def _before(mask: BoolArray) -> IntArray:
+def _counts_before(mask: BoolArray) -> IntArray:
     """Return (row + 1,) the number of rows in the mask before each place."""
     return np.concatenate([[0], np.cumsum(mask)])
 
 
-def _tried(trial: PreemptionTrial, nobody: Callable[[str], Status]) -> _Tried:
+def _dry_run_results(trial: PreemptionTrial, nobody: Callable[[str], Status]) -> _DryRunResults:
     handle, state, pod, nodes, potential = trial.handle, trial.state, trial.pod, trial.nodes, trial.potential
     names, unable = nodes.cluster.names, ClusterRows(nodes.rows[potential.count == 0])
     statuses = {node: nobody(names[node]) for node in each_cluster_row(unable)}
     able = rows_where(potential.count > 0)
     world = nodes.take(able)
     try:
-        world = trial.without_anybody(world)
+        world = trial.without_victims(world)
     except NotPreparedError as missing:
         # PreFilter rejected the pod before it called a plugin that needs to know the removed pods
         failed = Status(code=Code.ERROR, reasons=(str(missing),))
         statuses |= dict.fromkeys(each_cluster_row(world.rows), failed)
-        return _Tried(candidates={}, statuses=statuses)
+        return _DryRunResults(candidates={}, statuses=statuses)
     outcome = handle.passes_filters(state, pod, world)
     stuck = {world.cluster_row(row): row for row in each_row(rows_where(~outcome.passed))}
     numbers, rejections = outcome.rejections
@@ -710,7 +710,7 @@ def _tried(trial: PreemptionTrial, nobody: Callable[[str], Status]) -> _Tried:
     left = world.take(rows_where(passed))
     room = handle.room(state, pod, left, trial.everyone) if trial.bounds is None else None
     if room is not None:
-        evicted = Evicted.where(_reprieve_by_room(room, fits, potential))
+        evicted = EvictedPods.where(_reprieve_by_room(room, fits, potential))
     else:
         evicted = trial.reprieve(left, fits)
     by_rank = handle.release.behaviour.victims_are_ordered_by_importance
@@ -729,7 +729,7 @@ def _tried(trial: PreemptionTrial, nobody: Callable[[str], Status]) -> _Tried:
     def explain(node: ClusterRow) -> tuple[Finding, ...]:
         return outcome.status(stuck[node]).findings if node in stuck else ()
 
-    return _Tried(candidates=candidates, statuses=statuses, explain=explain)
+    return _DryRunResults(candidates=candidates, statuses=statuses, explain=explain)
 
 
 def _reprieve_by_room(room: Room, fits: TableRows, potential: PotentialVictims) -> BoolArray:
@@ -740,12 +740,12 @@ def _reprieve_by_room(room: Room, fits: TableRows, potential: PotentialVictims) 
     """
     free, count = room.limit - room.used, potential.count[fits]
     if len(fits) <= _FEW_NODES:
-        return _reprieve_one_by_one(room, fits, potential, free)
+        return _reprieve_singly(room, fits, potential, free)
     evicted = np.zeros(len(potential.pods), dtype=np.bool_)
     every = room.weights(potential.pods)
     for turn in range(int(count.max(initial=0))):
         rows = np.flatnonzero(count > turn)
-        positions = potential.at(TableRows(fits[rows]), turn)
+        positions = potential.positions_in_turn(TableRows(fits[rows]), turn)
         weights = every[positions]
         stays = (weights <= free[rows]).all(axis=1)
         evicted[positions[~stays]] = True
@@ -753,7 +753,7 @@ def _reprieve_by_room(room: Room, fits: TableRows, potential: PotentialVictims) 
     return evicted
 
 
-def _reprieve_one_by_one(room: Room, fits: TableRows, potential: PotentialVictims, free: IntArray) -> BoolArray:
+def _reprieve_singly(room: Room, fits: TableRows, potential: PotentialVictims, free: IntArray) -> BoolArray:
     """Return the same for few nodes, without arrays: those of one element cost more than the numbers in them."""
     evicted = np.zeros(len(potential.pods), dtype=np.bool_)
     for row, left in zip(fits.tolist(), free.tolist(), strict=True):
@@ -767,7 +767,7 @@ def _reprieve_one_by_one(room: Room, fits: TableRows, potential: PotentialVictim
     return evicted
 
 
-def _verdict(rejected: Rejected) -> Status:
+def _verdict(rejected: FirstRejection) -> Status:
     """Return why the pod still does not fit; `explain` adds findings."""
     reasons = rejected.reasons
     if not rejected.code.is_rejection:
@@ -785,4 +785,4 @@ def _verdicts(
     rows, numbers, distinct_statuses = _by_status(statuses)
     facts = [(status.code, number_of.setdefault(status.reasons, len(number_of))) for status in distinct_statuses]
     codes[rows], reason[rows] = np.array(facts, dtype=np.int64).reshape(-1, 2)[numbers].T
-    return Verdicts(codes=codes, reasons=Column(reason, [*number_of]), explain=lambda row: explain(of_whole(row)))
+    return Verdicts(codes=codes, reasons=Column(reason, [*number_of]), explain=lambda row: explain(as_cluster_row(row)))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import field
 
-from kschedx.errors import ConfigError, is_a_letter_away, nearest
+from kschedx.errors import ConfigError, differs_by_one_letter, nearest
 from kschedx.framework import interface
 from kschedx.framework.interface import Plugin
 from kschedx.kube.documents import Document
@@ -59,7 +59,7 @@ def plugin_class(name: str) -> type[Plugin]:
     """Return the class of a plugin. Raises `ConfigError` if the name is not registered or cannot be imported."""
     is_kubernetes = name in ROWS and ROWS[name].project == KUBERNETES
     if not is_kubernetes and name in third_party():  # if a package is installed, its plugin is meant
-        loaded = _loaded(third_party()[name])
+        loaded = _load(third_party()[name])
     elif name in IN_TREE:
         loaded = getattr(import_module(IN_TREE[name]), name)
     else:
@@ -92,7 +92,7 @@ def _may_register(place: str) -> bool:
         return True
 
 
-def _loaded(point: EntryPoint) -> object:
+def _load(point: EntryPoint) -> object:
     """Return the registered object. An error while importing another package is reported with the plugin's name."""
     try:
         return point.load()
@@ -108,12 +108,14 @@ def points_of_others(named: Mapping[str, Collection[str]]) -> Mapping[str, froze
     Raises `ConfigError` if a plugin cannot be imported; only the named ones are imported."""
     # Koordinator has plugins of the same names that decide differently
     projects = () if OF_KOORDINATOR & named.keys() else (SCHEDULER_PLUGINS,)
-    others = {row.name for row in PLUGINS if row.project in projects and row.name in named and _is_meant(row, named)}
+    others = {
+        row.name for row in PLUGINS if row.project in projects and row.name in named and _is_same_plugin(row, named)
+    }
     others |= {name for name in named if name in third_party() and name not in ROWS} if named else set()
     return {name: _points_of_other(name) for name in sorted(others)}
 
 
-def _is_meant(row: PluginRow, named: Mapping[str, Collection[str]]) -> bool:
+def _is_same_plugin(row: PluginRow, named: Mapping[str, Collection[str]]) -> bool:
     """Return whether the name means this project's plugin: if it is enabled at a point that this one lacks, it is
     another plugin of that name."""
     return row.name in third_party() or set(named[row.name]) <= {*points_in(row, ()), "multiPoint"}
@@ -125,13 +127,13 @@ def _points_of_other(name: str) -> frozenset[str]:
     return points_in(ROWS[name], ())
 
 
-def lacking(name: str) -> frozenset[str]:
+def missing_points(name: str) -> frozenset[str]:
     """Return the extension points of a plugin that kschedx does not implement."""
     row = ROWS.get(name)
     return frozenset(row.lacks.split(", ")) if row and row.lacks and name not in third_party() else frozenset()
 
 
-def of_packages() -> Iterator[tuple[str, type[Plugin] | ConfigError]]:
+def packaged_plugins() -> Iterator[tuple[str, type[Plugin] | ConfigError]]:
     """Yield the plugins of installed packages by name, with their class or the error that prevents its use."""
     for name in sorted(third_party()):
         if name not in ROWS or ROWS[name].project != KUBERNETES:
@@ -165,30 +167,30 @@ def known_plugins(release: Release) -> Iterator[KnownPlugin]:
             yield KnownPlugin(
                 name=row.name,
                 origin=f"{row.project} {row.follows}",
-                points=_ordered(points_in(row, minor(release.version))),
+                points=_order_points(points_in(row, minor(release.version))),
                 by_default=False,
             )
         elif row.name in release.plugin_points and row.module != "none":
             yield KnownPlugin(
                 name=row.name,
                 origin=f"{KUBERNETES} {release.title}",
-                points=_ordered(release.plugin_points[row.name]),
+                points=_order_points(release.plugin_points[row.name]),
                 by_default=row.name in defaults,
             )
-    for name, loaded in of_packages():
+    for name, loaded in packaged_plugins():
         point = third_party()[name]
         origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
         if isinstance(loaded, ConfigError):
             yield KnownPlugin(name=name, origin=origin, points=(), by_default=False, defect=loaded.message)
         else:
-            yield KnownPlugin(name=name, origin=origin, points=_ordered(points_of(loaded)), by_default=False)
+            yield KnownPlugin(name=name, origin=origin, points=_order_points(points_of(loaded)), by_default=False)
 
 
-def _ordered(points: frozenset[str]) -> tuple[str, ...]:
+def _order_points(points: frozenset[str]) -> tuple[str, ...]:
     return tuple(point for point in (*RELEASE_POINTS, *PLACEMENT_POINTS) if point in points)
 
 
-def at_fault(error: BaseException) -> str:
+def plugin_at_fault(error: BaseException) -> str:
     """Return the plugin of another package in which an exception was raised; empty if there is none."""
     frame, location = error.__traceback__, ""
     while frame is not None:
@@ -199,7 +201,7 @@ def at_fault(error: BaseException) -> str:
     return location
 
 
-def misnamed(name: str) -> str:
+def misnamed_hint(name: str) -> str:
     """Return why a name that a version lacks cannot be a plugin of another project; empty if it may be one.
 
     Such a name is Kubernetes' own in another version, or differs from one by a letter.
@@ -209,7 +211,9 @@ def misnamed(name: str) -> str:
             first, _, last = row.releases.partition("..")
             when = f"from {first} to {last}" if first and last else f"since {first}" if first else f"up to {last}"
             return f"Kubernetes has it {when}"
-    near = next((row.name for row in PLUGINS if is_a_letter_away(name, row.name) and row.project == KUBERNETES), None)
+    near = next(
+        (row.name for row in PLUGINS if differs_by_one_letter(name, row.name) and row.project == KUBERNETES), None
+    )
     return f'did you mean "{near}"?' if near else ""
 
 

@@ -1,6 +1,6 @@
 """Replicas: identical pods that are assigned one after the other, while nothing else moves.
 
-A `Standing` holds the results, on all nodes, of plugins that do not read pods on other nodes. Pods of many classes
+A `SharedResults` holds the results, on all nodes, of plugins that do not read pods on other nodes. Pods of many classes
 share it, and updating it costs only what has moved since its last use. Plugins that read only sums
 (`Plugin.reads_sums`) evaluate many nodes at once, each with one more replica, before the nodes get it. `ReplicaSeries`
 adds what the other plugins count over the cluster; each of these follows its own results (`Following`). If a plugin
@@ -61,7 +61,7 @@ class NotFollowedError(Exception):
     """The next replica must be decided by itself."""
 
 
-class _Normalized(Struct):
+class _NormalizedScores(Struct):
     """Scores, normalized over the feasible nodes, of a plugin whose raw scores no pod changes."""
 
     plugin: ScorePlugin
@@ -72,7 +72,7 @@ class _Normalized(Struct):
     """The lowest and the highest raw score of the feasible nodes."""
 
 
-class _Ranked(Struct):
+class _FixedScores(Struct):
     """The scores that do not change while pods are assigned to some feasible nodes."""
 
     passes: BoolArray
@@ -80,7 +80,7 @@ class _Ranked(Struct):
     total: IntArray
     """The sum of the normalized scores; `INFEASIBLE` for nodes that are not feasible."""
     extremes: tuple[tuple[IntArray, tuple[int, int] | None], ...]
-    """`raw` and `extremes` of each `_Normalized`."""
+    """`raw` and `extremes` of each `_NormalizedScores`."""
 
     def is_independent_of(self, rows: IntArray) -> bool:
         """Return whether the scores stay the same if these nodes are not feasible any more, but others still are."""
@@ -101,7 +101,7 @@ class _SumScore(Struct):
     scorer: Callable[[NodeTable], IntArray]
 
 
-class _Followed(Struct):
+class _FollowingPlugin(Struct):
     """A plugin that follows its own results from replica to replica."""
 
     following: Following
@@ -121,7 +121,7 @@ class _Ahead:
         self.depth: dict[ClusterRow, int] = {}
 
 
-class Standing:
+class SharedResults:
     """The results of plugins that do not read other nodes' pods, for all pods that these plugins do not distinguish."""
 
     def __init__(
@@ -146,7 +146,7 @@ class Standing:
         self._node_scores: list[tuple[ScorePlugin, int]] = []
         """Score plugins that read only the node and do not normalize, with their weights; `_node_filters` are the
         Filter plugins that read only the node."""
-        self.fixed: list[_Normalized] = []
+        self.fixed: list[_NormalizedScores] = []
         self.is_refused = np.ones(count, dtype=np.bool_)
         """Whether a plugin rejects the node regardless of moves."""
         self.is_full = np.zeros(count, dtype=np.bool_)
@@ -159,8 +159,8 @@ class Standing:
         """The number of moves that are included."""
         self.taken = np.zeros(count, dtype=np.int64)
         """(node,) replicas that are counted and not yet in the table of nodes."""
-        self._ranked: _Ranked | None = None
-        """The last result of `ranked`."""
+        self._ranked: _FixedScores | None = None
+        """The last result of `rank`."""
         self._ahead = _Ahead(count)
         self._resized = framework.nodes.cluster.resized
         self._read_filters(filtering)
@@ -198,7 +198,7 @@ class Standing:
             else:
                 raw = np.zeros(len(self.sum), dtype=np.int64)
                 raw[self._rows] = column.raw
-                self.fixed.append(_Normalized(column.plugin, column.weight, raw, raw))
+                self.fixed.append(_NormalizedScores(column.plugin, column.weight, raw, raw))
 
     @property
     def is_without_room(self) -> bool:
@@ -243,7 +243,7 @@ class Standing:
         self.is_refused[rows] = is_refused
         self.sum[rows] = self._score[rows]
         for score_plugin, weight in self._node_scores:
-            self.sum[rows] += _in_bounds(score_plugin.score(state, pod, part)) * weight
+            self.sum[rows] += _check_bounds(score_plugin.score(state, pod, part)) * weight
         for fixed in self.fixed:
             raw = fixed.plugin.score(state, pod, part)
             if not np.array_equal(fixed.raw[rows], raw):
@@ -262,14 +262,14 @@ class Standing:
 
     def place(self, node: ClusterRow) -> tuple[bool, int]:
         """Count a replica on the node. Return whether that changes if it is full, and the change of its score."""
-        is_full, score = self._evaluated(node)
+        is_full, score = self._evaluate(node)
         changed, change = is_full != bool(self.is_full[node]), score - int(self._score[node])
         self.is_full[node], self._score[node] = is_full, score
         self.sum[node] += change
         self.seen += 1
         return changed, change
 
-    def ranked(self, passes: BoolArray) -> _Ranked:
+    def rank(self, passes: BoolArray) -> _FixedScores:
         """Return the scores with these feasible nodes. Raises `NotFollowedError` if one is out of bounds."""
         known = self._ranked
         if known is None or not np.array_equal(known.passes, passes):
@@ -278,10 +278,10 @@ class Standing:
                 self._normalize(fixed, feasible)
                 total += fixed.weighted
             extremes = tuple((fixed.raw, fixed.extremes) for fixed in self.fixed)
-            known = self._ranked = _Ranked(passes, feasible, total, extremes)
+            known = self._ranked = _FixedScores(passes, feasible, total, extremes)
         return known
 
-    def _normalize(self, fixed: _Normalized, feasible: ClusterRows) -> None:
+    def _normalize(self, fixed: _NormalizedScores, feasible: ClusterRows) -> None:
         plugin, raw = fixed.plugin, fixed.raw.take(feasible)
         if plugin.normalizes_by_extremes:
             extremes = int(raw.min()), int(raw.max())
@@ -300,7 +300,7 @@ class Standing:
 
     # --- plugins that read sums
 
-    def _evaluated(self, node: ClusterRow) -> tuple[bool, int]:
+    def _evaluate(self, node: ClusterRow) -> tuple[bool, int]:
         """Return whether a node that has just got a replica is full, and its score."""
         ahead = self._ahead
         if not ahead.is_known[node]:
@@ -349,11 +349,11 @@ class Standing:
                 raise NotFollowedError
             is_full |= codes != 0
         for each_score in self._scores:
-            score += _in_bounds(each_score.scorer(nodes)) * each_score.weight
+            score += _check_bounds(each_score.scorer(nodes)) * each_score.weight
         return is_full, score
 
 
-def _in_bounds(scores: IntArray) -> IntArray:
+def _check_bounds(scores: IntArray) -> IntArray:
     """Return the scores. Raises `NotFollowedError` if one is outside 0..100."""
     if scores.view(np.uint64).max(initial=0) > MAX_NODE_SCORE:  # or below 0
         raise NotFollowedError
@@ -363,15 +363,15 @@ def _in_bounds(scores: IntArray) -> IntArray:
 class ReplicaSeries:
     """A series of identical pods."""
 
-    def __init__(self, standing: Standing, pod: Pod, row: int, concerned: Collection[Plugin]) -> None:
+    def __init__(self, standing: SharedResults, pod: Pod, row: int, concerned: Collection[Plugin]) -> None:
         """`row` is the first pod's row in the PodTable; that pod is on no node yet. `concerned` are the plugins that
         every move affects. Raises `NotFollowedError`."""
         self._standing, self._framework = standing, standing.framework
-        self._following: list[_Followed] = []
+        self._following: list[_FollowingPlugin] = []
         self._passes = np.zeros(len(standing.sum), dtype=np.bool_)
         self._feasible = ClusterRows(np.zeros(0, dtype=np.int64))
         self._base = standing.sum
-        self._ranked: _Ranked | None = None
+        self._ranked: _FixedScores | None = None
         self._ties: ClusterRows | None = None
         """None if unknown."""
         if concerned:
@@ -415,7 +415,7 @@ class ReplicaSeries:
                 raise NotFollowedError
             filters = plugin in filtering and plugin.name not in skipped
             weight = framework.profile.weights[plugin.name] if plugin.name in scoring else 0
-            self._following.append(_Followed(following, filters, weight))
+            self._following.append(_FollowingPlugin(following, filters, weight))
 
     # --- one replica after the other
 
@@ -506,7 +506,7 @@ class ReplicaSeries:
             self._feasible = ClusterRows(passes.nonzero()[0])
             self._base[changed] = INFEASIBLE  # other totals, and the remaining ties, stay
         else:
-            self._ranked = ranked = standing.ranked(passes)
+            self._ranked = ranked = standing.rank(passes)
             self._feasible, self._base, self._ties = ranked.feasible, standing.sum + ranked.total, None
         if not all(followed.following.fit(self._feasible) for followed in self._following):
             raise NotFollowedError

@@ -58,7 +58,7 @@ def request_options(release: Release) -> RequestOptions:
     )
 
 
-def _seen_by(release: Release, snapshot: Snapshot) -> Snapshot:
+def _cached_cluster(release: Release, snapshot: Snapshot) -> Snapshot:
     """Return the cluster as kube-scheduler has it in its cache."""
     return snapshot.with_finished_pods if release.behaviour.finished_pods_are_counted else snapshot
 
@@ -77,7 +77,7 @@ class Framework:
         """`ask` calls the configured extenders; without it, they are not called."""
         self.profile = profile
         self.config = config
-        self.snapshot = _seen_by(release, snapshot)
+        self.snapshot = _cached_cluster(release, snapshot)
         self.release = release
         self.nodes: NodeTable = self.snapshot.nodes(request_options(release))
         self._plugins: dict[str, Plugin] = {}
@@ -205,10 +205,12 @@ class Framework:
         if not len(change):
             return outcome
         rows = rows_where(np.isin(nodes.rows, change.nodes))
-        refused = self.refused_beside(change, state, pod, nodes.take(rows))
-        return outcome.overruled({TableRow(int(rows[index])): status for index, status in refused.items()})
+        refused = self.rejections_with_nominated(change, state, pod, nodes.take(rows))
+        return outcome.overrule({TableRow(int(rows[index])): status for index, status in refused.items()})
 
-    def refused_beside(self, change: PodRows, state: CycleState, pod: Pod, nodes: NodeTable) -> dict[TableRow, Status]:
+    def rejections_with_nominated(
+        self, change: PodRows, state: CycleState, pod: Pod, nodes: NodeTable
+    ) -> dict[TableRow, Status]:
         """Return which of `nodes` do not pass with these nominated pods on them, and why."""
         clone = state.clone()
         first_pass = self.run_filters(clone, pod, self.add_pods(clone, pod, nodes, change))
@@ -309,7 +311,7 @@ def score_error(plugin: str, scores: IntArray) -> Status | None:
 def _extenders(config: SchedulerConfig, ask: Ask | None, snapshot: Snapshot) -> Extenders | None:
     if not config.extenders:
         return None
-    make = cast("Callable[..., Extenders]", satellites.provided(satellites.EXTENDERS))
+    make = cast("Callable[..., Extenders]", satellites.provider(satellites.EXTENDERS))
     return make(config.extenders, ask, snapshot.manifests)
 
 

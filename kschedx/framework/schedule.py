@@ -51,7 +51,7 @@ from kschedx.framework.interface import (
     Touch,
 )
 from kschedx.framework.preemption import KEPT, KeptDryRuns
-from kschedx.framework.replicas import NotFollowedError, Standing
+from kschedx.framework.replicas import NotFollowedError, SharedResults
 from kschedx.framework.runtime import Framework
 from kschedx.framework.status import Code, FilterOutcome, Status
 from kschedx.kube.types import Pod
@@ -243,7 +243,7 @@ class EquivalenceClass:
         pods."""
         return self.is_shared and KEPT in self._state and self._state[KEPT].holds
 
-    def standing(self, row: int) -> Standing | None:
+    def shared_results(self, row: int) -> SharedResults | None:
         """Return the results that this class shares with others, right after `decide` for a pod that fits and is not on
         its node yet. `row` is its row in the PodTable. None if each pod must be decided by itself."""
         decision = self._decision
@@ -256,7 +256,7 @@ class EquivalenceClass:
         framework = self._framework
         try:
             pod = framework.snapshot.pods[row]
-            return Standing(framework, pod, row, self._state, self._filtering, self._scoring, self._seen)
+            return SharedResults(framework, pod, row, self._state, self._filtering, self._scoring, self._seen)
         except NotFollowedError:
             return None
 
@@ -280,7 +280,7 @@ class EquivalenceClass:
             best=tuple(each_cluster_row(decision.best)),
             nominated=decision.nominated,
             post_filter=decision.post_filter,
-            unevaluated=_unevaluated(framework, pod),
+            unevaluated=_unevaluated_plugins(framework, pod),
         )
         if not len(framework.nodes):
             return cycle
@@ -349,7 +349,10 @@ class EquivalenceClass:
         gated = not all(status.is_success for status in self._entered)
         if gated and decision.outcome is not Outcome.ERROR:
             return replace(decision, outcome=Outcome.GATED)
-        if decision.outcome is Outcome.SCHEDULED and open_stake(_unevaluated(self._framework, pod)) is Stake.FIT:
+        if (
+            decision.outcome is Outcome.SCHEDULED
+            and open_stake(_unevaluated_plugins(self._framework, pod)) is Stake.FIT
+        ):
             return replace(decision, outcome=Outcome.UNDECIDED)
         return decision
 
@@ -363,10 +366,10 @@ class EquivalenceClass:
                 return Decision(outcome=Outcome.ERROR, message=outcome.status.message)
             return self._post_filter(pod, framework.nodes, outcome.status, f" {outcome.status.message}.")
         if framework.extenders is not None:
-            begin = cast("Callable[..., ExtendedCycle]", satellites.provided(satellites.EXTENDED_CYCLE))
+            begin = cast("Callable[..., ExtendedCycle]", satellites.provider(satellites.EXTENDED_CYCLE))
             self._extended = begin(framework, framework.extenders, pod)
         feasible = filtering.feasible
-        nominated = self._nominated(pod)
+        nominated = self._nominated_node(pod)
         if nominated is not None and self._extended is not None and not self._extended.pass_nominated(nominated):
             nominated = None
         if nominated is not None:
@@ -386,7 +389,7 @@ class EquivalenceClass:
                 return self._nothing_fits(pod)
         return self._best(pod, feasible, None) if len(feasible) else self._nothing_fits(pod)
 
-    def _nominated(self, pod: Pod) -> ClusterRow | None:
+    def _nominated_node(self, pod: Pod) -> ClusterRow | None:
         """Return the node for which the pod is nominated, if it fits there: then no other node is evaluated."""
         row = self._framework.snapshot.cluster.index.get(pod.status.nominated_node_name)
         if row is None:
@@ -547,7 +550,7 @@ class EquivalenceClass:
         return {plugin for point in _POINTS for plugin in framework.plugins(point, Plugin)}
 
 
-def _unevaluated(framework: Framework, pod: Pod) -> tuple[Unevaluated, ...]:
+def _unevaluated_plugins(framework: Framework, pod: Pod) -> tuple[Unevaluated, ...]:
     unasked = framework.extenders is not None and not framework.extenders.are_asked
     return (
         *unknown_plugins(framework.profile, framework.config),
@@ -578,7 +581,7 @@ def schedule(framework: Framework, pod: Pod) -> Cycle:
 # --- after the choice of a node
 
 
-def after_binding(framework: Framework, pod: Pod, node: ClusterRow) -> Iterator[BindingEffect]:
+def binding_effects(framework: Framework, pod: Pod, node: ClusterRow) -> Iterator[BindingEffect]:
     """Yield what is bound and allocated besides the pod when the pod is bound to a node that it fits."""
     binding = [
         plugin

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kschedx.framework.extenders import Ask
 
 
-class Filtered(Struct, frozen=True, kw_only=True):
+class FilteredNodes(Struct, frozen=True, kw_only=True):
     """The nodes that a pod fits, without the later phases."""
 
     status: Status
@@ -75,7 +75,7 @@ class Scheduler(Protocol):
         """Return the profile's plugins on the snapshot; None for a scheduler from before the scheduling framework."""
         ...
 
-    def filter(self, pod: Pod, profile: Profile | None = None) -> Filtered:
+    def filter(self, pod: Pod, profile: Profile | None = None) -> FilteredNodes:
         """Run PreFilter and Filter. `profile` defaults to the one that the pod names. Raises `ConfigError` if there is
         none of that name."""
         ...
@@ -125,8 +125,8 @@ class FrameworkScheduler:
             self._frameworks[profile.scheduler_name] = known_framework
         return known_framework
 
-    def filter(self, pod: Pod, profile: Profile | None = None) -> Filtered:
-        return filtered(self.framework(profile or self.config.profile_for(pod.spec.scheduler_name)), pod)
+    def filter(self, pod: Pod, profile: Profile | None = None) -> FilteredNodes:
+        return filter_nodes(self.framework(profile or self.config.profile_for(pod.spec.scheduler_name)), pod)
 
     def schedule(self, pod: Pod, profile: Profile | None = None) -> Cycle:
         return schedule(self.framework(profile or self.config.profile_for(pod.spec.scheduler_name)), pod)
@@ -141,15 +141,15 @@ def queue_order(scheduler: Scheduler) -> Callable[[Pod, str], tuple[object, ...]
     return plugins[0].sort_key if plugins and not plugins[0].is_by_priority else None
 
 
-def filtered(framework: Framework, pod: Pod) -> Filtered:
+def filter_nodes(framework: Framework, pod: Pod) -> FilteredNodes:
     """Run PreFilter and Filter on all nodes."""
     state = CycleState()
     outcome = framework.run_pre_filter(state, pod)
     if not outcome.status.is_success:
         nodes = framework.nodes.at(cluster_rows([]))
-        return Filtered(status=outcome.status, nodes=nodes, outcome=NOTHING_FILTERED)
+        return FilteredNodes(status=outcome.status, nodes=nodes, outcome=NOTHING_FILTERED)
     nodes = framework.nodes if outcome.nodes is None else framework.nodes.only(outcome.nodes)
-    return Filtered(status=outcome.status, nodes=nodes, outcome=framework.passes_filters(state, pod, nodes))
+    return FilteredNodes(status=outcome.status, nodes=nodes, outcome=framework.passes_filters(state, pod, nodes))
 
 
 NOTHING_FILTERED = FilterOutcome(

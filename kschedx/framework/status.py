@@ -198,7 +198,7 @@ class ByExtenders(Struct, frozen=True, kw_only=True):
     """Nodes that passed the plugins, did not pass the extenders, and have no status."""
 
 
-class Rejected(Struct, frozen=True):
+class FirstRejection(Struct, frozen=True):
     """Why the first plugin that rejects a node does so."""
 
     plugin: str
@@ -236,7 +236,7 @@ class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
             np.copyto(first, number, where=news)
         return cls(plugins=tuple(verdicts), verdicts=tuple(verdicts.values()), codes=codes, plugin=first)
 
-    def overruled(self, with_nominated: Mapping[TableRow, Status]) -> Self:
+    def overrule(self, with_nominated: Mapping[TableRow, Status]) -> Self:
         """Return the outcome with the verdicts of the first pass in some rows."""
         codes, plugin = self.codes.copy(), self.plugin.copy()
         for row, status in with_nominated.items():
@@ -258,10 +258,10 @@ class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
         return SUCCESS if index < 0 else self.verdicts[index].status(row, self.plugins[index])
 
     @cached_property
-    def rejections(self) -> tuple[IntArray, tuple[Rejected, ...]]:
+    def rejections(self) -> tuple[IntArray, tuple[FirstRejection, ...]]:
         """(node,) indices into the distinct rejections, -1 for a node that passes; and these rejections."""
         numbers = np.full(len(self.codes), -1, dtype=np.int64)
-        number_of: dict[Rejected, int] = {}
+        number_of: dict[FirstRejection, int] = {}
         by_plugins = np.ones(len(self.codes), dtype=np.bool_)
         by_plugins[list(self.with_nominated)] = False
         for index in distinct(self.plugin[(self.plugin >= 0) & by_plugins]).tolist():
@@ -271,21 +271,22 @@ class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
                 verdicts.reasons.codes[rows] << 8 | verdicts.codes[rows], return_index=True, return_inverse=True
             )
             all_rejections = (
-                Rejected(plugin, Code(int(verdicts.codes[row])), verdicts.reasons[row]) for row in rows[first].tolist()
+                FirstRejection(plugin, Code(int(verdicts.codes[row])), verdicts.reasons[row])
+                for row in rows[first].tolist()
             )
             known = [number_of.setdefault(rejection, len(number_of)) for rejection in all_rejections]
             numbers[rows] = np.array(known, dtype=np.int64)[which]
         for row, status in self.with_nominated.items():
-            rejected = Rejected(status.plugin, status.code, status.reasons)
+            rejected = FirstRejection(status.plugin, status.code, status.reasons)
             numbers[row] = number_of.setdefault(rejected, len(number_of))
         return numbers, tuple(number_of)
 
     def count_reasons(self, among: BoolArray | None = None) -> Counter[str]:
         """Return the number of nodes for each reason of the verdicts; with `among` (node,), only for these nodes."""
-        return self._counted.copy() if among is None else self._count(among.copy())
+        return self._reason_counts.copy() if among is None else self._count(among.copy())
 
     @cached_property
-    def _counted(self) -> Counter[str]:
+    def _reason_counts(self) -> Counter[str]:
         return self._count(np.ones(len(self.codes), dtype=np.bool_))
 
     def _count(self, mask: BoolArray) -> Counter[str]:

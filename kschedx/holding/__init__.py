@@ -84,7 +84,7 @@ def _pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangS
     pod, gang = cycle.pod, _gang_of(cycle)
     if gang is None or pod.spec.node_name:
         return None
-    snapshot = _with(cycle.snapshot, pod)
+    snapshot = _with_pod(cycle.snapshot, pod)
     pods = snapshot.pods
     mine = [row for row in range(len(pods)) if gang.has(pods, row)]
     rows = sorted((row for row in mine if not pods.node_names[row]), key=lambda row: _turn(pods[row]))
@@ -106,12 +106,12 @@ def _pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangS
     if gang_status.pods < gang_status.min_count and is_constrained:
         return gang_status
     try:
-        return _decided(scheduler.on(snapshot), cycle, gang, gang_status, rows)
+        return _decide_group(scheduler.on(snapshot), cycle, gang, gang_status, rows)
     except UndecidableError as error:
         return replace(gang_status, undecided=str(error))
 
 
-def _decided(
+def _decide_group(
     scheduler: Scheduler, cycle: Cycle, gang: _GangKey, gang_status: GangStatus, rows: list[int]
 ) -> GangStatus:
     """Return what kube-scheduler decides about the group. Raises `UndecidableError`."""
@@ -173,7 +173,7 @@ def _first(nodes: ClusterRows) -> ClusterRow:
     return ClusterRow(int(nodes[0]))
 
 
-def _with(snapshot: Snapshot, pod: Pod) -> Snapshot:
+def _with_pod(snapshot: Snapshot, pod: Pod) -> Snapshot:
     """Return the cluster with the pod as the question gives it."""
     pods = snapshot.pods
     row = pods.rows.get(pod.key)
@@ -238,7 +238,7 @@ def _together(group: GangStatus, run: Run, rows: list[int], nodes: ClusterRows |
             choice = filter_result.best
         if not choice:
             cycle = run.cycle(row)
-            lacks = {} if cycle.filter is None else cycle.filter.count_reasons(_among(cycle, nodes))
+            lacks = {} if cycle.filter is None else cycle.filter.count_reasons(_evaluated_nodes(cycle, nodes))
             lacking = tuple(sorted(f"{count} {reason}" for reason, count in lacks.items())) or member.reasons
             members[row] = replace(member, reasons=lacking)
             if kind is not None:
@@ -256,7 +256,7 @@ def _together(group: GangStatus, run: Run, rows: list[int], nodes: ClusterRows |
     return replace(group, waiting=waiting, together=sum(bool(member.node) for member in waiting), has_ties=has_ties)
 
 
-def _among(cycle: Cycle, nodes: ClusterRows | None) -> BoolArray | None:
+def _evaluated_nodes(cycle: Cycle, nodes: ClusterRows | None) -> BoolArray | None:
     """Return (node,) which of the cycle's nodes are evaluated; None for all."""
     return None if nodes is None or cycle.nodes is None else np.isin(cycle.nodes.rows, nodes)
 

@@ -19,7 +19,7 @@ from kschedx.holding.model import (
     FlavorQuota,
     Kueue,
     QuotaUser,
-    Said,
+    ReportedCondition,
     WorkloadState,
 )
 from kschedx.kube import kueue as api
@@ -37,7 +37,7 @@ from kschedx.kube.names import PODS
 from kschedx.kube.types import Pod
 from kschedx.kueue.controllers import is_stopped
 from kschedx.kueue.flavors import flavor_mismatch
-from kschedx.kueue.quota import QueueNode, Requests, added
+from kschedx.kueue.quota import QueueNode, Requests, add_requests
 from kschedx.kueue.run import AdmissionRun
 from kschedx.kueue.settings import settings_of
 from kschedx.kueue.verdict import decision_of, judge
@@ -71,7 +71,7 @@ def _flavor_fits(
             if labels.items() <= node.metadata.labels.items() and _is_within(node.metadata.labels, domains)
         )
         refused = "" if given else flavor_mismatch(pod.spec, flavor)
-        feasible, reasons = ((), ()) if refused else attempt(as_if_admitted(pod, flavor, updates), nodes)
+        feasible, reasons = ((), ()) if refused else attempt(admit_pod(pod, flavor, updates), nodes)
         yield FlavorFit(
             flavor=name,
             exists=True,
@@ -115,7 +115,7 @@ def _is_within(labels: Mapping[str, str], domains: FlavorDomains) -> bool:
     return not domains or any(tuple(labels.get(level, "") for level in levels) in domains[levels] for levels in domains)
 
 
-def as_if_admitted(pod: Pod, flavor: ResourceFlavor, updates: Sequence[PodSetUpdate] = ()) -> Pod:
+def admit_pod(pod: Pod, flavor: ResourceFlavor, updates: Sequence[PodSetUpdate] = ()) -> Pod:
     """Return the pod without Kueue's gates and with what Kueue and its checks add to it. Other gates filter nothing."""
     gates = tuple(gate for gate in pod.spec.scheduling_gates if not gate.name.startswith(f"{api.KUEUE_GROUP}/"))
     selector = {**pod.spec.node_selector, **flavor.spec.node_labels}
@@ -158,9 +158,9 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
         circle=_cohorts(snapshot, cluster_queue) if cluster_queue and node is not None and node.has_circle else (),
         cluster=workload.status.cluster_name or "",
         priority=workload.priority,
-        said=tuple(_said(workload, local, cluster_queue, state)),
+        said=tuple(_workload_conditions(workload, local, cluster_queue, state)),
         checks=tuple(
-            Said(type=check.name, status=check.state, message=check.message)
+            ReportedCondition(type=check.name, status=check.state, message=check.message)
             for check in workload.status.admission_checks
             if check.state != "Ready"
         ),
@@ -168,7 +168,7 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
         requeue_at=(workload.status.requeue_state.requeue_at or "") if workload.status.requeue_state else "",
     )
     if cluster_queue is not None:
-        kueue = replace(kueue, **_sharing(cluster_queue))
+        kueue = replace(kueue, **_queue_sharing(cluster_queue))
     if state is WorkloadState.WAITING and node is not None:
         order = [job.key for job in run.queues[named].everyone]
         position = order.index(workload.key) if workload.key in order else None
@@ -227,15 +227,15 @@ def _cohorts(snapshot: Snapshot, queue: ClusterQueue) -> tuple[str, ...]:
 def _quotas(run: AdmissionRun, node: QueueNode, job: Job) -> Iterator[FlavorQuota]:
     """Yield the quota of each resource that the Workload requests, for each flavor that has the resource."""
     total: Requests = {}
-    for requests in job.counted:
-        total = added(total, {**requests.requests, PODS: requests.count})
+    for requests in job.counted_pod_sets:
+        total = add_requests(total, {**requests.requests, PODS: requests.count})
     holders = run.cache.jobs[node.name].values()
     for fr, quota in node.quotas.items():
         requested = total.get(fr.resource, 0)
         if not requested:
             continue
         pools = tuple(
-            FlavorPool(cohort=ancestor.name, quota=ancestor.subtree_quota(fr), used=ancestor.used(fr))
+            FlavorPool(cohort=ancestor.name, quota=ancestor.subtree_quota(fr), used=ancestor.used_amount(fr))
             for ancestor in node.ancestors()
         )
         users = (
@@ -248,7 +248,7 @@ def _quotas(run: AdmissionRun, node: QueueNode, job: Job) -> Iterator[FlavorQuot
             flavor=fr.flavor,
             asked=requested,
             nominal=quota.nominal,
-            used=node.used(fr),
+            used=node.used_amount(fr),
             borrowing_limit=quota.borrowing_limit,
             lending_limit=quota.lending_limit,
             cohort_nominal=pools[0].quota if pools else None,
@@ -310,9 +310,9 @@ def _state(
 _TELLING = ("QuotaReserved", "Evicted", "Requeued", "DeactivationTarget", "PodsReady", "Finished")
 
 
-def _said(
+def _workload_conditions(
     workload: Workload, local: LocalQueue | None, queue: ClusterQueue | None, state: WorkloadState
-) -> Iterator[Said]:
+) -> Iterator[ReportedCondition]:
     for kind in _TELLING:
         condition = workload.condition(kind)
         if condition is None or not (condition.message or condition.reason):
@@ -324,14 +324,18 @@ def _said(
             and not is_well
             and not (kind in ("Evicted", "DeactivationTarget") and condition.status != "True")
         ):
-            yield Said(type=kind, status=condition.status, reason=condition.reason, message=condition.message)
+            yield ReportedCondition(
+                type=kind, status=condition.status, reason=condition.reason, message=condition.message
+            )
     for owner in (local, queue):
         inactive = condition_of(owner.status.conditions, "Active", "False") if owner is not None else None
         if inactive is not None:
-            yield Said(type=inactive.type, status=inactive.status, reason=inactive.reason, message=inactive.message)
+            yield ReportedCondition(
+                type=inactive.type, status=inactive.status, reason=inactive.reason, message=inactive.message
+            )
 
 
-class _Sharing(TypedDict, total=False):
+class _QueueSharing(TypedDict, total=False):
     weighted_share: int
     fair_weight: str
     is_by_usage: bool
@@ -339,9 +343,9 @@ class _Sharing(TypedDict, total=False):
     within_cohort: str
 
 
-def _sharing(queue: ClusterQueue) -> _Sharing:
+def _queue_sharing(queue: ClusterQueue) -> _QueueSharing:
     """Return how queues are ordered by fair sharing or usage, and whose quota the queue can preempt."""
-    sharing: _Sharing = {}
+    sharing: _QueueSharing = {}
     spec = queue.spec
     if queue.cohort and queue.status.fair_sharing is not None:
         sharing["weighted_share"] = queue.status.fair_sharing.weighted_share

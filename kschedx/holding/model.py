@@ -31,7 +31,7 @@ class WorkloadState(StrEnum):
     FINISHED = "finished"
 
 
-class Said(Struct, frozen=True, kw_only=True):
+class ReportedCondition(Struct, frozen=True, kw_only=True):
     """A condition, or an admission check, in its own words."""
 
     type: str
@@ -134,9 +134,9 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
     cluster: str = ""
     """Where MultiKueue sent it."""
     priority: int = 0
-    said: tuple[Said, ...] = ()
+    said: tuple[ReportedCondition, ...] = ()
     """The conditions that explain it, of the Workload, then of its queues."""
-    checks: tuple[Said, ...] = ()
+    checks: tuple[ReportedCondition, ...] = ()
     """Those that are not ready."""
     quotas: tuple[FlavorQuota, ...] = ()
     position: int | None = None
@@ -210,7 +210,7 @@ class SchedulerQueue(Struct, frozen=True, kw_only=True):
     name: str
     state: str = ""
     shares: tuple[QueueShare, ...] = ()
-    said: tuple[Said, ...] = ()
+    said: tuple[ReportedCondition, ...] = ()
 
 
 class ReservedRoom(Struct, frozen=True, kw_only=True):
@@ -219,7 +219,7 @@ class ReservedRoom(Struct, frozen=True, kw_only=True):
     name: str
     phase: str = ""
     node: str = ""
-    said: tuple[Said, ...] = ()
+    said: tuple[ReportedCondition, ...] = ()
     """Conditions that are not met."""
 
 
@@ -249,7 +249,7 @@ class OtherScheduler(Struct, frozen=True, kw_only=True):
     group: str = ""
     """`namespace/name` of the pod's group there."""
     phase: str = ""
-    said: tuple[Said, ...] = ()
+    said: tuple[ReportedCondition, ...] = ()
     """By the scheduler of the pod itself, then of the group and the queue."""
     queue: str = ""
     queue_state: str = ""

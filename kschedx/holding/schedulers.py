@@ -14,7 +14,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError
-from kschedx.holding.model import OtherScheduler, QueueShare, ReservedRoom, Said, SchedulerQueue, SharedDevices
+from kschedx.holding.model import (
+    OtherScheduler,
+    QueueShare,
+    ReportedCondition,
+    ReservedRoom,
+    SchedulerQueue,
+    SharedDevices,
+)
 from kschedx.kube import autoscalers, other_schedulers
 from kschedx.kube.conditions import TimedCondition
 from kschedx.kube.decoding import list_at, map_at
@@ -33,9 +40,11 @@ GPU = "nvidia.com/gpu"
 UNLIMITED = -1
 
 
-def conditions(reported: Iterable[TimedCondition]) -> tuple[Said, ...]:
+def conditions(reported: Iterable[TimedCondition]) -> tuple[ReportedCondition, ...]:
     return tuple(
-        Said(type=condition.type, status=condition.status, reason=condition.reason, message=condition.message)
+        ReportedCondition(
+            type=condition.type, status=condition.status, reason=condition.reason, message=condition.message
+        )
         for condition in reported
     )
 
@@ -153,17 +162,19 @@ def _quota_of_namespace(
     by_name = sorted(quotas, key=lambda quota: quota.metadata.name)
 
     def names_it(quota: other_schedulers.KoordinatorQuota) -> bool:
-        return namespace in decoded(quota.metadata.annotations.get(other_schedulers.QUOTA_NAMESPACES, ""), list[str])
+        return namespace in decode_annotation(
+            quota.metadata.annotations.get(other_schedulers.QUOTA_NAMESPACES, ""), list[str]
+        )
 
     beside = next((quota for quota in by_name if quota.metadata.namespace == namespace), None)
     return beside or next(filter(names_it, by_name), None)
 
 
 def _amounts(quota: other_schedulers.KoordinatorQuota, annotation: str) -> ResourceList:
-    return decoded(quota.metadata.annotations.get(annotation, ""), dict[str, str | int | float])
+    return decode_annotation(quota.metadata.annotations.get(annotation, ""), dict[str, str | int | float])
 
 
-def decoded(text: str, kind: type[QueueFacts]) -> QueueFacts:
+def decode_annotation(text: str, kind: type[QueueFacts]) -> QueueFacts:
     """Decode an annotation in JSON; the result is empty if it is not of this type."""
     try:
         return msgspec.json.decode(text, type=kind)
@@ -179,14 +190,14 @@ def _yunikorn(snapshot: Snapshot, _pod: Pod, queue: str) -> Iterator[SchedulerQu
     if not queue:
         return
     path = queue.split(".") if queue.startswith("root.") or queue == "root" else ["root", *queue.split(".")]
-    known = {name: _limits(limits) for name, limits in _configured(snapshot)}
+    known = {name: _limits(limits) for name, limits in _configured_queues(snapshot)}
     for size in range(len(path), 0, -1):
         name = ".".join(path[:size])
         if name in known:
             yield SchedulerQueue(name=name, shares=known[name])
 
 
-def _configured(snapshot: Snapshot) -> Iterator[tuple[str, Mapping[str, object]]]:
+def _configured_queues(snapshot: Snapshot) -> Iterator[tuple[str, Mapping[str, object]]]:
     """Yield the full name and the limits of each queue of the first partition."""
     import yaml
 
@@ -227,7 +238,7 @@ def _limits(most: Mapping[str, object]) -> tuple[QueueShare, ...]:
 
 def _rooms_for(snapshot: Snapshot, pod: Pod) -> Iterator[ReservedRoom]:
     for reservation in sorted(snapshot.of(other_schedulers.Reservation), key=lambda item: item.metadata.name):
-        if any(_is_meant(owner, pod) for owner in reservation.spec.owners):
+        if any(_is_owner(owner, pod) for owner in reservation.spec.owners):
             status = reservation.status
             wrong = [said for said in conditions(status.conditions) if said.status == "False"]
             yield ReservedRoom(
@@ -235,7 +246,7 @@ def _rooms_for(snapshot: Snapshot, pod: Pod) -> Iterator[ReservedRoom]:
             )
 
 
-def _is_meant(owner: other_schedulers.ReservationOwner, pod: Pod) -> bool:
+def _is_owner(owner: other_schedulers.ReservationOwner, pod: Pod) -> bool:
     if owner.object is None and owner.controller is None and owner.label_selector is None:
         return False
     controller = pod.metadata.controller
@@ -258,13 +269,13 @@ def _names(reference: other_schedulers.ReservingObject, namespace: str, name: st
     return is_named and (not uid or reference.uid in ("", uid))
 
 
-def _moves_of(snapshot: Snapshot, pod: Pod) -> Iterator[Said]:
+def _moves_of(snapshot: Snapshot, pod: Pod) -> Iterator[ReportedCondition]:
     """Yield the jobs that move the pod, with their own messages."""
     for job in sorted(snapshot.of(other_schedulers.PodMigrationJob), key=lambda job: job.metadata.name):
         named = job.spec.pod_ref
         if named is not None and _names(named, pod.metadata.namespace, pod.metadata.name, pod.metadata.uid):
             status = job.status
-            yield Said(
+            yield ReportedCondition(
                 type=f"PodMigrationJob {job.metadata.name}",
                 status=status.phase or "Pending",
                 reason=status.reason,
@@ -295,7 +306,7 @@ def _shared_devices(snapshot: Snapshot, pod: Pod) -> Iterator[SharedDevices]:
     for node in snapshot.cluster.nodes:
         for key, written in node.metadata.annotations.items():
             match = autoscalers.HAMI_REGISTER.fullmatch(key)
-            devices = [*_registered(written)] if match is not None else []
+            devices = [*_registered_devices(written)] if match is not None else []
             if match is not None and devices:
                 shares.append(
                     SharedDevices(
@@ -327,9 +338,9 @@ def _memory_in_use(snapshot: Snapshot) -> Counter[str]:
     return taken
 
 
-def _registered(written: str) -> Iterator[_Device]:
+def _registered_devices(written: str) -> Iterator[_Device]:
     if written.startswith("["):
-        yield from decoded(written, list[_Device])
+        yield from decode_annotation(written, list[_Device])
         return
     for part in filter(None, written.split(":")):
         parts = part.split(",")
@@ -410,7 +421,7 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
         title=known.title,
         look_at=known.look_at,
         group=f"{pod.metadata.namespace}/{named}" if named else "",
-        said=(*_said_of(snapshot, pod), *_moves_of(snapshot, pod), *_said_of_group(group), *nearest.said),
+        said=(*_pod_conditions(snapshot, pod), *_moves_of(snapshot, pod), *_group_conditions(group), *nearest.said),
         queue=nearest.name,
         queue_state=nearest.state,
         queue_shares=nearest.shares,
@@ -433,19 +444,21 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
     return _with_task_group(snapshot, pod, known, scheduler) if scheduler.application else scheduler
 
 
-def _said_of(snapshot: Snapshot, pod: Pod) -> Iterator[Said]:
+def _pod_conditions(snapshot: Snapshot, pod: Pod) -> Iterator[ReportedCondition]:
     """Yield why the pod has no node, from its scheduler's conditions, annotations, and events."""
     event = snapshot.failed_scheduling.get(pod.key)
     if event is not None and all(event.message != condition.message for condition in pod.status.conditions):
-        yield Said(type=FAILED_SCHEDULING, status="", message=event.message)
+        yield ReportedCondition(type=FAILED_SCHEDULING, status="", message=event.message)
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.status == "False" and (condition.message or condition.reason):
-            yield Said(type=condition.type, status=condition.status, reason=condition.reason, message=condition.message)
+            yield ReportedCondition(
+                type=condition.type, status=condition.status, reason=condition.reason, message=condition.message
+            )
     if phase := pod.metadata.annotations.get(autoscalers.HAMI_PHASE):
-        yield Said(type=autoscalers.HAMI_PHASE, status=phase)
+        yield ReportedCondition(type=autoscalers.HAMI_PHASE, status=phase)
 
 
-def _said_of_group(group: other_schedulers.SchedulerGroup | None) -> Iterator[Said]:
+def _group_conditions(group: other_schedulers.SchedulerGroup | None) -> Iterator[ReportedCondition]:
     if group is None:
         return
     yield from conditions(group.status.conditions)
@@ -454,9 +467,11 @@ def _said_of_group(group: other_schedulers.SchedulerGroup | None) -> Iterator[Sa
     for condition in group.status.scheduling_conditions:
         where = f"{condition.type} {condition.node_pool}".rstrip()
         for why in condition.reasons:
-            yield Said(type=where, status=condition.status, reason=why.reason, message=why.message)
+            yield ReportedCondition(type=where, status=condition.status, reason=why.reason, message=why.message)
         if not condition.reasons:
-            yield Said(type=where, status=condition.status, reason=condition.reason, message=condition.message)
+            yield ReportedCondition(
+                type=where, status=condition.status, reason=condition.reason, message=condition.message
+            )
 
 
 def _least(pod: Pod) -> int | None:
@@ -491,10 +506,10 @@ def _group_name(pod: Pod) -> str:
 
 def _members(snapshot: Snapshot, pod: Pod, group: str) -> tuple[int, int]:
     """Return how many pods of the group have a node, and how many exist."""
-    return _counted(snapshot, pod, lambda other: _group_name(other) == group)
+    return _count_members(snapshot, pod, lambda other: _group_name(other) == group)
 
 
-def _counted(snapshot: Snapshot, pod: Pod, is_one: Callable[[Pod], bool]) -> tuple[int, int]:
+def _count_members(snapshot: Snapshot, pod: Pod, is_one: Callable[[Pod], bool]) -> tuple[int, int]:
     pods = snapshot.pods
     rows = [row for row in range(len(pods)) if pods.namespaces[row] == pod.metadata.namespace and is_one(pods[row])]
     is_new = pod.key not in pods.rows
@@ -515,12 +530,12 @@ def _with_task_group(snapshot: Snapshot, pod: Pod, known: KnownScheduler, schedu
     written = (
         group
         for member in (pod, *filter(is_of_application, others))
-        for group in decoded(
+        for group in decode_annotation(
             member.metadata.annotations.get(autoscalers.TASK_GROUPS, ""), list[other_schedulers.TaskGroup]
         )
     )
     group = next((task_group for task_group in written if task_group.name == named), None)
-    running, members = _counted(
+    running, members = _count_members(
         snapshot,
         pod,
         lambda other: is_of_application(other) and other.metadata.annotations.get(autoscalers.TASK_GROUP, "") == named,

@@ -13,7 +13,7 @@ from kschedx.controllers import states
 from kschedx.controllers.workload_lifecycle import (
     all_replicas,
     deadline_exceeded,
-    refused,
+    refusal_state,
     state_of,
     waiting_member,
     workload_lifecycle,
@@ -22,10 +22,10 @@ from kschedx.controllers.workloads import Owners, workload_of
 from kschedx.errors import NotAdmittedError, NotReadError
 from kschedx.explain.cycle_notes import may_lack_node_support
 from kschedx.explain.notes import TRIED, Note, note
-from kschedx.explain.setup import Setup, Subject, stored
+from kschedx.explain.setup import Setup, Subject, stored_subject
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.manifests import Written, key_of, title
+from kschedx.inquiry.manifests import WrittenPod, key_of, title
 from kschedx.inquiry.pod import Admit, WithoutDecision, explain, objection
 from kschedx.kube.decoding import map_at
 from kschedx.kube.types import Pod
@@ -60,17 +60,20 @@ class Inquiry(Struct, frozen=True, kw_only=True):
     is_written: bool = False
     """Whether the pod differs from the cluster's, wherever it comes from."""
 
-    def answer(self, target: Pod | Written, admit: Admit, queue: Sequence[Pod | Written]) -> Explanation:
+    def answer(self, target: Pod | WrittenPod, admit: Admit, queue: Sequence[Pod | WrittenPod]) -> Explanation:
         """Return the state of a pod or workload, or kube-scheduler's decision about it and its replicas.
 
         `queue` holds it and the other objects of the files, in their order. Raises `UndecidableError`, and
         `ConfigError` for a pod without a profile.
         """
         try:
-            if isinstance(target, Written) and (stopped := self._without_decision(target).stopped(admit)) is not None:
+            if (
+                isinstance(target, WrittenPod)
+                and (stopped := self._without_decision(target).stopped_answer(admit)) is not None
+            ):
                 return stopped
             explanation = self.explain(target, admit, queue)
-            if not isinstance(target, Written):
+            if not isinstance(target, WrittenPod):
                 return explanation
             return self._with_refusal_fixes(target, replace(explanation, before=self.clusters.before))
         except (NotAdmittedError, NotReadError) as error:
@@ -78,38 +81,40 @@ class Inquiry(Struct, frozen=True, kw_only=True):
                 raise
             return self.refused(target, error)
 
-    def _with_refusal_fixes(self, written_pod: Written, explanation: Explanation) -> Explanation:
+    def _with_refusal_fixes(self, written_pod: WrittenPod, explanation: Explanation) -> Explanation:
         """Add the fixes for replicas that the API server refuses after it admitted others."""
         replicas = explanation.replicas
         if replicas is None or not replicas.refused or explanation.becomes is not Outcome.SCHEDULED:
             return explanation
-        lifecycle = refused(replicas.workload, replicas.refusal, is_workload=True, has_pods=True)
+        lifecycle = refusal_state(replicas.workload, replicas.refusal, is_workload=True, has_pods=True)
         return replace(
             explanation, remedies=self._without_decision(written_pod).fixes(lifecycle, count=len(replicas.refused))
         )
 
-    def is_stopped(self, target: Written) -> bool:
+    def is_stopped(self, target: WrittenPod) -> bool:
         """Return whether the workload creates no pods, for a reason of its own."""
         return target.workload is not None and workload_lifecycle(self.clusters.before, target.workload) is not None
 
-    def is_held(self, target: Written) -> bool:
+    def is_held(self, target: WrittenPod) -> bool:
         """Return whether the workload of the cluster creates no pods, or no more, for a reason of its own."""
         is_stored = target.document is None
         return bool(target.workload and state_of(self.clusters.before, target.workload, is_stored=is_stored))
 
-    def is_disputed(self, target: Pod | Written, node: str | None) -> bool:
+    def is_disputed(self, target: Pod | WrittenPod, node: str | None) -> bool:
         """Return whether the cluster reports that a pod which fits the node has none, without changes that explain
         it."""
         read = self.clusters.read
         is_changed = read is not self.clusters.applied
         return isinstance(target, Pod) and not is_changed and bool(node and objection(read, target, self.setup, node))
 
-    def refused(self, target: Written, error: NotAdmittedError | NotReadError, count: int | None = None) -> Explanation:
+    def refused(
+        self, target: WrittenPod, error: NotAdmittedError | NotReadError, count: int | None = None
+    ) -> Explanation:
         """Return the answer of `WithoutDecision.refused`. `count` is the number of refused pods, by default all missing
         ones."""
         return self._without_decision(target).refused(error, count)
 
-    def _without_decision(self, written_pod: Written) -> WithoutDecision:
+    def _without_decision(self, written_pod: WrittenPod) -> WithoutDecision:
         return WithoutDecision(
             written=written_pod,
             before=self.clusters.before,
@@ -118,7 +123,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             autoscaling=self.autoscaling,
         )
 
-    def explain(self, target: Pod | Written, admit: Admit, queue: Sequence[Pod | Written]) -> Explanation:
+    def explain(self, target: Pod | WrittenPod, admit: Admit, queue: Sequence[Pod | WrittenPod]) -> Explanation:
         """Return the story of a pod, or of the replicas that a workload lacks, placed together with the others in
         `queue`. Raises `NotAdmittedError`."""
         clusters, setup = self.clusters, self.setup
@@ -147,27 +152,27 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         if not state.is_only(own.pod.key) or own.undecided:
             return gathering.place().explain(own, self.autoscaling)
         if state.pods and state.pods[0] in clusters.applied.pods.rows:
-            return explain(stored(clusters.applied, state.pods[0]), setup, self.autoscaling)
+            return explain(stored_subject(clusters.applied, state.pods[0]), setup, self.autoscaling)
         if not isinstance(target, Pod) and target.document is None and workload is not None and not state.pods:
             subject = replace(subject, notes=(*all_replicas(clusters.applied, workload), *subject.notes))
         explanation = explain(subject, setup, self.autoscaling)
         if state.pods or explanation.becomes is Outcome.SCHEDULED or own.workload is None:
             return explanation
-        return replace(explanation, replicas=state.as_replicas(own.workload))
+        return replace(explanation, replicas=state.replicas(own.workload))
 
     def explain_edited(
-        self, target: Pod | Written, admit: Admit, queue: Sequence[Pod | Written], edits: Sequence[Edit]
+        self, target: Pod | WrittenPod, admit: Admit, queue: Sequence[Pod | WrittenPod], edits: Sequence[Edit]
     ) -> Explanation:
         """Return the answer about the pod with changes of its manifest, and a note about its outcome without them."""
-        from kschedx.inquiry.manifest_edit import as_manifest, as_pod
+        from kschedx.inquiry.manifest_edit import decode_pod, pod_manifest
 
         try:
             before = self.explain(target, admit, queue).overall
         except NotAdmittedError:
             before = Outcome.UNSCHEDULABLE
-        manifest = as_manifest(target) if isinstance(target, Pod) else dict(target.manifest)
+        manifest = pod_manifest(target) if isinstance(target, Pod) else dict(target.manifest)
         for edit in edits:
-            manifest = edit.applied(manifest, source=f"--try {edit.text}")
+            manifest = edit.apply(manifest, source=f"--try {edit.text}")
         changes = tuple(edit.text for edit in edits)
         tried = note(
             TRIED, f"tried with {', '.join(changes)}; without it: {before.value}", changes=changes, before=before
@@ -175,14 +180,16 @@ class Inquiry(Struct, frozen=True, kw_only=True):
 
         def admit_edited(snapshot: Snapshot) -> Subject:
             if isinstance(target, Pod):
-                subject = stored(snapshot, as_pod(manifest))
+                subject = stored_subject(snapshot, decode_pod(manifest))
             else:
-                subject = target.admitted(snapshot, self.setup, manifest)
+                subject = target.admit(snapshot, self.setup, manifest)
             return replace(subject, notes=(tried, *subject.notes))
 
         return self.explain(target, admit_edited, queue)
 
-    def explain_daemon_set(self, target: Written, admit: Admit, queue: Sequence[Pod | Written]) -> DaemonSetAnswer:
+    def explain_daemon_set(
+        self, target: WrittenPod, admit: Admit, queue: Sequence[Pod | WrittenPod]
+    ) -> DaemonSetAnswer:
         """Return the answer about a DaemonSet's nodes, after the others of `queue` are assigned."""
         from kschedx.inquiry.daemon_set import explain_daemon_set
         from kschedx.inquiry.workload_pods import ManifestQuestions, ReplicaGroup
@@ -193,7 +200,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         if len(queue) == 1 and not is_stored:
             return answer
         gathering = ManifestQuestions(clusters.before, clusters.applied, setup)
-        own = _gather_queue(gathering, setup, queue, target, partial(target.admitted, setup=setup))
+        own = _gather_queue(gathering, setup, queue, target, partial(target.admit, setup=setup))
         if isinstance(own, ReplicaGroup):
             together = gathering.place()
             answer = together.daemon_set(own) if len(queue) > 1 else answer
@@ -224,7 +231,7 @@ def _state_of_next(before: Snapshot, setup: Setup, workload: Mapping[str, object
     it fits no node."""
     rows = Owners(before).members(before.pods, workload_of(workload))
     pending = next((before.pods[row] for row in rows if not before.pods.node_names[row]), None)
-    state = None if pending is None else explain(stored(before, pending), setup).lifecycle
+    state = None if pending is None else explain(stored_subject(before, pending), setup).lifecycle
     return (
         state
         if isinstance(state, states.CannotStart | states.Contradicted | states.NotBound | states.RejectedByKubelet)
@@ -256,7 +263,7 @@ UNCOUNTED = (
 """States for which the number of further pods that fit is meaningless."""
 
 
-def waiting_member_of(target: Pod | Written, snapshot: Snapshot) -> Pod | None:
+def waiting_member_of(target: Pod | WrittenPod, snapshot: Snapshot) -> Pod | None:
     """Return the existing pod that a question about a workload of the cluster refers to; None if it refers to the next
     pod."""
     if isinstance(target, Pod) or target.document is not None or target.workload is None:
@@ -266,7 +273,7 @@ def waiting_member_of(target: Pod | Written, snapshot: Snapshot) -> Pod | None:
     return waiting_member(snapshot, target.workload)
 
 
-def notes_about(target: Pod | Written) -> tuple[Note, ...]:
+def notes_about(target: Pod | WrittenPod) -> tuple[Note, ...]:
     """Return the notes about the rollout of a workload of the cluster, or about a status that its dump lacks."""
     if isinstance(target, Pod) or target.document is not None or target.workload is None:
         return ()
@@ -286,7 +293,7 @@ def notes_about(target: Pod | Written) -> tuple[Note, ...]:
 
 
 def gather(
-    gathering: ManifestQuestions, subject: Subject, target: Pod | Written, *, is_tried: bool = False
+    gathering: ManifestQuestions, subject: Subject, target: Pod | WrittenPod, *, is_tried: bool = False
 ) -> ReplicaGroup | BoundPods:
     """Add an object to the queue. With `is_tried`, pods identical to the subject replace the workload's pending
     pods."""
@@ -295,12 +302,12 @@ def gather(
     return gathering.take(subject, target.workload, count=target.count, path=target.template, is_tried=is_tried)
 
 
-def gather_beside(gathering: ManifestQuestions, setup: Setup, target: Pod | Written) -> None:
+def gather_other(gathering: ManifestQuestions, setup: Setup, target: Pod | WrittenPod) -> None:
     """Add another manifest, which counts as applied unless the API server refuses it."""
     if isinstance(target, Pod):
         return
     try:
-        gather(gathering, target.admitted(gathering.snapshot, setup), target)
+        gather(gathering, target.admit(gathering.snapshot, setup), target)
     except (NotAdmittedError, NotReadError):
         return
 
@@ -308,8 +315,8 @@ def gather_beside(gathering: ManifestQuestions, setup: Setup, target: Pod | Writ
 def _gather_queue(
     gathering: ManifestQuestions,
     setup: Setup,
-    queue: Sequence[Pod | Written],
-    target: Pod | Written,
+    queue: Sequence[Pod | WrittenPod],
+    target: Pod | WrittenPod,
     admit: Admit,
     *,
     is_tried: bool = False,
@@ -320,6 +327,6 @@ def _gather_queue(
         if pod is target:
             own = gather(gathering, admit(gathering.snapshot), pod, is_tried=is_tried)
         else:
-            gather_beside(gathering, setup, pod)
+            gather_other(gathering, setup, pod)
     assert own is not None, "the subject is in the queue"
     return own

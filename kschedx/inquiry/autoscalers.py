@@ -18,7 +18,7 @@ from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.conditions import UNSCHEDULABLE
 from kschedx.kube.documents import Document, Json, to_json
 from kschedx.kube.types import AUTOSCALER_STATUS, Pod, PodCondition
-from kschedx.simulate.changes import cordoned
+from kschedx.simulate.changes import set_cordon
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.edits import with_changed_nodes, with_changed_pods, with_pods
 from kschedx.snapshot.snapshot import Snapshot
@@ -87,9 +87,9 @@ def scalings_of(autoscalers: Iterable[NodeAutoscaler], pod: Pod) -> Iterator[Nod
         if isinstance(autoscaler, Autoscaler):
             from kschedx.inquiry.group_scaling import GroupScaling
 
-            if (scaling := autoscaler.about(pod)) is not None:
+            if (scaling := autoscaler.explain(pod)) is not None:
                 yield GroupScaling(autoscaler=autoscaler, decision=scaling, pod=pod)
-        elif (provisioning := autoscaler.about(pod)) is not None:
+        elif (provisioning := autoscaler.explain(pod)) is not None:
             from kschedx.inquiry.pool_scaling import PoolScaling
 
             yield PoolScaling(autoscaler=autoscaler, decision=provisioning, pod=pod)
@@ -141,7 +141,7 @@ def _with_known_templates(before: Snapshot, after: Snapshot) -> Snapshot:
     was before it was cordoned, and a template without the taint of a cordon is as before."""
     was = {node.name for node in before.cluster.nodes if not node.spec.unschedulable}
     nodes = [
-        replace(node, spec=replace(cordoned(node, unschedulable=True).spec, unschedulable=False))
+        replace(node, spec=replace(set_cordon(node, unschedulable=True).spec, unschedulable=False))
         for node in after.cluster.nodes
         if node.spec.unschedulable and node.name in was
     ]

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.apiserver.resource_quota import not_created
+from kschedx.apiserver.resource_quota import create_error_text
 from kschedx.controllers.manager import Rollout, RolloutDocument
 from kschedx.explain.admission import QuotaLedger
 from kschedx.explain.cycle_notes import may_lack_node_support, start_obstacle
@@ -28,7 +28,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.pod import explain
 from kschedx.kube.documents import Document, part_of, to_json
-from kschedx.kube.workloads import pinned
+from kschedx.kube.workloads import pin_to_node
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.results import Shown
 from kschedx.snapshot.columns import each_row
@@ -78,7 +78,7 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         return [{"node": node, "state": state, "plugins": plugins} for node, state, plugins in rows]
 
     @cached_property
-    def _made(self) -> tuple[int, str]:
+    def _admitted_count(self) -> tuple[int, str]:
         """The number of pods that quotas admit, and why they refuse the next one."""
         nodes = (*self.runs, *self.cannot_start, *(name for group in self.waits for name in self.names(group)))
         quotas = QuotaLedger(self.subject.snapshot, self.setup.release)
@@ -86,19 +86,19 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         for _ in range(len(nodes) - number):
             refusal = quotas.take(self.subject.pod)
             if refusal is not None:
-                return number, not_created(self.subject.pod, refusal)
+                return number, create_error_text(self.subject.pod, refusal)
             number += 1
         return number, ""
 
     @property
-    def refused(self) -> int:
+    def refused_count(self) -> int:
         """The number of nodes for which the API server refuses the pod, whichever nodes they are."""
-        return self.eligible - self._made[0]
+        return self.eligible - self._admitted_count[0]
 
     @property
     def refusal(self) -> str:
         """Why pods are refused, as the event reports it; empty if all are admitted."""
-        return self._made[1]
+        return self._admitted_count[1]
 
     @cached_property
     def diagnosis(self) -> Diagnosis:
@@ -145,17 +145,17 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         assert nodes is not None, "only nodes that were evaluated are in groups"
         return tuple(nodes.name(row) for row in group.rows)
 
-    def on(self, node: str) -> Explanation:
+    def answer_on(self, node: str) -> Explanation:
         """Return the answer about the pod that the controller creates for one node."""
-        if node not in self._on:
-            subject = replace(self.subject, pod=pinned(self.subject.pod, node), first=None)
+        if node not in self._answers_by_node:
+            subject = replace(self.subject, pod=pin_to_node(self.subject.pod, node), first=None)
             answer = explain(subject, self.setup)
             runs = node in self.has_pod  # whatever would keep another pod from starting
-            self._on[node] = replace(answer, lifecycle=None, remedies=None) if runs else answer
-        return self._on[node]
+            self._answers_by_node[node] = replace(answer, lifecycle=None, remedies=None) if runs else answer
+        return self._answers_by_node[node]
 
     @cached_property
-    def _on(self) -> dict[str, Explanation]:
+    def _answers_by_node(self) -> dict[str, Explanation]:
         """The answers that were given, by node."""
         return {}
 
@@ -182,11 +182,11 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
     def outcome(self) -> Outcome:
         """The outcome of all pods: scheduled if every pod that is created fits. With a node, that of its pod."""
         if self.node:
-            return self.on(self.node).overall
+            return self.answer_on(self.node).overall
         outcome = self.explanation.outcome
         if outcome in (Outcome.SCHEDULED, Outcome.UNSCHEDULABLE):
             stalls = self.rollout is not None and self.rollout.stalls
-            is_whole = self.runs and not (self.waits or self.cannot_start or self.refused or stalls)
+            is_whole = self.runs and not (self.waits or self.cannot_start or self.refused_count or stalls)
             return Outcome.SCHEDULED if is_whole else Outcome.UNSCHEDULABLE
         return outcome
 
@@ -196,7 +196,7 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         is_left_out = group in self.left_out
         if is_left_out and not any(isinstance(finding, UntoleratedTaint) for finding in group.exemplar.findings):
             return None
-        fixes = self.on(self.names(group)[0]).fixes
+        fixes = self.answer_on(self.names(group)[0]).fixes
         if is_left_out:
             return min(fixes, key=lambda fix: fix.group is not FixGroup.WORKLOAD, default=None)
         return next(iter(fixes), None)
@@ -207,14 +207,14 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         if self.is_one_answer or not self.eligible:
             return self.explanation.fixes
         firsts = [self.fix_of(group) for group in (*self.waits, *self.left_out)]
-        firsts += (next(iter(self.on(nodes[0]).fixes), None) for nodes in self.unable.values())
+        firsts += (next(iter(self.answer_on(nodes[0]).fixes), None) for nodes in self.unable.values())
         return tuple({fix.title: fix for fix in firsts if fix is not None}.values())
 
     def to_dict(self) -> dict[str, object]:
         """Return the Explanation of a pod that is not tied to a node, with the DaemonSet's nodes and fixes. With a
         node, return that of its pod."""
         if self.node:
-            return self.on(self.node).to_dict()
+            return self.answer_on(self.node).to_dict()
         waits, left_out = (tuple(map(self.names, groups)) for groups in (self.waits, self.left_out))
         document = self.explanation.to_dict() | {"fixes": [fix.to_dict() for fix in self.fixes]}
         if self.outcome is not self.explanation.outcome:

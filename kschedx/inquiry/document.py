@@ -162,7 +162,7 @@ NoteDocument = Annotated[
 ]
 
 
-class Covered(Document, frozen=True):
+class FixCoverage(Document, frozen=True):
     """For how many of the replicas that wait a fix of one of them does."""
 
     title: str
@@ -180,7 +180,7 @@ class FixDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
     changes: tuple[Change, ...]
     feasible_nodes: tuple[str, ...]
     apply: tuple[Change, ...] | None = None
-    replicas: Covered | None = None
+    replicas: FixCoverage | None = None
 
 
 class ExplanationDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
@@ -271,7 +271,7 @@ def _score(scores: Scores | None) -> ScoresDocument | None:
     plugins = list(scores.weights)
     raw, normalized, weighted = (
         {plugin: of(plugin).tolist() for plugin in plugins}
-        for of in (scores.raw.__getitem__, scores.normalized.__getitem__, scores.weighted)
+        for of in (scores.raw.__getitem__, scores.normalized.__getitem__, scores.weighted_scores)
     )
     totals = scores.totals.tolist()
     nodes = {

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kschedx.holding import Holding
     from kschedx.holding.model import GangStatus
     from kschedx.inquiry.autoscalers import NodeAutoscaler, NodeScaling
-    from kschedx.inquiry.document import Covered
+    from kschedx.inquiry.document import FixCoverage
     from kschedx.inquiry.fix import Fix
     from kschedx.kube.types import Pod
     from kschedx.snapshot.snapshot import Snapshot
@@ -106,7 +106,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     """Those of the cluster that are known and have a decision to make."""
     replicas: Replicas | None = None
     """The outcome of the workload's other replicas, if there were several in question."""
-    covering: Callable[[Explanation, Fix], Covered | None] | None = None
+    covering: Callable[[Explanation, Fix], FixCoverage | None] | None = None
     """Tries a fix of this pod for the other pending replicas; None for a single pod."""
     lifecycle: Lifecycle | None = None
     """Why no decision of kube-scheduler answers the question. If a cycle was run, it shows what kube-scheduler would
@@ -193,7 +193,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         """The pod's outcome. If spec.nodeName has bound it already, the known checks of the kubelet decide."""
         if (bound := bound_by_hand(self.cycle)) is None:
             return self.outcome
-        return Outcome.SCHEDULED if bound.is_taken else Outcome.UNSCHEDULABLE
+        return Outcome.SCHEDULED if bound.can_run else Outcome.UNSCHEDULABLE
 
     @property
     def alone(self) -> Outcome:
@@ -253,12 +253,12 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             yield fix
         self.__dict__["fixes"] = tuple(fixes)
 
-    def covered(self, fix: Fix) -> Covered | None:
+    def coverage(self, fix: Fix) -> FixCoverage | None:
         """Return the number of pending replicas that a fix helps; None if that was not tried."""
         if fix.helps is not None and self.replicas is not None and len(pending := self.replicas.pending) > 1:
-            from kschedx.inquiry.document import Covered
+            from kschedx.inquiry.document import FixCoverage
 
-            return Covered(title=fix.title, pods=sum(key in fix.helps for key in pending), of=len(pending))
+            return FixCoverage(title=fix.title, pods=sum(key in fix.helps for key in pending), of=len(pending))
         return None if self.covering is None else self.covering(self, fix)
 
     @cached_property
@@ -297,7 +297,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             of_cycle = tuple(note for note in of_cycle if note.id != RECORDED)
         return (*self.first_notes, *of_cycle)
 
-    def after(self, fix: Fix) -> Explanation:
+    def after_fix(self, fix: Fix) -> Explanation:
         """Return the answer about the same pod after a fix of this answer. Raises `UndecidableError`."""
         if fix.answer is not None:
             return fix.answer()
@@ -337,7 +337,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         from kschedx.inquiry.document import KubeletDocument, explanation_document
 
         hopeless = (Note(id="no-fix", text=self.no_fix),) if self.no_fix else ()
-        fixes = [fix.document(self.covered(fix) if self.covering is not None else None) for fix in self.fixes]
+        fixes = [fix.document(self.coverage(fix) if self.covering is not None else None) for fix in self.fixes]
         document = explanation_document(self.cycle, fixes, [item.document for item in (*self.notes, *hopeless)])
         scaled = autoscaler_document(scaling.document for scaling in self.scalings)
         if scaled.get("kind") == "cluster-autoscaler":  # it stands before the state, Karpenter's behind

@@ -13,14 +13,14 @@ from kschedx.controllers.pod_lifecycle import pod_lifecycle, scheduler_down
 from kschedx.controllers.states import BeingDeleted, NotRead, WaitingForKubelet
 from kschedx.controllers.workloads import Owners, has_replicas, wanted_replicas, workload_of
 from kschedx.errors import NotAdmittedError, NotReadError, Place
-from kschedx.explain.causes import Taken, alike, owner_of
+from kschedx.explain.causes import NodeIfFirst, answer_keys, owner_of
 from kschedx.explain.missing_kinds import depends_on_unread
-from kschedx.explain.setup import Subject, stored
-from kschedx.inquiry.ask import Inquiry, gather, gather_beside
+from kschedx.explain.setup import Subject, stored_subject
+from kschedx.inquiry.ask import Inquiry, gather, gather_other
 from kschedx.inquiry.autoscalers import autoscalers_of, growth_of
 from kschedx.inquiry.daemon_set import explain_daemon_set
 from kschedx.inquiry.explanation import Explanation, terminating_victims
-from kschedx.inquiry.manifests import Written, place_of, title
+from kschedx.inquiry.manifests import WrittenPod, place_of, title
 from kschedx.inquiry.pod import explain, lacking_group, objection, workloads_without_pods
 from kschedx.inquiry.target import held_custom_resources
 from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions, QueueOutcome, ReplicaGroup, Together
@@ -55,7 +55,7 @@ class Item(Struct, frozen=True, kw_only=True):
     place: Place = Place()
     node: str = ""
     """The pod's node, if it is known without a full explanation."""
-    taken: Callable[[str], Taken | None] | None = None
+    taken: Callable[[str], NodeIfFirst | None] | None = None
     """Returns the place that the pod, or a replica, would have alone."""
     waits: str = ""
     """kube-scheduler's message about a pod that is pending after the whole queue, though it may fit by itself then."""
@@ -91,12 +91,14 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
     """Questions about several pods, with what depends on the caller."""
 
     inquiry: Inquiry
-    admit: Callable[[Pod | Written, Snapshot], Subject]
+    admit: Callable[[Pod | WrittenPod, Snapshot], Subject]
     """Returns a pod as the API server would store it."""
     command: Callable[[str, str, str], str]
     """Returns the command that explains a pod of a namespace by its owner and name, or, without a name, its owner."""
 
-    def of_manifests(self, targets: Sequence[Pod | Written], queue: Sequence[Pod | Written]) -> ExplanationList:
+    def explain_manifests(
+        self, targets: Sequence[Pod | WrittenPod], queue: Sequence[Pod | WrittenPod]
+    ) -> ExplanationList:
         """Explain the pods of manifests, with all replicas. `queue` are these pods and the others in the files, in
         order."""
         if self.inquiry.is_alone:
@@ -105,9 +107,9 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
                 is_competing=any(not isinstance(target, Pod) for target in targets),
                 snapshot=self.inquiry.clusters.read,
             )
-        return self._in_queue(targets, queue)
+        return self._explain_queue(targets, queue)
 
-    def of_cluster(
+    def explain_cluster(
         self, rows: Sequence[int], *, within: str | None, is_part: bool, has_workloads: bool
     ) -> ExplanationList:
         """Explain pods of the cluster. Nodes that autoscalers add, and, with `has_workloads`, the workloads of a
@@ -118,7 +120,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         autoscaling = self.inquiry.autoscaling
         autoscalers, unread = autoscalers_of(snapshot, autoscaling, setup.scheduler) if rows else ((), ())
         outcome = QueueOutcome.of(snapshot, setup, autoscalers) if is_queue else None
-        kinds = {} if setup.scheduler.config.extenders else alike(snapshot, rows)
+        kinds = {} if setup.scheduler.config.extenders else answer_keys(snapshot, rows)
 
         def item(row: int) -> Item:
             pod, owner = snapshot.pods[row], owner_of(snapshot, snapshot.pods[row])
@@ -127,7 +129,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
                 owner=owner,
                 priority=int(snapshot.pods.priorities[row]),
                 command=self.command(pod.metadata.namespace, owner, pod.metadata.name),
-                explain=lambda: explain(stored(snapshot, snapshot.pods[row]), setup, autoscalers),
+                explain=lambda: explain(stored_subject(snapshot, snapshot.pods[row]), setup, autoscalers),
                 likeness=kinds.get(row),
             )
             state = pod_lifecycle(snapshot, pod) or scheduler_down(snapshot, pod) or lacking_group(snapshot, pod, setup)
@@ -142,9 +144,9 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
                 alone,
                 explain=lambda: replace(outcome.explanation(pod.key), autoscalers=autoscalers),
                 node="" if preempts else place,
-                taken=outcome.taken,
+                taken=outcome.node_if_first,
                 waits=outcome.message(pod.key),
-                message=outcome.evicting(pod.key),
+                message=outcome.evicting_message(pod.key),
                 likeness=None if row not in kinds or (own := outcome.likeness(pod.key)) is None else (kinds[row], own),
             )
 
@@ -152,43 +154,43 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         return ExplanationList(
             items=[*items, *(self._without_created_pods(within) if has_workloads and not is_part else ())],
             snapshot=snapshot,
-            evicted=() if outcome is None else outcome.evicted,
+            evicted=() if outcome is None else outcome.evicted_pods,
             notes=tuple(note.text for note in unread),
             growths=tuple(map(growth_of, autoscalers)) if not is_part else (),
-            shared_fix=None if outcome is None else outcome.mended,
+            shared_fix=None if outcome is None else outcome.shared_fix,
         )
 
-    def _alone(self, target: Pod | Written) -> tuple[Item, ...]:
+    def _alone(self, target: Pod | WrittenPod) -> tuple[Item, ...]:
         """Return the items as if each came next, without the requests of the others; a DaemonSet's pods are each on
         their own node."""
-        if (stopped := self._stopped(target)) is not None:
+        if (stopped := self._stopped_item(target)) is not None:
             return (stopped,)
         try:
             subject = self.admit(target, self.inquiry.clusters.applied)
         except (NotAdmittedError, NotReadError) as error:
-            return (self._refused(target, error),)
-        if isinstance(target, Written) and target.is_daemon:
-            return tuple(self._of_daemon_set(subject, target))
+            return (self._refused_item(target, error),)
+        if isinstance(target, WrittenPod) and target.is_daemon:
+            return tuple(self._daemon_set_items(subject, target))
         return (self._item(subject.snapshot, subject.pod, target, partial(explain, subject, self.inquiry.setup)),)
 
-    def _of_daemon_set(self, subject: Subject, target: Written) -> Iterator[Item]:
+    def _daemon_set_items(self, subject: Subject, target: WrittenPod) -> Iterator[Item]:
         """Yield the DaemonSet's pods that fit, and those that do not for each reason; nodes without such a pod are left
         out."""
         answer = explain_daemon_set(target.workload_name, subject, self.inquiry.setup)
         whole = self._item(subject.snapshot, subject.pod, target, lambda: answer.explanation)
-        if answer.refused:
-            yield self._refused_replicas(target, whole, (whole.pod,) * answer.refused, answer.refusal)
-        if runs := answer.runs[: max(len(answer.runs) - answer.refused, 0)]:  # any of them
+        if answer.refused_count:
+            yield self._refused_replicas(target, whole, (whole.pod,) * answer.refused_count, answer.refusal)
+        if runs := answer.runs[: max(len(answer.runs) - answer.refused_count, 0)]:  # any of them
             fit = tuple(Replica(pod=whole.pod, node=node) for node in runs)
             yield replace(whole, replicas=fit, workload=answer.name)
         for group in answer.waits:
             nodes = answer.names(group)
             waiting = tuple(Replica(pod=whole.pod) for _ in nodes)
-            yield replace(whole, replicas=waiting, workload=answer.name, explain=partial(answer.on, nodes[0]))
+            yield replace(whole, replicas=waiting, workload=answer.name, explain=partial(answer.answer_on, nodes[0]))
         if not answer.runs and not answer.waits:
             yield whole
 
-    def _in_queue(self, targets: Sequence[Pod | Written], queue: Sequence[Pod | Written]) -> ExplanationList:
+    def _explain_queue(self, targets: Sequence[Pod | WrittenPod], queue: Sequence[Pod | WrittenPod]) -> ExplanationList:
         """Schedule the pods one after the other, in the order of the queue; pods that belong to no queue are evaluated
         alone."""
         clusters, setup = self.inquiry.clusters, self.inquiry.setup
@@ -198,21 +200,21 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         numbers = {id(target): number for number, target in enumerate(targets)}
         for target in queue:
             if (number := numbers.get(id(target))) is None:
-                gather_beside(gathering, setup, target)
+                gather_other(gathering, setup, target)
                 continue
             if isinstance(target, Pod) and target.spec.node_name:
                 items[number] = self._alone(target)
                 continue
-            if (stopped := self._stopped(target)) is not None:
+            if (stopped := self._stopped_item(target)) is not None:
                 items[number] = (stopped,)
                 continue
             try:
                 group = gather(gathering, self.admit(target, gathering.snapshot), target)
             except (NotAdmittedError, NotReadError) as error:
-                items[number] = (self._refused(target, error),)
+                items[number] = (self._refused_item(target, error),)
                 continue
             if isinstance(group, BoundPods):
-                items[number] = (self._of_bound(group, target),)
+                items[number] = (self._bound_item(group, target),)
             else:
                 replicas[number] = group
         together = gathering.place()
@@ -225,44 +227,44 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             ):
                 items[number] = self._alone(target)
             else:
-                items[number] = tuple(self._of_group(together, group, target))
+                items[number] = tuple(self._group_items(together, group, target))
         return ExplanationList(
             items=[item for number in range(len(targets)) for item in items[number]],
-            evicted=together.evicted,
+            evicted=together.evicted_pods,
             snapshot=clusters.read,
-            shared_fix=together.mended,
+            shared_fix=together.shared_fix,
         )
 
-    def _of_group(self, together: Together, group: ReplicaGroup, target: Pod | Written) -> Iterator[Item]:
+    def _group_items(self, together: Together, group: ReplicaGroup, target: Pod | WrittenPod) -> Iterator[Item]:
         """Yield the group's pods, and the replicas that no controller can create."""
         item = self._item(self.inquiry.clusters.applied, group.pod, target, partial(together.explain, group))
         item = replace(item, open_count=group.undecided)
         nodes = {pod: "" if together.preempts(pod) else node for pod, node in together.nodes(group).items()}
         replicas = tuple(Replica(pod=pod, node=node) for pod, node in nodes.items())
         state = together.state(group)
-        if isinstance(target, Written) and target.is_daemon and group.workload is not None:
+        if isinstance(target, WrittenPod) and target.is_daemon and group.workload is not None:
             name = group.workload.key
             if placed := tuple(replica for replica in replicas if replica.node):
                 yield replace(item, replicas=placed, workload=name)
-            for pods in together.waiting(group):
+            for pods in together.pending_groups(group):
                 waiting = tuple(replica for replica in replicas if replica.pod in pods)
                 story = partial(together.explanation, pods[0])
-                yield replace(item, replicas=waiting, workload=name, explain=story, taken=together.taken)
+                yield replace(item, replicas=waiting, workload=name, explain=story, taken=together.node_if_first)
         elif nodes:
             if together.decides(group) or len(nodes) > 1:
                 is_workload = group.workload is not None and len(state.pods) > 1
                 name = group.workload.reference if group.workload is not None and is_workload else ""
-                item = replace(item, replicas=replicas, workload=name, taken=together.taken)
+                item = replace(item, replicas=replicas, workload=name, taken=together.node_if_first)
             yield item
-        if state.refused and isinstance(target, Written):
+        if state.refused and isinstance(target, WrittenPod):
             yield self._refused_replicas(target, item, state.refused, state.refusal)
 
-    def _item(self, snapshot: Snapshot, pod: Pod, target: Pod | Written, explain: Callable[[], Explanation]) -> Item:
-        workload = target.workload if isinstance(target, Written) else None
+    def _item(self, snapshot: Snapshot, pod: Pod, target: Pod | WrittenPod, explain: Callable[[], Explanation]) -> Item:
+        workload = target.workload if isinstance(target, WrittenPod) else None
         owner = owner_of(snapshot, pod) if workload is None else title(workload)
-        if isinstance(target, Written) and target.is_one_of_several:
+        if isinstance(target, WrittenPod) and target.is_one_of_several:
             owner = ""
-        is_stored = isinstance(target, Written) and target.document is None
+        is_stored = isinstance(target, WrittenPod) and target.document is None
         explained = title(workload) if workload is not None and is_stored else owner
         name = "" if explained and workload else pod.metadata.name
         return Item(
@@ -274,7 +276,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             place=place_of(target),
         )
 
-    def _of_bound(self, bound: BoundPods, target: Pod | Written) -> Item:
+    def _bound_item(self, bound: BoundPods, target: Pod | WrittenPod) -> Item:
         """Return pods whose manifest names their node, with each replica."""
         item = self._item(bound.subject.snapshot, bound.subject.pod, target, lambda: bound.explanation)
         if (own := bound.explanation.replicas) is None:
@@ -282,19 +284,19 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         nodes = {**own.placed, **dict.fromkeys(own.pending, "")}.items()
         return replace(item, replicas=tuple(Replica(pod=pod, node=node) for pod, node in nodes), workload=own.workload)
 
-    def _stopped(self, target: Pod | Written) -> Item | None:
+    def _stopped_item(self, target: Pod | WrittenPod) -> Item | None:
         """Return a workload that creates no pods; None for any other."""
         if isinstance(target, Pod) or not self.inquiry.is_stopped(target):
             return None
         return self._without_pods(target, partial(self.inquiry.answer, target, partial(self.admit, target), [target]))
 
-    def _refused(self, target: Pod | Written, error: NotAdmittedError | NotReadError) -> Item:
+    def _refused_item(self, target: Pod | WrittenPod, error: NotAdmittedError | NotReadError) -> Item:
         if isinstance(target, Pod):  # it is in the cluster, so it is not admitted again
             raise error
         return self._without_pods(target, partial(self.inquiry.refused, target, error))
 
     def _without_pods(
-        self, target: Written, explain: Callable[[], Explanation], snapshot: Snapshot | None = None
+        self, target: WrittenPod, explain: Callable[[], Explanation], snapshot: Snapshot | None = None
     ) -> Item:
         """Return a workload whose pods the API server refuses: the desired pods that are not in the cluster."""
         metadata = target.manifest.get("metadata")
@@ -318,7 +320,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             replicas=(Replica(pod=f"{namespace}/{name}"),) * count if count > 1 else (),
         )
 
-    def _refused_replicas(self, target: Written, others: Item, pods: Sequence[str], refusal: str) -> Item:
+    def _refused_replicas(self, target: WrittenPod, others: Item, pods: Sequence[str], refusal: str) -> Item:
         """Return the replicas of a workload that no controller can create, whatever the answer about the others."""
         explain = partial(self.inquiry.refused, target, NotAdmittedError(refusal), len(pods))
         replicas = tuple(Replica(pod=pod) for pod in pods)
@@ -333,7 +335,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         for target, explanation in explanations:
             yield self._without_pods(target, partial(_same, explanation), snapshot)
         for target, owner, number in held_custom_resources(snapshot, within):
-            admit = partial(target.admitted, setup=inquiry.setup)
+            admit = partial(target.admit, setup=inquiry.setup)
             item = self._without_pods(target, partial(inquiry.answer, target, admit, [target]))
             command = self.command(item.pod.partition("/")[0], owner, "")
             yield replace(item, owner=owner, command=command, replicas=(Replica(pod=item.pod),) * number)
@@ -343,7 +345,7 @@ def _same(explanation: Explanation) -> Explanation:
     return explanation
 
 
-def not_started(snapshot: Snapshot) -> list[int]:
+def unstarted_rows(snapshot: Snapshot) -> list[int]:
     """Return the rows of pods that are Pending, as `kubectl get pods` shows, though they have a node."""
     pods = snapshot.pods
     is_pending = pods.phases.where(lambda phase: phase == "Pending") & pods.node_names.where(bool)

@@ -23,7 +23,7 @@ from kschedx.kube.documents import Document, document
 from kschedx.kube.names import CPU, MEMORY, PODS
 from kschedx.kube.resources import ResourceQuota, node_allocatable, pod_request
 from kschedx.kube.types import Pod
-from kschedx.progress import Phase, say
+from kschedx.progress import Phase, report_progress
 from kschedx.results import Shown
 from kschedx.simulate import changes
 from kschedx.simulate.changes import SHAPES, another_like, shapes
@@ -94,7 +94,7 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
         return f"<Fit of {self.title}: {self.count} more>"
 
     @property
-    def after(self) -> Snapshot:
+    def cluster_after(self) -> Snapshot:
         """The cluster with the pods that fit."""
         return self.fill()
 
@@ -201,17 +201,17 @@ def fit(
     simulator = Simulator(world, setup, options or SimulationOptions())
     before = NodeUsage(simulator.run.scheduler.nodes)
     rows = range(first, first + most)
-    placed = np.fromiter(_placed(simulator, rows), dtype=np.int64)
+    placed = np.fromiter(_placed_nodes(simulator, rows), dtype=np.int64)
     names = simulator.run.cluster.node_names
     counts = {names[node]: number for node, number in enumerate(np.bincount(placed).tolist()) if number}
     after = NodeUsage(simulator.run.scheduler.nodes)
     kept = np.arange(first + len(placed))
     stopped: Explanation | None = None
     if len(placed) < most:
-        stopped = _explained(simulator, setup, rows[len(placed)])
+        stopped = _explain(simulator, setup, rows[len(placed)])
     missing: tuple[MissingNodes, ...] = ()
     if wanted is not None and len(placed) < wanted and not let_in.refusal:  # no node raises a quota
-        nodeses = _missing(simulator, rows[len(placed) :], wanted - len(placed))
+        nodeses = _missing_nodes(simulator, rows[len(placed) :], wanted - len(placed))
         missing = tuple(sorted(nodeses, key=lambda nodes: (nodes.nodes, nodes.like)))
     return Fit(
         pod=pod,
@@ -229,14 +229,14 @@ def fit(
     )
 
 
-def _placed(simulator: Simulator, rows: Sequence[int]) -> Iterator[ClusterRow]:
+def _placed_nodes(simulator: Simulator, rows: Sequence[int]) -> Iterator[ClusterRow]:
     """Yield the nodes of these pods, until a pod has none."""
     run, left = simulator.run, np.asarray(rows, dtype=np.int64)
     if len(left):
         require_for_decision(run.cycle(int(left[0])))
 
     def say_placed(more: int) -> None:
-        say(Phase.SCHEDULING, len(rows) - len(left) + more, len(rows), "pods")
+        report_progress(Phase.SCHEDULING, len(rows) - len(left) + more, len(rows), "pods")
 
     while len(left):
         row, left = int(left[0]), left[1:]
@@ -251,7 +251,7 @@ def _placed(simulator: Simulator, rows: Sequence[int]) -> Iterator[ClusterRow]:
         left = left[len(nodes) :]
 
 
-def _explained(simulator: Simulator, setup: Setup, row: int) -> Explanation:
+def _explain(simulator: Simulator, setup: Setup, row: int) -> Explanation:
     then = simulator.run.cluster.frozen()
     scheduler = simulator.run.scheduler.on(then)
     pod, before = then.pods[row], with_only_pods(then, np.arange(row))
@@ -284,7 +284,7 @@ def _is_independent(pod: Pod) -> bool:
     return not (beside or spec.topology_spread_constraints or spec.volumes or spec.resource_claims)
 
 
-def _missing(simulator: Simulator, rows: Sequence[int], count: int) -> Iterator[MissingNodes]:
+def _missing_nodes(simulator: Simulator, rows: Sequence[int], count: int) -> Iterator[MissingNodes]:
     """Yield, for each kind of node on which the pod fits, how many more nodes `count` pods need. `rows` are the first
     of the pods, more than one node can have."""
     cluster = simulator.run.cluster
@@ -298,7 +298,7 @@ def _missing(simulator: Simulator, rows: Sequence[int], count: int) -> Iterator[
             added += 1
             node = another_like(template, f"{template.name}-missing{added}")
             cluster.add_node(less(node, overhead(daemons, node, comparison=comparison)))
-            placed = list(_placed(simulator, left))
+            placed = list(_placed_nodes(simulator, left))
             if not placed:
                 break
             left, needed = left[len(placed) :], needed - len(placed)

@@ -12,7 +12,7 @@ from kschedx import fixes
 from kschedx.controllers.states import ComponentDown
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.owners import ClaimTemplate, Owner, delivery, owner_change, template_owner
-from kschedx.fixes.phrases import joined
+from kschedx.fixes.phrases import join_phrases
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, Proposal, apply_steps
 from kschedx.fixes.steps import (
     AddNode,
@@ -33,12 +33,12 @@ from kschedx.kube.documents import Change, Json, part_of, to_json
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import Pod
-from kschedx.render.wording import listed
+from kschedx.render.wording import list_names
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from kschedx.inquiry.document import Covered, FixDocument
+    from kschedx.inquiry.document import FixCoverage, FixDocument
     from kschedx.inquiry.explanation import Explanation
     from kschedx.kueue.verdict import Verdict
 
@@ -165,7 +165,7 @@ class Fix(Struct, frozen=True, kw_only=True):
                 continue
             key = f"{target.namespace}/{target.name}"
             where = f"the manifest of claim {key}" if template is None else template.title
-            title = f"{joined(phrases)} in {where}{f', and recreate claim {key}' if is_stored else ''}"
+            title = f"{join_phrases(phrases)} in {where}{f', and recreate claim {key}' if is_stored else ''}"
             others = (step.title for step in self.steps if not isinstance(step, _OF_CLAIM))
             title = ", ".join((title, *others))
             recreated = [other for other in self.changes if other.target == target and not other.patch]
@@ -233,7 +233,7 @@ class Fix(Struct, frozen=True, kw_only=True):
     def to_dict(self) -> Json:
         return to_json(self.document())
 
-    def document(self, covered: Covered | None = None) -> FixDocument:
+    def document(self, covered: FixCoverage | None = None) -> FixDocument:
         from kschedx.inquiry.document import FixDocument
 
         sent = tuple(change for change in self.changes if not change.by)
@@ -255,7 +255,7 @@ def kueue_fixes(verdict: Verdict) -> Iterator[Fix]:
     of_queue = {RemedyKind.QUOTA, RemedyKind.PREEMPTION, RemedyKind.ORDER, RemedyKind.NAMESPACE, RemedyKind.RESUME}
     for remedy in verdict.remedies:
         changes = () if remedy.target is None else (Change(target=remedy.target, patch=remedy.patch),)
-        costs = (f"preempts {listed(remedy.victims, MOST_PREEMPTED)}",) if remedy.victims else ()
+        costs = (f"preempts {list_names(remedy.victims, MOST_PREEMPTED)}",) if remedy.victims else ()
         group = FixGroup.CLUSTER if remedy.kind in of_queue else FixGroup.WORKLOAD
         yield replace(Fix.untried(remedy.title, changes, of_group=group), costs=costs)
 
@@ -275,7 +275,7 @@ def _claim_edits(was: PersistentVolumeClaim, spec: Mapping[str, object]) -> Iter
         instead = "" if old is None else f" instead of {old or NO_CLASS}"
         yield f"use class {named}{instead}"
     if isinstance(modes, list) and tuple(modes) != was.spec.access_modes:
-        yield f"request {joined(map(str, modes))}"
+        yield f"request {join_phrases(map(str, modes))}"
     size = map_at(map_at(spec, "resources"), "requests").get("storage")
     if size is not None and size != was.spec.resources.requests.get("storage"):
         yield f"request {size}"
@@ -289,7 +289,7 @@ def _owners(owner: Owner) -> Iterator[str]:
 
 def free_port(ports: Sequence[int], service: str, own_service: str) -> Fix:
     """Return the fix for a host port that the load balancer of a Service uses."""
-    named = f"port{'' if len(ports) == 1 else 's'} {listed(map(str, ports), 4)}"
+    named = f"port{'' if len(ports) == 1 else 's'} {list_names(map(str, ports), 4)}"
     has = f"change {named} of Service {own_service}: Service {service} has {'it' if len(ports) == 1 else 'them'}"
     instead = f"remove {named} from Service {service}, or route through it instead of a host port"
     return Fix.untried(has if own_service else instead)

@@ -16,7 +16,7 @@ from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.node_groups import group_title
 from kschedx.autoscaler.pods import PodOutcome
-from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF, Resize, not_triggered
+from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF, Resize, not_triggered_text
 from kschedx.autoscaler.state import LoopOutcome
 from kschedx.autoscaler.status import AutoscalerStatus, Health, NodeGroupStatus, ScaleUp
 from kschedx.autoscaler.templates import CloudTemplate, Template, daemon_sets
@@ -28,17 +28,17 @@ from kschedx.framework.config import Profile
 from kschedx.framework.runtime import request_options
 from kschedx.framework.status import StatusDocument
 from kschedx.inquiry.fix import Fix
-from kschedx.inquiry.node_scaling import LEAST_SHARE, NodeRemedy, NodeTrial, RemedyStep, StepKind, edited, other_ways
+from kschedx.inquiry.node_scaling import LEAST_SHARE, NodeRemedy, NodeTrial, RemedyStep, StepKind, edit_step, other_ways
 from kschedx.kube.autoscalers import OpenShiftMachineSet
 from kschedx.kube.documents import Document, Json, part_of
 from kschedx.kube.names import ZONE, is_extended_resource
 from kschedx.kube.resources import pod_request
-from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
 from kschedx.kube.types import Pod, Taint
 from kschedx.patterns import lazy_pattern
 from kschedx.releases.plugins import Trait, plugins_with
-from kschedx.render.wording import count, listed
-from kschedx.simulate.changes import cordoned
+from kschedx.render.wording import count, list_names
+from kschedx.simulate.changes import set_cordon
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_TRIALS = 6
@@ -78,11 +78,11 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
         """What is in progress for the pod; empty if nothing is known."""
         if self.decision.choice is not None and self.decision.choice.resizes:
             return f"cluster-autoscaler adds a node of group {group_title(self.decision.choice.resizes[0].group)}"
-        upcoming = group_title(self._upcoming)
+        upcoming = group_title(self._starting_group)
         return f"a node of group {upcoming} is starting for it" if upcoming else ""
 
     @property
-    def _upcoming(self) -> str:
+    def _starting_group(self) -> str:
         """The group of the starting node for which the pod waits; empty if there is none."""
         match = _UPCOMING.fullmatch(self.decision.pod.node) if self.decision.pod.is_on_upcoming else None
         return "" if match is None else match["group"]
@@ -99,7 +99,7 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
             outcome=pod.outcome,
             groups={group.name: _group(group) for group in scaling.groups},
             scale_ups=choice.resizes if choice else (),
-            event=choice.event if choice else not_triggered(pod.parts) if sends else "",
+            event=choice.event if choice else not_triggered_text(pod.parts) if sends else "",
             is_told=bool(choice) or pod.is_told,
             groups_told_by=autoscaler.membership.told_by,
             flags_are_known=autoscaler.flags_are_known,
@@ -120,12 +120,12 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
             return ()
         remedies: dict[RemedyStep, NodeRemedy] = {}
         for trial in islice(_trials(autoscaler, scaling, self.pod), MOST_TRIALS):
-            remedy = _tried(autoscaler, trial)
+            remedy = _try(autoscaler, trial)
             if remedy is not None:
                 remedies.setdefault(remedy.step, remedy)
         if not remedies:
             trials = islice(_new_groups(autoscaler, scaling, self.pod), MOST_MODELS)
-            tried = (_tried(autoscaler, trial) for trial in trials)
+            tried = (_try(autoscaler, trial) for trial in trials)
             return tuple(islice((remedy for remedy in tried if remedy is not None), 1))
         return tuple(remedies.values())
 
@@ -138,12 +138,12 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
                 helps = _helped_pods(self.autoscaler, scaling)
                 yield trial.fix(f"wait for cluster-autoscaler: {adds}", scaling.node_of(resize.group), helps=helps)
         elif scaling.pod.is_on_upcoming:
-            title = f"wait for the node of node group {group_title(self._upcoming)} that is starting"
-            yield trial.fix(title, scaling.node_of(self._upcoming))
+            title = f"wait for the node of node group {group_title(self._starting_group)} that is starting"
+            yield trial.fix(title, scaling.node_of(self._starting_group))
         yield from self._without_template(trial)
         for remedy in self.remedies:
             if with_changes_of_pod or remedy.makes_room:
-                yield trial.remedied(remedy, f"to {group_title(remedy.place)}")
+                yield trial.remedy_fix(remedy, f"to {group_title(remedy.place)}")
         for group in scaling.groups:
             if group.fails_to_register and (group.fits or group.is_unknown):
                 number = f": {count(group.unregistered, 'instance')} did not become nodes" if group.unregistered else ""
@@ -162,16 +162,16 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
         without nodes declares about its nodes."""
         if self.adds_node:
             return
-        if (lacking := undeclared(self.autoscaler, self.decision, self.pod)) is not None:
+        if (lacking := undeclared_need(self.autoscaler, self.decision, self.pod)) is not None:
             yield trial.fix(f"if nodes of {lacking.group} have {lacking.need}, {lacking.how}", None)
         full = [group for group in self.decision.groups if group.is_unknown and group.skipped == (AT_MAXIMUM,)]
         if full and not any(group.fits for group in self.decision.groups):
-            names = listed([group.title for group in full], 2)
+            names = list_names([group.title for group in full], 2)
             yield trial.fix(f"raise the maximum of node group {names}, which is reached", None)
 
 
-def _tried(autoscaler: Autoscaler, trial: _Trial) -> NodeRemedy | None:
-    then = autoscaler.about(
+def _try(autoscaler: Autoscaler, trial: _Trial) -> NodeRemedy | None:
+    then = autoscaler.explain(
         trial.pod, snapshot=trial.snapshot, status=trial.status, templates=trial.templates, flags=trial.flags
     )
     if then is None:
@@ -203,12 +203,12 @@ def _helped_pods(autoscaler: Autoscaler, scaling: PodScaling) -> frozenset[str]:
 
 def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[_Trial]:
     if scaling.pod.outcome is PodOutcome.EXPENDABLE:
-        yield from _of_higher_priority(autoscaler, pod)
+        yield from _higher_priority_trials(autoscaler, pod)
     if scaling.pod.outcome is not PodOutcome.CONSIDERED:
         return
     for group in scaling.groups:
         if not group.skipped and group.template is not None and len(group.rejections) == 1:
-            yield from _of_rejection(autoscaler, group, pod)
+            yield from _rejection_trials(autoscaler, group, pod)
     for group in scaling.groups:
         if group.fits and group.skipped == (AT_MAXIMUM,):
             groups = autoscaler.status.groups
@@ -232,7 +232,7 @@ def _maximum(autoscaler: Autoscaler, group: str) -> str:
     return f"the maximum of node group {group_title(group)}"
 
 
-def _of_higher_priority(autoscaler: Autoscaler, pod: Pod) -> Iterator[_Trial]:
+def _higher_priority_trials(autoscaler: Autoscaler, pod: Pod) -> Iterator[_Trial]:
     """Yield the pod with the lowest PriorityClass that is not below the cutoff, or without a class."""
     cutoff, classes = autoscaler.flags.expendable_pods_priority_cutoff, autoscaler.snapshot.priority_classes
     own = pod.spec.priority_class_name
@@ -252,14 +252,14 @@ def _of_higher_priority(autoscaler: Autoscaler, pod: Pod) -> Iterator[_Trial]:
         return
 
 
-def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iterator[_Trial]:
+def _rejection_trials(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iterator[_Trial]:
     """Yield trials for the only plugin that rejects the pod on the group's template."""
     findings = group.rejections[0].findings
     template = group.template
     assert template is not None, "a plugin that rejects the pod has evaluated a template"
     match findings[:1]:
         case (UntoleratedTaint(),):
-            step, changed = edited(Tolerate(taints=tuple(_untolerated(template.node.spec.taints, pod))), pod)
+            step, changed = edit_step(Tolerate(taints=tuple(_untolerated_taints(template.node.spec.taints, pod))), pod)
             yield _Trial(step=step, pod=changed)
         case (InsufficientResource(),):
             short = [finding for finding in findings if isinstance(finding, InsufficientResource)]
@@ -270,13 +270,13 @@ def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iter
             )
             lowered = LowerRequests.of(pod, amounts, request_options(autoscaler.release))
             if lowered is not None:
-                step, changed = edited(lowered, pod)
+                step, changed = edit_step(lowered, pod)
                 yield _Trial(step=step, pod=changed)
         case (NodeUnschedulable(),) if template.source != "template":
             name = template.source.removeprefix("node/")
             row = autoscaler.snapshot.cluster.index[name]
             node = autoscaler.snapshot.cluster.nodes[row]
-            open_ = cordoned(node, unschedulable=False)
+            open_ = set_cordon(node, unschedulable=False)
             step_of = RemedyStep(f"uncordon {name}, the template of new nodes")
             yield _Trial(step=step_of, pod=pod, snapshot=autoscaler.snapshot.with_nodes({row: open_}))
             if autoscaler.behaviour.cordoned_templates_can_be_opened:
@@ -285,9 +285,9 @@ def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iter
                 yield _Trial(step=flag, pod=pod, flags=flags)
 
 
-def _untolerated(taints: tuple[Taint, ...], pod: Pod) -> Iterator[Taint]:
+def _untolerated_taints(taints: tuple[Taint, ...], pod: Pod) -> Iterator[Taint]:
     for taint in taints:
-        if untolerated((taint,), pod.spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=False) is not None:
+        if find_untolerated((taint,), pod.spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=False) is not None:
             yield taint
 
 
@@ -300,7 +300,7 @@ def _new_groups(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterat
         (group for group in scaling.groups if group.template is not None and group.rejections),
         key=lambda group: len(group.rejections),
     )
-    asking = _Asking(pod=pod, profile=autoscaler.profile, snapshot=autoscaler.snapshot)
+    asking = _PodInContext(pod=pod, profile=autoscaler.profile, snapshot=autoscaler.snapshot)
     for group in models:
         plugins = {status.plugin for status in group.rejections}
         template = group.template
@@ -318,7 +318,7 @@ def _new_group(
 ) -> _Trial:
     node = template.node
     before = node.metadata.labels
-    without = tuple(_untolerated(node.spec.taints, pod))
+    without = tuple(_untolerated_taints(node.spec.taints, pod))
     changed = replace(
         node,
         metadata=replace(node.metadata, labels=dict(labels)),
@@ -340,11 +340,11 @@ def _new_group(
         step=RemedyStep(f"add a node group like {verdict.title} {but_for}", StepKind.NEW_GROUP),
         pod=pod,
         status=replace(autoscaler.status, groups=(*groups, new)),
-        templates={name: CloudTemplate(node=changed, pods=_not_made_anew(autoscaler, template))},
+        templates={name: CloudTemplate(node=changed, pods=_pods_of_every_node(autoscaler, template))},
     )
 
 
-def _not_made_anew(autoscaler: Autoscaler, template: Template) -> tuple[Pod, ...]:
+def _pods_of_every_node(autoscaler: Autoscaler, template: Template) -> tuple[Pod, ...]:
     """Return the pods of a template that come with every node, without those that a known DaemonSet creates."""
     known = {daemon_set.uid for daemon_set in daemon_sets(autoscaler.snapshot)}
     return tuple(
@@ -362,7 +362,7 @@ _DECLARATIONS = {
 """Cloud provider to how a group without nodes declares a label or a resource of its nodes."""
 
 
-class Undeclared(Struct, frozen=True, kw_only=True):
+class UndeclaredNeed(Struct, frozen=True, kw_only=True):
     """A group without nodes, and what the pod needs and no node has: the cluster does not show whether the group's
     nodes would have it."""
 
@@ -373,7 +373,7 @@ class Undeclared(Struct, frozen=True, kw_only=True):
     """How the group declares it."""
 
 
-def undeclared(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Undeclared | None:
+def undeclared_need(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> UndeclaredNeed | None:
     """Return None if that cannot be the cause, or if the cloud's groups declare nothing."""
     form = _DECLARATIONS.get(_cloud_provider(autoscaler), "")
     empty = [group.name for group in scaling.groups if group.target == 0 and group.is_unknown]
@@ -385,7 +385,7 @@ def undeclared(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Undecla
     name = max(empty, key=lambda name: sum(word in name.lower() for word in words))
     plural = "capacity" if kind == "resources" else "labels"
     how = form.format(kind=kind, plural=plural, key=key, value=value, underscored=key.replace("/", "_"))
-    return Undeclared(group=group_title(name), need=f"{key}={value}" if kind == "label" else key, how=how)
+    return UndeclaredNeed(group=group_title(name), need=f"{key}={value}" if kind == "label" else key, how=how)
 
 
 def _cloud_provider(autoscaler: Autoscaler) -> str:
@@ -424,7 +424,7 @@ def _missing_resources(autoscaler: Autoscaler, pod: Pod) -> Iterator[tuple[str, 
             yield "resources", name, str(number)
 
 
-class _Asking(Struct, frozen=True, kw_only=True):
+class _PodInContext(Struct, frozen=True, kw_only=True):
     pod: Pod
     profile: Profile
     snapshot: Snapshot

@@ -34,11 +34,11 @@ from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.cycle_notes import ARCH_LABEL, OS_LABEL
 from kschedx.explain.events import extender_failure
 from kschedx.explain.root_causes import NewerTemplate
-from kschedx.explain.setup import Subject, stored
+from kschedx.explain.setup import Subject, stored_subject
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.dead_end import gate_of_controller
 from kschedx.fixes.node_remedies import node_repairs
-from kschedx.fixes.node_requirements import taken_away_by
+from kschedx.fixes.node_requirements import taint_remover
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.phrases import FAILURES, NO_DRIVER, PULLS, REJECTIONS, STARTS, delete_pod
 from kschedx.fixes.proposal import FixGroup
@@ -47,7 +47,7 @@ from kschedx.fixes.storage_remedies import provisioner_repair
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix, component_repair
-from kschedx.inquiry.refusal_remedies import Patch, Refusal, made_fix
+from kschedx.inquiry.refusal_remedies import Patch, Refusal, fix_with_outcome
 from kschedx.kube.autoscalers import PAUSED_REPLICAS
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Change, Target, merged_fields, pointer, remove_field, set_field
@@ -62,7 +62,7 @@ from kschedx.kube.tolerations import DO_NOT_SCHEDULE, tolerates
 from kschedx.kube.types import FINISHED, OUT_OF_SERVICE, Node, Pod, Taint
 from kschedx.kube.workloads import is_foreign
 from kschedx.patterns import lazy_pattern
-from kschedx.render.wording import listed
+from kschedx.render.wording import list_names
 
 Manifest = Mapping[str, object]
 
@@ -87,11 +87,11 @@ _KINDS_OF_PODS = {
 _NO_OBJECT = lazy_pattern(rf'(?P<kind>{"|".join(map(re.escape, _KINDS_OF_PODS))}) "(?P<name>[^"]+)" not found')
 
 
-def _repaired(node: str) -> Fix:
+def _repair_fix(node: str) -> Fix:
     return Fix.untried(f"repair {node}, or delete the node if its machine is gone")
 
 
-class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
+class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
     """A pod that is not created or does not reach kube-scheduler, and the fixes for that."""
 
     def fixes(self, lifecycle: states.Lifecycle) -> tuple[Fix, ...]:
@@ -99,48 +99,48 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         return tuple(sorted(all_fixes, key=lambda fix: fix.certainty is FixCertainty.PARTIAL))[:MOST_FIXES]
 
     def _each(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
-        yield from self._of_workload(lifecycle)
-        yield from self._of_held_workload(lifecycle)
-        yield from self._of_pod(lifecycle)
+        yield from self._workload_fixes(lifecycle)
+        yield from self._resume_fixes(lifecycle)
+        yield from self._pod_fixes(lifecycle)
 
-    def _of_workload(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
+    def _workload_fixes(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
         match lifecycle:
             case states.ScaledToZero(autoscaler=autoscaler, why=why) if autoscaler:
                 if "not ready" in why:
                     yield Fix.untried(f"repair {autoscaler}: {why}")
                 yield self._scaled_by(autoscaler, why)
             case states.UpdateHeld(pods=pods, why=why):
-                yield self._updated(pods, why)
+                yield self._update_fix(pods, why)
             case states.NotScaled(autoscaler=autoscaler, most=most):
-                yield self._scaled_further(autoscaler, most) if most else self._measured(lifecycle)
+                yield self._scaled_further(autoscaler, most) if most else self._metrics_fix(lifecycle)
             case states.NoJobStarted(reason=reason):
-                yield self._started(reason)
+                yield self._missed_job_fix(reason)
             case states.NamespaceTerminating(remaining=remaining):
-                yield from (_emptied(finalizer) for finalizer in remaining)
+                yield from (_namespace_content_fix(finalizer) for finalizer in remaining)
             case states.ScaledToZero(owner=owner) if owner:
                 yield self._scaled_by_owner(owner)
             case states.ScaledToZero(field=field):
-                yield self._scaled(field)
+                yield self._scale_fix(field)
             case states.RejectedByKubelet(reason=reason, message=message, nodes=nodes):
                 phrase = f"{reason} {message}"
                 advice = next((advised for words, advised in REJECTIONS if re.search(words, phrase)), "")
-                yield Fix.untried(advice.format(node=listed(nodes, 3))) if advice else None
+                yield Fix.untried(advice.format(node=list_names(nodes, 3))) if advice else None
             case states.RolloutStalled(nodes=nodes) if nodes:
-                yield from map(_repaired, nodes)
+                yield from map(_repair_fix, nodes)
             case states.RolloutStalled(seconds=0):
                 yield from self._rolled_back()
             case states.NotChanged():
-                yield self._recreated()
+                yield self._recreate_fix()
             case states.NotObserved(kind=kind, message=""):
                 known = "kube-controller-manager" if kind in SCALED else f"the controller of {kind}"
                 done = "changed" if lifecycle.generations else "created"
                 yield Fix.untried(f"see whether {known} runs, unless the {kind} was {done} just now")
             case states.StillActive(pod="", message=message) if message:
-                yield from self._refused(message)
+                yield from self._refusal_fixes(message)
             case states.StillActive(job=job, pod=key):
                 yield from self._started_other(key)
                 command = shell_command("kubectl delete job {} -n {}", job, self._namespace)
-                yield self._tried(
+                yield self._try(
                     f"delete Job {job}, so that the next run starts",
                     (Target("batch/v1", "Job", job, self._namespace).deletion,),
                     commands=(command,),
@@ -148,56 +148,58 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             case _:
                 return
 
-    def _of_held_workload(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
+    def _resume_fixes(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
         """Yield what resumes a workload that is suspended or paused."""
         match lifecycle:
             case states.Suspended(owner=owner) if owner and self.maker is not None:
                 above = controlling_custom_resource(self.snapshot, self.maker)
-                yield from replace(self, maker=above)._of_held_workload(replace(lifecycle, owner=""))
+                yield from replace(self, maker=above)._resume_fixes(replace(lifecycle, owner=""))
             case states.Suspended(kind=kind, queue="", field=field, waits=waits):
                 spec: Mapping[str, object] = {"suspend": False}
                 if "runPolicy" in field:
                     spec = {"runPolicy": spec}
                 if not waits:
-                    yield self._of_maker(f"resume the {kind}", spec)
+                    yield self._workload_fix(f"resume the {kind}", spec)
                 if waits or lifecycle.may_be_of_kueue:
                     yield self._with_queue(lifecycle)
             case states.Suspended():
-                yield self._queued(lifecycle)
+                yield self._queue_fix(lifecycle)
             case states.Paused(reason=reason) if reason:
-                command = shell_command("kubectl argo rollouts promote {} -n {}", self._maker_name, self._namespace)
+                command = shell_command("kubectl argo rollouts promote {} -n {}", self._workload_name, self._namespace)
                 yield Fix.untried("promote the Rollout, so that it goes on with its next step", commands=(command,))
             case states.Paused(kind="Rollout"):
                 title, spec = "resume the Rollout", {"paused": False}
-                command = self._merge_command("rollouts.argoproj.io {}", self._maker_name, spec=spec)
-                yield self._of_maker(title, spec) or Fix.untried(title, commands=(command,))
+                command = self._merge_command("rollouts.argoproj.io {}", self._workload_name, spec=spec)
+                yield self._workload_fix(title, spec) or Fix.untried(title, commands=(command,))
             case states.Paused():
-                command = shell_command("kubectl rollout resume deployment/{} -n {}", self._maker_name, self._namespace)
+                command = shell_command(
+                    "kubectl rollout resume deployment/{} -n {}", self._workload_name, self._namespace
+                )
                 patch = [set_field("/spec/paused", False)]
-                yield self._tried("resume the Deployment", (self._maker_change(patch),), commands=(command,))
+                yield self._try("resume the Deployment", (self._workload_change(patch),), commands=(command,))
             case _:
                 return
 
-    def _of_pod(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
+    def _pod_fixes(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
         match lifecycle:
             case states.OnLostNode(node=node):
-                yield _repaired(node)
+                yield _repair_fix(node)
             case states.KeptBySidecar(running=running):
                 native = f"run {running} as an init container with restartPolicy Always"
                 yield Fix.untried(f"{native}: it ends with the Job's other containers")
             case states.ResizeHeld():
-                yield from self._resized(lifecycle)
+                yield from self._resize_fixes(lifecycle)
             case states.BeingDeleted(node=node, is_node_lost=True, barrier=barrier) if barrier:
                 yield from (
                     Fix.untried(title, (change,), commands=(phrase,)) for title, change, phrase in self._lost(node)
                 )
             case states.BeingDeleted(node=node, is_node_lost=True) if node:
-                yield from self._elsewhere(node)
+                yield from self._lost_node_fixes(node)
             case states.WaitingForOrdinal(predecessor=name, node=node, is_node_lost=True):
                 row = self.snapshot.pods.rows.get(f"{self.pod.metadata.namespace}/{name}")
                 if row is not None and self.snapshot.pods.deletion_timestamps[row]:
                     earlier = replace(self, pod=self.snapshot.pods[row])
-                    yield from earlier._elsewhere(node)
+                    yield from earlier._lost_node_fixes(node)
             case states.WaitingForOrdinal(predecessor=name):
                 yield from self._started_other(f"{self.pod.metadata.namespace}/{name}")
             case states.BeingDeleted(finalizers=finalizers, is_workload=False) if finalizers:
@@ -207,11 +209,11 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 yield self._unheld(finalizers)
             case states.NoScheduler(profiles=profiles, hint=hint, others=others) if hint or not others:
                 known = hint or ("default-scheduler" if "default-scheduler" in profiles else min(profiles, default=""))
-                yield self._patched(f"set schedulerName to {known}", [set_field("/spec/schedulerName", known)])
+                yield self._patch_fix(f"set schedulerName to {known}", [set_field("/spec/schedulerName", known)])
             case states.NotSynced():
                 yield Fix.untried("mend it in the host cluster, whose API server refuses the pod")
             case states.Refused(message=message) if not isinstance(lifecycle, states.NotChanged):
-                yield from self._refused(message)
+                yield from self._refusal_fixes(message)
             case states.NotBound(group=group) if group:
                 yield Fix.untried(f"create PodGroup {group}, or correct the pod's label {POD_GROUP_LABEL}")
             case states.NotBound(message=message, extender=extender) if extender:
@@ -226,12 +228,12 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 if (owner := template_owner(self.snapshot, self.pod)) is not None:
                     workload = Workload(owner.kind, self._namespace, owner.name)
                     yield from replace(self, maker=failing_rollout(self.snapshot, workload))._rolled_back()
-                yield from self._starting(lifecycle)
+                yield from self._kubelet_fixes(lifecycle)
             case states.ComponentDown():
                 title, command = component_repair(lifecycle)
                 yield Fix.untried(title, commands=(command,))
             case states.Failed():
-                yield from self._ended(lifecycle)
+                yield from self._failure_fixes(lifecycle)
             case _:
                 return
 
@@ -240,13 +242,13 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         row = self.snapshot.pods.rows.get(key)
         state = None if row is None else pod_lifecycle(self.snapshot, self.snapshot.pods[row])
         if row is not None and isinstance(state, states.WaitingForKubelet):
-            yield from replace(self, pod=self.snapshot.pods[row])._starting(state)
+            yield from replace(self, pod=self.snapshot.pods[row])._kubelet_fixes(state)
         elif row is not None and row in self.snapshot.pods.pending and state is None:
-            yield from self.explain(stored(self.snapshot, key), self.setup).fixes[:MOST_OF_ANOTHER]
+            yield from self.explain(stored_subject(self.snapshot, key), self.setup).fixes[:MOST_OF_ANOTHER]
 
     # --- states of the workload
 
-    def _queued(self, state: states.Suspended) -> Fix | None:
+    def _queue_fix(self, state: states.Suspended) -> Fix | None:
         """Return the fix for a workload that Kueue cannot admit in its current form, however much quota is free."""
         if state.meant:
             return self._with_queue(state)
@@ -260,22 +262,22 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         if not state.meant:
             return Fix.untried(f"label it {QUEUE_LABEL} with a LocalQueue of its namespace, if Kueue suspended it")
         template = f"kubectl label {{}} {{}} -n {{}} --overwrite {QUEUE_LABEL}={{}}"
-        command = shell_command(template, state.kind.lower(), self._maker_name, self._namespace, state.meant)
+        command = shell_command(template, state.kind.lower(), self._workload_name, self._namespace, state.meant)
         condition = ", if Kueue suspended it" if state.may_be_of_kueue else ""
         return Fix.untried(f"use LocalQueue {state.meant}{instead}{condition}", commands=(command,))
 
-    def _scaled(self, field: str) -> Fix | None:
+    def _scale_fix(self, field: str) -> Fix | None:
         if self.maker is None or not field.startswith("spec."):
             return None
         name = field.rpartition(".")[2]
         if is_foreign(self.maker):  # it may have no scale subresource
-            return self._of_maker("scale to 1 replica", {name: 1})
+            return self._workload_fix("scale to 1 replica", {name: 1})
         kind = str(self.maker.get("kind")).lower()
         if name == "parallelism":
-            return self._of_maker("set parallelism to 1", {"parallelism": 1})
+            return self._workload_fix("set parallelism to 1", {"parallelism": 1})
         patch = [set_field(f"/{field.replace('.', '/')}", 1)]
-        command = shell_command("kubectl scale {}/{} -n {} --replicas=1", kind, self._maker_name, self._namespace)
-        return self._tried("scale to 1 replica", (self._maker_change(patch),), commands=(command,))
+        command = shell_command("kubectl scale {}/{} -n {} --replicas=1", kind, self._workload_name, self._namespace)
+        return self._try("scale to 1 replica", (self._workload_change(patch),), commands=(command,))
 
     def _scaled_by_owner(self, owner: str) -> Fix | None:
         """Return what makes the owner create pods; a Deployment keeps its former ReplicaSets at zero."""
@@ -305,9 +307,9 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             command = self._merge_command("{} {}", kind.lower(), name, spec=values)
         version = "keda.sh/v1alpha1" if kind == "ScaledObject" else "autoscaling/v2"
         change = Target(version, kind, name, self._namespace).patched(*patch)
-        return self._tried(title, (change,), commands=(command,))
+        return self._try(title, (change,), commands=(command,))
 
-    def _updated(self, pods: Sequence[str], why: str) -> Fix | None:
+    def _update_fix(self, pods: Sequence[str], why: str) -> Fix | None:
         """Return the fix to delete the pods, highest ordinal first, or to lower the partition."""
         if "partition" not in why:
             commands = (delete_pod(f"{self._namespace}/{pod}") for pod in reversed(pods))
@@ -315,16 +317,16 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
                 "delete its pods one after the other, each once the one before is ready", commands=(*commands,)
             )
         spec = {"updateStrategy": {"rollingUpdate": {"partition": 0}}}
-        return self._of_maker("set partition to 0, so that all pods get the new template", spec)
+        return self._workload_fix("set partition to 0, so that all pods get the new template", spec)
 
     def _scaled_further(self, autoscaler: str, most: int) -> Fix | None:
         kind, _, name = autoscaler.partition(" ")
         target = Target("autoscaling/v2", kind, name, self._namespace)
         change = target.patched(set_field("/spec/maxReplicas", most + 1))
         command = self._merge_command("hpa {}", name, spec={"maxReplicas": most + 1})
-        return self._tried(f"raise maxReplicas of {autoscaler} from {most}", (change,), commands=(command,))
+        return self._try(f"raise maxReplicas of {autoscaler} from {most}", (change,), commands=(command,))
 
-    def _measured(self, state: states.NotScaled) -> Fix:
+    def _metrics_fix(self, state: states.NotScaled) -> Fix:
         if match := _NO_REQUEST.search(state.message):
             return Fix.untried(
                 f"set requests.{match['resource']} of container {match['container']}: {state.autoscaler} needs it"
@@ -334,7 +336,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             return Fix.untried(f"install or repair {server}: {state.autoscaler} gets no metrics")
         return Fix.untried(f"repair what {state.autoscaler} reports")
 
-    def _resized(self, state: states.ResizeHeld) -> Iterator[Fix]:
+    def _resize_fixes(self, state: states.ResizeHeld) -> Iterator[Fix]:
         """Yield fixes for a resize. A kubelet retries a deferred one; meanwhile, the pod keeps its allocated
         resources."""
         if state.reason == "Deferred":
@@ -355,21 +357,21 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             command = shell_command(template, self.pod.metadata.name, self._namespace, body)
             yield Fix.untried("withdraw the resize: request what is allocated", commands=(command,))
 
-    def _started(self, reason: str) -> Fix:
+    def _missed_job_fix(self, reason: str) -> Fix:
         if reason == "UnknownTimeZone":
             return Fix.untried(
                 "correct spec.timeZone of the CronJob, or let kube-controller-manager have time zone data"
             )
         if "Schedule" in reason and reason != "MissSchedule":
             return Fix.untried("correct spec.schedule of the CronJob")
-        name = self._maker_name
+        name = self._workload_name
         command = shell_command("kubectl create job {}-1 --from=cronjob/{} -n {}", name, name, self._namespace)
         if reason == "TooManyMissedTimes":
             missed = "set startingDeadlineSeconds to fewer than 100 intervals"
             return Fix.untried(f"see why kube-controller-manager did not run, and {missed}", commands=(command,))
         return Fix.untried("start the missed Job by hand, and raise startingDeadlineSeconds", commands=(command,))
 
-    def _ended(self, state: states.Failed) -> Iterator[Fix]:
+    def _failure_fixes(self, state: states.Failed) -> Iterator[Fix]:
         """Yield fixes for a pod or Job that has failed permanently."""
         known = REJECTIONS if state.owner and _FOR_ALL.match(state.reason) else FAILURES
         advice = next((advised for words, advised in known if re.search(words, f"{state.reason} {state.message}")), "")
@@ -396,7 +398,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             kind = str((self.maker or {}).get("kind") or "Job")
             ended = f"a {kind} that has failed creates no pods"
             why = "the pod template of a Job is immutable" if state.is_retried else ended
-            again = f"delete {kind} {self._maker_name} and create it again: {why}"
+            again = f"delete {kind} {self._workload_name} and create it again: {why}"
             yield Fix.untried(f"{title}; then {again}", commands=of_pods)
         elif advice:
             yield Fix.untried(advice.format(node=state.node))
@@ -411,15 +413,15 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
     def _rolled_back(self) -> Iterator[Fix | None]:
         """Yield the fix to return to the previous template, if a ReplicaSet still has it."""
         if self.maker is not None and len([*replica_sets_of(self.snapshot, workload_of(self.maker))]) > 1:
-            command = shell_command("kubectl rollout undo deployment/{} -n {}", self._maker_name, self._namespace)
+            command = shell_command("kubectl rollout undo deployment/{} -n {}", self._workload_name, self._namespace)
             yield Fix.untried("go back to the former pod template, if the new one is at fault", commands=(command,))
 
-    def _of_maker(self, title: str, spec: Mapping[str, object]) -> Fix | None:
+    def _workload_fix(self, title: str, spec: Mapping[str, object]) -> Fix | None:
         if self.maker is None:
             return None
         kind = str(self.maker.get("kind")).lower()
-        command = self._merge_command("{}/{}", kind, self._maker_name, spec=spec)
-        return self._tried(title, (self._maker_change([*merged_fields("/spec", spec)]),), commands=(command,))
+        command = self._merge_command("{}/{}", kind, self._workload_name, spec=spec)
+        return self._try(title, (self._workload_change([*merged_fields("/spec", spec)]),), commands=(command,))
 
     def _lost(self, node: str) -> Iterator[tuple[str, Change, str]]:
         """Yield the fixes for a pod on a lost node: title, change, and command. A node that is gone cannot be
@@ -441,7 +443,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             shell_command(f"kubectl taint node {{}} {OUT_OF_SERVICE}=nodeshutdown:NoExecute", node),
         )
 
-    def _starting(self, state: states.WaitingForKubelet) -> Iterator[Fix | None]:
+    def _kubelet_fixes(self, state: states.WaitingForKubelet) -> Iterator[Fix | None]:
         """Yield fixes according to the messages of the kubelet, the attach controller, or the registry."""
         phrase, name = f"{state.message} {state.event}".strip(), self.pod.metadata.name
         start = f"{phrase} {state.last}" if state.last.startswith(("StartError", "ContainerCannotRun")) else phrase
@@ -462,9 +464,9 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         elif state.is_node_lost and state.node in self.snapshot.cluster.index:
             yield Fix.untried(f"repair {state.node}: no kubelet answers there")
         elif state.waits is states.Waits.VOLUMES and _ATTACHED.search(phrase):
-            yield from self._attached_elsewhere()
+            yield from self._attachment_fixes()
         elif _OTHER_PLATFORM.search(f"{phrase} {state.last}") and state.node in self.snapshot.cluster.index:
-            yield from self._on_its_platform(state.node)
+            yield from self._platform_fixes(state.node)
         elif match := _NO_OBJECT.search(phrase):
             kind = _KINDS_OF_PODS[match["kind"]]
             yield Fix.untried(
@@ -488,7 +490,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             command = shell_command("kubectl logs {} -n {} -c {} --previous", name, self._namespace, state.container)
             yield Fix.untried(f"find out from its logs why container {state.container} ends", commands=(command,))
 
-    def _on_its_platform(self, node: str) -> Iterator[Fix | None]:
+    def _platform_fixes(self, node: str) -> Iterator[Fix | None]:
         """Yield fixes for a wrong platform: nodes for which the image may be built, or another image."""
         nodes, own = self.snapshot.cluster.nodes, self.snapshot.cluster.nodes[self.snapshot.cluster.index[node]]
         for key in (OS_LABEL, ARCH_LABEL):
@@ -496,7 +498,9 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             others = Counter(node.metadata.labels.get(key, here) for node in nodes)
             if wanted := next((value for value, _ in others.most_common() if value != here), ""):
                 there = next(node for node in nodes if node.metadata.labels.get(key, here) == wanted)
-                yield self._required(key, wanted, f": the image is not built for {here}", self._reserved(there))
+                yield self._require_label_fix(
+                    key, wanted, f": the image is not built for {here}", self._reserved(there)
+                )
                 break
         yield Fix.untried(f"use an image that is built for the platform of {node}")
 
@@ -507,11 +511,11 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             taint
             for taint in node.spec.taints
             if taint.effect in DO_NOT_SCHEDULE
-            and not taken_away_by(taint)
+            and not taint_remover(taint)
             and not any(tolerates(toleration, taint, comparison=False) for toleration in tolerations)
         )
 
-    def _required(self, key: str, value: str, because: str = "", taints: Sequence[Taint] = ()) -> Fix | None:
+    def _require_label_fix(self, key: str, value: str, because: str = "", taints: Sequence[Taint] = ()) -> Fix | None:
         """Return the fix that selects nodes with a label, and tolerates their taints, instead of a fixed node."""
         before = self.manifest.get("spec")
         if not isinstance(before, Mapping):
@@ -523,13 +527,13 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         if taints:
             added = [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in taints]
             patch.append(set_field("/spec/tolerations", [*unbound.get("tolerations", ()), *added]))
-        tolerate = f" and tolerate {listed(map(str, taints), 3)}" if taints else ""
-        return stopped._patched(f"require {key}={value}{tolerate}{because}", patch)
+        tolerate = f" and tolerate {list_names(map(str, taints), 3)}" if taints else ""
+        return stopped._patch_fix(f"require {key}={value}{tolerate}{because}", patch)
 
     def _able_to_start(self, state: states.CannotStart) -> Iterator[Fix | None]:
-        where = listed(state.nodes, 3, conjunction="and")
+        where = list_names(state.nodes, 3, conjunction="and")
         if state.claim:
-            yield from self._attached_elsewhere()
+            yield from self._attachment_fixes()
         for name in state.nodes[:3] if state.pressure else ():
             row = self.snapshot.cluster.index[name]
             for step in node_repairs(row, self.snapshot.cluster.nodes[row], self.snapshot):
@@ -540,7 +544,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(f"run the node plugin of {state.driver} on {where}{agents}")
         key, _, value = state.label.partition("=")
         if any(node.metadata.labels.get(key) == value for node in self.snapshot.cluster.nodes if key):
-            yield self._required(key, value)
+            yield self._require_label_fix(key, value)
         elif key:
             yield Fix.untried(f"add a node with {state.label}, and select it with nodeSelector")
         if key == ARCH_LABEL:
@@ -554,7 +558,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         template = f"kubectl logs {{}} -n {{}}{' -c {}' if container else ''}"
         return shell_command(template, pod, self._namespace, *filter(None, (container,)))
 
-    def _attached_elsewhere(self) -> Iterator[Fix | None]:
+    def _attachment_fixes(self) -> Iterator[Fix | None]:
         """Yield fixes for a volume that is attached to the node of another pod with the same claim."""
         rows = holders_elsewhere(self.snapshot, self.pod)
         for holder in (self.snapshot.pods[row] for row in rows):
@@ -565,7 +569,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             elif holder.metadata.deletion_timestamp:
                 yield Fix.untried(f"wait until {holder.key} on {node} has terminated, and its volume is detached")
             else:
-                if self._is_replica_beside(holder):
+                if self._is_sibling_replica(holder):
                     yield Fix.untried(
                         "run 1 replica, use a claim with ReadWriteMany, or a StatefulSet with a claim each"
                     )
@@ -577,7 +581,7 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
         if not rows:
             yield self._stale_attachment(own_claims(self.pod))
 
-    def _is_replica_beside(self, holder: Pod) -> bool:
+    def _is_sibling_replica(self, holder: Pod) -> bool:
         """Return whether the holder is another replica of the same template, of several that are wanted."""
         owner, controller = template_owner(self.snapshot, self.pod), holder.metadata.controller
         several = owner is not None and map_at(owner.manifest, "spec").get("replicas") not in (0, 1, None)
@@ -629,24 +633,24 @@ class Stopped(Refusal, frozen=True, kw_only=True, dict=True):
             commands=(shell_command(template, metadata.name, metadata.namespace, _NO_FINALIZERS),),
         )
 
-    def _elsewhere(self, node: str) -> Iterator[Fix]:
+    def _lost_node_fixes(self, node: str) -> Iterator[Fix]:
         """Yield the fixes for a pod on a lost node; repairing it comes first if the pod fits no other."""
-        moved = [self._moved(title, change, command, node) for title, change, command in self._lost(node)]
+        moved = [self._move_fix(title, change, command, node) for title, change, command in self._lost(node)]
         if node in self.snapshot.cluster.index and all(fix.certainty is FixCertainty.PARTIAL for fix in moved):
-            yield _repaired(node)
+            yield _repair_fix(node)
         yield from moved
 
-    def _moved(self, title: str, change: Change, command: str, lost: str) -> Fix:
+    def _move_fix(self, title: str, change: Change, command: str, lost: str) -> Fix:
         """Return a fix with kube-scheduler's decision about the pod that its controller recreates."""
         alone = replace(self.pod, metadata=replace(self.pod.metadata, deletion_timestamp=None))
         row = self.snapshot.pods.rows.get(alone.key)
         snapshot = self.snapshot if row is None else self.snapshot.without_pods([row])
         unbound = replace(alone, spec=replace(alone.spec, node_name=""), status=type(alone.status)())
-        explanation = self._decided(Subject(snapshot=snapshot, pod=unbound, is_new=True))
-        return made_fix(title, (change,), explanation, commands=(command,), lost=lost)
+        explanation = self._decide(Subject(snapshot=snapshot, pod=unbound, is_new=True))
+        return fix_with_outcome(title, (change,), explanation, commands=(command,), lost=lost)
 
 
-def _emptied(remaining: str) -> Fix | None:
+def _namespace_content_fix(remaining: str) -> Fix | None:
     """Return the fix for a message in a namespace's condition."""
     if "iscovery" in remaining and (match := _UNDISCOVERED.search(remaining)):
         name = f"{match['version']}.{match['group']}"

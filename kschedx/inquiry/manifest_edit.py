@@ -13,7 +13,7 @@ from msgspec import Struct
 from kschedx.apiserver.unknown_fields import unknown_fields
 from kschedx.errors import InputError, Place
 from kschedx.fixes.changes import PatchError, apply_patch
-from kschedx.kube.decoding import as_new, decode, manifest
+from kschedx.kube.decoding import decode, manifest, new_manifest
 from kschedx.kube.types import Pod
 from kschedx.patterns import lazy_pattern
 from kschedx.simulate.object_changes import scalar
@@ -33,11 +33,11 @@ class Edit(Struct, frozen=True):
     patch: object = None
     """The file's content."""
 
-    def applied(self, pod: Json, source: str) -> Json:
+    def apply(self, pod: Json, source: str) -> Json:
         """Return the changed manifest. Raises `InputError` for a field that no API server would accept, also in a
         stored pod, since the change is written by hand; `source` names it."""
         changed = with_change(pod, self.text) if self.patch is None else _with_patch(pod, self.patch)
-        for fault in unknown_fields(as_new(changed)):
+        for fault in unknown_fields(new_manifest(changed)):
             raise fault.at(Place(object=source))
         return changed
 
@@ -62,7 +62,7 @@ def _with_patch(pod: Json, patch: object) -> Json:
         below: object = patch
         for part in _TEMPLATE:
             below = below.get(part, {}) if isinstance(below, Mapping) else {}
-        return _merged(pod, below or patch)
+        return _merge(pod, below or patch)
     if not isinstance(patch, list) or not all(isinstance(item, Mapping) for item in patch):
         raise InputError("--try: a patch is a list of operations (RFC 6902) or a map (RFC 7386)")
     lead = "/" + "/".join(_TEMPLATE)
@@ -73,12 +73,12 @@ def _with_patch(pod: Json, patch: object) -> Json:
         raise InputError(f"--try: {error}") from None
 
 
-def as_manifest(pod: Pod) -> Json:
+def pod_manifest(pod: Pod) -> Json:
     """Return a pod of the cluster in the form of a manifest."""
     return manifest("v1", "Pod", pod)
 
 
-def as_pod(pod: Json) -> Pod:
+def decode_pod(pod: Json) -> Pod:
     """Decode a manifest. Raises `InputError` for a field that cannot be decoded."""
     return decode(msgspec.json.encode(pod), Pod)
 
@@ -123,13 +123,13 @@ def _set(at: object, part: str | int, value: str | None, change: str) -> None:
     raise InputError(f'--try: "{change}": there is no "{part}"')
 
 
-def _merged(target: object, patch: object) -> Json:
+def _merge(target: object, patch: object) -> Json:
     merged: Json = dict(target) if isinstance(target, Mapping) else {}
     for name, value in patch.items() if isinstance(patch, Mapping) else ():
         if value is None:
             merged.pop(name, None)
         elif isinstance(value, Mapping):
-            merged[name] = _merged(merged.get(name), value)
+            merged[name] = _merge(merged.get(name), value)
         elif isinstance(value, list) and name in _BY_NAME:
             merged[name] = _merged_by_name(merged.get(name), value)
         else:
@@ -147,5 +147,5 @@ def _merged_by_name(target: object, patch: list[object]) -> list[object]:
         if index is None:
             merged.append(item)
         else:
-            merged[index] = _merged(merged[index], item)
+            merged[index] = _merge(merged[index], item)
     return merged

@@ -21,10 +21,10 @@ from kschedx.apiserver.workload_validation import (
 )
 from kschedx.controllers.workloads import replica_sets
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, NotChangedError, Place
-from kschedx.explain.admission import counted, recorded_refusal, require_quota_of_maker, with_allowed
+from kschedx.explain.admission import charged_object, recorded_refusal, require_owner_quota, with_allowed
 from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import Note, note
-from kschedx.explain.setup import Setup, Subject, admitted
+from kschedx.explain.setup import Setup, Subject, admit
 from kschedx.kube.custom_resources import TemplatePodCount, custom_kind
 from kschedx.kube.decoding import map_at
 from kschedx.kube.escaping import shell_command
@@ -33,19 +33,19 @@ from kschedx.kube.types import Pod
 from kschedx.kube.workloads import (
     MAKING_PODS,
     SHORT_NAMES,
+    CreatedPod,
     ForeignPod,
-    Made,
+    created_pod,
     current_replica_set,
     foreign_pods,
     is_foreign,
     kind_and_group,
-    made_of,
     qualified_kind,
 )
 from kschedx.releases.release import Release
-from kschedx.render.wording import count, listed
+from kschedx.render.wording import count, list_names
 from kschedx.snapshot.edits import with_applied, with_object
-from kschedx.snapshot.snapshot import Missing, Snapshot
+from kschedx.snapshot.snapshot import MissingCause, Snapshot
 from kschedx.sources.dumps import LeftOut
 from kschedx.sources.line_numbers import ManifestDocument, read_manifest_documents
 
@@ -59,19 +59,19 @@ def read_as(manifest: Mapping[str, object]) -> tuple[str, str]:
     return kind, group if row is None else row.group
 
 
-def workload_as_applied(snapshot: Snapshot, workload: PlainManifest) -> Made:
+def workload_as_applied(snapshot: Snapshot, workload: PlainManifest) -> CreatedPod:
     """Return the next pod of a workload with the objects created for it. A Deployment's pod comes from the ReplicaSet
     with its template.
 
-    Raises `UndecidableError` if it depends on ReplicaSets that may not be listed, and the errors of `made_of`.
+    Raises `UndecidableError` if it depends on ReplicaSets that may not be listed, and the errors of `created_pod`.
     """
     kind, group = read_as(workload)
     workload = {**workload, "apiVersion": f"{group}/v1"} if group == "apps" else workload
     if kind != "Deployment":
-        return made_of(workload)
-    if snapshot.source.missing.get("ReplicaSet") is Missing.FORBIDDEN:
+        return created_pod(workload)
+    if snapshot.source.missing.get("ReplicaSet") is MissingCause.FORBIDDEN:
         refuse(snapshot, "ReplicaSet", f"which ReplicaSet creates the pods of {title(workload)}")
-    return made_of(workload, replica_set=current_replica_set(workload, replica_sets(snapshot, key_of(workload)[1])))
+    return created_pod(workload, replica_set=current_replica_set(workload, replica_sets(snapshot, key_of(workload)[1])))
 
 
 def knows_claims(snapshot: Snapshot) -> bool:
@@ -105,7 +105,7 @@ _NOT_SERVED: Mapping[str, str] = {
 """API versions of Kubernetes' own workloads that API servers no longer serve, and since which version."""
 
 
-class Written(Struct, frozen=True, kw_only=True):
+class WrittenPod(Struct, frozen=True, kw_only=True):
     """A pod that is not in the cluster: its manifest, or the one created from a workload's template."""
 
     manifest: Manifest
@@ -136,15 +136,15 @@ class Written(Struct, frozen=True, kw_only=True):
     def workload_name(self) -> str:
         return "" if self.workload is None else title(self.workload).partition(" ")[2]
 
-    def admitted(self, snapshot: Snapshot, setup: Setup, manifest: Manifest | None = None) -> Subject:
+    def admit(self, snapshot: Snapshot, setup: Setup, manifest: Manifest | None = None) -> Subject:
         """Return the pod, or `manifest` instead, as the API server would store it. Raises `InputError` with the
         place."""
         if self.refused is not None:
             raise self.refused
         try:
-            for maker in self._makers():
-                require_quota_of_maker(snapshot, maker, setup.release)
-            subject = admitted(
+            for maker in self._intermediate_objects():
+                require_owner_quota(snapshot, maker, setup.release)
+            subject = admit(
                 snapshot,
                 manifest or self.manifest,
                 setup,
@@ -156,26 +156,26 @@ class Written(Struct, frozen=True, kw_only=True):
                 _refuse_as_recorded(snapshot, subject)
         except InputError as error:
             if self.document is None and self.workload is not None and not isinstance(error, NotAdmittedError):
-                raise _as_refused(self.manifest, error) from None
+                raise _refusal_error(self.manifest, error) from None
             raise (error if self.document is None else self.document.fault(error, below=self.template)) from None
         return msgspec.structs.replace(subject, notes=(*self.notes, *subject.notes))
 
-    def _makers(self) -> Iterator[ChargedObject]:
+    def _intermediate_objects(self) -> Iterator[ChargedObject]:
         """Yield the new objects between the workload and the pod."""
         for item in self.dependents:
             if item.get("kind") == "ReplicaSet":
-                yield counted(*key_of(item))
+                yield charged_object(*key_of(item))
         if self.workload is not None and self.workload.get("kind") == "CronJob":
             _, namespace, name = key_of(self.workload)
-            yield counted("Job", namespace, f"{name}-new")
+            yield charged_object("Job", namespace, f"{name}-new")
 
 
-def place_of(target: Pod | Written) -> Place:
+def place_of(target: Pod | WrittenPod) -> Place:
     """Return the place in a file; empty for a pod of the cluster."""
     return Place() if isinstance(target, Pod) or target.document is None else target.document.place
 
 
-def _as_refused(pod: Mapping[str, object], error: InputError) -> NotAdmittedError:
+def _refusal_error(pod: Mapping[str, object], error: InputError) -> NotAdmittedError:
     """Return the error about the pods of a stored workload, as its controller gets it."""
     _, _, name = key_of(pod)
     where = f"{error.place.field}: " if error.place.field else ""
@@ -228,7 +228,7 @@ class Manifests:
             raise manifests._nothing()
         return manifests
 
-    def placed(self, namespace: str | None, default_namespace: str, *, is_only: bool = True) -> None:
+    def set_namespaces(self, namespace: str | None, default_namespace: str, *, is_only: bool = True) -> None:
         """Set the namespace of every object without one. With `is_only`, raises `InputError` for an object in another
         namespace than -n names. Without it, `namespace` is only that of an object asked about by name."""
         for document in self._documents:
@@ -245,7 +245,7 @@ class Manifests:
             if not own:
                 metadata["namespace"] = namespace or default_namespace
 
-    def applied(self, snapshot: Snapshot) -> Snapshot:
+    def apply_to(self, snapshot: Snapshot) -> Snapshot:
         """Return the cluster with all objects in the files that affect scheduling, except for pods and nodes. Raises
         `InputError`."""
         objects = []
@@ -259,7 +259,7 @@ class Manifests:
             objects.append(document.value)
         return with_applied(snapshot, objects) if objects else snapshot
 
-    def allowed(self, cluster: Snapshot, applied: Snapshot, release: Release) -> Snapshot:
+    def apply_admitted(self, cluster: Snapshot, applied: Snapshot, release: Release) -> Snapshot:
         """Return the cluster with all objects applied that the API server admits."""
         applied = self._without_refused_updates(cluster, applied)
         new: list[tuple[ManifestDocument, New]] = []
@@ -270,7 +270,7 @@ class Manifests:
             if kind == "PersistentVolumeClaim" and f"{namespace}/{name}" not in cluster.storage.claims:
                 new.append((document, applied.storage.claims[f"{namespace}/{name}"]))
             elif kind in MAKING_PODS and key not in cluster.workloads:
-                new.append((document, counted(*key)))
+                new.append((document, charged_object(*key)))
         allowed, refusals = with_allowed(cluster, applied, [item for _, item in new], release)
         for (document, _), refusal in zip(new, refusals, strict=True):
             if refusal is not None:
@@ -297,12 +297,12 @@ class Manifests:
                 applied = kept
         return applied
 
-    def pods(self, cluster: Snapshot, applied: Snapshot) -> list[Written]:
+    def pods(self, cluster: Snapshot, applied: Snapshot) -> list[WrittenPod]:
         """Return the pod of each manifest, workload, or template; `cluster` is the state before anything is applied."""
         notes = tuple(self.notes())
         groups = {kind_and_group(document.value)[1] for document in self._documents if _makes_pods(document.value)}
         written_pods = [
-            written_pod for document in self._documents for written_pod in _written(document, cluster, applied)
+            written_pod for document in self._documents for written_pod in _written_pods(document, cluster, applied)
         ]
         written_pods += [
             unknown_pods(document.value, document)
@@ -320,7 +320,7 @@ class Manifests:
             for written_pod in written_pods
         ]
 
-    def _refusal(self, written_pod: Written) -> InputError | None:
+    def _refusal(self, written_pod: WrittenPod) -> InputError | None:
         """Return why the API server refuses the pod's workload, or a claim that the pod names."""
         if (
             written_pod.workload is not None
@@ -346,7 +346,7 @@ class Manifests:
             and key_of(document.value) not in self._refused
         ]
         if names:
-            text = f"evaluated as applied together with {listed(names, 4)}"
+            text = f"evaluated as applied together with {list_names(names, 4)}"
             yield note("applied-together", text, objects=tuple(names))
         for error in self._refused.values():
             if error.place.object.partition(" ")[0] not in MAKING_PODS:
@@ -355,13 +355,13 @@ class Manifests:
 
     def _nothing(self) -> KschedxError:
         """Return the error that the files contain no pod and no object that creates one."""
-        counts = Counter(_named(document.value) for document in self._documents)
+        counts = Counter(_kind_title(document.value) for document in self._documents)
         kinds = ", ".join(f"{number} × {name}" if number > 1 else name for name, number in sorted(counts.items()))
         foreign = next((document.value for document in self._documents if is_foreign(document.value)), None)
         hint = ""
         if foreign is not None and kind_and_group(foreign)[1] == _KUSTOMIZE:
             folder = next((Path(path).parent for path in self._paths if path != "-"), Path("FOLDER"))
-            hint = f"this is a kustomization; render it: {_rendering(folder)}"
+            hint = f"this is a kustomization; render it: {_render_command(folder)}"
         elif foreign is not None:
             controller = f"only the controller of {foreign.get('kind')} knows its pods"
             hint = _RENDERED.get(kind_and_group(foreign), f"{controller}; ask about the pods that it created")
@@ -371,13 +371,13 @@ class Manifests:
         return InputError(f"no pods or workloads in this file: {kinds}", place=place, hint=hint)
 
 
-def named(target: str, written: Sequence[Written], namespace: str | None) -> list[Written]:
+def named_pods(target: str, written: Sequence[WrittenPod], namespace: str | None) -> list[WrittenPod]:
     """Return the pods of the object `KIND/NAME`, which names a pod or its workload; empty if there is none. With
     `namespace`, only objects in this namespace match."""
     kind, _, name = target.partition("/")
     kinds = {kind.lower(), SHORT_NAMES.get(kind.lower(), kind).lower()}
 
-    def is_meant(written_pod: Written) -> bool:
+    def is_meant(written_pod: WrittenPod) -> bool:
         meant = written_pod.manifest if kinds & {"pod"} else written_pod.workload or written_pod.manifest
         its_kind, space, its_name = key_of(meant)
         return its_kind.lower() in kinds and its_name == name and namespace in (None, space)
@@ -390,11 +390,11 @@ def _patch_hint(source: str) -> str:
     string."""
     for folder in (*Path(source).parents,)[:3] if source and Path(source).is_file() else ():
         if any((folder / name).is_file() for name in _KUSTOMIZATIONS):
-            return f"it is a part of a kustomization: {_rendering(folder)}"
+            return f"it is a part of a kustomization: {_render_command(folder)}"
     return ""
 
 
-def _rendering(folder: Path) -> str:
+def _render_command(folder: Path) -> str:
     return shell_command("kubectl kustomize {} | kschedx why -", folder)
 
 
@@ -487,13 +487,13 @@ def _refuse_faults(documents: Sequence[ManifestDocument]) -> None:
         raise first
 
 
-def written_from(snapshot: Snapshot, workload: Manifest) -> Written:
+def written_from(snapshot: Snapshot, workload: Manifest) -> WrittenPod:
     """Return the pod of a workload of the cluster. Raises `InputError` if it has no template."""
     if is_foreign(workload):
         return unknown_pods(workload)
     applied = workload_as_applied(snapshot, workload)
     is_known = workload.get("kind") != "StatefulSet" or knows_claims(snapshot)
-    return Written(
+    return WrittenPod(
         manifest=applied.pod,
         workload=workload,
         dependents=applied.others if is_known else (),
@@ -501,11 +501,11 @@ def written_from(snapshot: Snapshot, workload: Manifest) -> Written:
     )
 
 
-def unknown_pods(workload: Manifest, document: ManifestDocument | None = None) -> Written:
+def unknown_pods(workload: Manifest, document: ManifestDocument | None = None) -> WrittenPod:
     """Return a custom resource whose pods only its controller knows."""
     _, namespace, name = key_of(workload)
     pod: Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace}}
-    return Written(manifest=pod, title=title(workload), workload=workload, document=document)
+    return WrittenPod(manifest=pod, title=title(workload), workload=workload, document=document)
 
 
 def has_unknown_pods(manifest: Mapping[str, object]) -> bool:
@@ -548,7 +548,7 @@ def with_referenced_template(snapshot: Snapshot, manifest: Manifest) -> Manifest
     return {**manifest, "spec": {**spec, "template": template}}
 
 
-def _written(document: ManifestDocument, cluster: Snapshot, applied: Snapshot) -> Iterator[Written]:
+def _written_pods(document: ManifestDocument, cluster: Snapshot, applied: Snapshot) -> Iterator[WrittenPod]:
     manifest = with_referenced_template(applied, document.value)
     if not _makes_pods(manifest):
         return
@@ -559,7 +559,7 @@ def _written(document: ManifestDocument, cluster: Snapshot, applied: Snapshot) -
         return
     if kind.name not in MAKING_PODS:
         notes = tuple(_update_notes(manifest, cluster)) if kind.name == "Pod" else ()
-        yield Written(manifest=manifest, document=document, notes=notes)
+        yield WrittenPod(manifest=manifest, document=document, notes=notes)
         return
     try:
         as_applied = workload_as_applied(applied, manifest)
@@ -568,7 +568,7 @@ def _written(document: ManifestDocument, cluster: Snapshot, applied: Snapshot) -
         fault.hint = fault.hint or _patch_hint(document.place.source)
         raise fault from None
     is_known = kind.name != "StatefulSet" or key_of(manifest) not in cluster.workloads or knows_claims(cluster)
-    yield Written(
+    yield WrittenPod(
         manifest=as_applied.pod,
         title=named,
         workload=manifest,
@@ -584,15 +584,15 @@ def _update_notes(manifest: Manifest, cluster: Snapshot) -> Iterator[Note]:
     _, namespace, name = key_of(manifest)
     row = cluster.pods.rows.get(f"{namespace}/{name}")
     if row is not None and (fields := tuple(changed_fields_of_pod(cluster.pods[row], manifest))):
-        changed = f"pod {namespace}/{name} exists, and the API server refuses to change {listed(fields, 2)}"
+        changed = f"pod {namespace}/{name} exists, and the API server refuses to change {list_names(fields, 2)}"
         yield note("pod-not-updatable", f"{changed}: delete the pod first", fields=fields)
 
 
-def written_from_custom_resource(manifest: Manifest, document: ManifestDocument | None = None) -> Iterator[Written]:
+def written_from_custom_resource(manifest: Manifest, document: ManifestDocument | None = None) -> Iterator[WrittenPod]:
     """Yield a pod for each template of a custom resource, or the resource if only its controller knows its pods."""
     pods = foreign_pods(manifest)
     for pod in pods:
-        yield Written(
+        yield WrittenPod(
             manifest=pod.manifest,
             title=title(manifest),
             workload=manifest,
@@ -642,7 +642,7 @@ def _deadline_notes(workload: Manifest) -> Iterator[Note]:
         yield note("short-starting-deadline", text, seconds=deadline)
 
 
-def _named(manifest: Mapping[str, object]) -> str:
+def _kind_title(manifest: Mapping[str, object]) -> str:
     """Return the kind and its group, if that is not Kubernetes' own: `Rollout (argoproj.io)`, `ConfigMap`."""
     kind, group = kind_and_group(manifest)
     return f"{kind} ({group})" if is_foreign(manifest) else kind

@@ -26,7 +26,7 @@ from kschedx.errors import InputError, nearest
 from kschedx.explain.diagnosis import Diagnosis, Holder, holder
 from kschedx.explain.missing_kinds import cycle_of
 from kschedx.explain.node_groups import account
-from kschedx.explain.setup import Setup, stored
+from kschedx.explain.setup import Setup, stored_subject
 from kschedx.findings import Finding
 from kschedx.findings.facts import FindingDocument
 from kschedx.fixes.node_remedies import node_repairs
@@ -150,7 +150,7 @@ class NodeAnswer:
         return tuple(Fix.untried(step.title, commands=step.commands(), of_group=FixGroup.CAPACITY) for step in steps)
 
     @cached_property
-    def blocking(self) -> Mapping[str, BudgetStatus]:
+    def blocking_budgets(self) -> Mapping[str, BudgetStatus]:
         """The PodDisruptionBudgets that allow no eviction of its pods, with their status, if the node is to be
         emptied: it is cordoned or being deleted."""
         snapshot, blocking = self._scheduler.snapshot, {}
@@ -159,7 +159,7 @@ class NodeAnswer:
         rows = [row for row in snapshot.pods.on_node(self.row) if not snapshot.pods.terminating[row]]
         for budget in budgets_of(snapshot, snapshot):
             covered = [row for row in rows if budget.covers(snapshot.pods, row)]
-            status = budget.standing(snapshot, snapshot.pods, ()) if covered else None
+            status = budget.current_status(snapshot, snapshot.pods, ()) if covered else None
             is_free = budget.frees_unhealthy and not any(is_ready(snapshot.pods, row) for row in covered)
             if status is not None and status.allowed <= 0 and not is_free:
                 blocking[budget.name] = status
@@ -178,7 +178,7 @@ class NodeAnswer:
         pods = self._scheduler.snapshot.pods
         pod, key, priority = pods[row], pods.key(row), int(pods.priorities[row])
         if (unknown := no_scheduler(self._scheduler.snapshot, pod, self._setup)) is not None:
-            by_another = explain(stored(self._scheduler.snapshot, pod), self._setup).cycle.unevaluated
+            by_another = explain(stored_subject(self._scheduler.snapshot, pod), self._setup).cycle.unevaluated
             why = could_reject(by_another) or unknown.known
             return PendingPodVerdict(pod=key, priority=priority, findings=(), undecided=why)
         cycle = cycle_of(self._scheduler, pod, self._setup.profile_of(pod))
@@ -202,12 +202,12 @@ class NodeAnswer:
             plugins=tuple(blocker.plugin for blocker in node_account.blockers),
             undecided=could_reject(cycle.unevaluated) if is_open else "",
         )
-        return self._in_state(verdict, cycle) if verdict.fits else verdict
+        return self._add_state(verdict, cycle) if verdict.fits else verdict
 
-    def _in_state(self, verdict: PendingPodVerdict, cycle: Cycle) -> PendingPodVerdict:
+    def _add_state(self, verdict: PendingPodVerdict, cycle: Cycle) -> PendingPodVerdict:
         """Return the result with the state of a pod that fits the node, if the state keeps the pod from being
         assigned."""
-        subject = stored(self._scheduler.snapshot, cycle.pod)
+        subject = stored_subject(self._scheduler.snapshot, cycle.pod)
         lifecycle = pod_lifecycle(subject.snapshot, cycle.pod) or contradiction(cycle, subject, self._setup)
         explanation = Explanation(cycle, self._scheduler, lifecycle=lifecycle)
         if lifecycle is None and (explanation.gang is None or explanation.overall is Outcome.SCHEDULED):
@@ -264,7 +264,7 @@ def report_document(answer: NodeAnswer, verdicts: Sequence[PendingPodVerdict]) -
         trouble=unwell_node_text(answer.node).removesuffix("; "),
         unschedulable=answer.node.spec.unschedulable,
         taints=tuple(map(str, answer.node.spec.taints)),
-        blocked_by=tuple(answer.blocking),
+        blocked_by=tuple(answer.blocking_budgets),
         pods=PodCount(answer.pods, answer.most_pods),
         resources={offer.resource: offer for offer in answer.offers},
         states=tuple(map(state_document, answer.states)),

@@ -25,7 +25,7 @@ from kschedx.inquiry.fix import Fix, component_repair
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.types import Node, Pod
 from kschedx.patterns import lazy_pattern
-from kschedx.render.wording import listed
+from kschedx.render.wording import list_names
 from kschedx.snapshot.events import FAILED_SCALE_UP, TRIGGERED_SCALE_UP, RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -96,7 +96,7 @@ LEAST_SHARE = 2
 """A request is never lowered to less than half, so that an autoscaler adds a node."""
 
 
-def edited(step: PodStep, pod: Pod, kind: StepKind = StepKind.OF_POD) -> tuple[RemedyStep, Pod]:
+def edit_step(step: PodStep, pod: Pod, kind: StepKind = StepKind.OF_POD) -> tuple[RemedyStep, Pod]:
     """Return a change of the pod as an autoscaler's remedy, and the changed pod."""
     return RemedyStep(step.title, kind), step.edit(pod)
 
@@ -131,7 +131,7 @@ class NodeTrial(Struct, frozen=True, kw_only=True):
         if node is not None:
             tried = find_fix_by_autoscaler(self.scheduler, self.cycle, pod or own, node, self.autoscaler)
         if tried is None:
-            return replace(by_autoscaler(title, group=group), helps=helps)
+            return replace(autoscaler_fix(title, group=group), helps=helps)
         fix, then = tried
         answer_fix = Fix.of(fix, self.owner, own, stored_in=self.stored_in, title=title)
 
@@ -140,7 +140,7 @@ class NodeTrial(Struct, frozen=True, kw_only=True):
 
         return replace(answer_fix, steps=(), of_group=group or FixGroup.CAPACITY, answer=answer, helps=helps)
 
-    def remedied(self, remedy: NodeRemedy, place: str) -> Fix:
+    def remedy_fix(self, remedy: NodeRemedy, place: str) -> Fix:
         """Return the fix by a remedy; `place` is `to workers` or `of general`."""
         then = f", then {self.autoscaler} adds a node {place}" if remedy.is_of_pod else ""
         group = FixGroup.WORKLOAD if remedy.step.kind is StepKind.CORRECTION else FixGroup.CAPACITY
@@ -157,19 +157,19 @@ def other_ways(group: str, error: str) -> str:
 def reported_fixes(event: RecordedEvent) -> Iterator[Fix]:
     """Yield fixes according to the autoscaler's own event, if the cluster's objects do not show its groups."""
     if event.reason == TRIGGERED_SCALE_UP:
-        yield by_autoscaler("wait for cluster-autoscaler: it reports that it adds a node for the pod")
+        yield autoscaler_fix("wait for cluster-autoscaler: it reports that it adds a node for the pod")
     elif event.reason == FAILED_SCALE_UP:
         ways = other_ways("the node group", event.message)
-        yield by_autoscaler(f"{ways}: cluster-autoscaler reports that the cloud refuses the node", group=None)
+        yield autoscaler_fix(f"{ways}: cluster-autoscaler reports that the cloud refuses the node", group=None)
     elif match := _CLUSTER_LIMIT.search(event.message):
         flag = _LIMITS.get(match["resource"], "--gpu-total")
         limit = f"the limit of {match['resource']} for the whole cluster ({flag}, or that of node auto-provisioning)"
-        yield by_autoscaler(f"raise {limit}, which cluster-autoscaler reports as reached")
+        yield autoscaler_fix(f"raise {limit}, which cluster-autoscaler reports as reached")
     elif AT_MAXIMUM in event.message:
-        yield by_autoscaler("raise the maximum of the node group, which cluster-autoscaler reports as reached")
+        yield autoscaler_fix("raise the maximum of the node group, which cluster-autoscaler reports as reached")
     elif BACKED_OFF in event.message:
         why = "it is in backoff after a failed scale-up, whose error is in the autoscaler's log"
-        yield by_autoscaler(f"let the node group {OTHER_WAYS}: {why}", group=None)
+        yield autoscaler_fix(f"let the node group {OTHER_WAYS}: {why}", group=None)
 
 
 def reported_by_karpenter(message: str, pool: str = "") -> Iterator[Fix]:
@@ -179,23 +179,23 @@ def reported_by_karpenter(message: str, pool: str = "") -> Iterator[Fix]:
     name = pool or (match["name"] if match else "")
     pool = f"NodePool {name}" if name else "a NodePool"
     if NO_CAPACITY.search(message):
-        yield by_autoscaler(f"let {pool} {OTHER_TYPES}: the cloud has no capacity for its NodeClaim")
+        yield autoscaler_fix(f"let {pool} {OTHER_TYPES}: the cloud has no capacity for its NodeClaim")
     elif "exceed limits" in message:
-        yield by_autoscaler(f"raise the limits of {pool}, which Karpenter reports as reached")
+        yield autoscaler_fix(f"raise the limits of {pool}, which Karpenter reports as reached")
     elif "no instance type" in message or "filtered out all" in message:
-        yield by_autoscaler(f"allow larger or other instance types in {pool}: Karpenter reports that none fits")
+        yield autoscaler_fix(f"allow larger or other instance types in {pool}: Karpenter reports that none fits")
     elif match := _INCOMPATIBLE.search(message):
-        wanted = f"{match['key']} {listed(match['values'].split(), 2, conjunction='or')}"
-        yield by_autoscaler(f"allow {wanted} in {pool}: Karpenter reports that it excludes the pod")
+        wanted = f"{match['key']} {list_names(match['values'].split(), 2, conjunction='or')}"
+        yield autoscaler_fix(f"allow {wanted} in {pool}: Karpenter reports that it excludes the pod")
     elif "incompatible requirements" in message:
-        yield by_autoscaler(f"allow in {pool} what the pod requires, which Karpenter reports as incompatible")
+        yield autoscaler_fix(f"allow in {pool} what the pod requires, which Karpenter reports as incompatible")
 
 
 def autoscaler_repair(down: ComponentDown) -> Fix:
     title, command = component_repair(down)
-    return by_autoscaler(title, command, group=None)
+    return autoscaler_fix(title, command, group=None)
 
 
-def by_autoscaler(title: str, *commands: str, group: FixGroup | None = FixGroup.CAPACITY) -> Fix:
+def autoscaler_fix(title: str, *commands: str, group: FixGroup | None = FixGroup.CAPACITY) -> Fix:
     """Return an untried fix: the cluster has no such node yet on which the pod could be tried."""
     return Fix.untried(title, of_group=group, commands=commands)

@@ -29,7 +29,7 @@ from kschedx.kube.decoding import decode
 from kschedx.kube.documents import Document, Json, part_of, to_json
 from kschedx.kube.names import REGION_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.types import Node, Pod
-from kschedx.kube.workloads import made_of
+from kschedx.kube.workloads import created_pod
 from kschedx.simulate.added_nodes import left_over
 from kschedx.simulate.changes import another_like
 from kschedx.simulate.simulator import run_on
@@ -116,7 +116,7 @@ class SharedFixes:
         self._fixes: dict[str, list[Fix]] = {}
         """The fixes of a pod that were found so far."""
 
-    def mended(self, pods: Sequence[str]) -> SharedFix | None:
+    def shared_fix(self, pods: Sequence[str]) -> SharedFix | None:
         """Return a fix for these pods; None if none is known."""
         story = self.story(pods)
         return None if story is None else story.mended
@@ -139,16 +139,16 @@ class SharedFixes:
 
     def let_in(self, result: WorkloadResult) -> Fix | None:
         """Return a fix after which the API server admits the refused replicas of a workload; None if none is known."""
-        from kschedx.controllers.workload_lifecycle import refused
-        from kschedx.inquiry.lifecycle_remedies import Stopped
+        from kschedx.controllers.workload_lifecycle import refusal_state
+        from kschedx.inquiry.lifecycle_remedies import LifecycleRemedies
         from kschedx.inquiry.pod import explain
 
         maker = manifest_of(self._then, result.workload)
         if maker is None or self._scene is not None:
             return None
-        new = made_of(maker)
+        new = created_pod(maker)
         pod = default_pod(decode(msgspec.json.encode(new.pod), Pod))
-        stopped = Stopped(
+        stopped = LifecycleRemedies(
             snapshot=self._then,
             setup=self._simulation.setup,
             explain=explain,
@@ -157,14 +157,14 @@ class SharedFixes:
             maker=maker,
             count=result.refused,
         )
-        lifecycle = refused(result.workload.reference, result.refusal, is_workload=True)
+        lifecycle = refusal_state(result.workload.reference, result.refusal, is_workload=True)
         return next(iter(stopped.fixes(lifecycle)), None)
 
     def to_list(self, most: int) -> list[Json]:
         """Return the fixes of the `most` workloads with the most pending pods, for the document."""
         documents = []
         for workload_result in sorted(self._simulation.workloads, key=lambda result: -len(result.pending))[:most]:
-            mended = self.mended(workload_result.pending) if workload_result.pending else None
+            mended = self.shared_fix(workload_result.pending) if workload_result.pending else None
             if mended is not None:
                 workload, certainty = workload_result.workload.reference, mended.fix.certainty
                 documents.append(to_json(part_of(SharedFixDocument, mended, workload=workload, certainty=certainty)))
@@ -190,9 +190,13 @@ class SharedFixes:
         most = min(MOST_SHARED_FIXES, MOST_LOOKS // self._kinds(rows), MOST_PODS_TRIED // len(rows))
         for narrow in islice(self._each_fix(first, explanation), max(most, 1)):
             fix = uncordoning_more(
-                narrow, self._then, self._drained, lambda wider: self._tried(explanation, wider, rows).pods, len(rows)
+                narrow,
+                self._then,
+                self._drained,
+                lambda wider: self._try_shared(explanation, wider, rows).pods,
+                len(rows),
             )
-            tried = self._tried(explanation, fix, rows)
+            tried = self._try_shared(explanation, fix, rows)
             if best is None or tried.pods > best.pods:
                 best = tried
             if tried.is_enough or (_is_repair(fix) and 2 * tried.pods >= tried.of):
@@ -220,13 +224,13 @@ class SharedFixes:
             known.append(fix)
             yield fix
 
-    def covered(self, explanation: Explanation, fix: Fix, pods: Sequence[str]) -> SharedFix | None:
+    def try_for_all(self, explanation: Explanation, fix: Fix, pods: Sequence[str]) -> SharedFix | None:
         """Try a fix of the first of these pods for all of them, in the cluster at the end of the simulation. Return
         None if the pods have too many equivalence classes to try every fix."""
         rows = self._rows(pods)
         if MOST_SHARED_FIXES * self._kinds(rows) > MOST_LOOKS:
             return None
-        tried = self._tried(explanation, fix, rows)
+        tried = self._try_shared(explanation, fix, rows)
         return tried if tried.is_of_steps else None
 
     def _kinds(self, rows: IntArray) -> int:
@@ -234,7 +238,7 @@ class SharedFixes:
         codes = (column.codes[rows].tolist() for column in (pods.namespaces, pods.labels, pods.specs))
         return len({*zip(*codes, strict=True)})
 
-    def _tried(self, explanation: Explanation, fix: Fix, rows: IntArray) -> SharedFix:
+    def _try_shared(self, explanation: Explanation, fix: Fix, rows: IntArray) -> SharedFix:
         asks_others, of = explanation.scheduler.config.extenders, len(rows)
         alone = SharedFix(fix=fix, pods=1, of=of)
         if not alone.is_of_steps:
@@ -265,7 +269,7 @@ class SharedFixes:
         run = run_on(with_changed_pods(cluster, changed()), self._simulation.setup)
         left, zones = list(left_over(run, rows.tolist())), Counter({"": 1})
         if first.added is not None and len(its_own) + 1 == len(fix.steps):
-            zones, left = _on_more_nodes(run, first, left)
+            zones, left = _place_on_more_nodes(run, first, left)
         several = tuple(sorted(zones)) if len(zones) > 1 else ()
         # a gang may fit without the new node where the fix is tried for a part of it alone
         return SharedFix(fix=fix, pods=of - len(left), of=of, nodes=max(zones.total(), 1), zones=several)
@@ -284,7 +288,7 @@ def _is_repair(fix: Fix) -> bool:
     return bool(fix.steps) and all(isinstance(step, RepairNode) for step in fix.steps)
 
 
-def _on_more_nodes(run: Run, proposal: Proposal, left: list[int]) -> tuple[Counter[str], list[int]]:
+def _place_on_more_nodes(run: Run, proposal: Proposal, left: list[int]) -> tuple[Counter[str], list[int]]:
     """Return how many nodes identical to the added one are needed in each zone, and the pods without a node even then.
     Other zones of the cluster are tried for pods that more nodes in the zone of the first one do not help. The number
     of new nodes assumes that each gets as many pods as the first."""
@@ -296,7 +300,7 @@ def _on_more_nodes(run: Run, proposal: Proposal, left: list[int]) -> tuple[Count
         (name for number in count(2) if (name := f"{template.name}-{number}") not in index), MOST_ADDED_NODES
     )
     zone = first_label(template.metadata.labels, ZONE_LABELS)
-    others = _zones_beside(run.cluster.snapshot.cluster.nodes, template) if zone else ()
+    others = _other_zones(run.cluster.snapshot.cluster.nodes, template) if zone else ()
     added, each = [(zone, index[template.name])], len(run.cluster.pods.on_node(index[template.name]))
     before, size = 0, -(-len(left) // max(each, 1))
     while left and each and len(left) != before:
@@ -313,7 +317,7 @@ def _on_more_nodes(run: Run, proposal: Proposal, left: list[int]) -> tuple[Count
     return Counter(place for place, row in added if len(run.cluster.pods.on_node(row))), left
 
 
-def _zones_beside(nodes: Iterable[Node], template: Node) -> tuple[str, ...]:
+def _other_zones(nodes: Iterable[Node], template: Node) -> tuple[str, ...]:
     """Return the other zones in the region of the template."""
     region = first_label(template.metadata.labels, REGION_LABELS)
     labels = [node.metadata.labels for node in nodes]

@@ -24,7 +24,7 @@ from kschedx.controllers.pod_lifecycle import (
     scheduler_down,
 )
 from kschedx.controllers.stateful_set import admit_pods
-from kschedx.controllers.workload_lifecycle import next_rejected, refused, rejected_pods, state_of, unready_reason
+from kschedx.controllers.workload_lifecycle import next_rejected, refusal_state, rejected_pods, state_of, unready_reason
 from kschedx.controllers.workloads import SCALED, Owners, Workload, wanted_replicas, workload_of
 from kschedx.errors import (
     InputError,
@@ -35,21 +35,21 @@ from kschedx.errors import (
     UndecidableError,
     nearest,
 )
-from kschedx.explain.admission import QuotaLedger, has_siblings, security_warning, warned, without_pods
+from kschedx.explain.admission import QuotaLedger, admission_warning, has_siblings, security_warning, without_pods
 from kschedx.explain.cycle_notes import amount_notes
-from kschedx.explain.events import AFTER_THE_CHOICE, extender_failure, parse, recorded
+from kschedx.explain.events import AFTER_THE_CHOICE, extender_failure, parse, recorded_event
 from kschedx.explain.missing_kinds import cycle_of, require_nodes
-from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note, taken_out
-from kschedx.explain.ranking import on_its_node
+from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note, drained_nodes
+from kschedx.explain.ranking import running_verdict
 from kschedx.explain.root_causes import provisioning_reports
-from kschedx.explain.setup import Setup, Subject, unassigned
+from kschedx.explain.setup import Setup, Subject, unassign
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
 from kschedx.inquiry.autoscalers import AutoscalingOptions, autoscalers_of
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.manifests import Written, written_from
+from kschedx.inquiry.manifests import WrittenPod, written_from
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.controllers import stored_controller, stored_metadata
-from kschedx.kube.decoding import decode, encoded, map_at
+from kschedx.kube.decoding import decode, encode, map_at
 from kschedx.kube.names import SYSTEM_NAMESPACES
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
@@ -81,23 +81,25 @@ def explain(
     is_anothers = is_of_another(subject, setup)
     unknown = None if is_anothers else no_scheduler(subject.snapshot, subject.pod, setup)
     if (is_anothers or unknown is not None) and (down := _other_scheduler_down(subject.snapshot, subject.pod)):
-        return unscheduled(subject, setup, down, remedies_of(subject, setup, down))
+        return answer_without_cycle(subject, setup, down, remedies_of(subject, setup, down))
     if is_anothers:
-        return _of_another(subject, setup)
+        return _answer_of_other_scheduler(subject, setup)
     if unknown is not None:
-        return unscheduled(subject, setup, unknown, remedies_of(subject, setup, unknown))
+        return answer_without_cycle(subject, setup, unknown, remedies_of(subject, setup, unknown))
     lifecycle = None if subject.is_new else pod_lifecycle(subject.snapshot, subject.pod)
     if lifecycle is not None and not subject.pod.spec.node_name:
-        return unscheduled(subject, setup, lifecycle, remedies_of(subject, setup, lifecycle))
+        return answer_without_cycle(subject, setup, lifecycle, remedies_of(subject, setup, lifecycle))
     try:
-        explanation = _explained(subject, setup, autoscaling)
+        explanation = _explain(subject, setup, autoscaling)
     except UndecidableError as error:
         if lifecycle is not None:
-            return unscheduled(subject, setup, lifecycle, remedies_of(subject, setup, lifecycle))
+            return answer_without_cycle(subject, setup, lifecycle, remedies_of(subject, setup, lifecycle))
         if subject.is_new or subject.snapshot.cluster.nodes or not isinstance(error, NotReadError):
             raise
-        event = recorded(subject.snapshot, subject.pod)
-        return unscheduled(subject, setup, _not_read(subject.pod.key, error, event.message if event else ""))
+        event = recorded_event(subject.snapshot, subject.pod)
+        return answer_without_cycle(
+            subject, setup, _not_read_state(subject.pod.key, error, event.message if event else "")
+        )
     if lifecycle is None and explanation.alone in (Outcome.SCHEDULED, Outcome.UNDECIDED):
         # a gang without room explains the cluster's event
         theirs = contradiction(explanation.cycle, subject, setup)
@@ -108,7 +110,7 @@ def explain(
     return replace(explanation, lifecycle=lifecycle, remedies=remedies_of(subject, setup, lifecycle))
 
 
-def _not_read(subject: str, error: NotReadError, message: str = "") -> states.NotRead:
+def _not_read_state(subject: str, error: NotReadError, message: str = "") -> states.NotRead:
     """`message` is that of the cluster's own kube-scheduler."""
     return states.NotRead(
         subject=subject, unknown=error.unknown, because=error.because, command=error.command, message=message
@@ -119,11 +121,13 @@ def remedies_of(subject: Subject, setup: Setup, lifecycle: states.Lifecycle) -> 
     """Return a function that tries the fixes for a pod of the cluster."""
 
     def fixes() -> tuple[Fix, ...]:
-        from kschedx.inquiry.lifecycle_remedies import Stopped
-        from kschedx.inquiry.manifest_edit import as_manifest
+        from kschedx.inquiry.lifecycle_remedies import LifecycleRemedies
+        from kschedx.inquiry.manifest_edit import pod_manifest
 
         pod = subject.pod
-        stopped = Stopped(snapshot=subject.snapshot, setup=setup, explain=explain, pod=pod, manifest=as_manifest(pod))
+        stopped = LifecycleRemedies(
+            snapshot=subject.snapshot, setup=setup, explain=explain, pod=pod, manifest=pod_manifest(pod)
+        )
         return stopped.fixes(lifecycle)
 
     return fixes
@@ -135,10 +139,10 @@ def explain_namespace(snapshot: Snapshot, setup: Setup, name: str) -> Explanatio
     if lifecycle is None:
         return None
     subject = Subject(snapshot=snapshot, pod=Pod(metadata=ObjectMeta(name=name, namespace=name)), is_new=True)
-    return unscheduled(subject, setup, lifecycle, remedies_of(subject, setup, lifecycle))
+    return answer_without_cycle(subject, setup, lifecycle, remedies_of(subject, setup, lifecycle))
 
 
-def unscheduled(
+def answer_without_cycle(
     subject: Subject,
     setup: Setup,
     lifecycle: states.Lifecycle,
@@ -169,14 +173,14 @@ def _without_cycle(subject: Subject, setup: Setup, outcome: Outcome, *unevaluate
 class WithoutDecision(Struct, frozen=True, kw_only=True):
     """A pod or workload for which kube-scheduler may make no decision, and why."""
 
-    written: Written
+    written: WrittenPod
     before: Snapshot
     """The cluster before the manifest is applied."""
     snapshot: Snapshot
     setup: Setup
     autoscaling: AutoscalingOptions | None = None
 
-    def stopped(self, admit: Admit) -> Explanation | None:
+    def stopped_answer(self, admit: Admit) -> Explanation | None:
         """Return the answer about a workload that creates no pods; None if it creates pods."""
         lifecycle = None
         if self.written.workload is not None:
@@ -185,39 +189,39 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             return None
         fixes = self.fixes(lifecycle)
         if not lifecycle.is_open:
-            return unscheduled(self._unadmitted, self.setup, lifecycle, fixes)
+            return answer_without_cycle(self._unadmitted_subject, self.setup, lifecycle, fixes)
         try:
             answer = explain(admit(self.snapshot), self.setup, self.autoscaling)
         except (NotAdmittedError, UndecidableError):
-            return unscheduled(self._unadmitted, self.setup, lifecycle, fixes)
+            return answer_without_cycle(self._unadmitted_subject, self.setup, lifecycle, fixes)
         return replace(answer, lifecycle=lifecycle, remedies=fixes)
 
     def answer(self) -> Explanation | None:
         """Return the answer about a workload that creates no pods, or whose pods the API server refuses; None if its
         pods are created."""
-        admit = partial(self.written.admitted, setup=self.setup)
+        admit = partial(self.written.admit, setup=self.setup)
         try:
-            if (stopped := self.stopped(admit)) is None:
+            if (stopped := self.stopped_answer(admit)) is None:
                 admit(self.snapshot)
             return stopped
         except (NotAdmittedError, NotReadError) as error:
             return self.refused(error)
 
-    def over_quota(self) -> Explanation | None:
+    def over_quota_answer(self) -> Explanation | None:
         """Return the answer about a workload whose next pod a ResourceQuota refuses; None if it is admitted."""
-        subject, known = self.written.admitted(self.snapshot, self.setup), self.before.storage.claims
+        subject, known = self.written.admit(self.snapshot, self.setup), self.before.storage.claims
         pods = admit_pods(subject.snapshot, QuotaLedger(self.before, self.setup.release), [subject.pod], known)
         return self.refused(NotAdmittedError(pods.refusal)) if pods.refused else None
 
     def refused(self, error: NotAdmittedError | NotReadError, count: int | None = None) -> Explanation:
         """Return the answer about a pod that the API server refuses, that its controller could not create, or whose
         admission depends on a kind that was not read."""
-        subject, maker = self._unadmitted, self.written.workload
+        subject, maker = self._unadmitted_subject, self.written.workload
         workload = None if maker is None else workload_of(maker)
         named = subject.pod.key if workload is None else workload.reference
         if isinstance(error, NotReadError):
-            return unscheduled(subject, self.setup, _not_read(named, error))
-        lifecycle = refused(
+            return answer_without_cycle(subject, self.setup, _not_read_state(named, error))
+        lifecycle = refusal_state(
             named,
             error.message,
             source=str(error.place) if error.place.source or error.place.field or error.hint else "",
@@ -229,36 +233,36 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             subject = replace(subject, notes=(*subject.notes, warning))
         if isinstance(error, NotChangedError) and isinstance(lifecycle, states.Refused):
             lifecycle = states.NotChanged(**{**msgspec.structs.asdict(lifecycle), "hint": ""})
-        return unscheduled(subject, self.setup, lifecycle, self.fixes(lifecycle, count=count))
+        return answer_without_cycle(subject, self.setup, lifecycle, self.fixes(lifecycle, count=count))
 
     def _warning(self, pod: Pod, maker: Mapping[str, object]) -> Note | None:
         """Return kubectl's warning about a workload that is created although Pod Security refuses its pods."""
-        kubelet = decode(encoded(self.written.manifest, "pod"), KubeletFields).spec
-        phrase = warned(self.snapshot, pod, kubelet, self.setup.release, maker)
+        kubelet = decode(encode(self.written.manifest, "pod"), KubeletFields).spec
+        phrase = admission_warning(self.snapshot, pod, kubelet, self.setup.release, maker)
         kind, namespace = str(maker.get("kind")), pod.metadata.namespace
         return security_warning(namespace, phrase, kind) if phrase else None
 
     @property
-    def _unadmitted(self) -> Subject:
+    def _unadmitted_subject(self) -> Subject:
         """The pod in its manifest, before admission."""
-        pod = default_pod(decode(encoded(self.written.manifest, "pod"), Pod))
+        pod = default_pod(decode(encode(self.written.manifest, "pod"), Pod))
         return Subject(snapshot=self.snapshot, pod=pod, is_new=True)
 
     def fixes(self, lifecycle: states.Lifecycle, *, count: int | None = None) -> Callable[[], tuple[Fix, ...]]:
         """Return a function that tries the fixes; `count` is the number of missing pods."""
 
         def fixes() -> tuple[Fix, ...]:
-            from kschedx.inquiry.lifecycle_remedies import Stopped
+            from kschedx.inquiry.lifecycle_remedies import LifecycleRemedies
 
-            stopped = Stopped(
+            stopped = LifecycleRemedies(
                 snapshot=self.snapshot,
                 setup=self.setup,
                 explain=explain,
-                pod=self._unadmitted.pod,
+                pod=self._unadmitted_subject.pod,
                 manifest=self.written.manifest,
                 maker=self.written.workload,
                 dependents=self.written.dependents,
-                count=self._missing if count is None else count,
+                count=self._missing_count if count is None else count,
                 file="" if self.written.document is None else self.written.document.place.source,
             )
             return stopped.fixes(lifecycle)
@@ -266,7 +270,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         return fixes
 
     @property
-    def _missing(self) -> int:
+    def _missing_count(self) -> int:
         maker = self.written.workload
         if maker is None or self.written.is_daemon:
             return 1
@@ -274,7 +278,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         return max(wanted_replicas(maker) - len(members), 1)
 
 
-def _explained(
+def _explain(
     subject: Subject, setup: Setup, autoscaling: AutoscalingOptions | tuple[NodeAutoscaler, ...] | None
 ) -> Explanation:
     require_nodes(subject.snapshot, subject.pod)
@@ -289,7 +293,7 @@ def _explained(
             for each_note in notes
         )
     scheduler = setup.scheduler_on(subject.snapshot)
-    snapshot, pod = unassigned(scheduler.snapshot, subject.pod)
+    snapshot, pod = unassign(scheduler.snapshot, subject.pod)
     pods = scheduler.snapshot.pods
     node = pods.node_names[pods.rows[pod.key]] if snapshot is not scheduler.snapshot else ""
     scheduler = scheduler.on(snapshot) if node else scheduler
@@ -297,7 +301,7 @@ def _explained(
     if node:
         is_ready = reports_ready(subject.pod.status.conditions)
         why = "" if is_ready else unready_reason(subject.snapshot, subject.pod) or "Ready=False"
-        notes = (on_its_node(cycle, node, why), *notes)
+        notes = (running_verdict(cycle, node, why), *notes)
     autoscalers: tuple[NodeAutoscaler, ...] = ()
     if cycle.outcome is Outcome.UNSCHEDULABLE:
         autoscalers, said = autoscalers_of(subject.snapshot, autoscaling, scheduler)
@@ -308,7 +312,7 @@ def _explained(
         (*setup.notes, *notes),
         autoscalers=autoscalers,
         setup=setup,
-        drained=taken_out(setup.notes),
+        drained=drained_nodes(setup.notes),
     )
 
 
@@ -323,7 +327,7 @@ def is_of_another(subject: Subject, setup: Setup) -> bool:
     return name in SCHEDULERS
 
 
-def _of_another(subject: Subject, setup: Setup) -> Explanation:
+def _answer_of_other_scheduler(subject: Subject, setup: Setup) -> Explanation:
     """Return the answer about a pod of another scheduler, which kube-scheduler never sees."""
     name = subject.pod.spec.scheduler_name
     decides = Unevaluated(kind=UnevaluatedKind.SCHEDULER, name=name, where=("spec.schedulerName",), stake=Stake.FIT)
@@ -375,7 +379,7 @@ def contradiction(
         return states.NotBound(subject=pod.key, message="", group=group)
     if subject.is_new or pod.key not in snapshot.pods.rows or subject.pod.spec.node_name:
         return None
-    if (unbound := _not_bound(snapshot, pod)) is not None:
+    if (unbound := _not_bound_state(snapshot, pod)) is not None:
         return unbound
     if (down := scheduler_down(snapshot, subject.pod)) is not None:
         return down
@@ -423,7 +427,7 @@ def _objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> RecordedEvent | No
         return None
     if snapshot.source.is_complete("Pod", pod.metadata.namespace) and snapshot.source.is_complete("Node"):
         return None  # the cluster's current state, later than the event
-    if (theirs := recorded(snapshot, pod)) is None:
+    if (theirs := recorded_event(snapshot, pod)) is None:
         return None
     there = parse(theirs.message).nodes
     if there is not None and there < len(snapshot.cluster.nodes):
@@ -462,7 +466,7 @@ def objection(snapshot: Snapshot, pod: Pod, setup: Setup, node: str) -> str:
         return unfit.why
     if (rejected := next_rejected(snapshot, pod, (node,))) is not None:
         return rejected.message or rejected.reason
-    if (unbound := _not_bound(snapshot, pod)) is not None:
+    if (unbound := _not_bound_state(snapshot, pod)) is not None:
         return unbound.message or unbound.report
     theirs = _objection(snapshot, pod, setup)
     return "" if theirs is None else theirs.message
@@ -480,9 +484,9 @@ def lacking_group(snapshot: Snapshot, pod: Pod, setup: Setup) -> str:
     return "" if (namespace, name) in known else f"{namespace}/{name}"
 
 
-def _not_bound(snapshot: Snapshot, pod: Pod) -> states.NotBound | None:
+def _not_bound_state(snapshot: Snapshot, pod: Pod) -> states.NotBound | None:
     """Return the state of a pod whose claim cannot be provisioned, or that cannot be bound to the chosen node."""
-    theirs = recorded(snapshot, pod)
+    theirs = recorded_event(snapshot, pod)
     message = theirs.message if theirs is not None and AFTER_THE_CHOICE.match(theirs.message) else ""
     for claim, report in provisioning_reports(snapshot, pod):
         storage_class = snapshot.storage.classes.get(claim.storage_class)
@@ -518,7 +522,7 @@ def workloads_without_pods(
     *,
     queued: bool = False,
     autoscaling: AutoscalingOptions | None = None,
-) -> Iterator[tuple[Written, Explanation]]:
+) -> Iterator[tuple[WrittenPod, Explanation]]:
     """Yield the workloads of one namespace or all without new pods: the API server refuses the pods, an earlier ordinal
     delays them, no controller creates them or, with `queued`, a queue delays them."""
     seen: set[tuple[str, str, str]] = set()
@@ -549,7 +553,7 @@ def workloads_without_pods(
             if explanation is None and key in short_jobs:
                 explanation = decision.refused(NotAdmittedError(snapshot.failed_creates[key].message))
             elif explanation is None and is_short:
-                explanation = decision.over_quota()
+                explanation = decision.over_quota_answer()
         except KschedxError:
             continue
         state = None if explanation is None else explanation.lifecycle

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.pod_autoscaling import rescaled
-from kschedx.controllers.workload_lifecycle import refused
+from kschedx.controllers.workload_lifecycle import refusal_state
 from kschedx.controllers.workloads import Owners, Workload, wanted_replicas
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.hardware import DeviceClaimRefused, DeviceDriverMissing, SharedByHami
@@ -46,13 +46,13 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix, admin_access, free_port, kueue_fixes, one_pod_at_a_time, uncordoning_more
 from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE, HAMI_SCHEDULER
 from kschedx.kube.documents import Change, Target, remove_field
-from kschedx.kube.escaping import about_cluster, shell_command, why_command
+from kschedx.kube.escaping import add_cluster_options, shell_command, why_command
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.quantity import Unit, format_quantities
 from kschedx.kube.resources import container_requests, pod_request
 from kschedx.kube.types import Pod
-from kschedx.render.wording import count, listed
+from kschedx.render.wording import count, list_names
 from kschedx.simulate.changes import another_like
 from kschedx.snapshot.daemon_sets import less
 from kschedx.snapshot.edits import with_bound_pods, with_pods
@@ -64,7 +64,7 @@ MOST_GATED = 2
 """The maximum number of pods of a group with scheduling gates that a title names."""
 
 
-def _on_fargate(cause: VirtualNode, namespace: str) -> str:
+def _fargate_text(cause: VirtualNode, namespace: str) -> str:
     """Return what lets EKS Fargate run a pod."""
     if cause.kept_off:
         selects = f"a Fargate profile selects namespace {namespace} and its labels"
@@ -132,7 +132,7 @@ class PodFixes:
                 yield recreated
                 return
         if self._stored_in is not None and (name := superseding(self.cycle.snapshot, pod)):
-            command = about_cluster(shell_command("kschedx why deploy/{} -n {}", name, pod.metadata.namespace))
+            command = add_cluster_options(shell_command("kschedx why deploy/{} -n {}", name, pod.metadata.namespace))
             title = f"let the rollout of Deployment {name} go on, which deletes this pod"
             yield Fix.untried(title, commands=(command,))
             return
@@ -141,13 +141,13 @@ class PodFixes:
             from kschedx.inquiry.lifecycle_remedies import gate_keepers
 
             yield from gate_keepers(answer)
-        yield from self._of_causes()
+        yield from self._cause_fixes()
         if any(cause.leaves_no_node for cause in root_causes(Diagnosis(self.cycle))):
             return
         is_overwritten = balanced_service(pod.metadata.labels)  # its controller overwrites the pod template
         fixes = self._tried_fixes(owner)
         if self._may_be_scaled:
-            room, fixes = self._beside_autoscalers(owner, tuple(fixes))
+            room, fixes = self._split_by_autoscalers(owner, tuple(fixes))
             yield from room
         if not is_overwritten:
             yield from fixes
@@ -158,15 +158,15 @@ class PodFixes:
         before = self.answer.before or (None if self.answer.setup is None else self.answer.setup.snapshot)
         for found_fix in find_fixes(self.scheduler, self.cycle, self._cluster_test(owner), self.answer.drained):
             if self.answer.gang is None or not any(map(self._deletes_member, found_fix.changes)):
-                fix = self._for_group(Fix.of(found_fix, owner, pod, stored_in=stored_in))
+                fix = self._scale_to_group(Fix.of(found_fix, owner, pod, stored_in=stored_in))
                 if (replicas := self.answer.replicas) is not None:
                     most = len(replicas.pending)
-                    fix = uncordoning_more(fix, self.cycle.snapshot, self.answer.drained, self._helped, most)
+                    fix = uncordoning_more(fix, self.cycle.snapshot, self.answer.drained, self._helped_count, most)
                 yield fix.with_claims_of(owner, pod, before, self.cycle.snapshot)
 
-    def _helped(self, fix: Fix) -> int:
+    def _helped_count(self, fix: Fix) -> int:
         """Return the number of pending replicas that a fix helps; 1 if that is not tried."""
-        covered = self.answer.covered(fix)
+        covered = self.answer.coverage(fix)
         return 1 if covered is None else covered.pods
 
     def _fewer_replicas(self, owner: Owner | None) -> Iterator[Fix]:
@@ -195,7 +195,9 @@ class PodFixes:
         snapshot, key = self.cycle.snapshot, self.cycle.pod.key
         return bool(self.answer.scalings) or key in snapshot.autoscaler_events or key in snapshot.karpenter_events
 
-    def _beside_autoscalers(self, owner: Owner | None, fixes: tuple[Fix, ...]) -> tuple[tuple[Fix, ...], Iterator[Fix]]:
+    def _split_by_autoscalers(
+        self, owner: Owner | None, fixes: tuple[Fix, ...]
+    ) -> tuple[tuple[Fix, ...], Iterator[Fix]]:
         """Return the fixes that make room, and the others: if an autoscaler adds nodes, none is added by hand."""
         room = self._room(owner)
         if all(fix.adds_node for fix in fixes) and all(fix.certainty is FixCertainty.UNTRIED for fix in room):
@@ -221,7 +223,7 @@ class PodFixes:
             return pods.labels[row].get(POD_GROUP_LABEL) == label
         return (spec.scheduling_group, spec.workload_ref) == (own.spec.scheduling_group, own.spec.workload_ref)
 
-    def _for_group(self, fix: Fix) -> Fix:
+    def _scale_to_group(self, fix: Fix) -> Fix:
         """Return the fix. If it adds a node for a LeaderWorkerSet's group, state how many nodes all pods without a node
         need, if all of them request as much."""
         pod, pods = self.cycle.pod, self.cycle.snapshot.pods
@@ -279,18 +281,18 @@ class PodFixes:
         gated = [member.pod for member in gang.waiting if member.gates] if gang is not None else []
         if gated and then.alone is not Outcome.SCHEDULED:
             members, then = self._with_members(lacking, ungated=gated)
-            title = f"{title}, and remove the scheduling gates of {listed(gated, MOST_GATED)}"
+            title = f"{title}, and remove the scheduling gates of {list_names(gated, MOST_GATED)}"
         else:
             gated = []
         if then.alone is not Outcome.SCHEDULED:
             yield Fix.untried(title.partition(", and ")[0])
             return
-        from kschedx.inquiry.manifest_edit import as_manifest
+        from kschedx.inquiry.manifest_edit import pod_manifest
 
         maker = "" if owner is None else f"{owner.kind} {owner.name}"
         targets = (Target("v1", "Pod", member.metadata.name, member.metadata.namespace) for member in members)
         target_members = zip(targets, members, strict=True)
-        created = tuple(Change(target=target, create=as_manifest(pod), by=maker) for target, pod in target_members)
+        created = tuple(Change(target=target, create=pod_manifest(pod), by=maker) for target, pod in target_members)
         opened = tuple(Target.pod(key).patched(remove_field("/spec/schedulingGates")) for key in gated)
         yield Fix(
             title=title,
@@ -319,21 +321,21 @@ class PodFixes:
     def _refused_members(self, message: str, number: int) -> tuple[Fix, ...]:
         if self.answer.setup is None:
             return ()
-        from kschedx.inquiry.lifecycle_remedies import Stopped
-        from kschedx.inquiry.manifest_edit import as_manifest
+        from kschedx.inquiry.lifecycle_remedies import LifecycleRemedies
+        from kschedx.inquiry.manifest_edit import pod_manifest
 
         pod, (members, then) = self.cycle.pod, self._with_members(number)
-        stopped = Stopped(
+        stopped = LifecycleRemedies(
             snapshot=self.cycle.snapshot,
             setup=self.answer.setup,
             explain=lambda subject, setup: then,
             pod=members[0],
-            manifest=as_manifest(members[0]),
+            manifest=pod_manifest(members[0]),
             count=number,
         )
-        return stopped.fixes(refused(pod.key, message, is_workload=False))
+        return stopped.fixes(refusal_state(pod.key, message, is_workload=False))
 
-    def _of_causes(self) -> Iterator[Fix]:
+    def _cause_fixes(self) -> Iterator[Fix]:
         """Yield untried fixes for a cause outside the pod, its nodes, and their pods."""
         pod = self.cycle.pod.metadata
         for cause in root_causes(Diagnosis(self.cycle)):
@@ -349,7 +351,7 @@ class PodFixes:
                 case MatchingWorkload(kind=kind, namespace=namespace, name=name):
                     command = shell_command("kschedx why {} -n {}", f"{kind.lower()}/{name}", namespace)
                     title = f"find out first why {kind} {name} has no pods, which this pod follows"
-                    yield Fix.untried(title, commands=(about_cluster(command),))
+                    yield Fix.untried(title, commands=(add_cluster_options(command),))
                 case SelectorOfNamespace(namespace=namespace, annotation=annotation):
                     emptied = f"kubectl annotate namespace {{}} {annotation}= --overwrite"
                     commands = [shell_command(emptied, namespace)]
@@ -367,7 +369,7 @@ class PodFixes:
                     named = f"DaemonSet {pod.controller.name} off nodes of {cause.provider}"
                     yield Fix.untried(f"keep {named}: require {key} NotIn [{value}] in its nodeAffinity")
                 case VirtualNode(provider="EKS Fargate"):
-                    yield Fix.untried(_on_fargate(cause, pod.namespace))
+                    yield Fix.untried(_fargate_text(cause, pod.namespace))
                 case CapacityNotPublished(driver=driver, storage_class=name):
                     where = f"the parameters of class {name}, and the driver's controller"
                     yield Fix.untried(f"repair {driver}, so that it publishes capacity for class {name}: check {where}")
@@ -377,7 +379,7 @@ class PodFixes:
                     yield Fix.untried(f"recreate volume {volume} with {HOSTNAME} {host} in its nodeAffinity")
                 case DriverNotRegistered(driver=driver, node=node):
                     agents = agents_down(self.cycle.snapshot, node)
-                    down = f" ({listed(agents, 2)})" if agents else ""
+                    down = f" ({list_names(agents, 2)})" if agents else ""
                     yield Fix.untried(f"repair the node plugin of {driver} on {node}{down}, which then registers it")
                 case SharedByHami():
                     how = f"recreate the pod with schedulerName {HAMI_SCHEDULER}"

@@ -24,8 +24,8 @@ from kschedx.inquiry.node_scaling import (
     NodeTrial,
     RemedyStep,
     StepKind,
-    by_autoscaler,
-    edited,
+    autoscaler_fix,
+    edit_step,
     reported_by_karpenter,
 )
 from kschedx.karpenter.catalogue import unready_text
@@ -61,9 +61,9 @@ from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import QuantityFormat, Unit
 from kschedx.kube.resources import SPEC_ALONE
 from kschedx.kube.types import NodeCondition, Pod
-from kschedx.kube.typos import meant_by
+from kschedx.kube.typos import nearest_name
 from kschedx.patterns import lazy_pattern
-from kschedx.render.wording import count, listed
+from kschedx.render.wording import count, list_names
 
 MOST_TRIALS = 8
 MOST_REMEDIES = 3
@@ -123,7 +123,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         return part_of(
             ProvisioningDocument,
             provisioning,
-            follows=karpenter.settings.followed,
+            follows=karpenter.settings.rules_version,
             outcome=provisioning.looked.outcome,
             pools={pool.name: _pool(pool) for pool in provisioning.pools},
             skipped_pools={pool.pool.name: pool.why for pool in karpenter.skipped},
@@ -158,9 +158,9 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             limited = trial.pool.name if trial.pool is not None and trial.raises_limits else ""
             if limited in raised:
                 continue
-            then, remedy = _tried(karpenter, trial, pod)
+            then, remedy = _try(karpenter, trial, pod)
             if limited:
-                remedy = _for_identical(karpenter, provisioning, pod, limited, remedy)
+                remedy = _raise_for_identical(karpenter, provisioning, pod, limited, remedy)
             if remedy is not None and all(remedy.step != trial.step for remedy in remedies):
                 raised |= {limited} if limited else set()
                 remedies.append(remedy)
@@ -186,7 +186,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         yield from self._other_types()
         for remedy in self.remedies:
             if with_changes_of_pod or remedy.makes_room:
-                fix = trial.remedied(remedy, f"of {remedy.place}")
+                fix = trial.remedy_fix(remedy, f"of {remedy.place}")
                 fix = fix if remedy.changed is None else _with_pool(fix, karpenter, remedy.changed)
                 yield replace(fix, reshapes_pool=remedy.step.kind is StepKind.RESHAPED)
 
@@ -201,13 +201,13 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             ):
                 continue
             template = verdict.pool.spec.template.spec
-            wanted = verdict.rejection.requirements.about(ZONE)
+            wanted = verdict.rejection.requirements.requirement(ZONE)
             if verdict.zones and wanted.values and not any(map(wanted.has, verdict.zones)):
                 reference = template.node_class_ref
-                where = listed(sorted(wanted.values), 2, conjunction="or")
-                yield by_autoscaler(f"add a subnet in {where} to {reference.kind} {reference.name}")
+                where = list_names(sorted(wanted.values), 2, conjunction="or")
+                yield autoscaler_fix(f"add a subnet in {where} to {reference.kind} {reference.name}")
             elif any(_OF_TYPES.search(requirement.key) for requirement in template.requirements):
-                yield by_autoscaler(f"allow larger or other instance types in NodePool {verdict.name}")
+                yield autoscaler_fix(f"allow larger or other instance types in NodePool {verdict.name}")
 
     def _claims_under_way(self, trial: NodeTrial) -> Iterator[Fix]:
         """Yield fixes according to the conditions of the NodeClaims for which the pod waits."""
@@ -222,13 +222,13 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             untrue = (condition for condition in claim.status.conditions if condition.status != "True")
             said = next((condition for condition in untrue if condition.message), None)
             if not is_waiting:
-                yield by_autoscaler(f"wait for the node of {named}; if it does not register, find out why", command)
+                yield autoscaler_fix(f"wait for the node of {named}; if it does not register, find out why", command)
             elif said is not None and NO_CAPACITY.search(f"{said.reason} {said.message}"):
                 pool = claim.metadata.labels.get(NODE_POOL, "")
                 title = f"let NodePool {pool} {OTHER_TYPES}: the cloud has no capacity for {named}"
                 yield trial.fix(title, karpenter.node_of(pool, self.pod), group=None)
             elif said is not None:
-                yield by_autoscaler(f"repair what keeps {named} from launching: {said.message}", command, group=None)
+                yield autoscaler_fix(f"repair what keeps {named} from launching: {said.message}", command, group=None)
 
     def _repaired_pools(self) -> Iterator[Fix]:
         """Yield repairs of NodePools that are not ready, but would help if they were."""
@@ -238,13 +238,13 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             ready = replace(pool.pool, status=replace(pool.pool.status, conditions=conditions))
             if pool.why != "not-ready":
                 continue
-            then = karpenter.with_pools({pool.pool.name: ready}).about(self.pod)
+            then = karpenter.with_pools({pool.pool.name: ready}).explain(self.pod)
             if then is not None and (then.pool == pool.pool.name or pool.pool.name in then.open_pools):
                 reference = pool.pool.spec.template.spec.node_class_ref
                 reasons = unready_text(karpenter.snapshot, pool.pool)
                 why = reasons.rpartition("; ")[2].removeprefix(f"{reference.kind} ")
                 phrase = f"repair {reference.kind} {reference.name}, so that NodePool {pool.pool.name} is ready"
-                yield by_autoscaler(f"{phrase}: {why}" if why else phrase)
+                yield autoscaler_fix(f"{phrase}: {why}" if why else phrase)
 
 
 def _with_pool(fix: Fix, karpenter: Karpenter, changed: NodePool) -> Fix:
@@ -259,10 +259,10 @@ def _with_pool(fix: Fix, karpenter: Karpenter, changed: NodePool) -> Fix:
     return replace(fix, changes=(change, *fix.changes), apply=(change, *fix.apply), costs=costs)
 
 
-def _tried(karpenter: Karpenter, trial: _Trial, pod: Pod) -> tuple[PodProvisioning | None, NodeRemedy | None]:
+def _try(karpenter: Karpenter, trial: _Trial, pod: Pod) -> tuple[PodProvisioning | None, NodeRemedy | None]:
     """Return the result of a trial, and the remedy if Karpenter then adds a node."""
-    changed = _changed(karpenter, trial)
-    then = changed.about(trial.pod or pod)
+    changed = _apply_trial(karpenter, trial)
+    then = changed.explain(trial.pod or pod)
     if then is None or not then.pool:
         return then, None
     remedy = _remedy(karpenter, trial, pod, then.pool, tuple(instance_type.name for instance_type in then.types))
@@ -272,19 +272,19 @@ def _tried(karpenter: Karpenter, trial: _Trial, pod: Pod) -> tuple[PodProvisioni
     return then, remedy
 
 
-def _changed(karpenter: Karpenter, trial: _Trial) -> Karpenter:
+def _apply_trial(karpenter: Karpenter, trial: _Trial) -> Karpenter:
     return karpenter if trial.pool is None else karpenter.with_pools({trial.pool.name: trial.pool})
 
 
 def _remedy(karpenter: Karpenter, trial: _Trial, pod: Pod, pool: str, types: tuple[str, ...]) -> NodeRemedy:
     pod = trial.pod or pod
-    node = _changed(karpenter, trial).node_of(pool, pod)
+    node = _apply_trial(karpenter, trial).node_of(pool, pod)
     return NodeRemedy(
         step=trial.step, place=pool, types=types, pod=pod, node=node, changed=trial.pool, helps=frozenset({pod.key})
     )
 
 
-def _for_identical(
+def _raise_for_identical(
     karpenter: Karpenter, provisioning: PodProvisioning, pod: Pod, place: str, remedy: NodeRemedy | None
 ) -> NodeRemedy | None:
     """Return the remedy with limits of NodePool `place` raised for all pending pods that are identical to the pod. It
@@ -295,8 +295,8 @@ def _for_identical(
     helped = alike if remedy is None else remedy.helps & alike
     number = len(alike) if remedy is None else -(-len(alike) // max(len(helped), 1))
     for verdict in provisioning.pools if number > 1 else ():
-        for trial in islice(_raised(verdict, number), MOST_TYPES) if verdict.name == place else ():
-            larger = _tried(karpenter, trial, pod)[1]
+        for trial in islice(_limit_trials(verdict, number), MOST_TYPES) if verdict.name == place else ():
+            larger = _try(karpenter, trial, pod)[1]
             if larger is not None and larger.helps >= alike:
                 return larger
     return remedy
@@ -306,54 +306,54 @@ def _trials(provisioning: PodProvisioning, pod: Pod, group: str) -> Iterator[_Tr
     for verdict in provisioning.pools:
         match verdict.rejection:
             case NotTolerated(taints=taints):
-                step, changed = edited(Tolerate(taints=taints), pod)
+                step, changed = edit_step(Tolerate(taints=taints), pod)
                 yield _Trial(step=step, pod=changed)
             case LimitReached() | NodeLimitReached():
-                yield from _raised(verdict)
+                yield from _limit_trials(verdict)
             case NoInstanceType():
                 yield from _smaller(verdict, verdict.rejection, pod)
             case Incompatible():
-                yield from _meant(verdict.rejection, pod, group)
-                yield from _defined(verdict, verdict.rejection)
+                yield from _correction_trials(verdict.rejection, pod, group)
+                yield from _label_trials(verdict, verdict.rejection)
             case _:
                 pass
 
 
-def _meant(rejection: Incompatible, pod: Pod, group: str) -> Iterator[_Trial]:
+def _correction_trials(rejection: Incompatible, pod: Pod, group: str) -> Iterator[_Trial]:
     """Yield corrections of a NodePool's name, or of a label value that is no property of machines, if the pod requires
     nearly the right one."""
     names = well_known(group) - {NODE_POOL}
     for conflict in rejection.conflicts:
         if isinstance(conflict, NothingInCommon) and conflict.key not in names and conflict.existing.operator == "In":
-            yield from _selecting(pod, conflict.key, conflict.existing.values)
+            yield from _selector_trials(pod, conflict.key, conflict.existing.values)
 
 
 def _without_reserved(pod: Pod, group: str) -> Iterator[_Trial]:
     """Yield the pod without labels that Karpenter reserves, or with the capacity type that was probably meant."""
-    yield from _selecting(pod, CAPACITY_TYPE, CAPACITY_TYPES)
+    yield from _selector_trials(pod, CAPACITY_TYPE, CAPACITY_TYPES)
     for key, value in pod.spec.node_selector.items():
         if is_reserved_label(key, group):
-            dropped = DropRequirements(source="nodeSelector", term=0, requirements=(_selected(key, value),))
-            step, changed = edited(dropped, pod, StepKind.CORRECTION)
+            dropped = DropRequirements(source="nodeSelector", term=0, requirements=(_label_match(key, value),))
+            step, changed = edit_step(dropped, pod, StepKind.CORRECTION)
             yield _Trial(step=step, pod=changed)
 
 
-def _selected(key: str, value: str) -> RequirementMatch:
+def _label_match(key: str, value: str) -> RequirementMatch:
     return RequirementMatch(key=key, operator="=", values=(value,), actual=None, matched=False)
 
 
-def _selecting(pod: Pod, key: str, values: Iterable[str]) -> Iterator[_Trial]:
+def _selector_trials(pod: Pod, key: str, values: Iterable[str]) -> Iterator[_Trial]:
     """Yield the pod with the value that resembles the one in its nodeSelector."""
     wrong = pod.spec.node_selector.get(key, "")
-    if meant := meant_by(wrong, sorted(values)):
+    if meant := nearest_name(wrong, sorted(values)):
         selected = SelectInstead(
-            source="nodeSelector", term=0, wrong=_selected(key, wrong), meant=_selected(key, meant)
+            source="nodeSelector", term=0, wrong=_label_match(key, wrong), meant=_label_match(key, meant)
         )
-        step, changed = edited(selected, pod, StepKind.CORRECTION)
+        step, changed = edit_step(selected, pod, StepKind.CORRECTION)
         yield _Trial(step=step, pod=changed)
 
 
-def _raised(verdict: PoolVerdict, nodes: int = 1) -> Iterator[_Trial]:
+def _limit_trials(verdict: PoolVerdict, nodes: int = 1) -> Iterator[_Trial]:
     """Yield limits raised for so many nodes of the smallest known instance types that would fit the pod without the
     limits."""
     rejection = verdict.rejection
@@ -411,7 +411,7 @@ def _smaller(verdict: PoolVerdict, rejection: NoInstanceType, pod: Pod) -> Itera
             amounts.append(ResourceAmount(resource=name, amount=amount))
         lowered = LowerRequests.of(pod, tuple(amounts), SPEC_ALONE) if amounts else None
         if lowered is not None:
-            step, changed = edited(lowered, pod)
+            step, changed = edit_step(lowered, pod)
             yield _Trial(step=step, pod=changed)
 
 
@@ -427,12 +427,12 @@ def _short(requests: Amounts, daemons: Amounts, instance_type: InstanceType) -> 
     return shortage
 
 
-def _defined(verdict: PoolVerdict, rejection: Incompatible) -> Iterator[_Trial]:
+def _label_trials(verdict: PoolVerdict, rejection: Incompatible) -> Iterator[_Trial]:
     """Yield NodePools with the label that the pod requires, unless another provisioner sets it, or with one more
     allowed value."""
     for conflict in rejection.conflicts:
         if isinstance(conflict, UnknownLabel) and not is_of_provider(conflict.key):
-            wanted = _wanted(verdict, conflict.key)
+            wanted = _wanted_value(verdict, conflict.key)
             if wanted is not None:
                 label, place = f"{conflict.key}={wanted}", "spec.template.metadata.labels"
                 is_misplaced = verdict.pool.metadata.labels.get(conflict.key) == wanted
@@ -450,8 +450,8 @@ def _defined(verdict: PoolVerdict, rejection: Incompatible) -> Iterator[_Trial]:
                 yield _Trial(step=step, pool=_with_values(verdict.pool, conflict.key, values))
 
 
-def _wanted(verdict: PoolVerdict, key: str) -> str | None:
-    requirement = verdict.requirements.about(key)
+def _wanted_value(verdict: PoolVerdict, key: str) -> str | None:
+    requirement = verdict.requirements.requirement(key)
     return min(requirement.values) if requirement.operator == "In" else None
 
 

@@ -21,7 +21,7 @@ from kschedx.explain.profile_changes import Pair, ProfileChange
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import UnevaluatedDocument
 from kschedx.kube.documents import Document, document, part_of, to_json
-from kschedx.progress import Phase, counted
+from kschedx.progress import Phase, count_items
 from kschedx.results import Shown
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -87,11 +87,13 @@ Share = Callable[[Callable[[int], Answers], Sequence[PairPart]], Iterator[Answer
 """Evaluates the parts of a comparison and yields their answers in order."""
 
 
-def _one_by_one(work: Callable[[int], Answers], parts: Sequence[PairPart]) -> Iterator[Answers]:
+def _map_in_sequence(work: Callable[[int], Answers], parts: Sequence[PairPart]) -> Iterator[Answers]:
     yield from map(work, range(len(parts)))
 
 
-def compare_pods(pair: Pair, rows: Sequence[int], left_out: Mapping[str, int], share: Share = _one_by_one) -> Summary:
+def compare_pods(
+    pair: Pair, rows: Sequence[int], left_out: Mapping[str, int], share: Share = _map_in_sequence
+) -> Summary:
     """Compare the outcomes of the pods in these rows of the snapshot under both setups."""
     pods = pair.snapshot.pods
     pair.prepare()
@@ -105,7 +107,7 @@ def compare_pods(pair: Pair, rows: Sequence[int], left_out: Mapping[str, int], s
 
     differences: dict[int, Difference] = {}
     undecided: dict[int, str] = {}
-    for answers in counted(share(compared, parts), Phase.COMPARING, len(rows), "pods", weight=len):
+    for answers in count_items(share(compared, parts), Phase.COMPARING, len(rows), "pods", weight=len):
         for row, answer in answers:
             if isinstance(answer, str):
                 undecided[row] = answer
@@ -235,7 +237,7 @@ class DifferencePart(Struct, frozen=True, kw_only=True):
             raise InputError("not a part of an answer as --shard writes it", place=place) from None
 
 
-def merged(parts: Sequence[DifferencePart]) -> dict[str, Any]:
+def merge_parts(parts: Sequence[DifferencePart]) -> dict[str, Any]:
     """Merge the documents of all parts into that of the whole question. Raises `InputError`."""
     ordered = sorted(parts, key=lambda part: part.shard.index)
     _check(ordered)

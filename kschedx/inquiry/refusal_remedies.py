@@ -17,29 +17,36 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.admission import PodSecurity
 from kschedx.apiserver.defaulting import default_pod
-from kschedx.apiserver.pod_security import PREFIX, KubeletFields, KubeletSpec, LevelVersion, PodSecurityLevel, judged
+from kschedx.apiserver.pod_security import (
+    PREFIX,
+    KubeletFields,
+    KubeletSpec,
+    LevelVersion,
+    PodSecurityLevel,
+    security_view,
+)
 from kschedx.controllers.pod_lifecycle import is_ready
 from kschedx.controllers.workloads import Owners, manifest_of, wanted_replicas, workload_of
 from kschedx.errors import InputError, UndecidableError, nearest
-from kschedx.explain.admission import enforced
-from kschedx.explain.setup import Setup, Subject, admitted
+from kschedx.explain.admission import enforced_standard
+from kschedx.explain.setup import Setup, Subject, admit
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.changes import PatchError, apply_patch
 from kschedx.fixes.owners import owner_change, template_owner
-from kschedx.fixes.pod_edits import ENFORCE, relabelled, secured
+from kschedx.fixes.pod_edits import ENFORCE, enforce_level, secure_fields
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.kube.conditions import condition_of
-from kschedx.kube.decoding import decode, encoded, map_at
+from kschedx.kube.decoding import decode, encode, map_at
 from kschedx.kube.documents import Change, Target, merged_fields, pointer, remove_field, set_field
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.types import LimitRange, Pod
-from kschedx.kube.workloads import MAKING_PODS, says
+from kschedx.kube.workloads import MAKING_PODS, contains
 from kschedx.patterns import lazy_pattern
-from kschedx.render.wording import count, listed
+from kschedx.render.wording import count, list_names
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -107,7 +114,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     file: str = ""
 
     @cached_property
-    def _maker_name(self) -> str:
+    def _workload_name(self) -> str:
         metadata = {} if self.maker is None else self.maker.get("metadata")
         return str(metadata.get("name") or "") if isinstance(metadata, Mapping) else ""
 
@@ -115,17 +122,17 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     def _namespace(self) -> str:
         return self.pod.metadata.namespace
 
-    def _maker_change(self, patch: Patch) -> Change:
+    def _workload_change(self, patch: Patch) -> Change:
         assert self.maker is not None
         target = Target(
             api_version=str(self.maker.get("apiVersion") or ""),
             kind=str(self.maker.get("kind")),
             namespace=self.pod.metadata.namespace,
-            name=self._maker_name,
+            name=self._workload_name,
         )
         return target.patched(*patch)
 
-    def _recreated(self) -> Fix | None:
+    def _recreate_fix(self) -> Fix | None:
         """Return the fix to recreate a workload with a changed immutable field. A StatefulSet with the same selector
         adopts its pods."""
         if self.maker is None or self.maker.get("kind") not in MAKING_PODS:
@@ -135,7 +142,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         stored = manifest_of(self.snapshot, workload) or {}
         rows = Owners(self.snapshot).members(self.snapshot.pods, workload)
         selectors = [map_at(item, "spec").get("selector") for item in (stored, self.maker)]
-        is_adopted = workload.kind == "StatefulSet" and says(*selectors)
+        is_adopted = workload.kind == "StatefulSet" and contains(*selectors)
         others = {item: raw for item, raw in self.snapshot.workloads.items() if item != key}
         template = f"kubectl delete {{}}/{{}} -n {{}}{' --cascade=orphan' if is_adopted else ''}"
         commands = [shell_command(template, workload.kind.lower(), workload.name, self._namespace)]
@@ -143,19 +150,19 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             commands.append(shell_command("kubectl apply -f {} -n {}", Path(self.file), self._namespace))
         pods = count(len(rows), "pod")
         cost = "" if not rows else f"; it keeps its {pods}" if is_adopted else f"; this deletes its {pods}"
-        target = self._maker_change([]).target
-        return self._tried(
+        target = self._workload_change([]).target
+        return self._try(
             f"delete {workload.kind} {workload.name} and create it again{cost}",
             (Change(target=target, delete=True, orphan=is_adopted), Change(target=target, create=dict(self.maker))),
             snapshot=replace(self.snapshot.without_pods(rows), workloads=others),
             commands=tuple(commands),
         )
 
-    def _refused(self, message: str) -> Iterator[Fix]:
-        fixes = [fix for fix in self._of_message(message) if fix is not None]
-        yield from fixes or self._by_hand(message)
+    def _refusal_fixes(self, message: str) -> Iterator[Fix]:
+        fixes = [fix for fix in self._message_fixes(message) if fix is not None]
+        yield from fixes or self._manual_fixes(message)
 
-    def _by_hand(self, message: str) -> Iterator[Fix]:
+    def _manual_fixes(self, message: str) -> Iterator[Fix]:
         """Yield what to correct if the pod template does not have what the message names: the dump lacks the rule, a
         webhook adds it, or the template has changed since."""
         where = "the pod" if self.maker is None else "the pod template"
@@ -168,11 +175,11 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             title = f"keep {what} within the LimitRange"
             yield Fix.untried(title, commands=(command,))
 
-    def _of_message(self, message: str) -> Iterator[Fix | None]:
+    def _message_fixes(self, message: str) -> Iterator[Fix | None]:
         if match := _UNSPECIFIED.search(message):
-            yield from self._unspecified(match["quota"], match["missing"])
+            yield from self._missing_amount_fixes(match["quota"], match["missing"])
         elif match := _EXCEEDED.search(message):
-            yield from self._exceeded(match)
+            yield from self._exceeded_quota_fixes(match)
         elif _RATIO.search(message) and "but no request is specified" in message:
             each = (
                 f"limits.{ratio['resource']} at most {ratio['ratio']} times requests"
@@ -180,64 +187,64 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             )
             yield Fix.untried(f"set requests and limits of every container: {', '.join(each)}")
         elif len([*_BOUND.finditer(message), *_RATIO.finditer(message)]) > 1:
-            yield self._within_all(message)
+            yield self._limit_ranges_fix(message)
         elif match := _BOUND.search(message):
-            yield from self._bounded(match)
+            yield from self._bound_fixes(match)
         elif match := _NO_CLASS.search(message):
             yield from self._without_class(match["name"])
         elif match := _NO_ACCOUNT.search(message):
             name = match["name"]
             command = shell_command("kubectl create serviceaccount {} -n {}", name, self._namespace)
-            yield self._created(f"create service account {name}", "v1", "ServiceAccount", name, {}, command)
+            yield self._create_fix(f"create service account {name}", "v1", "ServiceAccount", name, {}, command)
         elif match := _NO_NAMESPACE.search(message):
             yield self._created_namespace(match["name"])
         elif match := _NO_RUNTIME_CLASS.search(message):
             yield from self._without_runtime_class(match["name"])
         elif match := _RATIO.search(message):
-            yield from self._within_ratio(match["resource"], match["ratio"])
+            yield from self._ratio_fixes(match["resource"], match["ratio"])
         elif match := _ABOVE_LIMIT.search(message):
-            yield from self._at_limit(match["resource"], match["limit"])
+            yield from self._above_limit_fixes(match["resource"], match["limit"])
         elif match := _NO_SCOPED_QUOTA.search(message):
             yield from self._scoped_quota(match["scope"], match["operator"], match["values"].split())
         elif "violates PodSecurity" in message:
-            yield from self._secured(message)
+            yield from self._pod_security_fixes(message)
         elif "security context constraint" in message:
-            yield from self._constrained(message)
+            yield from self._scc_fixes(message)
         elif match := _SELECTOR_CONFLICT.search(message):
             title = f"remove {match['key']} from nodeSelector: RuntimeClass {self.pod.spec.runtime_class_name} sets it"
-            yield self._patched(title, [remove_field(f"/spec/nodeSelector/{pointer(match['key'])}")])
+            yield self._patch_fix(title, [remove_field(f"/spec/nodeSelector/{pointer(match['key'])}")])
         elif field := next((field for words, field in _OF_CLASS.items() if words in message), ""):
-            yield from self._of_class(field)
+            yield from self._class_field_fixes(field)
         else:
             yield from _policies(message, self.snapshot)
 
     def _without_runtime_class(self, name: str) -> Iterator[Fix | None]:
         if close := self._near(self.snapshot.runtime_classes):
-            yield self._patched(f"set runtimeClassName to {close}", [set_field("/spec/runtimeClassName", close)])
+            yield self._patch_fix(f"set runtimeClassName to {close}", [set_field("/spec/runtimeClassName", close)])
         yield Fix.untried(f"create RuntimeClass {name} where its runtime is installed")
-        yield self._patched(f"remove runtimeClassName {name}", [remove_field("/spec/runtimeClassName")])
+        yield self._patch_fix(f"remove runtimeClassName {name}", [remove_field("/spec/runtimeClassName")])
 
-    def _within_all(self, message: str) -> Fix | None:
+    def _limit_ranges_fix(self, message: str) -> Fix | None:
         """Return the fix for several rules of LimitRanges at once."""
         wanted: _Resources = {}
-        parts = [self._within_bound(match) for match in _BOUND.finditer(message)]
-        parts += [self._within_ratios(match["resource"], match["ratio"])[0] for match in _RATIO.finditer(message)]
+        parts = [self._bound_amounts(match) for match in _BOUND.finditer(message)]
+        parts += [self._ratio_amounts(match["resource"], match["ratio"])[0] for match in _RATIO.finditer(message)]
         for part in parts:
             for name, sides in part.items():
                 for side, amounts in sides.items():
                     wanted.setdefault(name, {}).setdefault(side, {}).update(amounts)
         patch, phrases = self._resources(wanted)
-        return self._patched(f"set {', '.join(phrases)}", patch) if patch else None
+        return self._patch_fix(f"set {', '.join(phrases)}", patch) if patch else None
 
-    def _within_ratio(self, resource: str, ratio: str) -> Iterator[Fix | None]:
+    def _ratio_fixes(self, resource: str, ratio: str) -> Iterator[Fix | None]:
         """Yield fixes for LimitRange's maxLimitRequestRatio: a lower limit, or a higher request."""
-        lower, higher = self._within_ratios(resource, ratio)
+        lower, higher = self._ratio_amounts(resource, ratio)
         for verb, wanted in (("lower", lower), ("raise", higher)):
             patch, phrases = self._resources(wanted)
             if patch:
-                yield self._patched(f"{verb} {', '.join(phrases)}", patch)
+                yield self._patch_fix(f"{verb} {', '.join(phrases)}", patch)
 
-    def _within_ratios(self, resource: str, ratio: str) -> tuple[_Resources, _Resources]:
+    def _ratio_amounts(self, resource: str, ratio: str) -> tuple[_Resources, _Resources]:
         """Return the lower limits, and the higher requests, of containers with a larger ratio."""
         lower: _Resources = {}
         higher: _Resources = {}
@@ -256,11 +263,11 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             name = str(container.get("name"))
             allowed = request.scaled_value(_MILLI) * most // 10**9
             needed = -(-limit.scaled_value(_MILLI) * 10**9 // most)
-            lower[name] = {"limits": {resource: _like(request, allowed)}}
-            higher[name] = {"requests": {resource: _like(request, needed)}}
+            lower[name] = {"limits": {resource: _format_like(request, allowed)}}
+            higher[name] = {"requests": {resource: _format_like(request, needed)}}
         return lower, higher
 
-    def _at_limit(self, resource: str, limit: str) -> Iterator[Fix | None]:
+    def _above_limit_fixes(self, resource: str, limit: str) -> Iterator[Fix | None]:
         """Yield fixes for a request above its limit. The limit is in the template, or is a LimitRange's default, which
         can be overridden."""
         bound = parse_quantity(limit).scaled_value(_MILLI)
@@ -277,9 +284,9 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         for verb, wanted in ways if is_default else reversed(ways):
             patch, phrases = self._resources(wanted)
             if patch:
-                yield self._patched(f"{verb} {', '.join(phrases)}", patch)
+                yield self._patch_fix(f"{verb} {', '.join(phrases)}", patch)
 
-    def _of_class(self, field: str) -> Iterator[Fix | None]:
+    def _class_field_fixes(self, field: str) -> Iterator[Fix | None]:
         """Yield fixes for a value that differs from the one of the pod's priority class or RuntimeClass."""
         removal = remove_field(f"/spec/{field}")
         same = (
@@ -289,8 +296,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         )
         if field == "priority" and (name := next(same, "")):
             patch = [removal, set_field("/spec/priorityClassName", name)]
-            yield self._patched(f"set priorityClassName to {name} instead of spec.priority", patch)
-        yield self._patched(f"remove spec.{field}: admission sets it", [removal])
+            yield self._patch_fix(f"set priorityClassName to {name} instead of spec.priority", patch)
+        yield self._patch_fix(f"remove spec.{field}: admission sets it", [removal])
 
     def _scoped_quota(self, scope: str, operator: str, values: Sequence[str]) -> Iterator[Fix | None]:
         """Yield fixes for limitedResources, with which an API server admits pods of a scope only to namespaces with a
@@ -302,18 +309,18 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         spec = {"spec": {"hard": {"pods": str(max(self.count, 10))}, "scopeSelector": {"matchExpressions": [match]}}}
         named = f"{scope} {', '.join(values)}".strip()
         title, name = f"create a ResourceQuota with scope {named}", f"{own or scope.lower()}-pods"
-        yield self._created(title, "v1", "ResourceQuota", name, spec)
+        yield self._create_fix(title, "v1", "ResourceQuota", name, spec)
         if own:
-            yield self._patched(f"remove priorityClassName {own}", [remove_field("/spec/priorityClassName")])
+            yield self._patch_fix(f"remove priorityClassName {own}", [remove_field("/spec/priorityClassName")])
 
-    def _constrained(self, message: str) -> Iterator[Fix]:
+    def _scc_fixes(self, message: str) -> Iterator[Fix]:
         """Yield fixes for a pod that no SecurityContextConstraints of OpenShift allows; most set user and group
         themselves."""
         fields = list(dict.fromkeys(match["field"] for match in _CONSTRAINED.finditer(message)))
         is_of_user = bool(fields) and all(field.endswith(_SET_BY_SCC) for field in fields)
         if is_of_user:
             yield Fix.untried(
-                f"remove {listed(fields, 3, conjunction='and')} from the pod template: OpenShift sets them"
+                f"remove {list_names(fields, 3, conjunction='and')} from the pod template: OpenShift sets them"
             )
         granted = "anyuid" if is_of_user else "privileged"
         account = str(map_at(self.manifest, "spec").get("serviceAccountName") or "default")
@@ -321,21 +328,21 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         title = f"let service account {account} use SecurityContextConstraints {granted}, if the pod needs it"
         yield Fix.untried(title, commands=(command,))
 
-    def _secured(self, message: str) -> Iterator[Fix]:
+    def _pod_security_fixes(self, message: str) -> Iterator[Fix]:
         """Yield fixes for a violation of the namespace's Pod Security Standard: the change of the pod, if that is
         enough, and a lower level."""
         violated = _VIOLATED.search(message)
-        pod = default_pod(decode(encoded(self.manifest, "pod"), Pod))
+        pod = default_pod(decode(encode(self.manifest, "pod"), Pod))
         namespace, snapshot = pod.metadata.namespace, self.snapshot
         if violated and not any(label.startswith(PREFIX) for label in snapshot.namespaces.get(namespace, {})):
             # the event shows the enforced level, which the dump lacks
             labels = {ENFORCE: violated["level"], f"{ENFORCE}-version": violated["version"]}
             snapshot = replace(snapshot, namespaces={**snapshot.namespaces, namespace: labels})
-        standard = enforced(snapshot, namespace, self.setup.release, self.maker) if violated else None
+        standard = enforced_standard(snapshot, namespace, self.setup.release, self.maker) if violated else None
         if isinstance(standard, PodSecurity) and standard.refusal(pod, _kubelet(self.manifest)) is not None:
             refused = replace(self, pod=pod, snapshot=snapshot)
             yield from refused._with_context(standard)
-            yield from refused._at_lower_level(standard)
+            yield from refused._lower_level_fixes(standard)
             return
         template = f"kubectl label namespace {{}} {PREFIX}enforce=privileged --overwrite"
         yield Fix.untried("meet the Pod Security Standard of the namespace in the pod template")
@@ -347,7 +354,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     def _with_context(self, standard: PodSecurity) -> Iterator[Fix]:
         """Yield the fix that sets in the pod what the namespace requires, unless the pod sets what the namespace
         forbids."""
-        said = secured(self.manifest)
+        said = secure_fields(self.manifest)
         manifest = None if said is None else apply_patch(dict(self.manifest), said.change.patch)
         if said is None or manifest is None or standard.violations(self.pod, _kubelet(manifest)):
             return
@@ -361,16 +368,16 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def _without_user(self) -> tuple[str, ...]:
         """What the images of containers that may run as root must do."""
-        judged_pod = judged(self.pod, _kubelet(self.manifest))
+        judged_pod = security_view(self.pod, _kubelet(self.manifest))
         names = [
             container.name
             for container in judged_pod.containers
             if not (container.context.run_as_user or judged_pod.context.run_as_user)
         ]
-        image = f"the image{'s' if len(names) > 1 else ''} of {listed(names, _SHOWN_NAMES)}"
+        image = f"the image{'s' if len(names) > 1 else ''} of {list_names(names, _SHOWN_NAMES)}"
         return (f"{image} must set a non-root user, or set runAsUser",) if names else ()
 
-    def _at_lower_level(self, standard: PodSecurity) -> Iterator[Fix]:
+    def _lower_level_fixes(self, standard: PodSecurity) -> Iterator[Fix]:
         """Yield the fix to enforce in the namespace the strictest level that admits the pod."""
         namespace, kubelet = self._namespace, _kubelet(self.manifest)
         for level in sorted(PodSecurityLevel, reverse=True):
@@ -380,14 +387,14 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                 snapshot = replace(self.snapshot, namespaces={**self.snapshot.namespaces, namespace: labels})
                 title = f"enforce {level} in namespace {namespace}, for all its pods"
                 command = shell_command(f"kubectl label namespace {{}} {ENFORCE}={level} --overwrite", namespace)
-                yield self._secured_by(title, relabelled(namespace, level), snapshot, self.manifest, command)
+                yield self._secured_by(title, enforce_level(namespace, level), snapshot, self.manifest, command)
                 return
 
     def _secured_by(self, title: str, change: Change, snapshot: Snapshot, manifest: Manifest, *commands: str) -> Fix:
         """Return the fix; untried if something else refuses the pod then."""
         try:
-            subject = admitted(snapshot, manifest, self.setup, dependents=self.dependents, maker=self.maker)
-            return made_fix(title, (change,), self.explain(subject, self.setup), commands=commands)
+            subject = admit(snapshot, manifest, self.setup, dependents=self.dependents, maker=self.maker)
+            return fix_with_outcome(title, (change,), self.explain(subject, self.setup), commands=commands)
         except (InputError, UndecidableError) as error:
             return Fix.untried(f"{title}; what refuses the pod then: {error}", (change,), commands=commands)
 
@@ -396,7 +403,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         hint = nearest(name, known)
         return next((name for name in known if f'"{name}"' in hint), "")
 
-    def _unspecified(self, quota: str, missing: str) -> Iterator[Fix | None]:
+    def _missing_amount_fixes(self, quota: str, missing: str) -> Iterator[Fix | None]:
         """Yield fixes for missing requests and limits: `requests.cpu for: app,sidecar; limits.memory for: app`."""
         wanted: dict[str, dict[str, dict[str, str]]] = {}
         for part in missing.split("; "):
@@ -408,7 +415,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         patch, phrases = self._resources(wanted)
         if not patch:
             return
-        yield self._patched(f"set {', '.join(phrases)}", patch)
+        yield self._patch_fix(f"set {', '.join(phrases)}", patch)
         limits: dict[str, dict[str, str]] = {}
         for sides in wanted.values():
             for side, amounts in sides.items():
@@ -417,7 +424,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         title = (
             f"create a LimitRange with default {' and '.join(sorted({resource.split('.')[0] for resource in phrases}))}"
         )
-        yield self._created(title, "v1", "LimitRange", f"{quota}-defaults", {"spec": spec})
+        yield self._create_fix(title, "v1", "LimitRange", f"{quota}-defaults", {"spec": spec})
 
     def _resources(self, wanted: Mapping[str, Mapping[str, Mapping[str, str]]]) -> tuple[Patch, list[str]]:
         """Return a patch that sets requests and limits of containers, and `requests.cpu of container app to 100m` for
@@ -446,7 +453,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                 if isinstance(item, Mapping):
                     yield f"/spec/{kind}/{index}", item
 
-    def _exceeded(self, match: re.Match[str]) -> Iterator[Fix | None]:
+    def _exceeded_quota_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         """Yield fixes for an exceeded quota: it is raised to its usage plus the requests of the missing pods."""
         name = match["quota"]
         requested, used, limited = (_amounts(match[key]) for key in ("requested", "used", "limited"))
@@ -479,13 +486,15 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             snapshot = snapshot.with_records(ResourceQuota, (larger if quota is own else quota for quota in quotas))
         scopes = "" if own is None else ", ".join(own.spec.scopes)
         title = f"raise {phrase} in ResourceQuota {name}{scopes and f' (scope {scopes})'}"
-        yield self._tried(title, changes, snapshot=snapshot, commands=(command,))
+        yield self._try(title, changes, snapshot=snapshot, commands=(command,))
         if self.maker is not None and self.maker.get("kind") == "Deployment" and self._has_all_replicas:
             rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
-            data = (self._maker_name, self._namespace, {"spec": {"strategy": rolling}})
+            data = (self._workload_name, self._namespace, {"spec": {"strategy": rolling}})
             command = shell_command("kubectl patch deployment/{} -n {} -p {}", *data)
             title = "set maxSurge: 0, so that an old pod goes before a new one is created"
-            yield Fix.untried(title, (self._maker_change([set_field("/spec/strategy", rolling)]),), commands=(command,))
+            yield Fix.untried(
+                title, (self._workload_change([set_field("/spec/strategy", rolling)]),), commands=(command,)
+            )
 
     @property
     def _has_all_replicas(self) -> bool:
@@ -494,17 +503,17 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         members = Owners(self.snapshot).members(self.snapshot.pods, workload_of(self.maker))
         return len(members) >= wanted_replicas(self.maker)
 
-    def _bounded(self, match: re.Match[str]) -> Iterator[Fix | None]:
+    def _bound_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
         """Yield fixes for a LimitRange's maximum or minimum."""
         is_most = match["rule"] == "maximum"
-        patch, phrases = self._resources(self._within_bound(match))
+        patch, phrases = self._resources(self._bound_amounts(match))
         if patch:
             verb = "set" if match["absent"] else "lower" if is_most else "raise"
-            yield self._patched(f"{verb} {', '.join(phrases)}", patch)
+            yield self._patch_fix(f"{verb} {', '.join(phrases)}", patch)
         if match["value"]:
             yield self._other_bound(match, "max" if is_most else "min")
 
-    def _within_bound(self, match: re.Match[str]) -> _Resources:
+    def _bound_amounts(self, match: re.Match[str]) -> _Resources:
         """Return the requests and limits that a maximum or minimum permits."""
         resource, bound = match["resource"], match["bound"]
         is_most = match["rule"] == "maximum"
@@ -542,7 +551,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                 change = target.patched(set_field(f"/spec/limits/{index}/{side}/{pointer(resource)}", value))
                 verb = "raise" if side == "max" else "lower"
                 title = f"{verb} {side}.{resource} of LimitRange {bound.metadata.name} from {match['bound']} to {value}"
-                return self._tried(title, (change,), snapshot=snapshot)
+                return self._try(title, (change,), snapshot=snapshot)
         return None
 
     def _without_class(self, name: str) -> Iterator[Fix | None]:
@@ -550,21 +559,21 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         hint = nearest(name, classes)
         close = next((name for name in classes if f'"{name}"' in hint), "")
         if close:
-            yield self._patched(f"set priorityClassName to {close}", [set_field("/spec/priorityClassName", close)])
+            yield self._patch_fix(f"set priorityClassName to {close}", [set_field("/spec/priorityClassName", close)])
         command = shell_command("kubectl create priorityclass {} --value=1000", name)
         body = {"value": 1000}
-        yield self._created(
+        yield self._create_fix(
             f"create PriorityClass {name}", "scheduling.k8s.io/v1", "PriorityClass", name, body, command
         )
-        yield self._patched(f"remove priorityClassName {name}", [remove_field("/spec/priorityClassName")])
+        yield self._patch_fix(f"remove priorityClassName {name}", [remove_field("/spec/priorityClassName")])
 
     def _created_namespace(self, name: str) -> Fix | None:
         command = shell_command("kubectl create namespace {}", name)
-        return self._created(f"create namespace {name}", "v1", "Namespace", name, {}, command)
+        return self._create_fix(f"create namespace {name}", "v1", "Namespace", name, {}, command)
 
     # --- trials
 
-    def _created(
+    def _create_fix(
         self, title: str, api_version: str, kind: str, name: str, body: Mapping[str, object], command: str = ""
     ) -> Fix | None:
         is_namespaced = kind not in ("Namespace", "PriorityClass")
@@ -574,9 +583,9 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         target = Target(api_version=api_version, kind=kind, namespace=namespace, name=name)
         snapshot = self.snapshot if kind == "ServiceAccount" else with_applied(self.snapshot, [manifest])
         commands = (command,) if command else ()
-        return self._tried(title, (Change(target=target, create=manifest),), snapshot=snapshot, commands=commands)
+        return self._try(title, (Change(target=target, create=manifest),), snapshot=snapshot, commands=commands)
 
-    def _patched(self, title: str, patch: Patch) -> Fix | None:
+    def _patch_fix(self, title: str, patch: Patch) -> Fix | None:
         """Try a change of the pod, or of the template from which it is created; None if it has no such field."""
         change = Target("v1", "Pod", self.pod.metadata.name, self._namespace).patched(*patch)
         owner = template_owner(self.snapshot, self.pod)
@@ -585,9 +594,9 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             manifest = apply_patch(dict(self.manifest), change.patch)
         except PatchError:
             return None
-        return self._tried(title, (change,), manifest=manifest, apply=apply)
+        return self._try(title, (change,), manifest=manifest, apply=apply)
 
-    def _tried(
+    def _try(
         self,
         title: str,
         changes: tuple[Change, ...],
@@ -599,7 +608,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     ) -> Fix | None:
         """Return the fix with the pod's answer after it; None if the API server still refuses the pod."""
         try:
-            subject = admitted(
+            subject = admit(
                 snapshot or self.snapshot,
                 manifest or self.manifest,
                 self.setup,
@@ -608,16 +617,16 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             )
         except (InputError, UndecidableError):
             return None
-        return made_fix(title, changes, self._decided(subject), commands=commands, apply=apply)
+        return fix_with_outcome(title, changes, self._decide(subject), commands=commands, apply=apply)
 
-    def _decided(self, subject: Subject) -> Explanation | None:
+    def _decide(self, subject: Subject) -> Explanation | None:
         try:
             return self.explain(subject, self.setup)
         except (InputError, UndecidableError):
             return None
 
 
-def made_fix(
+def fix_with_outcome(
     title: str,
     changes: tuple[Change, ...],
     then: Explanation | None,
@@ -645,7 +654,7 @@ def _policies(message: str, snapshot: Snapshot) -> Iterator[Fix]:
     """Yield untried fixes for refusals by rules that no snapshot contains."""
     if match := _DEAD_WEBHOOK.search(message):
         service = f": service {match['namespace']}/{match['service']}" if match["service"] else ""
-        down = _not_ready(snapshot, match["namespace"]) if match["service"] else ()
+        down = _unready_pods(snapshot, match["namespace"]) if match["service"] else ()
         for key in down:
             conditions = snapshot.pods[snapshot.pods.rows[key]].status.conditions
             if (state := condition_of(conditions, "PodScheduled", "False")) is not None:
@@ -653,7 +662,7 @@ def _policies(message: str, snapshot: Snapshot) -> Iterator[Fix]:
                 yield Fix.untried(title.rstrip(": ."), commands=(why_command(key),))
                 break
         else:
-            behind = f"; {listed(down, 2)} {'is' if len(down) == 1 else 'are'} not ready" if down else ""
+            behind = f"; {list_names(down, 2)} {'is' if len(down) == 1 else 'are'} not ready" if down else ""
             if "x509: " in message:
                 title = f"renew the certificate of webhook {match['name']}, or its caBundle"
                 yield Fix.untried(f"{title}: the API server does not trust{service.removeprefix(':')}")
@@ -661,14 +670,14 @@ def _policies(message: str, snapshot: Snapshot) -> Iterator[Fix]:
                 yield Fix.untried(f"repair what answers for webhook {match['name']}{service}{behind}")
         yield Fix.untried(f"set failurePolicy Ignore of webhook {match['name']}, if pods may go without it")
     elif match := _DENIED.search(message):
-        yield _as_required(match["name"], match["why"] or "")
+        yield _webhook_fix(match["name"], match["why"] or "")
     elif match := _POLICY.search(message):
         command = shell_command("kubectl get validatingadmissionpolicies {} -o yaml", match["name"])
         title = f"change the pod template as ValidatingAdmissionPolicy {match['name']} requires"
         yield Fix.untried(title, commands=(command,))
 
 
-def _as_required(webhook: str, why: str) -> Fix:
+def _webhook_fix(webhook: str, why: str) -> Fix:
     """Return the fix to change the pod template as the rule of a webhook requires, and the command that shows it."""
     if match := _CONSTRAINT.search(why):
         title = f"change the pod template as Gatekeeper's constraint {match['name']} requires: {match['rule']}"
@@ -682,7 +691,7 @@ def _as_required(webhook: str, why: str) -> Fix:
     return Fix.untried(f"change the pod template as webhook {webhook} requires")
 
 
-def _not_ready(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:
+def _unready_pods(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:
     """Return the pods of a namespace that are not ready, so that no Service sends requests to them."""
     pods = snapshot.pods
     rows = pods.namespaces.where(lambda name: name == namespace).nonzero()[0].tolist()
@@ -694,7 +703,7 @@ _MILLI = -3
 """The scale of milli-units: an int64 can hold petabytes of them."""
 
 
-def _like(sample: Quantity, thousandths: int) -> str:
+def _format_like(sample: Quantity, thousandths: int) -> str:
     return str(dataclasses.replace(parse_quantity(f"{thousandths}m"), format=sample.format, canonical=""))
 
 
@@ -706,7 +715,7 @@ def _amounts(text: str) -> dict[str, str]:
 def _sum(used: str, each: str, count: int) -> str:
     """Return `used` plus `count` times `each`, in the format of `used`, or of `each` if `used` is 0."""
     quantity, other = parse_quantity(used), parse_quantity(each)
-    return _like(
+    return _format_like(
         quantity if quantity.mantissa else other, quantity.scaled_value(_MILLI) + count * other.scaled_value(_MILLI)
     )
 

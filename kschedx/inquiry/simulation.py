@@ -26,21 +26,28 @@ from kschedx.controllers.workloads import (
 from kschedx.errors import NotAdmittedError, NotChangedError
 from kschedx.explain.cycle_notes import may_lack_node_support
 from kschedx.explain.missing_kinds import cycle_of
-from kschedx.explain.notes import taken_out
-from kschedx.explain.setup import Subject, stored, unassigned
+from kschedx.explain.notes import drained_nodes
+from kschedx.explain.setup import Subject, stored_subject, unassign
 from kschedx.framework.cycle import Outcome, UnevaluatedDocument
 from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.manifests import Written, unknown_pods, written_from
-from kschedx.inquiry.pod import WithoutDecision, explain, objection, remedies_of, unscheduled, workloads_without_pods
+from kschedx.inquiry.manifests import WrittenPod, unknown_pods, written_from
+from kschedx.inquiry.pod import (
+    WithoutDecision,
+    answer_without_cycle,
+    explain,
+    objection,
+    remedies_of,
+    workloads_without_pods,
+)
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.names import PODS
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import MAKING_PODS
 from kschedx.results import Shown
-from kschedx.simulate.apply import ChangeEffect, ChangeEffectDocument, Displaced
+from kschedx.simulate.apply import ChangeEffect, ChangeEffectDocument, DisplacedPods
 from kschedx.simulate.changes import SimulatedChange
 from kschedx.simulate.drain import DrainDocument, DrainOutcome, DrainResult
 from kschedx.simulate.moves import GoalResult
@@ -274,7 +281,7 @@ class Simulation(Shown):
     # --- pods
 
     @cached_property
-    def _queued(self) -> IntArray:
+    def _queued_rows(self) -> IntArray:
         """Rows of every pod that was ever in the queue and is still in the cluster, in queue order."""
         simulator, pods = self.simulator, self.run.cluster.pods
         queued = np.fromiter(simulator.queue.queued, dtype=np.int64)
@@ -287,7 +294,7 @@ class Simulation(Shown):
     @cached_property
     def queue(self) -> PodKeys:
         """Every pod that was ever in the queue and is still in the cluster, in queue order."""
-        return PodKeys(self.run.cluster.pods, self._queued)
+        return PodKeys(self.run.cluster.pods, self._queued_rows)
 
     @cached_property
     def evicted(self) -> frozenset[str]:
@@ -298,14 +305,16 @@ class Simulation(Shown):
     def placed(self) -> ByPod:
         """Pods of the queue that have a node in the end, to its name."""
         pods, names = self.run.cluster.pods, self.run.cluster.node_names
-        return ByPod(pods, self._queued[pods.node[self._queued] >= 0], lambda row: names[pods.node[row]])
+        return ByPod(pods, self._queued_rows[pods.node[self._queued_rows] >= 0], lambda row: names[pods.node[row]])
 
     @cached_property
     def pending(self) -> PodKeys:
         """Pods of the queue that have no node in the end and were not permanently evicted, in queue order."""
         pods = self.run.cluster.pods
         evicted = np.array([pods.rows[key] for key in self.evicted], dtype=np.int64)
-        return PodKeys(pods, self._queued[(pods.node[self._queued] < 0) & ~np.isin(self._queued, evicted)])
+        return PodKeys(
+            pods, self._queued_rows[(pods.node[self._queued_rows] < 0) & ~np.isin(self._queued_rows, evicted)]
+        )
 
     @property
     def gated(self) -> tuple[str, ...]:
@@ -314,7 +323,7 @@ class Simulation(Shown):
         return tuple(self.run.cluster.pods.key(row) for row in self.simulator.queue.gated if row not in gone)
 
     @property
-    def of_others(self) -> tuple[str, ...]:
+    def of_other_schedulers(self) -> tuple[str, ...]:
         """Pods that are pending for a scheduler which the configuration does not have."""
         return tuple(map(self.run.cluster.pods.key, self.simulator.queue.of_others))
 
@@ -343,29 +352,29 @@ class Simulation(Shown):
             if manifest is None or (workload not in unread and workload_lifecycle(after, manifest) is None):
                 continue
             written_pod = (
-                Written(manifest=dict(manifest)) if workload.kind == "Pod" else written_from(after, dict(manifest))
+                WrittenPod(manifest=dict(manifest)) if workload.kind == "Pod" else written_from(after, dict(manifest))
             )
             decision = WithoutDecision(written=written_pod, before=after, snapshot=after, setup=self.setup)
             if workload in unread:
                 yield decision.refused(unread[workload])
                 continue
-            stopped = decision.stopped(partial(written_pod.admitted, setup=self.setup))
+            stopped = decision.stopped_answer(partial(written_pod.admit, setup=self.setup))
             if stopped is not None:
                 yield stopped
         for manifest, error in self._refused_pods:
-            written_pod = Written(manifest=dict(manifest))
+            written_pod = WrittenPod(manifest=dict(manifest))
             if isinstance(error, NotChangedError):
                 is_maker = manifest.get("kind") in MAKING_PODS
                 written_pod = written_from(after, dict(manifest)) if is_maker else unknown_pods(dict(manifest))
             yield WithoutDecision(written=written_pod, before=after, snapshot=after, setup=self.setup).refused(error)
         unknown: dict[str, Pod] = {}
-        for key in self.of_others:
+        for key in self.of_other_schedulers:
             pod = after.pods[after.pods.rows[key]]
             unknown.setdefault(pod.spec.scheduler_name, pod)
         for pod in unknown.values():
-            yield explain(stored(after, pod), self.setup)
+            yield explain(stored_subject(after, pod), self.setup)
         yield from self._failing_rollouts()
-        yield from self._disputed()
+        yield from self._disputed_answers()
 
     def _failing_rollouts(self) -> Iterator[Explanation]:
         """Yield the state of each Deployment in question whose rollout, begun before, does not end."""
@@ -376,11 +385,11 @@ class Simulation(Shown):
             if manifest is not None:
                 written_pod = written_from(after, dict(manifest))
                 decision = WithoutDecision(written=written_pod, before=after, snapshot=after, setup=self.setup)
-                stopped = decision.stopped(partial(written_pod.admitted, setup=self.setup))
+                stopped = decision.stopped_answer(partial(written_pod.admit, setup=self.setup))
                 if stopped is not None and isinstance(stopped.lifecycle, RolloutStalled):
                     yield stopped
 
-    def _disputed(self) -> Iterator[Explanation]:
+    def _disputed_answers(self) -> Iterator[Explanation]:
         """Yield the report about the first pending pod if no kube-scheduler runs that could decide about it, and about
         the first pod for which the cluster contradicts the simulation: its events, or the kubelet that rejected its
         predecessors. Contradictions that changes explain are left out."""
@@ -388,13 +397,13 @@ class Simulation(Shown):
         waiting = (before.pods[row] for row in before.pods.pending)
         untold = next((pod for pod in waiting if not pod.status.conditions), None)
         if untold is not None and (down := scheduler_down(before, untold)) is not None:
-            yield unscheduled(stored(before, untold), self.setup, down)
+            yield answer_without_cycle(stored_subject(before, untold), self.setup, down)
         for key in [key for key in self.disputed if key not in self.unable_to_start][:1]:
-            yield explain(stored(before, before.pods[before.pods.rows[key]]), self.setup)
+            yield explain(stored_subject(before, before.pods[before.pods.rows[key]]), self.setup)
         for key, state in [*self.unable_to_start.items()][:1]:
-            snapshot, pod = unassigned(self.after, self.after.pods[self.after.pods.rows[key]])
+            snapshot, pod = unassign(self.after, self.after.pods[self.after.pods.rows[key]])
             subject = Subject(snapshot=snapshot, pod=pod, is_new=True)
-            yield unscheduled(subject, self.setup, state, remedies_of(subject, self.setup, state))
+            yield answer_without_cycle(subject, self.setup, state, remedies_of(subject, self.setup, state))
 
     @cached_property
     def disputed(self) -> tuple[str, ...]:
@@ -421,7 +430,12 @@ class Simulation(Shown):
     def overall(self) -> Outcome:
         """The outcome over all pods and `states`."""
         outcomes = {state.overall for state in self.states}
-        if self.undecided or self.of_others or (self.open_counts and self.is_done) or Outcome.UNDECIDED in outcomes:
+        if (
+            self.undecided
+            or self.of_other_schedulers
+            or (self.open_counts and self.is_done)
+            or Outcome.UNDECIDED in outcomes
+        ):
             return Outcome.UNDECIDED
         is_done = self.is_done and not self.gated and outcomes <= {Outcome.SCHEDULED}
         return Outcome.SCHEDULED if is_done else Outcome.UNSCHEDULABLE
@@ -472,12 +486,12 @@ class Simulation(Shown):
         return row is not None and row in self.simulator.queue.recreated
 
     @property
-    def displaced(self) -> Displaced:
+    def displaced(self) -> DisplacedPods:
         """The pods that lost their nodes to the changes."""
         drained = (pod.pod for drain in self.drained for pod in drain.of(DrainOutcome.EVICTED))
         lost = dict.fromkeys((*(key for effect in self.effects for key in effect.evicted), *self.evictions, *drained))
         gone = dict.fromkeys((*(key for effect in self.effects for key in effect.gone), *sorted(self.evicted)))
-        return Displaced(
+        return DisplacedPods(
             moved=tuple(key for key in lost if key in self.placed),
             waiting=tuple(key for key in lost if key in self.messages),
             gone=tuple(gone),
@@ -491,8 +505,8 @@ class Simulation(Shown):
         replicas."""
         pods, owners = self.run.cluster.pods, Owners(self.run.snapshot)
         evicted = np.array([pods.rows[key] for key in sorted(self.evicted)], dtype=np.int64)
-        more = evicted[~np.isin(evicted, self._queued)]
-        rows = owners.rows_by_workload(pods, np.concatenate([self._queued, more]))
+        more = evicted[~np.isin(evicted, self._queued_rows)]
+        rows = owners.rows_by_workload(pods, np.concatenate([self._queued_rows, more]))
         for workload in self.refused:
             rows.setdefault(workload, more[:0])
         placed = owners.rows_by_workload(pods, np.flatnonzero(pods.node >= 0))
@@ -517,7 +531,7 @@ class Simulation(Shown):
 
     def _result(self, workload: Workload, rows: IntArray, running: int) -> WorkloadResult:
         pods, names = self.run.cluster.pods, self.run.cluster.node_names
-        placed = rows[np.isin(rows, self._queued) & (pods.node[rows] >= 0)]
+        placed = rows[np.isin(rows, self._queued_rows) & (pods.node[rows] >= 0)]
         pending = PodKeys(pods, rows[np.isin(rows, self.pending.rows)])
         refused = self.refused.get(workload)
         counts = Counter(pods.node[placed].tolist())
@@ -534,13 +548,13 @@ class Simulation(Shown):
             )
             if self.undecided or self.disputed
             else (),
-            to_come=self._to_come(workload, running + len(pending)),
+            to_come=self._pods_to_create(workload, running + len(pending)),
             message=self.messages[pending[0]] if pending else "",
             refused=0 if refused is None else refused.number,
             refusal="" if refused is None else refused.refusal,
         )
 
-    def _to_come(self, workload: Workload, pods: int) -> int:
+    def _pods_to_create(self, workload: Workload, pods: int) -> int:
         manifest = manifest_of(self.run.snapshot, workload) if workload.kind == "StatefulSet" else None
         if manifest is None or workload in self.refused or not stateful_set_spec(manifest, None).is_ordered:
             return 0
@@ -587,11 +601,11 @@ class Simulation(Shown):
                 replay(run, queue.between[seen])
                 seen += 1
             if at < step:
-                self._again(run, queue.steps[at])
+                self._repeat(run, queue.steps[at])
         self._replay = run, step, seen
         return run.cluster.frozen()
 
-    def _again(self, run: Run, step: QueueStep) -> None:
+    def _repeat(self, run: Run, step: QueueStep) -> None:
         """Repeat a decision."""
         for victim in step.victims:
             evict(run, victim, waits=victim in self.simulator.queue.recreated)
@@ -610,18 +624,18 @@ class Simulation(Shown):
 
     def explain_then(self, pod: str) -> Explanation:
         """Return the explanation of a pending pod in the final cluster. Raises `UndecidableError`."""
-        return self._explained(self._then, pod)
+        return self._explain(self._then, pod)
 
     def explain_in(self, scene: Snapshot, pod: str) -> Explanation | None:
         """Return the explanation of a pending pod in one of the scenes; None if it is not unschedulable there. Raises
         `UndecidableError`."""
-        explanation = self._explained(self._start.on(scene), pod)
+        explanation = self._explain(self._start.on(scene), pod)
         return explanation if explanation.outcome is Outcome.UNSCHEDULABLE else None
 
-    def _explained(self, scheduler: Scheduler, pod: str) -> Explanation:
+    def _explain(self, scheduler: Scheduler, pod: str) -> Explanation:
         target = scheduler.snapshot.pods[scheduler.snapshot.pods.rows[pod]]
         cycle = cycle_of(scheduler, target, self.setup.profile_of(target))
-        drained = taken_out(self.setup.notes)
+        drained = drained_nodes(self.setup.notes)
         return Explanation(cycle, scheduler, self.setup.notes, setup=self.setup, drained=drained)
 
     @cached_property
@@ -684,18 +698,18 @@ class Simulation(Shown):
                 )
                 for workload in self.workloads
             ),
-            of_other_schedulers=self.of_others,
+            of_other_schedulers=self.of_other_schedulers,
             states=tuple(state.state_document for state in self.states),
             evicted=self.evictions,
             nodes={name: NodeChange(before.get(name), after.get(name)) for name in names},
         )
 
     def _single(self, pods: PodKeys) -> tuple[str, ...]:
-        left = pods.rows[~np.isin(pods.rows, self._joined)]
+        left = pods.rows[~np.isin(pods.rows, self._joined_rows)]
         return tuple(PodKeys(self.run.cluster.pods, left))
 
     @cached_property
-    def _joined(self) -> IntArray:
+    def _joined_rows(self) -> IntArray:
         """Rows of pods that share a step with others."""
         joined = [step.more.pods for step in self.steps if step.more is not None]
         return np.unique(np.concatenate(joined)) if joined else np.zeros(0, dtype=np.int64)

@@ -18,7 +18,7 @@ from kschedx.inquiry.simulation import Simulation
 from kschedx.kube.documents import Document
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.types import OUT_OF_SERVICE
-from kschedx.render.wording import count, listed
+from kschedx.render.wording import count, list_names
 from kschedx.simulate.changes import ChangeVerb, SimulatedChange
 from kschedx.simulate.drain import STAYS, DrainedPod, DrainOutcome, DrainResult
 from kschedx.snapshot.snapshot import Snapshot
@@ -162,7 +162,7 @@ class ReadyPods(Struct, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         verb = "is" if len(self.pods) == 1 else "are"
-        return f"first repair {listed(self.pods, 3, conjunction='and')}, which {verb} not ready"
+        return f"first repair {list_names(self.pods, 3, conjunction='and')}, which {verb} not ready"
 
     @property
     def command(self) -> str:
@@ -256,13 +256,13 @@ def drain_fixes(simulation: Simulation, again: Again) -> tuple[DrainFix, ...]:
         if drain_result.is_silent and drain_result.is_unconfirmed
     )
     if silent and not stopped and len(drained) <= MOST_DRAINED_NODES:
-        done = sum(drain_result.is_done for drain_result in _tried(again, silent))
+        done = sum(drain_result.is_done for drain_result in _try(again, silent))
         return (DrainFix(steps=silent, done=done, of=len(drained)),) if done else ()
     if not stopped or len(stopped) > MOST_BUDGETS or len(drained) > MOST_DRAINED_NODES:
         return ()
     held = {name: standing for drain_result in drained for name, standing in drain_result.held.items()}
     ways = [
-        [step for step in _steps(simulation.start, pod, held) if _is_let_go(budget, _tried(again, [step]))]
+        [step for step in _steps(simulation.start, pod, held) if _is_let_go(budget, _try(again, [step]))]
         for budget, pod in stopped.items()
     ]
     if not all(ways):
@@ -271,15 +271,15 @@ def drain_fixes(simulation: Simulation, again: Again) -> tuple[DrainFix, ...]:
     before = sum(drain_result.is_done for drain_result in drained)
     for number in range(min(max(map(len, ways)), MOST_WAYS)):
         steps = tuple(way[min(number, len(way) - 1)] for way in ways)
-        after = _tried(again, steps)
+        after = _try(again, steps)
         done = sum(drain_result.is_done for drain_result in after)
         is_released = any(isinstance(step, ReleasedByOperator) for step in steps)  # a pod of the node may stay pending
-        if (done > before or is_released) and not _stopping(after):
+        if (done > before or is_released) and not _stopping_budgets(after):
             fixes.append(DrainFix(steps=steps, done=done, of=len(after)))
     return tuple(sorted(fixes, key=lambda fix: -fix.done))
 
 
-def _tried(again: Again, steps: Sequence[BudgetStep]) -> Sequence[DrainResult]:
+def _try(again: Again, steps: Sequence[BudgetStep]) -> Sequence[DrainResult]:
     """Return the results of the drain after the steps; empty if a step cannot be made."""
     try:
         return again([change for step in steps for change in step.changes]).drained
@@ -288,10 +288,10 @@ def _tried(again: Again, steps: Sequence[BudgetStep]) -> Sequence[DrainResult]:
 
 
 def _is_let_go(budget: str, drained: Sequence[DrainResult]) -> bool:
-    return bool(drained) and budget not in _stopping(drained)
+    return bool(drained) and budget not in _stopping_budgets(drained)
 
 
-def _stopping(drained: Sequence[DrainResult]) -> set[str]:
+def _stopping_budgets(drained: Sequence[DrainResult]) -> set[str]:
     """Return the budgets that stop evictions, as the pods name them."""
     return {pod.budget for drain_result in drained for pod in drain_result.of(*STAYS)}
 

@@ -30,12 +30,12 @@ from kschedx.errors import InputError, nearest
 from kschedx.explain.missing_kinds import require_pods
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.simulation import ClusterDocument, Simulation
-from kschedx.inquiry.what_if import settled
+from kschedx.inquiry.what_if import settle
 from kschedx.kube.documents import Document, Json, camel, document
 from kschedx.kube.names import CPU, MEMORY, POOL_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.selectors import required_node_affinity
 from kschedx.kube.types import Node
-from kschedx.progress import Phase, counted
+from kschedx.progress import Phase, count_items
 from kschedx.results import Shown
 from kschedx.simulate.added_nodes import AddedNodes, nodes_for
 from kschedx.simulate.changes import SimulatedChange, unreachable
@@ -391,9 +391,9 @@ def survive(
     Raises `InputError`, and `NotReadError` for a dump without pods."""
     require_pods(snapshot)
     options = SimulationOptions(force=True, delete_emptydir_data=True, joins=True)
-    changed = settled(snapshot, setup, wanted, options, namespace)
+    changed = settle(snapshot, setup, wanted, options, namespace)
     trial = _Trial(changed.simulator, mode)
-    each = counted(failures, Phase.TUNING, len(failures), "failures") if len(failures) > 1 else failures
+    each = count_items(failures, Phase.TUNING, len(failures), "failures") if len(failures) > 1 else failures
     results = tuple(map(trial.result, each))
     return Survival(simulation=changed.simulation(), mode=mode, results=results)
 
@@ -413,10 +413,10 @@ class _Trial:
         self._is_available = simulator.available()
         self._is_movable = ~(pods.terminating | staying_with_nodes(pods))
         """Pods that are not terminating and do not belong to their node."""
-        self._replicas, self._ready = self._counted()
+        self._replicas, self._ready = self._counts()
         self._zones = NodeZones(simulator.run.snapshot.cluster.nodes)
 
-    def _counted(self) -> tuple[Counter[Workload], Counter[Workload]]:
+    def _counts(self) -> tuple[Counter[Workload], Counter[Workload]]:
         """Return the number of each workload's pods with a node, and of its ready pods."""
         pods, owners = self._simulator.run.cluster.pods, self._simulator.manager.owners
         running = owners.rows_by_workload(pods, np.flatnonzero(self._is_movable & (pods.node >= 0)))
@@ -439,7 +439,7 @@ class _Trial:
         rows = {row: name for name, its in nodes.items() for row in its}
         specs = pods.specs.take(np.array([*rows], dtype=np.int64))
         keys = dict(zip(rows, pods.keys([*rows]), strict=True))
-        failure_result = self._moved(failure, places, rows, keys)
+        failure_result = self._failure_result(failure, places, rows, keys)
         if self._mode is OutageMode.OUTAGE:
             stays = {
                 code: toleration_seconds(specs.values[code].tolerations, comparison=self._comparison)
@@ -453,7 +453,7 @@ class _Trial:
 
     # --- the failure itself
 
-    def _moved(
+    def _failure_result(
         self, failure: Failure, places: Sequence[ClusterRow], rows: Mapping[int, str], keys: Mapping[int, str]
     ) -> FailureResult:
         simulator, drained = self._simulator, tuple[DrainResult, ...]()
@@ -471,7 +471,7 @@ class _Trial:
             {pod.pod: (pod.fate, pod.budget) for drain_result in drained for pod in drain_result.pods},
         )
         lost = [(row, account.lost(row, keys[row], rows[row], bool(ready[row]), fates)) for row in sorted(rows)]
-        workloads = self._by_workload([*lost, *account.preempted({*rows})])
+        workloads = self._workload_losses([*lost, *account.preempted_pods({*rows})])
         failure_result = FailureResult(failure=failure, workloads=workloads, drained=drained)
         return failure_result if failure_result.survives else self._with_remedies(failure_result, account)
 
@@ -486,7 +486,7 @@ class _Trial:
             simulator.delete(row)
         simulator.react(simulator.evict(lost[is_recreated].tolist()))
 
-    def _by_workload(self, lost: Iterable[tuple[int, LostPod]]) -> tuple[WorkloadLoss, ...]:
+    def _workload_losses(self, lost: Iterable[tuple[int, LostPod]]) -> tuple[WorkloadLoss, ...]:
         owners, pods = self._simulator.manager.owners, self._simulator.run.cluster.pods
         pod_of = dict(lost)
         losses = [
@@ -510,7 +510,7 @@ class _Trial:
         if self._scenes < MOST_SCENES:
             self._scenes += 1
             scene = simulator.run.cluster.frozen()
-        waiting = account.waiting([*failure_result.pods(OutageOutcome.PENDING)])
+        waiting = account.pending_rows([*failure_result.pods(OutageOutcome.PENDING)])
         if not waiting or self._advised >= MOST_ADVISED:
             return replace(failure_result, scene=scene)
         self._advised += 1
@@ -659,7 +659,7 @@ class _Account:
             return f"it has the scheduling gate {spec.scheduling_gates[0].name}"
         return f'no profile of the configuration has the schedulerName "{spec.scheduler_name}"'
 
-    def preempted(self, known: Collection[int]) -> Iterator[tuple[int, LostPod]]:
+    def preempted_pods(self, known: Collection[int]) -> Iterator[tuple[int, LostPod]]:
         """Yield the pods that kept their nodes and are preempted by pods that lost theirs."""
         seen = set(known)
         for step in self._steps:
@@ -676,7 +676,7 @@ class _Account:
             return self._simulator.base.pods.node_names[victim]
         return step.names([step.nominated])[0]
 
-    def waiting(self, lost: Iterable[LostPod]) -> list[int]:
+    def pending_rows(self, lost: Iterable[LostPod]) -> list[int]:
         """Return the rows of the pending replacements of these pods, in queue order."""
         rows = [row for pod in lost if (row := self._row_of.get(pod.pod)) is not None]
         return self._simulator.queue.order(rows)

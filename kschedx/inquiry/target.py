@@ -17,10 +17,10 @@ from kschedx.controllers.workload_lifecycle import workload_lifecycle
 from kschedx.errors import InputError, nearest
 from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import note
-from kschedx.explain.setup import Setup, Subject, admitted, stored
+from kschedx.explain.setup import Setup, Subject, admit, stored_subject
 from kschedx.inquiry.manifests import (
     Manifest,
-    Written,
+    WrittenPod,
     key_of,
     knows_claims,
     read_as,
@@ -66,7 +66,7 @@ def is_file(target: str) -> bool:
 
 def is_object(target: str) -> bool:
     """Return whether it has the form `deploy/NAME`, `node/NAME`, or `NAMESPACE/deploy/NAME`."""
-    return bool(named_node(target)) or _referred(target, "") is not None
+    return bool(named_node(target)) or _parse_reference(target, "") is not None
 
 
 def is_kind(word: str) -> bool:
@@ -96,32 +96,32 @@ def named_namespace(snapshot: Snapshot, target: str) -> str:
 
 def find_target(
     snapshot: Snapshot, target: str, namespace: str | None, *, default_namespace: str = "default"
-) -> Pod | Written:
+) -> Pod | WrittenPod:
     """Return the first object of `find_targets`."""
     return find_targets(snapshot, target, namespace, default_namespace=default_namespace)[0]
 
 
 def find_targets(
     snapshot: Snapshot, target: str, namespace: str | None, *, default_namespace: str = "default"
-) -> Sequence[Pod | Written]:
+) -> Sequence[Pod | WrittenPod]:
     """Return the cluster's object for `pod/NAME`, `deploy/NAME`, `NAMESPACE/deploy/NAME`, or the bare name of a pod.
     For a custom resource without pods, return a pod of each template.
 
     If the snapshot lacks the workload, return one of its pods. Raises `InputError` with the nearest name if the object
     does not exist.
     """
-    referred = _referred(target, namespace or default_namespace)
+    referred = _parse_reference(target, namespace or default_namespace)
     if "." in target.rpartition("/")[0]:  # job.batch.volcano.sh/NAME is not a Job of Kubernetes
         custom = [*_stored_custom_resources(snapshot, target, namespace or default_namespace)]
         referred = None if custom else referred
     if referred is not None:
-        return [_named(snapshot, *referred)]
-    return _by_bare_name(snapshot, target, namespace or default_namespace)
+        return [_named_object(snapshot, *referred)]
+    return _bare_name_objects(snapshot, target, namespace or default_namespace)
 
 
 def referred_kind(target: str) -> str | None:
     """Return the kind in `pod/NAME`, `deploy/NAME`, or `NAMESPACE/deploy/NAME`; None for anything else."""
-    referred = _referred(target, "")
+    referred = _parse_reference(target, "")
     return None if referred is None else referred[0]
 
 
@@ -138,19 +138,19 @@ def _speaking(pods: PodTable, rows: Sequence[int]) -> Sequence[int]:
     return [row for row in rows if row in pods.pending] or rows[-1:]
 
 
-def _referred(target: str, namespace: str) -> tuple[str, str, str] | None:
+def _parse_reference(target: str, namespace: str) -> tuple[str, str, str] | None:
     """Return the kind, namespace, and name in `pod/NAME`, `deploy/NAME`, or `NAMESPACE/deploy/NAME`."""
     namespace, word, _, name = _split(target, namespace)
     kind = SHORT_NAMES.get(word)
     return None if kind is None or target.startswith(("/", ".", "~")) else (kind, namespace, name)
 
 
-def _named(snapshot: Snapshot, kind: str, namespace: str, name: str) -> Pod | Written:
+def _named_object(snapshot: Snapshot, kind: str, namespace: str, name: str) -> Pod | WrittenPod:
     if kind == "Pod":
         row = snapshot.pods.rows.get(f"{namespace}/{name}")
         if row is None:
-            row = _only_one_of(snapshot, name, namespace)
-        if row is None and (not_created := _of_stateful_set(snapshot, name, namespace)) is not None:
+            row = _single_row(snapshot, name, namespace)
+        if row is None and (not_created := _stateful_set_of(snapshot, name, namespace)) is not None:
             return not_created
         if row is None:
             raise InputError(
@@ -159,7 +159,7 @@ def _named(snapshot: Snapshot, kind: str, namespace: str, name: str) -> Pod | Wr
         return snapshot.pods[row]
     manifest = snapshot.workloads.get((kind, namespace, name))
     if manifest is None:
-        if (pod := _one_of_its_pods(snapshot, kind, namespace, name)) is not None:
+        if (pod := _representative_pod(snapshot, kind, namespace, name)) is not None:
             return pod
         if kind in snapshot.source.missing:
             refuse(snapshot, kind, f'{kind} "{name}" in namespace "{namespace}"')
@@ -167,20 +167,20 @@ def _named(snapshot: Snapshot, kind: str, namespace: str, name: str) -> Pod | Wr
         elsewhere = [ns for k, ns, n in snapshot.workloads if k == kind and n == name]
         hint = f"there is one in namespace {elsewhere[0]}: -n {elsewhere[0]}" if elsewhere else nearest(name, known)
         raise InputError(
-            f'no {kind} "{name}" in namespace "{namespace}"', hint=hint or _its_pods(snapshot, name, namespace)
+            f'no {kind} "{name}" in namespace "{namespace}"', hint=hint or _orphan_pods_text(snapshot, name, namespace)
         )
     workload: Manifest = msgspec.json.decode(manifest)
     return written_from(snapshot, workload)
 
 
-def _of_stateful_set(snapshot: Snapshot, name: str, namespace: str) -> Written | None:
+def _stateful_set_of(snapshot: Snapshot, name: str, namespace: str) -> WrittenPod | None:
     """Return the StatefulSet of a pod that it has not created yet, by the name of the pod."""
     owner, dash, ordinal = name.rpartition("-")
     raw = snapshot.workloads.get(("StatefulSet", namespace, owner)) if dash and ordinal.isdecimal() else None
     return None if raw is None else written_from(snapshot, msgspec.json.decode(raw))
 
 
-def _only_one_of(snapshot: Snapshot, name: str, namespace: str) -> int | None:
+def _single_row(snapshot: Snapshot, name: str, namespace: str) -> int | None:
     """Return the row of the only pod whose name starts with `name-`, like the names of a workload's pods. Raises
     `InputError` if there are several."""
     pods = snapshot.pods
@@ -196,7 +196,7 @@ def _only_one_of(snapshot: Snapshot, name: str, namespace: str) -> int | None:
     raise InputError(f'no pod "{name}" in namespace "{namespace}", but {len(rows)} that start with it', hint=listed)
 
 
-def _one_of_its_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -> Pod | None:
+def _representative_pod(snapshot: Snapshot, kind: str, namespace: str, name: str) -> Pod | None:
     """Return a pod of a workload that only its pods show: the first pending one if its pods are identical, otherwise
     its last."""
     from kschedx.controllers.workloads import Owners, Workload
@@ -207,7 +207,7 @@ def _one_of_its_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -
     return snapshot.pods[speaks[0]] if speaks else None
 
 
-def _its_pods(snapshot: Snapshot, name: str, namespace: str) -> str:
+def _orphan_pods_text(snapshot: Snapshot, name: str, namespace: str) -> str:
     """Return the text about pods that a workload seems to have in a dump without the workload."""
     pods = snapshot.pods
     named = [other for row, other in enumerate(pods.names) if pods.namespaces[row] == namespace]
@@ -235,7 +235,7 @@ def _nearest_namespace(snapshot: Snapshot, namespace: str) -> str:
     return f'there is no namespace "{namespace}", {close}' if close else f'no pod is in namespace "{namespace}"'
 
 
-def _held_by_kueue(snapshot: Snapshot, target: str, namespace: str) -> Written | None:
+def _held_by_kueue(snapshot: Snapshot, target: str, namespace: str) -> WrittenPod | None:
     """Return a pod of `jobset/NAME` or `workload/NAME` that Kueue suspends: one of the first pod set, with Kueue's
     scheduling gate."""
     namespace, word, _, name = _split(target, namespace)
@@ -252,7 +252,7 @@ def _held_by_kueue(snapshot: Snapshot, target: str, namespace: str) -> Written |
     return None
 
 
-def held_custom_resources(snapshot: Snapshot, within: str | None) -> Iterator[tuple[Written, str, int]]:
+def held_custom_resources(snapshot: Snapshot, within: str | None) -> Iterator[tuple[WrittenPod, str, int]]:
     """Yield a pod, kind and name, and the number of pods of each custom resource without pods in a namespace, or in
     all, that Kueue has not admitted."""
     for workload in snapshot.of(kueue.Workload):
@@ -261,12 +261,12 @@ def held_custom_resources(snapshot: Snapshot, within: str | None) -> Iterator[tu
         if owner is None or is_done or not workload.spec.pod_sets or within not in (None, namespace):
             continue
         target = f"{namespace}/{owner.kind}/{owner.name}"
-        if owner.kind not in (*MAKING_PODS, "Pod") and not _of_custom_resource(snapshot, target, namespace):
+        if owner.kind not in (*MAKING_PODS, "Pod") and not _custom_resource_pods(snapshot, target, namespace):
             number = sum(pod_set.count for pod_set in workload.spec.pod_sets)
             yield _pod_of_workload(workload), f"{owner.kind} {owner.name}", number
 
 
-def _pod_of_workload(workload: kueue.Workload) -> Written:
+def _pod_of_workload(workload: kueue.Workload) -> WrittenPod:
     """Return a pod of the first pod set of a Workload of Kueue, with Kueue's scheduling gate until it is admitted."""
     pod_set, owners = workload.spec.pod_sets[0], workload.metadata.owner_references
     belonging = {} if owners else {kueue.GROUP_LABEL: workload.metadata.name}  # labels that mark its pods
@@ -280,10 +280,10 @@ def _pod_of_workload(workload: kueue.Workload) -> Written:
     gate = PodSchedulingGate(name=kueue.ADMISSION_GATE)
     gates = () if workload.has("Admitted") else (gate,)
     pod = Pod(metadata=metadata, spec=replace(pod_set.template.spec, scheduling_gates=gates))
-    return Written(manifest={"apiVersion": "v1", "kind": "Pod", **msgspec.to_builtins(pod)})
+    return WrittenPod(manifest={"apiVersion": "v1", "kind": "Pod", **msgspec.to_builtins(pod)})
 
 
-def _scaled_by(snapshot: Snapshot, target: str, namespace: str) -> Pod | Written | None:
+def _scaled_by(snapshot: Snapshot, target: str, namespace: str) -> Pod | WrittenPod | None:
     """Return the object that `hpa/NAME` or `scaledobject/NAME` scales."""
     namespace, word, _, name = _split(target, namespace)
     every: list[HorizontalPodAutoscaler | ScaledObject] = [*snapshot.of(HorizontalPodAutoscaler)]
@@ -295,7 +295,7 @@ def _scaled_by(snapshot: Snapshot, target: str, namespace: str) -> Pod | Written
     return None
 
 
-def _of_custom_resource(snapshot: Snapshot, target: str, namespace: str) -> Sequence[Pod]:
+def _custom_resource_pods(snapshot: Snapshot, target: str, namespace: str) -> Sequence[Pod]:
     """Return the pods that `jobset/NAME` or `lws/NAME` owns, directly or through a workload: the pending ones, else the
     last one."""
     namespace, word, _, name = _split(target, namespace)
@@ -360,7 +360,7 @@ def _words_for(kind: str) -> tuple[str, ...]:
     return kind.lower(), f"{kind.lower()}s", "".join(filter(str.isupper, kind)).lower(), *_CALLED.get(kind, ())
 
 
-def _stored_custom_resources(snapshot: Snapshot, target: str, namespace: str) -> Iterator[Written]:
+def _stored_custom_resources(snapshot: Snapshot, target: str, namespace: str) -> Iterator[WrittenPod]:
     """Yield a pod for each template of the custom resource in `jobset/NAME` or `jobsets.jobset.x-k8s.io/NAME`."""
     namespace, word, group, name = _split(target, namespace)
     for (key, there, called), raw in snapshot.custom_resources.items():
@@ -373,17 +373,17 @@ def _stored_custom_resources(snapshot: Snapshot, target: str, namespace: str) ->
             return
 
 
-def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Sequence[Pod | Written]:
+def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Sequence[Pod | WrittenPod]:
     """Return the object for `web-0` or `shop/web-0`, short for `pod/web-0`, or for the custom resource `jobset/big`."""
     space, slash, name = target.partition("/")
     key = target if slash else f"{namespace}/{target}"
     row = snapshot.pods.rows.get(key)
     if row is None:
-        row = _only_one_of(snapshot, name if slash else target, space if slash else namespace)
+        row = _single_row(snapshot, name if slash else target, space if slash else namespace)
     if row is not None:
         return [snapshot.pods[row]]
     custom = [*_stored_custom_resources(snapshot, target, namespace)]
-    if created := _of_custom_resource(snapshot, target, namespace):
+    if created := _custom_resource_pods(snapshot, target, namespace):
         is_paused = custom and isinstance(workload_lifecycle(snapshot, custom[0].workload or {}), Paused)
         return custom if is_paused and all(pod.spec.node_name for pod in created) else created
     if (member := _member_of_group(snapshot, target, namespace)) is not None:
@@ -395,7 +395,7 @@ def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Sequence[P
     is_namespace = space in snapshot.namespaces or space in snapshot.pods.namespaces.values
     if custom:
         return custom
-    not_created = _of_stateful_set(snapshot, *((name, space) if slash else (target, namespace)))
+    not_created = _stateful_set_of(snapshot, *((name, space) if slash else (target, namespace)))
     if not_created is not None:
         return [not_created]
     if not is_namespace and (reference := object_reference(target, namespace)) is not None:
@@ -407,20 +407,20 @@ def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Sequence[P
     raise InputError(f'no file "{target}", and no pod "{key}" in the snapshot', hint=hint)
 
 
-def _pod_with_claim(claim: PersistentVolumeClaim) -> Written:
+def _pod_with_claim(claim: PersistentVolumeClaim) -> WrittenPod:
     """Return a pod with the claim alone, if no other pod uses it."""
     metadata = {"name": f"{claim.name}-user", "namespace": claim.metadata.namespace}
     volumes = [{"name": "claim", "persistentVolumeClaim": {"claimName": claim.name}}]
     containers = [{"name": "user", "image": "user"}]
     manifest: dict[str, object] = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
     text = f"no pod uses claim {claim.key}: this is what a pod with it would meet"
-    return Written(
+    return WrittenPod(
         manifest={**manifest, "spec": {"containers": containers, "volumes": volumes}},
         notes=(note("claim-without-pod", text, claim=claim.key),),
     )
 
 
-def _user_of(snapshot: Snapshot, reference: NamedObject) -> Pod | Written:
+def _user_of(snapshot: Snapshot, reference: NamedObject) -> Pod | WrittenPod:
     """Return a pod that uses a PersistentVolumeClaim: the first pending one, else the last, or one made up for an
     unbound claim without pods. Raises `InputError` if it is bound for a pod, and for other kinds."""
     if reference.kind.name != "PersistentVolumeClaim":
@@ -428,7 +428,7 @@ def _user_of(snapshot: Snapshot, reference: NamedObject) -> Pod | Written:
         if reference.kind.name == "PodDisruptionBudget":
             hint = "`kschedx drain NODE` shows the evictions that it blocks"
         raise InputError(f"{reference} has no pods", hint=hint)
-    rows = snapshot.pods.claiming(f"{reference.namespace}/{reference.name}")
+    rows = snapshot.pods.rows_with_claim(f"{reference.namespace}/{reference.name}")
     if not rows:
         claim = snapshot.storage.claim(reference.namespace, reference.name)
         if claim is None:
@@ -441,7 +441,7 @@ def _user_of(snapshot: Snapshot, reference: NamedObject) -> Pod | Written:
     return snapshot.pods[_speaking(snapshot.pods, rows)[0]]
 
 
-def asked_about(snapshot: Snapshot, names: Sequence[str], namespace: str) -> Collection[str]:
+def pods_in_question(snapshot: Snapshot, names: Sequence[str], namespace: str) -> Collection[str]:
     """Return the pods, `namespace/name`, that are named or whose workload is; a workload that does not exist has
     none."""
     from kschedx.controllers.workloads import Owners, Workload
@@ -449,7 +449,7 @@ def asked_about(snapshot: Snapshot, names: Sequence[str], namespace: str) -> Col
     workloads: set[str] = set()
     owners = Owners(snapshot)
     for target in names:
-        referred = _referred(target, namespace)
+        referred = _parse_reference(target, namespace)
         if referred is None:
             workloads.add(target if "/" in target else f"{namespace}/{target}")
             continue
@@ -461,11 +461,11 @@ def asked_about(snapshot: Snapshot, names: Sequence[str], namespace: str) -> Col
     return workloads
 
 
-def workloads_asked_about(names: Sequence[str], namespace: str) -> Collection[Workload]:
+def workloads_in_question(names: Sequence[str], namespace: str) -> Collection[Workload]:
     """Return the named workloads, whether they exist or not."""
     from kschedx.controllers.workloads import Workload
 
-    named = (_referred(name, namespace) for name in names)
+    named = (_parse_reference(name, namespace) for name in names)
     return {Workload(*referred) for referred in named if referred is not None and referred[0] != "Pod"}
 
 
@@ -497,43 +497,43 @@ def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -
     """
     if isinstance(pod, str):
         if pod in snapshot.pods.rows or f"default/{pod}" in snapshot.pods.rows:
-            return NewPod(subject=stored(snapshot, pod))
+            return NewPod(subject=stored_subject(snapshot, pod))
         if (wrong := no_name_of_a_pod(pod)) is not None:
             raise wrong
         if referred_kind(pod) is None:
-            return NewPod(subject=stored(snapshot, pod))
+            return NewPod(subject=stored_subject(snapshot, pod))
         target = find_target(snapshot, pod, None)
         if isinstance(target, Pod):
-            return NewPod(subject=stored(snapshot, target))
-        return NewPod(subject=target.admitted(snapshot, setup), workload=target.workload)
+            return NewPod(subject=stored_subject(snapshot, target))
+        return NewPod(subject=target.admit(snapshot, setup), workload=target.workload)
     manifest = dict(pod)
     kind, group = read_as(manifest)
     known = kind_of(kind, group)
     if not kind or (known is not None and known.name == "Pod"):
-        return NewPod(subject=admitted(snapshot, manifest, setup))
+        return NewPod(subject=admit(snapshot, manifest, setup))
     if known is not None and known.key in MAKING_PODS:
-        manifest = _in_namespace(manifest)
+        manifest = _with_namespace(manifest)
         has_claims_unknown = (
             kind == "StatefulSet" and key_of(manifest) in snapshot.workloads and not knows_claims(snapshot)
         )
         snapshot = with_applied(snapshot, [manifest])
         applied = workload_as_applied(snapshot, manifest)
         others = () if has_claims_unknown else applied.others
-        subject = admitted(snapshot, applied.pod, setup, title=title(manifest), dependents=others, maker=manifest)
+        subject = admit(snapshot, applied.pod, setup, title=title(manifest), dependents=others, maker=manifest)
         return NewPod(subject=subject, workload=manifest)
     pods = foreign_pods(manifest) if is_foreign(manifest) else []
     if len(pods) != 1:
         raise no_pod(manifest, tuple(pod.path for pod in pods))
-    return NewPod(subject=admitted(snapshot, pods[0].manifest, setup, title=title(manifest)), workload=manifest)
+    return NewPod(subject=admit(snapshot, pods[0].manifest, setup, title=title(manifest)), workload=manifest)
 
 
-def written_in(snapshot: Snapshot, workload: Mapping[str, object]) -> tuple[Snapshot, Written]:
+def written_in(snapshot: Snapshot, workload: Mapping[str, object]) -> tuple[Snapshot, WrittenPod]:
     """Return the cluster with a workload's manifest applied, and its pod."""
-    manifest = _in_namespace(dict(workload))
+    manifest = _with_namespace(dict(workload))
     applied = with_applied(snapshot, [manifest])
     return applied, written_from(applied, manifest)
 
 
-def _in_namespace(manifest: Manifest) -> Manifest:
+def _with_namespace(manifest: Manifest) -> Manifest:
     own = map_at(manifest, "metadata")
     return {**manifest, "metadata": {**own, "namespace": own.get("namespace") or "default"}}

@@ -17,7 +17,7 @@ from kschedx.explain.missing_kinds import require_pods
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.simulation import Simulation
 from kschedx.kube.kueue import Workload as KueueWorkload
-from kschedx.progress import Phase, counted
+from kschedx.progress import Phase, count_items
 from kschedx.simulate.apply import ClusterChanges
 from kschedx.simulate.changes import ChangeVerb, SimulatedChange
 from kschedx.simulate.moves import Goal, GoalResult, reach
@@ -87,7 +87,7 @@ def change_cluster(
         if is_drain:
             of_question, waited = changed.rows_in_question(in_question), frozenset(snapshot.pods.pending)
             if is_first:
-                simulator.settle_made(of_question - waited, also=of_question & waited)
+                simulator.settle_created(of_question - waited, also=of_question & waited)
             else:
                 simulator.settle(excluded=of_question - waited)
             simulator.drain(dict.fromkeys(by_hand.node(change).name for change in some), comes_back=False)
@@ -97,13 +97,13 @@ def change_cluster(
         is_first = False
         for change in some:
             if simulator.manager.is_rolling_out:
-                simulator.settle_made(changed.rows_in_question(in_question))
+                simulator.settle_created(changed.rows_in_question(in_question))
             simulator.manager.end_rollouts()
             by_hand.apply(change)
     return changed
 
 
-def settled(
+def settle(
     snapshot: Snapshot,
     setup: Setup,
     wanted: Sequence[SimulatedChange],
@@ -122,7 +122,7 @@ def settled(
     for refusal in (*(error for _, error in changed.by_hand.refused), *changed.simulator.manager.unread.values()):
         raise refusal
     simulator, of_question = changed.simulator, changed.rows_in_question(in_question)
-    simulator.settle_made(of_question)
+    simulator.settle_created(of_question)
     simulator.unassign(row for row in snapshot.pods.pending if row in of_question and row not in simulator.deleted)
     return changed
 
@@ -145,12 +145,12 @@ def simulate(
     newest. Raises `InputError` for a change that cannot be applied.
     """
     if goal is not None:
-        changed = settled(snapshot, setup, wanted, options or SimulationOptions(), namespace)
+        changed = settle(snapshot, setup, wanted, options or SimulationOptions(), namespace)
         simulator = changed.simulator
         first_row = len(simulator.pods)
         changed.by_hand.apply(goal.change)
         changed = replace(changed, changes=(*changed.changes, goal.change))
-        goal_result = reach(simulator, goal.text, [row for row in simulator.waiting() if row >= first_row])
+        goal_result = reach(simulator, goal.text, [row for row in simulator.pending_rows() if row >= first_row])
         return changed.simulation(goal=goal_result)
     changed = change_cluster(snapshot, setup, wanted, options or SimulationOptions(), namespace)
     simulator = changed.simulator
@@ -181,8 +181,8 @@ def drain_in_turn(
     """Drain nodes one after another. If a node `comes_back`, it is restored before the next one; otherwise all are
     cordoned first. Only evicted pods are scheduled. Raises `InputError`, and `NotReadError` for a dump without pods."""
     require_pods(snapshot)
-    changed = settled(snapshot, setup, wanted, options, namespace)
-    changed.simulator.drain(_there(changed.simulator, nodes, snapshot), comes_back=comes_back)
+    changed = settle(snapshot, setup, wanted, options, namespace)
+    changed.simulator.drain(_require_nodes(changed.simulator, nodes, snapshot), comes_back=comes_back)
     return changed.simulation()
 
 
@@ -198,17 +198,17 @@ def drain_each(
     """Drain each of these nodes, or every node, by itself, in the cluster after the changes. Raises as
     `drain_in_turn`."""
     require_pods(snapshot)
-    changed = settled(snapshot, setup, wanted, options, namespace)
+    changed = settle(snapshot, setup, wanted, options, namespace)
     simulator = changed.simulator
     mark = simulator.mark()
-    names = simulator.run.cluster.node_names if nodes is None else _there(simulator, nodes, snapshot)
-    for name in counted(names, Phase.DRAINING, len(names), "nodes"):
+    names = simulator.run.cluster.node_names if nodes is None else _require_nodes(simulator, nodes, snapshot)
+    for name in count_items(names, Phase.DRAINING, len(names), "nodes"):
         simulator.drain([name], comes_back=True)
         simulator.revert(mark)
     return changed.simulation()
 
 
-def _there(simulator: Simulator, nodes: Sequence[str], before: Snapshot) -> Sequence[str]:
+def _require_nodes(simulator: Simulator, nodes: Sequence[str], before: Snapshot) -> Sequence[str]:
     """Return the nodes. Raises `InputError` for a node that does not exist, or not any more."""
     known = simulator.run.snapshot.cluster.index
     nodes = [before.cluster.full_name(name) for name in nodes]
@@ -252,7 +252,7 @@ class TieScript(Struct):
         self.sizes.append(len(rows))
         return ClusterRow(int(rows[self.choices[at] if at < len(self.choices) else 0]))
 
-    def following(self) -> TieScript | None:
+    def next_script(self) -> TieScript | None:
         """Return the next way, which changes the last choice that has an alternative; None if this was the last way."""
         chosen = [*self.choices, *[0] * (len(self.sizes) - len(self.choices))]
         while chosen:
@@ -272,7 +272,7 @@ def other_outcomes(
     while script is not None and tried < MOST_WAYS and prod(sizes) <= MOST_WAYS:
         seen_outcomes.append(_outcome(run(replace(options, pick=script))))
         sizes = sizes or script.sizes
-        script, tried = script.following(), tried + 1
+        script, tried = script.next_script(), tried + 1
     is_all = script is None
     if not is_all:
         seen_outcomes[1:] = [_outcome(run(replace(options, seed=seed))) for seed in range(1, LOTS + 1)]

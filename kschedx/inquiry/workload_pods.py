@@ -20,18 +20,18 @@ from msgspec.structs import replace
 from kschedx.controllers import workloads
 from kschedx.controllers.daemon_set import home_node
 from kschedx.controllers.deployment import NoRollout, StatefulSetUpdate
-from kschedx.controllers.manager import Rollout, wanted_at_a_time
+from kschedx.controllers.manager import Rollout, parallel_replicas
 from kschedx.controllers.stateful_set import admit_pods, without_claims
 from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import NotAdmittedError, Place
 from kschedx.explain.admission import QuotaLedger
-from kschedx.explain.causes import Taken
+from kschedx.explain.causes import NodeIfFirst
 from kschedx.explain.notes import AFTER_CHANGES, Note
-from kschedx.explain.setup import Setup, Subject, claim_not_made
+from kschedx.explain.setup import Setup, Subject, claim_refusal_note
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.inquiry.daemon_set import DaemonSetAnswer, explain_daemon_set
-from kschedx.inquiry.document import Covered
+from kschedx.inquiry.document import FixCoverage
 from kschedx.inquiry.explanation import Explanation, Replicas
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.pending_pods import SharedFix, SharedFixes
@@ -124,16 +124,16 @@ class QueueOutcome:
         """Return the pod's explanation: at its decision if it found a node, otherwise in the cluster at the end."""
         simulation = self._simulation
         if pod in simulation.placed:
-            return simulation.explain(self._preempting.get(pod, self._steps[pod]))
+            return simulation.explain(self._preempting_decisions.get(pod, self._steps[pod]))
         return simulation.explain_then(pod)
 
     def preempts(self, pod: str) -> bool:
         """Return whether the pod got its node after preemption; until then, it is unschedulable."""
-        return pod in self._preempting
+        return pod in self._preempting_decisions
 
-    def evicting(self, pod: str) -> str:
+    def evicting_message(self, pod: str) -> str:
         """Return kube-scheduler's message in the decision that evicts other pods for this one; empty if none does."""
-        step = self._simulation.steps[self._preempting[pod]] if pod in self._preempting else None
+        step = self._simulation.steps[self._preempting_decisions[pod]] if pod in self._preempting_decisions else None
         return step.message if step is not None and step.victims else ""
 
     def likeness(self, pod: str) -> Hashable:
@@ -141,7 +141,7 @@ class QueueOutcome:
         has no equals. Identical pods that evict others differ in how many nodes reject them."""
         if not self.preempts(pod):
             return self.message(pod)
-        phrases = self.evicting(pod).partition(": ")[2]
+        phrases = self.evicting_message(pod).partition(": ")[2]
         return frozenset(phrase.partition(" ")[2] for phrase in phrases.split(", ")) if phrases else None
 
     @cached_property
@@ -150,7 +150,7 @@ class QueueOutcome:
         return {step.key: number for number, step in enumerate(self._simulation.steps)}
 
     @cached_property
-    def _preempting(self) -> Mapping[str, int]:
+    def _preempting_decisions(self) -> Mapping[str, int]:
         """Each preempting pod with the number of its decision that evicts pods."""
         return {step.key: number for number, step in enumerate(self._simulation.steps) if step.preempts}
 
@@ -159,7 +159,7 @@ class QueueOutcome:
         simulation = self._simulation
         return Run(simulation.setup.scheduler_on(simulation.start), preempts=False)
 
-    def taken(self, pod: str) -> Taken | None:
+    def node_if_first(self, pod: str) -> NodeIfFirst | None:
         """Return the pods that are on the node of a pod which would fit if it came first; None if it would not fit."""
         if pod not in self._simulation.messages or pod in self._simulation.undecided:
             return None
@@ -169,7 +169,7 @@ class QueueOutcome:
             return None
         names = [run.cluster.node_names[row] for row in decision.choice.tolist()]
         node = min(names)
-        return Taken(node=node, by=tuple(self._pods_by_node.get(node, ())))
+        return NodeIfFirst(node=node, by=tuple(self._pods_by_node.get(node, ())))
 
     @cached_property
     def _pods_by_node(self) -> Mapping[str, Sequence[str]]:
@@ -179,21 +179,21 @@ class QueueOutcome:
             pods[node].append(pod)
         return pods
 
-    def mended(self, pods: Sequence[str]) -> SharedFix | None:
+    def shared_fix(self, pods: Sequence[str]) -> SharedFix | None:
         """Return a fix for pending pods, tried for all of them; None if none is known."""
-        return self._mending.mended(pods)
+        return self._shared_fixes.shared_fix(pods)
 
-    def covered(self, pods: Sequence[str], explanation: Explanation, fix: Fix) -> Covered | None:
+    def coverage(self, pods: Sequence[str], explanation: Explanation, fix: Fix) -> FixCoverage | None:
         """Return how many of these pending pods a fix of the first one helps."""
-        shared = self._mending.covered(explanation, fix, pods)
-        return None if shared is None else Covered(title=shared.title, pods=shared.pods, of=shared.of)
+        shared = self._shared_fixes.try_for_all(explanation, fix, pods)
+        return None if shared is None else FixCoverage(title=shared.title, pods=shared.pods, of=shared.of)
 
     @cached_property
-    def _mending(self) -> SharedFixes:
+    def _shared_fixes(self) -> SharedFixes:
         return SharedFixes(self._simulation, autoscalers=self._autoscalers)
 
     @property
-    def evicted(self) -> tuple[str, ...]:
+    def evicted_pods(self) -> tuple[str, ...]:
         """The pods that preemption evicts for pods of the queue."""
         return tuple(self._simulation.evictions)
 
@@ -252,7 +252,7 @@ class GroupState(Struct, frozen=True, kw_only=True):
         is_alone = len(self.pods) <= 1 and not self.replaced and not self.refused
         return is_alone and (not self.has_ordinals or self.pods in ((), (pod,)))
 
-    def as_replicas(self, workload: Workload) -> Replicas:
+    def replicas(self, workload: Workload) -> Replicas:
         """Return the outcome of a workload that needs no more pods."""
         return Replicas(workload=workload.reference, wanted=self.wanted, running=self.running, placed={}, pending=())
 
@@ -272,7 +272,7 @@ def state_of(group: ReplicaGroup, simulator: Simulator) -> GroupState:
             refusal=group.refusal,
         )
     manifest = workloads.manifest_of(simulator.snapshot, workload) or manifest
-    outdated = {*manager.outdated(workload)}
+    outdated = {*manager.outdated_rows(workload)}
     current = [row for row in manager.members(workload) if row not in outdated]
     rows = [row for row in current if row in group.waited or row >= simulator.first_row]
     running = [row for row in current if row not in {*rows}]
@@ -288,13 +288,13 @@ def state_of(group: ReplicaGroup, simulator: Simulator) -> GroupState:
         kept = {pods.key(row): pods.node_names[row] for row in running}
         wanted = len(current) + len(missing)
     else:
-        wanted = wanted_at_a_time(manifest)
+        wanted = parallel_replicas(manifest)
         stays = len(outdated) if rollout is None or isinstance(rollout.strategy, NoRollout) else 0
         if workload.kind == "StatefulSet" and rollout is not None and isinstance(rollout.strategy, StatefulSetUpdate):
             first = workloads.first_ordinal(manifest) + rollout.strategy.partition
             stays = sum(workloads.ordinal_of(pods.names[row]) < first for row in outdated)
         lacks = max(wanted - len(current) - stays - (0 if refused is None else refused.number), 0)
-        missing = _names_to_come(workload, manifest, {pods.names[row] for row in current}, lacks)
+        missing = _future_names(workload, manifest, {pods.names[row] for row in current}, lacks)
         running += [-1] * stays
     names = () if refused is None else refused.pods or (f"{workload.key}-new",) * refused.number
     if rollout is not None and rollout.refusal and refused is None:
@@ -313,7 +313,7 @@ def state_of(group: ReplicaGroup, simulator: Simulator) -> GroupState:
     )
 
 
-def _names_to_come(workload: Workload, manifest: Manifest, known: Collection[str], count: int) -> list[str]:
+def _future_names(workload: Workload, manifest: Manifest, known: Collection[str], count: int) -> list[str]:
     """Return the names of pods that their controller has not created yet."""
     if not count:
         return []
@@ -361,7 +361,7 @@ class Together(QueueOutcome):
             return None
         return self._simulation.simulator.manager.rollout_of(group.workload)
 
-    def waiting(self, group: ReplicaGroup) -> Sequence[tuple[str, ...]]:
+    def pending_groups(self, group: ReplicaGroup) -> Sequence[tuple[str, ...]]:
         """Return a DaemonSet's pending pods, grouped by what rejects them on their nodes."""
         pods = self._simulation.run.cluster.pods
         waits = {home_node(pods, pods.rows[key]): key for key, node in self.nodes(group).items() if not node}
@@ -400,8 +400,8 @@ class Together(QueueOutcome):
         Raises `UndecidableError`, and `NotAdmittedError` if the API server admits none of the pods.
         """
         if group.workload is not None and not self.nodes(group) and not self.state(group).refusal:
-            explanation = explain(self._before_queue(group), self._setup, autoscaling)
-            return replace(explanation, replicas=self.state(group).as_replicas(group.workload))
+            explanation = explain(self._subject_before_queue(group), self._setup, autoscaling)
+            return replace(explanation, replicas=self.state(group).replicas(group.workload))
         is_refused = not self.nodes(group) or (bool(self.state(group).refusal) and not self.decides(group))
         if is_refused and group.workload is not None:
             hint = (
@@ -409,10 +409,10 @@ class Together(QueueOutcome):
             )
             raise NotAdmittedError(self.state(group).refusal, place=Place(object=group.workload.title), hint=hint)
         if not self.decides(group):
-            return explain(self._before_queue(group), self._setup, autoscaling)
+            return explain(self._subject_before_queue(group), self._setup, autoscaling)
         nodes = self.nodes(group)
         pending = [key for key, node in nodes.items() if not node and self.is_queued(key)]
-        evicting = self._evicting(group)
+        evicting = self._evicting_decisions(group)
         if pending:
             snapshot, key = self._simulation.run.cluster.frozen(), pending[0]
         elif evicting:
@@ -423,21 +423,21 @@ class Together(QueueOutcome):
             snapshot = self._simulation.cluster_before(last)
         pod = snapshot.pods[snapshot.pods.rows[key]]
         claims = self._simulation.simulator.manager.refused_claims
-        own = (claim_not_made(*claims[key]),) if key in claims else ()
+        own = (claim_refusal_note(*claims[key]),) if key in claims else ()
         subject = _subject(group, snapshot, pod)
         subject = replace(subject, notes=(*subject.notes, *own))
         explanation = explain(subject, self._setup, autoscaling)
         lacking = tuple(key for key, node in nodes.items() if not node)
-        covering = partial(self.covered, lacking) if len(lacking) > 1 else None
+        covering = partial(self.coverage, lacking) if len(lacking) > 1 else None
         return replace(explanation, replicas=self.replicas(group), covering=covering)
 
-    def _before_queue(self, group: ReplicaGroup) -> Subject:
+    def _subject_before_queue(self, group: ReplicaGroup) -> Subject:
         """Return the group's pod in the cluster before the queue, without the group's new pods."""
         cluster = self._simulation.start
         keys = (key for key in self.state(group).pods if key in cluster.pods.rows) if group.is_new else ()
         return _subject(group, cluster.without_pods(cluster.pods.rows[key] for key in keys), group.pod)
 
-    def _evicting(self, group: ReplicaGroup) -> list[int]:
+    def _evicting_decisions(self, group: ReplicaGroup) -> list[int]:
         """Return the numbers of the group's decisions that evict pods."""
         its = {*self.state(group).pods}
         steps = enumerate(self._simulation.steps)
@@ -471,7 +471,7 @@ class ManifestQuestions:
         self._simulator = Simulator(snapshot, setup, SimulationOptions(), known=known)
         self._simulator.first_row = len(snapshot.pods)
         if snapshot.of(ResourceQuota):
-            self._simulator.put(QuotaLedger(snapshot, setup.release).on(snapshot))
+            self._simulator.put(QuotaLedger(snapshot, setup.release).apply_to(snapshot))
         self.groups: list[ReplicaGroup] = []
         self._standing: dict[Workload, workloads.StandingPods] = {}
 
@@ -523,7 +523,7 @@ class ManifestQuestions:
         """
         simulator = self._simulator
         if subject.is_new:
-            simulator.edit(self._without_its_claims(subject, manifest))
+            simulator.edit(self._without_new_claims(subject, manifest))
         is_daemon_set = manifest is not None and kind_and_group(manifest) == ("DaemonSet", "apps")
         if manifest is not None and (workloads.has_replicas(manifest) or is_daemon_set):
             group = self._workload(subject, manifest, is_tried=is_tried)
@@ -534,7 +534,7 @@ class ManifestQuestions:
         self.groups.append(group)
         return group
 
-    def _without_its_claims(self, subject: Subject, manifest: Manifest | None) -> Snapshot:
+    def _without_new_claims(self, subject: Subject, manifest: Manifest | None) -> Snapshot:
         """Return the subject's cluster without a StatefulSet's new claims, which quotas count when its controller
         creates them."""
         if manifest is None or kind_and_group(manifest) != ("StatefulSet", "apps"):
@@ -566,7 +566,7 @@ class ManifestQuestions:
         cluster, pods = workloads.one_or_copies(snapshot, subject.pod, wanted - len(stay))
         quotas = QuotaLedger(cluster, self._setup.release)
         admitted = admit_pods(cluster, quotas, pods, snapshot.storage.claims)
-        rows = self._simulator.create(quotas.on(admitted.snapshot), admitted.created)
+        rows = self._simulator.create(quotas.apply_to(admitted.snapshot), admitted.created)
         return replace(
             _group_of(subject),
             workload=workload,
@@ -574,7 +574,7 @@ class ManifestQuestions:
             running=len(stay) - len(waiting),
             refused=tuple(pod.key for pod in admitted.refused),
             refusal=admitted.refusal,
-            undecided=count.undecided or standing.undecided,
+            undecided=count.undecided or standing.undecided_reason,
         )
 
     def _alone(self, subject: Subject) -> ReplicaGroup:
@@ -590,7 +590,7 @@ class ManifestQuestions:
         quotas = QuotaLedger(cluster, self._setup.release)
         for pod in pods:
             quotas.take(pod)
-        return self._simulator.create(quotas.on(cluster), pods)
+        return self._simulator.create(quotas.apply_to(cluster), pods)
 
     def place(self) -> Together:
         """Schedule all groups, in the order of the queue, with their controllers."""

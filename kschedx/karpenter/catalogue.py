@@ -33,7 +33,7 @@ from msgspec import Struct
 
 from kschedx.errors import InputError, Place, join_fields, nearest
 from kschedx.karpenter.devices import template_slices
-from kschedx.karpenter.instance_types import InstanceType, Offering, in_force, overlaid
+from kschedx.karpenter.instance_types import InstanceType, Offering, effective_overlays, overlaid
 from kschedx.karpenter.node_claims import pool_requirements
 from kschedx.karpenter.requirements import (
     ARCH,
@@ -50,7 +50,7 @@ from kschedx.karpenter.requirements import (
     LabelRequirement,
     Requirements,
     amounts_of,
-    subtracted,
+    subtract,
     well_known,
 )
 from kschedx.karpenter.scheduler import PoolTypes
@@ -76,11 +76,13 @@ from kschedx.snapshot.snapshot import Snapshot
 KIND = "InstanceTypes"
 
 
-class _Written(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
+class _TolerantStruct(
+    Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True
+):
     pass
 
 
-class WrittenOffering(_Written, frozen=True, kw_only=True):
+class WrittenOffering(_TolerantStruct, frozen=True, kw_only=True):
     """The zone and capacity type in which an instance type is available, and its price per hour."""
 
     zone: str
@@ -89,7 +91,7 @@ class WrittenOffering(_Written, frozen=True, kw_only=True):
     available: bool = True
 
 
-class WrittenType(_Written, frozen=True, kw_only=True):
+class WrittenType(_TolerantStruct, frozen=True, kw_only=True):
     """An instance type: the capacity of its nodes, and the `overhead` that is not allocatable."""
 
     name: str
@@ -120,7 +122,7 @@ def read_catalogue(document: object) -> InstanceTypes:
     try:
         types = msgspec.convert(document, InstanceTypes)
     except msgspec.ValidationError as error:
-        raise _told(str(error)) from None
+        raise _convert_error(str(error)) from None
     if types.api_version != API_VERSION or types.kind != KIND:
         type_text = f"{types.api_version} {types.kind}"
         raise InputError(f"found {type_text}, expected {API_VERSION} {KIND}", place=Place(field="kind"))
@@ -131,14 +133,14 @@ def read_catalogue(document: object) -> InstanceTypes:
             raise InputError(f'there are two instance types "{written_type.name}"', place=place)
         names.add(written_type.name)
         for field, resources in (("capacity", written_type.capacity), ("overhead", written_type.overhead)):
-            _checked(resources, field, place)
+            _check_amounts(resources, field, place)
         lacking = [name for name in ("cpu", "memory") if name not in written_type.capacity]
         if lacking:
             raise InputError(f"an instance type needs {' and '.join(lacking)}", place=_below(place, "capacity"))
     return types
 
 
-def _checked(resources: ResourceList, field: str, place: Place) -> Mapping[str, Amount]:
+def _check_amounts(resources: ResourceList, field: str, place: Place) -> Mapping[str, Amount]:
     try:
         return amounts_of(resources)
     except InputError as error:
@@ -157,7 +159,7 @@ _FIELDS: Mapping[str, type[Struct]] = {
 _UNKNOWN = lazy_pattern(r"Object contains unknown field `(?P<field>[^`]*)`")
 
 
-def _told(message: str) -> InputError:
+def _convert_error(message: str) -> InputError:
     """Convert msgspec's message: the place becomes a field path with the nearest field."""
     text, _, where = message.partition(" - at `$")
     field = where.rstrip("`").lstrip(".")
@@ -275,10 +277,10 @@ def any_catalogue(document: object) -> InstanceTypes:
     if _is_catalogue(document):
         return read_catalogue(document)
     if isinstance(document, Mapping) and isinstance(document.get("InstanceTypes"), list):
-        return _of_ec2(document)
+        return _ec2_types(document)
     first = document[0] if isinstance(document, list) and document else None
     if isinstance(first, Mapping) and "operatingSystems" in first:
-        return _of_kwok(document)
+        return _kwok_types(document)
     raise InputError(
         "these are not instance types",
         hint="a catalog (kschedx schema InstanceTypes), or the output of aws ec2 describe-instance-types",
@@ -356,7 +358,7 @@ class _Ec2(Struct, frozen=True, rename="pascal"):
     instance_types: tuple[_Ec2Type, ...] = ()
 
 
-def _of_ec2(document: object) -> InstanceTypes:
+def _ec2_types(document: object) -> InstanceTypes:
     try:
         ec2 = msgspec.convert(document, _Ec2)
     except msgspec.ValidationError as error:
@@ -488,7 +490,7 @@ class _KwokType(Struct, frozen=True, kw_only=True):
     offerings: tuple[_KwokOffering, ...] = ()
 
 
-def _of_kwok(document: object) -> InstanceTypes:
+def _kwok_types(document: object) -> InstanceTypes:
     try:
         kwok_types = msgspec.convert(document, tuple[_KwokType, ...])
     except msgspec.ValidationError as error:
@@ -541,18 +543,18 @@ def known_types(snapshot: Snapshot, pool: NodePool, catalogue: InstanceTypes | N
     places = zones or tuple(sorted({zone for zone in snapshot.cluster.label(ZONE).values if zone}))
     group = pool.spec.template.spec.node_class_ref.api_group
     labels = (well_known(group) & (AWS_LABELS | AZURE_LABELS)) - (OF_THE_NODE - _OF_RESERVATIONS)
-    reserved = _reserved(node_class, places)
+    reserved = _reservations(node_class, places)
     if catalogue is not None:
         types, are_all = read_instance_types(catalogue, pool.name, places, labels, reserved), True
     else:
-        types = tuple(_seen(snapshot, places, labels, reserved))
-        requirement = pool_requirements(pool).about(INSTANCE_TYPE)
+        types = tuple(_observed_types(snapshot, places, labels, reserved))
+        requirement = pool_requirements(pool).requirement(INSTANCE_TYPE)
         are_all = (
             requirement.operator == "In"
             and requirement.values <= {known_type.name for known_type in types}
             and bool(zones)
         )
-    types = overlaid(types, pool, in_force(snapshot.of(NodeOverlay)), well_known(group))
+    types = overlaid(types, pool, effective_overlays(snapshot.of(NodeOverlay)), well_known(group))
     return KnownTypes(
         zones=places,
         zones_are_all=bool(zones),
@@ -580,7 +582,7 @@ def _class_faults(snapshot: Snapshot, pool: NodePool) -> tuple[TimedCondition, .
 def unready_text(snapshot: Snapshot, pool: NodePool) -> str:
     """Return why a NodePool is not ready, with the faults of its node class: `NodeClassNotReady: ...; EC2NodeClass
     SubnetsReady=False (SubnetsNotFound): no subnet matches`."""
-    said, kind = pool.not_ready, pool.spec.template.spec.node_class_ref.kind
+    said, kind = pool.unready_condition, pool.spec.template.spec.node_class_ref.kind
     text = ": ".join(filter(None, (said.reason, said.message))) if said is not None else ""
     faults = (f"{kind} {_condition(fault)}" for fault in _class_faults(snapshot, pool))
     return "; ".join(filter(None, (text, *faults)))
@@ -592,7 +594,7 @@ def _condition(condition: TimedCondition) -> str:
     return f"{condition.type}={condition.status}{reason}{f': {condition.message}' if condition.message else ''}"
 
 
-def _reserved(node_class: NodeClass | None, zones: Sequence[str]) -> dict[str, tuple[Offering, ...]]:
+def _reservations(node_class: NodeClass | None, zones: Sequence[str]) -> dict[str, tuple[Offering, ...]]:
     """Type to its reservations for the class's nodes; their free capacity is unknown."""
     offerings: dict[str, tuple[Offering, ...]] = {}
     for capacity_reservation in node_class.status.capacity_reservations if node_class is not None else ():
@@ -613,7 +615,7 @@ def _reserved(node_class: NodeClass | None, zones: Sequence[str]) -> dict[str, t
     return offerings
 
 
-def _seen(
+def _observed_types(
     snapshot: Snapshot,
     zones: Sequence[str],
     known_labels: frozenset[str],
@@ -631,7 +633,7 @@ def _seen(
         is_karpenters = NODE_POOL in labels
         if not is_karpenters and AWS_LABELS & known_labels:
             own |= dict(_name_labels(name))
-        kept = subtracted(amounts_of(capacity), amounts_of(allocatable))
+        kept = subtract(amounts_of(capacity), amounts_of(allocatable))
         yield instance_type(
             WrittenType(
                 name=name,

@@ -15,10 +15,10 @@ from kschedx.autoscaler.run import with_new_nodes
 from kschedx.errors import InputError, Place, nearest
 from kschedx.karpenter.catalogue import InstanceTypes, KnownTypes, known_types
 from kschedx.karpenter.devices import NoDevices, published_by
-from kschedx.karpenter.instance_types import InstanceType, NoInstanceType, in_force
+from kschedx.karpenter.instance_types import InstanceType, NoInstanceType, effective_overlays
 from kschedx.karpenter.node_claims import NewNodeClaim, PoolTemplate
 from kschedx.karpenter.nodes import ClusterState
-from kschedx.karpenter.pods import Looked, PodEligibility, look_at, pod_requirements
+from kschedx.karpenter.pods import EligibilityCheck, PodEligibility, eligibility, pod_requirements
 from kschedx.karpenter.rejections import REASONS, CheapestAreTooFew, LimitReached, Rejection
 from kschedx.karpenter.requirements import CAPACITY_TYPES, RESERVED, Amounts, Requirements, amounts_of
 from kschedx.karpenter.scheduler import (
@@ -185,7 +185,7 @@ class PoolVerdict(Struct, frozen=True, kw_only=True):
 
 
 class PodProvisioning(Struct, frozen=True, kw_only=True):
-    looked: Looked
+    looked: EligibilityCheck
     pool: str = ""
     types: tuple[InstanceType, ...] = ()
     """Possible types of the new node, cheapest or smallest first."""
@@ -230,7 +230,7 @@ class Karpenter:
         pools = snapshot.of(NodePool)
         for pool in pools:
             _check_pool(pool)
-        for overlay in in_force(snapshot.of(NodeOverlay)):
+        for overlay in effective_overlays(snapshot.of(NodeOverlay)):
             _check_overlay(overlay)
         return cls(snapshot, options) if pools else None
 
@@ -275,24 +275,24 @@ class Karpenter:
         objects: dict[type[Struct], tuple[Struct, ...]] = {**self.snapshot.objects, NodePool: pools}
         return Karpenter(replace(self.snapshot, objects=objects), self.options)
 
-    def look(self, pod: Pod) -> Looked:
-        looked = look_at(pod, self.snapshot.storage, self.group)
+    def check_eligibility(self, pod: Pod) -> EligibilityCheck:
+        looked = eligibility(pod, self.snapshot.storage, self.group)
         if looked.outcome is not PodEligibility.CONSIDERED:
             return looked
         if self.cluster.not_launched:
-            return Looked(outcome=PodEligibility.WAITING)
-        return looked if self.provisioner.pools else Looked(outcome=PodEligibility.NO_POOLS)
+            return EligibilityCheck(outcome=PodEligibility.WAITING)
+        return looked if self.provisioner.pools else EligibilityCheck(outcome=PodEligibility.NO_POOLS)
 
-    def waiting(self) -> dict[str, Looked]:
+    def pending_pods(self) -> dict[str, EligibilityCheck]:
         """Return every pod without a node, with whether Karpenter provisions for it."""
         pods = self.snapshot.pods
-        return {pods.key(row): self.look(pods[row]) for row in pods.pending}
+        return {pods.key(row): self.check_eligibility(pods[row]) for row in pods.pending}
 
     @cached_property
     def own(self) -> RoundResult:
         """The round for the cluster's own pods."""
         pods = self.snapshot.pods
-        considered = [key for key, looked in self.waiting().items() if looked.outcome is PodEligibility.CONSIDERED]
+        considered = [key for key, looked in self.pending_pods().items() if looked.outcome is PodEligibility.CONSIDERED]
         return self.provisioner.run(self.snapshot, [*(pods[pods.rows[key]] for key in considered), *self.buffers])
 
     @cached_property
@@ -302,7 +302,7 @@ class Karpenter:
         keeps = settings.keeps_buffers and settings.behaviour.knows_buffers
         return tuple(virtual_pods(self.snapshot)) if keeps else ()
 
-    def about(self, pod: Pod) -> PodProvisioning | None:
+    def explain(self, pod: Pod) -> PodProvisioning | None:
         """Return the result for a pending pod among all pending ones; None for a pod with a node. A pod that is not in
         the cluster counts as just rejected by kube-scheduler."""
         pods = self.snapshot.pods
@@ -310,8 +310,8 @@ class Karpenter:
         if row is not None and pods.node_names[row]:
             return None
         is_own = row is not None and pods.specs[row] == replace(pod.spec, node_name="")
-        mine = pod if is_own else _given_up(pod)
-        looked = self.look(mine)
+        mine = pod if is_own else _as_unschedulable(pod)
+        looked = self.check_eligibility(mine)
         if looked.outcome is not PodEligibility.CONSIDERED:
             event = f"Failed to schedule pod, {looked.reason}" if looked.outcome is PodEligibility.REFUSED else ""
             return PodProvisioning(looked=looked, event=event)
@@ -320,13 +320,13 @@ class Karpenter:
         else:
             others = [
                 pods[pods.rows[key]]
-                for key, looked in self.waiting().items()
+                for key, looked in self.pending_pods().items()
                 if looked.outcome is PodEligibility.CONSIDERED and key != pod.key
             ]
             result = self.provisioner.run(self.snapshot, [*others, mine, *self.buffers])
-        return self._told(mine, looked, result)
+        return self._provisioning(mine, looked, result)
 
-    def _told(self, pod: Pod, looked: Looked, result: RoundResult) -> PodProvisioning:
+    def _provisioning(self, pod: Pod, looked: EligibilityCheck, result: RoundResult) -> PodProvisioning:
         failure, node = result.failures.get(pod.key), result.node_of(pod.key)
         has_relaxed = pod.key in result.relaxed
         if failure is not None:
@@ -411,12 +411,12 @@ class Karpenter:
 
     def _is_out_of_zone(self, name: str, rejection: NoInstanceType) -> bool:
         """Return whether no type of any size is in a zone of the pool's node class."""
-        known, requirement = self.known[name], rejection.requirements.about(ZONE)
+        known, requirement = self.known[name], rejection.requirements.requirement(ZONE)
         return known.zones_are_all and not any(map(requirement.has, known.zones))
 
     def _lacks_a_reservation(self, name: str, rejection: NoInstanceType) -> bool:
         """Return whether only reserved capacity fits and the pool's node class has none."""
-        requirement = rejection.requirements.about(CAPACITY_TYPE)
+        requirement = rejection.requirements.requirement(CAPACITY_TYPE)
         others = (kind for kind in CAPACITY_TYPES if kind != RESERVED)
         return (
             self.known[name].has_no_reservations and requirement.has(RESERVED) and not any(map(requirement.has, others))
@@ -446,7 +446,7 @@ class Karpenter:
         return next(pool for pool in self.pools if pool.name == name)
 
 
-def _given_up(pod: Pod) -> Pod:
+def _as_unschedulable(pod: Pod) -> Pod:
     said = PodCondition(type="PodScheduled", status="False", reason=UNSCHEDULABLE)
     return replace(pod, status=PodStatus(phase="Pending", conditions=(said,)))
 
@@ -479,7 +479,9 @@ def virtual_pods(snapshot: Snapshot) -> Iterator[Pod]:
         if ready is None or ready.status != "True":
             continue
         named = buffer.spec.pod_template_ref
-        template = pod_templates.get((namespace, named.name)) if named is not None else _scaled(snapshot, buffer)
+        template = (
+            pod_templates.get((namespace, named.name)) if named is not None else _buffer_template(snapshot, buffer)
+        )
         if template is None:
             continue
         spec = _placeable(template.spec)
@@ -494,7 +496,7 @@ def virtual_pods(snapshot: Snapshot) -> Iterator[Pod]:
             yield Pod(metadata=metadata, spec=spec)
 
 
-def _scaled(snapshot: Snapshot, buffer: CapacityBuffer) -> PodTemplateSpec | None:
+def _buffer_template(snapshot: Snapshot, buffer: CapacityBuffer) -> PodTemplateSpec | None:
     """Return the template of the workload that a buffer refers to."""
     named = buffer.spec.scalable_ref
     if named is None or named.kind not in SCALABLE or named.api_group not in ("", "apps"):
@@ -556,7 +558,7 @@ class KarpenterGrowth(KarpenterGrowthDocument, frozen=True, kw_only=True):
 
 def grow_by_karpenter(karpenter: Karpenter) -> KarpenterGrowth:
     """Add all new nodes as ready. Each has its cheapest possible type, or the smallest if no price is known."""
-    waiting = Counter(looked.outcome for looked in karpenter.waiting().values())
+    waiting = Counter(looked.outcome for looked in karpenter.pending_pods().values())
     considered = waiting.pop(PodEligibility.CONSIDERED, 0)
     result = karpenter.own if considered else RoundResult()
     nodes = list(_nodes(result))
@@ -589,7 +591,7 @@ def grow_by_karpenter(karpenter: Karpenter) -> KarpenterGrowth:
         passed_over=dict(waiting),
         by_chance=result.by_chance,
         types_are_known=karpenter.types_are_known,
-        follows=karpenter.settings.followed,
+        follows=karpenter.settings.rules_version,
     )
 
 

@@ -22,13 +22,13 @@ from kschedx.karpenter.cluster import Karpenter
 from kschedx.karpenter.disruption import (
     BALANCED_THRESHOLD,
     NodeDisruption,
-    asked_at,
     disruptions,
     eviction_cost,
-    goes_elsewhere,
     is_active,
     is_invalid,
+    is_reschedulable,
     price_fractions,
+    snapshot_time,
 )
 from kschedx.karpenter.instance_types import InstanceType, min_values_unmet, too_few_text
 from kschedx.karpenter.node_claims import NewNodeClaim
@@ -40,7 +40,7 @@ from kschedx.kube.autoscalers import BALANCED, CAPACITY_TYPE, NodeClaim, NodePoo
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.names import INSTANCE_TYPE, ZONE
-from kschedx.kube.scalars import scaled
+from kschedx.kube.scalars import scale_percent
 from kschedx.kube.types import Pod
 
 SPOT, ON_DEMAND = "spot", "on-demand"
@@ -215,7 +215,7 @@ class Consolidator:
         self._karpenter = karpenter
         self._only = only
         self._snapshot = karpenter.snapshot
-        self._now = asked_at(karpenter.snapshot)
+        self._now = snapshot_time(karpenter.snapshot)
         self._pools = {pool.name: pool for pool in karpenter.pools}
         self._states = {node.name: node for node in karpenter.cluster.staying if node.claim is not None}
         self._prices = {name: self._price(node) for name, node in self._states.items()}
@@ -236,7 +236,7 @@ class Consolidator:
         taken = {name for command in commands for name in command.nodes}
         budgets = [budget for pool in self._pools.values() for budget in pool.spec.disruption.budgets]
         return Consolidation(
-            follows=self._karpenter.settings.followed,
+            follows=self._karpenter.settings.rules_version,
             commands=tuple(commands),
             kept={name: why for name, why in self._kept.items() if name not in taken},
             prices=self._prices,
@@ -261,7 +261,7 @@ class Consolidator:
             state=state,
             pool=pool,
             price=self._prices[disruption.node],
-            pods=tuple(pod for pod in pods if goes_elsewhere(pod)),
+            pods=tuple(pod for pod in pods if is_reschedulable(pod)),
             is_consolidatable=disruption.is_consolidatable and pool.spec.replicas is None,
             is_drifted=disruption.is_drifted and pool.spec.replicas is None,
             drifted_since="" if drifted is None else drifted.last_transition_time or "",
@@ -285,14 +285,14 @@ class Consolidator:
         prices = [it.price for it in offerings if (it.zone, it.capacity_type) == place and it.price is not None]
         return min(prices, default=None)
 
-    def _allowed(self, method: Method) -> Counter[str]:
+    def _allowed_disruptions(self, method: Method) -> Counter[str]:
         """Return how many nodes of each pool its budgets allow to disrupt."""
         allowed = Counter[str]()
         for pool in self._pools.values():
             its = [node for node in self._karpenter.cluster.staying if node.pool == pool.name and node.is_initialized]
             leaving = sum(node.pool == pool.name for node in self._karpenter.cluster.leaving)
             limits = [
-                0 if is_invalid(budget) else scaled(_number(budget.nodes), len(its) + leaving, is_up=True) or 0
+                0 if is_invalid(budget) else scale_percent(_number(budget.nodes), len(its) + leaving, is_up=True) or 0
                 for budget in pool.spec.disruption.budgets
                 if (budget.reasons is None or REASON[method] in budget.reasons)
                 and (is_invalid(budget) or is_active(budget, self._now))
@@ -300,8 +300,8 @@ class Consolidator:
             allowed[pool.name] = max(min(limits, default=len(its)) - leaving, 0)
         return allowed
 
-    def _within_budgets(self, candidates: Iterable[_Candidate], method: Method) -> list[_Candidate]:
-        allowed, allowed_candidates = self._allowed(method), list[_Candidate]()
+    def _apply_budgets(self, candidates: Iterable[_Candidate], method: Method) -> list[_Candidate]:
+        allowed, allowed_candidates = self._allowed_disruptions(method), list[_Candidate]()
         for candidate in candidates:
             if allowed[candidate.pool.name]:
                 allowed[candidate.pool.name] -= 1
@@ -313,7 +313,7 @@ class Consolidator:
     def _is_empty(self, candidate: _Candidate) -> bool:
         return candidate.disruption_cost <= NODE_COST if self._is_newer else not candidate.pods
 
-    def _sorted(self) -> list[_Candidate]:
+    def _sort_candidates(self) -> list[_Candidate]:
         """Return the candidates of consolidation in the order in which they are tried."""
         policies = ("WhenEmptyOrUnderutilized", BALANCED) if self._is_newer else ("WhenEmptyOrUnderutilized",)
         candidates = [
@@ -337,8 +337,8 @@ class Consolidator:
                 if self._buffers & {*self._karpenter.own.existing.get(candidate.name, ())}:
                     self._kept[candidate.name] = f'Node "{candidate.name}" has buffer pods'
             empty = [candidate for candidate in empty if candidate.name not in self._kept]
-        going = self._within_budgets(empty, Method.EMPTINESS)
-        return [self._deleted(Method.EMPTINESS, going)] if going else []
+        going = self._apply_budgets(empty, Method.EMPTINESS)
+        return [self._deletion_command(Method.EMPTINESS, going)] if going else []
 
     def _drift(self) -> list[Command]:
         """Take the first node that can be deleted: empty nodes first, then by the time of their drift."""
@@ -346,15 +346,15 @@ class Consolidator:
             (candidate for candidate in self._candidates if candidate.is_drifted),
             key=lambda candidate: (bool(candidate.pods), candidate.drifted_since),
         )
-        for candidate in self._within_budgets(drifted, Method.DRIFT):
-            result = self._simulated([candidate])
-            if not self._unplaced(result, [candidate]):
-                return [replace(self._deleted(Method.DRIFT, [candidate]), replacements=len(result.new))]
+        for candidate in self._apply_budgets(drifted, Method.DRIFT):
+            result = self._simulate([candidate])
+            if not self._unplaced_reason(result, [candidate]):
+                return [replace(self._deletion_command(Method.DRIFT, [candidate]), replacements=len(result.new))]
         return []
 
     def _multi_node(self) -> list[Command]:
         """Find the largest number of first candidates that can be deleted together, by binary search."""
-        candidates = self._within_budgets(self._sorted(), Method.MULTI_NODE)[:MOST_NODES]
+        candidates = self._apply_budgets(self._sort_candidates(), Method.MULTI_NODE)[:MOST_NODES]
         low, high, best = 1, len(candidates) - 1, list[Command]()
         while low <= high:
             middle = (low + high) // 2
@@ -368,7 +368,7 @@ class Consolidator:
     def _single_node(self) -> list[Command]:
         """Return every candidate that can be deleted alone; Karpenter takes the first."""
         commands = []
-        ordered = self._sorted()
+        ordered = self._sort_candidates()
         most = min(MOST_ALONE, max(MOST_LOOKS // max(len(self._snapshot.cluster.nodes), 1), 1))
         tried = (
             ordered[:most]
@@ -383,13 +383,13 @@ class Consolidator:
             elif not self._is_approved(command):
                 score = min(command.scores, key=lambda score: score.value)
                 self._kept[candidate.name] = f"score {score.value:.2f} is below {BALANCED_THRESHOLD:.2f} (Balanced)"
-            elif self._allowed(Method.SINGLE_NODE)[candidate.pool.name]:
+            elif self._allowed_disruptions(Method.SINGLE_NODE)[candidate.pool.name]:
                 commands.append(command)
         return commands
 
     # --- one command
 
-    def _deleted(self, method: Method, nodes: Sequence[_Candidate]) -> Command:
+    def _deletion_command(self, method: Method, nodes: Sequence[_Candidate]) -> Command:
         prices = [node.price for node in nodes]
         known = [price for price in prices if price is not None]
         return Command(
@@ -398,7 +398,7 @@ class Consolidator:
             price=sum(known) if len(known) == len(prices) else None,
         )
 
-    def _simulated(self, nodes: Sequence[_Candidate]) -> RoundResult:
+    def _simulate(self, nodes: Sequence[_Candidate]) -> RoundResult:
         karpenter, leaving = self._karpenter, {node.state.claim.name for node in nodes if node.state.claim is not None}
         claims = tuple(
             replace(node_claim, metadata=replace(node_claim.metadata, deletion_timestamp="1970-01-01T00:00:00Z"))
@@ -407,13 +407,15 @@ class Consolidator:
             for node_claim in self._snapshot.of(NodeClaim)
         )
         snapshot = replace(self._snapshot, objects={**self._snapshot.objects, NodeClaim: claims})
-        waiting = [key for key, looked in karpenter.waiting().items() if looked.outcome is PodEligibility.CONSIDERED]
+        waiting = [
+            key for key, looked in karpenter.pending_pods().items() if looked.outcome is PodEligibility.CONSIDERED
+        ]
         pods = self._snapshot.pods
         result = karpenter.provisioner.run(snapshot, [*(pods[pods.rows[key]] for key in waiting), *karpenter.buffers])
         self._by_chance |= result.by_chance
         return result
 
-    def _unplaced(self, result: RoundResult, nodes: Sequence[_Candidate]) -> str:
+    def _unplaced_reason(self, result: RoundResult, nodes: Sequence[_Candidate]) -> str:
         """Return why a pod of the nodes has no other node, or an empty string."""
         own = [pod.key for node in nodes for pod in node.pods]
         failed = [(key, result.failures[key].text) for key in own if key in result.failures]
@@ -426,17 +428,17 @@ class Consolidator:
 
     def _command(self, method: Method, nodes: Sequence[_Candidate]) -> Command | str:
         """Return the replacement of the nodes, or why there is none."""
-        result = self._simulated(nodes)
-        unplaced = self._unplaced(result, nodes)
+        result = self._simulate(nodes)
+        unplaced = self._unplaced_reason(result, nodes)
         if unplaced:
             return unplaced
         own = {pod.key for node in nodes for pod in node.pods}
         command, new = (
-            self._deleted(method, nodes),
+            self._deletion_command(method, nodes),
             [claim for claim in result.new if (own | self._buffers) & {*claim.pods}],
         )
         if not new:
-            return self._scored(command, nodes)
+            return self._score(command, nodes)
         if len(new) > 1:
             return f"Can't remove without creating {len(new)} candidates"
         if command.price is None:
@@ -444,7 +446,7 @@ class Consolidator:
         [claim] = new
         is_spot = all(node.state.labels.get(CAPACITY_TYPE) == SPOT for node in nodes)
         requirements = claim.requirements
-        is_spot_again = is_spot and requirements.about(CAPACITY_TYPE).has(SPOT)
+        is_spot_again = is_spot and requirements.requirement(CAPACITY_TYPE).has(SPOT)
         if is_spot_again:
             if not self._karpenter.settings.replaces_spot_with_spot:
                 return "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"
@@ -474,7 +476,7 @@ class Consolidator:
         command = replace(
             command, replacements=1, types=tuple(instance_type.name for instance_type in cheaper), new_price=min(prices)
         )
-        return self._scored(command, nodes)
+        return self._score(command, nodes)
 
     @staticmethod
     def _cheaper(claim: NewNodeClaim, requirements: Requirements, price: float) -> list[InstanceType]:
@@ -493,7 +495,7 @@ class Consolidator:
 
     # --- Balanced
 
-    def _scored(self, command: Command, nodes: Sequence[_Candidate]) -> Command | str:
+    def _score(self, command: Command, nodes: Sequence[_Candidate]) -> Command | str:
         """Return the command with its scores, or why they are not known."""
         pools = {node.pool.name for node in nodes if node.pool.spec.disruption.consolidation_policy == BALANCED}
         scores = []
@@ -519,7 +521,7 @@ class Consolidator:
         for state in mates:
             if state.row >= 0:
                 pods = [self._snapshot.pods[row] for row in self._snapshot.pods.on_node(state.row).tolist()]
-                total += NODE_COST + sum(max(0.0, eviction_cost(pod)) for pod in pods if goes_elsewhere(pod))
+                total += NODE_COST + sum(max(0.0, eviction_cost(pod)) for pod in pods if is_reschedulable(pod))
         return total
 
     @staticmethod

@@ -39,8 +39,8 @@ from kschedx.kube.types import Node, ObjectMeta, Pod
 from kschedx.plugins.dynamic_resources.allocator import (
     AllocationSearch,
     Allocator,
-    Checked,
-    DeviceWish,
+    CheckedRequest,
+    RequestAlternative,
     SearchOutcome,
     Solutions,
     alternatives,
@@ -92,7 +92,7 @@ class ClaimAllocation(Struct, frozen=True, kw_only=True):
     """The claims allocated for the pod by instance type; no type for an existing node."""
 
 
-class _Placed(Struct, frozen=True, kw_only=True):
+class _AllocatedClaim(Struct, frozen=True, kw_only=True):
     """A claim that this round allocates."""
 
     node: str
@@ -119,7 +119,7 @@ class RoundDevices:
         counted = [claim for claim in devices.claims.values() if not self._is_leaving(claim)]
         self._allocated = AllocatedState(counted, shares=True)
         self._changes: list[ClaimChange] = []
-        self._placed: dict[str, _Placed] = {}
+        self._placed: dict[str, _AllocatedClaim] = {}
         self._of_node: dict[str, list[ResourceSlice]] = defaultdict(list)
         self._shared: list[ResourceSlice] = []
         self._of_pool: dict[tuple[str, str], list[ResourceSlice]] = defaultdict(list)
@@ -172,7 +172,7 @@ class RoundDevices:
         self._give_back(allocation.node, allocation.claims_by_type.keys() - kept - {""})
         for key, by_type in by_claim.items():
             counted = _most(by_type.values())
-            self._placed[key] = _Placed(
+            self._placed[key] = _AllocatedClaim(
                 node=allocation.node, requirements=allocation.requirements, by_type=by_type, counted=counted
             )
             self._change(None, counted)
@@ -211,7 +211,7 @@ class RoundDevices:
         it publishes its devices itself."""
         new: list[ResourceClaim] = []
         for claim in claims:
-            told_requirements = self._told(claim, host_name)
+            told_requirements = self._allocated_requirements(claim, host_name)
             if told_requirements is None:
                 new.append(claim)
             elif isinstance(told_requirements, NoDevices):
@@ -232,7 +232,7 @@ class RoundDevices:
         for name, slices in [(instance_type.name, instance_type.resource_slices) for instance_type in types] or [
             ("", ())
         ]:
-            mine = self._mine(host_name, name)
+            mine = self._round_claims(host_name, name)
             key = (id(slices), *map(id, mine))
             if key not in answers:
                 search = self._search(host_name, node_name, requirements, new, slices or (), mine, allowed, pruned)
@@ -244,7 +244,7 @@ class RoundDevices:
                     requirements = requirements.together(needed.values())
                     contributed = contributed.together(needed.values())
             answer = answers[key]
-            if slices is None and (answer is None or _wants_all(new)):
+            if slices is None and (answer is None or _requests_all(new)):
                 is_unknown = True
             elif answer is not None:
                 allocated[name] = answer
@@ -258,7 +258,7 @@ class RoundDevices:
             return NoDevices(text=text, is_known=not is_unknown)
         return ClaimAllocation(node=host_name, requirements=contributed, claims_by_type=allocated)
 
-    def _told(self, claim: ResourceClaim, host_name: str) -> Requirements | NoDevices | None:
+    def _allocated_requirements(self, claim: ResourceClaim, host_name: str) -> Requirements | NoDevices | None:
         """Return the requirements of an allocated claim on the node; None if it is not allocated."""
         allocation = claim.status.allocation
         if allocation is not None and not self._is_leaving(claim):
@@ -273,7 +273,7 @@ class RoundDevices:
             return NoDevices(text=f"{_PREFIX}{bound} (ResourceClaim={claim.key})")
         return Requirements() if placed.is_bound_to_node else placed.requirements
 
-    def _mine(self, host_name: str, type_name: str) -> tuple[ResourceClaim, ...]:
+    def _round_claims(self, host_name: str, type_name: str) -> tuple[ResourceClaim, ...]:
         """Return what this round allocated on a node with this type."""
         claims = (placed.by_type.get(type_name) for placed in self._placed.values() if placed.node == host_name)
         return tuple(claim for claim in claims if claim is not None)
@@ -333,7 +333,7 @@ class RoundDevices:
             pools = {(item.spec.driver, item.spec.pool.name) for item in matched if not _is_of_type(item)}
             every = [resource_slice for pool in sorted(pools) for resource_slice in self._of_pool[pool]]
             resource_slices = [
-                _reaching(resource_slice, is_reached=id(resource_slice) in reached) for resource_slice in every
+                _with_reach(resource_slice, is_reached=id(resource_slice) in reached) for resource_slice in every
             ] + list(own)
             self._reached[key] = Slices(resource_slices, partitionable=True), Node(metadata=ObjectMeta(name=node_name))
         return self._reached[key]
@@ -346,7 +346,7 @@ class PodDevices:
         self._devices, self._claims, self._allowed = devices, claims, allowed
         self._found: ClaimAllocation | None = None
 
-    def on_node(
+    def allocate_on_node(
         self, state: StateNode, requirements: Requirements, instance_type: InstanceType | None
     ) -> ClaimAllocation | NoDevices:
         """Allocate on an existing node. Before it is initialized, it has the devices of its instance type."""
@@ -354,7 +354,7 @@ class PodDevices:
         types = (instance_type,) if instance_type is not None and not state.is_initialized else ()
         return self._kept(self._devices.allocate(state.name, name, requirements, self._claims, types, self._allowed))
 
-    def on_types(
+    def allocate_on_types(
         self, host_name: str, requirements: Requirements, types: Sequence[InstanceType]
     ) -> ClaimAllocation | NoDevices:
         """Allocate on a new node."""
@@ -398,7 +398,7 @@ def _is_of_type(resource_slice: ResourceSlice) -> bool:
     return resource_slice.spec.pool.name.startswith(_OF_TYPE)
 
 
-def _reaching(resource_slice: ResourceSlice, *, is_reached: bool) -> ResourceSlice:
+def _with_reach(resource_slice: ResourceSlice, *, is_reached: bool) -> ResourceSlice:
     """Return the slice so that every node reaches it, or none. Its selector stays for its requirements."""
     if resource_slice.spec.shared_counters or (is_reached and resource_slice.spec.node_name):
         return resource_slice
@@ -433,7 +433,7 @@ def _size(result: DeviceRequestAllocationResult) -> int:
     return sum(nano_units(amount) for amount in (result.consumed_capacity or {}).values())
 
 
-def _wants_all(claims: Iterable[ResourceClaim]) -> bool:
+def _requests_all(claims: Iterable[ResourceClaim]) -> bool:
     requests = (request for claim in claims for request in claim.spec.devices.requests)
     return any(alternative.mode == AllocationMode.ALL for request in requests for alternative in alternatives(request))
 
@@ -492,7 +492,7 @@ class _Search(AllocationSearch):
         except FailureError as error:
             raise FailureError(f"validating claim {name}: {error}") from None
 
-    def too_many(self, claim: ResourceClaim, requests: Sequence[Sequence[Checked]], devices: int) -> None:
+    def too_many(self, claim: ResourceClaim, requests: Sequence[Sequence[CheckedRequest]], devices: int) -> None:
         """Leave out the instance type's devices if they make a claim request too many."""
         everything = [alternative for alternatives in requests for alternative in alternatives]
         devices -= sum(self._is_own(at) for chosen in everything for at in chosen.everything)
@@ -517,7 +517,9 @@ class _Search(AllocationSearch):
             return self._next(claim, request + 1)
         return super()._devices_of(at, number, start)
 
-    def _checked(self, claim: ResourceClaim, wanted: DeviceWish, at: tuple[int, int, int]) -> Checked:
+    def _check_request(
+        self, claim: ResourceClaim, wanted: RequestAlternative, at: tuple[int, int, int]
+    ) -> CheckedRequest:
         about = f"claim {json.dumps(claim.metadata.name)} request {json.dumps(wanted.name)}"
         device_class = self._allocator.classes.get(wanted.class_name)
         if device_class is None:
@@ -526,15 +528,15 @@ class _Search(AllocationSearch):
         for selector in (*device_class.spec.selectors, *wanted.selectors):
             expression = selector.cel.expression if selector.cel is not None else ""
             try:
-                language().compiled(expression, FEATURES.cel)
+                language().compile(expression, FEATURES.cel)
             except CompileError as error:
                 phrase = f"CEL expression {json.dumps(expression)} failed to compile: {error}"
                 raise FailureError(f"{about}: {phrase}") from None
-        return super()._checked(claim, wanted, at)
+        return super()._check_request(claim, wanted, at)
 
     def _everything(
-        self, named: str, wanted: DeviceWish, device_class: DeviceClass, at: tuple[int, int, int]
-    ) -> Checked:
+        self, named: str, wanted: RequestAlternative, device_class: DeviceClass, at: tuple[int, int, int]
+    ) -> CheckedRequest:
         about = f"claim {json.dumps(self._claims[at[0]].metadata.name)} request {json.dumps(wanted.name)}"
         for pool in self.pools:
             if pool.invalid:
@@ -561,7 +563,7 @@ class _Search(AllocationSearch):
                     return False
                 continue
             try:
-                if not language().compiled(expression, FEATURES.cel).matches(device.device, device.id[0]):
+                if not language().compile(expression, FEATURES.cel).matches(device.device, device.id[0]):
                     return False
             except EvaluationError as error:
                 if not self._wants_all:
@@ -570,10 +572,10 @@ class _Search(AllocationSearch):
                 raise FailureError(phrase) from None
         return True
 
-    def has_capacity(self, wanted: DeviceWish, device: PooledDevice) -> bool:
+    def has_capacity(self, wanted: RequestAlternative, device: PooledDevice) -> bool:
         return not device.device.allow_multiple_allocations or super().has_capacity(wanted, device)
 
-    def _pick(self, at: tuple[int, int, int], checked: Checked, device: PooledDevice, *, must: bool) -> bool:
+    def _pick(self, at: tuple[int, int, int], checked: CheckedRequest, device: PooledDevice, *, must: bool) -> bool:
         """A device that does not fit changes neither counters nor the node's requirements."""
         needs = _needs(device)
         if not self._required[-1].is_compatible(needs, self._allowed):
@@ -585,7 +587,7 @@ class _Search(AllocationSearch):
         self._required.append(self._required[-1].together(needs.values()))
         return True
 
-    def _take_back(self, at: tuple[int, int, int], checked: Checked, device: PooledDevice) -> None:
+    def _take_back(self, at: tuple[int, int, int], checked: CheckedRequest, device: PooledDevice) -> None:
         super()._take_back(at, checked, device)
         self._required.pop()
 

@@ -138,11 +138,11 @@ def disruptions(
     snapshot. `prices` are those of nodes."""
     if not snapshot.of(NodeClaim):
         return []
-    pools = _Pools(snapshot, prices, asked_at(snapshot) if now is None else now)
+    pools = _Pools(snapshot, prices, snapshot_time(snapshot) if now is None else now)
     return [disruption for name in names if (disruption := pools.disruption(name)).pool]
 
 
-def asked_at(snapshot: Snapshot) -> int:
+def snapshot_time(snapshot: Snapshot) -> int:
     """Return the time of the snapshot in nanoseconds, as far as it is known."""
     return nanoseconds(snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
 
@@ -192,7 +192,7 @@ class _Pools:
             is_drifted=condition_of(conditions, "Drifted", "True") is not None,
             is_empty=_is_empty(pods, behaviour),
             balance=self._balance(state) if is_balanced and state.claim and behaviour.moves_are_balanced else None,
-            blocking=() if pool is None or state.claim is None else _blocking(pool, self._now),
+            blocking=() if pool is None or state.claim is None else _blocking_budgets(pool, self._now),
             guarded=next((pod.key for pod in pods if state.claim is not None and _is_guarded(pod, self._now)), ""),
             protected=() if state.claim is None else self._protecting(pods),
             is_guarded=state.node is not None and state.node.metadata.annotations.get(DO_NOT_DISRUPT) == "true",
@@ -209,12 +209,12 @@ class _Pools:
 
     def _obstacles(self, state: StateNode, pool: NodePool | None, pods: list[Pod]) -> Iterator[Obstacle]:
         """Yield obstacles in Karpenter's order."""
-        for text in (*_of_node(state), *self._of_pods(pods)):
+        for text in (*_node_blockers(state), *self._pod_blockers(pods)):
             yield Obstacle(reason=BLOCKED, text=text[:1].upper() + text[1:])
         if pool is None:
             yield Obstacle(reason=BLOCKED, text=f"NodePool not found (NodePool={state.pool})")
             return
-        if _blocking(pool, self._now):
+        if _blocking_budgets(pool, self._now):
             yield Obstacle(reason=BLOCKED, text="No allowed disruptions due to blocking budget")
         for label in (CAPACITY_TYPE, ZONE):
             if label not in state.labels:
@@ -224,7 +224,7 @@ class _Pools:
         elif pool.spec.disruption.consolidation_policy == "WhenEmpty" and not _is_empty(pods, self._behaviour):
             yield Obstacle(reason=UNCONSOLIDATABLE, text=self._behaviour.not_empty.format(pool=pool.name))
 
-    def _of_pods(self, pods: list[Pod]) -> Iterator[str]:
+    def _pod_blockers(self, pods: list[Pod]) -> Iterator[str]:
         """Yield the first pod that prevents disruption, then the first budget."""
         guarded = next((pod for pod in pods if _is_guarded(pod, self._now)), None)
         if guarded is not None:
@@ -252,7 +252,7 @@ def _pods_on(snapshot: Snapshot, state: StateNode) -> list[Pod]:
     return [snapshot.pods[row] for row in snapshot.pods.on_node(state.row).tolist()]
 
 
-def _blocking(pool: NodePool, now: int) -> tuple[int, ...]:
+def _blocking_budgets(pool: NodePool, now: int) -> tuple[int, ...]:
     budgets = enumerate(pool.spec.disruption.budgets)
     return tuple(
         place
@@ -262,7 +262,7 @@ def _blocking(pool: NodePool, now: int) -> tuple[int, ...]:
 
 
 def _is_empty(pods: Iterable[Pod], behaviour: KarpenterBehaviour) -> bool:
-    leaving = [pod for pod in pods if goes_elsewhere(pod)]
+    leaving = [pod for pod in pods if is_reschedulable(pod)]
     if behaviour.cheap_pods_leave_nodes_empty:
         return all(eviction_cost(pod) <= 0 for pod in leaving)
     return not leaving
@@ -280,10 +280,10 @@ def eviction_cost(pod: Pod) -> float:
 
 
 def _disruption_cost(pods: Iterable[Pod]) -> float:
-    return 1.0 + sum(max(0.0, eviction_cost(pod)) for pod in pods if goes_elsewhere(pod))
+    return 1.0 + sum(max(0.0, eviction_cost(pod)) for pod in pods if is_reschedulable(pod))
 
 
-def goes_elsewhere(pod: Pod) -> bool:
+def is_reschedulable(pod: Pod) -> bool:
     owners = pod.metadata.owner_references
     return not (pod.metadata.deletion_timestamp or is_of_daemon_set(owners) or is_static(owners))
 
@@ -368,7 +368,7 @@ def _read_field(part: str, low: int, high: int, names: Mapping[str, int]) -> ran
     return range(start, end + 1, int(step) if slash else 1)
 
 
-def _of_node(state: StateNode) -> Iterator[str]:
+def _node_blockers(state: StateNode) -> Iterator[str]:
     if not state.is_initialized:
         yield "node isn't initialized"
     elif state.is_leaving:

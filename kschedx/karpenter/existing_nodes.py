@@ -13,7 +13,7 @@ import numpy as np
 from kschedx.karpenter.devices import NoDevices
 from kschedx.karpenter.instance_types import InstanceType
 from kschedx.karpenter.nodes import PortUsage, StateNode, is_of_daemon_set, ports_of, tolerates_all
-from kschedx.karpenter.pods import DaemonSets, PodData, mounted
+from kschedx.karpenter.pods import DaemonSets, PodData, mounted_claims
 from kschedx.karpenter.requirements import PODS, Amount, Amounts, LabelRequirement, Requirements, pod_requests
 from kschedx.karpenter.topology import Topologies, Unsatisfiable
 from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE
@@ -57,7 +57,7 @@ class ExistingNode:
 
     def has_volumes_for(self, pod: Pod) -> bool:
         """Return whether every driver stays within its volume limit."""
-        wanted = mounted(pod, self._snapshot.storage)
+        wanted = mounted_claims(pod, self._snapshot.storage)
         csi = self._snapshot.storage.csi_nodes.get(self.state.node.name if self.state.node else "")
         if not wanted or csi is None or self.state.row < 0:
             return True
@@ -65,7 +65,7 @@ class ExistingNode:
         running = [pods[row] for row in pods.on_node(self.state.row).tolist()]
         used: dict[str, set[str]] = {driver: set(keys) for driver, keys in wanted.items()}
         for other in (*running, *self._more):
-            for driver, keys in mounted(other, self._snapshot.storage).items():
+            for driver, keys in mounted_claims(other, self._snapshot.storage).items():
                 used.setdefault(driver, set()).update(keys)
         return all(len(keys) <= csi.limits[driver] for driver, keys in used.items() if driver in csi.limits)
 
@@ -86,11 +86,11 @@ class ExistingNode:
                 if not base.is_compatible(volume):
                     continue
                 own = base.together(volume.values())
-            narrowed = topologies.narrowed(pod, data.key, self.taints, data.strict, own)
+            narrowed = topologies.narrow(pod, data.key, self.taints, data.strict, own)
             if isinstance(narrowed, Unsatisfiable) or not own.is_compatible(narrowed):
                 continue
             if data.devices is not None:
-                devices = data.devices.on_node(self.state, self.requirements, self.instance_type)
+                devices = data.devices.allocate_on_node(self.state, self.requirements, self.instance_type)
                 if isinstance(devices, NoDevices):
                     continue
             return own.together(narrowed.values())
@@ -129,21 +129,21 @@ class ExistingNodes:
         rows = np.array([state.row for state in ordered], dtype=np.int64)
         offers = np.zeros((len(ordered), len(names)), dtype=np.bool_)
         for index, node in enumerate(ordered):
-            self._left[index] = self._offered(node.allocatable)
+            self._left[index] = self._resource_row(node.allocatable)
             offers[index, [self._columns[name] for name in node.allocatable]] = True
         known = np.flatnonzero(rows >= 0)
         for column, name in enumerate(table.resources.names):
             self._left[known, self._columns[name]] -= table.requested[rows[known], column]
         self._left[known, self._columns[PODS]] -= table.pod_count[rows[known]]
-        of_daemons = self._of_daemons(snapshot)
+        of_daemons = self._daemon_requests(snapshot)
         for index, node in enumerate(ordered):
-            coming = self._row(pod_requests(daemons.for_node(node.taints, self.nodes[index].labels)))
+            coming = self._row(pod_requests(daemons.pods_of_node(node.taints, self.nodes[index].labels)))
             if node.row >= 0:
                 coming = np.maximum(coming - of_daemons[node.row], 0)
             self._left[index] -= np.minimum(coming, np.iinfo(np.int64).max // 2)
         self._left[~offers] = 0  # resources that a node does not offer are not limited
 
-    def _of_daemons(self, snapshot: Snapshot) -> IntArray:
+    def _daemon_requests(self, snapshot: Snapshot) -> IntArray:
         """(node, resource) the requests of the DaemonSets' pods on each node."""
         table, pods = snapshot.nodes(SPEC_ALONE), snapshot.pods
         rows = np.flatnonzero(pods.owners.where(is_of_daemon_set) & (pods.node >= 0))
@@ -153,7 +153,7 @@ class ExistingNodes:
         np.add.at(requested[:, self._columns[PODS]], pods.node[rows], 1)
         return requested
 
-    def _offered(self, resources: ResourceList) -> IntArray:
+    def _resource_row(self, resources: ResourceList) -> IntArray:
         row = np.zeros(len(self._columns), dtype=np.int64)
         for name, written in resources.items():
             row[self._columns[name]] = milli_value(written) if name == "cpu" else whole_value(written)
@@ -182,7 +182,7 @@ class ExistingNodes:
         return None
 
     @property
-    def placed(self) -> Mapping[str, tuple[str, ...]]:
+    def pods_by_node(self) -> Mapping[str, tuple[str, ...]]:
         """Node or claim to the pods that were added."""
         return {node.state.name: tuple(node.pods) for node in self.nodes if node.pods}
 

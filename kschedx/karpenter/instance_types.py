@@ -312,7 +312,7 @@ def min_values_unmet(types: Sequence[InstanceType], requirements: Requirements) 
     unmet: dict[str, int] = {}
     for instance_type in types:
         for key, known in values.items():
-            known.update(instance_type.requirements.about(key).values)
+            known.update(instance_type.requirements.requirement(key).values)
         unmet = {key: len(known) for key, known in values.items() if len(known) < minimums[key]}
         if not unmet:
             return {}
@@ -323,7 +323,7 @@ def min_values_unmet(types: Sequence[InstanceType], requirements: Requirements) 
 # AdjustedPrice in pkg/cloudprovider/types.go.
 
 
-def in_force(overlays: Iterable[NodeOverlay]) -> tuple[NodeOverlay, ...]:
+def effective_overlays(overlays: Iterable[NodeOverlay]) -> tuple[NodeOverlay, ...]:
     """Return the valid overlays, highest precedence first. Without its feature gate NodeOverlay, Karpenter sets no
     conditions on them."""
     ready = sorted(
@@ -377,7 +377,7 @@ def _overlaid(
         if change is not None:
             priced = dict.fromkeys(where, change) | priced
     offerings = tuple(
-        _priced(offering, priced[index]) if index in priced else offering
+        _adjust_price(offering, priced[index]) if index in priced else offering
         for index, offering in enumerate(instance_type.offerings)
     )
     return (
@@ -387,7 +387,7 @@ def _overlaid(
     )
 
 
-def _priced(offering: Offering, change: str) -> Offering:
+def _adjust_price(offering: Offering, change: str) -> Offering:
     """`0.5` is the price itself; an adjustment of an unknown price leaves it unknown."""
     if not change.startswith(("+", "-")):
         return replace(offering, price=float(change))

@@ -108,7 +108,7 @@ class HostNames:
         return f"hostname-placeholder-{next(self._numbers):04d}"
 
 
-class Accepted(Struct, frozen=True, kw_only=True):
+class AcceptedPod(Struct, frozen=True, kw_only=True):
     """A new node after it accepts a pod."""
 
     requirements: Requirements
@@ -151,7 +151,7 @@ class NewNodeClaim:
 
     def accept(
         self, data: PodData, topologies: Topologies, *, relaxes_min_values: bool = False
-    ) -> Accepted | Rejection:
+    ) -> AcceptedPod | Rejection:
         pod, allowed = data.pod, self.template.allowed
         taints = untolerated_taints(pod.spec.tolerations, self.template.taints)
         if taints:
@@ -164,10 +164,10 @@ class NewNodeClaim:
         if conflicts:
             return Incompatible(conflicts=conflicts)
         base = self.requirements.together(data.requirements.values())
-        outcome: Accepted | Rejection | None = None
+        outcome: AcceptedPod | Rejection | None = None
         for volume in data.volumes:
             outcome = self._with_volume(data, topologies, base, volume, relaxes_min_values)
-            if isinstance(outcome, Accepted):
+            if isinstance(outcome, AcceptedPod):
                 break
         assert outcome is not None, "a pod without volumes has one alternative without requirements"
         return outcome
@@ -179,7 +179,7 @@ class NewNodeClaim:
         base: Requirements,
         volume: Requirements | None,
         relaxes_min_values: bool,
-    ) -> Accepted | Rejection:
+    ) -> AcceptedPod | Rejection:
         allowed, own = self.template.allowed, base
         if volume is not None:
             conflicts = base.conflicts(volume, allowed)
@@ -188,14 +188,14 @@ class NewNodeClaim:
             own = base.together(volume.values())
         devices: ClaimAllocation | NoDevices | None = None
         if data.devices is not None:
-            devices = data.devices.on_types(self._host_name, self.requirements, self.types)
+            devices = data.devices.allocate_on_types(self._host_name, self.requirements, self.types)
             if isinstance(devices, NoDevices):
                 return devices
             conflicts = own.conflicts(devices.requirements, allowed)
             if conflicts:
                 return Incompatible(conflicts=conflicts, prefix=OF_DEVICES)
             own = own.together(devices.requirements.values())
-        narrowed = topologies.narrowed(data.pod, data.key, self.template.taints, data.strict, own)
+        narrowed = topologies.narrow(data.pod, data.key, self.template.taints, data.strict, own)
         if isinstance(narrowed, Unsatisfiable):
             return narrowed
         conflicts = own.conflicts(narrowed, allowed)
@@ -217,8 +217,8 @@ class NewNodeClaim:
             types = tuple(instance_type for instance_type in left.types if instance_type.name in devices.claims_by_type)
             if not types:
                 return NoDevices(text=NO_TYPE_WITH_DEVICES)
-            return Accepted(requirements=own.with_min_values(left.relaxed), types=types)
-        return Accepted(requirements=own.with_min_values(left.relaxed), types=left.types)
+            return AcceptedPod(requirements=own.with_min_values(left.relaxed), types=types)
+        return AcceptedPod(requirements=own.with_min_values(left.relaxed), types=left.types)
 
     def _overheads_without_conflict(self, pod: Pod) -> tuple[DaemonOverhead, ...]:
         """Return the overheads of the types on which the pod's host ports are free."""
@@ -227,7 +227,7 @@ class NewNodeClaim:
         pairs = zip(self._ports, self.template.overheads, strict=True)
         return tuple(overhead for usage, overhead in pairs if usage.conflict(pod) is None)
 
-    def add(self, data: PodData, accepted: Accepted, topologies: Topologies) -> None:
+    def add(self, data: PodData, accepted: AcceptedPod, topologies: Topologies) -> None:
         self.pods.append(data.key)
         self.types = accepted.types
         self.requests = merge_amounts(self.requests, data.requests)
@@ -245,7 +245,7 @@ class NewNodeClaim:
         ids = {name for instance_type in self.types for name in instance_type.reservations(self.requirements, allowed)}
         if ids:
             kind = LabelRequirement.of(CAPACITY_TYPE, "In", (RESERVED,))
-            self.requirements = self.requirements.replacing(kind).together(
+            self.requirements = self.requirements.replace_requirement(kind).together(
                 (LabelRequirement.of(RESERVATION_ID, "In", ids),)
             )
 

@@ -128,13 +128,13 @@ class StateNode(Struct, frozen=True, kw_only=True):
 
     @property
     def is_registered(self) -> bool:
-        return self.claim is None or self._says(REGISTERED)
+        return self.claim is None or self._has_label(REGISTERED)
 
     @property
     def is_initialized(self) -> bool:
-        return self.claim is None or self._says(INITIALIZED)
+        return self.claim is None or self._has_label(INITIALIZED)
 
-    def _says(self, label: str) -> bool:
+    def _has_label(self, label: str) -> bool:
         return self.node is not None and self.node.metadata.labels.get(label) == "true"
 
     @property
@@ -186,16 +186,16 @@ class StateNode(Struct, frozen=True, kw_only=True):
     @property
     def capacity(self) -> dict[str, Amount]:
         claimed = self.claim.status.capacity if self.claim is not None else {}
-        return amounts_of(self._filled(self.node.status.capacity if self.node else {}, claimed)) | {
+        return amounts_of(self._complete_from_claim(self.node.status.capacity if self.node else {}, claimed)) | {
             NODES: Amount(10**9)
         }
 
     @property
     def allocatable(self) -> ResourceList:
         claimed = self.claim.status.allocatable if self.claim is not None else {}
-        return self._filled(self.node.status.allocatable if self.node else {}, claimed)
+        return self._complete_from_claim(self.node.status.allocatable if self.node else {}, claimed)
 
-    def _filled(self, reported: ResourceList, claimed: ResourceList) -> ResourceList:
+    def _complete_from_claim(self, reported: ResourceList, claimed: ResourceList) -> ResourceList:
         """Return the node's values, completed from the claim until the node is initialized."""
         if self.is_initialized:
             return reported

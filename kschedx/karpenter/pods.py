@@ -112,7 +112,7 @@ def volume_alternatives(pod: Pod, storage: Storage) -> tuple[Requirements | None
     alternatives: list[Requirements | None] = [None]
     for _, name in _claim_names(pod):
         claim = storage.claim(pod.metadata.namespace, name)
-        own = _of_claim(claim, storage) if claim is not None else ()
+        own = _claim_requirements(claim, storage) if claim is not None else ()
         if not own:
             continue
         pairs = [(before, more) for before in alternatives for more in own]
@@ -121,10 +121,10 @@ def volume_alternatives(pod: Pod, storage: Storage) -> tuple[Requirements | None
     return tuple(alternatives)
 
 
-def _of_claim(claim: PersistentVolumeClaim, storage: Storage) -> tuple[Requirements, ...]:
+def _claim_requirements(claim: PersistentVolumeClaim, storage: Storage) -> tuple[Requirements, ...]:
     if claim.spec.volume_name:
         volume = storage.volumes.get(claim.spec.volume_name)
-        return () if volume is None else tuple(_of_volume(volume))
+        return () if volume is None else tuple(_volume_requirements(volume))
     of_class = storage.classes.get(claim.spec.storage_class_name or "")
     if of_class is None:
         return ()
@@ -139,7 +139,7 @@ def _of_claim(claim: PersistentVolumeClaim, storage: Storage) -> tuple[Requireme
     )
 
 
-def _of_volume(volume: PersistentVolume) -> Iterator[Requirements]:
+def _volume_requirements(volume: PersistentVolume) -> Iterator[Requirements]:
     """The host name of a volume on a node's own disk does not count: a pod that moves leaves it."""
     required = volume.required_node_affinity
     for term in required.node_selector_terms if required is not None else ():
@@ -152,7 +152,7 @@ def _of_volume(volume: PersistentVolume) -> Iterator[Requirements]:
             yield Requirements.of_expressions(expressions)
 
 
-def mounted(pod: Pod, storage: Storage) -> Mapping[str, frozenset[str]]:
+def mounted_claims(pod: Pod, storage: Storage) -> Mapping[str, frozenset[str]]:
     """Driver to the keys of the pod's claims."""
     names_by_driver: dict[str, set[str]] = {}
     for _, name in _claim_names(pod):
@@ -184,12 +184,12 @@ def _driver(claim: PersistentVolumeClaim, storage: Storage) -> str:
 PREFER_NO_SCHEDULE = Toleration(operator="Exists", effect="PreferNoSchedule")
 
 
-class _Weighted(Protocol):
+class _WeightedTerm(Protocol):
     @property
     def weight(self) -> int: ...
 
 
-W = TypeVar("W", bound=_Weighted)
+W = TypeVar("W", bound=_WeightedTerm)
 
 
 def pod_requirements(pod: Pod, *, prefers: bool) -> Requirements:
@@ -208,7 +208,7 @@ def pod_requirements(pod: Pod, *, prefers: bool) -> Requirements:
     return requirements
 
 
-def relaxed(pod: Pod, *, tolerates_preferred_taints: bool) -> Pod | None:
+def relax(pod: Pod, *, tolerates_preferred_taints: bool) -> Pod | None:
     """Return the pod with one requirement relaxed, or None if there is nothing to relax."""
     steps: tuple[Callable[[Pod], Pod | None], ...] = (
         _without_first_required_term,
@@ -326,11 +326,11 @@ class PodData(Struct, frozen=True, kw_only=True):
             requirements=pod_requirements(pod, prefers=prefers),
             strict=pod_requirements(pod, prefers=False),
             volumes=volumes,
-            asks_for_devices=asks_for_devices(pod, behaviour),
+            asks_for_devices=requests_devices(pod, behaviour),
         )
 
 
-def asks_for_devices(pod: Pod, behaviour: KarpenterBehaviour) -> bool:
+def requests_devices(pod: Pod, behaviour: KarpenterBehaviour) -> bool:
     """Return whether the pod requests devices; Karpenter ignores such pods unless it runs with
     --ignore-dra-requests=false."""
     if behaviour.claims_of_pods_count and pod.spec.resource_claims:
@@ -369,11 +369,11 @@ class DaemonSets:
     """One pod for each DaemonSet of the cluster."""
 
     def __init__(self, pods: Sequence[Pod], behaviour: KarpenterBehaviour, *, leaves_out_devices: bool = True) -> None:
-        self._pods = [pod for pod in pods if not (leaves_out_devices and asks_for_devices(pod, behaviour))]
+        self._pods = [pod for pod in pods if not (leaves_out_devices and requests_devices(pod, behaviour))]
         self._behaviour = behaviour
         self._seen: dict[tuple[object, ...], bool] = {}
 
-    def for_pool(
+    def overhead_of_pool(
         self,
         taints: Sequence[Taint],
         requirements: Requirements,
@@ -382,17 +382,19 @@ class DaemonSets:
     ) -> tuple[DaemonOverhead, ...]:
         """Return the pods on new nodes of a pool, by instance types."""
         if not self._behaviour.daemons_depend_on_type or not types:
-            return (self._overhead(self._in_pool(taints, requirements, allowed, None), None),)
+            return (self._overhead(self._indexes_in_pool(taints, requirements, allowed, None), None),)
         names: dict[tuple[int, ...], list[str]] = {}
         for host in types:
-            names.setdefault(self._in_pool(taints, requirements, allowed, host.requirements), []).append(host.name)
+            names.setdefault(self._indexes_in_pool(taints, requirements, allowed, host.requirements), []).append(
+                host.name
+            )
         return tuple(self._overhead(indices, frozenset(its)) for indices, its in names.items())
 
     def _overhead(self, indices: Sequence[int], types: frozenset[str] | None) -> DaemonOverhead:
         pods = tuple(self._pods[index] for index in indices)
         return DaemonOverhead(pods=pods, requests=pod_requests(pods) if pods else {}, types=types)
 
-    def _in_pool(
+    def _indexes_in_pool(
         self,
         taints: Sequence[Taint],
         requirements: Requirements,
@@ -426,8 +428,8 @@ class DaemonSets:
                 return False
             self._pods[index] = fewer
 
-    def for_node(self, taints: Sequence[Taint], labels: Labels) -> tuple[Pod, ...]:
-        """Return the pods on a node; called after `for_pool` for all pools."""
+    def pods_of_node(self, taints: Sequence[Taint], labels: Labels) -> tuple[Pod, ...]:
+        """Return the pods on a node; called after `overhead_of_pool` for all pools."""
         return tuple(pod for index, pod in enumerate(self._pods) if self._runs_on(index, pod, taints, labels))
 
     def _runs_on(self, index: int, pod: Pod, taints: Sequence[Taint], labels: Labels) -> bool:
@@ -495,33 +497,33 @@ class PodEligibility(StrEnum):
     WAITING = "waiting-for-nodeclaim"
 
 
-class Looked(Struct, frozen=True, kw_only=True):
+class EligibilityCheck(Struct, frozen=True, kw_only=True):
     outcome: PodEligibility
     reason: str = ""
     """Karpenter's message, if there is one."""
 
 
-def look_at(pod: Pod, storage: Storage, group: str) -> Looked:
+def eligibility(pod: Pod, storage: Storage, group: str) -> EligibilityCheck:
     """`group` is the API group of the cluster's node classes."""
     is_written = not pod.status.phase  # from a manifest: no API server has stored it, and no scheduler has seen it
     scheduled = condition_of(pod.status.conditions, "PodScheduled")
     if not is_written and (scheduled is None or scheduled.reason != UNSCHEDULABLE):
-        return Looked(outcome=PodEligibility.NOT_MARKED)
+        return EligibilityCheck(outcome=PodEligibility.NOT_MARKED)
     if pod.status.nominated_node_name:
-        return Looked(outcome=PodEligibility.NOMINATED)
+        return EligibilityCheck(outcome=PodEligibility.NOMINATED)
     if is_of_daemon_set(pod.metadata.owner_references):
-        return Looked(outcome=PodEligibility.DAEMON_SET)
+        return EligibilityCheck(outcome=PodEligibility.DAEMON_SET)
     if is_static(pod.metadata.owner_references):
-        return Looked(outcome=PodEligibility.STATIC)
+        return EligibilityCheck(outcome=PodEligibility.STATIC)
     pool = pod_requirements(pod, prefers=True).get(NODE_POOL)
     if pool is not None and pool.operator == "DoesNotExist":
-        return Looked(outcome=PodEligibility.AVOIDS_KARPENTER)
+        return EligibilityCheck(outcome=PodEligibility.AVOIDS_KARPENTER)
     wrong = [*_selector_errors(pod, group)]
     wrong += filter(None, [_volume_refusal(pod, storage)])
     return (
-        Looked(outcome=PodEligibility.REFUSED, reason="; ".join(wrong))
+        EligibilityCheck(outcome=PodEligibility.REFUSED, reason="; ".join(wrong))
         if wrong
-        else Looked(outcome=PodEligibility.CONSIDERED)
+        else EligibilityCheck(outcome=PodEligibility.CONSIDERED)
     )
 
 

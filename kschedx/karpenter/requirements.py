@@ -280,7 +280,7 @@ class Requirements(Mapping[str, LabelRequirement]):
     def __len__(self) -> int:
         return len(self._by_key)
 
-    def about(self, key: str) -> LabelRequirement:
+    def requirement(self, key: str) -> LabelRequirement:
         """Return the requirement of a key; without one, every value is allowed."""
         return self._by_key.get(key) or LabelRequirement(key=key, is_complement=True)
 
@@ -292,7 +292,7 @@ class Requirements(Mapping[str, LabelRequirement]):
             requirements._by_key[requirement.key] = requirement if known is None else requirement.intersection(known)
         return requirements
 
-    def replacing(self, label_requirement: LabelRequirement) -> Requirements:
+    def replace_requirement(self, label_requirement: LabelRequirement) -> Requirements:
         return Requirements((*(kept for kept in self.values() if kept.key != label_requirement.key), label_requirement))
 
     def with_min_values(self, counts: Mapping[str, int]) -> Requirements:
@@ -338,7 +338,7 @@ class Requirements(Mapping[str, LabelRequirement]):
         """Return why `incoming` cannot be met as well: its labels must be defined or `allowed` to be undefined."""
         for key in sorted(incoming):
             if key not in allowed and key not in self._by_key and not incoming[key].is_negative:
-                return (UnknownLabel(key=key, typo_of=self._like(key, allowed)),)
+                return (UnknownLabel(key=key, typo_of=self._similar_key(key, allowed)),)
         return self.conflicts_with(incoming)
 
     def is_compatible(self, incoming: Requirements, allowed: frozenset[str] = frozenset()) -> bool:
@@ -347,7 +347,7 @@ class Requirements(Mapping[str, LabelRequirement]):
                 return False
         return self.overlaps(incoming)
 
-    def _like(self, key: str, allowed: frozenset[str]) -> str:
+    def _similar_key(self, key: str, allowed: frozenset[str]) -> str:
         suffix = key.partition("/")[2] if "/" in key else key
         known = (*sorted(allowed), *sorted(self._by_key))
         similar = [known_key for known_key in known if key in known_key or known_key.endswith(suffix)]
@@ -411,7 +411,7 @@ def merge_amounts(*lists: Amounts) -> dict[str, Amount]:
     return total
 
 
-def subtracted(amounts: Amounts, less: Amounts) -> dict[str, Amount]:
+def subtract(amounts: Amounts, less: Amounts) -> dict[str, Amount]:
     """Subtract; only the resources of `amounts` are in the result."""
     return {name: amount - less[name] if name in less else amount for name, amount in amounts.items()}
 
@@ -430,7 +430,7 @@ def format_amounts(amounts: Amounts) -> str:
 
 def allocatable(capacity: Amounts, overhead: Amounts) -> dict[str, Amount]:
     """Return what an instance type offers to pods: reserved huge pages are subtracted from memory."""
-    usable = subtracted(capacity, overhead)
+    usable = subtract(capacity, overhead)
     for name, amount in capacity.items():
         if is_hugepages(name):
             left = usable.get("memory", ZERO) - amount
@@ -444,20 +444,20 @@ def pod_requests(pods: Iterable[Pod]) -> dict[str, Amount]:
     total: dict[str, Amount] = {}
     for pod in pods:
         count += 1
-        total = merge_amounts(total, _of_pod(pod))
+        total = merge_amounts(total, _pod_requests(pod))
     return total | {PODS: Amount(count * _NANO, QuantityFormat.DECIMAL_EXPONENT)}
 
 
-def _of_pod(pod: Pod) -> dict[str, Amount]:
+def _pod_requests(pod: Pod) -> dict[str, Amount]:
     """Return the larger of the running pod and the start of any init container (component-helpers/resource,
     PodRequests)."""
     running: dict[str, Amount] = {}
     for container in pod.spec.containers:
-        running = merge_amounts(running, _of_container(container))
+        running = merge_amounts(running, _container_requests(container))
     sidecars: dict[str, Amount] = {}
     start: dict[str, Amount] = {}
     for container in pod.spec.init_containers:
-        requested = _of_container(container)
+        requested = _container_requests(container)
         if container.is_restartable_init:
             running = merge_amounts(running, requested)
             sidecars = merge_amounts(sidecars, requested)
@@ -475,7 +475,7 @@ def _of_pod(pod: Pod) -> dict[str, Amount]:
     return merge_amounts(running, amounts_of(pod.spec.overhead)) if pod.spec.overhead else running
 
 
-def _of_container(container: Container) -> dict[str, Amount]:
+def _container_requests(container: Container) -> dict[str, Amount]:
     """Limits replace missing requests: the API server sets this default for pods, Karpenter for a DaemonSet's
     template."""
     limits = amounts_of(container.resources.limits)

@@ -13,7 +13,7 @@ from kschedx.karpenter.devices import NoDevices, PodDevices, RoundDevices
 from kschedx.karpenter.existing_nodes import ExistingNodes
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType, filter_types
 from kschedx.karpenter.node_claims import (
-    Accepted,
+    AcceptedPod,
     HostNames,
     NewNodeClaim,
     PoolTemplate,
@@ -27,12 +27,12 @@ from kschedx.karpenter.pods import (
     DaemonSets,
     PodData,
     karpenter_daemon_pods,
-    relaxed,
+    relax,
     volume_alternatives,
 )
 from kschedx.karpenter.rejections import CheapestAreTooFew, LimitReached, NodeLimitReached, Rejection
-from kschedx.karpenter.requirements import NODES, ZERO, Amount, Amounts, Requirements, amounts_of, subtracted
-from kschedx.karpenter.topology import Counted, Topologies, TopologyDomains
+from kschedx.karpenter.requirements import NODES, ZERO, Amount, Amounts, Requirements, amounts_of, subtract
+from kschedx.karpenter.topology import CountedCluster, Topologies, TopologyDomains
 from kschedx.kube.autoscalers import BALANCED, DO_NOT_DISRUPT, NodePool
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.names import HOSTNAME
@@ -60,13 +60,13 @@ class KarpenterSettings(Struct, frozen=True, kw_only=True):
     """The version of Karpenter; empty for the cluster's own, or else the newest verified one."""
 
     @property
-    def followed(self) -> str:
+    def rules_version(self) -> str:
         """The version whose rules apply."""
         return self.version or MEASURED[-1]
 
     @property
     def behaviour(self) -> KarpenterBehaviour:
-        return karpenter_behaviour(self.followed)
+        return karpenter_behaviour(self.rules_version)
 
     @classmethod
     def read(cls, written: Sequence[str]) -> KarpenterSettings:
@@ -198,7 +198,7 @@ class ProvisioningRound:
     def run(self, pods: Sequence[Pod]) -> RoundResult:
         """Schedule pods. Whenever one succeeds, the pods after it are tried again."""
         data = {pod.key: self._data(pod) for pod in pods}
-        queue = [pod.key for pod in _in_order(pods, data)]
+        queue = [pod.key for pod in _sort_pods(pods, data)]
         last_length: dict[str, int] = {}
         failures: dict[str, SchedulingFailure] = {}
         gave_up: set[str] = set()
@@ -228,7 +228,7 @@ class ProvisioningRound:
                 new.append(node)
         return RoundResult(
             new=tuple(new),
-            existing=self._existing.placed,
+            existing=self._existing.pods_by_node,
             failures=failures,
             relaxed=frozenset(gave_up),
             by_chance=self._topologies.chance.is_taken,
@@ -246,7 +246,7 @@ class ProvisioningRound:
             failure = self._add(data)
             if failure is None or failure.reason == ONLY_DEVICES:
                 return failure, has_relaxed
-            less = relaxed(data.pod, tolerates_preferred_taints=self._tolerates)
+            less = relax(data.pod, tolerates_preferred_taints=self._tolerates)
             if less is None:
                 return failure, has_relaxed
             has_relaxed = True
@@ -266,7 +266,7 @@ class ProvisioningRound:
         sort_slice(self._new, lambda claim, other: len(claim.pods) < len(other.pods))
         for node in self._new:
             accepted = node.accept(data, self._topologies)
-            if isinstance(accepted, Accepted):
+            if isinstance(accepted, AcceptedPod):
                 node.add(data, accepted, self._topologies)
                 return None
         if not self._templates:
@@ -277,13 +277,13 @@ class ProvisioningRound:
         """Try the pools by weight, and add a node of the first one that accepts the pod."""
         rejections: list[PoolRejection] = []
         for template in self._templates:
-            types = self._within_limits(template)
+            types = self._types_within_limits(template)
             if isinstance(types, tuple):
                 node = NewNodeClaim(template, types, self._host_names.next())
                 answer = node.accept(data, self._topologies, relaxes_min_values=self._settings.relaxes_min_values)
                 if isinstance(answer, NoInstanceType) and template.types and not types:
                     answer = self._limit_of(template)
-                if isinstance(answer, Accepted):
+                if isinstance(answer, AcceptedPod):
                     node.add(data, answer, self._topologies)
                     self._new.append(node)
                     self._left[template.name] = _less_the_largest(self._left[template.name], node.types)
@@ -293,7 +293,9 @@ class ProvisioningRound:
             rejections.append(PoolRejection(pool=template.name, rejection=answer))
         return SchedulingFailure(pools=tuple(rejections))
 
-    def _within_limits(self, template: PoolTemplate) -> tuple[InstanceType, ...] | LimitReached | NodeLimitReached:
+    def _types_within_limits(
+        self, template: PoolTemplate
+    ) -> tuple[InstanceType, ...] | LimitReached | NodeLimitReached:
         """Return the types within the limits. If not all types are known, an unknown one may fit: then a limit decides
         first only if it leaves nothing at all."""
         left = self._left[template.name]
@@ -311,7 +313,7 @@ class ProvisioningRound:
         return LimitReached(pool=template.name, remaining=dict(self._left[template.name]), limits=template.limits)
 
 
-def _in_order(pods: Sequence[Pod], data: Mapping[str, PodData]) -> list[Pod]:
+def _sort_pods(pods: Sequence[Pod], data: Mapping[str, PodData]) -> list[Pod]:
     """Sort by cpu requests, largest first, then by memory, then oldest first."""
 
     def requested(pod: Pod, resource: str) -> int:
@@ -335,7 +337,7 @@ def _less_the_largest(left: Amounts, types: Sequence[InstanceType]) -> dict[str,
         for name, amount in instance_type.capacity.items():
             if name not in largest or amount.nano > largest[name].nano:
                 largest[name] = amount
-    return subtracted(left, largest)
+    return subtract(left, largest)
 
 
 # The input of Karpenter's decisions: pools by weight, instance types, nodes, and pending pods.
@@ -388,11 +390,11 @@ class Provisioner(Struct, frozen=True, kw_only=True):
         """Run a round for these pods, which were validated before, and for the pods of nodes that are being
         disrupted."""
         cluster = ClusterState.of(snapshot)
-        moving = tuple(self._moving(snapshot, cluster))
+        moving = tuple(self._moving_rows(snapshot, cluster))
         waiting = [*pods, *(snapshot.pods[row] for row in moving)]
         volumes = {pod.key: volume_alternatives(pod, snapshot.storage) for pod in waiting}
         topologies = Topologies(
-            Counted(
+            CountedCluster(
                 snapshot=snapshot,
                 excluded=frozenset(
                     (*moving, *(row for pod in pods if (row := snapshot.pods.rows.get(pod.key)) is not None))
@@ -445,7 +447,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
                 continue
             behaviour = self.settings.behaviour
             requirements, allowed = pool_requirements(pool, behaviour), allowed_labels(pool)
-            overheads = daemons.for_pool(pool.spec.template.spec.taints, requirements, allowed, types)
+            overheads = daemons.overhead_of_pool(pool.spec.template.spec.taints, requirements, allowed, types)
             pool_templates.append(
                 PoolTemplate(
                     pool=pool,
@@ -464,7 +466,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
         left: dict[str, Amounts] = {pool.name: amounts_of(pool.spec.limits) for pool in self.pools}
         for node in cluster.staying:
             if left.get(node.pool):
-                left[node.pool] = subtracted(left[node.pool], node.capacity)
+                left[node.pool] = subtract(left[node.pool], node.capacity)
         return left
 
     @property
@@ -486,7 +488,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
             _add(domains_by_key, own, template.spec.taints, only_in=True)
         return domains_by_key
 
-    def _moving(self, snapshot: Snapshot, cluster: ClusterState) -> list[int]:
+    def _moving_rows(self, snapshot: Snapshot, cluster: ClusterState) -> list[int]:
         """Rows of the pods on nodes that are being disrupted."""
         pods = snapshot.pods
         return [
@@ -529,7 +531,7 @@ def _add(
 def _why_skipped(pool: NodePool) -> str:
     if pool.spec.replicas is not None:
         return "static"
-    if pool.not_ready is not None:
+    if pool.unready_condition is not None:
         return "not-ready"
     return "deleting" if pool.metadata.deletion_timestamp else ""
 

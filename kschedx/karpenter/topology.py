@@ -50,7 +50,7 @@ class TopologyDomains:
         elif known[0]:
             known.append(taints)
 
-    def tolerated(self, tolerations: Sequence[types.Toleration], *, honors_taints: bool) -> Iterable[str]:
+    def tolerated_domains(self, tolerations: Sequence[types.Toleration], *, honors_taints: bool) -> Iterable[str]:
         for domain in sorted(self._taints):
             if not honors_taints or any(tolerates_all(tolerations, taints) for taints in self._taints[domain]):
                 yield domain
@@ -228,7 +228,7 @@ Fork = tuple[object, ...]
 """What two rules must have in common to be counted as one."""
 
 
-class Counted(Struct, frozen=True, kw_only=True):
+class CountedCluster(Struct, frozen=True, kw_only=True):
     """The cluster without the pods of the round, in which pods are counted."""
 
     snapshot: Snapshot
@@ -243,7 +243,7 @@ class Counted(Struct, frozen=True, kw_only=True):
 class Topologies:
     """The topology groups of a round. `prefers`: whether preferences count as requirements until they are relaxed."""
 
-    def __init__(self, counted: Counted, *, prefers: bool) -> None:
+    def __init__(self, counted: CountedCluster, *, prefers: bool) -> None:
         self.chance = DomainTie()
         self._counted = counted
         self._prefers = prefers
@@ -255,7 +255,7 @@ class Topologies:
 
     def _track_running(self) -> None:
         pods = self._counted.snapshot.pods
-        has_term = pods.specs.where(lambda spec: bool(_required(_anti_affinity(spec))))
+        has_term = pods.specs.where(lambda spec: bool(_required_terms(_anti_affinity(spec))))
         for row in np.flatnonzero(has_term & (pods.node >= 0)).tolist():
             if row not in self._counted.excluded:
                 labels = self._counted.snapshot.cluster.nodes[int(pods.node[row])].metadata.labels
@@ -266,7 +266,9 @@ class Topologies:
         for group in self._groups.values():
             group.owners.discard(owner)
         anti = _anti_affinity(pod.spec)
-        if anti and (_required(anti) or (self._prefers and anti.preferred_during_scheduling_ignored_during_execution)):
+        if anti and (
+            _required_terms(anti) or (self._prefers and anti.preferred_during_scheduling_ignored_during_execution)
+        ):
             self._track_inverse(pod, {}, owner)
         for fork, group in (*self._spreads(pod), *self._affinities(pod)):
             known = self._groups.get(fork)
@@ -276,8 +278,8 @@ class Topologies:
             known.owners.add(owner)
 
     def _track_inverse(self, pod: types.Pod, labels: types.Labels, owner: str = "") -> None:
-        for term in _required(_anti_affinity(pod.spec)):
-            fork, topology_group = self._of_term(TopologyType.ANTI_AFFINITY, pod, term)
+        for term in _required_terms(_anti_affinity(pod.spec)):
+            fork, topology_group = self._term_group(TopologyType.ANTI_AFFINITY, pod, term)
             group = self._inverse.setdefault(fork, topology_group)
             if group.key in labels:
                 group.record((labels[group.key],))
@@ -287,39 +289,39 @@ class Topologies:
         """Count the pod on a node with these requirements."""
         for group in self._groups.values():
             if group.counts_pod(pod, taints, requirements):
-                values = requirements.about(group.key).values
-                is_sure = len(values) == 1 and not requirements.about(group.key).is_complement
+                values = requirements.requirement(group.key).values
+                is_sure = len(values) == 1 and not requirements.requirement(group.key).is_complement
                 if is_sure or group.kind is TopologyType.ANTI_AFFINITY:
                     group.record(values)
         for group in self._inverse.values():
             if owner in group.owners:
-                group.record(requirements.about(group.key).values)
+                group.record(requirements.requirement(group.key).values)
 
     def register(self, key: str, domain: str) -> None:
         for group in (*self._groups.values(), *self._inverse.values()):
             if group.key == key:
                 group.register(domain)
 
-    def narrowed(
+    def narrow(
         self, pod: types.Pod, owner: str, taints: Sequence[types.Taint], of_pod: Requirements, of_node: Requirements
     ) -> Requirements | Unsatisfiable:
         """Return the node's requirements with the domains that the rules allow."""
         requirements = of_node
-        for group in self._matching(pod, owner, taints, of_node):
-            allowed = group.next_domains(pod, of_pod.about(group.key), of_node.about(group.key))
+        for group in self._matching_groups(pod, owner, taints, of_node):
+            allowed = group.next_domains(pod, of_pod.requirement(group.key), of_node.requirement(group.key))
             if not allowed.values:
                 return Unsatisfiable(
                     kind=group.kind,
                     key=group.key,
                     counts=dict(group.counts),
                     counted_text=group.counted_text,
-                    of_pod=of_pod.about(group.key),
-                    of_node=of_node.about(group.key),
+                    of_pod=of_pod.requirement(group.key),
+                    of_node=of_node.requirement(group.key),
                 )
             requirements = requirements.together((allowed,))
         return requirements
 
-    def _matching(
+    def _matching_groups(
         self, pod: types.Pod, owner: str, taints: Sequence[types.Taint], of_node: Requirements
     ) -> Iterator[_TopologyGroup]:
         yield from (group for group in self._groups.values() if owner in group.owners)
@@ -346,13 +348,15 @@ class Topologies:
             (TopologyType.ANTI_AFFINITY, affinity.pod_anti_affinity),
         )
         for kind, rules in both:
-            for term in _required(rules):
-                yield self._of_term(kind, pod, term)
+            for term in _required_terms(rules):
+                yield self._term_group(kind, pod, term)
             if self._prefers and rules is not None:
                 for weighted in rules.preferred_during_scheduling_ignored_during_execution:
-                    yield self._of_term(kind, pod, weighted.pod_affinity_term)
+                    yield self._term_group(kind, pod, weighted.pod_affinity_term)
 
-    def _of_term(self, kind: TopologyType, pod: types.Pod, term: types.PodAffinityTerm) -> tuple[Fork, _TopologyGroup]:
+    def _term_group(
+        self, kind: TopologyType, pod: types.Pod, term: types.PodAffinityTerm
+    ) -> tuple[Fork, _TopologyGroup]:
         namespaces = self._namespaces(pod.metadata.namespace, term)
         return self._group(kind, pod, term.topology_key, namespaces, term.label_selector)
 
@@ -374,9 +378,9 @@ class Topologies:
             kind,
             key,
             namespaces=namespaces,
-            selector=_compiled(raw),
+            selector=_compile_selector(raw),
             raw=raw,
-            domains=domains.tolerated(
+            domains=domains.tolerated_domains(
                 pod.spec.tolerations, honors_taints=node_filter is None or node_filter.honors_taints
             ),
             node_filter=counted,
@@ -389,7 +393,7 @@ class Topologies:
     def _namespaces(self, own: str, term: types.PodAffinityTerm) -> frozenset[str]:
         if term.namespace_selector is None:
             return frozenset(term.namespaces or (own,))
-        selector = _compiled(term.namespace_selector)
+        selector = _compile_selector(term.namespace_selector)
         known = self._counted.snapshot.namespaces
         return frozenset((*term.namespaces, *(name for name, labels in known.items() if selector.matches(labels))))
 
@@ -399,10 +403,10 @@ class Topologies:
         for node, labels in counted.nodes:
             if group.key in labels and self._is_counted(group, node):
                 group.register(labels[group.key])
-        selector = EVERYTHING if group.raw is None else _compiled(group.raw)
+        selector = EVERYTHING if group.raw is None else _compile_selector(group.raw)
         selected = pods.labels.where(selector.matches) & pods.namespaces.where(group.namespaces.__contains__)
         rows = np.flatnonzero(selected & (pods.node >= 0))
-        for row, count in self._per_node(rows).items():
+        for row, count in self._pods_per_node(rows).items():
             counted_node = counted.snapshot.cluster.nodes[row]
             labels = counted_node.metadata.labels
             domain = labels.get(group.key, counted_node.name if group.key == HOSTNAME else "")
@@ -417,7 +421,7 @@ class Topologies:
             requirements = self._labels[node.name] = Requirements.of_labels(node.metadata.labels)
         return group.node_filter.matches(node.spec.taints, requirements)
 
-    def _per_node(self, rows: Iterable[int]) -> Mapping[int, int]:
+    def _pods_per_node(self, rows: Iterable[int]) -> Mapping[int, int]:
         pods = self._counted.snapshot.pods
         return Counter(
             int(pods.node[row])
@@ -430,11 +434,11 @@ def _anti_affinity(spec: types.PodSpec) -> types.PodAffinity | None:
     return spec.affinity.pod_anti_affinity if spec.affinity is not None else None
 
 
-def _required(rules: types.PodAffinity | None) -> tuple[types.PodAffinityTerm, ...]:
+def _required_terms(rules: types.PodAffinity | None) -> tuple[types.PodAffinityTerm, ...]:
     return rules.required_during_scheduling_ignored_during_execution if rules is not None else ()
 
 
-def _compiled(raw: LabelSelector | None) -> Selector:
+def _compile_selector(raw: LabelSelector | None) -> Selector:
     """Compile a selector; an invalid one selects nothing."""
     try:
         return compile_selector(raw)

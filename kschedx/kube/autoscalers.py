@@ -165,7 +165,7 @@ class Scalable(KubernetesObject, frozen=True, kw_only=True):
     status: ScalableStatus = ScalableStatus()
 
     @property
-    def missing(self) -> int:
+    def missing_nodes(self) -> int:
         """The number of its machines that have no ready node."""
         ready = self.status.ready_replicas
         return 0 if ready is None else max((self.spec.replicas or 0) - ready, 0)
@@ -251,7 +251,7 @@ SWITCHES = frozenset({
 """Boolean flags, which need no value."""
 
 
-def parsed(arguments: Sequence[str]) -> Written:
+def parse_flags(arguments: Sequence[str]) -> Written:
     """Parse `--name=value`, `--name value`, `-name=value`, and boolean flags without a value."""
     values_by_flag: Written = {}
     words = list(arguments)
@@ -278,7 +278,7 @@ def flags_of_containers(deployment: object) -> Iterator[tuple[int, Written]]:
         words = [*_texts(container.get("command")), *_texts(container.get("args"))]
         program = words[0].rpartition("/")[2] if words else ""
         if program == PROGRAM or PROGRAM in str(container.get("image", "")):
-            yield position, {name: values for name, values in parsed(words).items() if name in FLAGS}
+            yield position, {name: values for name, values in parse_flags(words).items() if name in FLAGS}
 
 
 def command(flags: Mapping[str, Sequence[str]]) -> dict[str, object]:
@@ -385,7 +385,7 @@ class NodePool(KubernetesObject, frozen=True, kw_only=True):
     status: NodePoolStatus = NodePoolStatus()
 
     @property
-    def not_ready(self) -> TimedCondition | None:
+    def unready_condition(self) -> TimedCondition | None:
         """The condition that prevents Karpenter from using the pool; None if it is ready. A pool without conditions is
         not ready, but a manifest that no API server has stored is assumed to become ready."""
         ready = condition_of(self.status.conditions, "Ready")

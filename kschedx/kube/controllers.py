@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from kschedx.errors import InputError
 from kschedx.kube.conditions import ObjectStatus
-from kschedx.kube.decoding import decode, encoded
+from kschedx.kube.decoding import decode, encode
 from kschedx.kube.scalars import Int32, Int64
 from kschedx.kube.selectors import LabelSelector
 from kschedx.kube.storage import PersistentVolumeClaim
@@ -135,13 +135,13 @@ def stored_metadata(raw: bytes) -> ObjectMeta:
     return decode(raw, _Object).metadata
 
 
-def converted(manifest: Mapping[str, object], record: type[R]) -> R:
+def convert(manifest: Mapping[str, object], record: type[R]) -> R:
     """Return what a record reads of a manifest; nothing if a field has another type, which the API server refuses."""
     try:
         return msgspec.convert(manifest, record)
     except msgspec.ValidationError:
         pass
     try:
-        return decode(encoded(manifest, "the workload"), record)  # without nulls
+        return decode(encode(manifest, "the workload"), record)  # without nulls
     except InputError:
         return record()

@@ -59,7 +59,7 @@ def custom_kind(kind: str, group: str) -> CustomKind | None:
 # --- fields
 
 
-def at(value: object, path: str) -> object:
+def value_at(value: object, path: str) -> object:
     """Return the value at a path of keys such as `spec.template`, or None."""
     for key in path.split("."):
         value = value.get(key) if isinstance(value, Mapping) else None
@@ -72,7 +72,7 @@ def _fields_at(value: object, path: str) -> Fields:
 
 
 def number(value: object, path: str, default: int) -> int:
-    value_there = at(value, path)
+    value_there = value_at(value, path)
     return (
         value_there
         if isinstance(value_there, int) and not isinstance(value_there, bool) and value_there >= 0
@@ -82,7 +82,7 @@ def number(value: object, path: str, default: int) -> int:
 
 def _items(value: object, path: str) -> Iterator[tuple[str, Fields]]:
     """Yield the items of a list or map of objects, each with its path."""
-    items = at(value, path)
+    items = value_at(value, path)
     if isinstance(items, Mapping):
         yield from ((f"{path}.{key}", item) for key, item in items.items() if isinstance(item, Mapping))
     elif isinstance(items, Sequence) and not isinstance(items, str):
@@ -92,7 +92,9 @@ def _items(value: object, path: str) -> Iterator[tuple[str, Fields]]:
 # --- kinds with pod templates
 
 
-def _replicated(template: str = "spec.template", replicas: str = "spec.replicas", default: int = 1) -> Counts:
+def _template_with_replicas(
+    template: str = "spec.template", replicas: str = "spec.replicas", default: int = 1
+) -> Counts:
     """A template with a number of pods beside it."""
 
     def counts(manifest: Fields) -> Iterator[tuple[str, int | None]]:
@@ -137,7 +139,7 @@ def _ray(below: str) -> Counts:
         for where, group in _items(manifest, f"{below}.workerGroupSpecs"):
             wanted = number(group, "replicas", number(group, "minReplicas", 0))
             wanted = max(wanted, number(group, "minReplicas", 0))
-            if at(group, "suspend") is True:
+            if value_at(group, "suspend") is True:
                 wanted = 0
             yield f"{where}.template", wanted * number(group, "numOfHosts", 1)
         if _fields_at(manifest, "spec.submitterPodTemplate"):
@@ -152,10 +154,10 @@ def _ray_added(below: str) -> Callable[[Fields, str], Iterator[Fields]]:
     def added(manifest: Fields, path: str) -> Iterator[Fields]:
         if path != f"{below}.headGroupSpec.template":
             return
-        if at(manifest, f"{below}.enableInTreeAutoscaling") is True:
+        if value_at(manifest, f"{below}.enableInTreeAutoscaling") is True:
             own = _fields_at(manifest, f"{below}.autoscalerOptions.resources")
             yield _container("autoscaler", own or {"requests": {"cpu": "500m", "memory": "512Mi"}})
-        if at(manifest, "spec.submissionMode") == "SidecarMode":
+        if value_at(manifest, "spec.submissionMode") == "SidecarMode":
             yield _container("ray-job-submitter", _SUBMITTER)
 
     return added
@@ -166,7 +168,7 @@ _SUBMITTER: Fields = {"requests": {"cpu": "500m", "memory": "200Mi"}, "limits": 
 
 def _ray_submitter(manifest: Fields) -> Iterator[BuiltPods]:
     """Of a RayJob that a Job of Kubernetes submits, the pod without a template of its own."""
-    if at(manifest, "spec.submissionMode") in (None, "", "K8sJobMode") and not at(
+    if value_at(manifest, "spec.submissionMode") in (None, "", "K8sJobMode") and not value_at(
         manifest, "spec.submitterPodTemplate"
     ):
         spec = {"restartPolicy": "Never", "containers": [_container("ray-job-submitter", _SUBMITTER)]}
@@ -237,11 +239,11 @@ def _requests(resources: Fields) -> Fields:
 
 def _spark(manifest: Fields) -> Iterator[BuiltPods]:
     """spark.driver and spark.executor: memory with its overhead, cores or coreRequest."""
-    is_jvm = str(at(manifest, "spec.type") or "Java") in ("Java", "Scala")
+    is_jvm = str(value_at(manifest, "spec.type") or "Java") in ("Java", "Scala")
     common = {"nodeSelector": _fields_at(manifest, "spec.nodeSelector")}
     for part, count in (("driver", 1), ("executor", number(manifest, "spec.executor.instances", 1))):
         fields = _fields_at(manifest, f"spec.{part}")
-        factor = at(manifest, "spec.memoryOverheadFactor") or (0.1 if is_jvm else 0.4)
+        factor = value_at(manifest, "spec.memoryOverheadFactor") or (0.1 if is_jvm else 0.4)
         memory = _jvm_bytes(fields.get("memory") or "1g")
         overhead = _jvm_bytes(fields.get("memoryOverhead")) if fields.get("memoryOverhead") else None
         if overhead is None and memory is not None:
@@ -270,9 +272,9 @@ def _jvm_bytes(text: object) -> int | None:
 def _flink(manifest: Fields) -> Iterator[BuiltPods]:
     """JobManagers, and enough TaskManagers for the job's parallelism."""
     slots = str(_fields_at(manifest, "spec.flinkConfiguration").get("taskmanager.numberOfTaskSlots") or "1")
-    parallelism = at(manifest, "spec.job.parallelism")
+    parallelism = value_at(manifest, "spec.job.parallelism")
     task_managers: int | None = None
-    if isinstance(at(manifest, "spec.taskManager.replicas"), int):
+    if isinstance(value_at(manifest, "spec.taskManager.replicas"), int):
         task_managers = number(manifest, "spec.taskManager.replicas", 1)
     elif isinstance(parallelism, int) and slots.isdigit() and int(slots):
         task_managers = math.ceil(parallelism / int(slots))
@@ -306,8 +308,8 @@ def _strimzi(*parts: str) -> Callable[[Fields], Iterator[BuiltPods]]:
 def _cloud_native_pg(manifest: Fields) -> Iterator[BuiltPods]:
     affinity = _fields_at(manifest, "spec.affinity")
     placing = {key: affinity.get(key) for key in ("nodeSelector", "tolerations")}
-    placing["priorityClassName"] = at(manifest, "spec.priorityClassName")
-    labels = {"cnpg.io/cluster": str(at(manifest, "metadata.name") or "")}
+    placing["priorityClassName"] = value_at(manifest, "spec.priorityClassName")
+    labels = {"cnpg.io/cluster": str(value_at(manifest, "metadata.name") or "")}
     if affinity.get("enablePodAntiAffinity", True) and affinity.get("podAntiAffinityType") == "required":
         key = str(affinity.get("topologyKey") or "kubernetes.io/hostname")
         term = {"labelSelector": {"matchLabels": labels}, "topologyKey": key}
@@ -330,14 +332,14 @@ def _elastic(main: str, memory: str, label: str, groups: str = "") -> Callable[[
             own = {**own, "resources": {**resources, "requests": {"memory": memory, **_requests(resources)}}}
             beside = (container for container in containers if container.get("name") != main)
             labels = {
-                label: str(at(manifest, "metadata.name") or ""),
+                label: str(value_at(manifest, "metadata.name") or ""),
                 **_fields_at(fields, "podTemplate.metadata.labels"),
             }
             yield BuiltPods(
                 part=str(fields.get("name") or "") if groups else "",
                 path=path,
                 count=number(fields, "count", 1),
-                spec=_named({**template, "containers": [own, *beside]}),
+                spec=_name_containers({**template, "containers": [own, *beside]}),
                 labels=labels,
             )
 
@@ -364,11 +366,11 @@ def _inference_service(manifest: Fields) -> Iterator[BuiltPods]:
         requests = _requests(_fields_at(served[0], "resources")) if served and not containers else {}
         spec = _pod_spec(fields, requests, containers=containers)
         yield BuiltPods(
-            part=part, path=f"spec.{part}", count=max(number(fields, "minReplicas", 1), 1), spec=_named(spec)
+            part=part, path=f"spec.{part}", count=max(number(fields, "minReplicas", 1), 1), spec=_name_containers(spec)
         )
 
 
-def _named(spec: Fields) -> Fields:
+def _name_containers(spec: Fields) -> Fields:
     containers = cast("Sequence[Fields]", spec["containers"])
     named = [{"name": f"container-{index}", "image": "image", **item} for index, item in enumerate(containers)]
     return {**spec, "containers": named}
@@ -376,7 +378,7 @@ def _named(spec: Fields) -> Fields:
 
 def _workflow(manifest: Fields) -> Iterator[BuiltPods]:
     """The pod of an entrypoint that is a container. Steps and DAGs start their pods later."""
-    entrypoint = at(manifest, "spec.entrypoint")
+    entrypoint = value_at(manifest, "spec.entrypoint")
     for where, template in _items(manifest, "spec.templates"):
         if template.get("name") != entrypoint:
             continue
@@ -424,9 +426,9 @@ KINDS: Mapping[tuple[str, str], CustomKind] = {
     ("kibana.k8s.elastic.co", "Kibana"): CustomKind(build=_elastic("kibana", "1Gi", "kibana.k8s.elastic.co/name")),
     ("monitoring.coreos.com", "Prometheus"): CustomKind(build=_prometheus),
     ("monitoring.coreos.com", "Alertmanager"): CustomKind(build=_prometheus),
-    ("apps.kruise.io", "CloneSet"): CustomKind(counts=_replicated()),
-    ("apps.kruise.io", "StatefulSet"): CustomKind(counts=_replicated()),
-    ("apps.openshift.io", "DeploymentConfig"): CustomKind(counts=_replicated()),
-    ("agones.dev", "GameServerSet"): CustomKind(counts=_replicated("spec.template.spec.template")),
-    ("agones.dev", "Fleet"): CustomKind(counts=_replicated("spec.template.spec.template", default=0)),
+    ("apps.kruise.io", "CloneSet"): CustomKind(counts=_template_with_replicas()),
+    ("apps.kruise.io", "StatefulSet"): CustomKind(counts=_template_with_replicas()),
+    ("apps.openshift.io", "DeploymentConfig"): CustomKind(counts=_template_with_replicas()),
+    ("agones.dev", "GameServerSet"): CustomKind(counts=_template_with_replicas("spec.template.spec.template")),
+    ("agones.dev", "Fleet"): CustomKind(counts=_template_with_replicas("spec.template.spec.template", default=0)),
 }

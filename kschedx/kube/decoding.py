@@ -77,7 +77,7 @@ def input_error(error: msgspec.ValidationError) -> InputError:
 # argument's name and type.
 
 
-def encoded(given: object, what: str) -> bytes:
+def encode(given: object, what: str) -> bytes:
     """Encode as JSON. Mappings and sequences of other types count as dicts and lists."""
     place = Place(object=what)
 
@@ -127,7 +127,7 @@ def mapping(given: object, what: str) -> dict[str, Any]:
         hint = "parse YAML first: yaml.safe_load returns mappings" if is_file else ""
         raise InputError(f"expected a mapping, found {_a(given)}", place=Place(object=what), hint=hint)
     try:
-        document: dict[str, Any] = msgspec.json.decode(encoded(given, what))
+        document: dict[str, Any] = msgspec.json.decode(encode(given, what))
     except (msgspec.DecodeError, RecursionError):
         raise InputError("nested too deeply", place=Place(object=what)) from None
     return document
@@ -255,7 +255,7 @@ def is_stored(manifest: Mapping[str, object]) -> bool:
     return isinstance(metadata, dict) and any(metadata.get(key) for key in _GIVEN)
 
 
-def as_new(manifest: Mapping[str, object]) -> dict[str, object]:
+def new_manifest(manifest: Mapping[str, object]) -> dict[str, object]:
     """Return the object as a client would send it, so that all of it is validated."""
     metadata = manifest.get("metadata")
     if not isinstance(metadata, dict):

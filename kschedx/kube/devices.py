@@ -366,7 +366,7 @@ class DeviceExpression(Protocol):
 
 
 class ExpressionLanguage(Protocol):
-    def compiled(self, expression: str, features: Features) -> DeviceExpression:
+    def compile(self, expression: str, features: Features) -> DeviceExpression:
         """Raises `CompileError`."""
         ...
 
@@ -380,4 +380,4 @@ class ExpressionLanguage(Protocol):
 
 
 def language() -> ExpressionLanguage:
-    return cast(ExpressionLanguage, satellites.provided(satellites.DEVICE_EXPRESSIONS))
+    return cast(ExpressionLanguage, satellites.provider(satellites.DEVICE_EXPRESSIONS))

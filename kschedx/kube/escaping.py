@@ -108,14 +108,14 @@ def shell_command(template: str, *data: str | Path | Mapping[str, object] | Sequ
             return shell_comment(f'no command: "{item}" is not a name that Kubernetes accepts')
         if isinstance(item, Path) and visible(str(item)) != str(item):
             return shell_comment(f'no command: file "{item}" has characters that cannot be shown')
-    return template.format(*(quote(_written(item)) for item in data))
+    return template.format(*(quote(_shell_datum(item)) for item in data))
 
 
 _CLUSTER: ContextVar[tuple[str, ...]] = ContextVar("cluster", default=())
 
 
 @contextmanager
-def asking_about(options: Iterable[str]) -> Iterator[None]:
+def repeat_options(options: Iterable[str]) -> Iterator[None]:
     """Repeat these options in every command of kschedx within this context: they name the cluster and the setup."""
     token = _CLUSTER.set(tuple(options))
     try:
@@ -127,10 +127,10 @@ def asking_about(options: Iterable[str]) -> Iterator[None]:
 def why_command(pod: str) -> str:
     """Return the command that explains a pod (`namespace/name`) of the cluster in question."""
     namespace, _, name = pod.partition("/")
-    return about_cluster(shell_command("kschedx why pod/{} -n {}", name, namespace))
+    return add_cluster_options(shell_command("kschedx why pod/{} -n {}", name, namespace))
 
 
-def about_cluster(command: str) -> str:
+def add_cluster_options(command: str) -> str:
     """Add the options that name the cluster in question, its scheduler, and the changes to a command of kschedx."""
     options = _CLUSTER.get()
     if any(visible(option) != option for option in options):
@@ -148,7 +148,7 @@ def shell_comment(text: str) -> str:
     return f"# {visible(text)}"
 
 
-def _written(datum: str | Path | Mapping[str, object] | Sequence[object]) -> str:
+def _shell_datum(datum: str | Path | Mapping[str, object] | Sequence[object]) -> str:
     match datum:
         case Path():
             return f"./{datum}" if str(datum).startswith("-") else str(datum)
@@ -168,7 +168,7 @@ _SECRET_URL = lazy_pattern(r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]*[@?][^\s"'<>]
 _HOST = lazy_pattern(r"(?:\[[^]\s]*\]|[^:\s@]*)(?::\d*)?")
 
 
-def _masked(key: str, equals: str, value: str) -> str:
+def _mask_value(key: str, equals: str, value: str) -> str:
     """Return a pair of a query, without its value unless that is a setting of the API."""
     is_setting = key in _SETTINGS and re.fullmatch(r"[0-9]{1,9}(ms|s|m|h)?|true|false", value)
     return f"{key}={value if is_setting else MASK}" if equals else MASK
@@ -202,7 +202,7 @@ class Url:
         if self.credentials:
             shown = shown.replace("://", f"://{MASK}@", 1) if "://" in shown else f"{MASK}@{shown}"
         pairs = (pair.partition("=") for pair in values.split("&")) if values else ()
-        masked = "&".join(_masked(*pair) for pair in pairs)
+        masked = "&".join(_mask_value(*pair) for pair in pairs)
         return f"{shown}{query}{masked}{fragment}{MASK if fragment else ''}"
 
     def __repr__(self) -> str:

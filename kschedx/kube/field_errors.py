@@ -20,30 +20,30 @@ _HTML_ESCAPES = str.maketrans({mark: f"\\u{ord(mark):04x}" for mark in "<>&\u202
 
 def invalid(field: str, shown: str, detail: str) -> InputError:
     """`field: Invalid value: shown: detail`; `shown` comes from `quoted` or `as_json`."""
-    return _at(field, f"Invalid value: {shown}: {detail}")
+    return _field_error(field, f"Invalid value: {shown}: {detail}")
 
 
-def required(field: str, detail: str) -> InputError:
-    return _at(field, f"Required value: {detail}" if detail else "Required value")
+def required_error(field: str, detail: str) -> InputError:
+    return _field_error(field, f"Required value: {detail}" if detail else "Required value")
 
 
-def forbidden(field: str, detail: str) -> InputError:
-    return _at(field, f"Forbidden: {detail}")
+def forbidden_error(field: str, detail: str) -> InputError:
+    return _field_error(field, f"Forbidden: {detail}")
 
 
-def not_found(field: str, shown: str, detail: str = "") -> InputError:
-    return _at(field, f"Not found: {shown}: {detail}" if detail else f"Not found: {shown}")
+def not_found_error(field: str, shown: str, detail: str = "") -> InputError:
+    return _field_error(field, f"Not found: {shown}: {detail}" if detail else f"Not found: {shown}")
 
 
 def duplicate(field: str, shown: str, detail: str = "") -> InputError:
-    return _at(field, f"Duplicate value: {shown}: {detail}" if detail else f"Duplicate value: {shown}")
+    return _field_error(field, f"Duplicate value: {shown}: {detail}" if detail else f"Duplicate value: {shown}")
 
 
-def not_supported(field: str, shown: str, supported: Iterable[str]) -> InputError:
-    return _at(field, f"Unsupported value: {shown}: supported values: {', '.join(map(quoted, supported))}")
+def not_supported_error(field: str, shown: str, supported: Iterable[str]) -> InputError:
+    return _field_error(field, f"Unsupported value: {shown}: supported values: {', '.join(map(quote_go, supported))}")
 
 
-def _at(field: str, message: str) -> InputError:
+def _field_error(field: str, message: str) -> InputError:
     return InputError(message, place=Place(field=field))
 
 
@@ -62,12 +62,12 @@ def aggregate(errors: Iterable[InputError]) -> InputError | None:
             return several
 
 
-def quoted(text: str) -> str:
+def quote_go(text: str) -> str:
     """Format as Go's %q: in double quotes, with unprintable characters escaped."""
-    return f'"{"".join(map(_escaped, text))}"'
+    return f'"{"".join(map(_escape, text))}"'
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     if character in _GO_ESCAPES:
         return _GO_ESCAPES[character]
     if character.isprintable():
@@ -102,11 +102,11 @@ DEFAULT_OPTIONS = ValidationOptions()
 
 
 def syntax(errors: Callable[[str], Iterator[str]], value: str, field: str) -> Errors:
-    return (invalid(field, quoted(value), message) for message in errors(value))
+    return (invalid(field, quote_go(value), message) for message in errors(value))
 
 
 def one_of(value: str, allowed: tuple[str, ...], field: str) -> Errors:
     if not value:
-        yield required(field, "")
+        yield required_error(field, "")
     elif value not in allowed:
-        yield not_supported(field, as_json(value), allowed)
+        yield not_supported_error(field, as_json(value), allowed)

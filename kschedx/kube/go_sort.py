@@ -18,12 +18,12 @@ _STEPS = 5
 def sort_slice(items: list[T], less: Callable[[T, T], bool]) -> None:
     """Sort in place, as sort.Slice does."""
     if len(items) <= LONGEST_INSERTION:
-        _Sorting(items, less).insertion(0, len(items))
+        _PatternDefeatingSort(items, less).insertion(0, len(items))
     else:
-        _Sorting(items, less).quick(0, len(items), len(items).bit_length())
+        _PatternDefeatingSort(items, less).quick(0, len(items), len(items).bit_length())
 
 
-class _Sorting(Generic[T]):
+class _PatternDefeatingSort(Generic[T]):
     def __init__(self, items: list[T], less: Callable[[T, T], bool]) -> None:
         self._items = items
         self._less = less

@@ -466,7 +466,7 @@ Objects = Mapping[type[Struct], Sequence[Struct]]
 R = TypeVar("R", bound=Struct)
 
 
-def of_record(objects: Objects, record: type[R]) -> tuple[R, ...]:
+def objects_of(objects: Objects, record: type[R]) -> tuple[R, ...]:
     return tuple(item for item in objects.get(record, ()) if isinstance(item, record))
 
 

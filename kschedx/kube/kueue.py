@@ -148,7 +148,7 @@ class TopologyAssignment(Struct, frozen=True, kw_only=True):
     """v1beta1's form."""
     slices: tuple[TopologySlice, ...] = ()
 
-    def counted(self) -> tuple[TopologyDomain, ...]:
+    def counted_domains(self) -> tuple[TopologyDomain, ...]:
         """Return the domains with their numbers of pods, from any API version."""
         from_slices = [
             TopologyDomain(
@@ -162,7 +162,7 @@ class TopologyAssignment(Struct, frozen=True, kw_only=True):
 
     def values(self) -> frozenset[tuple[str, ...]]:
         """Return the values of the levels for each domain."""
-        return frozenset(domain.values for domain in self.counted())
+        return frozenset(domain.values for domain in self.counted_domains())
 
 
 class PodSetAssignment(Struct, frozen=True, kw_only=True, rename="camel"):

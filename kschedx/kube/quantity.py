@@ -65,7 +65,7 @@ class Quantity:
         equals kube-scheduler's: 0 for a short number ("10E"), the low 64 bits for a long one (twenty digits)."""
         shift = self.exponent - scale
         if shift < 0:
-            amount: int = _divide_away_from_zero(self.mantissa, -shift)
+            amount: int = _divide_rounding_up(self.mantissa, -shift)
         elif self.is_big:
             amount = self.mantissa * pow(10, shift, 2**64)
         elif shift < len(str(MAX_INT64)):
@@ -197,10 +197,10 @@ def _is_canonical(form: QuantityFormat, digits: str, exponent: int) -> bool:
 def _round_up_to_nano(mantissa: int, exponent: int) -> tuple[int, int]:
     if exponent >= _NANO:
         return mantissa, exponent
-    return _divide_away_from_zero(mantissa, _NANO - exponent), _NANO
+    return _divide_rounding_up(mantissa, _NANO - exponent), _NANO
 
 
-def _divide_away_from_zero(number: int, places: int) -> int:
+def _divide_rounding_up(number: int, places: int) -> int:
     """Return `number / 10**places`, rounded away from zero; fast for any number of places."""
     # 2**(3 * places) < 10**places: every smaller number is a fraction.
     if number.bit_length() <= 3 * places:
@@ -219,11 +219,11 @@ def _without_factors_of_ten(mantissa: int, exponent: int) -> tuple[int, int]:
 
 def _refusal(message: str, text: str) -> InputError:
     shown = text if len(text) <= 40 else f"{text[:40]}..."
-    likely = _likely_meant(text)
+    likely = _suggest_quantity(text)
     return InputError(message, hint=f"found {shown!r}, did you mean {likely!r}?" if likely else f"found {shown!r}")
 
 
-def _likely_meant(text: str) -> str:
+def _suggest_quantity(text: str) -> str:
     """Suggest a quantity for a suffix in the wrong case, after a space, or with a "B" for bytes: "5Gi" for "5 gib"."""
     match = re.fullmatch(r"([+-]?[0-9]{1,18}(?:\.[0-9]{1,9})?) ?([A-Za-z]{1,3})", text)
     if match is None:

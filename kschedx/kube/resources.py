@@ -282,9 +282,9 @@ class _Claims(Struct, frozen=True, kw_only=True):
 
     def assumed_by_kind(self, missing: Exact) -> Exact:
         """Return the request for the resources of `missing` as versions until 1.31 assume it."""
-        containers = [_rounded(requests) for _, requests in self.containers]
-        init_containers = [(restartable, _rounded(requests)) for _, restartable, requests in self.init_containers]
-        overhead = _rounded(self.overhead)
+        containers = [_round_amounts(requests) for _, requests in self.containers]
+        init_containers = [(restartable, _round_amounts(requests)) for _, restartable, requests in self.init_containers]
+        overhead = _round_amounts(self.overhead)
         return {
             name: assumed_by_kind(containers, init_containers, name, default) + overhead.get(name, 0)
             for name, default in missing.items()
@@ -336,8 +336,8 @@ def _claims(spec: PodSpec, status: PodStatus, options: RequestOptions) -> _Claim
         except InputError as error:
             raise error.at(Place(field=f"spec.initContainers[{index}].resources.requests")) from None
         init_containers.append((container.name, restartable, requests))
-    whole = _rounded if options.rounded_by_container else _exactly
-    overhead = _at(spec.overhead, "spec.overhead") if spec.overhead else {}
+    whole = _round_amounts if options.rounded_by_container else _exactly
+    overhead = _amounts_in_field(spec.overhead, "spec.overhead") if spec.overhead else {}
     if options.overhead_in_whole_cpus and CPU in overhead:
         overhead[CPU] = -(-overhead[CPU] // _NANO) * 10**6
     return _Claims(
@@ -352,7 +352,9 @@ def _claims(spec: PodSpec, status: PodStatus, options: RequestOptions) -> _Claim
 def _device_requests(status: PodStatus) -> Exact:
     total: Exact = {}
     for index, taken in enumerate(status.node_allocatable_resource_claim_statuses):
-        _add(total, _at(taken.resources, f"status.nodeAllocatableResourceClaimStatuses[{index}].resources"))
+        _add(
+            total, _amounts_in_field(taken.resources, f"status.nodeAllocatableResourceClaimStatuses[{index}].resources")
+        )
     return total
 
 
@@ -368,7 +370,7 @@ def _pod_level_requests(resources: ResourceRequirements, status: PodStatus, opti
     """Return the requests of spec.resources, or nothing if the version does not count them."""
     if not options.pod_level_resources or not any(map(is_pod_level_resource, resources.requests)):
         return {}
-    requests = _at(resources.requests, "spec.resources.requests")
+    requests = _amounts_in_field(resources.requests, "spec.resources.requests")
     effective = requests
     if options.use_status_resources and options.pod_level_in_place and status.resources is not None:
         effective = _while_resizing(requests, status.resources.requests, status.allocated_resources, status)
@@ -388,7 +390,7 @@ def _is_resize_infeasible(status: PodStatus) -> bool:
     return pending is not None and pending.reason == "Infeasible"
 
 
-def _at(resources: ResourceList, field: str) -> Exact:
+def _amounts_in_field(resources: ResourceList, field: str) -> Exact:
     try:
         return exact_amounts(resources)
     except InputError as error:
@@ -411,7 +413,7 @@ def _exactly(amounts: Exact) -> Exact:
     return amounts
 
 
-def _rounded(amounts: Exact) -> Exact:
+def _round_amounts(amounts: Exact) -> Exact:
     """Round each amount up to the scheduler's unit: milli-cpus, and units of everything else."""
     return {name: _amount(name, nano) * (10**6 if name == CPU else _NANO) for name, nano in amounts.items()}
 

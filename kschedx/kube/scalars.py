@@ -52,7 +52,7 @@ def parse_int64(text: str) -> int | None:
 # A number of pods or a percentage.
 
 
-def scaled(value: int | str, whole: int, *, is_up: bool) -> int | None:
+def scale_percent(value: int | str, whole: int, *, is_up: bool) -> int | None:
     """GetScaledValueFromIntOrPercent: rounded up or down; None for a text that is not a percentage."""
     if isinstance(value, int):
         return value

@@ -14,7 +14,7 @@ from typing import assert_never
 from msgspec import Struct
 
 from kschedx.errors import InputError, join_fields
-from kschedx.kube.field_errors import aggregate, as_json, invalid, not_supported, quoted
+from kschedx.kube.field_errors import aggregate, as_json, invalid, not_supported_error, quote_go
 from kschedx.kube.names import label_key_errors, label_value_errors
 from kschedx.kube.scalars import Int32, parse_int64
 
@@ -140,7 +140,7 @@ def _requirement_errors(requirement: Requirement, field: str) -> Iterator[InputE
     key, values = requirement.key, requirement.values
     values_field = join_fields(field, "values")
     if key_errors := list(label_key_errors(key)):
-        yield invalid(join_fields(field, "key"), quoted(key), "; ".join(key_errors))
+        yield invalid(join_fields(field, "key"), quote_go(key), "; ".join(key_errors))
     match requirement.operator:
         case Operator.EQUALS:
             pass
@@ -157,12 +157,12 @@ def _requirement_errors(requirement: Requirement, field: str) -> Iterator[InputE
             for index, value in enumerate(values):
                 if parse_int64(value) is None:
                     detail = "for 'Gt', 'Lt' operators, the value must be an integer"
-                    yield invalid(f"{values_field}[{index}]", quoted(value), detail)
+                    yield invalid(f"{values_field}[{index}]", quote_go(value), detail)
         case _:
             assert_never(requirement.operator)
     for index, value in enumerate(values):
         if value_errors := list(label_value_errors(value)):
-            yield invalid(f"{values_field}[{index}][{key}]", quoted(value), "; ".join(value_errors))
+            yield invalid(f"{values_field}[{index}][{key}]", quote_go(value), "; ".join(value_errors))
 
 
 # --- label selectors
@@ -213,16 +213,16 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
     with upstream's text for the first invalid requirement."""
     if selector is None:
         return NOTHING
-    requirements = [_checked(requirement) for requirement in _equalities(selector.match_labels)]
+    requirements = [_check(requirement) for requirement in _equalities(selector.match_labels)]
     for expression in selector.match_expressions:
         if expression.operator not in LABEL_OPERATORS:
-            raise InputError(f"{quoted(expression.operator)} is not a valid label selector operator")
+            raise InputError(f"{quote_go(expression.operator)} is not a valid label selector operator")
         operator = Operator(expression.operator)
-        requirements.append(_checked(Requirement(key=expression.key, operator=operator, values=expression.values)))
+        requirements.append(_check(Requirement(key=expression.key, operator=operator, values=expression.values)))
     return Selector(requirements=tuple(requirements))
 
 
-def _checked(requirement: Requirement) -> Requirement:
+def _check(requirement: Requirement) -> Requirement:
     if error := aggregate(_requirement_errors(requirement, "")):
         raise error
     return requirement
@@ -259,16 +259,16 @@ class CompiledTerm(Struct, frozen=True, kw_only=True):
         return (
             not self.errors
             and all(requirement.matches(labels) for requirement in self.expressions)
-            and (not node_name or all(_as_read(field, node_name).matched for field in self.fields))
+            and (not node_name or all(_evaluate_field(field, node_name).matched for field in self.fields))
         )
 
     def explain(self, labels: Mapping[str, str], node_name: str) -> tuple[RequirementResult, ...]:
         """Return every valid requirement, expressions first, with the node's value."""
         expressions = tuple(requirement.explain(labels) for requirement in self.expressions)
-        return expressions + tuple(_as_read(field, node_name) for field in self.fields)
+        return expressions + tuple(_evaluate_field(field, node_name) for field in self.fields)
 
 
-def _as_read(requirement: Requirement, node_name: str) -> RequirementResult:
+def _evaluate_field(requirement: Requirement, node_name: str) -> RequirementResult:
     """Evaluate a requirement on a node's field. Fields other than the name have the empty value."""
     return requirement.explain({requirement.key: node_name if requirement.key == NODE_NAME_FIELD else ""})
 
@@ -289,7 +289,7 @@ class CompiledNodeSelector(Struct, frozen=True, kw_only=True):
     def matches(self, labels: Mapping[str, str], node_name: str) -> bool:
         return any(term.matches(labels, node_name) for term in self.terms)
 
-    def checked(self) -> CompiledNodeSelector:
+    def check(self) -> CompiledNodeSelector:
         """Return the selector as NewNodeSelector does. Raises InputError with the aggregate of all errors."""
         if error := aggregate(self.errors):
             raise error
@@ -323,7 +323,7 @@ class RequiredNodeAffinity(Struct, frozen=True, kw_only=True):
 
 
 def compile_node_selector(selector: NodeSelector, *, field: str = "") -> CompiledNodeSelector:
-    """NewLazyErrorNodeSelector; `.checked()` for NewNodeSelector. `field` is the selector's own path, for errors."""
+    """NewLazyErrorNodeSelector; `.check()` for NewNodeSelector. `field` is the selector's own path, for errors."""
     path = join_fields(field, "nodeSelectorTerms")
     return CompiledNodeSelector(
         terms=tuple(
@@ -363,7 +363,7 @@ def _compile_term(term: NodeSelectorTerm, index: int, path: str) -> CompiledTerm
     for position, expression in enumerate(term.match_expressions):
         where = f"{path}.matchExpressions[{position}]"
         if expression.operator not in NODE_OPERATORS:
-            errors.append(not_supported(f"{where}.operator", as_json(expression.operator), NODE_OPERATORS))
+            errors.append(not_supported_error(f"{where}.operator", as_json(expression.operator), NODE_OPERATORS))
             continue
         operator = Operator(expression.operator)
         requirement = Requirement(key=expression.key, operator=operator, values=expression.values)
@@ -375,7 +375,7 @@ def _compile_term(term: NodeSelectorTerm, index: int, path: str) -> CompiledTerm
     for position, expression in enumerate(term.match_fields):
         where = f"{path}.matchFields[{position}]"
         if expression.operator not in FIELD_OPERATORS:
-            errors.append(not_supported(f"{where}.operator", as_json(expression.operator), FIELD_OPERATORS))
+            errors.append(not_supported_error(f"{where}.operator", as_json(expression.operator), FIELD_OPERATORS))
         elif len(expression.values) != 1:
             errors.append(invalid(f"{where}.values", as_json(expression.values), "must have one element"))
         else:

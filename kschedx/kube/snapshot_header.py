@@ -64,7 +64,7 @@ class SnapshotHeader(Struct, frozen=True, kw_only=True):
         return {key: text for key, text in texts.items() if text}
 
 
-def of_annotations(annotations: Mapping[str, str]) -> SnapshotHeader | None:
+def parse_annotations(annotations: Mapping[str, str]) -> SnapshotHeader | None:
     """Parse annotations; None if they are not a header. Raises `InputError` for the header of a later format."""
     version = annotations.get(_SNAPSHOT)
     if version is None:
@@ -75,15 +75,15 @@ def of_annotations(annotations: Mapping[str, str]) -> SnapshotHeader | None:
             place=Place(field=f"metadata.annotations[{_SNAPSHOT}]"),
             hint="a newer kschedx wrote it",
         )
-    counts = _from_pairs(annotations.get(_KINDS, ""))
+    counts = _parse_pairs(annotations.get(_KINDS, ""))
     return SnapshotHeader(
         taken=annotations.get(_TAKEN, ""),
         source=annotations.get(_SOURCE, ""),
         server_version=annotations.get(_SERVER_VERSION, ""),
         complete={kind: int(count) for kind, count in counts.items() if count.isascii() and count.isdecimal()},
-        missing=_from_pairs(annotations.get(_MISSING, "")),
-        namespaces=_listed(annotations.get(_NAMESPACES, "")),
-        formats=_listed(annotations.get(_FORMATS, "")),
+        missing=_parse_pairs(annotations.get(_MISSING, "")),
+        namespaces=_split_list(annotations.get(_NAMESPACES, "")),
+        formats=_split_list(annotations.get(_FORMATS, "")),
         lacks=_texts(annotations.get(_LACKS, "")),
         anonymized=annotations.get(_ANONYMIZED) == "true",
     )
@@ -93,17 +93,17 @@ class _Metadata(Struct):
     annotations: dict[str, str] | None = None
 
 
-def of_list(metadata: bytes | Raw) -> SnapshotHeader | None:
-    """Parse the header in a List's metadata. Raises as `of_annotations`."""
+def parse_list_header(metadata: bytes | Raw) -> SnapshotHeader | None:
+    """Parse the header in a List's metadata. Raises as `parse_annotations`."""
     if DOMAIN.encode() not in bytes(metadata):
         return None
     try:
-        return of_annotations(msgspec.json.decode(metadata, type=_Metadata).annotations or {})
+        return parse_annotations(msgspec.json.decode(metadata, type=_Metadata).annotations or {})
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
-def merged(headers: Sequence[SnapshotHeader]) -> SnapshotHeader:
+def merge_headers(headers: Sequence[SnapshotHeader]) -> SnapshotHeader:
     """Merge the headers of several snapshots: the oldest time counts, and only kinds that all of them lack are
     missing."""
     if not headers:
@@ -125,7 +125,7 @@ def merged(headers: Sequence[SnapshotHeader]) -> SnapshotHeader:
     )
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _split_list(text: str) -> tuple[str, ...]:
     return tuple(filter(None, text.split(",")))
 
 
@@ -141,6 +141,6 @@ def _pairs(values: Mapping[str, str]) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(values.items()))
 
 
-def _from_pairs(text: str) -> dict[str, str]:
+def _parse_pairs(text: str) -> dict[str, str]:
     pairs = (pair.partition("=") for pair in text.split(","))
     return {key: value for key, equals, value in pairs if key and equals}

@@ -194,7 +194,7 @@ def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     )
 
 
-def not_found(resource: str, name: str) -> str:
+def not_found_text(resource: str, name: str) -> str:
     """Return the API's message: `persistentvolumeclaim "data" not found`."""
     return f'{resource} "{name}" not found'
 
@@ -446,7 +446,7 @@ def own_claims(pod: Pod) -> Mapping[str, bool]:
     return {f"{pod.metadata.namespace}/{name}": is_ephemeral for name, is_ephemeral in named if name is not None}
 
 
-def not_owned_by(claim: PersistentVolumeClaim, pod: ObjectMeta) -> str | None:
+def ownership_error(claim: PersistentVolumeClaim, pod: ObjectMeta) -> str | None:
     """VolumeIsForPod: return why the claim does not belong to the pod's ephemeral volume, or None. A pod without a uid
     does not exist yet, so it has no claim."""
     owner = claim.metadata.controller
@@ -545,7 +545,7 @@ def inline_handle(volume: Volume) -> str:
     return _handle(volume, volume.name, {})
 
 
-def translated(volume: PersistentVolume) -> PersistentVolume:
+def translate(volume: PersistentVolume) -> PersistentVolume:
     """Translate a PersistentVolume of a migrated plugin to its CSI driver's. Raises `TranslationError`."""
     spec = volume.spec
     handle = _handle(spec, volume.name, volume.metadata.labels)
@@ -637,11 +637,11 @@ def _translated_topology(
     labels = volume.metadata.labels
     zone_key, region_key = _topology_labels(volume, required)
     if _values(required, zone_key):
-        required = _renamed(required, zone_key, topology_key)
+        required = _rename_key(required, zone_key, topology_key)
     elif zone_key in labels:
-        required = _narrowed(required, topology_key, labels[zone_key].split(ZONE_DELIMITER))
+        required = _restrict_zones(required, topology_key, labels[zone_key].split(ZONE_DELIMITER))
     if region_key == BETA_REGION and _values(required, region_key):
-        required = _renamed(required, region_key, REGION)
+        required = _rename_key(required, region_key, REGION)
     return required
 
 
@@ -670,7 +670,7 @@ def _values(selector: NodeSelector | None, key: str) -> set[str]:
     }
 
 
-def _renamed(selector: NodeSelector | None, old: str, new: str) -> NodeSelector:
+def _rename_key(selector: NodeSelector | None, old: str, new: str) -> NodeSelector:
     """Replace one key with another in every expression."""
     return NodeSelector(
         node_selector_terms=tuple(
@@ -686,7 +686,7 @@ def _renamed(selector: NodeSelector | None, old: str, new: str) -> NodeSelector:
     )
 
 
-def _narrowed(selector: NodeSelector | None, key: str, zones: Iterable[str]) -> NodeSelector | None:
+def _restrict_zones(selector: NodeSelector | None, key: str, zones: Iterable[str]) -> NodeSelector | None:
     """Restrict every term to some zones; without zone names, the selector is unchanged."""
     named = tuple(sorted({zone.strip() for zone in zones} - {""}))
     if not named:

@@ -67,7 +67,7 @@ class Tolerations:
                 return True
         return False
 
-    def uncovered(self, taints: Iterable[Taint], effects: tuple[str, ...]) -> Taint | None:
+    def uncovered_taint(self, taints: Iterable[Taint], effects: tuple[str, ...]) -> Taint | None:
         """Return the first taint with one of `effects` that none of them tolerates."""
         return next((taint for taint in taints if taint.effect in effects and not self.cover(taint)), None)
 
@@ -82,11 +82,11 @@ def _compare(taint: str, operator: str, toleration: str) -> bool:
     return left < right if operator == "Lt" else left > right
 
 
-def untolerated(
+def find_untolerated(
     taints: Iterable[Taint], tolerations: Iterable[Toleration], *, effects: tuple[str, ...], comparison: bool
 ) -> Taint | None:
     """Return the first taint with one of `effects` that no toleration tolerates."""
-    return Tolerations(tolerations, comparison=comparison).uncovered(taints, effects)
+    return Tolerations(tolerations, comparison=comparison).uncovered_taint(taints, effects)
 
 
 def merge_tolerations(first: Iterable[Toleration], second: Iterable[Toleration]) -> tuple[Toleration, ...]:

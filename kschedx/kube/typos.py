@@ -29,15 +29,15 @@ _MEMBER = lazy_pattern(r"\d+|(?<![a-z])[a-z](?![a-z])")
 _SEPARATORS = lazy_pattern(r"[-_.]")
 
 
-def meant_by(written: str, known: Iterable[str]) -> str:
+def nearest_name(written: str, known: Iterable[str]) -> str:
     """Return the known name of which `written` is a misspelling, or an empty string if there is none or several are
     equally near."""
     if len(written) > _LONGEST:
         return ""
     names: dict[str, list[str]] = {}
     for name in list(dict.fromkeys(known))[:LOOKED_AT]:
-        names.setdefault(_folded(name), []).append(name)
-    folded = _folded(written)
+        names.setdefault(_fold_case(name), []).append(name)
+    folded = _fold_case(written)
     same_words = [name for name in names if _has_its_prefix(folded, name) or _is_reordered(folded, name)]
     near = difflib.get_close_matches(folded, names, n=_NEAR, cutoff=_CLOSE)
     slips = {
@@ -50,7 +50,7 @@ def meant_by(written: str, known: Iterable[str]) -> str:
     return candidates[0] if len(candidates) == 1 else ""
 
 
-def _folded(name: str) -> str:
+def _fold_case(name: str) -> str:
     return name.lower().replace("k8s", "kubernetes")
 
 
@@ -117,7 +117,7 @@ def _words(name: str) -> frozenset[str]:
     return frozenset(re.findall("[a-z0-9]+", name.lower()))
 
 
-def product_meant(written: str, known: Iterable[str]) -> str:
+def nearest_product(written: str, known: Iterable[str]) -> str:
     """Return the only known product whose name contains all words of `written`: `NVIDIA A100-SXM4-40GB` for `A100`. An
     empty string if there is none or several."""
     products = [name for name in dict.fromkeys(known) if name != written and _words(written) <= _words(name)]
@@ -201,7 +201,7 @@ def far_too_much(spec: PodSpec, resource: str, largest: int) -> Iterator[Unlikel
     for container in (*spec.init_containers, *spec.containers):
         for amounts in (container.resources.requests, container.resources.limits):
             written = str(amounts.get(resource, ""))
-            meant = _one_suffix_less(resource, written)
+            meant = _with_smaller_suffix(resource, written)
             if not meant or (container.name, written) in reported:
                 continue
             milli = parse_quantity(written).milli_value()
@@ -216,7 +216,7 @@ def far_too_much(spec: PodSpec, resource: str, largest: int) -> Iterator[Unlikel
                 )
 
 
-def _one_suffix_less(resource: str, written: str) -> str:
+def _with_smaller_suffix(resource: str, written: str) -> str:
     """Return the amount with the next smaller suffix, or an empty string if the amount is plausible."""
     number = written.rstrip("GTi")
     suffix = written[len(number) :]

@@ -15,7 +15,7 @@ from kschedx.kube.decoding import map_at
 from kschedx.kube.kinds import KINDS, kind_of
 from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, required_node_affinity
-from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, untolerated
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, find_untolerated
 from kschedx.kube.types import Affinity, Node, NodeAffinity, Pod, PodSpec
 
 # The pod of a workload's template, as its controller creates it: names, labels, owner, a StatefulSet's claims, and a
@@ -95,7 +95,7 @@ NEW_HASH = "new"
 """A `pod-template-hash` that no real pod has, because hashes contain no vowels."""
 
 
-class Made(Struct, frozen=True, kw_only=True):
+class CreatedPod(Struct, frozen=True, kw_only=True):
     """What the controllers create for a workload."""
 
     pod: Manifest
@@ -105,10 +105,10 @@ class Made(Struct, frozen=True, kw_only=True):
 
 def pod_from_workload(workload: Mapping[str, object]) -> Manifest:
     """Return the manifest of a workload's next pod."""
-    return made_of(workload).pod
+    return created_pod(workload).pod
 
 
-def made_of(workload: Mapping[str, object], *, replica_set: Mapping[str, object] | None = None) -> Made:
+def created_pod(workload: Mapping[str, object], *, replica_set: Mapping[str, object] | None = None) -> CreatedPod:
     """Return the next pod of a workload, with the objects created for it. `replica_set` is the existing one with a
     Deployment's template, if any: it owns the pods, and they have its hash. Raises `InputError` if there is no
     template."""
@@ -166,7 +166,7 @@ def made_of(workload: Mapping[str, object], *, replica_set: Mapping[str, object]
         }
     ]
     pod: Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": pod_metadata, "spec": spec}
-    return Made(pod=pod, others=tuple(others))
+    return CreatedPod(pod=pod, others=tuple(others))
 
 
 def current_replica_set(deployment: Mapping[str, object], replica_sets: list[Manifest]) -> Manifest | None:
@@ -227,7 +227,7 @@ def has_template(stored: Mapping[str, object], template: Mapping[str, object]) -
     before, after = map_at(stored, "spec"), map_at(template, "spec")
     return (
         _own_labels(stored) == _own_labels(template)
-        and _says(before, after, is_cut=is_cut)
+        and _contains(before, after, is_cut=is_cut)
         and _host_ports(before) <= _host_ports(after)
     )
 
@@ -247,12 +247,12 @@ def _host_ports(spec: Mapping[str, object]) -> set[object]:
     return {port.get("hostPort") or (port.get("containerPort") if is_on_node else 0) or 0 for port in ports} - {0}
 
 
-def says(stored: object, written: object) -> bool:
+def contains(stored: object, written: object) -> bool:
     """Return whether applying `written` to `stored` changes nothing."""
-    return _says(stored, written, is_cut=False)
+    return _contains(stored, written, is_cut=False)
 
 
-def _says(stored: object, written: object, key: str = "", *, is_cut: bool) -> bool:
+def _contains(stored: object, written: object, key: str = "", *, is_cut: bool) -> bool:
     """Return whether `stored` contains `written`, as far as it was kept; quantities may differ in format."""
     if isinstance(written, dict):
         there = stored if isinstance(stored, dict) else {}
@@ -263,7 +263,7 @@ def _says(stored: object, written: object, key: str = "", *, is_cut: bool) -> bo
         ):
             return False
         return all(
-            _says(there.get(name), value, name, is_cut=is_cut and name not in KEPT_WHOLE)
+            _contains(there.get(name), value, name, is_cut=is_cut and name not in KEPT_WHOLE)
             for name, value in written.items()
         )
     if isinstance(written, list):
@@ -271,7 +271,7 @@ def _says(stored: object, written: object, key: str = "", *, is_cut: bool) -> bo
         if is_cut and not theirs:
             return True
         return len(theirs) == len(written) and all(
-            _says(item, other, is_cut=is_cut) for item, other in zip(theirs, written, strict=True)
+            _contains(item, other, is_cut=is_cut) for item, other in zip(theirs, written, strict=True)
         )
     if stored is None:
         return is_cut or written in (None, "", 0, False)
@@ -561,10 +561,10 @@ def selects_node(spec: PodSpec, node: Node) -> bool:
 
 
 def _is_kept_out(spec: PodSpec, node: Node, effects: tuple[str, ...], *, comparison: bool) -> bool:
-    return untolerated(node.spec.taints, spec.tolerations, effects=effects, comparison=comparison) is not None
+    return find_untolerated(node.spec.taints, spec.tolerations, effects=effects, comparison=comparison) is not None
 
 
-def pinned(pod: Pod, node: str) -> Pod:
+def pin_to_node(pod: Pod, node: str) -> Pod:
     """ReplaceDaemonSetPodNodeNameNodeAffinity: replace every required term with the node's name."""
     term = NodeSelectorTerm(match_fields=(NodeSelectorRequirement(key=NAME, operator="In", values=(node,)),))
     affinity = pod.spec.affinity or Affinity()

@@ -27,7 +27,7 @@ from kschedx.kueue.queues import PROVISIONING
 from kschedx.kueue.settings import KueueSettings
 from kschedx.kueue.workloads import PENDING, REJECTED, RETRY, Job, checks_for, checks_of, timestamp
 from kschedx.patterns import lazy_pattern
-from kschedx.render.wording import listed
+from kschedx.render.wording import list_names
 
 INADMISSIBLE = "Inadmissible"
 PREEMPTED = "Preempted"
@@ -109,7 +109,7 @@ def readiness(
         return QueueReadiness(is_active=True)
     text = ", ".join(message for _, message in causes)
     if not why and causes[0][0] == "AdmissionCheckInactive":
-        why = f"has the inactive AdmissionCheck {listed(inactive, 3, conjunction='and')}"
+        why = f"has the inactive AdmissionCheck {list_names(inactive, 3, conjunction='and')}"
     message = f"Can't admit new workloads: {text}."
     return QueueReadiness(is_active=False, reason=causes[0][0], message=message, why=why, repairs=repairs)
 

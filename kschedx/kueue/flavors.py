@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kschedx.kube.kueue import ClusterQueue, FlavorFungibility, PodSet, ResourceFlavor, ResourceGroup
 from kschedx.kube.names import PODS
 from kschedx.kube.selectors import NodeSelector, NodeSelectorTerm, compile_node_selector
-from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
 from kschedx.kube.types import PodSpec, Taint
 from kschedx.kueue.queues import Cache, failure
 from kschedx.kueue.quota import (
@@ -23,12 +23,12 @@ from kschedx.kueue.quota import (
     QueueNode,
     Requests,
     Usage,
-    added,
-    in_order,
+    add_requests,
     minus,
     plus,
     pod_requests,
     shown,
+    sort_resources,
 )
 from kschedx.kueue.topology import DomainAssignment as TopologyAssignment
 from kschedx.kueue.topology import DomainUsage, Request, TopologyPlacement, TopologyUsage, taint_text
@@ -108,7 +108,7 @@ class Shortage(Struct, frozen=True, kw_only=True, rename="camel"):
         return self.requested > self.maximum
 
     @property
-    def missing(self) -> int:
+    def missing_amount(self) -> int:
         return minus(self.requested, self.maximum if self.exceeds_maximum else self.available)
 
 
@@ -208,7 +208,7 @@ class Assignment:
         return "; ".join(parts)
 
     @property
-    def considered(self) -> str:
+    def considered_flavors(self) -> str:
         """The flavors that were skipped or need borrowing."""
         parts = []
         for pod_set in self.pod_sets:
@@ -229,11 +229,11 @@ class Assignment:
             if choice.mode is FlavorAssignmentMode.PREEMPT
         )
 
-    def requested(self, job: Job) -> Usage:
+    def requested_usage(self, job: Job) -> Usage:
         """Return the Workload's quota usage without the number of its pods."""
         usage: Usage = {}
-        for counted, assignment in zip(job.counted, self.pod_sets, strict=False):
-            for name, amount in counted.scaled(assignment.count).requests.items():
+        for counted, assignment in zip(job.counted_pod_sets, self.pod_sets, strict=False):
+            for name, amount in counted.scale(assignment.count).requests.items():
                 if amount and name in assignment.flavors:
                     fr = FlavorResource(assignment.flavors[name].flavor, name)
                     usage[fr] = plus(usage.get(fr, 0), amount)
@@ -296,7 +296,7 @@ def _cause_of(pod_set_assignment: FlavorAssignment, queue: ClusterQueue) -> str:
 
 
 @dataclass(slots=True)
-class _Found:
+class _GroupSearch:
     """The result of a search through one resource group."""
 
     flavors: dict[str, Choice]
@@ -338,7 +338,7 @@ class Assigner:
         self._shortages = []
         assignment = self._flavors(counts)
         assignment.shortages = self._shortages
-        is_complete = len(assignment.pod_sets) == len(self._job.counted) and not assignment.has_unassigned
+        is_complete = len(assignment.pod_sets) == len(self._job.counted_pod_sets) and not assignment.has_unassigned
         if (
             is_complete
             and assignment.mode is not FlavorAssignmentMode.NO_FIT
@@ -351,14 +351,14 @@ class Assigner:
 
     def _flavors(self, counts: Sequence[int] | None) -> Assignment:
         sets: list[PodSetRequests] = [
-            pod_set if counts is None else pod_set.scaled(counts[index])
-            for index, pod_set in enumerate(self._job.counted)
+            pod_set if counts is None else pod_set.scale(counts[index])
+            for index, pod_set in enumerate(self._job.counted_pod_sets)
         ]
         if self._group(PODS) is not None:
             sets = [replace(pod_set, requests={**pod_set.requests, PODS: pod_set.count}) for pod_set in sets]
         assignment = Assignment()
         tried: list[dict[str, int]] = []
-        for indices in self._grouped():
+        for indices in self._pod_set_groups():
             choices, reasons, attempts = self._flavors_of_group(indices, sets, assignment.usage)
             has_failed = False
             for index in indices:
@@ -390,7 +390,7 @@ class Assigner:
         )
         return assignment
 
-    def _grouped(self) -> list[list[int]]:
+    def _pod_set_groups(self) -> list[list[int]]:
         """Group the pod sets that share flavors (`podSetGroupName`); most are alone."""
         groups: dict[str, list[int]] = {}
         for index, pod_set in enumerate(self._job.workload.spec.pod_sets):
@@ -404,25 +404,25 @@ class Assigner:
     ) -> tuple[dict[str, Choice], list[str], list[Attempt]]:
         requests: Requests = {}
         for index in indices:
-            requests = added(requests, sets[index].requests)
+            requests = add_requests(requests, sets[index].requests)
         choices: dict[str, Choice] = {}
         reasons: list[str] = []
         attempts: dict[str, Attempt] = {}
-        for resource in in_order(requests):
+        for resource in sort_resources(requests):
             group = self._group(resource)
             if group is None and (requests[resource] == 0 or self._settings.ignores_undeclared):
                 continue
             if resource in choices:
                 continue
             if group is None:
-                return {}, [f"resource {resource} unavailable in ClusterQueue"], _finished(attempts)
+                return {}, [f"resource {resource} unavailable in ClusterQueue"], _sort_attempts(attempts)
             result = self._search(indices, requests, resource, group, usage)
             self._merge(attempts, result.attempts, resource, group)
             if not result.flavors:
-                return {}, result.reasons, _finished(attempts)
+                return {}, result.reasons, _sort_attempts(attempts)
             choices.update(result.flavors)
             reasons += result.reasons
-        return choices, reasons, _finished(attempts)
+        return choices, reasons, _sort_attempts(attempts)
 
     def _own(self, index: int, requests: PodSetRequests, choices: Mapping[str, Choice]) -> dict[str, Choice]:
         if requests.requests:
@@ -438,9 +438,9 @@ class Assigner:
 
     def _search(
         self, indices: Sequence[int], requests: Requests, resource: str, group: ResourceGroup, usage: Usage
-    ) -> _Found:
+    ) -> _GroupSearch:
         """Try the flavors of a group in order; all its resources get the same flavor."""
-        covered = {name: requests[name] for name in in_order(requests) if name in group.covered_resources}
+        covered = {name: requests[name] for name in sort_resources(requests) if name in group.covered_resources}
         names = [flavor.name for flavor in group.flavors]
         has_fungibility = self._settings.enabled("FlavorFungibility")
         start = 0
@@ -459,7 +459,7 @@ class Assigner:
                     f"skipping flavor {name} as it is not found in the nomination mapping for resource {resource}"
                 )
                 continue
-            if refused := self._refused(name, indices, group):
+            if refused := self._refusal(name, indices, group):
                 reasons.append(refused)
                 attempts.append(
                     Attempt(name, FlavorAssignmentMode.NO_FIT, reasons=(refused,), cause=NO_MATCHING_FLAVOR)
@@ -472,7 +472,7 @@ class Assigner:
                 if rank[0] > (best_rank[0] if best_rank is not None else GranularMode.NO_FIT):
                     best, best_rank = choices, rank
                     if rank[0] is GranularMode.FIT:
-                        return _Found(best, [], attempts)
+                        return _GroupSearch(best, [], attempts)
             elif not self._goes_on(rank):
                 best, best_rank = choices, rank
                 break
@@ -482,8 +482,8 @@ class Assigner:
             for choice in best.values():
                 choice.tried = -1 if last == len(names) - 1 else last
             if best_rank is not None and best_rank[0] is GranularMode.FIT:
-                return _Found(best, [], attempts)
-        return _Found(best, reasons, attempts)
+                return _GroupSearch(best, [], attempts)
+        return _GroupSearch(best, reasons, attempts)
 
     def _is_nominated(self, indices: Sequence[int], resource: str, flavor: str) -> bool:
         sets = self._job.workload.spec.pod_sets
@@ -611,7 +611,7 @@ class Assigner:
 
     # --- whether a flavor is usable for these pods
 
-    def _refused(self, name: str, indices: Sequence[int], group: ResourceGroup) -> str:
+    def _refusal(self, name: str, indices: Sequence[int], group: ResourceGroup) -> str:
         flavor = self._cache.flavors.get(name)
         if flavor is None:
             return f"flavor {name} not found"
@@ -624,7 +624,7 @@ class Assigner:
             spec = pod_set.template.spec
             taint = untolerated_taint(spec, flavor)
             if taint is not None:
-                return f"untolerated taint {_printed(taint)} in flavor {name}"
+                return f"untolerated taint {_format_taint(taint)} in flavor {name}"
             if not _matches(spec, flavor):
                 return f"flavor {name} doesn't match node affinity"
         return ""
@@ -681,7 +681,7 @@ def _replace_sorted(attempt: Attempt) -> Attempt:
     return attempt
 
 
-def _finished(attempts: Mapping[str, Attempt]) -> list[Attempt]:
+def _sort_attempts(attempts: Mapping[str, Attempt]) -> list[Attempt]:
     return sorted(attempts.values(), key=lambda attempt: attempt.flavor)
 
 
@@ -734,7 +734,7 @@ def _topology_flavor(flavors: Mapping[str, Choice], cache: Cache) -> str | list[
 
 def untolerated_taint(spec: PodSpec, flavor: ResourceFlavor) -> Taint | None:
     tolerations = (*spec.tolerations, *flavor.spec.tolerations)
-    return untolerated(flavor.spec.node_taints, tolerations, effects=DO_NOT_SCHEDULE, comparison=True)
+    return find_untolerated(flavor.spec.node_taints, tolerations, effects=DO_NOT_SCHEDULE, comparison=True)
 
 
 def flavor_mismatch(spec: PodSpec, flavor: ResourceFlavor) -> str:
@@ -764,20 +764,20 @@ def _matches(spec: PodSpec, flavor: ResourceFlavor) -> bool:
     required = spec.required_node_affinity
     if required is None:
         return True
-    terms = tuple(_reduced(required.node_selector_terms, labels))
+    terms = tuple(_reduce_terms(required.node_selector_terms, labels))
     if not terms or any(term.is_empty for term in terms):
         return True
     return compile_node_selector(NodeSelector(node_selector_terms=terms)).matches(labels, "")
 
 
-def _reduced(terms: Iterable[NodeSelectorTerm], keys: Mapping[str, str]) -> Iterator[NodeSelectorTerm]:
+def _reduce_terms(terms: Iterable[NodeSelectorTerm], keys: Mapping[str, str]) -> Iterator[NodeSelectorTerm]:
     for term in terms:
         yield NodeSelectorTerm(
             match_expressions=tuple(expression for expression in term.match_expressions if expression.key in keys)
         )
 
 
-def _printed(taint: Taint) -> str:
+def _format_taint(taint: Taint) -> str:
     """Format as Go prints the struct."""
     return f"{{{taint.key} {taint.value} {taint.effect} <nil>}}"
 

@@ -30,7 +30,7 @@ class FlavorRow(Struct, frozen=True, kw_only=True):
         return max(0, self.used - self.nominal)
 
 
-class Waiting(Struct, frozen=True, kw_only=True):
+class PendingWorkload(Struct, frozen=True, kw_only=True):
     workload: str
     priority: int
     outcome: str
@@ -49,9 +49,9 @@ class QueueOverview(Struct, frozen=True, kw_only=True):
     holding: int
     """The number of Workloads with quota reserved."""
     rows: tuple[FlavorRow, ...]
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[PendingWorkload, ...]
     """In queue order."""
-    checking: tuple[Waiting, ...] = ()
+    checking: tuple[PendingWorkload, ...] = ()
     """Those with quota whose admission checks are not ready, each with their messages."""
 
 
@@ -66,7 +66,7 @@ class Overview(Admissions, frozen=True, kw_only=True):
 
     queues: tuple[QueueOverview, ...]
     cohorts: tuple[CohortOverview, ...]
-    unqueued: tuple[Waiting, ...]
+    unqueued: tuple[PendingWorkload, ...]
     """Pending Workloads without a queue."""
     snapshot: Snapshot
 
@@ -95,7 +95,7 @@ def overview(
     )
     pending = [job for job in run.jobs.values() if job.state == "Pending"]
     queued = {job.key for jobs in order.values() for job in jobs}
-    checking = {name: tuple(_checking(jobs.values())) for name, jobs in run.cache.jobs.items()}
+    checking = {name: tuple(_workloads_in_checks(jobs.values())) for name, jobs in run.cache.jobs.items()}
     cycles = settle(run)
     heads = _first_heads(cycles)
     queues = tuple(
@@ -105,7 +105,7 @@ def overview(
             inactive=_inactive(run, run.cache.tree.queues[name]),
             holding=before[name][1],
             rows=before[name][0],
-            waiting=tuple(_waiting(run, job, heads, order[name]) for job in order[name]),
+            waiting=tuple(_pending_workload(run, job, heads, order[name]) for job in order[name]),
             checking=checking[name],
         )
         for name in run.queues
@@ -121,14 +121,14 @@ def overview(
         snapshot=snapshot,
         queues=queues,
         cohorts=cohorts,
-        unqueued=tuple(_waiting(run, job, heads, ()) for job in pending if job.key not in queued),
+        unqueued=tuple(_pending_workload(run, job, heads, ()) for job in pending if job.key not in queued),
     )
 
 
-def _checking(jobs: Iterable[Job]) -> Iterator[Waiting]:
+def _workloads_in_checks(jobs: Iterable[Job]) -> Iterator[PendingWorkload]:
     for job in jobs:
         if job.state == "QuotaReserved" and job.pending_message:
-            yield Waiting(workload=job.key, priority=job.priority, outcome="", message=job.pending_message)
+            yield PendingWorkload(workload=job.key, priority=job.priority, outcome="", message=job.pending_message)
 
 
 def _rows(node: QuotaNode) -> Iterator[FlavorRow]:
@@ -136,7 +136,7 @@ def _rows(node: QuotaNode) -> Iterator[FlavorRow]:
         yield FlavorRow(
             flavor=fr.flavor,
             resource=fr.resource,
-            used=node.used(fr),
+            used=node.used_amount(fr),
             nominal=node.subtree_quota(fr),
             available=node.unbounded_available(fr),
         )
@@ -159,7 +159,9 @@ def _first_heads(cycles: Sequence[AdmissionCycle]) -> dict[str, QueueHead]:
     return heads
 
 
-def _waiting(run: AdmissionRun, job: Job, heads: Mapping[str, QueueHead], among: Sequence[Job]) -> Waiting:
+def _pending_workload(
+    run: AdmissionRun, job: Job, heads: Mapping[str, QueueHead], among: Sequence[Job]
+) -> PendingWorkload:
     head = heads.get(job.key)
     message = head.message if head is not None else ""
     if head is None:
@@ -168,7 +170,7 @@ def _waiting(run: AdmissionRun, job: Job, heads: Mapping[str, QueueHead], among:
         message = condition.message if condition is not None and condition.status == "False" else ""
         if equal:
             message = f"equal to {equal}"
-    return Waiting(
+    return PendingWorkload(
         workload=job.key,
         priority=job.priority,
         outcome=head.outcome if head is not None else "",

@@ -124,7 +124,7 @@ class WorkloadPreemptor:
         places: PlacementRequests = {}
         if self._settings.enabled("TopologyAwareScheduling"):
             places = placement_requests(assignment, job, node.queue, self._cache)
-        usage = assignment.requested(job)
+        usage = assignment.requested_usage(job)
         return self._search(_Attempt(job=job, node=node, usage=usage, short=assignment.short, places=places))
 
     def simulate(self, job: Job, node: QueueNode, fr: FlavorResource, amount: int) -> tuple[GranularMode, int]:
@@ -158,7 +158,7 @@ class WorkloadPreemptor:
     def _order(self, node: QueueNode, candidate: Job, *, by_usage: bool) -> _Order:
         return _Order(self, node, candidate, by_usage)
 
-    def _ordered(self, node: QueueNode, candidates: Iterable[Job]) -> list[Job]:
+    def _sort_jobs(self, node: QueueNode, candidates: Iterable[Job]) -> list[Job]:
         return sorted(candidates, key=lambda candidate: self._order(node, candidate, by_usage=self._is_usage_based))
 
     # --- classical
@@ -168,7 +168,7 @@ class WorkloadPreemptor:
         if not self._may_suffice(attempt, (candidate for group in groups for candidate in group)):
             return []
         hierarchy, by_priority, _ = groups
-        in_order = [self._in_order(attempt.node, group) for group in groups]
+        in_order = [self._sort_candidates(attempt.node, group) for group in groups]
         candidates = [
             candidate
             for is_evicted in (True, False)
@@ -177,7 +177,7 @@ class WorkloadPreemptor:
             if candidate.place[0] is not is_evicted
         ]
         is_forbidden = not self._may_borrow(attempt.node)
-        is_under_nominal = all(attempt.node.quota(fr).nominal > attempt.node.used(fr) for fr in attempt.short)
+        is_under_nominal = all(attempt.node.quota(fr).nominal > attempt.node.used_amount(fr) for fr in attempt.short)
         if (not hierarchy and not by_priority) or (is_forbidden and not is_under_nominal):
             order = [True]
         elif is_forbidden and not hierarchy:
@@ -212,7 +212,7 @@ class WorkloadPreemptor:
         policy = policies(node)
         own = []
         if policy.within_cluster_queue not in ("", "Never"):
-            own = self._of_queue(attempt, node, None, has_advantage=False)
+            own = self._queue_candidates(attempt, node, None, has_advantage=False)
         hierarchy: list[_Candidate] = []
         by_priority: list[_Candidate] = []
         if node.parent is not None and policy.reclaim_within_cohort not in ("", "Never"):
@@ -227,12 +227,12 @@ class WorkloadPreemptor:
 
         return hierarchy, by_priority, own
 
-    def _in_order(self, node: QueueNode, group: list[_Candidate]) -> list[_Candidate]:
+    def _sort_candidates(self, node: QueueNode, group: list[_Candidate]) -> list[_Candidate]:
         if self._is_usage_based:
             return sorted(group, key=lambda candidate: self._order(node, candidate.job, by_usage=True))
         return sorted(group, key=lambda candidate: candidate.place)
 
-    def _in_queue(self, name: str) -> list[tuple[_Place, Job, frozenset[FlavorResource]]]:
+    def _jobs_in_queue(self, name: str) -> list[tuple[_Place, Job, frozenset[FlavorResource]]]:
         known = self._held.get(name)
         if known is None:
             jobs = self._cache.jobs[name].values()
@@ -264,9 +264,9 @@ class WorkloadPreemptor:
                 yield from self._below(attempt, child, common, seen, has_advantage=has_advantage)
         for queue in cohort.queues:
             if queue is not attempt.node and not queue.is_within_quota(attempt.short):
-                yield from self._of_queue(attempt, queue, common, has_advantage=has_advantage)
+                yield from self._queue_candidates(attempt, queue, common, has_advantage=has_advantage)
 
-    def _of_queue(
+    def _queue_candidates(
         self, attempt: _Attempt, queue: QueueNode, common: CohortNode | None, *, has_advantage: bool
     ) -> list[_Candidate]:
         policy = policies(attempt.node)
@@ -277,7 +277,7 @@ class WorkloadPreemptor:
         if likeness in self._alike:
             return self._alike[likeness]
         candidates = []
-        for place, job, used in self._in_queue(queue.name):
+        for place, job, used in self._jobs_in_queue(queue.name):
             if self._satisfies(allowed, attempt.job, job) and not short.isdisjoint(used):
                 variant = self._variant(attempt, job, is_own=is_own, has_advantage=has_advantage)
                 candidates.append(_Candidate(job, variant, common, place))
@@ -351,7 +351,7 @@ class WorkloadPreemptor:
     # --- fair sharing
 
     def _fair(self, attempt: _Attempt) -> list[PreemptionTarget]:
-        candidates = self._ordered(attempt.node, self._fair_candidates(attempt))
+        candidates = self._sort_jobs(attempt.node, self._fair_candidates(attempt))
         if not candidates:
             return []
         self._cache.add_usage(attempt.node, attempt.usage, attempt.job.topology_usage)
@@ -369,14 +369,14 @@ class WorkloadPreemptor:
         node = attempt.node
         policy = policies(node)
         if policy.within_cluster_queue not in ("", "Never"):
-            yield from self._allowed(attempt, node, policy.within_cluster_queue)
+            yield from self._allowed_jobs(attempt, node, policy.within_cluster_queue)
         if node.parent is None or policy.reclaim_within_cohort in ("", "Never"):
             return
         for queue in node.parent.root.all_queues():
             if queue is not node and not queue.is_within_quota(attempt.short):
-                yield from self._allowed(attempt, queue, policy.reclaim_within_cohort)
+                yield from self._allowed_jobs(attempt, queue, policy.reclaim_within_cohort)
 
-    def _allowed(self, attempt: _Attempt, queue: QueueNode, policy: str) -> Iterator[Job]:
+    def _allowed_jobs(self, attempt: _Attempt, queue: QueueNode, policy: str) -> Iterator[Job]:
         for job in self._cache.jobs[queue.name].values():
             if self._satisfies(policy, attempt.job, job) and job.uses_any(attempt.short):
                 yield job

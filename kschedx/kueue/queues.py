@@ -15,7 +15,7 @@ from enum import StrEnum, unique
 from fractions import Fraction
 
 from kschedx.kube.kueue import BY_USAGE, MULTIKUEUE, AdmissionCheck, ClusterQueue, LocalQueue, ResourceFlavor
-from kschedx.kueue.quota import QueueNode, QuotaTree, Requests, Usage, added, exact, quota_unit, weight_of
+from kschedx.kueue.quota import QueueNode, QuotaTree, Requests, Usage, add_requests, exact, quota_unit, weight_of
 from kschedx.kueue.settings import AdmissionFairSharing, KueueSettings, seconds
 from kschedx.kueue.topology import DomainUsage, FlavorTopology, Request, TopologyPlacement, TopologyUsage, Values
 from kschedx.kueue.workloads import Job, checks_of
@@ -66,7 +66,7 @@ class _Heap:
             return
         self._jobs.append(job)
         self._places[job.key] = len(self._jobs) - 1
-        self._up(len(self._jobs) - 1)
+        self._sift_up(len(self._jobs) - 1)
 
     def pop(self) -> Job:
         first = self._jobs[0]
@@ -86,8 +86,8 @@ class _Heap:
             self._fix(self._places[job.key])
 
     def _fix(self, index: int) -> None:
-        if not self._down(index):
-            self._up(index)
+        if not self._sift_down(index):
+            self._sift_up(index)
 
     def _less(self, first: int, other: int) -> bool:
         return self._order(self._jobs[first]) < self._order(self._jobs[other])
@@ -97,12 +97,12 @@ class _Heap:
         jobs[first], jobs[other] = jobs[other], jobs[first]
         self._places[jobs[first].key], self._places[jobs[other].key] = first, other
 
-    def _up(self, index: int) -> None:
+    def _sift_up(self, index: int) -> None:
         while index > 0 and self._less(index, above := (index - 1) // 2):
             self._swap(index, above)
             index = above
 
-    def _down(self, start: int) -> bool:
+    def _sift_down(self, start: int) -> bool:
         index = start
         while (below := 2 * index + 1) < len(self._jobs):
             if below + 1 < len(self._jobs) and self._less(below + 1, below):
@@ -153,7 +153,7 @@ class WorkloadQueue:
         return used, not is_sticky, *_place(job)
 
     @property
-    def ordered(self) -> list[Job]:
+    def sorted_jobs(self) -> list[Job]:
         """The queued Workloads, without inadmissible ones."""
         return sorted(self.waiting.values(), key=self.order)
 
@@ -199,7 +199,7 @@ class WorkloadQueue:
         insort(self._line, place)
         self._places[job.key] = place
 
-    def _bundled(self, shape: bytes) -> Iterator[Job]:
+    def _identical_jobs(self, shape: bytes) -> Iterator[Job]:
         equals = self._equals.get(shape, {}).values()
         return (job for job in equals if job.shape == shape and self.waiting.get(job.key) is job)
 
@@ -250,7 +250,7 @@ class WorkloadQueue:
         if job.shape is None or why not in _BUNDLED or self.is_strict:
             return
         self.bypassed[job.shape] = reason or "PendingEvaluation"
-        for other in [*self._bundled(job.shape)]:
+        for other in [*self._identical_jobs(job.shape)]:
             self._unqueue(other.key)
             self.parked[other.key] = other
 
@@ -309,7 +309,7 @@ class Ledger:
         """Add the entry penalty of a Workload with quota."""
         entry = self._entries.setdefault(key, _Entry({}, now))
         exact_requests = {name: amount * quota_unit(name) for name, amount in requests.items()}
-        entry.penalties[workload] = _scaled(exact_requests, self._alpha(self._sampling))
+        entry.penalties[workload] = _scale(exact_requests, self._alpha(self._sampling))
 
     def settle(self, key: LocalQueueKey, workload: str, admitted: Requests, now: int) -> None:
         """Convert the penalty of an admitted Workload to usage."""
@@ -321,7 +321,7 @@ class Ledger:
         entry = self._entries.setdefault(key, _Entry({}, now))
         alpha = self._alpha(max(0, now - entry.since))
         used = {name: amount * quota_unit(name) for name, amount in admitted.items()}
-        entry.consumed = _sum(_scaled(entry.consumed, 1 - alpha), _scaled(used, alpha))
+        entry.consumed = _sum(_scale(entry.consumed, 1 - alpha), _scale(used, alpha))
         entry.since = now
 
     def is_due(self, key: LocalQueueKey, now: int) -> bool:
@@ -353,7 +353,7 @@ def _sum(*parts: Mapping[str, Fraction]) -> dict[str, Fraction]:
     return total
 
 
-def _scaled(amounts: Mapping[str, Fraction], factor: float) -> dict[str, Fraction]:
+def _scale(amounts: Mapping[str, Fraction], factor: float) -> dict[str, Fraction]:
     """Multiply and round down to nine digits."""
     exact_factor = Fraction(Decimal(repr(factor)))
     return {name: Fraction(math.floor(amount * exact_factor * 10**9), 10**9) for name, amount in amounts.items()}
@@ -535,7 +535,7 @@ class Cache:
                     placements[request.pod_set.name] = TopologyPlacement(flavor=flavor, assignment=assignment)
                     for domain in assignment.domains:
                         use = DomainUsage(values=domain.values, single=request.single, count=domain.count)
-                        assumed[domain.values] = added(assumed.get(domain.values, {}), use.total)
+                        assumed[domain.values] = add_requests(assumed.get(domain.values, {}), use.total)
         return placements
 
 

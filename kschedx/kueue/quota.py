@@ -56,21 +56,21 @@ Usage = dict[FlavorResource, int]
 def plus(left: int, right: int) -> int:
     if UNLIMITED in (left, right):
         return UNLIMITED
-    return _saturated(left + right)
+    return _saturate(left + right)
 
 
 def minus(left: int, right: int) -> int:
     """Subtract; unlimited minus unlimited is 0."""
     if left == UNLIMITED:
         return 0 if right == UNLIMITED else UNLIMITED
-    return MIN_INT64 if right == UNLIMITED else _saturated(left - right)
+    return MIN_INT64 if right == UNLIMITED else _saturate(left - right)
 
 
-def _saturated(amount: int) -> int:
+def _saturate(amount: int) -> int:
     return max(MIN_INT64, min(amount, MAX_INT64))
 
 
-def divided(amount: int, by: int) -> int:
+def divide(amount: int, by: int) -> int:
     """Divide as Go does; 0 divided by 0 is 0."""
     if by == 0:
         return 0
@@ -78,20 +78,20 @@ def divided(amount: int, by: int) -> int:
 
 
 def times(requests: Mapping[str, int], factor: int) -> Requests:
-    return {name: _saturated(amount * factor) for name, amount in requests.items()}
+    return {name: _saturate(amount * factor) for name, amount in requests.items()}
 
 
-def added(left: Mapping[str, int], right: Mapping[str, int]) -> Requests:
+def add_requests(left: Mapping[str, int], right: Mapping[str, int]) -> Requests:
     total = dict(left)
     for name, amount in right.items():
-        total[name] = _saturated(total.get(name, 0) + amount)
+        total[name] = _saturate(total.get(name, 0) + amount)
     return total
 
 
 def amount_of(resource: str, exact: Fraction) -> int:
     """Return the int64 of an exact amount in units, rounded away from zero."""
     scaled = exact * 1000 if resource == CPU else exact
-    return _saturated(math.ceil(scaled) if scaled >= 0 else math.floor(scaled))
+    return _saturate(math.ceil(scaled) if scaled >= 0 else math.floor(scaled))
 
 
 def exact(written: Written) -> Fraction:
@@ -111,11 +111,11 @@ def shown(resource: str, amount: int) -> str:
     if resource == CPU:
         return f"{amount // 1000}" if amount % 1000 == 0 else f"{amount}m"
     if Unit.of(resource) is Unit.BYTE and resource != "storage":
-        return _in_binary(amount)
+        return _format_binary(amount)
     return str(amount)
 
 
-def _in_binary(amount: int) -> str:
+def _format_binary(amount: int) -> str:
     """Format bytes in the largest binary unit that keeps a whole number; below 1024 without a unit."""
     if abs(amount) < 1024:
         return str(amount)
@@ -125,7 +125,7 @@ def _in_binary(amount: int) -> str:
     return str(amount)
 
 
-def displayed(resource: str, amount: int) -> str:
+def display_amount(resource: str, amount: int) -> str:
     """Format for screens, as kubectl prints it."""
     return "unlimited" if amount == UNLIMITED else format_quantity(amount, Unit.of(resource))
 
@@ -139,7 +139,7 @@ def _hash(name: str) -> int:
     return digest
 
 
-def in_order(names: Iterable[str]) -> list[str]:
+def sort_resources(names: Iterable[str]) -> list[str]:
     """Sort resources as Kueue iterates them: by the hash of their names."""
     return sorted(names, key=lambda name: (_hash(name), name))
 
@@ -148,7 +148,7 @@ def count_in(requests: Mapping[str, int], capacity: Mapping[str, int]) -> tuple[
     """Return how many pods with these requests fit, and the resource that limits them."""
     most = 2**31 - 1
     counts = [
-        (most if amount == 0 else max(0, min(divided(capacity.get(name, 0), amount), most)), name)
+        (most if amount == 0 else max(0, min(divide(capacity.get(name, 0), amount), most)), name)
         for name, amount in requests.items()
     ]
     return min(counts, default=(0, ""))
@@ -197,7 +197,7 @@ class QuotaNode:
     def subtree_quota(self, fr: FlavorResource) -> int:
         return self.subtree.get(fr, 0)
 
-    def used(self, fr: FlavorResource) -> int:
+    def used_amount(self, fr: FlavorResource) -> int:
         return self.usage.get(fr, 0)
 
     def kept(self, fr: FlavorResource) -> int:
@@ -206,18 +206,18 @@ class QuotaNode:
         return 0 if limit is None else max(0, minus(self.subtree_quota(fr), limit))
 
     def kept_free(self, fr: FlavorResource) -> int:
-        return max(0, minus(self.kept(fr), self.used(fr)))
+        return max(0, minus(self.kept(fr), self.used_amount(fr)))
 
     def unbounded_available(self, fr: FlavorResource) -> int:
         """Return the remainder; negative if usage exceeds the quota."""
         if self.parent is None:
-            return minus(self.subtree_quota(fr), self.used(fr))
+            return minus(self.subtree_quota(fr), self.used_amount(fr))
         above = self.parent.unbounded_available(fr)
         limit = self.quota(fr).borrowing_limit
         if limit is not None:
             kept = self.kept(fr)
             given = minus(self.subtree_quota(fr), kept)
-            taken = max(0, minus(self.used(fr), kept))
+            taken = max(0, minus(self.used_amount(fr), kept))
             above = min(plus(minus(given, taken), limit), above)
         return plus(self.kept_free(fr), above)
 
@@ -234,19 +234,19 @@ class QuotaNode:
 
     def add(self, fr: FlavorResource, amount: int) -> None:
         free = self.kept_free(fr)
-        self.usage[fr] = plus(self.used(fr), amount)
+        self.usage[fr] = plus(self.used_amount(fr), amount)
         if self.parent is not None and amount > free:
             self.parent.add(fr, minus(amount, free))
 
     def remove(self, fr: FlavorResource, amount: int) -> None:
-        above = minus(self.used(fr), self.kept(fr))
-        self.usage[fr] = minus(self.used(fr), amount)
+        above = minus(self.used_amount(fr), self.kept(fr))
+        self.usage[fr] = minus(self.used_amount(fr), amount)
         if self.parent is not None and above > 0:
             self.parent.remove(fr, min(amount, above))
 
     def borrows_with(self, fr: FlavorResource, amount: int) -> bool:
         """Return whether additional usage of `amount` exceeds its quota."""
-        return self.subtree_quota(fr) < plus(self.used(fr), amount)
+        return self.subtree_quota(fr) < plus(self.used_amount(fr), amount)
 
     def is_within_quota(self, frs: Iterable[FlavorResource]) -> bool:
         return not any(self.borrows_with(fr, 0) for fr in frs)
@@ -274,7 +274,7 @@ class QuotaNode:
         borrowed: dict[str, int] = {}
         borrowed_frs = []
         for fr in self.subtree:
-            above = minus(self.used(fr), self.subtree_quota(fr))
+            above = minus(self.used_amount(fr), self.subtree_quota(fr))
             if above > 0:
                 borrowed[fr.resource] = plus(borrowed.get(fr.resource, 0), above)
                 borrowed_frs.append(fr)
@@ -449,21 +449,21 @@ def _has_circle(name: str, parents: Mapping[str, str]) -> bool:
 # --- adjusting
 
 
-def adjusted(
+def adjust_workload(
     workload: Workload, limit_ranges: Sequence[LimitRange], runtime_classes: Mapping[str, RuntimeClass]
 ) -> Workload:
     """Return the Workload with overhead, LimitRange defaults, and limits in place of missing requests."""
     pod_sets = tuple(
         replace(
             pod_set,
-            template=replace(pod_set.template, spec=_adjusted(pod_set.template.spec, limit_ranges, runtime_classes)),
+            template=replace(pod_set.template, spec=_adjust_spec(pod_set.template.spec, limit_ranges, runtime_classes)),
         )
         for pod_set in workload.spec.pod_sets
     )
     return replace(workload, spec=replace(workload.spec, pod_sets=pod_sets))
 
 
-def _adjusted(
+def _adjust_spec(
     spec: PodSpec, limit_ranges: Sequence[LimitRange], runtime_classes: Mapping[str, RuntimeClass]
 ) -> PodSpec:
     if spec.runtime_class_name is not None and not spec.overhead:
@@ -499,8 +499,8 @@ def _summary(limit_ranges: Iterable[LimitRange]) -> dict[str, LimitRangeItem]:
         known = items.get(item.type, LimitRangeItem(type=item.type))
         items[item.type] = replace(
             known,
-            max=_merged(known.max, item.max, min),
-            min=_merged(known.min, item.min, max),
+            max=_merge(known.max, item.max, min),
+            min=_merge(known.min, item.min, max),
             default={**item.default, **known.default},
             default_request={**item.default_request, **known.default_request},
         )
@@ -510,7 +510,7 @@ def _summary(limit_ranges: Iterable[LimitRange]) -> dict[str, LimitRangeItem]:
 _Choice = Callable[[Fraction, Fraction], Fraction]
 
 
-def _merged(left: ResourceList, right: ResourceList, choose: _Choice) -> ResourceList:
+def _merge(left: ResourceList, right: ResourceList, choose: _Choice) -> ResourceList:
     merged: dict[str, Written] = dict(left)
     for name, written in right.items():
         known = merged.get(name)
@@ -549,8 +549,8 @@ def _outside(spec: PodSpec, path: str, summary: Mapping[str, LimitRangeItem]) ->
     container_bounds = summary.get("Container")
     if container_bounds is not None:
         for at, resources in _resources(replace(spec, resources=None), path):
-            least = _amounts(_merged(resources.requests, resources.limits, min))
-            most = _amounts(_merged(resources.requests, resources.limits, max))
+            least = _amounts(_merge(resources.requests, resources.limits, min))
+            most = _amounts(_merge(resources.requests, resources.limits, max))
             yield from _bounds(at, least, most, container_bounds)
     if "Pod" in summary:
         total = pod_requests(spec)
@@ -602,11 +602,11 @@ def quota_requests(spec: PodSpec, count: int, settings: KueueSettings) -> Reques
         for name, amount in nano.items()
         if not name.startswith(resources.exclude_resource_prefixes or ("\0",))
     }
-    transformed = _transformed(kept, resources.transformations)
+    transformed = _transform(kept, resources.transformations)
     return times({name: max(amount_of(name, amount), 0) for name, amount in transformed.items()}, count)
 
 
-def _transformed(requests: Mapping[str, Fraction], transformations: Iterable[Transformation]) -> Mapping[str, Fraction]:
+def _transform(requests: Mapping[str, Fraction], transformations: Iterable[Transformation]) -> Mapping[str, Fraction]:
     by_input = {transformation.input: transformation for transformation in transformations}
     if not any(name in by_input for name in requests):
         return requests

@@ -50,7 +50,7 @@ from kschedx.kueue.quota import (
     QuotaTree,
     Requests,
     Usage,
-    added,
+    add_requests,
     invalid_resources,
     minus,
     outside_limit_ranges,
@@ -67,7 +67,7 @@ from kschedx.kueue.workloads import (
     checks_of,
     timestamp,
 )
-from kschedx.progress import Phase, say
+from kschedx.progress import Phase, report_progress
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_CYCLES = 100_000
@@ -88,9 +88,9 @@ class Memory:
         if known is None:
             limits = snapshot.limit_ranges.get(workload.metadata.namespace, ())
             new_job = Job.of(workload, settings, limits, snapshot.runtime_classes)
-            _ = new_job.counted, new_job.usage, new_job.shape
+            _ = new_job.counted_pod_sets, new_job.usage, new_job.shape
             known = self._jobs[id(workload)] = (workload, new_job)
-        return known[1].copied()
+        return known[1].copy_state()
 
     def nominations(self, objects: Sequence[object]) -> Nominations:
         """`objects`: everything but Workloads that affects decisions."""
@@ -154,7 +154,7 @@ class AdmissionRun:
             elif self._holds_quota(job):
                 self.cache.hold(job)
         if memory.unseen is None:
-            memory.unseen = {name: dict(self._unseen(queue)) for name, queue in queues.items()}
+            memory.unseen = {name: dict(self._unseen_usage(queue)) for name, queue in queues.items()}
         self.unseen = memory.unseen
         for name, usage in self.unseen.items():
             self.cache.add_usage(tree.queues[name], usage, {})
@@ -163,13 +163,13 @@ class AdmissionRun:
         self._retry_parked()
         self.begin = self._evictions()
 
-    def _unseen(self, queue: ClusterQueue) -> Iterator[tuple[FlavorResource, int]]:
+    def _unseen_usage(self, queue: ClusterQueue) -> Iterator[tuple[FlavorResource, int]]:
         """Yield what a ClusterQueue's status reports as reserved beyond the Workloads of the snapshot."""
         node = self.cache.tree.queues[queue.metadata.name]
         for flavor in queue.status.flavors_reservation:
             for resource in flavor.resources:
                 fr = FlavorResource(flavor.name, resource.name)
-                missing = minus(quota_amount(resource.name, resource.total), node.used(fr))
+                missing = minus(quota_amount(resource.name, resource.total), node.used_amount(fr))
                 if missing > 0:
                     yield fr, missing
 
@@ -203,7 +203,7 @@ class AdmissionRun:
             if any(name in pod.metadata.annotations for name in PLACED_ANNOTATIONS):
                 continue
             node = pods.node_names[int(row)]
-            taken[node] = added(taken.get(node, {}), {**pod_requests(pod.spec), "pods": 1})
+            taken[node] = add_requests(taken.get(node, {}), {**pod_requests(pod.spec), "pods": 1})
         return taken
 
     def _root(self, node: QueueNode) -> str:
@@ -231,7 +231,7 @@ class AdmissionRun:
     def watch(self, job: Job) -> None:
         """Evaluate only the queues that lend to or borrow from a Workload's queue; topology usage may be anywhere."""
         queue = self.queue_of(job)
-        if queue is not None and not self.cache.topologies and not self.not_ready:
+        if queue is not None and not self.cache.topologies and not self.unready_workloads:
             self.watched = self._trees[self._root(self.cache.tree.queues[queue.queue.metadata.name])]
 
     def inadmissibility(self, workload: Workload, queue: ClusterQueue) -> str:
@@ -334,7 +334,7 @@ class AdmissionRun:
         for job in self.cache.jobs.get(local.spec.cluster_queue if local else "", {}).values():
             if job.local_queue == key and job.is_admitted:
                 for fr, amount in job.usage.items():
-                    total = added(total, {fr.resource: amount})
+                    total = add_requests(total, {fr.resource: amount})
         return total
 
     def _evictions(self) -> dict[str, Eviction]:
@@ -354,11 +354,11 @@ class AdmissionRun:
             now=self.now,
             usage_share=self._usage_share,
             inadmissibility=self.inadmissibility,
-            is_blocked=bool(self.not_ready),
+            is_blocked=bool(self.unready_workloads),
             known=self._known if is_known else None,
         )
 
-    def evaluated(self, job: Job, *, is_known: bool = True) -> Entry | None:
+    def evaluate(self, job: Job, *, is_known: bool = True) -> Entry | None:
         """Return the decision about a Workload at the head, without a change. None if its queue is inactive.
         `is_known`: no Workload was removed, so that earlier evaluations are valid."""
         queue = self.queue_of(job)
@@ -423,7 +423,7 @@ class AdmissionRun:
         self._retry_parked()
 
     @property
-    def not_ready(self) -> list[str]:
+    def unready_workloads(self) -> list[str]:
         """Workloads with quota whose pods are not ready and block further admissions."""
         if not self.settings.blocks_admission:
             return []
@@ -440,14 +440,14 @@ class AdmissionRun:
         job = entry.job
         admission = Admission(
             cluster_queue=entry.node.name,
-            pod_set_assignments=tuple(_assigned(pod_set) for pod_set in entry.assignment.pod_sets),
+            pod_set_assignments=tuple(_pod_set_assignment(pod_set) for pod_set in entry.assignment.pod_sets),
         )
         is_charged = self._ledger is not None and is_usage_based(entry.node.queue)
         if is_charged and self._ledger is not None:
             total: Requests = {}
             covered = {name for group in entry.node.queue.spec.resource_groups for name in group.covered_resources}
-            for requests in job.counted:
-                total = added(total, requests.requests)
+            for requests in job.counted_pod_sets:
+                total = add_requests(total, requests.requests)
             if self.settings.ignores_undeclared:
                 total = {name: amount for name, amount in total.items() if name in covered}
             self._ledger.charge(job.local_queue, job.key, total, self.now)
@@ -534,7 +534,7 @@ class AdmissionRun:
             pod_sets=sets,
             targets=targets,
             message="" if entry.is_admitted else entry.message,
-            considered=entry.assignment.considered,
+            considered=entry.assignment.considered_flavors,
             more_flavors=not entry.is_admitted and entry.progress is not None and entry.progress.is_pending,
             shortages=tuple(entry.assignment.shortages),
         )
@@ -568,9 +568,10 @@ class AdmissionRun:
             for flavor in group.flavors:
                 for resource in group.covered_resources:
                     fr = FlavorResource(flavor.name, resource)
-                    borrowed = max(0, minus(node.used(fr), node.quota(fr).nominal)) if node.queue.cohort else 0
+                    borrowed = max(0, minus(node.used_amount(fr), node.quota(fr).nominal)) if node.queue.cohort else 0
                     usage.setdefault(flavor.name, {})[resource] = UsedAmount(
-                        total=shown(resource, node.used(fr)), borrowed=shown(resource, borrowed) if borrowed else ""
+                        total=shown(resource, node.used_amount(fr)),
+                        borrowed=shown(resource, borrowed) if borrowed else "",
                     )
         has_share = self.settings.fair_sharing is not None and node.parent is not None
         return ClusterQueueDocument(
@@ -579,7 +580,7 @@ class AdmissionRun:
             message="" if ready.is_active else ready.message,
             usage=usage,
             weighted_share=node.share().rounded if has_share else None,
-            queue=tuple(job.key for job in self.queues[name].ordered),
+            queue=tuple(job.key for job in self.queues[name].sorted_jobs),
         )
 
     def workload_document(self, job: Job) -> WorkloadDocument:
@@ -606,12 +607,12 @@ class AdmissionRun:
             if evicted is not None and evicted.status == "True"
             else None,
             cluster_queue=job.admission.cluster_queue if has_quota and job.admission is not None else "",
-            pod_sets=_of_admission(job) if has_quota else (),
+            pod_sets=_admission_documents(job) if has_quota else (),
             checks={check.name: check.state for check in job.checks},
         )
 
 
-def _assigned(assignment: Assigned) -> PodSetAssignment:
+def _pod_set_assignment(assignment: Assigned) -> PodSetAssignment:
     topology = None
     if assignment.topology is not None:
         domains = tuple(TopologyDomain(values=each.values, count=each.count) for each in assignment.topology.domains)
@@ -627,10 +628,10 @@ def _assigned(assignment: Assigned) -> PodSetAssignment:
 
 
 def _pod_set(assignment: Assigned) -> PodSetDocument:
-    return _document_of(_assigned(assignment), assignment.count)
+    return _document_of(_pod_set_assignment(assignment), assignment.count)
 
 
-def _of_admission(job: Job) -> tuple[PodSetDocument, ...]:
+def _admission_documents(job: Job) -> tuple[PodSetDocument, ...]:
     counts = {pod_set.name: pod_set.count for pod_set in job.workload.spec.pod_sets}
     assigned = job.admission.pod_set_assignments if job.admission is not None else ()
     return tuple(
@@ -643,7 +644,8 @@ def _document_of(assignment: PodSetAssignment, count: int) -> PodSetDocument:
     topology = None
     if assignment.topology_assignment is not None:
         domains = tuple(
-            PlacedDomain(values=each.values, count=each.count) for each in assignment.topology_assignment.counted()
+            PlacedDomain(values=each.values, count=each.count)
+            for each in assignment.topology_assignment.counted_domains()
         )
         topology = PlacedTopology(levels=assignment.topology_assignment.levels, domains=domains)
     return PodSetDocument(
@@ -664,7 +666,7 @@ def cycles_of(run: AdmissionRun, most_cycles: int = MOST_CYCLES) -> Iterator[Adm
     seen = {run.state()}
     last: AdmissionCycle | None = None
     for number in range(most_cycles):
-        say(Phase.ADMITTING, number, noun="cycles")
+        report_progress(Phase.ADMITTING, number, noun="cycles")
         cycle = run.cycle()
         if cycle is None:
             run.is_settled = True

@@ -102,7 +102,7 @@ class CycleScheduler:
         with self.cache.cycle():
             entries = [self._nominate(job, name, is_preemptor=is_preemptor) for job, name, is_preemptor in heads]
             victims: dict[str, PreemptionTarget] = {}
-            for entry in self._in_order([entry for entry in entries if entry.is_nominated]):
+            for entry in self._sort_entries([entry for entry in entries if entry.is_nominated]):
                 if self.has_stopped:
                     entry.is_untouched, entry.message = True, ""
                 else:
@@ -193,7 +193,7 @@ class CycleScheduler:
             nominated=nominated,
         )
         assignment, targets = self._best(entry, assigner)
-        self._place_beside(entry, assignment, targets)
+        self._place_pending(entry, assignment, targets)
         entry.assignment, entry.targets = assignment, targets
         entry.message = assignment.message
         entry.progress = assignment.progress
@@ -238,7 +238,7 @@ class CycleScheduler:
                 low = middle + 1
         return best if best is not None and last == low else (full, [])
 
-    def _place_beside(self, entry: Entry, assignment: Assignment, targets: Sequence[PreemptionTarget]) -> None:
+    def _place_pending(self, entry: Entry, assignment: Assignment, targets: Sequence[PreemptionTarget]) -> None:
         """Find the placement of a Workload that waits for victims or reserves capacity in an empty cluster."""
         queue = entry.node.queue
         wants_topology = entry.job.requests_topology or self.cache.is_topology_only(queue)
@@ -255,7 +255,7 @@ class CycleScheduler:
 
     # --- the order
 
-    def _in_order(self, entries: list[Entry]) -> Iterator[Entry]:
+    def _sort_entries(self, entries: list[Entry]) -> Iterator[Entry]:
         if self.settings.fair_sharing is not None:
             yield from self._tournaments(entries)
             return
@@ -328,7 +328,7 @@ class CycleScheduler:
             entry.why, entry.cause = Requeue.NO_CANDIDATES, "WaitingForQuota"
             is_urgent = self.settings.enabled("PrioritizePreemptorWorkloads") and entry.is_preemptor
             if not can_always_reclaim(entry.node) or is_urgent:
-                self.cache.add_usage(entry.node, self._reserved(entry), places)
+                self.cache.add_usage(entry.node, self._reserved_usage(entry), places)
         elif mode is FlavorAssignmentMode.DEFERRED_FIT:
             entry.message, entry.cause = FITS_AFTER_PREEMPTIONS, "WaitingForPreemptedWorkloads"
             entry.why, entry.progress = Requeue.PENDING_PREEMPTION, None
@@ -389,17 +389,17 @@ class CycleScheduler:
                 return False, False
             return True, self.cache.fits_topology(entry.assignment.topology_usage(entry.job, self.cache))
 
-    def _reserved(self, entry: Entry) -> Usage:
+    def _reserved_usage(self, entry: Entry) -> Usage:
         """Return what a Workload without victims reserves against others in the cycle."""
         usage: Usage = {}
         for fr, amount in entry.usage.items():
             quota = entry.node.quota(fr)
             if entry.assignment.borrowing == 0:
-                usage[fr] = max(0, min(amount, minus(quota.nominal, entry.node.used(fr))))
+                usage[fr] = max(0, min(amount, minus(quota.nominal, entry.node.used_amount(fr))))
             elif quota.borrowing_limit is None:
                 usage[fr] = amount
             else:
-                usage[fr] = min(amount, minus(quota.nominal + quota.borrowing_limit, entry.node.used(fr)))
+                usage[fr] = min(amount, minus(quota.nominal + quota.borrowing_limit, entry.node.used_amount(fr)))
         return usage
 
 

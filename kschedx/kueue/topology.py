@@ -17,9 +17,9 @@ from kschedx.kube.kueue import PodSet, PodSetTopologyRequest, PodSetUpdate, Reso
 from kschedx.kube.kueue import Topology as TopologyObject
 from kschedx.kube.names import HOSTNAME, PODS
 from kschedx.kube.selectors import CompiledNodeSelector, compile_node_selector
-from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
 from kschedx.kube.types import Node, Taint, Toleration
-from kschedx.kueue.quota import Requests, added, amount_of, count_in, exact, times
+from kschedx.kueue.quota import Requests, add_requests, amount_of, count_in, exact, times
 
 Values = tuple[str, ...]
 
@@ -41,7 +41,7 @@ class DomainUsage(Struct, frozen=True, kw_only=True):
 
     @property
     def total(self) -> Requests:
-        return added(times(self.single, self.count), {PODS: self.count})
+        return add_requests(times(self.single, self.count), {PODS: self.count})
 
 
 TopologyUsage = dict[str, list[DomainUsage]]
@@ -160,7 +160,9 @@ class FlavorTopology:
                     break
                 below = above
         allocatable = {name: amount_of(name, exact(item)) for name, item in node.status.allocatable.items()}
-        leaf.free = added(leaf.free, added(allocatable, {name: -amount for name, amount in taken.items()}))
+        leaf.free = add_requests(
+            leaf.free, add_requests(allocatable, {name: -amount for name, amount in taken.items()})
+        )
 
     @property
     def leaves(self) -> Iterable[_Place]:
@@ -174,7 +176,7 @@ class FlavorTopology:
     def use(self, usage: DomainUsage, *, sign: int = 1) -> None:
         leaf = self._leaves.get(usage.values)
         if leaf is not None:
-            leaf.used = added(leaf.used, {name: sign * amount for name, amount in usage.total.items()})
+            leaf.used = add_requests(leaf.used, {name: sign * amount for name, amount in usage.total.items()})
 
     def holds(self, usages: Iterable[DomainUsage]) -> bool:
         for usage in usages:
@@ -275,7 +277,7 @@ class FlavorTopology:
 
 
 def _minus(left: Requests, right: Mapping[str, int]) -> Requests:
-    return added(left, {name: -amount for name, amount in right.items()})
+    return add_requests(left, {name: -amount for name, amount in right.items()})
 
 
 def _is_usable(node: Node) -> bool:
@@ -310,8 +312,8 @@ class _Search:
         self, request: Request, leader: Request | None, assumed: Mapping[Values, Requests], *, is_empty: bool
     ) -> None:
         tree = self.tree
-        single = added(request.single, {PODS: 1})
-        lead = None if leader is None else added(leader.single, {PODS: 1})
+        single = add_requests(request.single, {PODS: 1})
+        lead = None if leader is None else add_requests(leader.single, {PODS: 1})
         for root in tree._by_level[0].values():
             root.clear()
         fits = _NodeFilter(request, tree._tolerations)
@@ -353,7 +355,7 @@ class _Search:
 
     # --- choosing
 
-    def _sorted(self, places: Iterable[_Place], *, is_led: bool = False) -> list[_Place]:
+    def _sort_places(self, places: Iterable[_Place], *, is_led: bool = False) -> list[_Place]:
         sign = 1 if self.takes_least_free else -1
         if is_led:
             return sorted(
@@ -382,21 +384,21 @@ class _Search:
         return places
 
     def assign(self, level: int) -> list[_Place] | str:
-        fitting = self._fitting(level)
+        fitting = self._fitting_domains(level)
         if isinstance(fitting, str):
             return fitting
         depth, places = fitting
         places = self._spread(places, self.count, self.leaders, self.size, by_slices=True)
         last = len(self.tree.levels) - 1
         while depth < min(last, self.slice_level):
-            below = self._sorted(child for place in places for child in place.children)
+            below = self._sort_places(child for place in places for child in place.children)
             places = self._spread(below, self.count, self.leaders, self.size, by_slices=True)
             depth += 1
         while depth < last:
             size = self.inner.get(depth + 1, 1) if depth >= self.slice_level else self.size
             lower = []
             for place in places:
-                children = self._sorted(place.children)
+                children = self._sort_places(place.children)
                 if size > 1:
                     for child in children:
                         child.slices, child.led_slices = child.pods // size, child.led_pods // size
@@ -405,9 +407,9 @@ class _Search:
             depth += 1
         return places
 
-    def _fitting(self, level: int) -> tuple[int, list[_Place]] | str:
+    def _fitting_domains(self, level: int) -> tuple[int, list[_Place]] | str:
         """Return the level at which pods are assigned, and the domains that fit them."""
-        places = self._sorted(self.tree._by_level[level].values(), is_led=True)
+        places = self._sort_places(self.tree._by_level[level].values(), is_led=True)
         if not places:
             return f"no topology domains at level: {self.tree.levels[level]}"
         needed = self.count // self.size
@@ -420,7 +422,7 @@ class _Search:
             room = places[-1].pods if self.takes_least_free else places[0].slices
             return self._failure(level, room, needed)
         if level > 0 and not self.is_unconstrained:
-            return self._fitting(level - 1)
+            return self._fitting_domains(level - 1)
         places = self._leader_first(places, needed, self.leaders, by_slices=True)
         taken: list[_Place] = []
         left = needed
@@ -430,7 +432,7 @@ class _Search:
             is_last = not self.takes_least_free and places[0].led_slices >= left
             taken.append(self._best(places, left, self.leaders) if is_last else places[0])
             left -= taken[0].led_slices
-            places = self._sorted(places[1:])
+            places = self._sort_places(places[1:])
         for index, place in enumerate(places):
             if left <= 0:
                 break
@@ -518,7 +520,7 @@ class _NodeFilter:
         self._affinity: CompiledNodeSelector | None = None if required is None else compile_node_selector(required)
 
     def refuses(self, node: Node) -> str:
-        taint = untolerated(node.spec.taints, self._tolerations, effects=DO_NOT_SCHEDULE, comparison=True)
+        taint = find_untolerated(node.spec.taints, self._tolerations, effects=DO_NOT_SCHEDULE, comparison=True)
         if taint is not None:
             return f'taint "{taint_text(taint)}"'
         if any(node.metadata.labels.get(key) != value for key, value in self._selector.items()):

@@ -20,13 +20,13 @@ from kschedx.kube.types import Container, ObjectMeta, Toleration
 from kschedx.kueue.controllers import is_stopped
 from kschedx.kueue.document import PreemptedWorkload, QueueHead
 from kschedx.kueue.flavors import Shortage, selector_conflict, untolerated_taint
-from kschedx.kueue.quota import FlavorResource, divided, exact, plus, quota_amount
+from kschedx.kueue.quota import FlavorResource, divide, exact, plus, quota_amount
 from kschedx.kueue.run import AdmissionRun, Memory
 from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, PODS_NOT_READY
 from kschedx.kueue.settings import KueueSettings, settings_of
 from kschedx.kueue.topology import taint_text
 from kschedx.kueue.workloads import READY, Job, timestamp
-from kschedx.render.wording import listed
+from kschedx.render.wording import list_names
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_CYCLES = 2_000
@@ -157,11 +157,11 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
             case Wait.QUEUE:
                 return "waits in Kueue because its LocalQueue is stopped or missing"
             case Wait.PODS_READY:
-                others = listed(self.not_ready, 2, conjunction="and")
+                others = list_names(self.not_ready, 2, conjunction="and")
                 return f"waits in Kueue until the pods of {others} are ready"
             case Wait.CHECKS:
                 noun = "admission check" if len(self.checks) == 1 else "admission checks"
-                return f"has quota in Kueue and waits for the {noun} {listed(self.checks, 3, conjunction='and')}"
+                return f"has quota in Kueue and waits for the {noun} {list_names(self.checks, 3, conjunction='and')}"
             case Wait.BACKOFF:
                 return f"waits in Kueue for its backoff, until {self.requeue_at}"
             case Wait.TURN:
@@ -239,9 +239,9 @@ def _verdict(run: AdmissionRun, key: str) -> Verdict:
     head, equal = _first_decision(run, job)
     verdict = replace(verdict, head=head, equal_to=equal)
     if run.has_stopped and (head is None or head.message == PODS_NOT_READY):
-        return replace(verdict, wait=Wait.PODS_READY, not_ready=tuple(run.not_ready), blocked=PODS_NOT_READY)
+        return replace(verdict, wait=Wait.PODS_READY, not_ready=tuple(run.unready_workloads), blocked=PODS_NOT_READY)
     if head is None:
-        return _not_looked_at(verdict, run, job)
+        return _unevaluated_verdict(verdict, run, job)
     wait = _wait_of(head)
     if wait is Wait.TURN and requeue_state is not None:
         return replace(verdict, wait=Wait.BACKOFF, requeue_at=requeue_state.requeue_at or "")
@@ -278,7 +278,7 @@ def decision_of(snapshot: Snapshot, key: str) -> Verdict | None:
     return verdict
 
 
-def _not_looked_at(verdict: Verdict, run: AdmissionRun, job: Job) -> Verdict:
+def _unevaluated_verdict(verdict: Verdict, run: AdmissionRun, job: Job) -> Verdict:
     """Explain why no cycle evaluates a Workload."""
     queue = run.queue_of(job)
     if queue is None or not run.is_active(verdict.cluster_queue):
@@ -297,7 +297,7 @@ def _not_looked_at(verdict: Verdict, run: AdmissionRun, job: Job) -> Verdict:
             why = f"ClusterQueue {verdict.cluster_queue} {ready.why}"
             verdict = replace(verdict, inactive=why, repairs=ready.repairs)
         return replace(verdict, wait=Wait.QUEUE, blocked=phrase)
-    first = next((other_job for other_job in queue.ordered if other_job.key != job.key), None)
+    first = next((other_job for other_job in queue.sorted_jobs if other_job.key != job.key), None)
     if queue.is_strict and first is not None and job.key in queue.waiting:
         return replace(verdict, wait=Wait.HEAD, behind=first.key, blocked=f"behind {first.key} (StrictFIFO)")
     return replace(verdict, wait=Wait.QUOTA, blocked=job.pending_message)
@@ -345,26 +345,26 @@ class _Trials:
         self._workload = next(workload for workload in snapshot.of(kueue.Workload) if workload.key == verdict.workload)
 
     def remedies(self) -> Iterator[Remedy]:
-        others = [self._other_queues, self._other_flavors, self._priorities, self._more_quota, self._finishing]
+        others = [self._other_queues, self._other_flavors, self._priorities, self._more_quota, self._await_completion]
         match self._verdict.wait:
             case Wait.QUEUE:
-                yield from self._resumed()
+                yield from self._resume()
                 return
             case Wait.HEAD:
-                yield from self._before_the_head()
+                yield from self._raise_priority()
                 yield from islice(self._other_queues(), 1)
                 return
             case Wait.PODS_READY:
                 yield from self._others_ready()
                 return
             case Wait.NAMESPACE:
-                yield from self._selected()
+                yield from self._label_namespace()
                 yield from islice(self._other_queues(), 1)
                 return
             case Wait.TOPOLOGY:
                 yield from self._other_topology()
             case _:
-                yield from self._covered()
+                yield from self._cover_resources()
                 yield from islice(self._more_borrowed(), 1)
                 yield from islice(self._more_lent(), 1)
                 yield from self._preempting()
@@ -375,12 +375,12 @@ class _Trials:
         for remedies in others:
             yield from islice(remedies(), None if remedies == self._less else 1)
 
-    def _tried(
+    def _try(
         self, kind: RemedyKind, title: str, snapshot: Snapshot, target: Target | None = None, patch: Sequence[Json] = ()
     ) -> Iterator[Remedy]:
         """Yield the remedy if it helps. Evaluate the Workload alone first, because earlier ones leave it less."""
         run = self._run_on(snapshot)
-        entry = run.evaluated(run.jobs[self._verdict.workload])
+        entry = run.evaluate(run.jobs[self._verdict.workload])
         may_preempt = kind is not RemedyKind.WAIT and self._verdict.head is not None and not self._verdict.victims
         if entry is None or not (entry.is_admitted or (entry.issues_preemption and may_preempt)):
             return
@@ -394,7 +394,7 @@ class _Trials:
     def _run_on(self, snapshot: Snapshot) -> AdmissionRun:
         return AdmissionRun(snapshot, self._run.settings, self._run.now, self._memory)
 
-    def _with(self, before: T, after: T) -> Snapshot:
+    def _replace_object(self, before: T, after: T) -> Snapshot:
         """Return the cluster with one object replaced."""
         kind = type(before)
         return self._snapshot.with_records(
@@ -403,7 +403,7 @@ class _Trials:
 
     def _with_priority(self, priority: int) -> Snapshot:
         spec = replace(self._workload.spec, priority=priority)
-        return self._with(self._workload, replace(self._workload, spec=spec))
+        return self._replace_object(self._workload, replace(self._workload, spec=spec))
 
     # --- smaller requests
 
@@ -424,13 +424,13 @@ class _Trials:
 
     def _fewer_pods(self, index: int, pod_set: kueue.PodSet, shortages: Sequence[Shortage]) -> Iterator[Remedy]:
         count = min(
-            divided(min(shortage.available, shortage.maximum), max(1, divided(shortage.requested, pod_set.count)))
+            divide(min(shortage.available, shortage.maximum), max(1, divide(shortage.requested, pod_set.count)))
             for shortage in shortages
         )
         if not 0 < count < pod_set.count or self._is_pod_group:
             return
         title = f"run {count} of {pod_set.count} pods at a time in pod set {pod_set.name}"
-        yield from self._tried(RemedyKind.LESS, title, self._with_pod_set(index, replace(pod_set, count=count)))
+        yield from self._try(RemedyKind.LESS, title, self._with_pod_set(index, replace(pod_set, count=count)))
 
     @property
     def _is_pod_group(self) -> bool:
@@ -445,7 +445,7 @@ class _Trials:
         requests = dict(container.resources.requests)
         phrases = []
         for shortage in shortages:
-            each = divided(min(shortage.available, shortage.maximum), pod_set.count)
+            each = divide(min(shortage.available, shortage.maximum), pod_set.count)
             if shortage.resource not in requests or each <= 0:
                 return
             before = quota_amount(shortage.resource, requests[shortage.resource])
@@ -461,13 +461,13 @@ class _Trials:
         )
         changed = replace(pod_set, template=replace(pod_set.template, spec=replace(spec, containers=(smaller,))))
         title = f"lower {' and '.join(phrases)} per pod"
-        yield from self._tried(RemedyKind.LESS, title, self._with_pod_set(index, changed))
+        yield from self._try(RemedyKind.LESS, title, self._with_pod_set(index, changed))
 
     def _with_pod_set(self, index: int, pod_set: kueue.PodSet) -> Snapshot:
         sets = list(self._workload.spec.pod_sets)
         sets[index] = pod_set
         spec = replace(self._workload.spec, pod_sets=tuple(sets))
-        return self._with(self._workload, replace(self._workload, spec=spec))
+        return self._replace_object(self._workload, replace(self._workload, spec=spec))
 
     # --- other queues and flavors
 
@@ -482,8 +482,8 @@ class _Trials:
         for _, emptiest in fewest[:MOST_QUEUED]:
             title = f"use LocalQueue {emptiest.metadata.name} (ClusterQueue {emptiest.spec.cluster_queue})"
             spec = replace(self._workload.spec, queue_name=emptiest.metadata.name)
-            changed = self._with(self._workload, replace(self._workload, spec=spec))
-            yield from self._tried(RemedyKind.QUEUE, title, changed)
+            changed = self._replace_object(self._workload, replace(self._workload, spec=spec))
+            yield from self._try(RemedyKind.QUEUE, title, changed)
 
     def _pending_in(self, queue: str) -> Sequence[Job]:
         return self._run.queues[queue].everyone if queue in self._run.queues else ()
@@ -504,27 +504,27 @@ class _Trials:
                 wider = replace(spec, tolerations=(*spec.tolerations, toleration))
                 changed = replace(pod_set, template=replace(pod_set.template, spec=wider))
                 title = f"tolerate {taint_text(taint)} to use flavor {flavor.name}"
-                yield from self._tried(RemedyKind.FLAVOR, title, self._with_pod_set(index, changed))
+                yield from self._try(RemedyKind.FLAVOR, title, self._with_pod_set(index, changed))
 
     def _priorities(self) -> Iterator[Remedy]:
         own = self._job.priority
         held = {job.priority for jobs in self._run.cache.jobs.values() for job in jobs.values()}
         for priority in sorted(priority for priority in held if priority >= own):
             title = f"raise the priority from {own} to {priority + 1} or more"
-            yield from self._tried(RemedyKind.PRIORITY, title, self._with_priority(priority + 1))
+            yield from self._try(RemedyKind.PRIORITY, title, self._with_priority(priority + 1))
 
     def _more_quota(self) -> Iterator[Remedy]:
-        yield from self._raised(self._verdict.cluster_queue, "nominalQuota", self._missing())
+        yield from self._raise_quota(self._verdict.cluster_queue, "nominalQuota", self._missing_amounts())
 
     def _more_borrowed(self) -> Iterator[Remedy]:
         """Raise the borrowingLimit that keeps the queue from unused quota of its cohort."""
         node = self._run.cache.tree.queues[self._verdict.cluster_queue]
         limited = {
             flavor: missing
-            for flavor, missing in self._missing().items()
+            for flavor, missing in self._missing_amounts().items()
             if all(node.quota(FlavorResource(flavor, name)).borrowing_limit is not None for name in missing)
         }
-        yield from self._raised(self._verdict.cluster_queue, "borrowingLimit", limited)
+        yield from self._raise_quota(self._verdict.cluster_queue, "borrowingLimit", limited)
 
     def _more_lent(self) -> Iterator[Remedy]:
         """Raise the lendingLimit that keeps unused quota of another queue from the cohort."""
@@ -536,20 +536,20 @@ class _Trials:
             node = self._run.cache.tree.queues[name]
             limited = {
                 flavor: missing
-                for flavor, missing in self._missing().items()
+                for flavor, missing in self._missing_amounts().items()
                 if all(node.quota(FlavorResource(flavor, each)).lending_limit is not None for each in missing)
             }
-            yield from self._raised(name, "lendingLimit", limited)
+            yield from self._raise_quota(name, "lendingLimit", limited)
 
-    def _missing(self) -> dict[str, dict[str, int]]:
+    def _missing_amounts(self) -> dict[str, dict[str, int]]:
         """Return the missing amounts by flavor and resource."""
         by_flavor: dict[str, dict[str, int]] = {}
         for shortage in self._verdict.shortages:
             missing = by_flavor.setdefault(shortage.flavor, {})
-            missing[shortage.resource] = max(missing.get(shortage.resource, 0), shortage.missing)
+            missing[shortage.resource] = max(missing.get(shortage.resource, 0), shortage.missing_amount)
         return by_flavor
 
-    def _raised(self, name: str, field: str, by_flavor: Mapping[str, Mapping[str, int]]) -> Iterator[Remedy]:
+    def _raise_quota(self, name: str, field: str, by_flavor: Mapping[str, Mapping[str, int]]) -> Iterator[Remedy]:
         """Raise `nominalQuota`, `borrowingLimit`, or `lendingLimit` of a queue's flavor by the missing amounts."""
         queue, node = self._run.queues[name].queue, self._run.cache.tree.queues[name]
         for flavor, missing in by_flavor.items():
@@ -563,14 +563,14 @@ class _Trials:
             what = "the nominal quota" if field == "nominalQuota" else field
             title = f"raise {what} of flavor {flavor} in ClusterQueue {queue.metadata.name}: {', '.join(phrases)}"
             changed, patch = _with_quota(queue, flavor, field, raised)
-            yield from self._tried(RemedyKind.QUOTA, title, self._with(queue, changed), _target(queue), patch)
+            yield from self._try(RemedyKind.QUOTA, title, self._replace_object(queue, changed), _target(queue), patch)
 
-    def _covered(self) -> Iterator[Remedy]:
+    def _cover_resources(self) -> Iterator[Remedy]:
         """Give the queue quota for resources that none of its resource groups covers, in its first one."""
         queue = self._run.queues[self._verdict.cluster_queue].queue
         covered = {name for group in queue.spec.resource_groups for name in group.covered_resources}
         missing: Counter[str] = Counter()
-        for pod_set in self._job.counted:
+        for pod_set in self._job.counted_pod_sets:
             missing.update({name: amount for name, amount in pod_set.requests.items() if name not in covered})
         if not +missing or not covered:
             return
@@ -590,7 +590,7 @@ class _Trials:
         ]
         quotas = " and ".join(f"{quota.name} with a quota of {quota.nominal_quota}" for quota in more)
         title = f"cover {quotas} in ClusterQueue {queue.metadata.name}"
-        yield from self._tried(RemedyKind.QUOTA, title, self._with(queue, changed), _target(queue), patch)
+        yield from self._try(RemedyKind.QUOTA, title, self._replace_object(queue, changed), _target(queue), patch)
 
     def _preempting(self) -> Iterator[Remedy]:
         """Let the queue take back the quota that others of its cohort have borrowed, or preempt its own Workloads of
@@ -610,19 +610,19 @@ class _Trials:
             path = f"/spec/preemption/{field}"
             patch = set_field(path, value) if queue.spec.preemption else set_field("/spec/preemption", {field: value})
             title = f"set {field} of ClusterQueue {queue.metadata.name} to {value}"
-            snapshot = self._with(queue, replace(queue, spec=replace(queue.spec, preemption=changed)))
-            yield from self._tried(RemedyKind.PREEMPTION, title, snapshot, _target(queue), [patch])
+            snapshot = self._replace_object(queue, replace(queue, spec=replace(queue.spec, preemption=changed)))
+            yield from self._try(RemedyKind.PREEMPTION, title, snapshot, _target(queue), [patch])
 
     # --- the order of the queue, topology, and namespaces
 
-    def _before_the_head(self) -> Iterator[Remedy]:
+    def _raise_priority(self) -> Iterator[Remedy]:
         first = self._run.jobs[self._verdict.behind]
         title = f"raise the priority from {self._job.priority} to {first.priority + 1} or more"
-        yield from self._tried(RemedyKind.PRIORITY, title, self._with_priority(first.priority + 1))
+        yield from self._try(RemedyKind.PRIORITY, title, self._with_priority(first.priority + 1))
         queue = self._run.queues[self._verdict.cluster_queue].queue
         loose = replace(queue, spec=replace(queue.spec, queueing_strategy="BestEffortFIFO"))
         title = f"set queueingStrategy of ClusterQueue {queue.metadata.name} to BestEffortFIFO"
-        yield from self._tried(RemedyKind.ORDER, title, self._with(queue, loose))
+        yield from self._try(RemedyKind.ORDER, title, self._replace_object(queue, loose))
 
     def _other_topology(self) -> Iterator[Remedy]:
         """Prefer a topology instead of requiring it, or reduce the number of pods."""
@@ -634,19 +634,19 @@ class _Trials:
                 title = f"make {request.required} preferred instead of required for pod set {pod_set.name}"
                 wish = replace(request, required=None, preferred=request.required)
                 changed = self._with_pod_set(index, replace(pod_set, topology_request=wish))
-                yield from self._tried(RemedyKind.TOPOLOGY, title, changed)
+                yield from self._try(RemedyKind.TOPOLOGY, title, changed)
             least, most, best = 1, 0 if self._is_pod_group else pod_set.count - 1, None
             while least <= most:
                 count = (least + most) // 2
                 title = f"run {count} of {pod_set.count} pods at a time in pod set {pod_set.name}"
                 changed = self._with_pod_set(index, replace(pod_set, count=count))
-                remedy = next(self._tried(RemedyKind.LESS, title, changed), None)
+                remedy = next(self._try(RemedyKind.LESS, title, changed), None)
                 best = remedy or best
                 least, most = (least, count - 1) if remedy is None else (count + 1, most)
             if best is not None:
                 yield best
 
-    def _selected(self) -> Iterator[Remedy]:
+    def _label_namespace(self) -> Iterator[Remedy]:
         """Labels for the ClusterQueue's namespace selector."""
         selector = self._run.queues[self._verdict.cluster_queue].queue.spec.namespace_selector
         wanted = selector.match_labels if selector is not None else {}
@@ -658,16 +658,16 @@ class _Trials:
         changed = replace(self._snapshot, namespaces={**namespaces, name: {**namespaces.get(name, {}), **wanted}})
         target = Target("v1", "Namespace", name)
         patch = [set_field(f"/metadata/labels/{pointer(key)}", value) for key, value in sorted(wanted.items())]
-        yield from self._tried(RemedyKind.NAMESPACE, title, changed, target, patch)
+        yield from self._try(RemedyKind.NAMESPACE, title, changed, target, patch)
 
     # --- completion of others
 
     def _others_ready(self) -> Iterator[Remedy]:
         names = self._verdict.not_ready
         title = f"wait until the pods of {', '.join(names[:MOST_FINISHING])} are ready"
-        yield from self._tried(RemedyKind.WAIT, title, self._with_condition(names, "PodsReady"))
+        yield from self._try(RemedyKind.WAIT, title, self._with_condition(names, "PodsReady"))
 
-    def _finishing(self) -> Iterator[Remedy]:
+    def _await_completion(self) -> Iterator[Remedy]:
         """The Workload whose completion suffices, or the smallest set, largest first."""
         wanted = {FlavorResource(shortage.flavor, shortage.resource) for shortage in self._verdict.shortages}
         if not wanted:
@@ -684,14 +684,14 @@ class _Trials:
                 if names[1:]
                 else f"wait until {names[0]} finishes"
             )
-            yield from self._tried(RemedyKind.WAIT, title, self._with_condition(names, "Finished"))
+            yield from self._try(RemedyKind.WAIT, title, self._with_condition(names, "Finished"))
 
     def _fits_without(self, jobs: Sequence[Job]) -> bool:
         """Return whether it fits if others finish and nothing comes before it."""
         run, mine = self._run, self._job
         held = [job for job in jobs if job.key in run.cache.jobs[run.cache.queue_of(job).name]]
         with run.cache.without(held):
-            entry = run.evaluated(mine, is_known=False)
+            entry = run.evaluate(mine, is_known=False)
         return entry is not None and entry.is_admitted
 
     def _with_condition(self, keys: Collection[str], kind: str) -> Snapshot:
@@ -709,12 +709,14 @@ class _Trials:
 
     # --- inactive queues
 
-    def _resumed(self) -> Iterator[Remedy]:
+    def _resume(self) -> Iterator[Remedy]:
         local, resumed = self._run.local_queue(self._job), [set_field("/spec/stopPolicy", "None")]
         if local is not None and is_stopped(local.spec.stop_policy):
             started = replace(local, spec=replace(local.spec, stop_policy=None))
             title = f"set stopPolicy of LocalQueue {local.metadata.name} to None"
-            yield from self._tried(RemedyKind.RESUME, title, self._with(local, started), _target(local), resumed)
+            yield from self._try(
+                RemedyKind.RESUME, title, self._replace_object(local, started), _target(local), resumed
+            )
         named = local.spec.cluster_queue if local is not None else ""
         queue = next(
             (
@@ -729,8 +731,8 @@ class _Trials:
         if is_stopped(queue.spec.stop_policy):
             started_queue = replace(queue, spec=replace(queue.spec, stop_policy=None))
             title = f"set stopPolicy of ClusterQueue {named} to None"
-            changed = self._with(queue, started_queue)
-            yield from self._tried(RemedyKind.RESUME, title, changed, _target(queue), resumed)
+            changed = self._replace_object(queue, started_queue)
+            yield from self._try(RemedyKind.RESUME, title, changed, _target(queue), resumed)
         known = {resource_flavor.metadata.name for resource_flavor in self._snapshot.of(kueue.ResourceFlavor)}
         missing = [flavor.name for flavor in _flavors(queue) if flavor.name not in known]
         if missing:
@@ -738,7 +740,7 @@ class _Trials:
             flavors = [*self._snapshot.of(kueue.ResourceFlavor), *missing_flavors]
             near = [hint for name in missing if (hint := nearest(name, known))]
             title = f"create ResourceFlavor {', '.join(missing)}{f' ({near[0]})' if near else ''}"
-            yield from self._tried(RemedyKind.RESUME, title, self._snapshot.with_records(kueue.ResourceFlavor, flavors))
+            yield from self._try(RemedyKind.RESUME, title, self._snapshot.with_records(kueue.ResourceFlavor, flavors))
 
 
 def _flavors(queue: kueue.ClusterQueue) -> Iterator[kueue.FlavorQuotas]:

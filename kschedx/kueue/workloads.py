@@ -27,9 +27,9 @@ from kschedx.kueue.quota import (
     FlavorResource,
     Requests,
     Usage,
-    adjusted,
+    adjust_workload,
     amount_of,
-    divided,
+    divide,
     exact,
     plus,
     pod_requests,
@@ -70,10 +70,10 @@ class PodSetRequests(Struct, frozen=True, kw_only=True):
     domains: tuple[DomainUsage, ...] | None = None
     delayed_topology: str | None = None
 
-    def scaled(self, count: int) -> PodSetRequests:
+    def scale(self, count: int) -> PodSetRequests:
         if self.domains is not None or self.count in (0, count):
             return self
-        single = {name: divided(amount, self.count) for name, amount in self.requests.items()}
+        single = {name: divide(amount, self.count) for name, amount in self.requests.items()}
         return replace(self, count=count, requests=times(single, count))
 
 
@@ -97,7 +97,7 @@ class ScanProgress(Struct, frozen=True, kw_only=True):
 
 
 @dataclass(slots=True, kw_only=True)
-class Stamped:
+class TimedStatus:
     status: str
     reason: str
     message: str
@@ -116,7 +116,7 @@ class Job:
     """The unchanged object."""
     settings: KueueSettings
     priority: int
-    conditions: dict[str, Stamped]
+    conditions: dict[str, TimedStatus]
     checks: tuple[AdmissionCheckState, ...]
     admission: Admission | None
     is_active: bool
@@ -144,11 +144,11 @@ class Job:
         state = workload.status.requeue_state
         return cls(
             key=workload.key,
-            workload=adjusted(workload, tuple(limit_ranges), runtime_classes),
+            workload=adjust_workload(workload, tuple(limit_ranges), runtime_classes),
             submitted=workload,
             settings=settings,
             priority=priority,
-            conditions={condition.type: _stamped(condition) for condition in workload.status.conditions},
+            conditions={condition.type: _timed_status(condition) for condition in workload.status.conditions},
             checks=workload.status.admission_checks,
             admission=workload.status.admission,
             is_active=workload.spec.active is not False,
@@ -156,7 +156,7 @@ class Job:
             created=timestamp(workload.metadata.creation_timestamp) * 1000,
         )
 
-    def copied(self) -> Job:
+    def copy_state(self) -> Job:
         """Copy the current state; cached counts are kept."""
         other = copy(self)
         other.conditions = {kind: copy(stamped) for kind, stamped in self.conditions.items()}
@@ -187,7 +187,7 @@ class Job:
         known = self.conditions.get(kind)
         written = "True" if status else "False"
         since = known.since if known is not None and known.status == written else now
-        new = Stamped(status=written, reason=reason, message=message, since=since)
+        new = TimedStatus(status=written, reason=reason, message=message, since=since)
         self.conditions[kind] = new
         return known != new
 
@@ -298,7 +298,7 @@ class Job:
 
     def reserve(self, admission: Admission, now: int) -> None:
         self.admission = admission
-        self.changed()
+        self.clear_counts()
         message = f"Quota reserved in ClusterQueue {admission.cluster_queue}"
         self.set("QuotaReserved", True, "QuotaReserved", message, now)
         for kind in ("Evicted", "Preempted"):
@@ -310,7 +310,7 @@ class Job:
         is_changed = self.set("QuotaReserved", False, reason, message, now) or self.admission is not None
         if self.admission is not None:
             self.admission = None
-            self.changed()
+            self.clear_counts()
         return self.sync_admitted(now) or is_changed
 
     def evict(self, reason: str, message: str, now: int) -> None:
@@ -356,18 +356,20 @@ class Job:
 
     # --- requests
 
-    def changed(self) -> None:
+    def clear_counts(self) -> None:
         """Clear the cached counts."""
         self._counted = self._shape = self._usage = None
 
     @property
-    def counted(self) -> tuple[PodSetRequests, ...]:
+    def counted_pod_sets(self) -> tuple[PodSetRequests, ...]:
         """Its pod sets with their requests, or with their assignment."""
         if self._counted is None:
-            self._counted = tuple(self._admitted() if self.admission is not None else self._requested())
+            self._counted = tuple(
+                self._admitted_pod_sets() if self.admission is not None else self._requested_pod_sets()
+            )
         return self._counted
 
-    def _remaining(self) -> dict[str, int]:
+    def _remaining_counts(self) -> dict[str, int]:
         counts = {pod_set.name: pod_set.count for pod_set in self.workload.spec.pod_sets}
         if self.settings.enabled("ReclaimablePods"):
             for reclaimable_pod in self.workload.status.reclaimable_pods:
@@ -375,8 +377,8 @@ class Job:
                     counts[reclaimable_pod.name] -= min(reclaimable_pod.count, counts[reclaimable_pod.name])
         return counts
 
-    def _requested(self) -> list[PodSetRequests]:
-        counts = self._remaining()
+    def _requested_pod_sets(self) -> list[PodSetRequests]:
+        counts = self._remaining_counts()
         return [
             PodSetRequests(
                 name=pod_set.name,
@@ -386,32 +388,32 @@ class Job:
             for pod_set in self.workload.spec.pod_sets
         ]
 
-    def _admitted(self) -> list[PodSetRequests]:
-        left = self._remaining()
+    def _admitted_pod_sets(self) -> list[PodSetRequests]:
+        left = self._remaining_counts()
         full = {pod_set.name: pod_set.count for pod_set in self.workload.spec.pod_sets}
         assigned = self.admission.pod_set_assignments if self.admission is not None else ()
         return [
-            self._assigned(assignment, full.get(assignment.name, 0), left.get(assignment.name, 0))
+            self._assigned_requests(assignment, full.get(assignment.name, 0), left.get(assignment.name, 0))
             for assignment in assigned
         ]
 
-    def _assigned(self, assignment: PodSetAssignment, full: int, left: int) -> PodSetRequests:
+    def _assigned_requests(self, assignment: PodSetAssignment, full: int, left: int) -> PodSetRequests:
         requests = {name: amount_of(name, exact(written)) for name, written in assignment.resource_usage.items()}
         count = full if assignment.count is None else assignment.count
         domains = None
         if assignment.topology_assignment is not None and self.settings.enabled("TopologyAwareScheduling"):
             spec = next((ps.template.spec for ps in self.workload.spec.pod_sets if ps.name == assignment.name), None)
             single = (
-                {name: divided(amount, count) for name, amount in requests.items()}
+                {name: divide(amount, count) for name, amount in requests.items()}
                 if spec is None
                 else pod_requests(spec)
             )
             domains = tuple(
                 DomainUsage(values=domain.values, single=single, count=domain.count)
-                for domain in assignment.topology_assignment.counted()
+                for domain in assignment.topology_assignment.counted_domains()
             )
         if left < count:
-            requests = times({name: divided(amount, count) for name, amount in requests.items()}, left)
+            requests = times({name: divide(amount, count) for name, amount in requests.items()}, left)
             count = left
         return PodSetRequests(
             name=assignment.name,
@@ -426,7 +428,7 @@ class Job:
     def usage(self) -> Usage:
         if self._usage is None:
             total: Usage = {}
-            for requests in self.counted:
+            for requests in self.counted_pod_sets:
                 for name, amount in requests.requests.items():
                     fr = FlavorResource(requests.flavors.get(name, ""), name)
                     total[fr] = plus(total.get(fr, 0), amount)
@@ -436,7 +438,7 @@ class Job:
     @property
     def topology_usage(self) -> TopologyUsage:
         usage: TopologyUsage = {}
-        for requests in self.counted:
+        for requests in self.counted_pod_sets:
             if requests.domains is not None:
                 for flavor in dict.fromkeys(requests.flavors.values()):
                     usage.setdefault(flavor, []).extend(requests.domains)
@@ -448,13 +450,15 @@ class Job:
         stamps = [
             (kind, stamped.status, stamped.reason, stamped.since) for kind, stamped in sorted(self.conditions.items())
         ]
-        return hash((self.key, self.priority, repr(self.admission), repr(self.counted), tuple(stamps)))
+        return hash((self.key, self.priority, repr(self.admission), repr(self.counted_pod_sets), tuple(stamps)))
 
     @property
     def flavor_resources(self) -> frozenset[FlavorResource]:
         """The resources of its assigned flavors."""
         return frozenset(
-            FlavorResource(flavor, name) for requests in self.counted for name, flavor in requests.flavors.items()
+            FlavorResource(flavor, name)
+            for requests in self.counted_pod_sets
+            for name, flavor in requests.flavors.items()
         )
 
     def uses_any(self, frs: Iterable[FlavorResource]) -> bool:
@@ -465,7 +469,7 @@ class Job:
         """The equivalence class of equal Workloads; None if they are not grouped."""
         if self._shape is None and self.settings.enabled("SchedulingEquivalenceHashing"):
             sets = self.workload.spec.pod_sets
-            known = dict(enumerate(self.counted))
+            known = dict(enumerate(self.counted_pod_sets))
             counts = [
                 (known[i].count, known[i].requests) if i in known else (pod_set.count, {})
                 for i, pod_set in enumerate(sets)
@@ -480,7 +484,7 @@ class Job:
             return self.shape
         unadjusted = copy(self)
         unadjusted.workload = self.submitted
-        unadjusted.changed()
+        unadjusted.clear_counts()
         return unadjusted.shape
 
     @property
@@ -496,8 +500,8 @@ class Job:
 WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
 
 
-def _stamped(condition: TimedCondition) -> Stamped:
-    return Stamped(
+def _timed_status(condition: TimedCondition) -> TimedStatus:
+    return TimedStatus(
         status=condition.status,
         reason=condition.reason,
         message=condition.message,

@@ -15,7 +15,7 @@ from kschedx.framework.interface import CycleState, StateKey
 from kschedx.framework.status import Code, Verdicts, worded_error
 from kschedx.kube.selectors import LabelSelector, Selector, compile_selector, selector_from_set
 from kschedx.kube.types import Labels, Pod, PodAffinityTerm, PodSpec, Service
-from kschedx.legacy.interface import Predicate, PredicateContext, joined
+from kschedx.legacy.interface import Predicate, PredicateContext, join_verdicts
 from kschedx.plugins.inter_pod_affinity.plugin import Accounts, FilterState
 from kschedx.plugins.inter_pod_affinity.terms import (
     NO_LABELS,
@@ -63,12 +63,12 @@ def controller_selectors(pod: Pod, snapshot: Snapshot, *, stateful_sets: bool) -
             (stateful_set.metadata.namespace, stateful_set.spec.selector) for stateful_set in snapshot.stateful_sets
         ]
     for its_namespace, written in workloads:
-        compiled_selector = _compiled(written)
+        compiled_selector = _compile(written)
         if its_namespace == namespace and compiled_selector is not None and compiled_selector.matches(labels):
             yield compiled_selector
 
 
-def _compiled(selector: LabelSelector | None) -> Selector | None:
+def _compile(selector: LabelSelector | None) -> Selector | None:
     """Return None for a selector that selects nothing: absent, empty, or invalid."""
     try:
         compiled = compile_selector(selector)
@@ -132,12 +132,12 @@ class MatchInterPodAffinity(Predicate):
     """The counts, or the error about an invalid selector."""
 
     @cached_property
-    def _existing(self) -> ExistingTerms:
+    def _existing_terms(self) -> ExistingTerms:
         return ExistingTerms(self.context.snapshot.pods)
 
     def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
         try:
-            rules = Rules.of(pod, self._existing, nodes)
+            rules = Rules.of(pod, self._existing_terms, nodes)
             repelling = _repelling_pods(pod, nodes, _matching_keys, in_own_namespace=True)
         except InputError as wrong:
             state[self._key] = str(wrong)
@@ -145,11 +145,11 @@ class MatchInterPodAffinity(Predicate):
         pods = nodes.pods
         satisfying = np.full(len(pods), bool(rules.affinity), dtype=np.bool_)
         for term in rules.affinity:
-            satisfying &= term.matching(pods)
+            satisfying &= term.matching_pods(pods)
         avoided = np.zeros(len(pods), dtype=np.bool_)
         per_key: dict[str, IntArray] = {}
         for term in rules.anti_affinity:
-            matching = term.matching(pods)
+            matching = term.matching_pods(pods)
             avoided |= matching
             known = per_key.get(term.topology_key, np.zeros(len(pods), dtype=np.int64))
             per_key[term.topology_key] = np.maximum(known, matching)
@@ -172,12 +172,12 @@ class MatchInterPodAffinity(Predicate):
         returned = now.returned.copy()
         returned[own.pods] = True
         now = replace(now, returned=returned)
-        state[self._key] = _changed(now, nodes, own, change, +1)
+        state[self._key] = _state_after(now, nodes, own, change, +1)
 
     def remove_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
         now = state[self._key]
         if not isinstance(now, str):
-            state[self._key] = _changed(now, nodes, change, change, -1)
+            state[self._key] = _state_after(now, nodes, change, change, -1)
 
     def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         now = state[self._key]
@@ -191,14 +191,14 @@ class MatchInterPodAffinity(Predicate):
             explain=now.rules.explain(pod, nodes, texts.pod_affinity),
         )
         about_pods = Verdicts.first_of((rejected.rejected, Code.UNSCHEDULABLE, texts.pod_affinity))
-        return joined([about_pods, rejected])
+        return join_verdicts([about_pods, rejected])
 
 
 def _tallies(per_pod: Mapping[str, IntArray | BoolArray]) -> dict[str, Tally]:
     return {key: Numbers(numbers.astype(np.int64)) for key, numbers in per_pod.items()}
 
 
-def _changed(now: _State, nodes: NodeTable, own: PodRows, every: PodRows, sign: int) -> _State:
+def _state_after(now: _State, nodes: NodeTable, own: PodRows, every: PodRows, sign: int) -> _State:
     """Return the state after pods are added (`sign` 1) or removed (-1). `own` are the pods that the incoming pod's own
     rules count."""
     fresh = ~now.returned[own.pods]
@@ -296,7 +296,7 @@ class MatchInterPodAffinityByTerm(Predicate):
     _key: StateKey[_TermState | str] = StateKey("MatchInterPodAffinityByTerm")
 
     @cached_property
-    def _existing(self) -> ExistingTerms:
+    def _existing_terms(self) -> ExistingTerms:
         return ExistingTerms(self.context.snapshot.pods)
 
     def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
@@ -304,7 +304,7 @@ class MatchInterPodAffinityByTerm(Predicate):
             per_pod = _repelling_pods(pod, nodes, _last_key_if_any_matches, in_own_namespace=False)
             repelling = {key: Numbers(numbers) for key, numbers in per_pod.items()}
             state[self._key] = _TermState(
-                rules=Rules.of(pod, self._existing, nodes),
+                rules=Rules.of(pod, self._existing_terms, nodes),
                 existing=DomainSums.of(nodes, repelling),
             )
         except InputError as wrong:
@@ -316,7 +316,7 @@ class MatchInterPodAffinityByTerm(Predicate):
             return Verdicts.everywhere(len(nodes), worded_error(now))
         rejected = np.zeros(len(nodes), dtype=np.bool_)
         for key, sums in now.existing.sums.items():
-            rejected |= _labelled(key, nodes) & (sums[nodes.rows] > 0)
+            rejected |= _where_label(key, nodes) & (sums[nodes.rows] > 0)
         for term in now.rules.affinity:
             near, anywhere = _neighbours(term, nodes)
             first_of_its_kind = not anywhere and term.matches(pod, NO_LABELS)
@@ -336,13 +336,13 @@ def _last_key_if_any_matches(
 
 def _neighbours(term: AffinityTerm, nodes: NodeTable) -> tuple[BoolArray, bool]:
     """Return (node,) whether the node's domain has a pod that the term matches, and whether any node has one."""
-    matching = term.matching(nodes.pods)
+    matching = term.matching_pods(nodes.pods)
     sums = DomainSums.of(nodes, {term.topology_key: Numbers(matching.astype(np.int64))}).sums[term.topology_key]
-    near: BoolArray = _labelled(term.topology_key, nodes) & (sums[nodes.rows] > 0)
+    near: BoolArray = _where_label(term.topology_key, nodes) & (sums[nodes.rows] > 0)
     return near, bool((matching & (nodes.pods.node >= 0)).any())
 
 
-def _labelled(key: str, nodes: NodeTable) -> BoolArray:
+def _where_label(key: str, nodes: NodeTable) -> BoolArray:
     """Return (node,) whether the node has the label; a label without a value does not count."""
     return nodes.label(key).where(bool)
 
@@ -387,10 +387,12 @@ class CheckServiceAffinity(Predicate):
         if peers is not None and len(given) < len(self._labels):
             gone = nodes.gone
             if gone is None or not gone[peers].any():
-                wanted = [self._completed(given, peers[:1], nodes)] * len(nodes)
+                wanted = [self._complete_labels(given, peers[:1], nodes)] * len(nodes)
             else:
                 there = nodes.pods.node[peers]
-                wanted = [self._completed(given, peers[~gone[peers] | (there != row)][:1], nodes) for row in nodes.rows]
+                wanted = [
+                    self._complete_labels(given, peers[~gone[peers] | (there != row)][:1], nodes) for row in nodes.rows
+                ]
         rejected = np.array(
             [
                 not selector_from_set(want).matches(nodes.node(row).metadata.labels)
@@ -407,7 +409,7 @@ class CheckServiceAffinity(Predicate):
             (rejected, Code.UNSCHEDULABLE, self.context.era.texts.service_affinity), explain=explain
         )
 
-    def _completed(self, given: Labels, first: IntArray, nodes: NodeTable) -> Labels:
+    def _complete_labels(self, given: Labels, first: IntArray, nodes: NodeTable) -> Labels:
         """Return `given` with the missing labels from the first peer's node."""
         if not len(first):
             return given

@@ -33,7 +33,7 @@ def _whole_units(resources: ResourceList) -> dict[str, int]:
 
 def incoming_request(spec: types.PodSpec) -> dict[str, int]:
     """Return for each resource the sum over the containers, or the request of an init container if that is larger."""
-    return _at_most_one_starting(
+    return _peak_requests(
         [_whole_units(container.resources.requests) for container in spec.containers],
         [_whole_units(container.resources.requests) for container in spec.init_containers],
     )
@@ -41,13 +41,13 @@ def incoming_request(spec: types.PodSpec) -> dict[str, int]:
 
 def incoming_limits(spec: types.PodSpec) -> dict[str, int]:
     """Return the limits, computed like `incoming_request`."""
-    return _at_most_one_starting(
+    return _peak_requests(
         [_whole_units(container.resources.limits) for container in spec.containers],
         [_whole_units(container.resources.limits) for container in spec.init_containers],
     )
 
 
-def _at_most_one_starting(running: list[dict[str, int]], starting: list[dict[str, int]]) -> dict[str, int]:
+def _peak_requests(running: list[dict[str, int]], starting: list[dict[str, int]]) -> dict[str, int]:
     total: dict[str, int] = {}
     for amounts in running:
         for name, amount in amounts.items():
@@ -62,12 +62,12 @@ def _at_most_one_starting(running: list[dict[str, int]], starting: list[dict[str
 def scored_request(spec: types.PodSpec) -> Mapping[str, int]:
     """Return the containers' CPU and memory requests for scores, with defaults for containers without requests."""
     return {
-        CPU: sum(_scored(container, CPU, DEFAULT_MILLI_CPU) for container in spec.containers),
-        MEMORY: sum(_scored(container, MEMORY, DEFAULT_MEMORY) for container in spec.containers),
+        CPU: sum(_scored_amount(container, CPU, DEFAULT_MILLI_CPU) for container in spec.containers),
+        MEMORY: sum(_scored_amount(container, MEMORY, DEFAULT_MEMORY) for container in spec.containers),
     }
 
 
-def _scored(container: types.Container, resource: str, default: int) -> int:
+def _scored_amount(container: types.Container, resource: str, default: int) -> int:
     return _whole_units(container.resources.requests).get(resource, default)
 
 

@@ -93,7 +93,7 @@ class PredicateContext(Handle, Protocol):
         ...
 
 
-class Told:
+class PredicateHooks:
     """Hooks that run before and between a predicate's checks; most predicates need none."""
 
     def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
@@ -106,7 +106,7 @@ class Told:
         """Reverse `add_pods`."""
 
 
-class Predicate(Told, ABC):
+class Predicate(PredicateHooks, ABC):
     """A rule about nodes. `argument` comes from a Policy that defines its own predicate; most predicates have none."""
 
     def __init__(self, context: PredicateContext, argument: object = None) -> None:
@@ -159,7 +159,7 @@ class PluginPredicate(Predicate):
         return Verdicts.first_of((verdicts.rejected, code, reason), explain=verdicts.explain)
 
 
-def joined(parts: Sequence[Verdicts]) -> Verdicts:
+def join_verdicts(parts: Sequence[Verdicts]) -> Verdicts:
     """Return all reasons of several checks, in order. One unresolvable rejection makes the whole unresolvable, and the
     first error hides everything else."""
     codes = np.column_stack([part.codes for part in parts])

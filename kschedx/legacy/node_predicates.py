@@ -19,7 +19,7 @@ from kschedx.kube.selectors import CompiledNodeSelector, RequiredNodeAffinity, c
 from kschedx.kube.tolerations import PREFER_NO_SCHEDULE
 from kschedx.kube.types import Node, Pod, Taint, Toleration
 from kschedx.legacy.api_schema import incoming_request, is_best_effort
-from kschedx.legacy.interface import PluginPredicate, Predicate, PredicateContext, joined
+from kschedx.legacy.interface import PluginPredicate, Predicate, PredicateContext, join_verdicts
 from kschedx.plugins.node_affinity import mismatch
 from kschedx.plugins.node_name import NodeName
 from kschedx.plugins.node_ports import NodePorts
@@ -174,7 +174,7 @@ class CheckNodeCondition(Predicate):
             account = PluginMessage(text=f"the node's condition {condition} is not {USABLE[condition]}")
             return Verdicts.first_of((mask, code, reason), explain=lambda row: (account,))
 
-        return joined(
+        return join_verdicts(
             [
                 about("Ready", texts.not_ready),
                 about("OutOfDisk", texts.out_of_disk),
@@ -276,7 +276,7 @@ class PodFitsResources(Predicate):
             return (TooManyPods(pods=int(nodes.pod_count[row]), allowed=int(nodes.allowed_pods[row])),)
 
         parts = [Verdicts.first_of((crowded, Code.UNSCHEDULABLE, REASON_PODS), explain=too_many)]
-        for resource, request in self._checked(incoming_request(pod.spec)):
+        for resource, request in self._checked_resources(incoming_request(pod.spec)):
             shortage = _Shortage(
                 resource=resource,
                 request=request,
@@ -284,9 +284,9 @@ class PodFitsResources(Predicate):
                 allocatable=amounts(nodes, nodes.allocatable, resource),
             )
             parts.append(_verdicts(shortage))
-        return joined(parts)
+        return join_verdicts(parts)
 
-    def _checked(self, request: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    def _checked_resources(self, request: Mapping[str, int]) -> Iterator[tuple[str, int]]:
         scalars = request.keys() - set(NATIVE)
         if not scalars and not any(request.values()):
             return
@@ -332,7 +332,7 @@ class GeneralPredicates(Predicate):
             part.remove_pods(state, pod, nodes, change)
 
     def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
-        return joined([part.check(state, pod, nodes) for part in self._parts])
+        return join_verdicts([part.check(state, pod, nodes) for part in self._parts])
 
 
 class GeneralPredicatesUpToError(GeneralPredicates):

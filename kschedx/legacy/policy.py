@@ -248,7 +248,7 @@ def _predicates(document: PolicyDocument, provider: Provider) -> dict[str, tuple
 
 def _predicate(written: PredicatePolicy, path: str, provider: Provider) -> tuple[type[Predicate], object]:
     if written.argument is None:
-        return _registered(written.name, provider.predicates, "predicate", path), None
+        return _registered_class(written.name, provider.predicates, "predicate", path), None
     _check_name(written.name, path)
     affinity, presence = written.argument.service_affinity, written.argument.labels_presence
     if (affinity is None) == (presence is None):
@@ -271,7 +271,7 @@ def _priorities(
 def _priority(written: PriorityPolicy, path: str, provider: Provider) -> tuple[type[Priority], object]:
     argument = written.argument
     if argument is None:
-        return _registered(written.name, provider.priorities, "priority", path), None
+        return _registered_class(written.name, provider.priorities, "priority", path), None
     _check_name(written.name, path)
     shape = argument.requested_to_capacity_ratio_arguments
     if shape is not None and not provider.has_ratio_argument:
@@ -291,7 +291,7 @@ def _priority(written: PriorityPolicy, path: str, provider: Provider) -> tuple[t
     return provider.service_anti_affinity, argument.service_anti_affinity
 
 
-def _registered(name: str, known: Mapping[str, type[T]], what: str, path: str) -> type[T]:
+def _registered_class(name: str, known: Mapping[str, type[T]], what: str, path: str) -> type[T]:
     known_class = known.get(name)
     if known_class is None:
         raise refuse(f"{path}.name", f"{what} {shown(name)} does not exist", nearest_or_all(name, known))

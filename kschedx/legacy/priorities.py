@@ -24,7 +24,7 @@ from kschedx.legacy.node_predicates import tolerates_by_key
 from kschedx.plugins.image_locality import MAX_CONTAINER_THRESHOLD, MIN_THRESHOLD, normalized_image_name
 from kschedx.plugins.inter_pod_affinity.plugin import raw_scores
 from kschedx.plugins.inter_pod_affinity.terms import ExistingTerms, PodTerms
-from kschedx.plugins.resource_allocation import amounts, default_normalize, truncated
+from kschedx.plugins.resource_allocation import amounts, default_normalize, truncating_divide
 from kschedx.plugins.selector_spread import ZONE_WEIGHTING
 from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable, preferred_weights
@@ -71,13 +71,13 @@ class InterPodAffinityPriority(Priority):
     """
 
     @cached_property
-    def _existing(self) -> ExistingTerms:
+    def _existing_terms(self) -> ExistingTerms:
         return ExistingTerms(self.context.snapshot.pods)
 
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
         terms = PodTerms.of_incoming(pod, {})
         weight = self.context.hard_pod_affinity_weight
-        sums = raw_scores(pod, terms, self._existing, {}, nodes, weight)
+        sums = raw_scores(pod, terms, self._existing_terms, {}, nodes, weight)
         if sums is None:
             return np.zeros(len(nodes), dtype=np.int64)
         mine = sums[nodes.rows]
@@ -187,12 +187,12 @@ class _Signature(Struct, frozen=True, kw_only=True, rename="camel"):
     pod_controller: _Controller = _Controller()
 
 
-class _Avoided(Struct, frozen=True, kw_only=True, rename="camel"):
+class _AvoidedPod(Struct, frozen=True, kw_only=True, rename="camel"):
     pod_signature: _Signature = _Signature()
 
 
 class _AvoidPods(Struct, frozen=True, kw_only=True, rename="camel"):
-    prefer_avoid_pods: tuple[_Avoided, ...] = field(default=())
+    prefer_avoid_pods: tuple[_AvoidedPod, ...] = field(default=())
 
 
 class NodePreferAvoidPodsPriority(Priority):
@@ -206,12 +206,12 @@ class NodePreferAvoidPodsPriority(Priority):
         mine = _Controller(kind=controller.kind, uid=controller.uid)
         for row in nodes.each():
             annotation = nodes.node(row).metadata.annotations.get(AVOID_PODS, "")
-            if annotation and mine in _avoided(annotation):
+            if annotation and mine in _avoided_controllers(annotation):
                 scores[row] = 0
         return scores
 
 
-def _avoided(annotation: str) -> tuple[_Controller, ...]:
+def _avoided_controllers(annotation: str) -> tuple[_Controller, ...]:
     """Return the controllers that an annotation names; empty if it is invalid."""
     try:
         pods = msgspec.json.decode(annotation, type=_AvoidPods)
@@ -259,7 +259,7 @@ class MostRequestedPriority(_Allocation):
 
 def _share(part: IntArray, requested: IntArray, capacity: IntArray) -> IntArray:
     """Return tenths of the capacity; 0 if the capacity is zero or exceeded."""
-    tenths = truncated(part * MAX_PRIORITY, np.maximum(capacity, 1))
+    tenths = truncating_divide(part * MAX_PRIORITY, np.maximum(capacity, 1))
     return np.where((capacity == 0) | (requested > capacity), 0, tenths)
 
 
@@ -272,17 +272,17 @@ class BalancedResourceAllocation(_Allocation):
 
     def score(self, cpu: IntArray, cpu_capacity: IntArray, memory: IntArray, memory_capacity: IntArray) -> IntArray:
         cpu_share, memory_share = _fraction(cpu, cpu_capacity), _fraction(memory, memory_capacity)
-        scores = self.of_difference(np.abs(cpu_share - memory_share)).astype(np.int64)
+        scores = self.score_difference(np.abs(cpu_share - memory_share)).astype(np.int64)
         return np.where((cpu_share >= 1) | (memory_share >= 1), 0, scores)
 
-    def of_difference(self, difference: FloatArray) -> FloatArray:
+    def score_difference(self, difference: FloatArray) -> FloatArray:
         return (1 - difference) * float(MAX_PRIORITY)
 
 
 class EarlyBalancedResourceAllocation(BalancedResourceAllocation):
     """BalancedResourceAllocation, rounded as in 1.5."""
 
-    def of_difference(self, difference: FloatArray) -> FloatArray:
+    def score_difference(self, difference: FloatArray) -> FloatArray:
         return 10 - difference * 10
 
 
@@ -306,19 +306,19 @@ class RequestedToCapacityRatio(_Allocation):
     def __init__(self, context: PredicateContext, argument: object = None) -> None:
         super().__init__(context, argument)
         points = argument.shape if isinstance(argument, Shape) else DEFAULT_SHAPE.shape
-        self._on_shape = np.array([_on_shape(points, percent) for percent in range(101)], dtype=np.int64)
+        self._on_shape = np.array([_shape_score(points, percent) for percent in range(101)], dtype=np.int64)
 
     def score(self, cpu: IntArray, cpu_capacity: IntArray, memory: IntArray, memory_capacity: IntArray) -> IntArray:
         return (self._ratio(cpu, cpu_capacity) + self._ratio(memory, memory_capacity)) // 2
 
     def _ratio(self, requested: IntArray, capacity: IntArray) -> IntArray:
-        free = truncated((capacity - requested) * 100, np.maximum(capacity, 1))
+        free = truncating_divide((capacity - requested) * 100, np.maximum(capacity, 1))
         full = (capacity == 0) | (requested > capacity)
         scores: IntArray = self._on_shape[np.where(full, 100, 100 - free).clip(0, 100)]
         return scores
 
 
-def _on_shape(points: Sequence[PolicyShapePoint], percent: int) -> int:
+def _shape_score(points: Sequence[PolicyShapePoint], percent: int) -> int:
     for before, point in zip((None, *points), points, strict=False):
         if percent <= point.utilization:
             if before is None:
@@ -362,7 +362,7 @@ class SelectorSpreadPriority(Priority):
         result: FloatArray = np.full(len(nodes), float(MAX_PRIORITY))
         if most > 0:
             result = float(MAX_PRIORITY) * ((most - scores) / float(most))
-        zone, counts = _by_zone(scores, nodes)
+        zone, counts = _zone_sums(scores, nodes)
         in_zone = zone != _NO_ZONE
         if in_zone.any():
             of_zone: FloatArray = np.full(len(nodes), float(MAX_PRIORITY))
@@ -399,7 +399,7 @@ class EarlySelectorSpreadPriority(SelectorSpreadPriority):
             most = np.float32(counts.max(initial=0))
             if most > 0:
                 result = ten * ((most - counts.astype(np.float32)) / most)
-            zone, in_zones = _by_zone(counts, nodes)
+            zone, in_zones = _zone_sums(counts, nodes)
             in_zone = zone != _NO_ZONE
             if in_zone.any():
                 busiest = np.float32(in_zones.max())
@@ -434,7 +434,7 @@ def _peers(pod: Pod, nodes: NodeTable, selectors: Sequence[Selector]) -> BoolArr
     return peers & pods.labels.where(lambda labels: any(selector.matches(labels) for selector in selectors))
 
 
-def _by_zone(counts: IntArray, nodes: NodeTable) -> tuple[IntArray, IntArray]:
+def _zone_sums(counts: IntArray, nodes: NodeTable) -> tuple[IntArray, IntArray]:
     """Return (node,) the node's zone as a number, and (zone,) the sum of the counts in it."""
     names: dict[tuple[str, str], int] = {}
     zone = np.full(len(nodes), _NO_ZONE, dtype=np.int64)

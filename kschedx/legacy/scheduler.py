@@ -32,18 +32,18 @@ from kschedx.framework.preemption import (
 )
 from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import NO_NODES
-from kschedx.framework.scheduler import Filtered, filtered
+from kschedx.framework.scheduler import FilteredNodes, filter_nodes
 from kschedx.framework.status import SUCCESS, Candidate, Code, FilterOutcome, Status, Verdicts, error
 from kschedx.kube.escaping import Url
 from kschedx.kube.scalars import MAX_INT64
-from kschedx.kube.storage import not_found
+from kschedx.kube.storage import not_found_text
 from kschedx.kube.types import Pod, PodDisruptionBudget
 from kschedx.legacy import affinity_predicates as pods
 from kschedx.legacy import node_predicates as nodes
 from kschedx.legacy import priorities as p
 from kschedx.legacy import volume_predicates as volumes
 from kschedx.legacy.api_schema import Schema, stored_pod, stored_snapshot
-from kschedx.legacy.interface import MAX_PRIORITY, Era, Predicate, Priority, Provider, Texts, joined
+from kschedx.legacy.interface import MAX_PRIORITY, Era, Predicate, Priority, Provider, Texts, join_verdicts
 from kschedx.legacy.node_predicates import unusable
 from kschedx.legacy.policy import SchedulingPolicy, load_policy
 from kschedx.releases import Release
@@ -59,7 +59,7 @@ from kschedx.snapshot.snapshot import Snapshot
 T = TypeVar("T")
 
 
-def _named(*classes: type[T]) -> dict[str, type[T]]:
+def _classes_by_name(*classes: type[T]) -> dict[str, type[T]]:
     return {cls.__name__: cls for cls in classes}
 
 
@@ -67,10 +67,10 @@ def _named(*classes: type[T]) -> dict[str, type[T]]:
 
 NOT_BY_DEFAULT = frozenset({"HostName", "PodFitsHostPorts", "PodFitsPorts", "MatchNodeSelector", "PodFitsResources"})
 _PREDICATES: Mapping[str, type[Predicate]] = {
-    **_named(nodes.HostName, nodes.PodFitsHostPorts, nodes.PodFitsResources, volumes.NoDiskConflict),
+    **_classes_by_name(nodes.HostName, nodes.PodFitsHostPorts, nodes.PodFitsResources, volumes.NoDiskConflict),
     "PodFitsPorts": nodes.PodFitsHostPorts,
 }
-_PRIORITIES: Mapping[str, type[Priority]] = _named(
+_PRIORITIES: Mapping[str, type[Priority]] = _classes_by_name(
     p.EqualPriority, p.InterPodAffinityPriority, p.LeastRequestedPriority, p.MostRequestedPriority,
     p.NodePreferAvoidPodsPriority,
 )  # fmt: skip
@@ -94,9 +94,9 @@ ORDER = (
     "NoVolumeZoneConflict", "CheckNodeMemoryPressure", "CheckNodePIDPressure", "CheckNodeDiskPressure",
     "MatchInterPodAffinity",
 )  # fmt: skip
-_BY_TAINTS = _named(nodes.CheckNodeUnschedulable)
+_BY_TAINTS = _classes_by_name(nodes.CheckNodeUnschedulable)
 """With TaintNodesByCondition, taints replace conditions."""
-_BY_CONDITIONS = _named(
+_BY_CONDITIONS = _classes_by_name(
     nodes.CheckNodeCondition, nodes.CheckNodeMemoryPressure, nodes.CheckNodePIDPressure, nodes.CheckNodeDiskPressure
 )
 """Conditions without TaintNodesByCondition."""
@@ -133,7 +133,7 @@ def _v1_13(release: Release) -> Provider:
     by_taints = release.enabled("TaintNodesByCondition")
     predicates: dict[str, type[Predicate]] = {
         **_PREDICATES,
-        **_named(
+        **_classes_by_name(
             nodes.GeneralPredicates, nodes.MatchNodeSelector, nodes.PodToleratesNodeTaints, volumes.MaxEBSVolumeCount,
             volumes.MaxGCEPDVolumeCount, volumes.MaxAzureDiskVolumeCount, volumes.CheckVolumeBinding,
             volumes.NoVolumeZoneConflict, pods.MatchInterPodAffinity,
@@ -141,12 +141,12 @@ def _v1_13(release: Release) -> Provider:
         "MaxCSIVolumeCountPred": volumes.MaxCSIVolumeCount,
         **(_BY_TAINTS if by_taints else _BY_CONDITIONS),
     }  # fmt: skip
-    limits = _named(p.ResourceLimitsPriority) if release.enabled("ResourceLimitsPriorityFunction") else {}
+    limits = _classes_by_name(p.ResourceLimitsPriority) if release.enabled("ResourceLimitsPriorityFunction") else {}
     return Provider(
         predicates=predicates,
         priorities={
             **_PRIORITIES,
-            **_named(
+            **_classes_by_name(
                 p.BalancedResourceAllocation, p.ImageLocalityPriority, p.NodeAffinityPriority, p.SelectorSpreadPriority,
                 p.ServiceSpreadingPriority, p.TaintTolerationPriority,
             ),
@@ -201,7 +201,7 @@ def _v1_5(release: Release) -> Provider:
     """Return the scheduler of 1.5, in which no gate affects decisions."""
     predicates: dict[str, type[Predicate]] = {
         **_PREDICATES,
-        **_named(nodes.CheckNodeDiskPressure, nodes.CheckNodeMemoryPressure),
+        **_classes_by_name(nodes.CheckNodeDiskPressure, nodes.CheckNodeMemoryPressure),
         "GeneralPredicates": nodes.GeneralPredicatesUpToError,
         "MatchInterPodAffinity": pods.MatchInterPodAffinityByTerm,
         "MatchNodeSelector": nodes.MatchNodeSelectorUpToError,
@@ -319,7 +319,7 @@ class PredicateRunner(Framework):
         outcome = FilterOutcome.of(verdicts, len(nodes))
         if self.policy.stops_at_first or not verdicts:
             return outcome
-        whole = joined(list(verdicts.values()))
+        whole = join_verdicts(list(verdicts.values()))
         return _JoinedOutcome(
             plugins=outcome.plugins,
             verdicts=outcome.verdicts,
@@ -369,7 +369,7 @@ def _wrong_claim(pod: Pod, snapshot: Snapshot) -> Status | None:
         if claim is None:
             key = f"{pod.metadata.namespace}/{name}"
             missing = ClaimNotFound(claim=key, volume=volume.name, ephemeral=False)
-            return error(not_found("persistentvolumeclaim", name), "", missing)
+            return error(not_found_text("persistentvolumeclaim", name), "", missing)
         since = claim.metadata.deletion_timestamp
         if since is not None:
             text = f'persistentvolumeclaim "{name}" is being deleted'
@@ -432,10 +432,10 @@ def _dry_run(
 ) -> tuple[list[Candidate], dict[ClusterRow, Status]]:
     """Return the nodes of the table on which evicting pods makes room, and the status of each node of the table."""
     state = state.clone()
-    protected = partial(_protected, runner.snapshot.disruption_budgets)
+    protected = partial(_protected_victims, runner.snapshot.disruption_budgets)
     potential = potential_victims(nodes, pod.priority, protected, ranked_by_start=False)
     trial = PreemptionTrial(handle=runner, state=state, pod=pod, nodes=nodes, potential=potential)
-    world = trial.without_anybody(nodes)
+    world = trial.without_victims(nodes)
     outcome = runner.passes_filters(state, pod, world)
     statuses = {nodes.cluster_row(row): outcome.status(row) for row in each_row(rows_where(~outcome.passed))}
     alone = rows_where(~outcome.passed & (potential.count == 0))
@@ -446,7 +446,9 @@ def _dry_run(
     return candidates, statuses | {candidate.node: SUCCESS for candidate in candidates}
 
 
-def _protected(budgets: Sequence[PodDisruptionBudget], pods: PodTable, rows: IntArray, index: IntArray) -> BoolArray:
+def _protected_victims(
+    budgets: Sequence[PodDisruptionBudget], pods: PodTable, rows: IntArray, index: IntArray
+) -> BoolArray:
     """Return (victim,) whether a budget that allows no disruptions covers the pod (`Violating`)."""
     protected = np.zeros(len(rows), dtype=np.bool_)
     labels, namespaces = pods.labels.take(rows), pods.namespaces.take(rows)
@@ -593,9 +595,9 @@ class PredicateScheduler:
     def framework(self, profile: Profile) -> None:
         return None
 
-    def filter(self, pod: Pod, profile: Profile | None = None) -> Filtered:
+    def filter(self, pod: Pod, profile: Profile | None = None) -> FilteredNodes:
         self._check(pod, profile)
-        return filtered(self._runner, stored_pod(pod, self.era.schema))
+        return filter_nodes(self._runner, stored_pod(pod, self.era.schema))
 
     def schedule(self, pod: Pod, profile: Profile | None = None) -> Cycle:
         self._check(pod, profile)

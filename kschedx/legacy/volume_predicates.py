@@ -22,10 +22,10 @@ from kschedx.kube.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
     csi_limit_key,
-    not_found,
+    not_found_text,
 )
 from kschedx.kube.types import InTreeVolumeSources, Node, Pod, Volume
-from kschedx.legacy.interface import PluginPredicate, Predicate, PredicateContext, joined
+from kschedx.legacy.interface import PluginPredicate, Predicate, PredicateContext, join_verdicts
 from kschedx.patterns import lazy_pattern
 from kschedx.plugins.volume_binding.plugin import REASON_UNBOUND_IMMEDIATE, Binding, Conflict, PodClaims
 from kschedx.plugins.volume_restrictions import VolumeRestrictions
@@ -89,11 +89,11 @@ class CheckVolumeBinding(Predicate):
                 explain=lambda row: () if before[row] else binding.explain(nodes.cluster_row(row)),
             )
 
-        return joined(
+        return join_verdicts(
             [
                 where(Conflict.NODE_AFFINITY, texts.volume_node_affinity),
                 where(Conflict.NO_VOLUME, texts.volume_binding),
-                where(Conflict.VOLUME_MISSING, self._missing(binding)),
+                where(Conflict.VOLUME_MISSING, self._missing_volume(binding)),
             ]
         )
 
@@ -123,7 +123,7 @@ class CheckVolumeBinding(Predicate):
         storage_class = self.context.snapshot.storage.classes.get(claim.storage_class)
         return storage_class is not None and storage_class.waits_for_first_consumer
 
-    def _missing(self, binding: Binding) -> str:
+    def _missing_volume(self, binding: Binding) -> str:
         volumes = self.context.snapshot.storage.volumes
         names = [claim.spec.volume_name for claim in binding.claims.bound if claim.spec.volume_name not in volumes]
         return f'could not find v1.PersistentVolume "{names[0]}"' if names else ""
@@ -194,9 +194,9 @@ class _VolumeCount(Predicate):
         if not new:
             return Verdicts.success(len(nodes))
         holding = nodes.pods.specs.where(lambda spec: bool(spec.volumes))
-        return Verdicts.of_rows([self._on_node(new, holding, nodes, row) for row in nodes.each()])
+        return Verdicts.of_rows([self._node_status(new, holding, nodes, row) for row in nodes.each()])
 
-    def _on_node(self, new: dict[str, str], holding: BoolArray, nodes: NodeTable, row: TableRow) -> Status:
+    def _node_status(self, new: dict[str, str], holding: BoolArray, nodes: NodeTable, row: TableRow) -> Status:
         """Return a node's status. `new` are the pod's volumes with their groups, `holding` (pod,) the pods that have
         any volumes."""
         pods = nodes.pods_on(row)
@@ -218,7 +218,7 @@ class _VolumeCount(Predicate):
                 return Status(
                     code=Code.UNSCHEDULABLE,
                     reasons=(self.context.era.texts.volume_count,),
-                    findings=(_exceeded(group, limit, wanted, attached, holders),),
+                    findings=(_limit_finding(group, limit, wanted, attached, holders),),
                 )
         return SUCCESS
 
@@ -231,7 +231,7 @@ class _VolumeCount(Predicate):
         """Return how many volumes of a group the node can attach; None for any number."""
 
 
-def _exceeded(
+def _limit_finding(
     group: str, limit: int, wanted: Sequence[str], attached: Sequence[str], holders: dict[str, list[str]]
 ) -> Finding:
     return VolumeLimitExceeded(
@@ -259,11 +259,11 @@ class _DiskCount(_VolumeCount):
             if disk is not None:
                 yield disk, self.disk.title
             elif volume.persistent_volume_claim is not None:
-                name = self.claimed(namespace, volume.persistent_volume_claim.claim_name)
+                name = self.claimed_disk(namespace, volume.persistent_volume_claim.claim_name)
                 if name is not None:
                     yield name, self.disk.title
 
-    def claimed(self, namespace: str, claim_name: str) -> str | None:
+    def claimed_disk(self, namespace: str, claim_name: str) -> str | None:
         if not claim_name:
             raise _CountError(NO_CLAIM_NAME)
         storage = self.context.snapshot.storage
@@ -309,7 +309,7 @@ class _StrictDiskCount(_DiskCount):
                 if name.startswith(MISSING):
                     return
 
-    def claimed(self, namespace: str, claim_name: str) -> str | None:
+    def claimed_disk(self, namespace: str, claim_name: str) -> str | None:
         if not claim_name:
             raise _CountError(NO_CLAIM_NAME)
         storage = self.context.snapshot.storage
@@ -384,9 +384,9 @@ class NoVolumeZoneConflict(Predicate):
                 break
             if bound is not None:
                 outside = undecided & self._outside(*bound, nodes)
-                parts.append(self._rejected(outside, *bound, nodes))
+                parts.append(self._zone_rejections(outside, *bound, nodes))
                 undecided = undecided & ~outside
-        return joined(parts)
+        return join_verdicts(parts)
 
     def _volume(self, namespace: str, name: str) -> tuple[PersistentVolumeClaim, PersistentVolume] | str | None:
         """Return the claim and its volume, or the error; None for a claim that waits for its first consumer."""
@@ -395,11 +395,11 @@ class NoVolumeZoneConflict(Predicate):
         storage = self.context.snapshot.storage
         claim = storage.claim(namespace, name)
         if claim is None:
-            return not_found("persistentvolumeclaim", name)
+            return not_found_text("persistentvolumeclaim", name)
         if not claim.spec.volume_name:
             return None if self.may_wait(claim) else f'PersistentVolumeClaim is not bound: "{name}"'
         volume = storage.volumes.get(claim.spec.volume_name)
-        return not_found("persistentvolume", claim.spec.volume_name) if volume is None else (claim, volume)
+        return not_found_text("persistentvolume", claim.spec.volume_name) if volume is None else (claim, volume)
 
     def may_wait(self, claim: PersistentVolumeClaim) -> bool:
         storage_class = self.context.snapshot.storage.classes.get(claim.storage_class)
@@ -421,7 +421,7 @@ class NoVolumeZoneConflict(Predicate):
             outside |= nodes.label(key).where(partial(_is_outside, zones))
         return outside
 
-    def _rejected(
+    def _zone_rejections(
         self, mask: BoolArray, claim: PersistentVolumeClaim, volume: PersistentVolume, nodes: NodeTable
     ) -> Verdicts:
         def explain(row: TableRow) -> tuple[Finding, ...]:

@@ -24,7 +24,7 @@ from kschedx.framework.interface import (
     StateKey,
     Texts,
 )
-from kschedx.framework.preemption import DryRun, dry_run, exceeding, in_turn
+from kschedx.framework.preemption import DryRun, dry_run, exceed_budgets, order_victims
 from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status
 from kschedx.kube.other_schedulers import ElasticQuota
 from kschedx.kube.quantity import ResourceList
@@ -63,14 +63,14 @@ class QuotaUsage(Struct, frozen=True, kw_only=True):
 
     @property
     def is_over_minimum(self) -> bool:
-        return over(self.used, {}, self.minimum, 0) is not None
+        return exceeded_resource(self.used, {}, self.minimum, 0) is not None
 
     def exceeds_minimum(self, request: Amounts) -> str | None:
         """Return the first resource whose usage, `request` included, exceeds the namespace's `min`."""
-        return over(request, self.used, self.minimum, 0)
+        return exceeded_resource(request, self.used, self.minimum, 0)
 
     def exceeds_maximum(self, request: Amounts) -> str | None:
-        return over(request, self.used, self.maximum, MAX_INT64)
+        return exceeded_resource(request, self.used, self.maximum, MAX_INT64)
 
     def plus(self, amounts: Amounts, sign: int = 1) -> QuotaUsage:
         return replace(self, used=total(self.used, {name: sign * amount for name, amount in amounts.items()}))
@@ -102,7 +102,7 @@ def request_of(pod: Pod) -> Amounts:
 def _exceeds_all(quotas: Quotas, request: Amounts) -> str | None:
     """Return the first resource whose usage in all namespaces, `request` included, exceeds the sum of all `min`."""
     used, minimum = _used_of_all(quotas), _minimum_of_all(quotas)
-    return over(total(used, request), {}, minimum, 0)
+    return exceeded_resource(total(used, request), {}, minimum, 0)
 
 
 def _used_of_all(quotas: Quotas) -> Amounts:
@@ -121,7 +121,7 @@ def _sum(of: Iterable[Amounts]) -> Amounts:
     return reduce(total, of, {})
 
 
-def over(request: Amounts, used: Amounts, bound: Amounts, unset: int) -> str | None:
+def exceeded_resource(request: Amounts, used: Amounts, bound: Amounts, unset: int) -> str | None:
     """Return the first resource that exceeds the bound. A scalar resource counts only if the request names it."""
     scalars = sorted(name for name in request if name not in NATIVE)
     for name in (*NATIVE, *scalars):
@@ -193,14 +193,14 @@ class _Account:
         if pod.metadata.namespace in quotas:
             quotas[pod.metadata.namespace] = quotas[pod.metadata.namespace].plus(request_of(pod), sign)
 
-    def exceeded(self, node: ClusterRow, own: Amounts, of_all: Amounts) -> bool:
+    def exceeds(self, node: ClusterRow, own: Amounts, of_all: Amounts) -> bool:
         quotas = self.on(node)
         mine = quotas.get(self._pod.metadata.namespace)
         return mine is not None and (mine.exceeds_maximum(own) is not None or _exceeds_all(quotas, of_all) is not None)
 
     def refusal(self, node: ClusterRow) -> Status | None:
         request = self._asked.request
-        return Status(code=Code.UNSCHEDULABLE, reasons=(EXCEEDED,)) if self.exceeded(node, request, request) else None
+        return Status(code=Code.UNSCHEDULABLE, reasons=(EXCEEDED,)) if self.exceeds(node, request, request) else None
 
     def stays(self, node: ClusterRow, pod: int, *, fits: bool) -> bool | Status:
         """Nominated pods count here, unlike in `refusal`. If Filter already removed the pod and the quota is still
@@ -208,7 +208,7 @@ class _Account:
         back = self._pods[pod]
         if fits:
             self.move(node, back, 1)
-        if not self.exceeded(node, self._asked.with_nominated, self._asked.of_all):
+        if not self.exceeds(node, self._asked.with_nominated, self._asked.of_all):
             return fits
         if not fits:
             text = f"no corresponding pod {back.metadata.name} in pods of node {self._names[node]}"
@@ -238,7 +238,7 @@ def preempt(
 
     rows, index = np.array(victims, dtype=np.int64).reshape(-1, 2).T
     budgets = handle.snapshot.disruption_budgets
-    potential = in_turn(nodes, rows, index, partial(exceeding, budgets))
+    potential = order_victims(nodes, rows, index, partial(exceed_budgets, budgets))
     return dry_run(handle, state, pod, nodes, budgets, nobody=nobody, potential=potential, bounds=account)
 
 
@@ -276,7 +276,7 @@ class CapacityScheduling(PreFilterPlugin, Preemptor, ReservePlugin):
         self._quotas = quotas_of(handle.snapshot)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
-        request = state[ASKED] = self._asked(pod)
+        request = state[ASKED] = self._preemption_request(pod)
         quota = self._quotas.get(pod.metadata.namespace)
         if quota is None:
             return PreFilterResult()
@@ -284,14 +284,16 @@ class CapacityScheduling(PreFilterPlugin, Preemptor, ReservePlugin):
         exceeded = quota.exceeds_maximum(request.with_nominated)
         if exceeded is not None:
             text = f"Pod {pod.key} is rejected in PreFilter because ElasticQuota {namespace} is more than Max"
-            return _rejected(text, _finding(namespace, exceeded, request.with_nominated, quota.used, quota.maximum))
+            return _rejection(
+                text, _exceeded_finding(namespace, exceeded, request.with_nominated, quota.used, quota.maximum)
+            )
         exceeded = _exceeds_all(self._quotas, request.of_all)
         if exceeded is not None:
             text = f"Pod {pod.key} is rejected in PreFilter because total ElasticQuota used is more than min"
-            return _rejected(text, _of_all(namespace, exceeded, request.of_all, self._quotas))
+            return _rejection(text, _all_exceeded_finding(namespace, exceeded, request.of_all, self._quotas))
         return PreFilterResult()
 
-    def _asked(self, pod: Pod) -> PreemptionRequest:
+    def _preemption_request(self, pod: Pod) -> PreemptionRequest:
         """Return the pod's request with and without the nominated pods that count before it."""
         request = own = of_all = request_of(pod)
         if pod.metadata.namespace in self._quotas:
@@ -317,7 +319,7 @@ class CapacityScheduling(PreFilterPlugin, Preemptor, ReservePlugin):
             return NEVER
         if ASKED not in state:
             return NOT_READ
-        nominated = self._nominated(pod, nodes, outcome)
+        nominated = self._nominated_node(pod, nodes, outcome)
         if nominated is None:
             return ""
         pods, beyond = self.handle.nodes.pods, _is_beyond(pod, self._quotas, state[ASKED])
@@ -339,7 +341,7 @@ class CapacityScheduling(PreFilterPlugin, Preemptor, ReservePlugin):
 ASKED: StateKey[PreemptionRequest] = StateKey("PreFilterCapacityScheduling")
 
 
-def _finding(
+def _exceeded_finding(
     namespace: str, resource: str, request: Amounts, used: Amounts, bound: Amounts, *, of_all: bool = False
 ) -> ElasticQuotaExceeded:
     return ElasticQuotaExceeded(
@@ -353,9 +355,9 @@ def _finding(
     )
 
 
-def _of_all(namespace: str, resource: str, request: Amounts, quotas: Quotas) -> ElasticQuotaExceeded:
-    return _finding(namespace, resource, request, _used_of_all(quotas), _minimum_of_all(quotas), of_all=True)
+def _all_exceeded_finding(namespace: str, resource: str, request: Amounts, quotas: Quotas) -> ElasticQuotaExceeded:
+    return _exceeded_finding(namespace, resource, request, _used_of_all(quotas), _minimum_of_all(quotas), of_all=True)
 
 
-def _rejected(text: str, finding: ElasticQuotaExceeded) -> PreFilterResult:
+def _rejection(text: str, finding: ElasticQuotaExceeded) -> PreFilterResult:
     return PreFilterResult(status=Status(code=Code.UNSCHEDULABLE, reasons=(text,), findings=(finding,)))

@@ -43,7 +43,7 @@ class GoQuantity(Struct, frozen=True, kw_only=True):
     form: str = "DecimalSI"
 
     @classmethod
-    def parsed(cls, written: str | int | float) -> Self:
+    def parse(cls, written: str | int | float) -> Self:
         """Parse a quantity as a manifest writes it. Raises `InputError` if it is not a quantity."""
         text = str(written)
         whole = value(text)
@@ -64,7 +64,7 @@ class GoQuantity(Struct, frozen=True, kw_only=True):
         return type(self)(value=own - amount * 10 ** max(scale - finest, 0), scale=finest, form=self.form)
 
     @property
-    def printed(self) -> str:
+    def go_text(self) -> str:
         return f"{{{{{self.value} {self.scale}}} {{<nil>}}  {self.form}}}"
 
     def rounded_up(self, resource: str) -> int:
@@ -123,17 +123,17 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
                 f"pre-filter pod {pod.metadata.name} cannot find enough sibling pods, current pods number: {count}, "
                 f"minMember of group: {needed}"
             )
-            return _rejected(text, GangTooSmall(group=_key(pod), pods=count, min_member=needed, gated=0))
+            return _rejection(text, GangTooSmall(group=_key(pod), pods=count, min_member=needed, gated=0))
         gated = sum(1 for row in members if self.handle.snapshot.pods.specs[int(row)].scheduling_gates)
         if needed > count - gated:
             text = f"pre-filter pod {pod.metadata.name} cannot proceed due to gated pods in the same PodGroup"
-            return _rejected(text, GangTooSmall(group=_key(pod), pods=count, min_member=needed, gated=gated))
+            return _rejection(text, GangTooSmall(group=_key(pod), pods=count, min_member=needed, gated=gated))
         return self._resources(group, members, nodes) if group.spec.min_resources is not None else PreFilterResult()
 
     def _resources(self, group: Gang, members: IntArray, nodes: NodeTable) -> PreFilterResult:
         """Compare the group's minimum resources with the free resources of all nodes, not counting the group's own
         pods."""
-        needed = {name: GoQuantity.parsed(written) for name, written in (group.spec.min_resources or {}).items()}
+        needed = {name: GoQuantity.parse(written) for name, written in (group.spec.min_resources or {}).items()}
         needed[PODS] = GoQuantity(value=group.spec.min_member, scale=0)
         own = self.handle.snapshot.pods.node[members]
         for row in nodes.each():
@@ -147,10 +147,10 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
                     del needed[name]
             if not needed:
                 return PreFilterResult()
-        shown = " ".join(f"{name}:{needed[name].printed}" for name in sorted(needed))
+        shown = " ".join(f"{name}:{needed[name].go_text}" for name in sorted(needed))
         gaps = tuple(ResourceGap(resource=name, short_by=needed[name].rounded_up(name)) for name in sorted(needed))
         key = f"{group.metadata.namespace}/{group.metadata.name}"
-        return _rejected(f"resource gap: map[{shown}]", GangResourcesShort(group=key, gaps=gaps))
+        return _rejection(f"resource gap: map[{shown}]", GangResourcesShort(group=key, gaps=gaps))
 
     def post_filter(
         self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status
@@ -158,7 +158,7 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
         group = self._groups.get(_key(pod))
         if group is None:
             return _unschedulable(NO_GROUP)
-        needed, placed = group.spec.min_member, self._placed(pod)
+        needed, placed = group.spec.min_member, self._placed_count(pod)
         if placed >= needed or (needed - placed) / needed <= self._args.pod_group_reject_percentage / 100.0:
             return _unschedulable()
         return _unschedulable(
@@ -172,7 +172,7 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
         group = self._groups.get(key)
         if group is None:
             return Status(code=Code.UNSCHEDULABLE, reasons=(GROUP_NOT_FOUND,))
-        placed = self._placed(pod) + 1  # this pod is already assumed on its node
+        placed = self._placed_count(pod) + 1  # this pod is already assumed on its node
         if placed >= group.spec.min_member:
             return SUCCESS
         finding = GangTooSmall(group=key, pods=placed, min_member=group.spec.min_member, gated=0)
@@ -187,7 +187,7 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
         mine &= ~pods.finished
         return np.flatnonzero(mine).astype(np.int64)
 
-    def _placed(self, pod: Pod) -> int:
+    def _placed_count(self, pod: Pod) -> int:
         """Count the other pods of the group that have a node."""
         pods = self.handle.snapshot.pods
         return sum(1 for row in self._members(pod) if pods.node_names[int(row)] and pods.key(int(row)) != pod.key)
@@ -199,7 +199,7 @@ def _key(pod: Pod) -> str:
     return f"{pod.metadata.namespace}/{name}" if name else ""
 
 
-def _rejected(text: str, finding: GangTooSmall | GangResourcesShort) -> PreFilterResult:
+def _rejection(text: str, finding: GangTooSmall | GangResourcesShort) -> PreFilterResult:
     status = Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(text,), findings=(finding,))
     return PreFilterResult(status=status)
 

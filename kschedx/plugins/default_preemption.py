@@ -78,7 +78,7 @@ class Preemptor(PostFilterPlugin):
             if preempted.error:
                 return replace(tried, status=error(f"{self.prefix}{preempted.error}"))
             candidates, ranked = preempted.candidates, None
-        elif extenders is not None and extenders.have_a_say_in_preemption(pod):
+        elif extenders is not None and extenders.take_part_in_preemption(pod):
             certain = False
         if not candidates:
             return replace(tried, status=self._unschedulable(NO_CANDIDATE))
@@ -110,7 +110,7 @@ class Preemptor(PostFilterPlugin):
                 codes[row] = status.code
         return codes
 
-    def _nominated(self, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status) -> ClusterRow | None:
+    def _nominated_node(self, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status) -> ClusterRow | None:
         """Return the node of an earlier preemption, if it is known and can still help."""
         nominated = nodes.cluster.index.get(pod.status.nominated_node_name)
         if nominated is None or self._codes(nodes, outcome)[nominated] == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
@@ -220,7 +220,7 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
     def _ineligible(self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status) -> str:
         if pod.spec.preemption_policy == PREEMPT_NEVER:
             return NEVER
-        nominated = self._nominated(pod, nodes, outcome)
+        nominated = self._nominated_node(pod, nodes, outcome)
         if nominated is None:
             return ""
         pods = self.handle.nodes.pods

@@ -12,7 +12,7 @@ from kschedx.framework.interface import WHOLE, CycleState, PermitPlugin, PreEnqu
 from kschedx.framework.status import SUCCESS, Code, Status, error
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import GroupedWorkload, Pod, PodGroup
-from kschedx.releases.release import in_every_release
+from kschedx.releases.release import texts_of_all_releases
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.pods import find_group, group_name, members_of
 
@@ -35,8 +35,8 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
             NO_GROUP,
             NO_WORKLOAD,
             NOT_OF_WORKLOAD,
-            *in_every_release("gang_waits_on_permit"),
-            *in_every_release("gang_lacks_members"),
+            *texts_of_all_releases("gang_waits_on_permit"),
+            *texts_of_all_releases("gang_lacks_members"),
         ),
         "plugin-message": (
             'failed to get podGroup {group}: podgroup.scheduling.k8s.io "{subject}" not found',
@@ -56,7 +56,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
             return SUCCESS
         group = self._group(pod, name)
         if group is None:
-            return _waiting(
+            return _waiting_status(
                 self._missing_group(pod, name), PodGroupIncomplete(group=name, exists=False, pods=0, min_count=0)
             )
         gang = group.spec.scheduling_policy.gang
@@ -65,7 +65,9 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         pods = self._members(pod, name, scheduled=False)
         if pods < gang.min_count:
             reason = NOT_ENOUGH
-            return _waiting(reason, PodGroupIncomplete(group=name, exists=True, pods=pods, min_count=gang.min_count))
+            return _waiting_status(
+                reason, PodGroupIncomplete(group=name, exists=True, pods=pods, min_count=gang.min_count)
+            )
         return SUCCESS
 
     def permit(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
@@ -128,5 +130,5 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         return count if known or scheduled else count + 1
 
 
-def _waiting(reason: str, finding: PodGroupIncomplete) -> Status:
+def _waiting_status(reason: str, finding: PodGroupIncomplete) -> Status:
     return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(reason,), findings=(finding,))

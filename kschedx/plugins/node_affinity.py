@@ -106,7 +106,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         return PreFilterResult(nodes=names)
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
-        rules = _compiled(pod)
+        rules = _compile(pod)
         enforced = np.zeros(len(nodes), dtype=np.bool_) if self._added is None else ~where_selector(self._added, nodes)
 
         def explain(row: TableRow) -> tuple[NodeAffinityMismatch, ...]:
@@ -135,7 +135,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
-        preferred = state[PREFERRED] if PREFERRED in state else _preferred(pod)
+        preferred = state[PREFERRED] if PREFERRED in state else _preferred_terms(pod)
         total = preferred_weights(preferred, nodes)
         if self._added_preferred is not None:
             total = total + preferred_weights(self._added_preferred, nodes)
@@ -149,11 +149,11 @@ def _affinity(pod: Pod) -> NodeAffinityRules | None:
     return pod.spec.affinity.node_affinity if pod.spec.affinity else None
 
 
-def _preferred(pod: Pod) -> PreferredSchedulingTerms:
+def _preferred_terms(pod: Pod) -> PreferredSchedulingTerms:
     return _Rules.of(_affinity(pod)).preferred or PreferredSchedulingTerms(terms=())
 
 
-def _compiled(pod: Pod) -> RequiredNodeAffinity:
+def _compile(pod: Pod) -> RequiredNodeAffinity:
     return required_node_affinity(pod.spec.node_selector, pod.spec.required_node_affinity)
 
 
@@ -178,7 +178,7 @@ def _named_nodes(required: NodeSelector, *, every_term: bool) -> frozenset[str] 
 
 
 def _mismatch(pod: Pod, node: Node | None) -> NodeAffinityMismatch:
-    return mismatch(_compiled(pod), node)
+    return mismatch(_compile(pod), node)
 
 
 def mismatch(rules: RequiredNodeAffinity, node: Node | None) -> NodeAffinityMismatch:

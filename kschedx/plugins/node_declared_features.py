@@ -21,7 +21,7 @@ from kschedx.framework.interface import (
 )
 from kschedx.framework.status import Code, Verdicts
 from kschedx.kube.types import Pod
-from kschedx.releases.release import in_every_release
+from kschedx.releases.release import texts_of_all_releases
 from kschedx.snapshot.columns import Column
 from kschedx.snapshot.nodes import NodeTable
 
@@ -75,7 +75,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
 
     name = "NodeDeclaredFeatures"
     texts: ClassVar[Texts] = {
-        "missing-node-features": in_every_release("unmatched_declared_features"),
+        "missing-node-features": texts_of_all_releases("unmatched_declared_features"),
     }
 
     def reads(self, pod: Pod) -> Hashable:

@@ -48,19 +48,19 @@ class HostPort(Struct, frozen=True):
         return same_ip and (self.protocol, self.port) == (other.protocol, other.port)
 
 
-class _Wanted(Struct, frozen=True, kw_only=True):
+class _WantedPorts(Struct, frozen=True, kw_only=True):
     """The pod's host ports, and how the version counts those of other pods."""
 
     ports: tuple[HostPort, ...]
     sidecars: bool
     """Whether ports of sidecar containers count."""
 
-    def occupied(self, spec: PodSpec) -> tuple[HostPort, ...]:
+    def occupied_ports(self, spec: PodSpec) -> tuple[HostPort, ...]:
         return tuple(map(HostPort.of, host_ports(spec, sidecars=self.sidecars)))
 
-    def contested(self, spec: PodSpec) -> frozenset[HostPort]:
+    def contested_ports(self, spec: PodSpec) -> frozenset[HostPort]:
         """Return the host ports of a running pod that conflict with the pod's."""
-        ports = self.occupied(spec)
+        ports = self.occupied_ports(spec)
         if not ports:  # the most common case
             return frozenset()
         same: dict[int, list[HostPort]] = {}
@@ -70,7 +70,7 @@ class _Wanted(Struct, frozen=True, kw_only=True):
 
 
 class _State(Struct, frozen=True, kw_only=True):
-    wanted: _Wanted
+    wanted: _WantedPorts
     contested: BoolArray
     """(pod,) whether the pod uses a port that conflicts with a requested one, on any node."""
     taken: BoolArray
@@ -100,11 +100,11 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         sidecars = self.handle.release.behaviour.sidecar_ports_are_occupied
         ports = tuple(map(HostPort.of, host_ports(pod.spec, sidecars=sidecars)))
-        wanted = _Wanted(ports=ports, sidecars=sidecars)
+        wanted = _WantedPorts(ports=ports, sidecars=sidecars)
         contested = all_false(len(nodes.pods))
         taken = np.zeros(len(nodes.cluster.nodes), dtype=np.bool_)
         if ports:
-            contested = nodes.pods.specs.where(lambda spec: bool(wanted.contested(spec)))
+            contested = nodes.pods.specs.where(lambda spec: bool(wanted.contested_ports(spec)))
             taken[nodes.pods.node[contested & (nodes.pods.node >= 0)]] = True
         state[STATE] = _State(wanted=wanted, contested=contested, taken=taken, changed={})
         return PreFilterResult() if ports else PRE_FILTER_SKIP
@@ -122,8 +122,8 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         changed = dict(now.changed)
         for i in np.flatnonzero(now.contested[change.pods]):
             node, spec = ClusterRow(int(change.nodes[i])), nodes.pods.specs[int(change.pods[i])]
-            before = changed[node] if node in changed else _in_use(nodes, node, now)
-            ports = now.wanted.contested(spec)
+            before = changed[node] if node in changed else _used_ports(nodes, node, now)
+            ports = now.wanted.contested_ports(spec)
             changed[node] = before | ports if add else before - ports
         state[STATE] = replace(now, changed=changed)
 
@@ -138,18 +138,18 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         )
 
 
-def _in_use(nodes: NodeTable, node: ClusterRow, state: _State) -> frozenset[HostPort]:
+def _used_ports(nodes: NodeTable, node: ClusterRow, state: _State) -> frozenset[HostPort]:
     """Return the conflicting ports that pods on a node use, before any change."""
     pods = nodes.pods.on_node(node)
     specs = (nodes.pods.specs[int(pod)] for pod in pods[state.contested[pods]])
-    return frozenset().union(*(state.wanted.contested(spec) for spec in specs))
+    return frozenset().union(*(state.wanted.contested_ports(spec) for spec in specs))
 
 
-def _conflicts(nodes: NodeTable, row: TableRow, wanted: _Wanted) -> tuple[HostPortConflict, ...]:
+def _conflicts(nodes: NodeTable, row: TableRow, wanted: _WantedPorts) -> tuple[HostPortConflict, ...]:
     """Return every pair of a requested port and a pod on the node that uses it."""
     holders: dict[int, list[tuple[str, HostPort]]] = {}
     for pod in nodes.pods_on(row):
-        for port in wanted.occupied(nodes.pods.specs[int(pod)]):
+        for port in wanted.occupied_ports(nodes.pods.specs[int(pod)]):
             holders.setdefault(port.port, []).append((nodes.pods.key(int(pod)), port))
     return tuple(
         HostPortConflict(

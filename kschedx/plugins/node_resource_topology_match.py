@@ -147,7 +147,7 @@ def _least_numa(requests: Sequence[Amounts], numas: Sequence[Numa], max_numa_nod
     for request in requests:
         if not any(name in numa.available for name in request for numa in numas):
             continue
-        chosen, is_close = _required(numas, request)
+        chosen, is_close = _fewest_numas(numas, request)
         if chosen is None:
             return MIN_NODE_SCORE
         most, are_close = max(most, len({numas[place].id for place in chosen})), are_close and is_close
@@ -159,7 +159,7 @@ def _least_numa(requests: Sequence[Amounts], numas: Sequence[Numa], max_numa_nod
     return MAX_NODE_SCORE - most * step + (step // 2 if are_close else 0)
 
 
-def _required(numas: Sequence[Numa], request: Amounts) -> tuple[Chosen | None, bool]:
+def _fewest_numas(numas: Sequence[Numa], request: Amounts) -> tuple[Chosen | None, bool]:
     """Return the fewest NUMA nodes that hold the request together, and whether no combination of that size is
     closer."""
     for count in range(1, len(numas) + 1):
@@ -217,7 +217,7 @@ Weights = Mapping[str, int]
 """Weight by resource; 1 if it is not named."""
 
 
-def _over_zones(strategy: str, requests: Amounts, numas: Sequence[Numa], weights: Weights, node: str) -> int:
+def _lowest_score(strategy: str, requests: Amounts, numas: Sequence[Numa], weights: Weights, node: str) -> int:
     """Return the lowest score of the NUMA nodes that score more than 0."""
     if not requests and numas:
         raise _panics(node, "divides by the number of resources that a container requests, which is 0")
@@ -236,7 +236,7 @@ def mean(scores: Sequence[int]) -> int:
     return int(float(sum(scores)) / len(scores))
 
 
-def _by_weight(share: Callable[[int, int], int]) -> Callable[[Amounts, Amounts, Weights], int]:
+def _weighted_scorer(share: Callable[[int, int], int]) -> Callable[[Amounts, Amounts, Weights], int]:
     def score(requested: Amounts, available: Amounts, weights: Weights) -> int:
         total = 0
         for name, amount in requested.items():
@@ -248,7 +248,7 @@ def _by_weight(share: Callable[[int, int], int]) -> Callable[[Amounts, Amounts, 
     return score
 
 
-def _balanced(requested: Amounts, available: Amounts, weights: Weights) -> int:
+def _balance_score(requested: Amounts, available: Amounts, weights: Weights) -> int:
     """Score higher the closer the fractions of all resources are."""
     there = {name: _units(available.get(name, 0)) for name in requested}
     shares = [_units(requested[name]) / there[name] if there[name] else 1.0 for name in sorted(requested)]
@@ -268,9 +268,9 @@ def _units(nano: int) -> int:
 
 
 STRATEGIES: Mapping[str, Callable[[Amounts, Amounts, Weights], int]] = {
-    LEAST_ALLOCATED: _by_weight(lambda requested, there: (there - requested) * MAX_NODE_SCORE // there),
-    "MostAllocated": _by_weight(lambda requested, there: requested * MAX_NODE_SCORE // there),
-    "BalancedAllocation": _balanced,
+    LEAST_ALLOCATED: _weighted_scorer(lambda requested, there: (there - requested) * MAX_NODE_SCORE // there),
+    "MostAllocated": _weighted_scorer(lambda requested, there: requested * MAX_NODE_SCORE // there),
+    "BalancedAllocation": _balance_score,
 }
 
 
@@ -342,17 +342,17 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
             return SUCCESS
         numas = _numas_of(topology)
         if manager.scope == "pod":
-            fitting = _fitting(numas, _effective_request(pod), qos, allocatable)
-            return _rejected("cannot align pod", "", fitting, numas) if isinstance(fitting, str) else SUCCESS
+            fitting = _fitting_numa(numas, _effective_request(pod), qos, allocatable)
+            return _rejection("cannot align pod", "", fitting, numas) if isinstance(fitting, str) else SUCCESS
         for init in pod.spec.init_containers:
-            fitting = _fitting(numas, _requests_of(init), qos, allocatable)
+            fitting = _fitting_numa(numas, _requests_of(init), qos, allocatable)
             if isinstance(fitting, str):
                 kind = "sidecar" if init.is_restartable_init else "init"
-                return _rejected(f"cannot align {kind} container", init.name, fitting, numas)
+                return _rejection(f"cannot align {kind} container", init.name, fitting, numas)
         for container in pod.spec.containers:
-            fitting = _fitting(numas, _requests_of(container), qos, allocatable)
+            fitting = _fitting_numa(numas, _requests_of(container), qos, allocatable)
             if isinstance(fitting, str):
-                return _rejected("cannot align container", container.name, fitting, numas)
+                return _rejection("cannot align container", container.name, fitting, numas)
             _take(numas, fitting, _requests_of(container), qos)
         return SUCCESS
 
@@ -374,14 +374,14 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
         if manager.policy != SINGLE_NUMA_NODE:
             return 0
         return mean(
-            [_over_zones(self._strategy, item, numas, self._weights, topology.metadata.name) for item in requests]
+            [_lowest_score(self._strategy, item, numas, self._weights, topology.metadata.name) for item in requests]
         )
 
     def reserve(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         return SUCCESS
 
 
-def _fitting(numas: Iterable[Numa], requests: Amounts, qos: QOS, allocatable: ResourceList) -> int | str:
+def _fitting_numa(numas: Iterable[Numa], requests: Amounts, qos: QOS, allocatable: ResourceList) -> int | str:
     """Return the lowest id of the NUMA nodes that fit the whole request, or the resource that none of them has."""
     fitting: set[int] | None = None
     for name, amount in sorted(requests.items()):
@@ -390,7 +390,7 @@ def _fitting(numas: Iterable[Numa], requests: Amounts, qos: QOS, allocatable: Re
         if name not in ALWAYS_THERE and not (name in allocatable and is_scalar_resource(name)):
             return name
         having = [numa for numa in numas if name in numa.available]
-        if not having and _may_be_anywhere(name):
+        if not having and _has_no_numa(name):
             continue
         enough = {numa.id for numa in having if is_shared(name, qos) or numa.available[name] >= amount}
         fitting = enough if fitting is None else fitting & enough
@@ -399,7 +399,7 @@ def _fitting(numas: Iterable[Numa], requests: Amounts, qos: QOS, allocatable: Re
     return min(fitting) if fitting else 0
 
 
-def _may_be_anywhere(name: str) -> bool:
+def _has_no_numa(name: str) -> bool:
     return name in ("ephemeral-storage", "storage") or not is_native_resource(name)
 
 
@@ -412,6 +412,6 @@ def _take(numas: Iterable[Numa], chosen: int, requests: Amounts, qos: QOS) -> No
                     numa.available[name] -= amount
 
 
-def _rejected(text: str, container: str, resource: str, numas: list[Numa]) -> Status:
+def _rejection(text: str, container: str, resource: str, numas: list[Numa]) -> Status:
     finding = NumaMisfit(container=container, resource=resource, numa_nodes=len(numas))
     return Status(code=Code.UNSCHEDULABLE, reasons=(text,), findings=(finding,))

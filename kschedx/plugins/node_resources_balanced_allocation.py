@@ -14,13 +14,13 @@ from kschedx.kube.resources import pod_request
 from kschedx.kube.types import Pod
 from kschedx.plugins.resource_allocation import (
     Allocation,
-    Offered,
+    Offer,
     read_requests,
     scored_devices,
     scored_options,
     scored_request,
     touches_through_requests,
-    truncated,
+    truncating_divide,
 )
 from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
@@ -56,27 +56,27 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         if not any(request) and self.name not in release.never_skips_score:
             # PreScore skips these pods, but a profile may leave PreScore out
             return np.zeros(len(nodes), dtype=np.int64)
-        return self._scored(self._offered(request, nodes).allocation(nodes))
+        return self._score(self._offer(request, nodes).allocation(nodes))
 
     def scorer(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Callable[[NodeTable], IntArray]:
         request = state[REQUEST] if REQUEST in state else self._request(pod, nodes)
         if not any(request):
             return partial(self.score, state, pod)
-        offered = self._offered(request, nodes)
-        return lambda part: self._scored(offered.at(part.rows).allocation(part))
+        offered = self._offer(request, nodes)
+        return lambda part: self._score(offered.at(part.rows).allocation(part))
 
-    def _offered(self, request: tuple[int, ...], nodes: NodeTable) -> Offered:
+    def _offer(self, request: tuple[int, ...], nodes: NodeTable) -> Offer:
         devices = partial(scored_devices, self.handle)
-        return Offered.of(nodes, self._resources, request, with_defaults=False, devices=devices)
+        return Offer.of(nodes, self._resources, request, with_defaults=False, devices=devices)
 
-    def _scored(self, allocation: Allocation) -> IntArray:
+    def _score(self, allocation: Allocation) -> IntArray:
         after = _balance(allocation.requested, allocation)
         if not self.handle.release.behaviour.balance_is_compared_with_before:
             return after
         before = _balance(allocation.allocated, allocation)
         # both are in 50..100, so their difference becomes 50 (worse) to 100 (better)
         half = MAX_NODE_SCORE // 2
-        return half + truncated(half + after - before, 2)
+        return half + truncating_divide(half + after - before, 2)
 
     def _request(self, pod: Pod, nodes: NodeTable) -> tuple[int, ...]:
         request = pod_request(pod.spec, pod.status, scored_options(nodes.options, self.handle.release))

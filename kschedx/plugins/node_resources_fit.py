@@ -37,7 +37,7 @@ from kschedx.kube.resources import pod_request
 from kschedx.kube.types import Pod
 from kschedx.plugins.resource_allocation import (
     Allocation,
-    Offered,
+    Offer,
     amounts,
     least_allocated,
     most_allocated,
@@ -130,7 +130,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         if self._refuses_sidecars(pod):
             return _sidecar_refused(len(nodes))
-        checks = [self._check(nodes, resource, amount) for resource, amount in self._checked(state[REQUEST])]
+        checks = [self._check(nodes, resource, amount) for resource, amount in self._checked_resources(state[REQUEST])]
         crowded = nodes.pod_count + 1 > nodes.allowed_pods
 
         def explain(row: TableRow) -> tuple[TooManyPods | InsufficientResource, ...]:
@@ -155,7 +155,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def room(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Room | None:
         """`filter` as an inequality, with all terms that depend on the node's pods on one side."""
-        checked = list(self._checked(state[REQUEST]))
+        checked = list(self._checked_resources(state[REQUEST]))
         known = nodes.resources.index
         is_bounded = all(resource in known and not self._has_device_class(resource) for resource, _ in checked)
         # sums that wrap around do not grow with every pod
@@ -178,7 +178,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
         return Room(limit=limit, used=sums(nodes), sums=sums, weights=weights)
 
-    def _checked(self, request: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    def _checked_resources(self, request: Mapping[str, int]) -> Iterator[tuple[str, int]]:
         """Yield the checked resources with their amounts: cpu, memory, ephemeral-storage, then the others by name."""
         others = sorted(request.keys() - set(NATIVE))
         asks_for_nothing = not others and not any(request.values())
@@ -198,7 +198,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         short = request > allocatable - amounts(nodes, nodes.requested, resource)
         if self._has_device_class(resource):
             also_zero = self._behaviour.devices_replace_resources_offered_as_zero
-            short &= allocatable > 0 if also_zero else _offered(nodes, resource)
+            short &= allocatable > 0 if also_zero else _offers(nodes, resource)
         return _Check(resource=resource, request=request, allocatable=allocatable, short=short)
 
     def _has_device_class(self, resource: str) -> bool:
@@ -216,19 +216,19 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
-        return self._scored(self._offered(state, pod, nodes).allocation(nodes))
+        return self._score(self._offer(state, pod, nodes).allocation(nodes))
 
     def scorer(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Callable[[NodeTable], IntArray]:
-        offered = self._offered(state, pod, nodes)
-        return lambda part: self._scored(offered.at(part.rows).allocation(part))
+        offered = self._offer(state, pod, nodes)
+        return lambda part: self._score(offered.at(part.rows).allocation(part))
 
-    def _offered(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Offered:
+    def _offer(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Offer:
         if SCORED not in state:
             state[SCORED] = self._scored_request(pod, nodes)
         requested, devices = state[SCORED], partial(scored_devices, self.handle)
-        return Offered.of(nodes, self._strategy.resources, requested, with_defaults=True, devices=devices)
+        return Offer.of(nodes, self._strategy.resources, requested, with_defaults=True, devices=devices)
 
-    def _scored(self, allocation: Allocation) -> IntArray:
+    def _score(self, allocation: Allocation) -> IntArray:
         strategy = self._strategy
         if strategy.type == REQUESTED_TO_CAPACITY_RATIO and strategy.requested_to_capacity_ratio is not None:
             shape = strategy.requested_to_capacity_ratio.shape
@@ -239,7 +239,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def score_placement(self, pods: Sequence[Pod], nodes: NodeTable) -> int:
         resources = self._strategy.resources
         requested = np.array([self._scored_request(pod, nodes) for pod in pods], dtype=np.int64).sum(axis=0)
-        offered = Offered.of(nodes, resources, requested.tolist(), with_defaults=True, devices=lambda nodes, name: None)
+        offered = Offer.of(nodes, resources, requested.tolist(), with_defaults=True, devices=lambda nodes, name: None)
         each = offered.allocation(nodes)
         allocatable, allocated = each.allocatable.sum(axis=0), each.allocated.sum(axis=0)
         whole = Allocation(
@@ -269,7 +269,7 @@ def _sidecar_refused(count: int) -> Verdicts:
     )
 
 
-def _offered(nodes: NodeTable, resource: str) -> BoolArray:
+def _offers(nodes: NodeTable, resource: str) -> BoolArray:
     """(node,) whether the node's allocatable names the resource, even with 0."""
     column = nodes.resources.index.get(resource)
     return np.zeros(len(nodes), dtype=np.bool_) if column is None else nodes.offers[:, column]
@@ -292,7 +292,7 @@ def _insufficient(check: _Check, nodes: NodeTable, row: TableRow) -> Insufficien
     return InsufficientResource(
         resource=check.resource,
         requested=check.request,
-        used=_used(nodes, row, check.resource),
+        used=_used_amount(nodes, row, check.resource),
         allocatable=int(check.allocatable[row]),
         unit="m" if check.resource == CPU else "",
         offered_nowhere=not check.allocatable.any() and not _is_offered(nodes, check.resource),
@@ -304,7 +304,7 @@ def _is_offered(nodes: NodeTable, resource: str) -> bool:
     return column is not None and bool(nodes.cluster.allocatable[:, column].any())
 
 
-def _used(nodes: NodeTable, row: TableRow, resource: str) -> int:
+def _used_amount(nodes: NodeTable, row: TableRow, resource: str) -> int:
     """Return what the pods on a node request, even of a resource that no node offers any more."""
     if resource in nodes.resources.index:
         return int(amounts(nodes, nodes.requested, resource)[row])

@@ -40,10 +40,10 @@ class NodeUnschedulable(FilterPlugin):
             rejected = nodes.unschedulable
         return Verdicts.first_of(
             (rejected, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON),
-            explain=lambda row: (_cordoned(nodes.cluster.nodes[row]),),
+            explain=lambda row: (_cordon_finding(nodes.cluster.nodes[row]),),
         )
 
 
-def _cordoned(node: Node) -> findings.NodeUnschedulable:
+def _cordon_finding(node: Node) -> findings.NodeUnschedulable:
     metadata = node.metadata
     return findings.NodeUnschedulable(maintenance=findings.Maintenance.of(metadata.labels, metadata.annotations))

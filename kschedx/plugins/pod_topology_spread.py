@@ -34,10 +34,10 @@ from kschedx.framework.status import MAX_NODE_SCORE, SKIP, SUCCESS, Code, Status
 from kschedx.kube.names import HOSTNAME, ZONE
 from kschedx.kube.selectors import LabelSelector, Selector, compile_selector, required_node_affinity, selector_from_set
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE as NO_SCHEDULE_EFFECTS
-from kschedx.kube.tolerations import untolerated
+from kschedx.kube.tolerations import find_untolerated
 from kschedx.kube.types import Pod, ReplicaSet, ReplicationController, StatefulSet, TopologySpreadConstraint
 from kschedx.releases import Release
-from kschedx.releases.release import in_every_release
+from kschedx.releases.release import texts_of_all_releases
 from kschedx.snapshot.columns import (
     BoolArray,
     ClusterRow,
@@ -47,7 +47,7 @@ from kschedx.snapshot.columns import (
     IntArray,
     TableRow,
     all_false,
-    paired,
+    pair_codes,
 )
 from kschedx.snapshot.nodes import NodeTable, PodRows, where_required
 from kschedx.snapshot.pods import PodTable
@@ -75,10 +75,10 @@ def default_selector(pod: Pod, snapshot: Snapshot) -> Selector:
             return selector_from_set(labels | (controller.spec.selector or {} if controller else {}))
         case ("apps/v1", "ReplicaSet"):
             replica_set = _owner(pod, snapshot.replica_sets)
-            return _narrowed(selector_from_set(labels), replica_set.spec.selector if replica_set else None)
+            return _narrow(selector_from_set(labels), replica_set.spec.selector if replica_set else None)
         case ("apps/v1", "StatefulSet"):
             stateful_set = _owner(pod, snapshot.stateful_sets)
-            return _narrowed(selector_from_set(labels), stateful_set.spec.selector if stateful_set else None)
+            return _narrow(selector_from_set(labels), stateful_set.spec.selector if stateful_set else None)
         case _:
             return selector_from_set(labels)
 
@@ -96,7 +96,7 @@ def _owner(pod: Pod, candidates: Iterable[Controller]) -> Controller | None:
     )
 
 
-def _narrowed(selector: Selector, other: LabelSelector | None) -> Selector:
+def _narrow(selector: Selector, other: LabelSelector | None) -> Selector:
     """Combine two selectors. An absent or invalid one adds nothing."""
     try:
         return selector.add(compile_selector(other).requirements)
@@ -136,19 +136,19 @@ class MatchingPods:
         self._namespace = namespace
         self._empty_counts_all = empty_counts_all
 
-    def selected(self, selector: Selector) -> SelectedPods:
+    def selected_pods(self, selector: Selector) -> SelectedPods:
         return SelectedPods(self._namespace, selector)
 
-    def per_node(self, selector: Selector) -> IntArray:
+    def pods_per_node(self, selector: Selector) -> IntArray:
         """(node,) of the whole cluster: the number of matching pods. Terminating pods do not count."""
         if selector.empty and not self._empty_counts_all:
             return np.zeros(self._pods.node_count, dtype=np.int64)
-        return self._pods.tally(self.selected(selector))
+        return self._pods.tally(self.selected_pods(selector))
 
     def counts(self, selector: Selector, row: int) -> bool:
         if selector.empty and not self._empty_counts_all:
             return False
-        return bool(self.selected(selector).weights(self._pods, np.array([row], dtype=np.int64))[0])
+        return bool(self.selected_pods(selector).weights(self._pods, np.array([row], dtype=np.int64))[0])
 
 
 # The pod's topology spread constraints, and the nodes whose pods they count. Upstream:
@@ -215,12 +215,12 @@ class ConstraintRules:
         invalid selector."""
         written = pod.spec.topology_spread_constraints
         if written:
-            return self._compiled(written, pod, action)
-        constraints = self._compiled(self._defaults, pod, action)
+            return self._compile(written, pod, action)
+        constraints = self._compile(self._defaults, pod, action)
         selector = default_selector(pod, self._handle.snapshot) if constraints else Selector()
         return () if selector.empty else tuple(replace(constraint, selector=selector) for constraint in constraints)
 
-    def _compiled(self, written: Iterable[TopologySpreadConstraint], pod: Pod, action: str) -> tuple[Constraint, ...]:
+    def _compile(self, written: Iterable[TopologySpreadConstraint], pod: Pod, action: str) -> tuple[Constraint, ...]:
         return tuple(
             Constraint.of(index, constraint, pod, self._handle.release)
             for index, constraint in enumerate(written)
@@ -237,7 +237,7 @@ class ConstraintRules:
         every = self._handle.release.behaviour.empty_selector_counts_every_pod
         return MatchingPods(nodes.pods, pod.metadata.namespace, empty_counts_all=every)
 
-    def counted(self, constraint: Constraint, pod: Pod, nodes: NodeTable) -> BoolArray:
+    def counted_nodes(self, constraint: Constraint, pod: Pod, nodes: NodeTable) -> BoolArray:
         """(node,) whether the constraint's inclusion policies count the node's pods and its domain."""
         counted = np.ones(len(nodes), dtype=np.bool_)
         if constraint.honors_affinity:
@@ -248,7 +248,7 @@ class ConstraintRules:
             comparison = self._handle.release.enabled("TaintTolerationComparisonOperators")
             counted &= nodes.taints.where(
                 lambda taints: (
-                    untolerated(taints, tolerations, effects=NO_SCHEDULE_EFFECTS, comparison=comparison) is None
+                    find_untolerated(taints, tolerations, effects=NO_SCHEDULE_EFFECTS, comparison=comparison) is None
                 )
             )
         return counted
@@ -300,7 +300,7 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
     def of(cls, constraint: Constraint, pod: Pod, pods: MatchingPods, counted: BoolArray, nodes: NodeTable) -> Self:
         """`nodes` are all nodes of the cluster."""
         domains = nodes.label(constraint.topology_key)
-        per_node = pods.per_node(constraint.selector) * counted
+        per_node = pods.pods_per_node(constraint.selector) * counted
         size = len(domains.values)
         return cls(
             constraint=constraint,
@@ -309,12 +309,12 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
             exists=np.bincount(domains.codes[counted], minlength=size) > 0,
             matching=np.bincount(domains.codes, weights=per_node, minlength=size).astype(np.int64),
             pods=nodes.pods,
-            selected=pods.selected(constraint.selector),
+            selected=pods.selected_pods(constraint.selector),
             change=np.zeros(len(nodes), dtype=np.int64),
             itself=int(constraint.selector.matches(pod.metadata.labels)),
         )
 
-    def changed(self, change: PodRows, sign: int) -> Self:
+    def change_pods(self, change: PodRows, sign: int) -> Self:
         """Return a copy with pods added (+1) or removed (-1)."""
         effective = self.selected.where(self.pods, change.pods) & self.counted[change.nodes]
         total = self.change.copy()
@@ -331,7 +331,7 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
         return self.domain_count < self.constraint.min_domains
 
     @cached_property
-    def least_elsewhere(self) -> IntArray:
+    def least_of_others(self) -> IntArray:
         """(domain,) the smallest count of the other existing domains."""
         counts = np.where(self.exists, self.matching, NO_DOMAIN)
         least = np.full(len(counts), counts.min(initial=NO_DOMAIN), dtype=np.int64)
@@ -353,7 +353,7 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
         """The constraint's inequality on these nodes (rows of the whole cluster)."""
         domain = self.domains.codes[rows]
         matching = self.matching[domain] + self.change[rows]
-        least = self.least_elsewhere[domain]
+        least = self.least_of_others[domain]
         minimum = np.where(self.exists[domain], np.minimum(matching, least), least)
         if self.too_few_domains:
             minimum = np.zeros_like(minimum)
@@ -386,13 +386,13 @@ class SpreadOnNodes(Struct, frozen=True, kw_only=True, dict=True):
         return self.matching + self.spread.itself - self.minimum > self.spread.constraint.max_skew
 
     @property
-    def alike(self) -> IntArray:
+    def groups(self) -> IntArray:
         """(node,) equal only for nodes that all lack the label, or are in one domain and exceed maxSkew by as much; a
         host is no domain of its own."""
         constraint = self.spread.constraint
         domain = np.ones_like(self.domain) if constraint.topology_key == HOSTNAME else self.domain + 1
         excess = self.matching + self.spread.itself - self.minimum - constraint.max_skew
-        return paired(np.where(self.missing, 0, domain), np.where(self.missing, 0, np.maximum(excess, 0)))
+        return pair_codes(np.where(self.missing, 0, domain), np.where(self.missing, 0, np.maximum(excess, 0)))
 
     def finding(self, row: TableRow) -> Finding | None:
         """Return why the constraint rejects a node, or None."""
@@ -442,7 +442,7 @@ def _spreads_of(
     pods = rules.matching_pods(pod, nodes)
     labelled = _where_labelled(constraints, nodes)
     return tuple(
-        Spread.of(constraint, pod, pods, labelled & rules.counted(constraint, pod, nodes), nodes)
+        Spread.of(constraint, pod, pods, labelled & rules.counted_nodes(constraint, pod, nodes), nodes)
         for constraint in constraints
     )
 
@@ -465,7 +465,7 @@ def verdicts(spreads: tuple[Spread, ...], nodes: NodeTable) -> Verdicts:
     )
 
     def alike() -> IntArray:
-        return reduce(paired, (nodes.alike for nodes in judged), np.zeros(len(nodes), dtype=np.int64))
+        return reduce(pair_codes, (nodes.groups for nodes in judged), np.zeros(len(nodes), dtype=np.int64))
 
     return Verdicts.first_of(*cases, count=len(nodes), explain=explain, alike=alike)
 
@@ -526,14 +526,14 @@ class SoftSpreads(Struct, frozen=True, kw_only=True):
         scored = candidate & complete
 
         def spread(constraint: Constraint) -> SoftSpread:
-            matching = pods.per_node(constraint.selector)
+            matching = pods.pods_per_node(constraint.selector)
             domain: IntArray | None = None
             if constraint.topology_key == HOSTNAME:
                 # for the hostname key, a node's own pods count whatever the policies say, and every node is a domain
                 counted = np.ones(len(everything), dtype=np.bool_)
                 size = int(np.count_nonzero(scored[feasible.rows]))  # an extender may name a node twice
             else:
-                counted = complete & rules.counted(constraint, pod, everything)
+                counted = complete & rules.counted_nodes(constraint, pod, everything)
                 domain = _domains(constraint.topology_key, everything)
                 size = int(np.count_nonzero(np.bincount(domain[scored])))
                 matching = np.bincount(domain, weights=matching * counted)[domain]
@@ -558,7 +558,7 @@ class SoftSpreads(Struct, frozen=True, kw_only=True):
         scored = ~self.ignored[nodes.rows]
         if not scored.any():
             return np.zeros(len(nodes), dtype=np.int64)
-        return np.where(scored & (scores != _INVALID), _between_extremes(scores, scores[scored]), 0)
+        return np.where(scored & (scores != _INVALID), _scale_scores(scores, scores[scored]), 0)
 
 
 def _weight(domains: int) -> float:
@@ -572,7 +572,7 @@ def _rounded_sum(costs: Sequence[FloatArray], count: int) -> IntArray:
     return (whole + (total - whole >= 0.5)).astype(np.int64)
 
 
-def _between_extremes(scores: IntArray, scored: IntArray) -> IntArray:
+def _scale_scores(scores: IntArray, scored: IntArray) -> IntArray:
     """Scale so that the lowest scored cost becomes 100."""
     low, high = int(scored.min()), int(scored.max(initial=0))
     return np.full_like(scores, MAX_NODE_SCORE) if high == 0 else MAX_NODE_SCORE * (high + low - scores) // high
@@ -641,7 +641,7 @@ class _FollowedSpreads(Following):
         return moved
 
     def normalized(self, scores: IntArray) -> IntArray:
-        return _between_extremes(scores, scores)
+        return _scale_scores(scores, scores)
 
 
 HARD: StateKey[tuple[Spread, ...]] = StateKey("PreFilterPodTopologySpread")
@@ -658,7 +658,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     texts: ClassVar[Texts] = {
         "topology-label-missing": (REASON_LABEL,),
         "topology-spread-skew": (REASON_SKEW,),
-        "plugin-message": in_every_release("hard_constraints_unreadable"),
+        "plugin-message": texts_of_all_releases("hard_constraints_unreadable"),
     }
 
     def __init__(self, args: object, handle: Handle) -> None:
@@ -702,10 +702,10 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         return PreFilterResult() if constraints else PRE_FILTER_SKIP
 
     def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
-        state[HARD] = tuple(spread.changed(change, +1) for spread in state[HARD])
+        state[HARD] = tuple(spread.change_pods(change, +1) for spread in state[HARD])
 
     def remove_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
-        state[HARD] = tuple(spread.changed(change, -1) for spread in state[HARD])
+        state[HARD] = tuple(spread.change_pods(change, -1) for spread in state[HARD])
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         return verdicts(state[HARD], nodes)

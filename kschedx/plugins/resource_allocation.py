@@ -60,7 +60,7 @@ def amounts(nodes: NodeTable, matrix: IntArray, resource: str) -> IntArray:
     return np.zeros(len(nodes), dtype=np.int64) if column is None else matrix[:, column]
 
 
-def truncated(dividend: IntArray, divisor: IntArray | int) -> IntArray:
+def truncating_divide(dividend: IntArray, divisor: IntArray | int) -> IntArray:
     """Go's `/` on int64 arrays: rounds towards zero, while numpy's `//` rounds down."""
     quotient: IntArray = dividend // divisor
     if quotient.min(initial=0) < 0:
@@ -89,7 +89,7 @@ def scored_devices(handle: Handle, nodes: NodeTable, resource: str) -> tuple[Int
 
 def touches_through_requests(handle: Handle, pod: Pod) -> Touch:
     """A pod's requests change its own node; devices behind extended resources are allocated cluster-wide."""
-    return Touch.CLUSTER if handle.snapshot.devices.stands_for_request(pod.spec) else Touch.NODE
+    return Touch.CLUSTER if handle.snapshot.devices.provides_request(pod.spec) else Touch.NODE
 
 
 def read_requests(handle: Handle, pod: Pod) -> Hashable:
@@ -141,7 +141,7 @@ class Allocation(Struct, frozen=True, kw_only=True):
         return self.allocatable if self.counts_everywhere else np.where(self.counts, self.allocatable, 1)
 
 
-class Offered(Struct, frozen=True, kw_only=True):
+class Offer(Struct, frozen=True, kw_only=True):
     """What nodes offer of the scored resources, apart from their pods. Arrays are (resource, node): the values of one
     resource are adjacent, which makes sums over few resources and many nodes fast."""
 
@@ -167,7 +167,7 @@ class Offered(Struct, frozen=True, kw_only=True):
         *,
         with_defaults: bool,
         devices: DeviceTotals,
-    ) -> Offered:
+    ) -> Offer:
         """`request[i]` is the pod's request of `resources[i]`. `with_defaults` adds the assumed requests of pods
         without cpu or memory requests. `devices` count on nodes that do not offer the resource themselves."""
         counted = tuple(
@@ -177,12 +177,12 @@ class Offered(Struct, frozen=True, kw_only=True):
         if nodes.is_whole:
             offered = _OFFERED.of(
                 nodes.cluster.derived,
-                lambda: _offered(nodes, counted, with_defaults=with_defaults),
+                lambda: _offer(nodes, counted, with_defaults=with_defaults),
                 counted,
                 with_defaults,
             )
         else:
-            offered = _offered(nodes, counted, with_defaults=with_defaults)
+            offered = _offer(nodes, counted, with_defaults=with_defaults)
         taken: list[tuple[int, BoolArray, IntArray]] = []
         allocatable = offered.allocatable
         for i, name in enumerate(counted):
@@ -202,8 +202,8 @@ class Offered(Struct, frozen=True, kw_only=True):
             counts_everywhere=bool(counts.all()) if taken else offered.counts_everywhere,
         )
 
-    def at(self, rows: IntArray) -> Offered:
-        return Offered(
+    def at(self, rows: IntArray) -> Offer:
+        return Offer(
             counts=self.counts.take(rows, axis=1),
             allocatable=self.allocatable.take(rows, axis=1),
             request=self.request,
@@ -231,10 +231,10 @@ class Offered(Struct, frozen=True, kw_only=True):
         )
 
 
-_OFFERED = Memo[Offered]()
+_OFFERED = Memo[Offer]()
 
 
-def _offered(nodes: NodeTable, counted: Sequence[str], *, with_defaults: bool) -> Offered:
+def _offer(nodes: NodeTable, counted: Sequence[str], *, with_defaults: bool) -> Offer:
     """Return what nodes offer without devices, for a request of 0. Empty names in `counted` do not count."""
     nonzero = {CPU: 0, MEMORY: 1} if with_defaults else {}
     allocatable, offered = np.zeros((len(counted), len(nodes)), dtype=np.int64), nodes.allocatable
@@ -247,7 +247,7 @@ def _offered(nodes: NodeTable, counted: Sequence[str], *, with_defaults: bool) -
         if column is not None:
             columns.append((i, name in nonzero, column))
     counts = allocatable != 0
-    return Offered(
+    return Offer(
         counts=counts,
         allocatable=allocatable,
         request=np.zeros((len(counted), 1), dtype=np.int64),
@@ -279,14 +279,14 @@ def least_allocated(allocation: Allocation, resources: Sequence[ResourceSpec]) -
     capacity = allocation.capacity
     # not `maximum`: requests that overflowed in kube-scheduler are negative, and the difference wraps around
     free = np.where(allocation.requested > capacity, 0, capacity - allocation.requested)
-    return _weighted_mean(truncated(free * MAX_NODE_SCORE, capacity), allocation, resources)
+    return _weighted_mean(truncating_divide(free * MAX_NODE_SCORE, capacity), allocation, resources)
 
 
 def most_allocated(allocation: Allocation, resources: Sequence[ResourceSpec]) -> IntArray:
     """Return the weighted mean of the requested fractions."""
     capacity = allocation.capacity
     taken = np.minimum(allocation.requested, capacity)
-    return _weighted_mean(truncated(taken * MAX_NODE_SCORE, capacity), allocation, resources)
+    return _weighted_mean(truncating_divide(taken * MAX_NODE_SCORE, capacity), allocation, resources)
 
 
 def requested_to_capacity_ratio(
@@ -296,7 +296,7 @@ def requested_to_capacity_ratio(
     count."""
     capacity = allocation.capacity
     taken = np.minimum(allocation.requested, capacity)
-    utilization = truncated(taken * 100, capacity).clip(0, 100)
+    utilization = truncating_divide(taken * 100, capacity).clip(0, 100)
     on_shape = np.array([shape_score(shape, percent) for percent in range(101)], dtype=np.int64)
     scores = on_shape[utilization]
     total, weight = _weighted_sums(scores, allocation.counts & (scores > 0), resources)
@@ -307,9 +307,9 @@ def _weighted_mean(scores: IntArray, allocation: Allocation, resources: Sequence
     """(node,) the mean of the (node, resource) scores that count, 0 where none does."""
     if allocation.counts_everywhere:
         weights = [resource.weight for resource in resources]
-        return truncated(scores @ np.array(weights, dtype=np.int64), max(sum(weights), 1))
+        return truncating_divide(scores @ np.array(weights, dtype=np.int64), max(sum(weights), 1))
     total, weight = _weighted_sums(scores, allocation.counts, resources)
-    return truncated(total, np.maximum(weight, 1))
+    return truncating_divide(total, np.maximum(weight, 1))
 
 
 def _weighted_sums(scores: IntArray, counts: BoolArray, resources: Sequence[ResourceSpec]) -> tuple[IntArray, IntArray]:

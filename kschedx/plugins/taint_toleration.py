@@ -14,7 +14,7 @@ from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, Tolerations, toleration_text
 from kschedx.kube.types import Node, Pod, Taint, Toleration
 from kschedx.plugins.resource_allocation import default_normalize
-from kschedx.releases.release import in_every_release
+from kschedx.releases.release import texts_of_all_releases
 from kschedx.snapshot.columns import Column, IntArray, TableRow
 from kschedx.snapshot.nodes import NodeTable
 
@@ -29,7 +29,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 
     name = "TaintToleration"
     texts: ClassVar[Texts] = {
-        "untolerated-taint": in_every_release("untolerated_taint"),
+        "untolerated-taint": texts_of_all_releases("untolerated_taint"),
     }
     normalizes_by_extremes = True
     scores_preferences = True
@@ -49,7 +49,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         known = Tolerations(tolerations, comparison=self._comparison)
 
         def first(taints: Sequence[Taint]) -> Taint | None:
-            return known.uncovered(taints, DO_NOT_SCHEDULE)
+            return known.uncovered_taint(taints, DO_NOT_SCHEDULE)
 
         def explain(row: TableRow) -> tuple[UntoleratedTaint, ...]:
             taint = first(nodes.taints[row])

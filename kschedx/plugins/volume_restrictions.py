@@ -21,9 +21,9 @@ from kschedx.framework.interface import (
     Touch,
 )
 from kschedx.framework.status import Code, Status, Verdicts
-from kschedx.kube.storage import READ_WRITE_ONCE_POD, not_found
+from kschedx.kube.storage import READ_WRITE_ONCE_POD, not_found_text
 from kschedx.kube.types import Pod, PodSpec, Volume
-from kschedx.releases.release import in_every_release
+from kschedx.releases.release import texts_of_all_releases
 from kschedx.snapshot.columns import BoolArray, IntArray, TableRow, all_false
 from kschedx.snapshot.nodes import NodeTable, PodRows
 
@@ -53,7 +53,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
     name = "VolumeRestrictions"
     texts: ClassVar[Texts] = {
         "disk-conflict": (REASON_DISK,),
-        "claim-in-use": in_every_release("read_write_once_pod_in_use"),
+        "claim-in-use": texts_of_all_releases("read_write_once_pod_in_use"),
     }
 
     def reads(self, pod: Pod) -> Hashable:
@@ -141,7 +141,7 @@ def _read_write_once_pod(plugin: VolumeRestrictions, pod: Pod) -> frozenset[str]
             key = f"{pod.metadata.namespace}/{name}"
             return Status(
                 code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-                reasons=(not_found("persistentvolumeclaim", name),),
+                reasons=(not_found_text("persistentvolumeclaim", name),),
                 findings=(ClaimNotFound(claim=key, volume=volume.name, ephemeral=False),),
             )
         if READ_WRITE_ONCE_POD in claim.spec.access_modes:
@@ -165,7 +165,7 @@ def _holders(pod: Pod, nodes: NodeTable, claims: frozenset[str]) -> dict[str, in
     pods = nodes.pods
     places = pods.node if pods.listed is None else pods.listed
     holders: dict[str, int] = {}
-    for row in sorted({row for name in claims for row in pods.claiming(f"{pod.metadata.namespace}/{name}")}):
+    for row in sorted({row for name in claims for row in pods.rows_with_claim(f"{pod.metadata.namespace}/{name}")}):
         if places[row] < 0:
             continue
         for volume in pods.specs[row].volumes:

@@ -27,7 +27,7 @@ from kschedx.kube.storage import (
     ZONE_DELIMITER,
     PersistentVolume,
     PersistentVolumeClaim,
-    not_found,
+    not_found_text,
 )
 from kschedx.kube.types import Pod
 from kschedx.plugins.volume_facts import claim_unbound
@@ -103,7 +103,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         if isinstance(topologies, Status):
             return self._claims_refused(topologies, labelled)
         newer = _NEWER if self.handle.release.behaviour.zone_labels_of_both_generations_agree else {}
-        mismatches = [labelled & ~_where_in_zone(topology, nodes, newer) for topology in topologies]
+        mismatches = [labelled & ~_in_zone_mask(topology, nodes, newer) for topology in topologies]
 
         def explain(row: TableRow) -> tuple[Finding, ...]:
             labels = nodes.node(row).metadata.labels
@@ -125,40 +125,40 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         for volume in pod.spec.volumes:
             if volume.persistent_volume_claim is None:
                 continue
-            claim_topologies = self._of_claim(pod, volume.name, volume.persistent_volume_claim.claim_name)
+            claim_topologies = self._claim_topology(pod, volume.name, volume.persistent_volume_claim.claim_name)
             if isinstance(claim_topologies, Status):
                 return claim_topologies
             topologies += claim_topologies
         return tuple(topologies)
 
-    def _of_claim(self, pod: Pod, volume_name: str, name: str) -> list[_Topology] | Status:
+    def _claim_topology(self, pod: Pod, volume_name: str, name: str) -> list[_Topology] | Status:
         """Return the labels of the claim's volume; none if the claim waits for its first consumer."""
         storage = self.handle.snapshot.storage
         claim = storage.claim(pod.metadata.namespace, name)
         if claim is None:
             key = f"{pod.metadata.namespace}/{name}"
-            reason = not_found("persistentvolumeclaim", name) if name else NO_CLAIM_NAME
-            return _rejected(reason, ClaimNotFound(claim=key, volume=volume_name, ephemeral=False))
+            reason = not_found_text("persistentvolumeclaim", name) if name else NO_CLAIM_NAME
+            return _rejection(reason, ClaimNotFound(claim=key, volume=volume_name, ephemeral=False))
         if claim.spec.volume_name:
             volume = storage.volumes.get(claim.spec.volume_name)
             if volume is None:
-                return _rejected(
-                    not_found("persistentvolume", claim.spec.volume_name),
+                return _rejection(
+                    not_found_text("persistentvolume", claim.spec.volume_name),
                     VolumeNotFound(claim=claim.key, persistent_volume=claim.spec.volume_name),
                 )
             return _labels(claim, volume)
         if not claim.storage_class:
-            return _rejected(NO_NAMES, claim_unbound(claim, storage))
+            return _rejection(NO_NAMES, claim_unbound(claim, storage))
         storage_class = storage.classes.get(claim.storage_class)
         if storage_class is None:
-            reason = not_found("storageclass.storage.k8s.io", claim.storage_class)
-            return _rejected(reason, claim_unbound(claim, storage))
+            reason = not_found_text("storageclass.storage.k8s.io", claim.storage_class)
+            return _rejection(reason, claim_unbound(claim, storage))
         if storage_class.waits_for_first_consumer:
             return []
-        return _rejected(NO_VOLUME_NAME, claim_unbound(claim, storage))
+        return _rejection(NO_VOLUME_NAME, claim_unbound(claim, storage))
 
 
-def _rejected(reason: str, finding: Finding) -> Status:
+def _rejection(reason: str, finding: Finding) -> Status:
     return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(reason,), findings=(finding,))
 
 
@@ -173,7 +173,7 @@ def _labels(claim: PersistentVolumeClaim, volume: PersistentVolume) -> list[_Top
     return topologies
 
 
-def _where_in_zone(topology: _Topology, nodes: NodeTable, newer_label: Mapping[str, str]) -> BoolArray:
+def _in_zone_mask(topology: _Topology, nodes: NodeTable, newer_label: Mapping[str, str]) -> BoolArray:
     """(node,) whether the label matches; if a node lacks the deprecated label, the newer one may count."""
     column = nodes.label(topology.key)
     inside = column.where(lambda value: value in topology.zones)

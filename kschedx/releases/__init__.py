@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from kschedx.errors import ConfigError, nearest
 from kschedx.releases import plugins
 from kschedx.releases.behavior import Behaviour as Behaviour
-from kschedx.releases.dates import minor, within
+from kschedx.releases.dates import is_in_range, minor
 from kschedx.releases.gates import resolve_gates
 from kschedx.releases.plugins import DefaultPlugin as DefaultPlugin
 from kschedx.releases.release import PLACEMENT_POINTS as PLACEMENT_POINTS
@@ -69,10 +69,12 @@ def resolve(version: str | None = None, feature_gates: Mapping[str, bool] | None
             point: present(entries) for point, entries in plugins.V1BETA2_DEFAULT_PLUGINS.items() if V1BETA2 in versions
         },
         plugin_points=plugins.points_of(release),
-        never_skips_filter=frozenset(row.name for row in rows if not within(release, row.filter_can_skip)),
-        never_skips_score=frozenset(row.name for row in rows if not within(release, row.score_can_skip)),
+        never_skips_filter=frozenset(row.name for row in rows if not is_in_range(release, row.filter_can_skip)),
+        never_skips_score=frozenset(row.name for row in rows if not is_in_range(release, row.score_can_skip)),
         removed_plugins=tuple(
-            sorted(row.name for row in rows if row.refused_in_v1 is not None and within(release, row.refused_in_v1))
+            sorted(
+                row.name for row in rows if row.refused_in_v1 is not None and is_in_range(release, row.refused_in_v1)
+            )
         ),
         config_versions=versions,
         missing_fields={version: tuple(missing_fields(version, release)) for version in versions},

@@ -26,7 +26,7 @@ def holds(release: Minor, *, first: str = "", last: str = "") -> bool:
     return (not first or minor(first) <= release) and (not last or release <= minor(last))
 
 
-def within(release: Minor, releases: str) -> bool:
+def is_in_range(release: Minor, releases: str) -> bool:
     """Return whether a version is in the range: `1.28..`, `..1.31`, or `1.26..1.28`. An empty string is every
     version."""
     first, _, last = releases.partition("..")
@@ -35,27 +35,27 @@ def within(release: Minor, releases: str) -> bool:
 
 def since(first: str) -> bool:
     """Declare a fact that is true from this version on."""
-    return _dated(lambda release: holds(release, first=first))
+    return _declare(lambda release: holds(release, first=first))
 
 
 def up_to(last: str) -> bool:
     """Declare a fact that is true up to this version, including it."""
-    return _dated(lambda release: holds(release, last=last))
+    return _declare(lambda release: holds(release, last=last))
 
 
 def only_in(version: str) -> bool:
     """Declare a fact that is true in a single version."""
-    return _dated(lambda release: release == minor(version))
+    return _declare(lambda release: release == minor(version))
 
 
 def between(first: str, last: str) -> bool:
     """Declare a fact that is true from the first to the last of these versions."""
-    return _dated(lambda release: holds(release, first=first, last=last))
+    return _declare(lambda release: holds(release, first=first, last=last))
 
 
 def dated(history: Mapping[str, T]) -> T:
     """Declare a value that changes: each version with the value from then on, oldest first."""
-    return _dated(
+    return _declare(
         lambda release: [value for first, value in history.items() if minor(first) <= release][-1], (*history.values(),)
     )
 
@@ -86,7 +86,7 @@ class _Dated:
         self.values = values
 
 
-def _dated(at: Callable[[Minor], T], values: tuple[object, ...] = ()) -> T:
+def _declare(at: Callable[[Minor], T], values: tuple[object, ...] = ()) -> T:
     return cast(T, _Dated(at, values))
 
 

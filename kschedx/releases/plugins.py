@@ -16,7 +16,7 @@ from enum import Flag, auto
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.releases.dates import Minor, within
+from kschedx.releases.dates import Minor, is_in_range
 
 
 class Default(Struct, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ class DefaultPlugin(Default, frozen=True, kw_only=True):
     name: str
 
     def is_in(self, release: Minor) -> bool:
-        return within(release, self.releases)
+        return is_in_range(release, self.releases)
 
 
 KUBERNETES = "Kubernetes"
@@ -318,12 +318,12 @@ def plugins_with(trait: Trait) -> frozenset[str]:
 
 def default_plugins(release: Minor) -> tuple[DefaultPlugin, ...]:
     """Return the MultiPoint list of v1 and v1beta3 in order, including entries behind gates."""
-    entries = [(row.name, entry) for row in PLUGINS for entry in row.default if within(release, row.releases)]
+    entries = [(row.name, entry) for row in PLUGINS for entry in row.default if is_in_range(release, row.releases)]
     entries.sort(key=lambda named: named[1].at_end)
     return tuple(
         DefaultPlugin(name=name, weight=entry.weight, gate=entry.gate)
         for name, entry in entries
-        if within(release, entry.releases)
+        if is_in_range(release, entry.releases)
     )
 
 
@@ -332,11 +332,11 @@ def points_of(release: Minor) -> dict[str, frozenset[str]]:
     return {
         row.name: points_in(row, release)
         for row in PLUGINS
-        if row.project == KUBERNETES and within(release, row.releases)
+        if row.project == KUBERNETES and is_in_range(release, row.releases)
     }
 
 
 def points_in(row: PluginRow, release: Minor) -> frozenset[str]:
     """Return the extension points of a plugin in a version that has it."""
     dated = (point.partition(" ") for point in row.points.split(", "))
-    return frozenset(point for point, _, releases in dated if within(release, releases))
+    return frozenset(point for point, _, releases in dated if is_in_range(release, releases))

@@ -153,7 +153,7 @@ class Messages(DatedFacts):
     """The message of a gang member that found a node while too few others did."""
 
 
-def in_every_release(name: str) -> tuple[str, ...]:
+def texts_of_all_releases(name: str) -> tuple[str, ...]:
     """Return all values of a text of `Messages`, oldest first."""
     return tuple(str(text) for text in values_of(Messages, name) if text)
 

@@ -12,18 +12,25 @@ from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
 from kschedx.autoscaler.node_groups import group_title
 from kschedx.autoscaler.pods import PodOutcome
 from kschedx.autoscaler.run import AutoscalerGrowth
-from kschedx.autoscaler.sizes import BACKED_OFF, NOT_READY, Resize, is_same_autoscaler_event, not_triggered
+from kschedx.autoscaler.sizes import BACKED_OFF, NOT_READY, Resize, is_same_autoscaler_event, not_triggered_text
 from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, PodResult
 from kschedx.autoscaler.templates import Template
 from kschedx.findings import InsufficientResource, NodeUnschedulable, TooManyPods
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.group_scaling import GroupScaling, undeclared
+from kschedx.inquiry.group_scaling import GroupScaling, undeclared_need
 from kschedx.inquiry.node_scaling import NodeRemedy, StepKind
-from kschedx.render.terminal import DIM, StyledLine, fact_lines, labelled, paragraph, text
+from kschedx.render.terminal import DIM, StyledLine, fact_lines, labelled_lines, paragraph, text
 from kschedx.render.view import Decider, DeciderRow, FixView
-from kschedx.render.wording import Fact, amount, count, listed
+from kschedx.render.wording import Fact, amount, count, list_names
 from kschedx.render.words import describe, headline
-from kschedx.render.words.node_groups import MOST_NAMES, SAME, alike, by_name, most_said, names_of
+from kschedx.render.words.node_groups import (
+    MOST_NAMES,
+    SAME,
+    group_by_headline,
+    most_frequent_text,
+    names_of,
+    reasons_by_name,
+)
 from kschedx.snapshot.events import RecordedEvent
 
 if TYPE_CHECKING:
@@ -37,7 +44,7 @@ def _sentence(autoscaler: Autoscaler, scaling: PodScaling) -> str:
     pod, flags = scaling.pod, autoscaler.flags
     match pod.outcome:
         case PodOutcome.CONSIDERED:
-            return _considered(autoscaler, scaling)
+            return _summary(autoscaler, scaling)
         case PodOutcome.EXPENDABLE:
             row = autoscaler.snapshot.pods
             priority = int(row.priorities[pod.row]) if pod.row < len(row) else 0
@@ -61,7 +68,7 @@ def _sentence(autoscaler: Autoscaler, scaling: PodScaling) -> str:
         case PodOutcome.NOT_LOOKED_AT if scaling.result is LoopOutcome.NOT_TRIED:
             return "adds no nodes: too many nodes are not ready"
         case PodOutcome.NOT_LOOKED_AT if flags.allowed_schedulers:
-            allowed = listed(flags.allowed_schedulers, MOST_NAMES)
+            allowed = list_names(flags.allowed_schedulers, MOST_NAMES)
             return f"ignores the pod: its scheduler is not in --allowed-scheduler-names={allowed}"
         case PodOutcome.NOT_LOOKED_AT:
             return "ignores all pods in this loop: one is nominated for a node that has not started"
@@ -69,7 +76,7 @@ def _sentence(autoscaler: Autoscaler, scaling: PodScaling) -> str:
             assert_never(pod.outcome)
 
 
-def _considered(autoscaler: Autoscaler, scaling: PodScaling) -> str:
+def _summary(autoscaler: Autoscaler, scaling: PodScaling) -> str:
     if scaling.choice is not None:
         return _adds(scaling.choice, scaling.alternatives)
     if scaling.result is LoopOutcome.AT_MAX_NODES_TOTAL:
@@ -77,19 +84,19 @@ def _considered(autoscaler: Autoscaler, scaling: PodScaling) -> str:
     if scaling.result is LoopOutcome.ERROR:
         unknown = [group.name for group in scaling.groups if group.template is None and group.target]
         if unknown:
-            return f"is undecided: the nodes of node group {listed(unknown, MOST_NAMES)} are not known"
+            return f"is undecided: the nodes of node group {list_names(unknown, MOST_NAMES)} are not known"
         return f"fails: {scaling.error}"
     fitting = [group.name for group in scaling.groups if group.fits and not group.skipped]
     if fitting and scaling.is_waiting:
-        return f"adds nodes for other pods first; this pod fits {listed(fitting, MOST_NAMES)} and is next"
+        return f"adds nodes for other pods first; this pod fits {list_names(fitting, MOST_NAMES)} and is next"
     if fitting:
-        text = f"the pod fits {listed(fitting, MOST_NAMES)}, but the cluster-wide limits permit no node"
+        text = f"the pod fits {list_names(fitting, MOST_NAMES)}, but the cluster-wide limits permit no node"
         return f"adds no node and sends no event: {text}"
     if not scaling.groups:
         return "has no node groups"
     number = len(scaling.groups)
     if open_groups := autoscaler.open_groups(scaling):
-        groups = f"{'groups' if len(open_groups) > 1 else 'group'} {listed(open_groups, MOST_NAMES)}"
+        groups = f"{'groups' if len(open_groups) > 1 else 'group'} {list_names(open_groups, MOST_NAMES)}"
         others = "; no other group helps" if number > len(open_groups) else ""
         return f"may add a node of {groups}, whose template is not in the cluster{others}"
     helps = "its only node group does not help" if number == 1 else f"none of {number} node groups helps"
@@ -103,7 +110,7 @@ def _adds(choice: GroupChoice, alternatives: Sequence[str]) -> str:
         return f"selects {group_title(choice.option.group)} but adds no node: the cluster-wide limits permit none"
     text = ", ".join(_resize(resize) for resize in choice.resizes)
     others = [name for name in alternatives if name != choice.option.group]
-    chance = f"; or to {listed(others, MOST_NAMES, conjunction='or')} with equal score" if others else ""
+    chance = f"; or to {list_names(others, MOST_NAMES, conjunction='or')} with equal score" if others else ""
     return f"adds {text}{chance}"
 
 
@@ -133,7 +140,7 @@ def _clauses(group: GroupVerdict) -> Iterator[str]:
         yield f"✗ {status.plugin}: {', '.join(phrases)}"
 
 
-def _on_a_new_node(template: Template) -> Iterator[str]:
+def _new_node_facts(template: Template) -> Iterator[str]:
     """Yield the allocatable resources of a new node, and the requests of its first pods, mostly of DaemonSets."""
     offered = ", ".join(
         f"{written} {name}" for name, written in template.node.status.allocatable.items() if name in ("cpu", "memory")
@@ -146,7 +153,7 @@ def _on_a_new_node(template: Template) -> Iterator[str]:
         names = [
             pod.metadata.controller.name if pod.metadata.controller else pod.metadata.name for pod in template.pods
         ]
-        yield f"{requested} requested by {listed(names, MOST_NAMES)}"
+        yield f"{requested} requested by {list_names(names, MOST_NAMES)}"
 
 
 def _basis(autoscaler: Autoscaler) -> Iterator[str]:
@@ -154,13 +161,13 @@ def _basis(autoscaler: Autoscaler) -> Iterator[str]:
     phrases: list[str] = []
     by = autoscaler.membership.told_by
     if by:
-        phrases.append(f"node groups by {listed(by, 2)}")
+        phrases.append(f"node groups by {list_names(by, 2)}")
     elif any(node for node in autoscaler.snapshot.cluster.nodes):
         phrases.append("no node has a known node group (--node-group-label KEY)")
     if not autoscaler.flags_are_known:
         phrases.append("default flags (--autoscaler-flag)")
     if autoscaler.status.unknown:
-        phrases.append(f"its status has unknown values {listed(autoscaler.status.unknown, 3)}")
+        phrases.append(f"its status has unknown values {list_names(autoscaler.status.unknown, 3)}")
     if autoscaler.config_not_here:
         phrases.append(
             f"default scheduler profile: its own file {autoscaler.config_not_here} is missing "
@@ -210,7 +217,7 @@ def _refusals(answer: LoopResult) -> str:
     if not refused:
         return ""
     phrase, number = refused.most_common(1)[0]
-    return most_said(phrase, None if len(refused) == 1 else number)
+    return most_frequent_text(phrase, None if len(refused) == 1 else number)
 
 
 def _refusal(answer: LoopResult, pod: PodResult) -> str:
@@ -222,7 +229,7 @@ def _refusal(answer: LoopResult, pod: PodResult) -> str:
             said.setdefault(reason, []).append(group.group.name)
     if not said:
         return ", ".join(part.partition(" ")[2] if part[:1].isdigit() else part for part in pod.parts)
-    return by_name((groups, reason) for reason, groups in said.items())
+    return reasons_by_name((groups, reason) for reason, groups in said.items())
 
 
 def _sizes(step: Resize) -> str:
@@ -234,7 +241,7 @@ def decider_of(scaling: NodeScaling, explanation: Explanation) -> Decider:
     """Return what an autoscaler does about the pod, and that it does not run if none of its pods runs."""
     if isinstance(scaling, GroupScaling):
         decider = _group_decider(scaling, explanation)
-        seen = _seen
+        seen = _trial_result
     else:
         from kschedx.render.karpenter import pool_decider, seen
 
@@ -250,7 +257,7 @@ def decider_of(scaling: NodeScaling, explanation: Explanation) -> Decider:
     return replace(decider, sentence=sentence, fixes=fixes)
 
 
-def _seen(remedy: NodeRemedy) -> str:
+def _trial_result(remedy: NodeRemedy) -> str:
     """Return the result of trying it."""
     where = "it" if remedy.step.kind is StepKind.NEW_GROUP else group_title(remedy.place)
     return f"adds {count(remedy.nodes, 'node')} to {where}" if remedy.nodes else f"the pod fits {where} and is next"
@@ -259,12 +266,16 @@ def _seen(remedy: NodeRemedy) -> str:
 def _group_decider(of_groups: GroupScaling, explanation: Explanation) -> Decider:
     autoscaler, scaling = of_groups.autoscaler, of_groups.decision
     considered = scaling.choice is None and scaling.pod.outcome is PodOutcome.CONSIDERED
-    rows = sorted(alike(scaling.groups, _group_headline), key=lambda row: _nearness(row[0])) if considered else ()
+    rows = (
+        sorted(group_by_headline(scaling.groups, _group_headline), key=lambda row: _nearness(row[0]))
+        if considered
+        else ()
+    )
     event = scaling.choice.event if scaling.choice else ""
     if not event and scaling.pod.remains and scaling.pod.is_told and not autoscaler.open_groups(scaling):
-        event = not_triggered(scaling.pod.parts)
+        event = not_triggered_text(scaling.pod.parts)
     said = explanation.cycle.snapshot.autoscaler_events.get(explanation.cycle.pod.key)
-    lacking = undeclared(autoscaler, scaling, explanation.cycle.pod)
+    lacking = undeclared_need(autoscaler, scaling, explanation.cycle.pod)
     reads = "" if lacking is None else f"{lacking.group} has no node from which to read {lacking.need}"
     sentence = _sentence(autoscaler, scaling)
     return Decider(
@@ -275,7 +286,7 @@ def _group_decider(of_groups: GroupScaling, explanation: Explanation) -> Decider
             *(_row(row, is_brief=number > 0) for number, row in enumerate(rows)),
         ),
         event=event,
-        recorded=_recorded(said, event),
+        recorded=_recorded_text(said, event),
         reports=(said.message,) if said is not None and sentence.startswith("is undecided") else (),
         basis=tuple(_basis(autoscaler)),
     )
@@ -286,7 +297,7 @@ def _row(groups: Sequence[GroupVerdict], *, is_brief: bool) -> DeciderRow:
     return DeciderRow(text=text, facts=tuple(_facts(groups[0])), is_brief=is_brief)
 
 
-def _recorded(said: RecordedEvent | None, event: str) -> str:
+def _recorded_text(said: RecordedEvent | None, event: str) -> str:
     if said is None:
         return ""
     is_same = is_same_autoscaler_event(said.message, event)
@@ -307,13 +318,13 @@ def decider_lines(decider: Decider, width: int, limit: int | None = MOST_ROWS) -
     if limit is not None and len(decider.rows) > limit:
         lines.append(text(f"  {count(len(decider.rows) - limit, 'more reason')}: -o wide", DIM))
     if decider.event:
-        lines += labelled("event", decider.event, width, exact=True)
+        lines += labelled_lines("event", decider.event, width, exact=True)
     if decider.recorded:
-        lines += labelled("" if decider.recorded == SAME else "recorded", decider.recorded, width, exact=True)
+        lines += labelled_lines("" if decider.recorded == SAME else "recorded", decider.recorded, width, exact=True)
     for number, fix in enumerate(decider.fixes):
-        lines += labelled("" if number else "fix", fix.text, width, further=2)
+        lines += labelled_lines("" if number else "fix", fix.text, width, further=2)
     basis = decider.basis if limit is None else decider.basis[:1]
-    return [*lines, *(line for phrase in basis for line in labelled("by", phrase, width))]
+    return [*lines, *(line for phrase in basis for line in labelled_lines("by", phrase, width))]
 
 
 def _nearness(group: GroupVerdict) -> tuple[float, ...]:
@@ -330,7 +341,7 @@ def _facts(group: GroupVerdict) -> Iterator[Fact]:
     for finding in findings[:1]:
         yield from describe(finding).facts[:2]
     if any(isinstance(finding, InsufficientResource | TooManyPods) for finding in findings):
-        yield Fact(label="new node", items=tuple(_on_a_new_node(group.template)))
+        yield Fact(label="new node", items=tuple(_new_node_facts(group.template)))
     if any(isinstance(finding, NodeUnschedulable) for finding in findings) and group.template.source != "template":
         model = group.template.source.removeprefix("node/")
         text = f"{model} is cordoned, so cluster-autoscaler treats a new node as cordoned"

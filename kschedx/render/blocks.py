@@ -8,7 +8,7 @@ from typing import assert_never
 from kschedx.explain.diagnosis import (
     Diagnosis,
     EvictionVerdict,
-    Excluded,
+    ExcludedNodes,
     Holder,
     NodeDetail,
     PreemptionOutcome,
@@ -22,7 +22,7 @@ from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Candidate, Status
 from kschedx.kube.names import HOSTNAME
 from kschedx.render.terminal import BOLD, DIM, INDENT, LABEL, StyledLine, fact_lines, fits, line, paragraph, text
-from kschedx.render.wording import Fact, balance, brief_text, count, listed
+from kschedx.render.wording import Fact, balance, brief_text, count, list_names
 from kschedx.render.words import describe
 from kschedx.render.words.reasons import reason_page
 
@@ -55,7 +55,7 @@ def _title(cycle: Cycle) -> str:
     best = [names[row] for row in result.best]
     title = f"preemption makes room on {count(len(result.candidates), 'node')}"
     if len(best) > 1:
-        return f"{title}: {listed(best, 3)} are equal, kube-scheduler selects any of them"
+        return f"{title}: {list_names(best, 3)} are equal, kube-scheduler selects any of them"
     rule = deciding_rule(result.candidates, result.best, cycle.snapshot.pods)
     return f"{title}: {best[0]} is best" + (f" by {rule}" if rule else "")
 
@@ -104,10 +104,10 @@ def group_block(
     nodes."""
     detail = diagnosis.detail(group.rows[0])
     nodes = f"({count(group.count, 'node')})" if group.count > 1 else ""
-    helped = _helped(diagnosis, group)
-    lines = _detail_block(detail, width, level, where=_where(group), aside=nodes, eviction=eviction, helped=helped)
+    helped = _helped_count(diagnosis, group)
+    lines = _detail_block(detail, width, level, where=_place_name(group), aside=nodes, eviction=eviction, helped=helped)
     if group.count > 1 and level >= Level.BRIEF:
-        lines += [fact_line for fact in _in_sum(diagnosis, group) for fact_line in fact_lines(fact, width)]
+        lines += [fact_line for fact in _total_free(diagnosis, group) for fact_line in fact_lines(fact, width)]
         others = _others(diagnosis, group, level)
         lines += fact_lines(others, width, None if level is Level.ALL else 1) if others else []
     return lines
@@ -139,7 +139,7 @@ def _detail_block(
         nominated = " (counting the pods nominated for it)" if blocker.with_nominated else ""
         headline = f"✗ {blocker.plugin}: {words.headline}{nominated}"
         if number == 0:
-            lines += _heading(where or detail.account.name, headline, aside, width)
+            lines += _heading_lines(where or detail.account.name, headline, aside, width)
         else:
             lines += _also(headline, width)
         if level is not Level.LINE and not only_repeats_cordon(finding):
@@ -156,7 +156,7 @@ def _docs(finding: Finding, level: Level) -> tuple[Fact, ...]:
     return (Fact(label="docs", items=(reason_page(finding.reason),), whole=True),) if level is Level.ALL else ()
 
 
-def _helped(diagnosis: Diagnosis, group: NodeGroup) -> int:
+def _helped_count(diagnosis: Diagnosis, group: NodeGroup) -> int:
     """Return the number of the group's other nodes on which preemption makes room."""
     nodes, result = diagnosis.cycle.nodes, diagnosis.cycle.post_filter
     if nodes is None or result is None or not result.candidates:
@@ -170,7 +170,7 @@ def shown_findings(blocker: Blocker) -> tuple[Finding, ...]:
     return blocker.findings or (PluginMessage(text="rejects the node"),)
 
 
-def _heading(where: str, headline: str, aside: str, width: int) -> list[StyledLine]:
+def _heading_lines(where: str, headline: str, aside: str, width: int) -> list[StyledLine]:
     whole = f"{where} {headline}   {aside}".rstrip()
     if fits(whole, width):
         return [line((where, BOLD), f" {headline}", (f"   {aside}" if aside else "", DIM))]
@@ -188,7 +188,7 @@ def _also(headline: str, width: int) -> list[StyledLine]:
     return paragraph(headline, width, first=" " * INDENT + "also".ljust(LABEL), indent=INDENT + LABEL + 2)
 
 
-def _where(group: NodeGroup) -> str:
+def _place_name(group: NodeGroup) -> str:
     """Return the name of a node, or the domain of its first finding."""
     finding = next(iter(group.exemplar.findings), None)
     if isinstance(finding, TopologySpreadSkew) and finding.topology_key != HOSTNAME and group.count > 1:
@@ -198,7 +198,7 @@ def _where(group: NodeGroup) -> str:
 
 def _others(diagnosis: Diagnosis, group: NodeGroup, level: Level) -> Fact | None:
     """Return the other nodes of a group with what differs, nearest first; None if there would be only names."""
-    by_domain = _where(group) != group.exemplar.name
+    by_domain = _place_name(group) != group.exemplar.name
     rows = group.rows[0 if by_domain else 1 :]
     shown = rows if level is Level.ALL else rows[:NEIGHBOURS]
     briefs = [_brief(diagnosis.detail(row)) for row in shown]
@@ -220,7 +220,7 @@ def _others(diagnosis: Diagnosis, group: NodeGroup, level: Level) -> Fact | None
     )
 
 
-def _in_sum(diagnosis: Diagnosis, group: NodeGroup) -> list[Fact]:
+def _total_free(diagnosis: Diagnosis, group: NodeGroup) -> list[Fact]:
     """Return the free amount of all nodes of the group together, if that would be enough."""
     finding = next(iter(group.exemplar.findings), None)
     if not isinstance(finding, InsufficientResource) or len(group.exemplar.findings) > 1:
@@ -301,7 +301,7 @@ def _eviction(eviction: PreemptionOutcome, detail: NodeDetail) -> str:
 
 def _pods_text(pods: tuple[Holder, ...], limit: int) -> str:
     """`shop/web-1 (priority 0), ml/train (priority 100) and 3 more`."""
-    return listed([f"{pod.pod} ({pod.priority_text})" for pod in pods], limit)
+    return list_names([f"{pod.pod} ({pod.priority_text})" for pod in pods], limit)
 
 
 # --- the pod as a whole
@@ -315,7 +315,7 @@ def stop_block(stop: Stop, where: str, width: int, level: Level) -> list[StyledL
         words = describe(finding)
         plugin = f"{stop.status.plugin}: " if stop.status.plugin else ""
         headline = f"✗ {plugin}{words.headline}"
-        lines += _heading(where, headline, aside, width) if number == 0 else _also(headline, width)
+        lines += _heading_lines(where, headline, aside, width) if number == 0 else _also(headline, width)
         for fact in (*words.facts, *_docs(finding, level)) if level is not Level.LINE else ():
             lines += fact_lines(fact, width, _MOST_LINES[level])
     return lines
@@ -325,8 +325,10 @@ def _status_findings(status: Status) -> tuple[Finding, ...]:
     return status.findings or (PluginMessage(text=status.message or "rejects the pod"),)
 
 
-def excluded_block(excluded: Excluded, width: int) -> list[StyledLine]:
+def excluded_block(excluded: ExcludedNodes, width: int) -> list[StyledLine]:
     """Return one line about the nodes that PreFilter excludes."""
     plugins = ", ".join(excluded.plugins)
-    only = f"the pod names only {listed(excluded.names, 3)}" if excluded.names else "the pod names no existing node"
-    return _heading(count(excluded.count, "other node"), f"✗ {plugins}: {only}", "PreFilter: not evaluated", width)
+    only = f"the pod names only {list_names(excluded.names, 3)}" if excluded.names else "the pod names no existing node"
+    return _heading_lines(
+        count(excluded.count, "other node"), f"✗ {plugins}: {only}", "PreFilter: not evaluated", width
+    )

@@ -11,12 +11,12 @@ from kschedx.errors import ConfigError, InputError, nearest
 from kschedx.explain.events import Event, EventPart, Stage, events_in
 from kschedx.framework.config import Profile, SchedulerConfig
 from kschedx.framework.config.advice import Advice
-from kschedx.framework.config.origins import Expanded, flat
-from kschedx.framework.registry import IN_TREE, KnownPlugin, of_packages
+from kschedx.framework.config.origins import ExpandedConfig, flat
+from kschedx.framework.registry import IN_TREE, KnownPlugin, packaged_plugins
 from kschedx.releases import POINTS
-from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, columns, ended, paragraph, text, title_lines
+from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, columns, cut_end, paragraph, text, title_lines
 from kschedx.render.view import Tone
-from kschedx.render.wording import count, listed
+from kschedx.render.wording import count, list_names
 from kschedx.render.words.reasons import KUBERNETES_DOCS, Reason, reason_page, reasons
 
 LONGEST_VALUE = 40
@@ -42,7 +42,7 @@ def policy_lines(name: str, version: str, profile: Profile, width: int) -> list[
 
 
 def profile_lines(
-    name: str, version: str, scheduler: SchedulerConfig, expanded: Expanded, width: int
+    name: str, version: str, scheduler: SchedulerConfig, expanded: ExpandedConfig, width: int
 ) -> list[StyledLine]:
     """Return the plugins by extension point, with weights, arguments, and the source of each setting."""
     skipped = {name for profile in scheduler.profiles for name in profile.unknown}
@@ -60,7 +60,7 @@ def profile_lines(
                 weight = str(profile.weights[plugin]) if point == "score" else ""
                 source = _short(_sources(expanded.origins, where), path)
                 rows.append([point if number == 0 else "", plugin, weight, source])
-        lines += [BLANK, *_wrapped(rows, width, 2)]
+        lines += [BLANK, *_wrap_columns(rows, width, 2)]
         unknown = [f"{name} ({', '.join(where)})" for name, where in profile.unknown.items()]
         if unknown:
             phrase = f"not available to kschedx, skipped: {', '.join(unknown)}"
@@ -70,12 +70,12 @@ def profile_lines(
             arguments += [[plugin, "", ""]]
             for field, value in flat(plain):
                 source = expanded.origins[f"{path}.pluginConfig[{number}].args.{field}"]
-                arguments.append([f"  {field}", ended(_value(value), LONGEST_VALUE), _short(source, path)])
-        lines += [BLANK, *_wrapped(arguments, width)]
+                arguments.append([f"  {field}", cut_end(_value(value), LONGEST_VALUE), _short(source, path)])
+        lines += [BLANK, *_wrap_columns(arguments, width)]
     return lines
 
 
-def _wrapped(rows: Sequence[Sequence[str]], width: int, right: int | None = None) -> list[StyledLine]:
+def _wrap_columns(rows: Sequence[Sequence[str]], width: int, right: int | None = None) -> list[StyledLine]:
     """Return columns below their header. The last one wraps; column number `right` is right-aligned."""
     sizes = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     lines: list[StyledLine] = []
@@ -112,7 +112,7 @@ def advice_lines(name: str, version: str, warnings: Sequence[Advice], width: int
     phrase = count(len(warnings), "warning") if warnings else "no warnings"
     needed = dict.fromkeys(advice.needs for advice in warnings if advice.needs)
     if needed:
-        lacks = listed(needed, len(needed), conjunction="and")
+        lacks = list_names(needed, len(needed), conjunction="and")
         verdict = f"the released kube-scheduler {version} does not start with it, because it lacks {lacks}"
     else:
         verdict = f"kube-scheduler {version} accepts it"
@@ -168,14 +168,14 @@ def all_lines(width: int) -> list[StyledLine]:
 def _their_lines(what: str, width: int) -> list[StyledLine]:
     """Return the reasons of plugins of other packages, by the plugin's name or the reason's id."""
     lines: list[StyledLine] = []
-    for plugin, plugin_class in of_packages():
+    for plugin, plugin_class in packaged_plugins():
         reasons = {} if isinstance(plugin_class, ConfigError) else plugin_class.reasons
         for name, explained in reasons.items():
             if what in (plugin, name):
                 reason = Reason(
                     plugins=(plugin,), means=explained.means, causes=(explained.arises,), fixes=explained.fixes
                 )
-                lines += [*([BLANK] if lines else []), *_explained(name, reason, width)]
+                lines += [*([BLANK] if lines else []), *_reason_lines(name, reason, width)]
     return lines
 
 
@@ -183,14 +183,14 @@ def _id_lines(name: str, width: int, *, everything: bool = False) -> list[Styled
     """Return what an id means, its usual causes, its fixes, and its page. With `everything`, also how to confirm it,
     what does not help, and where Kubernetes documents it."""
     reason, page = reasons()[name], reason_page(name)
-    lines = _explained(name, reason, width, reason.confirm if everything else ())
+    lines = _reason_lines(name, reason, width, reason.confirm if everything else ())
     if not everything:
         return [*lines, *_link_lines((page,), width)]
     links = (page, *(f"{KUBERNETES_DOCS}{link}" for link in reason.links))
     return [*lines, *_list_lines("no help", reason.useless, width), *_link_lines(links, width)]
 
 
-def _explained(name: str, reason: Reason, width: int, confirm: Sequence[str] = ()) -> list[StyledLine]:
+def _reason_lines(name: str, reason: Reason, width: int, confirm: Sequence[str] = ()) -> list[StyledLine]:
     by = f"   {', '.join(reason.plugins)}" if reason.plugins else ""
     lines = title_lines(f"{name}{by}", Tone.GOOD if name in _GOOD else Tone.BAD, width)
     lines += paragraph(reason.means, width, first="  means   ")
@@ -235,7 +235,10 @@ def _event_lines(event: Event, width: int) -> list[StyledLine]:
     else:
         known = [part.reason for part in event.parts if part.reason]
         tone = Tone.BAD if not {*known} <= _GOOD else Tone.GOOD if known else Tone.OPEN
-        lines += [*title_lines(listed([*dict.fromkeys(known)], 3) if known else "an unknown event", tone, width), BLANK]
+        lines += [
+            *title_lines(list_names([*dict.fromkeys(known)], 3) if known else "an unknown event", tone, width),
+            BLANK,
+        ]
     for stage, title in ((Stage.FILTER, "reasons"), (Stage.PREEMPTION, "preemption")):
         parts = [part for part in event.parts if part.stage is stage]
         if parts:
@@ -254,11 +257,11 @@ def _part_lines(part: EventPart, width: int) -> list[StyledLine]:
 
 
 def _sum(event: Event, width: int) -> list[StyledLine]:
-    if event.nodes is None or event.counted == event.nodes or not event.counted:
+    if event.nodes is None or event.node_count == event.nodes or not event.node_count:
         return []
-    if event.counted > event.nodes:
+    if event.node_count > event.nodes:
         phrase = "The counts exceed the number of nodes: a node counts for each reason of the plugin that rejects it."
     else:
-        phrase = f"{count(event.nodes - event.counted, 'node is', 'nodes are')} not counted: older versions omit "
+        phrase = f"{count(event.nodes - event.node_count, 'node is', 'nodes are')} not counted: older versions omit "
         phrase += "the nodes that PreFilter excludes."
     return [*paragraph(phrase, width), BLANK]

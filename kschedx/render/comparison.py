@@ -53,10 +53,10 @@ from kschedx.render.terminal import (
     shown,
     text,
     title_lines,
-    wrapped,
+    wrap,
 )
 from kschedx.render.view import ItemList, TableView, Tone, View, ViewItem
-from kschedx.render.wording import Fact, count, listed, visible
+from kschedx.render.wording import Fact, count, list_names, visible
 from kschedx.snapshot.snapshot import Snapshot
 
 # Differences of configurations and of pods in words, for every output format.
@@ -141,7 +141,7 @@ def _kind(group: DifferenceGroup) -> str:
     text = _effect_words(group.effect, len(group.differences))
     if not group.causes:
         return text
-    first, plugins = group.differences[0], listed(group.causes, 3)
+    first, plugins = group.differences[0], list_names(group.causes, 3)
     match group.effect:
         case Effect.STOPS:
             return f"{text}: {plugins} {_verb(group, 'rejects', 'reject')} nodes that fit before"
@@ -228,7 +228,7 @@ def _place(side: Side, node: str | None) -> str:
 
 
 def _node_texts(side: Side) -> str:
-    return listed(side.nodes, 2, side.node_count)
+    return list_names(side.nodes, 2, side.node_count)
 
 
 def _turns(difference: Difference) -> tuple[str, ...]:
@@ -238,7 +238,7 @@ def _turns(difference: Difference) -> tuple[str, ...]:
         came = f"{difference.filtered_by} now allows {difference.new_node}"
         return (kept if old_gone else came,)
     swings = [f"{turn.plugin} {turn.before:+,} {ARROW} {turn.after:+,}" for turn in difference.turned]
-    return (f"new node's score minus old node's: {listed(swings, 4)}",) if swings else ()
+    return (f"new node's score minus old node's: {list_names(swings, 4)}",) if swings else ()
 
 
 def _shifts(difference: Difference) -> tuple[str, ...]:
@@ -252,7 +252,7 @@ def _total_texts(difference: Difference) -> Iterator[str]:
         f"{plugin} by {score_change.largest:+,} at most, on {count(score_change.nodes, 'node')}"
         for plugin, score_change in difference.rescored.items()
     ]
-    yield listed(texts, 3)
+    yield list_names(texts, 3)
 
 
 def _evictions(preemptions: tuple[Preemption, ...]) -> str:
@@ -260,7 +260,7 @@ def _evictions(preemptions: tuple[Preemption, ...]) -> str:
         return "no preemption"
     first = preemptions[0]
     others = f" (or {count(len(preemptions) - 1, 'other node')})" if len(preemptions) > 1 else ""
-    return f"evicts {listed(first.victims, 2)} on {first.node}{others}"
+    return f"evicts {list_names(first.victims, 2)} on {first.node}{others}"
 
 
 def _messages(difference: Difference) -> tuple[str, ...]:
@@ -285,12 +285,12 @@ def _repacking_table(repacking: Repacking, names: tuple[str, str]) -> TableView:
 def _node_notes(repacking: Repacking, names: tuple[str, str]) -> list[str]:
     """Return the nodes that only one of the profiles leaves empty, and the pods that stay pending."""
     phrases = []
-    for unused, name in ((repacking.emptied, names[1]), (repacking.filled, names[0])):
+    for unused, name in ((repacking.emptied_nodes, names[1]), (repacking.filled_nodes, names[0])):
         if unused:
-            phrases.append(f"empty only with {name}: {listed(unused, 6)}")
+            phrases.append(f"empty only with {name}: {list_names(unused, 6)}")
     for side, name in ((repacking.before, names[0]), (repacking.after, names[1])):
         if side.pending:
-            phrases.append(f"pending with {name}: {listed(side.pending, 4)}")
+            phrases.append(f"pending with {name}: {list_names(side.pending, 4)}")
     return phrases
 
 
@@ -303,7 +303,7 @@ def _repacking_title(repacking: Repacking) -> str:
     return f"nodes if the {repacking.pods:,} running pods are rescheduled one by one, in queue order"
 
 
-def _not_repacked(summary: Summary) -> str:
+def _repack_note(summary: Summary) -> str:
     """Return the note that node usage is not compared."""
     pods = count(summary.not_repacked, "running pod")
     return f"node usage is not compared; --nodes reschedules the {pods} one by one"
@@ -402,7 +402,7 @@ def _changes(configuration: TableView, width: int, everything: bool) -> list[Sty
         is_long = width - len(lead) < LEAST_ROOM
         block = [text(lead)] if is_long else []
         first = "    " if is_long else f"{lead}  "
-        block += paragraph(phrase if everything else _in_two_lines(phrase, width - len(first)), width, first=first)
+        block += paragraph(phrase if everything else _fit_two_lines(phrase, width - len(first)), width, first=first)
         if not everything and len(lines) + len(block) > MOST_CHANGE_LINES:
             break
         lines += block
@@ -410,11 +410,11 @@ def _changes(configuration: TableView, width: int, everything: bool) -> list[Sty
     return lines + more(left, "change")
 
 
-def _in_two_lines(phrase: str, room: int) -> str:
+def _fit_two_lines(phrase: str, room: int) -> str:
     """Return as many items of a list as fit in two lines, and the number of the others. Any other text is unchanged."""
     items = phrase.split(", ")
-    shorter = (listed(items, most) for most in range(len(items), 0, -1))
-    return next((phrase for phrase in shorter if len(wrapped(phrase, room)) <= MOST_LINES), phrase)
+    shorter = (list_names(items, most) for most in range(len(items), 0, -1))
+    return next((phrase for phrase in shorter if len(wrap(phrase, room)) <= MOST_LINES), phrase)
 
 
 def _group(kind: str, items: Sequence[ViewItem], width: int, everything: bool) -> list[StyledLine]:
@@ -423,7 +423,7 @@ def _group(kind: str, items: Sequence[ViewItem], width: int, everything: bool) -
     lines = paragraph(f"{count(number, 'pod')} {kind}", width, indent=2, style=BOLD)
     shown = items if everything else items[:SHOWN]
     for item in shown:
-        pods = listed(item.members, len(item.members)) if everything and item.members else item.title
+        pods = list_names(item.members, len(item.members)) if everything and item.members else item.title
         _, before, after = map(str, item.values)
         phrase = _change_text(before, after)
         whole = f"{pods}  {phrase}".rstrip()
@@ -459,11 +459,11 @@ def _comparison_view(comparison: SetupComparison) -> View:
     facts: list[str] = []
     tables = [changes_table("configuration", comparison.changes, before, after)]
     with short_node_names(names):
-        items = () if summary is None else tuple(item for group in summary.groups for item in _changed(group))
+        items = () if summary is None else tuple(item for group in summary.groups for item in _changed_items(group))
     if summary is not None:
         effects = _effect_counts(summary) or [f"{count(summary.compared, 'pod')} compared"]
         details = [SEPARATOR.join(effects), *_left_out(summary)]
-        details += [_not_repacked(summary)] if summary.not_repacked else []
+        details += [_repack_note(summary)] if summary.not_repacked else []
         repacking = summary.repacking
         if repacking is not None and repacking.before == repacking.after:
             details.append(_repacking_title(repacking))
@@ -490,11 +490,11 @@ def _comparison_view(comparison: SetupComparison) -> View:
     )
 
 
-def _changed(group: DifferenceGroup) -> Iterator[ViewItem]:
+def _changed_items(group: DifferenceGroup) -> Iterator[ViewItem]:
     for difference, names in _with_the_same_change(group):
         facts = pod_lines(difference)[1]
         yield ViewItem(
-            title=listed(names, 1),
+            title=list_names(names, 1),
             kind=_kind(group),
             values=(len(names), *map(shown, _side_texts(difference))),
             facts=tuple(Fact(label="because", items=(fact,)) for fact in facts),
@@ -534,7 +534,9 @@ def _flow(summary: Summary, snapshot: Snapshot, sides: tuple[str, str]) -> Flow 
         title=title,
         sides=(visible(sides[0]), visible(sides[1])),
         pools=tuple(map(visible, pools)),
-        in_use=() if repacking is None or are_nodes else tuple(_in_use(repacking, pool_of, pool) for pool in pools),
+        in_use=()
+        if repacking is None or are_nodes
+        else tuple(_nodes_in_use(repacking, pool_of, pool) for pool in pools),
         moves=tuple((index[old], index[new], pods) for (old, new), pods in bands.most_common()),
     )
 
@@ -548,7 +550,7 @@ def _has_label(snapshot: Snapshot, key: str) -> bool:
     return any(key in node.metadata.labels for node in snapshot.cluster.nodes)
 
 
-def _in_use(repacking: Repacking, pool_of: Mapping[str, str], pool: str) -> tuple[str, str]:
+def _nodes_in_use(repacking: Repacking, pool_of: Mapping[str, str], pool: str) -> tuple[str, str]:
     """Return `3 of 4 nodes in use` for either profile; empty for pods that stay pending."""
     if pool == pool_of[""]:
         return "", ""
@@ -591,7 +593,7 @@ def story_lines(
     """Return both sides next to each other. `names` are the names of the sides."""
     if before.nodes != after.nodes:
         nodes = tuple(sorted({*before.nodes, *after.nodes}))
-        before, after = before.on(nodes), after.on(nodes)
+        before, after = before.for_nodes(nodes), after.for_nodes(nodes)
     story_rows = list(_rows(before, after))
     rows = list(
         _without_empty_sections(row for row in story_rows if row.is_title or row.differs or not only_differences)
@@ -603,10 +605,14 @@ def story_lines(
     differs = any(row.differs for row in story_rows)
     sides = names if before.version == after.version else (head.before, head.after)
     title = f"{after.pod} {'differs' if differs else 'does not differ'}: {sides[0]} → {sides[1]}"
-    lines = [*title_lines(title, Tone.BAD if differs else Tone.GOOD, width), BLANK, *_beside(head, size, room, DIM)]
+    lines = [
+        *title_lines(title, Tone.BAD if differs else Tone.GOOD, width),
+        BLANK,
+        *_side_by_side(head, size, room, DIM),
+    ]
     for row in rows:
         mark, style = (MARK, BOLD) if row.differs else ("  ", "")
-        lines += [BLANK, text(f"  {row.label}", BOLD)] if row.is_title else _beside(row, size, room, style, mark)
+        lines += [BLANK, text(f"  {row.label}", BOLD)] if row.is_title else _side_by_side(row, size, room, style, mark)
     return lines
 
 
@@ -622,16 +628,16 @@ def _without_empty_sections(rows: Iterable[_ComparisonRow]) -> Iterator[_Compari
         yield row
 
 
-def _beside(row: _ComparisonRow, size: int, room: int, style: str, mark: str = "  ") -> list[StyledLine]:
-    sides = (wrapped(shown(side) or NOTHING, room) for side in (row.before, row.after))
+def _side_by_side(row: _ComparisonRow, size: int, room: int, style: str, mark: str = "  ") -> list[StyledLine]:
+    sides = (wrap(shown(side) or NOTHING, room) for side in (row.before, row.after))
     lines: list[StyledLine] = []
-    for label, first, second in zip_longest(wrapped(shown(row.label), size), *sides, fillvalue=""):
-        content = f"{_padded(label, size)}  {_padded(first, room)}  {second}".rstrip()
+    for label, first, second in zip_longest(wrap(shown(row.label), size), *sides, fillvalue=""):
+        content = f"{_pad(label, size)}  {_pad(first, room)}  {second}".rstrip()
         lines.append(line(("  " if lines else mark, "yellow"), (content, style)))
     return lines
 
 
-def _padded(content: str, size: int) -> str:
+def _pad(content: str, size: int) -> str:
     return content + " " * (size - cell_len(visible(content)))
 
 
@@ -641,7 +647,7 @@ def _padded(content: str, size: int) -> str:
 def _rows(before: Story, after: Story) -> Iterator[_ComparisonRow]:
     sides = (before, after)
     yield _row("outcome", (story.outcome.value for story in sides))
-    yield _row("assigned to", (listed(story.chosen, MOST_NODES) for story in sides))
+    yield _row("assigned to", (list_names(story.chosen, MOST_NODES) for story in sides))
     yield _row("leads by", ("" if story.margin is None else f"{story.margin:,}" for story in sides))
     yield _row("fits on", (_fits(story) for story in sides))
     yield _row("event", (story.message for story in sides))
@@ -667,7 +673,7 @@ def _preemption(story: Story) -> str:
 
 def _rejections(before: Story, after: Story) -> Iterator[_ComparisonRow]:
     """Yield the reasons with their nodes, in the order in which they occur."""
-    first, second = _by_reason(before, after), _by_reason(after, before)
+    first, second = _nodes_by_reason(before, after), _nodes_by_reason(after, before)
     if first or second:
         yield _ComparisonRow(label="rejected", is_title=True)
     for rejection in dict.fromkeys((*first, *second)):
@@ -675,7 +681,7 @@ def _rejections(before: Story, after: Story) -> Iterator[_ComparisonRow]:
         yield _row(label, (marks.get(rejection, "") for marks in (first, second)))
 
 
-def _by_reason(story: Story, other: Story) -> dict[Rejection, str]:
+def _nodes_by_reason(story: Story, other: Story) -> dict[Rejection, str]:
     """Return reasons to the nodes that have them. Nodes that the other side does not reject for that reason come
     first."""
     marks = dict.fromkeys(story.stops, "before any node")
@@ -683,13 +689,13 @@ def _by_reason(story: Story, other: Story) -> dict[Rejection, str]:
         others = set(other.nodes_of(other.rejections.index(rejection))) if rejection in other.rejections else set()
         names = sorted(story.nodes_of(number), key=others.__contains__)
         if names:
-            marks[rejection] = f"{count(len(names), 'node')}: {listed(names, 3)}"
+            marks[rejection] = f"{count(len(names), 'node')}: {list_names(names, 3)}"
     return marks
 
 
 def _scores(before: Story, after: Story) -> Iterator[_ComparisonRow]:
     sides = (before, after)
-    for node in _interesting(before, after):
+    for node in _interesting_nodes(before, after):
         row = before.row(node)
         if all(story.totals[row] < 0 for story in sides):
             continue
@@ -699,7 +705,7 @@ def _scores(before: Story, after: Story) -> Iterator[_ComparisonRow]:
             yield _row(plugin, (_score(story, plugin, row) for story in sides))
 
 
-def _interesting(before: Story, after: Story) -> list[str]:
+def _interesting_nodes(before: Story, after: Story) -> list[str]:
     """Return the winners, then the nodes behind them, then others whose scores differ."""
     names = [name for story in (before, after) for name in story.chosen[:1]]
     names += [story.nodes[row] for story in (before, after) if (row := story.runner_up) is not None]

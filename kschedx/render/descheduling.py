@@ -16,12 +16,12 @@ from kschedx.descheduler.descheduling import Descheduling
 from kschedx.descheduler.evictor import EvictionOutcome, RequestedEviction
 from kschedx.descheduler.rounds import Chance, Fate, Landing
 from kschedx.descheduler.run import DescheduleLoop
-from kschedx.descheduler.utilization import Category, Classification, Shares, rounded
+from kschedx.descheduler.utilization import Category, Classification, Shares, round_percent
 from kschedx.render.layout import column_lines, head_lines, note_lines, table_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Page, Usage, page_of
-from kschedx.render.terminal import BLANK, DIM, StyledLine, columns, labelled, line, more, paragraph, shortens
+from kschedx.render.terminal import BLANK, DIM, StyledLine, columns, labelled_lines, line, more, paragraph, shortens
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
-from kschedx.render.wording import Fact, count, listed
+from kschedx.render.wording import Fact, count, list_names
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_LINES = 30
@@ -141,10 +141,10 @@ def _notes(descheduling: Descheduling) -> Iterator[str]:
     yield from _chance_notes(descheduling)
     if descheduling.newly_placed:
         number = len(descheduling.newly_placed)
-        yield f"{count(number, 'pending pod')} {_finds(number)} a node then: {listed(descheduling.newly_placed, 3)}"
+        yield f"{count(number, 'pending pod')} {_finds(number)} a node then: {list_names(descheduling.newly_placed, 3)}"
     if descheduling.preempted:
         text = f"kube-scheduler preempts {count(len(descheduling.preempted), 'pod')} for them"
-        yield f"{text}: {listed(descheduling.preempted, 3)}"
+        yield f"{text}: {list_names(descheduling.preempted, 3)}"
 
 
 def _items(descheduling: Descheduling) -> Iterator[ViewItem]:
@@ -222,10 +222,10 @@ def _pending_facts(landed: Sequence[Landing]) -> Iterator[Fact]:
     if not pending:
         return
     message, pods = max(pending.items(), key=lambda item: len(item[1]))
-    yield Fact(label="pending", items=(f"{listed(pods, 2)}: {message}",))
+    yield Fact(label="pending", items=(f"{list_names(pods, 2)}: {message}",))
     others = [pod for other, its in pending.items() if other != message for pod in its]
     if others:
-        yield Fact(label="", items=(f"{listed(others, 2)}: for other reasons",))
+        yield Fact(label="", items=(f"{list_names(others, 2)}: for other reasons",))
 
 
 MOST_FIGHTS = 3
@@ -248,7 +248,7 @@ def _repeat_facts(descheduling: Descheduling) -> Iterator[Fact]:
             why = f"{first} evicts {them} from the next node as well"
         mine, its, number = next(iter(pods.values()))
         which = "the next round" if len(descheduling.landings) == 1 else f"round {number}"
-        yield Fact(label="again", items=(f"{why}: {which} evicts {listed(pods, 2)} again",))
+        yield Fact(label="again", items=(f"{why}: {which} evicts {list_names(pods, 2)} again",))
         if first != then:
             yield Fact(label="", items=(f"{first}: {mine}",))
             yield Fact(label="", items=(f"{then}: {its}",))
@@ -291,11 +291,11 @@ def _classification_lines(
     lines = paragraph(f"{classification.plugin} ({classification.profile}): {_sizes(classification)}", width)
     if classification.thresholds is not None:
         for category, thresholds in classification.thresholds.items():
-            limits = ", ".join(f"{name} {rounded(percent)}%" for name, percent in thresholds.items())
-            lines += labelled(category.value[:5], limits, width)
+            limits = ", ".join(f"{name} {round_percent(percent)}%" for name, percent in thresholds.items())
+            lines += labelled_lines(category.value[:5], limits, width)
     if classification.verdict:
-        lines += labelled("verdict", classification.verdict, width)
-    rows = _classified(classification, descheduling)
+        lines += labelled_lines("verdict", classification.verdict, width)
+    rows = _classification_rows(classification, descheduling)
     heads = ["node", "category", *_resources(classification)]
     lines += columns([heads, *rows[: most.nodes]], indent=2, header=True)
     return lines + more(len(rows) - most.nodes, "node")
@@ -312,7 +312,7 @@ def _resources(classification: Classification) -> list[str]:
     return list(dict.fromkeys(name for node in classification.nodes for name in sorted(node.percent)))
 
 
-def _classified(classification: Classification, descheduling: Descheduling) -> list[list[str]]:
+def _classification_rows(classification: Classification, descheduling: Descheduling) -> list[list[str]]:
     """Return node, category, and percentages before and after; overutilized nodes come first."""
     order = [Category.OVERUTILIZED, Category.UNDERUTILIZED, Category.APPROPRIATE]
     nodes = sorted(
@@ -337,11 +337,15 @@ def _percent(percent: float | None, node: str, resource: str, shares: tuple[Shar
     """Return `92%`, or `92% → 61%` if the requests of the node's pods change."""
     if percent is None:
         return ""
-    now = f"{rounded(percent)}%"
+    now = f"{round_percent(percent)}%"
     if shares is None or resource not in shares[0].get(node, {}):
         return now
     before, after = shares[0][node][resource], shares[1][node][resource]
-    return f"{now} → {rounded(after)}%" if before != after and rounded(before) == rounded(percent) else now
+    return (
+        f"{now} → {round_percent(after)}%"
+        if before != after and round_percent(before) == round_percent(percent)
+        else now
+    )
 
 
 # --- pods
@@ -397,7 +401,7 @@ def _fate_of(landing: Landing) -> str:
             assert_never(landing.fate)
 
 
-def _refused(loop: DescheduleLoop) -> dict[str, list[str]]:
+def _refusals(loop: DescheduleLoop) -> dict[str, list[str]]:
     """Return errors to the pods and plugins that they refuse."""
     reasons: dict[str, list[str]] = {}
     for eviction in loop.refused:
@@ -410,8 +414,8 @@ def _refusal_lines(loop: DescheduleLoop, width: int, most: _Most) -> list[Styled
     if not loop.refused:
         return []
     lines = [BLANK, *paragraph(f"{count(len(loop.refused), 'eviction')} refused", width)]
-    for error, pods in _refused(loop).items():
-        lines += paragraph(f"{error}: {listed(pods, min(most.pods, 3 * len(pods)))}", width, first="  ", indent=4)
+    for error, pods in _refusals(loop).items():
+        lines += paragraph(f"{error}: {list_names(pods, min(most.pods, 3 * len(pods)))}", width, first="  ", indent=4)
     return lines
 
 
@@ -444,7 +448,7 @@ def _reason_lines(title: str, reasons: _Reasons, left: int, noun: str, width: in
         return [BLANK, *paragraph(f"{title}: -o wide shows why", width)]
     lines = [BLANK, *paragraph(title, width)]
     for why, pods in reasons[: most.reasons]:
-        text = f"{listed(pods, len(pods) if most is _EVERYTHING else 2)}: {why}"
+        text = f"{list_names(pods, len(pods) if most is _EVERYTHING else 2)}: {why}"
         lines += paragraph(text, width, first="  ", indent=4)
     return lines + more(left, noun)
 
@@ -466,18 +470,18 @@ def _tables(descheduling: Descheduling) -> Iterator[TableView]:
             yield TableView(
                 title=f"{classification.plugin} ({classification.profile}): {_sizes(classification)}",
                 columns=tuple((label, at > 1) for at, label in enumerate(heads)),
-                rows=tuple(map(tuple, _classified(classification, descheduling))),
+                rows=tuple(map(tuple, _classification_rows(classification, descheduling))),
             )
     alone = _left_alone(descheduling.loop)
     for title, reasons in (
-        ("Refused evictions", list(_refused(descheduling.loop).items())),
+        ("Refused evictions", list(_refusals(descheduling.loop).items())),
         ("Pods that may not be evicted", alone),
         ("Pods that plugins pass over", _passed_over(descheduling.loop, alone)),
     ):
         yield TableView(
             title=title,
             columns=(("reason", False), ("number", True), ("pods", False)),
-            rows=tuple((why, len(pods), listed(pods, 20)) for why, pods in reasons),
+            rows=tuple((why, len(pods), list_names(pods, 20)) for why, pods in reasons),
         )
 
 
@@ -490,14 +494,14 @@ def _usage_section(before: Shares, after: Shares) -> Usage:
 
     def side(shares: Shares) -> tuple[tuple[int | None, ...], ...]:
         return tuple(
-            tuple(rounded(shares[node][name]) if name in shares[node] else None for name in resources)
+            tuple(round_percent(shares[node][name]) if name in shares[node] else None for name in resources)
             for node in ordered
         )
 
     def shares_text(node: str, name: str) -> str:
         if name not in before[node]:
             return ""
-        sides = (f"{rounded(item[node][name])}%" for item in (before, after))
+        sides = (f"{round_percent(item[node][name])}%" for item in (before, after))
         return " → ".join(dict.fromkeys(sides))
 
     return Usage(
@@ -540,7 +544,7 @@ def _measure_name(goal: PolicyGoal) -> str:
 _TRIED_HEADS = ("evictions", "bounces", "pending")
 
 
-def _tried(trial: PolicyTrial) -> tuple[int | str, ...]:
+def _trial_cells(trial: PolicyTrial) -> tuple[int | str, ...]:
     """Return the cells for `_TRIED_HEADS`, and the measure."""
     return trial.evictions, trial.bounces, trial.pending, trial.measure
 
@@ -574,7 +578,7 @@ def _advice_view(advice: PolicyAdvice) -> View:
             TableView(
                 title=f"policies tried for {advice.goal}",
                 columns=tuple((label, at > 0) for at, label in enumerate(heads)),
-                rows=tuple((_title(trial), _limit(trial), *_tried(trial)) for trial in tried),
+                rows=tuple((_title(trial), _limit(trial), *_trial_cells(trial)) for trial in tried),
             ),
         ),
     )

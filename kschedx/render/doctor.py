@@ -18,7 +18,7 @@ from kschedx.render.layout import head_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
 from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, fact_lines, line, paragraph
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
-from kschedx.render.wording import Fact, Words, count, listed, with_article
+from kschedx.render.wording import Fact, Words, count, list_names, with_article
 
 NAMES = 3
 LONGEST_PATH = 40
@@ -27,7 +27,7 @@ LONGEST_PATH = 40
 
 def _finding_words(finding: gaps.Finding, *, whole: bool = False) -> Words:
     """Return the headline, the evidence, and what the finding weakens. Long paths are shortened, unless `whole`."""
-    headline, evidence = _told(finding if whole else _with_short_paths(finding))
+    headline, evidence = _headline_and_facts(finding if whole else _with_short_paths(finding))
     sure = _certainty_text(finding.certainty) if finding.counts else ""
     return Words(headline=headline + sure, facts=(*evidence, *_weakens(finding)))
 
@@ -79,10 +79,10 @@ def _weakens(finding: gaps.Finding) -> tuple[Fact, ...]:
         for weaken in finding.weakens
     ]
     facts = (Fact(label="" if position else "affects", items=(text,)) for position, text in enumerate(lines))
-    return (*facts, _reaction_fact(finding.reaction), *_mend(finding)) if finding.counts else ()
+    return (*facts, _reaction_fact(finding.reaction), *_repair_facts(finding)) if finding.counts else ()
 
 
-def _mend(finding: gaps.Finding) -> Iterator[Fact]:
+def _repair_facts(finding: gaps.Finding) -> Iterator[Fact]:
     """Yield how to make `kschedx why` read the dump; nothing if the dump has to be taken again."""
     match finding:
         case gaps.Unreadable():
@@ -102,10 +102,10 @@ def _problem_text(problem: gaps.Problem) -> str:
     return str(InputError(problem.message, place=problem.place, hint=problem.hint))
 
 
-def _told(finding: gaps.Finding) -> tuple[str, tuple[Fact, ...]]:
+def _headline_and_facts(finding: gaps.Finding) -> tuple[str, tuple[Fact, ...]]:
     """Return the headline and the evidence."""
     if isinstance(finding, gaps.Mixture):
-        return _mixed(finding)
+        return _mixture_facts(finding)
     if isinstance(finding, gaps.Absence):
         return _absent(finding)
     match finding:
@@ -117,14 +117,14 @@ def _told(finding: gaps.Finding) -> tuple[str, tuple[Fact, ...]]:
                 Fact(label="" if position else "at", items=(text,)) for position, text in enumerate(texts)
             )
         case gaps.Secrets():
-            where = listed(finding.files, NAMES)
+            where = list_names(finding.files, NAMES)
             number = count(finding.secrets, "Secret")
             return f"{number} in {where}: remove them before you share the dump; kschedx does not read them", ()
         case _:
             assert_never(finding)
 
 
-def _mixed(mixture: gaps.Mixture) -> tuple[str, tuple[Fact, ...]]:
+def _mixture_facts(mixture: gaps.Mixture) -> tuple[str, tuple[Fact, ...]]:
     match mixture:
         case gaps.TwoClusters():
             return "objects of two clusters: namespace kube-system has two uids", (
@@ -143,7 +143,9 @@ def _mixed(mixture: gaps.Mixture) -> tuple[str, tuple[Fact, ...]]:
         case gaps.Clouds():
             clouds = [f"{number:,} of {cloud}" for cloud, number in mixture.nodes.items()]
             examples = tuple(f"{mixture.examples[cloud]} in {mixture.places[cloud]}" for cloud in mixture.nodes)
-            return f"nodes of {len(clouds)} clouds: {listed(clouds, NAMES)}", (Fact(label="such as", items=examples),)
+            return f"nodes of {len(clouds)} clouds: {list_names(clouds, NAMES)}", (
+                Fact(label="such as", items=examples),
+            )
         case gaps.Skew():
             return _skew(mixture)
         case gaps.NodesOfTwoTimes():
@@ -176,14 +178,17 @@ def _mixed(mixture: gaps.Mixture) -> tuple[str, tuple[Fact, ...]]:
 
 def _absent(absence: gaps.Absence) -> tuple[str, tuple[Fact, ...]]:
     match absence:
-        case gaps.Lacking():
-            return _lacking(absence)
+        case gaps.IncompleteDump():
+            return _incomplete_dump_facts(absence)
         case gaps.MissingKind():
             return f"{absence.kind}: {_missing_kind_text(absence)}", ()
         case gaps.PerhapsNone():
             return f"none exist, or none were saved: {', '.join(absence.kinds)}", ()
         case gaps.NamespacesOnly():
-            return f"a snapshot of {listed(absence.namespaces, NAMES)} only: pods of other namespaces are missing", ()
+            return (
+                f"a snapshot of {list_names(absence.namespaces, NAMES)} only: pods of other namespaces are missing",
+                (),
+            )
         case gaps.PodsOfNamespaces():
             return _pods_of_namespaces(absence)
         case gaps.Cut():
@@ -203,10 +208,12 @@ def _absent(absence: gaps.Absence) -> tuple[str, tuple[Fact, ...]]:
             number = (
                 f"{absence.empty:,} of {count(absence.total, 'node runs', 'nodes run')} no pod, not even a DaemonSet's"
             )
-            return number, (Fact(label="nodes", items=(listed(absence.nodes, NAMES, absence.empty),)),)
+            return number, (Fact(label="nodes", items=(list_names(absence.nodes, NAMES, absence.empty),)),)
         case gaps.NoStatus():
             number = count(absence.pods, "pod on a node has", "pods on nodes have")
-            return f"{number} no status", (Fact(label="pods", items=(listed(absence.examples, NAMES, absence.pods),)),)
+            return f"{number} no status", (
+                Fact(label="pods", items=(list_names(absence.examples, NAMES, absence.pods),)),
+            )
         case gaps.NoAutoscalerStatus():
             namespace, _, name = absence.config_map.partition("/")
             phrase = shell_command("kubectl get configmap {} -n {} -o yaml", name, namespace)
@@ -226,7 +233,7 @@ def _absent(absence: gaps.Absence) -> tuple[str, tuple[Fact, ...]]:
             assert_never(absence)
 
 
-def _lacking(lacking: gaps.Lacking) -> tuple[str, tuple[Fact, ...]]:
+def _incomplete_dump_facts(lacking: gaps.IncompleteDump) -> tuple[str, tuple[Fact, ...]]:
     first = lacking.what[0] if lacking.what else f"anything of {count(len(lacking.kinds), 'kind')}"
     every = tuple(f"every {kind}" if number == 0 else kind for number, kind in enumerate(lacking.kinds))
     lacks = (Fact(label="lacks", items=(*lacking.what[1:], *every)),) if lacking.what[1:] or every else ()
@@ -240,7 +247,7 @@ def _missing_kind_text(kind: gaps.MissingKind) -> str:
         return f"none, but there are {kind.named_by}" if kind.named_by else "none"
     if not kind.present:
         return f"none, but {kind.named_by} name {kind.missing:,}"
-    names = listed(kind.names, 1, kind.missing)
+    names = list_names(kind.names, 1, kind.missing)
     return f"{kind.present:,} present; missing but named by {kind.named_by}: {names}"
 
 
@@ -252,7 +259,7 @@ def _missing_kind_effect(kind: gaps.MissingKind) -> str:
 
 
 def _copies(copies: gaps.Copies) -> tuple[str, tuple[Fact, ...]]:
-    kinds = listed([f"{number:,} {kind}" for kind, number in copies.kinds.items()], NAMES)
+    kinds = list_names([f"{number:,} {kind}" for kind, number in copies.kinds.items()], NAMES)
     first, second = _file(copies.first), _file(copies.second)
     if copies.pairs > 1:
         files = f"each in two of many files ({count(copies.pairs, 'pair')})"
@@ -294,10 +301,10 @@ def _unknown_node(node: gaps.UnknownNode) -> tuple[str, ...]:
 
 
 def _pods_of_namespaces(namespaces: gaps.PodsOfNamespaces) -> tuple[str, tuple[Fact, ...]]:
-    here = Fact(label="present", items=(f"pods of {listed(namespaces.present, NAMES, namespaces.namespaces)}",))
+    here = Fact(label="present", items=(f"pods of {list_names(namespaces.present, NAMES, namespaces.namespaces)}",))
     if not namespaces.namespaces_absent:
         return "only pods of system namespaces are present", (here,)
-    absent = listed(namespaces.absent, NAMES, namespaces.namespaces_absent)
+    absent = list_names(namespaces.absent, NAMES, namespaces.namespaces_absent)
     number = f"at least {namespaces.pods:,} pods" if namespaces.pods else "pods"
     headline = f"{number} are missing: none of namespace {absent}"
     return headline, (here, *((Fact(label="shown by", items=(namespaces.evidence,)),) if namespaces.evidence else ()))
@@ -375,15 +382,15 @@ def diagnosis_lines(diagnosis: DumpDiagnosis, *, width: int, wide: bool = False)
     opened = (
         len(blocks)
         if wide
-        else max((number for number in range(len(blocks) + 1) if len(_stacked(blocks, number)) <= room), default=0)
+        else max((number for number in range(len(blocks) + 1) if len(_stack(blocks, number)) <= room), default=0)
     )
-    shown = _stacked(blocks, opened)
+    shown = _stack(blocks, opened)
     if not wide and len(shown) > room:
         shown = [*shown[: room - 1], line((f"{len(shown) - room + 1:,} more lines: -o wide", DIM))]
     return [*top, *shown, *end]
 
 
-def _stacked(blocks: Sequence[_Block], opened: int) -> list[StyledLine]:
+def _stack(blocks: Sequence[_Block], opened: int) -> list[StyledLine]:
     """Return the blocks one below the other, the first ones opened."""
     lines = [row for block in blocks[:opened] for row in block.lines(opened=True)]
     closed = [row for block in blocks[opened:] for row in block.lines(opened=False)]
@@ -434,7 +441,7 @@ def _blocks(items: Sequence[ViewItem], width: int, *, wide: bool) -> Iterable[_B
             style = DIM if item.tone is Tone.PLAIN else BOLD
             yield _Block(head=paragraph(item.title, width, first=item.tone.mark or "· ", style=style), detail=detail)
         elif item is missing[0]:
-            yield _missing(missing, width, wide=wide)
+            yield _missing_block(missing, width, wide=wide)
 
 
 def _without_repeats(facts: Sequence[Fact]) -> Iterable[Fact]:
@@ -452,7 +459,7 @@ def _without_repeats(facts: Sequence[Fact]) -> Iterable[Fact]:
             yield fact
 
 
-def _missing(items: Sequence[ViewItem], width: int, *, wide: bool) -> _Block:
+def _missing_block(items: Sequence[ViewItem], width: int, *, wide: bool) -> _Block:
     rows = [(*item.title.split(": ", 1), *(fact.items[0] for fact in item.facts)) for item in items]
     names = ", ".join(kind for kind, *_ in rows)
     phrase = f"{count(len(items), 'kind is', 'kinds are')} missing or incomplete: {names}"

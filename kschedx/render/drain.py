@@ -15,7 +15,7 @@ from kschedx.kube.escaping import shell_command, why_command
 from kschedx.render.fixes import fix_lines, story_fixes, story_reason
 from kschedx.render.terminal import DIM, StyledLine, fact_lines, more, paragraph, title_lines
 from kschedx.render.view import FixView, ItemList, Tone, ViewItem
-from kschedx.render.wording import Fact, count, listed
+from kschedx.render.wording import Fact, count, list_names
 from kschedx.simulate.drain import REFUSES, STAYS, DrainedPod, DrainOutcome, DrainResult
 
 # The result of a drain, in lines.
@@ -80,7 +80,7 @@ def _uncordoned(drained: DrainResult) -> Iterator[FixView]:
     """Yield what lets pods run again that belong to the node, or whose data does."""
     if pods := [drained_pod.pod for drained_pod in drained.pending]:
         verb = "fits" if len(pods) == 1 else "fit"
-        title = f"uncordon {drained.node} after its maintenance: {listed(pods, 3)} {verb} no other node"
+        title = f"uncordon {drained.node} after its maintenance: {list_names(pods, 3)} {verb} no other node"
         yield FixView(title=title, commands=(shell_command("kubectl uncordon {}", drained.node),))
 
 
@@ -109,7 +109,7 @@ def drain_lines(
     lines = [row for fact in item.facts for row in fact_lines(fact, width)]
     own = (replace(fix, changes=()) if wide else fix.brief for fix in item.fixes)
     lines += fix_lines((*lets_go, *own), item.no_fix, width)
-    pods = listed(item.members, most or len(item.members))
+    pods = list_names(item.members, most or len(item.members))
     return lines + (paragraph(pods, width, first="  ", style=DIM) if pods else [])
 
 
@@ -132,13 +132,13 @@ def each_lines(nodes: ItemList, width: int, *, wide: bool) -> list[StyledLine]:
             causes.setdefault(str(item.values[1]), []).append(item.title)
         ordered = sorted(causes.items(), key=lambda cause: -len(cause[1]))
         for cause, names in ordered[:MOST_CAUSES]:
-            lines += paragraph(f"{count(len(names), 'node')}: {cause}: {listed(names, 3)}", width, first="✗ ")
+            lines += paragraph(f"{count(len(names), 'node')}: {cause}: {list_names(names, 3)}", width, first="✗ ")
         lines += more(len(ordered) - MOST_CAUSES, "cause")
     if wide:
         return lines + [
             row for item in good for row in paragraph(f"{item.title}: {item.values[-1]}", width, first="✓ ")
         ]
-    return lines + (paragraph(listed((item.title for item in good), 12), width, first="✓ ") if good else [])
+    return lines + (paragraph(list_names((item.title for item in good), 12), width, first="✓ ") if good else [])
 
 
 def with_flags(drained: Sequence[DrainResult], forced: Sequence[DrainResult]) -> Iterator[str]:
@@ -167,20 +167,20 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None, *, with
     other nodes may have the same facts."""
 
     def about(pods: Sequence[str], phrase: str) -> str:
-        return f"{listed(pods, 3)}: {phrase}" if with_pods else phrase
+        return f"{list_names(pods, 3)}: {phrase}" if with_pods else phrase
 
     if drained.is_refused:
         refused: dict[str, list[str]] = {}
         for pod in drained.of(*REFUSES):
             refused.setdefault(pod.message, []).append(pod.pod)
         for phrase, pods in refused.items():
-            yield Fact(label="refused", items=(f"{phrase}: {listed(pods, 3)}",))
+            yield Fact(label="refused", items=(f"{phrase}: {list_names(pods, 3)}",))
         return
     for key, finalizers in drained.finalizers.items():
-        names = f"finalizer {finalizers[0]}" if len(finalizers) == 1 else f"finalizers {listed(finalizers, 3)}"
+        names = f"finalizer {finalizers[0]}" if len(finalizers) == 1 else f"finalizers {list_names(finalizers, 3)}"
         yield Fact(label="blocked", items=(about([key], f"it is being deleted, and its {names} keeps it"),))
     if drained.is_silent and drained.is_unconfirmed:
-        its = [drained_pod.pod for drained_pod in drained.unconfirmed]
+        its = [drained_pod.pod for drained_pod in drained.unconfirmed_pods]
         phrase = f"the kubelet of {drained.node} does not answer, so no deletion is confirmed"
         yield Fact(label="blocked", items=(about(its, phrase),))
         if kept := [drained_pod.pod for drained_pod in drained.of(DrainOutcome.TERMINATING)]:
@@ -189,13 +189,13 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None, *, with
     for pod in drained.of(*STAYS):
         stopped.setdefault((pod.fate, pod.budget), []).append(pod.pod)
     for (fate, budget), pods in stopped.items():
-        phrase = _several(budget) if fate is DrainOutcome.BUDGETS else _stopped(budget, drained)
+        phrase = _several(budget) if fate is DrainOutcome.BUDGETS else _budget_text(budget, drained)
         yield Fact(label="blocked", items=(about(pods, phrase),))
         if fate is DrainOutcome.BUDGET and (pending := drained.held[budget].pending):
             ask = why_command(pending[0])
             yield Fact(label="", items=(f"first let {pending[0]} be scheduled: {ask}",), command=ask)
     if with_pods and (deleted := [drained_pod.pod for drained_pod in drained.of(DrainOutcome.DELETED)]):
-        yield Fact(label="deleted", items=(f"not recreated: {listed(deleted, 3)}",))
+        yield Fact(label="deleted", items=(f"not recreated: {list_names(deleted, 3)}",))
     stranded = [drained_pod.pod for drained_pod in drained.pending]
     if stranded:
         verb = "fits" if len(stranded) == 1 else "fit"
@@ -240,7 +240,7 @@ def verdict(drained: DrainResult) -> str:
         return "kubectl drain refuses and evicts nothing"
     parts = []
     if drained.is_unconfirmed:
-        stay = drained.unconfirmed
+        stay = drained.unconfirmed_pods
         parts.append(f"the drain does not end: {count(len(stay), 'pod')} {_stays(stay)} Terminating")
     elif not evicted and not deleted and not blocked:
         leaving = len(drained.of(DrainOutcome.TERMINATING))
@@ -269,7 +269,7 @@ def _stays(pods: Sequence[DrainedPod]) -> str:
     return "stays" if len(pods) == 1 else "stay"
 
 
-def _stopped(budget: str, drained: DrainResult) -> str:
+def _budget_text(budget: str, drained: DrainResult) -> str:
     """Return why a budget blocks it, with the numbers of the API server's error."""
     first, now = drained.budgets[budget], budget_text(drained.held[budget])
     if first and not drained.held[budget].failure:
@@ -285,7 +285,7 @@ def budget_text(status: BudgetStatus) -> str:
         return "allows no disruption"
     state = f"{'is' if len(status.unready) == 1 else 'are'} "
     state += "pending" if status.pending == status.unready else "not ready"
-    not_ready = f": {listed(status.unready, 2)} {state}" if status.unready else ""
+    not_ready = f": {list_names(status.unready, 2)} {state}" if status.unready else ""
     return f"needs {count(status.needed, 'healthy pod')} and has {status.healthy:,}{not_ready}"
 
 

@@ -22,8 +22,8 @@ from kschedx.render.terminal import (
     BOLD,
     DIM,
     StyledLine,
-    labelled,
     labelled_all,
+    labelled_lines,
     paragraph,
     shortens,
 )
@@ -92,7 +92,7 @@ def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[StyledLine]:
             lines += paragraph(why, width, first="  ")
         lines += fix_lines(view.fixes, "", width)
         if view.because:
-            lines += labelled("event", view.event, width, style=DIM, exact=True)
+            lines += labelled_lines("event", view.event, width, style=DIM, exact=True)
     if fit.refusal:
         lines += [BLANK, *paragraph("the API server refuses more", width, style=BOLD)]
         lines += paragraph(fit.refusal, width, first="  ")
@@ -151,10 +151,10 @@ def _fit_tone(fit: Fit) -> Tone:
 
 
 def _fit_headline(fit: Fit) -> str:
-    return headline(fit.lifecycle) if fit.lifecycle is not None and fit.is_held else _counted(fit)
+    return headline(fit.lifecycle) if fit.lifecycle is not None and fit.is_held else _count_text(fit)
 
 
-def _counted(fit: Fit) -> str:
+def _count_text(fit: Fit) -> str:
     name, number = fit.title, fit.count
     if fit.could_reject and not fit.is_enough:
         return f"{name}: undecided whether {'more fit' if number else 'any fits'}"

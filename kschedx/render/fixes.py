@@ -15,13 +15,13 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.documents import to_json
 from kschedx.patterns import lazy_pattern
 from kschedx.render.holding import gang_cause
-from kschedx.render.terminal import DIM, LABEL, SEPARATOR, StyledLine, labelled, text, wrapped
+from kschedx.render.terminal import DIM, LABEL, SEPARATOR, StyledLine, labelled_lines, text, wrap
 from kschedx.render.view import FixView
-from kschedx.render.wording import count, listed, visible
+from kschedx.render.wording import count, list_names, visible
 from kschedx.render.words.causes import because
 
 if TYPE_CHECKING:
-    from kschedx.inquiry.document import Covered
+    from kschedx.inquiry.document import FixCoverage
     from kschedx.inquiry.fix import Fix
     from kschedx.inquiry.pending_pods import PendingStory, SharedFix, SharedFixes
     from kschedx.inquiry.simulation import WorkloadResult
@@ -41,14 +41,14 @@ def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
     for_one = "for one of them" if replicas is not None and len(replicas.pending) > 1 else ""
     fixes = []
     for fix in explanation.fixes:
-        covered = explanation.covered(fix)
+        covered = explanation.coverage(fix)
         title, for_whom = fix.title, for_one if fix.steps else ""
         if covered is not None:
-            title, for_whom = covered.title, _for(covered)
+            title, for_whom = covered.title, _coverage_text(covered)
         fixes.append(
             FixView(
                 title=title,
-                seen=_seen(fix, [name for name in fix.feasible_nodes if name in known], for_whom),
+                seen=_trial_result(fix, [name for name in fix.feasible_nodes if name in known], for_whom),
                 commands=fix.commands,
                 group=_GROUPS[fix.group] if are_several else "",
                 changes=_changes(fix),
@@ -73,9 +73,9 @@ def node_fix(fix: Fix) -> FixView:
     return FixView(title=fix.title, commands=fix.commands)
 
 
-def mended_fix(mended: SharedFix) -> FixView:
+def shared_fix_view(mended: SharedFix) -> FixView:
     """Return a fix of several pods. One that adds several nodes has no changes to copy."""
-    title, _, seen = _mended_text(mended).partition(SEPARATOR)
+    title, _, seen = _shared_fix_text(mended).partition(SEPARATOR)
     changes = _changes(mended.fix) if mended.nodes == 1 else ()
     return FixView(title=title, seen=seen, commands=mended.fix.commands, changes=changes)
 
@@ -94,7 +94,7 @@ def fix_lines(
     lines: list[StyledLine] = []
     for number, fix in enumerate(fixes, start=1):
         label = (f"fix {number}" if len(fixes) > 1 else "fix") if number == 1 else f"    {number}"
-        fix_text_lines = [*labelled(label, fix.text, width, further=2), *_command_lines(fix.commands, width)]
+        fix_text_lines = [*labelled_lines(label, fix.text, width, further=2), *_command_lines(fix.commands, width)]
         left = len(fixes) - number + 1
         if lines and limit is not None and len(lines) + len(fix_text_lines) + (left > 1) > limit:
             return [
@@ -103,7 +103,7 @@ def fix_lines(
             ]
         lines += fix_text_lines
     if no_fix:
-        lines += labelled("no fix", no_fix, width)
+        lines += labelled_lines("no fix", no_fix, width)
     how = f"to apply: --fix {'N' if len(fixes) > 1 else '1'} -o patch" if any(fix.changes for fix in fixes) else ""
     return [*lines, *_hints(fixes, fixes, how, about, width)]
 
@@ -111,7 +111,7 @@ def fix_lines(
 def _hints(shown: Sequence[FixView], fixes: Sequence[FixView], how: str, about: str, width: int) -> list[StyledLine]:
     """Return the groups of the shown fixes, how to apply fixes, and, if it fits, the command about the cause: on one
     line if they fit."""
-    phrases = [phrase for phrase in (_grouped(shown, fixes), how) if phrase]
+    phrases = [phrase for phrase in (_group_text(shown, fixes), how) if phrase]
     rows = [SEPARATOR.join(phrases)] if cell_len(SEPARATOR.join(phrases)) <= width - _INDENT else phrases
     longer = f"{rows[-1]}{SEPARATOR}about the cause: {about}" if how and about else ""
     if longer and cell_len(longer) <= width - _INDENT:
@@ -119,7 +119,7 @@ def _hints(shown: Sequence[FixView], fixes: Sequence[FixView], how: str, about: 
     return [text(f"{' ' * _INDENT}{row}", DIM) for row in rows if row]
 
 
-def _grouped(shown: Sequence[FixView], fixes: Sequence[FixView]) -> str:
+def _group_text(shown: Sequence[FixView], fixes: Sequence[FixView]) -> str:
     """Return `capacity: 1, 4 · this workload: 2, 3`; empty if all fixes are of one group."""
     numbers: dict[str, list[str]] = {}
     for number, fix in enumerate(shown, start=1):
@@ -129,14 +129,14 @@ def _grouped(shown: Sequence[FixView], fixes: Sequence[FixView]) -> str:
     return SEPARATOR.join(f"{group}: {', '.join(its)}" for group, its in numbers.items())
 
 
-def _for(covered: Covered | SharedFix) -> str:
+def _coverage_text(covered: FixCoverage | SharedFix) -> str:
     return f"for all {covered.of:,}" if covered.pods == covered.of else f"for {covered.pods:,} of {covered.of:,}"
 
 
-def _seen(fix: Fix, known: list[str], for_whom: str) -> str:
+def _trial_result(fix: Fix, known: list[str], for_whom: str) -> str:
     """Return `fits node-1 and 2 more`, without nodes that the title names or the fix adds."""
     nodes = [name for name in known if name not in fix.title]
-    phrases = [f"fits {listed(nodes, SHOWN_NODES)}"] if nodes else []
+    phrases = [f"fits {list_names(nodes, SHOWN_NODES)}"] if nodes else []
     phrases += ["not enough alone"] if fix.certainty == _PARTIAL and not fix.feasible_nodes else []
     phrases += ["not tried"] if fix.certainty == _UNTRIED and fix.of_group is None else []
     phrases += [for_whom] if for_whom else []
@@ -155,7 +155,7 @@ def story_fixes(story: PendingStory | None) -> tuple[FixView, ...]:
     """Return the first fix of the story's pods; empty if there is none."""
     if story is None or story.mended is None:
         return ()
-    return (mended_fix(story.mended),)
+    return (shared_fix_view(story.mended),)
 
 
 def story_no_fix(story: PendingStory | None) -> str:
@@ -169,10 +169,10 @@ def refusal_fixes(mending: SharedFixes, result: WorkloadResult) -> tuple[FixView
     return () if fix is None else (FixView(title=fix.title, commands=fix.commands),)
 
 
-def _mended_text(mended: SharedFix) -> str:
+def _shared_fix_text(mended: SharedFix) -> str:
     """`add 3 nodes like node-1 · for all 12`."""
     parts = ["not enough alone"] if mended.fix.certainty == _PARTIAL and not mended.fix.feasible_nodes else []
-    parts += [_for(mended)] if mended.pods and mended.of > 1 else []
+    parts += [_coverage_text(mended)] if mended.pods and mended.of > 1 else []
     return SEPARATOR.join((mended.title, *parts))
 
 
@@ -180,7 +180,7 @@ def _command_lines(commands: Iterable[str], width: int) -> list[StyledLine]:
     """Return kubectl commands that can be copied; one that is longer than the window continues after a backslash.
     Commands with a longer word, or with characters that a terminal would interpret, are omitted: -o patch has them."""
     room = width - _INDENT - 2
-    broken = [continued(command, room) for command in commands]
+    broken = [continue_command(command, room) for command in commands]
     if any(cell_len(row) > room or visible(row) != row for rows in broken for row in rows):
         return []
     marks = chain.from_iterable(zip(chain("$", repeat(" ")), rows, strict=False) for rows in broken)
@@ -190,11 +190,11 @@ def _command_lines(commands: Iterable[str], width: int) -> list[StyledLine]:
 _SHELL_WORD = lazy_pattern(r"""(?:[^\s'"]|'[^']*'|"[^"]*")+""")
 
 
-def continued(command: str, room: int) -> list[str]:
+def continue_command(command: str, room: int) -> list[str]:
     """Return the command in lines of at most `room` cells, as a shell reads them. A longer word has a longer line.
     Every line of a comment is one: a shell does not continue a comment after a backslash."""
     if command.startswith("#"):
-        return [f"# {row}" for row in wrapped(command.removeprefix("# "), room - 2)]
+        return [f"# {row}" for row in wrap(command.removeprefix("# "), room - 2)]
     rows: list[str] = []
     for word in _SHELL_WORD.findall(command):
         if rows and cell_len(f"{rows[-1]} {word} \\") <= room:
@@ -208,7 +208,7 @@ def shell_rows(command: str, width: int) -> list[str]:
     """Return a command that can be copied, in lines of at most `width` cells: it continues after a backslash. A list
     that is longer than a line continues in the first column, because a space would end the word."""
     if command.startswith("#"):
-        return [f"  {row}" for row in continued(command, width - 2)]
+        return [f"  {row}" for row in continue_command(command, width - 2)]
     rows: list[str] = []
     row = " "
     for word in _SHELL_WORD.findall(command):

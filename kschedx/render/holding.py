@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 from kschedx.framework.cycle import Cycle
 from kschedx.holding import model
 from kschedx.kube.quantity import Unit, format_quantity
-from kschedx.render.wording import Fact, count, listed
+from kschedx.render.wording import Fact, count, list_names
 
 if TYPE_CHECKING:
     from kschedx.kueue.verdict import Verdict
@@ -21,8 +21,8 @@ MOST_MEMBERS = 4
 def holder_text(holding: model.Holding, key: str) -> str:
     """Return the outcome of a pod that another controller holds or schedules; empty if only gates hold it."""
     if holding.scheduler is not None:
-        return _of_another(holding.scheduler, key)
-    return "" if holding.kueue is None or not holding.kueue.is_gated else _by_kueue(holding.kueue, holding.gates, key)
+        return _other_scheduler_text(holding.scheduler, key)
+    return "" if holding.kueue is None or not holding.kueue.is_gated else _kueue_text(holding.kueue, holding.gates, key)
 
 
 def gang_text(group: model.GangStatus) -> str:
@@ -63,9 +63,9 @@ def holding_facts(holding: model.Holding, cycle: Cycle, *, wide: bool = False) -
 # --- Kueue
 
 
-def _by_kueue(kueue: model.Kueue, gates: Sequence[model.Gate], key: str) -> str:
+def _kueue_text(kueue: model.Kueue, gates: Sequence[model.Gate], key: str) -> str:
     others = [gate.name for gate in gates]
-    besides = f", and has the gate{'s' if len(others) > 1 else ''} {listed(others, SHOWN)}" if others else ""
+    besides = f", and has the gate{'s' if len(others) > 1 else ''} {list_names(others, SHOWN)}" if others else ""
     return f"{key} {held_by_kueue(kueue, _place(kueue))}{besides}{_even_then(kueue)}"
 
 
@@ -105,7 +105,7 @@ def _place(kueue: model.Kueue) -> str:
 def _checks(kueue: model.Kueue) -> str:
     names = [check.type for check in kueue.checks]
     return (
-        f"{'the admission check' if len(names) == 1 else 'admission checks'} {listed(names, SHOWN)}"
+        f"{'the admission check' if len(names) == 1 else 'admission checks'} {list_names(names, SHOWN)}"
         if names
         else ("admission")
     )
@@ -131,7 +131,7 @@ def _kueue(kueue: model.Kueue, *, wide: bool) -> Iterator[Fact]:
     if kueue.cluster:
         yield Fact(label="runs in", items=(f"the cluster {kueue.cluster}, where MultiKueue sent it",))
     for said in (*kueue.said, *kueue.checks):
-        yield Fact(label="status", items=(_said(said),))
+        yield Fact(label="status", items=(_condition_text(said),))
     flavors = [quota.flavor for quota in kueue.quotas]
     ordered = sorted(kueue.quotas, key=lambda quota: (flavors.index(quota.flavor), not quota.short))
     short = [quota for quota in ordered if quota.short]
@@ -154,7 +154,7 @@ def _kueue(kueue: model.Kueue, *, wide: bool) -> Iterator[Fact]:
             f"share {kueue.weighted_share:,} with weight {kueue.fair_weight}; the lowest share in the cohort is first"
         )
         yield Fact(label="fair", items=(share,))
-    if kueue.state is model.WorkloadState.WAITING and (taking := _taking(kueue)):
+    if kueue.state is model.WorkloadState.WAITING and (taking := _preemptable_text(kueue)):
         yield Fact(label="preempts", items=taking)
     if kueue.requeue_at:
         yield Fact(label="requeued", items=(f"at {kueue.requeue_at}",))
@@ -189,9 +189,9 @@ def _decision_facts(verdict: Verdict, known: Collection[str] = ()) -> Iterator[F
     if verdict.equal_to:
         yield Fact(label="", items=(f"decided for {verdict.equal_to}, which is equal",))
     for fr, amount in verdict.unseen:
-        from kschedx.kueue.quota import displayed
+        from kschedx.kueue.quota import display_amount
 
-        text = f"{displayed(fr.resource, amount)} {fr.resource} in {fr.flavor}"
+        text = f"{display_amount(fr.resource, amount)} {fr.resource} in {fr.flavor}"
         yield Fact(label="note", items=(f"{text} reserved by Workloads that are not in the snapshot",))
     if verdict.victims:
         names = [f"{victim.workload} ({victim.reason})" for victim in verdict.victims]
@@ -199,7 +199,7 @@ def _decision_facts(verdict: Verdict, known: Collection[str] = ()) -> Iterator[F
         yield Fact(label="victims", items=tuple(names[:SHOWN]), rest=rest)
 
 
-def _taking(kueue: model.Kueue) -> tuple[str, ...]:
+def _preemptable_text(kueue: model.Kueue) -> tuple[str, ...]:
     """Return from which Workloads Kueue may take quota for it by evicting them."""
     whose = {
         "LowerPriority": "lower priority",
@@ -225,7 +225,7 @@ _STANDS = {
 }
 
 
-def _said(said: model.Said) -> str:
+def _condition_text(said: model.ReportedCondition) -> str:
     state = said.type if said.status in ("False", "True", "") else f"{said.type} is {said.status}"
     reason = f" ({said.reason})" if said.reason and said.reason != said.type else ""
     return f"{state}{reason}: {said.message}" if said.message else f"{state}{reason}"
@@ -260,7 +260,7 @@ def _fit(fit: model.FlavorFit) -> str:
     if fit.refused:
         return f"{of}: not for this pod, {fit.refused}"
     if fit.feasible:
-        return f"{of}: fits {listed(list(fit.feasible), SHOWN)}"
+        return f"{of}: fits {list_names(list(fit.feasible), SHOWN)}"
     return f"{of}: fits no node, {', '.join(fit.reasons)}" if fit.reasons else f"{of}: fits no node"
 
 
@@ -281,7 +281,7 @@ def _gate(gate: model.Gate) -> Fact:
     return Fact(label="gate", items=(f"{gate.name} belongs to {gate.owner}: {gate.look_at}",))
 
 
-def _of_another(scheduler: model.OtherScheduler, key: str) -> str:
+def _other_scheduler_text(scheduler: model.OtherScheduler, key: str) -> str:
     stands = _phase(scheduler)
     return f"{key} is scheduled by {scheduler.title} (schedulerName {scheduler.name}), not by kube-scheduler{stands}"
 
@@ -335,7 +335,7 @@ def _scheduler(scheduler: model.OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
     if scheduler.application:
         yield Fact(label="app", items=(scheduler.application,))
     for said in scheduler.said:
-        yield Fact(label="status", items=(_said(said),))
+        yield Fact(label="status", items=(_condition_text(said),))
     if scheduler.queue:
         yield _queue("queue", scheduler.queue, scheduler.queue_state, scheduler.queue_shares, scheduler.title)
     for queue in scheduler.queues_above:
@@ -343,7 +343,7 @@ def _scheduler(scheduler: model.OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
             yield _queue("below", queue.name, queue.state, queue.shares, scheduler.title)
     for room in scheduler.rooms:
         where = f" on {room.node}" if room.node else ""
-        wrong = (_said(said) for said in room.said)
+        wrong = (_condition_text(said) for said in room.said)
         yield Fact(
             label="reserved", items=(f"Reservation {room.name} is {room.phase or 'not scheduled yet'}{where}", *wrong)
         )
@@ -443,7 +443,7 @@ def _group(group: model.GangStatus) -> Iterator[Fact]:
 
 def _member(member: model.GangMember, *, is_tried: bool) -> str:
     if member.gates:
-        return f"is gated by {listed(list(member.gates), SHOWN)}"
+        return f"is gated by {list_names(list(member.gates), SHOWN)}"
     if member.node:
         return f"→ {member.node}" + (f", evicting {count(member.evicts, 'pod')}" if member.evicts else "")
     alone = f"fits {count(member.feasible, 'node')} alone" if member.feasible else "fits no node"

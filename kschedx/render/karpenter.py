@@ -37,7 +37,7 @@ from kschedx.karpenter.requirements import (
     RequirementConflict,
     UnknownLabel,
     amounts_of,
-    subtracted,
+    subtract,
 )
 from kschedx.karpenter.scheduler import SkippedPool
 from kschedx.karpenter.topology import TopologyType, Unsatisfiable
@@ -48,8 +48,15 @@ from kschedx.kube.types import Pod
 from kschedx.releases.karpenter import karpenter_title
 from kschedx.render.terminal import StyledLine, text
 from kschedx.render.view import Decider, DeciderRow
-from kschedx.render.wording import Fact, amount, count, listed
-from kschedx.render.words.node_groups import MOST_NAMES, SAME, alike, by_name, most_said, names_of
+from kschedx.render.wording import Fact, amount, count, list_names
+from kschedx.render.words.node_groups import (
+    MOST_NAMES,
+    SAME,
+    group_by_headline,
+    most_frequent_text,
+    names_of,
+    reasons_by_name,
+)
 
 if TYPE_CHECKING:
     from kschedx.inquiry.pool_scaling import PoolScaling
@@ -61,7 +68,7 @@ _TOLD = ("cpu", "memory", "nvidia.com/gpu", "amd.com/gpu", "pods")
 def _sentence(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
     """Return the pod's outcome."""
     if provisioning.looked.outcome is not PodEligibility.CONSIDERED:
-        return _not_looked_at(karpenter, provisioning)
+        return _ineligible_text(karpenter, provisioning)
     if provisioning.pool:
         return _adds(karpenter, provisioning)
     if provisioning.existing:
@@ -70,7 +77,7 @@ def _sentence(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
         return f"{text}{_conditions(karpenter, [provisioning.existing])}" if provisioning.is_claim else text
     unsure = [pool.name for pool in provisioning.pools if pool.certainty is LaunchCertainty.UNKNOWN]
     if unsure:
-        names = listed(unsure, MOST_NAMES)
+        names = list_names(unsure, MOST_NAMES)
         if all(isinstance(pool.rejection, LimitReached) for pool in provisioning.pools if pool.name in unsure):
             return f"adds no node: no known instance type fits the limits of {names}"
         return f"adds no node with the known instance types; other types of {names} may help"
@@ -98,23 +105,23 @@ def _conditions(karpenter: Karpenter, names: Sequence[str]) -> str:
 def _adds(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
     names = [instance_type.name for instance_type in provisioning.types]
     which = "such as" if not provisioning.types_are_known else "one of" if len(names) > 1 else "of type"
-    types = listed(names, MOST_NAMES, conjunction="or")
+    types = list_names(names, MOST_NAMES, conjunction="or")
     text = f"adds a node to NodePool {provisioning.pool}, {which} {types}, if the cloud has capacity"
     weights = {pool.name: pool.spec.weight or 0 for pool in karpenter.pools}
     if later := [name for name, weight in weights.items() if weight < weights.get(provisioning.pool, 0)]:
-        text += f"; its weight {weights[provisioning.pool]} puts it before {listed(later, MOST_NAMES)}"
+        text += f"; its weight {weights[provisioning.pool]} puts it before {list_names(later, MOST_NAMES)}"
     if provisioning.companions:
         fit = "fits" if provisioning.companions == 1 else "fit"
         text += f"; {count(provisioning.companions, 'other pending pod')} {fit} there too"
     if provisioning.unsure_before:
-        names_before = listed(provisioning.unsure_before, MOST_NAMES)
+        names_before = list_names(provisioning.unsure_before, MOST_NAMES)
         text += f"; or to {names_before}, tried first, with instance types not known here"
     if provisioning.by_chance:
         text += "; its zone is random"
     return f"{text}; without one of the pod's preferences" if provisioning.has_relaxed else text
 
 
-def _not_looked_at(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
+def _ineligible_text(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
     match provisioning.looked.outcome:
         case PodEligibility.CONSIDERED:
             raise AssertionError("a considered pod has its own sentence")
@@ -134,7 +141,7 @@ def _not_looked_at(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
             return "has no usable NodePool"
         case PodEligibility.WAITING:
             names = karpenter.cluster.not_launched
-            text = f"waits for the cloud to launch NodeClaim {listed(names, MOST_NAMES)}"
+            text = f"waits for the cloud to launch NodeClaim {list_names(names, MOST_NAMES)}"
             return f"{text}{_conditions(karpenter, names)}"
         case _:
             assert_never(provisioning.looked.outcome)
@@ -185,7 +192,7 @@ def _conflict(conflict: RequirementConflict, *, is_about_volumes: bool) -> str:
 
 
 def _values(requirement: LabelRequirement) -> str:
-    named = listed(sorted(requirement.values), MOST_NAMES)
+    named = list_names(sorted(requirement.values), MOST_NAMES)
     bounds = [f">= {requirement.at_least}"] if requirement.at_least is not None else []
     bounds += [f"<= {requirement.at_most}"] if requirement.at_most is not None else []
     if bounds:
@@ -219,7 +226,7 @@ def _unsatisfiable(rejection: Unsatisfiable) -> str:
 
 
 def _counts(rejection: Unsatisfiable) -> str:
-    return listed((f"{domain} {number}" for domain, number in sorted(rejection.counts.items())), MOST_NAMES)
+    return list_names((f"{domain} {number}" for domain, number in sorted(rejection.counts.items())), MOST_NAMES)
 
 
 def _limits(verdict: PoolVerdict, rejection: LimitReached) -> Iterator[str]:
@@ -246,9 +253,9 @@ def _resource_amount(resource: str, quantity: Amount) -> str:
 def _no_type(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
     if rejection.too_few:
         return f"too few instance types are left: {', '.join(_too_few(verdict, rejection.too_few))}"
-    requirement = rejection.requirements.about(ZONE)
+    requirement = rejection.requirements.requirement(ZONE)
     if verdict.zones and not any(map(requirement.has, verdict.zones)):
-        zones = listed(verdict.zones, MOST_NAMES, conjunction="and")
+        zones = list_names(verdict.zones, MOST_NAMES, conjunction="and")
         return f"its node class has subnets in {zones} only, and the pod requires {_values(requirement)}"
     if not verdict.known:
         return "none of its instance types is known here"
@@ -259,7 +266,7 @@ def _no_type(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
     if nearest is not None:
         shorts = ", ".join(_short(nearest, rejection.requests))
         return f"{which} is large enough: {nearest.name}, the largest match, is short by {shorts}"
-    lacking = _lacking(verdict, rejection)
+    lacking = _missing_of_type(verdict, rejection)
     return f"{which} meets the requirements{f': {lacking}' if lacking else ''}"
 
 
@@ -268,7 +275,7 @@ def _too_few(verdict: PoolVerdict, too_few: Mapping[str, int]) -> Iterator[str]:
         yield f"{number} of at least {verdict.minimum(key)} for {key}"
 
 
-def _lacking(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
+def _missing_of_type(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
     """Return what the nearest type lacks: `m6i.xlarge has no karpenter.k8s.aws/instance-gpu-name`."""
     conflicts = (
         (instance_type, instance_type.requirements.conflicts_with(rejection.requirements))
@@ -323,7 +330,7 @@ def _pool_facts(verdict: PoolVerdict) -> Iterator[Fact]:
             yield Fact(label=nearest.name, items=(_offer(nearest),))
             overhead = None if verdict.template is None else verdict.template.overhead(nearest.name)
             if overhead is not None and overhead.pods:
-                names = listed(map(_owner, overhead.pods), MOST_NAMES)
+                names = list_names(map(_owner, overhead.pods), MOST_NAMES)
                 text = ", ".join(_listed_amounts(overhead.requests))
                 where = "every new node" if overhead.types is None else f"a new {nearest.name}"
                 yield Fact(label="DaemonSets", items=(f"{text} requested on {where}: {names}",))
@@ -379,7 +386,7 @@ def _basis(karpenter: Karpenter) -> str:
     for is_applied, phrase in ((True, "applied"), (False, "ignored: not valid for Karpenter")):
         names = sorted(overlay.name for overlay in overlays if overlay.is_ready is is_applied)
         if names:
-            types += f" · NodeOverlay {listed(names, MOST_NAMES)} {phrase}"
+            types += f" · NodeOverlay {list_names(names, MOST_NAMES)} {phrase}"
     return f"{types} · availability and prices not evaluated"
 
 
@@ -422,8 +429,8 @@ def _rejections(growth: KarpenterGrowth) -> str:
     said: dict[str, list[str]] = {}
     for pool in sorted(pools, key=lambda pool: pool.distance):
         said.setdefault(_pool_headline(pool), []).append(pool.name)
-    phrase = by_name((names, text) for text, names in said.items())
-    return most_said(phrase, None if number == growth.left else number)
+    phrase = reasons_by_name((names, text) for text, names in said.items())
+    return most_frequent_text(phrase, None if number == growth.left else number)
 
 
 def pool_decider(of_pools: PoolScaling, explanation: Explanation) -> Decider:
@@ -434,18 +441,18 @@ def pool_decider(of_pools: PoolScaling, explanation: Explanation) -> Decider:
         sentence=_sentence(karpenter, provisioning),
         rows=tuple(_pools(of_pools)),
         event=provisioning.event,
-        recorded="" if said is None else _recorded(said.message, provisioning.event),
+        recorded="" if said is None else _recorded_text(said.message, provisioning.event),
         reports=tuple(of_pools.reports.values()),
-        basis=(_basis(karpenter), f"rules of Karpenter {karpenter_title(karpenter.settings.followed)}"),
+        basis=(_basis(karpenter), f"rules of Karpenter {karpenter_title(karpenter.settings.rules_version)}"),
     )
 
 
 def seen(remedy: NodeRemedy) -> str:
     """Return the result of trying a remedy."""
-    return f"adds a node of {remedy.place}, {listed(remedy.types, MOST_NAMES) or 'if a type fits'}"
+    return f"adds a node of {remedy.place}, {list_names(remedy.types, MOST_NAMES) or 'if a type fits'}"
 
 
-def _recorded(said: str, event: str) -> str:
+def _recorded_text(said: str, event: str) -> str:
     if event and is_same_karpenter_event(said, event):
         return SAME
     return f"{said}  (recorded at another time, or with other types and settings)" if event else said
@@ -462,7 +469,7 @@ def _pools(of_pools: PoolScaling) -> Iterator[DeciderRow]:
     ):
         return
     helped = {remedy.place for remedy in of_pools.remedies}
-    rows = alike(provisioning.pools, _pool_headline)
+    rows = group_by_headline(provisioning.pools, _pool_headline)
     rows.sort(key=lambda row: (row[0].name not in helped, row[0].distance))
     for number, row in enumerate(rows):
         mark = "?" if row[0].certainty is LaunchCertainty.UNKNOWN else "✗"
@@ -491,7 +498,7 @@ def catalogue_lines(catalogue: InstanceTypes) -> list[StyledLine]:
 
 def _row(written_type: WrittenType) -> tuple[str, str, str, str]:
     capacity = amounts_of(written_type.capacity)
-    left = subtracted(capacity, amounts_of(written_type.overhead))
+    left = subtract(capacity, amounts_of(written_type.overhead))
     zones = sorted({offering.zone for offering in written_type.offerings if offering.available})
     where = count(len(zones), "zone") if written_type.offerings else "every zone of its NodePool"
     return written_type.name, _resources_text(capacity), _resources_text(left), where

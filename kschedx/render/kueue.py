@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kschedx.kueue.flavors import Shortage
-from kschedx.kueue.overview import CohortOverview, FlavorRow, Overview, QueueOverview, Waiting
-from kschedx.kueue.quota import displayed
+from kschedx.kueue.overview import CohortOverview, FlavorRow, Overview, PendingWorkload, QueueOverview
+from kschedx.kueue.quota import display_amount
 from kschedx.render.layout import column_lines, head_lines, note_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
 from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, line, paragraph
 from kschedx.render.view import ItemList, TableView, Tone, View, ViewItem
-from kschedx.render.wording import Fact, count, listed
+from kschedx.render.wording import Fact, count, list_names
 
 SHOWN = 5
 """Pending Workloads of a queue without `-o wide`."""
@@ -105,9 +105,9 @@ def overview_lines(overview: Overview, width: int, *, wide: bool = False) -> lis
             lines += [BLANK, line((f"{queue.kind} {queue.title}", BOLD), f"{cohort} · {state}")]
         rows = [row[1:] for row in quota.rows if row[0] == queue.title]
         lines += column_lines(quota.columns[1:], rows, width) if rows else []
-        lines += _waiting(waiting.get(queue.title, ()), width, wide=wide)
+        lines += _pending_lines(waiting.get(queue.title, ()), width, wide=wide)
     if alone := waiting.get(""):
-        lines += [BLANK, line(("in no queue", BOLD)), *_waiting(alone, width, wide=wide)]
+        lines += [BLANK, line(("in no queue", BOLD)), *_pending_lines(alone, width, wide=wide)]
     if view.notes:
         lines += [BLANK, *note_lines(view, width)]
     version = f"Kueue {overview.kueue_version}; -o wide shows all, -o json every cycle"
@@ -119,10 +119,10 @@ _HEADS = ("flavor", "resource", "used", "nominal", "borrowed", "available")
 
 def _cells(row: FlavorRow) -> tuple[str, ...]:
     amounts = (row.used, row.nominal, row.borrowed, max(row.available, 0))
-    return (row.flavor, row.resource, *(displayed(row.resource, amount) for amount in amounts))
+    return (row.flavor, row.resource, *(display_amount(row.resource, amount) for amount in amounts))
 
 
-def _waiting(items: Sequence[ViewItem], width: int, *, wide: bool) -> Iterator[StyledLine]:
+def _pending_lines(items: Sequence[ViewItem], width: int, *, wide: bool) -> Iterator[StyledLine]:
     shown = items if wide else items[:SHOWN]
     for item in shown:
         _, place, priority = item.values
@@ -135,17 +135,17 @@ def _waiting(items: Sequence[ViewItem], width: int, *, wide: bool) -> Iterator[S
         yield line(f"       {len(items) - len(shown):,} more")
 
 
-def _cause(waiting: Waiting) -> str:
+def _cause(waiting: PendingWorkload) -> str:
     if waiting.outcome in ("Admitted", "QuotaReserved"):
         return "Kueue admits it" if waiting.outcome == "Admitted" else "gets quota, then admission checks"
     if waiting.victims:
-        return f"preempts {listed(list(waiting.victims), 3)}"
+        return f"preempts {list_names(list(waiting.victims), 3)}"
     if waiting.shortages:
-        return "lacks " + listed([_shortage(each) for each in waiting.shortages], 2)
+        return "lacks " + list_names([_shortage(each) for each in waiting.shortages], 2)
     return waiting.message or "not evaluated yet"
 
 
 def _shortage(shortage: Shortage) -> str:
-    most = f", more than the queue's maximum of {displayed(shortage.resource, shortage.maximum)}"
-    text = f"{displayed(shortage.resource, shortage.missing)} {shortage.resource} in {shortage.flavor}"
+    most = f", more than the queue's maximum of {display_amount(shortage.resource, shortage.maximum)}"
+    text = f"{display_amount(shortage.resource, shortage.missing_amount)} {shortage.resource} in {shortage.flavor}"
     return text + (most if shortage.exceeds_maximum else "")

@@ -12,15 +12,15 @@ from kschedx.render.terminal import (
     StyledLine,
     columns,
     fact_lines,
-    labelled,
     labelled_all,
+    labelled_lines,
     more,
     paragraph,
     text,
     title_lines,
 )
 from kschedx.render.view import ItemList, Tone, View, ViewItem
-from kschedx.render.wording import listed
+from kschedx.render.wording import list_names
 
 COMMAND = "$ "
 """The start of a detail that is a command to paste."""
@@ -39,18 +39,18 @@ def head_lines(
         *(
             row
             for number, root in enumerate(view.roots)
-            for row in labelled("" if view.because or number else label, root, width, further=2)
+            for row in labelled_lines("" if view.because or number else label, root, width, further=2)
         ),
         *(row for fact in view.facts for row in fact_lines(fact, width, rows)),
         *fix_lines(view.fixes, view.no_fix, width, limit, about),
-        *(labelled("event", view.event, width, style=DIM, exact=True) if view.event else ()),
+        *(labelled_lines("event", view.event, width, style=DIM, exact=True) if view.event else ()),
     ]
 
 
 def note_lines(view: View, width: int, limit: int | None = None) -> list[StyledLine]:
     lines: list[StyledLine] = []
     for number, note in enumerate(view.notes[:limit]):
-        lines += labelled("" if number else "note", note, width)
+        lines += labelled_lines("" if number else "note", note, width)
     return lines
 
 
@@ -91,7 +91,7 @@ def item_lines(item: ViewItem, width: int, *, wide: bool = False) -> list[Styled
     lines = paragraph(item.title, width, first=item.tone.mark or "· ", style=_STYLES.get(item.tone, ""))
     if item.members:
         most = len(item.members) if wide or len(item.members) <= SHOWN_MEMBERS + 1 else SHOWN_MEMBERS
-        lines += paragraph(listed(item.members, most), width, first="  ", style=DIM)
+        lines += paragraph(list_names(item.members, most), width, first="  ", style=DIM)
     for fact in (*(item.facts if wide else ()), *item.own):
         lines += fact_lines(fact, width)
     return [*lines, *fix_lines(item.fixes if wide else tuple(fix.brief for fix in item.fixes), item.no_fix, width)]

@@ -18,7 +18,7 @@ from kschedx.controllers.manager import Rollout
 from kschedx.explain.cycle_notes import CANNOT_START
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import ROUTINE
-from kschedx.explain.ranking import ranking
+from kschedx.explain.ranking import rank_nodes
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.escaping import why_command
 from kschedx.kube.kueue import MULTIKUEUE
@@ -27,7 +27,7 @@ from kschedx.render.fixes import fix_views
 from kschedx.render.holding import holding_facts
 from kschedx.render.outcome import then_text
 from kschedx.render.view import Tone, View
-from kschedx.render.wording import count, listed
+from kschedx.render.wording import count, list_names
 
 _MOST_PODS = 3
 """Pods of a rollout that stalls, each with what it lacks."""
@@ -69,7 +69,7 @@ def lifecycle_view(explanation: Explanation, lifecycle: states.Lifecycle, *, wit
         lead = "; according to the dump "
     then = ""
     if lifecycle.is_open and explanation.is_run:
-        then = f"{lead}{then_text(Diagnosis(explanation.cycle), ranking(explanation.cycle, 1))}"
+        then = f"{lead}{then_text(Diagnosis(explanation.cycle), rank_nodes(explanation.cycle, 1))}"
     untold = UNTOLD | {"recorded-event"} if isinstance(lifecycle, states.NotBound) else UNTOLD
     if isinstance(lifecycle, states.RolloutStalled):
         untold |= {"progress-deadline-exceeded"}
@@ -117,7 +117,7 @@ def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
         case states.OfEndedJob() | states.RejectedByKubelet():
             yield from filter(None, (lifecycle.message, _next(lifecycle)))
         case states.UpdateHeld(pods=pods, why=why):
-            yield f"{listed(pods, _MOST_PODS)}: {_HELD['partition' if 'partition' in why else 'OnDelete']}"
+            yield f"{list_names(pods, _MOST_PODS)}: {_HELD['partition' if 'partition' in why else 'OnDelete']}"
         case states.OnLostNode():
             yield from _eviction(lifecycle)
         case (
@@ -153,9 +153,9 @@ def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
             if report:
                 yield f"{provisioner or 'the storage driver'} reports: {report}"
         case states.ComponentDown():
-            yield from _down(lifecycle)
+            yield from _component_facts(lifecycle)
         case states.StillActive() | states.ManagedElsewhere() | states.KeptBySidecar():
-            yield from _of_job(lifecycle)
+            yield from _job_facts(lifecycle)
         case states.Contradicted():
             yield from _difference(lifecycle)
         case _:
@@ -188,7 +188,7 @@ def _next(lifecycle: states.OfEndedJob | states.RejectedByKubelet) -> str:
     )
 
 
-def _of_job(lifecycle: states.StillActive | states.ManagedElsewhere | states.KeptBySidecar) -> Iterator[str]:
+def _job_facts(lifecycle: states.StillActive | states.ManagedElsewhere | states.KeptBySidecar) -> Iterator[str]:
     if isinstance(lifecycle, states.KeptBySidecar):
         yield "a pod of a Job succeeds only when all of its containers have ended"
     elif isinstance(lifecycle, states.ManagedElsewhere):
@@ -202,13 +202,13 @@ def _of_job(lifecycle: states.StillActive | states.ManagedElsewhere | states.Kep
         yield f"{state}{message}"
 
 
-def _down(state: states.ComponentDown) -> Iterator[str]:
+def _component_facts(state: states.ComponentDown) -> Iterator[str]:
     if state.scaled:
         yield f"{state.shown}, and no other {state.component} is there"
         return
     pods, is_one = state.pods, len(state.pods) == 1
     lacks = f"{'has' if is_one else 'have'} no node" if state.is_pending else f"{'is' if is_one else 'are'} not ready"
-    yield f"{listed(pods, 3)} {lacks}, and no other {state.component} is there"
+    yield f"{list_names(pods, 3)} {lacks}, and no other {state.component} is there"
     if state.state:
         yield f"{pods[0]} {state.state}"
 
@@ -221,10 +221,10 @@ def _difference(pod: states.Contradicted) -> Iterator[str]:
         yield "kubectl get nodes -o yaml > missing.yaml, and add -s missing.yaml"
     elif pod.finished:
         have = "has" if len(pod.finished) == 1 else "have"
-        yield f"{listed(pod.finished, 3)} {have} finished, perhaps after the event, and made room there"
+        yield f"{list_names(pod.finished, 3)} {have} finished, perhaps after the event, and made room there"
     elif pod.namespaces:
         spaces = "namespace" if len(pod.namespaces) == 1 else "namespaces"
-        yield f"the dump has pods of {spaces} {listed(pod.namespaces, 3)} only; those of others use the nodes too"
+        yield f"the dump has pods of {spaces} {list_names(pod.namespaces, 3)} only; those of others use the nodes too"
         yield "kubectl get pods -A -o yaml > missing.yaml, and add -s missing.yaml"
     else:
         yield "the dump lacks objects that decide, or they changed since the event"
@@ -278,7 +278,7 @@ def _unknown(pod: states.NoScheduler) -> Iterator[str]:
     if pod.others:
         yield f"{count(pod.others, 'pod')} with this schedulerName {'has a node' if pod.others == 1 else 'have nodes'}"
     else:
-        yield f"no pod with this schedulerName has a node; the configuration has {listed(pod.profiles, 4)}"
+        yield f"no pod with this schedulerName has a node; the configuration has {list_names(pod.profiles, 4)}"
     if pod.hint:
         yield f'did you mean "{pod.hint}"?'
 
@@ -310,7 +310,7 @@ def _deletion(pod: states.BeingDeleted) -> Iterator[str]:
     if others:
         which, it = ("finalizers", "them") if len(others) > 1 else ("finalizer", "it")
         behind = "the Job controller" if others == [JOB_TRACKING] else f"the controller behind {it}"
-        yield f"{which} {listed(others, 4)}: the object stays until {behind} is done"
+        yield f"{which} {list_names(others, 4)}: the object stays until {behind} is done"
         yield from filter(None, (pod.down,))
     elif pod.node and not pod.is_node_lost:
         limit = f", by {pod.until} at the latest" if pod.until else ""

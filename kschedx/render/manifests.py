@@ -32,12 +32,12 @@ def json_parts(entries: Iterable[tuple[str, object]]) -> Iterator[str]:
     opened = "{"
     for key, value in entries:
         yield f"{opened}\n    {_json(key)}: "
-        yield from _listed(value) if isinstance(value, Iterator | list | tuple) else (_json(value, depth=1),)
+        yield from _json_list(value) if isinstance(value, Iterator | list | tuple) else (_json(value, depth=1),)
         opened = ","
     yield "\n}"
 
 
-def _listed(items: Iterable[object]) -> Iterator[str]:
+def _json_list(items: Iterable[object]) -> Iterator[str]:
     opened = "["
     for item in items:
         yield f"{opened}\n        {_json(item, depth=2)}"
@@ -173,7 +173,7 @@ def kubectl_commands(changes: Sequence[Change], only_written: Find = _nothing) -
         elif change.delete and any(other.create is not None and other.target == change.target for other in changes):
             continue  # it is created in another form, and never existed
         else:
-            lines.append(_written(change, manifest))
+            lines.append(_change_text(change, manifest))
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -194,12 +194,12 @@ def _joined_changes(changes: Sequence[Change]) -> list[Change]:
     return joined
 
 
-def _written(change: Change, manifest: Manifest) -> str:
+def _change_text(change: Change, manifest: Manifest) -> str:
     target = change.target
     named = f"{target.kind} {target.name}"
     if change.delete:
         return shell_comment(f"leave {named} out of the manifests")
-    changed = _as_patched(change, lambda _: manifest) if change.create is None else change.create
+    changed = _patched_manifest(change, lambda _: manifest) if change.create is None else change.create
     metadata = changed.get("metadata")
     is_named = isinstance(metadata, Mapping) and bool(metadata.get("name"))
     verb = "apply --server-side" if is_named else "create"
@@ -251,7 +251,7 @@ def _command(change: Change) -> str:
     data = (target.kind.lower(), *((group,) if slash else ()), target.name, *filter(None, (target.namespace,)))
     if change.delete:
         return shell_command(f"kubectl delete {name}{' --cascade=orphan' if change.orphan else ''}", *data)
-    if change.create is not None and (maker := _made_elsewhere(change.create)):
+    if change.create is not None and (maker := _creation_hint(change.create)):
         is_node = change.target.kind == "Node"  # its resources are in its status, and a comment cannot be applied
         lines = to_yaml(change.create if is_node else _sendable_manifest(change.create)).splitlines()
         return "\n".join([f"# {maker}", *(f"#   {line}" for line in lines)])
@@ -264,14 +264,14 @@ def _command(change: Change) -> str:
         local = "kubectl patch --local -f - --type=json --patch={} -o json"
         template = f"kubectl get {name} -o json | {local} | kubectl replace --force -f -"
         return f"{_MADE_AGAIN[target.kind]}{shell_command(template, *data, patch)}"
-    if target.kind == "NodePool" and (merged := _merged(patch)) is not None:
+    if target.kind == "NodePool" and (merged := _merge_patch(patch)) is not None:
         return shell_command(f"kubectl patch {name} --type=merge --patch={{}}", *data, merged)
     comment = "# for future Jobs: an existing Job keeps its template\n" if target.kind == "CronJob" else ""
     part = f" --subresource {change.subresource}" if change.subresource else ""
     return f"{comment}{shell_command(f'kubectl patch {name}{part} --type=json --patch={{}}', *data, patch)}"
 
 
-def _merged(patch: Iterable[Mapping[str, object]]) -> Manifest | None:
+def _merge_patch(patch: Iterable[Mapping[str, object]]) -> Manifest | None:
     """Return the merge patch (RFC 7386) of operations that add to maps; None if one adds to a list."""
     merged: dict[str, object] = {}
     for item in patch:
@@ -286,7 +286,7 @@ def _merged(patch: Iterable[Mapping[str, object]]) -> Manifest | None:
     return merged
 
 
-def _made_elsewhere(manifest: Manifest) -> str:
+def _creation_hint(manifest: Manifest) -> str:
     """Return how to create an object that its manifest alone does not create; empty for all others."""
     spec = manifest.get("spec")
     if manifest.get("kind") == "Node":
@@ -316,14 +316,14 @@ def patched_manifests(changes: Sequence[Change], find: Find) -> str:
         if change.delete:
             continue
         if change.create is None:
-            documents.append(to_yaml(_as_patched(change, find)))
+            documents.append(to_yaml(_patched_manifest(change, find)))
         else:
-            comment = f"# {maker}\n" if (maker := _made_elsewhere(change.create)) else ""
+            comment = f"# {maker}\n" if (maker := _creation_hint(change.create)) else ""
             documents.append(comment + to_yaml(_sendable_manifest(change.create)))
     return "---\n".join(documents)
 
 
-def _as_patched(change: Change, find: Find) -> Manifest:
+def _patched_manifest(change: Change, find: Find) -> Manifest:
     target = change.target
     manifest = find(change)
     if manifest is None:

@@ -98,16 +98,22 @@ def amount(resource: str, number: int) -> str:
     """Return an amount of at most five digits, rounded down, because it may be typed as a request."""
     match Unit.of(resource):
         case Unit.MILLI:
-            return f"{_down(number, _CORE, 100):g}"
+            return f"{_round_down(number, _CORE, 100):g}"
         case Unit.BYTE:
-            return f"{_down(number, _GIB, 10):g}Gi" if abs(number) >= _GIB else f"{number // _MIB}Mi" if number else "0"
+            return (
+                f"{_round_down(number, _GIB, 10):g}Gi"
+                if abs(number) >= _GIB
+                else f"{number // _MIB}Mi"
+                if number
+                else "0"
+            )
         case Unit.COUNT:
             return f"{number:,}"
         case other:
             assert_never(other)
 
 
-def _down(number: int, unit: int, parts: int) -> float:
+def _round_down(number: int, unit: int, parts: int) -> float:
     return (number * parts // unit) / parts
 
 

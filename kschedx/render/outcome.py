@@ -21,9 +21,9 @@ from kschedx.render.layout import COMMAND
 from kschedx.render.scores import decision
 from kschedx.render.terminal import StyledLine, fact_lines, title_lines
 from kschedx.render.view import Tone
-from kschedx.render.wording import Fact, count, listed
+from kschedx.render.wording import Fact, count, list_names
 from kschedx.render.words.causes import because
-from kschedx.render.words.pod import could_prefer, could_reject, how_to_complete, not_in_the_dump
+from kschedx.render.words.pod import could_prefer, could_reject, how_to_complete, missing_from_dump
 
 SHOWN_REASONS = 6
 
@@ -46,9 +46,9 @@ def replicas_block(explanation: Explanation, width: int) -> list[StyledLine]:
         more = (f"{count(len(phrases) - SHOWN_REASONS, 'more node')}",) if len(phrases) > SHOWN_REASONS else ()
         lines += fact_lines(Fact(label="nodes", items=(*phrases[:SHOWN_REASONS], *more)), width)
     if replicas.kubelet and replicas.pending:
-        lines += fact_lines(Fact(label="then", items=(_again(replicas),)), width)
+        lines += fact_lines(Fact(label="then", items=(_retry_sentence(replicas),)), width)
     if replicas.evicted:
-        lines += fact_lines(Fact(label="evicts", items=(listed(replicas.evicted, 4),)), width)
+        lines += fact_lines(Fact(label="evicts", items=(list_names(replicas.evicted, 4),)), width)
     return lines
 
 
@@ -61,7 +61,7 @@ def replicas_sentence(replicas: Replicas, overall: Outcome) -> str:
     """Return `shop/deploy/web: 6 of 20 replicas can be scheduled, 14 stay pending`. `overall` is the outcome of all of
     them; replicas that the API server refuses are counted separately."""
     if replicas.kubelet:
-        return f"{replicas.workload}: {_of_kubelet(replicas)}"
+        return f"{replicas.workload}: {_kubelet_sentence(replicas)}"
     wanted, placed = replicas.total, len(replicas.placed)
     if not wanted:
         return f"{replicas.workload}: it needs no more pods, {replicas.running:,} of {replicas.wanted:,} exist"
@@ -94,7 +94,7 @@ def replicas_sentence(replicas: Replicas, overall: Outcome) -> str:
     return f"{replicas.workload}: {phrase}"
 
 
-def _of_kubelet(replicas: Replicas) -> str:
+def _kubelet_sentence(replicas: Replicas) -> str:
     """Return `the kubelet of n1 runs 3 of 5 replicas and rejects 2`, as far as requests, ports, and affinity show
     it."""
     taken, wanted = len(replicas.placed), replicas.total
@@ -106,7 +106,7 @@ def _of_kubelet(replicas: Replicas) -> str:
     return f"{kubelet} runs {taken:,} of {wanted:,} replicas and rejects {len(replicas.pending):,}"
 
 
-def _again(replicas: Replicas) -> str:
+def _retry_sentence(replicas: Replicas) -> str:
     is_job = replicas.workload.split("/")[1] in ("job", "cj", "cronjob")
     long = "until the Job's backoffLimit" if is_job else "repeatedly"
     return f"each rejected pod stays as Failed, and its controller creates another {long}"
@@ -146,7 +146,7 @@ def lacking_notes(cycle: Cycle) -> Iterator[str]:
     """Yield what the dump lacks, if it would only add reasons."""
     lacking = [unevaluated for unevaluated in cycle.unevaluated if unevaluated.kind is UnevaluatedKind.OBJECTS]
     if lacking and cycle.outcome is not Outcome.UNDECIDED:
-        yield f"{'; '.join(map(not_in_the_dump, lacking))}; no node fits either way"
+        yield f"{'; '.join(map(missing_from_dump, lacking))}; no node fits either way"
         yield from (f"to see all reasons: {command}" for command in how_to_complete(cycle.unevaluated)[:1])
 
 
@@ -176,12 +176,12 @@ def volume_facts(diagnosis: Diagnosis) -> Iterator[Fact]:
     for finding in findings:
         if isinstance(finding, VolumeZoneMismatch):
             facts_by_text[
-                f"{finding.persistent_volume} is in {listed(finding.zones, SHOWN_NODES, conjunction='or')}"
+                f"{finding.persistent_volume} is in {list_names(finding.zones, SHOWN_NODES, conjunction='or')}"
             ] = None
         elif isinstance(finding, VolumeNodeAffinityMismatch) and len(finding.terms) == 1:
             for unmet in finding.terms[0].requirements:
                 if not unmet.matched and unmet.operator == "In":
-                    places = listed(unmet.values, SHOWN_NODES, conjunction="or")
+                    places = list_names(unmet.values, SHOWN_NODES, conjunction="or")
                     where = places if unmet.key == HOSTNAME else f"{unmet.key.rpartition('/')[2]} {places}"
                     facts_by_text[f"{finding.persistent_volume} is accessible only from {where}"] = None
     if facts_by_text:
@@ -222,7 +222,7 @@ def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Hol
             noun = "gate" if len(gates) == 1 else "gates"
             if not gates:
                 return f"{key} is not in the queue, {_held(diagnosis)}; otherwise {then_text(diagnosis, ranking)}"
-            held = f"scheduling {noun} {listed(gates, SHOWN_NODES)}"
+            held = f"scheduling {noun} {list_names(gates, SHOWN_NODES)}"
             return f"{key} is gated by {held}; without the {noun} {then_text(diagnosis, ranking)}"
         case Outcome.UNDECIDED:
             phrase = f"{key} is undecided: {could_reject(cycle.unevaluated)}"
@@ -254,7 +254,7 @@ def _goes(cycle: Cycle, ranking: Ranking | None) -> str:
     if cycle.nominated is not None:
         return f"would be assigned to {names[0]}, its nominated node; kube-scheduler tries no other while it fits there"
     if len(names) > 1:
-        tied = listed(names, SHOWN_NODES)
+        tied = list_names(names, SHOWN_NODES)
         return f"would be assigned to one of {count(len(names), 'node')} with the same score, at random: {tied}"
     only = ", the only node that fits" if ranking is None or ranking.count == 1 else ""
     return f"would be assigned to {names[0]}{only}"
@@ -278,7 +278,7 @@ def _why_not(diagnosis: Diagnosis) -> str:
     if result is None or not result.candidates:
         return fit
     names = [cycle.all_nodes.cluster.names[row] for row in result.best]
-    where = names[0] if len(names) == 1 else f"one of {listed(names, 3)}"
+    where = names[0] if len(names) == 1 else f"one of {list_names(names, 3)}"
     return f"{fit}; preemption makes room on {where}"
 
 

@@ -21,7 +21,7 @@ from kschedx.controllers.states import (
     row_named,
 )
 from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
-from kschedx.explain.causes import CauseGroup, PodAnswer, Taken, cause_of, counts, decisive, groups
+from kschedx.explain.causes import CauseGroup, NodeIfFirst, PodAnswer, cause_of, counts, decisive, groups
 from kschedx.explain.cycle_notes import bound_by_hand
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.findings import Finding
@@ -33,9 +33,9 @@ from kschedx.kube.documents import API_VERSION, to_json
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.workloads import MAKING_PODS
 from kschedx.parallel import processors, results
-from kschedx.progress import Phase, counted
+from kschedx.progress import Phase, count_items
 from kschedx.render.autoscaler import growth_text
-from kschedx.render.fixes import continued, fix_lines, group_fix, mended_fix
+from kschedx.render.fixes import continue_command, fix_lines, group_fix, shared_fix_view
 from kschedx.render.holding import gang_cause, held_by_kueue, scheduler_report
 from kschedx.render.layout import headline_lines, note_lines
 from kschedx.render.lifecycle import causes, own_event
@@ -56,14 +56,14 @@ from kschedx.render.terminal import (
     SEPARATOR,
     StyledLine,
     fact_lines,
-    labelled,
+    labelled_lines,
     line,
     paragraph,
     shortens,
     text,
 )
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
-from kschedx.render.wording import Fact, count, listed
+from kschedx.render.wording import Fact, count, list_names
 from kschedx.render.words import describe
 from kschedx.render.words.causes import shared_headlines
 from kschedx.render.words.pod import could_reject
@@ -158,7 +158,9 @@ def _evicted_note(evicted: Sequence[str]) -> tuple[str, ...]:
     """Return a line about the pods that preemption evicts for the pending ones; empty if there are none."""
     if not evicted:
         return ()
-    return (f"preemption evicts {listed(evicted, SHOWN_OTHERS)}; kschedx simulate shows where they are rescheduled",)
+    return (
+        f"preemption evicts {list_names(evicted, SHOWN_OTHERS)}; kschedx simulate shows where they are rescheduled",
+    )
 
 
 def _wanted_labels(findings: Sequence[Finding]) -> str:
@@ -167,8 +169,12 @@ def _wanted_labels(findings: Sequence[Finding]) -> str:
     return "; ".join(SEPARATOR.join(fact.items) for words in of_labels for fact in words.facts)
 
 
-def _taken(taken: Taken) -> str:
-    by = f"; {listed(taken.by, SHOWN_OTHERS)} {'takes' if len(taken.by) == 1 else 'take'} the place" if taken.by else ""
+def _taken_text(taken: NodeIfFirst) -> str:
+    by = (
+        f"; {list_names(taken.by, SHOWN_OTHERS)} {'takes' if len(taken.by) == 1 else 'take'} the place"
+        if taken.by
+        else ""
+    )
     return f"would fit {taken.node} if scheduled first{by}"
 
 
@@ -182,9 +188,9 @@ def _block(item: ViewItem, width: int, *, wide: bool = False, has_message: bool 
         if fact.label != MORE and (has_message or fact.label != BECAUSE):
             lines += fact_lines(fact, width, SHOWN)
     lines += fix_lines(tuple(fix.brief for fix in item.fixes), item.no_fix, width)
-    lines += labelled("event", item.event, width, style=DIM, exact=True) if has_message and item.event else []
+    lines += labelled_lines("event", item.event, width, style=DIM, exact=True) if has_message and item.event else []
     for command in (fact.command for fact in item.facts if fact.label == MORE):
-        rows = continued(command, width - INDENT - LABEL)
+        rows = continue_command(command, width - INDENT - LABEL)
         lines += [
             text(f"{'' if number else f'  {MORE}':{INDENT + LABEL}}{row}", DIM) for number, row in enumerate(rows)
         ]
@@ -205,7 +211,7 @@ def cause_tone(group: CauseGroup) -> Tone:
             return Tone.BAD
 
 
-def _facts(group: CauseGroup, taken: Taken | None) -> Iterator[Fact]:
+def _facts(group: CauseGroup, taken: NodeIfFirst | None) -> Iterator[Fact]:
     """Yield the facts of a group besides its title, its event, and its fix. `taken` is the place that its first pod
     would have alone."""
     first = group.first
@@ -214,7 +220,7 @@ def _facts(group: CauseGroup, taken: Taken | None) -> Iterator[Fact]:
     if first.message and first.headlines and not _is_event(first):
         yield Fact(label=BECAUSE, items=(first.message,))
     if taken is not None:
-        yield Fact(label=ALONE, items=(_taken(taken),))
+        yield Fact(label=ALONE, items=(_taken_text(taken),))
     if first.command and cause_tone(group) is not Tone.GOOD:
         yield Fact(label=MORE, items=(first.command,), command=first.command)
 
@@ -229,7 +235,7 @@ def _owners(group: CauseGroup) -> Fact:
     if group.first.outcome is Outcome.SCHEDULED and not group.first.state:
         names = _places(group)
     else:
-        owners = Counter(map(_owned, group.answers)).most_common()
+        owners = Counter(map(_owner_text, group.answers)).most_common()
         names = [f"{name} × {number:,}" if number > 1 else name for name, number in owners]
     spaces = f" in {count(len(group.namespaces), 'namespace')}" if len(group.namespaces) > 1 else ""
     rest = tuple(f"{len(names) - number:,} more{spaces}" for number in range(len(names)))
@@ -241,27 +247,27 @@ def _places(group: CauseGroup) -> list[str]:
     one."""
     of_owner: dict[str, list[PodAnswer]] = {}
     for answer in group.answers:
-        of_owner.setdefault(_owned(answer), []).append(answer)
+        of_owner.setdefault(_owner_text(answer), []).append(answer)
     names: list[str] = []
     for owner, answers in of_owner.items():
         if len(answers) == 1 or answers[0].owner.partition(" ")[0] not in MAKING_PODS:
-            names += map(_named, answers)
+            names += map(_pod_text, answers)
             continue
         nodes = Counter(name for answer in answers for name in answer.nodes[:1]).most_common()
         phrases = [f"{name} × {number:,}" if number > 1 else name for name, number in nodes]
-        names.append(f"{owner} × {len(answers):,} → {listed(phrases, 3)}")
+        names.append(f"{owner} × {len(answers):,} → {list_names(phrases, 3)}")
     return names
 
 
-def _owned(answer: PodAnswer) -> str:
+def _owner_text(answer: PodAnswer) -> str:
     """Return `shop/web (Deployment)`, or the pod's own name."""
     kind, _, name = answer.owner.partition(" ")
-    return f"{answer.pod.partition('/')[0]}/{name} ({kind})" if kind else _named(answer)
+    return f"{answer.pod.partition('/')[0]}/{name} ({kind})" if kind else _pod_text(answer)
 
 
-def _named(answer: PodAnswer) -> str:
+def _pod_text(answer: PodAnswer) -> str:
     priority = f" (priority {answer.priority:,})" if answer.priority else ""
-    nodes = f" → {listed(answer.nodes, 2)}" if answer.nodes else ""
+    nodes = f" → {list_names(answer.nodes, 2)}" if answer.nodes else ""
     return f"{answer.pod}{priority}{nodes}"
 
 
@@ -297,7 +303,7 @@ MOST_OF_SAMPLE = 20
 """Causes of a sample. A document of thousands of nodes that is cut to what an assistant reads has room for fewer."""
 
 
-def _listed(entries: Iterator[tuple[str, object]]) -> dict[str, object]:
+def _read_iterators(entries: Iterator[tuple[str, object]]) -> dict[str, object]:
     return {key: [*value] if isinstance(value, Iterator) else value for key, value in entries}
 
 
@@ -309,10 +315,10 @@ class ListAnswer(Struct, dict=True):
     """How many processes may share the work, by default one per processor."""
     if_none: IfNone = IfNone()
 
-    def look(self, index: int) -> tuple[PodAnswer, Explanation | None]:
+    def answer_about(self, index: int) -> tuple[PodAnswer, Explanation | None]:
         """Return the answer about one pod in short and its explanation; undecided and refused pods have answers too."""
         item = self.of.items[index]
-        undecided = self._undecided(item)
+        undecided = self._undecided_answer(item)
         try:
             explanation = item.explain()
         except UndecidableError as error:
@@ -325,14 +331,14 @@ class ListAnswer(Struct, dict=True):
             said = f"{error.message} ({error.hint})" if error.hint else error.message
             return replace(undecided, outcome=Outcome.UNSCHEDULABLE, message=said, state="Refused"), None
         if explanation.lifecycle is not None:
-            return self._of_lifecycle(undecided, explanation, explanation.lifecycle), explanation
+            return self._lifecycle_answer(undecided, explanation, explanation.lifecycle), explanation
         if (bound := bound_by_hand(explanation.cycle)) is not None:
-            nodes = (bound.node,) if bound.is_taken else ()
+            nodes = (bound.node,) if bound.can_run else ()
             return replace(undecided, outcome=explanation.becomes, nodes=nodes, message=bound.text), explanation
         if item.open_count and explanation.overall is Outcome.UNDECIDED:
             return replace(undecided, message=item.open_count), explanation
         if explanation.outcome is Outcome.SCHEDULED and (explanation.overall is not Outcome.SCHEDULED or item.waits):
-            return self._of_gang(item, explanation), explanation
+            return self._gang_answer(item, explanation), explanation
         message = "" if explanation.outcome is Outcome.GATED else explanation.message
         if explanation.outcome is Outcome.UNDECIDED:
             message = could_reject(explanation.cycle.unevaluated) + scheduler_report(explanation.holding)
@@ -360,7 +366,7 @@ class ListAnswer(Struct, dict=True):
             )
         return answer, explanation
 
-    def _of_lifecycle(self, undecided: PodAnswer, explanation: Explanation, lifecycle: Lifecycle) -> PodAnswer:
+    def _lifecycle_answer(self, undecided: PodAnswer, explanation: Explanation, lifecycle: Lifecycle) -> PodAnswer:
         """Return the answer about a pod that kube-scheduler does not decide."""
         if isinstance(lifecycle, Refused):
             said = f"{lifecycle.message} ({lifecycle.hint})" if lifecycle.hint else lifecycle.message
@@ -379,7 +385,7 @@ class ListAnswer(Struct, dict=True):
             state=explanation.state.name,
         )
 
-    def _of_gang(self, item: Item, explanation: Explanation) -> PodAnswer:
+    def _gang_answer(self, item: Item, explanation: Explanation) -> PodAnswer:
         """Return the answer about a pod that fits alone, but not with its group."""
         group = explanation.holding.group
         named = group.name if group is not None else explanation.cycle.pod.metadata.labels.get(POD_GROUP_LABEL, "")
@@ -387,7 +393,7 @@ class ListAnswer(Struct, dict=True):
         if group is not None and group.lacks_room:
             headline = gang_cause(group)
         message = item.waits or (explanation.message if group is None else group.message)
-        undecided = replace(self._undecided(item), outcome=Outcome.UNSCHEDULABLE, message=message)
+        undecided = replace(self._undecided_answer(item), outcome=Outcome.UNSCHEDULABLE, message=message)
         undecided = replace(undecided, state="WaitingForGang")
         return replace(undecided, cause=("group", named), headlines=(headline,))
 
@@ -396,23 +402,25 @@ class ListAnswer(Struct, dict=True):
         item = self.of.items[index]
         is_placed = bool(item.replicas) and all(replica.node for replica in item.replicas)
         if is_placed and item.open_count:
-            story = replace(self._undecided(item), message=item.open_count)
+            story = replace(self._undecided_answer(item), message=item.open_count)
             return tuple(replace(story, pod=replica.pod) for replica in item.replicas)
         if item.node or is_placed:
-            return self._each(item, replace(self._undecided(item), outcome=Outcome.SCHEDULED, nodes=(item.node,)))
-        return self._each(item, self.look(index)[0])
+            return self._each(
+                item, replace(self._undecided_answer(item), outcome=Outcome.SCHEDULED, nodes=(item.node,))
+            )
+        return self._each(item, self.answer_about(index)[0])
 
     def _each(self, item: Item, story: PodAnswer) -> tuple[PodAnswer, ...]:
         """Return an answer for each replica; `story` is that of every replica without a node."""
         if not item.replicas:
             return (story,)
-        placed = replace(self._undecided(item), outcome=Outcome.SCHEDULED)
+        placed = replace(self._undecided_answer(item), outcome=Outcome.SCHEDULED)
         return tuple(
             replace(placed, pod=replica.pod, nodes=(replica.node,)) if replica.node else replace(story, pod=replica.pod)
             for replica in item.replicas
         )
 
-    def _undecided(self, item: Item) -> PodAnswer:
+    def _undecided_answer(self, item: Item) -> PodAnswer:
         return PodAnswer(
             pod=item.pod,
             owner=item.owner,
@@ -422,7 +430,7 @@ class ListAnswer(Struct, dict=True):
         )
 
     @property
-    def by_item(self) -> Iterator[tuple[Item, tuple[PodAnswer, ...]]]:
+    def answers_by_item(self) -> Iterator[tuple[Item, tuple[PodAnswer, ...]]]:
         return zip(self.of.items, self._answers, strict=True)
 
     @property
@@ -443,10 +451,12 @@ class ListAnswer(Struct, dict=True):
         answers = zip(rows[1:], results(self.answer, rows[1:], self.jobs or processors()), strict=True)
         total = len(self.of.items) - pods[likes[0]]
         answers_by_row |= dict(
-            counted(answers, Phase.DECIDING, total, "pods", weight=lambda item: pods[likes[item[0]]])
+            count_items(answers, Phase.DECIDING, total, "pods", weight=lambda item: pods[likes[item[0]]])
         )
         return [
-            answers_by_row[index] if index in answers_by_row else (_alike(item, answers_by_row[first[likeness]][0]),)
+            answers_by_row[index]
+            if index in answers_by_row
+            else (_copy_answer(item, answers_by_row[first[likeness]][0]),)
             for index, (item, likeness) in enumerate(zip(self.of.items, likes, strict=True))
         ]
 
@@ -458,13 +468,13 @@ class ListAnswer(Struct, dict=True):
         return self.of.items[index].explain()
 
     def document(self) -> dict[str, object]:
-        return _listed(self.entries())
+        return _read_iterators(self.entries())
 
     def sample(self) -> tuple[dict[str, object], int]:
         """Return the document with the first pod of each of the largest causes, and the number of pods."""
         firsts = {group.first.pod for group in groups(self.answers)[:MOST_OF_SAMPLE]}
         indexes = [index for index, own in enumerate(self._answers) if any(answer.pod in firsts for answer in own)]
-        return _listed(self.entries(indexes)), len(self.of.items)
+        return _read_iterators(self.entries(indexes)), len(self.of.items)
 
     def entries(self, indexes: Sequence[int] | None = None) -> Iterator[tuple[str, object]]:
         """Yield the keys and values of one document with every Explanation, and the undecided and refused pods; only of
@@ -476,7 +486,7 @@ class ListAnswer(Struct, dict=True):
         def items() -> Iterator[object]:
             for index in range(len(self.of.items)) if indexes is None else indexes:
                 item = self.of.items[index]
-                answer, explanation = self.look(index)
+                answer, explanation = self.answer_about(index)
                 answers.append(self._each(item, answer))
                 if explanation is not None and not isinstance(explanation.lifecycle, Refused):
                     yield explanation.to_dict()
@@ -502,16 +512,16 @@ class ListAnswer(Struct, dict=True):
         if self.of.shared_fix is not None and len(group.answers) > 1 and group.first.outcome is Outcome.UNSCHEDULABLE:
             shared = self.of.shared_fix([answer.pod for answer in group.answers])
             if shared is not None:
-                return mended_fix(shared)
+                return shared_fix_view(shared)
         index = next(index for index, answers in enumerate(self._answers) if group.first in answers)
-        _, explanation = self.look(index)
+        _, explanation = self.answer_about(index)
         fix = next(explanation.each_fix(), None) if explanation is not None else None
         for_one = len(group.answers) > 1 and not group.first.state
         return None if fix is None else group_fix(fix, for_one=for_one)
 
-    def _taken_of(self, answer: PodAnswer) -> Taken | None:
+    def _node_if_first(self, answer: PodAnswer) -> NodeIfFirst | None:
         """Return the place that a pod of `answers` would have alone; None if it would have none."""
-        item = next(item for item, answers in self.by_item if any(answer is other for other in answers))
+        item = next(item for item, answers in self.answers_by_item if any(answer is other for other in answers))
         if item.taken is None or (answer.state == "WaitingForGang" and not item.replicas):
             return None
         return item.taken(answer.pod)
@@ -526,7 +536,7 @@ class ListAnswer(Struct, dict=True):
         return {}
 
     @cached_property
-    def _alone(self) -> dict[int, Taken | None]:
+    def _alone(self) -> dict[int, NodeIfFirst | None]:
         """The place that the first pod of each group would have alone, of those that a form has shown."""
         return {}
 
@@ -538,11 +548,11 @@ class ListAnswer(Struct, dict=True):
             return View(command="kschedx why", headline=self.if_none.title, tone=self.if_none.tone, notes=notes)
         number = len(self._groups) if tried is None else tried
         new = [at for at, group in enumerate(self._groups[:number]) if at not in self._tried and _can_mend(group)]
-        for at in counted(new, Phase.TRYING_FIXES, len(new), "causes") if new else ():
+        for at in count_items(new, Phase.TRYING_FIXES, len(new), "causes") if new else ():
             self._tried[at] = self._fix_of(self._groups[at])
         for at in range(min(max(number, MOST_LINES // LEAST_LINES), len(self._groups))):
             if at not in self._alone:
-                self._alone[at] = self._taken_of(self._groups[at].first)
+                self._alone[at] = self._node_if_first(self._groups[at].first)
         return View(
             command="kschedx why",
             headline=pending_sentence(self.answers),
@@ -574,7 +584,7 @@ class ListAnswer(Struct, dict=True):
         return ExitCode.SCHEDULABLE if fits else ExitCode.UNSCHEDULABLE
 
 
-def _alike(item: Item, story: PodAnswer) -> PodAnswer:
+def _copy_answer(item: Item, story: PodAnswer) -> PodAnswer:
     """Return the answer about an identical pod as the answer about this one, on its own node."""
     own = {name: getattr(item, name) for name in ("pod", "owner", "priority", "command")}
     nodes, message = (item.node,) if item.node else story.nodes, item.message or story.message
@@ -594,14 +604,14 @@ def _can_mend(group: CauseGroup) -> bool:
     return cause_tone(group) is not Tone.GOOD
 
 
-def _cause(group: CauseGroup, taken: Taken | None, fix: FixView | None) -> ViewItem:
+def _cause(group: CauseGroup, taken: NodeIfFirst | None, fix: FixView | None) -> ViewItem:
     first, tone = group.first, cause_tone(group)
     return ViewItem(
         title=cause_title(group),
         tone=tone,
         kind=_KINDS.get(tone, "pending"),
         values=(
-            listed(dict.fromkeys(answer.owner or answer.pod for answer in group.answers), 1),
+            list_names(dict.fromkeys(answer.owner or answer.pod for answer in group.answers), 1),
             len(group.answers),
             len(group.namespaces),
             max(answer.priority for answer in group.answers),
@@ -610,7 +620,7 @@ def _cause(group: CauseGroup, taken: Taken | None, fix: FixView | None) -> ViewI
         own=(_owners(group),),
         event=first.message if first.headlines and _is_event(first) else "",
         fixes=(fix,) if fix is not None else (),
-        members=tuple(map(_named, group.answers)),
+        members=tuple(map(_pod_text, group.answers)),
     )
 
 

@@ -21,7 +21,7 @@ from kschedx.autoscaler.scale_down import (
 from kschedx.karpenter.consolidation import NOT_TRIED, PRICES_UNKNOWN, Command, Consolidation, Method
 from kschedx.karpenter.disruption import Balance, NodeDisruption
 from kschedx.kube.autoscalers import DO_NOT_DISRUPT, SAFE_TO_EVICT, SCALE_DOWN_DISABLED
-from kschedx.kube.escaping import about_cluster, shell_command
+from kschedx.kube.escaping import add_cluster_options, shell_command
 from kschedx.render.fixes import fix_lines
 from kschedx.render.terminal import (
     BLANK,
@@ -34,11 +34,11 @@ from kschedx.render.terminal import (
     shortens,
     text,
     title_lines,
-    wrapped,
+    wrap,
 )
 from kschedx.render.terminal import shown as as_shown
-from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem, identical, shared, title_of
-from kschedx.render.wording import Fact, amount, count, listed
+from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem, identical, shared_value, title_of
+from kschedx.render.wording import Fact, amount, count, list_names
 from kschedx.simulate.repack import EmptiedTogether
 
 NAMES = 3
@@ -101,7 +101,8 @@ def _unremovable_text(removal: Removal, reason: Unremovable) -> str:
             resource, left, least = removal.minimum
             return f"the cluster keeps at least {least:,} {resource}; {left:,} would be left"
         case Unremovable.BLOCKED_BY_ON_COMPLETION_POD:
-            return f"it waits for {listed([fate.pod for fate in removal.of(RemovalFate.COMPLETES)], NAMES)} to complete"
+            pods = [fate.pod for fate in removal.of(RemovalFate.COMPLETES)]
+            return f"it waits for {list_names(pods, NAMES)} to complete"
         case _:
             assert_never(reason)
 
@@ -141,15 +142,14 @@ def _blocker_text(fate: PodFate, *, named: bool = True) -> str:
             reason = f"{controller} is an unknown kind" if fate.controller else "it has no controller"
             return f"not replicated: {reason}"
         case RemovalBlocker.LOCAL_STORAGE_REQUESTED:
-            return f"local storage in {listed(fate.volumes, NAMES)}" if named else "local storage"
+            return f"local storage in {list_names(fate.volumes, NAMES)}" if named else "local storage"
         case RemovalBlocker.NOT_SAFE_TO_EVICT_ANNOTATION:
             return f"annotated {SAFE_TO_EVICT}=false"
         case RemovalBlocker.UNMOVABLE_KUBE_SYSTEM_POD:
             return "a pod of kube-system without a PodDisruptionBudget"
         case RemovalBlocker.NOT_ENOUGH_PDB:
-            return (
-                f"{f'the PodDisruptionBudget {listed(fate.budgets, NAMES)}' if named else 'a PDB'} allows no disruption"
-            )
+            budget = f"the PodDisruptionBudget {list_names(fate.budgets, NAMES)}" if named else "a PDB"
+            return f"{budget} allows no disruption"
         case None:
             return ""
         case _:
@@ -223,7 +223,7 @@ def _details(item: ViewItem, width: int, *, wide: bool) -> list[StyledLine]:
     """Return the lines below the sentence of a node, which is its first fact."""
     facts = [*item.facts[1:], *item.own]
     if item.members:
-        facts.append(Fact(label="moves", items=item.members if wide else (listed(item.members, NAMES),)))
+        facts.append(Fact(label="moves", items=item.members if wide else (list_names(item.members, NAMES),)))
     return [*fix_lines(item.fixes, "", width), *(row for fact in facts for row in fact_lines(fact, width))]
 
 
@@ -232,7 +232,7 @@ def _table(items: Sequence[ViewItem], width: int, *, wide: bool) -> list[StyledL
     groups = [[item] for item in items] if wide or len(items) <= MOST_NODES else identical(in_any_group)
     shown = groups if wide else groups[:MOST_NODES]
     cells = [
-        [title_of(group), *(str(shared(values)) for values in zip(*(item.values for item in group), strict=True))]
+        [title_of(group), *(str(shared_value(values)) for values in zip(*(item.values for item in group), strict=True))]
         for group in shown
     ]
     has_shares, moves = any(row[1] for row in cells), any(row[2] for row in cells)
@@ -243,7 +243,7 @@ def _table(items: Sequence[ViewItem], width: int, *, wide: bool) -> list[StyledL
     room = max(width - sum(sizes) - 2 * len(heads), 24)
     rows = [heads]
     for *row, why in cells:
-        first, *more = wrapped(as_shown(why), room)
+        first, *more = wrap(as_shown(why), room)
         rows += [[*row, first], *([*("" for _ in row), phrase] for phrase in more)]
     lines = columns(rows, indent=2, header=True)
     left = len(items) - sum(map(len, shown))
@@ -256,7 +256,7 @@ def _together_facts(together: EmptiedTogether, most: int) -> Iterator[Fact]:
     """Yield which nodes can be removed together, what they cost, and what blocks the others; of many nodes, the first
     `most`."""
     price = f", {together.price:.2f} an hour" if together.price is not None else ""
-    names = listed(together.nodes, most)
+    names = list_names(together.nodes, most)
     phrase = f"{count(len(together.nodes), 'node')}{price}: {names}, {count(len(together.moves), 'pod')} moved"
     yield Fact(label="together", items=(phrase,))
     blocked = list(together.blocked.items())
@@ -280,7 +280,7 @@ def _consolidation_texts(consolidation: Consolidation, names: Collection[str]) -
 
 
 def _command_text(command: Command) -> str:
-    nodes = listed(command.nodes, NAMES)
+    nodes = list_names(command.nodes, NAMES)
     if command.method is Method.DRIFT:
         does = "replaces" if command.replacements else "removes"
         with_what = f" with {count(command.replacements, 'new node')}" if command.replacements else ""
@@ -291,9 +291,8 @@ def _command_text(command: Command) -> str:
     saved = ""
     if command.savings is not None and command.price is not None:
         saved = f", saves {command.savings:.4f} of {command.price:.4f} an hour"
-    return (
-        f"{command.method.value}: replaces {nodes} with a node of {listed(command.types, 2)}{saved}{_scores(command)}"
-    )
+    types = list_names(command.types, 2)
+    return f"{command.method.value}: replaces {nodes} with a node of {types}{saved}{_scores(command)}"
 
 
 def _scores(command: Command) -> str:
@@ -312,7 +311,7 @@ def _karpenter_basis(consolidation: Consolidation | None) -> str:
     return " · ".join(parts)
 
 
-def _balanced(balance: Balance) -> tuple[str, ...]:
+def _balance_facts(balance: Balance) -> tuple[str, ...]:
     phrase = f"{balance.disruption:.0%} of the pool's disruption; the node has to save {balance.needed:.0%} of its cost"
     if balance.savings is None:
         return (phrase, "prices are not known")
@@ -333,7 +332,7 @@ def _karpenter_facts(disruption: NodeDisruption, consolidation: Consolidation | 
             obstacles.append(why)
     balanced = disruption.balance is not None and not disruption.is_empty and (disruption.may_go or not obstacles)
     facts = (
-        [Fact(label="balanced", items=_balanced(disruption.balance))]
+        [Fact(label="balanced", items=_balance_facts(disruption.balance))]
         if balanced and disruption.balance is not None
         else []
     )
@@ -410,13 +409,15 @@ def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[FixView]
     left = {fate.pod for fate in after.of(RemovalFate.BLOCKS)}
     pods = [fate.pod for fate in removal.of(RemovalFate.BLOCKS) if fate.pod not in left]
     does = "the node is removed" if after.is_removable else f"then {_unremovable_text(after, after.reasons[0])}"
-    yield FixView(title=f"annotate {listed(pods, NAMES)} with {SAFE_TO_EVICT}=true", seen=does)
+    yield FixView(title=f"annotate {list_names(pods, NAMES)} with {SAFE_TO_EVICT}=true", seen=does)
 
 
 def _spared(node: str, budgets: Sequence[str]) -> FixView:
     """Return the fix for budgets that keep a node."""
-    command = about_cluster(shell_command("kschedx drain {}", node))
-    return FixView(title=f"let PDB {listed(budgets, NAMES)} allow a disruption: a drain shows how", commands=(command,))
+    command = add_cluster_options(shell_command("kschedx drain {}", node))
+    return FixView(
+        title=f"let PDB {list_names(budgets, NAMES)} allow a disruption: a drain shows how", commands=(command,)
+    )
 
 
 def _basis(scale_down: ScaleDown) -> str:
@@ -425,7 +426,7 @@ def _basis(scale_down: ScaleDown) -> str:
     if not autoscaler.flags_are_known:
         texts.append("default flags (--autoscaler-flag)")
     if autoscaler.membership.told_by:
-        texts.append(f"node groups by {listed(autoscaler.membership.told_by, NAMES)}")
+        texts.append(f"node groups by {list_names(autoscaler.membership.told_by, NAMES)}")
     return " · ".join(texts)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from rich.cells import cell_len
 
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.ranking import Contribution, Ranking, ScoredNode, scored
+from kschedx.explain.ranking import Contribution, Ranking, ScoredNode, scored_node
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Code
 from kschedx.render.blocks import eviction_facts, shown_findings
@@ -18,16 +18,16 @@ from kschedx.render.terminal import (
     StyledLine,
     columns,
     fact_lines,
-    joined,
+    join_items,
     line,
     paragraph,
     shown,
     text,
     title_lines,
-    wrapped,
+    wrap,
 )
 from kschedx.render.view import Tone
-from kschedx.render.wording import count, listed, visible
+from kschedx.render.wording import count, list_names, visible
 from kschedx.render.words import describe
 from kschedx.snapshot.columns import ClusterRow, TableRow
 
@@ -35,14 +35,14 @@ SHOWN = 4
 """Nodes in the first screen's ranking."""
 
 
-def signed(number: int) -> str:
+def format_signed(number: int) -> str:
     """Return `+12`, `-3`, or `·` for no difference."""
     return f"{number:+,}" if number else "·"
 
 
 def decision(ranking: Ranking) -> str:
     """Return `NodeResourcesFit +9, ImageLocality +3, TaintToleration -2`."""
-    return listed([f"{lead.plugin} {lead.difference:+,}" for lead in ranking.leads], 4)
+    return list_names([f"{lead.plugin} {lead.difference:+,}" for lead in ranking.leads], 4)
 
 
 def ranking_block(ranking: Ranking, width: int, shown: int = SHOWN, *, by_plugin: bool = True) -> list[StyledLine]:
@@ -54,15 +54,15 @@ def ranking_block(ranking: Ranking, width: int, shown: int = SHOWN, *, by_plugin
         rank = str(number) if behind or number == 1 else "="
         rows.append([rank, node.name, f"{node.total:,}", f"{behind:,}" if behind else "best"])
     lines = columns(rows, right=frozenset({0, 2, 3}), header=True, width=width, name=1)
-    lines[1 : ranking.winners + 1] = [winner.styled(BOLD) for winner in lines[1 : ranking.winners + 1]]
+    lines[1 : ranking.winners + 1] = [winner.add_style(BOLD) for winner in lines[1 : ranking.winners + 1]]
     left = ranking.count - len(nodes)
     if left:
         best = ranking.nodes[len(nodes)].total if len(ranking.nodes) > len(nodes) else nodes[-1].total
         lines.append(text(f"      {count(left, 'more node')}, score at most {best:,}", DIM))
-    return [*lines, BLANK, *_by_plugin(nodes, ranking, width)] if by_plugin else lines
+    return [*lines, BLANK, *_plugin_table(nodes, ranking, width)] if by_plugin else lines
 
 
-def _by_plugin(nodes: tuple[ScoredNode, ...], ranking: Ranking, width: int) -> list[StyledLine]:
+def _plugin_table(nodes: tuple[ScoredNode, ...], ranking: Ranking, width: int) -> list[StyledLine]:
     """Return a row for each plugin and a column for each node, with what the plugin adds to the total. It has as many
     nodes as fit the width."""
     zero = [
@@ -88,9 +88,9 @@ def _contributions(nodes: tuple[ScoredNode, ...], ranking: Ranking, without: fro
     for index, mine in enumerate(nodes[0].contributions):
         if mine.plugin not in without:
             values = [f"{node.contributions[index].weighted:,}" for node in nodes]
-            lead = [] if leads is None else [signed(leads.get(mine.plugin, 0))]
+            lead = [] if leads is None else [format_signed(leads.get(mine.plugin, 0))]
             rows.append([mine.plugin, str(mine.weight), *values, *lead])
-    lead = [] if leads is None else [signed(ranking.margin or 0)]
+    lead = [] if leads is None else [format_signed(ranking.margin or 0)]
     return [*rows, ["total", "", *(f"{node.total:,}" for node in nodes), *lead]]
 
 
@@ -112,7 +112,7 @@ def _initials(names: Iterable[str]) -> dict[str, str]:
 def legend(titles: dict[str, str], width: int, weights: dict[str, int] | None = None) -> list[StyledLine]:
     """Return the plugins that the columns' titles stand for."""
     items = (f"{title} {name}" + (f" ×{weights[name]}" if weights else "") for name, title in titles.items())
-    return [text(row, DIM) for row in joined(map(visible, items), width)]
+    return [text(row, DIM) for row in join_items(map(visible, items), width)]
 
 
 def matrices(ranking: Ranking, width: int) -> list[StyledLine]:
@@ -196,7 +196,7 @@ def node_rows(diagnosis: Diagnosis, width: int) -> list[StyledLine]:
             mark, said = PASSES, f"fits, score {totals[name]}" if name in totals else "fits"
         else:
             mark, said = REJECTS, _blockers(diagnosis, row)
-        first, *others = wrapped(shown(said), room)
+        first, *others = wrap(shown(said), room)
         rows += [[mark, name, first], *(["", "", other] for other in others)]
     return columns(rows, width=width, name=1)
 
@@ -223,10 +223,10 @@ def node_verdict_lines(diagnosis: Diagnosis, ranking: Ranking | None, name: str,
     cycle = diagnosis.cycle
     node = cycle.all_nodes.cluster.index[name]
     row = _row_of(cycle, node)
-    scores = _scored(cycle, name)
+    scores = _scored_node(cycle, name)
     lines = _title(diagnosis, ranking, name, row, scores, width)
     if row is None:
-        return [*lines, *paragraph(_not_evaluated(diagnosis), width, indent=2)]
+        return [*lines, *paragraph(_unevaluated_text(diagnosis), width, indent=2)]
     lines += _verdicts(diagnosis, row, width)
     if scores is not None and ranking is not None:
         lines += [BLANK, *_scores(scores, ranking)]
@@ -238,9 +238,9 @@ def _row_of(cycle: Cycle, node: ClusterRow) -> TableRow | None:
     return None if cycle.nodes is None else cycle.nodes.row_of(node)
 
 
-def _scored(cycle: Cycle, name: str) -> ScoredNode | None:
+def _scored_node(cycle: Cycle, name: str) -> ScoredNode | None:
     row = None if cycle.scores is None else cycle.scores.nodes.row_named(name)
-    return None if cycle.scores is None or row is None else scored(cycle.scores, row)
+    return None if cycle.scores is None or row is None else scored_node(cycle.scores, row)
 
 
 def _title(
@@ -268,7 +268,7 @@ def _title(
     return title_lines(f"{name}: {said}", tone, width)
 
 
-def _not_evaluated(diagnosis: Diagnosis) -> str:
+def _unevaluated_text(diagnosis: Diagnosis) -> str:
     if diagnosis.excluded is not None:
         return f"PreFilter excludes it: {', '.join(diagnosis.excluded.plugins)} names other nodes"
     if not diagnosis.cycle.pre_filter:
@@ -311,10 +311,10 @@ def _scores(node: ScoredNode, ranking: Ranking) -> list[StyledLine]:
                 f"× {mine.weight}",
                 f"{mine.weighted:,}",
                 f"{best.weighted:,}",
-                signed(mine.weighted - best.weighted),
+                format_signed(mine.weighted - best.weighted),
             ]
         )
-    rows.append(["total", "", "", "", f"{node.total:,}", f"{winner.total:,}", signed(node.total - winner.total)])
+    rows.append(["total", "", "", "", f"{node.total:,}", f"{winner.total:,}", format_signed(node.total - winner.total)])
     return [
         *([text(f"  the winner is {winner.name}", DIM)] if winner.name != node.name else []),
         *columns(rows, right=frozenset(range(1, 7)), indent=2, header=True),

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from kschedx.errors import InputError, nearest
 from kschedx.explain.cycle_notes import UNTRIED
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.events import recorded
+from kschedx.explain.events import recorded_event
 from kschedx.explain.notes import ROUTINE, RunsAlready
-from kschedx.explain.ranking import Ranking, ranking
+from kschedx.explain.ranking import Ranking, rank_nodes
 from kschedx.framework.cycle import Outcome, UnevaluatedKind
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.escaping import shell_command
@@ -44,14 +44,14 @@ from kschedx.render.terminal import (
     StyledLine,
     fact_lines,
     fits,
-    joined,
+    join_items,
     names_note,
     paragraph,
     shortens,
     text,
 )
 from kschedx.render.view import Decider, Tone, View
-from kschedx.render.wording import Fact, count, listed
+from kschedx.render.wording import Fact, count, list_names
 from kschedx.render.words import describe
 from kschedx.render.words.causes import main_findings
 from kschedx.render.words.constraints import label_hint_text
@@ -130,7 +130,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
         return lifecycle_view(explanation, explanation.lifecycle, with_fixes=with_fixes)
     cycle = explanation.cycle
     diagnosis = Diagnosis(cycle)
-    ranked = ranking(cycle, SHOWN + 1)
+    ranked = rank_nodes(cycle, SHOWN + 1)
     headline, tone = _headline(explanation, diagnosis, ranked), outcome_tone(explanation.alone)
     unready = next((note for note in explanation.first_notes if isinstance(note, RunsAlready) and note.not_ready), None)
     now = ""
@@ -147,7 +147,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
         details=(
             *filter(None, (now,)),
             *outcome_details(cycle, ranked, explanation.holding),
-            *_of_running(explanation),
+            *_running_facts(explanation),
             *(note.text for note in explanation.notes if note.id == UNTRIED),
         ),
         because=causes(diagnosis),
@@ -166,7 +166,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
     )
 
 
-def _of_running(explanation: Explanation) -> Iterator[str]:
+def _running_facts(explanation: Explanation) -> Iterator[str]:
     """Yield why a running pod is on its node, and the command that moves it, if it would now be assigned to another
     node."""
     pod = explanation.cycle.pod
@@ -175,14 +175,14 @@ def _of_running(explanation: Explanation) -> Iterator[str]:
             continue
         if not note.not_ready:
             yield note.text
-        if phrase := _since(note):
+        if phrase := _running_cause(note):
             yield phrase
         if note.recreated_by:
             yield f"to move it, delete it; {note.recreated_by} creates it again:"
             yield COMMAND + shell_command("kubectl delete pod {} -n {}", pod.metadata.name, pod.metadata.namespace)
 
 
-def _since(note: RunsAlready) -> str:
+def _running_cause(note: RunsAlready) -> str:
     """Return why a pod is on a node that it would not be assigned to now; empty if it would."""
     if note.rejected_by:
         phrase = f"{note.node} would reject it now: {describe(note.rejected_by[0]).headline}"
@@ -190,9 +190,9 @@ def _since(note: RunsAlready) -> str:
     if note.behind is None:
         return ""
     if note.joined_later:
-        cause = f"{listed(note.joined_later, 3)} joined after the pod was assigned"
+        cause = f"{list_names(note.joined_later, 3)} joined after the pod was assigned"
     elif note.ready_later:
-        cause = f"{listed(note.ready_later, 3)} became ready after the pod was assigned"
+        cause = f"{list_names(note.ready_later, 3)} became ready after the pod was assigned"
     else:
         cause = f"{note.node} is {count(note.behind, 'point')} behind"
     return f"{cause}; kube-scheduler does not move pods that have a node"
@@ -202,7 +202,7 @@ def _own_event(explanation: Explanation) -> str:
     """Return the message of the cluster's own kube-scheduler about a pod that kschedx cannot decide."""
     if explanation.outcome is not Outcome.UNDECIDED or explanation.holding.scheduler is not None:
         return ""
-    theirs = recorded(explanation.cycle.snapshot, explanation.cycle.pod)
+    theirs = recorded_event(explanation.cycle.snapshot, explanation.cycle.pod)
     return "" if theirs is None else theirs.message
 
 
@@ -234,7 +234,7 @@ def _victims(explanation: Explanation) -> tuple[str, ...]:
         held = pods.finalizers.get(key, ())
         phrases.append(
             f"{key} is being deleted (grace period until {since})"
-            + (f", waiting for finalizer {listed(held, 3)}" if held else "")
+            + (f", waiting for finalizer {list_names(held, 3)}" if held else "")
         )
     return tuple(phrases[:MOST_VICTIMS])
 
@@ -300,7 +300,7 @@ def _head(
 
 def _stories(diagnosis: Diagnosis, nodes: Sequence[str], width: int) -> list[StyledLine]:
     index = diagnosis.cycle.all_nodes.cluster.index
-    ranked = ranking(diagnosis.cycle)
+    ranked = rank_nodes(diagnosis.cycle)
     lines: list[StyledLine] = []
     for name in nodes:
         name = diagnosis.cycle.all_nodes.cluster.full_name(name)
@@ -314,9 +314,9 @@ def _stories(diagnosis: Diagnosis, nodes: Sequence[str], width: int) -> list[Sty
 
 
 def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[StyledLine]:
-    ranked = ranking(explanation.cycle, SHOWN + 1)
+    ranked = rank_nodes(explanation.cycle, SHOWN + 1)
     view = explanation_view(explanation)
-    about = _about(diagnosis)
+    about = _reason_command(diagnosis)
     head = _head(explanation, view, width, MOST_FIXES, about=about)
     tail = _sections(
         _steps(explanation, width),
@@ -327,11 +327,11 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[S
     )
     scores = ranking_block(ranked, width) if ranked and ranked.count > 1 else []
     is_said = not about or any(about in row.plain for row in head)
-    hint = [text(row, DIM) for row in joined(_hint(explanation, diagnosis, "" if is_said else about, width), width)]
+    hint = [text(row, DIM) for row in join_items(_hint(explanation, diagnosis, "" if is_said else about, width), width)]
     if scores and ranked and len(_sections(head, scores, tail, hint)) > MOST_LINES:
         scores = ranking_block(ranked, width, by_plugin=False)
     room = MOST_LINES - len(_sections(head, scores, [BLANK], tail, hint)) + 1
-    blockers = _fitted(_blocks(diagnosis, width), room, diagnosis, width, most=_most_level(diagnosis))
+    blockers = _fit_blocks(_blocks(diagnosis, width), room, diagnosis, width, most=_most_level(diagnosis))
     lines = _sections(head, scores, blockers, tail, hint)[:MOST_LINES]
     note = names_note(_nodes_of(explanation))
     if len(lines) < MOST_LINES or note in " ".join(row.plain.strip() for row in lines):
@@ -375,14 +375,14 @@ def _blocks(diagnosis: Diagnosis, width: int) -> list[Block]:
     return blocks
 
 
-def _fitted(blocks: list[Block], room: int, diagnosis: Diagnosis, width: int, *, most: Level) -> list[StyledLine]:
+def _fit_blocks(blocks: list[Block], room: int, diagnosis: Diagnosis, width: int, *, most: Level) -> list[StyledLine]:
     """Return as many blocks as fit, each in as much detail as fits: first the nearest in brief and all headlines, then
     facts, in order."""
     for shown in range(min(len(blocks), MOST_GROUPS), 0, -1):
         rest = _rest(diagnosis, len(blocks) - shown, width)
         levels = [min(most, Level.BRIEF), *[Level.LINE] * (shown - 1)]
         shown_blocks = [block(level) for block, level in zip(blocks, levels, strict=False)]
-        if len(_stacked(shown_blocks, levels)) + len(rest) <= room:
+        if len(_stack_blocks(shown_blocks, levels)) + len(rest) <= room:
             break
     else:
         return blocks[0](Level.LINE) + _rest(diagnosis, len(blocks) - 1, width) if blocks else []
@@ -392,12 +392,12 @@ def _fitted(blocks: list[Block], room: int, diagnosis: Diagnosis, width: int, *,
                 continue
             richer = [*shown_blocks[:number], blocks[number](level), *shown_blocks[number + 1 :]]
             raised = [*levels[:number], level, *levels[number + 1 :]]
-            if len(_stacked(richer, raised)) + len(rest) <= room:
+            if len(_stack_blocks(richer, raised)) + len(rest) <= room:
                 shown_blocks, levels = richer, raised
-    return _stacked(shown_blocks, levels) + rest
+    return _stack_blocks(shown_blocks, levels) + rest
 
 
-def _stacked(blocks: list[list[StyledLine]], levels: list[Level]) -> list[StyledLine]:
+def _stack_blocks(blocks: list[list[StyledLine]], levels: list[Level]) -> list[StyledLine]:
     """Return the blocks below each other; blank lines separate those that are more than a headline."""
     lines: list[StyledLine] = []
     for number, block in enumerate(blocks):
@@ -413,7 +413,7 @@ def _rest(diagnosis: Diagnosis, hidden: int, width: int) -> list[StyledLine]:
     groups = diagnosis.groups[-hidden:]
     nodes = sum(group.count for group in groups)
     plugins = list(dict.fromkeys(group.exemplar.blockers[0].plugin for group in groups))
-    phrase = f"{count(hidden, 'more group')} of {count(nodes, 'node')}: {listed(plugins, 4)}"
+    phrase = f"{count(hidden, 'more group')} of {count(nodes, 'node')}: {list_names(plugins, 4)}"
     return paragraph(phrase, width, indent=2, style=DIM)
 
 
@@ -457,7 +457,7 @@ def _hint(explanation: Explanation, diagnosis: Diagnosis, about: str, width: int
     return (f"{seen}, {nodes}", *when, *([together] if more and fits(together, width) else more))
 
 
-def _about(diagnosis: Diagnosis) -> str:
+def _reason_command(diagnosis: Diagnosis) -> str:
     """Return the command that explains the first cause."""
     if diagnosis.feasible:
         return ""
@@ -466,7 +466,7 @@ def _about(diagnosis: Diagnosis) -> str:
 
 def _everything(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[StyledLine]:
     cycle = explanation.cycle
-    ranked: Ranking | None = ranking(cycle)
+    ranked: Ranking | None = rank_nodes(cycle)
     view = explanation_view(explanation)
     head = _head(explanation, view, width, None, wide=True)
     blocks = [block(Level.ALL) for block in _blocks(diagnosis, width)]

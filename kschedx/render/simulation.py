@@ -23,7 +23,7 @@ from kschedx.inquiry.simulation import Simulation, WorkloadResult
 from kschedx.inquiry.stalled_drain import DrainFix
 from kschedx.inquiry.what_if import OtherOutcomes
 from kschedx.kube.names import PODS
-from kschedx.progress import Phase, counted
+from kschedx.progress import Phase, count_items
 from kschedx.render.autoscaler import growth_text
 from kschedx.render.drain import (
     drain_fix,
@@ -54,7 +54,7 @@ from kschedx.render.terminal import (
     title_lines,
 )
 from kschedx.render.view import ItemList, Timeline, Tone, UsageRow, UsageView, View, ViewItem
-from kschedx.render.wording import Fact, count, listed
+from kschedx.render.wording import Fact, count, list_names
 from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.drain import DrainResult
 from kschedx.simulate.moves import GoalResult
@@ -83,7 +83,7 @@ def _effects(simulation: Simulation) -> Iterator[str]:
             none = "stays pending" if number == 1 else "all stay pending"
             parts.append(f"{count(number, 'pod')} {verb}, {text if back else none}")
         if effect.gone:
-            parts.append(f"{listed(effect.gone, 2)} will not be recreated")
+            parts.append(f"{list_names(effect.gone, 2)} will not be recreated")
         which = f"{effect.change}: " if len(simulation.changes) > 1 else ""
         yield f"{which}{'; '.join(parts)}"
 
@@ -285,9 +285,9 @@ def simulation_lines(
         too long without some of them needs no others."""
         fewest = SHOWN_ROWS[-1]
         too_long: ShownCounts | None = None
-        sizes = [(fewest, fewest), *((shown, counts) for shown in SHOWN_ROWS[:-1] for counts in _growing(shown))]
+        sizes = [(fewest, fewest), *((shown, counts) for shown in SHOWN_ROWS[:-1] for counts in _growing_counts(shown))]
         shortest: list[StyledLine] = []
-        for shown, counts in counted(sizes, Phase.TRYING_FIXES, len(sizes), "sizes of the screen"):
+        for shown, counts in count_items(sizes, Phase.TRYING_FIXES, len(sizes), "sizes of the screen"):
             if shown == too_long:
                 continue
             part = tried(counts)
@@ -316,7 +316,7 @@ def simulation_lines(
     return lines + every
 
 
-def _growing(shown: ShownCounts) -> Iterator[ShownCounts]:
+def _growing_counts(shown: ShownCounts) -> Iterator[ShownCounts]:
     """Yield the counts from the shortest screen's to these, with one more at a time."""
     fewest = SHOWN_ROWS[-1]
     for workloads in range(fewest.workloads, shown.workloads + 1):
@@ -338,7 +338,7 @@ def _cause_lines(causes: ItemList, width: int, most: int, *, named: int) -> list
     """Return the pending pods by cause, most common first."""
     lines = [BLANK] if causes.items else []
     for item in causes.items[:most]:
-        pods = f"{count(len(item.members), 'pod')} {item.kind}: {listed(item.members, named)}"
+        pods = f"{count(len(item.members), 'pod')} {item.kind}: {list_names(item.members, named)}"
         lines += title_lines(pods, item.tone, width)
         lines += paragraph(item.event, width, first="  ")
         lines += _row_lines(item, "", width)[1:]
@@ -357,7 +357,7 @@ def _moves(simulation: Simulation) -> list[str]:
 def _goal_text(goal: GoalResult) -> str:
     if not goal.is_reached:
         verb = "stays" if len(goal.pending) == 1 else "stay"
-        return f"goal {goal.text}: no moves make room, {listed(goal.pending, 2)} {verb} pending"
+        return f"goal {goal.text}: no moves make room, {list_names(goal.pending, 2)} {verb} pending"
     if not goal.moves:
         return f"goal {goal.text}: reached without an eviction"
     return f"goal {goal.text}: reached with {count(len(goal.moves), 'eviction')}, every evicted pod finds a node"
@@ -395,10 +395,14 @@ def _simulation_headline(simulation: Simulation) -> str:
         parts.append(of if others else f"{first.node} cannot be drained")
     if goal is not None and not goal.is_reached and not placed and not pending:
         pass  # its pods never enter the queue
-    elif (disputed or _tells_refusal(simulation)) and not placed and not pending:
+    elif (disputed or _names_refusal(simulation)) and not placed and not pending:
         pass  # the states follow
     elif not placed and not pending:
-        waits = simulation.gated or simulation.of_others or (simulation.kueue is not None and simulation.kueue.pending)
+        waits = (
+            simulation.gated
+            or simulation.of_other_schedulers
+            or (simulation.kueue is not None and simulation.kueue.pending)
+        )
         parts.append("no pod is scheduled" if waits else "no pod is pending")
     elif not pending:
         every = "both" if placed == 2 else f"all {placed:,}"
@@ -426,8 +430,8 @@ def _simulation_headline(simulation: Simulation) -> str:
         parts.append(f"{count(len(simulation.gated), 'pod')} gated")
     if simulation.kueue is not None and simulation.kueue.pending:
         parts.append(f"{count(len(simulation.kueue.pending), 'Workload')} pending in Kueue")
-    if simulation.of_others:
-        parts.append(f"{count(len(simulation.of_others), 'pod')} for another scheduler")
+    if simulation.of_other_schedulers:
+        parts.append(f"{count(len(simulation.of_other_schedulers), 'pod')} for another scheduler")
     states: Counter[tuple[str, str]] = Counter()
     for state in simulation.states:
         if (facts := state.lifecycle) is not None and not isinstance(facts, NoScheduler):
@@ -441,7 +445,7 @@ def _simulation_headline(simulation: Simulation) -> str:
     return "; ".join(parts)
 
 
-def _tells_refusal(simulation: Simulation) -> bool:
+def _names_refusal(simulation: Simulation) -> bool:
     """Return whether the headline goes on with pods that are not created."""
     return not simulation.drained and any(isinstance(state.lifecycle, Refused) for state in simulation.states)
 
@@ -449,7 +453,7 @@ def _tells_refusal(simulation: Simulation) -> bool:
 def _kueue_facts(kueue: KueueResult) -> Iterator[Fact]:
     """Yield which Workloads Kueue admits, evicts, and leaves pending."""
     outcomes = (("admits", kueue.admitted), ("evicts", kueue.evicted), ("does not admit", kueue.pending))
-    parts = tuple(f"{verb} {listed(names, len(names), conjunction='and')}" for verb, names in outcomes if names)
+    parts = tuple(f"{verb} {list_names(names, len(names), conjunction='and')}" for verb, names in outcomes if names)
     if parts:
         yield Fact(label="kueue", items=parts)
     for name, why in kueue.refused.items():
@@ -492,7 +496,7 @@ def _workloads(
     simulation: Simulation, mending: SharedFixes, results: Sequence[WorkloadResult], most: int
 ) -> Iterator[ViewItem]:
     mended = sum(bool(result.pending or result.refused) for result in results[:most])
-    each = counted(results, Phase.TRYING_FIXES, mended, "workloads", lambda it: bool(it.pending or it.refused))
+    each = count_items(results, Phase.TRYING_FIXES, mended, "workloads", lambda it: bool(it.pending or it.refused))
     for number, result in enumerate(each if mended else results):
         is_tried = number < most
         story = mending.story(result.pending) if result.pending and is_tried else None
@@ -612,7 +616,7 @@ def _usage_lines(usage: UsageView | None, width: int, most: int) -> list[StyledL
     emptied = sorted(name for name, use in left.items() if not use.pods)
     gone = [row.name for row in changed if row.after is None]
     for phrase, names in (("empty after", emptied), ("removed", gone)):
-        lines += paragraph(f"{phrase}: {listed(names, 6)}", width) if names else []
+        lines += paragraph(f"{phrase}: {list_names(names, 6)}", width) if names else []
     return lines
 
 
@@ -647,7 +651,7 @@ def _causes(simulation: Simulation, mending: SharedFixes, most: int, *, are_alon
     ordered = sorted(causes.items(), key=lambda cause: -len(cause[1]))
     workloads = {} if are_alone else {pod: at for at, it in enumerate(simulation.workloads) for pod in it.pending}
     items = []
-    each = counted(ordered, Phase.TRYING_FIXES, min(most, len(ordered)), "causes")
+    each = count_items(ordered, Phase.TRYING_FIXES, min(most, len(ordered)), "causes")
     for number, (cause, pods) in enumerate(each if most and ordered else ordered):
         owners = {workloads.get(pod) for pod in pods}
         is_shared = number < most and (len(owners) > 1 or None in owners)
@@ -658,7 +662,7 @@ def _causes(simulation: Simulation, mending: SharedFixes, most: int, *, are_alon
                 title=cause.removesuffix(" no new claims to deallocate,") or "unschedulable",
                 tone=Tone.OPEN if is_open else Tone.BAD,
                 kind="undecided" if is_open else "pending",
-                values=(len(pods), listed(pods, 1)),
+                values=(len(pods), list_names(pods, 1)),
                 event=simulation.messages[pods[0]] or "unschedulable",
                 fixes=story_fixes(story),
                 no_fix=story_no_fix(story),
@@ -714,7 +718,7 @@ def decision_text(step: QueueStep) -> str:
             f", one of {others + 1:,} tied nodes" if others else ""
         )
     if step.preempts:
-        victims = listed(step.victim_keys, 4) or "no pod"
+        victims = list_names(step.victim_keys, 4) or "no pod"
         place = "for its pod group" if step.nominated is None else f"on {step.names([step.nominated])[0]}"
         return f"✗ {step.key} preempts {victims} {place}"
     return f"✗ {step.key} stays pending: {step.message}"
@@ -726,9 +730,9 @@ def displaced_text(moved: Sequence[str], waiting: Sequence[str], gone: Sequence[
     parts = [f"{count(len(moved), 'pod')} {'moves' if len(moved) == 1 else 'move'}"] if moved else []
     if waiting:
         lost = "loses its node and stays" if len(waiting) == 1 else "lose their nodes and stay"
-        parts.append(f"{listed(waiting, 2)} {lost} pending")
+        parts.append(f"{list_names(waiting, 2)} {lost} pending")
     if gone:
-        parts.append(f"{listed(gone, 2)} will not be recreated")
+        parts.append(f"{list_names(gone, 2)} will not be recreated")
     return f": {', '.join(parts)}" if parts else ""
 
 

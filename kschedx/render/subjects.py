@@ -28,7 +28,7 @@ from kschedx.render.terminal import (
     DIM,
     SEPARATOR,
     StyledLine,
-    joined,
+    join_items,
     line,
     more,
     paragraph,
@@ -73,7 +73,7 @@ def daemon_set_view(answer: DaemonSetAnswer) -> View:
     return View(
         command=view.command,
         subject=f"ds/{answer.name}",
-        headline=f"{name} {_of_nodes(answer)}",
+        headline=f"{name} {_nodes_text(answer)}",
         tone=Tone.GOOD if answer.outcome is Outcome.SCHEDULED else Tone.BAD,
         details=details,
         because=() if eligible else because(answer.diagnosis),
@@ -95,7 +95,7 @@ _ABOUT_MANIFEST = frozenset({
 pod does not have."""
 
 
-def _of_nodes(answer: DaemonSetAnswer) -> str:
+def _nodes_text(answer: DaemonSetAnswer) -> str:
     """Return `fits 2 of 3 eligible nodes; 1 pod stays pending`."""
     total, eligible = len(answer.explanation.cycle.all_nodes), answer.eligible
     if not eligible:
@@ -106,22 +106,24 @@ def _of_nodes(answer: DaemonSetAnswer) -> str:
     parts += [f"{count(waiting, 'pod')} {'stays' if waiting == 1 else 'stay'} pending"] if waiting else []
     unable = len(answer.cannot_start)
     parts += [f"{count(unable, 'pod')} cannot start"] if unable else []
-    parts += [f"the API server refuses {count(answer.refused, 'pod')}"] if answer.refused else []
+    parts += [f"the API server refuses {count(answer.refused_count, 'pod')}"] if answer.refused_count else []
     parts += [f"{count(aside, 'node')} {'is' if aside == 1 else 'are'} not eligible"] if aside else []
     parts += ["its rollout stalls"] if answer.rollout is not None and answer.rollout.stalls else []
     return "; ".join(parts)
 
 
 def _daemon_set_items(answer: DaemonSetAnswer) -> Iterator[ViewItem]:
-    if answer.refused:
-        title = f"{count(answer.refused, 'node')}: the API server refuses the pod, which node depends on the order"
+    if answer.refused_count:
+        title = (
+            f"{count(answer.refused_count, 'node')}: the API server refuses the pod, which node depends on the order"
+        )
         refusal = (Fact(label="refused", items=(answer.refusal,)),)
         yield ViewItem(title=title, tone=Tone.BAD, kind="refused", own=refusal)
     for group in answer.waits:
         yield _group_item(answer, group, PENDING, Tone.BAD)
     for why, nodes in answer.unable.items():
         title = f"{count(len(nodes), 'node')}: {UNABLE}, {why}"
-        fixes = tuple(_fix_on(fix, nodes[0]) for fix in answer.on(nodes[0]).fixes[:1])
+        fixes = tuple(_fix_on(fix, nodes[0]) for fix in answer.answer_on(nodes[0]).fixes[:1])
         yield ViewItem(title=title, tone=Tone.BAD, kind=UNABLE, fixes=fixes, members=nodes)
     if answer.runs:
         title = f"{count(len(answer.runs), 'node')}: {FITS}"
@@ -134,7 +136,7 @@ def _group_item(answer: DaemonSetAnswer, group: NodeGroup, kind: str, tone: Tone
     node, findings = answer.names(group)[0], group.exemplar.findings
     facts = tuple(fact for finding in findings for fact in describe(finding).facts)
     own: tuple[Fact, ...] = () if answer.eligible else facts
-    if kind == PENDING and (after := answer.on(node).cycle.post_filter) is not None and after.candidates:
+    if kind == PENDING and (after := answer.answer_on(node).cycle.post_filter) is not None and after.candidates:
         own = (Fact(label="note", items=(f"preemption makes room on {node}",)),)
     fix = answer.fix_of(group) if answer.eligible else None
     return ViewItem(
@@ -184,13 +186,13 @@ def _first_groups(items: Sequence[ViewItem]) -> list[ViewItem]:
 
 def daemon_set_page(answer: DaemonSetAnswer) -> Page:
     lines = daemon_set_lines(answer, width=SCREEN_WIDTH)
-    sections = explanation_sections(answer.on(answer.node), every_node=True) if answer.node else ()
+    sections = explanation_sections(answer.answer_on(answer.node), every_node=True) if answer.node else ()
     return page_of(daemon_set_view(answer), lines, sections, answer.explanation.cycle.snapshot)
 
 
 def _node_of_daemon_set_view(answer: DaemonSetAnswer, node: str) -> View:
     """Return a view of the pod of a DaemonSet on one node: not created, pending, or assigned."""
-    explanation = answer.on(node)
+    explanation = answer.answer_on(node)
     groups = (*answer.left_out, *answer.waits)
     group = next((node_group for node_group in groups if node in answer.names(node_group)), None)
     text = _headlines(group.exemplar.findings) if group else ""
@@ -289,7 +291,7 @@ def node_lines(
     for fact in view.facts:
         label, most = f"  {fact.label}  ", len(fact.items) if wide else SHOWN_HOLDERS
         rest = (f"{len(fact.items) - most:,} more",) if len(fact.items) > most else ()
-        rows = joined((*fact.items[:most], *rest), width - len(label))
+        rows = join_items((*fact.items[:most], *rest), width - len(label))
         lines += [line((f"{'' if number else label:{len(label)}}{row}", DIM)) for number, row in enumerate(rows)]
     lines += [BLANK] if view.items else []
     shown = view.items if wide else view.items[:SHOWN_RESULTS]
@@ -318,7 +320,7 @@ def _keeps_out(answer: NodeAnswer) -> Iterator[str]:
         yield f"being deleted since {metadata.deletion_timestamp}"
     if spec.unschedulable:
         yield f"cordoned{maintenance_text(Maintenance.of(metadata.labels, metadata.annotations))}"
-    for name, status in islice(answer.blocking.items(), SHOWN_BUDGETS):
+    for name, status in islice(answer.blocking_budgets.items(), SHOWN_BUDGETS):
         yield f"PDB {name} allows no eviction: it {budget_text(status)}"
     if spec.taints:
         taints = (f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in spec.taints)

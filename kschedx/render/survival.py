@@ -32,7 +32,7 @@ from kschedx.render.terminal import (
     title_lines,
 )
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
-from kschedx.render.wording import Fact, count, listed, visible
+from kschedx.render.wording import Fact, count, list_names, visible
 from kschedx.render.words.causes import because
 
 MOST_FAILURES = 12
@@ -168,7 +168,7 @@ def _failure_lines(item: ViewItem, width: int, *, is_only: bool) -> list[StyledL
 def _no_fix_text(result: FailureResult) -> str:
     """Return which pods no added node helps."""
     left = () if result.needed is None else result.needed.not_helped
-    return f"no added node helps {listed(left, 3)}" if left else ""
+    return f"no added node helps {list_names(left, 3)}" if left else ""
 
 
 def _loss_facts(survival: Survival, result: FailureResult, most: int | None) -> Iterator[Fact]:
@@ -182,7 +182,9 @@ def _loss_facts(survival: Survival, result: FailureResult, most: int | None) -> 
             yield Fact(label="", items=(f"{count(len(its) - most, 'more workload')}: -o wide",))
     if result.volumes:
         what = "are" if len(result.volumes) > 1 else "is"
-        yield Fact(label="volumes", items=(f"{listed(result.volumes, 3)} {what} reachable from the lost nodes only",))
+        yield Fact(
+            label="volumes", items=(f"{list_names(result.volumes, 3)} {what} reachable from the lost nodes only",)
+        )
 
 
 def fixes(result: FailureResult) -> Iterator[FixView]:
@@ -199,14 +201,14 @@ def fixes(result: FailureResult) -> Iterator[FixView]:
         ]
         of = result.needed.pods + len(result.needed.not_helped)
         seen = f"{result.needed.pods:,} of {count(of, 'pod')} {'has' if result.needed.pods == 1 else 'have'} a node"
-        yield FixView(title=f"{then}add {listed(added, 4)}", seen=seen)
+        yield FixView(title=f"{then}add {list_names(added, 4)}", seen=seen)
 
 
 def _workload_text(survival: Survival, result: FailureResult, loss: WorkloadLoss) -> str:
     name, lost = loss.workload.reference, f"{loss.lost:,} of {count(loss.replicas, 'replica')}"
     if loss.state is WorkloadImpact.INTERRUPTED:
         every = "its only replica" if loss.replicas == 1 else f"all {loss.replicas:,} replicas"
-        return f"{name} loses {every}, and runs again on {listed([pod.to for pod in loss.pods if pod.to], 2)}"
+        return f"{name} loses {every}, and runs again on {list_names([pod.to for pod in loss.pods if pod.to], 2)}"
     if loss.state is WorkloadImpact.BLOCKED:
         blocked = [pod for pod in loss.pods if pod.outcome is OutageOutcome.BLOCKED]
         return f"{name}: PDB {blocked[0].message} blocks the eviction of {count(len(blocked), 'pod')}"
@@ -261,7 +263,7 @@ def _eviction_facts(result: FailureResult) -> Iterator[Fact]:
         for pod, time in eviction.pods.items() if time is None
     ]  # fmt: skip
     if for_ever:
-        text = f"{listed(for_ever, 2)}: not evicted before the Node object is deleted, since tolerated for ever"
+        text = f"{list_names(for_ever, 2)}: not evicted before the Node object is deleted, since tolerated for ever"
         yield Fact(label="", items=(text,))
     ordinals = [loss for loss in result.workloads if loss.workload.kind == "StatefulSet"]
     if ordinals and result.zones:

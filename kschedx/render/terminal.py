@@ -113,7 +113,7 @@ class StyledLine(Struct, frozen=True):
     def cell_len(self) -> int:
         return cell_len(self.plain)
 
-    def styled(self, style: str) -> StyledLine:
+    def add_style(self, style: str) -> StyledLine:
         """Return the line with a further style on all of it."""
         return StyledLine(tuple((content, f"{own} {style}") for content, own in self.parts))
 
@@ -145,14 +145,14 @@ def fact_lines(fact: Fact, width: int, limit: int | None = None) -> list[StyledL
     """Return `  label     item · item`, wrapped to at most `limit` lines; the other items are counted."""
     room = max(width - INDENT - LABEL, 20)
     if limit is None or fact.whole:
-        rows = joined(map(shown, fact.items), room)
+        rows = join_items(map(shown, fact.items), room)
     else:
         # no line has more items than cells
         items = [shown(item) for item in fact.items[: limit * room + 1]]
-        rows = joined(items, room)
+        rows = join_items(items, room)
         most = limit if len(fact.items) > 1 else max(limit, LONGEST_ITEM)
         if len(rows) > most or len(items) < len(fact.items):
-            rows = _shortened(fact, items, room, most)
+            rows = _shorten(fact, items, room, most)
     label = visible(fact.label)
     head = " " * INDENT + (label + " " * max(LABEL - cell_len(label), 1))
     return [
@@ -160,34 +160,34 @@ def fact_lines(fact: Fact, width: int, limit: int | None = None) -> list[StyledL
     ]
 
 
-def joined(items: Iterable[str], room: int) -> list[str]:
+def join_items(items: Iterable[str], room: int) -> list[str]:
     """Return lines of items joined by the separator, broken between items if possible and between words otherwise."""
-    return _folded(items, SEPARATOR, room, wrapped)
+    return _fold(items, SEPARATOR, room, wrap)
 
 
-def _shortened(fact: Fact, items: Sequence[str], room: int, limit: int) -> list[str]:
+def _shorten(fact: Fact, items: Sequence[str], room: int, limit: int) -> list[str]:
     """Return as many of the first items as leave room for the number of the others. A single long item is cut."""
     number = len(fact.items)
     most = bisect_right(
-        range(min(len(items), number - 1) + 1), limit, key=lambda shown: len(joined(items[:shown], room))
+        range(min(len(items), number - 1) + 1), limit, key=lambda shown: len(join_items(items[:shown], room))
     )
     for shown in range(most - 1, 0, -1):
         rest = fact.rest[shown] if shown < len(fact.rest) else f"{number - shown:,} more"
-        rows = joined([*items[:shown], rest], room)
+        rows = join_items([*items[:shown], rest], room)
         if len(rows) <= limit:
             return rows
-    rows = joined(items, room)[:limit]
+    rows = join_items(items, room)[:limit]
     left = f" +{number - 1:,}" if number > 1 else "…"
-    last = ended(rows[-1], room - cell_len(left))
+    last = cut_end(rows[-1], room - cell_len(left))
     return [*rows[:-1], (last if number > 1 else last.removesuffix("…")) + left]
 
 
-def wrapped(content: str, room: int) -> list[str]:
+def wrap(content: str, room: int) -> list[str]:
     """Return the text in lines of at most `room` cells, broken at spaces, or within a word that is longer."""
-    return _folded(content.split(" "), " ", room, _pieces) or [""]
+    return _fold(content.split(" "), " ", room, _pieces) or [""]
 
 
-def _folded(parts: Iterable[str], between: str, room: int, broken: Callable[[str, int], Iterable[str]]) -> list[str]:
+def _fold(parts: Iterable[str], between: str, room: int, broken: Callable[[str, int], Iterable[str]]) -> list[str]:
     """Return parts in lines of at most `room` cells. A part that is longer than a line is `broken`, and the next part
     continues its last line."""
     rows: list[str] = []
@@ -215,7 +215,7 @@ def _pieces(word: str, room: int) -> Iterator[str]:
     yield piece
 
 
-def ended(content: str, room: int) -> str:
+def cut_end(content: str, room: int) -> str:
     """Return the text in at most `room` cells, with an ellipsis at the end if it is cut."""
     content = shown(content)
     return content if cell_len(content) <= room else next(_pieces(content, max(room - 1, 1))).rstrip() + "…"
@@ -227,7 +227,7 @@ def paragraph(
     """Return a wrapped paragraph. `first` starts the first line; the others are indented by `indent`."""
     lead = cell_len(visible(first))
     indent = max(indent, lead)
-    rows = wrapped(visible(content) if exact else shown(content), max(width - indent, 20))
+    rows = wrap(visible(content) if exact else shown(content), max(width - indent, 20))
     return [
         line((first if number == 0 else " " * indent, DIM), text(row, style, exact=exact))
         for number, row in enumerate(rows)
@@ -241,7 +241,7 @@ def title_lines(content: str, tone: Tone, width: int) -> list[StyledLine]:
     return paragraph(content, width, first=tone.mark, style=style)
 
 
-def labelled(
+def labelled_lines(
     label: str, content: str, width: int, *, further: int = 0, style: str = "", exact: bool = False
 ) -> list[StyledLine]:
     """Return a paragraph behind a label, as in the facts of a block. Its other lines are indented by `further` more
@@ -252,7 +252,7 @@ def labelled(
 
 def labelled_all(label: str, items: Sequence[str], width: int) -> list[StyledLine]:
     """Return items one below the other behind a label; empty if there are none."""
-    return labelled(label, SEPARATOR.join(items), width) if items else []
+    return labelled_lines(label, SEPARATOR.join(items), width) if items else []
 
 
 def columns(
@@ -280,16 +280,16 @@ def columns(
     for number, row in enumerate(cells):
         style = DIM if header and number == 0 else ""
         if cell_len(row[name]) > sizes[name]:
-            lead = " " * indent + "".join(f"{cell}  " for cell in _padded(row[:name], sizes, right))
+            lead = " " * indent + "".join(f"{cell}  " for cell in _pad_row(row[:name], sizes, right))
             lines += paragraph(row[name], width or len(row[name]), first=lead, style=style)
             row = [*[""] * (name + 1), *row[name + 1 :]]
-        lines.append(text((" " * indent + "  ".join(_padded(row, sizes, right))).rstrip(), style))
+        lines.append(text((" " * indent + "  ".join(_pad_row(row, sizes, right))).rstrip(), style))
         if below and below[number]:
             lines += paragraph(below[number], width or len(below[number]), first=" " * (indent + INDENT), style=DIM)
     return lines
 
 
-def _padded(row: Sequence[str], sizes: Sequence[int], right: frozenset[int]) -> list[str]:
+def _pad_row(row: Sequence[str], sizes: Sequence[int], right: frozenset[int]) -> list[str]:
     gaps = [" " * (size - cell_len(cell)) for cell, size in zip(row, sizes, strict=False)]
     return [gap + cell if at in right else cell + gap for at, (cell, gap) in enumerate(zip(row, gaps, strict=True))]
 
@@ -354,11 +354,11 @@ def write(lines: Iterable[StyledLine], out: Console) -> None:
     for content_line in lines:
         plain = content_line.plain.rstrip()
         written = _encodable(plain, encoding)
-        out.file.write((_colored(content_line, len(plain)) if out.has_color and written is plain else written) + "\n")
+        out.file.write((_color(content_line, len(plain)) if out.has_color and written is plain else written) + "\n")
     out.file.flush()
 
 
-def _colored(content_line: StyledLine, length: int) -> str:
+def _color(content_line: StyledLine, length: int) -> str:
     """Return the first characters of a line with the terminal's control sequences."""
     written = []
     for content, style in content_line.parts:

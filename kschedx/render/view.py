@@ -130,7 +130,7 @@ def title_of(items: Sequence[ViewItem]) -> str:
     return f"{items[0].title} and {len(items) - 1:,} more" if len(items) > 1 else items[0].title
 
 
-def shared(values: Sequence[str | int]) -> str | int:
+def shared_value(values: Sequence[str | int]) -> str | int:
     """Return the value that rows share, or a range of numbers."""
     numbers = sorted({value for value in values if isinstance(value, int)})
     return f"{numbers[0]:,} to {numbers[-1]:,}" if len(numbers) > 1 else values[0]

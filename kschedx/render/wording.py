@@ -24,12 +24,12 @@ class _Scale(Struct, frozen=True, kw_only=True):
     per_unit: int
     suffix: str
 
-    def down(self, number: int) -> int:
+    def round_down(self, number: int) -> int:
         """Return a number in steps, rounded down."""
         return number * self.per_unit // self.size
 
-    def up(self, number: int) -> int:
-        return -self.down(-number)
+    def round_up(self, number: int) -> int:
+        return -self.round_down(-number)
 
     def text(self, steps: int) -> str:
         """Return a number of steps as text, with as few digits as possible."""
@@ -62,7 +62,7 @@ class ResourceBalance(Struct, frozen=True, kw_only=True):
         """Return further amounts of the resource, in the same unit if they are whole in it."""
         scale = self.scale
         if scale is not None:
-            return tuple(scale.text(scale.up(number)) for number in numbers)
+            return tuple(scale.text(scale.round_up(number)) for number in numbers)
         unit = Unit.of(resource)
         return tuple(format_quantities((number, *self.numbers), unit)[0] for number in numbers)
 
@@ -77,7 +77,7 @@ def balance(resource: str, *, asks: int, allocatable: int, used: int) -> Resourc
     scale = _scale(unit, numbers, texts)
     rounded = ""
     if scale is not None:
-        requested, left, offered = scale.up(asks), scale.down(free), scale.down(allocatable)
+        requested, left, offered = scale.round_up(asks), scale.round_down(free), scale.round_down(allocatable)
         texts = tuple(map(scale.text, (requested, left, offered, offered - left, requested - left)))
         rounded = {"Mi": "Mi", "Gi": "0.1Gi"}.get(scale.suffix, "")
     return ResourceBalance(
@@ -128,7 +128,7 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
-def listed(names: Iterable[str], limit: int, total: int | None = None, *, conjunction: str = "") -> str:
+def list_names(names: Iterable[str], limit: int, total: int | None = None, *, conjunction: str = "") -> str:
     """Return `a, b, c and 4 more`: the first `limit` names. `total` is their number if `names` is already cut."""
     known = list(names)
     total = len(known) if total is None else total

@@ -14,31 +14,31 @@ from kschedx.errors import InputError, Place, nearest
 Json = dict[str, object]
 
 
-def _named(name: str) -> Any:
+def _attribute(name: str) -> Any:
     """Return an attribute of a module of the package: `inquiry.fit.FitDocument`."""
     module, _, attribute = name.rpartition(".")
     return getattr(import_module(f"kschedx.{module}"), attribute)
 
 
-def _written(name: str) -> Callable[[str], Json]:
+def _schema_writer(name: str) -> Callable[[str], Json]:
     """Return the schema from a constant or function of this name."""
 
     def schema(_: str) -> Json:
-        named_schema = _named(name)
+        named_schema = _attribute(name)
         plain: Json = named_schema() if callable(named_schema) else named_schema
         return plain
 
     return schema
 
 
-def _of_record(name: str) -> Callable[[str], Json]:
+def _record_schema(name: str) -> Callable[[str], Json]:
     def schema(kind: str) -> Json:
         from kschedx.kube.documents import Document
         from kschedx.schemas.parts import document
 
-        record_schema = msgspec.json.schema(_named(name), schema_hook=_of_any)
+        record_schema = msgspec.json.schema(_attribute(name), schema_hook=_any_schema)
         definitions: dict[str, Any] = record_schema.pop("$defs")
-        if issubclass(_named(name), Document):
+        if issubclass(_attribute(name), Document):
             for own in definitions.values():
                 own.get("properties", {}).update(
                     {key: _never_null(schema) for key, schema in own.get("properties", {}).items()}
@@ -61,7 +61,7 @@ def _never_null(schema: Json) -> Json:
     return left[0] if len(left) == 1 else {"anyOf": left}
 
 
-def _of_any(kind: type) -> dict[str, object]:
+def _any_schema(kind: type) -> dict[str, object]:
     """Return the schema of a value that is passed through, such as a plugin's args."""
     if kind is object:
         return {"description": "any value"}
@@ -69,39 +69,42 @@ def _of_any(kind: type) -> dict[str, object]:
 
 
 _SCHEMAS: Mapping[str, tuple[str, Callable[[str], Json]]] = {
-    "Explanation": ("kschedx why POD -o json", _of_record("schemas.commands.ExplanationOutput")),
-    "ExplanationList": ("kschedx why --all-pending -o json", _of_record("schemas.commands.ExplanationListDocument")),
-    "NodeReport": ("kschedx why node/NAME -o json", _of_record("inquiry.node.NodeReportDocument")),
-    "Nodes": ("kschedx nodes -o json", _of_record("inquiry.node.NodesDocument")),
-    "ProfileDifference": ("kschedx diff-profiles -o json", _of_record("schemas.commands.DifferenceOutput")),
-    "Simulation": ("kschedx simulate -o json", _of_record("schemas.commands.SimulationOutput")),
-    "Fit": ("kschedx fit TARGET -o json", _of_record("inquiry.fit.FitDocument")),
-    "FitList": ("kschedx fit FILE -o json, with several workloads", _of_record("schemas.commands.FitListDocument")),
-    "Survival": ("kschedx survive -o json", _of_record("inquiry.survive.SurvivalDocument")),
-    "ScaleDown": ("kschedx scale-down -o json", _of_record("schemas.commands.ScaleDownOutput")),
+    "Explanation": ("kschedx why POD -o json", _record_schema("schemas.commands.ExplanationOutput")),
+    "ExplanationList": (
+        "kschedx why --all-pending -o json",
+        _record_schema("schemas.commands.ExplanationListDocument"),
+    ),
+    "NodeReport": ("kschedx why node/NAME -o json", _record_schema("inquiry.node.NodeReportDocument")),
+    "Nodes": ("kschedx nodes -o json", _record_schema("inquiry.node.NodesDocument")),
+    "ProfileDifference": ("kschedx diff-profiles -o json", _record_schema("schemas.commands.DifferenceOutput")),
+    "Simulation": ("kschedx simulate -o json", _record_schema("schemas.commands.SimulationOutput")),
+    "Fit": ("kschedx fit TARGET -o json", _record_schema("inquiry.fit.FitDocument")),
+    "FitList": ("kschedx fit FILE -o json, with several workloads", _record_schema("schemas.commands.FitListDocument")),
+    "Survival": ("kschedx survive -o json", _record_schema("inquiry.survive.SurvivalDocument")),
+    "ScaleDown": ("kschedx scale-down -o json", _record_schema("schemas.commands.ScaleDownOutput")),
     "Descheduling": (
         "kschedx deschedule --policy FILE -o json",
-        _of_record("descheduler.descheduling.DeschedulingDocument"),
+        _record_schema("descheduler.descheduling.DeschedulingDocument"),
     ),
     "DeschedulerAdvice": (
         "kschedx descheduler-policy advise -o json",
-        _of_record("descheduler.advice.DeschedulerAdviceDocument"),
+        _record_schema("descheduler.advice.DeschedulerAdviceDocument"),
     ),
-    "Admissions": ("kschedx kueue -o json", _of_record("kueue.document.Admissions")),
-    "Diagnosis": ("kschedx doctor -o json", _of_record("doctor.diagnosis.DumpDiagnosis")),
-    "FleetAnswer": ("kschedx fleet COMMAND -o json", _of_record("schemas.commands.FleetDocument")),
-    "Profile": ("kschedx profiles show NAME -o json", _of_record("schemas.commands.ProfileListing")),
-    "ProfileCheck": ("kschedx profiles check FILE -o json", _of_record("schemas.commands.ProfileCheckDocument")),
-    "ProfileTuning": ("kschedx profiles tune -o json", _of_record("simulate.tuning.TuningDocument")),
-    "PluginList": ("kschedx plugins -o json", _of_record("schemas.commands.PluginListDocument")),
-    "Story": ("pytest --kschedx-update", _of_record("explain.difference.StoryDocument")),
+    "Admissions": ("kschedx kueue -o json", _record_schema("kueue.document.Admissions")),
+    "Diagnosis": ("kschedx doctor -o json", _record_schema("doctor.diagnosis.DumpDiagnosis")),
+    "FleetAnswer": ("kschedx fleet COMMAND -o json", _record_schema("schemas.commands.FleetDocument")),
+    "Profile": ("kschedx profiles show NAME -o json", _record_schema("schemas.commands.ProfileListing")),
+    "ProfileCheck": ("kschedx profiles check FILE -o json", _record_schema("schemas.commands.ProfileCheckDocument")),
+    "ProfileTuning": ("kschedx profiles tune -o json", _record_schema("simulate.tuning.TuningDocument")),
+    "PluginList": ("kschedx plugins -o json", _record_schema("schemas.commands.PluginListDocument")),
+    "Story": ("pytest --kschedx-update", _record_schema("explain.difference.StoryDocument")),
     "KubeSchedulerConfiguration": (
         "kschedx why POD --config FILE",
-        _written("schemas.parts.configuration_schema"),
+        _schema_writer("schemas.parts.configuration_schema"),
     ),
-    "InstanceTypes": ("kschedx instance-types FILE -o json", _of_record("karpenter.catalogue.InstanceTypes")),
-    "NodeGroups": ("kschedx why POD --node-groups FILE", _written("schemas.parts.NODE_GROUPS")),
-    "Policy": ("kschedx why POD --config FILE --kube-version 1.13", _written("schemas.parts.policy_schema")),
+    "InstanceTypes": ("kschedx instance-types FILE -o json", _record_schema("karpenter.catalogue.InstanceTypes")),
+    "NodeGroups": ("kschedx why POD --node-groups FILE", _schema_writer("schemas.parts.NODE_GROUPS")),
+    "Policy": ("kschedx why POD --config FILE --kube-version 1.13", _schema_writer("schemas.parts.policy_schema")),
 }
 NAMES: Mapping[str, str] = {name: of for name, (of, _) in _SCHEMAS.items()}
 """The kind of each document, and the command that prints or reads it."""

@@ -38,11 +38,11 @@ class ScalingOutput(ScalingDocument, frozen=True, kw_only=True, omit_defaults=Tr
     karpenter: ProvisioningDocument | None = None
 
 
-def _holding() -> Json:
+def _holding_schema() -> Json:
     from kschedx.kueue.verdict import Verdict
-    from kschedx.schemas.parts import of_facts
+    from kschedx.schemas.parts import facts_schema
 
-    return of_facts(Holding, {"Verdict": Verdict})
+    return facts_schema(Holding, {"Verdict": Verdict})
 
 
 class ExplanationOutput(ExplanationDocument, frozen=True, kw_only=True, omit_defaults=True):
@@ -51,7 +51,7 @@ class ExplanationOutput(ExplanationDocument, frozen=True, kw_only=True, omit_def
     state: StateDocument = field(default_factory=dict)
     overall: Outcome | None = None
     replicas: ReplicasDocument | None = None
-    holding: Annotated[Json, Meta(extra_json_schema=_holding())] = field(default_factory=dict)
+    holding: Annotated[Json, Meta(extra_json_schema=_holding_schema())] = field(default_factory=dict)
     daemon_set: DaemonSetDocument | None = None
 
 

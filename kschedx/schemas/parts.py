@@ -27,7 +27,7 @@ def _json_object(properties: Mapping[str, Json], required: Iterable[str] = (), *
     return head | {"properties": dict(properties), "additionalProperties": not closed}
 
 
-def of_facts(record: type[Struct], names: Mapping[str, object]) -> Json:
+def facts_schema(record: type[Struct], names: Mapping[str, object]) -> Json:
     """Return the schema of a record whose fields are written unchanged, with keys in camel case. Functions and empty
     values are omitted. A text without a default is never empty. `names` are types that the record's annotations name
     and its module does not import."""
@@ -37,7 +37,7 @@ def of_facts(record: type[Struct], names: Mapping[str, object]) -> Json:
     without_default = len(record.__struct_fields__) - len(record.__struct_defaults__)
     defaults = (NODEFAULT,) * without_default + record.__struct_defaults__
     for name, default in zip(record.__struct_fields__, defaults, strict=True):
-        schema, is_left_out = _of_hint(hints[name], names)
+        schema, is_left_out = _hint_schema(hints[name], names)
         if schema is not None:
             may_lack = is_left_out or (hints[name] is str and default is not NODEFAULT)
             properties[camel(name)] = schema
@@ -45,15 +45,15 @@ def of_facts(record: type[Struct], names: Mapping[str, object]) -> Json:
     return _json_object(properties, required, closed=False)
 
 
-def _of_hint(hint: object, names: Mapping[str, object]) -> tuple[Json | None, bool]:
+def _hint_schema(hint: object, names: Mapping[str, object]) -> tuple[Json | None, bool]:
     """Return the schema of a field, None for a function, and whether the field is omitted if it is empty."""
     arguments = get_args(hint)
     if type(None) in arguments:
-        return _of_hint(arguments[0], names)[0], True
+        return _hint_schema(arguments[0], names)[0], True
     if get_origin(hint) is tuple:
-        return {"type": "array", "items": _of_hint(arguments[0], names)[0] or {}}, True
+        return {"type": "array", "items": _hint_schema(arguments[0], names)[0] or {}}, True
     if isinstance(hint, type) and issubclass(hint, Struct):
-        return of_facts(hint, names), False
+        return facts_schema(hint, names), False
     if isinstance(hint, type) and issubclass(hint, Enum):
         return {"enum": [member.value for member in hint]}, False
     plain = {str: "string", int: "integer", bool: "boolean"}.get(cast("type", hint))
@@ -275,7 +275,7 @@ def configuration_schema() -> Json:
     fields = _fields(ConfigurationDocument)
     fields |= {"apiVersion": {"enum": list(CONFIG_VERSIONS)}, "kind": {"const": KIND}}
     schema = {"$schema": DIALECT, "title": KIND, **_json_object(fields), "required": ["apiVersion", "kind"]}
-    return schema | {"allOf": [_of_version(version) for version in CONFIG_VERSIONS]}
+    return schema | {"allOf": [_version_schema(version) for version in CONFIG_VERSIONS]}
 
 
 def policy_schema() -> Json:
@@ -284,20 +284,20 @@ def policy_schema() -> Json:
     return {"$schema": DIALECT, "title": POLICY_KIND, **_json_object(fields), "required": ["kind"]}
 
 
-def _of_version(version: str) -> Json:
+def _version_schema(version: str) -> Json:
     """Return a schema without the fields that the last Kubernetes version that reads this API version does not have in
     it."""
     release = resolve(last_to_read(version) or VERSIONS[0], None)
-    lacking = [_without(path.split(".")) for path in release.missing_fields[version]]
+    lacking = [_absence_schema(path.split(".")) for path in release.missing_fields[version]]
     then: Json = {"allOf": lacking} if lacking else {}
     return {"if": {"properties": {"apiVersion": {"const": version}}}, "then": then}
 
 
-def _without(steps: Sequence[str]) -> Json:
+def _absence_schema(steps: Sequence[str]) -> Json:
     """Return a schema in which the field at the end of the steps is null or absent. Steps are those of
     `Release.missing_fields`."""
     key, is_list, plugin = steps[0].partition("[]")
-    inner: Json = _without(steps[1:]) if len(steps) > 1 else {"type": "null"}
+    inner: Json = _absence_schema(steps[1:]) if len(steps) > 1 else {"type": "null"}
     if plugin:
         inner = {"if": _is_of(plugin.strip("{}")), "then": inner}
     return {"properties": {key: {"items": inner} if is_list else inner}}

@@ -94,7 +94,7 @@ class _Addition:
         nodes = self._cluster.snapshot.cluster.nodes
         start = {node.name: node for node in simulator.start.cluster.nodes}
         self._alive = [node for node in nodes if node.name not in gone]
-        self._templates = [*self._alive, *_elsewhere([start.get(name) for name in gone], self._alive)]
+        self._templates = [*self._alive, *_nodes_in_live_zones([start.get(name) for name in gone], self._alive)]
         self._daemons: tuple[DaemonPod, ...] = daemon_pods(
             self._cluster.snapshot, simulator.run.scheduler.nodes.options
         )
@@ -123,7 +123,7 @@ class _Addition:
     def _add_for(self, rows: Sequence[int]) -> bool:
         """Add nodes on which these identical pods fit, until all of them do. Returns False if there is no such node."""
         left, is_helped = list(rows), False
-        while left and self._add_one_kind(left):
+        while left and self._add_shape(left):
             is_helped = True
             left = [row for row in left if self._cluster.pods.node[row] < 0]
         return is_helped
@@ -136,7 +136,7 @@ class _Addition:
         shapes_by_zone = [shapes(nodes, self._cluster.pods[row])[:SHAPES] for nodes in by_zone.values()]
         return [node for some in zip_longest(*shapes_by_zone) for node in some if node is not None]
 
-    def _add_one_kind(self, rows: Sequence[int]) -> bool:
+    def _add_shape(self, rows: Sequence[int]) -> bool:
         """Add nodes of the first shape on which these identical pods fit, as long as they help. Returns False if there
         is none."""
         run, cluster = self._simulator.run, self._cluster
@@ -170,7 +170,7 @@ class _Addition:
         self._cluster.add_node(less(node, overhead(self._daemons, node, comparison=self._comparison)))
 
 
-def _elsewhere(gone: Iterable[Node | None], alive: Sequence[Node]) -> list[Node]:
+def _nodes_in_live_zones(gone: Iterable[Node | None], alive: Sequence[Node]) -> list[Node]:
     """Return nodes like the lost ones, in a zone that still has nodes."""
     zones = sorted({first_label(node.metadata.labels, ZONE_LABELS) for node in alive})
     nodes = []

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from kschedx.controllers.workloads import Workload as Owner
 from kschedx.controllers.workloads import copy_pod, manifest_of
 from kschedx.errors import InputError
-from kschedx.explain.setup import admitted as stored_pod
-from kschedx.holding.kueue import as_if_admitted
+from kschedx.explain.setup import admit as stored_pod
+from kschedx.holding.kueue import admit_pod
 from kschedx.kube import kueue as api
 from kschedx.kube.decoding import map_at
 from kschedx.kube.kueue import PodSetAssignment, ResourceFlavor, Workload
@@ -107,7 +107,7 @@ class _Admission:
         self._admitted[job.key] = None
         self._evicted.pop(job.key, None)
         held = [row for row in self._rows.get(job.key, ()) if row not in self._simulator.deleted]
-        rows = self._rows[job.key] = self._ungated(job, held) if held else self._created(job)
+        rows = self._rows[job.key] = self._ungate(job, held) if held else self._create_pods(job)
         self._suspend(job.key, suspended=False)
         return rows
 
@@ -122,20 +122,20 @@ class _Admission:
 
     def _suspend(self, key: str, *, suspended: bool) -> None:
         """Write `spec.suspend` of the job, if the snapshot has its manifest."""
-        maker = self._maker(key)
+        maker = self._owner(key)
         manifest = manifest_of(self._simulator.snapshot, maker)
         spec = map_at(manifest, "spec") if manifest is not None else {}
         if manifest is not None and "suspend" in spec:
             changed = {**manifest, "spec": {**spec, "suspend": suspended}}
             self._simulator.manager.keep_manifest(maker, changed)
 
-    def _maker(self, key: str) -> Owner:
+    def _owner(self, key: str) -> Owner:
         metadata = self._workloads[key].metadata
         owner = metadata.controller
         kind, name = ("Workload", metadata.name) if owner is None else (owner.kind, owner.name)
         return Owner(kind, metadata.namespace, name)
 
-    def _ungated(self, job: Job, rows: Sequence[int]) -> list[int]:
+    def _ungate(self, job: Job, rows: Sequence[int]) -> list[int]:
         simulator = self._simulator
         assigned = {assignment.name: assignment for assignment in _assignments(job)}
         places = {name: chain(_places(assignment), repeat({})) for name, assignment in assigned.items()}
@@ -145,14 +145,14 @@ class _Admission:
             name = pod.metadata.labels.get(api.PODSET_LABEL, "")
             name = name if name in assigned else next(iter(assigned))
             simulator.delete(row)
-            changed = self._as_admitted(job, assigned[name], pod, next(places[name]))
+            changed = self._admit_pod(job, assigned[name], pod, next(places[name]))
             ungated += simulator.create(simulator.snapshot, [changed])
         return ungated
 
-    def _created(self, job: Job) -> list[int]:
+    def _create_pods(self, job: Job) -> list[int]:
         """Create the pods of the Workload's templates, owned by the Workload's owner, and return their rows."""
         simulator, workload = self._simulator, self._workloads[job.key]
-        maker, owner = self._maker(job.key), workload.metadata.controller
+        maker, owner = self._owner(job.key), workload.metadata.controller
         templates = {pod_set.name: pod_set.template for pod_set in workload.spec.pod_sets}
         before = len(simulator.pods)
         for assignment in _assignments(job):
@@ -163,8 +163,8 @@ class _Admission:
                 namespace=job.namespace,
                 owner_references=() if owner is None else (owner,),
             )
-            for place, count in _counted(assignment):
-                pod = self._as_admitted(job, assignment, Pod(metadata=metadata, spec=template.spec), place)
+            for place, count in _domain_counts(assignment):
+                pod = self._admit_pod(job, assignment, Pod(metadata=metadata, spec=template.spec), place)
                 manifest = {"apiVersion": "v1", "kind": "Pod", **msgspec.to_builtins(pod)}
                 try:
                     subject = stored_pod(simulator.snapshot, manifest, simulator.setup, title=f"Workload {job.key}")
@@ -174,7 +174,7 @@ class _Admission:
                 simulator.manager.add(maker, *copy_pod(subject.snapshot, subject.pod, count))
         return [*range(before, len(simulator.pods))]
 
-    def _as_admitted(self, job: Job, assigned: PodSetAssignment, pod: Pod, place: Labels) -> Pod:
+    def _admit_pod(self, job: Job, assigned: PodSetAssignment, pod: Pod, place: Labels) -> Pod:
         """Return the pod with the labels and tolerations of its flavors, its admission checks, and its topology
         domain."""
         updates = [
@@ -186,7 +186,7 @@ class _Admission:
         ]
         for name in dict.fromkeys(assigned.flavors.values()):
             if name in self._flavors:
-                pod = as_if_admitted(pod, self._flavors[name], updates)
+                pod = admit_pod(pod, self._flavors[name], updates)
         return replace(pod, spec=replace(pod.spec, node_selector={**pod.spec.node_selector, **place}))
 
 
@@ -194,17 +194,17 @@ def _assignments(job: Job) -> tuple[PodSetAssignment, ...]:
     return job.admission.pod_set_assignments if job.admission is not None else ()
 
 
-def _counted(assigned: PodSetAssignment) -> Iterator[tuple[Labels, int]]:
+def _domain_counts(assigned: PodSetAssignment) -> Iterator[tuple[Labels, int]]:
     """Yield the labels of each topology domain with its number of pods; without a topology, all pods together."""
     topology = assigned.topology_assignment
     if topology is None:
         yield {}, assigned.count or 0
         return
-    for domain in topology.counted():
+    for domain in topology.counted_domains():
         yield dict(zip(topology.levels, domain.values, strict=True)), domain.count
 
 
 def _places(assigned: PodSetAssignment) -> Iterator[Labels]:
     """Yield the labels of each pod's topology domain."""
-    for place, count in _counted(assigned):
+    for place, count in _domain_counts(assigned):
         yield from repeat(place, count)

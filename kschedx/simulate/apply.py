@@ -17,13 +17,13 @@ from kschedx.controllers.pod_autoscaling import rescaled
 from kschedx.controllers.workload_lifecycle import creates_no_pods, replica_sets_of
 from kschedx.controllers.workloads import Workload, is_controlled, stays_with_node
 from kschedx.errors import InputError, NotAdmittedError, NotChangedError, NotReadError, Place, nearest
-from kschedx.explain.admission import QuotaLedger, counted
-from kschedx.explain.setup import admitted
+from kschedx.explain.admission import QuotaLedger, charged_object
+from kschedx.explain.setup import admit
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Document
 from kschedx.kube.resources import ResourceQuota
-from kschedx.kube.tolerations import NO_EXECUTE, tolerates, untolerated
+from kschedx.kube.tolerations import NO_EXECUTE, find_untolerated, tolerates
 from kschedx.kube.types import Node, Pod, controller_of
 from kschedx.kube.workloads import SHORT_NAMES, foreign_pods, is_foreign, kind_and_group
 from kschedx.simulate import object_changes as other_objects
@@ -33,13 +33,13 @@ from kschedx.simulate.changes import (
     Manifest,
     SimulatedChange,
     bare_name,
-    cordoned,
-    divided,
     names_node,
     node_of,
     node_of_file,
     nodes_like,
     parse_count,
+    set_cordon,
+    split_at_sign,
     with_label,
     with_taint,
 )
@@ -86,7 +86,7 @@ class ChangeEffect(Struct, frozen=True, kw_only=True):
         return str(self.change)
 
 
-class Displaced(Struct, frozen=True, kw_only=True):
+class DisplacedPods(Struct, frozen=True, kw_only=True):
     """Pods that lost their nodes to changes: directly, or preempted by pods that the changes created."""
 
     moved: tuple[str, ...] = ()
@@ -116,7 +116,7 @@ def _evicted_by_taints(snapshot: Snapshot, changed: Iterable[tuple[Node, Node]],
 def _has_to_go(pods: PodTable, row: int, node: Node, *, comparison: bool) -> bool:
     tolerations = pods.specs[row].tolerations
     taints = [taint for taint in node.spec.taints if taint.effect == NO_EXECUTE]
-    if untolerated(taints, tolerations, effects=(NO_EXECUTE,), comparison=comparison) is not None:
+    if find_untolerated(taints, tolerations, effects=(NO_EXECUTE,), comparison=comparison) is not None:
         return True
     return any(
         toleration.toleration_seconds is not None
@@ -152,7 +152,7 @@ class ClusterChanges:
         """Workloads that changes applied or scaled; the value is the manifest of a custom resource."""
         self.refused: list[tuple[Manifest, NotAdmittedError]] = []
         """Pods and updates that the API server refuses."""
-        self._count_what_is_there()
+        self._count_quotas()
 
     @property
     def snapshot(self) -> Snapshot:
@@ -167,11 +167,11 @@ class ClusterChanges:
         """The effect of every applied change, with the pods that controllers created for it until the next change."""
         ends = [*(first for first, _ in self._applied), len(self._simulator.pods)][1:]
         return tuple(
-            replace(effect, made=tuple(self._made(first, end, effect.evicted)))
+            replace(effect, made=tuple(self._unrelated_pods(first, end, effect.evicted)))
             for (first, effect), end in zip(self._applied, ends, strict=True)
         )
 
-    def _made(self, first: int, end: int, evicted: Container[str]) -> Iterator[str]:
+    def _unrelated_pods(self, first: int, end: int, evicted: Container[str]) -> Iterator[str]:
         """Yield the existing pods of these rows, without those of rollouts and recreated ones."""
         pods, deleted = self._simulator.pods, self._simulator.deleted
         replacing = {row for rollout in self._manager.rollout_rows() for row in rollout}
@@ -199,12 +199,12 @@ class ClusterChanges:
     def _node(self, name: str) -> Node:
         """Return a node by its name. Raises `InputError` with the nearest name, or because an earlier change removed
         the node."""
-        gone = self._taken_away(name)
+        gone = self._removed_node(name)
         if gone is not None:
             raise InputError(f'node "{gone.name}" is gone', hint="an earlier change removes it")
         return node_of(self.snapshot, name)
 
-    def _taken_away(self, name: str) -> Node | None:
+    def _removed_node(self, name: str) -> Node | None:
         """Return the node that a change removed, in its last state; None for a node that exists or never did."""
         bare = bare_name(name)
         return None if bare in self.snapshot.cluster.index else self._removed.get(bare)
@@ -215,14 +215,14 @@ class ClusterChanges:
             case ChangeVerb.APPLY:
                 self._apply_objects(change.objects)
             case ChangeVerb.SCALE:
-                target, number = divided(text, "=", "KIND/NAME=REPLICAS")
+                target, number = split_at_sign(text, "=", "KIND/NAME=REPLICAS")
                 if (resource := self._custom_resource(target)) is not None:
                     self._apply_custom(_with_replicas(resource, parse_count(number)))
                 else:
                     self._scale(self._workload(target), parse_count(number))
             case ChangeVerb.CORDON | ChangeVerb.UNCORDON:
                 node = self._node(text)
-                self._put(cordoned(node, unschedulable=change.verb is ChangeVerb.CORDON))
+                self._put(set_cordon(node, unschedulable=change.verb is ChangeVerb.CORDON))
             case ChangeVerb.DELETE:
                 self._delete(text)
             case ChangeVerb.ADD_NODES:
@@ -230,17 +230,17 @@ class ClusterChanges:
             case ChangeVerb.REMOVE_NODE:
                 self._remove_node(text)
             case ChangeVerb.TAINT:
-                name, taint = divided(text, ":", "NODE:KEY=VALUE:EFFECT, or NODE:KEY- to remove")
+                name, taint = split_at_sign(text, ":", "NODE:KEY=VALUE:EFFECT, or NODE:KEY- to remove")
                 self._put(with_taint(self._node(name), taint))
             case ChangeVerb.LABEL:
-                name, label = divided(text, ":", "NODE:KEY=VALUE, or NODE:KEY- to remove")
+                name, label = split_at_sign(text, ":", "NODE:KEY=VALUE, or NODE:KEY- to remove")
                 self._put(with_label(self._node(name), label))
             case ChangeVerb.SET:
-                target, rest = divided(text, ":", "KIND/NAME:PATH=VALUE")
-                path, value = divided(rest, "=", "KIND/NAME:PATH=VALUE")
+                target, rest = split_at_sign(text, ":", "KIND/NAME:PATH=VALUE")
+                path, value = split_at_sign(rest, "=", "KIND/NAME:PATH=VALUE")
                 self._set(target, path, scalar(value))
             case ChangeVerb.DRAIN:
-                _not_by_hand()
+                _refuse_manual()
             case _:
                 assert_never(change.verb)
 
@@ -266,7 +266,7 @@ class ClusterChanges:
         self._lose(reaction.gone)
 
     def _add_nodes(self, change: SimulatedChange) -> None:
-        number, model = divided(change.text, "=", "NUMBER=NODE, or NUMBER=FILE with a Node")
+        number, model = split_at_sign(change.text, "=", "NUMBER=NODE, or NUMBER=FILE with a Node")
         count = parse_count(number, MOST_NODES)
         if not count:
             raise InputError(f'found "{number}", expected a number from 1 on')
@@ -278,7 +278,7 @@ class ClusterChanges:
 
     def _template(self, name: str) -> Node:
         """Return the template of added nodes: an existing node, or a removed one that they replace."""
-        return self._taken_away(name) or self._node(name)
+        return self._removed_node(name) or self._node(name)
 
     def _remove_node(self, name: str) -> None:
         """Remove a node with its pods; controllers recreate theirs on other nodes, except pods that belong to the
@@ -303,12 +303,12 @@ class ClusterChanges:
         namespace = parts.pop(0) if len(parts) == 3 else self._namespace
         kind = SHORT_NAMES.get(parts[0].lower().partition(".")[0]) if len(parts) == 2 else None
         if kind is None:
-            raise InputError(f'"{target}" is not KIND/NAME', hint=self._meant(parts, namespace))
+            raise InputError(f'"{target}" is not KIND/NAME', hint=self._target_hint(parts, namespace))
         workload = Workload(kind, namespace, parts[1])
         self._require(workload)
         return workload
 
-    def _meant(self, parts: Sequence[str], namespace: str) -> str:
+    def _target_hint(self, parts: Sequence[str], namespace: str) -> str:
         """Return what a target without a known kind may mean."""
         if len(parts) == 2:
             return nearest("/".join(parts), (f"{kind}/{parts[1]}" for kind in SHORT_NAMES))
@@ -325,7 +325,7 @@ class ClusterChanges:
             return
         if (kind, namespace, name) in snapshot.workloads or self._manager.members(workload):
             return
-        if self._by_replica_set(workload) is not None:
+        if self._manifest_of_replica_set(workload) is not None:
             return
         elsewhere = sorted(ns for k, ns, n in snapshot.workloads if (k, n) == (kind, name))
         known = [n for k, ns, n in snapshot.workloads if (k, ns) == (kind, namespace)]
@@ -338,7 +338,7 @@ class ClusterChanges:
         self._undone = rescaled(self.snapshot, workload, replicas)
         known = None
         if workloads.manifest_of(self.snapshot, workload) is None and not self._manager.members(workload):
-            known = self._by_replica_set(workload)
+            known = self._manifest_of_replica_set(workload)
         if known is None:
             self._manager.scale(workload, replicas)
         else:
@@ -356,7 +356,7 @@ class ClusterChanges:
                 return manifest
         return None
 
-    def _by_replica_set(self, workload: Workload) -> Manifest | None:
+    def _manifest_of_replica_set(self, workload: Workload) -> Manifest | None:
         """Return the manifest of a Deployment without pods, from its newest ReplicaSet."""
         replica_sets = [*replica_sets_of(self.snapshot, workload)]
         if not replica_sets:
@@ -393,7 +393,7 @@ class ClusterChanges:
             self._discount(workload)
         self._simulator.put(replace(self.snapshot, workloads=left))
 
-    def _apply_maker(self, manifest: dict[str, object], place: Place | None = None) -> None:
+    def _apply_workload(self, manifest: dict[str, object], place: Place | None = None) -> None:
         if manifest.get("kind") == "Pod":
             self._apply_pods([(manifest, place or Place())])
             return
@@ -457,7 +457,7 @@ class ClusterChanges:
                 self._drop([row])
                 cluster = self.snapshot
             try:
-                subject = admitted(cluster, manifest, self._setup, is_recreated=True)
+                subject = admit(cluster, manifest, self._setup, is_recreated=True)
             except NotAdmittedError as error:
                 self.refused.append((manifest, error))
                 continue
@@ -493,10 +493,10 @@ class ClusterChanges:
 
     # --- quotas
 
-    def _count_what_is_there(self) -> None:
+    def _count_quotas(self) -> None:
         """Update quotas without a status, before new pods and claims that may be refused."""
         if self.snapshot.of(ResourceQuota):
-            self._simulator.put(QuotaLedger(self.snapshot, self._setup.release).on(self.snapshot))
+            self._simulator.put(QuotaLedger(self.snapshot, self._setup.release).apply_to(self.snapshot))
 
     def _count(self, pods: Sequence[Pod], *, came: bool) -> None:
         """Let quotas count admitted pods, or stop counting deleted ones."""
@@ -507,20 +507,20 @@ class ClusterChanges:
                     quotas.take(pod)
                 else:
                     quotas.give(pod)
-            self._simulator.put(quotas.on(self.snapshot))
+            self._simulator.put(quotas.apply_to(self.snapshot))
 
     def _discount(self, workload: Workload) -> None:
         """Let quotas stop counting a workload."""
         if self.snapshot.of(ResourceQuota):
             quotas = QuotaLedger(self.snapshot, self._setup.release)
-            quotas.give(counted(workload.kind, workload.namespace, workload.name))
-            self._simulator.put(quotas.on(self.snapshot))
+            quotas.give(charged_object(workload.kind, workload.namespace, workload.name))
+            self._simulator.put(quotas.apply_to(self.snapshot))
 
     # --- manifests
 
     def _apply_objects(self, objects: Sequence[tuple[Manifest, Place]]) -> None:
         """Apply the objects that pods depend on first, whatever the order of the documents."""
-        placed = [(self._in_namespace(manifest), place) for manifest, place in objects]
+        placed = [(self._with_namespace(manifest), place) for manifest, place in objects]
         if placed and all(map(_is_unknown, (manifest for manifest, _ in placed))):
             kind, group = kind_and_group(placed[0][0])
             hint = f"only the controller of {kind} knows its pods; ask about the pods that it created"
@@ -537,7 +537,7 @@ class ClusterChanges:
                     if is_foreign(manifest):
                         self._apply_custom(manifest)
                     else:
-                        self._apply_maker(manifest, place)
+                        self._apply_workload(manifest, place)
 
     def _is_updatable(self, manifest: Manifest, place: Place) -> bool:
         try:
@@ -561,7 +561,7 @@ class ClusterChanges:
             self._manager.delete_pod(row)
         for pod in pods:
             try:
-                subject = admitted(self.snapshot, pod.manifest, self._setup, title=workloads.title(manifest))
+                subject = admit(self.snapshot, pod.manifest, self._setup, title=workloads.title(manifest))
             except NotReadError as error:
                 self._manager.unread[workload] = error
                 return
@@ -569,7 +569,7 @@ class ClusterChanges:
             lacks = count - len(standing.stay.get(pod.path, ()))
             if lacks > 0:
                 self._manager.add(workload, *workloads.one_or_copies(subject.snapshot, subject.pod, lacks))
-            if undecided := pod.count.undecided or standing.undecided:
+            if undecided := pod.count.undecided or standing.undecided_reason:
                 self._manager.open_counts[workload] = undecided
 
     def _merge(self, others: Sequence[Manifest]) -> None:
@@ -577,7 +577,7 @@ class ClusterChanges:
             return
         before = self.snapshot.cluster
         self.snapshot = merge_objects(self.snapshot, others)
-        self._count_what_is_there()
+        self._count_quotas()
         cluster = self.snapshot.cluster
         written = {workloads.name_of(item) for item in others if item.get("kind") == "Node"}
         nodes = [cluster.nodes[cluster.index[name]] for name in sorted(written)]
@@ -590,7 +590,7 @@ class ClusterChanges:
     def _create_claims(self, key: str) -> None:
         """Recreate a deleted claim of a pending pod, as a StatefulSet's controller does."""
         pods = self.snapshot.pods
-        for row in pods.claiming(key):
+        for row in pods.rows_with_claim(key):
             owner = controller_of(pods.owners[row])
             if owner is None or owner.kind != "StatefulSet" or pods.node[row] >= 0:
                 continue
@@ -599,7 +599,7 @@ class ClusterChanges:
             if manifest is not None:
                 self.snapshot = workloads.with_template_claims(self.snapshot, manifest, pods[row])
 
-    def _in_namespace(self, manifest: Manifest) -> dict[str, object]:
+    def _with_namespace(self, manifest: Manifest) -> dict[str, object]:
         own = map_at(manifest, "metadata")
         if not workloads.is_namespaced(manifest):
             return {**manifest, "metadata": own}
@@ -618,7 +618,7 @@ class ClusterChanges:
         other = other_objects.object_reference(target, self._namespace)
         if other is not None:
             self.snapshot = other_objects.set_object_field(self.snapshot, other, path, value)
-            self._count_what_is_there()
+            self._count_quotas()
             return
         workload = self._workload(target)
         if workload.kind == "Pod":
@@ -633,7 +633,7 @@ class ClusterChanges:
             raise InputError(f"the snapshot has pods of {workload.reference}, and not its manifest")
         changed = with_value(manifest, path, value)
         require_workload(manifest, changed)
-        self._apply_maker(changed)
+        self._apply_workload(changed)
 
 
 def _is_unknown(manifest: Manifest) -> bool:
@@ -655,5 +655,5 @@ def _makes_pods(manifest: Manifest) -> bool:
     return is_foreign(manifest) or workloads.makes_pods(str(manifest.get("kind")))
 
 
-def _not_by_hand() -> Never:
+def _refuse_manual() -> Never:
     raise AssertionError("a drain makes decisions")

@@ -100,7 +100,7 @@ def _entry(number: int) -> Place:
     return Place(object=f"change {number + 1}")
 
 
-def divided(text: str, sign: str, allowed: str) -> tuple[str, str]:
+def split_at_sign(text: str, sign: str, allowed: str) -> tuple[str, str]:
     """Return the parts before and after the first `sign`. Raises `InputError` with what is allowed."""
     before, separator, after = text.partition(sign)
     if not separator or not before or not after:
@@ -125,10 +125,10 @@ FROM_FILE = "changes"
 def typed_changes(typed: Iterable[tuple[str, str]], read: Read) -> tuple[SimulatedChange, ...]:
     """Return the changes of command-line options, in their order; each pair is an option's name and value. `read` reads
     manifests. Raises `InputError`."""
-    return tuple(change for name, value in typed for change in _typed(name.replace("_", "-"), value, read))
+    return tuple(change for name, value in typed for change in _parse_typed(name.replace("_", "-"), value, read))
 
 
-def _typed(verb: str, value: str, read: Read) -> Iterator[SimulatedChange]:
+def _parse_typed(verb: str, value: str, read: Read) -> Iterator[SimulatedChange]:
     if verb != FROM_FILE:
         yield parse_change(verb, value, read)
         return
@@ -158,7 +158,7 @@ def _lists(path: str) -> Iterator[list[object]]:
 # Nodes after a change: cordoned, unreachable, tainted, labeled, and added nodes.
 
 
-def cordoned(node: Node, *, unschedulable: bool) -> Node:
+def set_cordon(node: Node, *, unschedulable: bool) -> Node:
     """Return the node with spec.unschedulable, and the taint that the node controller sets with it."""
     taints = tuple(taint for taint in node.spec.taints if taint.key != CORDON_TAINT)
     if unschedulable:

@@ -19,7 +19,7 @@ from kschedx.kube.conditions import condition_of
 from kschedx.kube.documents import Document
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import OUT_OF_SERVICE, OWN_FINALIZERS, UNREACHABLE, Node
-from kschedx.simulate.changes import cordoned
+from kschedx.simulate.changes import set_cordon
 from kschedx.simulate.queue import Queue
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -140,7 +140,7 @@ class DrainResult(Struct, frozen=True, kw_only=True):
     """Pods that may take long to terminate, and their grace periods in seconds."""
 
     @property
-    def unconfirmed(self) -> tuple[DrainedPod, ...]:
+    def unconfirmed_pods(self) -> tuple[DrainedPod, ...]:
         """Deleted pods that stay Terminating: kubectl waits until they are gone."""
         if self.is_refused:
             return ()
@@ -148,7 +148,7 @@ class DrainResult(Struct, frozen=True, kw_only=True):
 
     @property
     def is_unconfirmed(self) -> bool:
-        return bool(self.unconfirmed)
+        return bool(self.unconfirmed_pods)
 
     @property
     def is_refused(self) -> bool:
@@ -201,7 +201,7 @@ class Evictor:
     def _cordon(self, name: str) -> None:
         cluster = self._run.cluster
         node = cluster.snapshot.cluster.index[name]
-        cluster.replace_node(node, cordoned(cluster.snapshot.cluster.nodes[node], unschedulable=True))
+        cluster.replace_node(node, set_cordon(cluster.snapshot.cluster.nodes[node], unschedulable=True))
 
     def _drain(self, name: str, *, comes_back: bool) -> DrainResult:
         """Cordon a node and evict the pods that kubectl would. If it `comes_back`, it is schedulable again in the
@@ -214,7 +214,7 @@ class Evictor:
         rows = [row for row in cluster.pods.on_node(node).tolist() if self._is_selected(row)]
         fates = {row: self._fate(row) for row in rows}
         of_pod = {row: [budget for budget in self._budgets if budget.covers(cluster.pods, row)] for row in rows}
-        standing = {budget: self._standing(budget) for budgets in of_pod.values() for budget in budgets}
+        standing = {budget: self._current_status(budget) for budgets in of_pod.values() for budget in budgets}
         waves = 0
         stopped: dict[int, tuple[MovingBudget, ...]] = {}
         if not any(fate in REFUSES for fate in fates.values()):
@@ -237,7 +237,7 @@ class Evictor:
             pods=leaves,
             waves=waves,
             budgets={budget.name: max(budget_status.allowed, 0) for budget, budget_status in standing.items()},
-            held={budget.name: self._standing(budget) for budget in standing if budget in held},
+            held={budget.name: self._current_status(budget) for budget in standing if budget in held},
             is_silent=is_silent,
             slow={
                 cluster.pods.key(row): seconds
@@ -256,8 +256,8 @@ class Evictor:
         """Return the finalizers of a pod that no component of Kubernetes removes once the pod has ended."""
         return tuple(name for name in self._run.cluster.pods.finalizers.get(pod, ()) if name not in OWN_FINALIZERS)
 
-    def _standing(self, budget: MovingBudget) -> BudgetStatus:
-        return budget.standing(self._run.snapshot, self._run.cluster.pods, self._queue.created)
+    def _current_status(self, budget: MovingBudget) -> BudgetStatus:
+        return budget.current_status(self._run.snapshot, self._run.cluster.pods, self._queue.created)
 
     def _is_selected(self, row: int) -> bool:
         selector = self._options.pod_selector
@@ -269,7 +269,7 @@ class Evictor:
         owners = pods.owners[row]
         is_orphan = False
         if is_of_daemon_set(owners):
-            is_orphan = self._is_daemon_set_gone(row)
+            is_orphan = self._is_daemon_set_missing(row)
             if not is_orphan or not self._options.force:
                 return DrainOutcome.NEEDS_FORCE if is_orphan else DrainOutcome.OF_DAEMON_SET
         if is_mirror_pod(pods, row):
@@ -284,7 +284,7 @@ class Evictor:
         is_recreated = is_controlled(owners) and not is_orphan and self._options.recreate
         return DrainOutcome.EVICTED if is_recreated else DrainOutcome.DELETED
 
-    def _is_daemon_set_gone(self, row: int) -> bool:
+    def _is_daemon_set_missing(self, row: int) -> bool:
         """Whether the pod's DaemonSet does not exist. It is known only if all DaemonSets or others of the namespace are
         known."""
         pods, snapshot = self._run.cluster.pods, self._run.snapshot
@@ -314,7 +314,7 @@ class Evictor:
     def _wave(self, left: dict[int, list[MovingBudget]]) -> set[int]:
         """Return the rows of the pods that the API server evicts now (EvictionREST.Create)."""
         pods = self._run.cluster.pods
-        standing = {budget: self._standing(budget) for budgets in left.values() for budget in budgets}
+        standing = {budget: self._current_status(budget) for budgets in left.values() for budget in budgets}
         allowed = {budget: status.allowed for budget, status in standing.items()}
         wave: set[int] = set()
         for row, budgets in left.items():

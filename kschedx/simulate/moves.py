@@ -28,8 +28,8 @@ from kschedx.framework.moving import Run
 from kschedx.framework.replicas import Pick
 from kschedx.kube.documents import Document
 from kschedx.kube.types import controller_of
-from kschedx.simulate.changes import ChangeVerb, Read, SimulatedChange, cordoned, parse_change
-from kschedx.snapshot.columns import ClusterRow, bounded
+from kschedx.simulate.changes import ChangeVerb, Read, SimulatedChange, parse_change, set_cordon
+from kschedx.snapshot.columns import ClusterRow, clamp_int64
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class MoveSearch:
             for rows in islice(self._enough(place, size), MOST_SETS):
                 mark = cluster.mark()
                 try:
-                    cleared = self._cleared(place.node, rows, number - size)
+                    cleared = self._clearings(place.node, rows, number - size)
                 except UndecidableError:
                     cleared = None
                 finally:
@@ -139,7 +139,7 @@ class MoveSearch:
 
     # --- one trial, which changes the cluster
 
-    def _cleared(self, node: ClusterRow, rows: Sequence[int], more: int) -> list[tuple[ClusterRow, Sequence[int]]]:
+    def _clearings(self, node: ClusterRow, rows: Sequence[int], more: int) -> list[tuple[ClusterRow, Sequence[int]]]:
         """Return the clearings after which the replacements of these pods run on other nodes, this clearing last, with
         at most `more` further evictions. Empty if a replacement is unschedulable."""
         if self._trials <= 0:
@@ -147,10 +147,10 @@ class MoveSearch:
         self._trials -= 1
         cluster = self._run.cluster
         before = cluster.snapshot.cluster.nodes[node]
-        cluster.replace_node(node, cordoned(before, unschedulable=True))
+        cluster.replace_node(node, set_cordon(before, unschedulable=True))
         self._evict(rows)
         first: list[tuple[ClusterRow, Sequence[int]]] = []
-        for row in self._in_order(rows):
+        for row in self._sort_rows(rows):
             if not self._is_placed(row):
                 moves = self._room_for(row, more) if more else []
                 if not moves or not self._is_placed(row):
@@ -168,7 +168,7 @@ class MoveSearch:
             for place in places:
                 for rows in islice(self._enough(place, size), MOST_SETS):
                     mark, evicted = cluster.mark(), len(self._evicted)
-                    if moves := self._cleared(place.node, rows, most - size):
+                    if moves := self._clearings(place.node, rows, most - size):
                         return moves
                     cluster.revert(mark)
                     del self._evicted[evicted:]
@@ -182,11 +182,11 @@ class MoveSearch:
         try:
             before = {node: cluster.snapshot.cluster.nodes[node] for node, _ in clearings}
             for node, old_node in before.items():
-                cluster.replace_node(node, cordoned(old_node, unschedulable=True))
+                cluster.replace_node(node, set_cordon(old_node, unschedulable=True))
             done: list[Clearing] = []
             for node, rows in clearings:
                 self._evict(rows)
-                order = self._in_order(rows)
+                order = self._sort_rows(rows)
                 if not all(map(self._is_placed, order)):
                     return None
                 pods = tuple(MovedPod(row=row, to=ClusterRow(int(cluster.pods.node[row]))) for row in order)
@@ -205,7 +205,7 @@ class MoveSearch:
             evict(self._run, row, waits=True)
             self._evicted.append(row)
 
-    def _in_order(self, rows: Iterable[int]) -> list[int]:
+    def _sort_rows(self, rows: Iterable[int]) -> list[int]:
         return sorted(rows, key=lambda row: (-int(self._run.cluster.pods.priorities[row]), row))
 
     def _is_placed(self, row: int) -> bool:
@@ -229,7 +229,7 @@ class MoveSearch:
         if len(rows) < number:
             return
         columns = [nodes.resources.index[finding.resource] for finding in short]
-        missing = bounded(finding.short_by for finding in short)
+        missing = clamp_int64(finding.short_by for finding in short)
         freed = nodes.requests.matrix[np.array(rows)][:, columns]
         if columns and (np.sort(freed, axis=0)[-number:].sum(axis=0) < missing).any():
             return
@@ -273,7 +273,7 @@ class MoveSearch:
 
     def _allows(self, budget: MovingBudget) -> int:
         if budget not in self._allowed:
-            self._allowed[budget] = budget.standing(self._run.snapshot, self._run.cluster.pods, ()).allowed
+            self._allowed[budget] = budget.current_status(self._run.snapshot, self._run.cluster.pods, ()).allowed
         return self._allowed[budget]
 
 

@@ -23,7 +23,7 @@ from kschedx.apiserver.workload_validation import (
 )
 from kschedx.errors import InputError, NotChangedError, nearest
 from kschedx.explain.setup import with_claims_of_templates
-from kschedx.kube.decoding import as_new, decode, manifest, map_at
+from kschedx.kube.decoding import decode, manifest, map_at, new_manifest
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of
 from kschedx.kube.quantity import value
@@ -54,7 +54,7 @@ def with_value(manifest: Mapping[str, object], path: str, value: object) -> dict
 
     Raises `InputError` with what exists.
     """
-    changed = _with(manifest, _parts(path), value, path)
+    changed = _replace_at(manifest, _parts(path), value, path)
     assert isinstance(changed, dict), "a manifest is a map"
     return changed
 
@@ -68,24 +68,24 @@ def _parts(path: str) -> list[str]:
     return parts
 
 
-def _with(inside: object, parts: list[str], value: object, path: str) -> object:
+def _replace_at(inside: object, parts: list[str], value: object, path: str) -> object:
     if not parts:
         return value
     part, rest = parts[0], parts[1:]
     if isinstance(inside, Mapping):
-        if rest and part not in inside and _needs_to_be_there(rest):
+        if rest and part not in inside and _needs_existing_value(rest):
             raise _lost(part, path, [str(key) for key in inside])
-        return {**inside, part: _with(inside.get(part, {}), rest, value, path)}
+        return {**inside, part: _replace_at(inside.get(part, {}), rest, value, path)}
     if isinstance(inside, list | tuple):
         names = [str(item.get("name", "")) if isinstance(item, Mapping) else "" for item in inside]
         number = int(part) if part.isascii() and part.isdigit() else names.index(part) if part in names else -1
         if not 0 <= number < len(inside):
             raise _lost(part, path, [name for name in names if name] or [f"0 to {len(inside) - 1}"])
-        return [_with(item, rest, value, path) if index == number else item for index, item in enumerate(inside)]
+        return [_replace_at(item, rest, value, path) if index == number else item for index, item in enumerate(inside)]
     raise _lost(part, path, [])
 
 
-def _needs_to_be_there(rest: list[str]) -> bool:
+def _needs_existing_value(rest: list[str]) -> bool:
     """Whether the path needs an existing value: a missing map can be created on the way to its first key, but a list
     cannot."""
     return any(part.isdigit() for part in rest)
@@ -110,11 +110,11 @@ def with_field(record: T, path: str, value: object) -> T:
     wanted = with_value(written, path, value)
     changed = decode(msgspec.json.encode(wanted), type(record))
     if changed == record and wanted != written:
-        raise InputError(f'"{path}" is not a field that scheduling reads', hint=_meant(written, path))
+        raise InputError(f'"{path}" is not a field that scheduling reads', hint=_nearest_field(written, path))
     return changed
 
 
-def _meant(written: object, path: str) -> str:
+def _nearest_field(written: object, path: str) -> str:
     """Return the nearest known field at the point where the path becomes unknown."""
     for part in _parts(path):
         if not isinstance(written, Mapping):
@@ -130,12 +130,12 @@ def _meant(written: object, path: str) -> str:
 
 def require_node(before: Node, after: Node) -> None:
     """Raise `InputError` for an error that the node did not have before."""
-    _require(_of_node(before), _of_node(after))
+    _require(_node_errors(before), _node_errors(after))
 
 
 def require_pod(before: Pod, after: Pod) -> None:
     """Raise `InputError` for an error that the pod did not have before."""
-    _require(_of_pod(before), _of_pod(after))
+    _require(_pod_errors(before), _pod_errors(after))
 
 
 def require_workload(before: Manifest, after: Manifest) -> None:
@@ -149,12 +149,12 @@ def require_workload(before: Manifest, after: Manifest) -> None:
     for name in ("name", "namespace"):
         if named[0].get(name) != named[1].get(name):
             raise InputError(f"metadata.{name} cannot be changed")
-    _require(_of_workload(before), _of_workload(after))
+    _require(_workload_errors(before), _workload_errors(after))
 
 
 def _require_object(before: Manifest, after: Manifest) -> None:
     """Raise `InputError`, with the nearest field, for an error that an object without pods did not have before."""
-    _require(_of_object(before), _of_object(after))
+    _require(_object_errors(before), _object_errors(after))
 
 
 def _require(before: Iterable[InputError], after: Iterable[InputError]) -> None:
@@ -164,29 +164,29 @@ def _require(before: Iterable[InputError], after: Iterable[InputError]) -> None:
             raise error
 
 
-def _of_node(node: Node) -> Iterator[InputError]:
+def _node_errors(node: Node) -> Iterator[InputError]:
     yield from validate_labels(node.metadata.labels, "metadata.labels")
     for index, taint in enumerate(node.spec.taints):
         yield from validate_labels({taint.key: taint.value}, f"spec.taints[{index}]")
     yield from validate_written_node(node)
 
 
-def _of_pod(pod: Pod) -> Iterator[InputError]:
+def _pod_errors(pod: Pod) -> Iterator[InputError]:
     yield from validate_labels(pod.metadata.labels, "metadata.labels")
     yield from validate_written_pod_spec(pod.spec)
 
 
-def _of_workload(manifest: Manifest) -> Iterator[InputError]:
-    yield from unknown_fields(_as_written(manifest))
-    yield from validate_workload(as_new(manifest))
+def _workload_errors(manifest: Manifest) -> Iterator[InputError]:
+    yield from unknown_fields(_written_fields(manifest))
+    yield from validate_workload(new_manifest(manifest))
 
 
-def _of_object(manifest: Manifest) -> Iterator[InputError]:
-    yield from unknown_fields(_as_written(manifest))
+def _object_errors(manifest: Manifest) -> Iterator[InputError]:
+    yield from unknown_fields(_written_fields(manifest))
     yield from validate_claims(manifest)
 
 
-def _as_written(manifest: Manifest) -> Manifest:
+def _written_fields(manifest: Manifest) -> Manifest:
     """Return the manifest without the fields that an API server adds."""
     name = map_at(manifest, "metadata").get("name")
     return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": {"name": name}}
@@ -322,7 +322,7 @@ def object_reference(target: str, namespace: str) -> NamedObject | None:
 def delete_object(snapshot: Snapshot, reference: NamedObject) -> Snapshot:
     """Return the cluster without the object. Raises `InputError` for an object that does not exist, an object that the
     API server keeps while it is used, and a namespace with pods."""
-    record = _found(snapshot, reference)
+    record = _find_object(snapshot, reference)
     if isinstance(record, Namespace) and snapshot.pods.namespaces.where(lambda name: name == reference.name).any():
         raise InputError(
             f"the pods of {reference} would be deleted with it, which is not simulated", hint="delete their controller"
@@ -335,7 +335,7 @@ def delete_object(snapshot: Snapshot, reference: NamedObject) -> Snapshot:
 
 def set_object_field(snapshot: Snapshot, reference: NamedObject, path: str, setting: object) -> Snapshot:
     """Return the cluster with one field of the object set. Raises `InputError`."""
-    before = _found(snapshot, reference)
+    before = _find_object(snapshot, reference)
     written = manifest(reference.kind.api_version, reference.kind.name, before)
     _require_object(written, with_value(written, path, setting))
     after = with_field(before, path, setting)
@@ -374,7 +374,7 @@ def _all(snapshot: Snapshot, kind: ResourceKind) -> Iterable[Struct]:
     return () if kind.record is None else snapshot.of(kind.record)
 
 
-def _found(snapshot: Snapshot, reference: NamedObject) -> Struct:
+def _find_object(snapshot: Snapshot, reference: NamedObject) -> Struct:
     known = {name_of(it): it for it in _all(snapshot, reference.kind)}
     if (reference.namespace, reference.name) in known:
         return known[reference.namespace, reference.name]
@@ -389,7 +389,7 @@ def _user(snapshot: Snapshot, record: object) -> str:
     pods = snapshot.pods
     match record:
         case PersistentVolumeClaim():
-            users = [row for row in pods.claiming(record.key) if pods.node_names[row]]  # finished or not
+            users = [row for row in pods.rows_with_claim(record.key) if pods.node_names[row]]  # finished or not
             return f"by pod {pods.key(users[0])}" if users else ""
         case PersistentVolume():
             claim = record.spec.claim_ref

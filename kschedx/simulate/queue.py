@@ -26,7 +26,7 @@ from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.documents import Document
 from kschedx.kube.types import Pod, PodGroup
 from kschedx.plugins.coscheduling import SENT_AWAY
-from kschedx.progress import Phase, say
+from kschedx.progress import Phase, report_progress
 from kschedx.simulate.unknown_facts import UnknownFacts
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, cluster_rows, each_cluster_row
 from kschedx.snapshot.pods import PodTable, find_group, group_name, group_priority, members_of
@@ -54,7 +54,7 @@ class QueuedGang(Struct, frozen=True):
     is_of_label: bool = False
     """Whether it is a gang of Coscheduling, whose members name it in a label."""
 
-    def missing(self, run: Run) -> int:
+    def missing_count(self, run: Run) -> int:
         """Return how many more members need a node."""
         pods = run.cluster.pods
         placed = self._members(pods) & (pods.node >= 0)
@@ -67,7 +67,7 @@ class QueuedGang(Struct, frozen=True):
         mine = pods.labels.where(lambda labels: labels.get(label) == self.name)
         return mine & pods.namespaces.where(lambda namespace: namespace == self.namespace)
 
-    def waiting(self, run: Run) -> list[int]:
+    def pending_rows(self, run: Run) -> list[int]:
         """Return the rows of members without a node."""
         pods = run.cluster.pods
         return [int(row) for row in np.flatnonzero(self._members(pods) & (pods.node < 0))]
@@ -81,7 +81,7 @@ class QueuedGang(Struct, frozen=True):
         one."""
         if self.is_of_label:
             return SENT_AWAY
-        running = self.min_count - self.missing(run)
+        running = self.min_count - self.missing_count(run)
         scheduled, remaining = shortfall(fits, self.min_count, running)
         text = run.scheduler.release.messages.gang_lacks_members
         return text.format(minimum=self.min_count, scheduled=scheduled, remaining=remaining)
@@ -96,12 +96,12 @@ def _gang_of(run: Run, row: int) -> QueuedGang | None:
         group = None if name is None else find_group(run.snapshot.pod_groups, namespace, name)
         if name is not None and group is not None:
             gang = group.spec.scheduling_policy.gang
-            if gang is not None and run.asks_to_permit(row, GANG_SCHEDULING):
+            if gang is not None and run.runs_permit(row, GANG_SCHEDULING):
                 return QueuedGang(namespace, name, gang.min_count)
             if gang is None and release.enabled("GenericWorkload") and not release.behaviour.gangs_are_of_workloads:
                 return QueuedGang(namespace, name, 0)
     label = pods.labels[row].get(scheduler_plugins.POD_GROUP_LABEL)
-    if label and run.asks_to_permit(row, COSCHEDULING):
+    if label and run.runs_permit(row, COSCHEDULING):
         for own_gang in run.snapshot.of(scheduler_plugins.Gang):
             if (own_gang.metadata.namespace, own_gang.metadata.name) == (namespace, label):
                 return QueuedGang(namespace, label, own_gang.spec.min_member, is_of_label=True)
@@ -130,7 +130,7 @@ _LAST = "~"
 """Sorts after every timestamp."""
 
 
-class AlikeDocument(Document, frozen=True):
+class IdenticalPodsDocument(Document, frozen=True):
     """Identical pods that were decided in a row after the one of a step."""
 
     pods: int
@@ -151,10 +151,10 @@ class StepDocument(Document, frozen=True, omit_defaults=True):
     nominated_node: str | None = None
     tied_candidates: tuple[str, ...] | None = None
     victims: tuple[str, ...] | None = None
-    more: AlikeDocument | None = None
+    more: IdenticalPodsDocument | None = None
 
 
-class AlikePods(Struct, frozen=True):
+class IdenticalPods(Struct, frozen=True):
     """Identical pods that were decided in a row after another one."""
 
     pods: IntArray
@@ -162,7 +162,7 @@ class AlikePods(Struct, frozen=True):
     """`(pod,)`, -1 for pods that stay pending."""
 
     @classmethod
-    def of(cls, pods: IntArray, nodes: IntArray) -> AlikePods:
+    def of(cls, pods: IntArray, nodes: IntArray) -> IdenticalPods:
         return cls(pods.astype(np.int32), nodes.astype(np.int32))
 
 
@@ -185,7 +185,7 @@ class QueueStep(Struct, frozen=True, kw_only=True, gc=False):
     victim_keys: tuple[str, ...] = ()
     released: Mapping[str, ResourceClaim | None] = {}
     """Device claims that were deallocated from the pod, in their new state."""
-    more: AlikePods | None = None
+    more: IdenticalPods | None = None
 
     @property
     def preempts(self) -> bool:
@@ -217,7 +217,7 @@ class QueueStep(Struct, frozen=True, kw_only=True, gc=False):
         more, key = None, self.run.cluster.pods.key
         if self.more is not None:
             pods = self.more.pods
-            more = AlikeDocument(len(pods), key(int(pods[0])), key(int(pods[-1])), self.more_nodes)
+            more = IdenticalPodsDocument(len(pods), key(int(pods[0])), key(int(pods[-1])), self.more_nodes)
         if self.decision is not None and self.outcome is Outcome.SCHEDULED:
             assert self.node is not None, "a scheduled pod has a node"
             best = tuple(sorted(self.names(each_cluster_row(self.decision.best))))
@@ -396,7 +396,7 @@ class Queue:
         if gang is None or (group := gang.group(self._run)) is None:
             return own, row
         priority = group_priority(group, self._run.snapshot.priority_classes)
-        first = min(self._created.get(row, pods.creation_timestamps[row] or "") for row in gang.waiting(self._run))
+        first = min(self._created.get(row, pods.creation_timestamps[row] or "") for row in gang.pending_rows(self._run))
         of_group = replace(pods[row], spec=replace(pods.specs[row], priority=priority))
         return (*self._own_place(of_group, first), *own), row
 
@@ -467,7 +467,7 @@ class Queue:
             at, identical = 0, self._identical(waiting)
             while at < len(waiting):
                 place, at = waiting[at], at + 1
-                say(Phase.SCHEDULING, decided := decided + 1, decided + len(waiting) - at, "pods")
+                report_progress(Phase.SCHEDULING, decided := decided + 1, decided + len(waiting) - at, "pods")
                 gang = _gang_of(self._run, place[1])
                 if gang is None and (known := self._place_known(waiting, at - 1, identical, decided, joins=joins)):
                     at, decided, moved = at + known - 1, decided + known - 1, True
@@ -519,12 +519,12 @@ class Queue:
         if row not in identical or self._is_open or pods.nominations or (joins and _are_many(waiting, at, identical)):
             return 0
         ties = list[ClusterRows]()
-        first, same = self._run.known_decision(row) if self._joins else None, _alike(waiting, at, identical)
+        first, same = self._run.known_decision(row) if self._joins else None, _identical_rows(waiting, at, identical)
         rows, nodes = self._bind_identical(same, decided, len(waiting) - at, ties if first is None else None)
         placed, small = rows.tolist(), self._row_type
         if first is not None and placed:
             step = self._step(row, first, ClusterRow(int(nodes[0])))
-            self.steps.append(replace(step, more=AlikePods.of(rows[1:], nodes[1:]) if len(placed) > 1 else None))
+            self.steps.append(replace(step, more=IdenticalPods.of(rows[1:], nodes[1:]) if len(placed) > 1 else None))
             return len(placed)
         for place, key, best, node in zip(placed, pods.keys(placed), ties, each_cluster_row(nodes), strict=True):
             decision = Decision(outcome=_SCHEDULED, best=ClusterRows(best.astype(small)))
@@ -541,11 +541,11 @@ class Queue:
             return 0
         if not _are_many(waiting, at - 1, identical) or run.known_decision(waiting[at][1]) is None:
             return 0
-        rows = np.array([*_alike(waiting, at, identical)], dtype=np.int64)
+        rows = np.array([*_identical_rows(waiting, at, identical)], dtype=np.int64)
         nodes = ClusterRows(np.full(len(rows), -1))
         if step.node is not None:
             rows, nodes = self._bind_identical(iter(rows.tolist()), decided, len(waiting) - at, None)
-        self.steps[-1] = replace(step, more=AlikePods.of(rows, nodes)) if len(rows) else step
+        self.steps[-1] = replace(step, more=IdenticalPods.of(rows, nodes)) if len(rows) else step
         return len(rows)
 
     def _bind_identical(
@@ -556,7 +556,7 @@ class Queue:
         rows, nodes, size = np.zeros(0, dtype=np.int64), cluster_rows([]), FEW_ALIKE
 
         def seen(more: int) -> None:
-            say(Phase.SCHEDULING, decided + len(nodes) + more, decided + left, "pods")
+            report_progress(Phase.SCHEDULING, decided + len(nodes) + more, decided + left, "pods")
 
         while size:
             batch = np.array([*islice(same, size)], dtype=np.int64)
@@ -579,7 +579,7 @@ class Queue:
             try:
                 chosen = self._placement_of(gang, members)
             except UndecidableError as error:
-                self.steps += [self._undecided(row, str(error)) for row in members]
+                self.steps += [self._undecided_step(row, str(error)) for row in members]
                 return places, again
             if isinstance(chosen, Decision):
                 self.steps += [self._step(row, chosen) for row in members]
@@ -594,7 +594,7 @@ class Queue:
                     if not placed:
                         left.append(place)
             self._trial = None
-            if len(left) < len(places) and gang.missing(self._run) <= 0:
+            if len(left) < len(places) and gang.missing_count(self._run) <= 0:
                 return left, again
             steps = self.steps[first:]
             del self.steps[first:]
@@ -602,7 +602,7 @@ class Queue:
             try:
                 preempted = None if has_preempted else self._preempt_together(gang, members, steps)
             except UndecidableError as error:
-                self.steps += [self._undecided(row, str(error)) for row in members]
+                self.steps += [self._undecided_step(row, str(error)) for row in members]
                 return places, again
             if preempted is None:
                 break
@@ -621,7 +621,7 @@ class Queue:
         if group is None or group.spec.scheduling_constraints is None:
             return None
         profile = self._run.profile_of(members[0])
-        missing = gang.missing(self._run)
+        missing = gang.missing_count(self._run)
         chosen = choose_placement(self._run, group, members, missing, profile, self._pick)
         if chosen.placements.problem is not None:
             return chosen.placements.problem
@@ -640,7 +640,7 @@ class Queue:
         group = gang.group(self._run)
         if group is None:
             return None
-        run, missing = self._run, gang.missing(self._run)
+        run, missing = self._run, gang.missing_count(self._run)
         preemption = preempt_for_group(run, group, members, missing, run.profile_of(members[0]), self._pick)
         if not preemption.victims:
             return None
@@ -670,7 +670,7 @@ class Queue:
         self._run.release(step.released)
         self.steps.append(step if step.node is None else replace(step, decision=waits, node=None))
 
-    def _undecided(self, row: int, why: str) -> QueueStep:
+    def _undecided_step(self, row: int, why: str) -> QueueStep:
         return QueueStep(run=self._run, pod=row, key=self._run.cluster.pods.key(row), decision=None, undecided=why)
 
     def _step(self, row: int, decision: Decision, node: ClusterRow | None = None) -> QueueStep:
@@ -686,7 +686,7 @@ class Queue:
             try:
                 decision = self._decision(row)
             except UndecidableError as error:
-                self.steps.append(self._undecided(row, str(error)))
+                self.steps.append(self._undecided_step(row, str(error)))
                 return False, again
             if decision.outcome is _SCHEDULED:
                 tried = None if self._trial is None else self._trial.nodes.get(row)
@@ -767,7 +767,7 @@ class Queue:
         return self._latest[1]
 
 
-def _alike(waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int]) -> Iterator[int]:
+def _identical_rows(waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int]) -> Iterator[int]:
     """Yield the pod at this place of the queue and those that follow it, as long as they are identical."""
     number = identical[waiting[at][1]]
     rows = (waiting[place][1] for place in range(at, len(waiting)))

@@ -35,7 +35,7 @@ MOST_KINDS = 200
 """Equivalence classes of pods that fragmentation considers, the most frequent first."""
 
 
-class Repacked(Struct, frozen=True, kw_only=True):
+class RepackedNodes(Struct, frozen=True, kw_only=True):
     filling: Filling
     nodes: tuple[str, ...]
     """The node of each pod; empty if it is unschedulable."""
@@ -46,7 +46,7 @@ class Repacked(Struct, frozen=True, kw_only=True):
     """Standard deviation of the nodes' requested cpu or memory, in percentage points."""
 
     @classmethod
-    def of_now(cls, snapshot: Snapshot, setup: Setup, rows: Sequence[int]) -> Repacked:
+    def of_now(cls, snapshot: Snapshot, setup: Setup, rows: Sequence[int]) -> RepackedNodes:
         """Return the current nodes and the current node of each pod."""
         return cls.of(setup.scheduler_on(snapshot).nodes, rows, tuple(snapshot.pods.node_names[row] for row in rows))
 
@@ -54,7 +54,7 @@ class Repacked(Struct, frozen=True, kw_only=True):
     def of(cls, table: NodeTable, rows: Sequence[int], nodes: tuple[str, ...], pending: tuple[str, ...] = ()) -> Self:
         # numbers and names alone: a worker sends it to the process that requests it
         return cls(
-            filling=filling(table, pending),
+            filling=measure_filling(table, pending),
             nodes=nodes,
             fragmentation=_fragmentation(table, rows),
             spread=_spread(table),
@@ -95,7 +95,7 @@ def _stay(pods: PodTable) -> BoolArray:
     return pods.owners.where(lambda owners: any(owner.kind in ("DaemonSet", "Node") for owner in owners))
 
 
-def repack(snapshot: Snapshot, setup: Setup, rows: Sequence[int]) -> Repacked:
+def repack(snapshot: Snapshot, setup: Setup, rows: Sequence[int]) -> RepackedNodes:
     """Return the nodes after these running pods are rescheduled. All other pods stay on their nodes."""
     if len(setup.profiles) == 1:
         # as in comparisons of pods, a single profile stands for whatever name the other side has for it
@@ -108,10 +108,10 @@ def repack(snapshot: Snapshot, setup: Setup, rows: Sequence[int]) -> Repacked:
     pending = tuple(pods.key(row) for row in rows if pods.node[row] < 0)
     names = snapshot.cluster.names
     nodes = tuple(names[row] if row >= 0 else "" for row in pods.node[rows].tolist())
-    return Repacked.of(simulator.run.scheduler.nodes, rows, nodes, pending)
+    return RepackedNodes.of(simulator.run.scheduler.nodes, rows, nodes, pending)
 
 
-def repacking(now: Filling, before: Repacked, after: Repacked) -> Repacking:
+def compare_repacking(now: Filling, before: RepackedNodes, after: RepackedNodes) -> Repacking:
     return Repacking(
         pods=len(before.nodes),
         now=now,
@@ -121,7 +121,7 @@ def repacking(now: Filling, before: Repacked, after: Repacked) -> Repacking:
     )
 
 
-def filling(nodes: NodeTable, pending: tuple[str, ...] = ()) -> Filling:
+def measure_filling(nodes: NodeTable, pending: tuple[str, ...] = ()) -> Filling:
     used = nodes.count_where(~_stay(nodes.pods)) > 0
     at = [nodes.resources.index[name] for name in RESOURCES if name != PODS]
     requested = np.column_stack([nodes.requested[:, at], nodes.pod_count])[used]

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kschedx.controllers.disruption_budgets import is_ready
 from kschedx.controllers.manager import OF_CONTROLLERS, Manager, State
-from kschedx.controllers.pod_lifecycle import leaving
+from kschedx.controllers.pod_lifecycle import rows_to_be_deleted
 from kschedx.controllers.workloads import Manifest, Workload, is_recreated, ordinal_of
 from kschedx.explain.setup import Setup
 from kschedx.framework.moving import Run
@@ -22,7 +22,7 @@ from kschedx.kube.conditions import reports_ready
 from kschedx.kube.documents import Document
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import Pod
-from kschedx.simulate.changes import cordoned
+from kschedx.simulate.changes import set_cordon
 from kschedx.simulate.queue import Queue
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray
 from kschedx.snapshot.edits import with_only_pods, with_pods
@@ -263,16 +263,16 @@ class Simulator:
 
     # --- scheduling and syncs
 
-    def waiting(self, excluded: Collection[int] = ()) -> list[int]:
+    def pending_rows(self, excluded: Collection[int] = ()) -> list[int]:
         """Return the rows of pending pods, except deleted and excluded ones."""
         pods = self.run.cluster.pods
-        without = {*excluded, *self._leaving}
+        without = {*excluded, *self._rows_to_be_deleted}
         return [row for row in pods.pending if row not in without and not pods.deletion_timestamps[row]]
 
     @cached_property
-    def _leaving(self) -> frozenset[int]:
+    def _rows_to_be_deleted(self) -> frozenset[int]:
         """Pods that were pending at first and that are deleted before they can run."""
-        return leaving(self.base, self.base.pods.pending)
+        return rows_to_be_deleted(self.base, self.base.pods.pending)
 
     def settle(
         self, only: Collection[str] | None = None, *, excluded: Collection[int] = (), joins: bool = False
@@ -283,7 +283,7 @@ class Simulator:
         rows = None if only is None else {row for key in only if (row := self.row(key)) is not None}
         self._settle(rows, excluded, joins=joins)
 
-    def settle_made(self, excluded: Collection[int] = (), *, also: Iterable[int] = ()) -> None:
+    def settle_created(self, excluded: Collection[int] = (), *, also: Iterable[int] = ()) -> None:
         """Settle like `settle`, for pods that were created or evicted here and those in `also`, and for no other
         pending pod."""
         self.manager.sync()
@@ -297,7 +297,7 @@ class Simulator:
     def _settle(self, rows: set[int] | None, excluded: Collection[int], *, joins: bool = False) -> None:
         for _ in range(MOST_SYNCS):
             created = self.queue.created
-            waiting = [row for row in self.waiting(excluded) if rows is None or row in rows or row in created]
+            waiting = [row for row in self.pending_rows(excluded) if rows is None or row in rows or row in created]
             self.queue.run(self.queue.order(waiting), joins=joins)
             self.manager.resume(row for row in waiting if self.pods.node[row] >= 0 and self._has_new_room(row))
             if not self.manager.sync():
@@ -327,7 +327,7 @@ class Simulator:
         steps = list(clearings)
         before = {node: cluster.snapshot.cluster.nodes[node] for node, _ in steps}
         for node, old_node in before.items():
-            cluster.replace_node(node, cordoned(old_node, unschedulable=True))
+            cluster.replace_node(node, set_cordon(old_node, unschedulable=True))
         for node, rows in steps:
             self.react(self.evict(rows))
             cluster.replace_node(node, before[node])
@@ -344,7 +344,7 @@ class Simulator:
         return Mark(
             moves=self.run.cluster.mark(),
             created=frozenset(self.queue.created),
-            controllers=self.manager.saved(),
+            controllers=self.manager.save(),
         )
 
     def revert(self, mark: Mark) -> None:

@@ -23,16 +23,16 @@ from kschedx.errors import ConfigError
 from kschedx.explain.setup import Setup
 from kschedx.framework.args import PodTopologySpreadArgs
 from kschedx.framework.config.decoding import DEFAULT_SCHEDULER_NAME, Profile
-from kschedx.framework.config.origins import expanded
+from kschedx.framework.config.origins import expand_config
 from kschedx.framework.interface import ScorePlugin
 from kschedx.framework.registry import plugin_class
 from kschedx.kube.decoding import maps_at
 from kschedx.kube.documents import Document, document, part_of
 from kschedx.kube.names import CPU, MEMORY
 from kschedx.kube.types import controller_of
-from kschedx.progress import Phase, counted
+from kschedx.progress import Phase, count_items
 from kschedx.results import Shown
-from kschedx.simulate.repack import Repacked, movable, repack
+from kschedx.simulate.repack import RepackedNodes, movable, repack
 from kschedx.snapshot.edits import without_nodes
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -79,7 +79,7 @@ class ProfileCandidate(Struct, frozen=True, kw_only=True, rename="camel", omit_d
     """Whether pods without constraints of their own are spread over zones and nodes, if the current profile does
     that."""
 
-    def applied(self, base: Json, scheduler_name: str) -> Json:
+    def apply_to(self, base: Json, scheduler_name: str) -> Json:
         """Return the KubeSchedulerConfiguration with the change in the profile of that name."""
         document = deepcopy(dict(base))
         profile = _profile_in(document, scheduler_name)
@@ -262,36 +262,36 @@ def tune(
     if profiles.extenders:
         raise ConfigError("a configuration with extenders cannot be tuned: every candidate would call them")
     search = _Search(snapshot, setup, base, profile, goal, price_of)
-    ends, run = time.monotonic() + seconds, run or _in_turn
+    ends, run = time.monotonic() + seconds, run or _run_in_sequence
     candidates = _candidates(profile, random.Random(seed), most)
     trials: list[ProfileTrial] = []
     tried, count = 0, len(snapshot.cluster.nodes)
     for part, kept, share in RUNGS:
         if part > 1 and count // part < SMALLEST:
             continue
-        place = search.on(part, random.Random(seed))
+        place = search.trial_on_part(part, random.Random(seed))
         noun = f"candidates on {count // part:,} nodes"
-        trials = _tried(place, candidates, run, ends - (1 - share) * seconds, noun)
+        trials = _try(place, candidates, run, ends - (1 - share) * seconds, noun)
         tried = max(tried, len(trials))
         today, *others = trials
         trials = [today, *sorted(others, key=lambda trial: trial.rank(goal))]
         candidates = [trial.candidate for trial in trials[: max(len(trials) // kept, 2)]]
-    place = search.on(1, random.Random(seed))
+    place = search.trial_on_part(1, random.Random(seed))
     while True:  # drop changes that the best does not need
         best = min(trials, key=lambda trial: trial.rank(goal))
         simpler = [part for part in best.candidate.parts.values() if all(part != known.candidate for known in trials)]
         if not simpler or time.monotonic() > ends:
             break
-        fewer = _tried(place, simpler, run, ends, "simpler candidates")
+        fewer = _try(place, simpler, run, ends, "simpler candidates")
         trials += fewer
         if min(trial.rank(goal)[:2] for trial in fewer) > best.rank(goal)[:2]:
             break
     front = _front(sorted(trials, key=lambda trial: trial.rank(goal)), goal)
-    configuration = front[0].candidate.applied(base, profile.scheduler_name)
+    configuration = front[0].candidate.apply_to(base, profile.scheduler_name)
     return Tuning(
         snapshot=snapshot,
         before=setup,
-        after=setup.configured(configuration, snapshot),
+        after=setup.with_config(configuration, snapshot),
         goal=goal,
         seed=seed,
         candidates=tried,
@@ -310,11 +310,11 @@ def base_of(config: Json | None, setup: Setup) -> Json:
     version."""
     if config is not None:
         return config
-    full = expanded(None, setup.release).configuration
+    full = expand_config(None, setup.release).configuration
     return {key: full[key] for key in ("apiVersion", "kind")}
 
 
-def _tried(
+def _try(
     place: Callable[[ProfileCandidate], ProfileTrial],
     candidates: Sequence[ProfileCandidate],
     run: Map,
@@ -324,14 +324,14 @@ def _tried(
     """Return the results of the candidates in their order, as many as there is time for, but at least two."""
     trials: list[ProfileTrial] = []
     results = run(lambda index: place(candidates[index]), len(candidates))
-    for trial in counted(results, Phase.TUNING, len(candidates), noun):
+    for trial in count_items(results, Phase.TUNING, len(candidates), noun):
         trials.append(trial)
         if time.monotonic() > until and len(trials) > 1:
             break
     return trials
 
 
-def _in_turn(work: Work, number: int) -> Iterator[ProfileTrial]:
+def _run_in_sequence(work: Work, number: int) -> Iterator[ProfileTrial]:
     return map(work, range(number))
 
 
@@ -357,11 +357,11 @@ class _Search:
     @property
     def now(self) -> ProfileTrial:
         rows = movable(self._snapshot)
-        return self._measured(
-            self._snapshot, rows, ProfileCandidate(), Repacked.of_now(self._snapshot, self._setup, rows)
+        return self._measure(
+            self._snapshot, rows, ProfileCandidate(), RepackedNodes.of_now(self._snapshot, self._setup, rows)
         )
 
-    def on(self, part: int, dice: random.Random) -> Callable[[ProfileCandidate], ProfileTrial]:
+    def trial_on_part(self, part: int, dice: random.Random) -> Callable[[ProfileCandidate], ProfileTrial]:
         """Return a function that tries a candidate on a random part of the nodes, one of `part` equal parts, with the
         pods that run there."""
         snapshot = self._snapshot
@@ -372,17 +372,17 @@ class _Search:
         rows = movable(snapshot)
 
         def tried(candidate: ProfileCandidate) -> ProfileTrial:
-            config = candidate.applied(self._base, self._name)
-            setup = self._setup.configured(config, snapshot)
-            return self._measured(snapshot, rows, candidate, repack(snapshot, setup, rows))
+            config = candidate.apply_to(self._base, self._name)
+            setup = self._setup.with_config(config, snapshot)
+            return self._measure(snapshot, rows, candidate, repack(snapshot, setup, rows))
 
         return tried
 
-    def _measured(
-        self, snapshot: Snapshot, rows: Sequence[int], candidate: ProfileCandidate, repacked: Repacked
+    def _measure(
+        self, snapshot: Snapshot, rows: Sequence[int], candidate: ProfileCandidate, repacked: RepackedNodes
     ) -> ProfileTrial:
         names = snapshot.pods.node_names
-        makers = [_made_by(snapshot, row) for row in rows]
+        makers = [_owner_key(snapshot, row) for row in rows]
         before = Counter(zip(makers, (names[row] for row in rows), strict=True))
         after = Counter(zip(makers, repacked.nodes, strict=True))
         unused = set(repacked.filling.unused)
@@ -398,7 +398,7 @@ class _Search:
         )
 
 
-def _made_by(snapshot: Snapshot, row: int) -> str:
+def _owner_key(snapshot: Snapshot, row: int) -> str:
     owner = controller_of(snapshot.pods.owners[row])
     return snapshot.pods.key(row) if owner is None else f"{snapshot.pods.namespaces[row]}/{owner.kind}/{owner.name}"
 

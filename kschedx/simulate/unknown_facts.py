@@ -8,14 +8,14 @@ from kschedx.explain.missing_kinds import cycle_of, may_be_open
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Decision, Run
 from kschedx.render.words.pod import could_reject
-from kschedx.snapshot.snapshot import Missing, Snapshot
+from kschedx.snapshot.snapshot import MissingCause, Snapshot
 
 
 class UnknownFacts:
     """What is known about pods whose decision depends on unknown facts."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._concerns_all = any(cause is Missing.FORBIDDEN for cause in snapshot.source.missing.values())
+        self._concerns_all = any(cause is MissingCause.FORBIDDEN for cause in snapshot.source.missing.values())
         self._known_in, self._may_matter = snapshot, dict[tuple[int, ...], bool]()
         """The results of `may_matter` in a cluster, by specs, labels, and namespaces."""
         self._latest: tuple[int, int, Decision, str] | None = None

@@ -18,17 +18,17 @@ from kschedx.apiserver.pod_classes import check_runtime_class
 from kschedx.errors import InputError, Place
 from kschedx.kube import devices, storage, types
 from kschedx.kube.custom_resources import custom_kind
-from kschedx.kube.decoding import decode, encoded
+from kschedx.kube.decoding import decode, encode
 from kschedx.kube.kinds import KINDS, ResourceKind, key_of, kind_of, metadata_of, name_of, refuse_unknown
 from kschedx.kube.selectors import LabelSelector
-from kschedx.kube.snapshot_header import SnapshotHeader, merged
+from kschedx.kube.snapshot_header import SnapshotHeader, merge_headers
 from kschedx.snapshot import events
 from kschedx.snapshot import snapshot as manifests
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.nodes import ClusterNodes, NodeImages
-from kschedx.snapshot.snapshot import Contents, Source, of_objects, priority_classes
+from kschedx.snapshot.snapshot import Contents, Source, fields_from_objects, priority_classes
 from kschedx.snapshot.wire import (
-    NameTakenError,
+    DuplicateNameError,
     NodeItem,
     OtherItem,
     PersistentVolumeClaimItem,
@@ -141,7 +141,7 @@ class SnapshotBuilder:
                 continue
             head = {"kind": kind.removesuffix("List"), "apiVersion": item.get("apiVersion")} if kind != "List" else {}
             flat.extend({**head, **item} if isinstance(item, Mapping) else item for item in items)
-        self.add(Dicts(encoded(flat, "objects")))
+        self.add(Dicts(encode(flat, "objects")))
 
     def add_page(self, page: ObjectPage) -> None:
         """Add a page of an API server's list, whose items have no kind. Raises `InputError` as `add`."""
@@ -194,7 +194,7 @@ class SnapshotBuilder:
         for index in indexes:
             pods = len(self._pods)
             try:
-                self._add_one(raws[index], index, origin)
+                self._add_object(raws[index], index, origin)
             except InputError as error:
                 if self._refuse is None:
                     raise
@@ -268,7 +268,7 @@ class SnapshotBuilder:
             title = f"{kind} {namespace}/{item.metadata.name}" if namespace else f"{kind} {item.metadata.name}"
             raise error.at(Place(object=title)).at(origin.place(index)) from None
 
-    def _add_one(self, raw: Raw, index: int, origin: ObjectOrigin) -> None:
+    def _add_object(self, raw: Raw, index: int, origin: ObjectOrigin) -> None:
         """Add an object of any kind, or report its error."""
         try:
             head = decode(raw, OtherItem)
@@ -307,7 +307,7 @@ class SnapshotBuilder:
         def fail(item: int, error: InputError) -> NoReturn:
             meta = items[item].metadata
             place = Place(object=f"Pod {meta.namespace or 'default'}/{meta.name}")
-            if isinstance(error, NameTakenError):
+            if isinstance(error, DuplicateNameError):
                 first = (
                     self._place_of_row(error.row)
                     if error.row < len(self._pods)
@@ -364,7 +364,7 @@ class SnapshotBuilder:
         metadata = metadata_of(typed)
         if namespace and not metadata.namespace:
             typed = msgspec.structs.replace(typed, metadata=msgspec.structs.replace(metadata, namespace=namespace))
-        self._others[kind].append(_defaulted(typed))
+        self._others[kind].append(_set_defaults(typed))
 
     def _add_pods_of_events(self) -> None:
         """Add the pending pods that a dump of events alone is about, with all that is known of them."""
@@ -405,7 +405,7 @@ class SnapshotBuilder:
         }
         order = list(range(len(self._nodes)))
         if not keeps_order:
-            objects = {record: sorted(some, key=_listed) for record, some in objects.items()}
+            objects = {record: sorted(some, key=_list_key) for record, some in objects.items()}
             order.sort(key=lambda row: self._nodes[row].metadata.name)
         nodes = [self._nodes[row] for row in order]
         classes = priority_classes(objects)
@@ -418,7 +418,7 @@ class SnapshotBuilder:
         contents = Contents(
             namespaces={},
             source=Source(text=source, kinds=dict(sorted(self.kinds.items())), is_slim=bool(self.headers)).with_header(
-                merged(self.headers)
+                merge_headers(self.headers)
             ),
             cluster=ClusterNodes(nodes, self._images.of([ClusterRow(row) for row in order])),
             pods=pods,
@@ -426,15 +426,15 @@ class SnapshotBuilder:
             custom_resources=self._custom,
             failed_scheduling=self._events.of_pending(pods),
             pod_warnings=self._events.of_kubelets(pods),
-            failed_creates=self._events.of_makers(),
+            failed_creates=self._events.of_controllers(),
             manifests=None if self._texts is None else manifests.StoredManifests(self._texts),
             autoscaler_events=self._events.of_autoscaler(pods),
             karpenter_events=self._events.of_karpenter(pods),
         )
-        return msgspec.structs.replace(contents, **of_objects(objects))
+        return msgspec.structs.replace(contents, **fields_from_objects(objects))
 
 
-def _defaulted(struct: Struct) -> Struct:
+def _set_defaults(struct: Struct) -> Struct:
     """Return the object as the API server stores it. Raises `InputError` for an invalid quantity."""
     match struct:
         case storage.PersistentVolume() | storage.PersistentVolumeClaim() | storage.CSIStorageCapacity():
@@ -457,7 +457,7 @@ def _defaulted(struct: Struct) -> Struct:
             return struct
 
 
-def _listed(struct: Struct) -> str:
+def _list_key(struct: Struct) -> str:
     """Return the key by which etcd, and so an API server's list, sorts an object."""
     return "/".join(name_of(struct))
 

@@ -33,7 +33,7 @@ def all_false(count: int) -> BoolArray:
     return np.broadcast_to(np.False_, count)
 
 
-def paired(first: IntArray, second: IntArray) -> IntArray:
+def pair_codes(first: IntArray, second: IntArray) -> IntArray:
     """Return codes that are equal where both arrays are equal."""
     return _places(first * (int(second.max(initial=0)) + 1) + second)[1]
 
@@ -76,7 +76,7 @@ class Memo(Generic[T]):
         return cast(T, derived[key])
 
 
-def bounded(numbers: Iterable[int]) -> IntArray:
+def clamp_int64(numbers: Iterable[int]) -> IntArray:
     """(number,) as int64; a number beyond its range becomes the nearest bound."""
     return np.array([max(MIN_INT64, min(number, MAX_INT64)) for number in numbers], dtype=np.int64)
 
@@ -158,7 +158,7 @@ class Column(Generic[T]):
         if len(self.codes) <= FEW:
             return np.array([rule(self.values[code]) for code in self.codes], dtype=np.bool_)
         truth = np.zeros(len(self.values), dtype=np.bool_)
-        for code in self._occurring():
+        for code in self._used_codes():
             truth[code] = rule(self.values[code])
         return truth[self.codes]
 
@@ -174,11 +174,11 @@ class Column(Generic[T]):
         if len(self.codes) <= FEW:
             return np.array([rule(self.values[code]) for code in self.codes], dtype=np.int64)
         numbers = np.zeros(len(self.values), dtype=np.int64)
-        for code in self._occurring():
+        for code in self._used_codes():
             numbers[code] = rule(self.values[code])
         return numbers[self.codes]
 
-    def _occurring(self) -> Iterable[int]:
+    def _used_codes(self) -> Iterable[int]:
         # for few rows, finding the distinct values costs more than the rule
         if len(self.values) <= 1:
             return range(len(self.values) if len(self.codes) else 0)
@@ -210,7 +210,7 @@ TableRows = NewType("TableRows", IntArray)
 """(n,) rows of a `NodeTable`."""
 
 
-def of_whole(row: TableRow) -> ClusterRow:
+def as_cluster_row(row: TableRow) -> ClusterRow:
     """Convert a row of a table with the whole cluster."""
     return ClusterRow(row)
 

@@ -35,9 +35,9 @@ def daemon_pods(snapshot: Snapshot, options: RequestOptions, *, but: Pod | None 
     templates = {
         (namespace, name): template
         for (kind, namespace, name), raw in snapshot.workloads.items()
-        if kind == "DaemonSet" and (template := _of_template(raw)) is not None
+        if kind == "DaemonSet" and (template := _template_pod(raw)) is not None
     }
-    pods = templates | {key: _with_rules(pod, templates.get(key)) for key, pod in _running(snapshot)}
+    pods = templates | {key: _with_rules(pod, templates.get(key)) for key, pod in _running_pods(snapshot)}
     own = _daemon_set(but.metadata.owner_references) if but is not None else None
     if but is not None and own is not None:
         pods.pop((but.metadata.namespace, own.name), None)
@@ -66,7 +66,7 @@ def less(node: Node, amounts: Mapping[str, int]) -> Node:
     return replace(node, status=replace(node.status, allocatable=left)) if amounts else node
 
 
-def _running(snapshot: Snapshot) -> Iterator[tuple[tuple[str, str], Pod]]:
+def _running_pods(snapshot: Snapshot) -> Iterator[tuple[tuple[str, str], Pod]]:
     pods = snapshot.pods
     for code, owners in enumerate(pods.owners.values):
         owner = _daemon_set(owners)
@@ -93,7 +93,7 @@ def _daemon_set(owners: Iterable[OwnerReference]) -> OwnerReference | None:
     return next((owner for owner in owners if owner.controller and owner.kind == "DaemonSet"), None)
 
 
-def _of_template(raw: bytes) -> Pod | None:
+def _template_pod(raw: bytes) -> Pod | None:
     """Return the pod of a template, or None if it is invalid."""
     try:
         manifest = pod_from_workload(json.decode(raw, type=dict[str, object]))

@@ -22,7 +22,7 @@ from kschedx.kube.devices import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
-from kschedx.kube.kinds import Objects, of_record
+from kschedx.kube.kinds import Objects, objects_of
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import Pod, PodSpec
 from kschedx.snapshot.columns import Derived, Memo
@@ -48,11 +48,11 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
     def of(cls, objects: Objects) -> Devices:
         """Build from records by kind."""
         return cls(
-            claims={claim.key: claim for claim in of_record(objects, ResourceClaim)},
-            classes={device_class.name: device_class for device_class in of_record(objects, DeviceClass)},
-            templates={template.key: template.spec.spec for template in of_record(objects, ResourceClaimTemplate)},
-            slices=of_record(objects, ResourceSlice),
-            taint_rules=tuple(sorted(of_record(objects, DeviceTaintRule), key=lambda rule: str(rule.metadata.name))),
+            claims={claim.key: claim for claim in objects_of(objects, ResourceClaim)},
+            classes={device_class.name: device_class for device_class in objects_of(objects, DeviceClass)},
+            templates={template.key: template.spec.spec for template in objects_of(objects, ResourceClaimTemplate)},
+            slices=objects_of(objects, ResourceSlice),
+            taint_rules=tuple(sorted(objects_of(objects, DeviceTaintRule), key=lambda rule: str(rule.metadata.name))),
         )
 
     @cached_property
@@ -76,7 +76,7 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
                         claims.setdefault((owner.name, owner.uid), claim)
         return claims
 
-    def stands_for_request(self, spec: PodSpec) -> bool:
+    def provides_request(self, spec: PodSpec) -> bool:
         """Return whether a device class provides a resource that a pod requests."""
         classes = self.class_of_resource
         if not classes:
@@ -100,11 +100,11 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
         claims = {**self.claims, **changed}
         return replace(self, claims={key: claim for key, claim in claims.items() if claim is not None})
 
-    def after_deletion(self, pods: Collection[str]) -> Devices:
+    def without_deleted_pods(self, pods: Collection[str]) -> Devices:
         """Return the devices after pods, `namespace/name`, are deleted and kube-controller-manager has cleaned up:
         claims generated for them are deleted, and claims without other consumers are deallocated."""
         left = self.without_consumers(pods)
-        return replace(left, claims={key: claim for key, claim in left.claims.items() if not _is_made_for(claim, pods)})
+        return replace(left, claims={key: claim for key, claim in left.claims.items() if not _is_owned_by(claim, pods)})
 
     def without_consumers(self, pods: Collection[str]) -> Devices:
         """Return the devices as if pods, `namespace/name`, used no claims: claims without other consumers are not
@@ -121,7 +121,7 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
                 for consumer_reference in before
                 if not _is_among(consumer_reference, namespace, pods)
             )
-            if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true" and _is_made_for(claim, pods):
+            if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true" and _is_owned_by(claim, pods):
                 changed[claim.key] = None
             elif before and not left:
                 changed[claim.key] = replace(claim, status=ResourceClaimStatus())
@@ -219,7 +219,7 @@ class _ClaimsByPod:
 _CLAIMS_BY_POD = Memo[_ClaimsByPod]()
 
 
-def _is_made_for(claim: ResourceClaim, pods: Collection[str]) -> bool:
+def _is_owned_by(claim: ResourceClaim, pods: Collection[str]) -> bool:
     owner = claim.metadata.controller
     return owner is not None and owner.kind == "Pod" and f"{claim.metadata.namespace}/{owner.name}" in pods
 
@@ -236,7 +236,7 @@ def _class_of_resource(classes: Iterable[DeviceClass]) -> dict[str, str]:
     for device_class in sorted(classes, key=lambda own: own.name):
         resource = device_class.spec.extended_resource_name
         current = providers.get(resource) if resource is not None else None
-        if current is not None and _created(device_class) <= _created(current):
+        if current is not None and _creation_time(device_class) <= _creation_time(current):
             continue
         if resource is not None:
             providers[resource] = device_class
@@ -244,6 +244,6 @@ def _class_of_resource(classes: Iterable[DeviceClass]) -> dict[str, str]:
     return {resource: device_class.name for resource, device_class in providers.items()}
 
 
-def _created(device_class: DeviceClass) -> int:
+def _creation_time(device_class: DeviceClass) -> int:
     stamp = device_class.metadata.creation_timestamp
     return nanoseconds(stamp) if stamp else 0

@@ -17,7 +17,7 @@ from kschedx.kube.types import FINISHED, Labels, Node, Pod, PodSpec, PodStatus
 from kschedx.snapshot.columns import ClusterRow, Column, IntArray
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.pods import PodCopies, PodTable, longer, longer_rows
-from kschedx.snapshot.snapshot import Snapshot, of_objects
+from kschedx.snapshot.snapshot import Snapshot, fields_from_objects
 
 
 def with_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Snapshot:
@@ -33,19 +33,19 @@ def with_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Snapshot:
         old,
         rows=longer_rows(old.rows, {pod.key: row for row, pod in enumerate(pods, start=len(old))}),
         names=longer(old.names, [pod.metadata.name for pod in pods]),
-        namespaces=_joined(old.namespaces, [pod.metadata.namespace for pod in pods]),
+        namespaces=_join_columns(old.namespaces, [pod.metadata.namespace for pod in pods]),
         uids=longer(old.uids, [pod.metadata.uid for pod in pods]),
         labels=old.labels.with_rows([dict(pod.metadata.labels) for pod in pods], _sorted_labels),
         annotations=old.annotations.with_rows([dict(pod.metadata.annotations) for pod in pods], _sorted_labels),
         owners=old.owners.with_rows(pod.metadata.owner_references for pod in pods),
-        specs=old.specs.with_rows(specs, _Written()),
+        specs=old.specs.with_rows(specs, _SpecKeys()),
         statuses=old.statuses.with_rows(map(_own_columns_aside, pods), msgspec.json.encode),
-        phases=_joined(old.phases, [pod.status.phase for pod in pods]),
+        phases=_join_columns(old.phases, [pod.status.phase for pod in pods]),
         start_times=[*old.start_times, *(pod.status.start_time for pod in pods)],
         creation_timestamps=[*old.creation_timestamps, *(pod.metadata.creation_timestamp for pod in pods)],
         deletion_timestamps=[*old.deletion_timestamps, *(pod.metadata.deletion_timestamp for pod in pods)],
         nominated_node_names=[*old.nominated_node_names, *(pod.status.nominated_node_name for pod in pods)],
-        node_names=_joined(old.node_names, node_names),
+        node_names=_join_columns(old.node_names, node_names),
         node=np.concatenate([old.node, np.array(node, dtype=np.int64)]),
         grouped=None,
         derived={},
@@ -57,7 +57,7 @@ def with_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Snapshot:
 def with_changed_pods(snapshot: Snapshot, changed: Iterable[tuple[IntArray, Pod]]) -> Snapshot:
     """The cluster in which pods have the specs and statuses of others: rows, and what these are like but for names. A
     row by itself has the uid as well."""
-    old, written = snapshot.pods, _Written()
+    old, written = snapshot.pods, _SpecKeys()
     columns, uids = (old.specs.copy(), old.statuses.copy()), old.uids
     requests = {options: column.copy() for options, column in old._requests.items()}
     known: dict[tuple[int, bytes], int] = {}
@@ -83,7 +83,7 @@ def with_changed_pods(snapshot: Snapshot, changed: Iterable[tuple[IntArray, Pod]
 
 def with_only_pods(snapshot: Snapshot, rows: IntArray) -> Snapshot:
     """Keep only these pods, in this order."""
-    return replace(snapshot, pods=_taken(snapshot.pods, rows), _tables={})
+    return replace(snapshot, pods=_take_rows(snapshot.pods, rows), _tables={})
 
 
 def with_bound_pods(snapshot: Snapshot, nodes: Mapping[str, str]) -> Snapshot:
@@ -107,7 +107,7 @@ def without_nodes(snapshot: Snapshot, gone: Collection[int]) -> Snapshot:
     names = {cluster.names[row] for row in gone}
     new_row = np.full(len(cluster.nodes) + 1, -1, dtype=np.int64)  # the last entry is for pods without a node
     new_row[kept] = np.arange(len(kept))
-    left = _taken(pods, np.flatnonzero(~pods.node_names.where(lambda name: name in names)))
+    left = _take_rows(pods, np.flatnonzero(~pods.node_names.where(lambda name: name in names)))
     table = replace(left, node=new_row[left.node], node_count=len(kept))
     return replace(snapshot, cluster=cluster.without(gone), pods=table, _tables={})
 
@@ -122,18 +122,18 @@ def with_changed_nodes(snapshot: Snapshot, nodes: Iterable[Node]) -> Snapshot:
     for node in changed:
         if node.name not in index:
             snapshot = snapshot.with_added_node(node)
-            snapshot = replace(snapshot, pods=_at_home(snapshot.pods, snapshot.cluster), _tables={})
+            snapshot = replace(snapshot, pods=_assign_named_nodes(snapshot.pods, snapshot.cluster), _tables={})
     return snapshot
 
 
-def _at_home(pods: PodTable, cluster: ClusterNodes) -> PodTable:
+def _assign_named_nodes(pods: PodTable, cluster: ClusterNodes) -> PodTable:
     """Find the nodes that the pods name, some of which may be new."""
     finished = pods.finished
     node = np.where(finished, -1, pods.node_names.map(lambda name: cluster.index.get(name, -1)))
     return replace(pods, node=np.where(pods.node >= 0, pods.node, node), grouped=None)
 
 
-def _taken(pods: PodTable, rows: IntArray) -> PodTable:
+def _take_rows(pods: PodTable, rows: IntArray) -> PodTable:
     def some(column: Sequence[str | None]) -> list[str | None]:
         return [column[row] for row in rows]
 
@@ -161,7 +161,7 @@ def _taken(pods: PodTable, rows: IntArray) -> PodTable:
     )
 
 
-def _joined(column: Column[str], more: Sequence[str]) -> Column[str]:
+def _join_columns(column: Column[str], more: Sequence[str]) -> Column[str]:
     """Append rows; equal values share a code."""
     code_of = {value: code for code, value in enumerate(column.values)}
     values = list(column.values)
@@ -204,7 +204,7 @@ def _own_columns_aside(pod: Pod) -> PodStatus:
     return replace(pod.status, phase="", start_time=None, nominated_node_name="")
 
 
-class _Written:
+class _SpecKeys:
     """The content of a spec as a key; a shared spec object is encoded once."""
 
     def __init__(self) -> None:
@@ -235,11 +235,11 @@ def with_applied(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) 
     object has its namespace. Raises `InputError` for an invalid object."""
     given = Snapshot.from_objects([manifest for manifest in manifests if manifest.get("kind") not in ("Pod", "Node")])
     objects = {
-        record: _merged(record, snapshot.objects.get(record, ()), map(_ready, given.objects.get(record, ())))
+        record: _merge_records(record, snapshot.objects.get(record, ()), map(_ready, given.objects.get(record, ())))
         for record in {**snapshot.objects, **given.objects}
     }
     workloads = {**snapshot.workloads, **given.workloads}
-    applied = replace(snapshot, workloads=workloads, **of_objects(objects), _tables=dict(snapshot._tables))
+    applied = replace(snapshot, workloads=workloads, **fields_from_objects(objects), _tables=dict(snapshot._tables))
     bound = _with_bound(applied, snapshot, written=given.storage.claims)
     claims = {key: claim for key, claim in bound.storage.claims.items() if snapshot.storage.claims.get(key) != claim}
     return bound.with_new_claims(claims) if claims else bound
@@ -258,7 +258,9 @@ def _with_objects(snapshot: Snapshot, struct: Struct, instead: Sequence[Struct])
     name = name_of(struct)
     record = next(record for record in snapshot.objects if isinstance(struct, record))
     left = [it for old in snapshot.objects[record] for it in (instead if name_of(old) == name else [old])]
-    changed = replace(snapshot, **of_objects({**snapshot.objects, record: left}), _tables=dict(snapshot._tables))
+    changed = replace(
+        snapshot, **fields_from_objects({**snapshot.objects, record: left}), _tables=dict(snapshot._tables)
+    )
     return _with_bound(changed, snapshot, (record, name))
 
 
@@ -276,7 +278,7 @@ def _with_bound(
 
     storage, devices = applied.storage, applied.devices
     claims = stand(PersistentVolumeClaim, before.storage.claims)
-    claims = {key: storage.with_default(_completed(claim, written.get(key))) for key, claim in claims.items()}
+    claims = {key: storage.with_default(_complete_claim(claim, written.get(key))) for key, claim in claims.items()}
     return replace(
         applied,
         storage=replace(
@@ -292,7 +294,7 @@ def _with_bound(
     )
 
 
-def _completed(claim: PersistentVolumeClaim, written: PersistentVolumeClaim | None) -> PersistentVolumeClaim:
+def _complete_claim(claim: PersistentVolumeClaim, written: PersistentVolumeClaim | None) -> PersistentVolumeClaim:
     """Return the claim with the class and volume of a manifest, which the API server lets a user set once."""
     if written is None:
         return claim
@@ -308,7 +310,7 @@ def _ready(item: Struct) -> Struct:
     return item
 
 
-def _merged(record: type[Struct], old: Iterable[Struct], new: Iterable[Struct]) -> Sequence[Struct]:
+def _merge_records(record: type[Struct], old: Iterable[Struct], new: Iterable[Struct]) -> Sequence[Struct]:
     old, new = tuple(old), tuple(new)
     first, second = (new, old) if record in _KEPT else (old, new)
     records = {name_of(record): record for record in (*old, *new)}

@@ -184,31 +184,31 @@ class RecordedEvents:
             if reporter != KARPENTER
         }
 
-    def of_makers(self) -> dict[tuple[str, str, str], RecordedEvent]:
+    def of_controllers(self) -> dict[tuple[str, str, str], RecordedEvent]:
         """Return the last event of a controller by kind, namespace, and name of the owner."""
         return {key: event for key, (_, event) in sorted(self._unmade.items())}
 
     def of_kubelets(self, pods: PodTable) -> dict[str, RecordedEvent]:
         """Return the newest kubelet warning by pod, for pods with a node."""
-        return _of_pods(self._warnings, pods, have_nodes=True)
+        return _pod_events(self._warnings, pods, have_nodes=True)
 
     def of_autoscaler(self, pods: PodTable) -> dict[str, RecordedEvent]:
         """Return the last event of cluster-autoscaler by pod, for pods without a node."""
-        return _of_pods(self._scaling, pods, have_nodes=False)
+        return _pod_events(self._scaling, pods, have_nodes=False)
 
     def of_karpenter(self, pods: PodTable) -> dict[str, RecordedEvent]:
         """Return the last event of Karpenter by pod, for pods without a node."""
-        return {pod: event for pod, reporter, event in self._of_waiting(pods) if reporter == KARPENTER}
+        return {pod: event for pod, reporter, event in self._unassigned_events(pods) if reporter == KARPENTER}
 
     def of_pending(self, pods: PodTable) -> dict[str, RecordedEvent]:
         """Return the last event of the pod's own scheduler by pod, for pods without a node."""
         return {
             pod: event
-            for pod, reporter, event in self._of_waiting(pods)
+            for pod, reporter, event in self._unassigned_events(pods)
             if reporter == pods.specs[pods.rows[pod]].scheduler_name
         }
 
-    def _of_waiting(self, pods: PodTable) -> Iterator[tuple[str, str, RecordedEvent]]:
+    def _unassigned_events(self, pods: PodTable) -> Iterator[tuple[str, str, RecordedEvent]]:
         """Yield pods without a node, with reporter and event. Events of an earlier pod with the same name are left
         out."""
         for (pod, reporter), (_, event) in sorted(self._scheduling.items()):
@@ -233,7 +233,7 @@ def _keep(newest: _Newest[Key], key: Key, event: EventItem, *, names_reason: boo
         )
 
 
-def _of_pods(newest: _Newest[str], pods: PodTable, *, have_nodes: bool) -> dict[str, RecordedEvent]:
+def _pod_events(newest: _Newest[str], pods: PodTable, *, have_nodes: bool) -> dict[str, RecordedEvent]:
     """Return the events of pods with or without a node."""
     events: dict[str, RecordedEvent] = {}
     for pod, (_, event) in sorted(newest.items()):

@@ -123,14 +123,14 @@ class _OnNodes(Struct):
         return _OnNodes(order=self.order, start=self.start, touched=dict(self.touched), moved=moved)
 
 
-class _Numbered(Struct):
+class _NodeNumbers(Struct):
     """A number for each node, as of the first `seen` steps."""
 
     sums: IntArray
     seen: int
 
 
-class _Tallied(Struct):
+class _TallySums(Struct):
     """A tally, with its sums as of the first `seen` steps."""
 
     pods: IntArray
@@ -157,9 +157,9 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
     nominations: dict[int, str]
     """Rows of pods without a node to their nominated nodes."""
     group_cycle: _GroupCycle = field(default_factory=_GroupCycle)
-    tallied: dict[Tally, _Tallied] = field(default_factory=dict)
-    with_sums: list[_Tallied] = field(default_factory=list)
-    numbered: dict[NodeRule, _Numbered] = field(default_factory=dict)
+    tallied: dict[Tally, _TallySums] = field(default_factory=dict)
+    with_sums: list[_TallySums] = field(default_factory=list)
+    numbered: dict[NodeRule, _NodeNumbers] = field(default_factory=dict)
 
     @classmethod
     def moving(cls, pods: PodTable, node_names: Column[str]) -> MovingPods:
@@ -211,7 +211,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
             rows = tally.candidates(self)
             weights = tally.weights(self, rows)
             some = np.flatnonzero(weights)  # most tallies have few pods
-            known = self.tallied[tally] = _Tallied(rows[some], weights[some])
+            known = self.tallied[tally] = _TallySums(rows[some], weights[some])
         if known.sums is None:
             if len(self.with_sums) == _MOST_SUMS:
                 for other in self.with_sums:
@@ -219,7 +219,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
                 self.with_sums.clear()
             self.with_sums.append(known)
         if known.sums is None or len(known.pods) <= len(self.steps) - known.seen:
-            known.sums, known.seen = self._summed(known.pods, known.weights), len(self.steps)
+            known.sums, known.seen = self._sum_by_node(known.pods, known.weights), len(self.steps)
         elif known.seen < len(self.steps):
             pods, nodes, signs = self.steps.since(known.seen)
             if (signs == 0).any():
@@ -233,7 +233,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
             known.seen = len(self.steps)
         return known.sums
 
-    def _summed(self, rows: IntArray, weights: IntArray) -> IntArray:
+    def _sum_by_node(self, rows: IntArray, weights: IntArray) -> IntArray:
         places = self.node[rows]
         running = places >= 0
         return np.bincount(places[running], weights=weights[running], minlength=self.node_count).astype(np.int64)
@@ -243,7 +243,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
         known = self.numbered.get(rule)
         if known is None:
             every = super().numbers(rule, number, ClusterRows(np.arange(self.node_count)))
-            known = self.numbered[rule] = _Numbered(sums=every, seen=len(self.steps))
+            known = self.numbered[rule] = _NodeNumbers(sums=every, seen=len(self.steps))
         _, changed, _ = self.steps.since(known.seen)
         for row in each_cluster_row(ClusterRows(distinct(changed))):
             if row < self.node_count:
@@ -301,7 +301,7 @@ class _Moves(Struct, frozen=True):
     started: IntArray
 
 
-class _Added(Struct, frozen=True):
+class _AddedPods(Struct, frozen=True):
     count: int
     """The number of pods before others were added."""
 
@@ -317,7 +317,7 @@ class _Tables(Struct, frozen=True):
 
     snapshot: Snapshot
     pods: MovingPods
-    change: _Added | _Contents | None = None
+    change: _AddedPods | _Contents | None = None
     """What suffices to undo the change without these tables; None for a change of nodes."""
 
 
@@ -325,33 +325,31 @@ _MOST_TABLES, _KEPT_TABLES = 12, 4
 """When more changes keep their tables, only the last ones still do, and the others are rebuilt when they are undone."""
 
 
-class _Replaced(Struct, frozen=True):
+class _ReplacedNode(Struct, frozen=True):
     """A node before a change."""
 
     row: ClusterRow
     node: Node
 
 
-class _Stored(Struct, frozen=True):
+class _OldStorage(Struct, frozen=True):
     """Claims and volumes before a change."""
 
     before: StorageChange
 
 
-class _Claimed(Struct, frozen=True):
-    """Device claims before a change."""
-
+class _OldClaims(Struct, frozen=True):
     before: Mapping[str, ResourceClaim | None]
 
 
-class _Nominated(Struct, frozen=True):
+class _OldNomination(Struct, frozen=True):
     """A pod's previous nominated node."""
 
     pod: int
     node: str
 
 
-class _Deleted(Struct, frozen=True):
+class _DeletedPod(Struct, frozen=True):
     """A pod before its deletion."""
 
     pod: int
@@ -359,7 +357,8 @@ class _Deleted(Struct, frozen=True):
     node_name_code: int
 
 
-_Undo = Move | _Moves | _Tables | _Added | _Contents | _Replaced | _Nominated | _Stored | _Claimed | _Deleted
+_Old = _OldNomination | _OldStorage | _OldClaims
+_Undo = Move | _Moves | _Tables | _AddedPods | _Contents | _ReplacedNode | _DeletedPod | _Old
 
 
 class MovingCluster:
@@ -407,7 +406,7 @@ class MovingCluster:
         self._remember(_PLACE, pod, node)
         self.pods.node_names.codes[pod] = self._code_of_name[self.node_names[node]]
         self._set_nominated(pod, "")
-        self._moved(pod, node, _PLACE)
+        self._record_move(pod, node, _PLACE)
 
     def remove(self, pod: int, *, waits: bool = False) -> None:
         """Remove a pod from its node. With `waits`, its controller creates an identical pod, which keeps the name here,
@@ -417,7 +416,7 @@ class MovingCluster:
         if waits:
             self.pods.node_names.codes[pod] = self._code_of_name[""]
             self._set_started([pod], [None], LATEST)
-        self._moved(pod, node, _REMOVE)
+        self._record_move(pod, node, _REMOVE)
 
     def place_many(self, pods: IntArray, nodes: IntArray) -> None:
         """`place` each of these pods on its node, in order."""
@@ -444,14 +443,14 @@ class MovingCluster:
             self._set_nominated_with_undo(pod, name)
 
     def _set_nominated_with_undo(self, pod: int, name: str) -> None:
-        self._undo.append(_Nominated(pod, self.pods.nominated_node_names[pod]))
+        self._undo.append(_OldNomination(pod, self.pods.nominated_node_names[pod]))
         self._set_nominated(pod, name)
 
     def add_pods(self, pods: Sequence[Pod]) -> list[int]:
         """Add pending pods, whatever node they name. Returns their rows, the last ones. A pod with the name of a
         deleted one replaces it in `rows`. `snapshot` becomes a new object."""
         before, first = self.pods, len(self.pods)
-        waiting = pods if isinstance(pods, PodCopies) else [*map(_unassigned, pods)]
+        waiting = pods if isinstance(pods, PodCopies) else [*map(_without_node, pods)]
         grown = with_pods(self.snapshot, waiting).pods
         assert isinstance(grown, MovingPods), "pods that are added to moving pods move"
         codes = np.concatenate([before.node_names.codes, np.full(len(pods), self._code_of_name[""], dtype=np.int64)])
@@ -470,7 +469,7 @@ class MovingCluster:
             table.derived[PodTable.started] = np.append(before.started, np.full(len(pods), LATEST, dtype=np.int64))
         else:
             table.own_starts()
-        self._keep_tables(_Added(first))
+        self._keep_tables(_AddedPods(first))
         tables = self.snapshot._tables.items()
         self._swap(self.snapshot.cluster, table, {options: known.with_pods(table) for options, known in tables})
         return [*range(first, len(table))]
@@ -481,7 +480,7 @@ class MovingCluster:
             self.remove(pod)
         self._set_nominated_with_undo(pod, "")
         names = self.pods.node_names
-        self._undo.append(_Deleted(pod, self.pods.phases[pod], int(names.codes[pod])))
+        self._undo.append(_DeletedPod(pod, self.pods.phases[pod], int(names.codes[pod])))
         self.pods.phases.put(pod, "Succeeded")
         names.codes[pod] = self._code_of_name[""]
         self.deleted.add(pod)
@@ -522,7 +521,7 @@ class MovingCluster:
 
     def replace_node(self, row: ClusterRow, node: Node) -> None:
         """Replace a node that is cordoned, labelled, or resized. Its name stays."""
-        self._undo.append(_Replaced(row, self.snapshot.cluster.nodes[row]))
+        self._undo.append(_ReplacedNode(row, self.snapshot.cluster.nodes[row]))
         self._put(row, node)
 
     def _put(self, row: ClusterRow, node: Node) -> None:
@@ -535,14 +534,14 @@ class MovingCluster:
     def set_storage(self, change: StorageChange) -> None:
         """Add, change, or remove claims and volumes."""
         if change:
-            self._undo.append(_Stored(self._put_storage(change)))
+            self._undo.append(_OldStorage(self._put_storage(change)))
 
     def _put_storage(self, change: StorageChange) -> StorageChange:
         storage, pods = self.snapshot.storage, self.pods
         assert isinstance(storage, MovingStorage), "the snapshot of a cluster that moves has storage of its own"
         for key in change.claims:
             # the volumes that pods attach to their nodes may change
-            for node in {int(pods.node[row]) for row in pods.claiming(key)} - {-1}:
+            for node in {int(pods.node[row]) for row in pods.rows_with_claim(key)} - {-1}:
                 self._note(NOBODY, ClusterRow(node), 0)
         return storage.put(change)
 
@@ -556,7 +555,7 @@ class MovingCluster:
         """Add, change, or remove device claims by `namespace/name`. `place`: the node on which a pod with these claims
         is placed or evicted."""
         if change:
-            self._undo.append(_Claimed(self._put_device_claims(change, place)))
+            self._undo.append(_OldClaims(self._put_device_claims(change, place)))
 
     def _put_device_claims(
         self, change: Mapping[str, ResourceClaim | None], place: ClusterRow | None = None
@@ -583,7 +582,7 @@ class MovingCluster:
         self.pods = pods
         self.snapshot = replace(self.snapshot, cluster=cluster, pods=pods, _tables=tables)
 
-    def _keep_tables(self, change: _Added | _Contents | None = None) -> None:
+    def _keep_tables(self, change: _AddedPods | _Contents | None = None) -> None:
         """Remember the tables before a change. Of many changes in a row only the last ones keep theirs."""
         self._with_tables.append(len(self._undo))
         self._undo.append(_Tables(self.snapshot, self.pods, change))
@@ -644,19 +643,19 @@ class MovingCluster:
                     count = len(self.pods)
                 case _Contents():
                     self.snapshot = replace(self.snapshot, **move.before)
-                case _Added():
+                case _AddedPods():
                     count = move.count
-                case _Replaced():
+                case _ReplacedNode():
                     self._put(move.row, move.node)
-                case _Stored():
+                case _OldStorage():
                     self._put_storage(move.before)
-                case _Claimed():
+                case _OldClaims():
                     self._put_device_claims(move.before)
-                case _Deleted():
+                case _DeletedPod():
                     self.pods.phases.put(move.pod, move.phase)
                     self.pods.node_names.codes[move.pod] = move.node_name_code
                     self.deleted.discard(move.pod)
-                case _Nominated():
+                case _OldNomination():
                     self._set_nominated(move.pod, move.node)
                 case Move() | _Moves():
                     raise AssertionError("moves of pods are undone together")
@@ -730,7 +729,7 @@ class MovingCluster:
         else:
             self.pods.nominations.pop(pod, None)
 
-    def _moved(self, pod: int, node: ClusterRow, kind: MoveKind) -> None:
+    def _record_move(self, pod: int, node: ClusterRow, kind: MoveKind) -> None:
         pods, sign = self.pods, int(kind)  # numpy is slow with members of an enum
         if sign > 0:
             pods.node[pod] = node
@@ -749,7 +748,7 @@ class MovingCluster:
             table.pod_count[node] += sign
 
     def _moved_many(self, rows: IntArray, places: IntArray, signs: IntArray | int) -> None:
-        """`_moved` for many pods, in order; the last move of a pod counts."""
+        """`_record_move` for many pods, in order; the last move of a pod counts."""
         pods = self.pods
         signs = np.full(len(rows), signs, dtype=np.int64) if isinstance(signs, int) else signs
         pods.node[rows] = np.where(signs > 0, places, -1)
@@ -796,5 +795,5 @@ class MovingCluster:
         return replace(self.snapshot, cluster=cluster, pods=pods, storage=storage, devices=devices, _tables={})
 
 
-def _unassigned(pod: Pod) -> Pod:
+def _without_node(pod: Pod) -> Pod:
     return replace(pod, spec=replace(pod.spec, node_name="")) if pod.spec.node_name else pod

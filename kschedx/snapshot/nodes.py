@@ -69,7 +69,7 @@ class NodeImages:
 
     def add(self, images: bytes) -> None:
         """Add the next node's `status.images` as JSON, or empty. Raises `InputError` with the field."""
-        for image in _decoded(images):
+        for image in _decode_images(images):
             for name in image.names:
                 holders = self._holders.get(name)
                 if holders is None:
@@ -94,7 +94,7 @@ class NodeImages:
                 kept._sizes[name] = array("q", np.array(self._sizes[name])[order].tobytes())
         return kept
 
-    def by_node(self) -> dict[int, list[tuple[str, int]]]:
+    def images_by_node(self) -> dict[int, list[tuple[str, int]]]:
         """Return the images and sizes of each node that has any, by row."""
         images: dict[int, list[tuple[str, int]]] = {}
         for name, holders in self._holders.items():
@@ -116,7 +116,7 @@ class NodeImages:
         return ImageState(size_bytes=int(sizes[0]), nodes=nodes, sizes=sizes)
 
 
-def _decoded(images: bytes) -> tuple[ContainerImage, ...]:
+def _decode_images(images: bytes) -> tuple[ContainerImage, ...]:
     with Place(field="status.images"):
         return decode(images, tuple[ContainerImage, ...]) if images else ()
 
@@ -484,7 +484,7 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
         """Return the same nodes after pods are deleted, visible to every node; `pods` is the table without them."""
         running = gone[self.pods.node[gone] >= 0]
         change = PodRows(pods=running, nodes=ClusterRows(self.pods.node[running]))
-        return replace(self._counted(change, -1), pods=pods)
+        return replace(self._count_change(change, -1), pods=pods)
 
     @property
     def removed(self) -> PodRows | None:
@@ -501,10 +501,10 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
         if added is not None:
             # removing an added pod undoes the addition
             running = change.pods[~np.isin(_pairs(change), _pairs(added))]
-            added = _where(added, ~np.isin(_pairs(added), _pairs(change)))
+            added = _masked_rows(added, ~np.isin(_pairs(added), _pairs(change)))
         gone = np.zeros(len(self.pods), dtype=np.bool_) if self.gone is None else self.gone.copy()
         gone[running] = True
-        return replace(self._counted(change, -1), gone=gone, added=added)
+        return replace(self._count_change(change, -1), gone=gone, added=added)
 
     def add_pods(self, change: PodRows) -> NodeTable:
         """Add pods to the nodes; each node sees only its own additions."""
@@ -514,10 +514,10 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
             back = gone[change.pods] & (self.pods.node[change.pods] == change.nodes)
             gone = gone.copy()
             gone[change.pods[back]] = False
-            new = _where(change, ~back)
-        return replace(self._counted(change, +1), gone=gone, added=_join(self.added, new))
+            new = _masked_rows(change, ~back)
+        return replace(self._count_change(change, +1), gone=gone, added=_join(self.added, new))
 
-    def _counted(self, change: PodRows, sign: int) -> NodeTable:
+    def _count_change(self, change: PodRows, sign: int) -> NodeTable:
         position = np.full(len(self.cluster.nodes), -1, dtype=np.int64)
         position[self.rows] = np.arange(len(self.rows))
         place = position[change.nodes]
@@ -541,7 +541,7 @@ def _pairs(change: PodRows) -> IntArray:
     return change.pods << 32 | change.nodes
 
 
-def _where(change: PodRows, mask: BoolArray) -> PodRows:
+def _masked_rows(change: PodRows, mask: BoolArray) -> PodRows:
     return PodRows(pods=change.pods[mask], nodes=ClusterRows(change.nodes[mask]))
 
 
@@ -657,7 +657,7 @@ class NodeLookup:
         masks: list[BoolArray] = []
         for requirement in requirements:
             if requirement.operator in (Operator.IN, Operator.EQUALS):
-                looked_up.append(self._having(requirement))
+                looked_up.append(self._rows_with_value(requirement))
             else:
                 masks.append(self._mask(requirement))
         rows = min(looked_up, key=len, default=self._all)
@@ -671,7 +671,7 @@ class NodeLookup:
     def _term(self, term: CompiledTerm) -> IntArray:
         return _NONE if term.errors else self.requirements(term.expressions)
 
-    def _having(self, requirement: Requirement) -> IntArray:
+    def _rows_with_value(self, requirement: Requirement) -> IntArray:
         """Return rows whose label has one of the requirement's values."""
         by_value = self._by_label.get(requirement.key)
         if by_value is None:

@@ -41,7 +41,7 @@ from kschedx.snapshot.columns import (
     IntArray,
     Memo,
     each_cluster_row,
-    paired,
+    pair_codes,
     rows_by_group,
 )
 
@@ -78,7 +78,7 @@ _ENCODER = msgspec.json.Encoder()
 T = TypeVar("T")
 
 
-class _wherever_they_run(Memo[T]):  # noqa: N801 - used like cached_property
+class _node_independent(Memo[T]):  # noqa: N801 - used like cached_property
     """A property of pods that does not depend on their nodes: computed once for all tables with the same pods."""
 
     def __init__(self, compute: Callable[[PodTable], T]) -> None:
@@ -162,7 +162,7 @@ class PodCopies(Sequence[Pod]):
         return f"new/{self.key_prefix}"
 
 
-class _Numbered(Sequence[str]):
+class _NumberedTexts(Sequence[str]):
     """Texts that differ in a number at their ends."""
 
     def __init__(self, prefix: str, numbers: IntArray) -> None:
@@ -174,17 +174,17 @@ class _Numbered(Sequence[str]):
     @overload
     def __getitem__(self, at: int) -> str: ...
     @overload
-    def __getitem__(self, at: slice) -> _Numbered: ...
-    def __getitem__(self, at: int | slice) -> str | _Numbered:
+    def __getitem__(self, at: slice) -> _NumberedTexts: ...
+    def __getitem__(self, at: int | slice) -> str | _NumberedTexts:
         if isinstance(at, slice):
-            return _Numbered(self._prefix, self._numbers[at])
+            return _NumberedTexts(self._prefix, self._numbers[at])
         return f"{self._prefix}{self._numbers[at]}"
 
     def __iter__(self) -> Iterator[str]:
         return (f"{self._prefix}{number}" for number in self._numbers.tolist())
 
 
-class _Joined(Sequence[str]):
+class _JoinedTexts(Sequence[str]):
     """Texts of several sequences, none of which is copied."""
 
     def __init__(self, *parts: Sequence[str]) -> None:
@@ -211,16 +211,16 @@ class _Joined(Sequence[str]):
         return chain.from_iterable(self.parts)
 
 
-def _joined(texts: Sequence[str], more: Sequence[str]) -> _Joined:
-    return _Joined(*(texts.parts if isinstance(texts, _Joined) else (texts,)), more)
+def _join_texts(texts: Sequence[str], more: Sequence[str]) -> _JoinedTexts:
+    return _JoinedTexts(*(texts.parts if isinstance(texts, _JoinedTexts) else (texts,)), more)
 
 
 def longer(texts: Sequence[str], more: Sequence[str]) -> Sequence[str]:
     """Texts with more behind them; those that are not in a list are not copied."""
-    if not isinstance(texts, _Joined):
+    if not isinstance(texts, _JoinedTexts):
         return [*texts, *more]
     *before, last = texts.parts
-    return _Joined(*before, [*last, *more]) if isinstance(last, list) else _Joined(*texts.parts, [*more])
+    return _JoinedTexts(*before, [*last, *more]) if isinstance(last, list) else _JoinedTexts(*texts.parts, [*more])
 
 
 class _MoreRows(Mapping[str, int]):
@@ -349,34 +349,34 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
 
     def is_like(self, first: int, other: int) -> bool:
         """Return whether two pods are identical except for their names, and neither is terminating."""
-        is_same = all(int(codes[first]) == int(codes[other]) for codes in self._compared)
+        is_same = all(int(codes[first]) == int(codes[other]) for codes in self._compared_codes)
         return is_same and not (self.deletion_timestamps[first] or self.deletion_timestamps[other])
 
     def class_numbers(self, rows: IntArray) -> IntArray:
         """Return (row,) equal numbers for pods that are identical except for their names."""
-        return reduce(paired, (codes[rows] for codes in self._compared))
+        return reduce(pair_codes, (codes[rows] for codes in self._compared_codes))
 
     @property
-    def _compared(self) -> tuple[IntArray, ...]:
+    def _compared_codes(self) -> tuple[IntArray, ...]:
         own = self.specs.codes, self.labels.codes, self.namespaces.codes
         return *own, self.owners.codes, self.statuses.codes, self.annotations.codes
 
-    @_wherever_they_run
+    @_node_independent
     def priorities(self) -> IntArray:
         """(pod,) int64; 0 by default, and if it is not known."""
         return self.specs.map(lambda spec: spec.priority or 0)
 
-    @_wherever_they_run
+    @_node_independent
     def has_unknown_priority(self) -> BoolArray:
         """(pod,) whether its priority is that of a PriorityClass which the snapshot lacks."""
         return self.specs.where(lambda spec: spec.has_unknown_priority)
 
-    @_wherever_they_run
+    @_node_independent
     def terminating(self) -> BoolArray:
         """(pod,) whether the pod has a deletion timestamp."""
         return np.array([bool(stamp) for stamp in self.deletion_timestamps], dtype=np.bool_)
 
-    @_wherever_they_run
+    @_node_independent
     def started(self) -> IntArray:
         """(pod,) int64 nanoseconds since 1970 of the start, `timestamps.LATEST` for pods that have not started. Raises
         `InputError` with the pod and the field for an invalid time."""
@@ -392,7 +392,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         """Rows of pods with a nominated node and without a node."""
         return self._nominated
 
-    @_wherever_they_run
+    @_node_independent
     def _nominated(self) -> tuple[int, ...]:
         return tuple(row for row, name in enumerate(self.nominated_node_names) if name and not self.node_names[row])
 
@@ -405,26 +405,26 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     def pending(self) -> tuple[int, ...]:
         return self._pending
 
-    @_wherever_they_run
+    @_node_independent
     def _pending(self) -> tuple[int, ...]:
         unfinished = ~self.finished
         return tuple(int(row) for row in np.flatnonzero(~self.node_names.where(bool) & unfinished))
 
     @cached_property
-    def _by_node(self) -> tuple[IntArray, IntArray]:
+    def _rows_by_node(self) -> tuple[IntArray, IntArray]:
         return self.grouped or rows_by_group(self.node, self.node_count)
 
     def on_node(self, node: ClusterRow) -> IntArray:
         """Return rows of the pods on a node, in load order."""
-        order, start = self._by_node
+        order, start = self._rows_by_node
         rows = order[start[node] : start[node + 1]]
         return rows if self.grouped is None else rows[self.node[rows] == node]
 
-    @_wherever_they_run
-    def _asking_host_ports(self) -> IntArray:
+    @_node_independent
+    def _rows_with_host_ports(self) -> IntArray:
         return np.flatnonzero(self.specs.where(lambda spec: bool(host_ports(spec))))
 
-    @_wherever_they_run
+    @_node_independent
     def of_control_plane(self) -> Sequence[int]:
         """Rows of the pods in the namespaces of the control plane's components, OpenShift's included."""
         names = ("kube-system", *(f"openshift-kube-{item}" for item in ("scheduler", "controller-manager")))
@@ -433,10 +433,10 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def with_host_ports(self) -> IntArray:
         """Rows of running pods that use host ports."""
-        rows = self._asking_host_ports
+        rows = self._rows_with_host_ports
         return rows[self.node[rows] >= 0]
 
-    @_wherever_they_run
+    @_node_independent
     def rows_by_claim_name(self) -> Mapping[str, Sequence[int]]:
         """Return the pods by the name of a PersistentVolumeClaim that they use, in any namespace."""
         rows: dict[str, list[int]] = {}
@@ -447,12 +447,12 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
                     rows.setdefault(name, []).append(row)
         return rows
 
-    def claiming(self, key: str) -> list[int]:
+    def rows_with_claim(self, key: str) -> list[int]:
         """Return rows of the pods that use a PersistentVolumeClaim, given as `namespace/name`."""
         namespace, _, name = key.partition("/")
         return [row for row in self.rows_by_claim_name.get(name, ()) if self.namespaces[row] == namespace]
 
-    @_wherever_they_run
+    @_node_independent
     def finished_unstored(self) -> BoolArray:
         """(pod,) whether it has finished and has no creation timestamp, so that no API server has stored it."""
         finished = self.finished
@@ -512,9 +512,9 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         return replace(
             self,
             rows=_RowsOfCopies(self.rows, copies, len(self)),
-            names=_joined(self.names, _Numbered(copies.prefix, numbers)),
+            names=_join_texts(self.names, _NumberedTexts(copies.prefix, numbers)),
             namespaces=self.namespaces.with_copies(metadata.namespace, count),
-            uids=_joined(self.uids, _Numbered(copies.uid_prefix, numbers)),
+            uids=_join_texts(self.uids, _NumberedTexts(copies.uid_prefix, numbers)),
             labels=self.labels.with_copies(dict(metadata.labels), count),
             annotations=self.annotations.with_copies(dict(metadata.annotations), count),
             owners=self.owners.with_copies(metadata.owner_references, count),
@@ -582,7 +582,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         if not ended.isdisjoint(self.nominated):
             names = ["" if row in ended else name for row, name in enumerate(names)]
         derived = self.derived if names is self.nominated_node_names else {}
-        return replace(self, node=node, nominated_node_names=names, grouped=self._by_node, derived=derived)
+        return replace(self, node=node, nominated_node_names=names, grouped=self._rows_by_node, derived=derived)
 
     def tally(self, tally: Tally) -> IntArray:
         """(node,) int64 the sum of the weights of each node's pods; read-only."""
@@ -593,13 +593,13 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
 
     def in_namespaces(self, rule: Callable[[str], bool]) -> IntArray:
         """Return rows of the pods in the namespaces for which `rule` holds."""
-        order, start = self._by_namespace
+        order, start = self._rows_by_namespace
         codes = [code for code, name in enumerate(self.namespaces.values) if rule(name)]
         parts = [order[start[code] : start[code + 1]] for code in codes]
         return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
-    @_wherever_they_run
-    def _by_namespace(self) -> tuple[IntArray, IntArray]:
+    @_node_independent
+    def _rows_by_namespace(self) -> tuple[IntArray, IntArray]:
         return rows_by_group(self.namespaces.codes, len(self.namespaces.values))
 
     def numbers(self, rule: NodeRule, number: Callable[[ClusterRow], int], rows: ClusterRows) -> IntArray:

@@ -17,7 +17,7 @@ from kschedx.apiserver.admission import READ_ANNOTATIONS
 from kschedx.apiserver.defaulting import default_namespace, default_priority_class
 from kschedx.kube.decoding import decode, mappings
 from kschedx.kube.documents import Document, part_of
-from kschedx.kube.kinds import Objects, of_record
+from kschedx.kube.kinds import Objects, objects_of
 from kschedx.kube.other_schedulers import OpenShiftScheduler
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.scalars import newest
@@ -51,7 +51,7 @@ from kschedx.snapshot.pods import PodTable, groups_by_key
 from kschedx.snapshot.storage import Storage
 
 
-class Missing(StrEnum):
+class MissingCause(StrEnum):
     """Why a snapshot lacks the cluster's objects of a kind."""
 
     FORBIDDEN = "forbidden"
@@ -63,7 +63,7 @@ class SourceDocument(Document, frozen=True, omit_defaults=True):
     text: str
     kinds: Mapping[str, int]
     server_version: str = ""
-    missing: Mapping[str, Missing] = {}
+    missing: Mapping[str, MissingCause] = {}
     namespaces: tuple[str, ...] = ()
     anonymized: bool = False
 
@@ -73,7 +73,7 @@ class Source(Struct, frozen=True, kw_only=True):
     """File names, or another name of the source."""
     kinds: Mapping[str, int] = field(default_factory=dict)
     """Kind to the number of objects."""
-    missing: Mapping[str, Missing] = field(default_factory=dict)
+    missing: Mapping[str, MissingCause] = field(default_factory=dict)
     """Kinds that could not be read, although the cluster may have objects of them."""
     formats: tuple[str, ...] = ()
     """The recognized formats of other tools' dumps."""
@@ -105,7 +105,7 @@ class Source(Struct, frozen=True, kw_only=True):
         that."""
         if namespace and self.namespaces and namespace not in self.namespaces:
             return False
-        return kind in self.complete or self.missing.get(kind) is Missing.ABSENT
+        return kind in self.complete or self.missing.get(kind) is MissingCause.ABSENT
 
     def may_lack(self, kind: str, namespace: str = "") -> bool:
         """Return whether the cluster may have objects of the kind that the dump lacks. Kinds that may not be listed are
@@ -130,7 +130,7 @@ class Source(Struct, frozen=True, kw_only=True):
 
     def with_header(self, header: SnapshotHeader) -> Source:
         """Apply the header of the files; the text stays."""
-        causes = {cause.value: cause for cause in Missing}
+        causes = {cause.value: cause for cause in MissingCause}
         return replace(
             self,
             taken=header.taken,
@@ -267,25 +267,25 @@ class Contents(Struct, frozen=True, kw_only=True):
     """`namespace/name` of a pending pod to Karpenter's newest event."""
 
 
-def of_objects(objects: Objects) -> dict[str, object]:
+def fields_from_objects(objects: Objects) -> dict[str, object]:
     """Return a snapshot's fields for objects other than nodes and pods."""
-    namespaces = of_record(objects, Namespace)
+    namespaces = objects_of(objects, Namespace)
     return {
         "namespaces": {
             namespace.metadata.name: default_namespace(namespace).metadata.labels for namespace in namespaces
         },
         "namespace_annotations": {namespace.metadata.name: _read_by_admission(namespace) for namespace in namespaces},
-        "limit_ranges": _by_namespace(of_record(objects, LimitRange)),
+        "limit_ranges": _limit_ranges_by_namespace(objects_of(objects, LimitRange)),
         "runtime_classes": {
-            runtime_class.metadata.name: runtime_class for runtime_class in of_record(objects, RuntimeClass)
+            runtime_class.metadata.name: runtime_class for runtime_class in objects_of(objects, RuntimeClass)
         },
-        "services": of_record(objects, Service),
-        "replication_controllers": of_record(objects, ReplicationController),
-        "replica_sets": of_record(objects, ReplicaSet),
-        "stateful_sets": of_record(objects, StatefulSet),
-        "disruption_budgets": of_record(objects, PodDisruptionBudget),
+        "services": objects_of(objects, Service),
+        "replication_controllers": objects_of(objects, ReplicationController),
+        "replica_sets": objects_of(objects, ReplicaSet),
+        "stateful_sets": objects_of(objects, StatefulSet),
+        "disruption_budgets": objects_of(objects, PodDisruptionBudget),
         "priority_classes": priority_classes(objects),
-        "pod_groups": groups_by_key(of_record(objects, PodGroup), of_record(objects, GroupedWorkload)),
+        "pod_groups": groups_by_key(objects_of(objects, PodGroup), objects_of(objects, GroupedWorkload)),
         "devices": Devices.of(objects),
         "storage": Storage.of(objects),
         "objects": {record: tuple(some) for record, some in objects.items()},
@@ -295,7 +295,7 @@ def of_objects(objects: Objects) -> dict[str, object]:
 def priority_classes(objects: Objects) -> dict[str, PriorityClass]:
     return {
         priority_class.metadata.name: default_priority_class(priority_class)
-        for priority_class in of_record(objects, PriorityClass)
+        for priority_class in objects_of(objects, PriorityClass)
     }
 
 
@@ -304,7 +304,7 @@ def _read_by_admission(namespace: Namespace) -> Labels:
     return {key: text for key, text in namespace.metadata.annotations.items() if key in READ_ANNOTATIONS}
 
 
-def _by_namespace(limit_ranges: Sequence[LimitRange]) -> dict[str, list[LimitRange]]:
+def _limit_ranges_by_namespace(limit_ranges: Sequence[LimitRange]) -> dict[str, list[LimitRange]]:
     """Sort by name; the API server uses any order."""
     ranges: dict[str, list[LimitRange]] = {}
     for limit_range in sorted(limit_ranges, key=lambda limit_range: limit_range.metadata.name):
@@ -372,7 +372,7 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
 
     def of(self, record: type[R]) -> tuple[R, ...]:
         """Return the objects of the kind with this record."""
-        return of_record(self.objects, record)
+        return objects_of(self.objects, record)
 
     @property
     def default_node_selector(self) -> str:

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from msgspec import Struct, field
 
-from kschedx.kube.kinds import Objects, of_record
+from kschedx.kube.kinds import Objects, objects_of
 from kschedx.kube.storage import (
     CSIDriver,
     CSINode,
@@ -47,18 +47,18 @@ class Storage(Struct, frozen=True, kw_only=True, dict=True):
     @classmethod
     def of(cls, objects: Objects) -> Storage:
         """Build from records by kind."""
-        classes = {storage_class.metadata.name: storage_class for storage_class in of_record(objects, StorageClass)}
+        classes = {storage_class.metadata.name: storage_class for storage_class in objects_of(objects, StorageClass)}
         default = default_class(classes.values())
         return cls(
-            volumes={volume.metadata.name: volume for volume in of_record(objects, PersistentVolume)},
+            volumes={volume.metadata.name: volume for volume in objects_of(objects, PersistentVolume)},
             claims={
-                claim.key: with_default_class(claim, default) for claim in of_record(objects, PersistentVolumeClaim)
+                claim.key: with_default_class(claim, default) for claim in objects_of(objects, PersistentVolumeClaim)
             },
             classes=classes,
-            csi_nodes={node.metadata.name: node for node in of_record(objects, CSINode)},
-            csi_drivers={driver.metadata.name: driver for driver in of_record(objects, CSIDriver)},
-            capacities=of_record(objects, CSIStorageCapacity),
-            attachments=of_record(objects, VolumeAttachment),
+            csi_nodes={node.metadata.name: node for node in objects_of(objects, CSINode)},
+            csi_drivers={driver.metadata.name: driver for driver in objects_of(objects, CSIDriver)},
+            capacities=objects_of(objects, CSIStorageCapacity),
+            attachments=objects_of(objects, VolumeAttachment),
         )
 
     def with_default(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
@@ -87,7 +87,7 @@ class Storage(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def capacities_of_class(self) -> Mapping[str, tuple[CSIStorageCapacity, ...]]:
-        return _grouped((capacity.storage_class_name, capacity) for capacity in self.capacities)
+        return _group_pairs((capacity.storage_class_name, capacity) for capacity in self.capacities)
 
 
 class VolumeCandidates:
@@ -107,22 +107,22 @@ class VolumeCandidates:
         self.derived: Derived = {}
         """Values that others compute from the `unclaimed` volumes and keep until these change."""
         for volume in volumes.values():
-            self._come(volume)
+            self._add_volume(volume)
 
     def of(self, claim: PersistentVolumeClaim) -> tuple[PersistentVolume, ...]:
         """Return the volumes of the claim's class that name the claim, then those without a claimRef, each in load
         order."""
-        free = (volume for place, volume in self.unclaimed(claim.storage_class) if self._is_free[place])
+        free = (volume for place, volume in self.unclaimed_volumes(claim.storage_class) if self._is_free[place])
         return (*self.prebound(claim), *free)
 
     def place(self, volume: PersistentVolume) -> int:
         return self._place[volume.name]
 
-    def unclaimed(self, storage_class: str) -> tuple[tuple[int, PersistentVolume], ...]:
+    def unclaimed_volumes(self, storage_class: str) -> tuple[tuple[int, PersistentVolume], ...]:
         """Return the volumes of a class that have no claimRef, or had none before they were bound or removed, each with
         its place, in load order. `are_free` distinguishes them."""
         if self._unclaimed_of_class is None:
-            self._unclaimed_of_class = _grouped(
+            self._unclaimed_of_class = _group_pairs(
                 (volume.storage_class, (place, volume))
                 for place, volume in enumerate(self._unclaimed)
                 if volume is not None
@@ -153,7 +153,7 @@ class VolumeCandidates:
         if before is not None:
             self._go(before)
         if after is not None:
-            self._come(after)
+            self._add_volume(after)
 
     def _go(self, volume: PersistentVolume) -> None:
         if volume.spec.claim_ref is None:
@@ -162,7 +162,7 @@ class VolumeCandidates:
         else:
             self._prebound[volume.spec.claim_ref.key].pop(volume.name)
 
-    def _come(self, volume: PersistentVolume) -> None:
+    def _add_volume(self, volume: PersistentVolume) -> None:
         place = self._place.setdefault(volume.name, len(self._place))
         if place == len(self._unclaimed):
             self._unclaimed.append(None)
@@ -235,7 +235,7 @@ class StorageChange(Struct, frozen=True, kw_only=True):
         return bool(self.claims or self.volumes)
 
 
-def _grouped(pairs: Iterable[tuple[str, T]]) -> Mapping[str, tuple[T, ...]]:
+def _group_pairs(pairs: Iterable[tuple[str, T]]) -> Mapping[str, tuple[T, ...]]:
     groups: dict[str, list[T]] = {}
     for key, item in pairs:
         groups.setdefault(key, []).append(item)

@@ -149,7 +149,7 @@ _UNREAD = SlimVolume()
 _ENCODER = msgspec.json.Encoder()
 
 
-class NameTakenError(InputError):
+class DuplicateNameError(InputError):
     """Two pods with the same name; `row` is the first one's."""
 
     def __init__(self, row: int) -> None:
@@ -253,7 +253,7 @@ class PodColumns:
         self.owners.codes += self.owners.codes_of(_texts([meta.owner_references for meta in metas]), _owners, fail)
         texts = _texts([meta.annotations for meta in metas])
         distinct = set(texts)
-        marks = _occurring(ANNOTATION_MARKS, distinct)
+        marks = _occurring_words(ANNOTATION_MARKS, distinct)
         read = {text: read_annotations(text, marks) for text in distinct}
         self.annotations.codes += self.annotations.codes_of([read[text] for text in texts], _annotations, fail)
         self.node_names.codes += self.node_names.codes_of([spec.node_name or "" for spec in specs], str, fail)
@@ -289,7 +289,7 @@ class PodColumns:
         first = len(self)
         for item, key in enumerate(keys):
             if self.rows.setdefault(key, first + item) != first + item:
-                fail(item, NameTakenError(self.rows[key]))
+                fail(item, DuplicateNameError(self.rows[key]))
 
     def _spec_codes(self, keys: Sequence[bytes], label_keys: Sequence[bytes], fail: Fail) -> list[int]:
         codes = self.specs.codes_of(keys, _pod_spec, fail)
@@ -302,7 +302,7 @@ class PodColumns:
                 if code in self._with_label_keys:
                     # the keys stand for the pod's own labels
                     labels = self.labels.values[self.labels.index[label_keys[item]]]
-                    merge = partial(_merged, values[code], labels)
+                    merge = partial(_merge_template, values[code], labels)
                     codes[item] = self.specs.code(keys[item] + label_keys[item], merge)
         self._seen_specs = len(values)
         return codes
@@ -352,7 +352,7 @@ class PodColumns:
         )
 
 
-def _merged(template: types.PodSpec, labels: types.Labels, _: bytes) -> types.PodSpec:
+def _merge_template(template: types.PodSpec, labels: types.Labels, _: bytes) -> types.PodSpec:
     return merge_label_keys(template, labels)
 
 
@@ -381,7 +381,7 @@ def _spec_keys(specs: Sequence[Any]) -> list[bytes]:
     return keys
 
 
-def _occurring(words: Iterable[bytes], texts: Iterable[bytes]) -> tuple[bytes, ...]:
+def _occurring_words(words: Iterable[bytes], texts: Iterable[bytes]) -> tuple[bytes, ...]:
     """Return the words that occur in any of these texts: one search over all texts is faster than one per text."""
     joined = b"\n".join(texts)
     return tuple(word for word in words if word in joined)
@@ -437,11 +437,11 @@ def _slim_statuses(statuses: Sequence[SlimPodStatus], fail: Fail) -> list[bytes]
     """`slim_status` of many pods. Most are empty, so all texts are searched at once first."""
     texts = _texts([status.conditions for status in statuses])
     distinct = set(texts)
-    telling = _occurring(_TELLING, distinct)
+    telling = _occurring_words(_TELLING, distinct)
     kept = {text for text in distinct if b'"False"' in text or any(word in text for word in telling)}
     containers = _texts([status.container_statuses for status in statuses])
     init_containers = _texts([status.init_container_statuses for status in statuses])
-    words = _occurring(_OF_CONTAINERS, (*containers, *init_containers))
+    words = _occurring_words(_OF_CONTAINERS, (*containers, *init_containers))
     slim = [b""] * len(statuses)
     for number, (status, text) in enumerate(zip(statuses, texts, strict=True)):
         if (

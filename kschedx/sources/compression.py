@@ -109,13 +109,13 @@ def format_of(head: bytes) -> str:
     return next((name for magic, name in _FORMATS.items() if head.startswith(magic)), "")
 
 
-def unpacked(file: Readable, compression: str, source: str, budget: SizeBudget) -> Readable:
+def unpack(file: Readable, compression: str, source: str, budget: SizeBudget) -> Readable:
     """Return the file's content. Reading it raises InputError for damaged or truncated data, and for a decompression
     bomb."""
-    return _Unpacked(_OPEN[compression](file), compression, source, budget)
+    return _UnpackedFile(_OPEN[compression](file), compression, source, budget)
 
 
-class _Unpacked(Stream):
+class _UnpackedFile(Stream):
     def __init__(self, stream: Readable, compression: str, source: str, budget: SizeBudget) -> None:
         self._stream = stream
         self._compression = compression
@@ -299,8 +299,8 @@ def write(path: str, parts: Iterable[bytes], *, mode: int = 0o666) -> None:
     """
     try:
         with contextlib.ExitStack() as stack:
-            file = stack.enter_context(_opened(path, mode))
-            packed = stack.enter_context(_packed(file, compression_of(path)))
+            file = stack.enter_context(_open_output(path, mode))
+            packed = stack.enter_context(_pack(file, compression_of(path)))
             for block in _blocks(parts):
                 packed.write(block)
     except (OSError, RuntimeError) as error:
@@ -311,7 +311,7 @@ def write(path: str, parts: Iterable[bytes], *, mode: int = 0o666) -> None:
 
 
 @contextlib.contextmanager
-def _opened(path: str, mode: int) -> Iterator[BinaryIO]:
+def _open_output(path: str, mode: int) -> Iterator[BinaryIO]:
     if path == STDOUT:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -337,7 +337,7 @@ def _opened(path: str, mode: int) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def _packed(file: BinaryIO, compression: str) -> Iterator[_Writable]:
+def _pack(file: BinaryIO, compression: str) -> Iterator[_Writable]:
     """Yield a writer that compresses without the file's name and time, so that equal content makes equal files."""
     match compression:
         case ".gz":

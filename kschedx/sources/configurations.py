@@ -60,20 +60,20 @@ def find_configuration(path: str) -> WrittenConfiguration:
     except InputError:
         documents = _without_kinds(path)
         if not any(
-            True for document, place in documents for _ in (*_configurations(document, place), *_named(document))
+            True for document, place in documents for _ in (*_configurations(document, place), *_config_files(document))
         ):
             raise
     written_pods = [
         configuration for document, place in documents for configuration in _configurations(document, place)
     ]
     if len(written_pods) > 1:
-        named = set(_mounted(document for document, _ in documents))
+        named = set(_mounted_config_maps(document for document, _ in documents))
         written_pods = [
             written_pod for written_pod in written_pods if (written_pod.config_map, written_pod.key) in named
         ] or written_pods
     if not written_pods:
         kinds = ", ".join(sorted({str(document.get("kind") or "nothing") for document, _ in documents})) or "nothing"
-        elsewhere = next((file for document, _ in documents for file in _named(document)), "")
+        elsewhere = next((file for document, _ in documents for file in _config_files(document)), "")
         hint = f"kube-scheduler is started with --config={elsewhere} there: pass that file" if elsewhere else ""
         raise ConfigError(f"expected one {KIND}, found {kinds}", place=Place(source=path), hint=hint)
     if len(written_pods) > 1:
@@ -123,7 +123,7 @@ def _configurations(document: Json, place: Place) -> Iterator[WrittenConfigurati
         return
     kind = document.get("kind")
     if kind not in ("ConfigMap", "Secret"):
-        yield from _nested(document, "", place)
+        yield from _nested_configurations(document, "", place)
         return
     metadata = map_at(document, "metadata")
     name = str(metadata.get("name") or "")
@@ -133,12 +133,12 @@ def _configurations(document: Json, place: Place) -> Iterator[WrittenConfigurati
             continue
         inside = replace(place, object=f"{kind} {name}[{key}]")
         below = f"{'data' if kind == 'ConfigMap' else 'stringData'}[{key}]"
-        for value in _parsed(text, inside):
+        for value in _parse(text, inside):
             if _is_configuration(value):
                 yield WrittenConfiguration(document=value, place=inside, config_map=name, key=key, below=below)
 
 
-def _nested(value: object, path: str, place: Place) -> Iterator[WrittenConfiguration]:
+def _nested_configurations(value: object, path: str, place: Place) -> Iterator[WrittenConfiguration]:
     """Yield configurations in documents that are no Kubernetes objects, such as a chart's values or a tool's
     description of a cluster."""
     inside = replace(place, object=path)
@@ -147,12 +147,12 @@ def _nested(value: object, path: str, place: Place) -> Iterator[WrittenConfigura
             yield WrittenConfiguration(document=value, place=inside, below=path)
             return
         for key, item in value.items():
-            yield from _nested(item, f"{path}.{key}" if path else str(key), place)
+            yield from _nested_configurations(item, f"{path}.{key}" if path else str(key), place)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _nested(item, f"{path}[{index}]", place)
+            yield from _nested_configurations(item, f"{path}[{index}]", place)
     elif isinstance(value, str) and f"kind: {KIND}" in value:
-        held = (item for item in _parsed(value, inside) if _is_configuration(item))
+        held = (item for item in _parse(value, inside) if _is_configuration(item))
         yield from (WrittenConfiguration(document=item, place=inside, below=path) for item in held)
 
 
@@ -168,16 +168,16 @@ def _without_kinds(path: str) -> list[tuple[dict[str, object], Place]]:
     return configurations
 
 
-def _named(value: object) -> Iterator[str]:
+def _config_files(value: object) -> Iterator[str]:
     """Yield the files that a scheduler gets with --config: in a container's arguments, and in those of kubeadm and k3s.
     Strings that hold YAML are searched too, as kind and Cluster API use them."""
     if isinstance(value, str) and "scheduler" in value and "\n" in value:
         with suppress(InputError):
-            for document in _parsed(value, Place()):
-                yield from _named(document)
+            for document in _parse(value, Place()):
+                yield from _config_files(document)
     if isinstance(value, list):
         for item in value:
-            yield from _named(item)
+            yield from _config_files(item)
     if not isinstance(value, dict):
         return
     words = [*list_at(value, "command"), *list_at(value, "args")]
@@ -190,10 +190,10 @@ def _named(value: object) -> Iterator[str]:
     of_k3s = [word.removeprefix("config=") for word in of_k3s if word.startswith("config=")]
     yield from (str(file) for file in (named.get("config"), *of_k3s) if file)
     for item in value.values():
-        yield from _named(item)
+        yield from _config_files(item)
 
 
-def _parsed(text: str, place: Place) -> Iterator[Json]:
+def _parse(text: str, place: Place) -> Iterator[Json]:
     """Yield the documents in a ConfigMap's value. Lines are those of the value."""
     for line in yaml_text.split(text.encode(), source=""):
         try:
@@ -212,7 +212,7 @@ def _is_configuration(document: Json) -> bool:
     return kind == KIND or (kind == POLICY and "/" not in version)
 
 
-def _mounted(documents: Iterable[Json]) -> Iterator[tuple[str, str]]:
+def _mounted_config_maps(documents: Iterable[Json]) -> Iterator[tuple[str, str]]:
     """Yield ConfigMap and key of the files that containers get with --config."""
     for document in documents:
         for spec in _pod_specs(document):

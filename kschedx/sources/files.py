@@ -11,7 +11,7 @@ from typing import BinaryIO, cast
 import msgspec
 
 from kschedx.errors import InputError, Place, nearest
-from kschedx.progress import Phase, say
+from kschedx.progress import Phase, report_progress
 from kschedx.sources import compression as compressed
 from kschedx.sources import manifests as foreign
 from kschedx.sources.compression import CountedStream, JoinedStream, Readable, SizeBudget
@@ -26,17 +26,19 @@ _MOST_KEPT = 512 << 20
 """Bytes of an archive from a pipe, which is kept because it is read twice."""
 
 
-def raise_it(error: InputError) -> None:
+def raise_error(error: InputError) -> None:
     """Raise the error of an unreadable file in a folder or an archive, as `read` does by default."""
     raise error
 
 
 def _lenient(refuse: Refuse) -> Refuse | None:
     """Return `refuse`, or None if the first error ends the reading."""
-    return None if refuse is raise_it else refuse
+    return None if refuse is raise_error else refuse
 
 
-def read(path: str, see: See = ignore, refuse: Refuse = raise_it, budget: SizeBudget | None = None) -> Iterator[Batch]:
+def read(
+    path: str, see: See = ignore, refuse: Refuse = raise_error, budget: SizeBudget | None = None
+) -> Iterator[Batch]:
     """Yield the Kubernetes objects of a file, a folder, an archive, or standard input ("-"). Any of it may be
     compressed.
 
@@ -50,16 +52,16 @@ def read(path: str, see: See = ignore, refuse: Refuse = raise_it, budget: SizeBu
     """
     budget = budget or SizeBudget(path)
     if path == STDIN:
-        yield from _checked(_input(standard_input(), STDIN, None, see, refuse, budget), STDIN)
+        yield from _require_batches(_input(standard_input(), STDIN, None, see, refuse, budget), STDIN)
     elif Path(path).is_dir():
         yield from _tree(Folder(path), path, see, refuse, None)
     else:
-        yield from _checked(_file(Path(path), see, refuse, budget), path)
+        yield from _require_batches(_file(Path(path), see, refuse, budget), path)
 
 
 def read_stream(file: BinaryIO, source: str) -> Iterator[Batch]:
     """Yield the Kubernetes objects of an open file, which errors call `source`."""
-    yield from _checked(_input(file, source, None, ignore, raise_it, SizeBudget(source)), source)
+    yield from _require_batches(_input(file, source, None, ignore, raise_error, SizeBudget(source)), source)
 
 
 def standard_input() -> BinaryIO:
@@ -68,7 +70,7 @@ def standard_input() -> BinaryIO:
     if sys.stdin is None or sys.stdin.closed:
         raise InputError("standard input is closed", place=Place(source=STDIN))
     if sys.stdin.buffer.isatty():
-        say(Phase.NOTHING)
+        report_progress(Phase.NOTHING)
     return sys.stdin.buffer
 
 
@@ -87,7 +89,7 @@ def _file(path: Path, see: See, refuse: Refuse, budget: SizeBudget) -> Iterator[
         raise unreadable(source, error) from None
 
 
-def _checked(batches: Iterator[Batch], source: str) -> Iterator[Batch]:
+def _require_batches(batches: Iterator[Batch], source: str) -> Iterator[Batch]:
     """Yield the batches. Raises InputError if there is none."""
     empty = True
     for batch in batches:
@@ -102,14 +104,14 @@ def _input(
 ) -> Iterator[Batch]:
     """Yield the objects of a file, which may be an archive."""
     again = _Again(file, budget)
-    head, content = _unpacked(again, source, budget)
+    head, content = _unpack(again, source, budget)
     packed = content is not again
     if not packed and is_zip(head):
         yield from _tree(Zip(again.from_start(source), source, budget), source, see, refuse, budget)
     elif is_tar(head):
 
         def reopened() -> Readable:
-            start, whole = _unpacked(CountedStream(again.from_start(source), budget), source, budget)
+            start, whole = _unpack(CountedStream(again.from_start(source), budget), source, budget)
             return JoinedStream(start, whole)
 
         yield from _tree(Tar(reopened, source), source, see, refuse, budget)
@@ -137,7 +139,7 @@ def _tree(tree: Tree, source: str, see: See, refuse: Refuse, budget: SizeBudget 
         file: Readable = member.file if budget else CountedStream(member.file, own)
         batch = None
         try:
-            head, content = _unpacked(file, member.source, own)
+            head, content = _unpack(file, member.source, own)
             text = UnpackedFile(
                 head=head,
                 rest=content,
@@ -201,14 +203,14 @@ def _objects(path: Path) -> list[bytes]:
     return sorted(msgspec.json.encode(item, order="sorted") for item in objects)
 
 
-def _unpacked(file: Readable, source: str, budget: SizeBudget) -> tuple[bytes, Readable]:
+def _unpack(file: Readable, source: str, budget: SizeBudget) -> tuple[bytes, Readable]:
     """Return the first bytes of a file's content, and a reader of the rest: the file itself, if it is not
     compressed."""
     head = _head(file)
     compression = compressed.format_of(head)
     if not compression:
         return head, file
-    content = compressed.unpacked(JoinedStream(head, file), compression, source, budget)
+    content = compressed.unpack(JoinedStream(head, file), compression, source, budget)
     head = _head(content)
     if compressed.format_of(head):
         raise InputError("looks like data compressed twice", place=Place(source=source), hint=foreign.ALLOWED)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
-from kschedx.kube.snapshot_header import SnapshotHeader, of_list
+from kschedx.kube.snapshot_header import SnapshotHeader, parse_list_header
 from kschedx.patterns import lazy_pattern
 from kschedx.sources.compression import Readable
 from kschedx.sources.lists import (
@@ -239,7 +239,7 @@ class JsonStream:
                 if trailing is not None:
                     return trailing - len(opened)
                 if self._window.ended or not is_truncated(error, text):
-                    raise self._malformed(error, text, opened) from None
+                    raise self._syntax_error(error, text, opened) from None
                 if not self._window.grow(self._max_whole):
                     message = f"a JSON document of more than {self._max_whole >> 20} MB that cannot be read in pieces"
                     raise InputError(message, place=self._place(), hint=_LISTS) from None
@@ -265,7 +265,7 @@ class JsonStream:
             plain = is_plain_object(first)
             kind_follows = not plain and peek.kind is None
         except ValueError:  # too long to be read as a whole
-            return _ListHead(prefix=prefix, peek=peek, separator=b"", header=of_list(peek.metadata))
+            return _ListHead(prefix=prefix, peek=peek, separator=b"", header=parse_list_header(peek.metadata))
         except (InputError, RecursionError):
             return None
         if kind_follows:
@@ -278,7 +278,7 @@ class JsonStream:
             peek=peek,
             separator=separator if seen else b"",
             nested_list=b'"kind": "List"' if spaced else b'"kind":"List"',
-            header=of_list(peek.metadata),
+            header=parse_list_header(peek.metadata),
         )
 
     def _chunks(self) -> Iterator[Batch]:
@@ -386,7 +386,7 @@ class JsonStream:
         try:
             _RAW.decode(text)
         except (msgspec.DecodeError, RecursionError) as error:
-            raise self._malformed(error, text, opened) from None
+            raise self._syntax_error(error, text, opened) from None
         raise AssertionError("the caller has found an error")
 
     def _flatten(self, batch: Batch, peek: Peek) -> None:
@@ -406,7 +406,7 @@ class JsonStream:
         """Return the place of the document, or of one of its items."""
         return self._place() if index is None else replace(self._place(), object=f"items[{index}]")
 
-    def _malformed(self, error: Exception, text: bytes | memoryview, opened: bytes) -> InputError:
+    def _syntax_error(self, error: Exception, text: bytes | memoryview, opened: bytes) -> InputError:
         if isinstance(error, RecursionError):
             return InputError("not valid JSON: it is nested too deeply", place=self._place())
         byte = byte_of(error)

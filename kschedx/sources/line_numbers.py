@@ -48,7 +48,7 @@ def with_line(error: InputError, place: Place, text: bytes | None = None, *, bel
     return placed_error
 
 
-def located(error: InputError) -> InputError:
+def locate(error: InputError) -> InputError:
     """Return the error with the line of its field instead of that of its object, if a file has both."""
     place = error.place
     if not place.field or place.line is None:
@@ -76,7 +76,7 @@ def line_of(
         document = next((line for line in split(whole, source=place.source) if line.number == place.document), None)
         if document is None:
             return None
-        root = _composed(document.text.decode())
+        root = _compose(document.text.decode())
     except (OSError, UnicodeDecodeError, InputError, yaml.YAMLError, RecursionError):
         return None
     steps = [name or index for name, index in _STEP.findall(f"{below}.{field}" if below else field)]
@@ -86,7 +86,7 @@ def line_of(
         if isinstance(field_node, yaml.ScalarNode) and field_node.style == "|":
             first += field_node.start_mark.line + 1
             try:
-                field_node = _composed(field_node.value)
+                field_node = _compose(field_node.value)
             except (yaml.YAMLError, RecursionError):
                 break
         key, field_node = _below(field_node, step)
@@ -96,7 +96,7 @@ def line_of(
     return line
 
 
-def _composed(text: str) -> Node | None:
+def _compose(text: str) -> Node | None:
     import yaml
 
     root: Node | None = yaml.compose(text, Loader=yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place, join_fields
 from kschedx.kube.kinds import KINDS
-from kschedx.kube.snapshot_header import SnapshotHeader, of_list
+from kschedx.kube.snapshot_header import SnapshotHeader, parse_list_header
 from kschedx.patterns import lazy_pattern
 
 # Lists as `kubectl cluster-info dump` of 1.4 to 1.10 wrote them: in Kubernetes' internal types, not those of its API.
@@ -40,7 +40,7 @@ _OF_THE_HOST = ("HostNetwork", "HostPID", "HostIPC")
 _LEADING_CAPITALS = lazy_pattern(r"[A-Z]+")
 
 
-def versioned(document: bytes | memoryview) -> bytes | None:
+def as_api_list(document: bytes | memoryview) -> bytes | None:
     """Return the list in the form of the API; None for anything else."""
     try:
         manifest = msgspec.json.decode(document)
@@ -147,7 +147,7 @@ def is_nameless(text: bytes) -> bool:
         peek = _peek(text, index=None)
     except (msgspec.DecodeError, UnicodeDecodeError, InputError, RecursionError):
         return False
-    return not peek.kind and not bytes(peek.items) and versioned(text) is None
+    return not peek.kind and not bytes(peek.items) and as_api_list(text) is None
 
 
 def peek_of_list(prefix: bytes) -> Peek | None:
@@ -176,7 +176,7 @@ def flatten(document: bytes | memoryview, of: Peek | None = None) -> Flat:
         peek = of or Peek(kind="List")
     else:
         peek = _peek(document, index=None)
-        if not peek.kind and bytes(peek.items) == b"" and (written := versioned(document)) is not None:
+        if not peek.kind and bytes(peek.items) == b"" and (written := as_api_list(document)) is not None:
             document, peek = written, _peek(written, index=None)
         if not peek.kind and bytes(peek.items).startswith(b"["):
             peek = replace(peek, kind="List")
@@ -185,7 +185,7 @@ def flatten(document: bytes | memoryview, of: Peek | None = None) -> Flat:
                 raise _no_kind(None)
             return Flat(items=b"".join((b"[", document, b"]")), indexes=(None,))
         listed = memoryview(peek.listed)
-    header = of_list(peek.metadata)
+    header = parse_list_header(peek.metadata)
     raws = _raws(listed)
     flat = list(_flat(raws, peek))
     if len(flat) == len(raws) and all(text is raw for (text, _), raw in zip(flat, raws, strict=True)):
@@ -331,14 +331,14 @@ def invalid_utf8_at(text: bytes | memoryview) -> int | None:
     return None
 
 
-class _Named(msgspec.Struct):
+class _NamedRecord(msgspec.Struct):
     name: str = ""
     namespace: str = ""
 
 
 class _NamedObject(msgspec.Struct):
     kind: str = ""
-    metadata: _Named = msgspec.field(default_factory=_Named)
+    metadata: _NamedRecord = msgspec.field(default_factory=_NamedRecord)
 
 
 def _explain_invalid(error: msgspec.ValidationError, items: list[msgspec.Raw]) -> tuple[int | None, InputError]:
@@ -459,7 +459,7 @@ def lines_of_items(flat: Flat, document: memoryview, first: int) -> dict[int, in
 class _Items(msgspec.Struct):
     items: msgspec.Raw = msgspec.Raw(b"")
     Items: msgspec.Raw = msgspec.Raw(b"[]")
-    """The items of a list in kubectl's internal types (`lists.versioned`)."""
+    """The items of a list in kubectl's internal types (`lists.as_api_list`)."""
 
 
 T = TypeVar("T")

@@ -135,14 +135,14 @@ def read(text: UnpackedFile, see: See, refuse: Refuse | None = None) -> Iterator
     if not with_logs and (looks := binary(text.head)):
         raise _foreign(looks, text.source)
     if text.kind and (start.startswith(b"[") or start.rstrip() == b"null"):
-        listed = layouts.as_list(text.kind, _whole(text))
+        listed = layouts.as_list(text.kind, _read_all(text))
         yield from _json(io.BytesIO(listed), text.source)
     elif text.kind and start.startswith(b"{") and not _SAYS_ITS_KIND.match(start):
-        whole = _whole(text)
+        whole = _read_all(text)
         listed = layouts.as_list(text.kind, b"[%b]" % whole) if is_nameless(whole) else whole
         yield from _any(text, listed, refuse)
     elif layouts.may_be_export(start):
-        whole = _whole(text)
+        whole = _read_all(text)
         export = layouts.export(whole, text.source)
         if export is None:
             yield from _any(text, whole, refuse)
@@ -160,13 +160,13 @@ def read(text: UnpackedFile, see: See, refuse: Refuse | None = None) -> Iterator
     elif _has_braces(start) and len(text.head) >= HEAD:
         yield from _json(text.all(), text.source, text.path)
     else:
-        yield from _any(text, _whole(text), refuse)
+        yield from _any(text, _read_all(text), refuse)
 
 
 def _from_utf16(text: UnpackedFile) -> UnpackedFile:
     """Decode a file from UTF-16, as PowerShell writes the output of a command. Raises InputError."""
     try:
-        whole = _whole(text).decode("utf-16").encode()
+        whole = _read_all(text).decode("utf-16").encode()
     except UnicodeError:
         raise InputError("not valid UTF-16", place=Place(source=text.source)) from None
     return UnpackedFile(head=whole, rest=io.BytesIO(), source=text.source, kind=text.kind)
@@ -177,7 +177,7 @@ def holds_nothing(source: str) -> InputError:
     return InputError("holds no objects", place=Place(source=source), hint=ALLOWED)
 
 
-def _whole(text: UnpackedFile) -> bytes:
+def _read_all(text: UnpackedFile) -> bytes:
     return _all_of(text.all(), text.source)
 
 

@@ -203,17 +203,19 @@ class Tar:
             if name in wanted and not _tar_kind(info):
                 content = archive.extractfile(info)
                 assert content is not None
-                yield TreeMember(name=name, source=f"{self._source}: {name}", file=_TarContent(content, self._told))
+                yield TreeMember(
+                    name=name, source=f"{self._source}: {name}", file=_TarContent(content, self._converted_errors)
+                )
 
     def _members(self) -> Iterator[tuple[tarfile.TarInfo, tarfile.TarFile]]:
         import tarfile
 
         forward = _Forward(self._reopened())
-        with self._told():
+        with self._converted_errors():
             file = cast(IO[bytes], forward)
             archive = tarfile.TarFile(fileobj=file, encoding="utf-8", errors="backslashreplace")
         while True:
-            with self._told():
+            with self._converted_errors():
                 info = archive.next()
                 archive.members.clear()  # type: ignore[attr-defined] # it would keep them all
             if info is None:
@@ -227,7 +229,7 @@ class Tar:
             pass
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _converted_errors(self) -> Iterator[None]:
         """Raise every error of the standard library about a tar archive as an InputError."""
         import tarfile
 
@@ -352,7 +354,7 @@ class Zip:
             member, source = self._members[name], f"{self._source}: {name}"
             if member.flag_bits & 1:
                 raise InputError("is encrypted", place=Place(source=source), hint="unpack the archive first")
-            with _damage_told(source):
+            with _zip_errors(source):
                 content = self._archive.open(member)
             yield TreeMember(name=name, source=source, file=_ZipContent(content, source, self._budget))
 
@@ -360,12 +362,12 @@ class Zip:
     def _archive(self) -> zipfile.ZipFile:
         import zipfile
 
-        with _damage_told(self._source):
+        with _zip_errors(self._source):
             return zipfile.ZipFile(cast(IO[bytes], _Careful(self._file)))
 
 
 @contextmanager
-def _damage_told(source: str) -> Iterator[None]:
+def _zip_errors(source: str) -> Iterator[None]:
     """Raise every error of the standard library about a zip archive as an InputError."""
     import struct
     import zipfile
@@ -389,7 +391,7 @@ class _ZipContent(Stream):
         self._budget = budget
 
     def _next(self, size: int) -> bytes:
-        with _damage_told(self._source):
+        with _zip_errors(self._source):
             block = self._content.read(size)
         self._budget.spend(len(block))
         return block

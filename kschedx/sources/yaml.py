@@ -254,7 +254,7 @@ def _is_tab(text: bytes, mark: Mark) -> bool:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Open:
+class _OpenCollection:
     """A mapping or sequence that is being read."""
 
     value: dict[str, Value] | list[Value]
@@ -286,7 +286,7 @@ class _Reader:
     def __init__(self, document: DocumentText, source: str) -> None:
         self._document = document
         self._source = source
-        self._open: list[_Open] = []
+        self._open: list[_OpenCollection] = []
         self._anchors: dict[str, _Anchor] = {}
         self._nodes = 0
         self._alias_nodes = 0
@@ -356,9 +356,9 @@ class _Reader:
     def _is_item(self) -> bool:
         """Return whether the next value is an element of the document's `items`, or of the document."""
         match self._open:
-            case [_Open(value=list())]:
+            case [_OpenCollection(value=list())]:
                 return True
-            case [_Open(value=dict(), key="items"), _Open(value=list())]:
+            case [_OpenCollection(value=dict(), key="items"), _OpenCollection(value=list())]:
                 return True
         return False
 
@@ -368,7 +368,7 @@ class _Reader:
         self._keep(event.anchor, value, nodes=0, length=0)
         first = self._nodes, self._characters
         self._open.append(
-            _Open(value=value, line=line, anchor=event.anchor, first_node=first[0], first_character=first[1])
+            _OpenCollection(value=value, line=line, anchor=event.anchor, first_node=first[0], first_character=first[1])
         )
 
     def _keep(self, anchor: str | None, value: Value, *, nodes: int, length: int) -> None:
@@ -430,7 +430,7 @@ class _Reader:
             parent.value[parent.key] = value
             parent.key = None
 
-    def _key(self, parent: _Open, value: Value, line: int) -> str:
+    def _key(self, parent: _OpenCollection, value: Value, line: int) -> str:
         if isinstance(value, dict | list):
             hint = "quote it, if braces are part of the text" if isinstance(value, dict) else ""
             self.fail("a mapping or sequence cannot be a key", line=line, hint=hint)

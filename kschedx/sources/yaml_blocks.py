@@ -61,7 +61,7 @@ class _UnsureError(ValueError):
 
 
 @cache
-def _before(indent: int, begins: bytes) -> re.Pattern[bytes]:
+def _boundary_pattern(indent: int, begins: bytes) -> re.Pattern[bytes]:
     return re.compile(rb"\n(?= {%d}%b)" % (indent, begins))
 
 
@@ -94,10 +94,12 @@ class _Blocks:
         if depth > MAX_DEPTH or not outer <= indent <= MAX_INDENT:
             raise _UnsureError
         if text.startswith(b"- ", indent):
-            return b"[%b]" % b",".join(self._all(_before(indent, b"- ").split(text), indent, depth, self._element))
+            return b"[%b]" % b",".join(
+                self._all(_boundary_pattern(indent, b"- ").split(text), indent, depth, self._element)
+            )
         if indent == outer:
             raise _UnsureError
-        fields = self._all(_before(indent, rb"[^ \n-]").split(text), indent, depth, self._entry)
+        fields = self._all(_boundary_pattern(indent, rb"[^ \n-]").split(text), indent, depth, self._entry)
         written = b"{%b}" % b",".join(fields)
         if len(_fields.decode(written)) < len(fields):
             raise _UnsureError  # a duplicate key
@@ -132,7 +134,7 @@ class _Blocks:
             elif inline is None:
                 value = self._block(below, indent, depth + 1)
             else:
-                value = _literal(below, inline, indent) if inline in (b"|", b"|-") else _folded(inline, below, indent)
+                value = _literal(below, inline, indent) if inline in (b"|", b"|-") else _unfold(inline, below, indent)
         except _UnsureError:
             return _exact(text, dict)
         return b'"%b":%b' % (key.replace(b'"', b'\\"') if b'"' in key else key, value)
@@ -178,7 +180,7 @@ def _literal(text: bytes, style: bytes, outer: int) -> bytes:
     return msgspec.json.encode(value if style == b"|-" else value + "\n")
 
 
-def _folded(inline: bytes, below: bytes, outer: int) -> bytes:
+def _unfold(inline: bytes, below: bytes, outer: int) -> bytes:
     """Return a scalar that continues below its first line, as kubectl writes it beyond 80 characters."""
     lines = below.split(b"\n")
     if not all(line.startswith(b" " * (outer + 1)) for line in lines):

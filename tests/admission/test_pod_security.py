@@ -17,7 +17,7 @@ from kschedx.apiserver.pod_security import PREFIX, LevelVersion, PodSecurityLeve
 from kschedx.errors import NotAdmittedError
 from kschedx.explain.admission import admission_notes, admitted_pod, standards_of
 from kschedx.kube.types import Pod
-from kschedx.kube.workloads import made_of
+from kschedx.kube.workloads import created_pod
 from kschedx.releases import resolve
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest
@@ -35,7 +35,7 @@ def answer(case: Json) -> tuple[int, str, list[str]]:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": case["labels"]}}
     snapshot = Snapshot.from_objects([namespace])
     maker = None if manifest["kind"] == "Pod" else manifest
-    pod = manifest if maker is None else made_of(maker).pod
+    pod = manifest if maker is None else created_pod(maker).pod
     try:
         admitted = admitted_pod(snapshot, pod, release, maker=maker)
     except NotAdmittedError as error:

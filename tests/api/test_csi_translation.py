@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from kschedx.kube.storage import PersistentVolume, TranslationError, inline_handle, plugin_named, plugin_of, translated
+from kschedx.kube.storage import PersistentVolume, TranslationError, inline_handle, plugin_named, plugin_of, translate
 from kschedx.kube.types import Volume
 
 ZONE, BETA_ZONE = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
@@ -49,7 +49,7 @@ def gce(labels: Mapping[str, str] | None = None, terms: Terms | None = None) -> 
     ],
 )
 def test_gce_handles(labels: dict[str, str], handle: str) -> None:
-    source = translated(gce(labels)).spec.csi
+    source = translate(gce(labels)).spec.csi
     assert source is not None
     assert (source.driver, source.volume_handle) == ("pd.csi.storage.gke.io", handle)
 
@@ -63,7 +63,7 @@ def test_gce_handles(labels: dict[str, str], handle: str) -> None:
 )
 def test_gce_zones_without_a_region(zones: str, problem: str) -> None:
     with pytest.raises(TranslationError) as caught:
-        translated(gce({ZONE: zones}))
+        translate(gce({ZONE: zones}))
     assert str(caught.value) == f"failed to get region from zones: {problem}"
 
 
@@ -73,7 +73,7 @@ def test_gce_zones_without_a_region(zones: str, problem: str) -> None:
 )
 def test_ebs_ids(written: str, handle: str) -> None:
     assert inline_handle(msgspec.convert({"awsElasticBlockStore": {"volumeID": written}}, Volume)) == handle
-    source = translated(persistent({"awsElasticBlockStore": {"volumeID": written}})).spec.csi
+    source = translate(persistent({"awsElasticBlockStore": {"volumeID": written}})).spec.csi
     assert source is not None
     assert source.volume_handle == handle
 
@@ -81,7 +81,7 @@ def test_ebs_ids(written: str, handle: str) -> None:
 @pytest.mark.parametrize("written", ["aws://zone/disk-1", "aws://vol-1", "aws:///vol-1/more"])
 def test_ebs_ids_that_are_none(written: str) -> None:
     with pytest.raises(TranslationError, match="Invalid format for AWS volume"):
-        translated(persistent({"awsElasticBlockStore": {"volumeID": written}}))
+        translate(persistent({"awsElasticBlockStore": {"volumeID": written}}))
 
 
 @pytest.mark.parametrize(("kind", "works"), [("Managed", True), ("managed", True), ("Shared", False), (None, False)])
@@ -114,7 +114,7 @@ def test_only_managed_azure_disks(kind: str | None, works: bool) -> None:
     ],
 )
 def test_topology(labels: dict[str, str], before: Terms | None, after: Terms | None) -> None:
-    required = translated(gce(labels, before)).required_node_affinity
+    required = translate(gce(labels, before)).required_node_affinity
     result = (
         None
         if required is None
@@ -127,7 +127,7 @@ def test_topology(labels: dict[str, str], before: Terms | None, after: Terms | N
 
 
 def test_a_translated_volume_is_the_drivers_alone() -> None:
-    volume = translated(persistent({"cinder": {"volumeID": "vol"}}))
+    volume = translate(persistent({"cinder": {"volumeID": "vol"}}))
     assert volume.spec.cinder is None
     assert plugin_of(volume.spec) is None
     assert volume.spec.csi is not None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from kschedx.apiserver.resource_quota import charged, quota_refusal, with_status
+from kschedx.apiserver.resource_quota import charge, quota_refusal, with_status
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import Pod
@@ -159,5 +159,5 @@ def test_a_quota_that_nobody_has_seen_counts_what_is_there() -> None:
     assert refused(pod({"cpu": "2"}), new) is None
     seen = with_status(new, [pod({"cpu": "500m"}), pod({"cpu": "1"})], pod_level_resources=True)
     assert seen.status.used == {"cpu": "1500m", "pods": "2"}
-    assert charged(seen, pod({"cpu": "500m"}), pod_level_resources=True).status.used == {"cpu": "2", "pods": "3"}
+    assert charge(seen, pod({"cpu": "500m"}), pod_level_resources=True).status.used == {"cpu": "2", "pods": "3"}
     assert refused(pod({"cpu": "1"}), seen) == (exceeded("cpu=1", "cpu=1500m", "cpu=2"))

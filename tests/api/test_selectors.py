@@ -245,7 +245,7 @@ def test_de_morgan(parts: list[LabelSelectorRequirement], labels: dict[str, str]
     """All parts match as a label selector, unless the node selector of their opposites, ORed, matches."""
     every = compile_selector(LabelSelector(match_expressions=tuple(parts)))
     opposites = (term(node_term(part.key, OPPOSITE[part.operator], *part.values)) for part in parts)
-    some_not = compile_node_selector(node_selector(*opposites)).checked()
+    some_not = compile_node_selector(node_selector(*opposites)).check()
     assert every.matches(labels) is not some_not.matches(labels, "node")
     assert every.matches(labels) is all(result.matched for result in every.explain(labels))
 
@@ -368,7 +368,7 @@ def test_parse_errors_have_upstreams_words_and_the_terms_place(wrong: NodeSelect
     compiled = compile_node_selector(node_selector(term(), wrong))
     assert [parsed.index for parsed in compiled.terms] == [1]
     with pytest.raises(InputError) as refused:
-        compiled.checked()
+        compiled.check()
     assert str(refused.value) == text
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.kube.typos import meant_by, product_meant
+from kschedx.kube.typos import nearest_name, nearest_product
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ from kschedx.kube.typos import meant_by, product_meant
     ],
 )
 def test_a_misspelling(written: str, known: list[str], meant: str) -> None:
-    assert meant_by(written, known) == meant
+    assert nearest_name(written, known) == meant
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_misspelling(written: str, known: list[str], meant: str) -> None:
     ],
 )
 def test_another_name(written: str, known: list[str]) -> None:
-    assert meant_by(written, known) == ""
+    assert nearest_name(written, known) == ""
 
 
 @pytest.mark.parametrize(
@@ -67,4 +67,4 @@ def test_another_name(written: str, known: list[str]) -> None:
     ],
 )
 def test_a_product_by_a_part_of_its_name(written: str, known: list[str], meant: str) -> None:
-    assert product_meant(written, known) == meant
+    assert nearest_product(written, known) == meant

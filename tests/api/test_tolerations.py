@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.kube.tolerations import Tolerations, tolerates, untolerated
+from kschedx.kube.tolerations import Tolerations, find_untolerated, tolerates
 from kschedx.kube.types import Taint, Toleration
 
 KEYS, EFFECTS, VALUES = ("", "a", "b"), ("", "NoSchedule", "NoExecute"), ("", "1", "2")
@@ -48,7 +48,7 @@ def test_ten_thousand_by_ten_thousand_are_looked_at_once_each() -> None:
 
     tolerations = [Toleration(key=Counted(f"t{number}"), operator="Exists") for number in range(10_000)]
     taints = [Taint(key=f"k{number}", effect="NoSchedule") for number in range(10_000)]
-    assert untolerated(taints, tolerations, effects=("NoSchedule",), comparison=True) is taints[0]
+    assert find_untolerated(taints, tolerations, effects=("NoSchedule",), comparison=True) is taints[0]
     known = Tolerations(tolerations, comparison=True)
     assert not any(map(known.cover, taints))
     assert Counted.looked_at < 100_000

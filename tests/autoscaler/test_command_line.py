@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from kschedx.autoscaler.flags import Flags, check_known, of_deployments, typed
+from kschedx.autoscaler.flags import Flags, check_known, deployment_flags, parse_flag_options
 from kschedx.autoscaler.templates import read_groups
 from kschedx.errors import ConfigError, InputError
-from kschedx.kube.autoscalers import parsed
+from kschedx.kube.autoscalers import parse_flags
 from kschedx.kube.scalars import Duration
 from kschedx.releases.autoscaler import autoscaler_behaviour
 
@@ -18,7 +18,7 @@ NEW, OLD = autoscaler_behaviour("1.36"), autoscaler_behaviour("1.32")
 
 def test_every_way_to_write_a_flag() -> None:
     words = ["./cluster-autoscaler", "--v=4", "--expander", "priority,least-waste", "-max-nodes-total=9", "--force-ds"]
-    assert parsed([*words, "--nodes=1:9:a", "--nodes=1:9:b"]) == {
+    assert parse_flags([*words, "--nodes=1:9:a", "--nodes=1:9:b"]) == {
         "v": ["4"],
         "expander": ["priority,least-waste"],
         "max-nodes-total": ["9"],
@@ -32,11 +32,11 @@ def test_the_deployments_flags_without_what_is_not_read() -> None:
     containers = [{"name": "it", "image": "registry.example/cluster-autoscaler:v1.36.0", "command": command}]
     manifest = {"kind": "Deployment", "spec": {"template": {"spec": {"containers": containers}}}}
     raw = json.dumps(manifest).encode()
-    assert of_deployments({("Deployment", "kube-system", "ca"): raw}) == {
+    assert deployment_flags({("Deployment", "kube-system", "ca"): raw}) == {
         "expander": ["random"],
         "cores-total": ["0:64"],
     }
-    assert of_deployments({("Deployment", "shop", "web"): b'{"spec": {}}'}) is None
+    assert deployment_flags({("Deployment", "shop", "web"): b'{"spec": {}}'}) is None
 
 
 def test_defaults_are_those_of_the_release() -> None:
@@ -78,7 +78,7 @@ def test_a_value_that_cannot_be_read_is_told_with_its_flag(written: dict[str, st
 
 def test_an_unknown_flag_is_told_with_the_nearest() -> None:
     with pytest.raises(ConfigError) as caught:
-        check_known(list(typed(["max-node-total=3"])))
+        check_known(list(parse_flag_options(["max-node-total=3"])))
     assert "max-nodes-total" in (caught.value.hint or "")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.autoscaler.sizes import Option, by_priority
+from kschedx.autoscaler.sizes import Option, prioritize
 from kschedx.kube.types import ConfigMap
 
 GROUPS = ("spot-a", "spot-b", "demand-a")
@@ -23,7 +23,7 @@ INVALID = "Warning PriorityConfigMapInvalid: Wrong configuration for priority ex
     ],
 )
 def test_the_highest_number_that_matches_is_left(written: str, left: tuple[str, ...]) -> None:
-    result, _ = by_priority(_options(), ConfigMap(data={"priorities": written}))
+    result, _ = prioritize(_options(), ConfigMap(data={"priorities": written}))
     assert tuple(item.group for item in result) == left
 
 
@@ -36,7 +36,7 @@ def test_the_highest_number_that_matches_is_left(written: str, left: tuple[str, 
     ],
 )
 def test_expressions_are_gos(written: str, words: str) -> None:
-    result, events = by_priority(_options(), ConfigMap(data={"priorities": written}))
+    result, events = prioritize(_options(), ConfigMap(data={"priorities": written}))
     assert tuple(item.group for item in result) == GROUPS
     rule = written[len("10: ['") : -len("']")]
     assert events == [f"{INVALID}Can't compile regexp rule for priority 10 and rule {rule}: {words}. Ignoring update."]
@@ -54,14 +54,14 @@ def test_expressions_are_gos(written: str, words: str) -> None:
     ],
 )
 def test_what_cannot_be_read_leaves_all(written: str, expected: str) -> None:
-    result, (event,) = by_priority(_options(), ConfigMap(data={"priorities": written}))
+    result, (event,) = prioritize(_options(), ConfigMap(data={"priorities": written}))
     assert tuple(item.group for item in result) == GROUPS
     assert event.startswith(f"{INVALID}Can't parse YAML with priorities in the configmap: ")
     assert expected in event
 
 
 def test_a_group_that_no_expression_names_is_told() -> None:
-    _, events = by_priority(_options(), ConfigMap(data={"priorities": "10: [spot]"}))
+    _, events = prioritize(_options(), ConfigMap(data={"priorities": "10: [spot]"}))
     assert [event.partition(":")[0] for event in events] == ["Warning PriorityConfigMapNotMatchedGroup"]
 
 

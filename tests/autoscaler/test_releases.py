@@ -54,7 +54,7 @@ def test_labels_that_do_not_count_became_more(cloud: str, label: str, release: s
     behaviour = autoscaler_behaviour(release)
     templates = {name: template(name) for name in ("one", "two")}
     similarity = Similarity(templates, Flags.read({"cloud-provider": cloud}, behaviour), OPTIONS, behaviour)
-    assert similarity.alike("one", "two") is alike
+    assert similarity.are_similar("one", "two") is alike
 
 
 @pytest.mark.parametrize(

@@ -68,8 +68,8 @@ def about(
     snapshot: kschedx.Snapshot, name: str = "a", flags: Mapping[str, Sequence[str]] | None = None, version: str = "1.36"
 ) -> Removal:
     options = AutoscalerOptions(group_label="group", flags=flags or {})
-    setup = Setup.for_cluster(snapshot, kube_version=version)
-    return ScaleDown.of(snapshot, options, setup.scheduler_on(snapshot)).about(name)
+    setup = Setup.of_cluster(snapshot, kube_version=version)
+    return ScaleDown.of(snapshot, options, setup.scheduler_on(snapshot)).evaluate(name)
 
 
 def reasons(removal: Removal) -> list[str]:
@@ -377,10 +377,10 @@ def some_cluster(chosen: Random) -> kschedx.Snapshot:
 def test_pods_go_where_every_node_is_searched_for_each_of_them(seed: int) -> None:
     """Most are put on nodes that were found for pods like them, without a search among pods that have moved."""
     snapshot = some_cluster(Random(seed))
-    scheduler = Setup.for_cluster(snapshot, kube_version="1.36").scheduler_on(snapshot)
+    scheduler = Setup.of_cluster(snapshot, kube_version="1.36").scheduler_on(snapshot)
     autoscaler = Autoscaler.of(snapshot, AutoscalerOptions(group_label="group"), scheduler)
     assert autoscaler is not None
-    world, rows = autoscaler.loop().settled()
+    world, rows = autoscaler.loop().place_on_free_nodes()
 
     def empty(world: Sandbox, here: ClusterRow) -> None:
         world.leave(world.snapshot.pods.on_node(here))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kschedx.cli.dry_run import as_of, to_be_created
+from kschedx.cli.dry_run import create_manifest, restore_identity
 
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-new", "uid": "", "controller": True}
 MANIFEST: dict[str, Any] = {
@@ -23,20 +23,20 @@ MANIFEST: dict[str, Any] = {
 
 
 def test_an_owner_without_a_uid_and_what_a_server_says_are_not_sent() -> None:
-    sent = to_be_created(MANIFEST)
+    sent = create_manifest(MANIFEST)
     assert sent["metadata"] == {"name": "web-new", "namespace": "shop"}
     assert "status" not in sent
-    there = to_be_created({**MANIFEST, "metadata": {"name": "a", "ownerReferences": [{**OWNER, "uid": "2"}]}})
+    there = create_manifest({**MANIFEST, "metadata": {"name": "a", "ownerReferences": [{**OWNER, "uid": "2"}]}})
     assert there["metadata"] == {"name": "a", "ownerReferences": [{**OWNER, "uid": "2"}]}
 
 
 def test_a_name_that_is_taken_is_left_to_the_server() -> None:
-    assert to_be_created(MANIFEST, renamed=True)["metadata"] == {"generateName": "web-new-", "namespace": "shop"}
+    assert create_manifest(MANIFEST, renamed=True)["metadata"] == {"generateName": "web-new-", "namespace": "shop"}
 
 
 def test_the_answer_has_the_name_and_the_owners_that_were_asked_about() -> None:
     stored: dict[str, Any] = {"metadata": {"name": "web-new-x7k", "creationTimestamp": "2024-01-01T00:00:00Z"}}
-    assert as_of(MANIFEST, stored)["metadata"] == {
+    assert restore_identity(MANIFEST, stored)["metadata"] == {
         "name": "web-new",
         "creationTimestamp": "2024-01-01T00:00:00Z",
         "ownerReferences": [OWNER],

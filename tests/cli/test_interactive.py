@@ -18,7 +18,7 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable, HelpPanel, Input, Static, TabbedContent
 
 import kschedx as library
-from kschedx.cli.interactive import Browser, Listing, Pending, TablePage, Why
+from kschedx.cli.interactive import Browser, Listing, PendingPage, TablePage, Why
 from kschedx.errors import UndecidableError
 from kschedx.explain.causes import CauseGroup, PodAnswer, groups
 from kschedx.framework.cycle import Outcome
@@ -30,7 +30,7 @@ from tests.command import ROOT, kschedx
 
 
 def changed(before: Explanation, change: str) -> Explanation:
-    return library.explain(before.cycle.snapshot, trying.with_change(trying.as_manifest(before.cycle.pod), change))
+    return library.explain(before.cycle.snapshot, trying.with_change(trying.pod_manifest(before.cycle.pod), change))
 
 
 def walked(name: str, walk: Callable[[Browser, Pilot[None]], Awaitable[None]]) -> None:
@@ -151,7 +151,7 @@ def test_from_causes_to_pods_to_nodes_and_back() -> None:
     many = CauseGroup(answers=(told, *(replace(told, pod=f"shop/b{number}") for number in range(300))))
 
     async def run() -> None:
-        app = Browser(Pending("301 pods", Tone.BAD, [many], lambda _: Why(result, changed)))
+        app = Browser(PendingPage("301 pods", Tone.BAD, [many], lambda _: Why(result, changed)))
         async with app.run_test(size=(100, 30)) as pilot:
             await pilot.pause()
             await pilot.press("enter")
@@ -186,10 +186,10 @@ def test_pods_are_there_before_they_are_decided() -> None:
         app = Browser()
         async with app.run_test(size=(100, 30)) as pilot:
             app.see(ProgressStep(Phase.READING, 1, 4, "MB", of="cluster.json"))
-            app._tell_step()
+            app._show_step()
             assert shown(app, "#step").startswith("reading cluster.json · 1 of 4 MB · ")
             others = [replace(other, cause=(number,)) for number in range(60)]
-            app.present(Pending("61 pods", Tone.OPEN, groups([waiting, *others]), undecided))
+            app.present(PendingPage("61 pods", Tone.OPEN, groups([waiting, *others]), undecided))
             await pilot.pause()
             assert not app.screen.max_scroll_y, "a long table scrolls by itself; headline and progress stay in sight"
             await pilot.press("slash", *"shop", "enter", "enter", "enter")
@@ -197,10 +197,10 @@ def test_pods_are_there_before_they_are_decided() -> None:
             assert page(app) == "Pods"
             assert next(iter(app._notifications)).message == "shop/a is not decided yet"
             await pilot.press("escape")
-            app.present(Pending("1 pod is unschedulable", Tone.BAD, groups([decided, other]), undecided))
+            app.present(PendingPage("1 pod is unschedulable", Tone.BAD, groups([decided, other]), undecided))
             app.finish()
             app.see(ProgressStep(Phase.TRYING_FIXES))
-            app._tell_step()
+            app._show_step()
             await pilot.pause()
             assert shown(app, "#head") == "✗ 1 pod is unschedulable"
             assert app.screen.query_one(DataTable).get_row_at(0)[2].plain == "✗ insufficient cpu"

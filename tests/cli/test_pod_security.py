@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kschedx.fixes.pod_edits import secured
+from kschedx.fixes.pod_edits import secure_fields
 from tests.builders import Manifest
 from tests.cli.manifests import NODE, POD, changed, write
 from tests.command import ROOT, Ran, kschedx
@@ -93,7 +93,7 @@ def test_the_order_of_fields_does_not_matter() -> None:
     fields: Manifest = {"runAsUser": 1000, "capabilities": {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}}
     patches = []
     for context in (fields, {key: fields[key] for key in reversed(fields)}):
-        result = secured({"spec": {"containers": [{"name": "main", "securityContext": context}]}})
+        result = secure_fields({"spec": {"containers": [{"name": "main", "securityContext": context}]}})
         assert result is not None
         patches.append(json.dumps(result.change.patch))
     assert patches[0] == patches[1]

@@ -20,7 +20,7 @@ from kschedx.cli.app import run as command
 from kschedx.cli.fleet import Work
 from kschedx.cli.output import Answer, answer_to
 from kschedx.parallel import FEW, results
-from kschedx.progress import Phase, ProgressStep, counted, listening, say, silence
+from kschedx.progress import Phase, ProgressStep, count_items, listen_to_progress, report_progress, silence
 from tests.command import ROOT
 
 SLOW = """
@@ -41,50 +41,50 @@ print("done", file=sys.stderr, flush=True)
 
 def test_work_that_knows_its_total_hides_its_parts() -> None:
     seen: list[ProgressStep] = []
-    with listening(seen.append):
-        for _ in counted(["a", "bc"], Phase.DECIDING, 3, "pods", weight=len):
-            say(Phase.TRYING_FIXES, 1)
-            assert list(counted([1, 2], Phase.DRAINING, 2, "nodes")) == [1, 2]
-        say(Phase.WRITING)
+    with listen_to_progress(seen.append):
+        for _ in count_items(["a", "bc"], Phase.DECIDING, 3, "pods", weight=len):
+            report_progress(Phase.TRYING_FIXES, 1)
+            assert list(count_items([1, 2], Phase.DRAINING, 2, "nodes")) == [1, 2]
+        report_progress(Phase.WRITING)
         silence()
-        say(Phase.READING)
+        report_progress(Phase.READING)
     done = [ProgressStep(Phase.DECIDING, number, 3, "pods") for number in (0, 1, 3)]
     assert seen == [*done, ProgressStep(Phase.WRITING), ProgressStep(Phase.NOTHING)]
 
 
 def test_parts_move_the_bar_of_what_counts_them() -> None:
     seen: list[ProgressStep] = []
-    with listening(seen.append):
-        for _ in counted("ab", Phase.TUNING, 2, "candidates"):
-            say(Phase.SCHEDULING, 30, 60, "pods")
-            say(Phase.SCHEDULING, 1, 10, "pods")  # another part of it: the bar never goes back
-            say(Phase.SCHEDULING, 45)
+    with listen_to_progress(seen.append):
+        for _ in count_items("ab", Phase.TUNING, 2, "candidates"):
+            report_progress(Phase.SCHEDULING, 30, 60, "pods")
+            report_progress(Phase.SCHEDULING, 1, 10, "pods")  # another part of it: the bar never goes back
+            report_progress(Phase.SCHEDULING, 45)
     assert [step.share for step in seen] == [0, 0.25, 0.5, 0.75, 1]
 
 
 def parts_of_work(item: int) -> int:
     for done in range(1, 4):
-        say(Phase.SCHEDULING, done, 4)
+        report_progress(Phase.SCHEDULING, done, 4)
         time.sleep(0.3)
     return item
 
 
 def test_parts_that_other_processes_do_move_it_too() -> None:
     seen: list[ProgressStep] = []
-    with listening(seen.append):
+    with listen_to_progress(seen.append):
         made = results(parts_of_work, range(2), 2, weights=[FEW, FEW])
-        assert [*counted(made, Phase.TUNING, 2, "candidates")] == [0, 1]
+        assert [*count_items(made, Phase.TUNING, 2, "candidates")] == [0, 1]
     assert any(0 < step.share < 1 and not step.done for step in seen)
     assert seen[-1].share == 1
 
 
 def test_a_loop_that_is_left_counts_no_more() -> None:
     seen: list[ProgressStep] = []
-    with listening(seen.append):
-        loop = counted([1, 2], Phase.DECIDING, 2, "pods")
+    with listen_to_progress(seen.append):
+        loop = count_items([1, 2], Phase.DECIDING, 2, "pods")
         next(loop)
         loop.close()  # type: ignore[attr-defined] # a generator
-        say(Phase.WRITING)
+        report_progress(Phase.WRITING)
     assert seen[-1] == ProgressStep(Phase.WRITING)
 
 
@@ -103,7 +103,7 @@ def test_a_loop_of_the_descheduler_knows_how_much_is_left() -> None:
     folder, seen = ROOT / "fixtures" / "descheduler-fight", list[ProgressStep]()
     policy = yaml.safe_load((folder / "policy.yaml").read_text())
     snapshot = kschedx.load(str(folder / "cluster.yaml"), whole=True)
-    with listening(seen.append):
+    with listen_to_progress(seen.append):
         kschedx.deschedule(snapshot, policy)
     shares = [step.share for step in seen if step.phase is Phase.DESCHEDULING]
     assert len(set(shares)) > 3
@@ -121,7 +121,7 @@ def test_a_loop_of_the_descheduler_knows_how_much_is_left() -> None:
 def test_the_search_for_fixes_knows_how_much_is_left(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     seen: list[ProgressStep] = []
-    with listening(seen.append):
+    with listen_to_progress(seen.append):
         answer = answer_to(command, asked.split())
         assert isinstance(answer, Answer)
         answer.report.screen(100, False)

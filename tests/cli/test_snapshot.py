@@ -15,7 +15,7 @@ import zstandard
 
 from kschedx.errors import InputError
 from kschedx.kube.kinds import KINDS
-from kschedx.kube.snapshot_header import SnapshotHeader, merged, of_annotations
+from kschedx.kube.snapshot_header import SnapshotHeader, merge_headers, parse_annotations
 from tests.api_server import FakeApiServer, failure, kubeconfig, served
 from tests.builders import Manifest, node
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, small_pod, write
@@ -377,14 +377,14 @@ def test_a_header_says_the_same_when_it_is_read() -> None:
         lacks={"Pod": "pods of other namespaces, all of them", "Service": "every Service"},
         anonymized=True,
     )
-    assert of_annotations(header.annotations()) == header
-    assert of_annotations(SnapshotHeader().annotations()) == SnapshotHeader()
-    assert of_annotations({"other": "x"}) is None
+    assert parse_annotations(header.annotations()) == header
+    assert parse_annotations(SnapshotHeader().annotations()) == SnapshotHeader()
+    assert parse_annotations({"other": "x"}) is None
 
 
 @pytest.mark.parametrize("text", ["Node", "Node=", "=3", "Node=x,Pod=-1", "Node=٣", ",,,", "Node=3=4"])
 def test_a_header_that_nobody_wrote_is_harmless(text: str) -> None:
-    result = of_annotations({"kschedx.dev/snapshot": "v1", "kschedx.dev/kinds": text, "kschedx.dev/lacks": text})
+    result = parse_annotations({"kschedx.dev/snapshot": "v1", "kschedx.dev/kinds": text, "kschedx.dev/lacks": text})
     assert result == SnapshotHeader()
 
 
@@ -402,10 +402,10 @@ def test_several_headers_together() -> None:
     other = SnapshotHeader(
         taken="2026-11-20T20:00:00Z", source="b", complete={"Node": 2}, missing={"Service": "absent"}
     )
-    assert merged([each, other]) == SnapshotHeader(
+    assert merge_headers([each, other]) == SnapshotHeader(
         taken="2026-11-20T20:00:00Z", source="a, b", complete={"Node": 2, "Pod": 1}, missing={"Service": "absent"}
     )
-    assert merged([]) == SnapshotHeader()
+    assert merge_headers([]) == SnapshotHeader()
 
 
 NOISY = {"example.com/csi-node-id": "7"}

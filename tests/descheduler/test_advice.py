@@ -21,7 +21,7 @@ def advised(
     objects: list[Manifest], goal: PolicyGoal, target: int | None = None
 ) -> tuple[PolicyAdvice, kschedx.Snapshot, Setup]:
     snapshot = kschedx.Snapshot.from_objects(objects)
-    setup = Setup.for_cluster(snapshot, kube_version="1.36")
+    setup = Setup.of_cluster(snapshot, kube_version="1.36")
     return advise(snapshot, setup, goal, target=target, now=NOW), snapshot, setup
 
 

@@ -50,7 +50,7 @@ def cluster(items: Sequence[dict[str, object]], allowed: Mapping[str, int]) -> l
 
 def moved(objects: Sequence[Manifest], written: Manifest, rounds: int = 1) -> Descheduling:
     snapshot = kschedx.Snapshot.from_objects(objects)
-    setup = Setup.for_cluster(snapshot, kube_version="1.36")
+    setup = Setup.of_cluster(snapshot, kube_version="1.36")
     return deschedule(snapshot, written, now=NOW, setup=setup, rounds=rounds)
 
 

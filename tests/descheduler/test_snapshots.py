@@ -83,5 +83,5 @@ def test_the_descheduler_evicts_the_same_of_a_snapshot(written: Manifest) -> Non
     assert names
     assert evicted(kept, written) == names
     anonymous = Anonymous.of(kept)
-    changed = [new for item in kept if (new := anonymous.replaced(item)) is not None]
+    changed = [new for item in kept if (new := anonymous.anonymize(item)) is not None]
     assert evicted(changed, written) == [anonymous.name(name) for name in names]

@@ -426,7 +426,7 @@ def test_what_a_recognized_dump_never_holds(tmp_path: Path) -> None:
     pods = "pods of namespaces that were not gathered"
     lacks = (lack("Pod", pods), lack("LimitRange"), lack("Node"))
     holds = ("a KubeSchedulerConfiguration",)
-    contents.see(Dump(format="must-gather", place="dump/", lacks=lacks, holds=holds))
+    contents.record(Dump(format="must-gather", place="dump/", lacks=lacks, holds=holds))
     diagnosis = diagnose(contents, ["0.json"])
     (item,) = told(diagnosis)
     assert (item["id"], item["what"], item["kinds"]) == ("lacking", [pods], ["LimitRange"])

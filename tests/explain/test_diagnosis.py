@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kschedx.explain.diagnosis import Diagnosis, EvictionVerdict, eviction, holders, label_hint
 from kschedx.explain.node_groups import account, node_groups
-from kschedx.explain.ranking import deciding_rule, ranking
+from kschedx.explain.ranking import deciding_rule, rank_nodes
 from kschedx.framework.cycle import Cycle
 from kschedx.snapshot.columns import TableRow
 from tests.builders import Manifest, evaluate, node, pod
@@ -226,7 +226,7 @@ def test_labels_that_no_node_has(key: str, values: tuple[str, ...], nearest: str
 
 def test_the_margin_is_the_sum_of_the_leads() -> None:
     cycle = cycle_of(node("a"), node("b"), running("x", "b", "32"), asking("1"))
-    ranked = ranking(cycle)
+    ranked = rank_nodes(cycle)
     assert ranked is not None
     assert ranked.runner_up is not None
     assert (ranked.nodes[0].name, ranked.runner_up.name, ranked.winners) == ("a", "b", 1)
@@ -235,7 +235,7 @@ def test_the_margin_is_the_sum_of_the_leads() -> None:
 
 
 def test_a_tie_has_several_winners_and_no_margin() -> None:
-    ranked = ranking(cycle_of(node("a"), node("b"), asking("1")))
+    ranked = rank_nodes(cycle_of(node("a"), node("b"), asking("1")))
     assert ranked is not None
     assert (ranked.winners, ranked.margin) == (2, None)
 

@@ -11,7 +11,7 @@ import kschedx
 from kschedx import explain as explain_pod
 from kschedx.errors import UndecidableError
 from kschedx.kube.kinds import KINDS
-from kschedx.snapshot.snapshot import Missing, Snapshot
+from kschedx.snapshot.snapshot import MissingCause, Snapshot
 from tests.builders import Manifest, node, pod
 from tests.cli.manifests import changed
 from tests.device_builders import allocated, device_class
@@ -61,7 +61,7 @@ def owned_by(kind: str, version: str = "apps/v1") -> Manifest:
     return changed(WEB, "metadata.ownerReferences", [owner])
 
 
-def without(kind: str, objects: Iterable[Manifest], cause: Missing = Missing.FORBIDDEN) -> Snapshot:
+def without(kind: str, objects: Iterable[Manifest], cause: MissingCause = MissingCause.FORBIDDEN) -> Snapshot:
     snapshot = Snapshot.from_objects(list(objects))
     return replace(snapshot, source=replace(snapshot.source, missing={kind: cause}))
 
@@ -134,9 +134,11 @@ def test_a_kind_is_missed_where_the_answer_depends_on_it(
 
 def test_a_kind_that_is_not_served_is_only_mentioned_where_it_matters() -> None:
     waiting = changed(WEB, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
-    texts = {note.id: note for note in explain_pod(without("Service", [*ROOMY, waiting], Missing.ABSENT), "web").notes}
+    texts = {
+        note.id: note for note in explain_pod(without("Service", [*ROOMY, waiting], MissingCause.ABSENT), "web").notes
+    }
     assert texts["unread-kind"].text == "the API server serves no services, so there are none"
-    quiet = explain_pod(without("PodGroup", [*ROOMY, waiting], Missing.ABSENT), "web").notes
+    quiet = explain_pod(without("PodGroup", [*ROOMY, waiting], MissingCause.ABSENT), "web").notes
     assert "unread-kind" not in {note.id for note in quiet}
 
 

@@ -14,6 +14,6 @@ def test_a_verified_fix_puts_the_pod_on_a_node_that_it_names(story: Story) -> No
     answer = explained(story)
     for fix in answer.fixes:
         if fix.certainty is FixCertainty.VERIFIED:
-            after = answer.after(fix)
+            after = answer.after_fix(fix)
             assert after.outcome is Outcome.SCHEDULED, fix.title
             assert set(after.chosen_nodes) <= set(fix.feasible_nodes), fix.title

@@ -679,7 +679,7 @@ def test_members_that_a_gang_lacks_are_tried() -> None:
         fix, *_ = result.fixes
         assert (fix.title, fix.certainty) == (title, "verified")
         assert sum(each.create is not None for each in fix.changes) == 2
-        assert result.after(fix).outcome == "Scheduled"
+        assert result.after_fix(fix).outcome == "Scheduled"
 
 
 ZONE, TYPE = "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"

@@ -22,7 +22,7 @@ from kschedx.framework.registry import plugin_class
 from kschedx.framework.scheduler import FrameworkScheduler
 from kschedx.releases import resolve
 from kschedx.schedulers import scheduler_of
-from kschedx.simulate.changes import cordoned
+from kschedx.simulate.changes import set_cordon
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 from tests import builders
@@ -129,7 +129,7 @@ def test_a_node_that_changes_and_back_again(family: str) -> None:
         before = facts_of(run.decide(row))
         for number, node in enumerate(snapshot.cluster.nodes[:3]):
             unlabelled = replace(node.metadata, labels={"kubernetes.io/hostname": "else", "disk": "tape"})
-            for changed in (cordoned(node, unschedulable=True), replace(node, metadata=unlabelled)):
+            for changed in (set_cordon(node, unschedulable=True), replace(node, metadata=unlabelled)):
                 cluster.replace_node(ClusterRow(number), changed)
                 assert facts_of(run.decide(row)) == facts_of(anew(run, row)), case["name"]
         cluster.revert(0)
@@ -198,7 +198,7 @@ def test_kinds_that_take_turns_are_decided_as_if_built_that_way(seed: int) -> No
             run.cluster.remove(int(dice.choice(placed)))
         if dice.randrange(12) == 0:
             node = ClusterRow(dice.randrange(7))
-            changed = cordoned(run.snapshot.cluster.nodes[node], unschedulable=dice.randrange(2) == 0)
+            changed = set_cordon(run.snapshot.cluster.nodes[node], unschedulable=dice.randrange(2) == 0)
             run.cluster.replace_node(node, changed)
 
 

@@ -25,7 +25,7 @@ import yaml
 
 import kschedx
 from kschedx import explain as explain_pod
-from kschedx.autoscaler.sizes import Option, by_priority
+from kschedx.autoscaler.sizes import Option, prioritize
 from kschedx.autoscaler.status import read_status
 from kschedx.errors import InputError, KschedxError, Place
 from kschedx.export.anonymous import anonymize
@@ -142,7 +142,7 @@ def config_maps(data: bytes) -> None:
     text = data.decode(errors="replace")
     with contextlib.suppress(InputError):
         read_status(text)
-    by_priority([Option(group="spot-a", nodes=1, pods=(0,))], ConfigMap(data={"priorities": text}))
+    prioritize([Option(group="spot-a", nodes=1, pods=(0,))], ConfigMap(data={"priorities": text}))
 
 
 def config_map_seeds() -> Iterator[bytes]:

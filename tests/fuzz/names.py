@@ -26,8 +26,8 @@ import pydantic
 from markdown_it import MarkdownIt
 
 from kschedx.cli.mcp.server import BOUNDS, Answers, Context, Detail, KnownClusters
-from kschedx.cli.mcp.tools import TOOLS, Asked, answer
-from kschedx.cli.worker import Captured, captured
+from kschedx.cli.mcp.tools import TOOLS, ToolCall, answer
+from kschedx.cli.worker import CapturedAnswer, capture
 from kschedx.kube.escaping import is_hidden
 from kschedx.progress import ProgressStep
 from tests.command import Ran
@@ -494,9 +494,9 @@ _LARGEST = BOUNDS[Detail.FULL]
 class _InThisProcess(Answers):
     """Answers without a process of its own."""
 
-    def _asked(self, asked: Asked, see: Callable[[ProgressStep], None]) -> Captured:
+    def _ask(self, asked: ToolCall, see: Callable[[ProgressStep], None]) -> CapturedAnswer:
         with contextlib.chdir(self._folder.name):
-            return captured(partial(answer, asked))
+            return capture(partial(answer, asked))
 
 
 @cache

@@ -74,7 +74,7 @@ def kubeconfigs(data: bytes) -> None:
     text = data.decode(errors="replace")
     with (
         tempfile.NamedTemporaryFile() as file,
-        patch.object(exec_plugins, "_printed", return_value=b"{}"),
+        patch.object(exec_plugins, "_plugin_output", return_value=b"{}"),
         _answering(lambda _: b""),
     ):
         file.write(data)
@@ -137,7 +137,7 @@ PLACE = Place(source="kubeconfig")
 def plugin_answers(data: bytes) -> None:
     """What a login plugin prints."""
     choice = _choice(kubeconfig.KubeconfigUser(exec=PLUGIN))
-    with patch.object(exec_plugins, "_printed", return_value=data), _answering(lambda _: b""):
+    with patch.object(exec_plugins, "_plugin_output", return_value=data), _answering(lambda _: b""):
         _, text = _said(lambda: credentials.access(choice, {}).authorization())
     assert SECRET not in text, text
 

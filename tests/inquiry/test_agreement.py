@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kschedx.cli.mcp.tools import Asked, answer
+from kschedx.cli.mcp.tools import ToolCall, answer
 from kschedx.cli.output import Answer
 from kschedx.cli.question import Question
 from kschedx.controllers.states import STATES
@@ -175,7 +175,7 @@ def test_every_command_reports_the_same_state(tmp_path: Path, name: str, target:
     config = str(tmp_path / "config.yaml") if gang else None
     question = Question(snapshot=(str(tmp_path / "cluster.json"),), config=config)
     if name:  # a case of each state is enough for a tool that calls the command
-        by_mcp = answer(Asked("pod_explain", question, {"target": target, "detail": "full"}, tmp_path))
+        by_mcp = answer(ToolCall("pod_explain", question, {"target": target, "detail": "full"}, tmp_path))
         assert isinstance(by_mcp, Answer)
         assert (by_mcp.exit_code, at(by_mcp.report.document(), "document.state")["name"]) == (code, state)
 
@@ -198,7 +198,7 @@ def test_every_command_reports_the_same_state(tmp_path: Path, name: str, target:
     assert fit_code == next(item for item in STATES if item.name == of_more).exit_code
     assert of_more == state or (state in OF_ONE_POD and of_more in ("Schedulable", "Unschedulable"))
     if name:
-        by_mcp = answer(Asked("capacity_check", question, {"target": target}, tmp_path))
+        by_mcp = answer(ToolCall("capacity_check", question, {"target": target}, tmp_path))
         assert isinstance(by_mcp, Answer)
         assert by_mcp.exit_code == fit_code
 

@@ -20,7 +20,7 @@ CLUSTER = "fixtures/gpu-pool-taints/cluster.yaml"
 
 
 def rows_of(snapshot: Snapshot) -> tuple[NodeRow, ...]:
-    return node_rows(Setup.for_cluster(snapshot).scheduler_on(snapshot).nodes)
+    return node_rows(Setup.of_cluster(snapshot).scheduler_on(snapshot).nodes)
 
 
 def node(name: str, **changes: object) -> dict[str, object]:

@@ -44,7 +44,7 @@ def karpenter_of(case: Json) -> Karpenter:
 def decided(case: Json) -> Json:
     """What kschedx says of a round."""
     karpenter = karpenter_of(case)
-    waiting = karpenter.waiting()
+    waiting = karpenter.pending_pods()
     refused = {
         key: f"Failed to schedule pod, {looked.reason}"
         for key, looked in waiting.items()

@@ -106,4 +106,4 @@ def test_what_is_wrong_is_told_with_its_place(document: object, expected: str) -
 def test_a_type_says_by_its_name_whether_it_is_flexible(name: str, flex: str) -> None:
     catalogue = read_catalogue({**HEAD, "instanceTypes": [{**M6I, "name": name}]})
     (item,) = read_instance_types(catalogue, "general", ("eu-1a",), frozenset({FLEX}), {})
-    assert item.requirements.about(FLEX).values == {flex}
+    assert item.requirements.requirement(FLEX).values == {flex}

@@ -82,7 +82,7 @@ def karpenter(*objects: Json) -> Karpenter:
 
 def about(*objects: Json) -> tuple[PodEligibility, str, tuple[LaunchCertainty, ...]]:
     provisioner = karpenter(*objects)
-    answer = provisioner.about(provisioner.snapshot.pods[provisioner.snapshot.pods.rows["default/web"]])
+    answer = provisioner.explain(provisioner.snapshot.pods[provisioner.snapshot.pods.rows["default/web"]])
     assert answer is not None
     return answer.looked.outcome, answer.pool, tuple(item.certainty for item in answer.pools)
 

@@ -138,13 +138,13 @@ def test_network_attached_devices_choose_the_zone() -> None:
     """One device in each zone: the second pod gets a node in the other one."""
     objects = [device_class(), claim("c0"), claim("c1"), user("p0", "c0"), user("p1", "c1")]
     new = karpenter(*objects, network(1, "eu-1a"), network(1, "eu-1b"), catalogue=types(plain=0)).own.new
-    assert sorted(tuple(item.requirements.about(ZONE).values) for item in new) == [("eu-1a",), ("eu-1b",)]
+    assert sorted(tuple(item.requirements.requirement(ZONE).values) for item in new) == [("eu-1a",), ("eu-1b",)]
 
 
 def test_devices_that_nothing_is_known_about() -> None:
     """No instance type says which devices it has, so that a new node may help."""
     provisioner = karpenter(device_class(), claim("c"), user("p", "c"), catalogue=types(plain=0))
-    answer = provisioner.about(provisioner.snapshot.pods[0])
+    answer = provisioner.explain(provisioner.snapshot.pods[0])
     assert answer is not None
     assert answer.open_pools == ("general",)
     assert answer.event == ""
@@ -174,7 +174,7 @@ NO_CLASS = (
 def test_texts(objects: list[Json], text: str) -> None:
     claims = [] if any(item["kind"] == "ResourceClaim" for item in objects) else [claim("c")]
     provisioner = karpenter(*objects, *claims, user("p", "c"), catalogue=types(gpus=2))
-    answer = provisioner.about(provisioner.snapshot.pods[0])
+    answer = provisioner.explain(provisioner.snapshot.pods[0])
     assert answer is not None
     assert answer.event == f"Failed to schedule pod, allocating dynamic resources, {text}"
 
@@ -194,7 +194,7 @@ def test_a_type_with_too_many_devices_for_a_claim() -> None:
     objects = [device_class(), claim("c", [every]), user("p", "c")]
     assert len(karpenter(*objects, catalogue=types(gpus=2, many=33)).own.new[0].types) == 2
     provisioner = karpenter(*objects, catalogue=types(many=33, more=40))
-    answer = provisioner.about(provisioner.snapshot.pods[0])
+    answer = provisioner.explain(provisioner.snapshot.pods[0])
     assert answer is not None
     text = (
         "all instance types pruned, no instance type can satisfy this claim without exceeding the maximum of 32 devices"

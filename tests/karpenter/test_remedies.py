@@ -14,7 +14,7 @@ ONE_ZONE = {"key": ZONE, "operator": "In", "values": ["eu-1a"]}
 def steps(pool: Json, pod: Json, *zones: str) -> list[str]:
     made = karpenter(pool, node(), node_class(*(zones or ("eu-1a",))), pod)
     waiting = made.snapshot.pods[made.snapshot.pods.rows["default/web"]]
-    result = made.about(waiting)
+    result = made.explain(waiting)
     assert result is not None
     return [remedy.step.title for remedy in PoolScaling(autoscaler=made, decision=result, pod=waiting).remedies]
 
@@ -72,7 +72,7 @@ def test_a_pool_whose_types_are_not_known_may_help_too() -> None:
     tainted["spec"]["template"]["spec"]["taints"] = [taint]
     made = karpenter(tainted, node_class("eu-1a"), pod("1"))
     waiting = made.snapshot.pods[made.snapshot.pods.rows["default/web"]]
-    result = made.about(waiting)
+    result = made.explain(waiting)
     assert result is not None
     scaling = PoolScaling(autoscaler=made, decision=result, pod=waiting)
     assert [(remedy.place, remedy.types) for remedy in scaling.remedies] == [("gpu", ())]
@@ -118,7 +118,7 @@ def test_a_limit_is_raised_for_every_identical_pod_whichever_comes_first() -> No
     asked["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
     made = karpenter(pool(limits={"cpu": "4"}), node(), node_class("eu-1a"), *older, asked)
     waiting = made.snapshot.pods[made.snapshot.pods.rows["default/web"]]
-    found = made.about(waiting)
+    found = made.explain(waiting)
     assert found is not None
     [remedy] = PoolScaling(autoscaler=made, decision=found, pod=waiting).remedies
     assert remedy.step.title == "raise the limit of NodePool general from 4 to 16 cpu"

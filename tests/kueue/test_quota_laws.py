@@ -30,7 +30,7 @@ def trees(draw: st.DrawFn) -> QuotaTree:
 
 
 def usages(tree: QuotaTree) -> dict[str, int]:
-    return {node.path: node.used(CPU) for node in nodes(tree)}
+    return {node.path: node.used_amount(CPU) for node in nodes(tree)}
 
 
 def nodes(tree: QuotaTree) -> list[QuotaNode]:

@@ -417,7 +417,7 @@ def test_an_anonymous_configuration_decides_the_same() -> None:
     }
     meta = {"name": "kueue-manager-config", "namespace": "kueue-system"}
     cluster = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"config.yaml": json.dumps(config)}}
-    shared = Anonymous.of([cluster]).replaced(cluster)
+    shared = Anonymous.of([cluster]).anonymize(cluster)
     assert shared is not None
     assert "private" not in json.dumps(shared)
     settings = settings_of(snapshot(shared))

@@ -162,7 +162,7 @@ def test_a_toleration_opens_another_flavor() -> None:
 def test_the_decision_with_its_numbers() -> None:
     result = verdict(*FULL, workload("a", cpu="2"))
     assert (result.state, result.position, result.waiting) == ("Pending", 1, 1)
-    assert [(shortage.resource, shortage.flavor, shortage.missing) for shortage in result.shortages] == [
+    assert [(shortage.resource, shortage.flavor, shortage.missing_amount) for shortage in result.shortages] == [
         ("cpu", "f", 1000)
     ]
 

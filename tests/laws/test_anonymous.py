@@ -51,7 +51,7 @@ def is_of_others(item: Mapping[str, object]) -> bool:
 
 
 def replaced(anonymous: Anonymous, item: Mapping[str, object]) -> Manifest:
-    result = anonymous.replaced(item)
+    result = anonymous.anonymize(item)
     assert result is not None
     return result
 
@@ -219,5 +219,5 @@ def test_lines_are_changed_as_objects_are(cluster: Cluster) -> None:
     lines = [msgspec.json.encode(item) for item in cluster.objects]
     anonymous, of_lines = Anonymous.of(cluster.objects), Anonymous.of_lines(lines)
     assert of_lines.mapping() == anonymous.mapping()
-    items = [anonymous.replaced(item) for item in cluster.objects]
+    items = [anonymous.anonymize(item) for item in cluster.objects]
     assert [msgspec.json.decode(line) for line in map(of_lines.line, lines) if line] == items

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from kschedx.cli.why_list import command_of
-from kschedx.cli.why_pod import Wanted
+from kschedx.cli.why_pod import WhyArguments
 from kschedx.fixes.steps import DeletePods, FixStep, LabelNode, RemoveTaints, StopWorkload, Uncordon, Victim
 from kschedx.kube.documents import Change, Target
-from kschedx.kube.escaping import asking_about, shell_command, visible
+from kschedx.kube.escaping import repeat_options, shell_command, visible
 from kschedx.kube.types import Taint
-from kschedx.render.fixes import continued, shell_rows
+from kschedx.render.fixes import continue_command, shell_rows
 from kschedx.render.manifests import kubectl_commands
 from kschedx.snapshot.columns import ClusterRow
 
@@ -119,8 +119,8 @@ def commands(seed: int) -> Iterator[tuple[str, list[list[str]]]]:
         )
     if " " not in kind:
         cluster = f"{key}.yaml" if not key.startswith("-") else f"./{key}.yaml"
-        with asking_about(("-s", cluster)):
-            result = command_of(Wanted(files=["-x.yaml"]), namespace, f"{kind} {name}", "")
+        with repeat_options(("-s", cluster)):
+            result = command_of(WhyArguments(files=["-x.yaml"]), namespace, f"{kind} {name}", "")
         words = ("kschedx", "why", f"{kind.lower()}/{name}", "-n", namespace, "-f", "./-x.yaml", "-s", cluster)
         yield f"{result}\n", meant(*words, given=(kind, namespace, name), file=key)
     yield (
@@ -133,7 +133,7 @@ def commands(seed: int) -> Iterator[tuple[str, list[list[str]]]]:
 
 def in_a_window(script: str) -> str:
     """The same in lines as short as those of a screen."""
-    rows = [row for line in script.splitlines() for row in continued(line, 20)]
+    rows = [row for line in script.splitlines() for row in continue_command(line, 20)]
     return "".join(f"{row}\n" for row in (*rows, "#", *shell_rows("# " + script.rstrip("\n").replace("\n", " "), 20)))
 
 

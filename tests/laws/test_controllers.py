@@ -35,7 +35,7 @@ from tests.laws.rollouts import (
 def simulated(objects: list[Manifest], *written: dict[str, object]) -> Simulation:
     snapshot = Snapshot.from_objects(objects)
     wanted = parse_changes(written, lambda path: [])
-    return simulate(snapshot, Setup.for_cluster(snapshot), wanted, namespace=NAMESPACE)
+    return simulate(snapshot, Setup.of_cluster(snapshot), wanted, namespace=NAMESPACE)
 
 
 def settled(objects: list[Manifest], manifest: Manifest) -> list[Manifest]:

@@ -15,13 +15,13 @@ from kschedx.controllers.workloads import copy_pod, evict
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Decision, Run
-from kschedx.framework.preemption import Rankings, in_turn
+from kschedx.framework.preemption import Rankings, order_victims
 from kschedx.inquiry.what_if import simulate
 from kschedx.kube.types import Node, Taint
 from kschedx.releases import resolve
 from kschedx.schedulers import scheduler_of
 from kschedx.simulate import queue
-from kschedx.simulate.changes import cordoned
+from kschedx.simulate.changes import set_cordon
 from kschedx.snapshot.columns import ClusterRow, ClusterRows, IntArray, each_cluster_row
 from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.moving_cluster import MovingCluster
@@ -87,7 +87,7 @@ class World:
         labels = {**node.metadata.labels, "topology.kubernetes.io/zone": self.dice.choice("abc")}
         tainted = (*node.spec.taints, Taint(key="new", effect="NoSchedule"))
         changed = (
-            cordoned(node, unschedulable=self.dice.random() < 0.5),
+            set_cordon(node, unschedulable=self.dice.random() < 0.5),
             replace(node, metadata=replace(node.metadata, labels=labels)),
             replace(node, spec=replace(node.spec, taints=tainted)),
             replace(node, status=replace(node.status, allocatable={**node.status.allocatable, "cpu": "1"})),
@@ -217,7 +217,7 @@ def test_identical_pods_that_share_a_step_go_where_each_goes_by_itself(seed: int
     waiting = [pod for row in snapshot.pods.pending if not (pod := snapshot.pods[row]).spec.scheduling_gates]
     for pod in dice.sample(waiting, min(2, len(waiting))):
         snapshot = with_pods(*copy_pod(snapshot, pod, dice.choice((5, 40))))
-    setup = Setup.for_cluster(snapshot)
+    setup = Setup.of_cluster(snapshot)
 
     def outcome(many: int) -> tuple[object, ...]:
         with mock.patch.object(queue, "MANY_ALIKE", many):
@@ -297,7 +297,7 @@ def test_rankings_are_those_of_the_cluster_as_it_stands(seed: int) -> None:
         nodes = world.run.scheduler.nodes
         pods, priority = nodes.pods, world.dice.choice([5, 10, 100])
         lower = np.flatnonzero((pods.node >= 0) & (pods.priorities < priority))
-        anew = in_turn(nodes, lower, pods.node[lower], lambda _, rows, __: np.zeros(len(rows), dtype=np.bool_))
+        anew = order_victims(nodes, lower, pods.node[lower], lambda _, rows, __: np.zeros(len(rows), dtype=np.bool_))
         ranked, on = rankings.below(nodes, priority)
         assert ranked.tolist() == anew.pods.tolist()
         assert on.tolist() == anew.index.tolist()
@@ -372,7 +372,7 @@ def test_a_drained_node_that_gets_its_pods_back_is_the_node_that_it_was(seed: in
     row = ClusterRow(world.dice.randrange(len(cluster.node_names)))
     node, there = run.snapshot.cluster.nodes[row], cluster.pods.on_node(row).tolist()
     before, said = state(world), [columns(cycle) for _, cycle in world.anew()]
-    cluster.replace_node(row, cordoned(node, unschedulable=True))
+    cluster.replace_node(row, set_cordon(node, unschedulable=True))
     for pod in there:
         cluster.remove(pod, waits=True)
         world.check()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kschedx.framework.status import Code, Status, Verdicts
 from kschedx.kube.selectors import LabelSelectorRequirement
 from kschedx.legacy.api_schema import Schema, stored_snapshot, stored_spec
-from kschedx.legacy.interface import joined
+from kschedx.legacy.interface import join_verdicts
 from kschedx.legacy.scheduler import PROVIDERS
 from kschedx.releases import resolve
 from kschedx.snapshot.snapshot import Snapshot
@@ -102,7 +102,7 @@ TABLES = st.integers(1, 4).flatmap(
 
 @given(TABLES)
 def test_joined_checks_are_those_of_each_node(table: list[list[Status]]) -> None:
-    result = joined([Verdicts.of_rows(checks) for checks in table])
+    result = join_verdicts([Verdicts.of_rows(checks) for checks in table])
     for row in range(len(table[0])):
         statuses = [checks[row] for checks in table]
         failed = next((status for status in statuses if status.code is Code.ERROR), None)

@@ -20,9 +20,9 @@ from mcp.types import CallToolResult, TextContent
 
 from kschedx.cli.connection import Connection
 from kschedx.cli.mcp.server import BOUNDS, Answers, Detail, KnownClusters, _result, server
-from kschedx.cli.mcp.tools import TOOLS, Truncation, bounded, size, tool
-from kschedx.cli.worker import Captured, Worker
-from kschedx.progress import Phase, ProgressStep, say
+from kschedx.cli.mcp.tools import TOOLS, Truncation, bound, size, tool
+from kschedx.cli.worker import CapturedAnswer, Worker
+from kschedx.progress import Phase, ProgressStep, report_progress
 from tests.command import ROOT
 
 ZONE_FULL = str(ROOT / "fixtures" / "zone-full" / "cluster")
@@ -211,7 +211,7 @@ def test_an_answer_is_cut_to_what_can_be_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("detail", Detail)
 def test_a_long_screen_is_cut_to_whole_lines(detail: Detail) -> None:
     long = "a line of a screen\n" * 10_000
-    result = _result(tool("event_decode"), Captured(exit_code=0, screen=long, errors=long), detail)
+    result = _result(tool("event_decode"), CapturedAnswer(exit_code=0, screen=long, errors=long), detail)
     shown = text(result)
     assert shown.startswith("a line of a screen\n")
     assert len(shown) <= BOUNDS[detail].text + 60
@@ -221,7 +221,7 @@ def test_a_long_screen_is_cut_to_whole_lines(detail: Detail) -> None:
 
 
 def test_a_map_of_numbers_is_cut_like_a_list() -> None:
-    built, left_out = bounded({"nodes": {f"node-{number}": number for number in range(1_000)}}, 2_000)
+    built, left_out = bound({"nodes": {f"node-{number}": number for number in range(1_000)}}, 2_000)
     assert size(built) <= 2_000
     assert left_out == (Truncation(path="/nodes", kept=len(built["nodes"]), of=1_000),)
 
@@ -250,7 +250,7 @@ def test_progress_is_told() -> None:
 
 def slow(_: Sequence[str]) -> int:
     for done in range(3):
-        say(Phase.DECIDING, done, 3, "pods")
+        report_progress(Phase.DECIDING, done, 3, "pods")
         time.sleep(1.1)
     return 0
 

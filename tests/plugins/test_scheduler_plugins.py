@@ -276,7 +276,7 @@ def test_what_post_filter_adds(labels: Mapping[str, str], spec: Mapping[str, obj
     ],
 )
 def test_quantities_as_go_prints_them(written: str, less: tuple[int, int], printed: str) -> None:
-    assert GoQuantity.parsed(written).minus(less[0], scale=less[1]).printed == printed
+    assert GoQuantity.parse(written).minus(less[0], scale=less[1]).go_text == printed
 
 
 # --- CapacityScheduling

@@ -84,11 +84,11 @@ def test_all_nodes_at_once(manifests: list[Manifest], wanted: list[str]) -> None
     for row in each_cluster_row(nodes.rows):
         together = []
         for number, search in enumerate(matches.searches):
-            result = matches.chosen(number, row)
+            result = matches.chosen_volume(number, row)
             together.append((search.claim.key, result.name if result else None))
             if result is None:
                 # every volume of the class lost for some reason
-                assert sum(item.volumes for item in search.lost_counts(matches.taken_before(number, row))) == len(
+                assert sum(item.volumes for item in search.lost_counts(matches.earlier_volumes(number, row))) == len(
                     listed
                 )
         assert together == alone(claims, listed, nodes.cluster.nodes[row].metadata.labels)
@@ -110,8 +110,8 @@ def test_what_is_taken_and_comes_back_is_told_as_by_one_who_never_saw_it_otherwi
         result, expected = (find_matches(searches, lookup, len(nodes)) for searches in (moved, anew))
         for row in each_cluster_row(nodes.rows):
             for number in range(len(claims)):
-                assert result.chosen(number, row) == expected.chosen(number, row)
-                taken = result.taken_before(number, row)
+                assert result.chosen_volume(number, row) == expected.chosen_volume(number, row)
+                taken = result.earlier_volumes(number, row)
                 assert result.searches[number].lost_counts(taken) == expected.searches[number].lost_counts(taken)
                 assert result.searches[number].nearest(taken) == expected.searches[number].nearest(taken)
         match data.draw(st.sampled_from(["take", "take", "give back", "free", "come"])):

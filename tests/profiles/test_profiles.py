@@ -12,7 +12,7 @@ import yaml
 from kschedx.cli import files
 from kschedx.framework.config import Profile, load_profiles
 from kschedx.framework.config.advice import advice
-from kschedx.framework.config.origins import expanded
+from kschedx.framework.config.origins import expand_config
 from kschedx.releases import VERSIONS, Release, resolve
 from kschedx.render.manifests import commented_yaml
 from tests.command import ROOT, kschedx
@@ -50,7 +50,7 @@ def meanings(config: Mapping[str, object] | None, release: Release) -> list[tupl
 def test_a_releases_default_is_spelled_out(version: str, golden: Golden) -> None:
     release = resolve(version)
     path = FOLDER / f"default-{version}.yaml"
-    golden.check(path, header(version) + commented_yaml(expanded(None, release).configuration, {}))
+    golden.check(path, header(version) + commented_yaml(expand_config(None, release).configuration, {}))
     assert meanings(read(path), release) == meanings(None, release)
 
 

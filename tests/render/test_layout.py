@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from kschedx.render.terminal import columns, ended, fact_lines, paragraph, text, wrapped
+from kschedx.render.terminal import columns, cut_end, fact_lines, paragraph, text, wrap
 from kschedx.render.wording import Fact
 
 WORDS = st.lists(st.text("abc名 -/", min_size=1, max_size=60), min_size=1, max_size=12)
@@ -33,8 +33,8 @@ def _letters(content: str) -> str:
 
 @given(st.text("ab名 ", max_size=200), st.integers(5, 40))
 def test_wrapping_and_cutting(content: str, room: int) -> None:
-    assert all(cell_len(row) <= room for row in wrapped(content, room))
-    assert cell_len(ended(content, room)) <= room
+    assert all(cell_len(row) <= room for row in wrap(content, room))
+    assert cell_len(cut_end(content, room)) <= room
 
 
 def test_a_long_name_has_a_line_of_its_own_and_is_not_cut() -> None:

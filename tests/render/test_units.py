@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import kschedx
 from kschedx.kube.names import short_names
-from kschedx.render.wording import amount, balance, count, listed
+from kschedx.render.wording import amount, balance, count, list_names
 
 GI, MI, KI = 2**30, 2**20, 2**10
 
@@ -56,10 +56,10 @@ def test_counts(number: int, text: str) -> None:
 
 
 def test_lists_count_what_they_leave_out() -> None:
-    assert listed(["a", "b"], 3) == "a, b"
-    assert listed(["a", "b", "c"], 2) == "a, b and 1 more"
-    assert listed(["a"], 5, 1200) == "a and 1,199 more"
-    assert listed(["a", "b"], 3, conjunction="or") == "a or b"
+    assert list_names(["a", "b"], 3) == "a, b"
+    assert list_names(["a", "b", "c"], 2) == "a, b and 1 more"
+    assert list_names(["a"], 5, 1200) == "a and 1,199 more"
+    assert list_names(["a", "b"], 3, conjunction="or") == "a or b"
     assert amount("memory", 512 * MI) == "512Mi"
 
 

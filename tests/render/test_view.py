@@ -18,9 +18,9 @@ from msgspec.structs import replace
 import kschedx
 from kschedx.cli.app import run
 from kschedx.cli.mcp.server import Detail, _result
-from kschedx.cli.mcp.tools import detailed, tool
+from kschedx.cli.mcp.tools import apply_detail, tool
 from kschedx.cli.output import Answer, Report, answer_to
-from kschedx.cli.worker import captured
+from kschedx.cli.worker import capture
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.node import node_rows
 from kschedx.render.nodes import nodes_lines, nodes_page
@@ -99,7 +99,7 @@ def reported(question: str) -> Report | None:
 
 def told_by_mcp(answer: Answer) -> str:
     """The text of a tool's answer and every text of its document."""
-    captured_result = captured(lambda: detailed(answer, Detail.FULL))
+    captured_result = capture(lambda: apply_detail(answer, Detail.FULL))
     result = _result(tool("pod_explain"), captured_result, Detail.FULL)
     return " ".join(" ".join([*texts(result.structured_content), *texts(result.model_dump()["content"])]).split())
 
@@ -277,7 +277,7 @@ def test_identical_nodes_are_one_row_in_every_form() -> None:
         for number, cpu in enumerate(["4"] * 30 + ["8"] * 3)
     ]
     snapshot = kschedx.Snapshot.from_objects(nodes)
-    rows = node_rows(Setup.for_cluster(snapshot).scheduler_on(snapshot).nodes)
+    rows = node_rows(Setup.of_cluster(snapshot).scheduler_on(snapshot).nodes)
     page = nodes_page(rows, snapshot)
     [items] = [section for section in page.sections if isinstance(section, Items)]
     assert len(items.rows) == 33
@@ -308,7 +308,7 @@ def test_nodes_that_differ_in_their_last_taint_are_two_rows() -> None:
         for number in range(40)
     ]
     snapshot = kschedx.Snapshot.from_objects(nodes)
-    rows = node_rows(Setup.for_cluster(snapshot).scheduler_on(snapshot).nodes)
+    rows = node_rows(Setup.of_cluster(snapshot).scheduler_on(snapshot).nodes)
     screen = " ".join(line.plain for line in nodes_lines(rows, 80))
     assert all(", ".join(each) in re.sub(r"\s+", " ", screen) for each in taints)
 

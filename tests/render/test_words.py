@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kschedx import findings
-from kschedx.explain.events import explained, parse
+from kschedx.explain.events import explained_reasons, parse
 from kschedx.findings import (
     ClaimFacts,
     ClaimUnbound,
@@ -161,8 +161,8 @@ def test_every_finding_has_words() -> None:
 
 def test_every_explanation_is_asked_for_by_something() -> None:
     ids = {kind.reason for kind in typing.get_args(findings.Finding)}
-    assert reasons().keys() <= ids | explained()
-    assert explained() <= reasons().keys()
+    assert reasons().keys() <= ids | explained_reasons()
+    assert explained_reasons() <= reasons().keys()
 
 
 def test_explanations_are_sentences() -> None:

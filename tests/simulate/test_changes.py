@@ -21,7 +21,7 @@ def made(*written: dict[str, object]) -> tuple[SimulatedChange, ...]:
 
 def after(*written: dict[str, object]) -> ChangedCluster:
     snapshot = Snapshot.from_objects(shop())
-    return change_cluster(snapshot, Setup.for_cluster(snapshot), made(*written), SimulationOptions(), "shop")
+    return change_cluster(snapshot, Setup.of_cluster(snapshot), made(*written), SimulationOptions(), "shop")
 
 
 def waiting(changed: ChangedCluster) -> list[str]:
@@ -190,6 +190,6 @@ def test_what_a_manifest_does_not_speak_of_stays_as_it_is() -> None:
     written = {**bound, "spec": {"storageClassName": "fast"}}
     snapshot = Snapshot.from_objects([*nodes(), stored, *others, bound])
     wanted = made({"apply": [written, manifest]})
-    changed = change_cluster(snapshot, Setup.for_cluster(snapshot), wanted, SimulationOptions(), "shop")
+    changed = change_cluster(snapshot, Setup.of_cluster(snapshot), wanted, SimulationOptions(), "shop")
     assert waiting(changed) == []
     assert changed.snapshot.storage.claims["shop/data"].spec.volume_name == "pv-1"

@@ -19,7 +19,7 @@ from tests.simulate.test_survive import shops
 def emptied(objects: list[Manifest], prices: dict[str, float] | None = None) -> EmptiedTogether:
     snapshot = Snapshot.from_objects(objects)
     price_of = (prices or {}).get
-    return empty_together(snapshot, Setup.for_cluster(snapshot), snapshot.cluster.names, lambda name: price_of(name))
+    return empty_together(snapshot, Setup.of_cluster(snapshot), snapshot.cluster.names, lambda name: price_of(name))
 
 
 def test_nodes_go_as_long_as_every_pod_fits_the_others() -> None:
@@ -52,5 +52,5 @@ def test_no_pod_is_lost_and_no_emptied_node_gets_one(seed: int) -> None:
     assert all(to and to not in gone for _, to in result.moves.values())
     assert not gone & {*result.blocked}
     for item in budgets_of(snapshot, snapshot):
-        if item.standing(snapshot, snapshot.pods, ()).allowed <= 0:
+        if item.current_status(snapshot, snapshot.pods, ()).allowed <= 0:
             assert not any(item.covers(snapshot.pods, snapshot.pods.rows[key]) for key in result.moves)

@@ -46,7 +46,7 @@ def machine(name: str, *, disk: str = "ssd", taints: tuple[str, ...] = ()) -> Ma
 
 def simulated(objects: list[Manifest], *written: Mapping[str, object]) -> Simulation:
     snapshot = Snapshot.from_objects(objects)
-    return simulate(snapshot, Setup.for_cluster(snapshot), parse_changes(written, lambda path: []))
+    return simulate(snapshot, Setup.of_cluster(snapshot), parse_changes(written, lambda path: []))
 
 
 def on_nodes(simulation: Simulation) -> list[str]:
@@ -151,7 +151,7 @@ def test_missing_nodes_carry_them_too(there: list[Manifest], nodes: int) -> None
     )
     snapshot = Snapshot.from_objects([machine("a"), filled, *more, *there, result])
     me = snapshot.pods[snapshot.pods.rows["default/me"]]
-    result_result = fit(snapshot, Setup.for_cluster(snapshot), me, wanted=2)
+    result_result = fit(snapshot, Setup.of_cluster(snapshot), me, wanted=2)
     assert [(item.like, item.nodes) for item in result_result.missing] == [("a", nodes)]
 
 

@@ -21,7 +21,7 @@ from tests.simulate.clusters import budget, deployment, nodes, shop
 
 def drained(objects: Sequence[Manifest], *names: str, comes_back: bool = True, **flags: Any) -> list[DrainResult]:
     snapshot = Snapshot.from_objects(objects)
-    setup = Setup.for_cluster(snapshot)
+    setup = Setup.of_cluster(snapshot)
     result = drain_in_turn(snapshot, setup, names, options=SimulationOptions(**flags), comes_back=comes_back)
     return list(result.drained)
 
@@ -109,7 +109,7 @@ def test_nodes_in_turn_come_back_and_together_do_not() -> None:
 
 def test_each_by_itself_leaves_no_trace() -> None:
     snapshot = Snapshot.from_objects(shop())
-    setup = Setup.for_cluster(snapshot)
+    setup = Setup.of_cluster(snapshot)
     every = drain_each(snapshot, setup, snapshot.cluster.names, options=SimulationOptions())
     for each in every.drained:
         (alone,) = drained(shop(), each.node)
@@ -118,7 +118,7 @@ def test_each_by_itself_leaves_no_trace() -> None:
 
 def test_a_drain_and_back_again_is_the_same_cluster() -> None:
     snapshot = Snapshot.from_objects(shop())
-    simulator = Simulator(snapshot, Setup.for_cluster(snapshot), SimulationOptions())
+    simulator = Simulator(snapshot, Setup.of_cluster(snapshot), SimulationOptions())
     cluster = simulator.run.cluster
     before = cluster.frozen()
     simulator.drain(["node-1", "node-2"], comes_back=False)
@@ -171,7 +171,7 @@ def test_replicas_that_are_changed_change_what_a_budget_allows(replicas: int, wa
     status: dict[str, object] = {"disruptionsAllowed": 2, "currentHealthy": 5, "desiredHealthy": 3}
     snapshot = Snapshot.from_objects([*nodes(), *web, pdb(status, minAvailable=3)])
     wanted = parse_changes([{"scale": f"deploy/web={replicas}"}, {"drain": "node-1"}], lambda path: [])
-    (each,) = simulate(snapshot, Setup.for_cluster(snapshot), wanted, namespace="shop").drained
+    (each,) = simulate(snapshot, Setup.of_cluster(snapshot), wanted, namespace="shop").drained
     assert each.waves == (2 if waves else 0)
     assert bool(each.of(DrainOutcome.BUDGET)) is not bool(waves)
 
@@ -238,7 +238,7 @@ def test_how_many_a_budget_needs_follows_the_replicas() -> None:
     status: dict[str, object] = {"disruptionsAllowed": 0, "currentHealthy": 5, "desiredHealthy": 5}
     snapshot = Snapshot.from_objects([*nodes(), *web, pdb(status, maxUnavailable=0)])
     wanted = parse_changes([{"scale": "deploy/web=3"}, {"drain": "node-1"}], lambda path: [])
-    (each,) = simulate(snapshot, Setup.for_cluster(snapshot), wanted, namespace="shop").drained
+    (each,) = simulate(snapshot, Setup.of_cluster(snapshot), wanted, namespace="shop").drained
     assert (each.held["shop/web"].needed, each.held["shop/web"].healthy) == (3, 3)
 
 
@@ -275,7 +275,7 @@ def test_what_waited_is_scheduled_once_a_node_is_uncordoned_and_before_the_drain
     objects[0] = {**objects[0], "spec": {"unschedulable": True}}
     snapshot = Snapshot.from_objects(objects)
     wanted = parse_changes([{"uncordon": "node-1"}, {"drain": "node-2"}], lambda path: [])
-    result = simulate(snapshot, Setup.for_cluster(snapshot), wanted, namespace="shop")
+    result = simulate(snapshot, Setup.of_cluster(snapshot), wanted, namespace="shop")
     assert result.placed == {"shop/web-1": "node-1"}
     assert [*result.messages] == ["shop/web-0"]
 
@@ -315,7 +315,7 @@ def test_a_drain_of_a_lost_node_does_not_end() -> None:
 def test_a_drain_waits_for_a_pod_that_a_finalizer_keeps(finalizers: list[str], done: bool) -> None:
     metadata = {**owned("ReplicaSet"), "deletionTimestamp": "2026-01-02T00:00:00Z", "finalizers": finalizers}
     (each,) = drained([*nodes(), pod("gone", on="node-1", metadata=metadata)], "node-1")
-    assert (each.is_done, [kept.pod for kept in each.unconfirmed]) == (done, [] if done else ["default/gone"])
+    assert (each.is_done, [kept.pod for kept in each.unconfirmed_pods]) == (done, [] if done else ["default/gone"])
     said = [item for fact in drain_facts(each) for item in fact.items]
     assert said == ([] if done else ["default/gone: it is being deleted, and its finalizer example.com/hold keeps it"])
 

@@ -18,7 +18,7 @@ from tests.simulate.clusters import budget, deployment, nodes, shop
 def fitted(name: str, wanted: int | None = None) -> Fit:
     snapshot = Snapshot.from_objects(shop())
     pod = snapshot.pods[snapshot.pods.rows[f"shop/{name}"]]
-    return fit(snapshot, Setup.for_cluster(snapshot), pod, wanted=wanted)
+    return fit(snapshot, Setup.of_cluster(snapshot), pod, wanted=wanted)
 
 
 def test_as_many_as_there_is_room_for() -> None:
@@ -46,14 +46,14 @@ def test_only_nodes_that_the_pod_selects_are_missing() -> None:
     metadata: Any = objects[4]["metadata"]
     metadata["labels"]["disk"] = "ssd"
     snapshot = Snapshot.from_objects(objects)
-    result = fit(snapshot, Setup.for_cluster(snapshot), snapshot.pods[0], wanted=3)
+    result = fit(snapshot, Setup.of_cluster(snapshot), snapshot.pods[0], wanted=3)
     assert (result.count, [(item.like, item.nodes) for item in result.missing]) == (1, [("node-5", 2)])
 
 
 def test_more_nodes_do_not_help_who_fits_on_none() -> None:
     objects = [*nodes(("2", "2")), *deployment("web", "4", [None])]
     snapshot = Snapshot.from_objects(objects)
-    result = fit(snapshot, Setup.for_cluster(snapshot), snapshot.pods[0], wanted=2)
+    result = fit(snapshot, Setup.of_cluster(snapshot), snapshot.pods[0], wanted=2)
     assert (result.count, result.missing) == (0, ())
 
 

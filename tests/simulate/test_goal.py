@@ -32,7 +32,7 @@ def asked(objects: Sequence[Manifest], cpu: str, **more: object) -> tuple[GoalRe
         spec=more,
     )
     change = SimulatedChange(verb=ChangeVerb.APPLY, text="big.yaml", objects=((manifest, Place()),))
-    simulation = simulate(snapshot, Setup.for_cluster(snapshot), goal=Goal(text="fits big.yaml", change=change))
+    simulation = simulate(snapshot, Setup.of_cluster(snapshot), goal=Goal(text="fits big.yaml", change=change))
     assert simulation.goal is not None
     return simulation.goal, simulation
 
@@ -157,6 +157,6 @@ def test_budgets_hold_and_everyone_is_placed(seed: int) -> None:
     moved_pods = {move.pod for move in goal.moves}
     for move in budgets_of(before, before):
         covered = sum(move.covers(before.pods, before.pods.rows[key]) for key in moved_pods)
-        assert covered <= max(move.standing(before, before.pods, ()).allowed, 0)
+        assert covered <= max(move.current_status(before, before.pods, ()).allowed, 0)
     if not goal.is_reached:
         assert not goal.moves

@@ -36,7 +36,7 @@ def unready(manifest: Manifest) -> Manifest:
 
 def told(objects: Sequence[Manifest], *names: str) -> list[str]:
     snapshot = Snapshot.from_objects(objects)
-    setup = Setup.for_cluster(snapshot)
+    setup = Setup.of_cluster(snapshot)
 
     def drained(more: Sequence[SimulatedChange] = ()) -> Simulation:
         return drain_in_turn(snapshot, setup, names or ("node-1",), more, options=SimulationOptions(), comes_back=True)

@@ -18,7 +18,7 @@ from tests.simulate.clusters import budget, deployment, nodes
 
 def simulated(objects: list[Manifest], *written: dict[str, object]) -> Simulation:
     snapshot = Snapshot.from_objects(objects)
-    return simulate(snapshot, Setup.for_cluster(snapshot), parse_changes(written, lambda path: []), namespace="shop")
+    return simulate(snapshot, Setup.of_cluster(snapshot), parse_changes(written, lambda path: []), namespace="shop")
 
 
 def told(simulation: Simulation) -> list[object]:
@@ -83,7 +83,7 @@ def test_a_drain_says_what_would_mend_it_while_the_node_is_out() -> None:
     objects = [*nodes(("8", "2")), *deployment("web", "4", ["node-1"])]
     snapshot = Snapshot.from_objects(objects)
     simulation = drain_in_turn(
-        snapshot, Setup.for_cluster(snapshot), ["node-1"], options=SimulationOptions(), comes_back=True
+        snapshot, Setup.of_cluster(snapshot), ["node-1"], options=SimulationOptions(), comes_back=True
     )
     lines = [line.plain.strip() for line in drains_lines(simulation, width=100, each=False)]
     assert lines[:3] == [
@@ -103,7 +103,7 @@ def test_nodes_that_cannot_be_drained_share_their_causes(count: int) -> None:
     pods = deployment("web", "1", [f"n-{number}" for number in range(count)])
     snapshot = Snapshot.from_objects([*named, *pods, budget("web", 0)])
     names = [f"n-{number}" for number in range(count)]
-    simulation = drain_each(snapshot, Setup.for_cluster(snapshot), names, options=SimulationOptions())
+    simulation = drain_each(snapshot, Setup.of_cluster(snapshot), names, options=SimulationOptions())
     lines = [line.plain for line in drains_lines(simulation, width=80, each=True)]
     assert lines[0] == f"✗ 0 of {count} nodes can be drained"
     if count > 8:

@@ -75,7 +75,7 @@ def test_preemption_ends_the_nominations_of_lower_priority_alone(priority: int, 
         pod("second", spec=REQUEST),
     ]
     snapshot = Snapshot.from_objects(objects)
-    simulator = Simulator(snapshot, Setup.for_cluster(snapshot), SimulationOptions(recreate=False))
+    simulator = Simulator(snapshot, Setup.of_cluster(snapshot), SimulationOptions(recreate=False))
     cluster = simulator.run.cluster
     first, second = (cluster.pods.rows[f"default/{name}"] for name in ("first", "second"))
     simulator.queue.run([second])

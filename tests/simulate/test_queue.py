@@ -77,7 +77,7 @@ def test_ties_by_lot_are_the_same_every_time() -> None:
 def test_pods_that_no_scheduler_takes_are_told_apart(gone: str) -> None:
     more = {"schedulingGates": [{"name": "wait"}]} if gone == "schedulingGates" else {"schedulerName": "mine"}
     simulation = kschedx.simulate(Snapshot.from_objects([*nodes(), pod("held", **more)]))
-    assert (simulation.gated, simulation.of_others) == (
+    assert (simulation.gated, simulation.of_other_schedulers) == (
         (("default/held",), ()) if gone == "schedulingGates" else ((), ("default/held",))
     )
     assert not simulation.placed

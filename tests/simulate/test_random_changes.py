@@ -48,7 +48,7 @@ def simulated(seed: int) -> Simulation | None:
     options = SimulationOptions(recreate=dice.random() < 0.8, force=True)
     try:
         wanted = parse_changes(written, lambda path: [])
-        return simulate(snapshot, Setup.for_cluster(snapshot), wanted, options=options, namespace="shop")
+        return simulate(snapshot, Setup.of_cluster(snapshot), wanted, options=options, namespace="shop")
     except InputError:
         return None
 
@@ -63,6 +63,10 @@ def test_what_is_told_is_what_there_is(seed: int) -> None:
     assert len(keys) == len({*keys})
     assert not [key for key in keys if "~" in key], "every pod of a StatefulSet has its own name"
     assert {key: pods.node_names[pods.rows[key]] for key in simulation.placed} == simulation.placed
-    assert {pods.key(row) for row in pods.pending} == {*simulation.pending, *simulation.gated, *simulation.of_others}
+    assert {pods.key(row) for row in pods.pending} == {
+        *simulation.pending,
+        *simulation.gated,
+        *simulation.of_other_schedulers,
+    }
     check_document(json.loads(json.dumps(simulation.to_dict())))
     assert max(line.cell_len for line in simulation_lines(simulation, width=80)) <= 80

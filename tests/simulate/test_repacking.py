@@ -7,7 +7,7 @@ import pickle
 from kschedx.cli.files import configuration
 from kschedx.explain.setup import Setup
 from kschedx.releases import resolve
-from kschedx.simulate.repack import filling, repack, repacking
+from kschedx.simulate.repack import compare_repacking, measure_filling, repack
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
 
@@ -34,7 +34,7 @@ def test_packing_leaves_nodes_that_spreading_uses() -> None:
     spread, packed = (item.filling for item in both)
     assert spread.in_use == 3
     assert (packed.in_use, packed.unused, packed.percent("cpu")) == (1, ("node-1", "node-2"), 100)
-    moves = repacking(spread, *both).moves
+    moves = compare_repacking(spread, *both).moves
     assert sum(moves.values()) == 4
     assert {new for _, new in moves} == {"node-0"}
 
@@ -49,7 +49,7 @@ def test_a_node_with_nothing_but_a_daemons_pod_is_not_in_use() -> None:
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "1", "controller": True}
     daemon = pod("agent-0", on="node-0", metadata={"ownerReferences": [owner]})
     nodes = setup("default").scheduler.on_cluster(cluster(daemon, asking("web-0", "1", "node-1"))).nodes
-    assert filling(nodes).unused == ("node-0", "node-2")
+    assert measure_filling(nodes).unused == ("node-0", "node-2")
 
 
 def test_who_finds_no_place_is_told() -> None:

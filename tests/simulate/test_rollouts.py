@@ -22,7 +22,7 @@ CPU = "spec.template.spec.containers[main].resources.requests.cpu"
 
 def simulated(objects: list[Manifest], *written: Mapping[str, object]) -> Simulation:
     snapshot = Snapshot.from_objects(objects)
-    return simulate(snapshot, Setup.for_cluster(snapshot), parse_changes(written, lambda path: []), namespace="shop")
+    return simulate(snapshot, Setup.of_cluster(snapshot), parse_changes(written, lambda path: []), namespace="shop")
 
 
 def asking(cpu: str) -> Manifest:

@@ -39,7 +39,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 def tried(objects: Sequence[Manifest], each: str, mode: OutageMode = OutageMode.OUTAGE) -> dict[str, FailureResult]:
     snapshot = Snapshot.from_objects(objects)
-    survival = survive(snapshot, Setup.for_cluster(snapshot), each_failure(snapshot, each), mode=mode)
+    survival = survive(snapshot, Setup.of_cluster(snapshot), each_failure(snapshot, each), mode=mode)
     return {result.failure.name: result for result in survival.results}
 
 
@@ -96,7 +96,7 @@ def test_when_the_first_pod_is_deleted(version: str | None, after: int) -> None:
             its = {"key": UNREACHABLE.key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
             at(item, "spec")["tolerations"] = [its]
     snapshot = Snapshot.from_objects([*nodes(), *web])
-    setup = Setup.for_cluster(snapshot, kube_version=version)
+    setup = Setup.of_cluster(snapshot, kube_version=version)
     (result,) = survive(snapshot, setup, [Failure(name="node-1", nodes=("node-1",))]).results
     assert [dict(item.pods) for item in result.evictions] == [{"shop/web-0": after}]
 
@@ -126,7 +126,7 @@ def test_failures_by_label_and_name() -> None:
     assert len(each_failure(snapshot, "node")) == 5
     with pytest.raises(InputError, match="no node has a label of a nodepool"):
         each_failure(snapshot, "nodepool")
-    table = Setup.for_cluster(snapshot).scheduler_on(snapshot).nodes
+    table = Setup.of_cluster(snapshot).scheduler_on(snapshot).nodes
     assert failure_of(table, ["zone=b", "node/node-1"]).nodes == ("node-3", "node-4", "node-1")
     with pytest.raises(InputError, match='no node "node-9"'):
         failure_of(table, ["node-9"])
@@ -134,7 +134,7 @@ def test_failures_by_label_and_name() -> None:
 
 def test_the_busiest_nodes_are_those_with_the_largest_share() -> None:
     snapshot = Snapshot.from_objects([*nodes(), *deployment("web", "3", ["node-3", "node-4", "node-3"])])
-    table = Setup.for_cluster(snapshot).scheduler_on(snapshot).nodes
+    table = Setup.of_cluster(snapshot).scheduler_on(snapshot).nodes
     assert failure_of(table, (), busiest=2).nodes == ("node-3", "node-4")  # 6 of 8 CPU and 3 of 4, then by name
 
 
@@ -209,7 +209,7 @@ def test_pods_that_are_preempted_count_as_lost() -> None:
 
 def test_a_page_has_the_heat_map() -> None:
     snapshot = Snapshot.from_objects([*nodes(), *deployment("web", "1", ["node-1", "node-3"])])
-    survival = survive(snapshot, Setup.for_cluster(snapshot), each_failure(snapshot, "zone"))
+    survival = survive(snapshot, Setup.of_cluster(snapshot), each_failure(snapshot, "zone"))
     text = markdown(survival_page(survival))
     assert "| shop/deploy/web | 2 | moved: 2 → 2 | moved: 2 → 2 |  |" in text
 
@@ -217,7 +217,7 @@ def test_a_page_has_the_heat_map() -> None:
 def test_pods_stay_where_evictions_stop() -> None:
     snapshot = Snapshot.from_objects([*nodes(), *deployment("web", "1", ["node-1", "node-2"])])
     lost = Failure(name="all nodes", nodes=tuple(item.name for item in snapshot.cluster.nodes))
-    text = markdown(survival_page(survive(snapshot, Setup.for_cluster(snapshot), [lost])))
+    text = markdown(survival_page(survive(snapshot, Setup.of_cluster(snapshot), [lost])))
     assert "2 pods are recreated only once the Node objects are deleted" in text
 
 
@@ -248,7 +248,7 @@ def test_survive_each_node_agrees_with_drain_each_where_no_budget_matters(seed: 
     snapshot = Snapshot.from_objects(objects)
     options = SimulationOptions(force=True, delete_emptydir_data=True)
     drained = {
-        item.node: item for item in drain_each(snapshot, Setup.for_cluster(snapshot), None, options=options).drained
+        item.node: item for item in drain_each(snapshot, Setup.of_cluster(snapshot), None, options=options).drained
     }
     for mode in OutageMode:
         for name, item in tried(objects, "node", mode).items():
@@ -265,7 +265,7 @@ def test_no_pod_is_lost(seed: int) -> None:
     failures = [Failure(name=name, nodes=(name,)) for name in snapshot.cluster.names]
     failures.append(Failure(name="all", nodes=snapshot.cluster.names))
     before = {key: snapshot.pods.node_names[row] for key, row in snapshot.pods.rows.items()}
-    survival = survive(snapshot, Setup.for_cluster(snapshot), failures)
+    survival = survive(snapshot, Setup.of_cluster(snapshot), failures)
     for result in survival.results:
         pods = [pod for loss in result.workloads for pod in loss.pods]
         assert len(pods) == len({pod.pod for pod in pods})
@@ -299,13 +299,13 @@ def test_a_drain_never_breaks_a_budget(seed: int) -> None:
         waves += 1
         evict_result = evict(simulator, rows)
         for item in budgets_of(simulator.run.snapshot, simulator.base):
-            now = item.standing(simulator.run.snapshot, simulator.run.cluster.pods, simulator.queue.created)
+            now = item.current_status(simulator.run.snapshot, simulator.run.cluster.pods, simulator.queue.created)
             assert now.allowed >= 0, item.name
         return evict_result
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Simulator, "evict", watched)
-        survival = survive(snapshot, Setup.for_cluster(snapshot), each_failure(snapshot, "zone"), mode=OutageMode.DRAIN)
+        survival = survive(snapshot, Setup.of_cluster(snapshot), each_failure(snapshot, "zone"), mode=OutageMode.DRAIN)
     assert waves or not any(result.lost for result in survival.results)
 
 

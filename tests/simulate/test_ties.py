@@ -24,7 +24,7 @@ def asking(name: str, cpu: str, *, on: str | None = None, only: str = "", priori
 
 def tried(objects: list[Manifest]) -> OtherOutcomes:
     snapshot = Snapshot.from_objects(objects)
-    setup = Setup.for_cluster(snapshot)
+    setup = Setup.of_cluster(snapshot)
     return other_outcomes(
         simulate(snapshot, setup), SimulationOptions(), lambda options: simulate(snapshot, setup, options=options)
     )

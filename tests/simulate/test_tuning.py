@@ -31,7 +31,7 @@ def tuned(
     goal: TuningGoal, base: Mapping[str, object] = HEAD, *, most: int = 30, seed: int = 0
 ) -> tuple[Tuning, Snapshot]:
     snapshot = Snapshot.from_objects(SHOP)
-    setup = Setup.for_cluster(snapshot, config=base, kube_version="1.36")
+    setup = Setup.of_cluster(snapshot, config=base, kube_version="1.36")
     return tune(snapshot, setup, base, goal, most=most, seed=seed, seconds=600), snapshot
 
 
@@ -39,7 +39,7 @@ def tuned(
 def test_the_best_profile_does_what_is_said_of_it(goal: TuningGoal) -> None:
     result, snapshot = tuned(goal)
     rows = movable(snapshot)
-    again = repack(snapshot, Setup.for_cluster(snapshot, config=result.configuration, kube_version="1.36"), rows)
+    again = repack(snapshot, Setup.of_cluster(snapshot, config=result.configuration, kube_version="1.36"), rows)
     assert (result.best.nodes, result.best.spread) == (again.filling.in_use, again.spread)
     assert result.best.fragmentation == again.fragmentation
     assert result.best.measure(goal) <= result.today.measure(goal)
@@ -58,8 +58,8 @@ def test_fewer_nodes_need_another_strategy() -> None:
 def test_no_change_is_kept_that_the_best_does_not_need() -> None:
     result, snapshot = tuned(TuningGoal.FEWEST_NODES)
     for simpler in result.best.candidate.parts.values():
-        config = simpler.applied(HEAD, "default-scheduler")
-        setup = Setup.for_cluster(snapshot, config=config, kube_version="1.36")
+        config = simpler.apply_to(HEAD, "default-scheduler")
+        setup = Setup.of_cluster(snapshot, config=config, kube_version="1.36")
         assert repack(snapshot, setup, movable(snapshot)).filling.in_use > result.best.nodes
 
 
@@ -83,7 +83,7 @@ def test_nothing_else_of_the_configuration_changes() -> None:
         weights=(("ImageLocality", 0), ("PodTopologySpread", 5)),
         spreads_by_default=False,
     )
-    after = candidate.applied(base, "own")
+    after = candidate.apply_to(base, "own")
     assert json.dumps(base) == before
     assert after == {
         **base,
@@ -120,7 +120,7 @@ def test_every_candidate_is_a_valid_configuration() -> None:
     for strategy in (None, *FitStrategy):
         for weights in ((), (("PodTopologySpread", 0), ("NodeResourcesFit", 10))):
             item = ProfileCandidate(strategy=strategy, resources=(1, 3), weights=weights, spreads_by_default=False)
-            setup = Setup.for_cluster(snapshot, config=item.applied(HEAD, "default-scheduler"))
+            setup = Setup.of_cluster(snapshot, config=item.apply_to(HEAD, "default-scheduler"))
             assert setup.profiles[0].points["score"].count("PodTopologySpread") == (0 if weights else 1)
 
 

@@ -119,7 +119,7 @@ def test_no_field_lets_a_name_through(written: str) -> None:
 def test_every_value_is_looked_at() -> None:
     """The test above would see nothing if its objects were empty after all."""
     anonymous = Anonymous.of(list(objects_full_of("canary")))
-    result = map(anonymous.replaced, objects_full_of("canary"))
+    result = map(anonymous.anonymize, objects_full_of("canary"))
     paths = {path for item in result if item for path in paths_to(anonymous.name("canary"), item, str(item["kind"]))}
     assert "Pod.spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution.namespaces" in paths
     assert "CronJob.spec.jobTemplate.spec.template.spec.containers.image" in paths
@@ -368,9 +368,9 @@ def test_a_workload_still_makes_its_pods() -> None:
     }
     made = pod_from_workload(workload)
     anonymous = Anonymous.of([workload, made])
-    new = anonymous.replaced(workload)
+    new = anonymous.anonymize(workload)
     assert new is not None
-    assert pod_from_workload(new) == anonymous.replaced(made)
+    assert pod_from_workload(new) == anonymous.anonymize(made)
 
 
 def test_the_mapping_tells_what_a_word_was() -> None:

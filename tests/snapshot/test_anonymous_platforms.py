@@ -38,7 +38,7 @@ def objects_of(path: Path) -> list[Manifest]:
 def left(objects: list[Manifest]) -> Iterator[str]:
     """Where a private word is, of an anonymized file."""
     anonymous = Anonymous.of(objects)
-    for item in filter(None, map(anonymous.replaced, objects)):
+    for item in filter(None, map(anonymous.anonymize, objects)):
         for text in PRIVATE:
             yield from paths_to(text, item, str(item["kind"]))
 
@@ -59,7 +59,7 @@ def test_its_kinds_are_read() -> None:
     assert kinds - {kind.name for kind in KINDS.values()} == {"Event"}
     objects = objects_of(PLATFORMS)
     anonymous = Anonymous.of(objects)
-    assert all(anonymous.replaced(item) for item in objects)
+    assert all(anonymous.anonymize(item) for item in objects)
 
 
 def marked(value: object, *, with_keys: bool = False, free_text: bool = False) -> object:

@@ -38,7 +38,7 @@ SPECIAL = owned(YOURS, "resource.kubernetes.io/extended-resource-claim")
     ],
 )
 def test_after_deletion(claim: Manifest, kept: bool, is_allocated: bool, consumers: list[str]) -> None:
-    left = devices(claim).after_deletion({"default/you"}).claims
+    left = devices(claim).without_deleted_pods({"default/you"}).claims
     assert list(left) == (["default/gpu"] if kept else [])
     for item in left.values():
         assert (item.status.allocation is not None) == is_allocated

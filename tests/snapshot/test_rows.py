@@ -13,10 +13,10 @@ from kschedx.releases import resolve
 from kschedx.snapshot.columns import (
     ClusterRow,
     TableRow,
+    as_cluster_row,
     cluster_rows,
     each_cluster_row,
     each_row,
-    of_whole,
     rows_where,
 )
 from kschedx.snapshot.nodes import NodeTable, PodRows
@@ -81,7 +81,7 @@ def test_what_a_row_of_a_part_names_is_the_part_s_own(whole: NodeTable, part: No
 
 
 def test_a_whole_table_has_the_order_of_the_cluster(whole: NodeTable) -> None:
-    assert all(whole.cluster_row(row) == of_whole(row) for row in whole.each())
+    assert all(whole.cluster_row(row) == as_cluster_row(row) for row in whole.each())
 
 
 def test_rows_of_the_cluster_pick_nothing_from_a_part(part: NodeTable) -> None:

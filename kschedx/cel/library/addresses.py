@@ -13,7 +13,7 @@ from string import hexdigits
 from kschedx.cel.functions import Run, overload, several, single
 from kschedx.cel.types import BOOL, CIDR, INT, IP, STRING
 from kschedx.cel.values import Budget, Cidr, Fault, Ip, UndecidedError, Value
-from kschedx.kube.field_errors import quoted
+from kschedx.kube.field_errors import quote_go
 from kschedx.patterns import lazy_pattern
 
 _LEADING = "parse error during conversion from string: "
@@ -26,8 +26,8 @@ _BITS = lazy_pattern(r"[1-9][0-9]*|[0-9]", re.ASCII)
 # --- errors
 
 
-def _at(what: str, rest: str) -> str:
-    return f"{what} (at {quoted(rest)})"
+def _position_text(what: str, rest: str) -> str:
+    return f"{what} (at {quote_go(rest)})"
 
 
 def _fault_of_address(text: str) -> str:
@@ -55,12 +55,12 @@ def _fault_of_ipv4(text: str) -> str:
                 return "IPv4 field has value >255"
         elif character == ".":
             if index in (0, len(text) - 1) or text[index - 1] == ".":
-                return _at("IPv4 field must have at least one digit", rest)
+                return _position_text("IPv4 field must have at least one digit", rest)
             if dots == _OCTETS - 1:
                 return "IPv4 address too long"
             field, digits, dots = 0, 0, dots + 1
         else:
-            return _at("unexpected character", rest)
+            return _position_text("unexpected character", rest)
     return "IPv4 address too short" if dots < _OCTETS - 1 else ""
 
 
@@ -75,9 +75,9 @@ def _fault_of_ipv6(text: str) -> str:
     while (rest and filled < _BYTES) or (not rest and not filled and not has_gap):
         size = len(rest) - len(rest.lstrip(hexdigits))
         if size > _OCTETS:
-            return _at("each group must have 4 or less digits", rest)
+            return _position_text("each group must have 4 or less digits", rest)
         if not size:
-            return _at("each colon-separated field must have at least one digit", rest)
+            return _position_text("each colon-separated field must have at least one digit", rest)
         if rest[size : size + 1] == ".":
             wrong = _fault_of_embedded(rest, filled, has_gap=has_gap)
             if wrong:
@@ -88,16 +88,16 @@ def _fault_of_ipv6(text: str) -> str:
         if not rest:
             break
         if rest[0] != ":":
-            return _at("unexpected character, want colon", rest)
+            return _position_text("unexpected character, want colon", rest)
         if len(rest) == 1:
-            return _at("colon must be followed by more characters", rest)
+            return _position_text("colon must be followed by more characters", rest)
         rest = rest[1:]
         if rest[0] == ":":
             if has_gap:
-                return _at("multiple :: in address", rest)
+                return _position_text("multiple :: in address", rest)
             has_gap, rest = True, rest[1:]
     if rest:
-        return _at("trailing garbage after address", rest)
+        return _position_text("trailing garbage after address", rest)
     if filled < _BYTES:
         return "" if has_gap else "address string too short"
     return "the :: must expand to at least one field of zeros" if has_gap else ""
@@ -105,9 +105,9 @@ def _fault_of_ipv6(text: str) -> str:
 
 def _fault_of_embedded(rest: str, filled: int, *, has_gap: bool) -> str:
     if not has_gap and filled != _LAST_FIELDS:
-        return _at("embedded IPv4 address must replace the final 2 fields of the address", rest)
+        return _position_text("embedded IPv4 address must replace the final 2 fields of the address", rest)
     if filled + _OCTETS > _BYTES:
-        return _at("too many hex fields to fit an embedded IPv4 at the end of the address", rest)
+        return _position_text("too many hex fields to fit an embedded IPv4 at the end of the address", rest)
     return _fault_of_ipv4(rest)
 
 
@@ -117,11 +117,11 @@ def _fault_of_prefix(text: str) -> str:
         return "no '/'"
     wrong = _fault_of_address(address)
     if wrong:
-        return f"ParseAddr({quoted(address)}): {wrong}"
+        return f"ParseAddr({quote_go(address)}): {wrong}"
     if "%" in address:
         return "IPv6 zones cannot be present in a prefix"
     if not _BITS.fullmatch(bits) or int(bits) >= 2**63:
-        return f"bad bits after slash: {quoted(bits)}"
+        return f"bad bits after slash: {quote_go(bits)}"
     return "prefix length out of range" if int(bits) > (128 if ":" in address else 32) else ""
 
 
@@ -131,15 +131,15 @@ def _fault_of_prefix(text: str) -> str:
 def _address(text: str) -> Ip | Fault:
     wrong = _fault_of_address(text)
     if wrong:
-        return Fault(f"IP Address {quoted(text)} {_LEADING}ParseAddr({quoted(text)}): {wrong}")
+        return Fault(f"IP Address {quote_go(text)} {_LEADING}ParseAddr({quote_go(text)}): {wrong}")
     if "%" in text:
-        return Fault(f"IP address {quoted(text)} with zone value is not allowed")
+        return Fault(f"IP address {quote_go(text)} with zone value is not allowed")
     try:
         address = ip_address(text)
     except ValueError:
         raise UndecidedError(f"how Go parses the address {text!r} is not known") from None
     if address.version == 6 and address.ipv4_mapped is not None:
-        return Fault(f"IPv4-mapped IPv6 address {quoted(text)} is not allowed")
+        return Fault(f"IPv4-mapped IPv6 address {quote_go(text)} is not allowed")
     return Ip(address)
 
 
@@ -156,7 +156,7 @@ def _is_canonical(_: Budget, text: str) -> Value:
     return address if isinstance(address, Fault) else str(address.address) == text
 
 
-def _of_address(read: Callable[[Ip], Value]) -> Run:
+def _address_function(read: Callable[[Ip], Value]) -> Run:
     return lambda _, item: read(item)
 
 
@@ -182,13 +182,13 @@ def _prefix(text: str) -> Cidr | Fault:
     phrase = f"network address {_LEADING}"
     wrong = _fault_of_prefix(text)
     if wrong:
-        return Fault(f"{phrase}{phrase}netip.ParsePrefix({quoted(text)}): {wrong}")
+        return Fault(f"{phrase}{phrase}netip.ParsePrefix({quote_go(text)}): {wrong}")
     try:
         prefix = ip_interface(text)
     except ValueError:
         raise UndecidedError(f"how Go parses the network {text!r} is not known") from None
     if isinstance(prefix, IPv6Interface) and prefix.ip.ipv4_mapped is not None:
-        return Fault(f"{phrase}IPv4-mapped IPv6 address {quoted(text)} is not allowed")
+        return Fault(f"{phrase}IPv4-mapped IPv6 address {quote_go(text)} is not allowed")
     return Cidr(prefix)
 
 
@@ -218,7 +218,7 @@ def _contains_cidr(_: Budget, cidr: Cidr, other: Value) -> Value:
     )
 
 
-def _masked(_: Budget, cidr: Cidr) -> Value:
+def _mask(_: Budget, cidr: Cidr) -> Value:
     return Cidr(ip_interface(str(cidr.prefix.network)))
 
 
@@ -226,17 +226,19 @@ ADDRESS_FUNCTIONS = (
     single("ip", "string_to_ip", (STRING,), IP, _ip, is_member=False),
     single("family", "ip_family", (IP,), INT, lambda _, item: item.address.version),
     single("ip.isCanonical", "ip_is_canonical", (STRING,), BOOL, _is_canonical, is_member=False),
-    single("isUnspecified", "ip_is_unspecified", (IP,), BOOL, _of_address(lambda ip: ip.address.is_unspecified)),
-    single("isLoopback", "ip_is_loopback", (IP,), BOOL, _of_address(lambda ip: ip.address.is_loopback)),
-    single("isLinkLocalMulticast", "ip_is_link_local_multicast", (IP,), BOOL, _of_address(_is_link_local_multicast)),
+    single("isUnspecified", "ip_is_unspecified", (IP,), BOOL, _address_function(lambda ip: ip.address.is_unspecified)),
+    single("isLoopback", "ip_is_loopback", (IP,), BOOL, _address_function(lambda ip: ip.address.is_loopback)),
+    single(
+        "isLinkLocalMulticast", "ip_is_link_local_multicast", (IP,), BOOL, _address_function(_is_link_local_multicast)
+    ),
     single(
         "isLinkLocalUnicast",
         "ip_is_link_local_unicast",
         (IP,),
         BOOL,
-        _of_address(lambda ip: ip.address.is_link_local),
+        _address_function(lambda ip: ip.address.is_link_local),
     ),
-    single("isGlobalUnicast", "ip_is_global_unicast", (IP,), BOOL, _of_address(_is_global)),
+    single("isGlobalUnicast", "ip_is_global_unicast", (IP,), BOOL, _address_function(_is_global)),
     single("isIP", "is_ip", (STRING,), BOOL, _is_ip, is_member=False),
     single("string", "ip_to_string", (IP,), STRING, lambda _, item: str(item.address), is_member=False),
     single("cidr", "string_to_cidr", (STRING,), CIDR, _cidr, is_member=False),
@@ -252,7 +254,7 @@ ADDRESS_FUNCTIONS = (
     ),
     single("ip", "cidr_ip", (CIDR,), IP, lambda _, item: Ip(item.prefix.ip)),
     single("prefixLength", "cidr_prefix_length", (CIDR,), INT, lambda _, item: item.prefix.network.prefixlen),
-    single("masked", "cidr_masked", (CIDR,), CIDR, _masked),
+    single("masked", "cidr_masked", (CIDR,), CIDR, _mask),
     single("isCIDR", "is_cidr", (STRING,), BOOL, _is_cidr, is_member=False),
     single("string", "cidr_to_string", (CIDR,), STRING, lambda _, item: str(item.prefix), is_member=False),
 )

@@ -27,7 +27,7 @@ from kschedx.cel.values import (
 )
 from kschedx.errors import InputError
 from kschedx.kube import names
-from kschedx.kube.field_errors import quoted
+from kschedx.kube.field_errors import quote_go
 from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.resources import exact_nano_units
 from kschedx.patterns import lazy_pattern
@@ -108,7 +108,7 @@ def _parsed_url(text: str) -> CelUrl:
         host=host,
         hostname=hostname,
         port=port,
-        escaped_path="" if is_opaque else _escaped(path),
+        escaped_path="" if is_opaque else _escape_path(path),
         query=query,
     )
 
@@ -116,7 +116,7 @@ def _parsed_url(text: str) -> CelUrl:
 _PLAIN = "$&+,/:;=@!'()*[]-_.~"
 
 
-def _escaped(path: str) -> str:
+def _escape_path(path: str) -> str:
     """Return the path as written if Go accepts that encoding; otherwise encode it again."""
     if re.fullmatch(r"(?:[A-Za-z0-9\-_.~!$&'()*+,;=:@/\[\]]|%[0-9A-Fa-f]{2})*", path):
         return path
@@ -155,7 +155,7 @@ def _dns_1035(value: str) -> Iterator[str]:
         yield _DNS_1035_TOLD
 
 
-def _of_prefix(errors: Callable[[str], Iterator[str]]) -> Callable[[str], Iterator[str]]:
+def _allow_prefix(errors: Callable[[str], Iterator[str]]) -> Callable[[str], Iterator[str]]:
     """A prefix of a name may end with a dash."""
     return lambda value: errors(f"{value[:-1]}a" if len(value) > 1 and value.endswith("-") else value)
 
@@ -201,9 +201,9 @@ _FORMATS: dict[str, tuple[str, int, Callable[[str], Iterator[str]]]] = {
     "dns1123Subdomain": ("DNS1123Subdomain", 60, names.dns_subdomain_errors),
     "dns1035Label": ("DNS1035Label", 30, _dns_1035),
     "qualifiedName": ("QualifiedName", 60, names.label_key_errors),
-    "dns1123LabelPrefix": ("DNS1123LabelPrefix", 30, _of_prefix(names.dns_label_errors)),
-    "dns1123SubdomainPrefix": ("DNS1123SubdomainPrefix", 60, _of_prefix(names.dns_subdomain_errors)),
-    "dns1035LabelPrefix": ("DNS1035LabelPrefix", 30, _of_prefix(_dns_1035)),
+    "dns1123LabelPrefix": ("DNS1123LabelPrefix", 30, _allow_prefix(names.dns_label_errors)),
+    "dns1123SubdomainPrefix": ("DNS1123SubdomainPrefix", 60, _allow_prefix(names.dns_subdomain_errors)),
+    "dns1035LabelPrefix": ("DNS1035LabelPrefix", 30, _allow_prefix(_dns_1035)),
     "labelValue": ("LabelValue", 40, names.label_value_errors),
     "uri": ("URI", 1103, _uri),
     "uuid": ("uuid", 86, _uuid),
@@ -219,7 +219,7 @@ def _format(name: str) -> CelFormat:
     return CelFormat(inside, longest, lambda value: list(errors(value)))
 
 
-def _named(_: Budget, name: str) -> Value:
+def _named_format(_: Budget, name: str) -> Value:
     return Optional(_format(name)) if name in _FORMATS else NONE
 
 
@@ -234,7 +234,7 @@ def _validate(_: Budget, wanted_format: CelFormat, text: str) -> Value:
 
 FORMAT_FUNCTIONS = (
     single("validate", "format-validate", (FORMAT, STRING), optional_of(list_of(STRING)), _validate),
-    single("format.named", "format-named", (STRING,), optional_of(FORMAT), _named, is_member=False),
+    single("format.named", "format-named", (STRING,), optional_of(FORMAT), _named_format, is_member=False),
     *(single(f"format.{name}", f"format.{name}", (), FORMAT, _constant(name), is_member=False) for name in _FORMATS),
 )
 
@@ -277,7 +277,7 @@ def _sign(number: int) -> int:
     return (number > 0) - (number < 0)
 
 
-def _of_quantities(does: Callable[[int, int], Value]) -> Run:
+def _quantity_function(does: Callable[[int, int], Value]) -> Run:
     def run(_: Budget, quantity: CelQuantity, other: CelQuantity | int) -> Value:
         return does(quantity.nano, other.nano if isinstance(other, CelQuantity) else other * _NANO)
 
@@ -313,20 +313,20 @@ def semver_from_text(text: str) -> Semver | Fault:
         if not word:
             return Fault("Build meta data is empty")
         if not _WORD.fullmatch(word):
-            return Fault(f"Invalid character(s) found in build meta data {quoted(word)}")
+            return Fault(f"Invalid character(s) found in build meta data {quote_go(word)}")
     return Semver((numbers[0], numbers[1], numbers[2]), identifiers)
 
 
 def _version_number(digits: str, word: str, place: str) -> int | Fault:
     if not _NUMBER.fullmatch(digits):
-        return Fault(f"Invalid character(s) found in {place} {quoted(digits)}")
+        return Fault(f"Invalid character(s) found in {place} {quote_go(digits)}")
     if len(digits) > 1 and digits.startswith("0"):
         end = "version" if word == "Numeric PreRelease" else "number"
-        return Fault(f"{word} {end} must not contain leading zeroes {quoted(digits)}")
+        return Fault(f"{word} {end} must not contain leading zeroes {quote_go(digits)}")
     if not digits:
         return Fault('strconv.ParseUint: parsing "": invalid syntax')
     if len(digits) > 20 or int(digits) > _MAX_UINT:
-        return Fault(f"strconv.ParseUint: parsing {quoted(digits)}: value out of range")
+        return Fault(f"strconv.ParseUint: parsing {quote_go(digits)}: value out of range")
     return int(digits)
 
 
@@ -343,11 +343,11 @@ def _prerelease(text: str) -> Prerelease | Fault:
         elif _WORD.fullmatch(word):
             identifiers.append((True, 0, word))
         else:
-            return Fault(f"Invalid character(s) found in prerelease {quoted(word)}")
+            return Fault(f"Invalid character(s) found in prerelease {quote_go(word)}")
     return tuple(identifiers)
 
 
-def _normalized(text: str) -> Semver | Fault:
+def _normalize(text: str) -> Semver | Fault:
     parts = text.removeprefix("v").split(".", 2)
     for index, part in enumerate(parts):
         if len(part) > 1:
@@ -361,7 +361,7 @@ def _normalized(text: str) -> Semver | Fault:
 
 
 def _semver(_: Budget, text: str, normalize: bool = False) -> Value:
-    return _normalized(text) if normalize else semver_from_text(text)
+    return _normalize(text) if normalize else semver_from_text(text)
 
 
 def _is_semver(budget: Budget, text: str, normalize: bool = False) -> Value:
@@ -376,7 +376,7 @@ def _version_part(index: int) -> Run:
     return run
 
 
-def _of_versions(does: Callable[[int], Value]) -> Run:
+def _version_function(does: Callable[[int], Value]) -> Run:
     def run(_: Budget, semver: Semver, other: Semver) -> Value:
         return does((semver.order > other.order) - (semver.order < other.order))
 
@@ -411,12 +411,12 @@ def _illegal(fault: Fault) -> Fault:
 
 
 def _find(_: Budget, text: str, pattern: str) -> Value:
-    compiled_pattern = regex.compiled(pattern)
+    compiled_pattern = regex.compile_pattern(pattern)
     return _illegal(compiled_pattern) if isinstance(compiled_pattern, Fault) else compiled_pattern.find(text)
 
 
 def _find_all(budget: Budget, text: str, pattern: str, limit: int = -1) -> Value:
-    compiled_pattern = regex.compiled(pattern)
+    compiled_pattern = regex.compile_pattern(pattern)
     if isinstance(compiled_pattern, Fault):
         return _illegal(compiled_pattern)
     budget.spend(len(text))
@@ -448,40 +448,40 @@ KUBERNETES_FUNCTIONS = (
     single("sign", "quantity_sign", (QUANTITY,), INT, lambda _, item: _sign(item.nano), is_member=False),
     several(
         "isGreaterThan",
-        overload("quantity_is_greater_than", _QQ, BOOL, _of_quantities(lambda left, other: left > other)),
-        overload("semver_is_greater_than", _VV, BOOL, _of_versions(lambda order: order > 0)),
+        overload("quantity_is_greater_than", _QQ, BOOL, _quantity_function(lambda left, other: left > other)),
+        overload("semver_is_greater_than", _VV, BOOL, _version_function(lambda order: order > 0)),
     ),
     several(
         "isLessThan",
-        overload("quantity_is_less_than", _QQ, BOOL, _of_quantities(lambda left, other: left < other)),
-        overload("semver_is_less_than", _VV, BOOL, _of_versions(lambda order: order < 0)),
+        overload("quantity_is_less_than", _QQ, BOOL, _quantity_function(lambda left, other: left < other)),
+        overload("semver_is_less_than", _VV, BOOL, _version_function(lambda order: order < 0)),
     ),
     several(
         "compareTo",
-        overload("quantity_compare_to", _QQ, INT, _of_quantities(lambda left, other: _sign(left - other))),
-        overload("semver_compare_to", _VV, INT, _of_versions(lambda order: order)),
+        overload("quantity_compare_to", _QQ, INT, _quantity_function(lambda left, other: _sign(left - other))),
+        overload("semver_compare_to", _VV, INT, _version_function(lambda order: order)),
     ),
     single("asApproximateFloat", "quantity_get_float", (QUANTITY,), DOUBLE, lambda _, item: item.nano / _NANO),
     single("asInteger", "quantity_get_int", (QUANTITY,), INT, _as_integer),
     single("isInteger", "quantity_is_integer", (QUANTITY,), BOOL, _is_integer),
     several(
         "add",
-        overload("quantity_add", _QQ, QUANTITY, _of_quantities(lambda left, other: CelQuantity(left + other))),
+        overload("quantity_add", _QQ, QUANTITY, _quantity_function(lambda left, other: CelQuantity(left + other))),
         overload(
             "quantity_add_int",
             (QUANTITY, INT),
             QUANTITY,
-            _of_quantities(lambda left, other: CelQuantity(left + other)),
+            _quantity_function(lambda left, other: CelQuantity(left + other)),
         ),
     ),
     several(
         "sub",
-        overload("quantity_sub", _QQ, QUANTITY, _of_quantities(lambda left, other: CelQuantity(left - other))),
+        overload("quantity_sub", _QQ, QUANTITY, _quantity_function(lambda left, other: CelQuantity(left - other))),
         overload(
             "quantity_sub_int",
             (QUANTITY, INT),
             QUANTITY,
-            _of_quantities(lambda left, other: CelQuantity(left - other)),
+            _quantity_function(lambda left, other: CelQuantity(left - other)),
         ),
     ),
     several(

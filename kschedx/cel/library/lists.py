@@ -31,7 +31,7 @@ from kschedx.cel.values import (
     CelDuration,
     ConcatenatedList,
     Fault,
-    Growing,
+    GrowingList,
     ListValue,
     MapValue,
     Optional,
@@ -64,7 +64,7 @@ _ORDERED = (
 ListOperation = Callable[[Budget, ListValue], Value]
 
 
-def _on_list(does: ListOperation) -> Run:
+def _list_function(does: ListOperation) -> Run:
     def run(budget: Budget, items: Value) -> Value:
         if not is_list(items):
             return NO_OVERLOAD
@@ -115,7 +115,7 @@ def _index_of(*, from_the_end: bool) -> Run:
         if not is_list(items):
             return NO_OVERLOAD
         places = range(len(items) - 1, -1, -1) if from_the_end else range(len(items))
-        whole = items if isinstance(items, list) else copied(budget, items)
+        whole = items if isinstance(items, list) else copy_list(budget, items)
         for index in places:
             budget.spend(1)
             if equal(whole[index], item, budget) is True:
@@ -125,7 +125,7 @@ def _index_of(*, from_the_end: bool) -> Run:
     return run
 
 
-def copied(budget: Budget, items: ListValue) -> list[Value]:
+def copy_list(budget: Budget, items: ListValue) -> list[Value]:
     budget.spend(len(items))
     return list(items)
 
@@ -141,7 +141,7 @@ def _slice(budget: Budget, items: ListValue, start: int, end: int) -> Value:
         return Fault(f"{text}start index must be less than or equal to end index")
     if len(items) < end:
         return Fault(f"{text}list is length {len(items)}")
-    return copied(budget, items)[start:end]
+    return copy_list(budget, items)[start:end]
 
 
 def _flatten(budget: Budget, items: ListValue, depth: int = 1) -> Value:
@@ -175,7 +175,7 @@ def _sorted_by(budget: Budget, items: ListValue, keys: ListValue) -> Value:
     first = keys[0]
     if type(first) not in COMPARABLE:
         return Fault("list elements must be comparable")
-    own, own_keys = copied(budget, items), copied(budget, keys)
+    own, own_keys = copy_list(budget, items), copy_list(budget, keys)
     if len(own) > 1 and any(type_value(key) != type_value(first) for key in own_keys):
         return Fault("list elements must have the same type")
 
@@ -197,7 +197,7 @@ def _range(budget: Budget, count: int) -> Value:
 
 
 def _reverse(budget: Budget, items: ListValue) -> Value:
-    return copied(budget, items)[::-1]
+    return copy_list(budget, items)[::-1]
 
 
 def _distinct(budget: Budget, items: ListValue) -> Value:
@@ -240,7 +240,7 @@ _LIST = list_of(_T)
 
 
 def _extreme_function(name: str, replaced_by: int) -> Function:
-    run = _on_list(_extreme(name, replaced_by))
+    run = _list_function(_extreme(name, replaced_by))
     return Function(
         name=name,
         overloads=tuple(
@@ -254,14 +254,14 @@ LIST_FUNCTIONS = (
     Function(
         name="isSorted",
         overloads=tuple(
-            overload(f"list_{word}_is_sorted_bool", (list_of(element_type),), BOOL, _on_list(_is_sorted))
+            overload(f"list_{word}_is_sorted_bool", (list_of(element_type),), BOOL, _list_function(_is_sorted))
             for word, element_type in _ORDERED
         ),
     ),
     Function(
         name="sum",
         overloads=tuple(
-            overload(f"list_{word}_sum_{word}", (list_of(element_type),), element_type, _on_list(_sum(zero)))
+            overload(f"list_{word}_sum_{word}", (list_of(element_type),), element_type, _list_function(_sum(zero)))
             for word, element_type, zero in _SUMMED
         ),
     ),
@@ -272,8 +272,8 @@ LIST_FUNCTIONS = (
     single("sets.contains", "list_sets_contains_list", (_LIST, _LIST), BOOL, _set_contains, is_member=False),
     single("sets.equivalent", "list_sets_equivalent_list", (_LIST, _LIST), BOOL, _set_equivalent, is_member=False),
     single("sets.intersects", "list_sets_intersects_list", (_LIST, _LIST), BOOL, _set_intersects, is_member=False),
-    single("last", "list_last", (list_of(_V),), optional_of(_V), _on_list(_end(is_last=True))),
-    single("first", "list_first", (list_of(_V),), optional_of(_V), _on_list(_end(is_last=False))),
+    single("last", "list_last", (list_of(_V),), optional_of(_V), _list_function(_end(is_last=True))),
+    single("first", "list_first", (list_of(_V),), optional_of(_V), _list_function(_end(is_last=False))),
     single("slice", "list_slice", (_LIST, INT, INT), _LIST, _slice),
     Function(
         name="flatten",
@@ -290,7 +290,7 @@ LIST_FUNCTIONS = (
             for _, element_type in _ORDERED
         ),
         run=_sort,
-        takes=(list, Growing, ConcatenatedList),
+        takes=(list, GrowingList, ConcatenatedList),
     ),
     Function(
         name="@sortByAssociatedKeys",
@@ -299,7 +299,7 @@ LIST_FUNCTIONS = (
             for _, element_type in _ORDERED
         ),
         run=_sorted_by,
-        takes=(list, Growing, ConcatenatedList),
+        takes=(list, GrowingList, ConcatenatedList),
     ),
     single("lists.range", "lists_range", (INT,), list_of(INT), _range, is_member=False),
     single("reverse", "list_reverse", (_LIST,), _LIST, _reverse),
@@ -324,7 +324,7 @@ def _is_zero(value: Value) -> bool:
     return False
 
 
-def _of_non_zero(_: Budget, value: Value) -> Value:
+def _optional_of_non_zero(_: Budget, value: Value) -> Value:
     return NONE if _is_zero(value) else Optional(value)
 
 
@@ -332,9 +332,9 @@ def _value(_: Budget, optional: Optional) -> Value:
     return Fault("optional.none() dereference") if optional.value is None else optional.value
 
 
-def _unwrapped(budget: Budget, items: ListValue) -> Value:
+def _unwrap(budget: Budget, items: ListValue) -> Value:
     unwrapped: list[Value] = []
-    for item in copied(budget, items):
+    for item in copy_list(budget, items):
         if not isinstance(item, Optional):
             return Fault(f"value {printed_key(item)} is not optional")
         if item.value is not None:
@@ -365,7 +365,12 @@ _OPTIONAL = optional_of(_OPTIONALS_V)
 OPTIONAL_FUNCTIONS = (
     single("optional.of", "optional_of", (_OPTIONALS_V,), _OPTIONAL, lambda _, item: Optional(item), is_member=False),
     single(
-        "optional.ofNonZeroValue", "optional_ofNonZeroValue", (_OPTIONALS_V,), _OPTIONAL, _of_non_zero, is_member=False
+        "optional.ofNonZeroValue",
+        "optional_ofNonZeroValue",
+        (_OPTIONALS_V,),
+        _OPTIONAL,
+        _optional_of_non_zero,
+        is_member=False,
     ),
     single("optional.none", "optional_none", (), _OPTIONAL, lambda _: NONE, is_member=False),
     single("value", "optional_value", (_OPTIONAL,), _OPTIONALS_V, _value),
@@ -398,9 +403,9 @@ OPTIONAL_FUNCTIONS = (
         overload("optional_map_index_value", (optional_of(map_of(_K, _OPTIONALS_V)), _K), _OPTIONAL, is_member=False),
     ),
     single(
-        "optional.unwrap", "optional_unwrap", (list_of(_OPTIONAL),), list_of(_OPTIONALS_V), _unwrapped, is_member=False
+        "optional.unwrap", "optional_unwrap", (list_of(_OPTIONAL),), list_of(_OPTIONALS_V), _unwrap, is_member=False
     ),
-    single("unwrapOpt", "optional_unwrapOpt", (list_of(_OPTIONAL),), list_of(_OPTIONALS_V), _unwrapped),
+    single("unwrapOpt", "optional_unwrapOpt", (list_of(_OPTIONAL),), list_of(_OPTIONALS_V), _unwrap),
     several(
         "cel.@mapInsert",
         overload(

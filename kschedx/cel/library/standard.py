@@ -32,17 +32,17 @@ from kschedx.cel.values import (
     CelDuration,
     ConcatenatedList,
     Fault,
-    Growing,
+    GrowingList,
     ListValue,
     MapValue,
     Timestamp,
     Uint,
     Value,
     compare,
+    concatenate,
     double_text,
     equal,
     is_list,
-    joined,
     size,
     type_value,
 )
@@ -57,7 +57,7 @@ _CHARACTERS_A_STEP = 16
 """For a string that is built or copied."""
 
 
-def in_range(value: int, kind: type) -> Value:
+def check_range(value: int, kind: type) -> Value:
     """Return the result of arithmetic, or the overflow."""
     if kind is Uint:
         return Uint(value) if 0 <= value <= MAX_UINT else Fault("unsigned integer overflow")
@@ -75,14 +75,14 @@ def add(budget: Budget, value: Value, other: Value) -> Value:
     if is_list(value):
         if not is_list(other):
             return NO_OVERLOAD
-        if isinstance(value, Growing):
+        if isinstance(value, GrowingList):
             budget.spend(len(other))
-        return joined(value, other)
+        return concatenate(value, other)
     if isinstance(value, Timestamp | CelDuration) and isinstance(other, Timestamp | CelDuration):
         if isinstance(value, Timestamp) and isinstance(other, Timestamp):
             return NO_OVERLOAD
         both_durations = isinstance(value, CelDuration) and isinstance(other, CelDuration)
-        return in_range(int(value) + int(other), CelDuration if both_durations else Timestamp)
+        return check_range(int(value) + int(other), CelDuration if both_durations else Timestamp)
     if kind is not other_kind:
         return NO_OVERLOAD
     if isinstance(value, str) and isinstance(other, str):
@@ -94,21 +94,21 @@ def add(budget: Budget, value: Value, other: Value) -> Value:
     if isinstance(value, float) and isinstance(other, float):
         return value + other
     if isinstance(value, int) and isinstance(other, int):
-        return in_range(int(value) + int(other), kind)
+        return check_range(int(value) + int(other), kind)
     return NO_OVERLOAD
 
 
 def subtract(_: Budget, value: Value, other: Value) -> Value:
     if isinstance(value, Timestamp) and isinstance(other, Timestamp):
-        return in_range(int(value) - int(other), CelDuration)
+        return check_range(int(value) - int(other), CelDuration)
     if isinstance(value, Timestamp) and isinstance(other, CelDuration):
-        return in_range(int(value) - int(other), Timestamp)
+        return check_range(int(value) - int(other), Timestamp)
     if type(value) is not type(other):
         return NO_OVERLOAD
     if isinstance(value, float) and isinstance(other, float):
         return value - other
     if isinstance(value, int) and isinstance(other, int):
-        return in_range(int(value) - int(other), type(value))
+        return check_range(int(value) - int(other), type(value))
     return NO_OVERLOAD
 
 
@@ -116,7 +116,7 @@ def multiply(_: Budget, value: Value, other: Value) -> Value:
     if isinstance(value, float) and isinstance(other, float):
         return value * other
     if type(value) is type(other) and isinstance(value, int) and isinstance(other, int):
-        return in_range(int(value) * int(other), type(value))
+        return check_range(int(value) * int(other), type(value))
     return NO_OVERLOAD
 
 
@@ -129,7 +129,7 @@ def divide(_: Budget, value: Value, other: Value) -> Value:
         if not other:
             return Fault("division by zero")
         quotient = abs(int(value)) // abs(int(other))
-        return in_range(quotient if (value < 0) == (other < 0) else -quotient, type(value))
+        return check_range(quotient if (value < 0) == (other < 0) else -quotient, type(value))
     return NO_OVERLOAD
 
 
@@ -140,7 +140,7 @@ def modulo(_: Budget, value: Value, other: Value) -> Value:
         if value == MIN_INT and other == -1:
             return Fault("integer overflow")
         rest = abs(int(value)) % abs(int(other))
-        return in_range(rest if value >= 0 else -rest, type(value))
+        return check_range(rest if value >= 0 else -rest, type(value))
     return NO_OVERLOAD
 
 
@@ -148,7 +148,7 @@ def _negate(_: Budget, value: Value) -> Value:
     if isinstance(value, float):
         return -value
     if type(value) is int or isinstance(value, CelDuration):
-        return in_range(-value, type(value))
+        return check_range(-value, type(value))
     return NO_OVERLOAD
 
 
@@ -270,11 +270,11 @@ _DOUBLE = lazy_pattern(
 )
 
 
-def _not_converted(value: Value, to: Type) -> Fault:
+def _conversion_fault(value: Value, to: Type) -> Fault:
     return Fault(f"type conversion error from '{type_value(value)}' to '{to}'")
 
 
-def _whole(value: float, low: float, high: float, overflow: str, kind: type) -> Value:
+def _truncate_number(value: float, low: float, high: float, overflow: str, kind: type) -> Value:
     if value != value or not low < value < high:
         return Fault(overflow)
     return kind(int(value))
@@ -284,33 +284,33 @@ def _to_int(_: Budget, operand: Value) -> Value:
     if isinstance(operand, Timestamp):
         return operand // 10**9
     if isinstance(operand, float):
-        return _whole(operand, -(2.0**63), 2.0**63, "integer overflow", int)
+        return _truncate_number(operand, -(2.0**63), 2.0**63, "integer overflow", int)
     if isinstance(operand, str):
         digits = operand if _INTEGER.fullmatch(operand) and len(operand) < 40 else ""
         value = int(digits) if digits else MAX_INT + 1
-        return value if MIN_INT <= value <= MAX_INT else _not_converted(operand, INT)
-    return in_range(int(operand), int) if isinstance(operand, int) else NO_OVERLOAD
+        return value if MIN_INT <= value <= MAX_INT else _conversion_fault(operand, INT)
+    return check_range(int(operand), int) if isinstance(operand, int) else NO_OVERLOAD
 
 
 def _to_uint(_: Budget, operand: Value) -> Value:
     if isinstance(operand, float):
-        return _whole(operand, -1.0, 2.0**64, _UINT_OVERFLOW, Uint) if operand >= 0 else Fault(_UINT_OVERFLOW)
+        return _truncate_number(operand, -1.0, 2.0**64, _UINT_OVERFLOW, Uint) if operand >= 0 else Fault(_UINT_OVERFLOW)
     if isinstance(operand, str):
         value = int(operand) if _UNSIGNED.fullmatch(operand) and len(operand) < 40 else MAX_UINT + 1
-        return Uint(value) if value <= MAX_UINT else _not_converted(operand, UINT)
-    return in_range(int(operand), Uint) if isinstance(operand, int) else NO_OVERLOAD
+        return Uint(value) if value <= MAX_UINT else _conversion_fault(operand, UINT)
+    return check_range(int(operand), Uint) if isinstance(operand, int) else NO_OVERLOAD
 
 
 def _to_double(_: Budget, value: Value) -> Value:
     if isinstance(value, str):
-        return float(value) if _DOUBLE.fullmatch(value) else _not_converted(value, DOUBLE)
+        return float(value) if _DOUBLE.fullmatch(value) else _conversion_fault(value, DOUBLE)
     return float(value) if isinstance(value, int | float) else NO_OVERLOAD
 
 
 def _to_bool(_: Budget, value: Value) -> Value:
     if value in ("1", "t", "T", "TRUE", "true", "True"):
         return True
-    return False if value in ("0", "f", "F", "FALSE", "false", "False") else _not_converted(value, BOOL)
+    return False if value in ("0", "f", "F", "FALSE", "false", "False") else _conversion_fault(value, BOOL)
 
 
 def _to_bytes(budget: Budget, value: Value) -> Value:
@@ -340,20 +340,20 @@ def _to_string(budget: Budget, value: Value) -> Value:
 def _to_duration(_: Budget, value: Value) -> Value:
     if isinstance(value, str):
         duration = _duration_from_text(value)
-        return _not_converted(value, DURATION) if duration is None else duration
+        return _conversion_fault(value, DURATION) if duration is None else duration
     # cel-go declares duration(int) but does not implement it
-    return _not_converted(value, DURATION)
+    return _conversion_fault(value, DURATION)
 
 
 def _to_timestamp(_: Budget, value: Value) -> Value:
     if isinstance(value, str):
         timestamp = timestamp_from_text(value)
-        return _not_converted(value, TIMESTAMP) if timestamp is None else timestamp
+        return _conversion_fault(value, TIMESTAMP) if timestamp is None else timestamp
     assert isinstance(value, int)
-    return _in_timestamp_range(value * 10**9)
+    return _check_timestamp(value * 10**9)
 
 
-def _in_timestamp_range(nanoseconds: int) -> Value:
+def _check_timestamp(nanoseconds: int) -> Value:
     if -62135596800 <= nanoseconds // 10**9 <= 253402300799:
         return Timestamp(nanoseconds)
     return Fault("timestamp overflow")
@@ -365,11 +365,11 @@ _A, _B = parameter("A"), parameter("B")
 _LIST, _MAP = list_of(_A), map_of(_A, _B)
 
 
-def _not(_: Budget, value: Value) -> Value:
+def _logical_not(_: Budget, value: Value) -> Value:
     return (not value) if isinstance(value, bool) else NO_OVERLOAD
 
 
-def _ordered(holds: Callable[[int], bool]) -> Run:
+def _ordering(holds: Callable[[int], bool]) -> Run:
     def run(_: Budget, value: Value, other: Value) -> Value:
         order = compare(value, other)
         return order if isinstance(order, Fault) else holds(order)
@@ -385,7 +385,7 @@ def contains(budget: Budget, item: Value, within: ListValue) -> Value:
     return False
 
 
-def _in(budget: Budget, item: Value, within: Value) -> Value:
+def _contains(budget: Budget, item: Value, within: Value) -> Value:
     if is_list(within):
         return contains(budget, item, within)
     if isinstance(within, MapValue):
@@ -408,7 +408,7 @@ def _type(_: Budget, value: Value) -> Value:
 # --- strings
 
 
-def _on_texts(does: Callable[[str, str], bool]) -> Run:
+def _text_function(does: Callable[[str, str], bool]) -> Run:
     def run(_: Budget, value: Value, other: Value) -> Value:
         return does(value, other) if isinstance(value, str) and isinstance(other, str) else NO_OVERLOAD
 
@@ -418,7 +418,7 @@ def _on_texts(does: Callable[[str, str], bool]) -> Run:
 def _matches(_: Budget, text: Value, pattern: Value) -> Value:
     if not isinstance(text, str) or not isinstance(pattern, str):
         return NO_OVERLOAD
-    compiled = regex.compiled(pattern)
+    compiled = regex.compile_pattern(pattern)
     return compiled if isinstance(compiled, Fault) else compiled.matches(text)
 
 
@@ -450,7 +450,7 @@ _LETTERS = {
 }
 _WORDS = {"i": "int64", "u": "uint64", "d": "double", "s": "string", "y": "bytes", "b": "bool"}
 _WORDS |= {"t": "timestamp", "n": "duration"}
-_ADDERS = (int, Uint, float, str, bytes, list, Growing, ConcatenatedList, CelDuration, Timestamp)
+_ADDERS = (int, Uint, float, str, bytes, list, GrowingList, ConcatenatedList, CelDuration, Timestamp)
 _NUMBERS = (int, Uint, float)
 
 
@@ -466,7 +466,7 @@ def _comparison(name: str, word: str, holds: Callable[[int], bool]) -> Function:
             )
             for pair in mixed
         ),
-        run=_ordered(holds),
+        run=_ordering(holds),
         takes=COMPARABLE,
     )
 
@@ -494,7 +494,7 @@ STANDARD_FUNCTIONS: tuple[Function, ...] = (
         name="_?_:_",
         overloads=(Overload(id="conditional", arguments=(BOOL, _A, _A), result=_A),),
     ),
-    Function(name="!_", overloads=(_of("logical_not", "b", BOOL),), run=_not),
+    Function(name="!_", overloads=(_of("logical_not", "b", BOOL),), run=_logical_not),
     Function(name="@not_strictly_false", overloads=(_of("not_strictly_false", "b", BOOL),)),
     Function(name="_==_", overloads=(_of("equals", "AA", BOOL),)),
     Function(name="_!=_", overloads=(_of("not_equals", "AA", BOOL),)),
@@ -543,7 +543,7 @@ STANDARD_FUNCTIONS: tuple[Function, ...] = (
     Function(
         name="@in",
         overloads=(_of("in_list", "AL", BOOL), _of("in_map", "AM", BOOL)),
-        run=_in,
+        run=_contains,
     ),
     Function(
         name="size",
@@ -553,7 +553,7 @@ STANDARD_FUNCTIONS: tuple[Function, ...] = (
             for names, is_member in (((f"size_{word}", letter), False), ((f"{word}_size", letter), True))
         ),
         run=_size,
-        takes=(str, bytes, list, Growing, ConcatenatedList, MapValue),
+        takes=(str, bytes, list, GrowingList, ConcatenatedList, MapValue),
     ),
     Function(name="type", overloads=(_of("type", "A", type_of(_A)),), run=_type),
     _conversion("bool", BOOL, _to_bool, "bs"),
@@ -568,7 +568,7 @@ STANDARD_FUNCTIONS: tuple[Function, ...] = (
     *(
         Function(
             name=name,
-            overloads=(_of(overload, "ss", BOOL, _on_texts(does), is_member=True),),
+            overloads=(_of(overload, "ss", BOOL, _text_function(does), is_member=True),),
             checks_its_arguments=True,
         )
         for name, overload, does in (

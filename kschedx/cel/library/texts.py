@@ -25,7 +25,7 @@ from kschedx.cel.values import (
     printed_key,
     type_value,
 )
-from kschedx.kube.field_errors import quoted
+from kschedx.kube.field_errors import quote_go
 from kschedx.kube.quantity import GO_SPACE
 from kschedx.patterns import lazy_pattern
 
@@ -115,7 +115,7 @@ def _clause(match: re.Match[str]) -> _Clause | Fault:
 # --- at run time
 
 
-def formatted(budget: Budget, text: str, arguments: Value) -> Value:
+def format_text(budget: Budget, text: str, arguments: Value) -> Value:
     assert is_list(arguments)
     phrases: list[str] = []
     used = 0
@@ -127,7 +127,7 @@ def formatted(budget: Budget, text: str, arguments: Value) -> Value:
             return Fault(f"index {used} out of range")
         if isinstance(piece, Fault):
             return piece
-        written = _written(piece, arguments[used])
+        written = _format_value(piece, arguments[used])
         if isinstance(written, Fault):
             return Fault(f"error during formatting: {written.message}")
         used += 1
@@ -136,7 +136,7 @@ def formatted(budget: Budget, text: str, arguments: Value) -> Value:
     return "".join(phrases)
 
 
-def _written(clause: _Clause, value: Value) -> str | Fault:
+def _format_value(clause: _Clause, value: Value) -> str | Fault:
     verb = clause.verb
     refused = Fault(_REFUSALS[verb] + type_value(value).name)
     is_integer = isinstance(value, int) and not isinstance(value, bool | CelDuration | Timestamp)
@@ -147,7 +147,7 @@ def _written(clause: _Clause, value: Value) -> str | Fault:
             number = _SPECIAL.get(value) if isinstance(value, str) else value
             if not isinstance(number, float):
                 return refused
-            return _fixed(number, clause.precision) if verb == "f" else _scientific(number, clause.precision)
+            return _format_fixed(number, clause.precision) if verb == "f" else _scientific(number, clause.precision)
         case "b" if isinstance(value, bool):
             return "1" if value else "0"
         case "x" | "X" if isinstance(value, str | bytes):
@@ -158,11 +158,11 @@ def _written(clause: _Clause, value: Value) -> str | Fault:
             return f"{int(value):{verb}}" if is_integer and isinstance(value, int) else refused
 
 
-def _fixed(number: float, precision: int) -> str:
+def _format_fixed(number: float, precision: int) -> str:
     digits = _DIGITS if precision < 0 else precision
     if digits > _MOST_DIGITS:
         raise UndecidedError(f"how format() writes {digits} digits is not known")
-    return _signed(number) or ("-" if number < 0 else "") + f"{abs(number):,.{digits}f}"
+    return _format_special(number) or ("-" if number < 0 else "") + f"{abs(number):,.{digits}f}"
 
 
 def _scientific(number: float, precision: int) -> str:
@@ -170,7 +170,7 @@ def _scientific(number: float, precision: int) -> str:
     width = _DIGITS if precision < 0 else precision
     if width > _MOST_DIGITS:
         raise UndecidedError(f"how format() writes {width} digits is not known")
-    phrase = _signed(number)
+    phrase = _format_special(number)
     if not phrase:
         mantissa, _, exponent = f"{abs(number):.{_DIGITS}e}".partition("e")
         power = f"{'-' if int(exponent) < 0 else ''}{abs(int(exponent)):02}"
@@ -178,7 +178,7 @@ def _scientific(number: float, precision: int) -> str:
     return phrase.rjust(width)
 
 
-def _signed(number: float) -> str:
+def _format_special(number: float) -> str:
     """Format infinity or NaN."""
     if math.isnan(number):
         return "NaN"
@@ -239,7 +239,7 @@ def _inside(value: Value) -> str | Fault:
         return Fault(f"no formatting function for {type_value(value).name}")
     if isinstance(plain, Fault) or not isinstance(value, str | bytes):
         return plain
-    return ("b" if isinstance(value, bytes) else "") + quoted(plain)
+    return ("b" if isinstance(value, bytes) else "") + quote_go(plain)
 
 
 def _map(value: MapValue) -> str | Fault:
@@ -258,7 +258,7 @@ def _map(value: MapValue) -> str | Fault:
 # --- in the checker, if text and arguments are literals
 
 
-def misused(call: Call) -> tuple[int, str] | None:
+def format_error(call: Call) -> tuple[int, str] | None:
     """Return the position and message of an error in a call of format(), or None."""
     text, listed = call.target, call.arguments[0] if call.arguments else None
     if not isinstance(text, Literal) or not isinstance(text.value, str) or not isinstance(listed, ListNode):
@@ -273,7 +273,7 @@ def misused(call: Call) -> tuple[int, str] | None:
             return call.position, f"index {used} out of range"
         if isinstance(piece, Fault):
             return call.position, piece.message
-        wrong = _refused(piece.verb, listed.elements[used])
+        wrong = _unformattable(piece.verb, listed.elements[used])
         if wrong is not None:
             return wrong.position, f"error during formatting: {_REFUSALS[piece.verb]}{wrong.type.name}"
         used += 1
@@ -283,7 +283,7 @@ def misused(call: Call) -> tuple[int, str] | None:
     return None
 
 
-def _refused(verb: str, expr: Expr) -> Expr | None:
+def _unformattable(verb: str, expr: Expr) -> Expr | None:
     """Return the value that a clause cannot format, also inside a list or map."""
     if expr.type.kind is not TypeKind.DYN and expr.type.kind not in _TAKES[verb]:
         return expr
@@ -292,7 +292,7 @@ def _refused(verb: str, expr: Expr) -> Expr | None:
         inner = tuple(expr.elements)
     elif verb == "s" and isinstance(expr, MapNode):
         inner = tuple(part for key, value, _ in expr.entries for part in (key, value))
-    return next((refused for each in inner if (refused := _refused(verb, each)) is not None), None)
+    return next((refused for each in inner if (refused := _unformattable(verb, each)) is not None), None)
 
 
 # The string library. Upstream: cel-go's ext/strings.go, version 2.
@@ -327,7 +327,7 @@ def _last_index_of(_: Budget, text: str, part: str, offset: int | None = None) -
     return -1 if offset >= len(text) else text.rfind(part, 0, offset + len(part))
 
 
-def _translated(table: dict[int, int]) -> Run:
+def _translation(table: dict[int, int]) -> Run:
     def run(budget: Budget, text: str) -> Value:
         text_built(budget, len(text))
         return text.translate(table)
@@ -406,8 +406,8 @@ TEXT_FUNCTIONS = (
         overload("string_last_index_of_string", (_S, _S), _I, _last_index_of),
         overload("string_last_index_of_string_int", (_S, _S, _I), _I, _last_index_of),
     ),
-    single("lowerAscii", "string_lower_ascii", (_S,), _S, _translated(_TO_LOWER)),
-    single("upperAscii", "string_upper_ascii", (_S,), _S, _translated(_TO_UPPER)),
+    single("lowerAscii", "string_lower_ascii", (_S,), _S, _translation(_TO_LOWER)),
+    single("upperAscii", "string_upper_ascii", (_S,), _S, _translation(_TO_UPPER)),
     several(
         "replace",
         overload("string_replace_string_string", (_S, _S, _S), _S, _replace),
@@ -424,7 +424,7 @@ TEXT_FUNCTIONS = (
         overload("string_substring_int_int", (_S, _I, _I), _S, _substring),
     ),
     single("trim", "string_trim", (_S,), _S, _trim),
-    single("format", "string_format", (_S, list_of(DYN)), _S, formatted),
+    single("format", "string_format", (_S, list_of(DYN)), _S, format_text),
     Function(
         name="strings.quote",
         overloads=(Overload(id="strings_quote", arguments=(_S,), result=_S, run=_quote),),

@@ -24,10 +24,10 @@ from msgspec import Struct
 
 from kschedx import __version__
 from kschedx.cli.connection import Connection
-from kschedx.cli.mcp.tools import FULL, MOST, SUMMARY, TOOLS, Asked, Tool, answer, bounded, size, tool
+from kschedx.cli.mcp.tools import FULL, MOST, SUMMARY, TOOLS, Tool, ToolCall, answer, bound, size, tool
 from kschedx.cli.output import ExitCode
 from kschedx.cli.question import Question
-from kschedx.cli.worker import Captured, Worker
+from kschedx.cli.worker import CapturedAnswer, Worker
 from kschedx.errors import InputError, nearest
 from kschedx.kube.escaping import visible
 from kschedx.progress import Phase, ProgressStep
@@ -51,7 +51,7 @@ class KnownClusters(Struct, frozen=True, kw_only=True):
             schemas["context"] = {"type": "string", "enum": list(self.contexts), "description": "a live cluster"}
         return schemas
 
-    def listed(self) -> str:
+    def list_lines(self) -> str:
         """Return a line for each cluster, the default one first."""
         snapshots = [
             f"snapshot {shown}"
@@ -155,13 +155,13 @@ class Answers:
         self._clusters = clusters
         self._limit = limit
         self._lock = anyio.Lock()
-        self._worker: Worker[Asked] | None = None
+        self._worker: Worker[ToolCall] | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="kschedx-")
         """An empty folder in which questions are answered, so that no name in them is a file."""
         self._manifests = tempfile.TemporaryDirectory(prefix="kschedx-")
 
     async def list_tools(self, context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[self._described(known_tool) for known_tool in TOOLS])
+        return types.ListToolsResult(tools=[self._describe(known_tool) for known_tool in TOOLS])
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         arguments = params.arguments or {}
@@ -170,16 +170,18 @@ class Answers:
             self._check(wanted, arguments)
             captured = await self._answer(context, wanted, arguments)
         except InputError as error:
-            return _failed(f"error: {visible(str(error))}")
+            return _error_result(f"error: {visible(str(error))}")
         return _result(wanted, captured, Detail(arguments.get("detail", Detail.SUMMARY)))
 
-    async def _answer(self, context: Context, wanted: Tool, arguments: Mapping[str, Any]) -> Captured:
+    async def _answer(self, context: Context, wanted: Tool, arguments: Mapping[str, Any]) -> CapturedAnswer:
         if wanted.answer is None:
-            return Captured(exit_code=ExitCode.SCHEDULABLE, screen=self._clusters.listed(), errors="", document=None)
+            return CapturedAnswer(
+                exit_code=ExitCode.SCHEDULABLE, screen=self._clusters.list_lines(), errors="", document=None
+            )
         async with self._lock:
             with tempfile.TemporaryDirectory(dir=self._manifests.name) as folder:
                 question = self._clusters.question(arguments) if wanted.reads_cluster else Question()
-                call = Asked(wanted.name, question, arguments, Path(folder))
+                call = ToolCall(wanted.name, question, arguments, Path(folder))
                 counter = itertools.count(1)  # a notification's number must grow, and one phase follows another
 
                 def see(step: ProgressStep) -> None:
@@ -189,14 +191,14 @@ class Answers:
 
                 await context.session.report_progress(0, None, Phase.STARTING)
                 try:
-                    captured = await anyio.to_thread.run_sync(partial(self._asked, call, see), abandon_on_cancel=True)
+                    captured = await anyio.to_thread.run_sync(partial(self._ask, call, see), abandon_on_cancel=True)
                 except anyio.get_cancelled_exc_class():
                     self._stop()
                     raise
                 await context.session.report_progress(next(counter), None, "done")
                 return captured
 
-    def _asked(self, call: Asked, see: Callable[[ProgressStep], None]) -> Captured:
+    def _ask(self, call: ToolCall, see: Callable[[ProgressStep], None]) -> CapturedAnswer:
         if self._worker is None or not self._worker.is_alive:
             self._worker = Worker(answer, self._folder.name)
         return self._worker.ask(call, self._limit, see)
@@ -221,7 +223,7 @@ class Answers:
             "additionalProperties": False,
         }
 
-    def _described(self, wanted: Tool) -> types.Tool:
+    def _describe(self, wanted: Tool) -> types.Tool:
         return types.Tool(
             name=wanted.name,
             title=wanted.title,
@@ -265,10 +267,10 @@ def _output(wanted: Tool) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": ["screen", "exitCode"]}
 
 
-def _result(wanted: Tool, answer: Captured, detail: Detail) -> types.CallToolResult:
+def _result(wanted: Tool, answer: CapturedAnswer, detail: Detail) -> types.CallToolResult:
     bounds = BOUNDS[detail]
     if answer.exit_code == ExitCode.USAGE or (wanted.document is not None and answer.document is None):
-        return _failed(_cut(answer.errors or answer.screen, bounds.text, detail))
+        return _error_result(_cut(answer.errors or answer.screen, bounds.text, detail))
     screen = _cut(answer.screen, bounds.text, detail)
     structured: dict[str, Any] = {"screen": screen, "exitCode": int(answer.exit_code)}
     if answer.errors:
@@ -277,7 +279,7 @@ def _result(wanted: Tool, answer: Captured, detail: Detail) -> types.CallToolRes
         room = bounds.whole - FRAME - size(screen) - size(structured)
         cut: Any = answer.document
         for limit in (room, room // 2):
-            document, left_out = bounded(cut["document"], limit, cut["leftOut"])
+            document, left_out = bound(cut["document"], limit, cut["leftOut"])
             if size((document, left_out)) <= room:
                 structured["document"], structured["leftOut"] = document, msgspec.to_builtins(left_out)
                 break
@@ -293,7 +295,7 @@ def _cut(text: str, most: int, detail: Detail) -> str:
     return f"{kept}\n({text.count(chr(10), len(kept)):,} more lines{hint})\n"
 
 
-def _failed(text: str) -> types.CallToolResult:
+def _error_result(text: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=text.strip())], is_error=True)
 
 
@@ -323,7 +325,7 @@ def serve(clusters: KnownClusters, *, limit: float, port: int | None) -> None:
             for name in ("SIGTERM", "SIGHUP"):
                 if hasattr(signal, name):
                     signal.signal(getattr(signal, name), ended)
-            anyio.run(_on_standard_streams, mcp_server)
+            anyio.run(_serve_standard_streams, mcp_server)
         else:
             import uvicorn
 
@@ -338,6 +340,6 @@ def serve(clusters: KnownClusters, *, limit: float, port: int | None) -> None:
         answers.end()
 
 
-async def _on_standard_streams(mcp_server: Server[dict[str, Any]]) -> None:
+async def _serve_standard_streams(mcp_server: Server[dict[str, Any]]) -> None:
     async with stdio_server() as (reading, writing):
         await mcp_server.run(reading, writing, mcp_server.create_initialization_options())

@@ -19,7 +19,7 @@ from kschedx.cli.fit import fit
 from kschedx.cli.nodes import nodes
 from kschedx.cli.output import Answer
 from kschedx.cli.question import Question
-from kschedx.cli.reason import meaning
+from kschedx.cli.reason import explain_reason
 from kschedx.cli.scale_down import scale_down
 from kschedx.cli.simulate import simulate
 from kschedx.cli.survive import survive
@@ -51,7 +51,7 @@ class Truncation(Struct, frozen=True, kw_only=True):
     of: int
 
 
-def bounded(
+def bound(
     document: Mapping[str, object], limit: int, before: Sequence[Truncation] = ()
 ) -> tuple[dict[str, Any], tuple[Truncation, ...]]:
     """Return the document in at most `limit` bytes of JSON, as far as cutting maps and lists of many entries allows.
@@ -60,7 +60,7 @@ def bounded(
     The largest map or list is halved first, so that short ones stay complete.
     """
     whole = {out.path: out.of for out in before}
-    short: dict[str, Any] = _copied(document, "", limit // LEAST if size(document) > limit else sys.maxsize, whole)
+    short: dict[str, Any] = _cut_copy(document, "", limit // LEAST if size(document) > limit else sys.maxsize, whole)
     while size(short) > limit:
         _, path, largest = _largest(short, "", (0, "", {}))
         if not largest:
@@ -70,20 +70,20 @@ def bounded(
     return short, tuple(_left_out(short, whole))
 
 
-def _copied(value: Any, path: str, most: int, whole: dict[str, int]) -> Any:
+def _cut_copy(value: Any, path: str, most: int, whole: dict[str, int]) -> Any:
     """Return a copy in which maps and lists have at most `most` entries. `whole` gets the original length of each one
     that is cut."""
     if isinstance(value, list | tuple):
         if len(value) > most:
             whole.setdefault(path, len(value))
-        return [_copied(item, f"{path}/{number}", most, whole) for number, item in enumerate(value[:most])]
+        return [_cut_copy(item, f"{path}/{number}", most, whole) for number, item in enumerate(value[:most])]
     if not isinstance(value, Mapping):
         return value
     keys = list(value)
     if len(keys) > most and _is_map(value):
         whole.setdefault(path, len(keys))
         del keys[most:]
-    return {key: _copied(value[key], _below(path, key), most, whole) for key in keys}
+    return {key: _cut_copy(value[key], _below(path, key), most, whole) for key in keys}
 
 
 def _below(path: str, key: str) -> str:
@@ -184,7 +184,7 @@ def name(arguments: Arguments, key: str) -> str:
     return value
 
 
-def _asked(question: Question, arguments: Arguments) -> Question:
+def _apply_arguments(question: Question, arguments: Arguments) -> Question:
     """Return the question with the namespace, profile, and version of the arguments. Raises `InputError`."""
     fields = {"namespace": "namespace", "config": "profile", "kube_version": "kube_version"}
     return replace(
@@ -244,11 +244,11 @@ _SCHEDULER = {
 
 def _why(question: Question, arguments: Arguments, folder: Path) -> Answer | int:
     node = None if arguments.get("node") is None else [name(arguments, "node")]
-    return why(target=[_target(arguments, folder)], node=node, question=_asked(question, arguments))
+    return why(target=[_target(arguments, folder)], node=node, question=_apply_arguments(question, arguments))
 
 
 def _why_pending(question: Question, arguments: Arguments, folder: Path) -> Answer | int:
-    return why(all_pending=True, question=_asked(question, arguments))
+    return why(all_pending=True, question=_apply_arguments(question, arguments))
 
 
 def _diff_profiles(question: Question, arguments: Arguments, folder: Path) -> Answer:
@@ -269,7 +269,7 @@ def _simulate(question: Question, arguments: Arguments, folder: Path) -> Answer:
             if not re.fullmatch(change.pattern, value):
                 raise InputError(f"{key}: found {value!r}, allowed is {change.allowed}")
             what_if.append((key, value))
-    return simulate(question=replace(_asked(question, arguments), what_if=what_if))
+    return simulate(question=replace(_apply_arguments(question, arguments), what_if=what_if))
 
 
 class _Change(Struct, frozen=True):
@@ -301,7 +301,7 @@ def _drain(question: Question, arguments: Arguments, folder: Path) -> Answer:
 
 
 def _fit(question: Question, arguments: Arguments, folder: Path) -> Answer:
-    return fit(_target(arguments, folder), arguments.get("replicas"), question=_asked(question, arguments))
+    return fit(_target(arguments, folder), arguments.get("replicas"), question=_apply_arguments(question, arguments))
 
 
 def _scale_down(question: Question, arguments: Arguments, folder: Path) -> Answer:
@@ -326,7 +326,7 @@ def _nodes(question: Question, arguments: Arguments, folder: Path) -> Answer | i
 
 
 def _reason(question: Question, arguments: Arguments, folder: Path) -> Answer:
-    return meaning(str(arguments.get("text", "")))
+    return explain_reason(str(arguments.get("text", "")))
 
 
 def _doctor(question: Question, arguments: Arguments, folder: Path) -> Answer:
@@ -484,7 +484,7 @@ def tool(wanted: str) -> Tool:
     return match
 
 
-class Asked(Struct, frozen=True):
+class ToolCall(Struct, frozen=True):
     """A call of a tool, for the process that answers it."""
 
     tool: str
@@ -493,15 +493,15 @@ class Asked(Struct, frozen=True):
     folder: Path
 
 
-def answer(question: Asked) -> Answer | int:
+def answer(question: ToolCall) -> Answer | int:
     """Return the answer with this much detail. Raises `KschedxError`."""
     answers = tool(question.tool).answer
     assert answers is not None, "the server answers by itself"
     result = answers(question.question, question.arguments, question.folder)
-    return result if isinstance(result, int) else detailed(result, question.arguments.get("detail", SUMMARY))
+    return result if isinstance(result, int) else apply_detail(result, question.arguments.get("detail", SUMMARY))
 
 
-def detailed(result: Answer, detail: str) -> Answer:
+def apply_detail(result: Answer, detail: str) -> Answer:
     """Return the answer with a bounded document and what was cut from it; without a document for a summary. If it is
     full, its screen shows everything."""
     report = result.report
@@ -510,10 +510,10 @@ def detailed(result: Answer, detail: str) -> Answer:
         if detail == SUMMARY:
             return {"document": {}, "leftOut": ()}
         if report.sample is None:
-            document, left_out = bounded(report.document(), MOST)
+            document, left_out = bound(report.document(), MOST)
         else:
             part, count = report.sample()
-            document, left_out = bounded(part, MOST, (Truncation(path="/items", kept=0, of=count),))
+            document, left_out = bound(part, MOST, (Truncation(path="/items", kept=0, of=count),))
         return {"document": document, "leftOut": left_out}
 
     is_full = detail == FULL

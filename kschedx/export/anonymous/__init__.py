@@ -29,12 +29,12 @@ from kschedx.kube.scalars import parse_int64
 from kschedx.kube.snapshot_header import SnapshotHeader
 from kschedx.kube.storage import CSI_PREFIX, csi_limit_key
 from kschedx.patterns import lazy_pattern
-from kschedx.progress import Phase, counted
+from kschedx.progress import Phase, count_items
 
 # Replacements in an anonymized cluster: the first pass collects the words, the second one replaces them.
 
 
-class Collected:
+class NameCollector:
     """An implementation of `changes.Names` that records what it is called with."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Collected:
         self.values[key].add(text)
         return text
 
-    def compared(self, key: str) -> None:
+    def note_compared(self, key: str) -> None:
         self.compared_keys.add(key)
 
     def ordinal(self, number: int) -> None:
@@ -117,13 +117,13 @@ def tokens(words: Iterable[str], kept: Collection[str]) -> dict[str, str]:
         gaps.setdefault(bisect_right(bounds, word), []).append(word)
     replaced: dict[str, str] = {}
     for gap, inside in gaps.items():
-        prefix = _between(bounds[gap - 1] if gap else "", bounds[gap] if gap < len(bounds) else _LAST)
+        prefix = _text_between(bounds[gap - 1] if gap else "", bounds[gap] if gap < len(bounds) else _LAST)
         width = len(str(len(inside)))
         replaced |= {word: f"{prefix}{number:0{width}}" for number, word in enumerate(inside, start=1)}
     return replaced
 
 
-def _between(low: str, high: str) -> str:
+def _text_between(low: str, high: str) -> str:
     """Return the shortest text that sorts, with all its continuations, after `low` and before `high`."""
     prefixes = (
         low[:length] + letter for letters in (_LETTERS, digits) for length in range(len(low) + 1) for letter in letters
@@ -161,14 +161,14 @@ _IPV4, _IPV6 = int(ipaddress.IPv4Address("198.18.0.0")), int(ipaddress.IPv6Addre
 """Addresses reserved for tests and documentation (RFC 2544, RFC 3849)."""
 
 
-def _counted(names: Mapping[str, int]) -> Iterator[str]:
-    return counted(names, Phase.ANONYMIZING, len(names), "names")
+def _count_names(names: Mapping[str, int]) -> Iterator[str]:
+    return count_items(names, Phase.ANONYMIZING, len(names), "names")
 
 
 class Book:
     """An implementation of `changes.Names` that replaces what was collected. Raises KeyError for any other name."""
 
-    def __init__(self, seen: Collected) -> None:
+    def __init__(self, seen: NameCollector) -> None:
         self._values: dict[tuple[str, str], str] = {}
         self._kept = frozenset(seen.kept)
         names = dict(seen.names)
@@ -178,14 +178,14 @@ class Book:
                     self._values[key, text] = text
                 else:
                     names[text] = min(names.get(text, LABEL_VALUE), LABEL_VALUE)
-        words = {word for text in _counted(names) for word in WORD.findall(text)}
+        words = {word for text in _count_names(names) for word in WORD.findall(text)}
         words |= {word for text in seen.messages for chunk in _names_in(text) for word in WORD.findall(chunk)}
         kept = words & (VOCABULARY | seen.ordinals | seen.kept)
         self._tokens = tokens(words - kept, kept)
-        inside = {_dotted(match) for text in (*names, *seen.messages) for match in _ADDRESS.finditer(text)}
+        inside = {_dot_address(match) for text in (*names, *seen.messages) for match in _ADDRESS.finditer(text)}
         self._ips = dict(_addresses(sorted(seen.ips | inside)))
-        self._names = {text: self._by_words(text) for text in _counted(names)}
-        self._long = self._shortened(names)
+        self._names = {text: self._replace_words(text) for text in _count_names(names)}
+        self._long = self._shorten(names)
         self._names |= self._long
         self._names |= self._attach_limits()
         for key, texts in seen.values.items():
@@ -193,13 +193,13 @@ class Book:
         self._uids = {text: f"00000000-0000-4000-8000-{n:012x}" for n, text in enumerate(sorted(seen.uids), start=1)}
         self._messages: dict[str, str] = {}
 
-    def _by_words(self, text: str) -> str:
+    def _replace_words(self, text: str) -> str:
         """Replace every word. An address, with dots or dashes, is replaced as a whole."""
         parts: list[str] = []
         end = 0
         for match in _ADDRESS.finditer(text):
             parts.append(WORD.sub(self._token, text[end : match.start()]))
-            dotted = _dotted(match)
+            dotted = _dot_address(match)
             parts.append(self._ips.get(dotted, dotted).replace(".", match[1]))
             end = match.end()
         return "".join((*parts, WORD.sub(self._token, text[end:])))
@@ -207,7 +207,7 @@ class Book:
     def _token(self, match: re.Match[str]) -> str:
         return self._tokens.get(match[0], match[0])
 
-    def _shortened(self, names: dict[str, int]) -> dict[str, str]:
+    def _shorten(self, names: dict[str, int]) -> dict[str, str]:
         """Return replacements for names that became too long: one word, after the domain if the name has one."""
         grown = [text for text, limit in names.items() if _is_long(self._names[text], limit) > _is_long(text, limit)]
         return {
@@ -237,7 +237,7 @@ class Book:
     def value(self, key: str, text: str) -> str:
         return self._values[key, text]
 
-    def compared(self, key: str) -> None:
+    def note_compared(self, key: str) -> None:
         pass
 
     def ordinal(self, number: int) -> None:
@@ -264,16 +264,16 @@ class Book:
     def message(self, text: str) -> str:
         known_message = self._messages.get(text)
         if known_message is None:
-            known_message = self._messages[text] = _CHUNK.sub(lambda chunk: self._in_message(chunk[0]), text)
+            known_message = self._messages[text] = _CHUNK.sub(lambda chunk: self._replace_in_message(chunk[0]), text)
         return known_message
 
-    def _in_message(self, chunk: str) -> str:
+    def _replace_in_message(self, chunk: str) -> str:
         if _COUNT.fullmatch(chunk):
             return chunk
-        return self._long.get(chunk) or self._ips.get(chunk) or self._by_words(chunk)
+        return self._long.get(chunk) or self._ips.get(chunk) or self._replace_words(chunk)
 
 
-def _dotted(address: re.Match[str]) -> str:
+def _dot_address(address: re.Match[str]) -> str:
     return address[0].replace("-", ".")
 
 
@@ -333,7 +333,7 @@ class Lines:
         self._names = names
         self._known: dict[tuple[Replacement, bytes], Raw] = {}
 
-    def changed(self, line: bytes) -> bytes | None:
+    def anonymize(self, line: bytes) -> bytes | None:
         """Return an object with its names replaced; None for one that scheduling does not read."""
         try:
             pod = _PODS.decode(line)
@@ -379,7 +379,7 @@ SOURCE = "an anonymized cluster"
 class Anonymous:
     """Replacements for the names in some objects."""
 
-    def __init__(self, collected: Collected) -> None:
+    def __init__(self, collected: NameCollector) -> None:
         self._book = Book(collected)
         self._lines = Lines(self._book)
 
@@ -396,7 +396,7 @@ class Anonymous:
         Raises `InputError` for a device selector that depends on a text's content. With `keep_selectors`,
         such selectors are kept, and every word in them stays everywhere.
         """
-        collected = Collected()
+        collected = NameCollector()
         for item in objects:
             change_object(item, collected)
         return cls._of(collected, config, keep_selectors=keep_selectors)
@@ -407,14 +407,14 @@ class Anonymous:
     ) -> Anonymous:
         """Collect the names in `lines`, one JSON object each, as `slim.Slim` writes them. This is faster, since a pod
         template is read once."""
-        collected = Collected()
+        collected = NameCollector()
         reading = Lines(collected)
         for line in lines:
-            reading.changed(line)
+            reading.anonymize(line)
         return cls._of(collected, config, keep_selectors=keep_selectors)
 
     @classmethod
-    def _of(cls, collected: Collected, config: Mapping[str, object] | None, *, keep_selectors: bool) -> Anonymous:
+    def _of(cls, collected: NameCollector, config: Mapping[str, object] | None, *, keep_selectors: bool) -> Anonymous:
         if config is not None:
             change_configuration(config, collected)
         if collected.looking and not keep_selectors:
@@ -431,13 +431,13 @@ class Anonymous:
         """Return the scheduler's configuration for the anonymized cluster."""
         return change_configuration(config, self._book)
 
-    def replaced(self, item: Mapping[str, object]) -> Json | None:
+    def anonymize(self, item: Mapping[str, object]) -> Json | None:
         """Return one of the objects, anonymized; None for a kind that scheduling does not read, which is omitted."""
         return change_object(item, self._book)
 
     def line(self, line: bytes) -> bytes | None:
         """Return `replaced` for an object in JSON, also as JSON."""
-        return self._lines.changed(line)
+        return self._lines.anonymize(line)
 
     def name(self, text: str) -> str:
         """Return the replacement of a name, or of `namespace/name`. Raises KeyError for a name that is in none of the
@@ -467,4 +467,4 @@ class Anonymous:
 def anonymize(objects: Sequence[Mapping[str, object]], *, keep_selectors: bool = False) -> list[Json]:
     """Return the objects, in their order, with everything replaced that could identify their owner."""
     anonymous = Anonymous.of(objects, keep_selectors=keep_selectors)
-    return [replaced for item in objects if (replaced := anonymous.replaced(item)) is not None]
+    return [replaced for item in objects if (replaced := anonymous.anonymize(item)) is not None]

@@ -66,7 +66,7 @@ _policy = changes.text(lambda text, _: text if text in ("AlwaysAllow", "IfHealth
 
 
 def _expression(written: str, names: Names) -> str:
-    replaced = cast(Callable[[str, Names], str], satellites.provided(satellites.ANONYMOUS_EXPRESSIONS))
+    replaced = cast(Callable[[str, Names], str], satellites.provider(satellites.ANONYMOUS_EXPRESSIONS))
     return replaced(written, names)
 
 
@@ -200,34 +200,34 @@ WRAPPED: Mapping[type[Struct], Callable[[Mapping[str, Replacement]], Replacement
 
 
 @cache
-def _of_record(kind: type[Struct]) -> Mapping[str, Replacement]:
+def _record_replacements(kind: type[Struct]) -> Mapping[str, Replacement]:
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
     replacements: dict[str, Replacement] = {}
     for field in info.fields:
         special = NAMES.get(kind) if field.name == "name" else BY_FIELD.get(field.name)
         special = OF_RECORD.get((kind, field.name), special)
-        replacements[field.encode_name] = special or _of_type(field.type)
+        replacements[field.encode_name] = special or _type_replacement(field.type)
     return replacements
 
 
-def _of_type(kind: inspect.Type) -> Replacement:
+def _type_replacement(kind: inspect.Type) -> Replacement:
     match kind:
         case inspect.StructType(cls=cls):
-            return WRAPPED.get(cls, Record)(_of_record(cls))
+            return WRAPPED.get(cls, Record)(_record_replacements(cls))
         case inspect.VarTupleType(item_type=item):
-            return changes.list_of(_of_type(item))
+            return changes.list_of(_type_replacement(item))
         case inspect.DictType(value_type=inspect.StrType()):
             return changes.labels
         case inspect.DictType(value_type=inspect.UnionType()):
             return changes.amounts
         case inspect.DictType(value_type=inspect.StructType() as item):
-            return changes.by_name(_of_type(item))
+            return changes.map_by_name(_type_replacement(item))
         case inspect.StrType():
             return changes.name()
         case inspect.UnionType(types=parts):
             known = [part for part in parts if not isinstance(part, inspect.NoneType)]
-            return _of_type(known[0]) if len(known) == 1 else changes.quantity
+            return _type_replacement(known[0]) if len(known) == 1 else changes.quantity
         case inspect.BoolType() | inspect.IntType():
             return changes.number
         case _:
@@ -245,11 +245,11 @@ class _AvoidedPods(Struct, frozen=True, rename="camel"):
     pod_signature: _PodSignature = _PodSignature()
 
 
-class _Avoided(Struct, frozen=True, rename="camel"):
+class _AvoidAnnotation(Struct, frozen=True, rename="camel"):
     prefer_avoid_pods: tuple[_AvoidedPods, ...] = ()
 
 
-def _placed(written: str, names: Names) -> str:
+def _topology_level(written: str, names: Names) -> str:
     """Return the level of a topology, or `true` for an unconstrained one."""
     return written if written in ("true", "false") else changes.label_key(written, names)
 
@@ -261,10 +261,10 @@ def _machine(written: str, names: Names) -> str:
     return f"{names.name(namespace)}/{names.name(machine_set)}-x" if namespace and machine_set else ""
 
 
-_TOLERATIONS = changes.encoded(changes.list_of(_of_type(inspect.type_info(types.Toleration))))
+_TOLERATIONS = changes.json_text(changes.list_of(_type_replacement(inspect.type_info(types.Toleration))))
 
 ANNOTATIONS: Mapping[str, Replacement] = {
-    types.AVOID_PODS: changes.encoded(Record(_of_record(_Avoided))),
+    types.AVOID_PODS: changes.json_text(Record(_record_replacements(_AvoidAnnotation))),
     REVISION: changes.text(changes.revision),
     devices.EXTENDED_RESOURCE_CLAIM: changes.name(),
     storage.BETA_STORAGE_CLASS: changes.name(),
@@ -288,13 +288,15 @@ ANNOTATIONS: Mapping[str, Replacement] = {
     **dict.fromkeys(
         (autoscalers.YUNIKORN_QUEUE, autoscalers.YUNIKORN_APPLICATION, autoscalers.TASK_GROUP), changes.name()
     ),
-    autoscalers.TASK_GROUPS: changes.encoded(changes.list_of(Record(_of_record(other_schedulers.TaskGroup)))),
+    autoscalers.TASK_GROUPS: changes.json_text(
+        changes.list_of(Record(_record_replacements(other_schedulers.TaskGroup)))
+    ),
     autoscalers.GANG_LEAST: _number,
     autoscalers.HAMI_DEVICES: changes.text(lambda _, __: ""),
     autoscalers.HAMI_PHASE: changes.text(lambda text, _: text if text in ("allocating", "success", "failed") else ""),
     kueue.WORKLOAD_ANNOTATION: changes.name(),
     kueue.GROUP_TOTAL: _number,
-    **dict.fromkeys(kueue.PLACED_ANNOTATIONS, changes.text(_placed)),
+    **dict.fromkeys(kueue.PLACED_ANNOTATIONS, changes.text(_topology_level)),
     **dict.fromkeys((descheduling.EVICT, descheduling.PREFER_NO_EVICTION), changes.text(lambda _, __: "true")),
     descheduling.CONFIG_SOURCE: changes.text(lambda text, _: text if text in ("api", "file", "http") else "file"),
     **dict.fromkeys(SYNC_MARKS, changes.text(lambda _, __: "synced")),
@@ -302,8 +304,10 @@ ANNOTATIONS: Mapping[str, Replacement] = {
     capi.DELETION_COST: _number,
     autoscalers.PAUSED_REPLICAS: _number,
     **dict.fromkeys((autoscalers.LIMIT_RANGER, autoscalers.VERTICAL_UPDATES), _message),
-    other_schedulers.QUOTA_NAMESPACES: changes.encoded(changes.list_of(changes.name())),
-    **dict.fromkeys((other_schedulers.QUOTA_RUNTIME, other_schedulers.QUOTA_REQUEST), changes.encoded(changes.amounts)),
+    other_schedulers.QUOTA_NAMESPACES: changes.json_text(changes.list_of(changes.name())),
+    **dict.fromkeys(
+        (other_schedulers.QUOTA_RUNTIME, other_schedulers.QUOTA_REQUEST), changes.json_text(changes.amounts)
+    ),
     autoscalers.SCALE_DOWN_DISABLED: changes.text(lambda text, _: text if text in ("true", "false") else ""),
     autoscalers.DO_NOT_DISRUPT: changes.text(lambda text, _: text if text in ("true", "false") else ""),
     autoscalers.COMPUTE_TYPE: changes.text(lambda text, _: text if text in ("ec2", "fargate") else ""),
@@ -321,15 +325,15 @@ _CLUSTER_API = frozenset(key for key, kind in KINDS.items() if kind.addon == "Cl
 
 
 def _records() -> dict[str, Record]:
-    head = {"metadata": _of_type(inspect.type_info(types.ObjectMeta))}
-    records = {events.KIND: Record(head).both(_of_record(events.EventItem))}
+    head = {"metadata": _type_replacement(inspect.type_info(types.ObjectMeta))}
+    records = {events.KIND: Record(head).both(_record_replacements(events.EventItem))}
     for key, kind in KINDS.items():
         if kind.key in _CLUSTER_API:
             continue
         record_change = Record(head)
         for record in filter(None, (kind.record, kind.kept)):
-            record_change = record_change.both(_of_record(record))
-        fields = _of_record(types.PodTemplateSpec)
+            record_change = record_change.both(_record_replacements(record))
+        fields = _record_replacements(types.PodTemplateSpec)
         for part in reversed(kind.template):
             fields = {part: Record(fields)}
         records[key] = record_change.both(fields) if kind.template else record_change

@@ -37,7 +37,7 @@ class Names(Protocol):
         """Replace the value of a label or taint with this key."""
         ...
 
-    def compared(self, key: str) -> None:
+    def note_compared(self, key: str) -> None:
         """Note that values of labels or taints with this key are compared as numbers."""
         ...
 
@@ -96,7 +96,7 @@ def name(limit: int = DNS_SUBDOMAIN) -> Replacement:
     return text(lambda written, names: names.name(written, limit))
 
 
-def as_written(written: str, _: Names) -> str:
+def keep(written: str, _: Names) -> str:
     return written
 
 
@@ -176,7 +176,7 @@ def taint_list(written: str, names: Names) -> str:
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
-def encoded(change: Replacement) -> Replacement:
+def json_text(change: Replacement) -> Replacement:
     """Return the replacement for JSON in a string; invalid JSON is omitted."""
 
     def changed(written: str, names: Names) -> str | None:
@@ -260,7 +260,7 @@ def amounts(value: object, names: Names) -> object:
     return {resource(key, names): quantity(amount, names) for key, amount in value.items()}
 
 
-def by_name(change: Replacement) -> Replacement:
+def map_by_name(change: Replacement) -> Replacement:
     """Return the replacement for a map of qualified names to records."""
 
     def changed(value: object, names: Names) -> object:
@@ -328,7 +328,7 @@ def requirement(fields: Mapping[str, Replacement]) -> Replacement:
         key = value.get("key")
         label = key if isinstance(key, str) else ""
         if value.get("operator") in _BOUNDS:
-            names.compared(label)
+            names.note_compared(label)
         single, several = value.get("value"), value.get("values")
         if isinstance(single, str):
             document["value"] = names.value(label, single)
@@ -403,7 +403,7 @@ _VALUES: dict[str, Replacement] = {
     "strings": list_of(name(ANY_LENGTH)),
     "versions": list_of(text(semver)),
 }
-_KEPT_ATTRIBUTES: dict[str, Replacement] = _VALUES | {"string": text(as_written), "strings": list_of(text(as_written))}
+_KEPT_ATTRIBUTES: dict[str, Replacement] = _VALUES | {"string": text(keep), "strings": list_of(text(keep))}
 
 
 def attributes(value: object, names: Names) -> object:
@@ -433,7 +433,7 @@ _SETTING = lazy_pattern(r"[A-Z][A-Za-z]+|[0-9.]+(?:ms|[hms])(?:[0-9]+[hms])*")
 """The name of an enumeration's value, or a duration."""
 
 
-def _setting(value: object, _: Names) -> object:
+def _plain_setting(value: object, _: Names) -> object:
     is_known = isinstance(value, (bool, int, float)) or (isinstance(value, str) and _SETTING.fullmatch(value))
     return value if is_known else None
 
@@ -441,33 +441,46 @@ def _setting(value: object, _: Names) -> object:
 def _settings(value: object, names: Names) -> object:
     """Replace a map of gates to settings."""
     return (
-        {key: _setting(item, names) for key, item in value.items() if _SETTING.fullmatch(key)}
+        {key: _plain_setting(item, names) for key, item in value.items() if _SETTING.fullmatch(key)}
         if is_map(value)
         else None
     )
 
 
-_TRANSFORMATION = {"input": text(resource), "strategy": _setting, "outputs": amounts, "multiplyBy": text(resource)}
+_TRANSFORMATION = {
+    "input": text(resource),
+    "strategy": _plain_setting,
+    "outputs": amounts,
+    "multiplyBy": text(resource),
+}
 _DOCUMENTS: Mapping[str, Record] = {
     QUEUES_FILE: Record({"partitions": list_of(Record({"queues": list_of(_queues(_MOST_LEVELS))}))}),
     KUEUE_CONFIG: Record(
         {
             "apiVersion": text(lambda written, _: written if written.startswith(KUEUE_CONFIG) else None),
-            "kind": _setting,
-            "fairSharing": Record({"enable": _setting, "preemptionStrategies": list_of(_setting)}),
+            "kind": _plain_setting,
+            "fairSharing": Record({"enable": _plain_setting, "preemptionStrategies": list_of(_plain_setting)}),
             "admissionFairSharing": Record(
-                {"usageHalfLifeTime": _setting, "usageSamplingInterval": _setting, "resourceWeights": amounts}
+                {
+                    "usageHalfLifeTime": _plain_setting,
+                    "usageSamplingInterval": _plain_setting,
+                    "resourceWeights": amounts,
+                }
             ),
             "resources": Record(
                 {
                     "excludeResourcePrefixes": list_of(text(resource)),
                     "transformations": list_of(Record(_TRANSFORMATION)),
-                    "quotaCheckStrategy": _setting,
+                    "quotaCheckStrategy": _plain_setting,
                 }
             ),
             "featureGates": _settings,
             "waitForPodsReady": Record(
-                {"enable": _setting, "blockAdmission": _setting, "requeuingStrategy": Record({"timestamp": _setting})}
+                {
+                    "enable": _plain_setting,
+                    "blockAdmission": _plain_setting,
+                    "requeuingStrategy": Record({"timestamp": _plain_setting}),
+                }
             ),
         }
     ),
@@ -545,7 +558,7 @@ def _changed_configuration(key: str, value: object, names: Names) -> object:
         return {key: _changed_configuration(key, item, names) for key, item in value.items() if key not in _LEFT_OUT}
     if isinstance(value, list):
         if key in _OF_RESOURCES:
-            return [_of_resource(item, names) for item in value]
+            return [_named_resource(item, names) for item in value]
         of_text = _IN_LIST.get(key)
         return [
             of_text(item, names)
@@ -557,7 +570,7 @@ def _changed_configuration(key: str, value: object, names: Names) -> object:
     return change(value, names) if change is not None and isinstance(value, str) else value
 
 
-def _of_resource(value: object, names: Names) -> object:
+def _named_resource(value: object, names: Names) -> object:
     if not is_map(value) or not isinstance(value.get("name"), str):
         return value
     return {**value, "name": _resource(str(value["name"]), names)}
@@ -570,7 +583,7 @@ def _requirement(value: Mapping[str, object], names: Names) -> Json:
     if key == "metadata.name":
         return {**value, "values": [names.name(str(value)) for value in values]}
     if value["operator"] in ("Gt", "Lt"):
-        names.compared(key)
+        names.note_compared(key)
     changed = {**value, "key": label_key(key, names)}
     if values:
         changed["values"] = [names.value(key, str(value)) for value in values]

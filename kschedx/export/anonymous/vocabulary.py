@@ -9,7 +9,7 @@ from __future__ import annotations
 from kschedx.kube.kinds import KINDS
 from kschedx.patterns import lazy_pattern
 from kschedx.releases.plugins import PLUGINS
-from kschedx.releases.release import POINTS, Messages, in_every_release
+from kschedx.releases.release import POINTS, Messages, texts_of_all_releases
 from kschedx.snapshot import events
 
 WORD = lazy_pattern("[0-9A-Za-z\x80-\U0010ffff]+")
@@ -141,7 +141,7 @@ _KINDS = " ".join((
 
 _PLUGINS = " ".join((*(plugin.name for plugin in PLUGINS), *POINTS, "Reserve Permit PreBind Bind plugin running"))
 _DATED_MESSAGES = " ".join(
-    text for name in vars(Messages) if not name.startswith("_") for text in in_every_release(name)
+    text for name in vars(Messages) if not name.startswith("_") for text in texts_of_all_releases(name)
 )
 
 _MESSAGES = """

@@ -28,6 +28,7 @@ from kschedx.fixes.steps.node import RepairNode as RepairNode
 from kschedx.fixes.steps.node import Uncordon as Uncordon
 from kschedx.fixes.steps.pod import AwaitController as AwaitController
 from kschedx.fixes.steps.pod import ChangeRule as ChangeRule
+from kschedx.fixes.steps.pod import CorrectQuantities as CorrectQuantities
 from kschedx.fixes.steps.pod import DropNodeName as DropNodeName
 from kschedx.fixes.steps.pod import DropNodeNames as DropNodeNames
 from kschedx.fixes.steps.pod import DropRequirements as DropRequirements
@@ -35,7 +36,6 @@ from kschedx.fixes.steps.pod import LowerRequests as LowerRequests
 from kschedx.fixes.steps.pod import PreferTerm as PreferTerm
 from kschedx.fixes.steps.pod import RaisePriority as RaisePriority
 from kschedx.fixes.steps.pod import RemoveGates as RemoveGates
-from kschedx.fixes.steps.pod import RequestAsMeant as RequestAsMeant
 from kschedx.fixes.steps.pod import RequestInstead as RequestInstead
 from kschedx.fixes.steps.pod import RuleKind as RuleKind
 from kschedx.fixes.steps.pod import SelectInstead as SelectInstead

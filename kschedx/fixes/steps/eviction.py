@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.fixes.changes import add_operation
-from kschedx.fixes.phrases import amount_text, delete_pod, joined, listed
+from kschedx.fixes.phrases import amount_text, delete_pod, join_phrases, list_names
 from kschedx.fixes.pod_edits import ContainerRequest, with_requests
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Cost, FixGroup, FixStep, Proposal
 from kschedx.kube.documents import Change, Json, Target
@@ -101,21 +101,21 @@ class DeletePods(VictimStep, frozen=True, kw_only=True):
             ]
             return f"delete {' and '.join(pods)}"
         named = [f"{victim.pod} (priority {victim.priority})" for victim in self.victims]
-        joined = listed(named, SHOWN_VICTIMS)
+        joined = list_names(named, SHOWN_VICTIMS)
         if not self.by_preemption:
             return f"delete {joined} on {self.node}"
         elsewhere = f", or pods on {count(self.or_elsewhere, 'other node')}" if self.or_elsewhere else ""
-        return f"wait for preemption to evict {joined} from {self.node}{self._protected}{elsewhere}"
+        return f"wait for preemption to evict {joined} from {self.node}{self._budget_text}{elsewhere}"
 
     @property
     def costs(self) -> tuple[str, ...]:
         if self.by_preemption:
             return ()
         lost = [victim.pod.partition("/")[2] for victim in self.victims if not victim.controller]
-        return (f"no controller recreates {joined(lost)}",) if lost else ()
+        return (f"no controller recreates {join_phrases(lost)}",) if lost else ()
 
     @property
-    def _protected(self) -> str:
+    def _budget_text(self) -> str:
         if not self.protected:
             return ""
         if len(self.victims) == 1:
@@ -145,7 +145,7 @@ class MovePods(FixStep, frozen=True, kw_only=True):
     moves: tuple[VictimMove, ...]
     """Grouped by node. The last group makes the room; those before it make room for the moved pods."""
 
-    def by_node(self) -> dict[str, list[VictimMove]]:
+    def moves_by_node(self) -> dict[str, list[VictimMove]]:
         moves: dict[str, list[VictimMove]] = {}
         for move in self.moves:
             moves.setdefault(move.source, []).append(move)
@@ -158,16 +158,16 @@ class MovePods(FixStep, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         moves = [f"{move.victim.pod} from {move.source} to {move.to}" for move in self.moves]
-        return "move " + listed(moves, SHOWN_VICTIMS)
+        return "move " + list_names(moves, SHOWN_VICTIMS)
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         return replace(proposal, moved={**proposal.moved, **{move.victim.pod: move.to for move in self.moves}})
 
     def commands(self) -> tuple[str, ...]:
-        return (*(shell_command("kubectl cordon {}", node) for node in self.by_node()), *self._evictions())
+        return (*(shell_command("kubectl cordon {}", node) for node in self.moves_by_node()), *self._evictions())
 
     def _evictions(self) -> Iterator[str]:
-        for node, moves in self.by_node().items():
+        for node, moves in self.moves_by_node().items():
             yield from (delete_pod(move.victim.pod) for move in moves)
             yield from (self._wait(move.victim) for move in moves if move.victim.controller.startswith("StatefulSet "))
             yield shell_command("kubectl uncordon {}", node)
@@ -180,9 +180,9 @@ class MovePods(FixStep, frozen=True, kw_only=True):
         return shell_command("kubectl wait pod {} -n {} --for=condition=PodScheduled", name, namespace)
 
     def changes(self, namespace: str) -> Iterator[Change]:
-        nodes = {node: Target("v1", "Node", node) for node in self.by_node()}
+        nodes = {node: Target("v1", "Node", node) for node in self.moves_by_node()}
         yield from (target.patched(add_operation("/spec/unschedulable", True)) for target in nodes.values())
-        for node, moves in self.by_node().items():
+        for node, moves in self.moves_by_node().items():
             yield from (Target.pod(move.victim.pod).deletion for move in moves)
             yield nodes[node].patched(add_operation("/spec/unschedulable", False))
 
@@ -207,7 +207,7 @@ class AwaitTermination(VictimStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        pods = listed([victim.pod for victim in self.victims], SHOWN_VICTIMS)
+        pods = list_names([victim.pod for victim in self.victims], SHOWN_VICTIMS)
         if self.lost_node:
             return (
                 f"force-delete {pods}: the kubelet of {self.lost_node} does not answer "
@@ -215,7 +215,7 @@ class AwaitTermination(VictimStep, frozen=True, kw_only=True):
             )
         where = f" on {self.node}" if self.node else ""
         if self.finalizers:
-            which = f"finalizer{'s' if len(self.finalizers) > 1 else ''} {joined(self.finalizers)}"
+            which = f"finalizer{'s' if len(self.finalizers) > 1 else ''} {join_phrases(self.finalizers)}"
             return f"repair the controller of {which}, which holds {pods}{where}, or remove the finalizer"
         return f"wait until {pods}{where} {'has' if len(self.victims) == 1 else 'have'} terminated"
 
@@ -279,7 +279,7 @@ class WithdrawResize(FixStep, frozen=True, kw_only=True):
         amounts = (
             f"{request.container} to {amount_text(request.resource, request.after)}" for request in self.requests
         )
-        return f"withdraw the resize of {self.pod}: set {joined(amounts)} again"
+        return f"withdraw the resize of {self.pod}: set {join_phrases(amounts)} again"
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         pods = snapshot.pods

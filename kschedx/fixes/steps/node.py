@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kschedx.explain.hardware import DevicePluginDown
 from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.fixes import pod_edits as edit
-from kschedx.fixes.phrases import amount_text, joined, listed, resource_name
+from kschedx.fixes.phrases import amount_text, join_phrases, list_names, resource_name
 from kschedx.fixes.proposal import ClusterObject, Cost, FixGroup, FixStep, Proposal, ResourceAmount
 from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.escaping import shell_command
@@ -21,7 +21,7 @@ from kschedx.kube.storage import CSINode
 from kschedx.kube.types import LOST_TAINTS, Node, Taint
 from kschedx.patterns import lazy_pattern
 from kschedx.render.wording import count
-from kschedx.simulate.changes import cordoned
+from kschedx.simulate.changes import set_cordon
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -58,7 +58,7 @@ class Uncordon(NodeStep, frozen=True, kw_only=True):
         return f"uncordon {self.node}"
 
     def edit(self, node: Node) -> Node:
-        return cordoned(node, unschedulable=False)
+        return set_cordon(node, unschedulable=False)
 
     def commands(self) -> tuple[str, ...]:
         return (shell_command("kubectl uncordon {}", self.node),)
@@ -130,7 +130,7 @@ class NodeFault(Struct, frozen=True, kw_only=True):
 
     def title(self, node: str) -> str:
         """Return the title: `free memory on node-4`, `repair node-4: it is NotReady`."""
-        agents = f" ({joined(self.agents[:3])})" if self.agents else ""
+        agents = f" ({join_phrases(self.agents[:3])})" if self.agents else ""
         match self.taint.key:
             case _ if self.taint.key == CORDON_TAINT and self.is_failed:
                 return f"repair the {self.by} on {node}, which keeps it cordoned"
@@ -178,7 +178,7 @@ class RepairNode(NodeStep, frozen=True, kw_only=True):
     def edit(self, node: Node) -> Node:
         gone = {fault.taint for fault in self.faults}
         if any(taint.key == CORDON_TAINT for taint in gone):
-            node = cordoned(node, unschedulable=False)
+            node = set_cordon(node, unschedulable=False)
         return _without_taints(node, lambda taint: taint in gone)
 
     def repairs(self) -> Iterator[tuple[ClusterRow, Taint, str]]:
@@ -289,13 +289,13 @@ class OfferDevices(FixStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        drivers = listed(sorted({resource_slice.spec.driver for resource_slice in self.slices}), SHOWN_LABELS)
+        drivers = list_names(sorted({resource_slice.spec.driver for resource_slice in self.slices}), SHOWN_LABELS)
         return f"run the DRA driver {drivers} on {self.node} ({self.label}), so that it publishes devices"
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
-        return proposal.having(*self.slices)
+        return proposal.with_objects(*self.slices)
 
-    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+    def created_objects(self) -> Iterator[tuple[ClusterObject, str]]:
         yield from ((resource_slice, resource_slice.spec.driver) for resource_slice in self.slices)
 
 
@@ -352,10 +352,10 @@ class AddNode(FixStep, frozen=True, kw_only=True):
             return f"repair or wait for {waits} that {self.scalable} lacks: {self._ready}"
         if self.model and not self.slices:
             scale = f": scale {self.scalable} from {self.replicas} to {self.replicas + number}" if self.scalable else ""
-            return f"{added} like {self.model}{_in_zones(zones)}{'' if zones else scale}"
-        phrases = [f"{added}{_in_zones(zones)}", *self._where(is_zone_known=bool(zones))]
+            return f"{added} like {self.model}{_zones_text(zones)}{'' if zones else scale}"
+        phrases = [f"{added}{_zones_text(zones)}", *self._location(is_zone_known=bool(zones))]
         if offers := [*self._offers(), *self._devices()]:
-            phrases.append(f"{'with' if number == 1 else 'each with'} {joined(offers)}")
+            phrases.append(f"{'with' if number == 1 else 'each with'} {join_phrases(offers)}")
         return " ".join(phrases) + self._daemons()
 
     @property
@@ -366,21 +366,21 @@ class AddNode(FixStep, frozen=True, kw_only=True):
         """Return the commands that show why a machine has no node: often its certificate request is not approved."""
         return ("kubectl get machines -A", "kubectl get csr") if self.missing >= self.number else ()
 
-    def _where(self, *, is_zone_known: bool) -> Iterator[str]:
+    def _location(self, *, is_zone_known: bool) -> Iterator[str]:
         """Yield the location: `in zone eu-1c`, `in a new zone`."""
         zone = self.node.metadata.labels.get(ZONE)
         if zone is not None and not is_zone_known:
             yield "in a new zone" if zone == DOMAIN_OF_ITS_OWN else f"in zone {zone}"
         if self.without:
-            yield f"without label {listed([*self.without], SHOWN_LABELS)}"
+            yield f"without label {list_names([*self.without], SHOWN_LABELS)}"
 
     def _offers(self) -> Iterator[str]:
         labels = {key: value for key, value in self.node.metadata.labels.items() if key not in (HOSTNAME, ZONE)}
         named = [f"{key}={value}" for key, value in labels.items() if value != DOMAIN_OF_ITS_OWN]
         if named:
-            yield f"label {listed(named, SHOWN_LABELS)}"
+            yield f"label {list_names(named, SHOWN_LABELS)}"
         if new := [key for key, value in labels.items() if value == DOMAIN_OF_ITS_OWN]:
-            yield f"{'a new value' if len(new) == 1 else 'new values'} of label {listed(new, SHOWN_LABELS)}"
+            yield f"{'a new value' if len(new) == 1 else 'new values'} of label {list_names(new, SHOWN_LABELS)}"
         taken = {resource_amount.resource: resource_amount.amount for resource_amount in self.taken}
         free = []
         for name, written in self.node.status.allocatable.items():
@@ -388,7 +388,7 @@ class AddNode(FixStep, frozen=True, kw_only=True):
             if name != "pods" and left > 0:
                 free.append(amount_text(name, left))
         if free:
-            yield f"at least {joined(free)} free"
+            yield f"at least {join_phrases(free)} free"
         if self.more_pods_than:
             yield f"room for more than {count(self.more_pods_than, 'pod')}"
         elif not (free or self.slices or len(self.node.metadata.labels.keys() - {HOSTNAME})):
@@ -396,8 +396,8 @@ class AddNode(FixStep, frozen=True, kw_only=True):
 
     def _devices(self) -> Iterator[str]:
         if number := sum(len(resource_slice.spec.devices) for resource_slice in self.slices):
-            drivers = listed(sorted({resource_slice.spec.driver for resource_slice in self.slices}), SHOWN_LABELS)
-            selected = f" ({listed(list(self.attributes), SHOWN_LABELS)})" if self.attributes else ""
+            drivers = list_names(sorted({resource_slice.spec.driver for resource_slice in self.slices}), SHOWN_LABELS)
+            selected = f" ({list_names(list(self.attributes), SHOWN_LABELS)})" if self.attributes else ""
             yield f"{count(number, 'device')} of {drivers}{selected}"
 
     def _daemons(self) -> str:
@@ -409,16 +409,16 @@ class AddNode(FixStep, frozen=True, kw_only=True):
         if self.more_pods_than and number:
             return f": {count(number, 'DaemonSet')} {'runs' if number == 1 else 'run'} a pod on each node"
         take = "takes" if number == 1 else "take"
-        return f"; {count(number, 'DaemonSet')} {take} another {joined(amounts)}" if amounts else ""
+        return f"; {count(number, 'DaemonSet')} {take} another {join_phrases(amounts)}" if amounts else ""
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
-        after = proposal.having(*self.slices)
-        after = after if self.csi_node is None else after.having(self.csi_node)
+        after = proposal.with_objects(*self.slices)
+        after = after if self.csi_node is None else after.with_objects(self.csi_node)
         return replace(after, added=self.node, taken=self.taken)
 
 
-def _in_zones(zones: Sequence[str]) -> str:
-    return f" in zones {listed([*zones], SHOWN_LABELS)}" if zones else ""
+def _zones_text(zones: Sequence[str]) -> str:
+    return f" in zones {list_names([*zones], SHOWN_LABELS)}" if zones else ""
 
 
 def _without_taints(node: Node, is_removed: Callable[[Taint], bool]) -> Node:

@@ -66,7 +66,7 @@ class Tolerate(PodStep, frozen=True, kw_only=True):
         return f"tolerate {' and '.join(map(str, self.taints))}"
 
     def edit(self, pod: Pod) -> Pod:
-        return edit.tolerating(pod, self.taints)
+        return edit.with_tolerations(pod, self.taints)
 
 
 class TolerateInstead(PodStep, frozen=True, kw_only=True):
@@ -105,7 +105,7 @@ class SelectInstead(PodStep, frozen=True, kw_only=True):
         wrong, meant = self.wrong, self.meant
         if self.source == "nodeSelector":
             selector = {key: value for key, value in pod.spec.node_selector.items() if key != wrong.key}
-            return edit.selecting(pod, selector | {meant.key: meant.values[0]})
+            return edit.with_selector(pod, selector | {meant.key: meant.values[0]})
         changed = tuple(
             NodeSelectorRequirement(key=meant.key, operator=requirement.operator, values=meant.values)
             if _is_same(requirement, wrong)
@@ -134,7 +134,9 @@ class DropRequirements(PodStep, frozen=True, kw_only=True):
     def edit(self, pod: Pod) -> Pod:
         if self.source == "nodeSelector":
             gone = {requirement.key for requirement in self.requirements}
-            return edit.selecting(pod, {key: value for key, value in pod.spec.node_selector.items() if key not in gone})
+            return edit.with_selector(
+                pod, {key: value for key, value in pod.spec.node_selector.items() if key not in gone}
+            )
         kept = (
             requirement
             for requirement in edit.expressions(pod, self.term)
@@ -232,7 +234,7 @@ class ChangeRule(PodStep, frozen=True, kw_only=True):
         if before.topology_key != after.topology_key:
             return f"set topologyKey: {after.topology_key} instead of {before.topology_key} in {number}"
         if before.label_selector != after.label_selector:
-            return f"select {_labels_beside(after, before)} instead of {_labels_beside(before, after)} in {number}"
+            return f"select {_labels_not_in(after, before)} instead of {_labels_not_in(before, after)} in {number}"
         if isinstance(before, TopologySpreadConstraint) and isinstance(after, TopologySpreadConstraint):
             return _spread_title(before, after)
         former, namespaces = (rule.namespaces if isinstance(rule, PodAffinityTerm) else () for rule in (before, after))
@@ -264,7 +266,7 @@ def _spread_title(before: TopologySpreadConstraint, after: TopologySpreadConstra
     return f"set {policy}: Honor in the spread constraint over {key}"
 
 
-def _labels_beside(item: Rule, other: Rule) -> str:
+def _labels_not_in(item: Rule, other: Rule) -> str:
     """Return the labels that one rule selects and the other does not."""
     mine, its = (it.label_selector.match_labels if it.label_selector is not None else {} for it in (item, other))
     return ",".join(f"{key}={value}" for key, value in mine.items() if its.get(key) != value)
@@ -286,7 +288,7 @@ class PreferTerm(PodStep, frozen=True, kw_only=True):
         return f"make {kind} term {self.number} ({self.selector or 'every pod'}) preferred instead of required"
 
     def edit(self, pod: Pod) -> Pod:
-        return edit.preferring(pod, self.rule, anti=self.anti)
+        return edit.with_preference(pod, self.rule, anti=self.anti)
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         """Apply it to the pods of the same template too: their anti-affinity may exclude the pod."""
@@ -359,10 +361,10 @@ class LowerRequests(PodStep, frozen=True, kw_only=True):
         defaulted = [self._request(request) for request in self.requests if request.source]
         parts = (("lower", explicit), ("set", defaulted))
         title = " and ".join(f"{verb} {' and '.join(requests)}" for verb, requests in parts if requests)
-        return f"{title}, then delete the pod" if self.made_by.startswith(edit.VERTICAL) else title
+        return f"{title}, then delete the pod" if self.editing_component.startswith(edit.VERTICAL) else title
 
     @property
-    def made_by(self) -> str:
+    def editing_component(self) -> str:
         return next(
             (request.source for request in self.requests if request.source.startswith((edit.VERTICAL, edit.INJECTED))),
             "",
@@ -403,7 +405,7 @@ def _change_text(resource: str, before: int, after: int) -> tuple[str, str]:
     return first, second
 
 
-class RequestAsMeant(PodStep, frozen=True, kw_only=True):
+class CorrectQuantities(PodStep, frozen=True, kw_only=True):
     """Quantities whose suffix is hardly meant, such as `500M` of cpu, as they were probably meant."""
 
     _cost = Cost.TYPO

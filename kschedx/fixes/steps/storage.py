@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from kschedx.fixes import pod_edits as edit
-from kschedx.fixes.phrases import joined
+from kschedx.fixes.phrases import join_phrases
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, SCHEDULER, ClusterObject, Cost, FixGroup, FixStep, Proposal
 from kschedx.kube.devices import ResourceClaim, ResourceClaimTemplate
 from kschedx.kube.documents import Change, Target
@@ -31,9 +31,9 @@ class ObjectStep(FixStep, frozen=True, kw_only=True):
     """The component that creates them by itself."""
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
-        return proposal.having(*self.objects)
+        return proposal.with_objects(*self.objects)
 
-    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+    def created_objects(self) -> Iterator[tuple[ClusterObject, str]]:
         yield from ((item, self.maker) for item in self.objects if self.maker)
 
 
@@ -41,7 +41,7 @@ class ChangeClaimTemplate(ObjectStep, frozen=True, kw_only=True):
     """A ResourceClaimTemplate is deleted and recreated, and the claims of pending pods that came from it are deleted:
     kube-controller-manager creates them again."""
 
-    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+    def created_objects(self) -> Iterator[tuple[ClusterObject, str]]:
         yield from ((item, CONTROLLER_MANAGER) for item in self.objects if isinstance(item, ResourceClaim))
 
 
@@ -56,10 +56,10 @@ class ClassedClaim(FixStep, frozen=True, kw_only=True):
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         if self.volume is None:
-            return proposal.having(self.claim)
-        return proposal.having(bound_claim(self.claim, self.volume.name), self.volume)
+            return proposal.with_objects(self.claim)
+        return proposal.with_objects(bound_claim(self.claim, self.volume.name), self.volume)
 
-    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+    def created_objects(self) -> Iterator[tuple[ClusterObject, str]]:
         if self.volume is not None:
             yield self.volume, self.provisioner
 
@@ -102,9 +102,9 @@ class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
         instead = f" instead of {self.wrong_class}" if self.wrong_class else ""
         if self.users:
             which = f"which still {'uses' if len(self.users) == 1 else 'use'} claim {self.claim.key}"
-            return f"delete {joined(self.users)}, {which}, and recreate the claim"
+            return f"delete {join_phrases(self.users)}, {which}, and recreate the claim"
         if self.model:
-            differs = joined((*self.differs, *([f"class {self.claim.storage_class}"] if self.is_renamed else [])))
+            differs = join_phrases((*self.differs, *([f"class {self.claim.storage_class}"] if self.is_renamed else [])))
             return f"delete and recreate claim {self.claim.key} with {differs}, as volume {self.model} has it"
         if self.without:
             return f"delete and recreate claim {self.claim.key} without volumeName {self.without}"
@@ -119,10 +119,10 @@ class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         proposal = super().apply(replace(proposal, deleted=proposal.deleted | {*self.users}), snapshot)
-        return proposal.having(bound_claim(self.claim, self.model)) if self.is_bound_at_once else proposal
+        return proposal.with_objects(bound_claim(self.claim, self.model)) if self.is_bound_at_once else proposal
 
-    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
-        yield from super().makers()
+    def created_objects(self) -> Iterator[tuple[ClusterObject, str]]:
+        yield from super().created_objects()
         if (owner := self.claim.metadata.controller) is not None and owner.kind == "Pod":
             yield self.claim, CONTROLLER_MANAGER
 
@@ -148,8 +148,8 @@ class SetEphemeralClass(ClassedClaim, frozen=True, kw_only=True):
         proposal = super().apply(proposal, snapshot)
         return replace(proposal, pod=edit.with_class(proposal.pod, self.name, self.claim.storage_class))
 
-    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
-        yield from super().makers()
+    def created_objects(self) -> Iterator[tuple[ClusterObject, str]]:
+        yield from super().created_objects()
         yield self.claim, CONTROLLER_MANAGER
 
 
@@ -182,12 +182,12 @@ class SetDefaultClass(FixStep, frozen=True, kw_only=True):
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         for claim in self.claims:
             proposal = claim.apply(proposal, snapshot)
-        return proposal.having(self.storage_class)
+        return proposal.with_objects(self.storage_class)
 
-    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+    def created_objects(self) -> Iterator[tuple[ClusterObject, str]]:
         for claim in self.claims:
             yield claim.claim, CONTROLLER_MANAGER
-            yield from claim.makers()
+            yield from claim.created_objects()
 
 
 class ReleaseVolume(FixStep, frozen=True, kw_only=True):
@@ -212,7 +212,9 @@ class ReleaseVolume(FixStep, frozen=True, kw_only=True):
         return f"release volume {self.volume.name}, whose claim {self.holder} is deleted; its data stays"
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
-        return proposal.having(self.volume) if self.claim is None else proposal.having(self.volume, self.claim)
+        return (
+            proposal.with_objects(self.volume) if self.claim is None else proposal.with_objects(self.volume, self.claim)
+        )
 
     def commands(self) -> tuple[str, ...]:
         return (shell_command("kubectl patch pv {} -p {}", self.volume.name, {"spec": {"claimRef": None}}),)
@@ -251,9 +253,11 @@ class CreateVolume(FixStep, frozen=True, kw_only=True):
         return f"create a volume of {what} for claim {self.claim_key}{by}"
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
-        return proposal.having(self.volume) if self.claim is None else proposal.having(self.volume, self.claim)
+        return (
+            proposal.with_objects(self.volume) if self.claim is None else proposal.with_objects(self.volume, self.claim)
+        )
 
-    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+    def created_objects(self) -> Iterator[tuple[ClusterObject, str]]:
         if self.provisioner and self.claim is not None:
             yield self.volume, self.provisioner
 
@@ -275,7 +279,7 @@ class AddStorage(CreateVolume, frozen=True, kw_only=True):
         where = f" in {self.topology}" if self.topology else ""
         return f"free or add storage of class {of_class}{where}, until {size} are free"
 
-    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+    def created_objects(self) -> Iterator[tuple[ClusterObject, str]]:
         yield self.volume, self.provisioner
 
 
@@ -310,8 +314,8 @@ class CreateDeviceClaim(FixStep, frozen=True, kw_only=True):
         return f"create resource claim {self.claim.key}{source}"
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
-        changed = proposal if self.new_template is None else proposal.having(self.new_template)
-        changed = changed.having(self.claim)
+        changed = proposal if self.new_template is None else proposal.with_objects(self.new_template)
+        changed = changed.with_objects(self.claim)
         pod = (
             edit.with_device_claim(proposal.pod, self.wrong_template, self._name)
             if self.wrong_template
@@ -323,7 +327,7 @@ class CreateDeviceClaim(FixStep, frozen=True, kw_only=True):
     def _name(self) -> str:
         return self.template.partition("/")[2]
 
-    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+    def created_objects(self) -> Iterator[tuple[ClusterObject, str]]:
         if self.new_template is not None or self.wrong_template:
             yield self.claim, CONTROLLER_MANAGER
 
@@ -338,7 +342,7 @@ class DeleteTaintRules(FixStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        rules = f"DeviceTaintRule{'' if len(self.names) == 1 else 's'} {joined(self.names)}"
+        rules = f"DeviceTaintRule{'' if len(self.names) == 1 else 's'} {join_phrases(self.names)}"
         return f"delete {rules}, if the devices may be used again"
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 
-from kschedx.errors import is_a_letter_away
+from kschedx.errors import differs_by_one_letter
 from kschedx.framework.args import MOST_ALLOCATED, SYSTEM_DEFAULTING, NodeResourcesFitArgs, PodTopologySpreadArgs
 from kschedx.framework.config.decoding import PluginSet, Profile, ProfileDocument
 from kschedx.framework.config.expansion import MergedSet, PluginPoints, merge_plugins
@@ -42,7 +42,7 @@ class AdvisedProfile(Struct, frozen=True, kw_only=True):
 
     def sets(self) -> Iterator[tuple[str, PluginSet, str]]:
         """Yield (point, its PluginSet, its path), MultiPoint included."""
-        for point, plugins in self.document.plugins.by_point().items():
+        for point, plugins in self.document.plugins.sets_by_point().items():
             yield point, plugins, f"{self.path}.plugins.{point}"
 
 
@@ -99,7 +99,7 @@ def _unknown_names(subject: AdvisedProfile) -> Iterator[Advice]:
             )
 
 
-def _of_another_project(subject: AdvisedProfile) -> Iterator[Advice]:
+def _foreign_plugins(subject: AdvisedProfile) -> Iterator[Advice]:
     """Yield advice on plugins that the released kube-scheduler does not have: it does not start with them."""
     projects = {row.name: row.project for row in PLUGINS if row.project != KUBERNETES}
     reported: set[str] = set()
@@ -117,7 +117,12 @@ def _of_another_project(subject: AdvisedProfile) -> Iterator[Advice]:
 
 def _unknown(name: str, then: str, subject: AdvisedProfile) -> str:
     hint = next(
-        (f' (did you mean "{implement}"?)' for implement in subject.implements if is_a_letter_away(name, implement)), ""
+        (
+            f' (did you mean "{implement}"?)'
+            for implement in subject.implements
+            if differs_by_one_letter(name, implement)
+        ),
+        "",
     )
     return f'there is no plugin "{name}", {then}{hint}'
 
@@ -259,7 +264,7 @@ def _half_disabled(subject: AdvisedProfile) -> Iterator[Advice]:
         yield Advice(id="half-disabled", path=f"{subject.path}.plugins.{off}", text=text)
 
 
-def _unchecked(subject: AdvisedProfile) -> Iterator[Advice]:
+def _unchecked_by_filter(subject: AdvisedProfile) -> Iterator[Advice]:
     checked = plugins_with(Trait.KUBELET)
     for name in subject.default.points["filter"]:
         if name in checked and name not in subject.profile.points["filter"]:
@@ -290,7 +295,7 @@ def _packs_and_spreads(subject: AdvisedProfile) -> Iterator[Advice]:
 
 _RULES: tuple[Callable[[AdvisedProfile], Iterator[Advice]], ...] = (
     _unknown_names,
-    _of_another_project,
+    _foreign_plugins,
     _nothing_to_disable,
     _unused_arguments,
     _scored_twice,
@@ -298,6 +303,6 @@ _RULES: tuple[Callable[[AdvisedProfile], Iterator[Advice]], ...] = (
     _idle_weights,
     _flat_shape,
     _half_disabled,
-    _unchecked,
+    _unchecked_by_filter,
     _packs_and_spreads,
 )

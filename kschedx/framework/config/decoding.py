@@ -10,7 +10,15 @@ from typing import TypeAlias, TypeVar
 import msgspec
 from msgspec import Struct, field, inspect
 
-from kschedx.errors import ConfigError, InputError, Place, SeveralConfigError, is_a_letter_away, join_fields, nearest
+from kschedx.errors import (
+    ConfigError,
+    InputError,
+    Place,
+    SeveralConfigError,
+    differs_by_one_letter,
+    join_fields,
+    nearest,
+)
 from kschedx.framework.args import InTreeArgs, PluginArgs
 from kschedx.kube import field_errors
 from kschedx.kube.escaping import Url
@@ -66,17 +74,17 @@ def invalid(path: str, value: object, detail: str) -> ConfigError:
     return config_error(field_errors.invalid(path, shown(value), detail))
 
 
-def not_supported(path: str, value: str, supported: Iterable[str]) -> ConfigError:
+def not_supported_error(path: str, value: str, supported: Iterable[str]) -> ConfigError:
     values = sorted(supported)
-    return config_error(field_errors.not_supported(path, shown(value), values), nearest(value, values))
+    return config_error(field_errors.not_supported_error(path, shown(value), values), nearest(value, values))
 
 
-def required(path: str, detail: str = "") -> ConfigError:
-    return config_error(field_errors.required(path, detail))
+def required_error(path: str, detail: str = "") -> ConfigError:
+    return config_error(field_errors.required_error(path, detail))
 
 
-def forbidden(path: str, detail: str) -> ConfigError:
-    return config_error(field_errors.forbidden(path, detail))
+def forbidden_error(path: str, detail: str) -> ConfigError:
+    return config_error(field_errors.forbidden_error(path, detail))
 
 
 def duplicate(path: str, value: object) -> ConfigError:
@@ -95,7 +103,7 @@ def nearest_or_all(name: str, known: Iterable[str]) -> str:
 
 def shown(value: object) -> str:
     """Return a value on one line of printable characters, shortened if it is long."""
-    text = field_errors.quoted(value) if isinstance(value, str) else json.dumps(value, default=str)
+    text = field_errors.quote_go(value) if isinstance(value, str) else json.dumps(value, default=str)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
@@ -115,11 +123,13 @@ _WORDS = {
 }
 
 
-def refused(place: str, key: object, known: Iterable[str]) -> ConfigError | None:
+def unknown_field_error(place: str, key: object, known: Iterable[str]) -> ConfigError | None:
     return refuse(place, f"unknown field {shown(key)}", nearest_or_all(str(key), known))
 
 
-def decode(value: object, kind: type[T], path: str, faults: Faults | None = None, unknown: Unknown = refused) -> T:
+def decode(
+    value: object, kind: type[T], path: str, faults: Faults | None = None, unknown: Unknown = unknown_field_error
+) -> T:
     """Decode `value`, as parsed from YAML or JSON, as a `kind`, whose fields have defaults. `path` is its place, for
     errors.
 
@@ -153,11 +163,11 @@ def _info(kind: object) -> inspect.Type:
 def missing_field_errors(config: Mapping[str, object], paths: Iterable[str], hint: str) -> Iterator[ConfigError]:
     """Yield errors for set fields that a version of the configuration lacks; `paths` as in `Release.missing_fields`."""
     for pattern in paths:
-        for path, key in _written(config, pattern.split("."), ""):
+        for path, key in _set_fields(config, pattern.split("."), ""):
             yield refuse(path, f"unknown field {shown(key)}", hint)
 
 
-def _written(value: object, steps: Sequence[str], path: str) -> Iterator[tuple[str, str]]:
+def _set_fields(value: object, steps: Sequence[str], path: str) -> Iterator[tuple[str, str]]:
     """Yield the places in which the field at `steps` is set, with its name."""
     if not isinstance(value, Mapping):
         return
@@ -168,12 +178,12 @@ def _written(value: object, steps: Sequence[str], path: str) -> Iterator[tuple[s
         if value.get(key) is not None:
             yield place, key
     elif not is_list:
-        yield from _written(value.get(key), rest, place)
+        yield from _set_fields(value.get(key), rest, place)
     elif isinstance(items := value.get(key), Sequence):
         for i, item in enumerate(items):
             name = item.get("name") if isinstance(item, Mapping) else None
             if not of_plugin or of_plugin == f"{{{name}}}":
-                yield from _written(item, rest, f"{place}[{i}]")
+                yield from _set_fields(item, rest, f"{place}[{i}]")
 
 
 def _clean(value: object, kind: inspect.Type, path: str, faults: Faults, unknown: Unknown) -> object:
@@ -235,8 +245,8 @@ def _refusal(text: str, document: object, path: str) -> ConfigError:
     """Return msgspec's error in kschedx's words."""
     reason = text.partition(" - at `$")[0]
     steps = _steps(text)
-    if (holder := _at(document, steps)) and _OF_MAPPING.search(text) and isinstance(holder, Mapping):
-        steps += f".{next(key for key, item in holder.items() if _is_found(item, reason))}"
+    if (holder := _value_at(document, steps)) and _OF_MAPPING.search(text) and isinstance(holder, Mapping):
+        steps += f".{next(key for key, item in holder.items() if _has_reported_type(item, reason))}"
     bound = re.fullmatch(r"Expected `int` (<=|>=) (-?\d+)", reason)
     mismatch = re.match(r"Expected `(\w+)", reason)
     if bound:
@@ -245,7 +255,7 @@ def _refusal(text: str, document: object, path: str) -> ConfigError:
         expected = f"expected {_WORDS.get(mismatch[1], mismatch[1])}"
     else:
         expected = reason[:1].lower() + reason[1:]
-    value = shown(_at(document, steps))
+    value = shown(_value_at(document, steps))
     return refuse(join_fields(path, steps.removeprefix(".")), f"{expected}, found {value}")
 
 
@@ -261,7 +271,7 @@ _NAMES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def _is_found(value: object, reason: str) -> bool:
+def _has_reported_type(value: object, reason: str) -> bool:
     """Return whether the value has the type that msgspec reports."""
     return type(value) in _NAMES.get(reason.rpartition("got `")[2].removesuffix("`"), ())
 
@@ -274,14 +284,14 @@ def _steps(text: str) -> str:
 def _leave_out(document: object, steps: str) -> bool:
     """Remove the field with the error; return False if that is the document itself."""
     parent, dot, last = steps.rpartition(".")
-    holder = _at(document, parent)
+    holder = _value_at(document, parent)
     if not dot or not isinstance(holder, dict):
         return False
     del holder[last.partition("[")[0]]
     return True
 
 
-def _at(document: object, steps: str) -> object:
+def _value_at(document: object, steps: str) -> object:
     for name, index in re.findall(r"\.([^.\[\]]+)|\[(\d+)\]", steps):
         if isinstance(document, Mapping):
             document = document.get(name)
@@ -386,7 +396,7 @@ class Plugins(Struct, frozen=True, kw_only=True, rename="camel"):
     placement_generate: PluginSet = PluginSet()
     placement_score: PluginSet = PluginSet()
 
-    def by_point(self) -> dict[str, PluginSet]:
+    def sets_by_point(self) -> dict[str, PluginSet]:
         names = zip(self.__struct_encode_fields__, self.__struct_fields__, strict=True)
         return {encoded: getattr(self, name) for encoded, name in names}
 
@@ -473,6 +483,6 @@ class SchedulerConfig(Struct, frozen=True, kw_only=True):
             f"another scheduler schedules such pods: --profile {known[0]} answers with that profile, "
             "--config FILE gives a configuration that has the profile"
         )
-        near = next((name for name in known if is_a_letter_away(scheduler_name, name)), None)
+        near = next((name for name in known if differs_by_one_letter(scheduler_name, name)), None)
         hint = f'did you mean "{near}"?' if near else ways
         raise ConfigError(f"profile not found for scheduler name {shown(scheduler_name)}", hint=hint)

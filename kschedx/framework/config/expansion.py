@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kschedx.errors import ConfigError
 from kschedx.framework.config.decoding import Faults, Plugins, PluginSet, refuse, shown
-from kschedx.framework.registry import lacking, misnamed
+from kschedx.framework.registry import misnamed_hint, missing_points
 from kschedx.releases import PLACEMENT_POINTS, POINTS, V1BETA2, DefaultPlugin, Release
 
 PluginPoints = Mapping[str, frozenset[str]]
@@ -40,7 +40,7 @@ class MergedSet(Struct, frozen=True, kw_only=True):
     enabled: tuple[EnabledPlugin, ...] = ()
     disabled: tuple[str, ...] = ()
 
-    def asks_for(self) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
+    def requested_plugins(self) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
         """Return what the set enables, with weights, and what it disables, without paths."""
         return tuple((entry.name, entry.weight) for entry in self.enabled), self.disabled
 
@@ -49,7 +49,7 @@ def merge_plugins(plugins: Plugins, api_version: str, release: Release, path: st
     """Return the sets by point, MultiPoint included, for a configuration of `api_version`. `path` is that of
     `plugins`."""
     defaults = _defaults(api_version, release)
-    written = plugins.by_point()
+    written = plugins.sets_by_point()
     if api_version == V1BETA2:
         written["preEnqueue"] = PluginSet()  # v1beta2 has the field, but kube-scheduler never merges it
     return {
@@ -111,7 +111,7 @@ def expand(
     no project can have a plugin of that name.
     """
     unknown = _unknown(merged, implements)
-    faults.extend(_misnamed(merged, unknown))
+    faults.extend(_misnamed_plugins(merged, unknown))
     implements = {**implements, **{name: frozenset(points) for name, points in unknown.items()}}
     multi_point = merged["multiPoint"].enabled
     for point in _ORDER_OF_CHECKS:
@@ -146,10 +146,10 @@ def _unknown(merged: Mapping[str, MergedSet], implements: PluginPoints) -> dict[
     return unknown
 
 
-def _misnamed(merged: Mapping[str, MergedSet], unknown: Collection[str]) -> Iterator[ConfigError]:
+def _misnamed_plugins(merged: Mapping[str, MergedSet], unknown: Collection[str]) -> Iterator[ConfigError]:
     for point in (*_ORDER_OF_CHECKS, "multiPoint"):
         for entry in merged[point].enabled:
-            if entry.name in unknown and (hint := misnamed(entry.name)):
+            if entry.name in unknown and (hint := misnamed_hint(entry.name)):
                 kind = "plugin" if point == "multiPoint" else _interface(point)
                 yield refuse(f"{entry.path}.name", f"{kind} {shown(entry.name)} does not exist", hint)
 
@@ -174,7 +174,7 @@ def _known_by_name(points: Mapping[str, Sequence[str]], known: Collection[str]) 
     names_by_type: dict[str, tuple[str, ...]] = {}
     for point in POINTS:
         for name in points[point]:
-            if name in known and point in lacking(name):
+            if name in known and point in missing_points(name):
                 names_by_type[name] = (*names_by_type.get(name, ()), point)
     return names_by_type
 

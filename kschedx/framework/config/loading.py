@@ -48,14 +48,14 @@ from kschedx.framework.config.decoding import (
     config_error,
     decode,
     duplicate,
-    forbidden,
+    forbidden_error,
     invalid,
     missing_field_errors,
-    not_supported,
+    not_supported_error,
     refuse,
-    refused,
-    required,
+    required_error,
     shown,
+    unknown_field_error,
 )
 from kschedx.framework.config.expansion import Expansion, MergedSet, PluginPoints, expand, merge_plugins
 from kschedx.framework.registry import points_of_others, third_party
@@ -112,9 +112,9 @@ def with_defaults(args: InTreeArgs, release: Release) -> InTreeArgs:
                 args = replace(args, binding_timeout=Duration.seconds(600))
             return args
         case NodeResourcesBalancedAllocationArgs():
-            return replace(args, resources=_weighted(args.resources))
+            return replace(args, resources=_default_weights(args.resources))
         case NodeResourcesFitArgs():
-            strategy = replace(args.scoring_strategy, resources=_weighted(args.scoring_strategy.resources))
+            strategy = replace(args.scoring_strategy, resources=_default_weights(args.scoring_strategy.resources))
             return replace(args, scoring_strategy=strategy)
         case PodTopologySpreadArgs():
             return replace(args, defaulting_type=args.defaulting_type or SYSTEM_DEFAULTING)
@@ -128,7 +128,7 @@ def with_defaults(args: InTreeArgs, release: Release) -> InTreeArgs:
             assert_never(args)
 
 
-def _weighted(resources: tuple[ResourceSpec, ...]) -> tuple[ResourceSpec, ...]:
+def _default_weights(resources: tuple[ResourceSpec, ...]) -> tuple[ResourceSpec, ...]:
     return tuple(replace(r, weight=r.weight or 1) for r in resources) or _CPU_AND_MEMORY
 
 
@@ -144,7 +144,7 @@ def _argument_errors(args: InTreeArgs, path: str, release: Release) -> Iterator[
         case DynamicResourcesArgs():
             return _dynamic_resources(args, path, release)
         case InterPodAffinityArgs():
-            return _in_range(f"{path}.hardPodAffinityWeight", args.hard_pod_affinity_weight, 0, 100)
+            return _range_errors(f"{path}.hardPodAffinityWeight", args.hard_pod_affinity_weight, 0, 100)
         case NodeAffinityArgs():
             return _node_affinity(args, path)
         case NodeResourcesBalancedAllocationArgs():
@@ -161,7 +161,7 @@ def _argument_errors(args: InTreeArgs, path: str, release: Release) -> Iterator[
 
 def _default_preemption(args: DefaultPreemptionArgs, path: str) -> Iterator[ConfigError]:
     percentage, absolute = args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
-    yield from _in_range(f"{path}.minCandidateNodesPercentage", percentage, 0, 100)
+    yield from _range_errors(f"{path}.minCandidateNodesPercentage", percentage, 0, 100)
     if absolute < 0:
         yield invalid(f"{path}.minCandidateNodesAbsolute", absolute, "not in valid range [0, inf)")
     if percentage == absolute == 0:
@@ -174,14 +174,14 @@ def _dynamic_resources(args: DynamicResourcesArgs, path: str, release: Release) 
     if args.filter_timeout is not None:
         where = f"{path}.filterTimeout"
         if not release.enabled("DRASchedulerFilterTimeout"):
-            yield forbidden(where, "DRASchedulingFilterTimeout feature gate is disabled")
+            yield forbidden_error(where, "DRASchedulingFilterTimeout feature gate is disabled")
         elif args.filter_timeout < Duration(0):
             yield invalid(where, str(args.filter_timeout), "must be zero or positive")
     if args.binding_timeout is not None:
         where = f"{path}.bindingTimeout"
         if not _knows_binding_timeout(release):
             detail = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is disabled"
-            yield forbidden(where, detail)
+            yield forbidden_error(where, detail)
         elif args.binding_timeout < Duration.seconds(1):
             yield invalid(where, str(args.binding_timeout), "must be at least 1 second")
 
@@ -223,7 +223,7 @@ def _node_resources_fit(args: NodeResourcesFitArgs, path: str, release: Release)
 
 def _scoring_strategy(strategy: ScoringStrategy, path: str, release: Release) -> Iterator[ConfigError]:
     if strategy.type not in _SCORING_STRATEGIES:
-        yield not_supported(f"{path}.type", strategy.type, _SCORING_STRATEGIES)
+        yield not_supported_error(f"{path}.type", strategy.type, _SCORING_STRATEGIES)
     for i, resource in enumerate(strategy.resources):
         if not 0 < resource.weight <= 100:
             detail = f"resource weight of {resource.name} not in valid range (0, 100]"
@@ -232,9 +232,9 @@ def _scoring_strategy(strategy: ScoringStrategy, path: str, release: Release) ->
     must_fit = release.arguments.ratio_must_fit_strategy
     if ratio is None:
         if strategy.type == REQUESTED_TO_CAPACITY_RATIO:  # without this check, kube-scheduler crashes
-            yield required(where, "must be specified when type is RequestedToCapacityRatio")
+            yield required_error(where, "must be specified when type is RequestedToCapacityRatio")
     elif must_fit and strategy.type != REQUESTED_TO_CAPACITY_RATIO:
-        yield forbidden(where, "must be nil when type is not RequestedToCapacityRatio")
+        yield forbidden_error(where, "must be nil when type is not RequestedToCapacityRatio")
     else:
         yield from _function_shape(ratio.shape, f"{where}.shape" if must_fit else f"{path}.shape", release)
 
@@ -242,7 +242,7 @@ def _scoring_strategy(strategy: ScoringStrategy, path: str, release: Release) ->
 def _pod_topology_spread(args: PodTopologySpreadArgs, path: str) -> Iterator[ConfigError]:
     constraints, where = args.default_constraints, f"{path}.defaultingType"
     if args.defaulting_type not in (SYSTEM_DEFAULTING, LIST_DEFAULTING):
-        yield not_supported(where, args.defaulting_type, (SYSTEM_DEFAULTING, LIST_DEFAULTING))
+        yield not_supported_error(where, args.defaulting_type, (SYSTEM_DEFAULTING, LIST_DEFAULTING))
     elif args.defaulting_type == SYSTEM_DEFAULTING and constraints:
         yield invalid(where, args.defaulting_type, "when .defaultConstraints are not empty")
     seen: set[tuple[str, str]] = set()
@@ -262,13 +262,15 @@ def _default_constraint(constraint: TopologySpreadConstraint, path: str) -> Iter
     if constraint.topology_key:
         yield from _label_name(f"{path}.topologyKey", constraint.topology_key)
     else:
-        yield required(f"{path}.topologyKey", "can not be empty")
+        yield required_error(f"{path}.topologyKey", "can not be empty")
     if not constraint.when_unsatisfiable:
-        yield required(f"{path}.whenUnsatisfiable", "can not be empty")
+        yield required_error(f"{path}.whenUnsatisfiable", "can not be empty")
     elif constraint.when_unsatisfiable not in actions:
-        yield not_supported(f"{path}.whenUnsatisfiable", constraint.when_unsatisfiable, actions)
+        yield not_supported_error(f"{path}.whenUnsatisfiable", constraint.when_unsatisfiable, actions)
     if constraint.label_selector is not None:
-        yield forbidden(f"{path}.labelSelector", "constraint must not define a selector, as they deduced for each pod")
+        yield forbidden_error(
+            f"{path}.labelSelector", "constraint must not define a selector, as they deduced for each pod"
+        )
 
 
 def _volume_binding(args: VolumeBindingArgs, path: str, release: Release) -> Iterator[ConfigError]:
@@ -286,7 +288,7 @@ def _volume_binding(args: VolumeBindingArgs, path: str, release: Release) -> Ite
 
 def _function_shape(shape: tuple[UtilizationShapePoint, ...], path: str, release: Release) -> Iterator[ConfigError]:
     if not shape:
-        yield required(path, "at least one point must be specified")
+        yield required_error(path, "at least one point must be specified")
         return
     for i in range(1, len(shape)):
         if shape[i - 1].utilization >= shape[i].utilization:
@@ -294,11 +296,11 @@ def _function_shape(shape: tuple[UtilizationShapePoint, ...], path: str, release
             yield invalid(where, shape[i].utilization, release.arguments.unsorted_shape)
             break
     for i, point in enumerate(shape):
-        yield from _in_range(f"{path}[{i}].utilization", point.utilization, 0, 100)
-        yield from _in_range(f"{path}[{i}].score", point.score, 0, _LARGEST_SCORE)
+        yield from _range_errors(f"{path}[{i}].utilization", point.utilization, 0, 100)
+        yield from _range_errors(f"{path}[{i}].score", point.score, 0, _LARGEST_SCORE)
 
 
-def _in_range(path: str, value: int, lowest: int, highest: int) -> Iterator[ConfigError]:
+def _range_errors(path: str, value: int, lowest: int, highest: int) -> Iterator[ConfigError]:
     if not lowest <= value <= highest:
         yield invalid(path, value, f"not in valid range [{lowest}, {highest}]")
 
@@ -364,7 +366,7 @@ def _removed_plugin_errors(merged: Mapping[str, MergedSet], removed: Sequence[st
     for point in POINTS:
         for entry in merged[point].enabled:
             if entry.name in removed:
-                yield _removed(entry.path, entry.name)
+                yield _removed_plugin_error(entry.path, entry.name)
 
 
 def _plugin_config_errors(configs: Sequence[PluginConfig], path: str, removed: Sequence[str]) -> Iterator[ConfigError]:
@@ -374,10 +376,10 @@ def _plugin_config_errors(configs: Sequence[PluginConfig], path: str, removed: S
             yield duplicate(f"{path}[{i}]", config.name)
         seen.add(config.name)
         if config.name in removed:
-            yield _removed(f"{path}[{i}]", config.name)
+            yield _removed_plugin_error(f"{path}[{i}]", config.name)
 
 
-def _removed(path: str, plugin: str) -> ConfigError:
+def _removed_plugin_error(path: str, plugin: str) -> ConfigError:
     version = shown(V1)
     return invalid(path, plugin, f"was invalid in version {version} (KubeSchedulerConfiguration is version {version})")
 
@@ -387,7 +389,7 @@ def _scheduler_name_errors(names: Sequence[str]) -> Iterator[ConfigError]:
     for i, name in enumerate(names):
         path = f"profiles[{i}].schedulerName"
         if not name:
-            yield required(path)
+            yield required_error(path)
         if name in first:
             other = f"profiles[{first[name]}].schedulerName"
             yield refuse(path, f"Duplicate value: {shown(name)}", f"it is also that of {other}")
@@ -401,7 +403,7 @@ def _queue_sort_errors(queue_sorts: Sequence[MergedSet], release: Release) -> It
         path = "profiles[0].plugins.queueSort.enabled"
         yield invalid(path, len(queue_sorts[0].enabled), "only one queue sort plugin can be enabled")
     for i, queue_sort in enumerate(queue_sorts):
-        if queue_sort.asks_for() != queue_sorts[0].asks_for():
+        if queue_sort.requested_plugins() != queue_sorts[0].requested_plugins():
             names = [entry.name for entry in queue_sort.enabled]
             yield invalid(f"profiles[{i}].plugins.queueSort", names, release.arguments.different_queue_sort)
 
@@ -491,7 +493,7 @@ def _enabled_at(document: ConfigurationDocument) -> dict[str, set[str]]:
     """Return every plugin that a configuration names, for whatever purpose, with the points at which it is enabled."""
     names: dict[str, set[str]] = {}
     for profile in document.profiles:
-        for point, plugins in profile.plugins.by_point().items():
+        for point, plugins in profile.plugins.sets_by_point().items():
             for entry in plugins.enabled:
                 names.setdefault(entry.name, set()).add(point)
             for entry in plugins.disabled:
@@ -517,7 +519,7 @@ def decode_document(
     if version not in release.config_versions:
         allowed = " or ".join(release.config_versions)
         phrase = f"Kubernetes {release.version} expects {allowed}, found {shown(version)}"
-        raise refuse("apiVersion", phrase, _who_reads(version))
+        raise refuse("apiVersion", phrase, _reader_hint(version))
     hint = f"Kubernetes {release.version} does not have it in {version}"
     all_faults = faults or Faults()
     all_faults.extend(missing_field_errors(config, release.missing_fields[str(version)], hint))
@@ -527,7 +529,7 @@ def decode_document(
     return document if document.profiles else replace(document, profiles=(ProfileDocument(),))
 
 
-def _who_reads(version: object) -> str:
+def _reader_hint(version: object) -> str:
     last = last_to_read(version)
     if last:
         return f"--kube-version {last} is the last version that reads it"
@@ -577,7 +579,7 @@ def _draft(
 
 
 def _misspelt(place: str, key: object, known: Iterable[str]) -> ConfigError | None:
-    return refused(place, key, known) if nearest(str(key), known) else None
+    return unknown_field_error(place, key, known) if nearest(str(key), known) else None
 
 
 def _check_args_of_others(draft: _Draft, others: Set[str], faults: Faults) -> None:

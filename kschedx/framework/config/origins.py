@@ -15,24 +15,24 @@ from kschedx.kube.scalars import Duration
 from kschedx.releases import POINTS, Release
 
 
-def formatted(args: PluginArgs) -> dict[str, object]:
+def format_args(args: PluginArgs) -> dict[str, object]:
     """Return the fields under their own names, without empty ones."""
-    plain = _formatted(args)
+    plain = _format_value(args)
     assert isinstance(plain, dict)
     return plain
 
 
-def _formatted(value: object) -> object:
+def _format_value(value: object) -> object:
     match value:
         case Duration():
             return str(value)
         case Struct():
             fields = {field.encode_name: getattr(value, field.name) for field in structs.fields(value)}
-            return {name: _formatted(item) for name, item in fields.items() if item is not None and item != ()}
+            return {name: _format_value(item) for name, item in fields.items() if item is not None and item != ()}
         case Mapping():
-            return {str(name): _formatted(item) for name, item in value.items()}
+            return {str(name): _format_value(item) for name, item in value.items()}
         case list() | tuple():
-            return [_formatted(item) for item in value]
+            return [_format_value(item) for item in value]
         case _:
             return value
 
@@ -54,7 +54,7 @@ def flat(value: object, path: str = "") -> Iterator[tuple[str, object]]:
 UNSET = "1 where no weight is set"
 
 
-class Expanded(Struct, frozen=True, kw_only=True):
+class ExpandedConfig(Struct, frozen=True, kw_only=True):
     """The settings with which kube-scheduler runs."""
 
     configuration: dict[str, object]
@@ -66,7 +66,9 @@ class Expanded(Struct, frozen=True, kw_only=True):
     original."""
 
 
-def expanded(config: Mapping[str, object] | None, release: Release, others: PluginPoints | None = None) -> Expanded:
+def expand_config(
+    config: Mapping[str, object] | None, release: Release, others: PluginPoints | None = None
+) -> ExpandedConfig:
     """Return the configuration with all settings. Raises `ConfigError` if kube-scheduler would refuse it."""
     scheduler = load_profiles(config, release, others)
     document = decode_document(config, release)
@@ -76,7 +78,7 @@ def expanded(config: Mapping[str, object] | None, release: Release, others: Plug
     for index, profile in enumerate(scheduler.profiles):
         source = _Source(index, document, release)
         path = f"profiles[{index}]"
-        plugins: dict[str, object] = {"multiPoint": {"disabled": [{"name": "*"}]} | source.unseen(profile)}
+        plugins: dict[str, object] = {"multiPoint": {"disabled": [{"name": "*"}]} | source.unknown_plugins(profile)}
         for point in POINTS:
             entries = [_entry(point, name, profile) for name in profile.enabled[point]]
             plugins[point] = {"enabled": entries}
@@ -92,7 +94,7 @@ def expanded(config: Mapping[str, object] | None, release: Release, others: Plug
                 origins[f"{path}.pluginConfig[{number}].args.{field}"] = source.argument(name, field)
         profiles.append(_profile(profile, plugins, args))
     configuration = _configuration(config, release, profiles)
-    return Expanded(configuration=configuration, arguments=tuple(arguments), origins=origins)
+    return ExpandedConfig(configuration=configuration, arguments=tuple(arguments), origins=origins)
 
 
 def _arguments(profile: Profile, release: Release) -> dict[str, dict[str, object]]:
@@ -100,7 +102,7 @@ def _arguments(profile: Profile, release: Release) -> dict[str, dict[str, object
     missing = release.missing_fields[release.config_versions[0]]
     arguments: dict[str, dict[str, object]] = {}
     for name, args in profile.args.items():
-        plain = formatted(args)
+        plain = format_args(args)
         kept = {
             key: value
             for key, value in plain.items()
@@ -166,7 +168,7 @@ class _Source:
             self._profile.plugins, document.api_version, release, f"{self._path}.plugins"
         )
 
-    def unseen(self, profile: Profile) -> dict[str, list[dict[str, object]]]:
+    def unknown_plugins(self, profile: Profile) -> dict[str, list[dict[str, object]]]:
         """Return the plugins in multiPoint that kschedx does not have; their points are unknown."""
         unseen = [entry for entry in self._merged["multiPoint"].enabled if entry.name in profile.unknown]
         entries = [{"name": entry.name, **({"weight": entry.weight} if entry.weight else {})} for entry in unseen]

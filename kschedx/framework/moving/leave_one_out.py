@@ -27,7 +27,7 @@ from kschedx.framework.interface import (
     Touch,
 )
 from kschedx.framework.runtime import Framework, is_out_of_bounds, score_error
-from kschedx.framework.status import Code, Rejected, Verdicts
+from kschedx.framework.status import Code, FirstRejection, Verdicts
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import ClusterRows, IntArray, TableRows, distinct, rows_where
 from kschedx.snapshot.moving_cluster import MovingCluster
@@ -45,8 +45,8 @@ class Rejections:
     """The distinct rejections so far, numbered."""
 
     def __init__(self) -> None:
-        self.rejected: list[Rejected] = []
-        self._number: dict[Rejected, int] = {}
+        self.rejected: list[FirstRejection] = []
+        self._number: dict[FirstRejection, int] = {}
 
     def numbers(self, plugin: str, verdicts: Verdicts) -> IntArray:
         """Return (row,) 0 if a node passes, otherwise 1 + the index of the rejection. Raises `_RareError` for internal
@@ -57,13 +57,13 @@ class Rejections:
             pairs = verdicts.reasons.codes[rows] << 8 | verdicts.codes[rows]
             different = distinct(pairs)
             known = [
-                self._of(Rejected(plugin, Code(pair & 0xFF), verdicts.reasons.values[pair >> 8]))
+                self._of(FirstRejection(plugin, Code(pair & 0xFF), verdicts.reasons.values[pair >> 8]))
                 for pair in different.tolist()
             ]
             numbers[rows] = np.array(known, dtype=np.int64)[np.searchsorted(different, pairs)]
         return numbers
 
-    def _of(self, rejected: Rejected) -> int:
+    def _of(self, rejected: FirstRejection) -> int:
         if rejected.code is Code.ERROR:
             raise _RareError
         number = self._number.setdefault(rejected, len(self.rejected))
@@ -188,12 +188,12 @@ class Filters:
         return any(column.shared.moves for column in self.columns)
 
     @cached_property
-    def fitting(self) -> NodeTable:
+    def fitting_nodes(self) -> NodeTable:
         """The nodes that a pod fits in addition to all pods of its class."""
         rows = rows_where(self.base == FITS)
         return self._nodes if len(rows) == len(self._nodes) else self._nodes.take(rows)
 
-    def say(self, columns: Sequence[FilterWithout]) -> bool:
+    def have_same_verdicts(self, columns: Sequence[FilterWithout]) -> bool:
         """Return whether these columns have the same verdicts for every pod of the class."""
         return len(columns) == len(self.columns) and all(map(FilterWithout.is_like, columns, self.columns))
 
@@ -272,10 +272,10 @@ class ScoreWithout:
         self._lowest = self._highest = 0
         self._weighted: dict[int, IntArray] = {}
         self._value_of: dict[int, int] = {}
-        fitting = filters.fitting
+        fitting = filters.fitting_nodes
         if not (raw.is_skipped or raw.shared.moves) and len(fitting):
             scores = raw.base[fitting.rows]
-            self.base[fitting.rows] = self._normalized(pod, fitting, scores)
+            self.base[fitting.rows] = self._normalize(pod, fitting, scores)
             self._lowest, self._highest = int(scores.min()), int(scores.max())
 
     def weighted(self, weight: int) -> IntArray:
@@ -284,16 +284,16 @@ class ScoreWithout:
             self._weighted[weight] = self.base * weight
         return self._weighted[weight]
 
-    def _normalized(self, pod: Pod, nodes: NodeTable, raw: IntArray) -> IntArray:
+    def _normalize(self, pod: Pod, nodes: NodeTable, raw: IntArray) -> IntArray:
         scores = self._plugin.normalize_score(self.shared.state, pod, nodes, raw)
         if score_error(self._plugin.name, scores) is not None:
             raise _RareError
         return scores
 
-    def without(self, verdict: FittingNodes, pod: Pod) -> Scored | None:
+    def without(self, verdict: FittingNodes, pod: Pod) -> ScoredColumn | None:
         """Return the column without the pod; None if the plugin does not score."""
         scores = self._without(verdict, pod)
-        return None if scores is None else Scored(self, verdict.node, scores)
+        return None if scores is None else ScoredColumn(self, verdict.node, scores)
 
     def _without(self, verdict: FittingNodes, pod: Pod) -> int | IntArray | None:
         """Return the score of the pod's own node if all others are those of `base`; otherwise the whole column."""
@@ -314,27 +314,27 @@ class ScoreWithout:
                 return int(self.base[verdict.node])
             joins = verdict.fits and not verdict.fitted
             if joins and self._plugin.normalizes_by_extremes and self._lowest <= own <= self._highest:
-                return self._between_extremes(pod, own)
+                return self._score_between(pod, own)
         raw = self._raw.base[verdict.feasible.rows]
         if verdict.fits:
             raw[np.searchsorted(verdict.feasible.rows, verdict.node)] = own
         return self._spread(verdict, pod, raw)
 
-    def _between_extremes(self, pod: Pod, raw: int) -> int:
+    def _score_between(self, pod: Pod, raw: int) -> int:
         """Return the score for a raw score between the lowest and the highest one; the plugin's normalization reads no
         nodes."""
         if raw not in self._value_of:
             three = np.array([raw, self._lowest, self._highest], dtype=np.int64)
-            self._value_of[raw] = int(self._normalized(pod, self._nodes, three)[0])
+            self._value_of[raw] = int(self._normalize(pod, self._nodes, three)[0])
         return self._value_of[raw]
 
     def _spread(self, verdict: FittingNodes, pod: Pod, raw: IntArray) -> IntArray:
         column = np.zeros(len(self.base), dtype=np.int64)
-        column[verdict.feasible.rows] = self._normalized(pod, verdict.feasible, raw)
+        column[verdict.feasible.rows] = self._normalize(pod, verdict.feasible, raw)
         return column
 
 
-class Scored:
+class ScoredColumn:
     """A score column of one pod."""
 
     def __init__(self, column: ScoreWithout, node: int, points: int | IntArray) -> None:
@@ -384,7 +384,7 @@ class Outlook(Struct, frozen=True, kw_only=True):
 
     verdicts: IntArray
     """Indexes into `rejections`, or `FITS`."""
-    rejections: Sequence[Rejected]
+    rejections: Sequence[FirstRejection]
     """All rejections of pods of this class; it only grows."""
     scores: dict[str, IntArray]
     """Plugin to what it adds to the totals, weight included; 0 if the pod does not fit."""
@@ -400,7 +400,7 @@ class Profiles:
         """The frameworks use the snapshot of `cluster`."""
         self.cluster = cluster
         self.frameworks = frameworks
-        self._plugins = [(framework, _looking(framework)) for framework in frameworks]
+        self._plugins = [(framework, _node_plugins(framework)) for framework in frameworks]
         self._same_as: dict[Plugin, list[Plugin]] = {}
         """Plugin to those of other profiles that are the same except for their arguments."""
         every = [(framework, plugin) for framework, plugins in self._plugins for plugin in plugins]
@@ -506,7 +506,7 @@ class LeaveOneOut:
         scores: dict[tuple[RawScores, Filters], ScoreWithout] = {}
         for framework, (verdicts, raw) in zip(self._profiles.frameworks, used, strict=True):
             nodes = framework.nodes
-            passed = next((known for known in filters if known.say(verdicts)), None)
+            passed = next((known for known in filters if known.have_same_verdicts(verdicts)), None)
             if passed is None:
                 passed = Filters(verdicts, nodes, len(self._at))
                 filters.append(passed)
@@ -529,7 +529,7 @@ class _Side:
             self._totals += column.weighted(weight)
         self._totals[filters.base != FITS] = -1
 
-    def outlook(self, verdict: FittingNodes, scored: dict[ScoreWithout, Scored | None]) -> Outlook:
+    def outlook(self, verdict: FittingNodes, scored: dict[ScoreWithout, ScoredColumn | None]) -> Outlook:
         """Return the outlook; `scored` has the scores of every column."""
         node = verdict.node
         scores: dict[str, IntArray] = {}
@@ -567,7 +567,7 @@ class _Side:
 def _outlooks(sides: list[_Side], spot: int, node: int, pod: Pod) -> tuple[Outlook, ...]:
     anew: dict[FilterWithout, IntArray] = {}
     verdicts: dict[Filters, FittingNodes] = {}
-    scored: dict[ScoreWithout, Scored | None] = {}
+    scored: dict[ScoreWithout, ScoredColumn | None] = {}
     for side in sides:
         if side.filters not in verdicts:
             verdicts[side.filters] = side.filters.without(spot, node, pod, anew)
@@ -599,7 +599,7 @@ def _prepare_alone(shared_plugin: SharedPlugin, pod: Pod, nodes: NodeTable, *, s
         shared_plugin.prepare_score(pod, nodes)
 
 
-def _looking(framework: Framework) -> list[Plugin]:
+def _node_plugins(framework: Framework) -> list[Plugin]:
     """Return the plugins that read nodes."""
     return list(dict.fromkeys(plugin for point in _POINTS for plugin in framework.plugins(point, Plugin)))
 

@@ -73,11 +73,11 @@ def _placements_of(run: Run, group: PodGroup, profile: Profile) -> Placements:
     for row in np.flatnonzero(members & (pods.node >= 0)).tolist():
         domain = label[int(pods.node[row])]
         if domain is None:
-            return _undetermined(key, f"no topology domain found for pod {pods.key(row)}")
+            return _undetermined_placements(key, f"no topology domain found for pod {pods.key(row)}")
         taken.add(domain)
     if len(taken) > 1:
         phrase = ", ".join(sorted(taken))
-        return _undetermined(key, f"more than 1 domain found for pod group: {phrase}")
+        return _undetermined_placements(key, f"more than 1 domain found for pod group: {phrase}")
     placements = {
         domain: ClusterRows(np.flatnonzero(label.codes == code))
         for code, domain in enumerate(label.values)
@@ -100,7 +100,7 @@ def _placements_of(run: Run, group: PodGroup, profile: Profile) -> Placements:
     return Placements(key=key, each=each)
 
 
-def _undetermined(key: str, why: str) -> Placements:
+def _undetermined_placements(key: str, why: str) -> Placements:
     phrase = f"cannot determine domain for already scheduled pods: {why}"
     return Placements(key=key, each=(), problem=Decision(outcome=Outcome.ERROR, message=phrase))
 
@@ -165,10 +165,10 @@ class PlacementChoice(Struct, frozen=True, kw_only=True):
         """The message of the group's condition if the group fits in no placement."""
         if self.placements.problem is not None:
             return self.placements.problem.message
-        return _in_no_placement(len(self.placements.each))
+        return _no_placement_text(len(self.placements.each))
 
 
-def _in_no_placement(count: int) -> str:
+def _no_placement_text(count: int) -> str:
     return f"0/{count} placements are available, first placement status: {GROUP_UNSCHEDULABLE}"
 
 
@@ -281,7 +281,7 @@ def preempt_for_group(
         return GroupPreemption(reason=reason)
     # with topology awareness, a group without constraints is tried in one placement, which has all nodes
     is_placed = run.scheduler.release.enabled("TopologyAwareWorkloadScheduling")
-    message = _in_no_placement(1) if is_placed else GROUP_UNSCHEDULABLE
+    message = _no_placement_text(1) if is_placed else GROUP_UNSCHEDULABLE
     pods = run.cluster.pods
     if any(pods.specs[row].preemption_policy == "Never" for row in members):
         return GroupPreemption(reason=NEVER)

@@ -18,9 +18,9 @@ from msgspec.structs import replace
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.interface import WHOLE, PermitPlugin, Plugin, PreEnqueuePlugin, Touch
-from kschedx.framework.replicas import NotFollowedError, Pick, ReplicaSeries, Standing
+from kschedx.framework.replicas import NotFollowedError, Pick, ReplicaSeries, SharedResults
 from kschedx.framework.runtime import Framework
-from kschedx.framework.schedule import Decision, EquivalenceClass, after_binding
+from kschedx.framework.schedule import Decision, EquivalenceClass, binding_effects
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.types import Pod, PodSpec
@@ -85,7 +85,7 @@ class EquivalenceClasses:
         self._status_codes: dict[bytes, int] = {}
         self._labels: dict[int, int] = {}
         self._label_codes: dict[bytes, int] = {}
-        self._left_out = frozenset(NUMBERING) - frozenset(_named(snapshot))
+        self._left_out = frozenset(NUMBERING) - frozenset(_selected_numbering_labels(snapshot))
         self._readers: dict[str, _Readers] = {}
         self._read_codes: dict[Hashable, int] = {}
 
@@ -97,8 +97,8 @@ class EquivalenceClasses:
             return known
         template = self._template(int(pods.specs.codes[row]))
         rest = (int(column.codes[row]) for column in self._rest)
-        status = self._stated(int(pods.statuses.codes[row]))
-        likeness = (template[0], self._labelled(int(pods.labels.codes[row])), status, *rest)
+        status = self._status_class(int(pods.statuses.codes[row]))
+        likeness = (template[0], self._label_class(int(pods.labels.codes[row])), status, *rest)
         if template[1]:
             pod = pods[row]
             return EquivalenceKey(likeness, tuple(plugin.tells_apart(pod) for plugin in self.plugins(framework)))
@@ -144,7 +144,7 @@ class EquivalenceClasses:
             self._templates[code] = number, spec.mounts_storage or bool(spec.resource_claims)
         return self._templates[code]
 
-    def _stated(self, code: int) -> int:
+    def _status_class(self, code: int) -> int:
         """Return a number that is equal for statuses that differ only in the names of claims."""
         if code not in self._statuses:
             status = self._pods.statuses.values[code]
@@ -152,7 +152,7 @@ class EquivalenceClasses:
             self._statuses[code] = self._status_codes.setdefault(written, len(self._status_codes))
         return self._statuses[code]
 
-    def _labelled(self, code: int) -> int:
+    def _label_class(self, code: int) -> int:
         """Return a number that is equal for labels that differ only in those that no plugin reads."""
         if code not in self._labels:
             labels = self._pods.labels.values[code]
@@ -191,7 +191,7 @@ def _without_names(spec: PodSpec) -> PodSpec:
     return replace(spec, volumes=volumes, resource_claims=claims)
 
 
-def _named(snapshot: Snapshot) -> Iterator[str]:
+def _selected_numbering_labels(snapshot: Snapshot) -> Iterator[str]:
     """Yield the labels that number pods and that a selector for pods names."""
     pods = snapshot.pods
     concerned = [spec for spec in pods.specs.values if spec.affinity is not None or spec.topology_spread_constraints]
@@ -245,7 +245,7 @@ class Run:
         """The rows of a placement, as bytes, to a number."""
         self._latest: dict[tuple[int, ...], EquivalenceKey] = {}
         """The last used of the classes that differ only in the objects behind their claims."""
-        self._standings: dict[int, Standing] = {}
+        self._standings: dict[int, SharedResults] = {}
         """By `EquivalenceKey.fit`, the least recently used first."""
         self._recurring: set[int] = set()
         """`EquivalenceKey.fit` of pods that were decided by themselves."""
@@ -433,7 +433,7 @@ class Run:
         return nodes
 
     def _has_claims(self, spec: PodSpec) -> bool:
-        return bool(spec.mounts_storage or spec.resource_claims or self.snapshot.devices.stands_for_request(spec))
+        return bool(spec.mounts_storage or spec.resource_claims or self.snapshot.devices.provides_request(spec))
 
     def _begin_series(self, row: int, then: int | None) -> None:
         """Keep the results for the last decided pod if the next pod is identical, or if such a pod was decided
@@ -446,7 +446,7 @@ class Run:
             self._recurring.add(kind.fit)
             return
         own = self._classes.get(kind)
-        standing = None if own is None or self.cluster.pods.nominations else own.standing(row)
+        standing = None if own is None or self.cluster.pods.nominations else own.shared_results(row)
         if standing is not None:
             if len(self._standings) >= max(MOST_STANDING_ROWS // len(self.cluster.node_names), 1):
                 del self._standings[next(iter(self._standings))]
@@ -456,7 +456,7 @@ class Run:
     def _bind_claims(self, pod: Pod, node: ClusterRow) -> None:
         framework = self.scheduler.framework(self._profile_of(pod))
         if framework is not None:
-            for bound in list(after_binding(framework, pod, node)):
+            for bound in list(binding_effects(framework, pod, node)):
                 self.cluster.set_storage(bound.storage)
                 self.cluster.set_device_claims(bound.devices, node)
 
@@ -483,7 +483,7 @@ class Run:
             self.cluster.set_device_claims(changed)
         return bool(changed)
 
-    def asks_to_permit(self, row: int, plugin: str) -> bool:
+    def runs_permit(self, row: int, plugin: str) -> bool:
         """Return whether a Permit plugin of this name runs for the pod. Raises `ConfigError`."""
         framework = self.scheduler.framework(self._profile_of(self.cluster.pods[row]))
         return framework is not None and any(

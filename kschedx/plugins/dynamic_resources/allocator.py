@@ -157,7 +157,7 @@ _PREVENTING = ("NoSchedule", "NoExecute")
 """Taint effects that prevent allocation; others are ignored."""
 
 
-class DeviceWish(Struct, frozen=True, kw_only=True):
+class RequestAlternative(Struct, frozen=True, kw_only=True):
     """A request, or one alternative in its `firstAvailable`."""
 
     name: str
@@ -194,26 +194,26 @@ class DeviceWish(Struct, frozen=True, kw_only=True):
         )
 
 
-class Checked(Struct, kw_only=True):
+class CheckedRequest(Struct, kw_only=True):
     """A request with its class, on one node."""
 
-    wanted: DeviceWish
+    wanted: RequestAlternative
     device_class: DeviceClass
     count: int
     everything: tuple[int, ...] = ()
     """Positions of all matching devices, for a request with `allocationMode: All`."""
 
 
-def alternatives(request: DeviceRequest) -> Iterator[DeviceWish]:
+def alternatives(request: DeviceRequest) -> Iterator[RequestAlternative]:
     """Yield the request itself, or its alternatives, best first."""
     if request.first_available:
-        yield from (_wanted(subrequest, subrequest.name, request.name) for subrequest in request.first_available)
+        yield from (_device_wish(subrequest, subrequest.name, request.name) for subrequest in request.first_available)
     elif request.exactly is not None:
-        yield _wanted(request.exactly, request.name, "")
+        yield _device_wish(request.exactly, request.name, "")
 
 
-def _wanted(request: ExactDeviceRequest | DeviceSubRequest, name: str, parent: str) -> DeviceWish:
-    return DeviceWish(
+def _device_wish(request: ExactDeviceRequest | DeviceSubRequest, name: str, parent: str) -> RequestAlternative:
+    return RequestAlternative(
         name=name,
         parent=parent,
         class_name=request.device_class_name,
@@ -307,7 +307,7 @@ class Solutions:
         key = expression, id(pooled_device.device)
         if key not in self._matches:
             try:
-                program = language().compiled(expression, self._features.cel)
+                program = language().compile(expression, self._features.cel)
                 self._matches[key] = program.matches(pooled_device.device, pooled_device.id[0])
             except (CompileError, EvaluationError, UndecidableError):
                 self._matches[key] = None
@@ -462,7 +462,7 @@ class AllocationSearch:
         self._claims = claims
         here = allocator.slices.on_node(node)
         self.pools, self.devices = here.pools, here.devices
-        self.requests: list[list[list[Checked]]] = []
+        self.requests: list[list[list[CheckedRequest]]] = []
         """By claim, request, and alternative."""
         self._constraints: list[list[AllocationConstraint]] = []
         self._matches: dict[tuple[DeviceID, int, int, int], bool] = {}
@@ -496,7 +496,7 @@ class AllocationSearch:
             self._check(index, claim)
 
     def _check(self, index: int, claim: ResourceClaim) -> None:
-        requests: list[list[Checked]] = []
+        requests: list[list[CheckedRequest]] = []
         self.requests.append(requests)
         least = 0
         for position, request in enumerate(claim.spec.devices.requests):
@@ -511,22 +511,24 @@ class AllocationSearch:
                     phrase = f"claim {claim.key}, {kind} {wanted.name}: has capacity requests, but the {gate}"
                     if not self._features.is_stable:
                         raise FailureError(phrase)
-            checked: list[Checked] = []
+            checked: list[CheckedRequest] = []
             requests.append(checked)
             for alternative, wanted in enumerate(options):
-                checked.append(self._checked(claim, wanted, (index, position, alternative)))
+                checked.append(self._check_request(claim, wanted, (index, position, alternative)))
             least += min((request.count for request in checked), default=0)
         if least > MAX_DEVICES_OF_CLAIM:
             self.too_many(claim, requests, least)
         self._picks.append([])
         self._constraints.append([self._constraint(claim, at) for at in range(len(claim.spec.devices.constraints))])
 
-    def too_many(self, claim: ResourceClaim, requests: Sequence[Sequence[Checked]], devices: int) -> None:
+    def too_many(self, claim: ResourceClaim, requests: Sequence[Sequence[CheckedRequest]], devices: int) -> None:
         """Raise `FailureError` if a claim requests more devices than a claim can have."""
         limit = f"exceeds the claim limit of {MAX_DEVICES_OF_CLAIM}"
         raise FailureError(f"claim {claim.key}: number of requested devices {devices} {limit}")
 
-    def _checked(self, claim: ResourceClaim, wanted: DeviceWish, at: tuple[int, int, int]) -> Checked:
+    def _check_request(
+        self, claim: ResourceClaim, wanted: RequestAlternative, at: tuple[int, int, int]
+    ) -> CheckedRequest:
         named = f"claim {claim.key}, request {wanted.name}"
         for position, selector in enumerate(wanted.selectors):
             if selector.cel is None:
@@ -541,15 +543,15 @@ class AllocationSearch:
             missing = f'deviceclass.resource.k8s.io "{wanted.class_name}" not found'
             raise FailureError(f"{named}: could not retrieve device class {wanted.class_name}: {missing}")
         if wanted.mode == AllocationMode.EXACT_COUNT:
-            return Checked(wanted=wanted, device_class=device_class, count=wanted.count)
+            return CheckedRequest(wanted=wanted, device_class=device_class, count=wanted.count)
         if wanted.mode != AllocationMode.ALL:
             raise FailureError(f"{named}: unsupported count mode {wanted.mode}")
         return self._everything(named, wanted, device_class, at)
 
     def _everything(
-        self, named: str, wanted: DeviceWish, device_class: DeviceClass, at: tuple[int, int, int]
-    ) -> Checked:
-        checked = Checked(wanted=wanted, device_class=device_class, count=0)
+        self, named: str, wanted: RequestAlternative, device_class: DeviceClass, at: tuple[int, int, int]
+    ) -> CheckedRequest:
+        checked = CheckedRequest(wanted=wanted, device_class=device_class, count=0)
         places: list[int] = []
         position = 0
         for pool in self.pools:
@@ -646,7 +648,7 @@ class AllocationSearch:
                 "kube-scheduler may find one, or give up after its filterTimeout"
             )
 
-    def _is_free(self, claim: int, wanted: DeviceWish, device: PooledDevice) -> bool:
+    def _is_free(self, claim: int, wanted: RequestAlternative, device: PooledDevice) -> bool:
         if wanted.admin_access:
             return claim not in self._in_use.get(device.id, ())
         allocated = self._allocator.allocated
@@ -658,7 +660,7 @@ class AllocationSearch:
             return False
         return device.id not in allocated.devices and not self._in_use.get(device.id)
 
-    def is_selectable(self, at: tuple[int, int, int], checked: Checked, device: PooledDevice) -> bool:
+    def is_selectable(self, at: tuple[int, int, int], checked: CheckedRequest, device: PooledDevice) -> bool:
         if device.device.binding_conditions and not self._features.binding_conditions:
             return False
         key = (device.id, *at)
@@ -667,7 +669,7 @@ class AllocationSearch:
             known = self._matches[key] = self._selects(at[0], checked, device)
         return known
 
-    def _selects(self, claim: int, checked: Checked, device: PooledDevice) -> bool:
+    def _selects(self, claim: int, checked: CheckedRequest, device: PooledDevice) -> bool:
         device_class = checked.device_class
         if not self.matches_all(f"class {device_class.name}", device_class.spec.selectors, device):
             return False
@@ -684,7 +686,7 @@ class AllocationSearch:
             if known is False:
                 return False
             try:
-                matches = language().compiled(expression, self._features.cel).matches(device.device, device.id[0])
+                matches = language().compile(expression, self._features.cel).matches(device.device, device.id[0])
             except (CompileError, EvaluationError) as error:
                 kind = "compile" if isinstance(error, CompileError) else "runtime"
                 failed = DeviceSelectorFailed(
@@ -699,21 +701,21 @@ class AllocationSearch:
                 return False
         return True
 
-    def has_capacity(self, wanted: DeviceWish, device: PooledDevice) -> bool:
+    def has_capacity(self, wanted: RequestAlternative, device: PooledDevice) -> bool:
         if not self._features.consumable_capacity:
             return True
         consumed = self._allocator.allocated.capacity.get(device.id, {})
         amounts = self._amounts(wanted, device)
         return capacity.fits_capacity(device.device.capacity, amounts, consumed, self._shares.get(device.id, {}))
 
-    def _amounts(self, wanted: DeviceWish, device: PooledDevice) -> CapacityRequirements | None:
+    def _amounts(self, wanted: RequestAlternative, device: PooledDevice) -> CapacityRequirements | None:
         if self._features.capacities_have_two_names:
             return capacity.named_as_published(device.device.capacity, wanted.capacity, device.id[0])
         return wanted.capacity
 
     # --- picking a device and taking it back
 
-    def _pick(self, at: tuple[int, int, int], checked: Checked, picked: PooledDevice, *, must: bool) -> bool:
+    def _pick(self, at: tuple[int, int, int], checked: CheckedRequest, picked: PooledDevice, *, must: bool) -> bool:
         """Pick a device and return whether that is possible after earlier picks. With `must`, a violated constraint is
         an error."""
         claim, wanted, device = at[0], checked.wanted, picked.device
@@ -752,7 +754,7 @@ class AllocationSearch:
         self._picks[claim].append(pick)
         return True
 
-    def _take_back(self, at: tuple[int, int, int], checked: Checked, device: PooledDevice) -> None:
+    def _take_back(self, at: tuple[int, int, int], checked: CheckedRequest, device: PooledDevice) -> None:
         claim, wanted = at[0], checked.wanted
         for constraint in self._constraints[claim]:
             constraint.remove(wanted.base, wanted.alternative)

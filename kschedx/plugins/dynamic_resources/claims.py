@@ -36,7 +36,7 @@ from kschedx.kube.devices import (
     ResourceClaimSpec,
     language,
 )
-from kschedx.kube.field_errors import quoted
+from kschedx.kube.field_errors import quote_go
 from kschedx.kube.names import is_extended_resource
 from kschedx.kube.quantity import value
 from kschedx.kube.resources import SPEC_ALONE, pod_request
@@ -102,11 +102,11 @@ def _pod_claims(pod: Pod, snapshot: Snapshot, *, of_groups: bool) -> Iterator[Po
         key = f"{pod.metadata.namespace}/{name}"
         claim = snapshot.devices.claims.get(key)
         if claim is None:
-            text = f"could not find ResourceClaim {quoted(key)}"
+            text = f"could not find ResourceClaim {quote_go(key)}"
             raise RefusalError(text, DeviceClaimNotFound(claim=key, pod_claim=reference.name))
         if claim.metadata.deletion_timestamp is not None:
             deleted = DeviceClaimBeingDeleted(claim=key, since=claim.metadata.deletion_timestamp)
-            raise RefusalError(f"resourceclaim {quoted(name)} is being deleted", deleted)
+            raise RefusalError(f"resourceclaim {quote_go(name)} is being deleted", deleted)
         if is_generated:
             _check_owner(pod, claim, of_groups=of_groups)
         yield PodClaim(name=reference.name, claim=claim)
@@ -119,7 +119,7 @@ def _name(pod: Pod, reference: PodResourceClaim, snapshot: Snapshot) -> tuple[st
         return reference.resource_claim_name, False
     template = reference.resource_claim_template_name
     if template is None:
-        raise RefusalError(f"{whose}, spec.resourceClaim {quoted(reference.name)}: {UNSUPPORTED}")
+        raise RefusalError(f"{whose}, spec.resourceClaim {quote_go(reference.name)}: {UNSUPPORTED}")
     for status in pod.status.resource_claim_statuses:
         if status.name == reference.name:
             return status.resource_claim_name, True
@@ -211,7 +211,7 @@ def _group(pod: Pod, snapshot: Snapshot) -> PodGroup | None:
         return None
     group = snapshot.pod_groups.get(f"{pod.metadata.namespace}/{name}")
     if group is None:
-        raise RefusalError(f"podgroup.{_GROUP} {quoted(name)} not found")
+        raise RefusalError(f"podgroup.{_GROUP} {quote_go(name)} not found")
     return group
 
 
@@ -229,7 +229,7 @@ def unreserved_by_group(pod: Pod, snapshot: Snapshot) -> ResourceClaim | None:
         key = f"{group.metadata.namespace}/{name}"
         claim = snapshot.devices.claims.get(key)
         if claim is None:
-            raise GroupError(f"could not find ResourceClaim {quoted(key)}")
+            raise GroupError(f"could not find ResourceClaim {quote_go(key)}")
         if is_generated and not _is_controlled_by(claim, group.metadata):
             continue
         if claim.status.allocation is not None and _is_reserved(claim, pod, of_groups=True):
@@ -321,7 +321,7 @@ def out_of_reach(claim: ResourceClaim, node: Node, reachable: CompiledNodeSelect
 # Upstream: pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go.
 
 
-def requested(pod: Pod) -> Mapping[str, int]:
+def requested_devices(pod: Pod) -> Mapping[str, int]:
     """Return the requested extended resources, which devices may provide."""
     return {
         name: amount
@@ -337,12 +337,12 @@ def empty_claim(pod: Pod) -> ResourceClaim:
 def claim_for(claim: ResourceClaim, pod: Pod, class_of: Mapping[str, str]) -> ResourceClaim:
     """Return the claim with one request for each container that needs devices. `class_of` maps the resources that the
     node does not offer itself to their device classes."""
-    requests = [request for name in sorted(class_of) for request in _of_resource(pod, name, class_of[name])]
+    requests = [request for name in sorted(class_of) for request in _resource_requests(pod, name, class_of[name])]
     devices = DeviceClaim(requests=tuple(sorted(requests, key=lambda request: request.name)))
     return ResourceClaim(metadata=claim.metadata, spec=ResourceClaimSpec(devices=devices), status=claim.status)
 
 
-def written(claim: ResourceClaim, pod: Pod, class_of: Mapping[str, str]) -> ResourceClaim:
+def written_claim(claim: ResourceClaim, pod: Pod, class_of: Mapping[str, str]) -> ResourceClaim:
     """Return the claim as kube-scheduler writes it when it binds the pod to a node with these device classes."""
     owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
     metadata = ObjectMeta(
@@ -354,7 +354,7 @@ def written(claim: ResourceClaim, pod: Pod, class_of: Mapping[str, str]) -> Reso
     return replace(claim_for(claim, pod, class_of), metadata=metadata)
 
 
-def _of_resource(pod: Pod, resource: str, device_class: str) -> Iterator[DeviceRequest]:
+def _resource_requests(pod: Pod, resource: str, device_class: str) -> Iterator[DeviceRequest]:
     """Yield a request for each app and sidecar container, and for the largest init container before them. Init
     containers use the devices of the containers that start later."""
     count = len(pod.spec.init_containers)

@@ -53,7 +53,7 @@ from kschedx.kube.selectors import (
 )
 from kschedx.kube.types import Node, NodeAllocatableResourceClaimStatus, Pod
 from kschedx.plugins.dynamic_resources import claims as extended_resources
-from kschedx.plugins.dynamic_resources.allocator import AllocationSearch, Allocator, Checked
+from kschedx.plugins.dynamic_resources.allocator import AllocationSearch, Allocator, CheckedRequest
 from kschedx.plugins.dynamic_resources.claims import (
     REASON_ALL_CLAIMS,
     REASON_DEALLOCATED,
@@ -85,7 +85,7 @@ from kschedx.plugins.dynamic_resources.pools import (
     UnavailableError,
     allocated_state,
     drawn,
-    published,
+    published_slices,
 )
 from kschedx.plugins.resource_allocation import amounts
 from kschedx.snapshot.columns import IntArray, Memo, TableRow, TableRows
@@ -142,7 +142,7 @@ def _fits_node_allocatable(
     return _demand_fits(pod, tuple(statuses), nodes, row)
 
 
-def by_claim(claims: Sequence[ResourceClaim], result: Result) -> Mapping[str, Sequence[Pick]]:
+def picks_by_claim(claims: Sequence[ResourceClaim], result: Result) -> Mapping[str, Sequence[Pick]]:
     return {claim.metadata.name: picks for claim, picks in zip(claims, result, strict=True)}
 
 
@@ -159,7 +159,7 @@ class _Known:
 
 
 def _known_devices(handle: Handle) -> _Known:
-    slices = published(handle.snapshot.devices, DeviceFeatures.of(handle.release))
+    slices = published_slices(handle.snapshot.devices, DeviceFeatures.of(handle.release))
     return _Known(
         ((resource_slice.spec.pool.name, device.name), device)
         for resource_slice in slices
@@ -173,7 +173,7 @@ def _status(
     """Return what a claim uses of the node and which containers use it, or None if it uses nothing."""
     total: dict[str, int] = {}
     for pick in picks:
-        for resource, amount in _taken(pod, claim, pick, known(pick)):
+        for resource, amount in _device_usage(pod, claim, pick, known(pick)):
             total[resource] = total.get(resource, 0) + amount
     if not total:
         return None
@@ -191,7 +191,7 @@ def _status(
     )
 
 
-def _taken(pod: Pod, claim: str, pick: Pick, device: Device) -> Iterator[tuple[str, int]]:
+def _device_usage(pod: Pod, claim: str, pick: Pick, device: Device) -> Iterator[tuple[str, int]]:
     """Yield what a device uses of each resource, in nano-units: a capacity, a constant, or a multiple of the
     capacity."""
     for resource, mapping in device.node_allocatable_resource_mappings.items():
@@ -284,7 +284,7 @@ def shortage(
             finding
             for index, claim in enumerate(claims)
             for position, options in enumerate(search.requests[index])
-            for finding in _of_request(search, allocator, devices, claim, (index, position), options)
+            for finding in _request_shortages(search, allocator, devices, claim, (index, position), options)
         ]
     except FailureError as failure:
         return (failure.finding,)
@@ -316,13 +316,13 @@ def _holders(devices: Devices) -> Mapping[DeviceID, tuple[ResourceClaim, ...]]:
     return known
 
 
-def _of_request(
+def _request_shortages(
     search: AllocationSearch,
     allocator: Allocator,
     devices: Devices,
     claim: ResourceClaim,
     at: tuple[int, int],
-    options: Sequence[Checked],
+    options: Sequence[CheckedRequest],
 ) -> list[DeviceShortage]:
     """Return the shortage of each alternative, or nothing if one of them could be allocated on its own."""
     accounts = [_Account(search, allocator, devices, (*at, number), checked) for number, checked in enumerate(options)]
@@ -338,7 +338,7 @@ class _Account:
         allocator: Allocator,
         devices: Devices,
         at: tuple[int, int, int],
-        checked: Checked,
+        checked: CheckedRequest,
     ) -> None:
         self._search, self._allocator, self._devices, self._checked = search, allocator, devices, checked
         self._of_class: list[PooledDevice] = []
@@ -353,7 +353,7 @@ class _Account:
                 self._of_class.append(device)
                 if self._matches(checked.wanted.selectors, device) and search.is_selectable(at, checked, device):
                     self._matching.append(device)
-                    self._look_at(device)
+                    self._count_device(device)
 
     def _matches(self, selectors: Sequence[DeviceSelector], pooled_device: PooledDevice) -> bool:
         """An expression that fails on a device counts as false, if the search did not reach the device."""
@@ -368,7 +368,7 @@ class _Account:
             return bool(self._matching) and len(self._free) == len(self._matching)
         return len(self._free) >= self._checked.wanted.count
 
-    def _look_at(self, device: PooledDevice) -> None:
+    def _count_device(self, device: PooledDevice) -> None:
         wanted, features = self._checked.wanted, self._allocator.features
         name = f"{device.id[1]}/{device.id[2]}"
         if device.id in self._allocator.allocated.devices and not wanted.admin_access:
@@ -400,7 +400,7 @@ class _Account:
         return not short and all(amount >= 0 for amount in left.values() if device.device.consumes_counters)
 
     def shortage(self, claim: ResourceClaim) -> DeviceShortage:
-        wanted, failing = self._checked.wanted, self._failing()
+        wanted, failing = self._checked.wanted, self._failing_selectors()
         return DeviceShortage(
             claim=claim.key,
             request=wanted.full_name,
@@ -431,7 +431,7 @@ class _Account:
                     counted[f"{name}={capacity.value}"] += 1
         return tuple(f"{text} on {number}" for text, number in sorted(counted.items()))
 
-    def _failing(self) -> tuple[str, ...]:
+    def _failing_selectors(self) -> tuple[str, ...]:
         """Return the class's selectors if no device matches the class, otherwise the request's selectors that some
         device fails."""
         if not self._of_class:
@@ -466,7 +466,7 @@ def _text(attribute: DeviceAttribute) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _written(nano: int) -> str:
+def _format_amount(nano: int) -> str:
     """Format as a plain number if it is whole."""
     whole, rest = divmod(nano, _NANO)
     return f"{nano}n" if rest else str(whole)
@@ -506,11 +506,11 @@ class DeviceDecision:
         self._binding_timeout = binding_timeout
         self._features = DeviceFeatures.of(handle.release)
         snapshot = handle.snapshot
-        self._own = pod_claims(pod, snapshot, of_groups=self._of_groups)
+        self._own = pod_claims(pod, snapshot, of_groups=self._has_group_claims)
         self._extended: ResourceClaim | None = None
         if any(name in snapshot.devices.class_of_resource for name in resources):
             self._extended = extended_resource_claim(pod, snapshot) or extended_resources.empty_claim(pod)
-        if self._of_groups:
+        if self._has_group_claims:
             check_bindings(pod, snapshot)
         own = tuple(claim.claim for claim in self._own)
         self.claims = own if self._extended is None else (*own, self._extended)
@@ -526,7 +526,7 @@ class DeviceDecision:
         """Results by node name, with the version of the allocations from the node's pools."""
 
     @property
-    def _of_groups(self) -> bool:
+    def _has_group_claims(self) -> bool:
         return self._handle.release.enabled("DRAWorkloadResourceClaims")
 
     def _check_classes(self, claim: ResourceClaim) -> None:
@@ -558,29 +558,29 @@ class DeviceDecision:
         if self._allocator is not None:
             self._allocator.steps = 0
             allocated_state(self._handle.snapshot.devices, shares=self._features.consumable_capacity)
-        statuses = [self._on_node(nodes, row).status for row in nodes.each()]
-        return replace(Verdicts.of_rows(statuses), explain=lambda row: self._explained(nodes.node(row), statuses[row]))
+        statuses = [self._answer_for_node(nodes, row).status for row in nodes.each()]
+        return replace(Verdicts.of_rows(statuses), explain=lambda row: self._explain(nodes.node(row), statuses[row]))
 
-    def _explained(self, node: Node, status: Status) -> tuple[Finding, ...]:
+    def _explain(self, node: Node, status: Status) -> tuple[Finding, ...]:
         if status is _NO_ALLOCATION and self._allocator is not None:
-            return shortage(self._allocator, self._handle.snapshot.devices, node, self._wanted(node))
+            return shortage(self._allocator, self._handle.snapshot.devices, node, self._wanted_claims(node))
         if status is _UNAVAILABLE:
             indexes = [index for index in range(len(self.claims)) if not self._is_available(index, node)]
             return tuple(out_of_reach(self.claims[index], node, self._available_on[index]) for index in indexes)
         return status.findings
 
-    def _on_node(self, nodes: NodeTable, row: TableRow) -> _ClaimAnswer:
+    def _answer_for_node(self, nodes: NodeTable, row: TableRow) -> _ClaimAnswer:
         """Return the result for a node. It does not depend on the node's pods, unless devices use what pods request."""
         name = nodes.name(row)
         version = 0 if self._allocator is None else self._allocator.version(nodes.node(row))
         known, answer = self._answers.get(name, (-1, None))
         if answer is None or known != version or self._counts_node_allocatable:
             try:
-                answer = self._asked(nodes, row)
+                answer = self._ask(nodes, row)
             except FailureError as failure:
-                answer = _ClaimAnswer(status=failed(failure))
+                answer = _ClaimAnswer(status=failure_status(failure))
             except UnavailableError as unavailable:
-                answer = _rejected(str(unavailable))
+                answer = _rejection(str(unavailable))
             except UndecidableError as unknown:
                 raise UndecidableError(f"Pod {self._pod.key} requests devices: {unknown}") from None
             self._answers[name] = version, answer
@@ -590,14 +590,14 @@ class DeviceDecision:
     def _counts_node_allocatable(self) -> bool:
         return self._handle.release.enabled("DRANodeAllocatableResources")
 
-    def _asked(self, nodes: NodeTable, row: TableRow) -> _ClaimAnswer:
+    def _ask(self, nodes: NodeTable, row: TableRow) -> _ClaimAnswer:
         node, pod = nodes.node(row), self._pod
         if self._extended is not None:
             if self._extended.spec.devices.requests:
-                return _rejected(REASON_STALE)
+                return _rejection(REASON_STALE)
             class_of = self._devices_for(node)
             if class_of is None:
-                return _rejected(REASON_NO_RESOURCE)
+                return _rejection(REASON_NO_RESOURCE)
             if not self._own and (self._extended.status.allocation is not None or not class_of):
                 return _ClaimAnswer()
         unavailable: list[int] = []
@@ -610,12 +610,12 @@ class DeviceDecision:
                     return _ClaimAnswer(status=shared)
         result: Result | None = None
         if self._allocator is not None:
-            wanted = self._wanted(node)
+            wanted = self._wanted_claims(node)
             result = self._allocator.allocate(node, wanted)
             if result is None:
                 return _ClaimAnswer(status=_NO_ALLOCATION)
             if self._counts_node_allocatable:
-                picks = by_claim(wanted, result)
+                picks = picks_by_claim(wanted, result)
                 too_much = _fits_node_allocatable(self._handle, pod, self._own, picks, nodes, row)
                 if not too_much.is_success:
                     return _ClaimAnswer(status=too_much)
@@ -623,7 +623,7 @@ class DeviceDecision:
             return _ClaimAnswer(status=_UNAVAILABLE, unavailable=tuple(unavailable))
         return _ClaimAnswer(result=result)
 
-    def _wanted(self, node: Node) -> list[ResourceClaim]:
+    def _wanted_claims(self, node: Node) -> list[ResourceClaim]:
         """Return the claims that need devices from the node."""
         wanted = [claim.claim for claim in self._own if claim.claim.status.allocation is None]
         if self._extended is not None and self._extended.status.allocation is None:
@@ -666,20 +666,24 @@ class DeviceDecision:
     def help(self, plugin: str, nodes: NodeTable, outcome: FilterOutcome | Status) -> PostFilterResult:
         """Decide what kube-scheduler changes if no node is feasible, so that a later attempt can succeed. `GroupError`
         and `RefusalError` become error statuses."""
-        for index in sorted(self._seen_unavailable(plugin, nodes, outcome)):
+        for index in sorted(self._unavailable_claims(plugin, nodes, outcome)):
             claim = self.claims[index]
             consumers = claim.status.reserved_for
             is_free = not consumers or (len(consumers) == 1 and consumers[0].uid == self._pod.metadata.uid)
             if claim is not self._extended and is_free:
-                return _helped(REASON_DEALLOCATED, {claim.key: replace(claim, status=ResourceClaimStatus())})
+                return _post_filter_result(
+                    REASON_DEALLOCATED, {claim.key: replace(claim, status=ResourceClaimStatus())}
+                )
         if self._extended is not None and self._extended.metadata.name != IN_MEMORY:
-            return _helped(REASON_DELETED, {self._extended.key: None})
-        unreserved = unreserved_by_group(self._pod, self._handle.snapshot) if self._of_groups else None
+            return _post_filter_result(REASON_DELETED, {self._extended.key: None})
+        unreserved = unreserved_by_group(self._pod, self._handle.snapshot) if self._has_group_claims else None
         if unreserved is not None:
-            return _helped(REASON_UNRESERVED, {unreserved.key: unreserved}, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-        return _helped(REASON_STILL)
+            return _post_filter_result(
+                REASON_UNRESERVED, {unreserved.key: unreserved}, Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+            )
+        return _post_filter_result(REASON_STILL)
 
-    def _seen_unavailable(self, plugin: str, nodes: NodeTable, outcome: FilterOutcome | Status) -> set[int]:
+    def _unavailable_claims(self, plugin: str, nodes: NodeTable, outcome: FilterOutcome | Status) -> set[int]:
         """Return the claims that rejected a node, among the nodes that no earlier plugin rejected."""
         if isinstance(outcome, Status) or plugin not in outcome.plugins:
             return set()
@@ -693,7 +697,7 @@ class DeviceDecision:
         if self._allocator is None or not self._has_alternatives:
             return scores
         for row in nodes.each():
-            answer = self._on_node(nodes, row)
+            answer = self._answer_for_node(nodes, row)
             if answer.result is not None:
                 scores[row] = _score_of(self.claims, answer.result)
         return scores
@@ -719,7 +723,7 @@ class DeviceDecision:
             for claim, picks in zip(new, answer.result, strict=True)
         )
 
-    def allocated(self, node: Node) -> dict[str, ResourceClaim]:
+    def allocated_claims(self, node: Node) -> dict[str, ResourceClaim]:
         """Return the pod's claims after it is bound to a node that Filter has evaluated: allocated and reserved for it,
         by `namespace/name`."""
         _, answer = self._answers.get(node.name, (0, _ClaimAnswer()))
@@ -731,7 +735,7 @@ class DeviceDecision:
         for claim in self.claims:
             new_claim, status = claim, claim.status
             if claim is self._extended and status.allocation is None:
-                new_claim = extended_resources.written(claim, self._pod, self._devices_for(node) or {})
+                new_claim = extended_resources.written_claim(claim, self._pod, self._devices_for(node) or {})
             if status.allocation is None:
                 picked = next(picks, None)
                 if picked is None:
@@ -753,7 +757,9 @@ def allocation_result(node: Node, claim: ResourceClaim, picks: Sequence[Pick]) -
             device=pick.device.id[2],
             admin_access=pick.admin_access,
             share_id=None if pick.share is None else f"{claim.key}/{number}",
-            consumed_capacity=None if pick.share is None else {name: _written(n) for name, n in pick.share.items()},
+            consumed_capacity=None
+            if pick.share is None
+            else {name: _format_amount(n) for name, n in pick.share.items()},
         )
         for number, pick in enumerate(picks)
     )
@@ -763,17 +769,17 @@ def allocation_result(node: Node, claim: ResourceClaim, picks: Sequence[Pick]) -
     return AllocationResult(devices=DeviceAllocationResult(results=results), node_selector=reach if is_local else None)
 
 
-def _helped(
+def _post_filter_result(
     text: str, released: Mapping[str, ResourceClaim | None] | None = None, code: Code = Code.UNSCHEDULABLE
 ) -> PostFilterResult:
     return PostFilterResult(status=Status(code=code, reasons=(text,)), released=released or {})
 
 
-def failed(failure: FailureError) -> Status:
+def failure_status(failure: FailureError) -> Status:
     return Status(code=Code.ERROR, reasons=(str(failure),), findings=(failure.finding,))
 
 
-def _rejected(text: str) -> _ClaimAnswer:
+def _rejection(text: str) -> _ClaimAnswer:
     return _ClaimAnswer(status=unschedulable(text, PluginMessage(text=text)))
 
 
@@ -781,6 +787,6 @@ def _node_selector(allocation: AllocationResult | None) -> CompiledNodeSelector 
     if allocation is None or allocation.node_selector is None:
         return None
     try:
-        return compile_node_selector(allocation.node_selector).checked()
+        return compile_node_selector(allocation.node_selector).check()
     except InputError as wrong:
         raise FailureError(str(wrong)) from None

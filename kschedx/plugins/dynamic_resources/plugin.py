@@ -45,7 +45,7 @@ from kschedx.plugins.dynamic_resources.claims import (
     GroupError,
     RefusalError,
     pod_claims,
-    requested,
+    requested_devices,
 )
 from kschedx.plugins.resource_allocation import default_normalize
 from kschedx.snapshot.columns import ClusterRow, IntArray
@@ -112,11 +112,11 @@ class DynamicResources(
     }
 
     @property
-    def _enabled(self) -> bool:
+    def _is_enabled(self) -> bool:
         return self.handle.release.enabled("DynamicResourceAllocation")
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        if self._enabled:
+        if self._is_enabled:
             self._refuse_early_releases(pod)
             try:
                 of_groups = self.handle.release.enabled("DRAWorkloadResourceClaims")
@@ -141,7 +141,7 @@ class DynamicResources(
         return pod.key if kind is None else kind
 
     def _is_concerned(self, pod: Pod) -> bool:
-        return self._enabled and bool(pod.spec.resource_claims or self._extended_resources(pod))
+        return self._is_enabled and bool(pod.spec.resource_claims or self._extended_resources(pod))
 
     def _kind(self, pod: Pod) -> int | None:
         """Return a number for claims that need the same from a node and use node-local devices only. None if a claim is
@@ -165,7 +165,7 @@ class DynamicResources(
         return solutions(snapshot.devices, DeviceFeatures.of(release)).kind(claims).number
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
-        if not self._enabled:
+        if not self._is_enabled:
             return PRE_FILTER_SKIP
         self._refuse_early_releases(pod)
         state[STATE] = None
@@ -173,7 +173,7 @@ class DynamicResources(
         if not pod.spec.resource_claims and not resources:
             return PRE_FILTER_SKIP
         # few pods use devices, and the module is large
-        from kschedx.plugins.dynamic_resources.decision import DeviceDecision, failed
+        from kschedx.plugins.dynamic_resources.decision import DeviceDecision, failure_status
         from kschedx.plugins.dynamic_resources.pools import FailureError
 
         try:
@@ -181,7 +181,7 @@ class DynamicResources(
         except RefusalError as refusal:
             return PreFilterResult(status=refusal.status)
         except FailureError as failure:
-            return PreFilterResult(status=failed(failure))
+            return PreFilterResult(status=failure_status(failure))
         if not decision.claims:
             return PRE_FILTER_SKIP
         state[STATE] = decision
@@ -201,7 +201,7 @@ class DynamicResources(
         classes = self.handle.snapshot.devices.class_of_resource
         if not classes or not self.handle.release.enabled("DRAExtendedResource"):
             return {}
-        resources = requested(pod)
+        resources = requested_devices(pod)
         return resources if any(name in classes for name in resources) else {}
 
     @property
@@ -211,13 +211,13 @@ class DynamicResources(
         return timeout or _DEFAULT_BINDING_TIMEOUT
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
-        decision = state[STATE] if self._enabled else None
+        decision = state[STATE] if self._is_enabled else None
         return Verdicts.success(len(nodes)) if decision is None else decision.filter(nodes)
 
     def post_filter(
         self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status
     ) -> PostFilterResult:
-        if not self._enabled:
+        if not self._is_enabled:
             return PostFilterResult(status=Status(code=Code.UNSCHEDULABLE, reasons=(DISABLED,)))
         if STATE not in state:
             return PostFilterResult(status=error(NO_STATE))
@@ -230,28 +230,28 @@ class DynamicResources(
             return PostFilterResult(status=error(str(wrong)))
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
-        scores = self._enabled and self.handle.release.enabled("DRAPrioritizedList")
+        scores = self._is_enabled and self.handle.release.enabled("DRAPrioritizedList")
         decision = state[STATE] if scores else None
         return np.zeros(len(nodes), dtype=np.int64) if decision is None else decision.score(nodes)
 
     def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
-        return default_normalize(scores) if self._enabled else scores
+        return default_normalize(scores) if self._is_enabled else scores
 
     def reserve(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         """Allocate devices in memory."""
-        return self._planned(state, node)
+        return self._plan_status(state, node)
 
     def bound(self, state: CycleState, pod: Pod, node: ClusterRow) -> BindingEffect:
         if STATE not in state or (decision := state[STATE]) is None:
             return NOTHING_BOUND
-        return BindingEffect(devices=decision.allocated(self.handle.snapshot.cluster.nodes[node]))
+        return BindingEffect(devices=decision.allocated_claims(self.handle.snapshot.cluster.nodes[node]))
 
     def pre_bind(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         """Write the allocations to the claims."""
-        return self._planned(state, node)
+        return self._plan_status(state, node)
 
-    def _planned(self, state: CycleState, node: ClusterRow) -> Status:
-        if not self._enabled:
+    def _plan_status(self, state: CycleState, node: ClusterRow) -> Status:
+        if not self._is_enabled:
             return SUCCESS
         if STATE not in state:
             return error(NO_STATE)

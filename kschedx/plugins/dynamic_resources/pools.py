@@ -102,13 +102,13 @@ def device_id(published: ResourceSlice, device: Device) -> DeviceID:
     return published.spec.driver, published.spec.pool.name, device.name
 
 
-def tainted(slices: Iterable[ResourceSlice], rules: Sequence[DeviceTaintRule]) -> tuple[ResourceSlice, ...]:
+def apply_taint_rules(slices: Iterable[ResourceSlice], rules: Sequence[DeviceTaintRule]) -> tuple[ResourceSlice, ...]:
     """Add the taints of DeviceTaintRules to the devices of the slices."""
-    return tuple(_tainted(published, rules) for published in slices)
+    return tuple(_apply_taint_rules(published, rules) for published in slices)
 
 
-def _tainted(published: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> ResourceSlice:
-    mine = [rule for rule in rules if _is_meant(published, rule)]
+def _apply_taint_rules(published: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> ResourceSlice:
+    mine = [rule for rule in rules if _is_selected(published, rule)]
     if not mine:
         return published
     devices = []
@@ -118,7 +118,7 @@ def _tainted(published: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> Reso
     return replace(published, spec=replace(published.spec, devices=tuple(devices)))
 
 
-def _is_meant(published: ResourceSlice, rule: DeviceTaintRule) -> bool:
+def _is_selected(published: ResourceSlice, rule: DeviceTaintRule) -> bool:
     chosen = rule.spec.device_selector
     if chosen is None:
         return True
@@ -159,21 +159,21 @@ class Slices:
         known = self._seen.get(node.name)
         if known is not None and known[0] is node:
             return known[1]
-        reached = self._reached(node)
+        reached = self._reached_slices(node)
         pools = [pool for id_, slices in reached.items() if (pool := self._pool(id_, slices)) is not None]
-        pools += [pool for pool in self._not_whole if pool.id not in reached]
+        pools += [pool for pool in self._incomplete_pools if pool.id not in reached]
         here = NodeDevices(sorted(pools, key=lambda pool: (pool.has_binding_conditions, pool.id)))
         self._seen[node.name] = node, here
         return here
 
     @cached_property
-    def _not_whole(self) -> list[DevicePool]:
+    def _incomplete_pools(self) -> list[DevicePool]:
         """Unusable pools of a node that reaches only their counters."""
         newest = {id_: _newest(slices) for id_, slices in self._counters.items()}
         pools = (self._pool(id_, slices) for id_, slices in newest.items())
         return [pool for pool in pools if pool is not None and not pool.is_usable]
 
-    def _reached(self, node: Node) -> dict[PoolID, list[ResourceSlice]]:
+    def _reached_slices(self, node: Node) -> dict[PoolID, list[ResourceSlice]]:
         """Return the newest slices that the node reaches, by pool, without pools of which it reaches only counters."""
         slices_by_pool: dict[PoolID, list[ResourceSlice]] = {}
         for published in self._of_node.get(node.name, []) + self._shared:
@@ -194,12 +194,12 @@ class Slices:
         key = tuple(map(id, slices))
         known = self._made.get(key)
         if known is None:
-            known = self._gathered(id_, slices)
+            known = self._gather(id_, slices)
             if known is not None:
                 self._made[key] = known
         return known
 
-    def _gathered(self, id_: PoolID, slices: list[ResourceSlice]) -> DevicePool | None:
+    def _gather(self, id_: PoolID, slices: list[ResourceSlice]) -> DevicePool | None:
         wanted, generation = slices[0].spec.pool.resource_slice_count, slices[0].spec.pool.generation
         if len(slices) == wanted:
             return self._built(id_, slices, slices)
@@ -250,7 +250,7 @@ def reaches(node: Node, name: str | None, selector: NodeSelector | None, *, all_
         return name == node.name
     if all_nodes:
         return True
-    return selector is not None and _compiled(selector).matches(node.metadata.labels, node.name)
+    return selector is not None and _compile_selector(selector).matches(node.metadata.labels, node.name)
 
 
 def device_reaches(node: Node, device: Device) -> bool:
@@ -258,9 +258,9 @@ def device_reaches(node: Node, device: Device) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _compiled(selector: NodeSelector) -> CompiledNodeSelector:
+def _compile_selector(selector: NodeSelector) -> CompiledNodeSelector:
     try:
-        return compile_node_selector(selector).checked()
+        return compile_node_selector(selector).check()
     except InputError as error:
         raise UndecidableError(f"a ResourceSlice has a node selector that the API server refuses: {error}") from None
 
@@ -354,20 +354,20 @@ PUBLISHED = Memo[tuple[ResourceSlice, ...]]()
 SLICES = Memo[Slices]()
 
 
-def published(devices: Devices, features: DeviceFeatures) -> tuple[ResourceSlice, ...]:
+def published_slices(devices: Devices, features: DeviceFeatures) -> tuple[ResourceSlice, ...]:
     """Return the slices with the taints of DeviceTaintRules, if these are enabled."""
     rules = devices.taint_rules if features.taint_rules else ()
     if features.rules_need_selectors:
         rules = [rule for rule in rules if rule.spec.device_selector is not None]
     apart = features.taint_rules, features.rules_need_selectors
-    return PUBLISHED.of(devices.derived_from_slices, lambda: tainted(devices.slices, rules), *apart)
+    return PUBLISHED.of(devices.derived_from_slices, lambda: apply_taint_rules(devices.slices, rules), *apart)
 
 
 def slices(devices: Devices, features: DeviceFeatures) -> Slices:
     """Return the published slices by node."""
     return SLICES.of(
         devices.derived_from_slices,
-        lambda: Slices(published(devices, features), partitionable=features.partitionable),
+        lambda: Slices(published_slices(devices, features), partitionable=features.partitionable),
         features.taint_rules,
         features.rules_need_selectors,
         features.partitionable,
@@ -475,12 +475,12 @@ def _consumption(capacity: DeviceCapacity, requested: str | int | float | None) 
     if policy is None:
         return amount
     if policy.valid_range is not None and policy.valid_range.min is not None:
-        return _in_range(amount, requested, policy.valid_range)
+        return _round_to_step(amount, requested, policy.valid_range)
     larger = (nano_units(valid) for valid in policy.valid_values)
     return next((valid for valid in larger if amount <= valid), amount)
 
 
-def _in_range(amount: int, requested: str | int | float, valid: CapacityRequestPolicyRange) -> int:
+def _round_to_step(amount: int, requested: str | int | float, valid: CapacityRequestPolicyRange) -> int:
     """Round up to the next step from the range's minimum, in whole units."""
     least = valid.min if valid.min is not None else 0
     if amount < nano_units(least):

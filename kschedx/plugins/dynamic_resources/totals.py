@@ -19,7 +19,7 @@ from kschedx.plugins.dynamic_resources.pools import (
     allocated_state,
     device_id,
     device_reaches,
-    published,
+    published_slices,
     reaches,
 )
 from kschedx.snapshot.columns import IntArray
@@ -30,14 +30,16 @@ def device_totals(handle: Handle, nodes: NodeTable, device_class: DeviceClass) -
     """(node,) the devices of a class, and the allocated ones."""
     devices = handle.snapshot.devices
     features = DeviceFeatures.of(handle.release)
-    resource_slices = published(devices, features)
+    resource_slices = published_slices(devices, features)
     allocated = allocated_state(devices, shares=features.consumable_capacity)
-    counts = [_of_node(nodes.node(row), resource_slices, device_class, allocated, features.cel) for row in nodes.each()]
+    counts = [
+        _node_totals(nodes.node(row), resource_slices, device_class, allocated, features.cel) for row in nodes.each()
+    ]
     table = np.array(counts, dtype=np.int64).reshape(len(nodes), 2)
     return table[:, 0], table[:, 1]
 
 
-def _of_node(
+def _node_totals(
     node: Node,
     slices: tuple[ResourceSlice, ...],
     device_class: DeviceClass,
@@ -47,7 +49,7 @@ def _of_node(
     """Count the devices of a node; zero if a selector of the class cannot be evaluated."""
     total = taken = 0
     try:
-        for resource_slice, device in _reached(node, slices):
+        for resource_slice, device in _reached_devices(node, slices):
             if _is_of(device_class, device, resource_slice.spec.driver, gates):
                 total += 1
                 taken += allocated.has(device_id(resource_slice, device))
@@ -56,7 +58,7 @@ def _of_node(
     return total, taken
 
 
-def _reached(node: Node, slices: tuple[ResourceSlice, ...]) -> Iterator[tuple[ResourceSlice, Device]]:
+def _reached_devices(node: Node, slices: tuple[ResourceSlice, ...]) -> Iterator[tuple[ResourceSlice, Device]]:
     """Yield the devices of every slice, whatever its generation, unlike the allocator. A slice without nodes counts."""
     for resource_slice in slices:
         spec = resource_slice.spec
@@ -70,4 +72,4 @@ def _reached(node: Node, slices: tuple[ResourceSlice, ...]) -> Iterator[tuple[Re
 def _is_of(device_class: DeviceClass, device: Device, driver: str, gates: Features) -> bool:
     device = replace(device, allow_multiple_allocations=False)
     expressions = (selector.cel.expression for selector in device_class.spec.selectors if selector.cel is not None)
-    return all(language().compiled(expression, gates).matches(device, driver) for expression in expressions)
+    return all(language().compile(expression, gates).matches(device, driver) for expression in expressions)

@@ -57,7 +57,7 @@ from kschedx.snapshot.columns import (
     TableRow,
     TableRows,
     distinct,
-    paired,
+    pair_codes,
     rows_by_group,
 )
 from kschedx.snapshot.nodes import NodeTable, PodRows
@@ -92,7 +92,7 @@ class FilterState(Struct, frozen=True, kw_only=True):
         namespace_labels = namespaces.get(pod.metadata.namespace, NO_LABELS)
         repelling = {
             group: its.required_anti_affinity
-            for group, its in existing.about_pod(pod, namespace_labels)
+            for group, its in existing.matching_groups(pod, namespace_labels)
             if its.required_anti_affinity
         }
         return cls(
@@ -101,10 +101,10 @@ class FilterState(Struct, frozen=True, kw_only=True):
             matches_itself=bool(affinity) and all(term.matches(pod, NO_LABELS) for term in affinity),
             repelling=repelling,
             existing=existing,
-            affinity=DomainSums.of(nodes, _satisfying(affinity)),
+            affinity=DomainSums.of(nodes, _tallies(affinity)),
             anti_affinity=DomainSums.of(nodes, weighted_matches((term, 1) for term in anti_affinity)),
             existing_anti_affinity=DomainSums.of(
-                nodes, _repelling_weights(repelling), existing.listed(nodes.pods, is_repelling=True)
+                nodes, _repelling_weights(repelling), existing.listed_nodes(nodes.pods, is_repelling=True)
             ),
         )
 
@@ -144,7 +144,7 @@ class FilterState(Struct, frozen=True, kw_only=True):
             finds_nobody &= nodes.part(self.affinity.everywhere) != 0
         return lacks_label | finds_nobody
 
-    def rejected(self, nodes: NodeTable) -> BoolArray:
+    def rejected_nodes(self, nodes: NodeTable) -> BoolArray:
         """(row,) whether any rule rejects the node."""
         existing = self.breaks_existing_anti_affinity(nodes)
         return self.lacks_affinity(nodes) | self.breaks_anti_affinity(nodes) | existing
@@ -159,7 +159,7 @@ class FilterState(Struct, frozen=True, kw_only=True):
 FILTER: StateKey[FilterState] = StateKey("PreFilterInterPodAffinity", 'error reading "{}" from cycleState: not found')
 
 
-def _satisfying(terms: tuple[AffinityTerm, ...]) -> dict[str, Tally]:
+def _tallies(terms: tuple[AffinityTerm, ...]) -> dict[str, Tally]:
     """Topology key to the number of terms with that key, for pods that satisfy all terms."""
     keys = [term.topology_key for term in terms]
     return {key: SatisfiesAll(terms, keys.count(key)) for key in keys}
@@ -199,7 +199,7 @@ def raw_scores(
     """
     weights = _Weights.of(pod, terms, existing, namespaces, hard_pod_affinity_weight)
     # a pod with preferred terms makes upstream read all nodes
-    listed = None if _has_preferred_terms(pod) else existing.listed(nodes.pods, is_repelling=False)
+    listed = None if _has_preferred_terms(pod) else existing.listed_nodes(nodes.pods, is_repelling=False)
     scores = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)
     for tallies in weights.worth:
         for sums in DomainSums.of(nodes, tallies, listed).sums.values():
@@ -226,11 +226,11 @@ class _Weights(Struct, frozen=True, kw_only=True):
         hard_pod_affinity_weight: int,
     ) -> _Weights:
         stated: list[tuple[str, int, int]] = []
-        for group, its in existing.about_pod(pod, namespaces.get(pod.metadata.namespace, NO_LABELS)):
+        for group, its in existing.matching_groups(pod, namespaces.get(pod.metadata.namespace, NO_LABELS)):
             required = its.required_affinity if hard_pod_affinity_weight > 0 else ()
-            for term, weight in (*((term, hard_pod_affinity_weight) for term in required), *_signed(its)):
+            for term, weight in (*((term, hard_pod_affinity_weight) for term in required), *_signed_weights(its)):
                 stated.append((term.topology_key, group, weight))
-        return cls(own=tuple(_signed(terms)), stated=tuple(stated))
+        return cls(own=tuple(_signed_weights(terms)), stated=tuple(stated))
 
     @property
     def worth(self) -> tuple[dict[str, Tally], dict[str, Tally]]:
@@ -242,7 +242,7 @@ class _Weights(Struct, frozen=True, kw_only=True):
         return weighted_matches((term, 1) for term, _ in self.own), weighted_groups(once)
 
 
-def _signed(terms: PodTerms) -> Iterator[tuple[AffinityTerm, int]]:
+def _signed_weights(terms: PodTerms) -> Iterator[tuple[AffinityTerm, int]]:
     """Yield preferred terms with the weight of a match."""
     for term in terms.preferred_affinity:
         yield term, term.weight
@@ -250,7 +250,7 @@ def _signed(terms: PodTerms) -> Iterator[tuple[AffinityTerm, int]]:
         yield term, -term.weight
 
 
-def normalized(scores: IntArray) -> IntArray:
+def normalize(scores: IntArray) -> IntArray:
     """(node,) 0 for the lowest score to 100 for the highest; all 0 if they are equal."""
     lowest, highest = int(scores.min()), int(scores.max())
     if highest == lowest:
@@ -274,7 +274,7 @@ class _FollowedAffinity(Following):
             own = [sums.copy() for sums in (counts.affinity, counts.anti_affinity, counts.existing_anti_affinity)]
             self._sums = [(sums, added_by(nodes.pods, row, sums.weights)) for sums in own]
             self._counts = replace(counts, affinity=own[0], anti_affinity=own[1], existing_anti_affinity=own[2])
-            self.rejected = self._counts.rejected(nodes)
+            self.rejected = self._counts.rejected_nodes(nodes)
         self.raw = None if scores is None else scores.copy()
         self._worth = [added_by(nodes.pods, row, tallies) for tallies in weights.worth]
 
@@ -288,11 +288,11 @@ class _FollowedAffinity(Following):
         moved = [sums.place(self._nodes, added, node) for sums, added in self._sums]
         if self._counts is None or not any(moved):
             return False
-        self.rejected = self._counts.rejected(self._nodes)
+        self.rejected = self._counts.rejected_nodes(self._nodes)
         return True
 
     def normalized(self, scores: IntArray) -> IntArray:
-        return normalized(scores)
+        return normalize(scores)
 
 
 SHOWN = 5
@@ -316,19 +316,19 @@ class Accounts:
             *self._existing_anti_affinity(node),
         )
 
-    def alike(self) -> IntArray:
+    def groups(self) -> IntArray:
         """(node of the table,) equal only if the same rules fail in the same domains, apart from single hosts."""
         nodes = self._nodes
         if nodes.removed is not None or nodes.added is not None:
             return np.arange(len(nodes), dtype=np.int64)  # every row has its own changes
         lacks_affinity = self._counts.lacks_affinity(nodes).astype(np.int64)
-        about = (*self._satisfying, *self._conflicting, *self._by_rule())
-        return reduce(paired, (neighbours.alike[nodes.rows] for neighbours in about), lacks_affinity)
+        about = (*self._satisfying_pods, *self._conflicting_pods, *self._repelling_by_rule())
+        return reduce(pair_codes, (neighbours.groups[nodes.rows] for neighbours in about), lacks_affinity)
 
-    def _by_rule(self) -> Iterator[_Neighbours]:
+    def _repelling_by_rule(self) -> Iterator[_Neighbours]:
         """Yield the pods that reject the incoming pod, separately for each rule."""
         group = self._counts.existing.group
-        for key, repelling in self._repelling.items():
+        for key, repelling in self._repelling_pods.items():
             stating: dict[tuple[int, str], list[int]] = {}
             for number, terms in self._counts.repelling.items():
                 for term in terms:
@@ -342,11 +342,11 @@ class Accounts:
     # --- a finding for each failed rule
 
     def _affinity(self, node: ClusterRow) -> Iterator[PodAffinityUnsatisfied]:
-        for term, satisfying in zip(self._counts.affinity_terms, self._satisfying, strict=True):
+        for term, satisfying in zip(self._counts.affinity_terms, self._satisfying_pods, strict=True):
             domain = satisfying.domain(node)
             if domain is not None and len(satisfying.around(node)):
                 continue
-            pods = satisfying.anywhere(node)
+            pods = satisfying.all_pods(node)
             yield PodAffinityUnsatisfied(
                 term=term.index,
                 topology_key=term.topology_key,
@@ -361,7 +361,7 @@ class Accounts:
             )
 
     def _anti_affinity(self, node: ClusterRow) -> Iterator[PodAntiAffinityConflict]:
-        for term, conflicting in zip(self._counts.anti_affinity_terms, self._conflicting, strict=True):
+        for term, conflicting in zip(self._counts.anti_affinity_terms, self._conflicting_pods, strict=True):
             domain = conflicting.domain(node)
             pods = conflicting.around(node)
             if domain is not None and len(pods):
@@ -375,7 +375,7 @@ class Accounts:
                 )
 
     def _existing_anti_affinity(self, node: ClusterRow) -> Iterator[ExistingAntiAffinityConflict]:
-        for key, repelling in self._repelling.items():
+        for key, repelling in self._repelling_pods.items():
             domain = repelling.domain(node)
             if domain is None:
                 continue
@@ -412,22 +412,22 @@ class Accounts:
     # --- the pods behind the counts, sorted on first use
 
     @cached_property
-    def _satisfying(self) -> tuple[_Neighbours, ...]:
+    def _satisfying_pods(self) -> tuple[_Neighbours, ...]:
         pods = self._nodes.pods
         terms = self._counts.affinity_terms
         satisfying = SatisfiesAll(terms, 1).weights(pods, np.arange(len(pods))) > 0
         return tuple(_Neighbours(self._nodes, term.topology_key, satisfying) for term in terms)
 
     @cached_property
-    def _conflicting(self) -> tuple[_Neighbours, ...]:
+    def _conflicting_pods(self) -> tuple[_Neighbours, ...]:
         pods = self._nodes.pods
         return tuple(
-            _Neighbours(self._nodes, term.topology_key, term.matching(pods))
+            _Neighbours(self._nodes, term.topology_key, term.matching_pods(pods))
             for term in self._counts.anti_affinity_terms
         )
 
     @cached_property
-    def _repelling(self) -> Mapping[str, _Neighbours]:
+    def _repelling_pods(self) -> Mapping[str, _Neighbours]:
         weights = self._counts.existing_anti_affinity.weights
         pods = self._nodes.pods
         everyone = np.arange(len(pods))
@@ -455,7 +455,7 @@ class _Neighbours:
         return _Neighbours(self._nodes, self._key, self._mask & mask)
 
     @property
-    def alike(self) -> IntArray:
+    def groups(self) -> IntArray:
         """(node of the cluster,) its domain; for host names, only whether it has the label and such pods."""
         codes = self._label.codes
         if self._key != HOSTNAME:
@@ -475,13 +475,13 @@ class _Neighbours:
     def around(self, node: ClusterRow) -> IntArray:
         """Rows of the pods in a node's domain, with the node's changes."""
         code = self._label.codes[node]
-        return self._in_world(self._by_domain[self._start[code] : self._start[code + 1]], node)
+        return self._current_pods(self._by_domain[self._start[code] : self._start[code + 1]], node)
 
-    def anywhere(self, node: ClusterRow) -> IntArray:
+    def all_pods(self, node: ClusterRow) -> IntArray:
         """Rows of the pods in the cluster, with a node's changes."""
-        return self._in_world(self._running, node)
+        return self._current_pods(self._running, node)
 
-    def _in_world(self, pods: IntArray, node: ClusterRow) -> IntArray:
+    def _current_pods(self, pods: IntArray, node: ClusterRow) -> IntArray:
         removed, added = self._here(self._nodes.removed, node), self._here(self._nodes.added, node)
         if len(removed):
             pods = pods[~np.isin(pods, removed)]
@@ -520,7 +520,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._read: tuple[tuple[object, ...], PodTerms] | None = None
 
     @cached_property
-    def _existing(self) -> ExistingTerms:
+    def _existing_terms(self) -> ExistingTerms:
         return ExistingTerms.of(self.handle.snapshot.pods)
 
     def _terms_of(self, pod: Pod) -> PodTerms:
@@ -540,7 +540,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         except InputError:
             return Touch.CLUSTER
         labels = namespaces.get(pod.metadata.namespace, NO_LABELS)
-        concerned = bool(own.every) or bool(self._existing.about_pod(pod, labels))
+        concerned = bool(own.every) or bool(self._existing_terms.matching_groups(pod, labels))
         return Touch.CLUSTER if concerned else Touch.NOTHING
 
     def follow(self, state: CycleState, pod: Pod, row: int) -> Following | None:
@@ -551,7 +551,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         except (InputError, NotPreparedError):
             return None
         namespaces = self.handle.snapshot.namespaces
-        weights = _Weights.of(pod, terms, self._existing, namespaces, args.hard_pod_affinity_weight)
+        weights = _Weights.of(pod, terms, self._existing_terms, namespaces, args.hard_pod_affinity_weight)
         if args.ignore_preferred_terms_of_existing_pods and not _has_preferred_terms(pod):
             return _FollowedAffinity(counts, None, weights, row, nodes)
         if not scores.any() and any(any(added_by(nodes.pods, row, item).values()) for item in weights.met()):
@@ -568,7 +568,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return PreFilterResult(
                 status=Status(code=code, reasons=(text,), findings=(PluginMessage(text=text),)),
             )
-        counts = FilterState.of(pod, terms, self._existing, namespaces, nodes)
+        counts = FilterState.of(pod, terms, self._existing_terms, namespaces, nodes)
         state[FILTER] = counts
         return PRE_FILTER_SKIP if counts.decides_nothing else PreFilterResult()
 
@@ -587,7 +587,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             (counts.breaks_anti_affinity(nodes), Code.UNSCHEDULABLE, REASON_ANTI_AFFINITY),
             (counts.breaks_existing_anti_affinity(nodes), Code.UNSCHEDULABLE, REASON_EXISTING_ANTI_AFFINITY),
             explain=accounts,
-            alike=accounts.alike,
+            alike=accounts.groups,
         )
 
     def reads_any(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> bool:
@@ -602,7 +602,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             terms = self._terms_of(pod)
         except InputError as wrong:
             return error(f"failed to parse pod: {wrong}", self.name)
-        scores = raw_scores(pod, terms, self._existing, namespaces, nodes, self._args.hard_pod_affinity_weight)
+        scores = raw_scores(pod, terms, self._existing_terms, namespaces, nodes, self._args.hard_pod_affinity_weight)
         if scores is None:
             return SKIP
         state[SCORES] = scores
@@ -612,4 +612,4 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return state[SCORES][nodes.rows]
 
     def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
-        return normalized(scores)
+        return normalize(scores)

@@ -53,14 +53,14 @@ class AffinityTerm(Struct, frozen=True, kw_only=True):
         """
         return self.namespace_selector.matches(NO_LABELS)
 
-    def resolved(self, namespaces: Mapping[str, Labels]) -> AffinityTerm:
+    def resolve(self, namespaces: Mapping[str, Labels]) -> AffinityTerm:
         """Return a term of the incoming pod with the namespaces that its selector matches."""
         if self.namespace_selector.empty or not self.namespace_selector.selectable:
             return self
         names = {name for name, labels in namespaces.items() if self.namespace_selector.matches(labels)}
         return replace(self, namespaces=self.namespaces | names)
 
-    def matching(self, pods: PodTable, rows: IntArray | None = None) -> BoolArray:
+    def matching_pods(self, pods: PodTable, rows: IntArray | None = None) -> BoolArray:
         """(row,) whether a resolved term of the incoming pod matches these pods, or all pods, on any node."""
         rows = np.arange(len(pods)) if rows is None else rows
         matching = pods.namespaces.take(rows).where(lambda namespace: self.covers(namespace, NO_LABELS))
@@ -113,7 +113,7 @@ class PodTerms(Struct, frozen=True, kw_only=True):
             *self.preferred_anti_affinity,
         )
 
-    def about(self, pod: Pod, namespace_labels: Mapping[str, str]) -> PodTerms:
+    def matching_terms(self, pod: Pod, namespace_labels: Mapping[str, str]) -> PodTerms:
 
         def matching(terms: tuple[AffinityTerm, ...]) -> tuple[AffinityTerm, ...]:
             return tuple(term for term in terms if term.matches(pod, namespace_labels))
@@ -134,10 +134,10 @@ class PodTerms(Struct, frozen=True, kw_only=True):
         if wrong := aggregate(errors):
             raise wrong
         return cls(
-            required_affinity=tuple(term.resolved(namespaces) for term in terms.required_affinity),
-            required_anti_affinity=tuple(term.resolved(namespaces) for term in terms.required_anti_affinity),
-            preferred_affinity=tuple(term.resolved(namespaces) for term in terms.preferred_affinity),
-            preferred_anti_affinity=tuple(term.resolved(namespaces) for term in terms.preferred_anti_affinity),
+            required_affinity=tuple(term.resolve(namespaces) for term in terms.required_affinity),
+            required_anti_affinity=tuple(term.resolve(namespaces) for term in terms.required_anti_affinity),
+            preferred_affinity=tuple(term.resolve(namespaces) for term in terms.preferred_affinity),
+            preferred_anti_affinity=tuple(term.resolve(namespaces) for term in terms.preferred_anti_affinity),
         )
 
     @classmethod
@@ -151,7 +151,7 @@ class PodTerms(Struct, frozen=True, kw_only=True):
 
         def read(kind: str, terms: Iterable[PodAffinityTerm | WeightedPodAffinityTerm]) -> tuple[AffinityTerm, ...]:
             try:
-                return tuple(_compiled(index, term, namespace) for index, term in enumerate(terms))
+                return tuple(_compile(index, term, namespace) for index, term in enumerate(terms))
             except InputError as wrong:
                 errors.append(InputError(f"{kind}: {wrong}"))
                 return ()
@@ -174,7 +174,7 @@ class PodTerms(Struct, frozen=True, kw_only=True):
         return terms, errors
 
 
-def _compiled(index: int, written: PodAffinityTerm | WeightedPodAffinityTerm, namespace: str) -> AffinityTerm:
+def _compile(index: int, written: PodAffinityTerm | WeightedPodAffinityTerm, namespace: str) -> AffinityTerm:
     weighted = (
         written if isinstance(written, WeightedPodAffinityTerm) else WeightedPodAffinityTerm(pod_affinity_term=written)
     )
@@ -224,7 +224,7 @@ class ExistingTerms:
         ]
         self._compiled: dict[int, PodTerms] = {}
         self._about: dict[Hashable, tuple[tuple[int, PodTerms], ...]] = {}
-        """Results of `about_pod`: each plugin asks about a pod, and many pods are identical."""
+        """Results of `matching_groups`: each plugin asks about a pod, and many pods are identical."""
         self._labelled: dict[str, Mapping[tuple[str, str] | None, Sequence[int]]] = {}
         self._naming: dict[str, list[int]] = {}
         self._selecting: list[int] = []
@@ -240,7 +240,7 @@ class ExistingTerms:
             self._compiled[group] = PodTerms.of_existing(*self._sources[group])
         return self._compiled[group]
 
-    def _by_label(self, namespace: str) -> Mapping[tuple[str, str] | None, Sequence[int]]:
+    def _groups_by_label(self, namespace: str) -> Mapping[tuple[str, str] | None, Sequence[int]]:
         """Return the groups with a term that may apply to pods of a namespace, because it names the namespace or
         selects namespaces, by a label that such a term requires; None for terms that require none of a few labels."""
         if namespace not in self._labelled:
@@ -252,17 +252,17 @@ class ExistingTerms:
             self._labelled[namespace] = by_label
         return self._labelled[namespace]
 
-    def about_pod(self, pod: Pod, namespace_labels: Mapping[str, str]) -> tuple[tuple[int, PodTerms], ...]:
+    def matching_groups(self, pod: Pod, namespace_labels: Mapping[str, str]) -> tuple[tuple[int, PodTerms], ...]:
         """Return these groups with their terms that match a pod, without groups that have none."""
         key = (pod.metadata.namespace, *(frozenset(some.items()) for some in (pod.metadata.labels, namespace_labels)))
         if key not in self._about:
-            by_label = self._by_label(pod.metadata.namespace)
+            by_label = self._groups_by_label(pod.metadata.namespace)
             groups = {group for label in (None, *pod.metadata.labels.items()) for group in by_label.get(label, ())}
-            matching = ((group, self[group].about(pod, namespace_labels)) for group in sorted(groups))
+            matching = ((group, self[group].matching_terms(pod, namespace_labels)) for group in sorted(groups))
             self._about[key] = tuple((group, its) for group, its in matching if its.every)
         return self._about[key]
 
-    def listed(self, pods: PodTable, *, is_repelling: bool) -> BoolArray | None:
+    def listed_nodes(self, pods: PodTable, *, is_repelling: bool) -> BoolArray | None:
         """(node,) in a pod group's cycle, the nodes that had such pods at its start; only their pods' terms are read.
         None outside such a cycle. `is_repelling`: pods with required anti-affinity."""
         places = pods.listed
@@ -278,7 +278,7 @@ class ExistingTerms:
         listed[places[stating & (places >= 0)]] = True
         return listed
 
-    def per_group(self, numbers: Mapping[int, int]) -> IntArray:
+    def spread_numbers(self, numbers: Mapping[int, int]) -> IntArray:
         """(group + 1,) the number of each group, else 0; the last entry is for pods without a group (-1)."""
         every = np.zeros(len(self._sources) + 1, dtype=np.int64)
         for group, number in numbers.items():
@@ -316,7 +316,7 @@ class SatisfiesAll(Struct, frozen=True):
     def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
         satisfying = np.ones(len(rows), dtype=np.bool_)
         for term in self.terms:
-            satisfying &= term.matching(pods, rows)
+            satisfying &= term.matching_pods(pods, rows)
         return satisfying * self.weight
 
 
@@ -332,7 +332,7 @@ class _MatchesEach(Struct, frozen=True):
     def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
         total = np.zeros(len(rows), dtype=np.int64)
         for term, weight in self.terms:
-            total += term.matching(pods, rows) * weight
+            total += term.matching_pods(pods, rows) * weight
         return total
 
 
@@ -347,7 +347,7 @@ class _OfGroup(Struct, frozen=True):
 
     def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
         existing = ExistingTerms.of(pods)
-        return existing.per_group(dict(self.numbers))[existing.group[rows]]
+        return existing.spread_numbers(dict(self.numbers))[existing.group[rows]]
 
 
 def weighted_matches(terms: Iterable[tuple[AffinityTerm, int]]) -> dict[str, Tally]:

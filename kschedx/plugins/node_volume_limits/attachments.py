@@ -15,11 +15,11 @@ from kschedx.kube.storage import (
     TranslationError,
     claim_name,
     inline_handle,
-    not_found,
-    not_owned_by,
+    not_found_text,
+    ownership_error,
     plugin_named,
     plugin_of,
-    translated,
+    translate,
 )
 from kschedx.kube.types import ObjectMeta, PodSpec, Volume
 from kschedx.releases import Release
@@ -99,7 +99,7 @@ def is_counted(volume: Volume) -> bool:
     return has_claim or plugin_of(volume) is not None
 
 
-def within_every_limit(spec: PodSpec, nodes: NodeTable) -> BoolArray:
+def where_unlimited(spec: PodSpec, nodes: NodeTable) -> BoolArray:
     """(node,) whether no limit of the node can reject the pod: it would be the first to attach a volume there, and a
     kubelet writes no limit below 1 to its CSINode (pkg/volume/csi/nodeinfomanager)."""
     if sum(map(is_counted, spec.volumes)) > 1:
@@ -127,13 +127,13 @@ def attachable_volumes(
             if claim is None:
                 if is_new:
                     key = f"{pod.namespace}/{name}"
-                    text = f"looking up PVC {key}: {not_found('persistentvolumeclaim', name)}"
+                    text = f"looking up PVC {key}: {not_found_text('persistentvolumeclaim', name)}"
                     raise VolumeError(text, key, volume.name, volume.ephemeral is not None)
                 continue
-            wrong = not_owned_by(claim, pod) if volume.persistent_volume_claim is None else None
+            wrong = ownership_error(claim, pod) if volume.persistent_volume_claim is None else None
             if wrong:
                 raise VolumeError(wrong)
-            attachable = _claimed(claim, storage, migrated)
+            attachable = _claimed_volume(claim, storage, migrated)
         if attachable is not None:
             yield attachable
 
@@ -150,42 +150,42 @@ def _inline(volume: Volume, migrated: frozenset[str]) -> Attachable | None:
     return Attachable(name=f"{plugin.driver}/{handle}", driver=plugin.driver, title=handle, plugin=plugin.name)
 
 
-def _claimed(claim: PersistentVolumeClaim, storage: Storage, migrated: frozenset[str]) -> Attachable | None:
+def _claimed_volume(claim: PersistentVolumeClaim, storage: Storage, migrated: frozenset[str]) -> Attachable | None:
     """Return the claim's volume, or the volume that its class would provision."""
     volume = storage.volumes.get(claim.spec.volume_name) if claim.spec.volume_name else None
     if volume is None:
-        return _of_class(claim, storage, migrated)
+        return _class_volume(claim, storage, migrated)
     source, plugin_name = volume.spec.csi, ""
     if source is None:
         plugin = plugin_of(volume.spec)
         if plugin is None or plugin.name not in migrated:
             return None
         try:
-            source, plugin_name = translated(volume).spec.csi, plugin.name
+            source, plugin_name = translate(volume).spec.csi, plugin.name
         except TranslationError:
             return None
-    return _named(source.driver, source.volume_handle, claim, plugin_name) if source else None
+    return _attachable(source.driver, source.volume_handle, claim, plugin_name) if source else None
 
 
-def _of_class(claim: PersistentVolumeClaim, storage: Storage, migrated: frozenset[str]) -> Attachable | None:
+def _class_volume(claim: PersistentVolumeClaim, storage: Storage, migrated: frozenset[str]) -> Attachable | None:
     storage_class = storage.classes.get(claim.storage_class) if claim.storage_class else None
     if storage_class is None:
         return None
     handle = f"{_UNBOUND}-{claim.key}"
     plugin = plugin_named(storage_class.provisioner)
     if plugin is None:
-        return _named(storage_class.provisioner, handle, claim)
-    return _named(plugin.driver, handle, claim, plugin.name) if plugin.name in migrated else None
+        return _attachable(storage_class.provisioner, handle, claim)
+    return _attachable(plugin.driver, handle, claim, plugin.name) if plugin.name in migrated else None
 
 
-def _named(driver: str, handle: str, claim: PersistentVolumeClaim, plugin: str = "") -> Attachable | None:
+def _attachable(driver: str, handle: str, claim: PersistentVolumeClaim, plugin: str = "") -> Attachable | None:
     """Return None without a driver or a handle."""
     if not driver or not handle:
         return None
     return Attachable(name=f"{driver}/{handle}", driver=driver, title=claim.key, plugin=plugin)
 
 
-class Attached(Struct, frozen=True, kw_only=True):
+class VolumesOnNodes(Struct, frozen=True, kw_only=True):
     """Volumes on nodes: `volumes[i]` is on row `nodes[i]` of the cluster. Pairs may repeat."""
 
     nodes: ClusterRows
@@ -237,7 +237,7 @@ class AttachedVolumes:
         changed = self._storage.changed
         if self._seen == len(changed):
             return
-        rows = {row for key in set(changed[self._seen :]) for row in self.pods.claiming(key)}
+        rows = {row for key in set(changed[self._seen :]) for row in self.pods.rows_with_claim(key)}
         self._seen = len(changed)
         for row in rows:
             first, last = np.searchsorted(self._pod, [row, row + 1])
@@ -283,7 +283,7 @@ class AttachedVolumes:
         pairs = (np.array(column, dtype=np.int64) for column in (holders, numbers, plugins))
         return next(pairs), next(pairs), next(pairs)
 
-    def by_attachment(self, node_index: Mapping[str, ClusterRow]) -> Attached:
+    def attached_volumes(self, node_index: Mapping[str, ClusterRow]) -> VolumesOnNodes:
         """Return the volumes that VolumeAttachments attach, under their drivers."""
         nodes: list[ClusterRow] = []
         numbers: list[int] = []
@@ -296,13 +296,13 @@ class AttachedVolumes:
             name = f"{spec.attacher}/{volume.spec.csi.volume_handle}"
             nodes.append(node)
             numbers.append(self.number(Attachable(name=name, driver=spec.attacher, title=volume.name)))
-        return Attached(nodes=cluster_rows(nodes), volumes=np.array(numbers, dtype=np.int64))
+        return VolumesOnNodes(nodes=cluster_rows(nodes), volumes=np.array(numbers, dtype=np.int64))
 
-    def by_pods(self, nodes: NodeTable, where_migrated: Callable[[str], BoolArray]) -> Attached:
+    def volumes_of_pods(self, nodes: NodeTable, where_migrated: Callable[[str], BoolArray]) -> VolumesOnNodes:
         """Return the volumes of the table's pods, with its own additions and removals. `where_migrated` returns for an
         in-tree plugin the nodes of the cluster where its volumes count."""
         if len(nodes) <= _FEW_NODES:
-            return self._by_pods_of_few(nodes, where_migrated)
+            return self._volumes_of_few(nodes, where_migrated)
         place = nodes.pods.node[self._pod]
         here = place >= 0
         if nodes.removed is not None:
@@ -317,28 +317,28 @@ class AttachedVolumes:
             volumes += [self._volume[span] for span in spans]
             plugins += [self._plugin[span] for span in spans]
         attached = np.concatenate(places), np.concatenate(volumes), np.concatenate(plugins)
-        return self._counting(*attached, where_migrated)
+        return self._drop_unmigrated(*attached, where_migrated)
 
-    def _by_pods_of_few(self, nodes: NodeTable, where_migrated: Callable[[str], BoolArray]) -> Attached:
-        """As `by_pods`, at a cost that depends only on the table."""
+    def _volumes_of_few(self, nodes: NodeTable, where_migrated: Callable[[str], BoolArray]) -> VolumesOnNodes:
+        """As `volumes_of_pods`, at a cost that depends only on the table."""
         pods = [nodes.pods_on(row) for row in nodes.each()]
         rows, on = np.concatenate(pods), np.repeat(nodes.rows, [len(some) for some in pods])
         start = np.searchsorted(self._pod, rows, side="left")
         count = np.searchsorted(self._pod, rows, side="right") - start
         first = np.repeat(start - np.cumsum(count) + count, count)
         pairs = first + np.arange(len(first))
-        return self._counting(np.repeat(on, count), self._volume[pairs], self._plugin[pairs], where_migrated)
+        return self._drop_unmigrated(np.repeat(on, count), self._volume[pairs], self._plugin[pairs], where_migrated)
 
-    def _counting(
+    def _drop_unmigrated(
         self, on: IntArray, held: IntArray, of_plugin: IntArray, where_migrated: Callable[[str], BoolArray]
-    ) -> Attached:
+    ) -> VolumesOnNodes:
         """Keep the volumes of a plugin only on nodes that migrate it."""
         counts = np.ones(len(on), dtype=np.bool_)
         for code, plugin in enumerate(self.plugins[1:], start=1):
             counts &= (of_plugin != code) | where_migrated(plugin)[on]
-        return Attached(nodes=ClusterRows(on[counts]), volumes=held[counts])
+        return VolumesOnNodes(nodes=ClusterRows(on[counts]), volumes=held[counts])
 
-    def count(self, driver: str, sources: Sequence[Attached], node_count: int) -> IntArray:
+    def count(self, driver: str, sources: Sequence[VolumesOnNodes], node_count: int) -> IntArray:
         """(node of the cluster,) the number of distinct volumes of a driver."""
         nodes = np.concatenate([source.nodes for source in sources])
         volumes = np.concatenate([source.volumes for source in sources])

@@ -21,14 +21,21 @@ from kschedx.framework.interface import (
     Touch,
 )
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts, worded_error
-from kschedx.kube.storage import CSINode, PersistentVolumeClaim, claim_name, csi_limit_key, not_found, not_owned_by
+from kschedx.kube.storage import (
+    CSINode,
+    PersistentVolumeClaim,
+    claim_name,
+    csi_limit_key,
+    not_found_text,
+    ownership_error,
+)
 from kschedx.kube.types import InTreeVolumeSources, Node, ObjectMeta, Pod, Volume
 from kschedx.patterns import lazy_pattern
 from kschedx.plugins.node_volume_limits.attachments import (
     Attachable,
-    Attached,
     AttachedVolumes,
     VolumeError,
+    VolumesOnNodes,
     allocatable_limit,
     attachable_volumes,
     is_counted,
@@ -74,15 +81,15 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         return Touch.NODE if pod.spec.mounts_storage else Touch.NOTHING
 
     def tells_apart(self, pod: Pod) -> Hashable:
-        wanted = tuple(self._wanted(pod, migrated) for migrated in self._migrated.values)
+        wanted = tuple(self._wanted_volumes(pod, migrated) for migrated in self._migrated_plugins.values)
         if any(isinstance(volumes, Status) for volumes in wanted):
             return pod.key
-        attached, pods = self._attached, self.handle.snapshot.pods
+        attached, pods = self._attached_volumes, self.handle.snapshot.pods
         nominated = {
             attachable.name
             for row in pods.nominated
             if pods.specs[row].mounts_storage
-            for migrated in self._migrated.values
+            for migrated in self._migrated_plugins.values
             for attachable in self._attachable(pods[row], migrated)
         }
 
@@ -90,7 +97,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             """Return an empty name for a volume that no node has or will have: it is equivalent to any other of its
             driver."""
             is_held = attachable.name in nominated or attached.is_held(attachable, pods)
-            return attachable.name if is_held or attached.number(attachable) in self._of_attachments else ""
+            return attachable.name if is_held or attached.number(attachable) in self._attachment_numbers else ""
 
         return tuple(
             tuple((volume.driver, volume.plugin, name(volume)) for volume in volumes)
@@ -103,11 +110,11 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         answers = _Answers(len(nodes))
-        for code, migrated in enumerate(self._migrated.values):
-            mask = self._migrated.codes[nodes.rows] == code
+        for code, migrated in enumerate(self._migrated_plugins.values):
+            mask = self._migrated_plugins.codes[nodes.rows] == code
             if not mask.any():
                 continue
-            volumes = self._wanted(pod, migrated)
+            volumes = self._wanted_volumes(pod, migrated)
             if isinstance(volumes, Status):
                 answers.reject(mask, volumes)
                 continue
@@ -127,11 +134,11 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         return [csi_nodes.get(name) for name in self.handle.nodes.cluster.names]
 
     @cached_property
-    def _lacking(self) -> dict[str, BoolArray]:
+    def _missing_drivers(self) -> dict[str, BoolArray]:
         """Driver to (node of the cluster,) whether it is missing; filled on first use of a driver."""
         return {}
 
-    def _where(self, rule: Callable[[CSINode | None], bool]) -> BoolArray:
+    def _evaluate_rule(self, rule: Callable[[CSINode | None], bool]) -> BoolArray:
         """(node of the cluster,) whether the rule holds for the node's CSINode."""
         return np.array([rule(csi_node) for csi_node in self._csi_nodes], dtype=np.bool_)
 
@@ -140,7 +147,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         return migrated_plugins(self.handle.release)
 
     @cached_property
-    def _migrated(self) -> Column[frozenset[str]]:
+    def _migrated_plugins(self) -> Column[frozenset[str]]:
         """(node of the cluster,) the in-tree plugins whose volumes count as their CSI drivers'."""
         listed = self.handle.release.behaviour.csi_nodes_name_migrated_plugins
 
@@ -153,11 +160,11 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     def _where_migrated(self, plugin: str) -> BoolArray:
         """(node of the cluster,) whether an in-tree plugin's volumes count."""
-        return self._migrated.where(lambda migrated: plugin in migrated)
+        return self._migrated_plugins.where(lambda migrated: plugin in migrated)
 
     @cached_property
     def _has_limits(self) -> BoolArray:
-        limited = self._where(lambda csi_node: bool(csi_node and csi_node.limits))
+        limited = self._evaluate_rule(lambda csi_node: bool(csi_node and csi_node.limits))
         if self.handle.release.behaviour.allocatable_limits_volumes:
             limited |= limits_any_volume(self.handle.nodes)
         return limited
@@ -178,22 +185,22 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         return self._limits[driver]
 
     @property
-    def _attached(self) -> AttachedVolumes:
+    def _attached_volumes(self) -> AttachedVolumes:
         return AttachedVolumes.of(self.handle.snapshot.storage, self.handle.snapshot.pods, self._ever_migrated)
 
     @cached_property
-    def _by_attachment(self) -> Attached:
+    def _attachments(self) -> VolumesOnNodes:
         counted = self.handle.release.behaviour.attachments_count
-        return self._attached.by_attachment(self.handle.snapshot.cluster.index if counted else {})
+        return self._attached_volumes.attached_volumes(self.handle.snapshot.cluster.index if counted else {})
 
     @cached_property
-    def _of_attachments(self) -> frozenset[int]:
+    def _attachment_numbers(self) -> frozenset[int]:
         """Numbers of the attached volumes."""
-        return frozenset(self._by_attachment.volumes.tolist())
+        return frozenset(self._attachments.volumes.tolist())
 
     # --- the pod against the nodes
 
-    def _wanted(self, pod: Pod, migrated: frozenset[str]) -> tuple[Attachable, ...] | Status:
+    def _wanted_volumes(self, pod: Pod, migrated: frozenset[str]) -> tuple[Attachable, ...] | Status:
         """Return the pod's distinct volumes, or the status that rejects all nodes with this migration."""
         storage = self.handle.snapshot.storage
         try:
@@ -204,7 +211,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     def _attachable(self, pod: Pod, migrated: frozenset[str]) -> tuple[Attachable, ...]:
         """Return the pod's volumes, or none if they cannot be counted."""
-        attachable = self._wanted(pod, migrated)
+        attachable = self._wanted_volumes(pod, migrated)
         return () if isinstance(attachable, Status) else attachable
 
     def _reject_without_driver(
@@ -223,9 +230,11 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             self._reject_without(driver, answers, mask, nodes)
 
     def _reject_without(self, driver: str, answers: _Answers, mask: BoolArray, nodes: NodeTable) -> None:
-        lacking = self._lacking.get(driver)
+        lacking = self._missing_drivers.get(driver)
         if lacking is None:
-            lacking = self._lacking[driver] = self._where(lambda csi_node: driver not in _drivers(csi_node))
+            lacking = self._missing_drivers[driver] = self._evaluate_rule(
+                lambda csi_node: driver not in _drivers(csi_node)
+            )
         reason = NOT_INSTALLED.format(subject=driver)
 
         def explain(row: TableRow) -> tuple[Finding, ...]:
@@ -235,8 +244,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     def _reject_broken_pods(self, answers: _Answers, limited: BoolArray, nodes: NodeTable) -> None:
         """Fail nodes with a limit and a running pod whose volumes cannot be counted."""
-        for plugin in dict.fromkeys(error.plugin for error in self._attached.errors.values()):
-            errors = {pod: error for pod, error in self._attached.errors.items() if error.plugin == plugin}
+        for plugin in dict.fromkeys(error.plugin for error in self._attached_volumes.errors.values()):
+            errors = {pod: error for pod, error in self._attached_volumes.errors.items() if error.plugin == plugin}
             broken = np.zeros(len(nodes.pods), dtype=np.bool_)
             broken[list(errors)] = True
             counts = self._where_migrated(plugin)[nodes.rows] if plugin else np.ones(len(nodes), dtype=np.bool_)
@@ -247,8 +256,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     def _reject_excess(
         self, answers: _Answers, limited: BoolArray, volumes: Sequence[Attachable], nodes: NodeTable
     ) -> None:
-        attached = self._attached
-        by_pods = attached.by_pods(nodes, self._where_migrated)
+        attached = self._attached_volumes
+        by_pods = attached.volumes_of_pods(nodes, self._where_migrated)
         node_count = len(nodes.cluster.nodes)
         missing = {volume: np.ones(node_count, dtype=np.bool_) for volume in volumes}
         for volume, mask in missing.items():
@@ -256,7 +265,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         counts = tuple(
             _Count(
                 driver=driver,
-                attached=attached.count(driver, (by_pods, self._by_attachment), node_count)[nodes.rows],
+                attached=attached.count(driver, (by_pods, self._attachments), node_count)[nodes.rows],
                 wanted=sum(
                     (mask[nodes.rows].astype(np.int64) for volume, mask in missing.items() if volume.driver == driver),
                     start=np.zeros(len(nodes), dtype=np.int64),
@@ -281,7 +290,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
                     holders=tuple(
                         AttachedVolume(volume=volume.title, pods=pods)
                         for volume, pods in attached.on_node(
-                            count.driver, nodes.pods_on(row), self._by_attachment.volumes_on(place)
+                            count.driver, nodes.pods_on(row), self._attachments.volumes_on(place)
                         )
                     ),
                 )
@@ -378,14 +387,14 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
             if limits[row] == _NO_LIMIT:
                 limits[row] = self.default_limit(nodes.node(row))
             try:
-                exceeded[row] = len(self._attached(nodes, row).keys() | wanted.keys()) > limits[row]
+                exceeded[row] = len(self._attached_disks(nodes, row).keys() | wanted.keys()) > limits[row]
             except VolumeError as wrong:
                 failed[row] = str(wrong)
 
         def explain(row: TableRow) -> tuple[Finding, ...]:
             if row in failed:
                 return (PluginMessage(text=failed[row]),)
-            return (self._finding(nodes, row, wanted, int(limits[row])),)
+            return (self._limit_finding(nodes, row, wanted, int(limits[row])),)
 
         cases = [(np.arange(len(nodes)) == row, Code.ERROR, text) for row, text in failed.items()]
         return Verdicts.first_of(*cases, (exceeded, Code.UNSCHEDULABLE, REASON), explain=explain)
@@ -408,7 +417,7 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
             if name is None:
                 continue
             claim = self._claim(pod, volume, name, is_new)
-            disk = self._of_claim(claim) if claim is not None else None
+            disk = self._claim_volume(claim) if claim is not None else None
             if claim is not None and disk is not None:
                 disks[disk] = claim.key
         return disks
@@ -420,14 +429,14 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
         key, ephemeral = f"{pod.namespace}/{name}", volume.persistent_volume_claim is None
         claim = self.handle.snapshot.storage.claim(pod.namespace, name)
         if claim is None and is_new:
-            text = f"looking up PVC {key}: {not_found('persistentvolumeclaim', name)}"
+            text = f"looking up PVC {key}: {not_found_text('persistentvolumeclaim', name)}"
             raise VolumeError(text, key, volume.name, ephemeral)
-        wrong = not_owned_by(claim, pod) if claim is not None and ephemeral else None
+        wrong = ownership_error(claim, pod) if claim is not None and ephemeral else None
         if wrong:
             raise VolumeError(wrong)
         return claim
 
-    def _of_claim(self, claim: PersistentVolumeClaim) -> str | None:
+    def _claim_volume(self, claim: PersistentVolumeClaim) -> str | None:
         """Return the claim's volume. A volume that does not exist counts if its class would provision it with the
         plugin."""
         storage = self.handle.snapshot.storage
@@ -451,28 +460,28 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
         return np.array(migrated, dtype=np.bool_)
 
     @cached_property
-    def _concerned(self) -> BoolArray:
+    def _concerned_pods(self) -> BoolArray:
         """(pod,) whether the pod may have a volume that counts."""
         return self.handle.snapshot.pods.specs.where(lambda spec: any(map(self._may_count, spec.volumes)))
 
-    def _attached(self, nodes: NodeTable, row: TableRow) -> Disks:
+    def _attached_disks(self, nodes: NodeTable, row: TableRow) -> Disks:
         """Return the volumes of the pods on a node. Raises `VolumeError`."""
-        return {disk: title for pod in self._pods(nodes, row) for disk, title in self._of_pod(pod).items()}
+        return {disk: title for pod in self._pods(nodes, row) for disk, title in self._pod_disks(pod).items()}
 
     def _pods(self, nodes: NodeTable, row: TableRow) -> IntArray:
         pods = nodes.pods_on(row)
-        return pods[self._concerned[pods]]
+        return pods[self._concerned_pods[pods]]
 
-    def _of_pod(self, row: int) -> Disks:
+    def _pod_disks(self, row: int) -> Disks:
         pods = self.handle.snapshot.pods
         metadata = ObjectMeta(name=pods.names[row], namespace=pods.namespaces[row], uid=pods.uids[row])
         return self._disks(metadata, pods.specs[row].volumes, is_new=False)
 
-    def _finding(self, nodes: NodeTable, row: TableRow, wanted: Disks, limit: int) -> VolumeLimitExceeded:
-        attached = self._attached(nodes, row)
+    def _limit_finding(self, nodes: NodeTable, row: TableRow, wanted: Disks, limit: int) -> VolumeLimitExceeded:
+        attached = self._attached_disks(nodes, row)
         holders: dict[str, list[str]] = {disk: [] for disk in attached}
         for pod in self._pods(nodes, row):
-            for disk in self._of_pod(int(pod)):
+            for disk in self._pod_disks(int(pod)):
                 holders[disk].append(nodes.pods.key(int(pod)))
         return VolumeLimitExceeded(
             driver=self.plugin,

@@ -25,7 +25,7 @@ from kschedx.snapshot.storage import Storage, VolumeCandidates
 _NONE = np.zeros(0, dtype=np.int64)
 
 
-class _Reached(Struct, frozen=True):
+class _ReachableNodes(Struct, frozen=True):
     """The nodes that can reach volumes with the same node affinity: `rows[start[reach] : start[reach + 1]]`."""
 
     lookup: NodeLookup
@@ -51,29 +51,29 @@ class VolumeRanking:
         """(rank,) ranks grouped by reach, ascending."""
         self.first: IntArray = start[self.reach[self.by_reach]]
         """(rank,) where in `by_reach` the group of the same reach starts."""
-        self._reached: _Reached | None = None
-        self._fitting: tuple[int, Fitting] | None = None
+        self._reached: _ReachableNodes | None = None
+        self._fitting: tuple[int, FreeVolumes] | None = None
 
     @cached_property
-    def of_place(self) -> Mapping[int, PersistentVolume]:
+    def volumes_by_place(self) -> Mapping[int, PersistentVolume]:
         return dict(zip(self.places.tolist(), self.volumes, strict=True))
 
-    def fitting(self, candidates: VolumeCandidates, storage_class: str) -> Fitting:
+    def free_volumes(self, candidates: VolumeCandidates, storage_class: str) -> FreeVolumes:
         """Return the volumes that are free now."""
         version = candidates.version(storage_class)
         if self._fitting is None or self._fitting[0] != version:
-            self._fitting = version, Fitting(self, candidates.are_free(self.places))
+            self._fitting = version, FreeVolumes(self, candidates.are_free(self.places))
         return self._fitting[1]
 
-    def reached(self, lookup: NodeLookup) -> _Reached:
+    def reachable_nodes(self, lookup: NodeLookup) -> _ReachableNodes:
         if self._reached is None or self._reached.lookup is not lookup:
             rows = [lookup.selector(reach) for reach in self._reaches]
             start = np.cumsum([0, *map(len, rows)], dtype=np.int64)
-            self._reached = _Reached(lookup, np.concatenate([_NONE, *rows]), start)
+            self._reached = _ReachableNodes(lookup, np.concatenate([_NONE, *rows]), start)
         return self._reached
 
 
-class Fitting:
+class FreeVolumes:
     """The free volumes of a ranking."""
 
     def __init__(self, ranking: VolumeRanking, is_free: BoolArray) -> None:
@@ -87,9 +87,9 @@ class Fitting:
         """The free volumes, smallest first."""
         return tuple(self.ranking.volumes[rank] for rank in np.flatnonzero(self._is_free))
 
-    def offered(self, lookup: NodeLookup, each: int) -> tuple[IntArray, IntArray]:
+    def offered_volumes(self, lookup: NodeLookup, each: int) -> tuple[IntArray, IntArray]:
         """(pair,) nodes and ranks of volumes that they reach: for each node affinity, the first `each` free volumes."""
-        ranking, reached = self.ranking, self.ranking.reached(lookup)
+        ranking, reached = self.ranking, self.ranking.reachable_nodes(lookup)
         free = self._is_free[ranking.by_reach]
         free_before = np.concatenate([[0], np.cumsum(free)])
         turn = free_before[1:] - free_before[ranking.first]
@@ -103,11 +103,11 @@ class Fitting:
     def best(self, lookup: NodeLookup, count: int) -> IntArray:
         """(node,) the rank of the volume that each of `count` nodes gets, or the number of all ranks."""
         if self._best is None or self._best[0] is not lookup:
-            self._best = lookup, self.least(*self.offered(lookup, 1), count)
+            self._best = lookup, self.least(*self.offered_volumes(lookup, 1), count)
         return self._best[1]
 
     def least(self, rows: IntArray, ranks: IntArray, count: int) -> IntArray:
-        """As `best`, for pairs from `offered`."""
+        """As `best`, for pairs from `offered_volumes`."""
         best = np.full(count, len(self.ranking.volumes), dtype=np.int64)
         np.minimum.at(best, rows, ranks)
         return best
@@ -156,7 +156,7 @@ class VolumeSearch:
         named = ((candidates.place(volume), volume) for volume in candidates.prebound(claim))
         self.prebound = {place: volume for place, volume in named if self._lost(volume) is None}
         """Volumes whose claimRef names the claim, by place: it gets the first of them or none."""
-        self.free = self._ranking(candidates).fitting(candidates, claim.storage_class)
+        self.free = self._ranking(candidates).free_volumes(candidates, claim.storage_class)
 
     def _ranking(self, candidates: VolumeCandidates) -> VolumeRanking:
         """Return the ranking for claims with the same requirements."""
@@ -169,7 +169,7 @@ class VolumeSearch:
         if ranking is None:
             if len(known) == _KEPT:
                 del known[next(iter(known))]
-            unclaimed = candidates.unclaimed(claim.storage_class)
+            unclaimed = candidates.unclaimed_volumes(claim.storage_class)
             ranking = known[likeness] = VolumeRanking(item for item in unclaimed if self._lost(item[1]) is None)
         return ranking
 
@@ -212,13 +212,13 @@ class VolumeSearch:
         return lost
 
     @property
-    def fitting(self) -> Sequence[PersistentVolume]:
+    def fitting_volumes(self) -> Sequence[PersistentVolume]:
         """Volumes that any node in reach may get, smallest first."""
         return self.free.volumes
 
     def volume(self, place: int) -> PersistentVolume:
         """Return the volume with this place from `prebound` or `fitting`."""
-        return self.prebound.get(place) or self.free.ranking.of_place[place]
+        return self.prebound.get(place) or self.free.ranking.volumes_by_place[place]
 
     # --- findings
 
@@ -241,7 +241,7 @@ class VolumeSearch:
 
     @cached_property
     def _fitting_names(self) -> frozenset[str]:
-        return frozenset(volume.name for volume in self.fitting)
+        return frozenset(volume.name for volume in self.fitting_volumes)
 
     def _lost_here(self, volume: PersistentVolume, taken: frozenset[str]) -> str:
         if volume.name in taken:
@@ -253,7 +253,7 @@ class VolumeSearch:
         """Return the volumes that pass the most checks."""
         findings = [
             self._candidate(volume, self._lost_here(volume, taken))
-            for volume in (*self.prebound.values(), *self.fitting[:_NEAREST])[:_NEAREST]
+            for volume in (*self.prebound.values(), *self.fitting_volumes[:_NEAREST])[:_NEAREST]
         ]
         for why in _FURTHEST_FIRST:
             volumes = self.lost.get(why, ())
@@ -321,12 +321,12 @@ class Matches(Struct, frozen=True, kw_only=True):
     """In the order in which claims are matched."""
     choices: tuple[IntArray, ...]
 
-    def taken_before(self, search: int, node: ClusterRow) -> frozenset[str]:
+    def earlier_volumes(self, search: int, node: ClusterRow) -> frozenset[str]:
         """Return the names of the volumes that earlier claims get on a node."""
-        earlier = (self.chosen(number, node) for number in range(search))
+        earlier = (self.chosen_volume(number, node) for number in range(search))
         return frozenset(volume.name for volume in earlier if volume is not None)
 
-    def chosen(self, search: int, node: ClusterRow) -> PersistentVolume | None:
+    def chosen_volume(self, search: int, node: ClusterRow) -> PersistentVolume | None:
         place = int(self.choices[search][node])
         return None if place == NO_VOLUME else self.searches[search].volume(place)
 
@@ -345,14 +345,14 @@ def _choose(search: VolumeSearch, taken: Sequence[IntArray], lookup: NodeLookup,
     undecided = np.ones(count, dtype=np.bool_)
     for place, volume in search.prebound.items():
         here = np.flatnonzero(undecided)
-        here = here[~_is_taken(place, taken, here)]
+        here = here[~_is_used(place, taken, here)]
         reached = here[np.isin(here, lookup.selector(volume.required_node_affinity), assume_unique=True)]
         choice[reached] = place
         undecided[here] = False
     place_of_rank = np.append(search.free.ranking.places, NO_VOLUME)
     if taken:
         # a node looks at no more volumes of one reach than the earlier claims can have taken, and one
-        rows, ranks = search.free.offered(lookup, len(taken) + 1)
+        rows, ranks = search.free.offered_volumes(lookup, len(taken) + 1)
         free = np.ones(len(rows), dtype=np.bool_)
         for earlier in taken:
             free &= earlier[rows] != place_of_rank[ranks]
@@ -362,7 +362,7 @@ def _choose(search: VolumeSearch, taken: Sequence[IntArray], lookup: NodeLookup,
     return np.where(undecided, place_of_rank[best], choice)
 
 
-def _is_taken(place: int, taken: Sequence[IntArray], rows: IntArray) -> BoolArray:
+def _is_used(place: int, taken: Sequence[IntArray], rows: IntArray) -> BoolArray:
     """(row,) whether an earlier claim gets the volume there."""
     mask = np.zeros(len(rows), dtype=np.bool_)
     for choice in taken:
@@ -380,4 +380,4 @@ def volume_to_bind(claim: PersistentVolumeClaim, storage: Storage) -> Persistent
         search = VolumeSearch(claim, storage, attributes_classes=True)
     except SearchError:
         return None
-    return next(iter((*search.prebound.values(), *search.fitting)), None)
+    return next(iter((*search.prebound.values(), *search.fitting_volumes)), None)

@@ -66,16 +66,16 @@ from kschedx.kube.storage import (
     bound_claim,
     bound_volume,
     claim_name,
-    not_found,
-    not_owned_by,
+    not_found_text,
+    ownership_error,
     plugin_of,
-    translated,
+    translate,
 )
 from kschedx.kube.types import ObjectMeta, Pod, Volume
 from kschedx.plugins.resource_allocation import shape_score
 from kschedx.plugins.volume_binding.matching import NO_VOLUME, Matches, SearchError, VolumeSearch, find_matches
 from kschedx.plugins.volume_facts import claim_facts, claim_unbound, migrated_plugins, selector_text, term_matches
-from kschedx.releases.release import in_every_release
+from kschedx.releases.release import texts_of_all_releases
 from kschedx.snapshot.columns import BoolArray, ClusterRow, Column, IntArray, each_cluster_row
 from kschedx.snapshot.nodes import NodeLookup, NodeTable
 from kschedx.snapshot.storage import Storage, StorageChange
@@ -132,7 +132,7 @@ def _wrong(pod: Pod, volume: Volume, name: str, claim: PersistentVolumeClaim | N
         finding = ClaimNotFound(claim=f"{pod.metadata.namespace}/{name}", volume=volume.name, ephemeral=ephemeral)
         if ephemeral:
             return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"', finding
-        return not_found("persistentvolumeclaim", name), finding
+        return not_found_text("persistentvolumeclaim", name), finding
     if claim.status.phase == "Lost":
         gone = claim.spec.volume_name
         text = f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{gone}"'
@@ -140,7 +140,7 @@ def _wrong(pod: Pod, volume: Volume, name: str, claim: PersistentVolumeClaim | N
     if claim.metadata.deletion_timestamp is not None:
         since = claim.metadata.deletion_timestamp
         return f'persistentvolumeclaim "{name}" is being deleted', ClaimBeingDeleted(claim=claim.key, since=since)
-    not_owned = not_owned_by(claim, pod.metadata) if ephemeral else None
+    not_owned = ownership_error(claim, pod.metadata) if ephemeral else None
     if not_owned is not None:
         owner = claim.metadata.controller
         return not_owned, ClaimNotOwned(claim=claim.key, owner=f"{owner.kind}/{owner.name}" if owner else "")
@@ -195,7 +195,7 @@ class Provision(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     @cached_property
-    def _by_node(self) -> dict[int, list[int]]:
+    def _capacities_by_node(self) -> dict[int, list[int]]:
         """Node to the positions in `capacities` that apply to it, largest first."""
         positions: dict[int, list[int]] = {}
         for position in self._largest_first:
@@ -205,7 +205,7 @@ class Provision(Struct, frozen=True, kw_only=True, dict=True):
 
     def insufficient(self, node: ClusterRow) -> InsufficientStorageCapacity:
         """Explain why no capacity of a node has enough space."""
-        near = self._by_node.get(node, [])[:_MOST_CAPACITIES]
+        near = self._capacities_by_node.get(node, [])[:_MOST_CAPACITIES]
         far = [capacity for capacity in self._largest_first[: _MOST_CAPACITIES + len(near)] if capacity not in near]
         return InsufficientStorageCapacity(
             claim=claim_facts(self.claim),
@@ -385,9 +385,9 @@ class Binding:
         plugin = plugin_of(volume.spec)
         if plugin is None or plugin.name not in self._migrated_plugins:
             return _Bound(claim=claim, volume=volume, reached=reached, migrated=migrated)
-        migrated = self._migrated(plugin)
+        migrated = self._migrated_nodes(plugin)
         try:
-            as_csi = translated(volume)
+            as_csi = translate(volume)
         except TranslationError as wrong:
             error = f"could not translate pv: {wrong}"
             return _Bound(claim=claim, volume=volume, reached=reached, migrated=migrated, error=error)
@@ -399,7 +399,7 @@ class Binding:
         mask[self._lookup.selector(volume.required_node_affinity)] = True
         return mask
 
-    def _migrated(self, plugin: InTreePlugin) -> BoolArray:
+    def _migrated_nodes(self, plugin: InTreePlugin) -> BoolArray:
         csi_nodes = (self._storage.csi_nodes.get(name) for name in self._nodes.names)
         return np.array(
             [csi_node is not None and plugin.name in csi_node.migrated_plugins for csi_node in csi_nodes],
@@ -413,7 +413,7 @@ class Binding:
         elsewhere = np.zeros(len(self._nodes), dtype=np.bool_)
         if chosen:
             elsewhere[:] = [bool(chosen - {name}) for name in self._nodes.names]
-        self._reject(elsewhere, Conflict.NO_VOLUME, self._selected_elsewhere)
+        self._reject(elsewhere, Conflict.NO_VOLUME, self._selection_mismatches)
         here = ~elsewhere & (self.error == 0)
         try:
             searches = [
@@ -437,7 +437,7 @@ class Binding:
         no_topology, no_space = claim_provision.no_topology, claim_provision.no_space & ~claim_provision.no_topology
 
         def outside(node: ClusterRow) -> tuple[Finding, ...]:
-            findings = self._unmatched(claim_provision, search, node)
+            findings = self._explain_unmatched(claim_provision, search, node)
             if findings and not claim_provision.storage_class.can_provision:
                 return findings
             topology = allowed_topologies(claim_provision.storage_class)
@@ -449,7 +449,7 @@ class Binding:
             return (*findings, mismatch)
 
         def full(node: ClusterRow) -> tuple[Finding, ...]:
-            return (*self._unmatched(claim_provision, search, node), claim_provision.insufficient(node))
+            return (*self._explain_unmatched(claim_provision, search, node), claim_provision.insufficient(node))
 
         self._reject(no_topology & ~settled, Conflict.NO_VOLUME, outside)
         self._reject(no_space & ~settled, Conflict.NO_SPACE, full)
@@ -467,7 +467,7 @@ class Binding:
     def _mismatch(self, bound: _Bound, node: ClusterRow) -> tuple[Finding, ...]:
         return (bound.mismatch(node, self._labels(node)),)
 
-    def _selected_elsewhere(self, node: ClusterRow) -> tuple[Finding, ...]:
+    def _selection_mismatches(self, node: ClusterRow) -> tuple[Finding, ...]:
         name = self._nodes.cluster.names[node]
         return tuple(
             SelectedNodeMismatch(claim=claim.key, selected_node=claim.selected_node)
@@ -475,14 +475,16 @@ class Binding:
             if claim.selected_node is not None and claim.selected_node != name
         )
 
-    def _unmatched(self, claim_provision: Provision, search: int | None, node: ClusterRow) -> tuple[Finding, ...]:
+    def _explain_unmatched(
+        self, claim_provision: Provision, search: int | None, node: ClusterRow
+    ) -> tuple[Finding, ...]:
         """Explain why no existing volume matches; empty if there is none and one could be provisioned."""
         volume_search = None if search is None else self._matches.searches[search]
         if volume_search is None or search is None:
             return ()
         if not volume_search.volumes and claim_provision.storage_class.can_provision:
             return ()
-        taken = self._matches.taken_before(search, node)
+        taken = self._matches.earlier_volumes(search, node)
         return (
             NoMatchingVolume(
                 claim=claim_facts(claim_provision.claim),
@@ -502,7 +504,7 @@ class Binding:
 
     def bindings(self, node: ClusterRow) -> tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...]:
         """Return the claims with the existing volumes that they would be bound to."""
-        chosen = (self._matches.chosen(number, node) for number in range(len(self._matches.searches)))
+        chosen = (self._matches.chosen_volume(number, node) for number in range(len(self._matches.searches)))
         pairs = zip(self._matches.searches, chosen, strict=True)
         return tuple((search.claim, volume) for search, volume in pairs if volume is not None)
 
@@ -527,7 +529,7 @@ class Binding:
         return (*bindings, *provisions)
 
 
-def settled(binding: Binding, node: ClusterRow, nodes: NodeTable, storage: Storage) -> StorageChange:
+def settle(binding: Binding, node: ClusterRow, nodes: NodeTable, storage: Storage) -> StorageChange:
     """Return the changes when every claim of a pod on this node has a volume."""
     claims: dict[str, PersistentVolumeClaim] = {}
     volumes: dict[str, PersistentVolume] = {}
@@ -535,13 +537,15 @@ def settled(binding: Binding, node: ClusterRow, nodes: NodeTable, storage: Stora
         volumes[volume.name] = bound_volume(volume, claim)
         claims[claim.key] = bound_claim(claim, volume.name)
     for claim_provision in binding.provisions(node):
-        made_volume = _made(claim_provision, node, nodes, storage)
+        made_volume = _provisioned_volume(claim_provision, node, nodes, storage)
         volumes[made_volume.name] = made_volume
         claims[claim_provision.claim.key] = bound_claim(claim_provision.claim, made_volume.name)
     return StorageChange(claims=claims, volumes=volumes)
 
 
-def _made(claim_provision: Provision, node: ClusterRow, nodes: NodeTable, storage: Storage) -> PersistentVolume:
+def _provisioned_volume(
+    claim_provision: Provision, node: ClusterRow, nodes: NodeTable, storage: Storage
+) -> PersistentVolume:
     """Return the volume that the driver provisions: accessible from the node, by the driver's topology keys there."""
     claim, provisioner, name = (
         claim_provision.claim,
@@ -606,11 +610,11 @@ def _utilization(requested: int, capacity: int) -> int:
     return truncated_quotient(requested * _FULL, capacity)
 
 
-def alike(claims: PodClaims, storage: Storage) -> Hashable:
+def binding_key(claims: PodClaims, storage: Storage) -> Hashable:
     """Return a value that is equal for pods whose claims can be bound, or are bound, on the same nodes."""
     bound = tuple(_reach(claim, storage) for claim in claims.bound)
     names = [claim.key for claim in claims.delayed]
-    delayed = tuple((names.index(claim.key), *_wanted(claim, storage)) for claim in claims.delayed)
+    delayed = tuple((names.index(claim.key), *_claim_key(claim, storage)) for claim in claims.delayed)
     return bound, delayed
 
 
@@ -623,7 +627,7 @@ def _reach(claim: PersistentVolumeClaim, storage: Storage) -> Hashable:
     return volume.name if plugin_of(volume.spec) is not None else (volume.required_node_affinity,)
 
 
-def _wanted(claim: PersistentVolumeClaim, storage: Storage) -> tuple[Hashable, ...]:
+def _claim_key(claim: PersistentVolumeClaim, storage: Storage) -> tuple[Hashable, ...]:
     """Return what a claim requests and which volumes it could get."""
     candidates = storage.candidates
     prebound = tuple(volume.name for volume in candidates.prebound(claim))
@@ -646,7 +650,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
 
     name = "VolumeBinding"
     texts: ClassVar[Texts] = {
-        "volume-node-affinity-mismatch": in_every_release("volume_node_affinity_conflict"),
+        "volume-node-affinity-mismatch": texts_of_all_releases("volume_node_affinity_conflict"),
         "no-matching-volume": (REASON_NO_VOLUME,),
         "insufficient-storage-capacity": (REASON_NO_SPACE,),
         "volume-not-found": (REASON_VOLUME_MISSING,),
@@ -668,7 +672,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
 
     def tells_apart(self, pod: Pod) -> Hashable:
         claims = pod_claims(pod, self.handle.snapshot.storage)
-        return pod.key if isinstance(claims, Status) else claims and alike(claims, self.handle.snapshot.storage)
+        return pod.key if isinstance(claims, Status) else claims and binding_key(claims, self.handle.snapshot.storage)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         storage = self.handle.snapshot.storage
@@ -744,7 +748,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     def bound(self, state: CycleState, pod: Pod, node: ClusterRow) -> BindingEffect:
         if BINDING not in state or (binding := state[BINDING]) is None or binding.is_settled:
             return NOTHING_BOUND
-        return BindingEffect(storage=settled(binding, node, self.handle.nodes, self.handle.snapshot.storage))
+        return BindingEffect(storage=settle(binding, node, self.handle.nodes, self.handle.snapshot.storage))
 
     def pre_bind(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         """Write the bindings to the cluster. kube-scheduler then waits for the volume controller."""
@@ -757,13 +761,13 @@ def _local_nodes(bound: Iterable[PersistentVolumeClaim], storage: Storage) -> fr
     missing. From 1.27 to 1.31, PreFilter keeps only these nodes (GetEligibleNodes in volumebinding/binder.go,
     GetLocalPersistentVolumeNodeNames in pkg/volume/util/util.go)."""
     volumes = [storage.volumes.get(claim.spec.volume_name) for claim in bound]
-    named = [names for volume in volumes if volume is not None and (names := _named(volume))]
+    named = [names for volume in volumes if volume is not None and (names := _named_hosts(volume))]
     if not named or None in volumes:
         return None
     return frozenset.intersection(*named)
 
 
-def _named(volume: PersistentVolume) -> frozenset[str]:
+def _named_hosts(volume: PersistentVolume) -> frozenset[str]:
     """Return the hostnames of all terms; those within one term must agree. They are treated as node names."""
     affinity = volume.required_node_affinity
     terms = affinity.node_selector_terms if affinity is not None else ()

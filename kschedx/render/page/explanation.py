@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.node_groups import NodeGroup
-from kschedx.explain.ranking import ranking
+from kschedx.explain.ranking import rank_nodes
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Code
 from kschedx.inquiry.explanation import Explanation
@@ -149,14 +149,14 @@ def _story(diagnosis: Diagnosis, row: TableRow) -> Iterator[Line]:
                 plugin=blocker.plugin,
                 code=blocker.code.text,
                 headline=visible(words.headline),
-                facts=tuple(_labelled(fact, most) for fact in words.facts),
+                facts=tuple(_labelled_text(fact, most) for fact in words.facts),
             )
-    facts = tuple(_labelled(fact, most) for fact in eviction_facts(detail))
+    facts = tuple(_labelled_text(fact, most) for fact in eviction_facts(detail))
     if facts:
         yield Line(plugin="", code="", headline="", facts=facts)
 
 
-def _labelled(fact: Fact, most: int | None) -> tuple[str, str]:
+def _labelled_text(fact: Fact, most: int | None) -> tuple[str, str]:
     items = fact.items
     if most is not None and len(items) > most + 1:
         items = (*items[:most], f"{len(items) - most:,} others")
@@ -164,7 +164,7 @@ def _labelled(fact: Fact, most: int | None) -> tuple[str, str]:
 
 
 def _scores(cycle: Cycle) -> ScoreSection | None:
-    ranked = ranking(cycle)
+    ranked = rank_nodes(cycle)
     if ranked is None or not ranked.nodes:
         return None
     first = ranked.nodes[0].contributions

@@ -47,7 +47,7 @@ def html(page: Page) -> str:
     """Return the file's text. Nothing on the page can become markup or script: its policy allows only the file's
     own."""
     style, script = _asset("page.css"), _asset("page.js")
-    data = _embedded(page)
+    data = _embed_json(page)
     digest = sha256(data.encode()).hexdigest()[:16]
     cited = (*page.footer, ("page sha256", digest))
     footer = "".join(f"<span><b>{escape(label)}</b> {escape(phrase)}</span>" for label, phrase in cited)
@@ -73,7 +73,7 @@ def _hash(content: str) -> str:
     return f"sha256-{b64encode(sha256(content.encode()).digest()).decode()}"
 
 
-def _embedded(page: Page) -> str:
+def _embed_json(page: Page) -> str:
     """Return JSON that cannot end the element that contains it, and has nothing that hides text or that a log
     interprets."""
     document = msgspec.to_builtins(page)

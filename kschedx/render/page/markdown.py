@@ -11,7 +11,7 @@ from kschedx.kube.escaping import visible
 from kschedx.patterns import lazy_pattern
 from kschedx.render.page import model
 from kschedx.render.view import Timeline
-from kschedx.render.wording import count, listed
+from kschedx.render.wording import count, list_names
 
 MOST_ROWS = 20
 """Rows of a table, because a comment has to stay readable."""
@@ -64,7 +64,7 @@ def _lines(page: model.Page) -> Iterator[str]:
         yield from _section(section)
     if any(isinstance(section, model.VerdictSection) for section in page.sections):
         yield ""
-        yield from folded("as text", _fenced(page.screen))
+        yield from fold_details("as text", _fence(page.screen))
     if page.footer:
         yield ""
         yield " · ".join(f"{plain(label)} {plain(value)}" for label, value in page.footer)
@@ -81,11 +81,11 @@ def _fixes(fixes: Iterable[model.PageFix], no_fix: str) -> Iterator[str]:
 def _section(section: model.Section) -> Iterator[str]:
     match section:
         case model.Items():
-            yield from _headed(section.title, _items(section))
+            yield from _with_heading(section.title, _items(section))
         case model.VerdictSection():
-            yield from _headed("Verdicts", _verdicts(section))
+            yield from _with_heading("Verdicts", _verdicts(section))
         case model.ScoreSection():
-            yield from _headed("Scores", _scores(section))
+            yield from _with_heading("Scores", _scores(section))
         case model.Candidates():
             candidates = [
                 (
@@ -95,34 +95,34 @@ def _section(section: model.Section) -> Iterator[str]:
                 )
                 for candidate in section.candidates
             ]
-            yield from _headed("Preemption", table(("node", "budget violations", "victims"), candidates))
+            yield from _with_heading("Preemption", table(("node", "budget violations", "victims"), candidates))
         case model.Table():
             cells = [[plain(visible(str(cell))) for cell in row] for row in section.rows]
             labels = [plain(column.label) for column in section.columns]
-            yield from _headed(section.title, table(labels, cells, section.left_out))
+            yield from _with_heading(section.title, table(labels, cells, section.left_out))
         case model.Usage():
             amounts = [
                 [plain(node), *map(plain, amounts_of_node)]
                 for node, amounts_of_node in zip(section.nodes, section.told, strict=True)
             ]
-            yield from _headed("Nodes before and after", table(("node", *map(plain, section.resources)), amounts))
+            yield from _with_heading("Nodes before and after", table(("node", *map(plain, section.resources)), amounts))
         case Timeline():
             decisions = len(section.text_of)
             shown = (f"- {plain(decision)}" for decision in islice(section.decisions, MOST_ROWS))
-            yield from folded(count(decisions, "decision"), shown)
+            yield from fold_details(count(decisions, "decision"), shown)
         case model.HeatMap():
             columns = ("workload", "replicas", *map(plain, section.columns))
-            yield from _headed("Workloads by failure", table(columns, list(_heat_rows(section))))
+            yield from _with_heading("Workloads by failure", table(columns, list(_heat_rows(section))))
         case model.Histogram():
             rows = table(("nodes with", *map(plain, section.series)), list(_histogram_rows(section)))
-            yield from _headed(section.title, rows)
+            yield from _with_heading(section.title, rows)
         case model.Flow():
-            yield from _headed(section.title, _flow(section))
+            yield from _with_heading(section.title, _flow(section))
         case _:
             assert_never(section)
 
 
-def _headed(title: str, lines: Iterable[str]) -> Iterator[str]:
+def _with_heading(title: str, lines: Iterable[str]) -> Iterator[str]:
     yield f"### {plain(title)}"
     yield ""
     yield from lines
@@ -161,7 +161,7 @@ def _items(section: model.Items) -> Iterator[str]:
     rows = []
     for tone, title, values, detail in section.shown():
         phrases = (
-            [plain(listed(detail.members[:MOST_MEMBERS], MOST_MEMBERS, len(detail.members) + detail.left_out))]
+            [plain(list_names(detail.members[:MOST_MEMBERS], MOST_MEMBERS, len(detail.members) + detail.left_out))]
             if detail.members
             else []
         )
@@ -208,7 +208,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], left_out: int = 0
         yield f"{count(left_out, 'more row')}."
 
 
-def folded(summary: str, lines: Iterable[str]) -> Iterator[str]:
+def fold_details(summary: str, lines: Iterable[str]) -> Iterator[str]:
     yield f"<details><summary>{summary}</summary>"
     yield ""
     yield from lines
@@ -216,7 +216,7 @@ def folded(summary: str, lines: Iterable[str]) -> Iterator[str]:
     yield "</details>"
 
 
-def _fenced(content: str) -> Iterator[str]:
+def _fence(content: str) -> Iterator[str]:
     """Yield a block of text unchanged; its fence is longer than any in the text."""
     longest = max((len(run) for run in re.findall(r"`+", content)), default=0)
     fence = "`" * max(3, longest + 1)

@@ -16,7 +16,18 @@ from msgspec.structs import replace
 from kschedx.kube.names import common_affixes
 from kschedx.render.manifests import to_yaml
 from kschedx.render.terminal import StyledLine
-from kschedx.render.view import Decider, FixView, ItemList, TableView, Timeline, Tone, View, ViewItem, identical, shared
+from kschedx.render.view import (
+    Decider,
+    FixView,
+    ItemList,
+    TableView,
+    Timeline,
+    Tone,
+    View,
+    ViewItem,
+    identical,
+    shared_value,
+)
 from kschedx.render.wording import Fact, visible
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -398,7 +409,7 @@ def _items(item_list: ItemList, room: int) -> Items:
                 common = _detail(replace(items[0], members=()), items[0].facts, ())
                 at = details.setdefault(common, len(details))
             columns = zip(*(rows[row][3:] for row in shown), strict=True)
-            groups.append(Group(rows=shown, size=len(items), values=tuple(map(shared, columns)), detail=at))
+            groups.append(Group(rows=shown, size=len(items), values=tuple(map(shared_value, columns)), detail=at))
     return Items(
         title=item_list.title,
         noun=item_list.noun,

@@ -76,7 +76,7 @@ def _usage(usage: UsageView) -> Usage:
         nodes=tuple(visible(row.name) for row in ordered),
         before=tuple(_percents(row.before, resources) for row in ordered),
         after=tuple(_percents(row.after, resources) for row in ordered),
-        told=tuple(tuple(_told(row, resource) for resource in resources) for row in ordered),
+        told=tuple(tuple(_use_text(row, resource) for resource in resources) for row in ordered),
     )
 
 
@@ -105,7 +105,7 @@ def _percents(use: NodeUse | None, resources: Sequence[str]) -> tuple[int | None
     )
 
 
-def _told(row: UsageRow, resource: str) -> str:
+def _use_text(row: UsageRow, resource: str) -> str:
     sides = []
     for use in (row.before, row.after):
         if use is None:

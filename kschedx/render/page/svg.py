@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 
 from kschedx.render.page.model import Items, Page, PageFix, ScoreSection, VerdictSection
-from kschedx.render.terminal import wrapped
+from kschedx.render.terminal import wrap
 from kschedx.render.wording import count
 
 MOST_ROWS = 12
@@ -44,35 +44,35 @@ def svg(page: Page) -> str:
 def _lines(page: Page) -> Iterator[tuple[str, str]]:
     """Yield the class and text of each line."""
     head = page.head
-    for number, row in enumerate(wrapped(head.tone.mark + head.headline, COLUMNS)):
+    for number, row in enumerate(wrap(head.tone.mark + head.headline, COLUMNS)):
         yield f"head {head.tone.value}", row if number == 0 else f"  {row}"
     if head.because:
-        yield from _labelled("because", " · ".join(head.because))
+        yield from _labelled_rows("because", " · ".join(head.because))
     else:  # answers about many things have details and facts instead
         for phrase in head.details[:MOST_FACTS]:
-            yield from _labelled("", phrase)
+            yield from _labelled_rows("", phrase)
         for label, phrase in head.facts[:MOST_FACTS]:
-            yield from _labelled(label, phrase)
+            yield from _labelled_rows(label, phrase)
     for decider in head.deciders:
-        yield from _labelled("also", f"{decider.name} {decider.sentence}")
+        yield from _labelled_rows("also", f"{decider.name} {decider.sentence}")
     fixes = [*head.fixes, *(fix for decider in head.deciders for fix in decider.fixes)]
     fixes = fixes or list(dict.fromkeys(_fixes_of_rows(page)))
     for number, fix in enumerate(fixes[:MOST_FIXES], start=1):
-        yield from _labelled(f"fix {number}", " · ".join(filter(None, (fix.title, fix.seen))))
+        yield from _labelled_rows(f"fix {number}", " · ".join(filter(None, (fix.title, fix.seen))))
     if len(fixes) > MOST_FIXES:
         yield "soft", f"  {'':10}{count(len(fixes) - MOST_FIXES, 'more fix', 'more fixes')}"
     rows = list(_rows(page))
     if rows:
         yield "", ""
     for row in rows[:MOST_ROWS]:
-        for number, part in enumerate(wrapped(row, COLUMNS - 2)):
+        for number, part in enumerate(wrap(row, COLUMNS - 2)):
             yield "", part if number == 0 else f"  {part}"
     if len(rows) > MOST_ROWS:
         yield "soft", count(len(rows) - MOST_ROWS, "more row")
 
 
-def _labelled(label: str, text: str) -> Iterator[tuple[str, str]]:
-    for number, row in enumerate(wrapped(text, COLUMNS - 12)):
+def _labelled_rows(label: str, text: str) -> Iterator[tuple[str, str]]:
+    for number, row in enumerate(wrap(text, COLUMNS - 12)):
         yield "", f"  {label if number == 0 else '':10}{row}"
 
 

@@ -32,7 +32,7 @@ from kschedx.findings import (
 )
 from kschedx.findings.constraints import TermMatch
 from kschedx.kube.names import HOSTNAME
-from kschedx.render.wording import balance, count, listed
+from kschedx.render.wording import balance, count, list_names
 from kschedx.render.words import describe
 from kschedx.render.words.constraints import (
     is_of_leaving_node,
@@ -41,7 +41,7 @@ from kschedx.render.words.constraints import (
     requirement_text,
     unwell_nodes_text,
 )
-from kschedx.render.words.devices import of_class, shortage_text
+from kschedx.render.words.devices import class_shortage_text, shortage_text
 from kschedx.render.words.resources import offered_nowhere
 from kschedx.render.words.volumes import nearest_text
 
@@ -50,7 +50,7 @@ MOST_CAUSES = 3
 
 def because(diagnosis: Diagnosis, most: int | None = MOST_CAUSES) -> tuple[str, ...]:
     """Return the causes, most common first. What rejects the pod as a whole comes before what rejects nodes."""
-    phrases = [*dict.fromkeys(_stops(diagnosis)), *_of_groups(diagnosis)]
+    phrases = [*dict.fromkeys(_stops(diagnosis)), *_group_phrases(diagnosis)]
     if most is None or len(phrases) <= most:
         return tuple(phrases)
     return (*phrases[:most], count(len(phrases) - most, "other cause"))
@@ -62,7 +62,7 @@ def main_findings(diagnosis: Diagnosis) -> Iterator[Finding]:
     if diagnosis.stops:
         yield from (finding for stop in diagnosis.stops for finding in stop.status.findings)
         return
-    yield from (finding for groups in _by_cause(diagnosis) if (finding := _main(groups[0])) is not None)
+    yield from (finding for groups in _groups_by_cause(diagnosis) if (finding := _main(groups[0])) is not None)
 
 
 def shared_headlines(diagnosis: Diagnosis) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ def shared_headlines(diagnosis: Diagnosis) -> tuple[str, ...]:
     if diagnosis.stops:
         shared = dict.fromkeys(map(_shared_headline, main_findings(diagnosis)))
     else:
-        shared = dict.fromkeys(filter(None, map(_group_headline, _by_cause(diagnosis))))
+        shared = dict.fromkeys(filter(None, map(_group_headline, _groups_by_cause(diagnosis))))
     return tuple(shared) or tuple(cause.text for cause in root_causes(diagnosis)[:1])
 
 
@@ -88,7 +88,7 @@ def _group_headline(groups: Sequence[NodeGroup]) -> str:
 
 def _shared_headline(finding: Finding) -> str:
     if isinstance(finding, InsufficientDevices) and finding.shortages:
-        return of_class(finding.shortages[0])
+        return class_shortage_text(finding.shortages[0])
     if isinstance(finding, VolumeNodeAffinityMismatch):
         return f"volume {finding.persistent_volume}{_place(finding)} is not accessible"
     return describe(finding).headline
@@ -104,11 +104,11 @@ def _stops(diagnosis: Diagnosis) -> Iterator[str]:
             yield stop.status.message
 
 
-def _of_groups(diagnosis: Diagnosis) -> Iterator[str]:
+def _group_phrases(diagnosis: Diagnosis) -> Iterator[str]:
     whole = diagnosis.cause
     if isinstance(whole, OfferedNowhere):
         yield offered_nowhere(whole)
-    for alike in _by_cause(diagnosis):
+    for alike in _groups_by_cause(diagnosis):
         if _offered_nowhere(_main(alike[0])):
             continue
         if isinstance(whole, UnwellNodes) and any(whole.fault in group.exemplar.findings for group in alike):
@@ -117,7 +117,7 @@ def _of_groups(diagnosis: Diagnosis) -> Iterator[str]:
             yield _phrase(alike)
 
 
-def _by_cause(diagnosis: Diagnosis) -> list[list[NodeGroup]]:
+def _groups_by_cause(diagnosis: Diagnosis) -> list[list[NodeGroup]]:
     """Return groups by cause, most common first. Nodes of the control plane and cordoned nodes come last, because they
     explain least: pods are not meant for them."""
     groups: dict[tuple[str, object], list[NodeGroup]] = {}
@@ -156,7 +156,7 @@ def _key(finding: Finding) -> tuple[str, object]:
     match finding:
         case InsufficientResource(resource=resource):
             return finding.reason, resource
-        case NodeAffinityMismatch() if (failed := _failed(finding)) is not None:
+        case NodeAffinityMismatch() if (failed := _unmet_requirement(finding)) is not None:
             return finding.reason, failed
         case NodeAffinityMismatch():
             return finding.reason, None
@@ -172,11 +172,11 @@ def _key(finding: Finding) -> tuple[str, object]:
             return finding.reason, finding.same_as
 
 
-def _allowed(terms: Sequence[TermMatch]) -> str:
+def _allowed_domains(terms: Sequence[TermMatch]) -> str:
     """Return the zones, or other topology domains, to which a storage class is restricted."""
     unmet = [requirement for term in terms for requirement in term.requirements if not requirement.matched]
     values = dict.fromkeys(value for finding in unmet if finding.key == unmet[0].key for value in finding.values)
-    return f" (only in {unmet[0].key.rpartition('/')[2]} {listed([*values], 3)})" if values else ""
+    return f" (only in {unmet[0].key.rpartition('/')[2]} {list_names([*values], 3)})" if values else ""
 
 
 def _phrase(groups: Sequence[NodeGroup]) -> str:
@@ -217,7 +217,7 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
             over = "" if finding.topology_key == HOSTNAME else f" over {finding.topology_key}"
             return f"the pod's anti-affinity{over} excludes {nodes}"
         case ExistingAntiAffinityConflict():
-            return f"the anti-affinity of {_repelling(groups)} excludes {nodes}"
+            return f"the anti-affinity of {_repelling_pods(groups)} excludes {nodes}"
         case VolumeNodeAffinityMismatch():
             return f"volume {finding.persistent_volume}{_place(finding)} is not accessible from {nodes}"
         case VolumeLimitExceeded():
@@ -225,7 +225,9 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case NoMatchingVolume():
             return f"no volume matches claim {finding.claim.claim} on {nodes}{_nearest_volume(groups)}"
         case ProvisioningTopologyMismatch():
-            return f"class {finding.claim.storage_class} provisions no volume for {nodes}{_allowed(finding.terms)}"
+            return (
+                f"class {finding.claim.storage_class} provisions no volume for {nodes}{_allowed_domains(finding.terms)}"
+            )
         case ClaimInUse():
             return f"claim {finding.claim} (ReadWriteOncePod) is in use by {finding.holder} on {finding.holder_node}"
         case InsufficientDevices(shortages=(first, *_)):
@@ -253,21 +255,21 @@ _INVALID = re.compile(r'Invalid value: ("[^"]+")')
 def _affinity(finding: NodeAffinityMismatch) -> str:
     """Return what does not match, and its source if it is not the pod."""
     by = " (addedAffinity of the scheduler's profile)" if finding.source == "addedAffinity" else ""
-    requested = _failed(finding) or "the node affinity"
+    requested = _unmet_requirement(finding) or "the node affinity"
     if finding.error:
         value = _INVALID.search(finding.error)
         requested = "the node affinity, " + (f"whose value {value[1]} is" if value else "which is") + " not valid"
     return f"{requested}{by}"
 
 
-def _repelling(groups: Sequence[NodeGroup]) -> str:
+def _repelling_pods(groups: Sequence[NodeGroup]) -> str:
     """Return the running pods whose anti-affinity matches the pod."""
     findings = [main for group in groups if isinstance(main := _main(group), ExistingAntiAffinityConflict)]
     pods = dict.fromkeys(pod for finding in findings for pod in finding.pods)
     is_all = all(finding.pod_count == len(finding.pods) for finding in findings) and all(
         group.count == 1 for group in groups
     )
-    return listed([*pods], 2) if is_all else f"{next(iter(pods))} and others"
+    return list_names([*pods], 2) if is_all else f"{next(iter(pods))} and others"
 
 
 def _nearest_volume(groups: Sequence[NodeGroup]) -> str:
@@ -313,7 +315,7 @@ def _shortfall(finding: InsufficientResource) -> str:
     return f"{sums.short_by} {'CPU' if finding.resource == 'cpu' else finding.resource}"
 
 
-def _failed(finding: NodeAffinityMismatch) -> str | None:
+def _unmet_requirement(finding: NodeAffinityMismatch) -> str | None:
     """Return the first unmet requirement of the only term: `zone=eu-1b`; None if several terms are alternatives."""
     if len(finding.terms) != 1:
         return None

@@ -10,7 +10,7 @@ from kschedx.kube.names import HOSTNAME
 from kschedx.kube.selectors import NODE_NAME_FIELD
 from kschedx.kube.types import Node, Taint
 from kschedx.plugins.taint_toleration import untolerated_taint
-from kschedx.render.wording import Brief, Fact, Words, count, in_words, listed
+from kschedx.render.wording import Brief, Fact, Words, count, in_words, list_names
 
 SHOWN_TERMS = 3
 SHOWN_TERM_VALUES = 4
@@ -60,7 +60,7 @@ def requirement_text(match: findings.RequirementMatch) -> str:
         case "=" | "==":
             return f"{match.key}={', '.join(match.values)}"
         case _:
-            return f"{match.key} {match.operator} [{listed(match.values, SHOWN_TERM_VALUES)}]"
+            return f"{match.key} {match.operator} [{list_names(match.values, SHOWN_TERM_VALUES)}]"
 
 
 def _verdict(match: findings.RequirementMatch) -> str:
@@ -215,7 +215,7 @@ def label_hint_text(hint: LabelHint) -> str:
     values = f"={hint.values[0]}" if len(hint.values) == 1 else f" in [{', '.join(hint.values)}]"
     if hint.nearest:
         return f"no node has {hint.key}{values}; {hint.nearest} is on {count(hint.nearest_count, 'node')}"
-    in_use = listed([f"{value} ({number:,})" for value, number in hint.in_use], SHOWN_LABEL_VALUES)
+    in_use = list_names([f"{value} ({number:,})" for value, number in hint.in_use], SHOWN_LABEL_VALUES)
     return f"no node has {hint.key}{values}; in use: {in_use}"
 
 
@@ -226,7 +226,7 @@ SHOWN = 5
 def _topology_spread_skew(finding: findings.TopologySpreadSkew) -> Words:
     arithmetic = f"{finding.matching} matching + {finding.itself} this pod - {finding.minimum} minimum = {finding.skew}"
     domains = [f"{domain.domain} {domain.matching}" for domain in finding.domains]
-    items = [arithmetic, listed(domains, SHOWN, finding.domain_count)]
+    items = [arithmetic, list_names(domains, SHOWN, finding.domain_count)]
     too_few = ""
     if finding.min_domains is not None:
         exist = "domain exists" if finding.domain_count == 1 else "domains exist"
@@ -253,13 +253,15 @@ def _pod_affinity_unsatisfied(finding: findings.PodAffinityUnsatisfied) -> Words
     else:
         text = f"no pod {_selector(finding.selector)} in {finding.topology_key}={finding.domain}"
         shared = f"no pod {_selector(finding.selector)}" if finding.topology_key == HOSTNAME else text
-    namespaces = "all namespaces" if finding.every_namespace else listed(finding.namespaces, SHOWN) or "no namespace"
+    namespaces = (
+        "all namespaces" if finding.every_namespace else list_names(finding.namespaces, SHOWN) or "no namespace"
+    )
     rule = f"podAffinity {finding.term + 1}, {_selector(finding.selector)}, per {finding.topology_key}, in {namespaces}"
     if not finding.matching_pods:
         reason = "no pod in the cluster matches every term"
     else:
-        domains = listed(finding.matching_domains, SHOWN)
-        reason = f"{count(finding.matching_pods, 'pod')}, such as {listed(finding.pods, 2)}, in {domains}"
+        domains = list_names(finding.matching_domains, SHOWN)
+        reason = f"{count(finding.matching_pods, 'pod')}, such as {list_names(finding.pods, 2)}, in {domains}"
         if not finding.matching_domains:
             reason = f"{count(finding.matching_pods, 'pod')} on nodes without the label"
     return Words(
@@ -283,19 +285,19 @@ def _pod_anti_affinity_conflict(finding: findings.PodAntiAffinityConflict) -> Wo
         f"per {finding.topology_key}={finding.domain}"
     )
     return Words(
-        headline=f"this pod's anti-affinity matches {_and_others(first, finding.pod_count)}",
+        headline=f"this pod's anti-affinity matches {_others_text(first, finding.pod_count)}",
         shared="this pod's anti-affinity matches a pod there",
         facts=(Fact(label="rule", items=(rule,)), *_others(finding.pods, finding.pod_count)),
         brief=Brief(detail=first),
     )
 
 
-def _and_others(first: str, number: int) -> str:
+def _others_text(first: str, number: int) -> str:
     return first if number <= 1 else f"{first} and {count(number - 1, 'other')}"
 
 
 def _others(pods: tuple[str, ...], number: int) -> tuple[Fact, ...]:
-    return (Fact(label="pods", items=(listed(pods, SHOWN, number),)),) if number > 1 else ()
+    return (Fact(label="pods", items=(list_names(pods, SHOWN, number),)),) if number > 1 else ()
 
 
 @in_words.register
@@ -305,7 +307,7 @@ def _existing_anti_affinity_conflict(finding: findings.ExistingAntiAffinityConfl
     read = f"matches this pod's {'label' if len(finding.matched_labels) == 1 else 'labels'} {labels}"
     rule = f"podAntiAffinity {finding.term + 1}, {_selector(finding.selector)}, per {finding.topology_key}"
     return Words(
-        headline=f"the anti-affinity of {_and_others(first, finding.pod_count)} matches this pod",
+        headline=f"the anti-affinity of {_others_text(first, finding.pod_count)} matches this pod",
         shared="the anti-affinity of a pod there matches this pod",
         facts=(
             Fact(label="rule", items=(f"{rule}; {read}" if labels else rule,)),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kschedx import findings
 from kschedx.kube.devices import IN_MEMORY
-from kschedx.kube.typos import meant_by
-from kschedx.render.wording import Brief, Fact, Words, count, in_words, listed
+from kschedx.kube.typos import nearest_name
+from kschedx.render.wording import Brief, Fact, Words, count, in_words, list_names
 
 SHOWN = 4
 
@@ -43,8 +43,8 @@ def _device_claim_not_owned(finding: findings.DeviceClaimNotOwned) -> Words:
 
 @in_words.register
 def _device_class_not_found(finding: findings.DeviceClassNotFound) -> Words:
-    known = listed(finding.classes, SHOWN) if finding.classes else "none"
-    meant = meant_by(finding.device_class, finding.classes)
+    known = list_names(finding.classes, SHOWN) if finding.classes else "none"
+    meant = nearest_name(finding.device_class, finding.classes)
     hint = f' (did you mean "{meant}"?)' if meant else ""
     return Words(
         headline=f"device class {finding.device_class} does not exist{hint}",
@@ -77,18 +77,18 @@ def _device_claim_out_of_reach(finding: findings.DeviceClaimOutOfReach) -> Words
             text = f"the devices of claim {finding.claim} could not be prepared"
         case _:
             text = f"the devices of claim {finding.claim} were not ready in time"
-    facts = [Fact(label="devices", items=(listed(finding.devices, SHOWN),))] if finding.devices else []
+    facts = [Fact(label="devices", items=(list_names(finding.devices, SHOWN),))] if finding.devices else []
     if finding.where:
         facts.append(Fact(label="usable on", items=(finding.where,)))
     if finding.consumers:
-        facts.append(Fact(label="used by", items=(listed(finding.consumers, SHOWN),)))
+        facts.append(Fact(label="used by", items=(list_names(finding.consumers, SHOWN),)))
     return Words(headline=text, facts=tuple(facts))
 
 
 @in_words.register
 def _insufficient_devices(finding: findings.InsufficientDevices) -> Words:
     if not finding.shortages:
-        claims = f"{'claim' if len(finding.claims) == 1 else 'claims'} {listed(finding.claims, SHOWN)}"
+        claims = f"{'claim' if len(finding.claims) == 1 else 'claims'} {list_names(finding.claims, SHOWN)}"
         facts = [Fact(label="rule", items=(text,)) for text in finding.constraints]
         return Words(
             headline=f"no combination of its devices satisfies {claims}",
@@ -106,7 +106,9 @@ def _insufficient_devices(finding: findings.InsufficientDevices) -> Words:
     for shortage in finding.shortages:
         request = f"{shortage.claim} {shortage.request}" if several else shortage.request
         facts += _facts(shortage, f"{request}: " if len(finding.shortages) > 1 else "")
-    return Words(headline=f"{_headline(first)}{more}", shared=_wants(first), facts=tuple(facts), brief=_brief(first))
+    return Words(
+        headline=f"{_headline(first)}{more}", shared=_request_text(first), facts=tuple(facts), brief=_brief(first)
+    )
 
 
 def _base(short: findings.DeviceShortage) -> tuple[str, str]:
@@ -115,7 +117,7 @@ def _base(short: findings.DeviceShortage) -> tuple[str, str]:
 
 
 def _headline(short: findings.DeviceShortage) -> str:
-    wants = _wants(short)
+    wants = _request_text(short)
     match short.stage:
         case "none":
             return f"{wants}; the node has no devices"
@@ -127,7 +129,7 @@ def _headline(short: findings.DeviceShortage) -> str:
             return f"{wants}; {short.free:,} of {short.matching:,} {'is' if short.free == 1 else 'are'} free"
 
 
-def of_class(short: findings.DeviceShortage) -> str:
+def class_shortage_text(short: findings.DeviceShortage) -> str:
     """Return what is true for every pod that requests the class, for any name of its claim."""
     match short.stage:
         case "none" | "other-class":
@@ -150,13 +152,13 @@ def shortage_text(short: findings.DeviceShortage, nodes: str, has: str) -> str:
             return f"no device of {nodes} matches request {short.request} of {_claim(short)}"
         case _:
             free = f"{nodes} {has} too few free devices for {_claim(short)}"
-            tainted = f", with tainted devices: {listed(short.taints, 2)}" if short.taints else ""
+            tainted = f", with tainted devices: {list_names(short.taints, 2)}" if short.taints else ""
             return f"{free} ({wanted} of class {short.device_class}){tainted}"
 
 
-def _wants(short: findings.DeviceShortage) -> str:
+def _request_text(short: findings.DeviceShortage) -> str:
     verb = "request" if short.claim.endswith(IN_MEMORY) else "requests"
-    return f"{_claim(short)} {verb} {_wanted(short)} of class {short.device_class}"
+    return f"{_claim(short)} {verb} {_wanted_text(short)} of class {short.device_class}"
 
 
 def _claim(short: findings.DeviceShortage) -> str:
@@ -165,7 +167,7 @@ def _claim(short: findings.DeviceShortage) -> str:
     return "its extended resources" if short.claim.endswith(IN_MEMORY) else f"claim {short.claim}"
 
 
-def _wanted(short: findings.DeviceShortage) -> str:
+def _wanted_text(short: findings.DeviceShortage) -> str:
     return "all devices" if short.wanted is None else count(short.wanted, "device")
 
 
@@ -183,7 +185,7 @@ def _brief(short: findings.DeviceShortage) -> Brief | None:
 
 def _facts(short: findings.DeviceShortage, lead: str) -> list[Fact]:
     if short.stage == "none":
-        return _updating(short)
+        return _updating_facts(short)
     taken = short.matching - short.free
     sums = f"{short.in_reach:,} accessible, {short.of_class:,} of the class, {short.matching:,} matching"
     if taken:
@@ -191,15 +193,15 @@ def _facts(short: findings.DeviceShortage, lead: str) -> list[Fact]:
     facts = [Fact(label="devices", items=(f"{lead}{sums}",), whole=True)]
     facts += [Fact(label="selector", items=(expression,)) for expression in short.selectors[:SHOWN]]
     if short.values and not short.free:
-        facts.append(Fact(label="values", items=(listed(short.values, SHOWN),)))
+        facts.append(Fact(label="values", items=(list_names(short.values, SHOWN),)))
     if short.holders:
         held = tuple(_held(holder) for holder in short.holders)
         rest = tuple(f"{len(held) - shown:,} more" for shown in range(len(held)))
         facts.append(Fact(label="used by", items=held, rest=rest))
     if short.taints:
-        facts.append(Fact(label="tainted", items=(listed(short.taints, SHOWN),)))
+        facts.append(Fact(label="tainted", items=(list_names(short.taints, SHOWN),)))
     if short.capacity:
-        facts.append(Fact(label="capacity", items=(listed(short.capacity, SHOWN),)))
+        facts.append(Fact(label="capacity", items=(list_names(short.capacity, SHOWN),)))
     for counter in short.counters[:SHOWN]:
         facts.append(
             Fact(
@@ -207,17 +209,19 @@ def _facts(short: findings.DeviceShortage, lead: str) -> list[Fact]:
                 items=(f"{counter.counter} of {counter.pool}: needs {counter.needed}, {counter.left} left",),
             )
         )
-    return facts + _updating(short)
+    return facts + _updating_facts(short)
 
 
-def _updating(short: findings.DeviceShortage) -> list[Fact]:
+def _updating_facts(short: findings.DeviceShortage) -> list[Fact]:
     if not short.updating:
         return []
-    return [Fact(label="updating", items=(f"ResourceSlices of pool {listed(short.updating, SHOWN)} are incomplete",))]
+    return [
+        Fact(label="updating", items=(f"ResourceSlices of pool {list_names(short.updating, SHOWN)} are incomplete",))
+    ]
 
 
 def _held(holder: findings.DeviceHolder) -> str:
-    by = f" for {listed(holder.consumers, 2)}" if holder.consumers else ""
+    by = f" for {list_names(holder.consumers, 2)}" if holder.consumers else ""
     return f"{holder.device} by {holder.claim}{by}"
 
 
@@ -226,5 +230,5 @@ def _devices_to_allocate(finding: findings.DevicesToAllocate) -> Words:
     devices_of: dict[str, list[str]] = {}
     for device, request in zip(finding.devices, finding.requests, strict=True):
         devices_of.setdefault(request, []).append(device.partition("/")[2])
-    parts = [f"{listed(devices, SHOWN)} for {request}" for request, devices in devices_of.items()]
-    return Words(headline=f"claim {finding.claim} would be allocated {listed(parts, SHOWN)}")
+    parts = [f"{list_names(devices, SHOWN)} for {request}" for request, devices in devices_of.items()]
+    return Words(headline=f"claim {finding.claim} would be allocated {list_names(parts, SHOWN)}")

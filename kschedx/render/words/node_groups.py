@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from kschedx.autoscaler.node_groups import group_title
-from kschedx.render.wording import count, listed
+from kschedx.render.wording import count, list_names
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import GroupVerdict
@@ -17,14 +17,14 @@ SAME = "the recorded event is the same"
 Verdict = TypeVar("Verdict")
 
 
-def most_said(text: str, pods: int | None) -> str:
+def most_frequent_text(text: str, pods: int | None) -> str:
     """Return what follows the sentence about all pending pods. `pods` is the number of pods for which it is true, or
     None for all."""
     most = "" if pods is None else f"Most often ({count(pods, 'pod')}): "
     return f". {most}{text}" if text else ""
 
 
-def alike(verdicts: Iterable[Verdict], headline: Callable[[Verdict], str]) -> list[list[Verdict]]:
+def group_by_headline(verdicts: Iterable[Verdict], headline: Callable[[Verdict], str]) -> list[list[Verdict]]:
     """Return the verdicts in rows of the same headline."""
     together: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
@@ -34,11 +34,11 @@ def alike(verdicts: Iterable[Verdict], headline: Callable[[Verdict], str]) -> li
 
 def names_of(row: Sequence[GroupVerdict | PoolVerdict], noun: str) -> str:
     many = f" ({count(len(row), noun)})" if len(row) > 1 else ""
-    return f"{listed([group_title(verdict.name) for verdict in row], MOST_NAMES)}{many}"
+    return f"{list_names([group_title(verdict.name) for verdict in row], MOST_NAMES)}{many}"
 
 
-def by_name(said: Iterable[tuple[Sequence[str], str]]) -> str:
+def reasons_by_name(said: Iterable[tuple[Sequence[str], str]]) -> str:
     """Return reasons by group or pool: `spot: in backoff; a and b: Insufficient cpu`."""
-    texts = [f"{listed(list(map(group_title, names)), MOST_NAMES)}: {text}" for names, text in said]
+    texts = [f"{list_names(list(map(group_title, names)), MOST_NAMES)}: {text}" for names, text in said]
     more = [f"{count(len(texts) - MOST_NAMES, 'more reason')}"] if len(texts) > MOST_NAMES else []
     return "; ".join([*texts[:MOST_NAMES], *more])

@@ -8,7 +8,7 @@ from typing import assert_never
 from kschedx import findings
 from kschedx.framework.cycle import Stake, Unevaluated, UnevaluatedKind
 from kschedx.kube.kinds import KINDS
-from kschedx.render.wording import Fact, Words, amount, amounts, count, in_words, listed
+from kschedx.render.wording import Fact, Words, amount, amounts, count, in_words, list_names
 
 SHOWN_NODES = 5
 
@@ -23,9 +23,9 @@ def _scheduling_gated(finding: findings.SchedulingGated) -> Words:
 def _nodes_excluded(finding: findings.NodesExcluded) -> Words:
     if not finding.existing:
         return Words(
-            headline=f"the pod names only {listed(finding.names, SHOWN_NODES)}, and the cluster has no such node"
+            headline=f"the pod names only {list_names(finding.names, SHOWN_NODES)}, and the cluster has no such node"
         )
-    return Words(headline=f"the pod names only {listed(finding.existing, SHOWN_NODES)}")
+    return Words(headline=f"the pod names only {list_names(finding.existing, SHOWN_NODES)}")
 
 
 @in_words.register
@@ -73,7 +73,7 @@ def _numa_misfit(finding: findings.NumaMisfit) -> Words:
 
 
 @in_words.register
-def _refused(finding: findings.RefusedByExtender) -> Words:
+def _extender_refusal(finding: findings.RefusedByExtender) -> Words:
     words = f'"{finding.message}"' if finding.message else "without a reason"
     says = (
         ()
@@ -84,7 +84,7 @@ def _refused(finding: findings.RefusedByExtender) -> Words:
 
 
 @in_words.register
-def _dropped(finding: findings.DroppedByExtender) -> Words:
+def _extender_omission(finding: findings.DroppedByExtender) -> Words:
     return Words(headline=f"the extender {finding.url} omits the node without a reason")
 
 
@@ -109,15 +109,15 @@ SHOWN_PLUGINS = 3
 
 def could_reject(unevaluated: Iterable[Unevaluated]) -> str:
     """Return why a pod that fits is undecided: `the plugin Foo, not available to kschedx, could reject it`."""
-    return _told(unevaluated, Stake.FIT, "could reject it")
+    return _unevaluated_text(unevaluated, Stake.FIT, "could reject it")
 
 
 def could_prefer(unevaluated: Iterable[Unevaluated]) -> str:
     """Return why only the node is undecided, for a pod that fits."""
-    return _told(unevaluated, Stake.NODE, "could prefer another of the nodes that fit")
+    return _unevaluated_text(unevaluated, Stake.NODE, "could prefer another of the nodes that fit")
 
 
-def _told(unevaluated: Iterable[Unevaluated], stake: Stake, does: str) -> str:
+def _unevaluated_text(unevaluated: Iterable[Unevaluated], stake: Stake, does: str) -> str:
     deciding = [item for item in unevaluated if item.stake is stake and not item.is_waived]
     phrases = []
     for kind in dict.fromkeys(unevaluated.kind for unevaluated in deciding):
@@ -126,24 +126,24 @@ def _told(unevaluated: Iterable[Unevaluated], stake: Stake, does: str) -> str:
         match kind:
             case UnevaluatedKind.PLUGIN:
                 noun = "the plugin" if len(names) == 1 else "the plugins"
-                phrases.append(f"{noun} {listed(names, SHOWN_PLUGINS)}, not available to kschedx, {does}")
+                phrases.append(f"{noun} {list_names(names, SHOWN_PLUGINS)}, not available to kschedx, {does}")
             case UnevaluatedKind.EXTENDER:
                 noun = "the extender" if len(names) == 1 else "the extenders"
-                phrases.append(f"{noun} at {listed(names, SHOWN_PLUGINS)}, not called, {does}")
+                phrases.append(f"{noun} at {list_names(names, SHOWN_PLUGINS)}, not called, {does}")
             case UnevaluatedKind.SCHEDULER:
                 phrases.append(f"the scheduler {names[0]} decides, not kube-scheduler")
             case UnevaluatedKind.OBJECTS:
-                phrases += map(not_in_the_dump, of_kind)
+                phrases += map(missing_from_dump, of_kind)
             case _:
                 assert_never(kind)
     return "; ".join(phrases)
 
 
-def not_in_the_dump(unevaluated: Unevaluated) -> str:
+def missing_from_dump(unevaluated: Unevaluated) -> str:
     """Return `PersistentVolumeClaim data-0 is not in this dump: it has no persistentvolumeclaims`."""
     kind = KINDS[unevaluated.name]
     holds = f"it lacks {unevaluated.lacking}" if unevaluated.lacking else f"it has no {kind.plural}"
-    named = f"{kind.name} {listed(unevaluated.objects, SHOWN_PLUGINS)}" if unevaluated.objects else kind.leaves
+    named = f"{kind.name} {list_names(unevaluated.objects, SHOWN_PLUGINS)}" if unevaluated.objects else kind.leaves
     verb = "are" if len(unevaluated.objects) > 1 else "is"
     return f"{named} {verb} not in this dump" + ("" if unevaluated.lacking is None else f": {holds}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kschedx.explain.diagnosis import NodeDetail, OfferedNowhere
 from kschedx.explain.hardware import HardwareHint
 from kschedx.findings import HostPortConflict, InsufficientResource, TooManyPods
-from kschedx.render.wording import Brief, Fact, ResourceBalance, Words, balance, count, in_words, listed
+from kschedx.render.wording import Brief, Fact, ResourceBalance, Words, balance, count, in_words, list_names
 
 
 @in_words.register
@@ -39,7 +39,7 @@ def offered_nowhere(nowhere: OfferedNowhere) -> str:
 def hardware_text(hint: HardwareHint) -> str:
     """Return `gpu-1 (nvidia.com/gpu.present=true) has the hardware but reports no nvidia.com/gpu: its device plugin
     ...`."""
-    nodes = listed([f"{node} ({label})" for node, label in hint.nodes], 2)
+    nodes = list_names([f"{node} ({label})" for node, label in hint.nodes], 2)
     has, reports, its = ("has", "reports", "its") if len(hint.nodes) == 1 else ("have", "report", "their")
     return f"{nodes} {has} the hardware but {reports} no {hint.resource}: {its} device plugin is not running or fails"
 

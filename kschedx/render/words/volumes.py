@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kschedx import findings
-from kschedx.render.wording import Brief, Fact, Words, amount, count, in_words, listed
+from kschedx.render.wording import Brief, Fact, Words, amount, count, in_words, list_names
 from kschedx.render.words import constraints as terms
 
 
@@ -106,7 +106,7 @@ def _volume_node_affinity_mismatch(finding: findings.VolumeNodeAffinityMismatch)
 
 @in_words.register
 def _volume_zone_mismatch(finding: findings.VolumeZoneMismatch) -> Words:
-    zones = listed(finding.zones, SHOWN, conjunction="or")
+    zones = list_names(finding.zones, SHOWN, conjunction="or")
     node = f"the node has no label {finding.node_key}" if finding.actual is None else f"the node is in {finding.actual}"
     return Words(
         headline=f"volume {finding.persistent_volume} is in {zones}",
@@ -216,15 +216,15 @@ def _claim_in_use(finding: findings.ClaimInUse) -> Words:
 
 @in_words.register
 def _volume_limit_exceeded(finding: findings.VolumeLimitExceeded) -> Words:
-    items = tuple(map(_attached, finding.holders))
+    items = tuple(map(_attached_text, finding.holders))
     return Words(
-        headline=f"too many volumes, {finding.attached + finding.wanted:,} > limit {finding.limit:,}",
+        headline=f"too many volumes, {finding.attached + finding.wanted_count:,} > limit {finding.limit:,}",
         shared="too many volumes",
         facts=(
             Fact(
                 label="rule",
                 items=(
-                    f"{finding.attached:,} attached + {finding.wanted:,} of this pod > {finding.limit:,}",
+                    f"{finding.attached:,} attached + {finding.wanted_count:,} of this pod > {finding.limit:,}",
                     finding.driver,
                 ),
             ),
@@ -239,9 +239,9 @@ def _volume_limit_exceeded(finding: findings.VolumeLimitExceeded) -> Words:
     )
 
 
-def _attached(finding: findings.AttachedVolume) -> str:
+def _attached_text(finding: findings.AttachedVolume) -> str:
     return (
-        f"{finding.volume} by {listed(finding.pods, 2)}"
+        f"{finding.volume} by {list_names(finding.pods, 2)}"
         if finding.pods
         else f"{finding.volume} is attached, no pod uses it"
     )
@@ -249,7 +249,7 @@ def _attached(finding: findings.AttachedVolume) -> str:
 
 @in_words.register
 def _driver_not_installed(finding: findings.DriverNotInstalled) -> Words:
-    installed = listed(finding.installed, SHOWN) or "none"
+    installed = list_names(finding.installed, SHOWN) or "none"
     return Words(
         headline=f"CSI driver {finding.driver} is not installed on the node",
         facts=(Fact(label="installed", items=(installed,)),),

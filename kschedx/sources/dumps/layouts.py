@@ -20,7 +20,7 @@ from kschedx.sources.lists import Batch, flatten
 # standard output, it writes the same lists in sequence, and between them the logs, each enclosed by two lines:
 # ==== START logs for container CONTAINER of pod NAMESPACE/POD ==== ==== END logs for container CONTAINER of pod
 # NAMESPACE/POD ====
-# Until 1.10, a last line states that the dump is complete, and the lists have internal types (`lists.versioned`).
+# Until 1.10, a last line states that the dump is complete, and the lists have internal types (`lists.as_api_list`).
 # Logs can contain anything, even these two lines. So the end of a log counts only if the text after it continues as a
 # dump does. If that is the case in two places, the end is ambiguous.
 # Upstream: staging/src/k8s.io/kubectl/pkg/cmd/clusterinfo/clusterinfo_dump.go.
@@ -245,11 +245,11 @@ def _insights_once(files: Mapping[str, str]) -> dict[str, str]:
     """Return the files without second copies of pods that were gathered twice."""
     first: dict[tuple[str, ...], str] = {}
     for name in sorted(files, key=lambda name: ("/conditional/" in f"/{name}", name)):
-        first.setdefault((files[name], *_named(name)), name)
+        first.setdefault((files[name], *_name_from_path(name)), name)
     return {name: files[name] for name in first.values()}
 
 
-def _named(name: str) -> tuple[str, ...]:
+def _name_from_path(name: str) -> tuple[str, ...]:
     """Return namespace and name for a file in a namespace's folder."""
     parts = plain(name).split("/")
     return (parts[-4], parts[-1]) if "conditional" in parts[:-4] else (parts[-2], parts[-1])

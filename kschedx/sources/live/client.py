@@ -119,14 +119,14 @@ class ApiServer:
         If the server asks for a retry, the request is sent again after the stated time; if the connection breaks, it is
         sent once more. The timeout includes all attempts.
         """
-        return self._asked(path, query or {}, accept=accept)
+        return self._request(path, query or {}, accept=accept)
 
     def dry_run(self, path: str, manifest: bytes) -> bytes:
         """Return what the server would store for a created object; it stores nothing (`dryRun=All`). Raises the errors
         of `get`."""
-        return self._asked(path, {"dryRun": "All"}, manifest)
+        return self._request(path, {"dryRun": "All"}, manifest)
 
-    def _asked(self, path: str, query: Mapping[str, str], sent: bytes | None = None, *, accept: str = _JSON) -> bytes:
+    def _request(self, path: str, query: Mapping[str, str], sent: bytes | None = None, *, accept: str = _JSON) -> bytes:
         """Send a GET, or a POST if `sent` is given."""
         url = f"{self._access.url.without_credentials}{path}" + (f"?{urlencode(query)}" if query else "")
         deadline = time.monotonic() + self.timeout
@@ -171,7 +171,7 @@ class ApiServer:
         except (exceptions.HTTPError, OSError, ValueError) as error:
             self._explain(error, place)
         if response.status != (200 if sent is None else 201):
-            raise self._refused(response, body, place, headers.get("Authorization", "").partition(" ")[2])
+            raise self._response_error(response, body, place, headers.get("Authorization", "").partition(" ")[2])
         return body
 
     def _headers(self, accept: str) -> urllib3.HTTPHeaderDict:
@@ -225,7 +225,9 @@ class ApiServer:
             case _:
                 raise InputError(f"cannot be reached: {_inner(error)}", place=place) from None
 
-    def _refused(self, response: urllib3.BaseHTTPResponse, body: bytes, place: Place, secret: str) -> RefusedError:
+    def _response_error(
+        self, response: urllib3.BaseHTTPResponse, body: bytes, place: Place, secret: str
+    ) -> RefusedError:
         """Return the error of a response: the meaning of its status, and the server's message, shortened and without
         the secret that it may repeat."""
 
@@ -265,7 +267,7 @@ def _inner(error: Exception) -> str:
     return " ".join(_WRAPPING.sub("", text).split())[:_SHOWN]
 
 
-def within(seconds: float, work: Callable[[], T], late: Callable[[], InputError]) -> T:
+def run_within(seconds: float, work: Callable[[], T], late: Callable[[], InputError]) -> T:
     """Return the result of `work`, or raise the error `late` if it takes longer; its thread then keeps running."""
     outcome: list[T | BaseException] = []
 

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from kschedx.errors import InputError, Place
 from kschedx.kube.kinds import READ_LIVE, ResourceKind
 from kschedx.patterns import lazy_pattern
-from kschedx.sources.live.client import GRACE, ApiServer, RefusedError, within
-from kschedx.sources.live.lists import ListPage, Restarted, pages
+from kschedx.sources.live.client import GRACE, ApiServer, RefusedError, run_within
+from kschedx.sources.live.lists import ListPage, ListRestarted, pages
 
 # The kinds and versions that an API server serves. One request finds them, so that no list is requested in vain.
 # Servers of 1.26 and later respond with every resource of every group (APIGroupDiscoveryList), older ones with the
@@ -30,7 +30,7 @@ _ACCEPT = ",".join((_AGGREGATED.format("v2"), _AGGREGATED.format("v2beta1"), "ap
 _KEPT_TO_ITSELF = (403, 404, 406)
 
 
-class _Named(Struct, frozen=True):
+class _NamedObject(Struct, frozen=True):
     name: str = ""
 
 
@@ -45,7 +45,7 @@ class _Version(Struct, frozen=True):
 
 
 class _Group(Struct, frozen=True):
-    metadata: _Named = _Named()
+    metadata: _NamedObject = _NamedObject()
     name: str = ""
     versions: tuple[_Version, ...] = ()
 
@@ -81,7 +81,7 @@ def discover(server: ApiServer) -> Discovery:
     """Request the discovery document. Raises `InputError` if the server does not respond."""
     place = Place(source=server.url, object=PATH)
     try:
-        body = within(server.timeout + GRACE, lambda: server.get(PATH, accept=_ACCEPT), lambda: server.late(place))
+        body = run_within(server.timeout + GRACE, lambda: server.get(PATH, accept=_ACCEPT), lambda: server.late(place))
     except RefusedError as refused:
         if refused.status not in _KEPT_TO_ITSELF:
             raise
@@ -127,7 +127,7 @@ class Tick:
     """Nothing was received for a while."""
 
 
-Event: TypeAlias = ListPage | Restarted | Unread | Tick
+Event: TypeAlias = ListPage | ListRestarted | Unread | Tick
 
 
 _ADDRESS = "the address of a cluster's API server is needed"
@@ -148,7 +148,7 @@ def server_version(server: ApiServer) -> str:
     """
     place = Place(source=server.url, object="/version")
     try:
-        body = within(server.timeout + GRACE, lambda: server.get("/version"), lambda: server.late(place))
+        body = run_within(server.timeout + GRACE, lambda: server.get("/version"), lambda: server.late(place))
         version = msgspec.json.decode(msgspec.json.decode(body, type=_ServerVersion).git_version)
         return version if isinstance(version, str) and _VERSION.match(version) else ""
     except RefusedError as refused:
@@ -177,14 +177,14 @@ def read(server: ApiServer, kinds: Sequence[ResourceKind] = AT_ALL_TIMES, *, nam
         if not served[kind.key]:
             yield Unread(kind=kind.key, forbidden=False)
     there = [replace(kind, versions=served[kind.key]) for kind in kinds if served[kind.key]]
-    reading = _Reading(server, there, namespace)
+    reading = _ListReader(server, there, namespace)
     try:
         yield from reading.events()
     finally:
         server.stopped.set()
 
 
-class _Reading:
+class _ListReader:
     """Threads that read lists, and a queue from them to the decoding thread."""
 
     def __init__(self, server: ApiServer, kinds: Sequence[ResourceKind], namespace: str) -> None:

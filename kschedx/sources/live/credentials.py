@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from kschedx.errors import InputError, Place, nearest
 from kschedx.kube.escaping import Url
 from kschedx.patterns import lazy_pattern
-from kschedx.progress import Phase, say
+from kschedx.progress import Phase, report_progress
 from kschedx.sources.live.kubeconfig import ContextChoice, ExecPlugin, KubeconfigCluster, KubeconfigUser, NamedEntry
 
 if TYPE_CHECKING:
@@ -82,10 +82,10 @@ def run(plugin: ExecPlugin, cluster: KubeconfigCluster, place: Place, *, timeout
         raise InputError(f"{name} needs a person, and standard input is not a terminal", place=place)
     is_interactive = has_person and plugin.interactive_mode != "Never"
     if is_interactive:
-        say(Phase.NOTHING)  # the terminal belongs to the plugin
+        report_progress(Phase.NOTHING)  # the terminal belongs to the plugin
     environment = _environment(plugin, cluster, is_interactive=is_interactive, place=place)
     try:
-        printed = _printed(plugin, environment, is_interactive=is_interactive, timeout=timeout)
+        printed = _plugin_output(plugin, environment, is_interactive=is_interactive, timeout=timeout)
     except subprocess.TimeoutExpired:
         raise InputError(f"{name} took longer than {timeout:g} s", place=place) from None
     except subprocess.CalledProcessError as error:
@@ -93,7 +93,7 @@ def run(plugin: ExecPlugin, cluster: KubeconfigCluster, place: Place, *, timeout
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it cannot be started"
         raise InputError(f"{name} cannot be started: {reason.lower()}", place=place) from None
-    return _decoded(printed, plugin, name, place)
+    return _decode_credential(printed, plugin, name, place)
 
 
 def _environment(
@@ -130,7 +130,9 @@ _UNTIL_WE_END_AT_A_TERMINAL = (
 """A shell for a plugin in our own process group: only the plugin and its children are ended."""
 
 
-def _printed(plugin: ExecPlugin, environment: Mapping[str, str], *, is_interactive: bool, timeout: float) -> bytes:
+def _plugin_output(
+    plugin: ExecPlugin, environment: Mapping[str, str], *, is_interactive: bool, timeout: float
+) -> bytes:
     # a group of its own allows ending the plugin with its children, but only the foreground group can read from the
     # terminal
     its_end, our_end = os.pipe()
@@ -213,7 +215,7 @@ def _read_within(process: subprocess.Popen[bytes], timeout: float | None) -> byt
     return printed
 
 
-def _decoded(printed: bytes, plugin: ExecPlugin, name: str, place: Place) -> Credential:
+def _decode_credential(printed: bytes, plugin: ExecPlugin, name: str, place: Place) -> Credential:
     try:
         answer = msgspec.json.decode(printed[:LONGEST], type=_Answer)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
@@ -261,7 +263,7 @@ def id_token(config: Mapping[str, str], place: Place, *, timeout: float) -> str:
     for needed in ("idp-issuer-url", "client-id", "refresh-token"):
         if not config.get(needed):
             raise InputError(f"the ID token has expired, and {needed} is missing to renew it", place=place)
-    return _renewed(config, place, timeout)
+    return _renew_token(config, place, timeout)
 
 
 def _is_fresh(token: str) -> bool:
@@ -275,7 +277,7 @@ def _is_fresh(token: str) -> bool:
     return claims.exp - _EARLY > time.time()
 
 
-def _renewed(config: Mapping[str, str], place: Place, timeout: float) -> str:
+def _renew_token(config: Mapping[str, str], place: Place, timeout: float) -> str:
     import urllib3
 
     issuer = config["idp-issuer-url"].rstrip("/")
@@ -451,7 +453,7 @@ class Access(Struct, frozen=True, kw_only=True):
     """Returns the header's value; empty without a login. Raises `InputError`."""
 
 
-def in_cluster(environment: Mapping[str, str]) -> Access:
+def service_account_access(environment: Mapping[str, str]) -> Access:
     """Return the access of a pod's own service account. Raises `InputError` outside of a pod."""
     host, port = environment.get("KUBERNETES_SERVICE_HOST", ""), environment.get("KUBERNETES_SERVICE_PORT", "")
     token, authority = SERVICE_ACCOUNT / "token", SERVICE_ACCOUNT / "ca.crt"
@@ -464,7 +466,7 @@ def in_cluster(environment: Mapping[str, str]) -> Access:
     return Access(
         url=Url(url),
         pool=_pool("", place, {"ssl_context": _trust(cluster, place)}),
-        authorization=_of_file(str(token), Place(source=str(token))),
+        authorization=_file_authorization(str(token), Place(source=str(token))),
     )
 
 
@@ -546,7 +548,7 @@ def _content(data: str, path: str, field: str, place: Place) -> bytes | None:
         except binascii.Error as error:
             where = Place(source=place.source, object=place.object, field=f"{field}-data")
             raise InputError(f"not base64: {str(error).lower()}", place=where) from None
-    return _file(path, _at(place, field)) if path else None
+    return _file(path, _field_place(place, field)) if path else None
 
 
 def _file(path: str, where: Place) -> bytes:
@@ -578,13 +580,13 @@ def _log_in(user: NamedEntry[KubeconfigUser], cluster: KubeconfigCluster, contex
     if entry.username and (entry.token or entry.token_file):
         raise InputError("a token and a username cannot be used together", place=place)
     if entry.token:
-        return _bearer(entry.token, _at(place, "token"))
+        return _bearer(entry.token, _field_place(place, "token"))
     if entry.token_file:
-        return _of_file(entry.token_file, _at(place, "tokenFile"))
+        return _file_authorization(entry.token_file, _field_place(place, "tokenFile"))
     if entry.username:
         return _basic(f"{entry.username}:{entry.password}")
     if entry.exec is not None:
-        at = _at(place, "exec")
+        at = _field_place(place, "exec")
         credential = run(entry.exec, cluster, at, timeout=LOGIN_TIMEOUT)
         if credential.client_certificate_data:
             load_certificate(
@@ -592,11 +594,13 @@ def _log_in(user: NamedEntry[KubeconfigUser], cluster: KubeconfigCluster, contex
             )
         return _bearer(credential.token, at) if credential.token else str
     if entry.auth_provider is not None:
-        return _of_provider(entry.auth_provider.name, entry.auth_provider.config, _at(place, "auth-provider"))
+        return _provider_authorization(
+            entry.auth_provider.name, entry.auth_provider.config, _field_place(place, "auth-provider")
+        )
     return str
 
 
-def _at(place: Place, field: str) -> Place:
+def _field_place(place: Place, field: str) -> Place:
     return Place(source=place.source, object=place.object, field=field)
 
 
@@ -614,7 +618,7 @@ def _basic(credentials: str) -> Callable[[], str]:
     return lambda: f"Basic {encoded}"
 
 
-def _of_file(path: str, place: Place) -> Callable[[], str]:
+def _file_authorization(path: str, place: Place) -> Callable[[], str]:
     """Return a function for the token in a file, stripped of white space."""
     known: list[tuple[float, str]] = []
 
@@ -636,7 +640,7 @@ _REMOVED = {
 }
 
 
-def _of_provider(name: str, config: Mapping[str, str], place: Place) -> Callable[[], str]:
+def _provider_authorization(name: str, config: Mapping[str, str], place: Place) -> Callable[[], str]:
     if name != "oidc":
         raise InputError(f'there is no auth-provider "{name}"', place=place, hint=_REMOVED.get(name, "oidc is one"))
     return _bearer(id_token(config, place, timeout=LOGIN_TIMEOUT), place)

@@ -201,10 +201,12 @@ def load(explicit: str | None, environment: Mapping[str, str]) -> Kubeconfig:
         document = _read(path)
         current = current or document.current_context
         for element in _elements(document.clusters, "cluster", path):
-            cluster = _beside(element.cluster, path, "certificate_authority")
+            cluster = _resolve_paths(element.cluster, path, "certificate_authority")
             clusters.setdefault(element.name, NamedEntry(name=element.name, entry=cluster, source=str(path)))
         for element in _elements(document.users, "user", path):
-            user = _with_own_plugin(_beside(element.user, path, "client_certificate", "client_key", "token_file"), path)
+            user = _with_own_plugin(
+                _resolve_paths(element.user, path, "client_certificate", "client_key", "token_file"), path
+            )
             users.setdefault(element.name, NamedEntry(name=element.name, entry=user, source=str(path)))
         for element in _elements(document.contexts, "context", path):
             contexts.setdefault(element.name, NamedEntry(name=element.name, entry=element.context, source=str(path)))
@@ -258,7 +260,7 @@ def _elements(listed: Sequence[msgspec.Raw], what: str, path: Path) -> Iterator[
         yield element
 
 
-def _beside(entry: KubeconfigEntry, path: Path, *names: str) -> KubeconfigEntry:
+def _resolve_paths(entry: KubeconfigEntry, path: Path, *names: str) -> KubeconfigEntry:
     """Resolve relative paths against the folder of the file."""
     return replace(entry, **{name: str(_folder(path) / value) for name in names if (value := getattr(entry, name))})
 

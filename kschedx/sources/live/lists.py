@@ -147,7 +147,7 @@ class ListPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restarted:
+class ListRestarted:
     """The list expired midway: the objects of its pages are dropped, and it is read again."""
 
     kind: str
@@ -157,7 +157,7 @@ _ANY = msgspec.json.Decoder(Raw)
 _PAGE = msgspec.json.Decoder(_Body)
 
 
-def pages(server: ApiServer, resource: ResourceKind, namespace: str = "") -> Iterator[ListPage | Restarted]:
+def pages(server: ApiServer, resource: ResourceKind, namespace: str = "") -> Iterator[ListPage | ListRestarted]:
     """Yield the list of a kind, in the whole cluster or in a namespace.
 
     Raises `RefusedError` if the server refuses (404: for every version of the kind), and `InputError` for an invalid
@@ -166,7 +166,7 @@ def pages(server: ApiServer, resource: ResourceKind, namespace: str = "") -> Ite
     for restarts in range(MAX_RESTARTS + 1):
         try:
             for only in resource.only or ("",):
-                yield from _taken(server, resource, namespace, only)
+                yield from _list_pages(server, resource, namespace, only)
             return
         except RefusedError as refused:
             if refused.status != 410:
@@ -176,7 +176,7 @@ def pages(server: ApiServer, resource: ResourceKind, namespace: str = "") -> Ite
                 hint = "the server's versions expire before it answers"
                 message = f"the list expired {MAX_RESTARTS + 1} times before it was read"
                 raise InputError(message, place=place, hint=hint) from None
-        yield Restarted(kind=resource.key)
+        yield ListRestarted(kind=resource.key)
 
 
 def path_of(kind: ResourceKind, version: str, namespace: str = "", only: str = "") -> str:
@@ -194,7 +194,7 @@ def query_of(kind: ResourceKind, namespace: str, only: str = "") -> dict[str, st
     return {"fieldSelector": selector} if selector else {}
 
 
-def _taken(server: ApiServer, resource: ResourceKind, namespace: str, only: str) -> Iterator[ListPage]:
+def _list_pages(server: ApiServer, resource: ResourceKind, namespace: str, only: str) -> Iterator[ListPage]:
     """Yield the pages of a list from its beginning, at one resourceVersion."""
     deadline = time.monotonic() + max(MAX_SECONDS, 10 * server.timeout)
     path, body = _first(server, resource, namespace, only)
@@ -208,7 +208,7 @@ def _taken(server: ApiServer, resource: ResourceKind, namespace: str, only: str)
         if following == token or short > MAX_SHORT or time.monotonic() > deadline:
             break
         token = following
-        body = _sized(server, path, {**query_of(resource, namespace, only), "continue": token})
+        body = _get_sized(server, path, {**query_of(resource, namespace, only), "continue": token})
     raise InputError("a list that does not end", place=Place(source=server.url + path))
 
 
@@ -217,14 +217,14 @@ def _first(server: ApiServer, resource: ResourceKind, namespace: str, only: str)
     for version in resource.versions:
         path = path_of(resource, version, namespace, only)
         try:
-            return path, _sized(server, path, query_of(resource, namespace, only))
+            return path, _get_sized(server, path, query_of(resource, namespace, only))
         except RefusedError as refused:
             if refused.status != 404 or version == resource.versions[-1]:
                 raise
     raise AssertionError("a resource has a version")
 
 
-def _sized(server: ApiServer, path: str, query: dict[str, str]) -> bytes:
+def _get_sized(server: ApiServer, path: str, query: dict[str, str]) -> bytes:
     try:
         return server.get(path, {"limit": str(LIMIT), **query})
     except TooLargeError:
@@ -237,13 +237,13 @@ def _page(body: bytes, resource: ResourceKind, origin: PageOrigin) -> tuple[List
         raise InputError("not valid UTF-8", place=Place(source=origin.source))
     place = Place(source=origin.server + origin.path)
     quick = _cut(body)
-    envelope, items = quick if quick is not None else _whole(body, place)
+    envelope, items = quick if quick is not None else _decode_page(body, place)
     if envelope.kind != f"{resource.name}List":
         text = f"found {envelope.kind}" if envelope.kind else "found something without a kind"
         raise InputError(f"expected a {resource.name}List, {text}", place=place)
 
     def settle(batch: Batch) -> None:
-        batch.items = _whole(body, place)[1]
+        batch.items = _decode_page(body, place)[1]
 
     metadata = envelope.metadata or _ListMeta()
     page = ListPage(
@@ -272,7 +272,7 @@ def _cut(body: bytes) -> tuple[_Body, memoryview] | None:
     return envelope, memoryview(body)[head.start(1) : tail.start() + 1]
 
 
-def _whole(body: bytes, place: Place) -> tuple[_Body, memoryview]:
+def _decode_page(body: bytes, place: Place) -> tuple[_Body, memoryview]:
     try:
         envelope = _PAGE.decode(body)
         items = bytes(envelope.items)

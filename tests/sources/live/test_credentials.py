@@ -14,7 +14,7 @@ import pytest
 from kschedx.errors import InputError
 from kschedx.sources.live import credentials
 from kschedx.sources.live.client import Impersonation
-from kschedx.sources.live.credentials import Access, access, in_cluster, proxy_of_environment
+from kschedx.sources.live.credentials import Access, access, proxy_of_environment, service_account_access
 from kschedx.sources.live.kubeconfig import ContextChoice, KubeconfigCluster, KubeconfigUser, NamedEntry
 from tests.api_server import CERTIFICATE
 
@@ -183,11 +183,11 @@ def test_a_pod_logs_in_with_its_service_account(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(credentials, "SERVICE_ACCOUNT", tmp_path)
     environment = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
     with pytest.raises(InputError, match="no cluster is configured"):
-        in_cluster(environment)
+        service_account_access(environment)
     (tmp_path / "token").write_text("mine\n")
     (tmp_path / "ca.crt").write_text(CERTIFICATE.read_text())
     (tmp_path / "namespace").write_text("shop\n")
-    result = in_cluster(environment)
+    result = service_account_access(environment)
     assert (str(result.url), result.authorization()) == ("https://[fd00::1]:443", "Bearer mine")
     assert credentials.own_namespace() == "shop"
 
