@@ -471,7 +471,7 @@ class CannotStart(StateFacts, frozen=True, kw_only=True):
     pressure: str = ""  # the condition of the nodes for which their kubelets reject the pod
 
     @property
-    def nodes_text(self) -> str:
+    def where(self) -> str:
         return list_names(self.nodes, 3, conjunction="and")
 
 

@@ -417,10 +417,12 @@ def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Control
     if condition is None:
         for metadata, raw in replica_sets_of(snapshot, workload):
             replica_set = stored_controller(raw)
-            if sum(_owned_by(snapshot, row, metadata.name) for row in rows) < (replica_set.spec.replicas or 0):
+            number = sum(_owned_by(snapshot, row, metadata.name) for row in rows)
+            if number < (replica_set.spec.replicas or 0):
                 condition = _failure(replica_set.status.conditions)
-                if condition is None and (event := snapshot.failed_create("ReplicaSet", metadata)) is not None:
-                    return refusal_state(workload.reference, event.message, is_workload=True, has_pods=bool(rows))
+                event = snapshot.failed_create("ReplicaSet", metadata)
+                if condition is None and event is not None and rows and not number:  # a rollout without a new pod
+                    return refusal_state(workload.reference, event.message, is_workload=True, has_pods=True)
             if condition is not None:  # also for a pod that a rollout adds, although there are enough old pods
                 source = f"condition ReplicaFailure of ReplicaSet {metadata.namespace}/{metadata.name}"
                 break

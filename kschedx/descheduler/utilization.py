@@ -251,18 +251,8 @@ def low_node_utilization(
             ]
             return f"{node.name} is overutilized: {', '.join(above)}"
 
-        _evict_from(
-            handle,
-            sources,
-            takers,
-            targets,
-            usage,
-            goes_on,
-            handle.evictor.filter,
-            args.evictable_namespaces,
-            limit,
-            because,
-        )
+        selects, namespaces = handle.evictor.filter, args.evictable_namespaces
+        _evict_from(handle, sources, takers, targets, usage, goes_on, selects, namespaces, limit, because)
     return Classification(
         profile=handle.profile, plugin=handle.plugin, nodes=nodes, thresholds=thresholds, verdict=verdict
     )

@@ -370,7 +370,7 @@ class BoundByHand(Struct, frozen=True, kw_only=True):
     """A claim such as `shop/data` without a selected node, which therefore gets no volume."""
 
     @property
-    def can_run(self) -> bool:
+    def is_taken(self) -> bool:
         """Whether nothing known prevents the pod from running on the node."""
         return self.exists and not self.refusals and not self.claim
 

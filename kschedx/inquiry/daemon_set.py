@@ -91,7 +91,7 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         return number, ""
 
     @property
-    def refused_count(self) -> int:
+    def refused(self) -> int:
         """The number of nodes for which the API server refuses the pod, whichever nodes they are."""
         return self.eligible - self._admitted_count[0]
 
@@ -186,7 +186,7 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         outcome = self.explanation.outcome
         if outcome in (Outcome.SCHEDULED, Outcome.UNSCHEDULABLE):
             stalls = self.rollout is not None and self.rollout.stalls
-            is_whole = self.runs and not (self.waits or self.cannot_start or self.refused_count or stalls)
+            is_whole = self.runs and not (self.waits or self.cannot_start or self.refused or stalls)
             return Outcome.SCHEDULED if is_whole else Outcome.UNSCHEDULABLE
         return outcome
 

@@ -193,7 +193,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         """The pod's outcome. If spec.nodeName has bound it already, the known checks of the kubelet decide."""
         if (bound := bound_by_hand(self.cycle)) is None:
             return self.outcome
-        return Outcome.SCHEDULED if bound.can_run else Outcome.UNSCHEDULABLE
+        return Outcome.SCHEDULED if bound.is_taken else Outcome.UNSCHEDULABLE
 
     @property
     def alone(self) -> Outcome:

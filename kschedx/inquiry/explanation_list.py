@@ -178,9 +178,9 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         out."""
         answer = explain_daemon_set(target.workload_name, subject, self.inquiry.setup)
         whole = self._item(subject.snapshot, subject.pod, target, lambda: answer.explanation)
-        if answer.refused_count:
-            yield self._refused_replicas(target, whole, (whole.pod,) * answer.refused_count, answer.refusal)
-        if runs := answer.runs[: max(len(answer.runs) - answer.refused_count, 0)]:  # any of them
+        if answer.refused:
+            yield self._refused_replicas(target, whole, (whole.pod,) * answer.refused, answer.refusal)
+        if runs := answer.runs[: max(len(answer.runs) - answer.refused, 0)]:  # any of them
             fit = tuple(Replica(pod=whole.pod, node=node) for node in runs)
             yield replace(whole, replicas=fit, workload=answer.name)
         for group in answer.waits:

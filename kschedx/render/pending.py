@@ -333,7 +333,7 @@ class ListAnswer(Struct, dict=True):
         if explanation.lifecycle is not None:
             return self._lifecycle_answer(undecided, explanation, explanation.lifecycle), explanation
         if (bound := bound_by_hand(explanation.cycle)) is not None:
-            nodes = (bound.node,) if bound.can_run else ()
+            nodes = (bound.node,) if bound.is_taken else ()
             return replace(undecided, outcome=explanation.becomes, nodes=nodes, message=bound.text), explanation
         if item.open_count and explanation.overall is Outcome.UNDECIDED:
             return replace(undecided, message=item.open_count), explanation

@@ -398,11 +398,8 @@ def _simulation_headline(simulation: Simulation) -> str:
     elif (disputed or _names_refusal(simulation)) and not placed and not pending:
         pass  # the states follow
     elif not placed and not pending:
-        waits = (
-            simulation.gated
-            or simulation.of_other_schedulers
-            or (simulation.kueue is not None and simulation.kueue.pending)
-        )
+        in_kueue = simulation.kueue is not None and simulation.kueue.pending
+        waits = simulation.gated or simulation.of_other_schedulers or in_kueue
         parts.append("no pod is scheduled" if waits else "no pod is pending")
     elif not pending:
         every = "both" if placed == 2 else f"all {placed:,}"

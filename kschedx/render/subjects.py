@@ -106,17 +106,15 @@ def _nodes_text(answer: DaemonSetAnswer) -> str:
     parts += [f"{count(waiting, 'pod')} {'stays' if waiting == 1 else 'stay'} pending"] if waiting else []
     unable = len(answer.cannot_start)
     parts += [f"{count(unable, 'pod')} cannot start"] if unable else []
-    parts += [f"the API server refuses {count(answer.refused_count, 'pod')}"] if answer.refused_count else []
+    parts += [f"the API server refuses {count(answer.refused, 'pod')}"] if answer.refused else []
     parts += [f"{count(aside, 'node')} {'is' if aside == 1 else 'are'} not eligible"] if aside else []
     parts += ["its rollout stalls"] if answer.rollout is not None and answer.rollout.stalls else []
     return "; ".join(parts)
 
 
 def _daemon_set_items(answer: DaemonSetAnswer) -> Iterator[ViewItem]:
-    if answer.refused_count:
-        title = (
-            f"{count(answer.refused_count, 'node')}: the API server refuses the pod, which node depends on the order"
-        )
+    if answer.refused:
+        title = f"{count(answer.refused, 'node')}: the API server refuses the pod, which node depends on the order"
         refusal = (Fact(label="refused", items=(answer.refusal,)),)
         yield ViewItem(title=title, tone=Tone.BAD, kind="refused", own=refusal)
     for group in answer.waits:

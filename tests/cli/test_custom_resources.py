@@ -51,7 +51,7 @@ def asked(folder: Path, *command: str, objects: list[Manifest]) -> Ran:
 def test_every_pod_of_a_custom_resource_counts(tmp_path: Path, target: list[str]) -> None:
     ran = asked(tmp_path, "why", *target, objects=[JOB_SET])
     assert (ran.code, ran.out.splitlines()[0]) == (1, "✗ 4 pods: 2 can be scheduled, 2 unschedulable")
-    assert "more     kschedx why jobset/llm -n ml -s dump.json" in ran.out
+    assert "more      kschedx why jobset/llm -n ml -s dump.json" in ran.out
 
 
 @pytest.mark.parametrize(

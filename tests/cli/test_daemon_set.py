@@ -120,7 +120,7 @@ def test_among_others_it_is_a_pod_on_each_of_its_nodes(options: tuple[str, ...],
     assert ran.out.startswith(
         "✗ 4 pods: 3 can be scheduled, 1 unschedulable\n\n✗ insufficient cpu, short by 1, more than"
     )
-    assert re.search(r"infra/agent \(DaemonSet\) × 2 → (runs, cordoned|cordoned, runs)\n", ran.out)
+    assert re.search(r"infra/agent \(DaemonSet\) × 2 → (runs, cordoned|cordoned, runs) ", ran.out)
 
 
 def test_one_that_is_for_no_node(tmp_path: Path) -> None:

@@ -165,9 +165,9 @@ def test_from_causes_to_pods_to_nodes_and_back() -> None:
             assert page(app) == "Why"
             await pilot.press("escape", "escape")
             await pilot.pause()
-            assert page(app) == "Pending"
+            assert page(app) == "PendingPage"
             await pilot.press("escape")
-            assert page(app) == "Pending"
+            assert page(app) == "PendingPage"
             assert app.screen.query_one(Listing).has_focus
 
     anyio.run(run)

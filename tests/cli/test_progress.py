@@ -27,12 +27,12 @@ SLOW = """
 import sys, time
 from kschedx.cli import progress, streams
 from kschedx.parallel import FEW, results
-from kschedx.progress import Phase, say
+from kschedx.progress import Phase, report_progress
 streams.guard()
 progress.DELAY = progress.INTERVAL = 0.05
 with progress.shown(time.monotonic()):
     for done in range(1, 5):
-        say(Phase.READING, done, 4, "pods", of="a file\\x1b[31m")
+        report_progress(Phase.READING, done, 4, "pods", of="a file\\x1b[31m")
         time.sleep(0.6)
         print("note: a line", file=sys.stderr, flush=True)
 print("done", file=sys.stderr, flush=True)

@@ -73,7 +73,7 @@ def test_a_change_is_told_and_the_end(watched: Watched) -> None:
     ran = watched(before, before, roomy, roomy, [NODE, ROOMY, BOUND])
     assert (ran.code, ran.err) == (0, "")
     assert told(ran) == [
-        "12:02 shop/big-0 becomes schedulable: 0 → 1 nodes fit, now on node-02",
+        "12:02 shop/big-0 becomes schedulable: 0 nodes fit → 1 node fits, best node-02",
         "12:04 shop/big-0 is on node node-02",
     ]
     lines = [" ".join(line.split()) for line in ran.out.splitlines()]
@@ -133,7 +133,7 @@ def test_a_live_cluster_is_listed_for_every_look(tmp_path: Path, monkeypatch: py
         ran = kschedx("why", "pod/big-0", "-n", "shop", "--kubeconfig", kubeconfig(tmp_path, url), "--watch")
     assert (ran.code, ran.err) == (0, "")
     changes = [line.partition(" shop/big-0 ")[2] for line in ran.out.splitlines() if " shop/big-0 " in line]
-    assert changes[1:] == ["becomes schedulable: 0 → 1 nodes fit, now on node-02", "is on node node-02"]
+    assert changes[1:] == ["becomes schedulable: 0 nodes fit → 1 node fits, best node-02", "is on node node-02"]
     assert {request.method for request in api.requests} == {"GET"}
     assert not [request for request in api.requests if "watch" in request.query]
     assert sum(request.path == "/api/v1/nodes" for request in api.requests) == 3

@@ -40,7 +40,11 @@ def texts_of(module: ModuleType) -> Iterator[str]:
     source = Path(str(module.__file__)).read_text(encoding="utf-8")
     for node in ast.walk(ast.parse(source)):
         match node:
-            case ast.Call(func=ast.Name(id=name), args=[text, *_]) if name.lstrip("_") in {*SAYING, "rejected"}:
+            case ast.Call(func=ast.Name(id=name), args=[text, *_]) if name.lstrip("_") in {
+                *SAYING,
+                "rejected",
+                "rejection",
+            }:
                 yield from said(module, text)
             case ast.Call(func=ast.Name(id="Status"), keywords=keywords):
                 for keyword in keywords:

@@ -388,7 +388,8 @@ def _items(item_list: ItemList, room: int) -> Items:
     for item in item_list.items:
         values = (visible(value) if isinstance(value, str) else value for value in item.values)
         row = (item.tone.value, kinds[item.kind], visible(item.title), *values)
-        detail = _detail(item, (*item.facts, *item.own), item.members[:share])
+        own = (fact for fact in item.own if fact.items != item.members)
+        detail = _detail(item, (*item.facts, *own), item.members[:share])
         facts = [fact for fact in detail.facts if fact not in known]
         known.update(facts)
         without_members = () if detail in details else (facts, detail.event, detail.fixes, detail.no_fix)
