@@ -4,12 +4,13 @@
         snapshot = kschedx_snapshot("cluster/")
         placement(snapshot, "shop/web-0").matches("golden/web-0.json")
 
-`pytest --kschedx-update` writes the files again. A failure shows the differences side by side.
+`pytest --kschedx-update` writes the files again. A failure shows the differences side by side, and the screen of the
+test's last answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +24,20 @@ if TYPE_CHECKING:
 
 UPDATE = "--kschedx-update"
 WIDTH = 120
+LAST_ANSWER = pytest.StashKey[object]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("kschedx", "placement rules (kschedx)")
     group.addoption(UPDATE, action="store_true", help="update expected placements; review the difference")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.when == "call" and report.failed and LAST_ANSWER in item.stash:
+        report.sections.append(("kschedx", str(item.stash[LAST_ANSWER])))
+    return report
 
 
 class Placement:
@@ -109,14 +119,14 @@ def placement(request: pytest.FixtureRequest) -> Callable[..., Placement]:
         import kschedx
 
         parsed = config if config is None or isinstance(config, Mapping) else _configuration(root / config)
-        explanation = kschedx.explain(snapshot, pod, config=parsed, **options)
+        explanation = request.node.stash[LAST_ANSWER] = kschedx.explain(snapshot, pod, config=parsed, **options)
         return Placement(explanation, folder, updating=updating)
 
     return explain
 
 
 @pytest.fixture
-def drained() -> Callable[..., DrainResult]:
+def drained(request: pytest.FixtureRequest) -> Callable[..., DrainResult]:
     """`drained(snapshot, node, force=False, delete_emptydir_data=False)`: returns the result of `kubectl drain`."""
 
     def drain(
@@ -128,7 +138,9 @@ def drained() -> Callable[..., DrainResult]:
 
         setup = Setup.of_cluster(snapshot, **options)
         flags = SimulationOptions(force=force, delete_emptydir_data=delete_emptydir_data)
-        return drain_in_turn(snapshot, setup, [node], options=flags, comes_back=True).drained[0]
+        simulation = drain_in_turn(snapshot, setup, [node], options=flags, comes_back=True)
+        request.node.stash[LAST_ANSWER] = simulation
+        return simulation.drained[0]
 
     return drain
 

@@ -180,11 +180,13 @@ class Listing(DataTable[Text]):
         self._shown: Iterator[TableEntry] = iter(())
         self._wanted: list[str] = []
         self._by: int | None = None
+        self._shown_in = copy_context()
 
     def show(self, labels: Sequence[str], rows: Iterable[TableEntry]) -> None:
         """Show other rows; the filter stays, and so does the order if the columns are the same."""
         if self._labels != tuple(labels):
             self._labels, self._by = tuple(labels), None
+        self._shown_in = copy_context()  # nodes keep their short names after a key
         self._entries, self._coming = [], iter(rows)
         self._fill()
 
@@ -222,7 +224,7 @@ class Listing(DataTable[Text]):
             return
         number = 0
         for number, row in enumerate(islice(rows, self.AT_ONCE), start=1):  # noqa: B007 - counted
-            self.add_row(*map(_cell, row.cells), key=row.key)
+            self.add_row(*(self._shown_in.run(_cell, cell) for cell in row.cells), key=row.key)
         if number == self.AT_ONCE:
             self.set_timer(self.PAUSE, partial(self._add, rows))
 

@@ -253,6 +253,15 @@ def test_a_plugin_of_k9s_answers(environment: dict[str, str], name: str, chosen:
     assert (ran.returncode, ran.stdout.partition("\n")[0]) == (0, answer), ran.stderr
 
 
+@pytest.mark.parametrize("name", ["k9s-drain", "k9s-namespace", "k9s-node", "k9s-pod", "k9s-workload"])
+def test_a_plugin_of_k9s_reads_no_name_as_shell_text(environment: dict[str, str], tmp_path: Path, name: str) -> None:
+    hostile = f'"; touch {tmp_path}/a; $(touch {tmp_path}/b) `touch {tmp_path}/c` "'
+    for chosen in ("NAME", "NAMESPACE", "CONTEXT"):
+        ran = k9s(name, environment, **{"NAME": "web", "RESOURCE_NAME": "deployments", chosen: hostile})
+        assert ran.stdout + ran.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_plugin_for_workloads_of_k9s_answers_for_each_of_its_scopes(environment: dict[str, str]) -> None:
     assert set(content("k9s-workload")["scopes"]) == set(WORKLOADS)
     for scope in WORKLOADS:

@@ -14,17 +14,19 @@ import anyio
 import pytest
 import yaml
 from msgspec.structs import replace
+from textual.coordinate import Coordinate
 from textual.pilot import Pilot
 from textual.widgets import DataTable, HelpPanel, Input, Static, TabbedContent
 
 import kschedx as library
-from kschedx.cli.interactive import Browser, Listing, PendingPage, TablePage, Why
+from kschedx.cli.interactive import Browser, Listing, PendingPage, TableEntry, TablePage, Why
 from kschedx.errors import UndecidableError
 from kschedx.explain.causes import CauseGroup, PodAnswer, groups
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry import manifest_edit as trying
 from kschedx.inquiry.explanation import Explanation
 from kschedx.progress import Phase, ProgressStep
+from kschedx.render.terminal import short_node_names
 from kschedx.render.view import Tone
 from tests.command import ROOT, kschedx
 
@@ -136,6 +138,19 @@ def test_a_row_is_sorted_copied_and_explained() -> None:
         await pilot.press("question_mark")
         await pilot.pause()
         assert app.screen.query(HelpPanel)
+
+    walked("zone-full", walk)
+
+
+def test_node_names_stay_short_after_a_key() -> None:
+    async def walk(app: Browser, pilot: Pilot[None]) -> None:
+        listing = app.screen.query_one(Listing)
+        nodes = names(app)
+        with short_node_names(nodes):
+            listing.show(("name",), [TableEntry(key=name, cells=(name,)) for name in nodes])
+        await pilot.press("s")
+        await pilot.pause()
+        assert str(listing.get_cell_at(Coordinate(0, 0))) == "general-a6794389-2vkf"
 
     walked("zone-full", walk)
 

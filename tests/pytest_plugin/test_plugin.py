@@ -23,6 +23,14 @@ def test_where_web_goes(kschedx_snapshot, placement):
     assert not web.message
     web.matches("expected/NAME.json")
 """
+FAILING = """
+def test_placement(kschedx_snapshot, placement):
+    assert not placement(kschedx_snapshot("cluster"), "shop/search-api-wpn7dxsnmv-jdk92").nodes
+
+
+def test_drain(kschedx_snapshot, drained):
+    assert not drained(kschedx_snapshot("cluster"), "ip-10-20-96-71.eu-west-1.compute.internal").is_done
+"""
 FILE = Path("expected/rules.json")
 
 
@@ -89,6 +97,14 @@ def test_a_rule_is_written_kept_and_broken(team: Path) -> None:
     assert marked.split() == ["≠", "assigned", "to", "another", "ip-10-20-96-71.eu-west-1.compute.internal"]
 
     assert "expected kschedx/v1, Story" in by_rule["no_story"]
+
+
+def test_a_failed_assertion_shows_the_screen(team: Path) -> None:
+    (team / "test_rules.py").write_text(FAILING, encoding="utf-8")
+    code, text = run(team)
+    assert code == 1
+    assert "✓ shop/search-api-wpn7dxsnmv-jdk92 would be assigned to" in text
+    assert "✓ ip-10-20-96-71: can be drained" in text
 
 
 def test_the_example_of_the_guide_works(team: Path) -> None:

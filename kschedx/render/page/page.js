@@ -153,8 +153,8 @@ function grid({label, template, columns, rows, text, pick, noun, name, keep = ()
         if (PHONE) made.classList.toggle("extra", Boolean(column.turned || column.wide));
         // Paper shows what a pointer would.
         if (printing && made.title && !made.textContent.endsWith(made.title)) {
-          if (made.childElementCount) made.append(make("span", {class: "label"}, made.title));
-          else made.textContent = made.title;
+          if (made.lastChild instanceof Text) made.lastChild.data = made.title;
+          else made.append(make("span", {class: "label"}, made.title));
         } else if (index && (PHONE || printing)) made.dataset.label = column.label;
         if ((PHONE || printing) && !made.textContent && !made.childElementCount) made.style.display = "none";
         return made;
@@ -499,7 +499,7 @@ const DRAW = {
     const more = facets.map((facet) => chips(facet.label, facet.key, facet.counts, () => table.refresh()));
     if (groups.length) table.tools.prepend(toggle(`every ${data.noun}`, each_key, (on) => table.show(on ? all : groups)));
     const is_wide = needed > WIDEST_BESIDE;
-    section(data.title, kinds, ...more, table.tools, begin || end ? make("p", {class: "label"}, `names without ${[begin, end].filter(Boolean).join(" and ")}`) : "", make("div", {class: is_wide ? "split stacked" : "split"}, table.frame, table.story), left_out(data.left_out, data.noun));
+    section(data.title, kinds, ...more, table.tools, begin || end ? make("p", {class: "label omitted"}, `names without ${[begin, end].filter(Boolean).join(" and ")}`) : "", make("div", {class: is_wide ? "split stacked" : "split"}, table.frame, table.story), left_out(data.left_out, data.noun));
     table.open(rows[0]);
   },
 
