@@ -18,7 +18,7 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.cli.output import Answer, ExitCode, Format, Report, answer_to, needs, option
+from kschedx.cli.output import Answer, ExitCode, Format, Report, answer_to, input_digest, needs, option
 from kschedx.cli.worker import CapturedAnswer, Worker
 from kschedx.errors import InputError, Place, nearest
 from kschedx.kube import documents
@@ -111,7 +111,7 @@ def fleet(
     report = Report(
         screen=lambda width, _: screen(rows, width),
         document=lambda: _fleet_document(rows),
-        page=lambda _: page(rows),
+        page=lambda _: page(rows, () if done else [Path(member.name) for member in fleet_members]),
     )
     return Answer(report, exit_code(rows))
 
@@ -448,7 +448,9 @@ def _fleet_document(rows: Sequence[SurveyRow]) -> dict[str, object]:
     return documents.document("FleetAnswer", FleetDocument, clusters=tuple(rows))
 
 
-def page(rows: Sequence[SurveyRow]) -> Page:
+def page(rows: Sequence[SurveyRow], inputs: Sequence[Path]) -> Page:
+    """Return the page. `inputs` are the members' files; a digest is in the footer if all of them exist, which a cluster
+    read live does not."""
     from kschedx.render.page.model import SCREEN_WIDTH, page_of
     from kschedx.render.view import ItemList, View, ViewItem
 
@@ -480,7 +482,8 @@ def page(rows: Sequence[SurveyRow]) -> Page:
         ("clusters", list_names([row.cluster for row in rows], MOST_CITED)),
         ("taken", " to ".join(dict.fromkeys((times[0], times[-1]))) if times else "unknown"),
     )
-    return page_of(view, screen(rows, SCREEN_WIDTH), cited=cited)
+    digest = (("input sha256", input_digest(inputs)),) if inputs and all(path.exists() for path in inputs) else ()
+    return page_of(view, screen(rows, SCREEN_WIDTH), cited=(*cited, *digest))
 
 
 def _write_parquet(rows: Sequence[SurveyRow], path: str) -> None:

@@ -360,7 +360,7 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _input_digest(inputs: Iterable[Path]) -> str:
+def input_digest(inputs: Iterable[Path]) -> str:
     """Return the first digits of what `cat FILE... | sha256sum` prints; a folder stands for its files by name."""
     from hashlib import sha256  # only pages need it
 
@@ -387,7 +387,7 @@ def _page(page: Page, output: Format) -> str:
     if _ASKED.get():
         page = replace(page, footer=(("command", visible(command_line())), *page.footer))
     if _INPUTS.get():
-        page = replace(page, footer=(*page.footer, ("input sha256", _input_digest(_INPUTS.get()))))
+        page = replace(page, footer=(*page.footer, ("input sha256", input_digest(_INPUTS.get()))))
     match output:
         case Format.HTML:
             return html(page)

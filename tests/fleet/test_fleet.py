@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -89,6 +90,8 @@ def test_parquet_and_pages(fleet: Path, tmp_path: Path) -> None:
     assert json.loads(table.column("document")[0].as_py())["kind"] == "Diagnosis"
     assert "| cluster | answer | taken | exit code |" in ran.out
     assert f"clusters {str(fleet)[:4]}" in ran.out
+    content = b"".join(file.read_bytes() for file in sorted(fleet.iterdir()))
+    assert f"input sha256 {hashlib.sha256(content).hexdigest()[:16]}" in ran.out
     behind = kschedx("fleet", "--snapshots", fleet, "doctor", "--output=markdown").out
     assert untimed(behind) == untimed(ran.out)
 
