@@ -36,8 +36,8 @@ from kschedx.kube.autoscalers import LIMIT_RANGER as LIMIT_RANGER_ANNOTATION
 from kschedx.kube.decoding import decode
 from kschedx.kube.field_errors import DEFAULT_OPTIONS, ValidationOptions, aggregate
 from kschedx.kube.names import CPU, MEMORY, is_extended_resource, label_key_errors, label_value_errors
-from kschedx.kube.quantity import Quantity, ResourceList, parse_quantity
-from kschedx.kube.resources import container_limits, container_requests, nano_units
+from kschedx.kube.quantity import Quantity, ResourceList
+from kschedx.kube.resources import container_limits, container_requests, nano_units, parse_resources
 from kschedx.kube.scalars import MAX_INT64
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.tolerations import NO_EXECUTE, NO_SCHEDULE, covers, merge_tolerations, toleration_text
@@ -145,7 +145,7 @@ def limit_range_refusal(spec: PodSpec, limit_range: LimitRange) -> InputError | 
 
 def limit_range_refusal_of_claim(claim: PersistentVolumeClaim, limit_range: LimitRange) -> str | None:
     """Return why the LimitRange refuses a claim, in the API server's words, or None. `limit_range` has its defaults."""
-    requests = _parse_resources(claim.spec.resources.requests)
+    requests = parse_resources(claim.spec.resources.requests)
     used = (
         _Usage(item=item, requests=requests, limits={}, field="")
         for item in limit_range.spec.limits
@@ -165,8 +165,8 @@ def _violations(spec: PodSpec, limit_range: LimitRange) -> Iterator[_Violation]:
                     resources = container.resources
                     yield from _Usage(
                         item=item,
-                        requests=_parse_resources(resources.requests),
-                        limits=_parse_resources(resources.limits),
+                        requests=parse_resources(resources.requests),
+                        limits=parse_resources(resources.limits),
                         field=f"spec.{field}[{index}].resources",
                     ).violations()
         elif item.type == _POD:
@@ -176,8 +176,8 @@ def _violations(spec: PodSpec, limit_range: LimitRange) -> Iterator[_Violation]:
 def _pod_usage(spec: PodSpec, item: LimitRangeItem) -> _Usage:
     requests, limits = container_requests(spec), container_limits(spec)
     if spec.resources is not None:
-        requests |= {name: q for name, q in _parse_resources(spec.resources.requests).items() if name in _OF_POD_LEVEL}
-        limits |= {name: q for name, q in _parse_resources(spec.resources.limits).items() if name in _OF_POD_LEVEL}
+        requests |= {name: q for name, q in parse_resources(spec.resources.requests).items() if name in _OF_POD_LEVEL}
+        limits |= {name: q for name, q in parse_resources(spec.resources.limits).items() if name in _OF_POD_LEVEL}
     return _Usage(item=item, requests=requests, limits=limits, field="")
 
 
@@ -203,7 +203,7 @@ class _Usage(Struct, frozen=True, kw_only=True):
 
     def _violations(self, *rules: tuple[_Rule, ResourceList]) -> Iterator[_Violation]:
         for rule, bounds in rules:
-            for name, bound in sorted(_parse_resources(bounds).items()):
+            for name, bound in sorted(parse_resources(bounds).items()):
                 violation = rule(name, bound)
                 if violation is not None:
                     yield violation
@@ -265,10 +265,6 @@ def _comparable(request: Quantity | None, limit: Quantity | None, bound: Quantit
         return units[0], units[1], units[2]
     milli = tuple(0 if quantity is None else quantity.milli_value() for quantity in (request, limit, bound))
     return milli[0], milli[1], milli[2]
-
-
-def _parse_resources(resources: ResourceList) -> dict[str, Quantity]:
-    return {name: parse_quantity(written) for name, written in resources.items()}
 
 
 # Mutating admission plugins that are not enabled by default.

@@ -26,13 +26,14 @@ from kschedx.kube.names import (
     is_native_resource,
     is_pod_level_resource,
 )
-from kschedx.kube.quantity import Quantity, ResourceList, parse_quantity
+from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resources import (
     ResourceQuota,
     ResourceQuotaStatus,
     ScopedResourceSelectorRequirement,
     container_limits,
     container_requests,
+    parse_resources,
 )
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import ObjectMeta, Pod, PodAffinityTerm, PodSpec
@@ -82,7 +83,7 @@ def quota_refusal(new: New, quotas: Iterable[ResourceQuota], *, pod_level_resour
         if any(resource not in quota.status.used for resource in restricted):
             return forbidden_text(new, f"status unknown for quota: {name}, resources: {','.join(restricted)}")
     for quota in concerned:
-        hard, used = _parse_resources(quota.status.hard), _parse_resources(quota.status.used)
+        hard, used = parse_resources(quota.status.hard), parse_resources(quota.status.used)
         requested_amounts = {
             resource: amount for resource, amount in usage.items() if amount.mantissa and resource in hard
         }
@@ -128,7 +129,7 @@ def release_usage(quota: ResourceQuota, gone: New, *, pod_level_resources: bool)
 
 
 def _add_usage(quota: ResourceQuota, by: QuotaAmounts) -> ResourceQuota:
-    used = _parse_resources(quota.status.used)
+    used = parse_resources(quota.status.used)
     for resource, amount in by.items():
         if resource in quota.status.hard:
             total = _sum(used.get(resource), amount)
@@ -303,15 +304,15 @@ def _compute(spec: PodSpec, *, pod_level_resources: bool) -> QuotaAmounts:
     if pod_level_resources and spec.resources is not None:
         requests |= {
             name: quantity
-            for name, quantity in _parse_resources(spec.resources.requests).items()
+            for name, quantity in parse_resources(spec.resources.requests).items()
             if is_pod_level_resource(name)
         }
         limits |= {
             name: quantity
-            for name, quantity in _parse_resources(spec.resources.limits).items()
+            for name, quantity in parse_resources(spec.resources.limits).items()
             if is_pod_level_resource(name)
         }
-    for name, amount in _parse_resources(spec.overhead).items():
+    for name, amount in parse_resources(spec.overhead).items():
         requests[name] = _sum(requests.get(name), amount)
         if name in limits:
             limits[name] = _sum(limits[name], amount)
@@ -356,10 +357,6 @@ def _device_usage(claim: ResourceClaim) -> QuotaAmounts:
 
 
 # --- amounts
-
-
-def _parse_resources(resources: ResourceList) -> dict[str, Quantity]:
-    return {name: parse_quantity(written) for name, written in resources.items()}
 
 
 def _nano(amount: Quantity) -> int:

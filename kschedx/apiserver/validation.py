@@ -55,7 +55,7 @@ from kschedx.kube.names import (
     label_key_errors,
 )
 from kschedx.kube.quantity import Quantity, ResourceList, parse_quantity
-from kschedx.kube.resources import container_limits, container_requests, exact_nano_units
+from kschedx.kube.resources import container_limits, container_requests, exact_nano_units, parse_resources
 from kschedx.kube.scalars import MAX_INT32
 from kschedx.kube.types import (
     Container,
@@ -185,8 +185,8 @@ def _validate_requirements(
     resources: ResourceRequirements, field: str, *, is_pod_level: bool = False
 ) -> Iterator[InputError]:
     """Validate the requests and limits of a container or a whole pod."""
-    limits, limit_errors = _parse_resources(resources.limits, f"{field}.limits")
-    requests, request_errors = _parse_resources(resources.requests, f"{field}.requests")
+    limits, limit_errors = _parse_with_errors(resources.limits, f"{field}.limits")
+    requests, request_errors = _parse_with_errors(resources.requests, f"{field}.requests")
     yield from limit_errors
     for name, quantity in limits.items():
         where = f"{field}.limits[{name}]"
@@ -215,7 +215,7 @@ def _validate_pod_level(spec: PodSpec, field: str) -> Iterator[InputError]:
     yield from _validate_requirements(spec.resources, field, is_pod_level=True)
     try:
         requests, limits = container_requests(spec), container_limits(spec)
-        pod_limits = {name: parse_quantity(limit) for name, limit in spec.resources.limits.items()}
+        pod_limits = parse_resources(spec.resources.limits)
     except InputError:
         return  # reported elsewhere, at the invalid value
     for name, together in sorted(requests.items()):
@@ -253,7 +253,7 @@ def _amounts(named: Iterable[tuple[str, str | int | float, str]]) -> Iterator[In
             yield error.at(Place(field=where))
 
 
-def _parse_resources(resources: ResourceList, field: str) -> tuple[dict[str, Quantity], list[InputError]]:
+def _parse_with_errors(resources: ResourceList, field: str) -> tuple[dict[str, Quantity], list[InputError]]:
     quantities, errors = {}, []
     for name, written in sorted(resources.items()):
         try:

@@ -23,9 +23,8 @@ from kschedx.framework.runtime import Framework
 from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.status import Status
 from kschedx.kube.autoscalers import SCALE_DOWN, SCALE_UP, SCHEDULER_CONFIG, Written
-from kschedx.kube.conditions import UNSCHEDULABLE
 from kschedx.kube.scalars import nanoseconds
-from kschedx.kube.types import AUTOSCALER_STATUS, Node, Pod, PodCondition, PodStatus
+from kschedx.kube.types import AUTOSCALER_STATUS, UNSCHEDULABLE_STATUS, Node, Pod
 from kschedx.releases import Release
 from kschedx.releases.autoscaler import MEASURED, AutoscalerBehaviour, autoscaler_behaviour
 from kschedx.snapshot.snapshot import Snapshot
@@ -286,12 +285,7 @@ def _run(loop: Loop) -> tuple[Loop, LoopResult]:
 
 
 def _as_unschedulable(pod: Pod) -> Pod:
-    said = PodCondition(type="PodScheduled", status="False", reason=UNSCHEDULABLE)
-    return replace(
-        pod,
-        metadata=replace(pod.metadata, creation_timestamp=None),
-        status=PodStatus(phase="Pending", conditions=(said,)),
-    )
+    return replace(pod, metadata=replace(pod.metadata, creation_timestamp=None), status=UNSCHEDULABLE_STATUS)
 
 
 def _pod_scaling(loop: Loop, answer: LoopResult, pod: PodResult) -> PodScaling:

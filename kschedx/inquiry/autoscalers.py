@@ -15,9 +15,8 @@ from kschedx.errors import InputError
 from kschedx.explain.notes import Note, note
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.autoscalers import NodePool
-from kschedx.kube.conditions import UNSCHEDULABLE
 from kschedx.kube.documents import Document, Json, to_json
-from kschedx.kube.types import AUTOSCALER_STATUS, Pod, PodCondition
+from kschedx.kube.types import AUTOSCALER_STATUS, UNSCHEDULABLE_STATUS, Pod
 from kschedx.simulate.changes import set_cordon
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.edits import with_changed_nodes, with_changed_pods, with_pods
@@ -115,7 +114,7 @@ def growths_after(
     """Return the cluster before changes with the nodes that the autoscalers add for the pods which are pending after
     them, and how they add those. `pending` are the pods for which kube-scheduler has found no node then. Raises
     `InputError` for objects that cannot be read."""
-    known_after = _with_known_templates(before, _marked(after, pending))
+    known_after = _restore_cordoned(before, _mark_unschedulable(after, pending))
     growths = tuple(growths_of(known_after, options, scheduler))
     if not growths:
         return before, ()
@@ -125,18 +124,20 @@ def growths_after(
     return with_pods(with_changed_nodes(before, grown.cluster.nodes[known:]), pods), growths
 
 
-def _marked(snapshot: Snapshot, pending: Iterable[str]) -> Snapshot:
+def _mark_unschedulable(snapshot: Snapshot, pending: Iterable[str]) -> Snapshot:
     """Mark pods as kube-scheduler does if it finds no node for them."""
     pods, identical = snapshot.pods, defaultdict[tuple[int, int], list[int]](list)
     for row in (pods.rows[key] for key in pending if key in pods.rows):
         identical[int(pods.specs.codes[row]), int(pods.statuses.codes[row])].append(row)
-    mark = (PodCondition(type="PodScheduled", status="False", reason=UNSCHEDULABLE),)
-    changed = [(np.array(rows), pod) for rows in identical.values() for pod in (pods[rows[0]],)]
-    marked = ((rows, replace(pod, status=replace(pod.status, conditions=mark))) for rows, pod in changed)
-    return with_changed_pods(snapshot, marked) if changed else snapshot
+    marked = ((np.array(rows), _as_rejected(pods[rows[0]])) for rows in identical.values())
+    return with_changed_pods(snapshot, marked) if identical else snapshot
 
 
-def _with_known_templates(before: Snapshot, after: Snapshot) -> Snapshot:
+def _as_rejected(pod: Pod) -> Pod:
+    return replace(pod, status=replace(pod.status, conditions=UNSCHEDULABLE_STATUS.conditions))
+
+
+def _restore_cordoned(before: Snapshot, after: Snapshot) -> Snapshot:
     """Let nodes that the changes cordoned keep pods away by their taint alone: cluster-autoscaler remembers how a node
     was before it was cordoned, and a template without the taint of a cordon is as before."""
     was = {node.name for node in before.cluster.nodes if not node.spec.unschedulable}

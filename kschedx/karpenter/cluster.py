@@ -39,22 +39,21 @@ from kschedx.kube.autoscalers import (
     NodePool,
     NodeSelectorRequirementWithMinValues,
 )
-from kschedx.kube.conditions import UNSCHEDULABLE, condition_of
+from kschedx.kube.conditions import condition_of
 from kschedx.kube.decoding import decode
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.names import HOSTNAME, ZONE, added_node_name
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import parse_int64
 from kschedx.kube.types import (
+    UNSCHEDULABLE_STATUS,
     Node,
     NodeCondition,
     NodeSpec,
     NodeStatus,
     ObjectMeta,
     Pod,
-    PodCondition,
     PodSpec,
-    PodStatus,
     PodTemplate,
     PodTemplateSpec,
 )
@@ -310,7 +309,7 @@ class Karpenter:
         if row is not None and pods.node_names[row]:
             return None
         is_own = row is not None and pods.specs[row] == replace(pod.spec, node_name="")
-        mine = pod if is_own else _as_unschedulable(pod)
+        mine = pod if is_own else replace(pod, status=UNSCHEDULABLE_STATUS)
         looked = self.check_eligibility(mine)
         if looked.outcome is not PodEligibility.CONSIDERED:
             event = f"Failed to schedule pod, {looked.reason}" if looked.outcome is PodEligibility.REFUSED else ""
@@ -444,11 +443,6 @@ class Karpenter:
 
     def _pool(self, name: str) -> NodePool:
         return next(pool for pool in self.pools if pool.name == name)
-
-
-def _as_unschedulable(pod: Pod) -> Pod:
-    said = PodCondition(type="PodScheduled", status="False", reason=UNSCHEDULABLE)
-    return replace(pod, status=PodStatus(phase="Pending", conditions=(said,)))
 
 
 # The virtual pods of CapacityBuffers: capacity that Karpenter keeps free, behind its feature gate CapacityBuffer.

@@ -198,6 +198,11 @@ def exact_nano_units(quantity: Quantity) -> int:
     return quantity.mantissa * scale
 
 
+def parse_resources(resources: ResourceList) -> dict[str, Quantity]:
+    """Raises `InputError` for an invalid quantity."""
+    return {name: parse_quantity(written) for name, written in resources.items()}
+
+
 def exact_amounts(resources: ResourceList) -> Exact:
     """Return the amounts of a resource list. Raises InputError with the place `[resource]`."""
     amounts = {}

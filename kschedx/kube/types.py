@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct, field
 
-from kschedx.kube.conditions import Condition, TimedCondition, condition_of
+from kschedx.kube.conditions import UNSCHEDULABLE, Condition, TimedCondition, condition_of
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64
 from kschedx.kube.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm
@@ -439,6 +439,12 @@ class PodStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     resources: ResourceRequirements | None = None
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
     node_allocatable_resource_claim_statuses: tuple[NodeAllocatableResourceClaimStatus, ...] = ()
+
+
+UNSCHEDULABLE_STATUS = PodStatus(
+    phase="Pending", conditions=(PodCondition(type="PodScheduled", status="False", reason=UNSCHEDULABLE),)
+)
+"""The status of a pod for which kube-scheduler has just found no node, so that autoscalers consider it."""
 
 
 class Pod(KubernetesObject, frozen=True, kw_only=True):
