@@ -402,18 +402,9 @@ def contradiction(
         nodes=nodes,
         finished=tuple(pods.key(row) for row in ended.tolist()),
         namespaces=() if is_whole else spaces,
-        counted=_counted_nodes(theirs.message),
+        counted=parse(theirs.message).nodes or 0,
         known=len(snapshot.cluster.nodes),
     )
-
-
-_OF_NODES = lazy_pattern(r"\d+/(\d+) nodes are available")
-
-
-def _counted_nodes(event: str) -> int:
-    """Return how many nodes the cluster had according to an event; 0 if it does not say so."""
-    match = _OF_NODES.match(event)
-    return 0 if match is None else int(match[1])
 
 
 _REPEATED = 3600 * 10**9
