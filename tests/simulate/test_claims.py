@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import kschedx
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
@@ -65,6 +67,10 @@ def hosts(*names: str) -> list[Manifest]:
     return [node(name, labels={"kubernetes.io/hostname": name, "zone": name}) for name in names]
 
 
+def in_zones(*zones: str) -> Manifest:
+    return {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": [*zones]}]}]}
+
+
 def test_two_claims_do_not_get_one_volume() -> None:
     objects = [
         *hosts("a", "b", "c"),
@@ -118,6 +124,36 @@ def test_a_device_goes_to_one_claim() -> None:
     assert not is_allocated(run)
     run.cluster.revert(0)
     assert run.snapshot.devices.claims == before
+
+
+@pytest.mark.parametrize(
+    ("devices", "spec", "expected"),
+    [
+        ([device("gpu-0")], {"nodeName": "a"}, ["a"]),
+        ([device("gpu-0", NodeName="a")], {"nodeName": None, "perDeviceNodeSelection": True}, ["a"]),
+        ([device("gpu-0", BindsToNode=True)], {"nodeName": None, "allNodes": True}, ["a"]),
+        ([device("gpu-0")], {"nodeName": None, "nodeSelector": in_zones("a", "b")}, ["a", "b"]),
+        (
+            [device("gpu-0", NodeSelector=in_zones("a", "c"))],
+            {"nodeName": None, "perDeviceNodeSelection": True},
+            ["a", "c"],
+        ),
+        ([device("gpu-0")], {"nodeName": None, "allNodes": True}, ["a", "b", "c"]),
+    ],
+    ids=["node", "node of the device", "binds to its node", "selected nodes", "nodes of the device", "all nodes"],
+)
+def test_an_allocated_claim_is_available_where_its_devices_are(
+    devices: list[Manifest], spec: Manifest, expected: list[str]
+) -> None:
+    """After a pod on node `a`, pods that share its claim and want one node each."""
+    shared = [{"name": "gpu", "resourceClaimName": "gpu"}]
+    pods = [
+        pod(f"in-{zone}", containers=SMALL, resourceClaims=shared, nodeSelector={"zone": zone}, priority=priority)
+        for zone, priority in (("a", 1), ("b", 0), ("c", 0))
+    ]
+    objects = [*hosts("a", "b", "c"), device_class(), resource_slice("a", *devices, **spec)]
+    simulation = kschedx.simulate(Snapshot.from_objects([*objects, device_claim("gpu", request()), *pods]))
+    assert sorted(simulation.placed.values()) == expected
 
 
 def made_for(pod_name: str, *devices: str) -> Manifest:

@@ -46,7 +46,7 @@ from kschedx.plugins.dynamic_resources.pools import (
     Slices,
     UnavailableError,
     allocated_state,
-    check_node_selector,
+    allocation_reach,
     device_reaches,
     drawn,
     slices,
@@ -481,7 +481,7 @@ class AllocationSearch:
                 raise UnavailableError("invalid resource pools were encountered")
             return None
         for index, picks in enumerate(self._picks):
-            check_node_selector(self._claims[index], picks)
+            allocation_reach(self._node.name, self._claims[index], picks)  # it may be refused
         return tuple(tuple(picks) for picks in self._picks)
 
     def finds_all(self) -> bool:

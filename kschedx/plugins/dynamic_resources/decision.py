@@ -43,14 +43,7 @@ from kschedx.kube.names import CPU, EPHEMERAL_STORAGE, MEMORY, is_hugepages
 from kschedx.kube.quantity import Unit, format_quantity, parse_quantity
 from kschedx.kube.resources import exact_nano_units, nano_units, pod_request
 from kschedx.kube.scalars import nanoseconds
-from kschedx.kube.selectors import (
-    NODE_NAME_FIELD,
-    CompiledNodeSelector,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    compile_node_selector,
-)
+from kschedx.kube.selectors import CompiledNodeSelector, compile_node_selector
 from kschedx.kube.types import Node, NodeAllocatableResourceClaimStatus, Pod
 from kschedx.plugins.dynamic_resources import claims as extended_resources
 from kschedx.plugins.dynamic_resources.allocator import AllocationSearch, Allocator, CheckedRequest
@@ -84,6 +77,7 @@ from kschedx.plugins.dynamic_resources.pools import (
     Result,
     UnavailableError,
     allocated_state,
+    allocation_reach,
     drawn,
     published_slices,
 )
@@ -747,8 +741,7 @@ class DeviceDecision:
 
 
 def allocation_result(node: Node, claim: ResourceClaim, picks: Sequence[Pick]) -> AllocationResult:
-    """Build the allocation. Devices from node-local slices are available only on that node. kube-scheduler gives a
-    share a random id."""
+    """Build the allocation. kube-scheduler gives a share a random id."""
     results = tuple(
         DeviceRequestAllocationResult(
             request=pick.request,
@@ -763,10 +756,8 @@ def allocation_result(node: Node, claim: ResourceClaim, picks: Sequence[Pick]) -
         )
         for number, pick in enumerate(picks)
     )
-    is_local = any(pick.device.slice.spec.node_name for pick in picks)
-    here = NodeSelectorRequirement(key=NODE_NAME_FIELD, operator="In", values=(node.name,))
-    reach = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(here,)),))
-    return AllocationResult(devices=DeviceAllocationResult(results=results), node_selector=reach if is_local else None)
+    reach = allocation_reach(node.name, claim, picks)
+    return AllocationResult(devices=DeviceAllocationResult(results=results), node_selector=reach)
 
 
 def _post_filter_result(

@@ -30,7 +30,14 @@ from kschedx.kube.devices import (
 )
 from kschedx.kube.quantity import value
 from kschedx.kube.resources import nano_units
-from kschedx.kube.selectors import CompiledNodeSelector, NodeSelector, compile_node_selector
+from kschedx.kube.selectors import (
+    NODE_NAME_FIELD,
+    CompiledNodeSelector,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    compile_node_selector,
+)
 from kschedx.kube.types import Node
 from kschedx.releases import Release
 from kschedx.snapshot.columns import Memo
@@ -401,17 +408,27 @@ Result = tuple[tuple[Pick, ...], ...]
 """Picks by claim."""
 
 
-def check_node_selector(claim: ResourceClaim, picks: Sequence[Pick]) -> None:
-    """Check the node selector of the allocation: it takes only one term from each slice."""
+def allocation_reach(node: str, claim: ResourceClaim, picks: Sequence[Pick]) -> NodeSelector | None:
+    """Return which nodes reach the devices of an allocation on a node: this node alone if any device is local to it or
+    binds to it, and otherwise the nodes that all slices or devices select; None for all nodes. Raises `FailureError`.
+    Upstream: createNodeSelector in structured/internal/incubating/allocator_incubating.go."""
+    fields: dict[NodeSelectorRequirement, None] = {}
+    expressions: dict[NodeSelectorRequirement, None] = {}
     for pick in picks:
         spec = pick.device.slice.spec
         source = pick.device.device if spec.per_device_node_selection else spec
         if source.node_name is not None or pick.device.device.binds_to_node:
-            return
-        terms = len(source.node_selector.node_selector_terms) if source.node_selector is not None else 0
-        if terms > 1:
-            wrong = f"unsupported ResourceSlice.NodeSelector with {terms} terms"
+            here = NodeSelectorRequirement(key=NODE_NAME_FIELD, operator="In", values=(node,))
+            return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(here,)),))
+        terms = source.node_selector.node_selector_terms if source.node_selector is not None else ()
+        if len(terms) > 1:
+            wrong = f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms"
             raise FailureError(f"create NodeSelector for claim {claim.metadata.name}: {wrong}")
+        for term in terms:
+            fields |= dict.fromkeys(term.match_fields)
+            expressions |= dict.fromkeys(term.match_expressions)
+    term = NodeSelectorTerm(match_fields=tuple(fields), match_expressions=tuple(expressions))
+    return None if term.is_empty else NodeSelector(node_selector_terms=(term,))
 
 
 # Consumable capacity: devices that several claims share, each with a part of the capacity. Amounts are exact, in
