@@ -350,8 +350,10 @@ class Scoring:
     def __init__(self, framework: Framework, touch: Callable[[Plugin], Touch]) -> None:
         self._framework = framework
         weights = framework.profile.weights
-        self._pre_scores = [(p, touch(p)) for p in framework.plugins("preScore", PreScorePlugin)]
         self.columns = [ScoreColumn(p, touch(p), weights[p.name]) for p in framework.plugins("score", ScorePlugin)]
+        # kube-scheduler calls PreScore only if something scores
+        pre_scores = framework.plugins("preScore", PreScorePlugin) if self.columns or framework.extenders else ()
+        self._pre_scores = [(p, touch(p)) for p in pre_scores]
         self.sums: IntArray = np.zeros(0, dtype=np.int64)
         """(node,) the sum of the scores that are plain sums, for the nodes that PreFilter returns."""
         self._touched: list[tuple[TableRows, ClusterRows, bool]] = []

@@ -65,6 +65,14 @@ def test_without_pre_score(plugin: str, text: str) -> None:
     assert (cycle.outcome, cycle.message) == ("Error", result)
 
 
+def test_pre_score_without_a_score_plugin() -> None:
+    """No PreScore plugin is called then, not even one that would fail."""
+    config: dict[str, Any] = only("NodeName")
+    config["profiles"][0]["plugins"]["preScore"] = {"enabled": [{"name": "VolumeBinding"}]}
+    cycle = evaluate(OBJECTS, "default/new", config, gates={"StorageCapacityScoring": True})
+    assert cycle.outcome == "Scheduled"
+
+
 @pytest.mark.parametrize("plugin", ["NodeAffinity", "NodeResourcesFit", "NodeResourcesBalancedAllocation"])
 def test_who_scores_without_pre_score_all_the_same(plugin: str) -> None:
     assert evaluate(OBJECTS, "default/new", without("preScore", plugin)).outcome == "Scheduled"
