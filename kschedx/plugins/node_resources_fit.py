@@ -18,6 +18,7 @@ from kschedx.framework.args import (
     NodeResourcesFitArgs,
 )
 from kschedx.framework.interface import (
+    WHOLE,
     CycleState,
     FilterPlugin,
     Handle,
@@ -102,7 +103,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._behaviour = handle.release.behaviour
 
     def reads(self, pod: Pod) -> Hashable:
-        return self._refuses_sidecars(pod), read_requests(self.handle, pod)
+        requests = read_requests(self.handle, pod)
+        return WHOLE if requests is WHOLE else (self._refuses_sidecars(pod), requests)
 
     def touches(self, pod: Pod) -> Touch:
         return touches_through_requests(self.handle, pod)

@@ -197,5 +197,21 @@ def test_devices_that_a_pod_cannot_reach_are_given_back_and_it_takes_others() ->
     assert simulation.placed == {"default/me": "b"}
 
 
+def test_requests_of_a_resource_with_a_device_class_are_told_apart() -> None:
+    """The node offers one device itself: an eviction could make room for a pod that wants one, not for one of two."""
+    gpus = {"cpu": "8", "memory": "16Gi", "pods": "10", "example.com/gpu": "1"}
+    wanting = [
+        pod(name, containers=[{"name": "main", "resources": {"requests": {"example.com/gpu": amount}}}])
+        for name, amount in (("a", "1"), ("b", "1"), ("c", "2"))
+    ]
+    objects = [node("n", allocatable=gpus), device_class(resource="example.com/gpu"), *wanting]
+    simulation = kschedx.simulate(Snapshot.from_objects(objects), feature_gates={"DRAExtendedResource": False})
+    assert [step.message.rpartition(": ")[2] for step in simulation.steps[:3]] == [
+        "",
+        "1 No preemption victims found for incoming pod.",
+        "1 Preemption is not helpful for scheduling.",
+    ]
+
+
 def is_allocated(run: Run) -> bool:
     return run.snapshot.devices.claims["default/gpu-x"].status.allocation is not None
