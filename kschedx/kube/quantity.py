@@ -164,6 +164,15 @@ def milli_value(written: Written) -> int:
     return parse_quantity(written).milli_value()
 
 
+def resource_amount(resource: str, written: Written | Quantity | None) -> int:
+    """Return an amount in the integers of plugins: milli-units of cpu, units of everything else; 0 for None."""
+    if written is None:
+        return 0
+    if isinstance(written, Quantity):
+        return written.milli_value() if resource == "cpu" else written.value()
+    return milli_value(written) if resource == "cpu" else value(written)
+
+
 def _as_text(written: Written) -> str:
     """Return the text that Kubernetes parses, after YAML is converted to JSON."""
     if isinstance(written, float):

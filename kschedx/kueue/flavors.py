@@ -12,7 +12,14 @@ from enum import IntEnum, unique
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.kube.kueue import ClusterQueue, FlavorFungibility, PodSet, ResourceFlavor, ResourceGroup
+from kschedx.kube.kueue import (
+    ClusterQueue,
+    FlavorFungibility,
+    PodSet,
+    ResourceFlavor,
+    ResourceGroup,
+    TopologyAssignment,
+)
 from kschedx.kube.names import PODS
 from kschedx.kube.selectors import NodeSelector, NodeSelectorTerm, compile_node_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
@@ -30,7 +37,6 @@ from kschedx.kueue.quota import (
     shown,
     sort_resources,
 )
-from kschedx.kueue.topology import DomainAssignment as TopologyAssignment
 from kschedx.kueue.topology import DomainUsage, Request, TopologyPlacement, TopologyUsage, taint_text
 from kschedx.kueue.workloads import READY, Job, PodSetRequests, ScanProgress
 

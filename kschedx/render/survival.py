@@ -107,10 +107,6 @@ def headline(survival: Survival) -> str:
     return f"{bad:,} of {count(len(survival.results), what)} {verb} workloads {ends}"
 
 
-def _tone(survival: Survival) -> Tone:
-    return Tone.OPEN if survival.is_undecided else Tone.GOOD if survival.survives else Tone.BAD
-
-
 def details(survival: Survival) -> Iterator[str]:
     if survival.simulation.changes:
         yield f"after {'; '.join(map(str, survival.simulation.changes))}"
@@ -302,7 +298,7 @@ def _survival_view(survival: Survival, opened: Collection[FailureResult], most: 
     return View(
         command="kschedx survive",
         headline=headline(survival),
-        tone=_tone(survival),
+        tone=Tone.OPEN if survival.is_undecided else Tone.GOOD if survival.survives else Tone.BAD,
         details=tuple(details(survival)),
         lists=(
             ItemList(
