@@ -20,11 +20,11 @@ from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
 from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import pinned_to, selects_node
 from kschedx.patterns import lazy_pattern
-from kschedx.render.wording import count, list_names
 from kschedx.snapshot.daemon_sets import daemon_pods
 from kschedx.snapshot.events import CLAIM_REFUSED
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count, list_names
 
 _DRIVER = lazy_pattern(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
 

@@ -68,11 +68,11 @@ from kschedx.kube.selectors import Operator
 from kschedx.kube.storage import CSINode, PersistentVolumeClaim
 from kschedx.kube.types import AUTOSCALER_STATUS, Pod
 from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION, REVISION_HASH, TEMPLATE_GENERATION, pinned_to
-from kschedx.render.wording import count, list_names
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count, list_names
 
 RESIZE_PENDING = "PodResizePending"
 MOST_NODES = 50

@@ -31,7 +31,7 @@ from kschedx.kube.documents import Change
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.names import ARCH_LABELS
 from kschedx.plugins.node_volume_limits.attachments import where_unlimited
-from kschedx.render.wording import count
+from kschedx.wording import count
 
 SHOWN_LOST = 3
 

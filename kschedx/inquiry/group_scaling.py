@@ -37,9 +37,9 @@ from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
 from kschedx.kube.types import Pod, Taint
 from kschedx.patterns import lazy_pattern
 from kschedx.releases.plugins import Trait, plugins_with
-from kschedx.render.wording import count, list_names
 from kschedx.simulate.changes import set_cordon
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count, list_names
 
 MOST_TRIALS = 6
 MOST_MODELS = 3

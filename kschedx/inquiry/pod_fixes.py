@@ -51,11 +51,11 @@ from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.quantity import Unit, format_quantities, resource_amount
 from kschedx.kube.resources import container_requests, pod_request
 from kschedx.kube.types import Pod
-from kschedx.render.wording import count, list_names
 from kschedx.simulate.changes import another_like
 from kschedx.snapshot.daemon_sets import less
 from kschedx.snapshot.edits import with_bound_pods, with_pods
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count, list_names
 
 _SCALED_DOWN = ("Deployment", "ReplicaSet", "ReplicationController")
 """Kinds whose controllers delete pods without nodes first."""

@@ -64,7 +64,7 @@ from kschedx.kube.resources import SPEC_ALONE
 from kschedx.kube.types import NodeCondition, Pod
 from kschedx.kube.typos import nearest_name
 from kschedx.patterns import lazy_pattern
-from kschedx.render.wording import count, list_names
+from kschedx.wording import count, list_names
 
 MOST_TRIALS = 8
 MOST_REMEDIES = 3

@@ -26,8 +26,8 @@ from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, PODS_NOT_READY
 from kschedx.kueue.settings import KueueSettings, settings_of
 from kschedx.kueue.topology import taint_text
 from kschedx.kueue.workloads import READY, Job, timestamp
-from kschedx.render.wording import list_names
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import list_names
 
 MOST_CYCLES = 2_000
 MOST_REMEDIES = 4

@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from kschedx.errors import Place
-from kschedx.render.wording import visible
 from kschedx.render.words.reasons import DOCUMENTATION, reason_page
+from kschedx.wording import visible
 
 
 class Result(StrEnum):

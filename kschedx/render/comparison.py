@@ -56,8 +56,8 @@ from kschedx.render.terminal import (
     wrap,
 )
 from kschedx.render.view import ItemList, TableView, Tone, View, ViewItem
-from kschedx.render.wording import Fact, count, list_names, visible
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import Fact, count, list_names, visible
 
 # Differences of configurations and of pods in words, for every output format.
 

@@ -21,8 +21,8 @@ from kschedx.render.layout import column_lines, head_lines, note_lines, table_li
 from kschedx.render.page.model import SCREEN_WIDTH, Page, Usage, page_of
 from kschedx.render.terminal import BLANK, DIM, StyledLine, columns, labelled_lines, line, more, paragraph, shortens
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
-from kschedx.render.wording import Fact, count, list_names
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import Fact, count, list_names
 
 MOST_LINES = 30
 """Lines of the screen without `-o wide`."""

@@ -18,7 +18,7 @@ from kschedx.render.layout import head_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
 from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, fact_lines, line, paragraph
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
-from kschedx.render.wording import Fact, Words, count, list_names, with_article
+from kschedx.wording import Fact, Words, count, list_names, with_article
 
 NAMES = 3
 LONGEST_PATH = 40

@@ -54,12 +54,12 @@ from kschedx.render.terminal import (
     title_lines,
 )
 from kschedx.render.view import ItemList, Timeline, Tone, UsageRow, UsageView, View, ViewItem
-from kschedx.render.wording import Fact, count, list_names
 from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.drain import DrainResult
 from kschedx.simulate.moves import GoalResult
 from kschedx.simulate.queue import QueueStep
 from kschedx.simulate.simulator import KueueResult
+from kschedx.wording import Fact, count, list_names
 
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import Growth

@@ -32,8 +32,8 @@ from kschedx.render.terminal import (
     title_lines,
 )
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
-from kschedx.render.wording import Fact, count, list_names, visible
 from kschedx.render.words.causes import because
+from kschedx.wording import Fact, count, list_names, visible
 
 MOST_FAILURES = 12
 """Rows of the table on the first screen."""

@@ -30,8 +30,8 @@ from kschedx.render.page.model import Items, Page, PageFix, page_of
 from kschedx.render.page.svg import MOST_FIXES, svg
 from kschedx.render.terminal import short_node_names, shown
 from kschedx.render.view import ItemList, Tone, View, ViewItem
-from kschedx.render.wording import Fact
 from kschedx.results import Shown
+from kschedx.wording import Fact
 from tests.command import ROOT
 from tests.command import kschedx as kschedx_command
 from tests.golden.stories import OF_PODS, STORIES, Story, explained

@@ -19,10 +19,10 @@ from kschedx.kube.quantity import Unit, format_quantities, format_quantity, reso
 from kschedx.kube.storage import CSINode
 from kschedx.kube.types import LOST_TAINTS, Node, Taint
 from kschedx.patterns import lazy_pattern
-from kschedx.render.wording import count
 from kschedx.simulate.changes import set_cordon
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count
 
 SHOWN_LABELS = 4
 SHUT_DOWN = "node.cloudprovider.kubernetes.io/shutdown"

@@ -29,10 +29,10 @@ from kschedx.render.page.model import (
 )
 from kschedx.render.screen import explanation_view, why_lines
 from kschedx.render.terminal import SEPARATOR
-from kschedx.render.wording import Fact, visible
 from kschedx.render.words import describe
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.wording import Fact, visible
 
 MOST_CANDIDATES = 200
 MANY_NODES = 1_000

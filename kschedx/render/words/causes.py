@@ -32,7 +32,6 @@ from kschedx.findings import (
 )
 from kschedx.findings.constraints import TermMatch
 from kschedx.kube.names import HOSTNAME
-from kschedx.render.wording import balance, count, list_names
 from kschedx.render.words import describe
 from kschedx.render.words.constraints import (
     is_of_leaving_node,
@@ -44,6 +43,7 @@ from kschedx.render.words.constraints import (
 from kschedx.render.words.devices import class_shortage_text, shortage_text
 from kschedx.render.words.resources import offered_nowhere
 from kschedx.render.words.volumes import nearest_text
+from kschedx.wording import balance, count, list_names
 
 MOST_CAUSES = 3
 

@@ -8,7 +8,7 @@ from typing import assert_never
 from kschedx import findings
 from kschedx.framework.cycle import Stake, Unevaluated, UnevaluatedKind
 from kschedx.kube.kinds import KINDS
-from kschedx.render.wording import Fact, Words, amount, amounts, count, in_words, list_names
+from kschedx.wording import Fact, Words, amount, amounts, count, in_words, list_names
 
 SHOWN_NODES = 5
 
