@@ -46,9 +46,9 @@ from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.types import LimitRange, Pod
 from kschedx.kube.workloads import MAKING_PODS, contains
 from kschedx.patterns import lazy_pattern
-from kschedx.render.wording import count, list_names
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count, list_names
 
 Manifest = Mapping[str, object]
 Patch = list[dict[str, object]]

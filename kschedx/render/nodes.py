@@ -24,8 +24,8 @@ from kschedx.render.terminal import (
     shortens,
 )
 from kschedx.render.view import ItemList, Tone, View, ViewItem
-from kschedx.render.wording import Fact, count
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import Fact, count
 
 MOST_NODES = 16
 """On the first screen."""
