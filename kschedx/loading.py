@@ -97,7 +97,8 @@ def _reports_no_nodes(snapshot: Snapshot) -> bool:
     if snapshot.cluster.nodes or snapshot.orphans:
         return False
     conditions = (condition for status in snapshot.pods.statuses.values for condition in status.conditions)
-    return any(said.message == NO_NODES for said in (*conditions, *snapshot.failed_scheduling.values()))
+    events = snapshot.failed_scheduling.values()
+    return NO_NODES in {*(condition.message for condition in conditions), *(event.message for event in events)}
 
 
 def batches(path: str, see: See, refuse: Refuse = raise_error) -> Iterator[Batch]:
