@@ -159,7 +159,10 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def _refusal_fixes(self, message: str) -> Iterator[Fix]:
-        fixes = [fix for fix in self._message_fixes(message) if fix is not None]
+        try:
+            fixes = [fix for fix in self._message_fixes(message) if fix is not None]
+        except InputError:  # an amount in the message that no API server writes
+            fixes = []
         yield from fixes or self._manual_fixes(message)
 
     def _manual_fixes(self, message: str) -> Iterator[Fix]:

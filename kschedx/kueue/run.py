@@ -184,7 +184,7 @@ class AdmissionRun:
                 flavors[name], topology, nodes, other_pods, uses_least_free=self.settings.enabled("TASProfileMixed")
             )
             for name, topology in used.items()
-            if topology is not None
+            if topology is not None and topology.spec.levels
         }
 
     def _other_pods(self) -> dict[str, Requests]:

@@ -41,7 +41,7 @@ from kschedx.kube.devices import (
 )
 from kschedx.kube.names import CPU, EPHEMERAL_STORAGE, MEMORY, is_hugepages
 from kschedx.kube.quantity import Unit, format_quantity, parse_quantity
-from kschedx.kube.resources import exact_nano_units, nano_units, pod_request
+from kschedx.kube.resources import nano_units, pod_request
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import (
     NODE_NAME_FIELD,
@@ -193,7 +193,7 @@ def _device_usage(pod: Pod, claim: str, pick: Pick, device: Device) -> Iterator[
     for resource, mapping in device.node_allocatable_resource_mappings.items():
         factor = None
         if mapping.allocation_multiplier is not None:
-            factor = exact_nano_units(parse_quantity(mapping.allocation_multiplier))
+            factor = nano_units(mapping.allocation_multiplier)
         if not mapping.capacity_key:
             yield resource, factor or 0
             continue
