@@ -8,7 +8,6 @@ Go.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
@@ -364,7 +363,7 @@ def _nano(amount: Quantity) -> int:
 
 
 def _negative(amount: Quantity) -> Quantity:
-    return dataclasses.replace(amount, mantissa=-amount.mantissa, canonical="")
+    return replace(amount, mantissa=-amount.mantissa, canonical="")
 
 
 def _sum(quantity: Quantity | None, other: Quantity) -> Quantity:
@@ -372,4 +371,4 @@ def _sum(quantity: Quantity | None, other: Quantity) -> Quantity:
     if quantity is None or not quantity.mantissa:
         return other
     total = parse_quantity(f"{_nano(quantity) + _nano(other)}n")
-    return dataclasses.replace(total, format=quantity.format, canonical="")
+    return replace(total, format=quantity.format, canonical="")

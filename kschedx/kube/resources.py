@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum, unique
 from functools import lru_cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.conditions import condition_of
@@ -245,7 +245,7 @@ def _together(spec: PodSpec, lists: list[ResourceList]) -> dict[str, Quantity]:
 def _quantity(nano: int, summands: list[Quantity]) -> Quantity:
     """Format a sum like the first summand that is not zero."""
     form = next((summand.format for summand in summands if summand.mantissa), summands[0].format)
-    return dataclasses.replace(parse_quantity(f"{nano}n"), format=form, canonical="")
+    return replace(parse_quantity(f"{nano}n"), format=form, canonical="")
 
 
 class _Claims(Struct, frozen=True, kw_only=True):
