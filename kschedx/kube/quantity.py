@@ -56,6 +56,9 @@ class Quantity(Struct, frozen=True, kw_only=True, eq=False):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Quantity) and (self.mantissa, self.exponent) == (other.mantissa, other.exponent)
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # a Struct has its own, which would compare identities
+
     def __hash__(self) -> int:
         return hash((self.mantissa, self.exponent))
 
