@@ -239,7 +239,8 @@ class DynamicResources(
 
     def reserve(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         """Allocate devices in memory."""
-        return self._plan_status(state, node)
+        decision = state[STATE] if self._is_enabled else None
+        return SUCCESS if decision is None else Status(findings=decision.plan(self.handle.snapshot.cluster.names[node]))
 
     def bound(self, state: CycleState, pod: Pod, node: ClusterRow) -> BindingEffect:
         if STATE not in state or (decision := state[STATE]) is None:
@@ -248,8 +249,4 @@ class DynamicResources(
 
     def pre_bind(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         """Write the allocations to the claims."""
-        return self._plan_status(state, node)
-
-    def _plan_status(self, state: CycleState, node: ClusterRow) -> Status:
-        decision = state[STATE] if self._is_enabled else None
-        return SUCCESS if decision is None else Status(findings=decision.plan(self.handle.snapshot.cluster.names[node]))
+        return self.reserve(state, pod, node)

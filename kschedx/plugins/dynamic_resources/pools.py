@@ -412,8 +412,7 @@ def allocation_reach(node: str, claim: ResourceClaim, picks: Sequence[Pick]) -> 
     """Return which nodes reach the devices of an allocation on a node: this node alone if any device is local to it or
     binds to it, and otherwise the nodes that all slices or devices select; None for all nodes. Raises `FailureError`.
     Upstream: createNodeSelector in structured/internal/incubating/allocator_incubating.go."""
-    fields: dict[NodeSelectorRequirement, None] = {}
-    expressions: dict[NodeSelectorRequirement, None] = {}
+    selected: list[NodeSelectorTerm] = []
     for pick in picks:
         spec = pick.device.slice.spec
         source = pick.device.device if spec.per_device_node_selection else spec
@@ -424,11 +423,12 @@ def allocation_reach(node: str, claim: ResourceClaim, picks: Sequence[Pick]) -> 
         if len(terms) > 1:
             wrong = f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms"
             raise FailureError(f"create NodeSelector for claim {claim.metadata.name}: {wrong}")
-        for term in terms:
-            fields |= dict.fromkeys(term.match_fields)
-            expressions |= dict.fromkeys(term.match_expressions)
-    term = NodeSelectorTerm(match_fields=tuple(fields), match_expressions=tuple(expressions))
-    return None if term.is_empty else NodeSelector(node_selector_terms=(term,))
+        selected += terms
+    every = NodeSelectorTerm(
+        match_fields=tuple(dict.fromkeys(requirement for term in selected for requirement in term.match_fields)),
+        match_expressions=tuple(dict.fromkeys(part for term in selected for part in term.match_expressions)),
+    )
+    return None if every.is_empty else NodeSelector(node_selector_terms=(every,))
 
 
 # Consumable capacity: devices that several claims share, each with a part of the capacity. Amounts are exact, in
