@@ -17,7 +17,7 @@ from msgspec import Struct
 from kschedx.controllers import workloads
 from kschedx.controllers.workloads import Owners
 from kschedx.errors import InputError
-from kschedx.kube.conditions import reports_ready
+from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.scalars import scale_percent
 from kschedx.kube.selectors import Selector, compile_selector
 from kschedx.kube.types import PodDisruptionBudget
@@ -100,9 +100,7 @@ class MovingBudget:
         mask &= ~pods.finished
         rows = np.flatnonzero(mask).tolist()
         unready = tuple(
-            pods.key(row)
-            for row in rows
-            if pods.node[row] < 0 or pods.deletion_timestamps[row] or not (row in fresh or is_ready(pods, row))
+            pods.key(row) for row in rows if pods.deletion_timestamps[row] or not _is_healthy(pods, row, fresh)
         )
         healthy, needed = len(rows) - len(unready), self._needed_count(snapshot, pods, rows)
         pending = tuple(key for key in unready if not pods.node_names[pods.rows[key]])
@@ -132,6 +130,13 @@ def budgets_of(snapshot: Snapshot, base: Snapshot) -> Iterator[MovingBudget]:
 def is_ready(pods: PodTable, row: int) -> bool:
     """Whether the kubelet reports the pod as ready; a pod without a report counts as ready."""
     return reports_ready(pods.statuses[row].conditions)
+
+
+def _is_healthy(pods: PodTable, row: int, fresh: Collection[int]) -> bool:
+    """Whether a pod counts as healthy: it has a node and no report of being unready, or it is reported as ready."""
+    if pods.node[row] < 0:
+        return condition_of(pods.statuses[row].conditions, "Ready", "True") is not None
+    return row in fresh or is_ready(pods, row)
 
 
 def _expected_count(snapshot: Snapshot, pods: PodTable, rows: list[int]) -> int:

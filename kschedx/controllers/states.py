@@ -182,22 +182,21 @@ class Paused(StateFacts, frozen=True, kw_only=True):
 
 
 class Refused(StateFacts, frozen=True, kw_only=True):
-    message: str
-    """The message of the API server, or of the controller that tried."""
-    by: str
-    """`LimitRange`, `ResourceQuota`, `the API server`."""
-    source: str = ""
-    """The file, object, and field that is refused, or the condition that reports it."""
-    hint: str = ""
-    """The object with the rule, the event that reports it, or what follows."""
+    message: str  # of the API server, or of the controller that tried
+    by: str  # `LimitRange`, `ResourceQuota`, `the API server`
+    source: str = ""  # the file, object, and field that is refused, or the condition that reports it
+    hint: str = ""  # the object with the rule, the event that reports it, or what follows
     is_workload: bool = False
     has_pods: bool = False
+    past: str = ""  # the rule in the cluster that no longer refuses the pods, such as `ResourceQuota team`
 
     @property
     def effect(self) -> str:
         if not self.is_workload:
             return f"is not created: {self.by} refuses the pod"
-        return f"gets no {'other ' if self.has_pods else ''}pods: {self.by} refuses them"
+        no_longer = f"the API server refused them because of {self.past}, and no longer does"
+        refuses = no_longer if self.past else f"{self.by} refuses them"
+        return f"gets no {'other ' if self.has_pods else ''}pods: {refuses}"
 
 
 class NotChanged(Refused, frozen=True, kw_only=True):

@@ -58,6 +58,7 @@ def list_names(names: list[str], most: int) -> str:
 PULLS = (
     (r"pull policy of Never", "load {image} onto {node}, or set imagePullPolicy: IfNotPresent"),
     (r"toomanyrequests|rate limit", "wait, or pull {image} with credentials: its registry limits pulls"),
+    (r"retrieve some image pull secrets", "create the Secret that imagePullSecrets of the pod names, in its namespace"),
     (r"may require", "correct the image {image}, or give the pod an imagePullSecret that may pull it"),
     (r"unauthorized|authoriz|authenticat|denied|forbidden|40[13]", "give the pod an imagePullSecret for {image}"),
     (r"not found|manifest unknown|does not exist|parse|invalid reference", "correct the image {image}"),
@@ -77,7 +78,8 @@ STARTS = (
     (r"cni plugin not initialized|cni config uninitialized|no networks found|failed to find plugin",
      "install or repair the CNI plugin on {node}{agents}"),
     (r"plugin type=|[Cc][Nn][Ii]|network: |setup network", "repair the CNI plugin on {node}{agents}"),
-    (r"runtime handler|no runtime for", "install the container runtime that the pod requests on {node}"),
+    (r"runtime handler|no runtime for",
+     "install the runtime of {runtime} on {node}, or let its scheduling.nodeSelector select nodes that have it"),
     (r"[Mm]ax\w* (?:number|count) of (?:\w+ ){0,2}(?:volumes|disks)|AttachmentLimitExceeded|attachment limit exceeded",
      "cordon {node} and delete the pod: as many volumes are attached there as can be"),
     (r"already mounted|device or resource busy|target is busy", "unmount the volume where another process has it"),

@@ -24,7 +24,14 @@ from kschedx.controllers.pod_lifecycle import (
     scheduler_down,
 )
 from kschedx.controllers.stateful_set import admit_pods
-from kschedx.controllers.workload_lifecycle import next_rejected, refusal_state, rejected_pods, state_of, unready_reason
+from kschedx.controllers.workload_lifecycle import (
+    next_rejected,
+    refusal_state,
+    rejected_pods,
+    rule_of,
+    state_of,
+    unready_reason,
+)
 from kschedx.controllers.workloads import SCALED, Owners, Workload, wanted_replicas, workload_of
 from kschedx.errors import (
     InputError,
@@ -187,6 +194,8 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             lifecycle = state_of(self.before, self.written.workload, is_stored=self.written.document is None)
         if lifecycle is None:
             return None
+        if isinstance(lifecycle, states.Refused):
+            lifecycle = replace(lifecycle, past=self._past_rule(lifecycle.message))
         fixes = self.fixes(lifecycle)
         if not lifecycle.is_open:
             return answer_without_cycle(self._unadmitted_subject, self.setup, lifecycle, fixes)
@@ -207,11 +216,27 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         except (NotAdmittedError, NotReadError) as error:
             return self.refused(error)
 
+    def _past_rule(self, refusal: str) -> str:
+        """Return the rule of a recorded refusal if the cluster has it and would admit the pod now."""
+        rule = rule_of(self.before, self._unadmitted_subject.pod.metadata.namespace, refusal)
+        if not rule or self.written.document is not None:
+            return ""
+        try:
+            refused = self._over_quota(self.written.admit(self.snapshot, self.setup, self.written.manifest))
+        except (InputError, UndecidableError):
+            return ""
+        return "" if refused else rule
+
     def over_quota_answer(self) -> Explanation | None:
         """Return the answer about a workload whose next pod a ResourceQuota refuses; None if it is admitted."""
-        subject, known = self.written.admit(self.snapshot, self.setup), self.before.storage.claims
-        pods = admit_pods(subject.snapshot, QuotaLedger(self.before, self.setup.release), [subject.pod], known)
-        return self.refused(NotAdmittedError(pods.refusal)) if pods.refused else None
+        refusal = self._over_quota(self.written.admit(self.snapshot, self.setup))
+        return self.refused(NotAdmittedError(refusal)) if refusal else None
+
+    def _over_quota(self, subject: Subject) -> str:
+        """Return why a ResourceQuota refuses the pod; empty if it is admitted."""
+        ledger, known = QuotaLedger(self.before, self.setup.release), self.before.storage.claims
+        pods = admit_pods(subject.snapshot, ledger, [subject.pod], known)
+        return pods.refusal if pods.refused else ""
 
     def refused(self, error: NotAdmittedError | NotReadError, count: int | None = None) -> Explanation:
         """Return the answer about a pod that the API server refuses, that its controller could not create, or whose
@@ -233,6 +258,8 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             subject = replace(subject, notes=(*subject.notes, warning))
         if isinstance(error, NotChangedError) and isinstance(lifecycle, states.Refused):
             lifecycle = states.NotChanged(**{**msgspec.structs.asdict(lifecycle), "hint": ""})
+        elif isinstance(lifecycle, states.Refused):
+            lifecycle = replace(lifecycle, past=self._past_rule(error.message))
         return answer_without_cycle(subject, self.setup, lifecycle, self.fixes(lifecycle, count=count))
 
     def _warning(self, pod: Pod, maker: Mapping[str, object]) -> Note | None:

@@ -193,6 +193,8 @@ def _single_row(snapshot: Snapshot, name: str, namespace: str) -> int | None:
     if len(rows) < 2 or len(waiting) == 1:
         return next(iter(waiting or rows), None)
     listed = ", ".join(pods.names[row] for row in rows[:3]) + (", …" if len(rows) > 3 else "")
+    if (workload := _workloads_in(snapshot, namespace).get(name)) is not None:
+        listed = f"did you mean {workload.reference}? {listed}"
     raise InputError(f'no pod "{name}" in namespace "{namespace}", but {len(rows)} that start with it', hint=listed)
 
 
@@ -218,7 +220,8 @@ def _orphan_pods_text(snapshot: Snapshot, name: str, namespace: str) -> str:
 
 
 def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
-    """Return the text about another namespace with a pod of this name, or the nearest name in this one."""
+    """Return the text about another namespace with a pod of this name, or the nearest pod or workload in this one: the
+    workload for the name of a pod that it has replaced."""
     pods = snapshot.pods
     elsewhere = next((pods.namespaces[row] for row, other in enumerate(pods.names) if other == name), None)
     if elsewhere is not None:
@@ -226,7 +229,28 @@ def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
     here = [other for row, other in enumerate(pods.names) if pods.namespaces[row] == namespace]
     if not here and namespace not in snapshot.namespaces:
         return _nearest_namespace(snapshot, namespace)
-    return nearest(name, here)
+    workloads = _workloads_in(snapshot, namespace)
+    base = name.rpartition("-")[0]
+    if not any(other.startswith(f"{base}-") for other in here):
+        owner = max((other for other in workloads if base.startswith(other)), key=len, default="")
+        if owner:
+            return f"did you mean {workloads[owner].reference}, which has such pods?"
+    hint = nearest(name, (*here, *workloads))
+    meant = next(
+        (workload for other, workload in workloads.items() if f'"{other}"' in hint and other not in here), None
+    )
+    return hint if meant is None else f"did you mean {meant.reference}?"
+
+
+def _workloads_in(snapshot: Snapshot, namespace: str) -> Mapping[str, Workload]:
+    """Return the workloads of a namespace by name: those of its pods, and those that are stored."""
+    from kschedx.controllers.workloads import Owners, Workload
+
+    pods = snapshot.pods
+    stored = {name: Workload(kind, space, name) for kind, space, name in snapshot.workloads if space == namespace}
+    rows = pods.namespaces.where(lambda space: space == namespace).nonzero()[0].tolist()
+    of_pods = {workload.name: workload for workload in Owners(snapshot).workloads_of(pods, rows)}
+    return {**stored, **{name: workload for name, workload in of_pods.items() if workload.kind != "Pod"}}
 
 
 def _nearest_namespace(snapshot: Snapshot, namespace: str) -> str:

@@ -11,7 +11,7 @@ from kschedx.controllers.disruption_budgets import BudgetStatus
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.stalled_drain import DrainFix
-from kschedx.kube.escaping import shell_command, why_command
+from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import fix_lines, story_fixes, story_reason
 from kschedx.render.terminal import DIM, StyledLine, fact_lines, more, paragraph, title_lines
 from kschedx.render.view import FixView, ItemList, Tone, ViewItem
@@ -191,9 +191,9 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None, *, with
     for (fate, budget), pods in stopped.items():
         phrase = _several(budget) if fate is DrainOutcome.BUDGETS else _budget_text(budget, drained)
         yield Fact(label="blocked", items=(about(pods, phrase),))
-        if fate is DrainOutcome.BUDGET and (pending := drained.held[budget].pending):
-            ask = why_command(pending[0])
-            yield Fact(label="", items=(f"first let {pending[0]} be scheduled: {ask}",), command=ask)
+    for budget, status in drained.bypassed.items():
+        phrase = f"PDB {budget} {budget_text(status)}; --disable-eviction ignores it"
+        yield Fact(label="bypassed", items=(phrase,))
     if with_pods and (deleted := [drained_pod.pod for drained_pod in drained.of(DrainOutcome.DELETED)]):
         yield Fact(label="deleted", items=(f"not recreated: {list_names(deleted, 3)}",))
     stranded = [drained_pod.pod for drained_pod in drained.pending]

@@ -6,6 +6,7 @@ staging/src/k8s.io/kubectl/pkg/drain/filters.go.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
@@ -132,6 +133,8 @@ class DrainResult(Struct, frozen=True, kw_only=True):
     budgets: Mapping[str, int] = {}
     held: Mapping[str, BudgetStatus] = {}
     """The final status of the budgets that block evictions."""
+    bypassed: Mapping[str, BudgetStatus] = {}
+    """The first status of the budgets that would block evictions, of a drain that deletes the pods instead."""
     is_silent: bool = False
     """Whether the kubelet of the node does not answer."""
     finalizers: Mapping[str, tuple[str, ...]] = {}
@@ -185,7 +188,7 @@ class Evictor:
         self._run = cluster.run
         self._queue = cluster.queue
         self._options = options
-        self._budgets = [] if options.disable_eviction else list(budgets_of(cluster.run.snapshot, base))
+        self._budgets = list(budgets_of(cluster.run.snapshot, base))
         self._scenes = scenes
 
     def drain(self, names: Iterable[str], *, comes_back: bool) -> list[DrainResult]:
@@ -217,6 +220,7 @@ class Evictor:
         standing = {budget: self._current_status(budget) for budgets in of_pod.values() for budget in budgets}
         waves = 0
         stopped: dict[int, tuple[MovingBudget, ...]] = {}
+        bypassed: dict[str, BudgetStatus] = {}
         if not any(fate in REFUSES for fate in fates.values()):
             for row, fate in fates.items() if is_silent else ():
                 if fate is DrainOutcome.EVICTED and any(
@@ -225,6 +229,12 @@ class Evictor:
                     fates[row] = DrainOutcome.TERMINATING  # it is recreated once the deletion is confirmed
             remains = {DrainOutcome.TERMINATING} if is_silent else set()
             going = [row for row, fate in fates.items() if fate in LEAVES - remains]
+            if self._options.disable_eviction:
+                number = Counter(budget for row in going for budget in of_pod[row])
+                bypassed = {
+                    budget.name: standing[budget] for budget in number if number[budget] > standing[budget].allowed
+                }
+                of_pod = {row: [] for row in of_pod}
             waves, stopped = self._evict({row: of_pod[row] for row in going})
         leaves = tuple(self._leaves(row, fate, stopped.get(row, ())) for row, fate in fates.items())
         if len(self._scenes) < MOST_SCENES and any(leave.is_stranded for leave in leaves):
@@ -238,6 +248,7 @@ class Evictor:
             waves=waves,
             budgets={budget.name: max(budget_status.allowed, 0) for budget, budget_status in standing.items()},
             held={budget.name: self._current_status(budget) for budget in standing if budget in held},
+            bypassed=bypassed,
             is_silent=is_silent,
             slow={
                 cluster.pods.key(row): seconds

@@ -91,4 +91,4 @@ def test_what_cannot_be_read_is_placed(manifest: Manifest, place: str) -> None:
 
 def test_two_of_a_name() -> None:
     with pytest.raises(InputError, match="an object of this name already exists"):
-        Snapshot.from_objects([volume("pv"), volume("pv")])
+        Snapshot.from_objects([volume("pv"), {**volume("pv"), "spec": {"storageClassName": "other"}}])
