@@ -35,8 +35,7 @@ class ExitCode(IntEnum):
 class StateFacts(Struct, frozen=True, kw_only=True, rename="camel"):
     """The facts about a state. `subject` is `shop/web-0`, or `shop/deploy/web` for a workload."""
 
-    is_open: ClassVar[bool] = False
-    """Whether the answer includes where the pod would go once the state ends."""
+    is_open: ClassVar[bool] = False  # whether the answer includes where the pod would go once the state ends
 
     subject: str
 
@@ -77,8 +76,7 @@ class Failed(StateFacts, frozen=True, kw_only=True):
     node: str = ""
     owner: str = ""  # the controller that creates another pod, such as `ReplicaSet web-1`
     pods: tuple[str, ...] = ()  # the failed pods of a Job
-    ends: str = ""
-    """How most of them ended: `3 pods failed: container app ended with OOMKilled, exit code 137`."""
+    ends: str = ""  # how most of them ended: `3 pods failed: container app ended with OOMKilled, exit code 137`
     container: str = ""  # the container of a pod that ended with an error
     is_retried: bool = False  # whether the Job's controller creates another pod after its back-off
 
@@ -125,8 +123,7 @@ class KeptBySidecar(StateFacts, frozen=True, kw_only=True):
 class ScaledToZero(StateFacts, frozen=True, kw_only=True):
     is_open: ClassVar[bool] = True
 
-    field: str
-    """`spec.replicas` or `spec.parallelism`."""
+    field: str  # `spec.replicas` or `spec.parallelism`
     autoscaler: str = ""  # the autoscaler that scaled it to zero, such as `ScaledObject web`
     why: str = ""  # the field of the autoscaler that causes it
     owner: str = ""  # the object whose controller sets the replicas, such as `Revision web-1`
@@ -167,10 +164,8 @@ class Paused(StateFacts, frozen=True, kw_only=True):
     is_open: ClassVar[bool] = True
 
     kind: str
-    has_pods: bool
-    """Whether pods of an earlier template exist."""
-    updated: int = 0
-    """Pods of the present template, in a rollout that is paused."""
+    has_pods: bool  # whether pods of an earlier template exist
+    updated: int = 0  # pods of the present template, in a rollout that is paused
     wanted: int = 0
     reason: str = ""  # `CanaryPauseStep`, if its controller pauses it
 
@@ -341,10 +336,8 @@ class OnLostNode(StateFacts, frozen=True, kw_only=True):
     """A pod that ran when its node became unreachable."""
 
     node: str
-    message: str = ""
-    """The message of the node's condition."""
-    seconds: int | None = None
-    """Until the pod is deleted; None if it tolerates the taint without a limit."""
+    message: str = ""  # the message of the node's condition
+    seconds: int | None = None  # until the pod is deleted; None if it tolerates the taint without a limit
     owner: str = ""
 
 
@@ -359,8 +352,7 @@ class ResizeHeld(StateFacts, frozen=True, kw_only=True):
 class NoJobStarted(StateFacts, frozen=True, kw_only=True):
     """A CronJob that starts no Job, according to its controller's event."""
 
-    reason: str
-    """`UnknownTimeZone`."""
+    reason: str  # `UnknownTimeZone`
     message: str
 
 
@@ -383,14 +375,20 @@ class NotObserved(StateFacts, frozen=True, kw_only=True):
     is_open: ClassVar[bool] = True
 
     kind: str
-    message: str = ""
-    """Why, as its status reports it; empty if it reports nothing."""
+    message: str = ""  # why, as its status reports it; empty if it reports nothing
     generations: str = ""  # `metadata.generation is 3, status.observedGeneration 2`
 
     @property
     def why(self) -> str:
         change = "its newest change" if self.generations else "it"
         return "its controller reports a problem" if self.message else f"no controller has observed {change}"
+
+
+class ClaimState(StateFacts, frozen=True, kw_only=True):
+    """A PersistentVolumeClaim that no pending pod uses."""
+
+    does: str  # `is bound to volume pv-1`, `waits for a pod: class gp3 binds it for the first one`
+    facts: tuple[str, ...] = ()  # its pods, and its expansion
 
 
 class NotRead(StateFacts, frozen=True, kw_only=True):
@@ -404,12 +402,9 @@ class NotRead(StateFacts, frozen=True, kw_only=True):
 
 class NoScheduler(StateFacts, frozen=True, kw_only=True):
     scheduler: str
-    profiles: tuple[str, ...]
-    """The schedulerNames in the configuration."""
-    others: int = 0
-    """The number of pods with this schedulerName that have a node."""
-    hint: str = ""
-    """The schedulerName that is probably meant."""
+    profiles: tuple[str, ...]  # the schedulerNames in the configuration
+    others: int = 0  # the number of pods with this schedulerName that have a node
+    hint: str = ""  # the schedulerName that is probably meant
 
     @property
     def known(self) -> str:
@@ -423,8 +418,7 @@ class Contradicted(StateFacts, frozen=True, kw_only=True):
 
     is_open: ClassVar[bool] = True
 
-    message: str
-    """The message of the event or condition."""
+    message: str  # the message of the event or condition
     nodes: tuple[str, ...] = ()
     finished: tuple[str, ...] = ()  # pods of these nodes that have finished, possibly since then
     namespaces: tuple[str, ...] = ()  # of the dump's pods, if it has none of a system namespace
@@ -437,13 +431,10 @@ class NotBound(StateFacts, frozen=True, kw_only=True):
 
     is_open: ClassVar[bool] = True
 
-    message: str
-    """The event's message; empty if only the claim's driver reports."""
-    claim: str = ""
-    """The claim that waits for its volume, such as `shop/data`."""
+    message: str  # the event's message; empty if only the claim's driver reports
+    claim: str = ""  # the claim that waits for its volume, such as `shop/data`
     provisioner: str = ""
-    report: str = ""
-    """The driver's message about the claim."""
+    report: str = ""  # the driver's message about the claim
     group: str = ""
     """The PodGroup that the pod names and that does not exist, such as `shop/train`."""
     extender: str = ""
@@ -552,6 +543,7 @@ Lifecycle: TypeAlias = (
     | UnknownPods
     | PodsLeftOut
     | NotObserved
+    | ClaimState
     | NotRead
     | NoScheduler
     | Contradicted
@@ -696,6 +688,10 @@ STATES: tuple[StateRow, ...] = (
     _row(
         _NOT, "without new pods", "{s.subject} gets no new pods: {s.why}",
         NotObserved(subject=_DEPLOYMENT, kind="Deployment"),
+    ),
+    _row(
+        _FITS, "without a pending pod", "{s.subject} {s.does}",
+        ClaimState(subject="shop/pvc/data", does="is bound to volume pv-1"),
     ),
     _row(
         _OPEN, "undecided", "{s.subject} is undecided: {s.unknown} is not known",

@@ -512,9 +512,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             command = shell_command("kubectl logs {} -n {} -c {} --previous", name, self._namespace, state.container)
             title = f"find out from its logs why container {state.container} ends"
             if "Liveness probe failed" in state.event and _KILLED.search(state.last):
-                title = (
-                    f"find out why container {state.container} fails its liveness probe, or relax the probe"
-                )
+                title = f"find out why container {state.container} fails its liveness probe, or relax the probe"
             yield Fix.untried(title, commands=(command,))
 
     def _platform_fixes(self, node: str) -> Iterator[Fix | None]:

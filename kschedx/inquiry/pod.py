@@ -43,7 +43,7 @@ from kschedx.errors import (
     nearest,
 )
 from kschedx.explain.admission import QuotaLedger, admission_warning, has_siblings, security_warning, without_pods
-from kschedx.explain.cycle_notes import amount_notes
+from kschedx.explain.cycle_notes import amount_notes, claim_expansions
 from kschedx.explain.events import AFTER_THE_CHOICE, extender_failure, parse, recorded_event
 from kschedx.explain.missing_kinds import cycle_of, require_nodes
 from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note, drained_nodes
@@ -147,6 +147,43 @@ def explain_namespace(snapshot: Snapshot, setup: Setup, name: str) -> Explanatio
         return None
     subject = Subject(snapshot=snapshot, pod=Pod(metadata=ObjectMeta(name=name, namespace=name)), is_new=True)
     return answer_without_cycle(subject, setup, lifecycle, remedies_of(subject, setup, lifecycle))
+
+
+def explain_claim(snapshot: Snapshot, setup: Setup, namespace: str, name: str) -> Explanation | None:
+    """Return the state of a PersistentVolumeClaim that no pending pod uses. It is None if a pod shows more: one that
+    is pending, or any pod with a claim that has no volume and does not wait for a pod."""
+    claim, pods = snapshot.storage.claim(namespace, name), snapshot.pods
+    rows = [row for row in pods.rows_with_claim(f"{namespace}/{name}") if not pods.finished[row]]
+    if claim is None or any(row in pods.pending for row in rows):
+        return None
+    users = [f"pod {pods.key(row)} on {pods.node_names[row]} uses it" for row in rows[:3]]
+    deleted, subject = claim.metadata.deletion_timestamp, f"{namespace}/pvc/{name}"
+    storage_class, volumes = snapshot.storage.classes.get(claim.storage_class), snapshot.storage.volumes
+    volume = claim.spec.volume_name
+    lifecycle: states.Lifecycle
+    if deleted:
+        kept = ("kubernetes.io/pvc-protection",) if rows else ()
+        why = "; ".join(users)
+        lifecycle = states.BeingDeleted(subject=subject, since=deleted, finalizers=kept, is_workload=True, why=why)
+    elif claim.status.phase == "Lost":
+        lifecycle = states.Failed(subject=subject, reason="Lost", message=f"its volume {volume} no longer exists")
+    elif claim.status.phase == "Bound" and (volume in volumes or snapshot.source.may_lack("PersistentVolume")):
+        grows = [f"it {text}" for _, text in claim_expansions(claim)]
+        facts = (*grows, *(users or ["no pod uses it"]))
+        lifecycle = states.ClaimState(subject=subject, does=f"is bound to volume {volume}", facts=facts)
+    elif volume or rows or storage_class is None or not storage_class.waits_for_first_consumer:
+        return None
+    elif any(volume.spec.claim_ref and volume.spec.claim_ref.key == claim.key for volume in volumes.values()):
+        return None  # the volume of an earlier claim of this name
+    else:
+        fact = f"class {claim.storage_class} binds it where its pod is scheduled (WaitForFirstConsumer)"
+        lifecycle = states.ClaimState(subject=subject, does="is pending until a pod uses it", facts=(fact,))
+        if snapshot.source.may_lack("Pod", namespace):
+            command = "kubectl get pods -A -o yaml > missing.yaml, and add -s missing.yaml"
+            because = f"{fact}; the dump holds no pods"
+            lifecycle = states.NotRead(subject=subject, unknown="its pod", because=because, command=command)
+    pod = Pod(metadata=ObjectMeta(name=name, namespace=namespace))
+    return answer_without_cycle(Subject(snapshot=snapshot, pod=pod, is_new=True), setup, lifecycle)
 
 
 def answer_without_cycle(

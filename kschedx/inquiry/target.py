@@ -94,6 +94,13 @@ def named_namespace(snapshot: Snapshot, target: str) -> str:
     return name
 
 
+def named_claim(target: str, namespace: str) -> tuple[str, str] | None:
+    """Return the namespace and name in `pvc/NAME` or `NAMESPACE/pvc/NAME`; None for anything else."""
+    reference = object_reference(target, namespace)
+    is_claim = reference is not None and reference.kind.name == "PersistentVolumeClaim"
+    return (reference.namespace, reference.name) if reference is not None and is_claim else None
+
+
 def find_target(
     snapshot: Snapshot, target: str, namespace: str | None, *, default_namespace: str = "default"
 ) -> Pod | WrittenPod:
@@ -445,8 +452,8 @@ def _pod_with_claim(claim: PersistentVolumeClaim) -> WrittenPod:
 
 
 def _user_of(snapshot: Snapshot, reference: NamedObject) -> Pod | WrittenPod:
-    """Return a pod that uses a PersistentVolumeClaim: the first pending one, else the last, or one made up for an
-    unbound claim without pods. Raises `InputError` if it is bound for a pod, and for other kinds."""
+    """Return a pod that uses a PersistentVolumeClaim: the first pending one, else the last, or one made up for a claim
+    without pods. Raises `InputError` for other kinds."""
     if reference.kind.name != "PersistentVolumeClaim":
         hint = "`kschedx why` explains pods, workloads, nodes, namespaces, and the pods of claims"
         if reference.kind.name == "PodDisruptionBudget":
@@ -456,11 +463,9 @@ def _user_of(snapshot: Snapshot, reference: NamedObject) -> Pod | WrittenPod:
     if not rows:
         claim = snapshot.storage.claim(reference.namespace, reference.name)
         if claim is None:
-            raise InputError(f"there is no {reference}")
-        of_class = snapshot.storage.classes.get(claim.storage_class)
-        if claim.spec.volume_name or (of_class is not None and of_class.waits_for_first_consumer):
-            hint = "" if claim.spec.volume_name else f"class {claim.storage_class} binds it for a pod"
-            raise InputError(f"no pod uses {reference}", hint=hint)
+            keys = (key.partition("/") for key in snapshot.storage.claims)
+            known = [name for namespace, _, name in keys if namespace == reference.namespace]
+            raise InputError(f"there is no {reference}", hint=nearest(reference.name, known))
         return _pod_with_claim(claim)
     return snapshot.pods[_speaking(snapshot.pods, rows)[0]]
 
