@@ -479,13 +479,20 @@ _RULE = lazy_pattern(
 
 
 def rule_of(snapshot: Snapshot, namespace: str, message: str) -> str:
-    """Return the object of the cluster that a refusal names, such as `ResourceQuota team`; empty if it is not there."""
+    """Return the object of the cluster that a refusal names, such as `ResourceQuota team`; empty if it is not there, or
+    if a quota still has the recorded amounts."""
     match = _RULE.search(message)
     kind, name = ("", "") if match is None else (str(match.lastgroup), match[match.lastgroup or 0])
+    used, _, limited = message.partition("used: ")[2].partition("limited: ")
+    changed = (
+        quota.metadata.name
+        for quota in snapshot.of(ResourceQuota)
+        for resource, hard in quota.status.hard.items()
+        if quota.metadata.namespace == namespace and f"{resource}=" in limited and resource in quota.status.used
+        if f"{resource}={hard}" not in limited or f"{resource}={quota.status.used[resource]}" not in used
+    )
     known = {
-        "ResourceQuota": [
-            quota.metadata.name for quota in snapshot.of(ResourceQuota) if quota.metadata.namespace == namespace
-        ],
+        "ResourceQuota": [*changed],
         "PriorityClass": snapshot.priority_classes,
         "RuntimeClass": snapshot.runtime_classes,
     }

@@ -85,6 +85,8 @@ STARTS = (
     (r"already mounted|device or resource busy|target is busy", "unmount the volume where another process has it"),
     (r"access denied by server|Permission denied|permission denied|not authorized|AccessDenied",
      "let {node} access the volume: the storage system refuses it"),
+    (r"not ready for workloads|operation with the given Volume ID",
+     "find out from the storage driver why the volume is not ready, or what its earlier operation waits for"),
     (r"wrong fs type|can't read superblock|fsck", "repair the file system of the volume"),
     (r"/sbin/mount\.<type> helper|unknown filesystem type",
      "install the mount helper of the volume's file system on {node}, such as nfs-common"),

@@ -274,7 +274,8 @@ def drain_fixes(simulation: Simulation, again: Again) -> tuple[DrainFix, ...]:
         steps = tuple(way[min(number, len(way) - 1)] for way in ways)
         after = _try(again, steps)
         done = sum(drain_result.is_done for drain_result in after)
-        is_released = any(isinstance(step, ReleasedByOperator) for step in steps)  # a pod of the node may stay pending
+        # a pod of the node may then stay pending
+        is_released = any(isinstance(step, ReleasedByOperator | ReadyPods) for step in steps)
         if (done > before or is_released) and not _stopping_budgets(after):
             fixes.append(DrainFix(steps=steps, done=done, of=len(after)))
     return tuple(sorted(fixes, key=lambda fix: -fix.done))

@@ -48,6 +48,21 @@ def test_the_next_line_says_what_flags_would_do(
     assert (": 2 of 2 nodes" in each.out) is bool(expected)
 
 
+def test_a_drain_without_evictions_names_the_budgets_that_it_bypasses(tmp_path: Path) -> None:
+    budget: Manifest = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "all", "namespace": "shop"},
+        "spec": {"selector": {}, "maxUnavailable": 0},
+    }
+    path = write(tmp_path, *nodes(("4", "4")), *deployment("web", "1", ["node-1"]), budget)
+    ran = kschedx("drain", "node-1", "--disable-eviction", "-s", path)
+    assert (ran.code, "PDB shop/all needs 1 healthy pod and has 1; --disable-eviction ignores it" in ran.out) == (
+        0,
+        True,
+    )
+
+
 def test_a_note_says_that_every_node_takes_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps({"kind": "List", "items": nodes(("4", "4"))}))
@@ -105,7 +120,7 @@ def test_the_command_about_a_pending_pod_asks_the_same_cluster(tmp_path: Path) -
     node = changed(NODE, "metadata.name", "node-01")
     snapshot = write(tmp_path, node, changed(running, "spec.nodeName", "node-01"), pending, budget)
     ran = kschedx("drain", "node-01", "-s", snapshot, "-o", "html")
-    (line,) = re.findall(r'"commands":\["kschedx (why [^"]*)"\]', ran.out)
+    (line,) = re.findall(r'"copy":"kschedx (why [^"]*)"', ran.out)
     assert kschedx(*shlex.split(line)).out.startswith("✗ shop/web-1 is unschedulable")
 
 
