@@ -435,8 +435,7 @@ class NotBound(StateFacts, frozen=True, kw_only=True):
     claim: str = ""  # the claim that waits for its volume, such as `shop/data`
     provisioner: str = ""
     report: str = ""  # the driver's message about the claim
-    group: str = ""
-    """The PodGroup that the pod names and that does not exist, such as `shop/train`."""
+    group: str = ""  # the PodGroup that the pod names and that does not exist, such as `shop/train`
     extender: str = ""
     """The extender whose request failed, and how: `http://gpu.kube-system.svc/filter answers with HTTP status 500`."""
 
@@ -470,15 +469,13 @@ class ComponentDown(StateFacts, frozen=True, kw_only=True):
 
     is_open: ClassVar[bool] = True
 
-    component: str
-    """`kube-scheduler`."""
+    component: str  # `kube-scheduler`
     pods: tuple[str, ...]
     state: str = ""
     """The state of the first pod: `is scheduled to cp0 and restarts container kube-scheduler, which fails`."""
     is_pending: bool = False
     is_workload: bool = False
-    scaled: str = ""
-    """The workload without replicas that would run it: `kube-system/deploy/batch-scheduler`."""
+    scaled: str = ""  # the workload without replicas that would run it: `kube-system/deploy/batch-scheduler`
 
     @property
     def shown(self) -> str:
@@ -494,12 +491,9 @@ class StillActive(StateFacts, frozen=True, kw_only=True):
     """A CronJob that skips its runs."""
 
     job: str
-    pod: str = ""
-    """A pod of the Job that does not run, such as `shop/backup-1-x`."""
-    message: str = ""
-    """Why it is pending or, without a pod, why the Job has none, as the cluster reports it."""
-    state: str = ""
-    """The headline of a pod that has a node."""
+    pod: str = ""  # a pod of the Job that does not run, such as `shop/backup-1-x`
+    message: str = ""  # why it is pending or, without a pod, why the Job has none, as the cluster reports it
+    state: str = ""  # the headline of a pod that has a node
 
 
 class ManagedElsewhere(StateFacts, frozen=True, kw_only=True):
@@ -557,12 +551,9 @@ Lifecycle: TypeAlias = (
 
 
 class StateRow(Struct, frozen=True, kw_only=True):
-    name: str
-    """The name in documents."""
-    reads: str
-    """The headline, a template over the facts `s`."""
-    counted: str
-    """The text that follows the number of pods or workloads in this state."""
+    name: str  # the name in documents
+    reads: str  # the headline, a template over the facts `s`
+    counted: str  # the text that follows the number of pods or workloads in this state
     exit_code: ExitCode
     example: StateFacts
 

@@ -11,25 +11,19 @@ from kschedx.kube.documents import Document
 
 
 class ClaimFacts(Document, frozen=True, kw_only=True):
-    claim: str
-    """`namespace/name`."""
-    storage_class: str
-    """Empty if the claim names none."""
-    requested: int
-    """In bytes; 0 if the claim requests no size."""
+    claim: str  # `namespace/name`
+    storage_class: str  # empty if the claim names none
+    requested: int  # in bytes; 0 if the claim requests no size
     access_modes: tuple[str, ...]
     volume_mode: str
-    selector: str = ""
-    """The claim's label selector, `tier=hot, zone In [a, b]`; empty if there is none."""
+    selector: str = ""  # the claim's label selector, `tier=hot, zone In [a, b]`; empty if there is none
 
 
 class ClaimNotFound(Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "claim-not-found"
     claim: str
-    volume: str
-    """The pod's volume that uses the claim."""
-    ephemeral: bool
-    """Whether kube-controller-manager creates the claim, from a template in the pod."""
+    volume: str  # the pod's volume that uses the claim
+    ephemeral: bool  # whether kube-controller-manager creates the claim, from a template in the pod
 
 
 class ClaimLost(Facts, frozen=True, kw_only=True):
@@ -43,8 +37,7 @@ class ClaimLost(Facts, frozen=True, kw_only=True):
 class ClaimBeingDeleted(Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "claim-being-deleted"
     claim: str
-    since: str
-    """The deletion timestamp."""
+    since: str  # the deletion timestamp
 
 
 class ClaimNotOwned(Facts, frozen=True, kw_only=True):
@@ -52,8 +45,7 @@ class ClaimNotOwned(Facts, frozen=True, kw_only=True):
 
     reason: ClassVar[str] = "claim-not-owned"
     claim: str
-    owner: str
-    """`Kind/name` of its controller; empty if there is none."""
+    owner: str  # `Kind/name` of its controller; empty if there is none
 
 
 class ClaimUnbound(Facts, frozen=True, kw_only=True):
@@ -109,12 +101,9 @@ class VolumeZoneMismatch(Facts, frozen=True, kw_only=True):
     claim: str
     persistent_volume: str
     key: str
-    zones: tuple[str, ...]
-    """The zones in the label's value."""
-    node_key: str
-    """The node's label that is compared: `key`, or its newer name."""
-    actual: str | None
-    """None if the node lacks the label."""
+    zones: tuple[str, ...]  # the zones in the label's value
+    node_key: str  # the node's label that is compared: `key`, or its newer name
+    actual: str | None  # None if the node lacks the label
 
     @property
     def distance(self) -> float:
@@ -138,8 +127,7 @@ class VolumeCandidate(Document, frozen=True, kw_only=True):
     """
 
     name: str
-    capacity: int
-    """In bytes."""
+    capacity: int  # in bytes
     lost: str
     detail: str = ""
     """The other claim, the volume's mode, phase, or access modes, or the requirements of its node affinity."""
@@ -156,13 +144,10 @@ class NoMatchingVolume(Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "no-matching-volume"
     shared: ClassVar[tuple[str, ...]] = ("claim",)
     claim: ClaimFacts
-    provisioner: str
-    """Empty or `kubernetes.io/no-provisioner` if no volume can be provisioned either."""
+    provisioner: str  # empty or `kubernetes.io/no-provisioner` if no volume can be provisioned either
     volumes: int
-    lost: tuple[LostCount, ...]
-    """Most frequent first."""
-    nearest: tuple[VolumeCandidate, ...]
-    """Up to ten, those that passed the most checks first."""
+    lost: tuple[LostCount, ...]  # most frequent first
+    nearest: tuple[VolumeCandidate, ...]  # up to ten, those that passed the most checks first
 
 
 class ProvisioningTopologyMismatch(Facts, frozen=True, kw_only=True):
@@ -179,14 +164,11 @@ class ProvisioningTopologyMismatch(Facts, frozen=True, kw_only=True):
 class StorageCapacity(Document, frozen=True, kw_only=True):
     """A CSIStorageCapacity of the claim's class."""
 
-    name: str
-    """`namespace/name`."""
+    name: str  # `namespace/name`
     limit: int | None
     """The size of the largest volume that can be provisioned, in bytes; None if it is not published."""
-    reachable: bool
-    """Whether its topology includes the node."""
-    topology: str
-    """Its node selector, `zone=a`."""
+    reachable: bool  # whether its topology includes the node
+    topology: str  # its node selector, `zone=a`
 
 
 class InsufficientStorageCapacity(Facts, frozen=True, kw_only=True):
@@ -196,8 +178,7 @@ class InsufficientStorageCapacity(Facts, frozen=True, kw_only=True):
     shared: ClassVar[tuple[str, ...]] = ("claim",)
     claim: ClaimFacts
     driver: str
-    capacities: tuple[StorageCapacity, ...]
-    """Up to ten of the class: reachable ones first, then large ones."""
+    capacities: tuple[StorageCapacity, ...]  # up to ten of the class: reachable ones first, then large ones
     capacity_count: int
 
     @property
@@ -216,12 +197,10 @@ class DiskConflict(Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "disk-conflict"
     shared: ClassVar[tuple[str, ...]] = ("kind", "disk")
     volume: str
-    kind: str
-    """`gcePersistentDisk`, `awsElasticBlockStore`, `iscsi`, or `rbd`."""
+    kind: str  # `gcePersistentDisk`, `awsElasticBlockStore`, `iscsi`, or `rbd`
     disk: str
     read_only: bool
-    holder: str
-    """`namespace/name` of the other pod."""
+    holder: str  # `namespace/name` of the other pod
     holder_read_only: bool
 
 
@@ -230,8 +209,7 @@ class ClaimInUse(Facts, frozen=True, kw_only=True):
 
     reason: ClassVar[str] = "claim-in-use"
     claim: str
-    holder: str
-    """`namespace/name` of the pod that uses it."""
+    holder: str  # `namespace/name` of the pod that uses it
     holder_node: str
 
 
@@ -252,8 +230,7 @@ class VolumeLimitExceeded(Facts, frozen=True, kw_only=True):
     driver: str
     attached: int
     limit: int
-    volumes: tuple[str, ...]
-    """The pod's volumes that are not on the node yet."""
+    volumes: tuple[str, ...]  # the pod's volumes that are not on the node yet
     holders: tuple[AttachedVolume, ...]
 
     @property
@@ -316,8 +293,7 @@ class DeviceClaimNotFound(Facts, frozen=True, kw_only=True):
 
     reason: ClassVar[str] = "device-claim-not-found"
     claim: str
-    pod_claim: str
-    """The claim's name in the pod."""
+    pod_claim: str  # the claim's name in the pod
 
 
 class DeviceClaimNotCreated(Facts, frozen=True, kw_only=True):
@@ -356,11 +332,9 @@ class DeviceSelectorFailed(Facts, frozen=True, kw_only=True):
     """A CEL expression cannot be evaluated on a device, which ends the attempt to schedule the pod."""
 
     reason: ClassVar[str] = "device-selector-failed"
-    owner: str
-    """`class NAME` or `claim NAMESPACE/NAME`."""
+    owner: str  # `class NAME` or `claim NAMESPACE/NAME`
     expression: str
-    device: str
-    """`driver/pool/device`."""
+    device: str  # `driver/pool/device`
     error: str
 
 
@@ -374,12 +348,9 @@ class DeviceClaimOutOfReach(Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "device-claim-out-of-reach"
     claim: str
     cause: str
-    devices: tuple[str, ...]
-    """`driver/pool/device`."""
-    where: str
-    """The node selector of the allocation."""
-    consumers: tuple[str, ...]
-    """The consumers for which the claim is reserved, such as `pods/name`."""
+    devices: tuple[str, ...]  # `driver/pool/device`
+    where: str  # the node selector of the allocation
+    consumers: tuple[str, ...]  # the consumers for which the claim is reserved, such as `pods/name`
 
     @property
     def distance(self) -> float:
@@ -387,8 +358,7 @@ class DeviceClaimOutOfReach(Facts, frozen=True, kw_only=True):
 
 
 class DeviceHolder(Document, frozen=True, kw_only=True):
-    device: str
-    """`pool/device`."""
+    device: str  # `pool/device`
     claim: str
     consumers: tuple[str, ...]
 
@@ -397,8 +367,7 @@ class CounterShortage(Document, frozen=True, kw_only=True):
     """A counter shared by partitions of one device has too little left. Amounts are quantities."""
 
     pool: str
-    counter: str
-    """`set/counter`."""
+    counter: str  # `set/counter`
     needed: str
     left: str
 
@@ -409,12 +378,10 @@ class DeviceShortage(Document, frozen=True, kw_only=True):
     claim: str
     request: str
     device_class: str
-    wanted: int | None
-    """None for all matching devices."""
+    wanted: int | None  # None for all matching devices
     in_reach: int
     of_class: int
-    matching: int
-    """The devices of the class that the request's own selectors match."""
+    matching: int  # the devices of the class that the request's own selectors match
     free: int
     selectors: tuple[str, ...]
     """The expressions that are false for some device: those of the class if no device matches it, otherwise those of
@@ -422,13 +389,10 @@ class DeviceShortage(Document, frozen=True, kw_only=True):
     values: tuple[str, ...]
     """The devices' values of the attributes and capacities in these expressions: `model=a100 on 2`."""
     holders: tuple[DeviceHolder, ...]
-    taints: tuple[str, ...]
-    """Untolerated ones, with the number of devices that have them."""
+    taints: tuple[str, ...]  # untolerated ones, with the number of devices that have them
     counters: tuple[CounterShortage, ...]
-    capacity: tuple[str, ...]
-    """Devices with too little free capacity for the request."""
-    updating: tuple[str, ...]
-    """Pools with incomplete slices."""
+    capacity: tuple[str, ...]  # devices with too little free capacity for the request
+    updating: tuple[str, ...]  # pools with incomplete slices
 
     @property
     def stage(self) -> str:
@@ -457,8 +421,7 @@ class InsufficientDevices(Facts, frozen=True, kw_only=True):
     reason: ClassVar[str] = "insufficient-devices"
     shortages: tuple[DeviceShortage, ...]
     claims: tuple[str, ...]
-    constraints: tuple[str, ...]
-    """The attributes in which devices must have the same or distinct values."""
+    constraints: tuple[str, ...]  # the attributes in which devices must have the same or distinct values
 
     @property
     def same_as(self) -> Hashable:
@@ -474,8 +437,7 @@ class DevicesToAllocate(Facts, frozen=True, kw_only=True):
 
     reason: ClassVar[str] = "devices-to-allocate"
     claim: str
-    devices: tuple[str, ...]
-    """`driver/pool/device`."""
+    devices: tuple[str, ...]  # `driver/pool/device`
     requests: tuple[str, ...]
     """For each device, the request that it satisfies: `request`, or `request/alternative`."""
 

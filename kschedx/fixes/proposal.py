@@ -53,8 +53,7 @@ API_VERSIONS: Mapping[type[Struct], str] = {
 
 class ResourceAmount(Struct, frozen=True, kw_only=True):
     resource: str
-    amount: int
-    """Milli-units of cpu, units of everything else."""
+    amount: int  # milli-units of cpu, units of everything else
 
     def __str__(self) -> str:
         return amount_text(self.resource, self.amount)
@@ -185,22 +184,15 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
     steps: tuple[FixStep, ...] = ()
     pod: Pod
-    nodes: Mapping[ClusterRow, Node] = field(default_factory=dict)
-    """The changed nodes."""
-    deleted: frozenset[str] = frozenset()
-    """`namespace/name`."""
-    moved: Mapping[str, str] = {}
-    """Evicted pods, to the nodes of their replacements."""
+    nodes: Mapping[ClusterRow, Node] = field(default_factory=dict)  # the changed nodes
+    deleted: frozenset[str] = frozenset()  # `namespace/name`
+    moved: Mapping[str, str] = {}  # evicted pods, to the nodes of their replacements
     resized: Mapping[str, Pod] = {}
-    twins: Mapping[str, Pod] = {}
-    """Pods of the same template, as they are after it has changed."""
+    twins: Mapping[str, Pod] = {}  # pods of the same template, as they are after it has changed
     added: Node | None = None
-    taken: tuple[ResourceAmount, ...] = ()
-    """Requests of DaemonSets' pods on the new node."""
-    objects: tuple[ClusterObject, ...] = ()
-    """Other objects that are created or changed."""
-    untainted: frozenset[str] = frozenset()
-    """DeviceTaintRules that are deleted."""
+    taken: tuple[ResourceAmount, ...] = ()  # requests of DaemonSets' pods on the new node
+    objects: tuple[ClusterObject, ...] = ()  # other objects that are created or changed
+    untainted: frozenset[str] = frozenset()  # DeviceTaintRules that are deleted
     taken_back: Mapping[str, ResourceClaim | None] = {}
     """Device claims, by `namespace/name`, as kube-scheduler leaves them for its next attempt; None if it deletes the
     claim."""

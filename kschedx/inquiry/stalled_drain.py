@@ -74,11 +74,9 @@ class OfBudget(Struct, frozen=True, kw_only=True):
 class SmallerBudget(OfBudget, frozen=True, kw_only=True):
     """A budget that is lowered to allow one more eviction."""
 
-    fields: Mapping[str, int | None]
-    """Spec fields to set; None for a field that is removed."""
+    fields: Mapping[str, int | None]  # spec fields to set; None for a field that is removed
     before: Mapping[str, int | str] = {}
-    manager: str = ""
-    """`Cluster pg`, which creates the budget."""
+    manager: str = ""  # `Cluster pg`, which creates the budget
 
     @property
     def title(self) -> str:
@@ -184,8 +182,7 @@ class ReadyPods(Struct, frozen=True, kw_only=True):
 class ReleasedByOperator(OfBudget, frozen=True, kw_only=True):
     """A budget that an operator removes, or moves to another pod, once it has moved what the pod has."""
 
-    title: str
-    """What to wait for or to change: `wait until KubeVirt has live-migrated shop/virt-launcher-db`."""
+    title: str  # what to wait for or to change: `wait until KubeVirt has live-migrated shop/virt-launcher-db`
     command: str = ""
 
     @property
@@ -218,8 +215,7 @@ class DrainFix(Struct, frozen=True, kw_only=True):
     """Steps after which the drain ends."""
 
     steps: tuple[BudgetStep, ...]
-    done: int
-    """The number of nodes that can then be drained."""
+    done: int  # the number of nodes that can then be drained
     of: int
 
     @property

@@ -96,10 +96,8 @@ class DrainedPod(Document, frozen=True):
     fate: DrainOutcome
     budget: str
     """`namespace/name` of the budget that blocks the eviction, or of all budgets if there are several."""
-    node: str
-    """The node of its replacement; empty if there is none, or if it is pending."""
-    message: str
-    """Why its replacement is pending, or kubectl's message about a pod that it refuses to evict."""
+    node: str  # the node of its replacement; empty if there is none, or if it is pending
+    message: str  # why its replacement is pending, or kubectl's message about a pod that it refuses to evict
 
     @property
     def is_stranded(self) -> bool:
@@ -115,8 +113,7 @@ class DrainDocument(Document, frozen=True, omit_defaults=True):
     """Whether the node is empty except for pods that belong to it, and every evicted pod has another node."""
     waves: int
     """The number of waves of evictions, including the first; before each further wave, budgets have to allow it."""
-    budgets: Mapping[str, int]
-    """The budgets of its pods, with how many evictions each allows at a time."""
+    budgets: Mapping[str, int]  # the budgets of its pods, with how many evictions each allows at a time
     pods: tuple[DrainedPod, ...]
     is_unconfirmed: bool = field(name="unconfirmed", default=False)
     """Whether the drain does not end, because deleted pods stay Terminating."""
@@ -131,16 +128,13 @@ class DrainResult(Struct, frozen=True, kw_only=True):
     pods: tuple[DrainedPod, ...]
     waves: int = 0
     budgets: Mapping[str, int] = {}
-    held: Mapping[str, BudgetStatus] = {}
-    """The final status of the budgets that block evictions."""
+    held: Mapping[str, BudgetStatus] = {}  # the final status of the budgets that block evictions
     bypassed: Mapping[str, BudgetStatus] = {}
     """The first status of the budgets that would block evictions, of a drain that deletes the pods instead."""
-    is_silent: bool = False
-    """Whether the kubelet of the node does not answer."""
+    is_silent: bool = False  # whether the kubelet of the node does not answer
     finalizers: Mapping[str, tuple[str, ...]] = {}
     """Pods that were being deleted before the drain, and the finalizers that keep them."""
-    slow: Mapping[str, int] = {}
-    """Pods that may take long to terminate, and their grace periods in seconds."""
+    slow: Mapping[str, int] = {}  # pods that may take long to terminate, and their grace periods in seconds
 
     @property
     def unconfirmed_pods(self) -> tuple[DrainedPod, ...]:
