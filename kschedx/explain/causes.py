@@ -52,7 +52,6 @@ class PodAnswer(Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...] = ()  # the ids of these rejections, without duplicates
     wants: str = ""  # labels that the pod requires and no node has, with the nearest ones
     command: str = ""  # the command for the complete answer
-    """The node that the pod would get alone."""
     state: str = ""  # the row in the table of states, if kube-scheduler does not decide about the pod
 
 
