@@ -163,9 +163,10 @@ def _answer(
     from kschedx.cli.why_pod import explain_target, explanation_report
     from kschedx.inquiry.ask import Clusters, notes_about, waiting_member_of
     from kschedx.inquiry.manifests import Manifests, WrittenPod
-    from kschedx.inquiry.pod import explain_claim
-    from kschedx.inquiry.target import named_claim, named_namespace, named_node
+    from kschedx.inquiry.pod import explain_object
+    from kschedx.inquiry.target import named_namespace, named_node
     from kschedx.loading import without_nodes
+    from kschedx.simulate.object_changes import object_reference
 
     manifests = Manifests.read(wanted.files, has_target=bool(wanted.names)) if wanted.files else None
     read = reading()
@@ -197,11 +198,9 @@ def _answer(
         return why_node(snapshot, setup, node_name)
     if len(names) == 1 and not wanted.files and (namespace := named_namespace(snapshot, names[0])):
         return _explain_namespace(replace(question, namespace=namespace), wanted, reached, setup)
-    if len(names) == 1 and (claim := named_claim(names[0], question.namespace or reached.namespace)) is not None:
-        answer = explain_claim(snapshot, setup, *claim)
-        if answer is not None:
-            report = explanation_report(answer, (), Place(), all_nodes=False)
-            return Answer(report, answer.exit_code)
+    reference = object_reference(names[0], question.namespace or reached.namespace) if len(names) == 1 else None
+    if reference is not None and (answer := explain_object(snapshot, setup, reference)) is not None:
+        return Answer(explanation_report(answer, (), Place(), all_nodes=False), answer.exit_code)
     clusters = Clusters(read=read.snapshot, before=reached.snapshot, applied=snapshot)
     written = manifests.pods(clusters.before, clusters.applied) if manifests is not None else []
     pods = _find_targets(question, wanted, written, clusters, reached.namespace)

@@ -21,6 +21,7 @@ from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.scalars import scale_percent
 from kschedx.kube.selectors import Selector, compile_selector
 from kschedx.kube.types import PodDisruptionBudget
+from kschedx.render.wording import count, list_names
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -43,6 +44,18 @@ class BudgetStatus(Struct, frozen=True, kw_only=True):
     """The unready pods without a node."""
     failure: str = ""
     """Why the controller cannot count the expected pods, so that it allows no disruption."""
+
+    @property
+    def text(self) -> str:
+        """`needs 2 healthy pods and has 1: shop/web-0 is not ready`, if the budget allows no disruption."""
+        if self.failure:
+            return f"allows no disruption (SyncFailed): {self.failure}"
+        if self.needed < self.healthy:
+            return "allows no disruption"
+        state = f"{'is' if len(self.unready) == 1 else 'are'} "
+        state += "pending" if self.pending == self.unready else "not ready"
+        not_ready = f": {list_names(self.unready, 2)} {state}" if self.unready else ""
+        return f"needs {count(self.needed, 'healthy pod')} and has {self.healthy:,}{not_ready}"
 
 
 class MovingBudget:
@@ -75,7 +88,8 @@ class MovingBudget:
         now, first, status = self._count_status(snapshot, pods, fresh), self._first_status, self._budget.status
         failure = next((condition.message for condition in status.conditions if condition.reason == SYNC_FAILED), "")
         is_number = isinstance(self._budget.spec.min_available, int) and self._budget.spec.max_unavailable is None
-        if status.disruptions_allowed is None or (failure and is_number):
+        is_behind = status.observed_generation < self._budget.metadata.generation
+        if status.disruptions_allowed is None or is_behind or (failure and is_number):
             return now
         if failure:
             return BudgetStatus(

@@ -384,11 +384,11 @@ class NotObserved(StateFacts, frozen=True, kw_only=True):
         return "its controller reports a problem" if self.message else f"no controller has observed {change}"
 
 
-class ClaimState(StateFacts, frozen=True, kw_only=True):
-    """A PersistentVolumeClaim that no pending pod uses."""
+class ObjectState(StateFacts, frozen=True, kw_only=True):
+    """A PersistentVolumeClaim that no pending pod uses, or a PodDisruptionBudget."""
 
-    does: str  # `is bound to volume pv-1`, `waits for a pod: class gp3 binds it for the first one`
-    facts: tuple[str, ...] = ()  # its pods, and its expansion
+    does: str  # `is bound to volume pv-1`, `is pending until a pod uses it`, `allows 1 eviction`
+    facts: tuple[str, ...] = ()  # its pods, and the expansion of a claim
 
 
 class NotRead(StateFacts, frozen=True, kw_only=True):
@@ -537,7 +537,7 @@ Lifecycle: TypeAlias = (
     | UnknownPods
     | PodsLeftOut
     | NotObserved
-    | ClaimState
+    | ObjectState
     | NotRead
     | NoScheduler
     | Contradicted
@@ -682,7 +682,7 @@ STATES: tuple[StateRow, ...] = (
     ),
     _row(
         _FITS, "without a pending pod", "{s.subject} {s.does}",
-        ClaimState(subject="shop/pvc/data", does="is bound to volume pv-1"),
+        ObjectState(subject="shop/pvc/data", does="is bound to volume pv-1"),
     ),
     _row(
         _OPEN, "undecided", "{s.subject} is undecided: {s.unknown} is not known",

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER, default_pod
 from kschedx.apiserver.pod_security import KubeletFields
 from kschedx.controllers import states
+from kschedx.controllers.disruption_budgets import budgets_of
 from kschedx.controllers.pod_lifecycle import (
     cannot_start,
     component_down,
@@ -62,6 +63,8 @@ from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.patterns import lazy_pattern
+from kschedx.render.wording import count
+from kschedx.simulate.object_changes import NamedObject
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -149,9 +152,36 @@ def explain_namespace(snapshot: Snapshot, setup: Setup, name: str) -> Explanatio
     return answer_without_cycle(subject, setup, lifecycle, remedies_of(subject, setup, lifecycle))
 
 
-def explain_claim(snapshot: Snapshot, setup: Setup, namespace: str, name: str) -> Explanation | None:
-    """Return the state of a PersistentVolumeClaim that no pending pod uses. It is None if a pod shows more: one that
-    is pending, or any pod with a claim that has no volume and does not wait for a pod."""
+def explain_object(snapshot: Snapshot, setup: Setup, reference: NamedObject) -> Explanation | None:
+    """Return the state of a PersistentVolumeClaim or PodDisruptionBudget; None for other kinds, for an object that does
+    not exist, and for a claim about which a pod shows more."""
+    find = {"PersistentVolumeClaim": _claim_state, "PodDisruptionBudget": _budget_state}.get(reference.kind.name)
+    lifecycle = None if find is None else find(snapshot, reference.namespace, reference.name)
+    if lifecycle is None:
+        return None
+    pod = Pod(metadata=ObjectMeta(name=reference.name, namespace=reference.namespace))
+    return answer_without_cycle(Subject(snapshot=snapshot, pod=pod, is_new=True), setup, lifecycle)
+
+
+def _budget_state(snapshot: Snapshot, namespace: str, name: str) -> states.ObjectState | None:
+    budgets = (budget for budget in budgets_of(snapshot, snapshot) if budget.name == f"{namespace}/{name}")
+    if (budget := next(budgets, None)) is None:
+        return None
+    subject, pods = f"{namespace}/pdb/{name}", snapshot.pods
+    status = budget.current_status(snapshot, pods, ())
+    number = sum(budget.covers(pods, row) and not pods.finished[row] for row in range(len(pods)))
+    if not number:
+        return states.ObjectState(subject=subject, does="protects no pods: its selector matches none")
+    if status.allowed <= 0:
+        return states.ObjectState(subject=subject, does=f"allows no eviction: it {status.text}")
+    does = f"allows {count(status.allowed, 'eviction')} at a time"
+    fact = f"{status.healthy:,} of {count(number, 'pod')} healthy, of which it needs {status.needed:,}"
+    return states.ObjectState(subject=subject, does=does, facts=(fact,))
+
+
+def _claim_state(snapshot: Snapshot, namespace: str, name: str) -> states.Lifecycle | None:
+    """Return the state of a claim that no pending pod uses. It is None if a pod shows more: one that is pending, or any
+    pod with a claim that has no volume and does not wait for a pod."""
     claim, pods = snapshot.storage.claim(namespace, name), snapshot.pods
     rows = [row for row in pods.rows_with_claim(f"{namespace}/{name}") if not pods.finished[row]]
     if claim is None or any(row in pods.pending for row in rows):
@@ -170,20 +200,19 @@ def explain_claim(snapshot: Snapshot, setup: Setup, namespace: str, name: str) -
     elif claim.status.phase == "Bound" and (volume in volumes or snapshot.source.may_lack("PersistentVolume")):
         grows = [f"it {text}" for _, text in claim_expansions(claim)]
         facts = (*grows, *(users or ["no pod uses it"]))
-        lifecycle = states.ClaimState(subject=subject, does=f"is bound to volume {volume}", facts=facts)
+        lifecycle = states.ObjectState(subject=subject, does=f"is bound to volume {volume}", facts=facts)
     elif volume or rows or storage_class is None or not storage_class.waits_for_first_consumer:
         return None
     elif any(volume.spec.claim_ref and volume.spec.claim_ref.key == claim.key for volume in volumes.values()):
         return None  # the volume of an earlier claim of this name
     else:
         fact = f"class {claim.storage_class} binds it where its pod is scheduled (WaitForFirstConsumer)"
-        lifecycle = states.ClaimState(subject=subject, does="is pending until a pod uses it", facts=(fact,))
+        lifecycle = states.ObjectState(subject=subject, does="is pending until a pod uses it", facts=(fact,))
         if snapshot.source.may_lack("Pod", namespace):
             command = "kubectl get pods -A -o yaml > missing.yaml, and add -s missing.yaml"
             because = f"{fact}; the dump holds no pods"
             lifecycle = states.NotRead(subject=subject, unknown="its pod", because=because, command=command)
-    pod = Pod(metadata=ObjectMeta(name=name, namespace=namespace))
-    return answer_without_cycle(Subject(snapshot=snapshot, pod=pod, is_new=True), setup, lifecycle)
+    return lifecycle
 
 
 def answer_without_cycle(

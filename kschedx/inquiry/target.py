@@ -94,13 +94,6 @@ def named_namespace(snapshot: Snapshot, target: str) -> str:
     return name
 
 
-def named_claim(target: str, namespace: str) -> tuple[str, str] | None:
-    """Return the namespace and name in `pvc/NAME` or `NAMESPACE/pvc/NAME`; None for anything else."""
-    reference = object_reference(target, namespace)
-    is_claim = reference is not None and reference.kind.name == "PersistentVolumeClaim"
-    return (reference.namespace, reference.name) if reference is not None and is_claim else None
-
-
 def find_target(
     snapshot: Snapshot, target: str, namespace: str | None, *, default_namespace: str = "default"
 ) -> Pod | WrittenPod:
@@ -455,9 +448,9 @@ def _user_of(snapshot: Snapshot, reference: NamedObject) -> Pod | WrittenPod:
     """Return a pod that uses a PersistentVolumeClaim: the first pending one, else the last, or one made up for a claim
     without pods. Raises `InputError` for other kinds."""
     if reference.kind.name != "PersistentVolumeClaim":
-        hint = "`kschedx why` explains pods, workloads, nodes, namespaces, and the pods of claims"
         if reference.kind.name == "PodDisruptionBudget":
-            hint = "`kschedx drain NODE` shows the evictions that it blocks"
+            raise InputError(f"there is no {reference}")
+        hint = "`kschedx why` explains pods, workloads, nodes, namespaces, claims, and budgets"
         raise InputError(f"{reference} has no pods", hint=hint)
     rows = snapshot.pods.rows_with_claim(f"{reference.namespace}/{reference.name}")
     if not rows:

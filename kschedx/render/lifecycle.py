@@ -40,7 +40,7 @@ _WAITING = (
     states.OnLostNode,
     states.ResizeHeld,
     states.KeptBySidecar,
-    states.ClaimState,
+    states.ObjectState,
 )
 """States that kube-scheduler does not decide and that need attention."""
 _HELD = {
@@ -150,7 +150,7 @@ def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
             yield from _stall(lifecycle)
         case states.UnknownPods() | states.PodsLeftOut() | states.NotObserved() | states.NotRead():
             yield from _open_pods(lifecycle)
-        case states.ClaimState(facts=facts):
+        case states.ObjectState(facts=facts):
             yield from facts
         case states.NotBound(report=report, provisioner=provisioner):
             if report:

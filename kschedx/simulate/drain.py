@@ -11,12 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
+import msgspec
 from msgspec import Struct, field
 
 from kschedx.controllers.disruption_budgets import BudgetStatus, MovingBudget, budgets_of, is_ready
 from kschedx.controllers.workloads import is_controlled, is_mirror_pod, is_of_daemon_set
 from kschedx.framework.moving import Run
 from kschedx.kube.conditions import condition_of
+from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Document
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import OUT_OF_SERVICE, OWN_FINALIZERS, UNREACHABLE, Node
@@ -286,8 +288,20 @@ class Evictor:
             return DrainOutcome.NEEDS_FORCE
         if pods.deletion_timestamps[row]:
             return DrainOutcome.TERMINATING
-        is_recreated = is_controlled(owners) and not is_orphan and self._options.recreate
+        is_recreated = is_controlled(owners) and not (is_orphan or self._ends_job(row)) and self._options.recreate
         return DrainOutcome.EVICTED if is_recreated else DrainOutcome.DELETED
+
+    def _ends_job(self, row: int) -> bool:
+        """Whether the pod's Job fails if this pod does: an evicted pod counts against backoffLimit
+        (pkg/controller/job/job_controller.go)."""
+        pods, stored = self._run.cluster.pods, self._run.snapshot.workloads
+        names = (owner.name for owner in pods.owners[row] if owner.controller and owner.kind == "Job")
+        raw = stored.get(("Job", pods.namespaces[row], next(names, "")))
+        job = {} if raw is None else msgspec.json.decode(raw)
+        spec, failed = map_at(job, "spec"), map_at(job, "status").get("failed")
+        limit = spec.get("backoffLimit")
+        is_spared = "podFailurePolicy" in spec or "backoffLimitPerIndex" in spec
+        return isinstance(limit, int) and not is_spared and (failed if isinstance(failed, int) else 0) >= limit
 
     def _is_daemon_set_missing(self, row: int) -> bool:
         """Whether the pod's DaemonSet does not exist. It is known only if all DaemonSets or others of the namespace are
@@ -347,6 +361,8 @@ class Evictor:
         if fate is DrainOutcome.NEEDS_FORCE and is_of_daemon_set(pods.owners[row]):
             name = next(owner.name for owner in pods.owners[row] if owner.controller)
             message = f'cannot delete daemonsets.apps "{name}" not found'
+        if fate is DrainOutcome.DELETED and self._ends_job(row):
+            message = "the eviction exceeds the backoffLimit of its Job, which then fails"
         now = pods.rows[key]
         if fate is DrainOutcome.EVICTED and pods.node[now] >= 0:
             node = pods.node_names[now]

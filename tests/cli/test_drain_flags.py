@@ -63,6 +63,22 @@ def test_a_drain_without_evictions_names_the_budgets_that_it_bypasses(tmp_path: 
     )
 
 
+@pytest.mark.parametrize(("limit", "fails"), [(0, True), (1, False)])
+def test_a_drain_may_end_a_job(limit: int, fails: bool, tmp_path: Path) -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "etl", "uid": "u", "controller": True}
+    template: Manifest = {"spec": {"restartPolicy": "Never", "containers": [{"name": "app", "image": "app"}]}}
+    job: Manifest = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "etl", "namespace": "shop"},
+        "spec": {"backoffLimit": limit, "template": template},
+    }
+    own = pod("etl-x", namespace="shop", on="node-1", metadata={"namespace": "shop", "ownerReferences": [owner]})
+    ran = kschedx("drain", "node-1", "-s", write(tmp_path, *nodes(("4", "4")), job, own))
+    says = "not recreated: shop/etl-x: the eviction exceeds the backoffLimit of its Job, which then fails"
+    assert (ran.code, says in " ".join(ran.out.split())) == (0, fails)
+
+
 def test_a_note_says_that_every_node_takes_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps({"kind": "List", "items": nodes(("4", "4"))}))

@@ -265,6 +265,12 @@ def test_a_namespace_that_does_not_exist_is_no_place_for_a_pod(tmp_path: Path) -
     assert 'because   namespaces "shop" not found' in ran.out
 
 
+def budget(name: str, **labels: str) -> Manifest:
+    spec = {"selector": {"matchLabels": labels}, "minAvailable": 1}
+    metadata = {"name": name, "namespace": "shop"}
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec}
+
+
 @pytest.mark.parametrize(
     ("target", "code", "text"),
     [
@@ -276,8 +282,10 @@ def test_a_namespace_that_does_not_exist_is_no_place_for_a_pod(tmp_path: Path) -
         ("pvc/lost", 1, "shop/pvc/lost has failed: Lost"),
         ("pvc/leaves", 1, "shop/pvc/leaves is being deleted (since 2026-01-01T00:00:00Z)"),
         ("pvc/date", 2, 'there is no PersistentVolumeClaim "date" in namespace "shop" (did you mean "data"?)'),
-        ("pdb/web", 2, "`kschedx drain NODE` shows the evictions that it blocks"),
-        ("quota/team", 2, "`kschedx why` explains pods, workloads, nodes, namespaces, and the pods of claims"),
+        ("pdb/db", 0, "shop/pdb/db allows no eviction: it needs 1 healthy pod and has 0: shop/db-0 is pending"),
+        ("pdb/none", 0, "shop/pdb/none protects no pods: its selector matches none"),
+        ("pdb/web", 2, 'there is no PodDisruptionBudget "web" in namespace "shop"'),
+        ("quota/team", 2, "`kschedx why` explains pods, workloads, nodes, namespaces, claims, and budgets"),
     ],
 )
 def test_a_claim_stands_for_its_pods(target: str, code: int, text: str, tmp_path: Path) -> None:
@@ -295,6 +303,8 @@ def test_a_claim_stands_for_its_pods(target: str, code: int, text: str, tmp_path
         {**storage.claim("bound", volume="pv", size="2Gi", metadata=shop), "status": status},
         storage.claim("lost", volume="lost", phase="Lost", metadata=shop),
         storage.claim("leaves", volume="pv", metadata=gone),
+        budget("db"),
+        budget("none", app="none"),
     ]
     db = changed(changed(BIG_POD, "metadata.name", "db-0"), "spec.volumes", volumes)
     ran = kschedx("why", target, "-n", "shop", "-s", write(tmp_path, NODE, db, *claims))
