@@ -21,9 +21,9 @@ from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.scalars import scale_percent
 from kschedx.kube.selectors import Selector, compile_selector
 from kschedx.kube.types import PodDisruptionBudget
-from kschedx.render.wording import count, list_names
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count, list_names
 
 ALWAYS = "AlwaysAllow"
 """The spec.unhealthyPodEvictionPolicy that always allows the eviction of a pod that is not ready."""

@@ -63,10 +63,10 @@ from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.patterns import lazy_pattern
-from kschedx.render.wording import count
 from kschedx.simulate.object_changes import NamedObject
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count
 
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import NodeAutoscaler
