@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
@@ -38,10 +37,14 @@ class LabelHint(Struct, frozen=True, kw_only=True):
     """A requirement that no node of the cluster meets."""
 
     key: str
-    values: tuple[str, ...]  # the required values; empty if no node has the key
-    nearest: str  # the nearest label key or value in use; empty if none is near
-    nearest_count: int  # the number of nodes with it
-    in_use: tuple[tuple[str, int], ...]  # the values of the key with their number of nodes, most frequent first
+    values: tuple[str, ...]
+    """The required values; empty if no node has the key."""
+    nearest: str
+    """The nearest label key or value in use; empty if none is near."""
+    nearest_count: int
+    """The number of nodes with it."""
+    in_use: tuple[tuple[str, int], ...]
+    """The values of the key with their number of nodes, most frequent first."""
 
 
 def label_hints(
@@ -98,9 +101,11 @@ def _nearest(wanted: tuple[str, ...], known: list[str]) -> str:
 class Holder(Document, frozen=True, kw_only=True, omit_defaults=True):
     """A pod on a node."""
 
-    pod: str  # `namespace/name`
+    pod: str
+    """`namespace/name`."""
     priority: int
-    amount: int  # in plugins' integers; 0 if the holder is not about a resource
+    amount: int
+    """In plugins' integers; 0 if the holder is not about a resource."""
     has_unknown_priority: bool = False
 
     @property
@@ -137,10 +142,13 @@ class EvictionVerdict(StrEnum):
 
 class PreemptionOutcome(Struct, frozen=True, kw_only=True):
     answer: EvictionVerdict
-    plugin: str = ""  # the plugin for which the node is unresolvable
-    victims: tuple[Holder, ...] = ()  # if it helps, the victims, most important first
+    plugin: str = ""
+    """The plugin for which the node is unresolvable."""
+    victims: tuple[Holder, ...] = ()
+    """If it helps, the victims, most important first."""
     pdb_violations: int = 0
-    lower: int = 0  # the number of pods on the node with a lower priority
+    lower: int = 0
+    """The number of pods on the node with a lower priority."""
     enough: tuple[Holder, ...] = ()
     """Pods of any priority, each of which alone frees enough; only if nothing but resources is missing."""
 
@@ -266,8 +274,10 @@ class NodeDetail(Struct, frozen=True, kw_only=True):
 
     account: NodeAccount
     pods: int
-    parts: Mapping[str, tuple[RequestPart, ...]]  # by missing resource
-    holders: Mapping[str, Holders]  # by missing resource
+    parts: Mapping[str, tuple[RequestPart, ...]]
+    """By missing resource."""
+    holders: Mapping[str, Holders]
+    """By missing resource."""
     eviction: PreemptionOutcome
     capacity: Mapping[str, int]
     """By missing resource: the node's capacity, if that would be enough, so that only what is reserved is missing."""
@@ -276,24 +286,25 @@ class NodeDetail(Struct, frozen=True, kw_only=True):
 class Stop(Struct, frozen=True, kw_only=True):
     """A status about the whole pod that rejects all nodes."""
 
-    point: str  # `PreEnqueue` or `PreFilter`
+    point: str
+    """`PreEnqueue` or `PreFilter`."""
     status: Status
 
 
 class ExcludedNodes(Struct, frozen=True, kw_only=True):
     """Nodes that PreFilter excludes, so that Filter does not evaluate them."""
 
-    plugins: tuple[str, ...]  # the plugins that restricted the nodes
-    names: tuple[str, ...]  # the nodes that all of them allow, in the cluster or not
+    plugins: tuple[str, ...]
+    names: tuple[str, ...]
+    """The nodes that all of them allow, in the cluster or not."""
     count: int
 
 
-@dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True, dict=True, eq=False):
     """The rejections of one finished cycle."""
 
     cycle: Cycle
-    _details: dict[TableRow, NodeDetail] = field(default_factory=dict, repr=False, compare=False)
+    _details: dict[TableRow, NodeDetail] = {}
 
     @property
     def total(self) -> int:

@@ -175,15 +175,21 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
     steps: tuple[FixStep, ...] = ()
     pod: Pod
-    nodes: Mapping[ClusterRow, Node] = field(default_factory=dict)  # the changed nodes
-    deleted: frozenset[str] = frozenset()  # `namespace/name`
-    moved: Mapping[str, str] = {}  # evicted pods, to the nodes of their replacements
+    nodes: Mapping[ClusterRow, Node] = field(default_factory=dict)
+    deleted: frozenset[str] = frozenset()
+    """`namespace/name`."""
+    moved: Mapping[str, str] = {}
+    """Evicted pods, to the nodes of their replacements."""
     resized: Mapping[str, Pod] = {}
-    twins: Mapping[str, Pod] = {}  # pods of the same template, as they are after it has changed
+    twins: Mapping[str, Pod] = {}
+    """Pods of the same template, as they are after it has changed."""
     added: Node | None = None
-    taken: Mapping[str, int] = {}  # requests of DaemonSets' pods on the new node
-    objects: tuple[ClusterObject, ...] = ()  # other objects that are created or changed
-    untainted: frozenset[str] = frozenset()  # DeviceTaintRules that are deleted
+    taken: Mapping[str, int] = {}
+    """Requests of DaemonSets' pods on the new node."""
+    objects: tuple[ClusterObject, ...] = ()
+    """Other objects that are created or changed."""
+    untainted: frozenset[str] = frozenset()
+    """DeviceTaintRules that are deleted."""
     taken_back: Mapping[str, ResourceClaim | None] = {}
     """Device claims, by `namespace/name`, as kube-scheduler leaves them for its next attempt; None if it deletes the
     claim."""

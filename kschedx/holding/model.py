@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kschedx.kube.conditions import Condition
 from kschedx.kube.types import Pod
 
 if TYPE_CHECKING:
@@ -31,17 +32,9 @@ class WorkloadState(StrEnum):
     FINISHED = "finished"
 
 
-class ReportedCondition(Struct, frozen=True, kw_only=True):
-    """A condition, or an admission check, in its own words."""
-
-    type: str
-    status: str
-    reason: str = ""
-    message: str = ""
-
-
 class QuotaUser(Struct, frozen=True, kw_only=True):
-    workload: str  # `namespace/name`
+    workload: str
+    """`namespace/name`."""
     priority: int
     amount: int
 
@@ -59,7 +52,8 @@ class FlavorQuota(Struct, frozen=True, kw_only=True):
 
     resource: str
     flavor: str
-    asked: int  # by the whole Workload
+    asked: int
+    """By the whole Workload."""
     nominal: int
     used: int
     borrowing_limit: int | None
@@ -70,8 +64,10 @@ class FlavorQuota(Struct, frozen=True, kw_only=True):
     available: int
     """What Kueue would give now, lent and borrowed as it stands; negative where more is used than there is."""
     lending_limit: int | None = None
-    pools: tuple[FlavorPool, ...] = ()  # above the queue, the nearest first
-    users: tuple[QuotaUser, ...] = ()  # in this queue, the largest first
+    pools: tuple[FlavorPool, ...] = ()
+    """Above the queue, the nearest first."""
+    users: tuple[QuotaUser, ...] = ()
+    """In this queue, the largest first."""
 
     @property
     def free(self) -> int:
@@ -102,11 +98,16 @@ class FlavorFit(Struct, frozen=True, kw_only=True):
 
     flavor: str
     exists: bool
-    nodes: int  # with the flavor's labels
-    feasible: tuple[str, ...]  # those on which the pod would pass every filter
-    reasons: tuple[str, ...] = ()  # why it would pass on none: `2 Insufficient cpu`, as kube-scheduler counts
-    refused: str = ""  # why Kueue gives no quota of it to this pod, which is not tried then
-    topology: str = ""  # Kueue picks among the nodes itself, by this Topology
+    nodes: int
+    """With the flavor's labels."""
+    feasible: tuple[str, ...]
+    """Those on which the pod would pass every filter."""
+    reasons: tuple[str, ...] = ()
+    """Why it would pass on none: `2 Insufficient cpu`, as kube-scheduler counts."""
+    refused: str = ""
+    """Why Kueue gives no quota of it to this pod, which is not tried then."""
+    topology: str = ""
+    """Kueue picks among the nodes itself, by this Topology."""
 
 
 class Kueue(Struct, frozen=True, kw_only=True, dict=True):
@@ -114,36 +115,47 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
 
     state: WorkloadState
     queue: str = ""
-    workload: str = ""  # `namespace/name`
+    workload: str = ""
+    """`namespace/name`."""
     cluster_queue: str = ""
     cohort: str = ""
-    cohorts: tuple[str, ...] = ()  # that one and those above it
-    circle: tuple[str, ...] = ()  # the cohorts, where one is above itself: Kueue admits nothing to their queues
-    cluster: str = ""  # where MultiKueue sent it
+    cohorts: tuple[str, ...] = ()
+    """That one and those above it."""
+    circle: tuple[str, ...] = ()
+    """The cohorts, where one is above itself: Kueue admits nothing to their queues."""
+    cluster: str = ""
+    """Where MultiKueue sent it."""
     priority: int = 0
-    said: tuple[ReportedCondition, ...] = ()
+    said: tuple[Condition, ...] = ()
     """The conditions that explain it, of the Workload, then of its queues."""
-    checks: tuple[ReportedCondition, ...] = ()  # those that are not ready
+    checks: tuple[Condition, ...] = ()
+    """Those that are not ready."""
     quotas: tuple[FlavorQuota, ...] = ()
-    position: int | None = None  # in the ClusterQueue, from 1, by priority and age; None where it does not wait
-    waiting: int = 0  # in the ClusterQueue
-    ahead: tuple[str, ...] = ()  # in order
+    position: int | None = None
+    """In the ClusterQueue, from 1, by priority and age; None where it does not wait."""
+    waiting: int = 0
+    """In the ClusterQueue."""
+    ahead: tuple[str, ...] = ()
+    """In order."""
     fits: tuple[FlavorFit, ...] = ()
     is_gated: bool = False
     weighted_share: int | None = None
     """How far its ClusterQueue is beyond its own quota, for fair sharing in the cohort: who has the least comes first,
     who has the most is preempted first. None without fair sharing."""
     fair_weight: str = ""
-    is_by_usage: bool = False  # the LocalQueue that used the least comes first, before priority and age
+    is_by_usage: bool = False
+    """The LocalQueue that used the least comes first, before priority and age."""
     within_queue: str = ""
     within_cohort: str = ""
     """Whose quota it may take, by Kueue's names: `Never`, `LowerPriority`, `LowerOrNewerEqualPriority`, `Any`."""
     requeue_at: str = ""
-    group: str = ""  # the group of plain pods, for which Kueue creates a Workload once all of them exist
+    group: str = ""
+    """The group of plain pods, for which Kueue creates a Workload once all of them exist."""
     group_pods: int = 0
     group_total: int = 0
 
-    decide: Callable[[], Verdict | None] | None = None  # asks Kueue's own rules what the Workload waits for
+    decide: Callable[[], Verdict | None] | None = None
+    """Asks Kueue's own rules what the Workload waits for."""
     judge: Callable[[], Verdict | None] | None = None
     """Asks Kueue's own rules for the decision, and tries fixes, which takes longer than the rest."""
 
@@ -166,26 +178,31 @@ class Gate(Struct, frozen=True, kw_only=True):
 
     name: str
     owner: str = ""
-    look_at: str = ""  # what of that owner's says how it stands
+    look_at: str = ""
+    """What of that owner's says how it stands."""
 
 
 class QueueShare(Struct, frozen=True, kw_only=True):
     """A resource of another scheduler's queue; milli-cpu, and units of everything else."""
 
     resource: str
-    allocated: int | None  # None where no object says it
-    capability: int | None = None  # at most; None without a limit
+    allocated: int | None
+    """None where no object says it."""
+    capability: int | None = None
+    """At most; None without a limit."""
     deserved: int | None = None
     """What the queue is sure of, or has for now: Volcano's deserved, KAI's quota, Koordinator's runtime."""
-    requested: int | None = None  # by all of its pods, those that wait among them
-    is_in_thousandths: bool = False  # all of these numbers are, though the resource is not cpu
+    requested: int | None = None
+    """By all of its pods, those that wait among them."""
+    is_in_thousandths: bool = False
+    """All of these numbers are, though the resource is not cpu."""
 
 
 class SchedulerQueue(Struct, frozen=True, kw_only=True):
     name: str
     state: str = ""
     shares: tuple[QueueShare, ...] = ()
-    said: tuple[ReportedCondition, ...] = ()
+    said: tuple[Condition, ...] = ()
 
 
 class ReservedRoom(Struct, frozen=True, kw_only=True):
@@ -194,40 +211,51 @@ class ReservedRoom(Struct, frozen=True, kw_only=True):
     name: str
     phase: str = ""
     node: str = ""
-    said: tuple[ReportedCondition, ...] = ()  # conditions that are not met
+    said: tuple[Condition, ...] = ()
+    """Conditions that are not met."""
 
 
 class SharedDevices(Struct, frozen=True, kw_only=True):
     """The devices of a node that HAMi shares among pods."""
 
     node: str
-    kind: str  # `nvidia`, `mlu`
+    kind: str
+    """`nvidia`, `mlu`."""
     devices: int
     healthy: int
-    memory: int  # of the largest device, in MiB
-    requested: int = 0  # of one device, by the pod, in MiB; 0 for all of it
-    fitting: int = 0  # healthy devices with that much memory that no other pod has
+    memory: int
+    """Of the largest device, in MiB."""
+    requested: int = 0
+    """Of one device, by the pod, in MiB; 0 for all of it."""
+    fitting: int = 0
+    """Healthy devices with that much memory that no other pod has."""
 
 
 class OtherScheduler(Struct, frozen=True, kw_only=True):
     """A scheduler that is not kube-scheduler, or another configuration of it that kschedx was not given."""
 
-    name: str  # spec.schedulerName
-    title: str = ""  # empty for an unknown one
-    group: str = ""  # `namespace/name` of the pod's group there
+    name: str
+    """spec.schedulerName."""
+    title: str = ""
+    """Empty for an unknown one."""
+    group: str = ""
+    """`namespace/name` of the pod's group there."""
     phase: str = ""
-    said: tuple[ReportedCondition, ...] = ()
+    said: tuple[Condition, ...] = ()
     """By the scheduler of the pod itself, then of the group and the queue."""
     queue: str = ""
     queue_state: str = ""
     queue_shares: tuple[QueueShare, ...] = ()
-    queues_above: tuple[SchedulerQueue, ...] = ()  # the nearest first
+    queues_above: tuple[SchedulerQueue, ...] = ()
+    """The nearest first."""
     rooms: tuple[ReservedRoom, ...] = ()
     shared: tuple[SharedDevices, ...] = ()
-    application: str = ""  # what YuniKorn schedules together
+    application: str = ""
+    """What YuniKorn schedules together."""
     task_group: str = ""
     min_member: int | None = None
-    members: int = 0  # pods of the group, or task group, in the snapshot
+    members: int = 0
+    """Pods of the group, or task group, in the snapshot."""
     running: int = 0
     look_at: str = ""
 
@@ -237,7 +265,8 @@ class GangMember(Struct, frozen=True, kw_only=True):
 
     pod: str
     gates: tuple[str, ...] = ()
-    feasible: int  # nodes on which it would fit alone
+    feasible: int
+    """Nodes on which it would fit alone."""
     node: str = ""
     """Where it would go with those of the group that come before it; empty where it finds none, or was not tried."""
     evicts: int = 0
@@ -250,11 +279,15 @@ class GangStatus(Struct, frozen=True, kw_only=True):
 
     name: str
     min_count: int
-    pods: int  # those that exist, including the one that is asked about
+    pods: int
+    """Those that exist, including the one that is asked about."""
     placed: int
-    plugin: str  # `GangScheduling` or `Coscheduling`
-    is_heeded: bool  # whether the profile has the plugin; without it, each pod is scheduled alone
-    waiting: tuple[GangMember, ...] = ()  # in the order in which they are tried
+    plugin: str
+    """`GangScheduling` or `Coscheduling`."""
+    is_heeded: bool
+    """Whether the profile has the plugin; without it, each pod is scheduled alone."""
+    waiting: tuple[GangMember, ...] = ()
+    """In the order in which they are tried."""
     more: int = 0
     together: int | None = None
     """How many of those that wait find a node together; None where that is not known."""

@@ -57,7 +57,8 @@ class ResourceUse(Struct, frozen=True, kw_only=True):
     unit: Unit
     allocatable: int
     requested: int
-    holders: tuple[Holder, ...]  # largest first
+    holders: tuple[Holder, ...]
+    """Largest first."""
 
     @property
     def free(self) -> int:
@@ -69,12 +70,15 @@ class PendingPodVerdict(Struct, frozen=True, kw_only=True):
 
     pod: str
     priority: int
-    findings: tuple[Finding, ...]  # empty if the pod fits
-    plugins: tuple[str, ...] = ()  # the plugins that reject the pod
-    undecided: str = ""  # what is unknown and could change the result
+    findings: tuple[Finding, ...]
+    """Empty if the pod fits."""
+    plugins: tuple[str, ...] = ()
+    undecided: str = ""
+    """What is unknown and could change the result."""
     state: StateDocument | None = None
     """Why kube-scheduler does not assign the pod, although the pod fits the node."""
-    standing: str = ""  # the text of `state`, without its subject
+    standing: str = ""
+    """The text of `state`, without its subject."""
 
     @property
     def fits(self) -> bool:
@@ -299,12 +303,15 @@ class Use(Struct, frozen=True, kw_only=True):
 
 class NodeRow(Struct, frozen=True, kw_only=True):
     name: str
-    status: str  # the status as `kubectl get nodes` prints it: `Ready,SchedulingDisabled`
+    status: str
+    """The status as `kubectl get nodes` prints it: `Ready,SchedulingDisabled`."""
     zone: str = ""
     pool: str = ""
     type: str = ""
-    capacity_type: str = ""  # `on-demand` or `spot`; empty if no label has it
-    price: float | None = None  # per hour; None without a catalog of instance types
+    capacity_type: str = ""
+    """`on-demand` or `spot`; empty if no label has it."""
+    price: float | None = None
+    """Per hour; None without a catalog of instance types."""
     taints: tuple[str, ...] = ()
     pods: Use
     resources: Mapping[str, Use]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from kschedx.explain.diagnosis import Diagnosis
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.documents import to_json
@@ -81,10 +80,6 @@ def shared_fix_view(mended: SharedFix) -> FixView:
     return FixView(title=title, seen=seen, commands=mended.fix.commands, changes=changes)
 
 
-def _fixes_block(explanation: Explanation, width: int, limit: int | None = None) -> list[StyledLine]:
-    return fix_lines(fix_views(explanation), explanation.no_fix, width, limit)
-
-
 def fix_lines(
     fixes: Sequence[FixView], no_fix: str, width: int, limit: int | None = None, about: str = ""
 ) -> list[StyledLine]:
@@ -149,7 +144,7 @@ def story_reason(story: PendingStory) -> str:
     group = story.explanation.holding.group
     if story.explanation.outcome is Outcome.SCHEDULED and group is not None:
         return gang_cause(group)
-    return "; ".join(because(Diagnosis(story.explanation.cycle), 2))
+    return "; ".join(because(story.explanation.diagnosis, 2))
 
 
 def story_fixes(story: PendingStory | None, to_come: int = 0) -> tuple[FixView, ...]:

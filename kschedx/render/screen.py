@@ -101,7 +101,7 @@ def why_lines(
     wide: bool = False,
 ) -> list[StyledLine]:
     """Return the lines of a screen. Raises `InputError` for a node that the cluster does not have."""
-    diagnosis = Diagnosis(explanation.cycle)
+    diagnosis = explanation.diagnosis
     if nodes:
         return _stories(diagnosis, nodes, width)
     if explanation.lifecycle is not None and not (explanation.is_run and (wide or all_nodes)):
@@ -129,7 +129,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
 
         return lifecycle_view(explanation, explanation.lifecycle, with_fixes=with_fixes)
     cycle = explanation.cycle
-    diagnosis = Diagnosis(cycle)
+    diagnosis = explanation.diagnosis
     ranked = rank_nodes(cycle, SHOWN + 1)
     headline, tone = _headline(explanation, diagnosis, ranked), outcome_tone(explanation.alone)
     unready = next((note for note in explanation.first_notes if isinstance(note, RunsAlready) and note.not_ready), None)
@@ -292,7 +292,7 @@ def _head(
     if wide:
         facts = holding_facts(explanation.holding, explanation.cycle, wide=True)
         if explanation.lifecycle is None:
-            facts = (*facts, *volume_facts(Diagnosis(explanation.cycle)), *indecisive_facts(explanation))
+            facts = (*facts, *volume_facts(explanation.diagnosis), *indecisive_facts(explanation))
     return _sections(
         replicas_block(explanation, width), head_lines(replace(view, facts=tuple(facts)), width, limit, about=about)
     )

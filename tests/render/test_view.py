@@ -160,7 +160,7 @@ def verdicts_in(screen: str) -> Iterator[str]:
         are_fixes = bool(result["fix"] or (are_fixes and result["next"]))
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("question", ASKED)
 def test_causes_fixes_and_verdicts_are_in_every_form(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)

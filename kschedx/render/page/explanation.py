@@ -61,7 +61,7 @@ def explanation_page(explanation: Explanation, *, every_node: bool = False) -> P
 
 
 def explanation_sections(explanation: Explanation, *, every_node: bool) -> Iterator[Section]:
-    diagnosis = Diagnosis(explanation.cycle)
+    diagnosis = explanation.diagnosis
     verdicts = _verdicts(diagnosis, every_node=every_node)
     if verdicts is not None:
         yield verdicts
