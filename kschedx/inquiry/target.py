@@ -452,8 +452,8 @@ def _user_of(snapshot: Snapshot, reference: NamedObject) -> Pod | WrittenPod:
             names = [(budget.metadata.namespace, budget.metadata.name) for budget in snapshot.disruption_budgets]
             if (reference.namespace, reference.name) in names:
                 raise InputError(f"{reference} has no pods of its own", hint="ask about it alone")
-            known = (name for namespace, name in names if namespace == reference.namespace)
-            raise InputError(f"there is no {reference}", hint=nearest(reference.name, known))
+            near = nearest(reference.name, (name for namespace, name in names if namespace == reference.namespace))
+            raise InputError(f"there is no {reference}", hint=near)
         hint = "`kschedx why` explains pods, workloads, nodes, namespaces, claims, and budgets"
         raise InputError(f"{reference} has no pods", hint=hint)
     rows = snapshot.pods.rows_with_claim(f"{reference.namespace}/{reference.name}")
