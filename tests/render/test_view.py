@@ -272,6 +272,17 @@ def test_a_page_cites_its_input(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "2026-" in result.rpartition("taken")[2]
 
 
+def test_a_question_about_a_node_is_answered_in_every_form() -> None:
+    tie = ROOT / "fixtures/tie"
+    asked = ("why", tie / "pod.yaml", "-s", tie / "cluster.yaml", "--node", "lab-worker-04")
+    headline = kschedx_command(*asked).out.partition("\n")[0]
+    assert headline == "✓ lab-worker-04: sandbox/jupyter-mhuber fits, total 448, 10 behind lab-worker-01"
+    for form in ("markdown", "html", "svg"):
+        assert headline in kschedx_command(*asked, "-o", form).out.replace("✓</span>", "✓")
+    wrong = kschedx_command(*asked[:-1], "lab-worker-4", "-o", "markdown")
+    assert (wrong.code, 'no node "lab-worker-4"' in wrong.err) == (2, True)
+
+
 def test_identical_nodes_are_one_row_in_every_form() -> None:
     nodes = [
         {"metadata": {"name": f"node-{number}"}, "status": {"allocatable": {"cpu": cpu, "pods": "110"}}}
