@@ -109,8 +109,8 @@ def browse(work: Callable[[], T]) -> T:
         else:
             browser.call_from_thread(browser.finish)
 
-    browser.begin = Thread(target=copy_context().run, args=(run,), daemon=True).start
     with short_node_names(()) as browser.short_names:
+        browser.begin = Thread(target=copy_context().run, args=(run,), daemon=True).start
         browser.run()
     for note in browser.notes:
         sys.stderr.write(note)
