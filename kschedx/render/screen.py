@@ -14,7 +14,7 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.events import recorded_event
 from kschedx.explain.notes import ROUTINE, RunsAlready
 from kschedx.explain.ranking import Ranking, rank_nodes
-from kschedx.framework.cycle import Outcome, UnevaluatedKind
+from kschedx.framework.cycle import Cycle, Outcome, UnevaluatedKind
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.names import short_names
@@ -298,14 +298,19 @@ def _head(
     )
 
 
+def chosen_nodes(cycle: Cycle, nodes: Sequence[str]) -> Iterator[str]:
+    """Yield the full names of nodes. Raises `InputError` for a node that the cluster does not have."""
+    cluster = cycle.all_nodes.cluster
+    for name in map(cluster.full_name, nodes):
+        if name not in cluster.index:
+            raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, cluster.index))
+        yield name
+
+
 def _stories(diagnosis: Diagnosis, nodes: Sequence[str], width: int) -> list[StyledLine]:
-    index = diagnosis.cycle.all_nodes.cluster.index
     ranked = rank_nodes(diagnosis.cycle)
     lines: list[StyledLine] = []
-    for name in nodes:
-        name = diagnosis.cycle.all_nodes.cluster.full_name(name)
-        if name not in index:
-            raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, index))
+    for name in chosen_nodes(diagnosis.cycle, nodes):
         lines += [*([BLANK] if lines else []), *node_verdict_lines(diagnosis, ranked, name, width)]
     return lines
 
