@@ -151,7 +151,7 @@ def test_an_allocated_claim_is_available_where_its_devices_are(
         pod(f"in-{zone}", containers=SMALL, resourceClaims=shared, nodeSelector={"zone": zone}, priority=priority)
         for zone, priority in (("a", 1), ("b", 0), ("c", 0))
     ]
-    objects = [*hosts("a", "b", "c"), device_class(), resource_slice("a", *devices, **spec)]
+    objects = [*hosts("a", "b", "c"), device_class(), resource_slice("a", *devices, name="devices", **spec)]
     simulation = kschedx.simulate(Snapshot.from_objects([*objects, device_claim("gpu", request()), *pods]))
     assert sorted(simulation.placed.values()) == expected
 
