@@ -100,7 +100,7 @@ class AttributePath:
             def resolve_one(run: Evaluation) -> Value:
                 value = base(run)
                 kind = value.__class__
-                if kind is Fault:
+                if kind is Fault or kind is _NoSuchKey:
                     return value
                 return _qualify_optional(run, value, steps) if kind is Optional else only(run, value)
 
@@ -111,7 +111,7 @@ class AttributePath:
             if isinstance(value, Optional):
                 return _qualify_optional(run, value, steps)
             for step in steps:
-                if value.__class__ is Fault:
+                if isinstance(value, Fault):
                     return value
                 value = step(run, value)
             return value
@@ -387,6 +387,11 @@ def _with_first_argument(function: Function, own: Run) -> Run:
         return NO_OVERLOAD if isinstance(arguments[0], _RECEIVERS) else Fault(f"no such overload: {name}")
 
     return run
+
+
+def _of_text(own: Run) -> Run:
+    """Apply a function whose pattern is known before, and which has its own error for a value that is no text."""
+    return lambda budget, text, pattern: own(budget, text, pattern) if isinstance(text, str) else NO_OVERLOAD
 
 
 def plan_call(own: Run, arguments: list[Evaluate], cost: costs.CallCost | None) -> Evaluate:
@@ -670,6 +675,8 @@ class _Planner:
             compiled = regex.compile_pattern(str(planned[1].value))
             if isinstance(compiled, Fault):
                 raise PlanError(compiled.message)
+        if function.name == "matches" and isinstance(planned[1], Constant):
+            run = _of_text(run)
         return plan_call(run, [ready(each) for each in planned], costs.call_cost(function.name, overload))
 
     # --- lists and maps
