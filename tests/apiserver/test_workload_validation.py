@@ -16,9 +16,7 @@ LABELS = {"matchLabels": {"app": "web"}}
 API = {"Job": "batch/v1", "PersistentVolumeClaim": "v1"}
 
 
-def workload(
-    kind: str, name: str = "web", labels: Json | None = None, policy: str | None = None, **spec: object
-) -> Json:
+def workload(kind: str, name: str = "web", labels: Json | None = None, policy: str | None = None, **spec: Any) -> Json:
     pod: Json = {"metadata": {"labels": {"app": "web"} if labels is None else labels}, "spec": {"containers": []}}
     if policy is not None:
         pod["spec"]["restartPolicy"] = policy
@@ -27,11 +25,11 @@ def workload(
 
 
 def surging(kind: str, strategy: str, surge: object, unavailable: object) -> Json:
-    rolling = {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
-    return workload(kind, selector=LABELS, **{strategy: rolling})
+    rolling: dict[str, Any] = {strategy: {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}}
+    return workload(kind, selector=LABELS, **rolling)
 
 
-CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+CLAIM: Json = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
 
 @pytest.mark.parametrize(
