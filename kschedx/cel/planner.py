@@ -18,6 +18,7 @@ from kschedx.cel.values import (
     GrowingList,
     MapValue,
     Optional,
+    Semver,
     Timestamp,
     Uint,
     UndecidedError,
@@ -29,6 +30,7 @@ from kschedx.cel.values import (
     printed_key,
     type_value,
 )
+from kschedx.kube.devices import EvaluationError
 
 
 class CostExceededError(Exception):
@@ -349,6 +351,9 @@ def _membership_in_constants(item: Evaluate, items: list[Value]) -> Evaluate | N
         value = item(run)
         if isinstance(value, Fault):
             return value
+        if isinstance(value, Semver | bytes):
+            kind = "types.Bytes" if isinstance(value, bytes) else "cel.Semver"
+            raise EvaluationError(f"internal error: runtime error: hash of unhashable type {kind}")
         return _is_plain(value) and map_key(value) in known
 
     return evaluate

@@ -180,10 +180,14 @@ class Timestamp(int):
 
 
 class CelQuantity:
-    __slots__ = ("nano",)
+    __slots__ = ("is_sum", "is_whole", "nano")
 
-    def __init__(self, nano: int) -> None:
+    def __init__(self, nano: int, *, is_whole: bool, is_sum: bool = False) -> None:
+        """`is_whole` is false if upstream counts in a unit that is smaller than one. With a sum or a difference on the
+        right, upstream compares a value with a pointer, and fails."""
         self.nano = nano
+        self.is_whole = is_whole
+        self.is_sum = is_sum
 
 
 Prerelease = tuple[tuple[bool, int, str], ...]
@@ -365,6 +369,8 @@ def equal(value: Value, other: Value, budget: Budget) -> bool | Fault:
         if NULL not in (value, other) and kind in _IDENTITIES:
             return NO_OVERLOAD
         return False
+    if isinstance(other, CelQuantity) and other.is_sum:
+        return NO_OVERLOAD
     if kind is bool or kind in _SAME_KIND_EQUAL:
         return value == other
     if is_list(value) and is_list(other):

@@ -54,6 +54,12 @@ def matches(expression: str, manifest: object = GPU, features: Features = FEATUR
         (f"{OWN}.numa == 0 && {OWN}.healthy", True),
         (f"{OWN}.numa + 1 == 2 || {OWN}.numa == 0", True),
         (f"{OWN}.healthy", True),
+        # the unit in which an amount is written decides whether it is an integer
+        ("['1', '1e3', '1.5k'].all(x, quantity(x).isInteger())", True),
+        ("['1000m', '1.0', '1.5Gi', '100E'].exists(x, quantity(x).isInteger())", False),
+        ("quantity('500m').add(quantity('500m')).isInteger() || quantity('1').sub(quantity('0m')).isInteger()", True),
+        ("quantity('500m').add(quantity('500m')).isInteger()", False),
+        ("quantity('1').add(1) == quantity('2')", True),
         (f"{OWN}.version != '1.10.0' && !('1.10.0' == {OWN}.version)", True),
         (
             (
@@ -139,6 +145,13 @@ def test_what_holds(expression: str, expected: bool) -> None:
         (f"{OWN}.version == '1.10.0'", "no such overload"),
         (f"dyn({SIZE}.memory) == 1", "no such overload"),
         (f"{OWN}.healthy.matches('a')", "no such overload"),
+        # cel-go keeps constants in a hash table, in which no version can be looked up
+        (
+            f"{OWN}.version in ['1.10.0']",
+            "internal error: runtime error: hash of unhashable type cel.Semver",
+        ),
+        # a sum on the right equals nothing
+        ("quantity('2') == quantity('1').add(1)", "no such overload"),
         (f"[{OWN}.nope][1] == 1", "no such key: nope"),
         (f"{OWN}.nope.field == 1", "no such key: nope"),
         (
