@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from kschedx.satellites import PROVIDERS, provider
+from tests.test_project import DISTRIBUTION, dependencies, optional
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "kschedx"
@@ -26,10 +27,8 @@ TOP = "kschedx"
 OF_RENDER = {
     "render/words/pod": "words of pods",
     "render/words": "words",
-    "render/wording.py": "wording",
 }
-"""Parts of their own below the screens: the words for facts, since documents hold some of them too, and how amounts
-and lists of names are written."""
+"""Parts of their own below the screens: the words for facts, since documents hold some of them too."""
 ORDER = (
     "patterns",
     "errors",
@@ -219,6 +218,16 @@ def edges() -> dict[str, set[str]]:
         named = {item.module for item in imports} | {item.module.rpartition(".")[0] for item in imports}
         result[module_of(path)] = (named & modules) - {module_of(path)}
     return result
+
+
+ONLY_FOR_MYPY = "_typeshed"
+"""mypy's own stubs, which are never there when kschedx runs."""
+
+
+def test_the_package_imports_what_it_declares() -> None:
+    imported = {match.distribution for imports in all_imports().values() for match in imports}
+    third_party = imported - set(sys.stdlib_module_names) - {"kschedx", ONLY_FOR_MYPY}
+    assert {DISTRIBUTION.get(name, name) for name in third_party} <= set(dependencies()) | optional()
 
 
 KNOWN_CIRCLES = {
@@ -488,7 +497,7 @@ def test_a_silenced_check_is_found(comment: str, is_silent: bool) -> None:
         ("kschedx.kube", "kube"),
         ("kschedx.kube.types.Pod", "kube"),
         ("kschedx.render.words.constraints", "words"),
-        ("kschedx.render.wording.count", "wording"),
+        ("kschedx.wording.count", "wording"),
         ("kschedx.render.screen.why_lines", "render"),
     ],
 )

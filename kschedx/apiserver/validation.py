@@ -266,7 +266,7 @@ def _parse_with_errors(resources: ResourceList, field: str) -> tuple[dict[str, Q
 
 def _name(name: str, field: str, *, is_pod_level: bool) -> Iterator[InputError]:
     errors = [invalid(field, as_json(name), message) for message in label_key_errors(name)]
-    if not errors and "/" not in name and not _is_standard(name):
+    if not errors and "/" not in name and not (name in _STANDARD or is_hugepages(name.removeprefix("requests."))):
         errors.append(invalid(field, as_json(name), "must be a standard resource type or fully qualified"))
     yield from errors
     if is_pod_level:
@@ -277,10 +277,6 @@ def _name(name: str, field: str, *, is_pod_level: bool) -> Iterator[InputError]:
             yield invalid(field, as_json(name), "must be a standard resource for containers")
     elif not is_native_resource(name) and not is_extended_resource(name):
         yield invalid(field, as_json(name), "doesn't follow extended resource name standard")
-
-
-def _is_standard(name: str) -> bool:
-    return name in _STANDARD or is_hugepages(name.removeprefix("requests."))
 
 
 def _quantity(name: str, quantity: Quantity, field: str) -> Iterator[InputError]:

@@ -156,8 +156,6 @@ def _sum(total: _Sum, filled: IntArray | None) -> int:
 
 
 class _ClassCounts(Struct, frozen=True, kw_only=True):
-    """The counts for one class of pods."""
-
     limit: IntArray
     base: IntArray
     weights: IntArray
@@ -222,7 +220,6 @@ def _is_skewed(spread: _SpreadCount) -> bool:
 
 
 def verdict_alone(seen: NewNodeResult) -> TemplateVerdict:
-    """Return the verdict of a single new node."""
     if seen.stopped is not None:
         return seen.stopped
     verdicts = list(seen.rejections)
@@ -266,7 +263,7 @@ def _domains_of(seen: NewNodeResult, kinds: IntArray) -> _SpreadDomains:
         (domains.existing, counts.existing_anti_affinity),
     ):
         for key, tally in sums.weights.items():
-            column = _counts_of_labels(seen, key)
+            column = tuple(seen.labels_of_new[index].get(key) for index in range(len(seen.new)))
             label = seen.labels.get(key)
             fresh = [
                 int(tally.weights(seen.pods, brought.pods).sum()) if value is not None and len(brought.pods) else 0
@@ -286,11 +283,6 @@ def _domains_of(seen: NewNodeResult, kinds: IntArray) -> _SpreadDomains:
                 domains.everywhere -= sum(fresh)
                 domains.everywhere_fresh += fresh[seen.index]
     return domains
-
-
-def _counts_of_labels(seen: NewNodeResult, key: str) -> tuple[str | None, ...]:
-    """Return the value of a label on each of the new nodes."""
-    return tuple(seen.labels_of_new[index].get(key) for index in range(len(seen.new)))
 
 
 def _class_counts(seen: NewNodeResult, kinds: IntArray) -> _ClassCounts:

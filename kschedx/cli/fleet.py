@@ -23,7 +23,7 @@ from kschedx.cli.worker import CapturedAnswer, Worker
 from kschedx.errors import InputError, Place, nearest
 from kschedx.kube import documents
 from kschedx.progress import Phase, ProgressStep, begin, count_items
-from kschedx.render.wording import Fact, count, list_names
+from kschedx.wording import Fact, count, list_names
 
 if TYPE_CHECKING:
     from kschedx.render.page.model import Page

@@ -46,8 +46,8 @@ from kschedx.render.scores import node_verdict_lines
 from kschedx.render.screen import why_lines
 from kschedx.render.terminal import StyledLine, short_node_names, text, title_lines
 from kschedx.render.view import Tone
-from kschedx.render.wording import count, list_names, visible
 from kschedx.render.words import describe
+from kschedx.wording import count, list_names, visible
 
 if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
@@ -494,7 +494,7 @@ class AnswerView:
 
     @cached_property
     def diagnosis(self) -> Diagnosis:
-        return Diagnosis(self.explanation.cycle)
+        return self.explanation.diagnosis
 
     def rows(self) -> Iterator[TableEntry]:
         """Yield the nodes that fit, best first, then the others, nearest first."""

@@ -23,7 +23,7 @@ from kschedx.controllers.states import ExitCode as ExitCode
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, SeveralConfigError, UndecidableError
 from kschedx.kube.escaping import typed_command
 from kschedx.progress import Phase, report_progress
-from kschedx.render.wording import visible
+from kschedx.wording import visible
 
 if TYPE_CHECKING:
     from kschedx.inquiry.profile_difference import Shard
@@ -111,7 +111,6 @@ def outcome(command: Callable[[], int]) -> int:
 
 
 def print_error(text: str, code: ExitCode) -> int:
-    """Print an error and return its exit code."""
     typer.echo(f"error: {visible(text)}", err=True)
     return code
 

@@ -21,7 +21,7 @@ from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
 from kschedx.errors import ConfigError, InputError, UndecidableError, nearest
 from kschedx.progress import Phase, count_items
-from kschedx.render.wording import count, visible
+from kschedx.wording import count, visible
 
 if TYPE_CHECKING:
     from kschedx.export.slim import Slim
@@ -186,8 +186,6 @@ class _SnapshotRequest(Struct, frozen=True, kw_only=True):
 
 
 class _SnapshotContent(Struct, frozen=True, kw_only=True):
-    """The content of the file."""
-
     header: SnapshotHeader
     objects: Iterable[bytes]
     """One line each."""

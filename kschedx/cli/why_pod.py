@@ -213,7 +213,6 @@ def _daemon_set_answer(answer: DaemonSetAnswer, target: WrittenPod) -> Answer:
 
 
 def _check(answer: DaemonSetAnswer, target: WrittenPod) -> Check:
-    """Return the check of a DaemonSet."""
     from kschedx.cli.checks import pod_check
     from kschedx.inquiry.manifests import place_of
     from kschedx.render.subjects import daemon_set_view
@@ -302,7 +301,7 @@ def explanation_report(explanation: Explanation, nodes: tuple[str, ...], place: 
     def page(whole: bool) -> Page:
         from kschedx.render.page.explanation import explanation_page
 
-        return explanation_page(explanation, every_node=whole)
+        return explanation_page(explanation, nodes=nodes, every_node=whole)
 
     def checks() -> list[Check]:
         from kschedx.cli.checks import explanation_check

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
@@ -14,13 +13,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
-from kschedx.explain.hardware import HardwareHint, hardware_hint, resource_amount
+from kschedx.explain.hardware import HardwareHint, hardware_hint
 from kschedx.explain.node_groups import NodeAccount, NodeGroup, account, node_groups
 from kschedx.findings import InsufficientResource, NodeAffinityMismatch, UntoleratedTaint
 from kschedx.findings.constraints import FAULTS
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Candidate, Code, Status
 from kschedx.kube.documents import Document
+from kschedx.kube.quantity import resource_amount
 from kschedx.kube.resources import RequestPart, request_parts
 from kschedx.kube.selectors import NODE_NAME_FIELD
 from kschedx.snapshot.columns import BoolArray, ClusterRow, TableRow, clamp_int64
@@ -295,18 +295,16 @@ class ExcludedNodes(Struct, frozen=True, kw_only=True):
     """Nodes that PreFilter excludes, so that Filter does not evaluate them."""
 
     plugins: tuple[str, ...]
-    """The plugins that restricted the nodes."""
     names: tuple[str, ...]
     """The nodes that all of them allow, in the cluster or not."""
     count: int
 
 
-@dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True, dict=True, eq=False):
     """The rejections of one finished cycle."""
 
     cycle: Cycle
-    _details: dict[TableRow, NodeDetail] = field(default_factory=dict, repr=False, compare=False)
+    _details: dict[TableRow, NodeDetail] = {}
 
     @property
     def total(self) -> int:

@@ -14,17 +14,17 @@ from kschedx.kube.autoscalers import HAMI_REGISTER
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL, DeviceSelector
 from kschedx.kube.names import INSTANCE_TYPE, INSTANCE_TYPE_LABELS, first_label, is_hugepages
-from kschedx.kube.quantity import Unit, format_quantities, milli_value, value
+from kschedx.kube.quantity import Unit, format_quantities, resource_amount
 from kschedx.kube.resources import RequestOptions, container_requests
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
 from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import pinned_to, selects_node
 from kschedx.patterns import lazy_pattern
-from kschedx.render.wording import count, list_names
 from kschedx.snapshot.daemon_sets import daemon_pods
 from kschedx.snapshot.events import CLAIM_REFUSED
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count, list_names
 
 _DRIVER = lazy_pattern(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
 
@@ -177,10 +177,6 @@ def _offers_of(node: Node, domain: str) -> bool:
 def lacked_feature(node: Node, resource: str) -> str:
     """Return the setting of the machine without which a node offers 0 of a resource, or an empty string."""
     return NODE_FEATURES.get(resource, "") if str(node.status.allocatable.get(resource)) == "0" else ""
-
-
-def resource_amount(resource: str, written: object) -> int:
-    return 0 if written is None else milli_value(str(written)) if resource == "cpu" else value(str(written))
 
 
 def unhealthy_devices(node: Node, resource: str) -> tuple[int, int] | None:

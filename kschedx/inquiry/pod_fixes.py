@@ -13,7 +13,6 @@ from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.pod_autoscaling import rescaled
 from kschedx.controllers.workload_lifecycle import refusal_state
 from kschedx.controllers.workloads import Owners, Workload, wanted_replicas
-from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.hardware import DeviceClaimRefused, DeviceDriverMissing, SharedByHami
 from kschedx.explain.pod_selectors import MatchingPodPending, MatchingWorkload, misses_pod
 from kschedx.explain.root_causes import (
@@ -35,7 +34,6 @@ from kschedx.findings import PodAntiAffinityConflict
 from kschedx.fixes import FixCertainty, find_fixes
 from kschedx.fixes.cluster_trial import ClusterTrial
 from kschedx.fixes.owners import Owner, template_owner
-from kschedx.fixes.pod_edits import amount_of
 from kschedx.fixes.proposal import FixGroup
 from kschedx.fixes.ranking import ClusterTest, TrialOutcome, TriedFix, with_nodes
 from kschedx.fixes.steps import AddNode
@@ -49,14 +47,14 @@ from kschedx.kube.documents import Change, Target, remove_field
 from kschedx.kube.escaping import add_cluster_options, shell_command, why_command
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
-from kschedx.kube.quantity import Unit, format_quantities
+from kschedx.kube.quantity import Unit, format_quantities, resource_amount
 from kschedx.kube.resources import container_requests, pod_request
 from kschedx.kube.types import Pod
-from kschedx.render.wording import count, list_names
 from kschedx.simulate.changes import another_like
 from kschedx.snapshot.daemon_sets import less
 from kschedx.snapshot.edits import with_bound_pods, with_pods
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count, list_names
 
 _SCALED_DOWN = ("Deployment", "ReplicaSet", "ReplicationController")
 """Kinds whose controllers delete pods without nodes first."""
@@ -100,7 +98,7 @@ class PodFixes:
             command = shell_command("vcctl queue operate --action open --name {}", name)
             yield Fix.untried(f"open Queue {name}", commands=(command,), of_group=FixGroup.CLUSTER)
         own = container_requests(self.cycle.pod.spec)
-        requests = {each: amount.milli_value() if each == "cpu" else amount.value() for each, amount in own.items()}
+        requests = {each: resource_amount(each, amount) for each, amount in own.items()}
         pods = max(scheduler.members - scheduler.running, 1)
         for share in scheduler.queue_shares:
             needed = (share.allocated or 0) + pods * requests.get(share.resource, 0)
@@ -142,7 +140,7 @@ class PodFixes:
 
             yield from gate_keepers(answer)
         yield from self._cause_fixes()
-        if any(cause.leaves_no_node for cause in root_causes(Diagnosis(self.cycle))):
+        if any(cause.leaves_no_node for cause in root_causes(self.answer.diagnosis)):
             return
         is_overwritten = balanced_service(pod.metadata.labels)  # its controller overwrites the pod template
         fixes = self._tried_fixes(owner)
@@ -175,7 +173,7 @@ class PodFixes:
         pod, snapshot = self.cycle.pod, self.cycle.snapshot
         if owner is None or owner.kind not in _SCALED_DOWN or owner.above:
             return
-        findings = (finding for group in Diagnosis(self.cycle).groups for finding in group.exemplar.findings)
+        findings = (finding for group in self.answer.diagnosis.groups for finding in group.exemplar.findings)
         terms = {finding.term for finding in findings if isinstance(finding, PodAntiAffinityConflict)}
         if all(misses_pod(pod, term) for term in terms):
             return
@@ -237,9 +235,9 @@ class PodFixes:
         (step,) = fix.steps
         if left < 2 or not isinstance(step, AddNode):
             return fix
-        offered = {name: amount_of(name, text) for name, text in step.node.status.allocatable.items()}
-        for resource_amount in step.taken:
-            offered[resource_amount.resource] = offered.get(resource_amount.resource, 0) - resource_amount.amount
+        offered = {name: resource_amount(name, text) for name, text in step.node.status.allocatable.items()}
+        for name, amount in step.taken.items():
+            offered[name] = offered.get(name, 0) - amount
         requested = pod_request(pod.spec, pod.status, self.scheduler.nodes.options).amounts
         each = max(
             1, min((offered.get(name, 0) // amount for name, amount in requested.items() if amount), default=left)
@@ -270,7 +268,7 @@ class PodFixes:
             name, lacking = gang.name.rpartition("/")[2], gang.min_count - gang.pods
         if not lacking:
             return
-        causes = root_causes(Diagnosis(self.cycle))
+        causes = root_causes(self.answer.diagnosis)
         if messages := [cause.message for cause in causes if isinstance(cause, MembersNotCreated)]:
             yield from self._refused_members(messages[0], lacking)
             return
@@ -338,7 +336,7 @@ class PodFixes:
     def _cause_fixes(self) -> Iterator[Fix]:
         """Yield untried fixes for a cause outside the pod, its nodes, and their pods."""
         pod = self.cycle.pod.metadata
-        for cause in root_causes(Diagnosis(self.cycle)):
+        for cause in root_causes(self.answer.diagnosis):
             match cause:
                 case NodeGone(node=node, daemon_set=name) if name:
                     yield Fix.untried(f"restore node {node}; if it is gone for good, DaemonSet {name} deletes the pod")
@@ -477,7 +475,7 @@ class PodFixes:
     def _nodes_for(self, step: AddNode, snapshot: Snapshot, lacking: Iterable[str]) -> int:
         """Return how many such nodes these pods need, one after the other; 0 if new nodes are not enough."""
         run, number = Run(self.scheduler.on(snapshot), self.cycle.profile), 0
-        offered = less(step.node, {resource_amount.resource: resource_amount.amount for resource_amount in step.taken})
+        offered = less(step.node, step.taken)
         for key in lacking:
             row = snapshot.pods.rows[key]
             decision = run.decide(row)

@@ -5,7 +5,6 @@ Each is tried before it is printed: the pod is admitted and goes through a sched
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -46,9 +45,9 @@ from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.types import LimitRange, Pod
 from kschedx.kube.workloads import MAKING_PODS, contains
 from kschedx.patterns import lazy_pattern
-from kschedx.render.wording import count, list_names
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count, list_names
 
 Manifest = Mapping[str, object]
 Patch = list[dict[str, object]]
@@ -707,7 +706,7 @@ _MILLI = -3
 
 
 def _format_like(sample: Quantity, thousandths: int) -> str:
-    return str(dataclasses.replace(parse_quantity(f"{thousandths}m"), format=sample.format, canonical=""))
+    return str(replace(parse_quantity(f"{thousandths}m"), format=sample.format, canonical=""))
 
 
 def _amounts(text: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from kschedx.errors import InputError, Place
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.names import CPU, MEMORY, PODS, is_counted, is_pod_level_resource
-from kschedx.kube.quantity import Quantity, ResourceList, Written, milli_value, parse_quantity, value
+from kschedx.kube.quantity import Quantity, ResourceList, Written, milli_value, parse_quantity, resource_amount, value
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64, wrap_int64
 from kschedx.kube.types import Container, ContainerStatus, KubernetesObject, PodSpec, PodStatus, ResourceRequirements
 
@@ -210,6 +210,11 @@ def exact_amounts(resources: ResourceList) -> Exact:
 def container_requests(spec: PodSpec) -> dict[str, Quantity]:
     """Sum the requests of a spec's containers, without pod level and overhead (AggregateContainerRequests)."""
     return _together(spec, [container.resources.requests for container in (*spec.containers, *spec.init_containers)])
+
+
+def requested_amount(spec: PodSpec, resource: str) -> int:
+    """Return one of `container_requests` in the integers of plugins."""
+    return resource_amount(resource, container_requests(spec).get(resource))
 
 
 def container_limits(spec: PodSpec) -> dict[str, Quantity]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from kschedx.explain.diagnosis import Diagnosis
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.documents import to_json
@@ -17,8 +16,8 @@ from kschedx.patterns import lazy_pattern
 from kschedx.render.holding import gang_cause
 from kschedx.render.terminal import DIM, LABEL, SEPARATOR, StyledLine, labelled_lines, text, wrap
 from kschedx.render.view import FixView
-from kschedx.render.wording import count, list_names, visible
 from kschedx.render.words.causes import because
+from kschedx.wording import count, list_names, visible
 
 if TYPE_CHECKING:
     from kschedx.inquiry.document import FixCoverage
@@ -78,10 +77,6 @@ def shared_fix_view(mended: SharedFix) -> FixView:
     title, _, seen = _shared_fix_text(mended).partition(SEPARATOR)
     changes = _changes(mended.fix) if mended.nodes == 1 else ()
     return FixView(title=title, seen=seen, commands=mended.fix.commands, changes=changes)
-
-
-def _fixes_block(explanation: Explanation, width: int, limit: int | None = None) -> list[StyledLine]:
-    return fix_lines(fix_views(explanation), explanation.no_fix, width, limit)
 
 
 def fix_lines(
@@ -148,7 +143,7 @@ def story_reason(story: PendingStory) -> str:
     group = story.explanation.holding.group
     if story.explanation.outcome is Outcome.SCHEDULED and group is not None:
         return gang_cause(group)
-    return "; ".join(because(Diagnosis(story.explanation.cycle), 2))
+    return "; ".join(because(story.explanation.diagnosis, 2))
 
 
 def story_fixes(story: PendingStory | None) -> tuple[FixView, ...]:

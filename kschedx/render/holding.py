@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, assert_never
 
 from kschedx.framework.cycle import Cycle
 from kschedx.holding import model
+from kschedx.kube.conditions import Condition
 from kschedx.kube.quantity import Unit, format_quantity
-from kschedx.render.wording import Fact, count, list_names
+from kschedx.wording import Fact, count, list_names
 
 if TYPE_CHECKING:
     from kschedx.kueue.verdict import Verdict
@@ -225,7 +226,7 @@ _STANDS = {
 }
 
 
-def _condition_text(said: model.ReportedCondition) -> str:
+def _condition_text(said: Condition) -> str:
     state = said.type if said.status in ("False", "True", "") else f"{said.type} is {said.status}"
     reason = f" ({said.reason})" if said.reason and said.reason != said.type else ""
     return f"{state}{reason}: {said.message}" if said.message else f"{state}{reason}"

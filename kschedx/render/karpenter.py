@@ -48,7 +48,6 @@ from kschedx.kube.types import Pod
 from kschedx.releases.karpenter import karpenter_title
 from kschedx.render.terminal import StyledLine, text
 from kschedx.render.view import Decider, DeciderRow
-from kschedx.render.wording import Fact, amount, count, list_names
 from kschedx.render.words.node_groups import (
     MOST_NAMES,
     SAME,
@@ -57,6 +56,7 @@ from kschedx.render.words.node_groups import (
     names_of,
     reasons_by_name,
 )
+from kschedx.wording import Fact, amount, count, list_names
 
 if TYPE_CHECKING:
     from kschedx.inquiry.pool_scaling import PoolScaling
@@ -75,10 +75,12 @@ def _sentence(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
         kind = "NodeClaim" if provisioning.is_claim else "node"
         text = f"adds no node: it expects the pod on {kind} {provisioning.existing}"
         return f"{text}{_conditions(karpenter, [provisioning.existing])}" if provisioning.is_claim else text
-    unsure = [pool.name for pool in provisioning.pools if pool.certainty is LaunchCertainty.UNKNOWN]
+    unsure = [pool for pool in provisioning.pools if pool.certainty is LaunchCertainty.UNKNOWN]
     if unsure:
-        names = list_names(unsure, MOST_NAMES)
-        if all(isinstance(pool.rejection, LimitReached) for pool in provisioning.pools if pool.name in unsure):
+        names = list_names([pool.name for pool in unsure], MOST_NAMES)
+        if not any(pool.known for pool in unsure):
+            return f"may add a node of {names}, whose instance types are not known here"
+        if all(isinstance(pool.rejection, LimitReached) for pool in unsure):
             return f"adds no node: no known instance type fits the limits of {names}"
         return f"adds no node with the known instance types; other types of {names} may help"
     if not provisioning.pools:

@@ -16,7 +16,6 @@ from kschedx.controllers.deployment import (
 )
 from kschedx.controllers.manager import Rollout
 from kschedx.explain.cycle_notes import CANNOT_START
-from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import rank_nodes
 from kschedx.inquiry.explanation import Explanation
@@ -27,7 +26,7 @@ from kschedx.render.fixes import fix_views
 from kschedx.render.holding import holding_facts
 from kschedx.render.outcome import then_text
 from kschedx.render.view import Tone, View
-from kschedx.render.wording import count, list_names
+from kschedx.wording import count, list_names
 
 _MOST_PODS = 3
 """Pods of a rollout that stalls, each with what it lacks."""
@@ -69,7 +68,7 @@ def lifecycle_view(explanation: Explanation, lifecycle: states.Lifecycle, *, wit
         lead = "; according to the dump "
     then = ""
     if lifecycle.is_open and explanation.is_run:
-        then = f"{lead}{then_text(Diagnosis(explanation.cycle), rank_nodes(explanation.cycle, 1))}"
+        then = f"{lead}{then_text(explanation.diagnosis, rank_nodes(explanation.cycle, 1))}"
     untold = UNTOLD | {"recorded-event"} if isinstance(lifecycle, states.NotBound) else UNTOLD
     if isinstance(lifecycle, states.RolloutStalled):
         untold |= {"progress-deadline-exceeded"}

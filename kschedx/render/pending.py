@@ -23,7 +23,6 @@ from kschedx.controllers.states import (
 from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
 from kschedx.explain.causes import CauseGroup, NodeIfFirst, PodAnswer, cause_of, counts, decisive, groups
 from kschedx.explain.cycle_notes import bound_by_hand
-from kschedx.explain.diagnosis import Diagnosis
 from kschedx.findings import Finding
 from kschedx.findings.constraints import NodeAffinityMismatch
 from kschedx.framework.cycle import Outcome
@@ -63,10 +62,10 @@ from kschedx.render.terminal import (
     text,
 )
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
-from kschedx.render.wording import Fact, count, list_names
 from kschedx.render.words import describe
 from kschedx.render.words.causes import shared_headlines
 from kschedx.render.words.pod import could_reject
+from kschedx.wording import Fact, count, list_names
 
 MOST_LINES = 30
 LEAST_LINES = 3
@@ -355,7 +354,7 @@ class ListAnswer(Struct, dict=True):
             state = explanation.state.name if is_shared else ""
             return replace(answer, state=state, cause=("kueue", reads), headlines=(reads,)), explanation
         if explanation.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED):
-            diagnosis = Diagnosis(explanation.cycle)
+            diagnosis = explanation.diagnosis
             reasons = decisive(diagnosis)
             answer = replace(
                 answer,

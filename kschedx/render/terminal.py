@@ -21,7 +21,7 @@ from rich.cells import cell_len
 from kschedx.kube.names import common_affixes, families, short_names
 from kschedx.patterns import lazy_pattern
 from kschedx.render.view import Tone
-from kschedx.render.wording import Fact, count, visible
+from kschedx.wording import Fact, count, visible
 
 INDENT = 2
 LABEL = 10

@@ -237,18 +237,6 @@ def _type_replacement(kind: inspect.Type) -> Replacement:
 # --- annotations
 
 
-class _PodSignature(Struct, frozen=True, rename="camel"):
-    pod_controller: types.OwnerReference = types.OwnerReference()
-
-
-class _AvoidedPods(Struct, frozen=True, rename="camel"):
-    pod_signature: _PodSignature = _PodSignature()
-
-
-class _AvoidAnnotation(Struct, frozen=True, rename="camel"):
-    prefer_avoid_pods: tuple[_AvoidedPods, ...] = ()
-
-
 def _topology_level(written: str, names: Names) -> str:
     """Return the level of a topology, or `true` for an unconstrained one."""
     return written if written in ("true", "false") else changes.label_key(written, names)
@@ -264,7 +252,7 @@ def _machine(written: str, names: Names) -> str:
 _TOLERATIONS = changes.json_text(changes.list_of(_type_replacement(inspect.type_info(types.Toleration))))
 
 ANNOTATIONS: Mapping[str, Replacement] = {
-    types.AVOID_PODS: changes.json_text(Record(_record_replacements(_AvoidAnnotation))),
+    types.AVOID_PODS: changes.json_text(Record(_record_replacements(types.AvoidPods))),
     REVISION: changes.text(changes.revision),
     devices.EXTENDED_RESOURCE_CLAIM: changes.name(),
     storage.BETA_STORAGE_CLASS: changes.name(),

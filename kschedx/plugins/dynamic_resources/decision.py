@@ -142,10 +142,6 @@ def _fits_node_allocatable(
     return _demand_fits(pod, tuple(statuses), nodes, row)
 
 
-def picks_by_claim(claims: Sequence[ResourceClaim], result: Result) -> Mapping[str, Sequence[Pick]]:
-    return {claim.metadata.name: picks for claim, picks in zip(claims, result, strict=True)}
-
-
 class _Known:
     """Devices by pool and name; upstream ignores the driver."""
 
@@ -615,7 +611,7 @@ class DeviceDecision:
             if result is None:
                 return _ClaimAnswer(status=_NO_ALLOCATION)
             if self._counts_node_allocatable:
-                picks = picks_by_claim(wanted, result)
+                picks = {claim.metadata.name: picks for claim, picks in zip(wanted, result, strict=True)}
                 too_much = _fits_node_allocatable(self._handle, pod, self._own, picks, nodes, row)
                 if not too_much.is_success:
                     return _ClaimAnswer(status=too_much)

@@ -28,8 +28,8 @@ from kschedx.render.view import (
     identical,
     shared_value,
 )
-from kschedx.render.wording import Fact, visible
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import Fact, visible
 
 MOST_MEMBERS = 12_000
 """Members of all rows together. If there are more, all rows have the same limit."""
@@ -226,8 +226,6 @@ class Group(Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class RowDetail(Struct, frozen=True, kw_only=True):
-    """The details of an opened row."""
-
     facts: tuple[tuple[str, str], ...] = ()
     commands: tuple[str, ...] = ()
     """Commands with which facts end."""
