@@ -52,7 +52,7 @@ class Quantity(Struct, frozen=True, kw_only=True, eq=False):
     """Whether upstream stores it as a decimal of any length, which decides its value beyond int64."""
     canonical: str
     """The parsed text if it is canonical, otherwise empty."""
-    is_whole: bool = field(compare=False)
+    is_whole: bool
     """Whether upstream takes it for an integer: not "1000m" or "1.0", whose unit is smaller than one."""
 
     def __eq__(self, other: object) -> bool:
