@@ -489,9 +489,13 @@ class ComponentDown(StateFacts, frozen=True, kw_only=True):
     is_workload: bool = False
     scaled: str = ""
     """The workload without replicas that would run it: `kube-system/deploy/batch-scheduler`."""
+    sibling: str = ""
+    """A static pod of the control plane on whose node the component has none: `kube-system/kube-apiserver-cp0`."""
 
     @property
     def shown(self) -> str:
+        if self.sibling:
+            return f"{self.sibling} exists, and no pod of {self.component} does"
         pod = self.pods[0] if self.pods else ""
         return f"{self.scaled} is scaled to zero" if self.scaled else f"{pod} {self.state or 'is not ready'}"
 

@@ -87,6 +87,11 @@ def component_repair(down: ComponentDown) -> tuple[str, str]:
         namespace, kind, name = down.scaled.split("/")
         command = shell_command("kubectl scale {}/{} -n {} --replicas=1", kind, name, namespace)
         return f"scale {down.scaled} to 1 replica, which runs {down.component}", command
+    if down.sibling:
+        namespace, _, name = down.sibling.partition("/")
+        command = shell_command("kubectl get pod {} -n {} -o wide", name, namespace)
+        manifest = f"/etc/kubernetes/manifests/{down.component}.yaml"
+        return f"restore {manifest} on the nodes of the control plane", command
     if down.is_pending:
         return f"make room for {down.pods[0]} first: {down.component} has no node", why_command(down.pods[0])
     namespace, _, name = down.pods[0].partition("/")

@@ -80,7 +80,9 @@ def held_by_kueue(kueue: model.Kueue, place: str = "") -> str:
             return f"is gated by Kueue ({where}; its Workload is not in this snapshot)"
         case model.WorkloadState.NO_QUEUE:
             lacking = f"ClusterQueue {kueue.cluster_queue}" if kueue.cluster_queue else f"LocalQueue {kueue.queue}"
-            return f"is gated by Kueue: {lacking} is not in this snapshot"
+            return (
+                f"is gated by Kueue: {lacking} {'does not exist' if kueue.known_queues else 'is not in this snapshot'}"
+            )
         case model.WorkloadState.STOPPED:
             return f"is gated by Kueue: {where} is stopped, or the Workload is not active"
         case model.WorkloadState.WAITING:
@@ -289,12 +291,17 @@ def _other_scheduler_text(scheduler: model.OtherScheduler, key: str) -> str:
 def _phase(scheduler: model.OtherScheduler) -> str:
     phase = f"its group {scheduler.group} is {scheduler.phase}" if scheduler.phase else ""
     queue = next(_queue_obstacles(scheduler), "")
-    parts = ", and ".join(filter(None, (phase, queue)))
+    missing = (scheduler.min_member or 0) - scheduler.members
+    exist = f"{scheduler.members:,} of its {count(scheduler.min_member or 0, 'pod')} exist"
+    lacking = exist if scheduler.members and missing > 0 else ""
+    parts = ", and ".join(filter(None, (phase, lacking, queue)))
     return f"; {parts}" if parts else ""
 
 
 def _queue_obstacles(scheduler: model.OtherScheduler) -> Iterator[str]:
     """Yield why a queue of the pod gives it nothing."""
+    if scheduler.known_queues:
+        yield f"queue {scheduler.queue} does not exist"
     own = model.SchedulerQueue(name=scheduler.queue, state=scheduler.queue_state, shares=scheduler.queue_shares)
     for queue in (own, *scheduler.queues_above):
         if queue.state in _CLOSED:

@@ -203,6 +203,9 @@ def _job_facts(lifecycle: states.StillActive | states.ManagedElsewhere | states.
 
 
 def _component_facts(state: states.ComponentDown) -> Iterator[str]:
+    if state.sibling:
+        yield state.shown
+        return
     if state.scaled:
         yield f"{state.shown}, and no other {state.component} is there"
         return
