@@ -471,6 +471,13 @@ def provisioning_reports(snapshot: Snapshot, pod: Pod) -> Iterator[tuple[Persist
             yield claim, snapshot.failed_create("PersistentVolumeClaim", claim.metadata)
 
 
+def _unserved_machine_autoscalers(cycle: Cycle) -> Iterator[RootCause]:
+    """Yield that OpenShift's MachineAutoscalers lack the ClusterAutoscaler that makes them act."""
+    kinds = {kind for kind in cycle.snapshot.source.kinds if kind.endswith(".autoscaling.openshift.io")}
+    if kinds == {"MachineAutoscaler.autoscaling.openshift.io"} and AUTOSCALER_STATUS not in cycle.snapshot.config_maps:
+        yield RootCause(text="a MachineAutoscaler scales nothing without a ClusterAutoscaler, and the dump has none")
+
+
 def _reported_provisioning(cycle: Cycle) -> Iterator[RootCause]:
     """Yield an autoscaler's event if the snapshot lacks its groups, which would explain more."""
     snapshot, key = cycle.snapshot, cycle.pod.key
@@ -486,6 +493,7 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
     match finding:
         case InsufficientResource():
             yield from _shortage_causes(diagnosis, finding)
+            yield from _unserved_machine_autoscalers(cycle)
         case NodeAffinityMismatch():
             yield from _namespace_selector(cycle, finding)
             yield from _runtime_class_selector(cycle, finding)

@@ -291,10 +291,7 @@ def _other_scheduler_text(scheduler: model.OtherScheduler, key: str) -> str:
 def _phase(scheduler: model.OtherScheduler) -> str:
     phase = f"its group {scheduler.group} is {scheduler.phase}" if scheduler.phase else ""
     queue = next(_queue_obstacles(scheduler), "")
-    missing = (scheduler.min_member or 0) - scheduler.members
-    exist = f"{scheduler.members:,} of its {count(scheduler.min_member or 0, 'pod')} exist"
-    lacking = exist if scheduler.members and missing > 0 else ""
-    parts = ", and ".join(filter(None, (phase, lacking, queue)))
+    parts = ", and ".join(filter(None, (phase, queue)))
     return f"; {parts}" if parts else ""
 
 

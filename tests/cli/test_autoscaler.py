@@ -41,7 +41,9 @@ def test_a_flag_changes_the_answer() -> None:
     assert scaling("--autoscaler-flag", "max-nodes-per-scaleup=1")["scaleUps"] == [
         {"group": NAME, "from": 2, "to": 3, "max": 10}
     ]
-    assert scaling("--autoscaler-flag", "max-nodes-total=3")["result"] == "ScaleUpLimitedByMaxNodesTotal"
+    limited = scaling("--autoscaler-flag", "max-nodes-total=3")
+    assert limited["result"] == "ScaleUpLimitedByMaxNodesTotal"
+    assert [fix["title"] for fix in limited["fixes"]] == ["raise --max-nodes-total of cluster-autoscaler above 3"]
 
 
 @pytest.mark.parametrize(
