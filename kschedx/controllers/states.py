@@ -409,12 +409,18 @@ class NoScheduler(StateFacts, frozen=True, kw_only=True):
     """The schedulerNames in the configuration."""
     others: int = 0
     """The number of pods with this schedulerName that have a node."""
+    message: str = ""
+    """What a scheduler of this name reports about the pod."""
     hint: str = ""
     """The schedulerName that is probably meant."""
 
     @property
+    def exists(self) -> bool:
+        return bool(self.others or self.message)
+
+    @property
     def known(self) -> str:
-        if self.others:
+        if self.exists:
             return f"scheduler {self.scheduler} decides about it, and its configuration is not known"
         return f'no scheduler with the schedulerName "{self.scheduler}" is known'
 
