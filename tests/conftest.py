@@ -6,6 +6,7 @@ import difflib
 import gc
 import os
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +19,7 @@ settings.register_profile(
     deadline=None,
     derandomize=True,
     database=None,
-    max_examples=25,
+    max_examples=15,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("more", settings.get_profile("kschedx"), max_examples=60)
@@ -36,6 +37,18 @@ if sys.dont_write_bytecode:  # many tests start Python, where compiling kschedx 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="update expected files; review the difference")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave each n-th case of a test marked `sample(n)` to every run, and the others to `-m long`."""
+    cases: Counter[str] = Counter()
+    for item in items:
+        if (marker := item.get_closest_marker("sample")) is not None:
+            name = item.nodeid.partition("[")[0]
+            if cases[name] % marker.args[0]:
+                item.add_marker("long")
+            cases[name] += 1
 
 
 def pytest_collection_finish() -> None:

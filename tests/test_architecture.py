@@ -26,10 +26,8 @@ TOP = "kschedx"
 OF_RENDER = {
     "render/words/pod": "words of pods",
     "render/words": "words",
-    "render/wording.py": "wording",
 }
-"""Parts of their own below the screens: the words for facts, since documents hold some of them too, and how amounts
-and lists of names are written."""
+"""Parts of their own below the screens: the words for facts, since documents hold some of them too."""
 ORDER = (
     "patterns",
     "errors",
@@ -488,7 +486,7 @@ def test_a_silenced_check_is_found(comment: str, is_silent: bool) -> None:
         ("kschedx.kube", "kube"),
         ("kschedx.kube.types.Pod", "kube"),
         ("kschedx.render.words.constraints", "words"),
-        ("kschedx.render.wording.count", "wording"),
+        ("kschedx.wording.count", "wording"),
         ("kschedx.render.screen.why_lines", "render"),
     ],
 )

@@ -88,6 +88,7 @@ def test_the_commands_are_installed(installed: Installed) -> None:
     assert {path.name for path in (installed.site / "bin").iterdir()} >= {"kschedx", "kubectl-kschedx"}
 
 
+@pytest.mark.long
 def test_placement_rules_are_tested(installed: Installed) -> None:
     story = ROOT / "fixtures" / "gpu-pool-taints" / "cluster.yaml"
     (installed.folder / "cluster.yaml").write_bytes(story.read_bytes())

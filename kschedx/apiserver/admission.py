@@ -313,8 +313,8 @@ def apply_node_selector(spec: PodSpec, selector: str, field: str, whose: str = "
 
 
 def apply_default_tolerations(spec: PodSpec, annotations: Labels) -> PodSpec:
-    """Add the namespace's tolerations, and one for memory pressure unless the pod is BestEffort. Raises InputError if
-    the namespace's whitelist does not cover a toleration."""
+    """Add the namespace's tolerations, and one for memory pressure unless the pod is BestEffort. Raises
+    NotAdmittedError, which names no pod, if the namespace's whitelist does not cover a toleration."""
     extra = _tolerations(annotations, DEFAULT_TOLERATIONS)
     if not is_best_effort(spec):
         pressure = Toleration(key="node.kubernetes.io/memory-pressure", operator="Exists", effect=NO_SCHEDULE)
@@ -323,7 +323,7 @@ def apply_default_tolerations(spec: PodSpec, annotations: Labels) -> PodSpec:
     whitelist = _tolerations(annotations, TOLERATIONS_WHITELIST)
     for index, toleration in enumerate(tolerations if whitelist else ()):
         if not any(covers(allowed, toleration) for allowed in whitelist):
-            raise InputError(
+            raise NotAdmittedError(
                 "pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace "
                 "whitelist",
                 place=Place(field=f"spec.tolerations[{index}]"),
@@ -474,6 +474,8 @@ def admit(pod: Pod, context: AdmissionContext, kubelet: KubeletSpec | None = Non
             spec = changed
         if context.merges_spread_label_keys:
             spec = merge_spread_label_keys(spec, given.metadata.labels)
+    except NotAdmittedError:
+        raise
     except InputError as error:
         raise _forbidden_error(given, error) from None
     metadata, phrase = given.metadata, "; ".join(_set_by_limit_ranges(changes))
@@ -500,6 +502,11 @@ def _set_by_limit_ranges(changes: Iterable[AdmissionChange]) -> Iterator[str]:
 def terminating_refusal(pod: ObjectMeta, namespace: str) -> str:
     """Return the refusal for a namespace that is being deleted (NamespaceLifecycle)."""
     why = f"unable to create new content in namespace {namespace} because it is being terminated"
+    return _forbidden_text(pod, why)
+
+
+def _forbidden_text(pod: ObjectMeta, why: str) -> str:
+    """Return the API server's message. Before it generates a name, its prefix stands for it."""
     return f'pods "{pod.name or pod.generate_name}" is forbidden: {why}'
 
 
@@ -629,7 +636,7 @@ def _refuse(given: Pod, admitted: AdmittedPod, context: AdmissionContext, kubele
 
 
 def _forbidden_error(pod: Pod, refusal: InputError) -> NotAdmittedError:
-    text = f'pods "{pod.metadata.name}" is forbidden: {refusal.message}'
+    text = _forbidden_text(pod.metadata, refusal.message)
     return NotAdmittedError(text, place=refusal.place, hint=refusal.hint)
 
 

@@ -46,15 +46,10 @@ def default_pod(pod: types.Pod) -> types.Pod:
     path for an invalid quantity."""
     spec = merge_label_keys(default_pod_spec(pod.spec), pod.metadata.labels)
     status = default_pod_status(pod.status)
-    metadata = _default_namespace_of(pod.metadata)
+    metadata = pod.metadata if pod.metadata.namespace else replace(pod.metadata, namespace=DEFAULT_NAMESPACE)
     if spec is pod.spec and status is pod.status and metadata is pod.metadata:
         return pod
     return types.Pod(metadata=metadata, spec=spec, status=status)
-
-
-def _default_namespace_of(metadata: types.ObjectMeta) -> types.ObjectMeta:
-    """Return the metadata of a namespaced object; the namespace is "default" if it has none, as with kubectl."""
-    return metadata if metadata.namespace else replace(metadata, namespace=DEFAULT_NAMESPACE)
 
 
 def default_pod_spec(spec: types.PodSpec) -> types.PodSpec:

@@ -90,7 +90,7 @@ def quota_refusal(new: New, quotas: Iterable[ResourceQuota], *, pod_level_resour
         exceeded = [
             resource
             for resource, amount in sorted(requested_amounts.items())
-            if _nano(_sum(used.get(resource), amount)) > _nano(hard[resource])
+            if used.get(resource, _ZERO) + amount > hard[resource]
         ]
         if exceeded:
             formatted = (_format_amounts(amounts, exceeded) for amounts in (requested_amounts, used, hard))
@@ -110,7 +110,7 @@ def with_status(quota: ResourceQuota, objects: Iterable[New], *, pod_level_resou
             continue
         for resource, amount in _usage(charged_object, pod_level_resources=pod_level_resources).items():
             if resource in used:
-                used[resource] = _sum(used[resource], amount)
+                used[resource] += amount
     status = ResourceQuotaStatus(hard=hard, used={name: str(amount) for name, amount in used.items()})
     return replace(quota, status=status)
 
@@ -132,14 +132,14 @@ def _add_usage(quota: ResourceQuota, by: QuotaAmounts) -> ResourceQuota:
     used = parse_resources(quota.status.used)
     for resource, amount in by.items():
         if resource in quota.status.hard:
-            total = _sum(used.get(resource), amount)
+            total = used.get(resource, _ZERO) + amount
             used[resource] = _ZERO if total.mantissa < 0 else total  # the status may be older than the object
     return replace(quota, status=replace(quota.status, used={name: str(amount) for name, amount in used.items()}))
 
 
 def forbidden_text(new: New, text: str) -> str:
     """Return the API server's message for a refusal."""
-    return f'{_resource(new)} "{new.metadata.name}" is forbidden: {text}'
+    return f'{_resource(new)} "{new.metadata.name or new.metadata.generate_name}" is forbidden: {text}'
 
 
 def _resource(new: New) -> str:
@@ -313,9 +313,9 @@ def _compute(spec: PodSpec, *, pod_level_resources: bool) -> QuotaAmounts:
             if is_pod_level_resource(name)
         }
     for name, amount in parse_resources(spec.overhead).items():
-        requests[name] = _sum(requests.get(name), amount)
+        requests[name] = requests[name] + amount if name in requests else amount
         if name in limits:
-            limits[name] = _sum(limits[name], amount)
+            limits[name] += amount
     counted: dict[str, Quantity] = {f"limits.{name}": limits[name] for name in _COMPUTE if name in limits}
     for name, amount in requests.items():
         if name in _COMPUTE or is_hugepages(name):
@@ -359,17 +359,5 @@ def _device_usage(claim: ResourceClaim) -> QuotaAmounts:
 # --- amounts
 
 
-def _nano(amount: Quantity) -> int:
-    return amount.mantissa * int(10 ** (amount.exponent + 9))
-
-
 def _negative(amount: Quantity) -> Quantity:
     return dataclasses.replace(amount, mantissa=-amount.mantissa, canonical="")
-
-
-def _sum(quantity: Quantity | None, other: Quantity) -> Quantity:
-    """Add; the result is formatted like the first one that is not zero."""
-    if quantity is None or not quantity.mantissa:
-        return other
-    total = parse_quantity(f"{_nano(quantity) + _nano(other)}n")
-    return dataclasses.replace(total, format=quantity.format, canonical="")

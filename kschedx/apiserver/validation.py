@@ -55,7 +55,7 @@ from kschedx.kube.names import (
     label_key_errors,
 )
 from kschedx.kube.quantity import Quantity, ResourceList, parse_quantity
-from kschedx.kube.resources import container_limits, container_requests, exact_nano_units, parse_resources
+from kschedx.kube.resources import container_limits, container_requests, parse_resources
 from kschedx.kube.scalars import MAX_INT32
 from kschedx.kube.types import (
     Container,
@@ -142,7 +142,7 @@ def _internal(claim: PodResourceClaim) -> str:
 
 def _validate_used_claims(used: tuple[ContainerClaim, ...], claims: tuple[PodResourceClaim, ...], field: str) -> Errors:
     """Validate resources.claims of a container: each must be one of the pod's claims, without duplicates."""
-    known = sorted({claim.name for claim in claims})
+    known = sorted({claim.name for claim in claims if claim.name})
     detail = "must be one of the names in pod.spec.resourceClaims"
     detail += f": {', '.join(known)}" if known else " which is empty"
     seen: set[str] = set()
@@ -220,16 +220,16 @@ def _validate_pod_level(spec: PodSpec, field: str) -> Iterator[InputError]:
         return  # reported elsewhere, at the invalid value
     for name, together in sorted(requests.items()):
         request = spec.resources.requests.get(name)
-        if request is not None and _exceeds(together, parse_quantity(request)):
+        if request is not None and together > parse_quantity(request):
             detail = f"must be greater than or equal to aggregate container requests of {together}"
             yield _invalid(f"{field}.requests[{name}]", parse_quantity(request), detail)
     for name, together in sorted(limits.items()):
-        if is_hugepages(name) and name in pod_limits and _exceeds(together, pod_limits[name]):
+        if is_hugepages(name) and name in pod_limits and together > pod_limits[name]:
             detail = f"must be greater than or equal to aggregate container limits of {together}"
             yield _invalid(f"{field}.limits[{name}]", pod_limits[name], detail)
     for index, container in enumerate(spec.containers):
         for name, limit in sorted(container.resources.limits.items()):
-            if name in pod_limits and _exceeds(parse_quantity(limit), pod_limits[name]):
+            if name in pod_limits and parse_quantity(limit) > pod_limits[name]:
                 where = f"{field}.containers[{index}][{name}].limits"
                 detail = f"must be less than or equal to pod limits of {pod_limits[name]}"
                 yield _invalid(where, parse_quantity(limit), detail)
@@ -265,7 +265,7 @@ def _parse_with_errors(resources: ResourceList, field: str) -> tuple[dict[str, Q
 
 def _name(name: str, field: str, *, is_pod_level: bool) -> Iterator[InputError]:
     errors = [invalid(field, as_json(name), message) for message in label_key_errors(name)]
-    if not errors and "/" not in name and not _is_standard(name):
+    if not errors and "/" not in name and not (name in _STANDARD or is_hugepages(name.removeprefix("requests."))):
         errors.append(invalid(field, as_json(name), "must be a standard resource type or fully qualified"))
     yield from errors
     if is_pod_level:
@@ -276,10 +276,6 @@ def _name(name: str, field: str, *, is_pod_level: bool) -> Iterator[InputError]:
             yield invalid(field, as_json(name), "must be a standard resource for containers")
     elif not is_native_resource(name) and not is_extended_resource(name):
         yield invalid(field, as_json(name), "doesn't follow extended resource name standard")
-
-
-def _is_standard(name: str) -> bool:
-    return name in _STANDARD or is_hugepages(name.removeprefix("requests."))
 
 
 def _quantity(name: str, quantity: Quantity, field: str) -> Iterator[InputError]:
@@ -304,12 +300,8 @@ def _hugepages(name: str, quantity: Quantity, field: str) -> Iterator[InputError
 def _request_against_limit(name: str, request: Quantity, limit: Quantity, field: str) -> Iterator[InputError]:
     if request != limit and not is_overcommit_allowed(name):
         yield _invalid(field, request, f"must be equal to {name} limit of {limit}")
-    elif _exceeds(request, limit):
+    elif request > limit:
         yield _invalid(field, request, f"must be less than or equal to {name} limit of {limit}")
-
-
-def _exceeds(quantity: Quantity, other: Quantity) -> bool:
-    return exact_nano_units(quantity) > exact_nano_units(other)
 
 
 def _invalid(field: str, quantity: Quantity, detail: str) -> InputError:
@@ -344,7 +336,8 @@ def _validate_init_containers(spec: PodSpec, field: str) -> Errors:
     for index, container in enumerate(spec.init_containers):
         where = f"{field}[{index}]"
         yield from _container(container, spec, where)
-        yield from _restart_policy(container, where)
+        # rules without a policy are one error of an init container, whatever the rules say
+        yield from _restart_policy(container, where, checks_rules=container.restart_policy is not None)
         if container.name in seen:
             yield duplicate(f"{where}.name", quote_go(container.name))
         elif container.name:
@@ -367,13 +360,15 @@ def _container(container: Container, spec: PodSpec, field: str) -> Errors:
     yield from _validate_requirements(container.resources, f"{field}.resources")
 
 
-def _restart_policy(container: Container, field: str) -> Errors:
+def _restart_policy(container: Container, field: str, *, checks_rules: bool = True) -> Errors:
     policy, rules = container.restart_policy, container.restart_policy_rules
     if policy is None:
         if rules:
             yield required_error(f"{field}.restartPolicy", "must specify restartPolicy when restart rules are used")
     elif policy not in _RESTART_POLICIES:
         yield not_supported_error(f"{field}.restartPolicy", as_json(policy), _RESTART_POLICIES)
+    if not checks_rules:
+        return
     if len(rules) > _MOST_RESTART_RULES:
         detail = f"Too many: {len(rules)}: must have at most {_MOST_RESTART_RULES} items"
         yield InputError(detail, place=Place(field=f"{field}.restartPolicyRules"))
@@ -532,7 +527,7 @@ def validate_written_node(node: Node) -> Errors:
 def _metadata(metadata: ObjectMeta) -> Errors:
     if metadata.generate_name:
         # a dash before the generated suffix is valid
-        start = re.sub(r"(?<=.).-$", "a", metadata.generate_name)
+        start = re.sub(".-$", "a", metadata.generate_name)
         for message in dns_subdomain_errors(start):
             yield invalid("metadata.generateName", quote_go(metadata.generate_name), message)
     if metadata.name:

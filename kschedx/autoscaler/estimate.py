@@ -266,7 +266,7 @@ def _domains_of(seen: NewNodeResult, kinds: IntArray) -> _SpreadDomains:
         (domains.existing, counts.existing_anti_affinity),
     ):
         for key, tally in sums.weights.items():
-            column = _counts_of_labels(seen, key)
+            column = tuple(seen.labels_of_new[index].get(key) for index in range(len(seen.new)))
             label = seen.labels.get(key)
             fresh = [
                 int(tally.weights(seen.pods, brought.pods).sum()) if value is not None and len(brought.pods) else 0
@@ -286,11 +286,6 @@ def _domains_of(seen: NewNodeResult, kinds: IntArray) -> _SpreadDomains:
                 domains.everywhere -= sum(fresh)
                 domains.everywhere_fresh += fresh[seen.index]
     return domains
-
-
-def _counts_of_labels(seen: NewNodeResult, key: str) -> tuple[str | None, ...]:
-    """Return the value of a label on each of the new nodes."""
-    return tuple(seen.labels_of_new[index].get(key) for index in range(len(seen.new)))
 
 
 def _class_counts(seen: NewNodeResult, kinds: IntArray) -> _ClassCounts:

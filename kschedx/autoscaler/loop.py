@@ -367,7 +367,7 @@ class Loop:
                 self._skipped[group.name] = reasons
         kinds = self.state.kinds.groups(waiting)
         fitting = {
-            group.name: [i for i, kind in enumerate(kinds) if self._verdict(kind[0], group.name).fits]
+            group.name: [i for i, kind in enumerate(kinds) if self._answers[kind[0]].verdicts[group.name].fits]
             for group in self.state.groups
             if group.name not in self._skipped
         }
@@ -437,9 +437,6 @@ class Loop:
         return Limits.of_targets(
             self.state.groups, self.state.templates, outside, self.state.flags, machines, self.state.behaviour
         )
-
-    def _verdict(self, row: int, group: str) -> TemplateVerdict:
-        return self._answers[row].verdicts[group]
 
     def _parts(self, first: int, fitting: tuple[str, ...] = ()) -> tuple[str, ...]:
         """Return why no group helps the pods of a class, given by its first pod."""

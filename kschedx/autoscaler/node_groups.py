@@ -110,7 +110,7 @@ class TaintRules(Struct, frozen=True, kw_only=True):
 # cloud's API. Every result states its source.
 
 _POOL_LABELS: Mapping[str, str] = {
-    "eks.amazonaws.com/nodegroup": r"eks-{}-[0-9a-f-]+",
+    "eks.amazonaws.com/nodegroup": r"eks-{}-(?:[0-9a-f-]+|(?:[0-9a-z]+-){{4}}[0-9a-z]+)",
     "alpha.eksctl.io/nodegroup-name": r"eksctl-.+-nodegroup-{}-NodeGroup-.+",
     "kops.k8s.io/instancegroup": r"{}\..+",
     "cloud.google.com/gke-nodepool": r".*/instanceGroups/gke-.+-{}-[0-9a-z]+-grp",

@@ -87,9 +87,6 @@ class PodEquivalence:
             groups.append([row])
         return tuple(tuple(group) for group in groups)
 
-    def rejection_memory(self) -> RejectedClasses:
-        return RejectedClasses(self)
-
 
 class RejectedClasses:
     """Classes that fit nowhere, so that their other pods are not tried."""
@@ -208,7 +205,7 @@ def without_place(
     sort_slice(waiting, lambda a, b: bool(priorities[a] > priorities[b]))
     placed: dict[int, ClusterRow] = {}
     left: list[int] = []
-    failed = kinds.rejection_memory()
+    failed = RejectedClasses(kinds)
     for row in waiting:
         if not failed.knows(row):
             node = world.find(row)

@@ -34,7 +34,7 @@ from kschedx.kube.autoscalers import (
 )
 from kschedx.kube.devices import Device, DeviceRequestAllocationResult, ResourceSlice
 from kschedx.kube.documents import Document, Json, document, part_of
-from kschedx.kube.quantity import milli_value, value
+from kschedx.kube.quantity import milli_value, resource_amount
 from kschedx.kube.resources import RequestOptions, pod_request
 from kschedx.kube.scalars import Duration, nanoseconds
 from kschedx.kube.selectors import Selector, compile_selector
@@ -403,7 +403,9 @@ class _UtilizationRule(Struct, frozen=True, kw_only=True):
         """`rows` are the pods on the node. None if the node has no allocatable cpu or memory, or an incomplete device
         pool: then the autoscaler keeps the node."""
         requests = tuple(self._requests(rows))
-        gpu = next((name for name in self.gpu_resources if _allocatable(node, name)), None)
+        gpu = next(
+            (name for name in self.gpu_resources if resource_amount(name, node.status.allocatable.get(name))), None
+        )
         if gpu is not None or self.gpu_label in node.metadata.labels:
             resource = gpu or self.gpu_resources[0]
             threshold = self.flags.gpu_threshold
@@ -450,7 +452,7 @@ def _resource_utilization(
     node: Node, resource: str, requests: Iterable[_Request], threshold: float, *, is_gpu: bool = False
 ) -> UtilizationResult | None:
     """Return None if the node has none of the resource."""
-    allocatable = _allocatable(node, resource)
+    allocatable = resource_amount(resource, node.status.allocatable.get(resource))
     if not allocatable:
         return None
     ignored, counted = 0, 0
@@ -463,13 +465,6 @@ def _resource_utilization(
     return UtilizationResult(
         resource=resource, requested=counted, offered=allocatable - ignored, threshold=threshold, is_gpu=is_gpu
     )
-
-
-def _allocatable(node: Node, resource: str) -> int:
-    written = node.status.allocatable.get(resource)
-    if written is None:
-        return 0
-    return milli_value(written) if resource == CPU else value(written)
 
 
 # Whether cluster-autoscaler removes a node, and every reason that prevents it. The autoscaler stops at the first

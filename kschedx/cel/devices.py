@@ -33,8 +33,7 @@ from kschedx.kube.devices import (
     ExpressionLanguage,
     Features,
 )
-from kschedx.kube.quantity import parse_quantity
-from kschedx.kube.resources import exact_nano_units
+from kschedx.kube.resources import nano_units
 
 UNSUPPORTED = "unsupported attribute value"
 
@@ -60,9 +59,7 @@ class DeviceProgram:
         key = (driver, device.allow_multiple_allocations, tuple(read), tuple(capacity)) if self._reads_device else None
         answer = self._answers.get(key)
         if answer is None:
-            amounts: dict[str, Value] = {
-                name: CelQuantity(exact_nano_units(parse_quantity(item))) for name, item in capacity
-            }
+            amounts: dict[str, Value] = {name: CelQuantity(nano_units(item)) for name, item in capacity}
             answer = self._answers[key] = self._evaluate(
                 MapValue(
                     {
@@ -194,7 +191,7 @@ def _attribute_value(attribute: DeviceAttribute, list_attributes: bool) -> Value
 
 
 def _amount(written: str) -> Value:
-    return CelQuantity(exact_nano_units(parse_quantity(written)))
+    return CelQuantity(nano_units(written))
 
 
 def _version(text: str) -> Value:

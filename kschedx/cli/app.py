@@ -19,7 +19,7 @@ from kschedx.cli.help import COMMANDS, HelpCommand, HelpGroup
 from kschedx.cli.output import ExitCode, cite, outcome, print_error
 from kschedx.cli.question import asks
 from kschedx.cli.streams import OutputError
-from kschedx.render.wording import visible
+from kschedx.wording import visible
 
 NAMES = tuple(name for names in COMMANDS.values() for name in names)
 _LISTS_COMMANDS = "man"

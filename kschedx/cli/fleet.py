@@ -23,7 +23,7 @@ from kschedx.cli.worker import CapturedAnswer, Worker
 from kschedx.errors import InputError, Place, nearest
 from kschedx.kube import documents
 from kschedx.progress import Phase, ProgressStep, begin, count_items
-from kschedx.render.wording import Fact, count, list_names
+from kschedx.wording import Fact, count, list_names
 
 if TYPE_CHECKING:
     from kschedx.render.page.model import Page
@@ -117,7 +117,7 @@ def fleet(
 
 
 def _summary_of(program: Callable[[Sequence[str]], int], words: Sequence[str]) -> Answer | int:
-    """Return the answer of a command line with an empty document, since only its first line is shown."""
+    """Return the answer of a command line with an empty document, since only its headline is shown."""
     answer = answer_to(program, words)
     return answer if isinstance(answer, int) else replace(answer, report=replace(answer.report, document=dict))
 
@@ -222,7 +222,7 @@ class SurveyRow(Struct, frozen=True, kw_only=True, rename="camel"):
     exit_code: int
     seconds: float
     summary: str
-    """The first line of the screen, or of the error."""
+    """The headline of the answer, or the first line of the error."""
     errors: str = ""
     taken: str = ""
     """When the cluster was read; empty if that is not known."""
@@ -346,8 +346,9 @@ def _row(
 
 
 def _summary(answer: CapturedAnswer) -> str:
-    phrase = answer.screen if answer.document is not None else answer.errors
-    return next((line.strip() for line in phrase.splitlines() if line.strip()), "")
+    if answer.document is not None:
+        return answer.headline
+    return next((line.strip() for line in answer.errors.splitlines() if line.strip()), "")
 
 
 def resume(path: str | None, question: Sequence[str]) -> dict[str, SurveyRow]:

@@ -46,8 +46,8 @@ from kschedx.render.scores import node_verdict_lines
 from kschedx.render.screen import why_lines
 from kschedx.render.terminal import StyledLine, short_node_names, text, title_lines
 from kschedx.render.view import Tone
-from kschedx.render.wording import count, list_names, visible
 from kschedx.render.words import describe
+from kschedx.wording import count, list_names, visible
 
 if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
@@ -159,10 +159,12 @@ class TableEntry(Struct, frozen=True):
 
     key: str
     cells: tuple[str | int | None, ...]
+    hidden: tuple[str, ...] = ()
+    """Other words by which the row is found."""
 
-    @property
-    def words(self) -> str:
-        return " ".join(str(cell) for cell in self.cells).lower()
+    def has(self, words: Sequence[str]) -> bool:
+        text = " ".join(map(str, (*self.cells, *self.hidden))).lower()
+        return all(word in text for word in words)
 
 
 class Listing(DataTable[Text]):
@@ -208,7 +210,7 @@ class Listing(DataTable[Text]):
             self.add_column(f"{label} ▾" if number == self._by else label, key=label)
         if self._wanted or self._by is not None:
             self._entries += self._coming
-        rows = [row for row in self._entries if all(word in row.words for word in self._wanted)]
+        rows = [row for row in self._entries if row.has(self._wanted)]
         if (by := self._by) is not None:
             rows.sort(key=lambda row: _order(row.cells[by]))
         self._shown = chain(rows, self._new_entries())
@@ -427,6 +429,7 @@ class PendingPage(TablePage):
                     ", ".join(group.namespaces[:SHOWN]),
                     max(answer.priority for answer in group.answers),
                 ),
+                tuple(f"{answer.pod} {answer.owner}" for answer in group.answers),
             )
             for number, group in enumerate(self._groups)
         ]

@@ -34,7 +34,7 @@ def kueue(
         Format | None,
         option(
             *(Format.WIDE, Format.JSON, Format.YAML, *SHARED),
-            text="wide shows every Workload and cause; json and yaml every cycle.",
+            text="wide shows every Workload and cause; json and yaml every cycle",
         ),
     ] = None,
     *,

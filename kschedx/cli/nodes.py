@@ -17,7 +17,7 @@ from kschedx.cli.streams import print_note, reader_left
 from kschedx.errors import InputError, KschedxError, UndecidableError
 from kschedx.kube.selectors import parse_label_query
 from kschedx.progress import Phase, count_items, silence
-from kschedx.render.wording import visible
+from kschedx.wording import visible
 
 if TYPE_CHECKING:
     from kschedx.explain.setup import Setup

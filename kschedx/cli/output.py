@@ -23,7 +23,7 @@ from kschedx.controllers.states import ExitCode as ExitCode
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, SeveralConfigError, UndecidableError
 from kschedx.kube.escaping import typed_command
 from kschedx.progress import Phase, report_progress
-from kschedx.render.wording import visible
+from kschedx.wording import visible
 
 if TYPE_CHECKING:
     from kschedx.inquiry.profile_difference import Shard

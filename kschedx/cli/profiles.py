@@ -89,7 +89,7 @@ def profiles(context: typer.Context) -> int:
 def list_profiles() -> Answer:
     from kschedx.cli.files import DEFAULT, named_profiles
     from kschedx.render.catalogue import list_lines
-    from kschedx.render.wording import count
+    from kschedx.wording import count
 
     default = (DEFAULT, "What kube-scheduler does without a configuration, in the emulated version")
     known = [default, *((profile.name, profile.purpose) for profile in named_profiles())]

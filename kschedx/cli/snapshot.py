@@ -21,7 +21,7 @@ from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
 from kschedx.errors import ConfigError, InputError, UndecidableError, nearest
 from kschedx.progress import Phase, count_items
-from kschedx.render.wording import count, visible
+from kschedx.wording import count, visible
 
 if TYPE_CHECKING:
     from kschedx.export.slim import Slim

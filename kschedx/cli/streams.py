@@ -212,7 +212,7 @@ def print_note(text: str) -> None:
     """Print a line beside the answer, on stderr. Hidden characters are escaped."""
     import typer
 
-    from kschedx.render.wording import visible
+    from kschedx.wording import visible
 
     typer.echo(f"note: {visible(text)}", err=True)
 

@@ -11,7 +11,7 @@ from kschedx.cli.options import DECIDES, OptionGroup
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, print_open_counts
 from kschedx.errors import InputError
-from kschedx.render.wording import count, visible
+from kschedx.wording import count, visible
 
 if TYPE_CHECKING:
     from kschedx.explain.setup import Setup

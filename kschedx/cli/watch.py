@@ -19,8 +19,8 @@ from kschedx.explain.difference import Effect, Story, compare
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.types import FINISHED, Pod
 from kschedx.progress import Phase, report_progress
-from kschedx.render.wording import visible
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import visible
 
 SHARE = 4
 """The least time between two reads, in durations of a read: a large cluster has other work to do."""

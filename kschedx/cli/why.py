@@ -86,7 +86,7 @@ def why(
         option(
             *ALL,
             *(Format.JUNIT, Format.SARIF, Format.PATCH),
-            text="wide shows everything; json and yaml the whole document; html, markdown and svg to share it; junit "
+            text="wide shows everything; json and yaml the whole document; html, markdown, and svg to share it; junit "
             "and sarif for CI; with --fix: patch for kubectl's commands, yaml for the manifests as they would be.",
         ),
     ] = None,

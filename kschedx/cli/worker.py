@@ -35,6 +35,8 @@ class CapturedAnswer(Struct, frozen=True, kw_only=True):
     exit_code: int
     screen: str = ""
     """The first screen, as in a pipe."""
+    headline: str = ""
+    """That of the screen, in one line."""
     document: Mapping[str, object] | None = None
     """None if the command has none, or failed."""
     errors: str = ""
@@ -49,14 +51,17 @@ def capture(command: Callable[[], Answer | int]) -> CapturedAnswer:
 
     out, errors = io.StringIO(), io.StringIO()
     document: Mapping[str, object] | None = None
+    headline = ""
 
     def answered() -> int:
-        nonlocal document
+        nonlocal document, headline
         answer = command()
         if isinstance(answer, int):
             return answer
         console = terminal.console(out)
-        terminal.write(answer.report.screen(console.width, False), console)
+        lines = answer.report.screen(console.width, False)
+        headline = next((line.headline for line in lines if line.headline), "")
+        terminal.write(lines, console)
         document = answer.report.document()
         return answer.exit_code
 
@@ -64,7 +69,12 @@ def capture(command: Callable[[], Answer | int]) -> CapturedAnswer:
         code = outcome(answered)
     taken = next(filter(None, times), "")
     return CapturedAnswer(
-        exit_code=code, screen=out.getvalue(), document=document, errors=errors.getvalue(), taken=taken
+        exit_code=code,
+        screen=out.getvalue(),
+        headline=headline,
+        document=document,
+        errors=errors.getvalue(),
+        taken=taken,
     )
 
 

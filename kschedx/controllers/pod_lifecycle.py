@@ -44,9 +44,9 @@ from kschedx.kube.scalars import earlier
 from kschedx.kube.storage import own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, find_untolerated, tolerates
 from kschedx.kube.types import JOB_TRACKING, UNREACHABLE, ContainerStatus, Namespace, Pod, Taint
-from kschedx.render.wording import count, list_names
 from kschedx.snapshot.events import OF_DEVICES, OF_SANDBOX, OF_VOLUMES, SYNC_ERROR
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count, list_names
 
 _IMAGE_REASONS = frozenset(
     {

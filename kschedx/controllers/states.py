@@ -13,7 +13,7 @@ from msgspec import Meta, Struct, to_builtins
 
 from kschedx.kube.documents import Json
 from kschedx.kube.kueue import MULTIKUEUE
-from kschedx.render.wording import count, list_names
+from kschedx.wording import count, list_names
 
 if TYPE_CHECKING:
     from kschedx.framework.cycle import Outcome

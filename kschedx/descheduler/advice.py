@@ -215,7 +215,7 @@ class _Trials:
             middle = (low + high) // 2
             trial = self.of(best.plugin, best.args, middle)
             yield trial
-            if _serves(self._goal, trial, wanted):
+            if trial.evictions and trial.is_harmless and _meets(self._goal, trial.measure, wanted):
                 high = min(middle, trial.evictions)
             else:
                 low = middle
@@ -282,10 +282,6 @@ def _candidates(goal: PolicyGoal, *, few: bool) -> Iterator[tuple[str, Mapping[s
 
 def _meets(goal: PolicyGoal, measure: int, target: int) -> bool:
     return measure <= target if goal is PolicyGoal.BALANCE else measure >= target
-
-
-def _serves(goal: PolicyGoal, trial: PolicyTrial, wanted: int) -> bool:
-    return bool(trial.evictions) and trial.is_harmless and _meets(goal, trial.measure, wanted)
 
 
 def _best(goal: PolicyGoal, tried: Sequence[PolicyTrial], before: int, target: int | None) -> PolicyTrial | None:

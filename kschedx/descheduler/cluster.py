@@ -417,7 +417,7 @@ class _Room:
             self._pods += 1
             for name, nano in request.items():
                 self._requested[name] += nano
-        self._most_pods = round_up_units(allocatable.get(PODS, 0))
+        self._most_pods = round_up(nano_units(allocatable.get(PODS, 0)), NANO)
         self._offered = {name: _milli_of(name, written) for name, written in allocatable.items()}
 
     def free(self, request: Exact) -> None:
@@ -447,10 +447,6 @@ def _milli_of(name: str, written: Written) -> int:
 def round_up(nano: int, unit: int) -> int:
     """Convert an amount to larger units, rounded away from zero."""
     return -(-nano // unit) if nano >= 0 else nano // unit
-
-
-def round_up_units(written: Written) -> int:
-    return round_up(nano_units(written), NANO)
 
 
 class _StaticFit:

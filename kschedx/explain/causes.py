@@ -63,7 +63,6 @@ class PodAnswer(Struct, frozen=True, kw_only=True):
     """Labels that the pod requires and no node has, with the nearest ones."""
     command: str = ""
     """The command for the complete answer."""
-    """The node that the pod would get alone."""
     state: str = ""
     """The row in the table of states, if kube-scheduler does not decide about the pod."""
 

@@ -29,9 +29,9 @@ from kschedx.kube.types import LOST_TAINTS, Namespace, Node, Pod, PodSpec
 from kschedx.kube.typos import unlikely_quantities
 from kschedx.plugins.node_volume_limits.attachments import VolumeError, attachable_volumes, is_counted
 from kschedx.releases import Release
-from kschedx.render.wording import count, list_names
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count, list_names
 
 RECORDED = "recorded-event"
 """The id of the note about the event that the cluster's own kube-scheduler wrote."""

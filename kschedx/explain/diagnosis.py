@@ -14,13 +14,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
-from kschedx.explain.hardware import HardwareHint, hardware_hint, resource_amount
+from kschedx.explain.hardware import HardwareHint, hardware_hint
 from kschedx.explain.node_groups import NodeAccount, NodeGroup, account, node_groups
 from kschedx.findings import InsufficientResource, NodeAffinityMismatch, UntoleratedTaint
 from kschedx.findings.constraints import FAULTS
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Candidate, Code, Status
 from kschedx.kube.documents import Document
+from kschedx.kube.quantity import resource_amount
 from kschedx.kube.resources import RequestPart, request_parts
 from kschedx.kube.selectors import NODE_NAME_FIELD
 from kschedx.snapshot.columns import BoolArray, ClusterRow, TableRow, clamp_int64

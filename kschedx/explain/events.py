@@ -18,9 +18,9 @@ from kschedx.framework.registry import IN_TREE, packaged_plugins, plugin_class
 from kschedx.framework.schedule import NO_NODES
 from kschedx.kube.types import Pod
 from kschedx.patterns import lazy_pattern
-from kschedx.render.wording import list_names
 from kschedx.snapshot.events import CUT, RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import list_names
 
 
 class Stage(StrEnum):

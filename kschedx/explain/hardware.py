@@ -14,17 +14,17 @@ from kschedx.kube.autoscalers import HAMI_REGISTER
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL, DeviceSelector
 from kschedx.kube.names import INSTANCE_TYPE, INSTANCE_TYPE_LABELS, first_label, is_hugepages
-from kschedx.kube.quantity import Unit, format_quantities, milli_value, value
+from kschedx.kube.quantity import Unit, format_quantities, resource_amount
 from kschedx.kube.resources import RequestOptions, container_requests
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
 from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import pinned_to, selects_node
 from kschedx.patterns import lazy_pattern
-from kschedx.render.wording import count, list_names
 from kschedx.snapshot.daemon_sets import daemon_pods
 from kschedx.snapshot.events import CLAIM_REFUSED
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count, list_names
 
 _DRIVER = lazy_pattern(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
 
@@ -181,10 +181,6 @@ def lacked_feature(node: Node, resource: str) -> str:
     return NODE_FEATURES.get(resource, "") if str(node.status.allocatable.get(resource)) == "0" else ""
 
 
-def resource_amount(resource: str, written: object) -> int:
-    return 0 if written is None else milli_value(str(written)) if resource == "cpu" else value(str(written))
-
-
 def unhealthy_devices(node: Node, resource: str) -> tuple[int, int] | None:
     """Return a node's capacity and allocatable of an extended resource, if the capacity is larger."""
     capacity, left = node.status.capacity.get(resource), node.status.allocatable.get(resource)
@@ -251,8 +247,8 @@ def device_plugin_down(
     for item in (*waiting, *([] if row is None else pods.on_node(row).tolist())):
         if is_plugin(pods.names[item]):
             state, pod, blocker = _container_state(pods[item]), pods.key(item), ""
-            if state.startswith(_INIT):
-                others = (it for it in pods.on_node(row or 0).tolist() if pods.namespaces[it] == pods.namespaces[item])
+            if state.startswith(_INIT) and row is not None:
+                others = (it for it in pods.on_node(row).tolist() if pods.namespaces[it] == pods.namespaces[item])
                 failing = ((pods.key(it), why) for it in others if (why := _container_state(pods[it])) and it != item)
                 blocker, why = next((it for it in failing if not it[1].startswith(_INIT)), ("", ""))
                 state = f"it waits for {blocker}: {why}" if blocker else state

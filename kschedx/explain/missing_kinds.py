@@ -28,9 +28,9 @@ from kschedx.kube.storage import NO_PROVISIONER, PersistentVolumeClaim, claim_na
 from kschedx.kube.types import Affinity, Container, Pod, PodAffinity, PodAffinityTerm, Volume
 from kschedx.plugins.node_volume_limits.attachments import is_counted, where_unlimited
 from kschedx.plugins.volume_binding.plugin import REASON_UNBOUND_IMMEDIATE
-from kschedx.render.wording import with_article
 from kschedx.snapshot.pods import find_group, group_name
 from kschedx.snapshot.snapshot import MissingCause, Snapshot, Source
+from kschedx.wording import with_article
 
 # Kinds that a snapshot could not read: which answers depend on them, and how to make them readable. A kind that the API
 # server does not serve has no objects. A forbidden kind may have any.

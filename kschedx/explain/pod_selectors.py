@@ -16,8 +16,8 @@ from kschedx.kube.decoding import map_at
 from kschedx.kube.selectors import Selector, compile_selector
 from kschedx.kube.types import FINISHED, Affinity, ObjectMeta, Pod, PodAffinity, PodAffinityTerm, PodSpec
 from kschedx.kube.workloads import TEMPLATE_HASH
-from kschedx.render.wording import count, list_names
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count, list_names
 
 
 class MatchingPodPending(RootCause, frozen=True, kw_only=True):

@@ -19,9 +19,9 @@ from kschedx.kube.selectors import compile_node_selector, compile_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, tolerates
 from kschedx.kube.types import Affinity, Node, Pod, PodAffinity, PodAffinityTerm
 from kschedx.releases.plugins import Trait, plugins_with
-from kschedx.render.wording import count, list_names
 from kschedx.snapshot.columns import ClusterRow, TableRow, TableRows, each_row
 from kschedx.snapshot.pods import PodTable
+from kschedx.wording import count, list_names
 
 
 class Contribution(Struct, frozen=True, kw_only=True):

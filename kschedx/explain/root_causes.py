@@ -21,7 +21,6 @@ from kschedx.explain.hardware import (
     other_vendor_causes,
     partitioned_resources,
     plugins_down,
-    resource_amount,
     taint_rules,
     unhealthy,
     unpublished_devices,
@@ -62,18 +61,18 @@ from kschedx.kube.autoscalers import COMPUTE_TYPE, HAMI_SCHEDULER, NodePool
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.names import HOSTNAME, ZONE
-from kschedx.kube.quantity import Unit, format_quantities
-from kschedx.kube.resources import container_requests
+from kschedx.kube.quantity import Unit, format_quantities, resource_amount
+from kschedx.kube.resources import requested_amount
 from kschedx.kube.scalars import parse_int64
 from kschedx.kube.selectors import Operator
 from kschedx.kube.storage import CSINode, PersistentVolumeClaim
 from kschedx.kube.types import AUTOSCALER_STATUS, Pod
 from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION, REVISION_HASH, TEMPLATE_GENERATION, pinned_to
-from kschedx.render.wording import count, list_names
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count, list_names
 
 RESIZE_PENDING = "PodResizePending"
 MOST_NODES = 50
@@ -641,7 +640,7 @@ def _unfinished_resizes(diagnosis: Diagnosis, finding: InsufficientResource) -> 
     for node in _rejected_nodes(diagnosis, InsufficientResource) if is_reported.any() else ():
         on_node = pods.on_node(node)
         for row in on_node[is_reported[on_node]].tolist():
-            requested, allocated = _requested_amount(pods[row], resource), allocated_amount(pods[row], resource)
+            requested, allocated = requested_amount(pods[row].spec, resource), allocated_amount(pods[row], resource)
             if allocated > requested:
                 needs, has = format_quantities((requested, allocated), Unit.of(resource))
                 name = "CPU" if resource == "cpu" else resource
@@ -657,7 +656,7 @@ def pending_resizes(snapshot: Snapshot, resource: str) -> Iterator[ResizePending
         return
     for row in np.flatnonzero(pending).tolist():
         pod = pods[row]
-        requested, allocated = _requested_amount(pod, resource), allocated_amount(pod, resource)
+        requested, allocated = requested_amount(pod.spec, resource), allocated_amount(pod, resource)
         condition = condition_of(pod.status.conditions, RESIZE_PENDING, "True")
         if condition is not None and requested > allocated:
             needs, has = format_quantities((requested, allocated), Unit.of(resource))
@@ -666,11 +665,6 @@ def pending_resizes(snapshot: Snapshot, resource: str) -> Iterator[ResizePending
             amounts = f"it requests {needs} {name}{counts} and has {has} allocated"
             text = f"the resize of {pod.key} on {node} is {condition.reason}: {amounts}"
             yield ResizePending(text=text, pod=pod.key, node=node)
-
-
-def _requested_amount(pod: Pod, resource: str) -> int:
-    quantity = container_requests(pod.spec).get(resource)
-    return 0 if quantity is None else quantity.milli_value() if resource == "cpu" else quantity.value()
 
 
 def allocated_amount(pod: Pod, resource: str, container: str = "") -> int:
@@ -692,7 +686,7 @@ def _daemon_pods(diagnosis: Diagnosis) -> Iterator[RootCause]:
             any(owner.kind == "DaemonSet" and owner.controller for owner in snapshot.pods.owners[pod]) for pod in rows
         )
         if 2 * daemons > len(rows) and daemons > most:
-            allowed = int(resource_amount("pods", snapshot.cluster.nodes[row].status.allocatable.get("pods")))
+            allowed = resource_amount("pods", snapshot.cluster.nodes[row].status.allocatable.get("pods"))
             on_node = f"the {count(len(rows), 'pod')} on {nodes.cluster.names[row]}"
             most, text = daemons, f"{daemons:,} of {on_node} belong to DaemonSets; the node allows {allowed:,}"
     if most:

@@ -363,7 +363,7 @@ def _status(status: SlimPodStatus) -> dict[str, object]:
     if not isinstance(more, dict):
         return part
     if "conditions" in more:
-        more["conditions"] = _conditions(more["conditions"])
+        more["conditions"] = [item for item in maps_at(more["conditions"]) if item.get("type") in _CONDITIONS]
     return {**part, **more}
 
 
@@ -417,10 +417,6 @@ def _container(facts: ContainerFacts) -> dict[str, object]:
         state["terminated"] = {"exitCode": ended.exit_code, **_known({"reason": ended.reason})}
     more = _known({"restartCount": facts.restart_count, "state": state})
     return {"name": facts.name, **more} if more else {}
-
-
-def _conditions(conditions: object) -> list[dict[str, object]]:
-    return [item for item in maps_at(conditions) if item.get("type") in _CONDITIONS]
 
 
 def _annotations(raw: MaybeRaw) -> Raw | None:

@@ -15,7 +15,9 @@ from msgspec import Struct
 
 from kschedx.errors import InputError
 from kschedx.framework.extenders import ExtenderAnswer, ExtenderFailure, ExtenderRequest, HostScore, Reply, path_of
+from kschedx.kube.field_errors import quote_go
 from kschedx.kube.quantity import parse_quantity
+from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import Node
 from kschedx.patterns import lazy_pattern
 
@@ -126,6 +128,8 @@ def _node(written: Mapping[str, object]) -> AnsweredNode:
         node = msgspec.convert({**manifest, "status": slim}, Node)
         for amount in (*node.status.capacity.values(), *node.status.allocatable.values()):
             parse_quantity(amount)
+        if node.metadata.creation_timestamp:
+            nanoseconds(node.metadata.creation_timestamp)
     except msgspec.ValidationError as error:
         raise ExtenderError(f"json: a node of the answer is not a v1.Node: {error}") from None
     except InputError as error:
@@ -175,7 +179,13 @@ _NODE = _Shape("v1.Node")
 _FILTER_RESULT = _Shape(
     "v1.ExtenderFilterResult",
     fields={
-        "Nodes": _Shape("v1.NodeList", fields={"items": _Shape("[]v1.Node", kind=list, item=_NODE, null=[])}),
+        "Nodes": _Shape(
+            "v1.NodeList",
+            fields={
+                "metadata": _Shape("v1.ListMeta"),
+                "items": _Shape("[]v1.Node", kind=list, item=_NODE, null=[]),
+            },
+        ),
         "NodeNames": _Shape("[]string", kind=list, item=_STRING),
         "FailedNodes": _FAILED_NODES,
         "FailedAndUnresolvableNodes": _FAILED_NODES,
@@ -194,10 +204,11 @@ _PREEMPTION_RESULT = _Shape(
 )
 
 
-def _shape_value(value: object, shape: _Shape, path: str) -> object:
+def _shape_value(value: object, shape: _Shape, path: str, *, is_element: bool = False) -> object:
     """Return the value with the fields of `shape`; keys are read without regard to case.
 
-    Raises `ExtenderError` in the words of Go's UnmarshalTypeError; `path` leads from the outermost type to the value.
+    Raises `ExtenderError` in the words of Go's UnmarshalTypeError; `path` leads from the outermost type to the value,
+    which may be an element of a list.
     """
     if value is None:
         return shape.null
@@ -214,7 +225,9 @@ def _shape_value(value: object, shape: _Shape, path: str) -> object:
                 else {key: _shape_value(element, item, f"{path}.{key}") for key, element in value.items()}
             )
         case list() if shape.kind is list and shape.item is not None:
-            return [_shape_value(item, shape.item, f"{path}.{index}") for index, item in enumerate(value)]
+            return [
+                _shape_value(item, shape.item, f"{path}.{index}", is_element=True) for index, item in enumerate(value)
+            ]
         case _Fraction() | bool():
             pass
         case int() if shape.kind is int and -(1 << 63) <= value < 1 << 63:
@@ -222,8 +235,8 @@ def _shape_value(value: object, shape: _Shape, path: str) -> object:
         case str() if shape.kind is str:
             return value
     kind = f"number {value}" if shape.kind is int and _go_kind(value) == "number" else _go_kind(value)
-    into = f"struct field {path}" if "." in path else "value"
-    raise ExtenderError(f"json: cannot unmarshal {kind} into Go {into} of type {shape.name}")
+    into = path if is_element else f"Go struct field {path}" if "." in path else "Go value"
+    raise ExtenderError(f"json: cannot unmarshal {kind} into {into} of type {shape.name}")
 
 
 def _go_kind(value: object) -> str:
@@ -252,7 +265,8 @@ def _integer(text: str) -> int | _Fraction:
 
 
 def _constant(text: str) -> Never:
-    raise ExtenderError(f"invalid character '{text.lstrip('-')[0]}' looking for beginning of value")
+    where = "in numeric literal" if text.startswith("-") else "looking for beginning of value"
+    raise ExtenderError(f"invalid character '{text.removeprefix('-')[0]}' {where}")
 
 
 _LONGEST_INTEGER = 20
@@ -281,8 +295,10 @@ def _first_value(body: bytes, ended: str) -> object:
 def _complaint(text: str, error: json.JSONDecodeError, ended: str) -> str:
     at = error.pos + error.msg.startswith("Illegal trailing comma")
     where = "looking for beginning of value"
+    if error.msg.startswith("Invalid \\"):
+        return _wrong_escape(text, text.rindex("\\", 0, at + 1), ended)
     if error.msg.startswith("Invalid"):
-        where = "in string literal"
+        where = "in string"
     else:
         at += len(text[at:]) - len(text[at:].lstrip(_BLANKS))
     if error.msg.startswith("Expecting ',"):
@@ -295,11 +311,25 @@ def _complaint(text: str, error: json.JSONDecodeError, ended: str) -> str:
     if word and error.msg.startswith("Expecting value"):
         same = next(n for n in range(len(word)) if text[at + n : at + n + 1] != word[n])
         at, where = at + same, f"in literal {word} (expecting '{word[same]}')"
+    if text[at : at + 1] == "-" and error.msg.startswith("Expecting value"):
+        at, where = at + 1, "in numeric literal"
     if at >= len(text) or error.msg.startswith("Unterminated"):
-        return ended if ended != "EOF" else "unexpected EOF" if text else "EOF"
-    character = chr(text[at].encode()[0])  # Go's scanner treats each byte as a character
-    shown = r"'\''" if character == "'" else repr(character)
+        return _end(text, ended)
+    shown = r"'\''" if text[at] == "'" else repr(text[at])
     return f"invalid character {shown} {where}"
+
+
+def _wrong_escape(text: str, start: int, ended: str) -> str:
+    length = 6 if text[start + 1 : start + 2] == "u" else 2
+    sequence = text[start : start + length]
+    if len(sequence) < length:
+        return _end(text, ended)
+    is_plain = sequence.isprintable() and not {" ", "`"} & {*sequence}
+    return f"invalid escape sequence {f'`{sequence}`' if is_plain else quote_go(sequence)} in string"
+
+
+def _end(text: str, ended: str) -> str:
+    return ended if ended != "EOF" else "unexpected EOF" if text else "EOF"
 
 
 _STRING_OR_BRACKET = lazy_pattern(r'"(?:[^"\\]|\\.)*"|[][{}]')

@@ -24,7 +24,7 @@ from kschedx.extenders.answers import (
     priorities,
 )
 from kschedx.extenders.client import Objects, filter_request, preempt_request
-from kschedx.findings import DroppedByExtender, Finding, RefusedByExtender
+from kschedx.findings import ExtenderDropped, ExtenderRefused, Finding
 from kschedx.framework.columns import ScoreFailedError, run_scores
 from kschedx.framework.config.decoding import Extender
 from kschedx.framework.cycle import Cycle, Outcome, Scores
@@ -386,14 +386,14 @@ def _status(name: str, trace: Trace) -> Status:
     if name not in trace.silent:
         return SUCCESS
     by = next((call.extender for call in trace.filter if name in call.asked and name not in call.left), None)
-    finding = DroppedByExtender(url="" if by is None else trace.urls[by])
+    finding = ExtenderDropped(url="" if by is None else trace.urls[by])
     return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, plugin=EXTENDER, findings=(finding,))
 
 
 def _refusal_finding(name: str, status: Status, trace: Trace) -> Finding:
     """Return the finding for the last extender that named the node, which decides."""
     named = [call.extender for call in trace.filter if name in call.failed or name in call.failed_and_unresolvable]
-    return RefusedByExtender(
+    return ExtenderRefused(
         url=trace.urls[named[-1]],
         message=", ".join(status.reasons),
         is_resolvable=status.code is Code.UNSCHEDULABLE,

@@ -8,11 +8,12 @@ Findings are Structs because dataclasses take a hundred times longer to define, 
 """
 
 from kschedx.findings.constraints import DomainCount as DomainCount
-from kschedx.findings.constraints import DroppedByExtender as DroppedByExtender
 from kschedx.findings.constraints import ElasticQuotaExceeded as ElasticQuotaExceeded
 from kschedx.findings.constraints import ExistingAntiAffinityConflict as ExistingAntiAffinityConflict
 from kschedx.findings.constraints import Explained as Explained
+from kschedx.findings.constraints import ExtenderDropped as ExtenderDropped
 from kschedx.findings.constraints import ExtenderFinding as ExtenderFinding
+from kschedx.findings.constraints import ExtenderRefused as ExtenderRefused
 from kschedx.findings.constraints import GangResourcesShort as GangResourcesShort
 from kschedx.findings.constraints import GangTooSmall as GangTooSmall
 from kschedx.findings.constraints import HostPortConflict as HostPortConflict
@@ -31,7 +32,6 @@ from kschedx.findings.constraints import PodAffinityUnsatisfied as PodAffinityUn
 from kschedx.findings.constraints import PodAntiAffinityConflict as PodAntiAffinityConflict
 from kschedx.findings.constraints import PodFinding as PodFinding
 from kschedx.findings.constraints import PodGroupIncomplete as PodGroupIncomplete
-from kschedx.findings.constraints import RefusedByExtender as RefusedByExtender
 from kschedx.findings.constraints import RequirementMatch as RequirementMatch
 from kschedx.findings.constraints import ResourceFinding as ResourceFinding
 from kschedx.findings.constraints import ResourceGap as ResourceGap

@@ -65,24 +65,18 @@ class Maintenance(Document, frozen=True, kw_only=True):
 class NodeUnschedulable(Facts, frozen=True, kw_only=True):
     """The node is cordoned, and the pod does not tolerate node.kubernetes.io/unschedulable:NoSchedule."""
 
-    reason: ClassVar[str] = "node-unschedulable"
     optional: ClassVar[str] = "maintenance"
+    constant_distance: ClassVar[float] = 0.5
     maintenance: Maintenance | None = None
-
-    @property
-    def distance(self) -> float:
-        return 0.5
 
 
 class NodeNameMismatch(Facts, frozen=True, kw_only=True):
-    reason: ClassVar[str] = "node-name-mismatch"
     wanted: str
 
 
 class UntoleratedTaint(Facts, frozen=True, kw_only=True):
     """The first untolerated taint, and the most similar toleration with the same key, if any."""
 
-    reason: ClassVar[str] = "untolerated-taint"
     optional: ClassVar[str] = "condition"
     key: str
     value: str
@@ -142,7 +136,6 @@ class TermMatch(Document, frozen=True, kw_only=True):
 class NodeAffinityMismatch(Facts, frozen=True, kw_only=True):
     """None of the terms matches. `source` is `nodeSelector` (a single term), `nodeAffinity`, or `addedAffinity`."""
 
-    reason: ClassVar[str] = "node-affinity-mismatch"
     optional: ClassVar[str] = "error"
     source: str
     terms: tuple[TermMatch, ...]
@@ -162,7 +155,6 @@ class NodeAffinityMismatch(Facts, frozen=True, kw_only=True):
 
 
 class MissingNodeFeatures(Facts, frozen=True, kw_only=True):
-    reason: ClassVar[str] = "missing-node-features"
     required: tuple[str, ...]
     missing: tuple[str, ...]
 
@@ -174,7 +166,6 @@ NodeFinding = NodeUnschedulable | NodeNameMismatch | UntoleratedTaint | NodeAffi
 
 
 class HostPortConflict(Facts, frozen=True, kw_only=True):
-    reason: ClassVar[str] = "host-port-conflict"
     shared: ClassVar[tuple[str, ...]] = ("port", "protocol")
     port: int
     protocol: str
@@ -185,7 +176,6 @@ class HostPortConflict(Facts, frozen=True, kw_only=True):
 
 
 class InsufficientResource(Facts, frozen=True, kw_only=True):
-    reason: ClassVar[str] = "insufficient-resource"
     optional: ClassVar[str] = "offeredNowhere"
     resource: str
     requested: int
@@ -219,7 +209,6 @@ class InsufficientResource(Facts, frozen=True, kw_only=True):
 
 
 class TooManyPods(Facts, frozen=True, kw_only=True):
-    reason: ClassVar[str] = "too-many-pods"
     shared: ClassVar[tuple[str, ...]] = ("reason",)
     pods: int
     allowed: int
@@ -232,7 +221,6 @@ ResourceFinding = HostPortConflict | InsufficientResource | TooManyPods
 
 
 class SchedulingGated(Facts, frozen=True, kw_only=True):
-    reason: ClassVar[str] = "scheduling-gated"
     gates: tuple[str, ...]
 
 
@@ -240,7 +228,6 @@ class NodesExcluded(Facts, frozen=True, kw_only=True):
     """PreFilter names the only possible nodes, for example for a DaemonSet's pod; `existing` of them are in the
     cluster."""
 
-    reason: ClassVar[str] = "nodes-excluded"
     names: tuple[str, ...]
     existing: tuple[str, ...]
 
@@ -248,7 +235,6 @@ class NodesExcluded(Facts, frozen=True, kw_only=True):
 class PodGroupIncomplete(Facts, frozen=True, kw_only=True):
     """The pod's group does not exist, or has fewer pods than its gang needs (`pods` counts those in the snapshot)."""
 
-    reason: ClassVar[str] = "pod-group-incomplete"
     group: str
     exists: bool
     pods: int
@@ -274,7 +260,6 @@ class DomainCount(Document, frozen=True, kw_only=True):
 class TopologySpreadSkew(Facts, frozen=True, kw_only=True):
     """`matching` + `itself` - `minimum` > `max_skew` in the node's domain."""
 
-    reason: ClassVar[str] = "topology-spread-skew"
     constraint: int
     """The index in spec.topologySpreadConstraints, or in the default constraints."""
     topology_key: str
@@ -303,7 +288,6 @@ class TopologySpreadSkew(Facts, frozen=True, kw_only=True):
 
 
 class TopologyLabelMissing(Facts, frozen=True, kw_only=True):
-    reason: ClassVar[str] = "topology-label-missing"
     constraint: int
     topology_key: str
 
@@ -311,7 +295,6 @@ class TopologyLabelMissing(Facts, frozen=True, kw_only=True):
 class PodAffinityUnsatisfied(Facts, frozen=True, kw_only=True):
     """A required podAffinity term that no pod in the node's domain satisfies."""
 
-    reason: ClassVar[str] = "pod-affinity-unsatisfied"
     term: int
     topology_key: str
     domain: str | None
@@ -338,7 +321,6 @@ class PodAffinityUnsatisfied(Facts, frozen=True, kw_only=True):
 class PodAntiAffinityConflict(Facts, frozen=True, kw_only=True):
     """A required podAntiAffinity term of the pod matches a pod in the node's domain."""
 
-    reason: ClassVar[str] = "pod-anti-affinity-conflict"
     term: int
     topology_key: str
     domain: str
@@ -355,7 +337,6 @@ class PodAntiAffinityConflict(Facts, frozen=True, kw_only=True):
 class ExistingAntiAffinityConflict(Facts, frozen=True, kw_only=True):
     """A required podAntiAffinity term of a running pod matches the pod."""
 
-    reason: ClassVar[str] = "existing-anti-affinity-conflict"
     pods: tuple[str, ...]
     """Up to five with the term, `namespace/name`."""
     pod_count: int
@@ -389,14 +370,12 @@ Value: TypeAlias = str | int | bool | tuple[str, ...]
 class PluginMessage(Facts, frozen=True, kw_only=True):
     """Only a text: an internal error, or a status without a finding."""
 
-    reason: ClassVar[str] = "plugin-message"
     text: str
 
 
 class PluginFinding(Facts, frozen=True, kw_only=True):
     """A reason of a plugin from another package, with its facts and their text."""
 
-    reason: ClassVar[str] = "plugin-finding"
     shared: ClassVar[tuple[str, ...]] = ("id", "headline")
     id: str
     """The reason in the document."""
@@ -434,7 +413,6 @@ class GangTooSmall(Facts, frozen=True, kw_only=True):
     """A PodGroup has fewer pods, or fewer pods with a node, than its minMember; `gated` of them have scheduling
     gates."""
 
-    reason: ClassVar[str] = "gang-too-small"
     group: str
     pods: int
     min_member: int
@@ -450,7 +428,6 @@ class ResourceGap(Document, frozen=True, kw_only=True):
 class GangResourcesShort(Facts, frozen=True, kw_only=True):
     """The free resources of all nodes together are less than the PodGroup's minResources."""
 
-    reason: ClassVar[str] = "gang-resources-short"
     group: str
     gaps: tuple[ResourceGap, ...]
 
@@ -458,7 +435,6 @@ class GangResourcesShort(Facts, frozen=True, kw_only=True):
 class ElasticQuotaExceeded(Facts, frozen=True, kw_only=True):
     """With the pod, a namespace would exceed its `max`, or `of_all` quotas together would exceed the sum of `min`."""
 
-    reason: ClassVar[str] = "elastic-quota-exceeded"
     namespace: str
     of_all: bool
     resource: str
@@ -472,7 +448,6 @@ class ElasticQuotaExceeded(Facts, frozen=True, kw_only=True):
 class NumaMisfit(Facts, frozen=True, kw_only=True):
     """No single NUMA node has everything that a container requests, or the whole pod if `container` is empty."""
 
-    reason: ClassVar[str] = "numa-misfit"
     container: str
     resource: str
     """The first resource of which no NUMA node has enough, among those with enough of the resources before it."""
@@ -485,10 +460,9 @@ SchedulerPluginsFinding = NumaMisfit | GangTooSmall | GangResourcesShort | Elast
 # Rejections by HTTP extenders.
 
 
-class RefusedByExtender(Facts, frozen=True, kw_only=True):
+class ExtenderRefused(Facts, frozen=True, kw_only=True):
     """An extender lists the node among the failed ones."""
 
-    reason: ClassVar[str] = "extender-refused"
     url: str
     message: str
     """May be empty."""
@@ -496,11 +470,10 @@ class RefusedByExtender(Facts, frozen=True, kw_only=True):
     """Whether evicting pods might help, according to the extender."""
 
 
-class DroppedByExtender(Facts, frozen=True, kw_only=True):
+class ExtenderDropped(Facts, frozen=True, kw_only=True):
     """An extender got the node and left it out of its response without a message."""
 
-    reason: ClassVar[str] = "extender-dropped"
     url: str
 
 
-ExtenderFinding = RefusedByExtender | DroppedByExtender
+ExtenderFinding = ExtenderRefused | ExtenderDropped

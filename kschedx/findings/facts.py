@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 from typing import Annotated, ClassVar
 
@@ -17,11 +18,16 @@ FindingDocument = Annotated[
 
 class Facts(Document, frozen=True, kw_only=True):
     reason: ClassVar[str]
+    """The name of the class in kebab case: `insufficient-resource`."""
     shared: ClassVar[tuple[str, ...]] = ()
     """The facts that findings of this reason must share to share a headline: by default, all of them. Facts that the
     finding's text states for each node (`Words.shared`, `Words.brief`) may differ."""
     optional: ClassVar[str] = ""
     """The key that is left out of the document if its fact is false or empty."""
+    constant_distance: ClassVar[float] = 1.0
+
+    def __init_subclass__(cls) -> None:
+        cls.reason = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
 
     @property
     def same_as(self) -> Hashable:
@@ -31,7 +37,7 @@ class Facts(Document, frozen=True, kw_only=True):
     @property
     def distance(self) -> float:
         """How far the node is from passing, to compare nodes that are rejected for the same reason."""
-        return 1.0
+        return self.constant_distance
 
     def to_dict(self) -> dict[str, object]:
         """Return `{"reason": ..., fact: value, ...}` with camelCase keys, for JSON."""

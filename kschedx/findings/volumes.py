@@ -24,7 +24,6 @@ class ClaimFacts(Document, frozen=True, kw_only=True):
 
 
 class ClaimNotFound(Facts, frozen=True, kw_only=True):
-    reason: ClassVar[str] = "claim-not-found"
     claim: str
     volume: str
     """The pod's volume that uses the claim."""
@@ -35,13 +34,11 @@ class ClaimNotFound(Facts, frozen=True, kw_only=True):
 class ClaimLost(Facts, frozen=True, kw_only=True):
     """The claim was bound to a volume that no longer exists."""
 
-    reason: ClassVar[str] = "claim-lost"
     claim: str
     persistent_volume: str
 
 
 class ClaimBeingDeleted(Facts, frozen=True, kw_only=True):
-    reason: ClassVar[str] = "claim-being-deleted"
     claim: str
     since: str
     """The deletion timestamp."""
@@ -50,7 +47,6 @@ class ClaimBeingDeleted(Facts, frozen=True, kw_only=True):
 class ClaimNotOwned(Facts, frozen=True, kw_only=True):
     """A claim with the name of an ephemeral volume's claim was created for another pod."""
 
-    reason: ClassVar[str] = "claim-not-owned"
     claim: str
     owner: str
     """`Kind/name` of its controller; empty if there is none."""
@@ -63,7 +59,6 @@ class ClaimUnbound(Facts, frozen=True, kw_only=True):
     binds at once), or `prebound` (the claim names a volume that the volume controller has not finished binding).
     """
 
-    reason: ClassVar[str] = "claim-unbound"
     claim: ClaimFacts
     cause: str
     provisioner: str
@@ -73,7 +68,6 @@ class ClaimUnbound(Facts, frozen=True, kw_only=True):
 class VolumeNotFound(Facts, frozen=True, kw_only=True):
     """A claim is bound to a PersistentVolume that does not exist."""
 
-    reason: ClassVar[str] = "volume-not-found"
     claim: str
     persistent_volume: str
 
@@ -90,22 +84,18 @@ NEVER_MOVES = 2.0
 class VolumeNodeAffinityMismatch(Facts, frozen=True, kw_only=True):
     """The node cannot reach a bound claim's volume: no term of its node affinity matches."""
 
-    reason: ClassVar[str] = "volume-node-affinity-mismatch"
     shared: ClassVar[tuple[str, ...]] = ("claim", "persistent_volume", "driver")
+    constant_distance: ClassVar[float] = NEVER_MOVES
     claim: str
     persistent_volume: str
     terms: tuple[TermMatch, ...]
     driver: str = ""
     """The CSI driver whose topology key applies to an in-tree volume on this node; empty for all other volumes."""
 
-    @property
-    def distance(self) -> float:
-        return NEVER_MOVES
-
 
 class VolumeZoneMismatch(Facts, frozen=True, kw_only=True):
-    reason: ClassVar[str] = "volume-zone-mismatch"
     shared: ClassVar[tuple[str, ...]] = ("claim", "persistent_volume", "key")
+    constant_distance: ClassVar[float] = NEVER_MOVES
     claim: str
     persistent_volume: str
     key: str
@@ -116,15 +106,10 @@ class VolumeZoneMismatch(Facts, frozen=True, kw_only=True):
     actual: str | None
     """None if the node lacks the label."""
 
-    @property
-    def distance(self) -> float:
-        return NEVER_MOVES
-
 
 class SelectedNodeMismatch(Facts, frozen=True, kw_only=True):
     """The claim's volume is being provisioned for another node."""
 
-    reason: ClassVar[str] = "selected-node-mismatch"
     claim: str
     selected_node: str
 
@@ -153,7 +138,6 @@ class LostCount(Document, frozen=True, kw_only=True):
 class NoMatchingVolume(Facts, frozen=True, kw_only=True):
     """No existing volume of the claim's class can be bound to it on this node."""
 
-    reason: ClassVar[str] = "no-matching-volume"
     shared: ClassVar[tuple[str, ...]] = ("claim",)
     claim: ClaimFacts
     provisioner: str
@@ -169,7 +153,6 @@ class ProvisioningTopologyMismatch(Facts, frozen=True, kw_only=True):
     """The class provisions volumes only in some topology (allowedTopologies), and the node is outside of it. Without
     terms, it provisions none anywhere."""
 
-    reason: ClassVar[str] = "provisioning-topology-mismatch"
     shared: ClassVar[tuple[str, ...]] = ("claim",)
     claim: ClaimFacts
     provisioner: str
@@ -192,7 +175,6 @@ class StorageCapacity(Document, frozen=True, kw_only=True):
 class InsufficientStorageCapacity(Facts, frozen=True, kw_only=True):
     """No storage that the node can reach has enough capacity for the claim."""
 
-    reason: ClassVar[str] = "insufficient-storage-capacity"
     shared: ClassVar[tuple[str, ...]] = ("claim",)
     claim: ClaimFacts
     driver: str
@@ -213,7 +195,6 @@ class InsufficientStorageCapacity(Facts, frozen=True, kw_only=True):
 class DiskConflict(Facts, frozen=True, kw_only=True):
     """A pod on the node uses the same disk, and at least one of the two pods writes to it."""
 
-    reason: ClassVar[str] = "disk-conflict"
     shared: ClassVar[tuple[str, ...]] = ("kind", "disk")
     volume: str
     kind: str
@@ -228,7 +209,6 @@ class DiskConflict(Facts, frozen=True, kw_only=True):
 class ClaimInUse(Facts, frozen=True, kw_only=True):
     """A claim with ReadWriteOncePod belongs to a single pod, and a running pod uses it."""
 
-    reason: ClassVar[str] = "claim-in-use"
     claim: str
     holder: str
     """`namespace/name` of the pod that uses it."""
@@ -247,7 +227,6 @@ class AttachedVolume(Document, frozen=True, kw_only=True):
 class VolumeLimitExceeded(Facts, frozen=True, kw_only=True):
     """`attached` + `wanted` > `limit` for the driver's volumes on the node."""
 
-    reason: ClassVar[str] = "volume-limit-exceeded"
     shared: ClassVar[tuple[str, ...]] = ("driver",)
     driver: str
     attached: int
@@ -268,7 +247,6 @@ class VolumeLimitExceeded(Facts, frozen=True, kw_only=True):
 class DriverNotInstalled(Facts, frozen=True, kw_only=True):
     """The node's CSINode lacks a driver that must be installed before pods with its volumes are scheduled."""
 
-    reason: ClassVar[str] = "driver-not-installed"
     shared: ClassVar[tuple[str, ...]] = ("driver",)
     driver: str
     installed: tuple[str, ...]
@@ -277,7 +255,6 @@ class DriverNotInstalled(Facts, frozen=True, kw_only=True):
 class VolumeToBind(Facts, frozen=True, kw_only=True):
     """An existing volume that would be bound to a claim."""
 
-    reason: ClassVar[str] = "volume-to-bind"
     claim: ClaimFacts
     persistent_volume: str
     capacity: int
@@ -286,7 +263,6 @@ class VolumeToBind(Facts, frozen=True, kw_only=True):
 class VolumeToProvision(Facts, frozen=True, kw_only=True):
     """A volume that would be provisioned for a claim, in reach of the chosen node."""
 
-    reason: ClassVar[str] = "volume-to-provision"
     claim: ClaimFacts
     provisioner: str
     node: str
@@ -314,7 +290,6 @@ VolumeFinding = (
 class DeviceClaimNotFound(Facts, frozen=True, kw_only=True):
     """A ResourceClaim `namespace/name` that the pod names does not exist."""
 
-    reason: ClassVar[str] = "device-claim-not-found"
     claim: str
     pod_claim: str
     """The claim's name in the pod."""
@@ -323,7 +298,6 @@ class DeviceClaimNotFound(Facts, frozen=True, kw_only=True):
 class DeviceClaimNotCreated(Facts, frozen=True, kw_only=True):
     """The ResourceClaim for one of the pod's templates does not exist yet."""
 
-    reason: ClassVar[str] = "device-claim-not-created"
     pod_claim: str
     template: str
     template_exists: bool | None
@@ -331,7 +305,6 @@ class DeviceClaimNotCreated(Facts, frozen=True, kw_only=True):
 
 
 class DeviceClaimBeingDeleted(Facts, frozen=True, kw_only=True):
-    reason: ClassVar[str] = "device-claim-being-deleted"
     claim: str
     since: str
 
@@ -339,13 +312,11 @@ class DeviceClaimBeingDeleted(Facts, frozen=True, kw_only=True):
 class DeviceClaimNotOwned(Facts, frozen=True, kw_only=True):
     """A ResourceClaim created from a template belongs to another object (`owner` is empty if there is none)."""
 
-    reason: ClassVar[str] = "device-claim-not-owned"
     claim: str
     owner: str
 
 
 class DeviceClassNotFound(Facts, frozen=True, kw_only=True):
-    reason: ClassVar[str] = "device-class-not-found"
     claim: str
     request: str
     device_class: str
@@ -355,7 +326,6 @@ class DeviceClassNotFound(Facts, frozen=True, kw_only=True):
 class DeviceSelectorFailed(Facts, frozen=True, kw_only=True):
     """A CEL expression cannot be evaluated on a device, which ends the attempt to schedule the pod."""
 
-    reason: ClassVar[str] = "device-selector-failed"
     owner: str
     """`class NAME` or `claim NAMESPACE/NAME`."""
     expression: str
@@ -371,7 +341,7 @@ class DeviceClaimOutOfReach(Facts, frozen=True, kw_only=True):
     get the devices ready).
     """
 
-    reason: ClassVar[str] = "device-claim-out-of-reach"
+    constant_distance: ClassVar[float] = NEVER_MOVES
     claim: str
     cause: str
     devices: tuple[str, ...]
@@ -380,10 +350,6 @@ class DeviceClaimOutOfReach(Facts, frozen=True, kw_only=True):
     """The node selector of the allocation."""
     consumers: tuple[str, ...]
     """The consumers for which the claim is reserved, such as `pods/name`."""
-
-    @property
-    def distance(self) -> float:
-        return 2.0  # a device does not move
 
 
 class DeviceHolder(Document, frozen=True, kw_only=True):
@@ -454,7 +420,6 @@ class InsufficientDevices(Facts, frozen=True, kw_only=True):
     """The node cannot allocate devices for the claims. Without shortages, each request could be allocated on its own,
     but not all of them together."""
 
-    reason: ClassVar[str] = "insufficient-devices"
     shortages: tuple[DeviceShortage, ...]
     claims: tuple[str, ...]
     constraints: tuple[str, ...]
@@ -472,7 +437,6 @@ class InsufficientDevices(Facts, frozen=True, kw_only=True):
 class DevicesToAllocate(Facts, frozen=True, kw_only=True):
     """The devices that a claim would get on the chosen node."""
 
-    reason: ClassVar[str] = "devices-to-allocate"
     claim: str
     devices: tuple[str, ...]
     """`driver/pool/device`."""

@@ -185,7 +185,7 @@ class ClusterTrial:
             cluster.replace_node(row, node)
         if proposal.added is None:
             return
-        node = less(proposal.added, {each.resource: each.amount for each in proposal.taken})
+        node = less(proposal.added, proposal.taken)
         cluster.add_node(node)
         number = next((step.number for step in steps if isinstance(step, AddNode)), 1)
         for copy in range(2, number + 1):

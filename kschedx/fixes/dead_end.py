@@ -24,7 +24,7 @@ from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.types import PodSpec
-from kschedx.render.wording import count
+from kschedx.wording import count
 
 NOTHING_TO_FIX = (Outcome.SCHEDULED, Outcome.UNDECIDED, Outcome.ERROR)
 MOST_RULES = 2000

@@ -47,7 +47,7 @@ from kschedx.kube.devices import (
 )
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodResourceClaimStatus
 from kschedx.kube.typos import nearest_name
-from kschedx.render.wording import count, list_names
+from kschedx.wording import count, list_names
 
 _TRIED = 3
 """The most ways to free the devices of a node, and the most device classes for a claim of which only the name is known.

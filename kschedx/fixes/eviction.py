@@ -271,16 +271,12 @@ def preemption_of_daemon_pod(cycle: Cycle, start: Situation) -> Iterator[Proposa
         if any(
             _is_sibling(row, start.pod, start.snapshot)
             for proposal in proposals
-            for row in _victims(proposal, start.snapshot)
+            for row in map(start.snapshot.pods.rows.__getitem__, proposal.deleted)
         ):
             return  # the rollout replaces that pod
         if proposals:
             yield from proposals
             return
-
-
-def _victims(proposal: Proposal, snapshot: Snapshot) -> Iterator[int]:
-    return (snapshot.pods.rows[key] for key in proposal.deleted)
 
 
 def is_of_a_daemon_set(pod: Pod) -> bool:

@@ -519,13 +519,7 @@ def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Nod
     labels = {**labels, HOSTNAME: labels.get(HOSTNAME, name)}
     taken = situation.daemon_requests(Node(metadata=ObjectMeta(name=name, labels=labels)))
     requested = Counter({resource: amount for resource, amount in amounts.items() if amount > 0})
-    requested.update(
-        {
-            resource_amount.resource: resource_amount.amount
-            for resource_amount in taken
-            if resource_amount.resource != "pods"
-        }
-    )
+    requested.update({name: amount for name, amount in taken.items() if name != "pods"})
     allocatable = {resource: format_quantity(amount, Unit.of(resource)) for resource, amount in requested.items()}
     findings = _findings(situation)
     features = next((finding.required for finding in findings if isinstance(finding, MissingNodeFeatures)), ())
@@ -542,14 +536,13 @@ def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Nod
     )
     slices = tuple(_slices_of(situation, model, name)) if model is not None else ()
     crowded = [finding.allowed for finding in findings if isinstance(finding, TooManyPods)]
-    daemons = next((resource_amount.amount for resource_amount in taken if resource_amount.resource == "pods"), 0)
     return s.AddNode(
         node=node,
         model=model.name if slices and model is not None else "",
         slices=slices,
         csi_node=csi_node if drivers else None,
         taken=taken,
-        more_pods_than=max((number for number in crowded if number <= daemons), default=0),
+        more_pods_than=max((number for number in crowded if number <= taken.get("pods", 0)), default=0),
     )
 
 

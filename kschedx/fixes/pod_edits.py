@@ -12,8 +12,13 @@ from kschedx.apiserver.pod_security import ALL, PREFIX, PodSecurityLevel
 from kschedx.kube.decoding import list_at, map_at
 from kschedx.kube.documents import Change, Json, Target, pointer, set_field
 from kschedx.kube.names import is_extended_resource, is_hugepages
-from kschedx.kube.quantity import Quantity, ResourceList, Unit, Written, format_quantity, parse_quantity
-from kschedx.kube.resources import RequestOptions, container_requests, pod_request
+from kschedx.kube.quantity import (
+    ResourceList,
+    Unit,
+    format_quantity,
+    resource_amount,
+)
+from kschedx.kube.resources import RequestOptions, pod_request, requested_amount
 from kschedx.kube.selectors import NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.kube.types import (
     Affinity,
@@ -56,7 +61,7 @@ def with_lower_request(pod: Pod, resource: str, amount: int, options: RequestOpt
     spec = pod.spec
     if spec.resources is not None:
         return _with_lower_pod_request(pod, spec.resources, resource, amount, options)
-    left = amount - _request_amount(Container(resources=ResourceRequirements(requests=spec.overhead)), resource)
+    left = amount - resource_amount(resource, spec.overhead.get(resource))
     running = [*spec.containers, *(container for container in spec.init_containers if container.is_restartable_init)]
     largest = max(running, key=lambda container: _request_amount(container, resource), default=None)
     surplus = sum(_request_amount(container, resource) for container in running) - left
@@ -81,7 +86,7 @@ def _with_lower_pod_request(
     pod: Pod, resources: ResourceRequirements, resource: str, amount: int, options: RequestOptions
 ) -> Pod | None:
     """Return the pod with a lower request at pod level; None if its containers request more than that."""
-    overhead = _request_amount(Container(resources=ResourceRequirements(requests=pod.spec.overhead)), resource)
+    overhead = resource_amount(resource, pod.spec.overhead.get(resource))
     without = with_spec(pod, replace(pod.spec, resources=None))
     least = pod_request(without.spec, without.status, options).amounts.get(resource, 0) - overhead
     if resource not in ("cpu", "memory") or resource not in resources.requests or not least <= amount - overhead > 0:
@@ -170,17 +175,7 @@ def with_requests(pod: Pod, requests: Iterable[ContainerRequest]) -> Pod:
 
 
 def _request_amount(container: Container, resource: str) -> int:
-    quantity = container_requests(PodSpec(containers=(container,))).get(resource)
-    return 0 if quantity is None else _units(resource, quantity)
-
-
-def amount_of(resource: str, written: Written) -> int:
-    """Return a quantity in milli-units of cpu, units of everything else."""
-    return _units(resource, parse_quantity(written))
-
-
-def _units(resource: str, quantity: Quantity) -> int:
-    return quantity.milli_value() if resource == "cpu" else quantity.value()
+    return requested_amount(PodSpec(containers=(container,)), resource)
 
 
 def _with_request(container: Container, resource: str, amount: int) -> Container:

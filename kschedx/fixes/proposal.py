@@ -10,7 +10,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.fixes.changes import add_operation, map_patch, node_patch, pod_patch, pod_status_patch
-from kschedx.fixes.phrases import amount_text
 from kschedx.kube.decoding import manifest
 from kschedx.kube.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kschedx.kube.documents import Change, Json, Target, pointer, remove_field
@@ -49,15 +48,6 @@ API_VERSIONS: Mapping[type[Struct], str] = {
     DeviceClass: "resource.k8s.io/v1",
     ResourceSlice: "resource.k8s.io/v1",
 }
-
-
-class ResourceAmount(Struct, frozen=True, kw_only=True):
-    resource: str
-    amount: int
-    """Milli-units of cpu, units of everything else."""
-
-    def __str__(self) -> str:
-        return amount_text(self.resource, self.amount)
 
 
 class Cost(IntEnum):
@@ -195,7 +185,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
     twins: Mapping[str, Pod] = {}
     """Pods of the same template, as they are after it has changed."""
     added: Node | None = None
-    taken: tuple[ResourceAmount, ...] = ()
+    taken: Mapping[str, int] = {}
     """Requests of DaemonSets' pods on the new node."""
     objects: tuple[ClusterObject, ...] = ()
     """Other objects that are created or changed."""
@@ -234,9 +224,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
         if self.nodes:
             snapshot = snapshot.with_nodes(self.nodes)
         if self.added is not None:
-            snapshot = snapshot.with_added_node(
-                less(self.added, {resource_amount.resource: resource_amount.amount for resource_amount in self.taken})
-            )
+            snapshot = snapshot.with_added_node(less(self.added, self.taken))
         if self.untainted:
             rules = tuple(rule for rule in snapshot.devices.taint_rules if rule.metadata.name not in self.untainted)
             snapshot = snapshot.with_devices(replace(snapshot.devices, taint_rules=rules, derived_from_slices={}))

@@ -31,7 +31,7 @@ from kschedx.kube.documents import Change
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.names import ARCH_LABELS
 from kschedx.plugins.node_volume_limits.attachments import where_unlimited
-from kschedx.render.wording import count
+from kschedx.wording import count
 
 SHOWN_LOST = 3
 
@@ -247,7 +247,7 @@ def verified_fixes(
         key=lambda situation: (
             order.index(situation.proposal.cost),
             _lowered_share(situation),
-            not _keeps_skew(situation),
+            not any(isinstance(step, ChangeRule) and step.only_lowers_min_domains for step in situation.proposal.steps),
             bool(_rare_architecture(situation)),
             -len(situation.feasible),
         ),
@@ -329,11 +329,6 @@ def _lowered_share(situation: Situation) -> float:
     """Return the largest share by which a request is lowered."""
     lowered = (each for step in situation.proposal.steps if isinstance(step, LowerRequests) for each in step.requests)
     return max((1 - each.after / each.before for each in lowered), default=0.0)
-
-
-def _keeps_skew(situation: Situation) -> bool:
-    """Whether the fix only asks for no more domains than exist."""
-    return any(isinstance(step, ChangeRule) and step.only_lowers_min_domains for step in situation.proposal.steps)
 
 
 def _lowers_needlessly(situation: Situation, other: Situation) -> bool:

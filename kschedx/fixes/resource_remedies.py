@@ -22,10 +22,10 @@ from kschedx.findings import InsufficientResource, TooManyPods
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import await_termination, can_evict, deletion, is_terminating, stay_deleted
 from kschedx.fixes.owners import template_owner
-from kschedx.fixes.pod_edits import INJECTED, OF_LIMIT, VERTICAL, ContainerRequest, amount_of
+from kschedx.fixes.pod_edits import INJECTED, OF_LIMIT, VERTICAL, ContainerRequest
 from kschedx.fixes.trial import RemedyCandidate, Situation
 from kschedx.kube.autoscalers import has_default_request, vertical_autoscaler
-from kschedx.kube.quantity import Unit
+from kschedx.kube.quantity import Unit, resource_amount
 from kschedx.kube.typos import UnlikelyQuantity, far_too_much, nearest_name, unlikely_quantities
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import ClusterRow, clamp_int64
@@ -129,7 +129,7 @@ def resource_remedies(
         yield from _withdrawn_resizes(short, place)
         yield from offer_resource(short, place)
     if not crowded and all(f.free * LEAST_REQUEST_SHARE >= f.requested for f in short):
-        amounts = tuple(s.ResourceAmount(resource=f.resource, amount=rounded_down(f.resource, f.free)) for f in short)
+        amounts = {f.resource: rounded_down(f.resource, f.free) for f in short}
         lowered = s.LowerRequests.of(place.pod, amounts, place.situation.scheduler.nodes.options)
         if lowered is not None:
             requests = tuple(replace(request, source=_source(request, place)) for request in lowered.requests)
@@ -210,8 +210,8 @@ def _withdrawn_resizes(short: Sequence[InsufficientResource], place: RemedyCandi
             ContainerRequest(container=container.name, resource=resource, before=requested, after=given)
             for container in pod.spec.containers
             for resource, written in container.resources.requests.items()
-            if (given := allocated_amount(pod, resource, container.name)) < (requested := amount_of(resource, written))
-            and given
+            if (given := allocated_amount(pod, resource, container.name)) > 0
+            and given < (requested := resource_amount(resource, written))
         )
         if requests:
             yield s.WithdrawResize(pod=key, node=place.node.name, requests=requests)
@@ -241,7 +241,7 @@ def _source(request: ContainerRequest, place: RemedyCandidate) -> str:
     for limit_range in place.snapshot.limit_ranges.get(place.pod.metadata.namespace, ()):
         for item in limit_range.spec.limits:
             written = item.default_request.get(request.resource) if item.type == "Container" else None
-            if written is not None and amount_of(request.resource, written) == request.before:
+            if written is not None and resource_amount(request.resource, written) == request.before:
                 return f"LimitRange {limit_range.metadata.name}"
     return ""
 

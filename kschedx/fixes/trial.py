@@ -50,13 +50,11 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
     def pod(self) -> Pod:
         return self.proposal.pod
 
-    def daemon_requests(self, node: Node) -> tuple[s.ResourceAmount, ...]:
+    def daemon_requests(self, node: Node) -> dict[str, int]:
         """Return what DaemonSets' pods request on a new node, before any other pod is there."""
         comparison = self.scheduler.release.enabled("TaintTolerationComparisonOperators")
         amounts = overhead(self.daemons, node, comparison=comparison)
-        return tuple(
-            s.ResourceAmount(resource=name, amount=amount) for name, amount in sorted(amounts.items()) if amount
-        )
+        return {name: amount for name, amount in sorted(amounts.items()) if amount}
 
     def leaves_ports(self, node: Node) -> bool:
         """Whether no DaemonSet's pod on a new node uses one of the pod's host ports."""

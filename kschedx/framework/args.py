@@ -135,7 +135,7 @@ class NodeResourcesAllocatableArgs(Struct, frozen=True, kw_only=True, rename="ca
 
 
 class TopologyScoringStrategy(Struct, frozen=True, kw_only=True, rename="camel"):
-    type: str = ""
+    type: str = LEAST_ALLOCATED
     resources: tuple[ResourceSpec, ...] = ()
 
 

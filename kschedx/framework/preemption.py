@@ -708,7 +708,8 @@ def _dry_run_results(trial: PreemptionTrial, nobody: Callable[[str], Status]) ->
         passed = passed & np.array([refused.get(node) is None for node in each_cluster_row(world.rows)], dtype=np.bool_)
     fits = TableRows(able[passed])
     left = world.take(rows_where(passed))
-    room = handle.room(state, pod, left, trial.everyone) if trial.bounds is None else None
+    # a plugin that PreFilter has not prepared rejects every node, and has no bounds
+    room = handle.room(state, pod, left, trial.everyone) if len(left) and trial.bounds is None else None
     if room is not None:
         evicted = EvictedPods.where(_reprieve_by_room(room, fits, potential))
     else:

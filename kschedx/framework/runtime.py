@@ -58,11 +58,6 @@ def request_options(release: Release) -> RequestOptions:
     )
 
 
-def _cached_cluster(release: Release, snapshot: Snapshot) -> Snapshot:
-    """Return the cluster as kube-scheduler has it in its cache."""
-    return snapshot.with_finished_pods if release.behaviour.finished_pods_are_counted else snapshot
-
-
 class Framework:
     """One profile on one snapshot; the `Handle` of its plugins."""
 
@@ -77,7 +72,7 @@ class Framework:
         """`ask` calls the configured extenders; without it, they are not called."""
         self.profile = profile
         self.config = config
-        self.snapshot = _cached_cluster(release, snapshot)
+        self.snapshot = snapshot.with_finished_pods if release.behaviour.finished_pods_are_counted else snapshot
         self.release = release
         self.nodes: NodeTable = self.snapshot.nodes(request_options(release))
         self._plugins: dict[str, Plugin] = {}

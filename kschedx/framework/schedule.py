@@ -40,6 +40,7 @@ from kschedx.framework.interface import (
     BindPlugin,
     CycleState,
     FilterPlugin,
+    NotPreparedError,
     PermitPlugin,
     Plugin,
     PostBindPlugin,
@@ -53,7 +54,7 @@ from kschedx.framework.interface import (
 from kschedx.framework.preemption import KEPT, KeptDryRuns
 from kschedx.framework.replicas import NotFollowedError, SharedResults
 from kschedx.framework.runtime import Framework
-from kschedx.framework.status import Code, FilterOutcome, Status
+from kschedx.framework.status import Code, FilterOutcome, Status, error
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import (
     ClusterRow,
@@ -606,7 +607,11 @@ def _run_dry_steps(
     steps: list[tuple[str, Status]] = []
     reserved: list[ReservePlugin] = []
 
-    def settle(point: str, plugin: Plugin, status: Status) -> bool:
+    def fails(point: str, plugin: Plugin, step: Callable[[CycleState, Pod, ClusterRow], Status]) -> bool:
+        try:
+            status = step(state, pod, node)
+        except NotPreparedError as missing:
+            status = error(str(missing))
         steps.append((point, status.by(plugin.name)))
         failed = not (status.is_success or status.is_skip or (point == "permit" and status.code is Code.WAIT))
         if failed:
@@ -616,19 +621,18 @@ def _run_dry_steps(
 
     for reserve in framework.plugins("reserve", ReservePlugin):
         reserved.append(reserve)  # a plugin whose Reserve failed is unreserved too
-        if settle("reserve", reserve, reserve.reserve(state, pod, node)):
+        if fails("reserve", reserve, reserve.reserve):
             return tuple(steps)
     for permit in framework.plugins("permit", PermitPlugin):
-        if settle("permit", permit, permit.permit(state, pod, node)):
+        if fails("permit", permit, permit.permit):
             return tuple(steps)
     for pre_bind in framework.plugins("preBind", PreBindPlugin):
-        if settle("preBind", pre_bind, pre_bind.pre_bind(state, pod, node)):
+        if fails("preBind", pre_bind, pre_bind.pre_bind):
             return tuple(steps)
     for bind in framework.plugins("bind", BindPlugin):
-        status = bind.bind(state, pod, node)
-        if settle("bind", bind, status):
+        if fails("bind", bind, bind.bind):
             return tuple(steps)
-        if not status.is_skip:
+        if not steps[-1][1].is_skip:
             break
     for post_bind in framework.plugins("postBind", PostBindPlugin):
         post_bind.post_bind(state, pod, node)

@@ -415,7 +415,7 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
         return None
     group = _group(snapshot, pod, known)
     named = group.metadata.name if group is not None else _group_name(pod)
-    running, members = _members(snapshot, pod, named) if named else (0, 0)
+    running, members = _count_members(snapshot, pod, lambda other: _group_name(other) == named) if named else (0, 0)
     in_group = group.spec.queue if group is not None else ""
     queue = in_group or _mark(pod, known.queue_marks)
     queues = _queues_of(snapshot, known.title, pod, queue)
@@ -508,11 +508,6 @@ def _mark(pod: Pod, keys: Iterable[str]) -> str:
 
 def _group_name(pod: Pod) -> str:
     return _mark(pod, autoscalers.GROUP_NAMES)
-
-
-def _members(snapshot: Snapshot, pod: Pod, group: str) -> tuple[int, int]:
-    """Return how many pods of the group have a node, and how many exist."""
-    return _count_members(snapshot, pod, lambda other: _group_name(other) == group)
 
 
 def _count_members(snapshot: Snapshot, pod: Pod, is_one: Callable[[Pod], bool]) -> tuple[int, int]:

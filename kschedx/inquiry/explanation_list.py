@@ -26,8 +26,8 @@ from kschedx.inquiry.pod import explain, lacking_group, objection, workloads_wit
 from kschedx.inquiry.target import held_custom_resources
 from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions, QueueOutcome, ReplicaGroup, Together
 from kschedx.kube.types import Pod
-from kschedx.render.wording import count
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count
 
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import Growth

@@ -34,9 +34,9 @@ from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import Pod
-from kschedx.render.wording import list_names
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import list_names
 
 if TYPE_CHECKING:
     from kschedx.inquiry.document import FixCoverage, FixDocument

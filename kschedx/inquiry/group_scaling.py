@@ -23,7 +23,7 @@ from kschedx.autoscaler.templates import CloudTemplate, Template, daemon_sets
 from kschedx.findings import InsufficientResource, NodeUnschedulable, UntoleratedTaint
 from kschedx.fixes.node_requirements import labels_for, own_terms, required_terms
 from kschedx.fixes.resource_remedies import rounded_down
-from kschedx.fixes.steps import LowerRequests, ResourceAmount, Tolerate
+from kschedx.fixes.steps import LowerRequests, Tolerate
 from kschedx.framework.config import Profile
 from kschedx.framework.runtime import request_options
 from kschedx.framework.status import StatusDocument
@@ -37,9 +37,9 @@ from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
 from kschedx.kube.types import Pod, Taint
 from kschedx.patterns import lazy_pattern
 from kschedx.releases.plugins import Trait, plugins_with
-from kschedx.render.wording import count, list_names
 from kschedx.simulate.changes import set_cordon
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count, list_names
 
 MOST_TRIALS = 6
 MOST_MODELS = 3
@@ -270,9 +270,7 @@ def _rejection_trials(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> 
             short = [finding for finding in findings if isinstance(finding, InsufficientResource)]
             if len(short) < len(findings) or any(item.free * LEAST_SHARE < item.requested for item in short):
                 return
-            amounts = tuple(
-                ResourceAmount(resource=item.resource, amount=rounded_down(item.resource, item.free)) for item in short
-            )
+            amounts = {item.resource: rounded_down(item.resource, item.free) for item in short}
             lowered = LowerRequests.of(pod, amounts, request_options(autoscaler.release))
             if lowered is not None:
                 step, changed = edit_step(lowered, pod)

@@ -62,7 +62,7 @@ from kschedx.kube.tolerations import DO_NOT_SCHEDULE, tolerates
 from kschedx.kube.types import FINISHED, OUT_OF_SERVICE, Node, Pod, Taint
 from kschedx.kube.workloads import is_foreign
 from kschedx.patterns import lazy_pattern
-from kschedx.render.wording import list_names
+from kschedx.wording import list_names
 
 Manifest = Mapping[str, object]
 

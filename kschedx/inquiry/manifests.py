@@ -43,11 +43,11 @@ from kschedx.kube.workloads import (
     qualified_kind,
 )
 from kschedx.releases.release import Release
-from kschedx.render.wording import count, list_names
 from kschedx.snapshot.edits import with_applied, with_object
 from kschedx.snapshot.snapshot import MissingCause, Snapshot
 from kschedx.sources.dumps import LeftOut
 from kschedx.sources.line_numbers import ManifestDocument, read_manifest_documents
+from kschedx.wording import count, list_names
 
 PlainManifest = dict[str, object]
 

@@ -25,9 +25,9 @@ from kschedx.inquiry.fix import Fix, component_repair
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.types import Node, Pod
 from kschedx.patterns import lazy_pattern
-from kschedx.render.wording import list_names
 from kschedx.snapshot.events import FAILED_SCALE_UP, TRIGGERED_SCALE_UP, RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import list_names
 
 if TYPE_CHECKING:
     from kschedx.inquiry.explanation import Explanation

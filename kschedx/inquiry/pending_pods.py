@@ -294,7 +294,7 @@ def _place_on_more_nodes(run: Run, proposal: Proposal, left: list[int]) -> tuple
     of new nodes assumes that each gets as many pods as the first."""
     template = proposal.added
     assert template is not None, "a node is added"
-    offered = less(template, {resource_amount.resource: resource_amount.amount for resource_amount in proposal.taken})
+    offered = less(template, proposal.taken)
     index = run.cluster.snapshot.cluster.index
     names = islice(
         (name for number in count(2) if (name := f"{template.name}-{number}") not in index), MOST_ADDED_NODES

@@ -35,7 +35,6 @@ from kschedx.findings import PodAntiAffinityConflict
 from kschedx.fixes import FixCertainty, find_fixes
 from kschedx.fixes.cluster_trial import ClusterTrial
 from kschedx.fixes.owners import Owner, template_owner
-from kschedx.fixes.pod_edits import amount_of
 from kschedx.fixes.proposal import FixGroup
 from kschedx.fixes.ranking import ClusterTest, TrialOutcome, TriedFix, with_nodes
 from kschedx.fixes.steps import AddNode
@@ -50,15 +49,15 @@ from kschedx.kube.escaping import add_cluster_options, shell_command, why_comman
 from kschedx.kube.kueue import QUEUE_LABEL
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
-from kschedx.kube.quantity import Unit, format_quantities
+from kschedx.kube.quantity import Unit, format_quantities, resource_amount
 from kschedx.kube.resources import container_requests, pod_request
 from kschedx.kube.types import Pod
 from kschedx.kube.typos import nearest_name
-from kschedx.render.wording import count, list_names
 from kschedx.simulate.changes import another_like
 from kschedx.snapshot.daemon_sets import less
 from kschedx.snapshot.edits import with_bound_pods, with_pods
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count, list_names
 
 _SCALED_DOWN = ("Deployment", "ReplicaSet", "ReplicationController")
 """Kinds whose controllers delete pods without nodes first."""
@@ -113,7 +112,7 @@ class PodFixes:
             command = shell_command("vcctl queue operate --action open --name {}", name)
             yield Fix.untried(f"open Queue {name}", commands=(command,), of_group=FixGroup.CLUSTER)
         own = container_requests(self.cycle.pod.spec)
-        requests = {each: amount.milli_value() if each == "cpu" else amount.value() for each, amount in own.items()}
+        requests = {each: resource_amount(each, amount) for each, amount in own.items()}
         pods = max(scheduler.members - scheduler.running, 1)
         for share in scheduler.queue_shares:
             needed = (share.allocated or 0) + pods * requests.get(share.resource, 0)
@@ -250,9 +249,9 @@ class PodFixes:
         (step,) = fix.steps
         if left < 2 or not isinstance(step, AddNode):
             return fix
-        offered = {name: amount_of(name, text) for name, text in step.node.status.allocatable.items()}
-        for resource_amount in step.taken:
-            offered[resource_amount.resource] = offered.get(resource_amount.resource, 0) - resource_amount.amount
+        offered = {name: resource_amount(name, text) for name, text in step.node.status.allocatable.items()}
+        for name, amount in step.taken.items():
+            offered[name] = offered.get(name, 0) - amount
         requested = pod_request(pod.spec, pod.status, self.scheduler.nodes.options).amounts
         each = max(
             1, min((offered.get(name, 0) // amount for name, amount in requested.items() if amount), default=left)
@@ -490,7 +489,7 @@ class PodFixes:
     def _nodes_for(self, step: AddNode, snapshot: Snapshot, lacking: Iterable[str]) -> int:
         """Return how many such nodes these pods need, one after the other; 0 if new nodes are not enough."""
         run, number = Run(self.scheduler.on(snapshot), self.cycle.profile), 0
-        offered = less(step.node, {resource_amount.resource: resource_amount.amount for resource_amount in step.taken})
+        offered = less(step.node, step.taken)
         for key in lacking:
             row = snapshot.pods.rows[key]
             decision = run.decide(row)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
+from operator import attrgetter
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from kschedx.findings import RequirementMatch
 from kschedx.fixes.changes import pool_patch
 from kschedx.fixes.node_remedies import is_of_provider
 from kschedx.fixes.resource_remedies import rounded_down
-from kschedx.fixes.steps import DropRequirements, LowerRequests, ResourceAmount, SelectInstead, Tolerate
+from kschedx.fixes.steps import DropRequirements, LowerRequests, SelectInstead, Tolerate
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.node_scaling import (
     LEAST_SHARE,
@@ -63,7 +64,7 @@ from kschedx.kube.resources import SPEC_ALONE
 from kschedx.kube.types import NodeCondition, Pod
 from kschedx.kube.typos import nearest_name
 from kschedx.patterns import lazy_pattern
-from kschedx.render.wording import count, list_names
+from kschedx.wording import count, list_names
 
 MOST_TRIALS = 8
 MOST_REMEDIES = 3
@@ -365,7 +366,7 @@ def _limit_trials(verdict: PoolVerdict, nodes: int = 1) -> Iterator[_Trial]:
     if not isinstance(rejection, LimitReached):
         return
     limits = rejection.limits
-    for instance_type in sorted(verdict.known, key=_size)[:MOST_TYPES]:
+    for instance_type in sorted(verdict.known, key=attrgetter("size"))[:MOST_TYPES]:
         needed = {
             name: _rounded_up(name, limits[name].nano - rejection.remaining[name].nano + amount, limits[name].format)
             for name in limits
@@ -378,10 +379,6 @@ def _rounded_up(resource: str, nano: int, format_: QuantityFormat) -> Amount:
     """Return an amount that people write: memory in whole Gi, and whole processors."""
     unit = (2**30 if Unit.of(resource) is Unit.BYTE else 1) * 10**9
     return Amount(-(-nano // unit) * unit, format_)
-
-
-def _size(instance_type: InstanceType) -> tuple[int, int]:
-    return instance_type.capacity.get("cpu", ZERO).nano, instance_type.capacity.get("memory", ZERO).nano
 
 
 def _with_limits(pool: NodePool, limits: Mapping[str, tuple[str, str]]) -> _Trial:
@@ -404,15 +401,15 @@ def _smaller(verdict: PoolVerdict, rejection: NoInstanceType, pod: Pod) -> Itera
         if known.requirements.overlaps(rejection.requirements)
         and known.is_offered(rejection.requirements, verdict.template.allowed)
     ]
-    for instance_type in sorted(fitting, key=_size, reverse=True)[:1]:
+    for instance_type in sorted(fitting, key=attrgetter("size"), reverse=True)[:1]:
         daemons = verdict.template.overhead(instance_type.name).requests
         short = _short(rejection.pod_requests, daemons, instance_type)
-        amounts: list[ResourceAmount] = []
+        amounts: dict[str, int] = {}
         for name, (amount, wanted) in short.items():
             if amount <= 0 or amount * LEAST_SHARE < wanted or name == "pods":
                 return
-            amounts.append(ResourceAmount(resource=name, amount=amount))
-        lowered = LowerRequests.of(pod, tuple(amounts), SPEC_ALONE) if amounts else None
+            amounts[name] = amount
+        lowered = LowerRequests.of(pod, amounts, SPEC_ALONE) if amounts else None
         if lowered is not None:
             step, changed = edit_step(lowered, pod)
             yield _Trial(step=step, pod=changed)

@@ -46,9 +46,9 @@ from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.types import LimitRange, Pod
 from kschedx.kube.workloads import MAKING_PODS, contains
 from kschedx.patterns import lazy_pattern
-from kschedx.render.wording import count, list_names
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count, list_names
 
 Manifest = Mapping[str, object]
 Patch = list[dict[str, object]]
@@ -159,7 +159,10 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def _refusal_fixes(self, message: str) -> Iterator[Fix]:
-        fixes = [fix for fix in self._message_fixes(message) if fix is not None]
+        try:
+            fixes = [fix for fix in self._message_fixes(message) if fix is not None]
+        except InputError:  # an amount in the message that no API server writes
+            fixes = []
         yield from fixes or self._manual_fixes(message)
 
     def _manual_fixes(self, message: str) -> Iterator[Fix]:

@@ -18,10 +18,10 @@ from kschedx.inquiry.simulation import Simulation
 from kschedx.kube.documents import Document
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.types import OUT_OF_SERVICE
-from kschedx.render.wording import count, list_names
 from kschedx.simulate.changes import ChangeVerb, SimulatedChange
 from kschedx.simulate.drain import STAYS, DrainedPod, DrainOutcome, DrainResult
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count, list_names
 
 MOST_DRAINED_NODES = 10
 """Each trial repeats the whole drain."""

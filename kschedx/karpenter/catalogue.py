@@ -113,10 +113,6 @@ class InstanceTypes(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
     instance_types: tuple[WrittenType, ...]
 
 
-def _is_catalogue(document: object) -> bool:
-    return isinstance(document, Mapping) and document.get("kind") == KIND
-
-
 def read_catalogue(document: object) -> InstanceTypes:
     """Raises `InputError` with the invalid field."""
     try:
@@ -274,7 +270,7 @@ _CPU_SHARES = ((0, 1000, 0.06), (1000, 2000, 0.01), (2000, 4000, 0.005), (4000, 
 
 def any_catalogue(document: object) -> InstanceTypes:
     """Read a catalogue or a cloud's own format. Raises `InputError`."""
-    if _is_catalogue(document):
+    if isinstance(document, Mapping) and document.get("kind") == KIND:
         return read_catalogue(document)
     if isinstance(document, Mapping) and isinstance(document.get("InstanceTypes"), list):
         return _ec2_types(document)

@@ -397,7 +397,7 @@ class Karpenter:
         if isinstance(rejection, NoDevices) and not rejection.is_known:
             certainty = LaunchCertainty.UNKNOWN
         return PoolVerdict(
-            pool=self._pool(name),
+            pool=next(pool for pool in self.pools if pool.name == name),
             certainty=certainty,
             rejection=rejection,
             known=self.templates[name].types if name in self.templates else (),
@@ -440,9 +440,6 @@ class Karpenter:
             if failure is not None
             else ()
         )
-
-    def _pool(self, name: str) -> NodePool:
-        return next(pool for pool in self.pools if pool.name == name)
 
 
 # The virtual pods of CapacityBuffers: capacity that Karpenter keeps free, behind its feature gate CapacityBuffer.

@@ -17,8 +17,7 @@ from kschedx.karpenter.pods import DaemonSets, PodData, mounted_claims
 from kschedx.karpenter.requirements import PODS, Amount, Amounts, LabelRequirement, Requirements, pod_requests
 from kschedx.karpenter.topology import Topologies, Unsatisfiable
 from kschedx.kube.names import HOSTNAME, INSTANCE_TYPE
-from kschedx.kube.quantity import ResourceList, milli_value
-from kschedx.kube.quantity import value as whole_value
+from kschedx.kube.quantity import ResourceList, resource_amount
 from kschedx.kube.resources import SPEC_ALONE
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import IntArray
@@ -156,7 +155,7 @@ class ExistingNodes:
     def _resource_row(self, resources: ResourceList) -> IntArray:
         row = np.zeros(len(self._columns), dtype=np.int64)
         for name, written in resources.items():
-            row[self._columns[name]] = milli_value(written) if name == "cpu" else whole_value(written)
+            row[self._columns[name]] = resource_amount(name, written)
         return row
 
     def _row(self, amounts: Amounts) -> IntArray:

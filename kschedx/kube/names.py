@@ -1,7 +1,7 @@
 """The syntax of names, label keys, and label values, with the API server's messages.
 
-Each function yields the errors of a value; a valid value has none. Lengths are in bytes. Upstream:
-apimachinery/pkg/api/validate/content.
+Each function yields the errors of a value; a valid value has none. Lengths are in bytes, even where the message says
+characters. Upstream: apimachinery/pkg/util/validation for DNS names, apimachinery/pkg/api/validate/content for labels.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _IS_LABEL_NAME = lazy_pattern(r"[A-Za-z0-9](?:[-_.]*[A-Za-z0-9]++)*+")
 _EMPTY = "must be non-empty"
 
 
-def _too_long(value: str, limit: int) -> Iterator[str]:
+def _too_long(value: str, limit: int, unit: str = "characters") -> Iterator[str]:
     if len(value.encode(errors="surrogatepass")) > limit:
-        yield f"must be no more than {limit} bytes"
+        yield f"must be no more than {limit} {unit}"
 
 
 def _mismatch(message: str, expression: str, *examples: str) -> str:
@@ -61,9 +61,9 @@ def dns_label_errors(value: str) -> Iterator[str]:
         )
 
 
-def dns_subdomain_errors(value: str) -> Iterator[str]:
+def dns_subdomain_errors(value: str, unit: str = "characters") -> Iterator[str]:
     """IsDNS1123Subdomain: the names of most objects, nodes and pods among them."""
-    yield from _too_long(value, 253)
+    yield from _too_long(value, 253, unit)
     if not _IS_DNS_SUBDOMAIN.fullmatch(value):
         yield _mismatch(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
@@ -83,17 +83,17 @@ def label_key_errors(value: str) -> Iterator[str]:
     if slash and not prefix:
         yield f"prefix part {_EMPTY}"
     elif slash:
-        yield from (f"prefix part {message}" for message in dns_subdomain_errors(prefix))
+        yield from (f"prefix part {message}" for message in dns_subdomain_errors(prefix, "bytes"))
     if not name:
         yield f"name part {_EMPTY}"
-    yield from (f"name part {message}" for message in _too_long(name, 63))
+    yield from (f"name part {message}" for message in _too_long(name, 63, "bytes"))
     if not _IS_LABEL_NAME.fullmatch(name):
         yield f"name part {_LABEL_NAME_MISMATCH}"
 
 
 def label_value_errors(value: str) -> Iterator[str]:
     """IsLabelValue: empty, or at most 63 characters like those of a label's name."""
-    yield from _too_long(value, 63)
+    yield from _too_long(value, 63, "bytes")
     if value and not _IS_LABEL_NAME.fullmatch(value):
         yield _mismatch(
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "

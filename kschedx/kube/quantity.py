@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum, unique
 from functools import lru_cache
 from typing import assert_never
@@ -75,6 +75,20 @@ class Quantity:
         if self.is_big:
             return wrap_int64(amount)
         return amount if MIN_INT64 <= amount <= MAX_INT64 else 0
+
+    def nano_value(self) -> int:
+        """Return the exact amount in nano-units, up to 10**64 units."""
+        # only the low 64 bits of a larger amount are read, and they are zero for any exponent
+        scale: int = 10 ** min(self.exponent - _NANO, 64 - _NANO + 3)
+        return self.mantissa * scale
+
+    def __add__(self, other: Quantity) -> Quantity:
+        """Add exactly. The sum has the format of the first summand that is not zero."""
+        total = parse_quantity(f"{self.nano_value() + other.nano_value()}n")
+        return replace(total, format=(self if self.mantissa else other).format, canonical="")
+
+    def __lt__(self, other: Quantity) -> bool:
+        return self.nano_value() < other.nano_value()
 
     def __str__(self) -> str:
         """Format as Kubernetes does. Above E, where Kubernetes loses the suffix, use an exponent that can be parsed
@@ -162,6 +176,15 @@ def value(written: Written) -> int:
 def milli_value(written: Written) -> int:
     """Cached `parse_quantity(written).milli_value()`."""
     return parse_quantity(written).milli_value()
+
+
+def resource_amount(resource: str, written: Written | Quantity | None) -> int:
+    """Return an amount in the integers of plugins: milli-units of cpu, units of everything else; 0 for None."""
+    if written is None:
+        return 0
+    if isinstance(written, Quantity):
+        return written.milli_value() if resource == "cpu" else written.value()
+    return milli_value(written) if resource == "cpu" else value(written)
 
 
 def _as_text(written: Written) -> str:

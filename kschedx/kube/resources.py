@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum, unique
 from functools import lru_cache
+from typing import TypeVar
 
 from msgspec import Struct
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.names import CPU, MEMORY, PODS, is_counted, is_pod_level_resource
-from kschedx.kube.quantity import Quantity, ResourceList, Written, milli_value, parse_quantity, value
+from kschedx.kube.quantity import Quantity, ResourceList, Written, milli_value, parse_quantity, resource_amount, value
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64, wrap_int64
 from kschedx.kube.types import Container, ContainerStatus, KubernetesObject, PodSpec, PodStatus, ResourceRequirements
 
@@ -188,14 +188,7 @@ def node_allocatable(resources: ResourceList) -> tuple[dict[str, int], int]:
 @lru_cache(maxsize=16384)
 def nano_units(written: Written) -> int:
     """Return the exact amount of a quantity in nano-units. Cached."""
-    return exact_nano_units(parse_quantity(written))
-
-
-def exact_nano_units(quantity: Quantity) -> int:
-    """Return the exact amount in nano-units, up to 10**64 units."""
-    # only the low 64 bits of a larger amount are read, and they are zero for any exponent
-    scale: int = 10 ** min(quantity.exponent + 9, 9 + 3 + 64)
-    return quantity.mantissa * scale
+    return parse_quantity(written).nano_value()
 
 
 def parse_resources(resources: ResourceList) -> dict[str, Quantity]:
@@ -219,6 +212,11 @@ def container_requests(spec: PodSpec) -> dict[str, Quantity]:
     return _together(spec, [container.resources.requests for container in (*spec.containers, *spec.init_containers)])
 
 
+def requested_amount(spec: PodSpec, resource: str) -> int:
+    """Return one of `container_requests` in the integers of plugins."""
+    return resource_amount(resource, container_requests(spec).get(resource))
+
+
 def container_limits(spec: PodSpec) -> dict[str, Quantity]:
     """Sum the limits of a spec's containers by the same formula (AggregateContainerLimits)."""
     return _together(spec, [container.resources.limits for container in (*spec.containers, *spec.init_containers)])
@@ -226,26 +224,37 @@ def container_limits(spec: PodSpec) -> dict[str, Quantity]:
 
 def _together(spec: PodSpec, lists: list[ResourceList]) -> dict[str, Quantity]:
     """Apply the formula to one resource list per container and then per init container."""
-    running, starting = lists[: len(spec.containers)], lists[len(spec.containers) :]
-    claims = _Claims(
-        containers=tuple(("", exact_amounts(resources)) for resources in running),
-        init_containers=tuple(
-            ("", container.is_restartable_init, exact_amounts(resources))
-            for container, resources in zip(spec.init_containers, starting, strict=True)
-        ),
-        pod_level={},
-        overhead={},
+    amounts = list(map(parse_resources, lists))
+    starting = zip(spec.init_containers, amounts[len(spec.containers) :], strict=True)
+    return _most_at_once(
+        amounts[: len(spec.containers)], [(container.is_restartable_init, own) for container, own in starting]
     )
-    return {
-        name: _quantity(nano, [parse_quantity(resources[name]) for resources in lists if name in resources])
-        for name, nano in claims.total().items()
-    }
 
 
-def _quantity(nano: int, summands: list[Quantity]) -> Quantity:
-    """Format a sum like the first summand that is not zero."""
-    form = next((summand.format for summand in summands if summand.mantissa), summands[0].format)
-    return dataclasses.replace(parse_quantity(f"{nano}n"), format=form, canonical="")
+_Amount = TypeVar("_Amount", int, Quantity)
+
+
+def _most_at_once(
+    containers: Iterable[Mapping[str, _Amount]], init_containers: Iterable[tuple[bool, Mapping[str, _Amount]]]
+) -> dict[str, _Amount]:
+    """Return the sum over containers and sidecars, or what the start of an init container needs with the sidecars
+    before it, whichever is larger. `init_containers` are in order, each with whether it is restartable."""
+    total: dict[str, _Amount] = {}
+    for requests in containers:
+        _add(total, requests)
+    peak: dict[str, _Amount] = {}
+    sidecars: dict[str, _Amount] = {}
+    for restartable, requests in init_containers:
+        if restartable:
+            _add(total, requests)
+            _add(sidecars, requests)
+            _raise_to(peak, sidecars)
+        else:
+            starting = dict(requests)
+            _add(starting, sidecars)
+            _raise_to(peak, starting)
+    _raise_to(total, peak)
+    return total
 
 
 class _Claims(Struct, frozen=True, kw_only=True):
@@ -266,20 +275,10 @@ class _Claims(Struct, frozen=True, kw_only=True):
     def total(self, missing: Exact | None = None) -> Exact:
         """Return the whole request, with `missing` for requests that a container does not have."""
         missing = missing or {}
-        total: Exact = {}
-        for _, requests in self.containers:
-            _add(total, missing | requests)
-        peak: Exact = {}
-        sidecars: Exact = {}
-        for _, restartable, own in self.init_containers:
-            requests = missing | own
-            if restartable:
-                _add(total, requests)
-                _add(sidecars, requests)
-            else:
-                _add(requests, sidecars)
-                _raise_to(peak, requests)
-        _raise_to(total, peak)
+        total = _most_at_once(
+            (missing | requests for _, requests in self.containers),
+            ((restartable, missing | own) for _, restartable, own in self.init_containers),
+        )
         _add(total, self.devices)
         total.update(self.pod_level)
         _add(total, self.overhead)
@@ -402,12 +401,12 @@ def _amounts_in_field(resources: ResourceList, field: str) -> Exact:
         raise error.at(Place(field=field)) from None
 
 
-def _add(total: Exact, more: Exact) -> None:
+def _add(total: dict[str, _Amount], more: Mapping[str, _Amount]) -> None:
     for name, amount in more.items():
-        total[name] = total.get(name, 0) + amount
+        total[name] = total[name] + amount if name in total else amount
 
 
-def _raise_to(total: Exact, floor: Exact) -> None:
+def _raise_to(total: dict[str, _Amount], floor: Mapping[str, _Amount]) -> None:
     """Raise each amount to at least the amount in `floor`."""
     for name, amount in floor.items():
         if name not in total or amount > total[name]:

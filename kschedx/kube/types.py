@@ -475,7 +475,19 @@ class Pod(KubernetesObject, frozen=True, kw_only=True):
 
 
 AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
-"""A node annotation about pods of some controllers; schedulers before 1.22 read it."""
+"""A node annotation about pods of some controllers, `AvoidPods`; schedulers before 1.22 read it."""
+
+
+class PodSignature(Struct, frozen=True, rename="camel"):
+    pod_controller: OwnerReference = OwnerReference()
+
+
+class AvoidedPods(Struct, frozen=True, rename="camel"):
+    pod_signature: PodSignature = PodSignature()
+
+
+class AvoidPods(Struct, frozen=True, rename="camel"):
+    prefer_avoid_pods: tuple[AvoidedPods, ...] = ()
 
 
 class Taint(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -27,7 +27,7 @@ from kschedx.kueue.queues import PROVISIONING
 from kschedx.kueue.settings import KueueSettings
 from kschedx.kueue.workloads import PENDING, REJECTED, RETRY, Job, checks_for, checks_of, timestamp
 from kschedx.patterns import lazy_pattern
-from kschedx.render.wording import list_names
+from kschedx.wording import list_names
 
 INADMISSIBLE = "Inadmissible"
 PREEMPTED = "Preempted"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from kschedx.kube.documents import document
+from kschedx.kube.kueue import TopologyDomain
 from kschedx.kueue.flavors import Shortage
 from kschedx.results import Shown
 
@@ -23,14 +24,9 @@ class Begin(Struct, frozen=True, kw_only=True, omit_defaults=True):
     evicted: Mapping[str, Eviction] = field(default_factory=dict)
 
 
-class PlacedDomain(Struct, frozen=True, kw_only=True):
-    values: tuple[str, ...]
-    count: int
-
-
 class PlacedTopology(Struct, frozen=True, kw_only=True):
     levels: tuple[str, ...]
-    domains: tuple[PlacedDomain, ...]
+    domains: tuple[TopologyDomain, ...]
 
 
 class PodSetDocument(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):

@@ -12,7 +12,14 @@ from enum import IntEnum, unique
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.kube.kueue import ClusterQueue, FlavorFungibility, PodSet, ResourceFlavor, ResourceGroup
+from kschedx.kube.kueue import (
+    ClusterQueue,
+    FlavorFungibility,
+    PodSet,
+    ResourceFlavor,
+    ResourceGroup,
+    TopologyAssignment,
+)
 from kschedx.kube.names import PODS
 from kschedx.kube.selectors import NodeSelector, NodeSelectorTerm, compile_node_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, find_untolerated
@@ -30,7 +37,6 @@ from kschedx.kueue.quota import (
     shown,
     sort_resources,
 )
-from kschedx.kueue.topology import DomainAssignment as TopologyAssignment
 from kschedx.kueue.topology import DomainUsage, Request, TopologyPlacement, TopologyUsage, taint_text
 from kschedx.kueue.workloads import READY, Job, PodSetRequests, ScanProgress
 
@@ -624,7 +630,8 @@ class Assigner:
             spec = pod_set.template.spec
             taint = untolerated_taint(spec, flavor)
             if taint is not None:
-                return f"untolerated taint {_format_taint(taint)} in flavor {name}"
+                written = f"{{{taint.key} {taint.value} {taint.effect} <nil>}}"  # as Go prints the struct
+                return f"untolerated taint {written} in flavor {name}"
             if not _matches(spec, flavor):
                 return f"flavor {name} doesn't match node affinity"
         return ""
@@ -772,14 +779,8 @@ def _matches(spec: PodSpec, flavor: ResourceFlavor) -> bool:
 
 def _reduce_terms(terms: Iterable[NodeSelectorTerm], keys: Mapping[str, str]) -> Iterator[NodeSelectorTerm]:
     for term in terms:
-        yield NodeSelectorTerm(
-            match_expressions=tuple(expression for expression in term.match_expressions if expression.key in keys)
-        )
-
-
-def _format_taint(taint: Taint) -> str:
-    """Format as Go prints the struct."""
-    return f"{{{taint.key} {taint.value} {taint.effect} <nil>}}"
+        kept = tuple(expression for expression in term.match_expressions if expression.key in keys)
+        yield NodeSelectorTerm(match_expressions=kept)
 
 
 # --- partial admission

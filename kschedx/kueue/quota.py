@@ -23,7 +23,7 @@ from kschedx.kube.field_errors import aggregate, as_json, invalid
 from kschedx.kube.kueue import ClusterQueue, Cohort, FairSharing, PodSet, ResourceGroup, Workload
 from kschedx.kube.names import CPU
 from kschedx.kube.quantity import ResourceList, Unit, Written, format_quantity, parse_quantity
-from kschedx.kube.resources import SPEC_ALONE, exact_nano_units, exact_request
+from kschedx.kube.resources import SPEC_ALONE, exact_request, nano_units
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64
 from kschedx.kube.types import (
     Container,
@@ -95,7 +95,7 @@ def amount_of(resource: str, exact: Fraction) -> int:
 
 
 def exact(written: Written) -> Fraction:
-    return Fraction(exact_nano_units(parse_quantity(written)), 10**9)
+    return Fraction(nano_units(written), 10**9)
 
 
 def quota_amount(resource: str, written: Written) -> int:

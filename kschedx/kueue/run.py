@@ -22,8 +22,6 @@ from kschedx.kube.kueue import (
     PodSetAssignment,
     ResourceFlavor,
     Topology,
-    TopologyAssignment,
-    TopologyDomain,
     Workload,
 )
 from kschedx.kube.selectors import Selector, compile_selector
@@ -33,7 +31,6 @@ from kschedx.kueue.document import (
     ClusterQueueDocument,
     ConditionDocument,
     Eviction,
-    PlacedDomain,
     PlacedTopology,
     PodSetDocument,
     PreemptedWorkload,
@@ -187,7 +184,7 @@ class AdmissionRun:
                 flavors[name], topology, nodes, other_pods, uses_least_free=self.settings.enabled("TASProfileMixed")
             )
             for name, topology in used.items()
-            if topology is not None
+            if topology is not None and topology.spec.levels
         }
 
     def _other_pods(self) -> dict[str, Requests]:
@@ -504,7 +501,7 @@ class AdmissionRun:
         sets = (
             ()
             if mode is FlavorAssignmentMode.NO_FIT
-            else tuple(_pod_set(pod_set) for pod_set in entry.assignment.pod_sets)
+            else tuple(_document_of(_pod_set_assignment(each), each.count) for each in entry.assignment.pod_sets)
         )
         targets = tuple(
             PreemptedWorkload(
@@ -613,22 +610,14 @@ class AdmissionRun:
 
 
 def _pod_set_assignment(assignment: Assigned) -> PodSetAssignment:
-    topology = None
-    if assignment.topology is not None:
-        domains = tuple(TopologyDomain(values=each.values, count=each.count) for each in assignment.topology.domains)
-        topology = TopologyAssignment(levels=assignment.topology.levels, domains=domains)
     return PodSetAssignment(
         name=assignment.name,
         count=assignment.count,
         flavors={name: choice.flavor for name, choice in assignment.flavors.items()},
         resource_usage={name: shown(name, assignment.requests.get(name, 0)) for name in assignment.flavors},
-        topology_assignment=topology,
+        topology_assignment=assignment.topology,
         delayed_topology_request=assignment.delayed_topology,
     )
-
-
-def _pod_set(assignment: Assigned) -> PodSetDocument:
-    return _document_of(_pod_set_assignment(assignment), assignment.count)
 
 
 def _admission_documents(job: Job) -> tuple[PodSetDocument, ...]:
@@ -643,10 +632,7 @@ def _admission_documents(job: Job) -> tuple[PodSetDocument, ...]:
 def _document_of(assignment: PodSetAssignment, count: int) -> PodSetDocument:
     topology = None
     if assignment.topology_assignment is not None:
-        domains = tuple(
-            PlacedDomain(values=each.values, count=each.count)
-            for each in assignment.topology_assignment.counted_domains()
-        )
+        domains = assignment.topology_assignment.counted_domains()
         topology = PlacedTopology(levels=assignment.topology_assignment.levels, domains=domains)
     return PodSetDocument(
         name=assignment.name,

@@ -13,7 +13,15 @@ from itertools import pairwise
 from msgspec import Struct
 
 from kschedx.kube.conditions import condition_of
-from kschedx.kube.kueue import PodSet, PodSetTopologyRequest, PodSetUpdate, ResourceFlavor, SliceConstraint
+from kschedx.kube.kueue import (
+    PodSet,
+    PodSetTopologyRequest,
+    PodSetUpdate,
+    ResourceFlavor,
+    SliceConstraint,
+    TopologyAssignment,
+    TopologyDomain,
+)
 from kschedx.kube.kueue import Topology as TopologyObject
 from kschedx.kube.names import HOSTNAME, PODS
 from kschedx.kube.selectors import CompiledNodeSelector, compile_node_selector
@@ -22,16 +30,6 @@ from kschedx.kube.types import Node, Taint, Toleration
 from kschedx.kueue.quota import Requests, add_requests, amount_of, count_in, exact, times
 
 Values = tuple[str, ...]
-
-
-class Domain(Struct, frozen=True, kw_only=True):
-    values: Values
-    count: int
-
-
-class DomainAssignment(Struct, frozen=True, kw_only=True):
-    levels: tuple[str, ...]
-    domains: tuple[Domain, ...]
 
 
 class DomainUsage(Struct, frozen=True, kw_only=True):
@@ -66,7 +64,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
 class TopologyPlacement(Struct, frozen=True, kw_only=True):
     flavor: str
-    assignment: DomainAssignment | None = None
+    assignment: TopologyAssignment | None = None
     failure: str = ""
 
 
@@ -206,7 +204,7 @@ class FlavorTopology:
 
     def place(
         self, group: Sequence[Request], assumed: Mapping[Values, Requests], *, is_empty: bool
-    ) -> dict[str, DomainAssignment] | str:
+    ) -> dict[str, TopologyAssignment] | str:
         """Return the assignment of each pod set, or why there is none. `assumed`: usage of the Workload's other pod
         sets. Of two pod sets in a group, the smaller one is the leader, which shares a domain with some of the
         workers."""
@@ -253,10 +251,10 @@ class FlavorTopology:
             counts[leader.pod_set.name] = [(place, place.leaders) for place in places]
         return {name: self._assignment(taken) for name, taken in counts.items()}
 
-    def _assignment(self, taken: Iterable[tuple[_Place, int]]) -> DomainAssignment:
+    def _assignment(self, taken: Iterable[tuple[_Place, int]]) -> TopologyAssignment:
         depth = len(self.levels) - 1 if self.is_by_host else 0
-        domains = tuple(Domain(values=place.values[depth:], count=count) for place, count in taken if count)
-        return DomainAssignment(levels=self.levels[depth:], domains=domains)
+        domains = tuple(TopologyDomain(values=place.values[depth:], count=count) for place, count in taken if count)
+        return TopologyAssignment(levels=self.levels[depth:], domains=domains)
 
     def _inner_sizes(self, slices: Sequence[SliceConstraint]) -> dict[int, int] | str:
         """Level to the size of its groups, for nested slices."""

@@ -26,8 +26,8 @@ from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, PODS_NOT_READY
 from kschedx.kueue.settings import KueueSettings, settings_of
 from kschedx.kueue.topology import taint_text
 from kschedx.kueue.workloads import READY, Job, timestamp
-from kschedx.render.wording import list_names
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import list_names
 
 MOST_CYCLES = 2_000
 MOST_REMEDIES = 4
@@ -379,7 +379,7 @@ class _Trials:
         self, kind: RemedyKind, title: str, snapshot: Snapshot, target: Target | None = None, patch: Sequence[Json] = ()
     ) -> Iterator[Remedy]:
         """Yield the remedy if it helps. Evaluate the Workload alone first, because earlier ones leave it less."""
-        run = self._run_on(snapshot)
+        run = AdmissionRun(snapshot, self._run.settings, self._run.now, self._memory)
         entry = run.evaluate(run.jobs[self._verdict.workload])
         may_preempt = kind is not RemedyKind.WAIT and self._verdict.head is not None and not self._verdict.victims
         if entry is None or not (entry.is_admitted or (entry.issues_preemption and may_preempt)):
@@ -390,9 +390,6 @@ class _Trials:
         elif head is not None and head.outcome == "Preempting" and may_preempt:
             victims = tuple(victim.workload for victim in head.targets)
             yield Remedy(kind=kind, title=title, victims=victims, target=target, patch=tuple(patch))
-
-    def _run_on(self, snapshot: Snapshot) -> AdmissionRun:
-        return AdmissionRun(snapshot, self._run.settings, self._run.now, self._memory)
 
     def _replace_object(self, before: T, after: T) -> Snapshot:
         """Return the cluster with one object replaced."""

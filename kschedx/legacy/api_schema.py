@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kschedx.kube import types
 from kschedx.kube.names import CPU, MEMORY
-from kschedx.kube.quantity import ResourceList, milli_value, value
+from kschedx.kube.quantity import ResourceList, resource_amount
 from kschedx.kube.resources import DEFAULT_MEMORY, DEFAULT_MILLI_CPU
 from kschedx.kube.selectors import (
     LabelSelector,
@@ -28,7 +28,7 @@ from kschedx.snapshot.storage import Storage
 
 def _whole_units(resources: ResourceList) -> dict[str, int]:
     """Return each amount, rounded up separately: CPU in thousandths, everything else in units."""
-    return {name: milli_value(amount) if name == CPU else value(amount) for name, amount in resources.items()}
+    return {name: resource_amount(name, amount) for name, amount in resources.items()}
 
 
 def incoming_request(spec: types.PodSpec) -> dict[str, int]:

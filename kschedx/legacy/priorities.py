@@ -9,14 +9,14 @@ from functools import cached_property
 
 import msgspec
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 
 from kschedx.kube.names import CPU, MEMORY
 from kschedx.kube.scalars import truncated_quotient
 from kschedx.kube.selectors import Selector, compile_preferred_terms, selector_from_set
 from kschedx.kube.storage import BETA_REGION, BETA_ZONE
 from kschedx.kube.tolerations import PREFER_NO_SCHEDULE, tolerates
-from kschedx.kube.types import AVOID_PODS, Pod, Taint, Toleration
+from kschedx.kube.types import AVOID_PODS, AvoidPods, Pod, Taint, Toleration
 from kschedx.legacy.affinity_predicates import controller_selectors, service_selectors, services_of
 from kschedx.legacy.api_schema import incoming_limits, scored_request
 from kschedx.legacy.interface import MAX_PRIORITY, PredicateContext, Priority
@@ -178,23 +178,6 @@ class NodeLabelPriority(Priority):
 # --- pods that a node prefers to avoid
 
 
-class _Controller(Struct, frozen=True, kw_only=True):
-    kind: str = ""
-    uid: str = ""
-
-
-class _Signature(Struct, frozen=True, kw_only=True, rename="camel"):
-    pod_controller: _Controller = _Controller()
-
-
-class _AvoidedPod(Struct, frozen=True, kw_only=True, rename="camel"):
-    pod_signature: _Signature = _Signature()
-
-
-class _AvoidPods(Struct, frozen=True, kw_only=True, rename="camel"):
-    prefer_avoid_pods: tuple[_AvoidedPod, ...] = field(default=())
-
-
 class NodePreferAvoidPodsPriority(Priority):
     """0 for a node whose annotation names the pod's ReplicationController or ReplicaSet."""
 
@@ -203,7 +186,7 @@ class NodePreferAvoidPodsPriority(Priority):
         controller = pod.metadata.controller
         if controller is None or controller.kind not in ("ReplicationController", "ReplicaSet"):
             return scores
-        mine = _Controller(kind=controller.kind, uid=controller.uid)
+        mine = (controller.kind, controller.uid)
         for row in nodes.each():
             annotation = nodes.node(row).metadata.annotations.get(AVOID_PODS, "")
             if annotation and mine in _avoided_controllers(annotation):
@@ -211,13 +194,13 @@ class NodePreferAvoidPodsPriority(Priority):
         return scores
 
 
-def _avoided_controllers(annotation: str) -> tuple[_Controller, ...]:
-    """Return the controllers that an annotation names; empty if it is invalid."""
+def _avoided_controllers(annotation: str) -> tuple[tuple[str, str], ...]:
+    """Return the kind and UID of each controller that an annotation names; empty if it is invalid."""
     try:
-        pods = msgspec.json.decode(annotation, type=_AvoidPods)
+        pods = msgspec.json.decode(annotation, type=AvoidPods).prefer_avoid_pods
     except (msgspec.DecodeError, UnicodeError):
         return ()
-    return tuple(pod.pod_signature.pod_controller for pod in pods.prefer_avoid_pods)
+    return tuple((pod.pod_signature.pod_controller.kind, pod.pod_signature.pod_controller.uid) for pod in pods)
 
 
 # Priorities by how full a node would be (least_requested.go, most_requested.go, balanced_resource_allocation.go,

@@ -65,10 +65,6 @@ class QuotaUsage(Struct, frozen=True, kw_only=True):
     def is_over_minimum(self) -> bool:
         return exceeded_resource(self.used, {}, self.minimum, 0) is not None
 
-    def exceeds_minimum(self, request: Amounts) -> str | None:
-        """Return the first resource whose usage, `request` included, exceeds the namespace's `min`."""
-        return exceeded_resource(request, self.used, self.minimum, 0)
-
     def exceeds_maximum(self, request: Amounts) -> str | None:
         return exceeded_resource(request, self.used, self.maximum, MAX_INT64)
 
@@ -172,7 +168,7 @@ def may_go(other: Pod, pod: Pod, quotas: Quotas, *, is_beyond: bool) -> bool:
 def _is_beyond(pod: Pod, quotas: Quotas, request: PreemptionRequest) -> bool:
     """Return whether the namespace would exceed its `min` with the pod."""
     own = quotas.get(pod.metadata.namespace)
-    return own is not None and own.exceeds_minimum(request.with_nominated) is not None
+    return own is not None and exceeded_resource(request.with_nominated, own.used, own.minimum, 0) is not None
 
 
 class _Account:

@@ -100,7 +100,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
             conflict = Status(
                 code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
                 reasons=(REASON_CONFLICT,),
-                findings=(_mismatch(pod, None),),
+                findings=(mismatch(_compile(pod), None),),
             )
             return PreFilterResult(status=conflict)
         return PreFilterResult(nodes=names)
@@ -175,10 +175,6 @@ def _named_nodes(required: NodeSelector, *, every_term: bool) -> frozenset[str] 
             return common
         united |= common
     return united
-
-
-def _mismatch(pod: Pod, node: Node | None) -> NodeAffinityMismatch:
-    return mismatch(_compile(pod), node)
 
 
 def mismatch(rules: RequiredNodeAffinity, node: Node | None) -> NodeAffinityMismatch:

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from kschedx.errors import ConfigError, UndecidableError
 from kschedx.findings import NumaMisfit
-from kschedx.framework.args import ResourceSpec, args_of_another_project
+from kschedx.framework.args import NodeResourceTopologyMatchArgs, args_of_another_project
 from kschedx.framework.interface import CycleState, FilterPlugin, Handle, ReservePlugin, ScorePlugin, Texts, Touch
 from kschedx.framework.status import MAX_NODE_SCORE, MIN_NODE_SCORE, SUCCESS, Code, Status, Verdicts
 from kschedx.kube.names import is_hugepages, is_native_resource, is_scalar_resource
@@ -35,7 +35,7 @@ from kschedx.kube.other_schedulers import (
 )
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.resources import nano_units
-from kschedx.kube.scalars import MIN_INT64, Int64
+from kschedx.kube.scalars import MIN_INT64
 from kschedx.kube.types import Container, Pod
 from kschedx.plugins.qos_sort import QOS, qos_of
 from kschedx.snapshot.columns import ClusterRow, IntArray
@@ -282,17 +282,6 @@ ALWAYS_THERE = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
 """Resources that kube-scheduler counts on every node, even if the node reports none."""
 
 
-class TopologyStrategy(Struct, frozen=True, kw_only=True):
-    type: str = LEAST_ALLOCATED
-    resources: tuple[ResourceSpec, ...] = ()
-
-
-class _TopologyMatchArgs(Struct, frozen=True, kw_only=True, rename="camel"):
-    scoring_strategy: TopologyStrategy = TopologyStrategy()
-    cache_resync_period_seconds: Int64 = 0
-    discard_reserved_nodes: bool = False
-
-
 class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
     """Rejects nodes whose kubelet would refuse the pod because no single NUMA node has what it requests, and scores the
     NUMA nodes for Guaranteed pods.
@@ -308,7 +297,7 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
-        strategy = args_of_another_project(args, _TopologyMatchArgs, self.name).scoring_strategy
+        strategy = args_of_another_project(args, NodeResourceTopologyMatchArgs, self.name).scoring_strategy
         if strategy.type not in TYPES:
             raise ConfigError(
                 f'{self.name}: scoringStrategy.type "{strategy.type}" is none', hint=f"allowed: {', '.join(TYPES)}"
@@ -390,17 +379,13 @@ def _fitting_numa(numas: Iterable[Numa], requests: Amounts, qos: QOS, allocatabl
         if name not in ALWAYS_THERE and not (name in allocatable and is_scalar_resource(name)):
             return name
         having = [numa for numa in numas if name in numa.available]
-        if not having and _has_no_numa(name):
+        if not having and (name in ("ephemeral-storage", "storage") or not is_native_resource(name)):
             continue
         enough = {numa.id for numa in having if is_shared(name, qos) or numa.available[name] >= amount}
         fitting = enough if fitting is None else fitting & enough
         if not fitting:
             return name
     return min(fitting) if fitting else 0
-
-
-def _has_no_numa(name: str) -> bool:
-    return name in ("ephemeral-storage", "storage") or not is_native_resource(name)
 
 
 def _take(numas: Iterable[Numa], chosen: int, requests: Amounts, qos: QOS) -> None:

@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from kschedx.errors import Place
-from kschedx.render.wording import visible
 from kschedx.render.words.reasons import DOCUMENTATION, reason_page
+from kschedx.wording import visible
 
 
 class Result(StrEnum):
@@ -137,14 +137,10 @@ def _result(check: Check) -> dict[str, object]:
     if check.since is not None:
         result["baselineState"] = check.since.value
     if check.place.source not in ("", "-"):
-        location: dict[str, object] = {"artifactLocation": {"uri": _uri(check.place.source)}}
+        location: dict[str, object] = {"artifactLocation": {"uri": quote(check.place.source.removeprefix("./"))}}
         if check.place.line is not None:
             location["region"] = {"startLine": check.place.line}
         result["locations"] = [{"physicalLocation": location}]
     if check.reasons:
         result["properties"] = {"reasons": {name: reason_page(name) for name in check.reasons}}
     return result
-
-
-def _uri(path: str) -> str:
-    return quote(path.removeprefix("./"))

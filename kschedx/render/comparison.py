@@ -56,8 +56,8 @@ from kschedx.render.terminal import (
     wrap,
 )
 from kschedx.render.view import ItemList, TableView, Tone, View, ViewItem
-from kschedx.render.wording import Fact, count, list_names, visible
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import Fact, count, list_names, visible
 
 # Differences of configurations and of pods in words, for every output format.
 
@@ -649,7 +649,7 @@ def _rows(before: Story, after: Story) -> Iterator[_ComparisonRow]:
     yield _row("outcome", (story.outcome.value for story in sides))
     yield _row("assigned to", (list_names(story.chosen, MOST_NODES) for story in sides))
     yield _row("leads by", ("" if story.margin is None else f"{story.margin:,}" for story in sides))
-    yield _row("fits on", (_fits(story) for story in sides))
+    yield _row("fits on", (f"{story.feasible:,} of {count(len(story.nodes), 'node')}" for story in sides))
     yield _row("event", (story.message for story in sides))
     yield _row("preempts", (_preemption(story) for story in sides))
     yield from _rejections(before, after)
@@ -659,10 +659,6 @@ def _rows(before: Story, after: Story) -> Iterator[_ComparisonRow]:
 def _row(label: str, sides: Iterable[str]) -> _ComparisonRow:
     first, second = sides
     return _ComparisonRow(label=label, before=first, after=second)
-
-
-def _fits(story: Story) -> str:
-    return f"{story.feasible:,} of {count(len(story.nodes), 'node')}"
 
 
 def _preemption(story: Story) -> str:

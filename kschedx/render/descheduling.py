@@ -21,8 +21,8 @@ from kschedx.render.layout import column_lines, head_lines, note_lines, table_li
 from kschedx.render.page.model import SCREEN_WIDTH, Page, Usage, page_of
 from kschedx.render.terminal import BLANK, DIM, StyledLine, columns, labelled_lines, line, more, paragraph, shortens
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
-from kschedx.render.wording import Fact, count, list_names
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import Fact, count, list_names
 
 MOST_LINES = 30
 """Lines of the screen without `-o wide`."""
@@ -537,10 +537,6 @@ def advice_lines(advice: PolicyAdvice, width: int, *, wide: bool = False) -> lis
     return lines + more(len(policies.rows) - len(rows))
 
 
-def _measure_name(goal: PolicyGoal) -> str:
-    return "apart" if goal is PolicyGoal.BALANCE else "empty"
-
-
 _TRIED_HEADS = ("evictions", "bounces", "pending")
 
 
@@ -557,7 +553,7 @@ def _limit(trial: PolicyTrial) -> str:
 def _advice_view(advice: PolicyAdvice) -> View:
     """Return a view with the policy as a fix, and a row for each plugin."""
     chosen = advice.chosen
-    heads = ("policy", "limit", *_TRIED_HEADS, _measure_name(advice.goal))
+    heads = ("policy", "limit", *_TRIED_HEADS, "apart" if advice.goal is PolicyGoal.BALANCE else "empty")
     tried = sorted(advice.tried, key=lambda trial: (trial is not chosen, not trial.evictions, trial.measure))
     return View(
         command="kschedx descheduler-policy advise",

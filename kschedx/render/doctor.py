@@ -18,7 +18,7 @@ from kschedx.render.layout import head_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
 from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, fact_lines, line, paragraph
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
-from kschedx.render.wording import Fact, Words, count, list_names, with_article
+from kschedx.wording import Fact, Words, count, list_names, with_article
 
 NAMES = 3
 LONGEST_PATH = 40
@@ -378,7 +378,7 @@ def diagnosis_lines(diagnosis: DumpDiagnosis, *, width: int, wide: bool = False)
     top = head_lines(replace(view, fixes=()), width, rows=None if wide else FACT_LINES)
     end = [row for fix in view.fixes for row in _completion(fix, width)]
     blocks = list(_blocks(view.items, width, wide=wide))
-    room = MOST_LINES - len(top) - _height(end, width)
+    room = MOST_LINES - len(top) - sum(max(-(-drawn_line.cell_len // width), 1) for drawn_line in end)
     opened = (
         len(blocks)
         if wide
@@ -501,11 +501,6 @@ def _completion(fix: FixView, width: int) -> list[StyledLine]:
     """Return commands that can be copied."""
     rows = (row for command in fix.commands for row in shell_rows(command, width))
     return [BLANK, line((fix.title, DIM)), *map(line, rows)]
-
-
-def _height(lines: Iterable[StyledLine], width: int) -> int:
-    """Return the number of terminal rows."""
-    return sum(max(-(-drawn_line.cell_len // width), 1) for drawn_line in lines)
 
 
 def doctor_page(diagnosis: DumpDiagnosis) -> Page:

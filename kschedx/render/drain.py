@@ -15,8 +15,8 @@ from kschedx.kube.escaping import shell_command, why_command
 from kschedx.render.fixes import fix_lines, story_fixes, story_reason
 from kschedx.render.terminal import DIM, StyledLine, fact_lines, more, paragraph, title_lines
 from kschedx.render.view import FixView, ItemList, Tone, ViewItem
-from kschedx.render.wording import Fact, count, list_names
 from kschedx.simulate.drain import REFUSES, STAYS, DrainedPod, DrainOutcome, DrainResult
+from kschedx.wording import Fact, count, list_names
 
 # The result of a drain, in lines.
 

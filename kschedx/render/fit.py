@@ -28,9 +28,9 @@ from kschedx.render.terminal import (
     shortens,
 )
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
-from kschedx.render.wording import count
 from kschedx.render.words.causes import because
 from kschedx.render.words.pod import could_reject
+from kschedx.wording import count
 
 SHOWN_FITS = 8
 
@@ -45,7 +45,7 @@ def _fit_view(fit: Fit) -> View:
     return View(
         command="kschedx fit",
         subject=fit.title,
-        headline=_fit_headline(fit),
+        headline=headline(fit.lifecycle) if fit.lifecycle is not None and fit.is_held else _count_text(fit),
         tone=_fit_tone(fit),
         because=_fit_causes(fit),
         details=tuple(_fit_details(fit)),
@@ -148,10 +148,6 @@ def _fit_tone(fit: Fit) -> Tone:
     if fit.lifecycle is not None and fit.is_held:
         return state_tone(fit.lifecycle)
     return Tone.GOOD if fit.is_enough else Tone.OPEN if fit.could_reject else Tone.BAD
-
-
-def _fit_headline(fit: Fit) -> str:
-    return headline(fit.lifecycle) if fit.lifecycle is not None and fit.is_held else _count_text(fit)
 
 
 def _count_text(fit: Fit) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 from kschedx.framework.cycle import Cycle
 from kschedx.holding import model
 from kschedx.kube.quantity import Unit, format_quantity
-from kschedx.render.wording import Fact, count, list_names
+from kschedx.wording import Fact, count, list_names
 
 if TYPE_CHECKING:
     from kschedx.kueue.verdict import Verdict

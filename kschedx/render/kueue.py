@@ -11,7 +11,7 @@ from kschedx.render.layout import column_lines, head_lines, note_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
 from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, line, paragraph
 from kschedx.render.view import ItemList, TableView, Tone, View, ViewItem
-from kschedx.render.wording import Fact, count, list_names
+from kschedx.wording import Fact, count, list_names
 
 SHOWN = 5
 """Pending Workloads of a queue without `-o wide`."""

@@ -20,7 +20,7 @@ from kschedx.render.terminal import (
     title_lines,
 )
 from kschedx.render.view import ItemList, Tone, View, ViewItem
-from kschedx.render.wording import list_names
+from kschedx.wording import list_names
 
 COMMAND = "$ "
 """The start of a detail that is a command to paste."""

@@ -27,7 +27,7 @@ from kschedx.render.fixes import fix_views
 from kschedx.render.holding import holding_facts
 from kschedx.render.outcome import then_text
 from kschedx.render.view import Tone, View
-from kschedx.render.wording import count, list_names
+from kschedx.wording import count, list_names
 
 _MOST_PODS = 3
 """Pods of a rollout that stalls, each with what it lacks."""

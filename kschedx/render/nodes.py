@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from itertools import pairwise
 from typing import assert_never
 
 from msgspec import Struct
-from msgspec.structs import replace
 from rich.cells import cell_len
 
 from kschedx.inquiry.node import NodeRow, Use, total
@@ -25,13 +24,17 @@ from kschedx.render.terminal import (
     shortens,
 )
 from kschedx.render.view import ItemList, Tone, View, ViewItem
-from kschedx.render.wording import Fact, count
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import Fact, count
 
 MOST_NODES = 16
 """On the first screen."""
 MOST_BROKEN = 10
 """On the first screen, if each has two lines."""
+_ALWAYS = ("cpu", "memory", "largest pod")
+"""The columns that stay in the table."""
+_FIRST_OUT, _LAST_OUT = ("taints", "type", "bought as", "pool", "zone"), ("pods",)
+"""The columns that leave the table first and last if there is no room; extended resources leave between them."""
 _GAP = 2
 _CORE, _GIB, _MIB = 1000, 2**30, 2**20
 
@@ -39,13 +42,11 @@ _CORE, _GIB, _MIB = 1000, 2**30, 2**20
 class _Column(Struct, frozen=True, kw_only=True):
     label: str
     cell: Callable[[NodeRow], str]
-    rank: int = 0
-    """If there is no room, columns of the highest rank leave the table first; those of rank 0 stay."""
     is_number: bool = False
 
 
-def _columns(rows: Sequence[NodeRow], sort: str = "") -> list[_Column]:
-    """Return the columns that distinguish nodes, or show what is free on them. The `sort` column always stays."""
+def _columns(rows: Sequence[NodeRow]) -> list[_Column]:
+    """Return the columns that distinguish nodes, or show what is free on them."""
 
     def use(name: str) -> Callable[[NodeRow], str]:
         return lambda row: _use(name, row.resources.get(name))
@@ -53,22 +54,18 @@ def _columns(rows: Sequence[NodeRow], sort: str = "") -> list[_Column]:
     names = dict.fromkeys(name for row in rows for name in row.resources if name not in ("cpu", "memory"))
     extended = [name for name in names if any(row.resources.get(name, Use()).requested for row in rows) or "/" in name]
     all_columns = [
-        _Column(label="node", cell=lambda row: row.name),
-        *([_Column(label="status", cell=_status)] if any(row.status != "Ready" for row in rows) else []),
         _Column(label="cpu", cell=use("cpu"), is_number=True),
         _Column(label="memory", cell=use("memory"), is_number=True),
-        *(_Column(label=_label(name, extended), cell=use(name), rank=2, is_number=True) for name in extended),
-        _Column(label="pods", cell=lambda row: f"{row.pods.requested}/{row.pods.allocatable}", rank=1, is_number=True),
+        *(_Column(label=_label(name, extended), cell=use(name), is_number=True) for name in extended),
+        _Column(label="pods", cell=lambda row: f"{row.pods.requested}/{row.pods.allocatable}", is_number=True),
         _Column(label="largest pod", cell=largest_pod),
-        _Column(label="zone", cell=lambda row: row.zone, rank=3),
-        _Column(label="pool", cell=lambda row: row.pool, rank=4),
-        _Column(label="type", cell=lambda row: row.type, rank=6),
-        _Column(label="bought as", cell=_bought, rank=5),
-        _Column(label="taints", cell=lambda row: ", ".join(row.taints), rank=7),
+        _Column(label="zone", cell=lambda row: row.zone),
+        _Column(label="pool", cell=lambda row: row.pool),
+        _Column(label="type", cell=lambda row: row.type),
+        _Column(label="bought as", cell=_bought),
+        _Column(label="taints", cell=lambda row: ", ".join(row.taints)),
     ]
-    sort = {"free": "largest pod", "price": "bought as"}.get(sort, _label(sort, extended))
-    all_columns = [replace(column, rank=0) if column.label == sort else column for column in all_columns]
-    return [column for column in all_columns if not column.rank or any(column.cell(row) for row in rows)]
+    return [column for column in all_columns if column.label in _ALWAYS or any(column.cell(row) for row in rows)]
 
 
 def _status(row: NodeRow) -> str:
@@ -131,57 +128,61 @@ def nodes_lines(rows: Sequence[NodeRow], width: int, *, wide: bool = False, sort
     which they are sorted."""
     view = _nodes_view(rows)
     lines = head_lines(view, width)
-    table, left = _table(rows, None if wide else width, sort)
+    [nodes] = view.lists
+    table, left = _table(nodes, None if wide else width, sort)
     lines += [BLANK, *table] if rows else []
-    return lines + more(left, "node")
+    return lines + more(left, nodes.noun)
 
 
-def _table(rows: Sequence[NodeRow], width: int | None, sort: str) -> tuple[list[StyledLine], int]:
+def _table(nodes: ItemList, width: int | None, sort: str) -> tuple[list[StyledLine], int]:
     """Return the table, and how many nodes it omits. If `width` is None, it has every node and column; else columns
     without room are a second line below each row, and nodes with the same cells share a row if there are too many."""
-    kept, below = _columns(rows, sort), list[_Column]()
-    cells = {column.label: [terminal.shown(column.cell(row)) for row in rows] for column in kept}
-    names = cells.pop("node")
-    groups = [[at] for at in range(len(rows))]
-    if width is not None and len(rows) > MOST_NODES:
-        alike: dict[tuple[str, ...], list[int]] = {}
-        for at, texts in enumerate(zip(*cells.values(), strict=True)):
-            alike.setdefault(texts, []).append(at)
-        groups = list(alike.values())
+    labels = [label for label, _ in nodes.columns]
+    rows = [(item.kind, *map(str, item.values)) for item in nodes.items]
+    cells = {
+        label: [terminal.shown(row[at]) for row in rows]
+        for at, label in enumerate(("status", *labels))
+        if at or any(status != "Ready" for status, *_ in rows)
+    }
+    stays = {"free": "largest pod", "price": "bought as"}.get(sort, sort)
+    extended = (label for label in labels if label not in (*_ALWAYS, *_FIRST_OUT, *_LAST_OUT))
+    leaving = [
+        label
+        for label in (*_FIRST_OUT, *extended, *_LAST_OUT)
+        if label in cells and label not in (stays, stays.rpartition("/")[2])
+    ]
+    numbers = {label for label, is_number in nodes.columns if is_number}
+    gone: set[str] = set()
+    below: list[str] = []
+    alike: dict[object, list[int]] = {}
+    for at, row in enumerate(rows):
+        alike.setdefault(at if width is None or len(rows) <= MOST_NODES else row, []).append(at)
+    groups = list(alike.values())
     while True:
         if width is not None:
             groups = groups[: MOST_BROKEN if below else MOST_NODES]
         are_alike = any(len(group) > 1 for group in groups)
         shown = [
-            ["node", *(names[group[0]] for group in groups)],
+            ["node", *(terminal.shown(nodes.items[group[0]].title) for group in groups)],
             *([["nodes", *(f"{len(group):,}" for group in groups)]] if are_alike else []),
-            *([column.label, *(cells[column.label][group[0]] for group in groups)] for column in kept[1:]),
+            *([label, *(texts[group[0]] for group in groups)] for label, texts in cells.items() if label not in gone),
         ]
-        if width is None or sum(max(map(cell_len, texts)) + _GAP for texts in shown) <= width:
+        if width is None or not leaving or sum(max(map(cell_len, texts)) + _GAP for texts in shown) <= width:
             break
-        if not any(column.rank for column in kept):
-            break
-        last = max(kept, key=lambda column: column.rank)
-        kept.remove(last)
-        if len({*cells[last.label]}) > 1:  # it distinguishes rows
-            below.append(last)
-    numbers = frozenset({1} if are_alike else ()) | {
-        at + are_alike for at, column in enumerate(kept) if column.is_number
-    }
-    below.reverse()
-    second = ["", *(_second([(column, cells[column.label][group[0]]) for column in below]) for group in groups)]
+        gone.add(last := leaving.pop(0))
+        below = [last, *below] if len({*cells[last]}) > 1 else below  # it distinguishes rows
+    right = frozenset(at for at, (label, *_) in enumerate(shown) if label in ("nodes", *numbers))
+    second = ["", *(_second([(label, cells[label][group[0]]) for label in below], numbers) for group in groups)]
     table = columns(
-        zip(*shown, strict=True), right=numbers, indent=_GAP, header=True, width=width, below=second if below else ()
+        zip(*shown, strict=True), right=right, indent=_GAP, header=True, width=width, below=second if below else ()
     )
     return table, len(rows) - sum(map(len, groups))
 
 
-def _second(cells: Sequence[tuple[_Column, str]]) -> str:
+def _second(cells: Sequence[tuple[str, str]], numbers: Set[str]) -> str:
     """Return `gpu 0/4 · eu-west-1a · spot`."""
     return SEPARATOR.join(
-        f"{column.label} {cell}" if column.is_number or column.label == "taints" else cell
-        for column, cell in cells
-        if cell
+        f"{label} {cell}" if label in numbers or label == "taints" else cell for label, cell in cells if cell
     )
 
 
@@ -189,7 +190,7 @@ def _nodes_view(rows: Sequence[NodeRow]) -> View:
     """Return a view with a row for each node, in the order of `rows`."""
     uses = total(rows)
     usable = sum(row.is_open for row in rows)
-    kept = [column for column in _columns(rows) if column.label not in ("node", "status")]
+    kept = _columns(rows)
     return View(
         command="kschedx nodes",
         headline=f"{count(len(rows), 'node')}, {usable:,} can take a pod",
@@ -204,7 +205,7 @@ def _nodes_view(rows: Sequence[NodeRow]) -> View:
                     ViewItem(
                         title=row.name,
                         tone=Tone.GOOD if row.is_open else Tone.BAD,
-                        kind=row.status,
+                        kind=_status(row),
                         values=tuple(column.cell(row) for column in kept),
                         facts=tuple(_row_facts(row)),
                     )

@@ -38,8 +38,8 @@ from kschedx.render.terminal import (
 )
 from kschedx.render.terminal import shown as as_shown
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem, identical, shared_value, title_of
-from kschedx.render.wording import Fact, amount, count, list_names
 from kschedx.simulate.repack import EmptiedTogether
+from kschedx.wording import Fact, amount, count, list_names
 
 NAMES = 3
 

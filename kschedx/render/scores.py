@@ -27,9 +27,9 @@ from kschedx.render.terminal import (
     wrap,
 )
 from kschedx.render.view import Tone
-from kschedx.render.wording import count, list_names, visible
 from kschedx.render.words import describe
-from kschedx.snapshot.columns import ClusterRow, TableRow
+from kschedx.snapshot.columns import TableRow
+from kschedx.wording import count, list_names, visible
 
 SHOWN = 4
 """Nodes in the first screen's ranking."""
@@ -222,7 +222,7 @@ def node_verdict_lines(diagnosis: Diagnosis, ranking: Ranking | None, name: str,
     """Return the verdicts and scores of a node. `name` is a node of the cluster."""
     cycle = diagnosis.cycle
     node = cycle.all_nodes.cluster.index[name]
-    row = _row_of(cycle, node)
+    row = None if cycle.nodes is None else cycle.nodes.row_of(node)
     scores = _scored_node(cycle, name)
     lines = _title(diagnosis, ranking, name, row, scores, width)
     if row is None:
@@ -231,11 +231,6 @@ def node_verdict_lines(diagnosis: Diagnosis, ranking: Ranking | None, name: str,
     if scores is not None and ranking is not None:
         lines += [BLANK, *_scores(scores, ranking)]
     return lines
-
-
-def _row_of(cycle: Cycle, node: ClusterRow) -> TableRow | None:
-    """Return the node's row among the nodes that PreFilter did not exclude."""
-    return None if cycle.nodes is None else cycle.nodes.row_of(node)
 
 
 def _scored_node(cycle: Cycle, name: str) -> ScoredNode | None:

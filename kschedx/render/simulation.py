@@ -54,12 +54,12 @@ from kschedx.render.terminal import (
     title_lines,
 )
 from kschedx.render.view import ItemList, Timeline, Tone, UsageRow, UsageView, View, ViewItem
-from kschedx.render.wording import Fact, count, list_names
 from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.drain import DrainResult
 from kschedx.simulate.moves import GoalResult
 from kschedx.simulate.queue import QueueStep
 from kschedx.simulate.simulator import KueueResult
+from kschedx.wording import Fact, count, list_names
 
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import Growth
@@ -375,11 +375,6 @@ def _noun(lifecycle: Lifecycle) -> str:
     return "workload" if lifecycle.subject.count("/") > 1 else "pod"
 
 
-def _is_short(lifecycle: Lifecycle) -> bool:
-    """Return whether the API server refuses the pods of a workload, which itself exists."""
-    return type(lifecycle) is Refused and lifecycle.is_workload
-
-
 def _simulation_headline(simulation: Simulation) -> str:
     """Return how many pods have each outcome."""
     placed, pending, undecided = len(simulation.placed), len(simulation.pending), len(simulation.undecided)
@@ -432,7 +427,7 @@ def _simulation_headline(simulation: Simulation) -> str:
     states: Counter[tuple[str, str]] = Counter()
     for state in simulation.states:
         if (facts := state.lifecycle) is not None and not isinstance(facts, NoScheduler):
-            counted = "with refused pods" if _is_short(facts) else state.state.counted
+            counted = "with refused pods" if type(facts) is Refused and facts.is_workload else state.state.counted
             unable = len(simulation.unable_to_start)
             pods = unable if isinstance(facts, CannotStart) else len(disputed) - unable
             states[_noun(facts), counted] += pods if facts.subject in disputed else 1

@@ -35,11 +35,11 @@ from kschedx.render.terminal import (
     shortens,
 )
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
-from kschedx.render.wording import Fact, amount, amounts, count
 from kschedx.render.words import describe, headline
 from kschedx.render.words.causes import because
 from kschedx.render.words.constraints import maintenance_text, unwell_node_text
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import Fact, amount, amounts, count
 
 MOST_GROUPS = 6
 _FIX_LINES = 6

@@ -32,8 +32,8 @@ from kschedx.render.terminal import (
     title_lines,
 )
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
-from kschedx.render.wording import Fact, count, list_names, visible
 from kschedx.render.words.causes import because
+from kschedx.wording import Fact, count, list_names, visible
 
 MOST_FAILURES = 12
 """Rows of the table on the first screen."""
@@ -105,10 +105,6 @@ def headline(survival: Survival) -> str:
     if any(result.of(WorkloadImpact.BLOCKED) for result in survival.results):
         ends = "down, short of replicas, or blocked by a PodDisruptionBudget"
     return f"{bad:,} of {count(len(survival.results), what)} {verb} workloads {ends}"
-
-
-def _tone(survival: Survival) -> Tone:
-    return Tone.OPEN if survival.is_undecided else Tone.GOOD if survival.survives else Tone.BAD
 
 
 def details(survival: Survival) -> Iterator[str]:
@@ -302,7 +298,7 @@ def _survival_view(survival: Survival, opened: Collection[FailureResult], most: 
     return View(
         command="kschedx survive",
         headline=headline(survival),
-        tone=_tone(survival),
+        tone=Tone.OPEN if survival.is_undecided else Tone.GOOD if survival.survives else Tone.BAD,
         details=tuple(details(survival)),
         lists=(
             ItemList(

@@ -21,7 +21,7 @@ from rich.cells import cell_len
 from kschedx.kube.names import common_affixes, families, short_names
 from kschedx.patterns import lazy_pattern
 from kschedx.render.view import Tone
-from kschedx.render.wording import Fact, count, visible
+from kschedx.wording import Fact, count, visible
 
 INDENT = 2
 LABEL = 10
@@ -104,6 +104,8 @@ def _with_note(lines: list[StyledLine], names: Sequence[str]) -> list[StyledLine
 class StyledLine(Struct, frozen=True):
     parts: tuple[tuple[str, str], ...] = ()
     """Text and its style: words of `_CODES`, of which the last color counts."""
+    headline: str = ""
+    """The whole headline that begins with this line."""
 
     @property
     def plain(self) -> str:
@@ -238,7 +240,8 @@ def title_lines(content: str, tone: Tone, width: int) -> list[StyledLine]:
     """Return the first line of a screen: bold, marked, and in the color of its tone."""
     color = {Tone.GOOD: GOOD, Tone.BAD: BAD, Tone.HELD: OPEN, Tone.OPEN: OPEN, Tone.PLAIN: ""}[tone]
     style = f"{BOLD} {color.split()[-1]}" if color else BOLD
-    return paragraph(content, width, first=tone.mark, style=style)
+    first, *further = paragraph(content, width, first=tone.mark, style=style)
+    return [StyledLine(first.parts, headline=visible(content)), *further]
 
 
 def labelled_lines(

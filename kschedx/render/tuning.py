@@ -19,8 +19,8 @@ from kschedx.render.terminal import (
     text,
 )
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
-from kschedx.render.wording import Fact, count
 from kschedx.simulate.tuning import ProfileTrial, Tuning, TuningGoal
+from kschedx.wording import Fact, count
 
 SHOWN_TRIALS = 8
 """Rows: the cluster now, today's profile, and the Pareto front."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct
 
-from kschedx.render.wording import Fact
+from kschedx.wording import Fact
 
 if TYPE_CHECKING:
     from kschedx.inquiry.simulation import NodeUse

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.defaulting import default_pod
 from kschedx.errors import InputError
 from kschedx.kube.decoding import decode
-from kschedx.kube.quantity import Unit, format_quantity, parse_quantity
+from kschedx.kube.quantity import Unit, format_quantity, resource_amount
 from kschedx.kube.resources import RequestOptions, pod_request
 from kschedx.kube.types import Node, OwnerReference, Pod, PodSpec
 from kschedx.kube.workloads import pod_from_workload, runs_on, without_node_names
@@ -60,9 +60,7 @@ def less(node: Node, amounts: Mapping[str, int]) -> Node:
     left = dict(node.status.allocatable)
     for resource, taken in amounts.items():
         unit = Unit.of(resource)
-        has = parse_quantity(left.get(resource, "0"))
-        amount = (has.milli_value() if unit is Unit.MILLI else has.value()) - taken
-        left[resource] = format_quantity(max(amount, 0), unit)
+        left[resource] = format_quantity(max(resource_amount(resource, left.get(resource)) - taken, 0), unit)
     return replace(node, status=replace(node.status, allocatable=left)) if amounts else node
 
 

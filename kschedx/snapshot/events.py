@@ -21,8 +21,10 @@ CLAIM_REFUSED = "FailedResourceClaimCreation"
 """From kube-controller-manager: the API server refuses a ResourceClaim that a pod's template describes."""
 FAILED_CREATE = "FailedCreate"
 """From a ReplicaSet, StatefulSet, DaemonSet, or Job: its pods are refused."""
-OF_CLAIMS = frozenset({"ProvisioningFailed", "FailedBinding"})
-"""Why a claim has no volume; the message is the storage system's."""
+PROVISIONING_FAILED = "ProvisioningFailed"
+"""From a driver that creates no volume for a claim; the message is the storage system's."""
+OF_CLAIMS = frozenset({PROVISIONING_FAILED, "FailedBinding"})
+"""Why a claim has no volume."""
 ALREADY_ACTIVE = "JobAlreadyActive"
 OF_CRON_JOBS = frozenset(
     {ALREADY_ACTIVE, "InvalidSchedule", "MissSchedule", "TooManyMissedTimes", "UnknownTimeZone", "UnparseableSchedule"}

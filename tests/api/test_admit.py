@@ -6,18 +6,20 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from kschedx.apiserver.admission import (
     DEFAULT_TOLERATIONS,
     NODE_SELECTOR,
     OPTIONAL_PLUGINS,
+    TOLERATIONS_WHITELIST,
     AdmissionChange,
     AdmissionContext,
     admit,
     check_plugins,
     default_limit_range,
 )
-from kschedx.errors import InputError
+from kschedx.errors import InputError, NotAdmittedError
 from kschedx.kube.field_errors import ValidationOptions
 from kschedx.kube.types import LimitRange, Pod, PriorityClass, RuntimeClass, Toleration
 
@@ -201,6 +203,19 @@ def test_pods_outlive_short_troubles_of_their_node(own: list[Json], added: list[
 )
 def test_refusals(refused: Pod, message: str) -> None:
     assert refusal(refused) == message
+
+
+def test_before_a_name_is_generated_its_prefix_stands_for_it() -> None:
+    unnamed = pod(priorityClassName="ghost")
+    unnamed = replace(unnamed, metadata=replace(unnamed.metadata, name="", generate_name="web-"))
+    assert 'pods "web-" is forbidden: ' in refusal(unnamed)
+
+
+def test_the_namespaces_whitelist_refuses_without_a_name() -> None:
+    annotations = {"shop": {TOLERATIONS_WHITELIST: '[{"key": "spot", "operator": "Exists"}]'}}
+    context = AdmissionContext(namespace_annotations=annotations, enabled_plugins=OPTIONAL_PLUGINS)
+    with pytest.raises(NotAdmittedError, match=r"^spec\.tolerations\[0\]: pod tolerations \(possibly merged"):
+        admit(pod(), context)
 
 
 def test_the_first_limit_range_that_refuses_is_told() -> None:

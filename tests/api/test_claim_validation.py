@@ -40,8 +40,10 @@ USED = [
 
 @pytest.mark.parametrize(("used", "errors"), USED)
 def test_claims_of_a_container(used: list[Json], errors: list[str]) -> None:
-    text = errors_of({"resourceClaims": [{"name": "gpu", "resourceClaimName": "x"}]}, {"resources": {"claims": used}})
+    claims = [{"name": name, "resourceClaimName": "x"} for name in ("gpu", "")]
+    nameless, *text = errors_of({"resourceClaims": claims}, {"resources": {"claims": used}})
 
+    assert nameless == "spec.resourceClaims[1].name: Required value"
     assert text == [f"spec.containers[0].resources.claims{error}" for error in errors]
 
 

@@ -313,6 +313,12 @@ def test_what_the_containers_ask_for_is_written_as_they_wrote_it() -> None:
     assert {name: str(amount) for name, amount in container_limits(spec).items()} == {"hugepages-2Mi": "6Mi"}
 
 
+def test_the_larger_moment_is_written_as_its_own_container_wrote_it() -> None:
+    spec = spec_of(container("a", memory="134217728"), init=(container("b", memory="1Gi"),))
+
+    assert {name: str(amount) for name, amount in container_requests(spec).items()} == {"memory": "1Gi"}
+
+
 @pytest.mark.parametrize(
     ("name", "extended", "scalar"),
     [

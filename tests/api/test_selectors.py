@@ -598,10 +598,12 @@ def test_label_values(value: str, problems: int) -> None:
 def test_dns_names() -> None:
     assert list(dns_label_errors("my-name")) == []
     assert list(dns_label_errors("my.name")) == ["must not contain dots"]
-    assert list(dns_label_errors("a" * 64)) == ["must be no more than 63 bytes"]
+    assert list(dns_label_errors("a" * 64)) == ["must be no more than 63 characters"]
     assert next(iter(dns_label_errors("My-name"))).startswith("a lowercase RFC 1123 label must consist of")
     assert list(dns_subdomain_errors("my.name")) == []
     assert len(list(dns_subdomain_errors("my..name"))) == 1
+    assert list(dns_subdomain_errors("a" * 254)) == ["must be no more than 253 characters"]
+    assert list(label_key_errors("a" * 254 + "/b")) == ["prefix part must be no more than 253 bytes"]
 
 
 @pytest.mark.parametrize("hostile", ["a" * 200_000 + "!", "a-" * 100_000, "a." * 100_000, "-" * 200_000])

@@ -108,6 +108,7 @@ def test_a_whole_pod_is_valid() -> None:
     [
         ({}, ["metadata.name: Required value: name or generateName is required"]),
         ({"generateName": "web-"}, []),
+        ({"generateName": "w-"}, []),
         ({"generateName": "Web-"}, [f'metadata.generateName: Invalid value: "Web-": {DNS_SUBDOMAIN}']),
         ({"name": "web_0"}, [f'metadata.name: Invalid value: "web_0": {DNS_SUBDOMAIN}']),
         ({"name": "a.b", "namespace": "a.b"}, ['metadata.namespace: Invalid value: "a.b": must not contain dots']),
@@ -154,6 +155,13 @@ PORT = "spec.containers[0].ports[0]"
                 "must specify restartPolicy when restart rules are used"),
                 ('spec.containers[0].restartPolicyRules[0].action: Unsupported value: "Stop": '
                 'supported values: "Restart", "RestartAllContainers"'),
+            ],
+        ),
+        (
+            {"initContainers": [container("i", restartPolicyRules=[{"action": "Stop"}])]},
+            [
+                ("spec.initContainers[0].restartPolicy: Required value: "
+                "must specify restartPolicy when restart rules are used")
             ],
         ),
         (

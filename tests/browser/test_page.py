@@ -381,6 +381,10 @@ def test_a_heat_map_by_zone_or_pool_has_one_color_for_each_plugin(page: Page, tm
     color = "[...document.querySelectorAll('.heatbar button')].find((one) => one.innerText.startsWith('%s'))"
     color += ".style.borderBottomColor"
     assert page.run(color % "NodeAffinity") == "rgb(176, 118, 0)"
+    page.click("[aria-label=zone] button")
+    many = int(page.text("[aria-label=zone] button[aria-pressed=true]")[0].split()[-1].replace(",", ""))
+    shown = sum(int(row.replace(",", "")) for row in page.text("[aria-label=verdicts] .row.body > :nth-child(2)"))
+    assert shown == many < 500
 
 
 PAPER = (717, 1046)
@@ -514,6 +518,13 @@ def test_identical_nodes_are_one_row_until_each_is_wanted(page: Page, tmp_path: 
     sizes = page.text(".row.body > :nth-child(2)")
     assert len(sizes) < 40
     assert sum(int(size) for size in sizes) == 500
+    filtered = "for (const box of document.querySelectorAll('[type=search]')) "
+    filtered += "{ box.value = '%s'; box.dispatchEvent(new Event('input')); }"
+    page.run(filtered % "general-000")
+    left = sum(int(size) for size in page.text(".row.body > :nth-child(2)"))
+    assert 1 < left < 500
+    assert page.text(".count")[0].startswith(f"{left} of 500 nodes")
+    page.run(filtered % "")
     page.click(".tools button[aria-pressed]")
     assert page.text(".count") == ["500 nodes"]
 

@@ -161,6 +161,7 @@ TELLING = [pytest.param(line, id=named(line)) for line in PRINTING.values() if l
 """Without somebody who asks an assistant's server says nothing."""
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("line", TELLING)
 def test_output_that_is_full_or_has_no_reader(line: tuple[str, ...], files: dict[str, Path], forked: Path) -> None:
     command = COMMAND if line == LINES[0] else forked
@@ -200,6 +201,7 @@ FIRST = {word: line for line in reversed(LINES) for word in line if word.isupper
 READS_BY_ITSELF = {"doctor", "fleet", "mcp", "merge", "snapshot"}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("line", "word"), OF_FILES)
 def test_a_file_that_holds_anything(line: tuple[str, ...], word: str, files: dict[str, Path], tmp_path: Path) -> None:
     for name in HOSTILE if FIRST[word] == line or line[0] in READS_BY_ITSELF else FEW:
@@ -247,6 +249,7 @@ def hidden(text: str) -> Iterator[str]:
     return (character for character in text if character != "\n" and is_hidden(character))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "line",
     [pytest.param(line, id=named(line)) for line in LINES if any(word.isupper() for word in line)],
@@ -320,6 +323,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("line", "most"), BOUNDED, ids=lambda value: named(value) if isinstance(value, tuple) else "")
 def test_an_answer_has_a_bound(line: tuple[str, ...], most: int, large: dict[str, Path]) -> None:
     result = ran(line, large)

@@ -345,6 +345,7 @@ def kills(name: str) -> Iterator[Any]:
         yield pytest.param(name, number, moment, id=f"{name}-{number.name}-{moment} s")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("name", "number", "moment"), [kill for name in STARTING_OTHERS for kill in kills(name)])
 def test_nothing_runs_on_after_a_kill(name: str, number: signal.Signals, moment: float | None, tmp_path: Path) -> None:
     (tmp_path / "login").write_text(PLUGIN)

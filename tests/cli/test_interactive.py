@@ -169,6 +169,9 @@ def test_from_causes_to_pods_to_nodes_and_back() -> None:
         app = Browser(PendingPage("301 pods", Tone.BAD, [many], lambda _: Why(result, changed)))
         async with app.run_test(size=(100, 30)) as pilot:
             await pilot.pause()
+            await pilot.press("slash", *"shop/b299", "enter")
+            await pilot.pause()
+            assert len(names(app)) == 1  # a cause is found by each of its pods
             await pilot.press("enter")
             await pilot.pause()
             await pilot.pause()

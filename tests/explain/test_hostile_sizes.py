@@ -56,6 +56,7 @@ def node_terms(terms: int, expressions: int) -> Manifest:
 TAINTS = [{"key": f"t{number}", "operator": "Exists"} for number in range(10_000)]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("place", "spec"),
     [
@@ -91,6 +92,7 @@ def test_why_no_fix_is_tried_is_in_the_document() -> None:
     assert document["notes"] == [{"id": "no-fix", "text": text}]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "message",
     [

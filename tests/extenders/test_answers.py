@@ -60,7 +60,7 @@ REFUSED = [
     ("tru", "unexpected EOF"),
     ("oops", "invalid character 'o' looking for beginning of value"),
     ("<html>", "invalid character '<' looking for beginning of value"),
-    ("\ufeff{}", "invalid character 'ï' looking for beginning of value"),
+    ("\ufeff{}", "invalid character '\\ufeff' looking for beginning of value"),
     ("'a'", "invalid character '\\'' looking for beginning of value"),
     ("[1, ]", "invalid character ']' looking for beginning of value"),
     ("NaN", "invalid character 'N' looking for beginning of value"),
@@ -70,7 +70,18 @@ REFUSED = [
     ('{"a" 1}', "invalid character '1' after object key"),
     ('{"a": 1 "b"}', "invalid character '\"' after object key:value pair"),
     ('{"a": [1 2]}', "invalid character '2' after array element"),
-    ('["\t"]', "invalid character '\\t' in string literal"),
+    ('["\t"]', "invalid character '\\t' in string"),
+    (r'["\o"]', r"invalid escape sequence `\o` in string"),
+    (r'["\u12 3"]', r'invalid escape sequence "\\u12 3" in string'),
+    ('["\\u1', "unexpected EOF"),
+    ("[-x]", "invalid character 'x' in numeric literal"),
+    ("[-Infinity]", "invalid character 'I' in numeric literal"),
+    ('{"a" é}', "invalid character 'é' after object key"),
+    ('{"NodeNames": ["a", 1]}', "json: cannot unmarshal number into ExtenderFilterResult.NodeNames.1 of type string"),
+    (
+        '{"failedNodes": {"1": 1}}',
+        "json: cannot unmarshal number into Go struct field ExtenderFilterResult.failedNodes.1 of type string",
+    ),
     ("[" * 200_000, "exceeded max depth"),
     ("[]", "json: cannot unmarshal array into Go value of type v1.ExtenderFilterResult"),
     ("42", "json: cannot unmarshal number into Go value of type v1.ExtenderFilterResult"),
@@ -114,3 +125,9 @@ def test_a_body_that_was_cut_off_says_what_cut_it() -> None:
         with pytest.raises(ExtenderError, match="read: connection reset by peer"):
             filter_answer(REQUEST, answer(text, "read: connection reset by peer"))
     assert filter_answer(REQUEST, answer('{"NodeNames": []}', "unexpected EOF")).names == ()
+
+
+def test_a_node_that_kube_scheduler_cannot_read_is_an_error() -> None:
+    for wrong in ('"metadata": {"creationTimestamp": "x"}', '"status": {"capacity": {"cpu": "x"}}', '"spec": 1'):
+        with pytest.raises(ExtenderError):
+            filter_answer(REQUEST, answer(f'{{"Nodes": {{"items": [{{{wrong}}}]}}}}'))

@@ -38,7 +38,7 @@ def cpu(amount: str, **more: object) -> Manifest:
 
 
 def at_most(resource: str, amount: int) -> Callable[[Pod], s.FixStep | None]:
-    amounts = (s.ResourceAmount(resource=resource, amount=amount),)
+    amounts = {resource: amount}
     return lambda pod: s.LowerRequests.of(pod, amounts, OPTIONS)
 
 

@@ -34,6 +34,7 @@ def test_a_cluster_that_cannot_be_read_is_a_row(fleet: Path) -> None:
     ]
     assert ran.code == 3
     assert rows[0]["document"]["items"][0]["outcome"] == "Scheduled"
+    assert [row["summary"] for row in rows[:2]] == ["1 pod can be scheduled", "1 pod is unschedulable"]
     assert rows[2]["summary"].startswith("error: ")
 
 

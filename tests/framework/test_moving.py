@@ -118,6 +118,7 @@ def test_a_node_more_and_back_again(family: str) -> None:
         assert facts_of(run.decide(row)) == before, (case["name"], "nobody asked while the node was there")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_node_that_changes_and_back_again(family: str) -> None:
     for case in recorded(family, 4):
@@ -222,6 +223,7 @@ NO_AFFINITY: dict[str, object] = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_pods_that_share_columns_differ_as_each_by_itself(family: str) -> None:
     for number, case in enumerate(recorded(family, 3)):

@@ -34,6 +34,23 @@ def test_without_pre_filter(plugin: str, text: str) -> None:
     assert (cycle.outcome, cycle.message) == ("Error", f'running "{plugin}" filter plugin: {text}')
 
 
+def test_preemption_without_pre_filter() -> None:
+    """An earlier plugin rejects the only node for good, so there is no node to try."""
+    config: dict[str, Any] = without("preFilter", "PodTopologySpread")
+    names = ("PrioritySort", "NodeUnschedulable", "PodTopologySpread", "DefaultPreemption", "DefaultBinder")
+    config["profiles"][0]["plugins"]["multiPoint"]["enabled"] = [{"name": name} for name in names]
+    objects = [node("a", unschedulable=True), pod("new", priority=1)]
+    cycle = evaluate(objects, "default/new", config)
+    assert cycle.message.endswith("preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.")
+
+
+def test_pre_bind_without_pre_filter() -> None:
+    config: dict[str, Any] = only("NodeName")
+    config["profiles"][0]["plugins"]["preBind"] = {"enabled": [{"name": "VolumeBinding"}]}
+    steps = evaluate(OBJECTS[1:], "default/new", config).dry_steps
+    assert [(point, status.code.text, status.message) for point, status in steps] == [("preBind", "Error", "not found")]
+
+
 @pytest.mark.parametrize(
     ("plugin", "text"),
     [

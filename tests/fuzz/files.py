@@ -35,12 +35,12 @@ from kschedx.kube.types import ConfigMap
 from kschedx.loading import load
 from kschedx.releases import resolve
 from kschedx.render.manifests import to_json, to_yaml
-from kschedx.render.wording import visible
 from kschedx.schedulers import scheduler_of
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.sources import files, yaml_blocks
 from kschedx.sources.files import load_documents
 from kschedx.sources.json_stream import JsonStream
+from kschedx.wording import visible
 from tests.autoscaler.test_status import STRUCTURED, TEXT
 from tests.command import kschedx as command
 from tests.fuzz import hostile

@@ -145,6 +145,7 @@ LAWS = (
 )
 
 
+@pytest.mark.sample(2)
 @each_story
 def test_every_output_keeps_to_the_laws(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     """A single test, so that each output is computed once for all laws."""
@@ -167,6 +168,7 @@ IN_TURN = (
 )
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("number", range(len(CLUSTERS)), ids=[path.parent.name for path in CLUSTERS])
 def test_no_screen_is_wider_than_the_window(number: int) -> None:
     """Unless a line is one word. Each cluster is asked about its pending pods, and one of the other questions."""

@@ -912,6 +912,11 @@ REFUSALS: list[tuple[str, Manifest, str]] = [
         {},
         "keep the size of the claim template within the LimitRange · not tried",
     ),
+    (
+        "maximum cpu usage per Pod is 5a1, but limit is 1",
+        {},
+        "keep requests and limits of the pod template within the LimitRange · not tried",
+    ),
     ("minimum cpu usage per Pod is 2, but request is 1", {}, "raise requests.cpu of container app to 2"),
     (
         (

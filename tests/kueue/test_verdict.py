@@ -94,6 +94,13 @@ TOPOLOGY: Json = {
 }  # fmt: skip
 
 
+def test_a_topology_without_levels_is_as_one_that_does_not_exist() -> None:
+    selected = flavor(nodeLabels={"pool": "a"}, topologyName="dc")
+    objects = (queue("q"), local("q"), workload("a"), selected, node("n", labels={"pool": "a"}))
+    without_levels = {**TOPOLOGY, "spec": {"levels": []}}
+    assert verdict(*objects, without_levels) == verdict(*objects)
+
+
 def test_a_topology_without_domains_names_the_labels_that_nodes_lack() -> None:
     asked = workload("a")
     asked["spec"]["podSets"][0]["topologyRequest"] = {"required": "rack"}

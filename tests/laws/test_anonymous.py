@@ -127,6 +127,7 @@ def as_pod(manifest: Manifest) -> Manifest:
     return pod_from_workload(manifest) if manifest["kind"] in MAKING_PODS else manifest
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 def test_a_story_stays_the_same(story: Story) -> None:
     cluster = objects_of(str(ROOT / story.cluster))
@@ -154,6 +155,7 @@ def test_a_story_stays_the_same(story: Story) -> None:
 # --- recorded decisions
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("case", cases()[::10], ids=lambda case: case.name)
 def test_a_recorded_decision_stays_the_same(case: Case) -> None:
     objects, name = case.record["objects"], case.record["pod"]

@@ -171,7 +171,7 @@ FORMS: Mapping[str, Callable[[list[Manifest]], bytes]] = {
     "zstd": lambda objects: zstandard.ZstdCompressor().compress(hostile.as_json(objects)),
 }
 CLUSTERS = 2
-"""Half of them of each sort, beside one in 48 of the stories, with every other question; `ORDERS=1000 pytest` tries so
+"""Half of them of each sort, beside one in 96 of the stories, with every other question; `ORDERS=1000 pytest` tries so
 many and all stories, with all questions."""
 
 
@@ -205,7 +205,7 @@ def cluster(seed: int) -> list[Manifest]:
 def clusters() -> list[tuple[str, list[Manifest]]]:
     number = int(os.environ.get("ORDERS", CLUSTERS))
     stories = [(f"story {at}", story) for at, story in enumerate(hostile.stories())]
-    chosen = stories if number > CLUSTERS else stories[::48]
+    chosen = stories if number > CLUSTERS else stories[::96]
     moving = ((f"moving cluster {seed}", Dealer(random.Random(seed)).deal()) for seed in range(number // 2))
     alike = ((f"cluster {seed}", cluster(seed)) for seed in range(number // 2))
     scaled = yaml.safe_load(SCALED)["items"]

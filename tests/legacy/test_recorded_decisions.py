@@ -52,6 +52,7 @@ def explain(version: str, case: Case) -> Json:
     return kschedx.explain(snapshot, case.record["pod"], config=config, kube_version=version).to_dict()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("version", "case"), CASES, ids=[f"{version}-{case.name}" for version, case in CASES])
 def test_the_decision_is_kube_schedulers(version: str, case: Case) -> None:
     document = explain(version, case)
@@ -61,6 +62,7 @@ def test_the_decision_is_kube_schedulers(version: str, case: Case) -> None:
         pytest.fail(f"{case.name}: {len(items)} differences from kube-scheduler's decision\n{text}", pytrace=False)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("version", "case"), CASES, ids=[f"{version}-{case.name}" for version, case in CASES])
 def test_every_rejection_is_accounted_for(version: str, case: Case) -> None:
     filtered = explain(version, case)["filter"] or {"nodes": {}}
@@ -76,6 +78,7 @@ def test_every_rejection_is_accounted_for(version: str, case: Case) -> None:
 LEFT_OUT = [case for version, case in CASES if version == "1.5" and not case.record["expect"].get("error")]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("case", LEFT_OUT, ids=lambda case: case.name)
 def test_nodes_are_left_out_before_any_predicate(case: Case) -> None:
     names = {item["metadata"]["name"] for item in case.record["objects"] if item["kind"] == "Node"}

@@ -216,6 +216,7 @@ def test_an_expression_that_is_no_condition() -> None:
         matches("device.driver")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "expression",
     [

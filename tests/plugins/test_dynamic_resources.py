@@ -388,6 +388,15 @@ def test_shares_of_a_device(wanted: str | None, policy: Manifest | None, busy: s
     assert (on_one_node(objects) == "") == passes
 
 
+def test_picks_that_consume_nothing_are_taken_back() -> None:
+    """Two picks of one device with a capacity of 0, and a third request that no device meets."""
+    card = device("gpu-0", Capacity={"memory": {"value": "0"}}, AllowMultipleAllocations=True)
+    requests = [request("x"), request("y"), request("z", select=["false"])]
+    assert on_one_node([claiming("gpu"), claim("gpu", *requests), device_class(), resource_slice("a", card)]) == (
+        NO_ALLOCATION
+    )
+
+
 # --- what 1.38 does in another way, as published
 
 EVERY_DEVICE = request(allocationMode="All")

@@ -107,6 +107,7 @@ def test_a_failed_assertion_shows_the_screen(team: Path) -> None:
     assert "✓ ip-10-20-96-71: can be drained" in text
 
 
+@pytest.mark.long
 def test_the_example_of_the_guide_works(team: Path) -> None:
     guide = (ROOT / "docs/pages/guides/ci.md").read_text(encoding="utf-8")
     example = guide.partition("<!-- example: placement -->\n```python\n")[2].partition("```")[0]

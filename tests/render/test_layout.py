@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from kschedx.render.terminal import columns, cut_end, fact_lines, paragraph, text, wrap
-from kschedx.render.wording import Fact
+from kschedx.wording import Fact
 
 WORDS = st.lists(st.text("abc名 -/", min_size=1, max_size=60), min_size=1, max_size=12)
 

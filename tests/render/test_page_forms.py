@@ -18,7 +18,7 @@ from kschedx.render.page.model import Items, ScoreSection, Table, VerdictSection
 from kschedx.render.page.simulation import simulation_page
 from kschedx.render.page.svg import svg
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
-from kschedx.render.wording import Fact
+from kschedx.wording import Fact
 from tests.golden.stories import OF_PODS, Story, explained
 
 EVIL = "</script><img src=x onerror=alert(1)>`` | @team \u202e\"'"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.render.wording import visible
+from kschedx.wording import visible
 
 
 @pytest.mark.parametrize(

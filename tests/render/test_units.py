@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import kschedx
 from kschedx.kube.names import short_names
-from kschedx.render.wording import amount, balance, count, list_names
+from kschedx.wording import amount, balance, count, list_names
 
 GI, MI, KI = 2**30, 2**20, 2**10
 

@@ -30,8 +30,8 @@ from kschedx.render.page.model import Items, Page, PageFix, page_of
 from kschedx.render.page.svg import MOST_FIXES, svg
 from kschedx.render.terminal import short_node_names, shown
 from kschedx.render.view import ItemList, Tone, View, ViewItem
-from kschedx.render.wording import Fact
 from kschedx.results import Shown
+from kschedx.wording import Fact
 from tests.command import ROOT
 from tests.command import kschedx as kschedx_command
 from tests.golden.stories import OF_PODS, STORIES, Story, explained
@@ -160,6 +160,7 @@ def verdicts_in(screen: str) -> Iterator[str]:
         are_fixes = bool(result["fix"] or (are_fixes and result["next"]))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("question", ASKED)
 def test_causes_fixes_and_verdicts_are_in_every_form(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
@@ -194,6 +195,7 @@ def pictured(picture: str) -> str:
     return letters(re.sub("<[^>]*>", "", letters(picture)))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("story", OF_PODS, ids=lambda story: story.name)
 def test_a_notebook_has_the_card_of_the_command(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)

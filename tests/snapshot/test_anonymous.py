@@ -172,8 +172,8 @@ def test_only_what_a_scheduler_says_of_a_pod_is_kept_and_with_its_names_replaced
                 "type": "PodScheduled",
                 "status": "False",
                 "reason": "Unschedulable",
-                "message": "0/12 nodes are available: 12 node(s) had untolerated taint {aa1/tb1: o1}, "
-                "3 Insufficient aa1.io/e1.",
+                "message": "0/12 nodes are available: 12 node(s) had untolerated taint {a1/j4: j3}, "
+                "3 Insufficient a1.io/e1.",
             },
             {"type": "Ready", "status": "False"},
         ]
@@ -187,19 +187,52 @@ def event(message: str, **fields: object) -> Manifest:
 
 
 @pytest.mark.parametrize(
-    ("message", "kept"), [("The node had condition: [DiskPressure]. ", True), ("Pod acme was rejected", False)]
+    ("message", "result"),
+    [
+        ("The node had condition: [DiskPressure]. ", "The node had condition: [DiskPressure]. "),
+        ("Node didn't have enough resource: cpu, requested: 4000, used: 500, capacity: 4000",) * 2,
+        ("Preempted by pod default/web on node gpu-7", "Preempted by pod default/q1 on node gpu-7"),
+        ('Back-off pulling image "registry.acme.io/web:1"', 'Back-off pulling image "q1.a1.io/q2:1"'),
+        ("Preempted by pod default/gone on node gpu-7", None),
+        ("Pod acme was rejected", None),
+        ("Waiting for our own approval", None),
+    ],
 )
-def test_of_what_a_kubelet_says_only_the_pressure_of_a_node_is_kept(message: str, kept: bool) -> None:
-    (anonymous,) = anonymize([pod("a", status={"phase": "Failed", "reason": "Evicted", "message": message})])
-    assert at(anonymous, "status") == {"phase": "Failed", "reason": "Evicted", "message": message if kept else ""}
+def test_a_message_of_another_program_is_kept_if_it_can_be_read(message: str, result: str | None) -> None:
+    failed = pod("a", status={"phase": "Failed", "reason": "Evicted", "message": message})
+    anonymous, *_ = anonymize([failed, pod("web"), node("gpu-7")])
+    assert at(anonymous, "status") == {"phase": "Failed", "reason": "Evicted"} | ({"message": result} if result else {})
+
+
+@pytest.mark.parametrize(
+    ("message", "result"),
+    [
+        (
+            'Error creating: pods "web" is forbidden: exceeded quota: small, requested: requests.cpu=500m, used: cpu=4',
+            'Error creating: pods "w1" is forbidden: exceeded quota: s2, requested: requests.cpu=500m, used: cpu=4',
+        ),
+        (
+            'failed calling webhook "gate.io": Post "https://gate.shop.svc:8443/v?timeout=10s": EOF',
+            'failed calling webhook "a1.io": Post "https://a1.j1.svc:8443/u1?timeout=10s": EOF',
+        ),
+        ("failed filter with extender at URL http://gpu-7:12345/filter, code 500",) * 2,
+        (
+            'MountVolume.SetUp failed for volume "data" : secret "token" not found',
+            'MountVolume.SetUp failed for volume "a1" : secret "a3" not found',
+        ),
+    ],
+)
+def test_the_words_of_a_refusal_stay(message: str, result: str) -> None:
+    [anonymous] = anonymize([event(message, reason="FailedCreate")])
+    assert anonymous["message"] == result
 
 
 def test_events_of_a_scheduler_are_kept_unless_they_were_cut() -> None:
     cut = "x" * (NOTE_LENGTH - len(CUT)) + CUT
     other = event("Started container canary", reason="Started")
     [result] = anonymize([event("0/1 nodes are available: 1 Insufficient acme.io/fpga."), event(cut), other])
-    assert result["message"] == "0/1 nodes are available: 1 Insufficient aa1.io/b1."
-    assert result["involvedObject"] == {"kind": "Pod", "namespace": "o1", "name": "w1"}
+    assert result["message"] == "0/1 nodes are available: 1 Insufficient a1.io/a2."
+    assert result["involvedObject"] == {"kind": "Pod", "namespace": "j1", "name": "w1"}
 
 
 # --- what rules know by name

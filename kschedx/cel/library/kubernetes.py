@@ -29,7 +29,7 @@ from kschedx.errors import InputError
 from kschedx.kube import names
 from kschedx.kube.field_errors import quote_go
 from kschedx.kube.quantity import parse_quantity
-from kschedx.kube.resources import exact_nano_units
+from kschedx.kube.resources import nano_units
 from kschedx.patterns import lazy_pattern
 
 # URLs with the syntax of Go's net/url.
@@ -251,7 +251,7 @@ def quantity_from_text(text: str) -> CelQuantity | Fault:
     try:
         if text != text.strip():
             parse_quantity("x")
-        return CelQuantity(exact_nano_units(parse_quantity(text)))
+        return CelQuantity(nano_units(text))
     except InputError as error:
         return Fault(error.message)
 

@@ -24,7 +24,7 @@ from kschedx.export.anonymous.values import (
     change_configuration,
     version,
 )
-from kschedx.export.anonymous.vocabulary import VOCABULARY, WORD
+from kschedx.export.anonymous.vocabulary import MESSAGE_WORDS, VOCABULARY, WORD
 from kschedx.kube.scalars import parse_int64
 from kschedx.kube.snapshot_header import SnapshotHeader
 from kschedx.kube.storage import CSI_PREFIX, csi_limit_key
@@ -92,6 +92,9 @@ class NameCollector:
         self.messages.add(text)
         return text
 
+    def statement(self, text: str) -> str:
+        return self.message(text)
+
 
 # Replacements for words, which keep the order of names.
 
@@ -148,8 +151,14 @@ _EC2_FACTS = "karpenter.k8s.aws/instance-"
 _EC2_FACT = lazy_pattern(r"[0-9]{1,9}|a|c|d|dl|f|g|gr|h|hpc|i|im|inf|is|m|mac|p|r|t|trn|u|vt|x|z")
 
 _CHUNK = lazy_pattern(r"""[^\s"'()\[\]{},;]+""")
-_COUNT = lazy_pattern(r"[0-9]{1,6}(?:/[0-9]{1,6})?[.:]?", re.ASCII)
-"""`3`, `0/6`: a number in a message is not a name."""
+_QUOTED = lazy_pattern('"[^"]*"')
+_COUNT = lazy_pattern(
+    r"[0-9]{1,6}(?:/[0-9]{1,6})?[.:]?|[0-9]{1,9}(?:\.[0-9]{1,3})?(?:[kMGTP]i?|Ki|m|m?s|%)[.:]?", re.ASCII
+)
+"""`3`, `0/6`, `500m`, `10s`: a number in a message is not a name."""
+
+_SEPARATOR = lazy_pattern("([/=:])")
+"""Between the parts of a chunk: amounts of resources, a namespace and a name, the port in a URL."""
 
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _ADDRESS = lazy_pattern(
@@ -267,10 +276,29 @@ class Book:
             known_message = self._messages[text] = _CHUNK.sub(lambda chunk: self._replace_in_message(chunk[0]), text)
         return known_message
 
+    def statement(self, text: str) -> str | None:
+        chunks = _CHUNK.findall(_QUOTED.sub("", text))
+        parts = (part for chunk in chunks if chunk.strip(":.") not in self._names for part in _SEPARATOR.split(chunk))
+        return self.message(text) if all(map(self._is_readable, parts)) else None
+
+    def _is_readable(self, part: str) -> bool:
+        words = (word for word in WORD.findall(part) if word.isalpha())
+        return part.strip(".") in self._names or MESSAGE_WORDS.issuperset(words)
+
     def _replace_in_message(self, chunk: str) -> str:
-        if _COUNT.fullmatch(chunk):
-            return chunk
-        return self._long.get(chunk) or self._ips.get(chunk) or self._replace_words(chunk)
+        known = self._long.get(chunk) or self._ips.get(chunk)
+        if known or chunk.strip(":.") in self._names:
+            return known or self._replace_words(chunk)
+        return "".join(map(self._replace_part, _SEPARATOR.split(chunk)))
+
+    def _replace_part(self, part: str) -> str:
+        stays = _COUNT.fullmatch(part) or (part not in self._names and _is_public(part))
+        return part if stays else self._replace_words(part)
+
+
+def _is_public(text: str) -> bool:
+    """Return whether a part of a message is no name, since all its words are public."""
+    return MESSAGE_WORDS.issuperset(WORD.findall(text))
 
 
 def _dot_address(address: re.Match[str]) -> str:
@@ -279,7 +307,7 @@ def _dot_address(address: re.Match[str]) -> str:
 
 def _names_in(message: str) -> Iterable[str]:
     """Return the parts of a message that may be names."""
-    return (chunk for chunk in _CHUNK.findall(message) if not _COUNT.fullmatch(chunk))
+    return (chunk for chunk in _CHUNK.findall(message) if not _COUNT.fullmatch(chunk) and not _is_public(chunk))
 
 
 def _stays(key: str, value: str, compared: bool) -> bool:

@@ -45,6 +45,7 @@ _time = changes.text(changes.time)
 _uid = changes.text(lambda text, names: names.uid(text))
 _ip = changes.text(lambda text, names: names.ip(text))
 _message = changes.text(lambda text, names: names.message(text))
+_statement = changes.text(lambda text, names: names.statement(text))
 _image = changes.name(changes.ANY_LENGTH)
 _number = changes.text(lambda text, _: text if re.fullmatch(r"[+-]?[0-9]{1,19}", text) else "")
 _quantity = changes.text(lambda text, _: text if re.fullmatch(r"[0-9.]{1,19}[a-zA-Z]{0,2}", text) else "")
@@ -119,6 +120,8 @@ BY_FIELD: Mapping[str, Replacement] = {
     "deprecated_last_timestamp": _time,
     "last_observed_time": _time,
     "last_transition_time": _time,
+    "last_heartbeat_time": _time,
+    "completion_time": _time,
     "requeue_at": _time,
     # images
     "image": _image,
@@ -150,17 +153,13 @@ NAMES: Mapping[type[Struct], Replacement] = {
 }
 """Records whose `name` has a shorter maximum length than other names."""
 
-_UNDER_PRESSURE = lazy_pattern(r"The node had condition: \[[A-Z][A-Za-z]{2,12}Pressure\]\. ?")
-"""The message of a pod that a kubelet rejects before it starts."""
-
 OF_RECORD: Mapping[tuple[type[Struct], str], Replacement] = {
-    # messages of other programs have no known form, so they are omitted
-    (TimedCondition, "message"): lambda _value, _names: None,
-    (kueue.AdmissionCheckState, "message"): lambda _value, _names: None,
-    (types.ContainerStateWaiting, "message"): lambda _value, _names: None,
-    (types.ContainerStateTerminated, "message"): lambda _value, _names: None,
-    (types.PodStatus, "message"): changes.text(lambda text, _: text if _UNDER_PRESSURE.fullmatch(text) else ""),
-    (types.NamespaceCondition, "message"): lambda _value, _names: None,
+    (TimedCondition, "message"): _statement,
+    (kueue.AdmissionCheckState, "message"): _statement,
+    (types.ContainerStateWaiting, "message"): _statement,
+    (types.ContainerStateTerminated, "message"): _statement,
+    (types.PodStatus, "message"): _statement,
+    (types.NamespaceCondition, "message"): _statement,
     # no scheduling decision reads what a claim's volume is filled with
     (types.PersistentVolumeClaimSpec, "data_source"): lambda _value, _names: None,
     (types.PersistentVolumeClaimSpec, "data_source_ref"): lambda _value, _names: None,
@@ -176,9 +175,10 @@ OF_RECORD: Mapping[tuple[type[Struct], str], Replacement] = {
     (karpenter.NodeOverlaySpec, "price"): lambda _value, _names: None,
     (karpenter.NodeOverlaySpec, "price_adjustment"): lambda _value, _names: None,
     (other_schedulers.SchedulerConfigSpec, "default_node_selector"): changes.text(changes.label_pairs),
-    (other_schedulers.PodExplanation, "message"): lambda _value, _names: None,
-    (other_schedulers.SchedulingCondition, "message"): lambda _value, _names: None,
-    (other_schedulers.MigrationStatus, "message"): lambda _value, _names: None,
+    (other_schedulers.PodExplanation, "message"): _statement,
+    (other_schedulers.SchedulingCondition, "message"): _statement,
+    (other_schedulers.MigrationStatus, "message"): _statement,
+    (kueue.TopologySpec, "levels"): changes.list_of(Record({"nodeLabel": _key})),
     (kueue.QueueResourceQuota, "name"): changes.text(changes.resource),
     (kueue.ResourceGroup, "covered_resources"): changes.list_of(changes.text(changes.resource)),
 }
@@ -237,18 +237,6 @@ def _type_replacement(kind: inspect.Type) -> Replacement:
 # --- annotations
 
 
-class _PodSignature(Struct, frozen=True, rename="camel"):
-    pod_controller: types.OwnerReference = types.OwnerReference()
-
-
-class _AvoidedPods(Struct, frozen=True, rename="camel"):
-    pod_signature: _PodSignature = _PodSignature()
-
-
-class _AvoidAnnotation(Struct, frozen=True, rename="camel"):
-    prefer_avoid_pods: tuple[_AvoidedPods, ...] = ()
-
-
 def _topology_level(written: str, names: Names) -> str:
     """Return the level of a topology, or `true` for an unconstrained one."""
     return written if written in ("true", "false") else changes.label_key(written, names)
@@ -264,7 +252,7 @@ def _machine(written: str, names: Names) -> str:
 _TOLERATIONS = changes.json_text(changes.list_of(_type_replacement(inspect.type_info(types.Toleration))))
 
 ANNOTATIONS: Mapping[str, Replacement] = {
-    types.AVOID_PODS: changes.json_text(Record(_record_replacements(_AvoidAnnotation))),
+    types.AVOID_PODS: changes.json_text(Record(_record_replacements(types.AvoidPods))),
     REVISION: changes.text(changes.revision),
     devices.EXTENDED_RESOURCE_CLAIM: changes.name(),
     storage.BETA_STORAGE_CLASS: changes.name(),
@@ -325,7 +313,8 @@ _CLUSTER_API = frozenset(key for key, kind in KINDS.items() if kind.addon == "Cl
 
 
 def _records() -> dict[str, Record]:
-    head = {"metadata": _type_replacement(inspect.type_info(types.ObjectMeta))}
+    deletion = {"finalizers": changes.list_of(changes.name()), "deletionGracePeriodSeconds": changes.number}
+    head = {"metadata": Record({**_record_replacements(types.ObjectMeta), **deletion})}
     records = {events.KIND: Record(head).both(_record_replacements(events.EventItem))}
     for key, kind in KINDS.items():
         if kind.key in _CLUSTER_API:
@@ -369,7 +358,8 @@ def change_object(item: Mapping[str, object], names: Names) -> Json | None:
 def _is_read(event: Mapping[str, object], group: str) -> bool:
     """Return whether an event is kept. A truncated message is omitted: its last name may be incomplete, and cannot be
     found again."""
-    if group not in events.GROUPS or event.get("reason") not in events.REASONS - events.OF_CLAIMS - events.OF_EVICTION:
+    untold = {events.PROVISIONING_FAILED, *events.OF_EVICTION}
+    if group not in events.GROUPS or event.get("reason") not in events.REASONS - untold:
         return False
     texts = (event.get("message"), event.get("note"))
     return not any(isinstance(text, str) and events.is_cut(text) for text in texts)

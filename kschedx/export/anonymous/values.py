@@ -67,6 +67,11 @@ class Names(Protocol):
         """Replace the names in a message of kube-scheduler."""
         ...
 
+    def statement(self, text: str) -> str | None:
+        """Replace the names in a message of another program. Returns None if it has other words that are not public:
+        nobody could read what remains."""
+        ...
+
 
 Json = dict[str, object]
 Replacement = Callable[[object, Names], object]
@@ -340,14 +345,13 @@ def requirement(fields: Mapping[str, Replacement]) -> Replacement:
 
 
 def condition(fields: Mapping[str, Replacement]) -> Replacement:
-    """Return the replacement for a pod's condition. Only kube-scheduler's message is kept, since others may hold
-    anything."""
+    """Return the replacement for a pod's condition, whose message is kube-scheduler's or another program's."""
     record = Record(fields)
-    silent = Record({key: change for key, change in fields.items() if key != "message"})
+    by_others = Record({**fields, "message": text(lambda written, names: names.statement(written))})
 
     def changed(value: object, names: Names) -> object:
         by_scheduler = is_map(value) and value.get("type") == "PodScheduled"
-        return (record if by_scheduler else silent)(value, names)
+        return (record if by_scheduler else by_others)(value, names)
 
     return changed
 

@@ -41,6 +41,8 @@ kueue.x-k8s.io scheduling.volcano.sh karpenter.sh jobset.x-k8s.io
 _OTHER_SCHEDULERS = """
 QuotaReserved Admitted Finished Evicted Requeued PodsReady Preempted DeactivationTarget Active Pending Inadmissible
 AdmissionCheck Ready Retry Rejected StrictFIFO BestEffortFIFO Hold HoldAndDrain None Preemption PodsReadyTimeout
+batch.kubernetes.io/job-tracking foregroundDeletion orphan kubernetes.io/pvc-protection kubernetes.io/pv-protection
+external-attacher karpenter.sh/termination
 ClusterQueueStopped LocalQueueStopped InactiveWorkload Waiting Started
 Inqueue Running Unknown Completed Scheduled Unschedulable NotEnoughResources NotEnoughTasks Open Closed Closing
 Initialized
@@ -72,7 +74,8 @@ cloud.google.com/impending-node-termination eks.amazonaws.com/compute-type virtu
 
 _NAMES = """
 default kube-system kube-public kube-node-lease system-cluster-critical system-node-critical default-scheduler
-latest sha256 true false yes no
+kube-apiserver kube-controller-manager kube-scheduler kube-proxy etcd coredns component tier control-plane
+latest sha256 svc true false yes no
 """
 
 _RESOURCES = """
@@ -231,6 +234,24 @@ talos vultr xilinx accelerators architecture datacenter gpus kernel lifecycle ma
 """
 """Words in labels that state facts, which no fix sets."""
 
+_STATES = """
+ContainersReady Initialized PodReadyToStartContainers HasSufficientResources ReconciledState
+DeploymentPaused DeploymentResumed NewReplicaSetAvailable NewReplicaSetCreated FoundNewReplicaSet ReplicaSetUpdated
+ReplicaSetCreateError MinimumReplicasAvailable MinimumReplicasUnavailable FailedDelete
+BackoffLimitExceeded PodFailurePolicy MaxFailedIndexesExceeded FailedIndexes JobSuspended JobResumed CompletionsReached
+SuccessPolicy AbleToScale SucceededGetScale FailedGetScale ReadyForNewScale ValidMetricFound FailedGetResourceMetric
+FailedGetExternalMetric FailedGetObjectMetric FailedGetPodsMetric FailedComputeMetricsReplicas TooFewReplicas
+DesiredWithinRange BackoffBoth InsufficientPods SufficientPods DisruptionAllowed NoPods
+OutOfcpu OutOfmemory OutOfpods OutOfephemeral OutOfnvidia TopologyAffinityError SMTAlignmentError NodeName NodePorts
+InitContainerRestartPolicyForbidden PodOSNotSupported PodLevelResourcesNotSupported PreStartHookError PostStartHookError
+NetworkNotReady RegistryUnavailable SignatureValidationFailed ErrImagePullBackOff
+KubeletReady KubeletNotReady NodeStatusUnknown NodeStatusNeverUpdated KubeletHasSufficientMemory
+KubeletHasInsufficientMemory KubeletHasNoDiskPressure KubeletHasDiskPressure KubeletHasSufficientPID
+KubeletHasInsufficientPID
+FailedMount FailedAttachVolume FailedMapVolume FailedCreatePodSandBox FailedPrepareDynamicResources Unhealthy
+"""
+"""Types and reasons of conditions, and states of containers."""
+
 VOCABULARY: frozenset[str] = frozenset(
     WORD.findall(
         " ".join(
@@ -253,9 +274,97 @@ VOCABULARY: frozenset[str] = frozenset(
                 _AUTOSCALER,
                 _KARPENTER,
                 _KARPENTER_MESSAGES,
+                _STATES,
             )
         )
     )
 ) | frozenset("0123456789")
 """All words that stay, among them numbers of one digit: these reveal nothing, and a StatefulSet's first pod is number
 0."""
+
+_PROGRAMS = """
+Error creating: pods is forbidden: exceeded quota:, requested: used: limited: failed quota: must specify limits.memory
+requests.cpu for; maximum minimum usage per Pod Container PersistentVolumeClaim is, but limit request is. No is
+specified. max limit to request ratio, but provided ratio. insufficient quota to match these scopes: PriorityClass
+BestEffort NotBestEffort Terminating NotTerminating CrossNamespacePodAffinity. no PriorityClass with name was found.
+error looking up service account: serviceaccount not found. namespaces not found. unable to create new content in
+namespace because it is being terminated. Internal error occurred: failed calling webhook: failed to call webhook: Post
+https http svc: no endpoints available for service; context deadline exceeded (Client.Timeout exceeded while awaiting
+headers); dial tcp lookup connect: connection refused, no such host, no route to host, i/o timeout; tls: failed to
+verify certificate: x509: certificate signed by unknown authority, has expired or is not yet valid: current time is
+after before. the server could not find the requested resource. service unavailable. EOF.
+admission webhook denied the request: resource was blocked due to the following policies. ValidatingAdmissionPolicy
+with binding denied request. pod rejected: RuntimeClass not found. is invalid: spec.containers resources requests
+limits: Invalid value: must be less than or equal to cpu limit of. Required Forbidden Unsupported value: supported
+values. the integer value of priority must not be provided in pod spec; priority admission controller computed from the
+given PriorityClass name. pod node label selector conflicts with its namespace node label selector. unable to validate
+against any security context constraint: provider. serviceaccount.
+violates PodSecurity restricted baseline privileged latest: host namespaces (hostNetwork=true hostPID=true
+hostIPC=true), hostPort hostPorts, privileged (container containers init must not set
+securityContext.privileged=true), allowPrivilegeEscalation != false (must set
+securityContext.allowPrivilegeEscalation=false), unrestricted capabilities (must set
+securityContext.capabilities.drop=["ALL"]; must not include in add NET_RAW SYS_ADMIN), non-default capabilities,
+runAsNonRoot != true (pod or must set securityContext.runAsNonRoot=true), runAsUser=0 (must not set runAsUser=0),
+seccompProfile seccompProfile.type (must set to RuntimeDefault or Localhost), hostPath volumes (volume volumes use
+uses), restricted volume types, hostProcess windowsOptions, procMount, sysctls, seLinuxOptions, appArmor profile.
+Pod was rejected: Resources cannot be allocated with Topology locality. Node didn't have enough resource: capacity. The
+node was low on resource. Threshold quantity: available. Container was using, request is, has larger consumption of.
+The node had condition. Allocate failed due to requested number of devices unavailable for. Requested: Available: which
+is unexpected; maximum request size for shared resources is; rpc error: code = Unknown desc. no healthy devices
+present; cannot allocate unhealthy devices. Predicate failed. Pod The container exceeded its local ephemeral storage
+limit. Usage of EmptyDir volume exceeds the limit. ephemeral local total limit of containers. Preempted in order to
+admit critical pod. Preempted by pod on node. Pod was terminated in response to imminent node shutdown. was active on
+the node longer than the specified deadline. Node didn't have enough capacity.
+containers with unready status: with incomplete status: unknown status.
+Multi-Attach error for volume. Volume is already exclusively attached to one node and can't be attached to another.
+Volume is already used by pod(s). and pods in different namespaces. AttachVolume.Attach failed for volume; timed out
+waiting for external-attacher of CSI driver to attach volume; MountVolume.SetUp MountVolume.MountDevice
+MountVolume.NewMounter initialization failed for volume: secret configmap not found. Unable to attach or mount
+volumes: unmounted unattached; failed to process; timed out waiting for the condition. kubernetes.io/csi: attacher:
+mounter. driver name not found in the list of registered CSI drivers. hostPath type check failed: is not a directory
+file. references non-existent config key. object not registered. node
+not found. volume attachment is being deleted. volumeattachments csinode. Internal Unavailable NotFound
+ResourceExhausted DeadlineExceeded InvalidArgument.
+Failed to create pod sandbox. network plugin returns error; is not ready: cni plugin not initialized, cni config
+uninitialized. container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message: Network.
+setup network for sandbox; plugin type; failed to assign an IP address to container. no runtime for is configured.
+PLEG is not healthy. container runtime is down. Kubelet stopped posting node status. kubelet is posting ready status.
+kubelet has sufficient memory, no disk pressure, sufficient PID available. Kubelet never posted node status.
+Back-off pulling image. failed to pull and unpack image. failed to resolve reference. no match for platform in
+manifest. no matching manifest for linux windows amd64 arm64 in the manifest list entries. pull access denied,
+repository does not exist or may require authorization: server message: insufficient_scope: authorization failed.
+unexpected status from HEAD GET request to: Unauthorized Forbidden Not Found Too Many Requests.
+toomanyrequests: You have reached your unauthenticated pull rate limit. manifest unknown. exec format error. no space
+left on device. Container image is not present with pull policy of Never.
+back-off restarting failed container. couldn't find key in ConfigMap Secret. container has runAsNonRoot and image will
+run as root. failed to create containerd task. failed to create shim task. OCI runtime create failed. runc create
+failed. unable to start container process. error during container init. exec: executable file not found in PATH. no
+such file or directory. permission denied. Readiness Liveness Startup probe failed. HTTP probe failed with statuscode.
+the HPA was unable to compute the replica count: unable to get metrics for resource: unable to fetch metrics from
+resource metrics API: the server could not find the requested resource (get pods.metrics.k8s.io), no metrics returned
+from resource metrics API. missing request for cpu memory in container of Pod. failed to get utilization. the desired
+replica count is more than the maximum replica count, less than the minimum. external custom
+metrics.k8s.io. scaling is disabled since the replica count of the target is zero. the desired count is within the
+acceptable range. recommended size matches current size. was able to successfully calculate a replica count from.
+Job has reached the specified backoff limit. was active longer than specified deadline. ReplicaSet has timed out
+progressing. has successfully progressed. is progressing. Deployment has minimum availability. Deployment does not have
+minimum availability. Deployment is paused. Created new replica set. Found.
+Some content in the namespace has finalizers remaining: in resource instances. Some resources are remaining: has.
+All content successfully deleted. Discovery failed for some groups, failing: unable to retrieve the complete list of
+server APIs. persistent volumes available for this claim and no storage class is set. volume already bound. waiting
+for first consumer to be created before binding. waiting for pod to be scheduled. cannot bind to requested: requested
+size, accessMode, volume incompatible. create claim PVC for StatefulSet.
+failed filter prioritize preempt bind with extender at URL code. binding rejected. running plugin.
+couldn't assign flavors to pod set: insufficient unused quota for in flavor, more needed. insufficient quota previously
+considered podsets requests + current podset request > maximum capacity. Flavor does not support
+TopologyAwareScheduling. topology doesn't allow to fit any of pod(s).
+Workload is admitted, The workload is deactivated due to exceeding the
+maximum number of re-queuing retries. Exceeded the PodsReady timeout. ClusterQueue LocalQueue is inactive, stopped.
+Can't admit new workloads: references missing inactive AdmissionCheck(s), ResourceFlavor(s), FlavorNotFound. Workload
+namespace doesn't match ClusterQueue selector. didn't fit. Waiting for provisioning request. Not all pods are ready or
+succeeded. Previously: Admission quota reserved reservation in. At least one cohort. can't preempt. Preempted to
+accommodate a workload (UID: JobUID:) due to prioritization fair sharing reclamation within the cohort while borrowing.
+"""
+MESSAGE_WORDS: frozenset[str] = frozenset(WORD.findall(_PROGRAMS)) | VOCABULARY
+"""The words of what the API server, kubelets, and controllers say about pods that are refused, or do not start. They
+stay in messages, and are replaced in names."""

@@ -4,7 +4,6 @@ from kschedx.fixes.proposal import Cost as Cost
 from kschedx.fixes.proposal import FixGroup as FixGroup
 from kschedx.fixes.proposal import FixStep as FixStep
 from kschedx.fixes.proposal import PodStep as PodStep
-from kschedx.fixes.proposal import ResourceAmount as ResourceAmount
 from kschedx.fixes.steps.eviction import AwaitTermination as AwaitTermination
 from kschedx.fixes.steps.eviction import DeletePods as DeletePods
 from kschedx.fixes.steps.eviction import MovePods as MovePods

@@ -14,8 +14,8 @@ from kschedx.fixes.proposal import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Cost,
 from kschedx.kube.documents import Change, Json, Target
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.quantity import Unit, format_quantity
-from kschedx.render.wording import count
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count
 
 SHOWN_VICTIMS = 3
 

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.explain.hardware import DevicePluginDown
 from kschedx.findings.constraints import CORDON_TAINT
-from kschedx.fixes import pod_edits as edit
 from kschedx.fixes.phrases import amount_text, join_phrases, list_names, resource_name
-from kschedx.fixes.proposal import ClusterObject, Cost, FixGroup, FixStep, Proposal, ResourceAmount
+from kschedx.fixes.proposal import ClusterObject, Cost, FixGroup, FixStep, Proposal
 from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.names import HOSTNAME, ZONE
-from kschedx.kube.quantity import Unit, format_quantities, format_quantity
+from kschedx.kube.quantity import Unit, format_quantities, format_quantity, resource_amount
 from kschedx.kube.storage import CSINode
 from kschedx.kube.types import LOST_TAINTS, Node, Taint
 from kschedx.patterns import lazy_pattern
-from kschedx.render.wording import count
 from kschedx.simulate.changes import set_cordon
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count
 
 SHOWN_LABELS = 4
 SHUT_DOWN = "node.cloudprovider.kubernetes.io/shutdown"
@@ -316,7 +315,7 @@ class AddNode(FixStep, frozen=True, kw_only=True):
     attributes: tuple[str, ...] = ()
     """Attributes of the node's devices, `name=value`, that claims select and no other device has."""
     csi_node: CSINode | None = None
-    taken: tuple[ResourceAmount, ...] = ()
+    taken: Mapping[str, int] = {}
     """Requests of DaemonSets there before the pod runs; `pods` is the number of their pods."""
     without: tuple[str, ...] = ()
     """Labels that other nodes have and this one must not have: `gpu`, `kubernetes.io/os=linux`."""
@@ -383,10 +382,9 @@ class AddNode(FixStep, frozen=True, kw_only=True):
             yield f"label {list_names(named, SHOWN_LABELS)}"
         if new := [key for key, value in labels.items() if value == DOMAIN_OF_ITS_OWN]:
             yield f"{'a new value' if len(new) == 1 else 'new values'} of label {list_names(new, SHOWN_LABELS)}"
-        taken = {resource_amount.resource: resource_amount.amount for resource_amount in self.taken}
         free = []
         for name, written in self.node.status.allocatable.items():
-            left = edit.amount_of(name, written) - taken.get(name, 0)
+            left = resource_amount(name, written) - self.taken.get(name, 0)
             if name != "pods" and left > 0:
                 free.append(amount_text(name, left))
         if free:
@@ -404,10 +402,8 @@ class AddNode(FixStep, frozen=True, kw_only=True):
 
     def _daemons(self) -> str:
         """Return what DaemonSets request: `; 3 DaemonSets take another 150m CPU and 200Mi memory`."""
-        amounts = [str(resource_amount) for resource_amount in self.taken if resource_amount.resource != "pods"]
-        number = next(
-            (resource_amount.amount for resource_amount in self.taken if resource_amount.resource == "pods"), 0
-        )
+        amounts = [amount_text(name, amount) for name, amount in self.taken.items() if name != "pods"]
+        number = self.taken.get("pods", 0)
         if self.more_pods_than and number:
             return f": {count(number, 'DaemonSet')} {'runs' if number == 1 else 'run'} a pod on each node"
         take = "takes" if number == 1 else "take"

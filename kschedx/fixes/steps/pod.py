@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 import numpy as np
@@ -12,7 +12,7 @@ from kschedx.apiserver.pod_classes import PREEMPT_LOWER_PRIORITY
 from kschedx.findings import RequirementMatch
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes.phrases import requirement_text
-from kschedx.fixes.proposal import Cost, PodStep, Proposal, ResourceAmount
+from kschedx.fixes.proposal import Cost, PodStep, Proposal
 from kschedx.kube.quantity import Unit, format_quantities, format_quantity
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.selectors import NodeSelectorRequirement
@@ -351,7 +351,7 @@ class RaisePriority(PodStep, frozen=True, kw_only=True):
 
 class LowerRequests(PodStep, frozen=True, kw_only=True):
     requests: tuple[edit.ContainerRequest, ...]
-    amounts: tuple[ResourceAmount, ...]
+    amounts: Mapping[str, int]
     """The requests of the whole pod after the change."""
     is_most: bool = True
     """Whether each lowered request is at least half of what it was."""
@@ -360,12 +360,12 @@ class LowerRequests(PodStep, frozen=True, kw_only=True):
     has."""
 
     @classmethod
-    def of(cls, pod: Pod, amounts: tuple[ResourceAmount, ...], options: RequestOptions) -> LowerRequests | None:
+    def of(cls, pod: Pod, amounts: Mapping[str, int], options: RequestOptions) -> LowerRequests | None:
         """Return the step; None if no single container requests enough to be lowered."""
         requests: list[edit.ContainerRequest] = []
         is_most = True
-        for amount in amounts:
-            lowered = edit.lowered_requests(pod, amount.resource, amount.amount, options)
+        for resource, amount in amounts.items():
+            lowered = edit.lowered_requests(pod, resource, amount, options)
             if lowered is None:
                 return None
             requests += lowered
@@ -413,8 +413,8 @@ class LowerRequests(PodStep, frozen=True, kw_only=True):
 
     def covers(self, other: LowerRequests) -> bool:
         """Whether this one lowers at least what `other` lowers, and at least as far."""
-        allowed = {amount.resource: amount.amount for amount in self.amounts}
-        return all(amount.resource in allowed and allowed[amount.resource] <= amount.amount for amount in other.amounts)
+        mine = self.amounts
+        return all(resource in mine and mine[resource] <= amount for resource, amount in other.amounts.items())
 
 
 def _change_text(resource: str, before: int, after: int) -> tuple[str, str]:

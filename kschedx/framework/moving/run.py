@@ -516,15 +516,11 @@ class Run:
         if own is None:
             own = self._beginning_with_another(key, pods[row], framework)
             own = own or EquivalenceClass(framework, pods[row], pods.steps, placement, preempts=self._preempts)
-            if len(self._classes) >= self._most_classes:
+            if len(self._classes) >= max(MOST_ROWS // max(len(self.cluster.node_names), 1), 1):
                 del self._classes[next(iter(self._classes))]
         self._classes[key] = own
         self._latest[key.likeness] = key
         return own
-
-    @property
-    def _most_classes(self) -> int:
-        return max(MOST_ROWS // max(len(self.cluster.node_names), 1), 1)
 
     def _key(self, row: int, profile: Profile, framework: Framework) -> EquivalenceKey | None:
         pods, made_for = self.cluster.pods, self.snapshot.devices.extended_resource_claims

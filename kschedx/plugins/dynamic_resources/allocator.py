@@ -763,8 +763,7 @@ class AllocationSearch:
         if not self._is_shared(device.device):
             if device.device.consumes_counters:
                 self._give_back(device)
-        elif share:
-            shares = self._shares[device.id]
+        elif share and (shares := self._shares.get(device.id)) is not None:  # picks that consume nothing leave no entry
             for name, amount in share.items():
                 shares[name] -= amount
             if not any(shares.values()):

@@ -41,7 +41,7 @@ from kschedx.kube.devices import (
 )
 from kschedx.kube.names import CPU, EPHEMERAL_STORAGE, MEMORY, is_hugepages
 from kschedx.kube.quantity import Unit, format_quantity, parse_quantity
-from kschedx.kube.resources import exact_nano_units, nano_units, pod_request
+from kschedx.kube.resources import nano_units, pod_request
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import (
     NODE_NAME_FIELD,
@@ -142,10 +142,6 @@ def _fits_node_allocatable(
     return _demand_fits(pod, tuple(statuses), nodes, row)
 
 
-def picks_by_claim(claims: Sequence[ResourceClaim], result: Result) -> Mapping[str, Sequence[Pick]]:
-    return {claim.metadata.name: picks for claim, picks in zip(claims, result, strict=True)}
-
-
 class _Known:
     """Devices by pool and name; upstream ignores the driver."""
 
@@ -197,7 +193,7 @@ def _device_usage(pod: Pod, claim: str, pick: Pick, device: Device) -> Iterator[
     for resource, mapping in device.node_allocatable_resource_mappings.items():
         factor = None
         if mapping.allocation_multiplier is not None:
-            factor = exact_nano_units(parse_quantity(mapping.allocation_multiplier))
+            factor = nano_units(mapping.allocation_multiplier)
         if not mapping.capacity_key:
             yield resource, factor or 0
             continue
@@ -615,7 +611,7 @@ class DeviceDecision:
             if result is None:
                 return _ClaimAnswer(status=_NO_ALLOCATION)
             if self._counts_node_allocatable:
-                picks = picks_by_claim(wanted, result)
+                picks = {claim.metadata.name: picks for claim, picks in zip(wanted, result, strict=True)}
                 too_much = _fits_node_allocatable(self._handle, pod, self._own, picks, nodes, row)
                 if not too_much.is_success:
                     return _ClaimAnswer(status=too_much)

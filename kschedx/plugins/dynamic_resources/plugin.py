@@ -251,9 +251,5 @@ class DynamicResources(
         return self._plan_status(state, node)
 
     def _plan_status(self, state: CycleState, node: ClusterRow) -> Status:
-        if not self._is_enabled:
-            return SUCCESS
-        if STATE not in state:
-            return error(NO_STATE)
-        decision = state[STATE]
+        decision = state[STATE] if self._is_enabled else None
         return SUCCESS if decision is None else Status(findings=decision.plan(self.handle.snapshot.cluster.names[node]))

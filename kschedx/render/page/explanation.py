@@ -8,7 +8,6 @@ import msgspec
 from msgspec.structs import replace
 
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.node_groups import NodeGroup
 from kschedx.explain.ranking import rank_nodes
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Code
@@ -30,10 +29,10 @@ from kschedx.render.page.model import (
 )
 from kschedx.render.screen import explanation_view, why_lines
 from kschedx.render.terminal import SEPARATOR
-from kschedx.render.wording import Fact, visible
 from kschedx.render.words import describe
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.wording import Fact, visible
 
 MOST_CANDIDATES = 200
 MANY_NODES = 1_000
@@ -118,7 +117,7 @@ def _verdicts(diagnosis: Diagnosis, *, every_node: bool) -> VerdictSection | Non
                 room -= len(msgspec.json.encode(story))
                 story = story if room > 0 else tuple(replace(line, facts=LEFT_OUT) for line in story if line.plugin)
         story_of.append(stories.setdefault(story, len(stories)))
-    groups = [_members(group) for group in diagnosis.groups]
+    groups = [tuple(map(int, group.rows)) for group in diagnosis.groups]
     grouped = {row for group in groups for row in group}
     passing = tuple(row for row in cycle.nodes.each() if row not in grouped)
     return VerdictSection(
@@ -133,10 +132,6 @@ def _verdicts(diagnosis: Diagnosis, *, every_node: bool) -> VerdictSection | Non
         facets=tuple(_facets(cycle.nodes)),
         groups=(*((passing,) if passing else ()), *groups),
     )
-
-
-def _members(group: NodeGroup) -> tuple[int, ...]:
-    return tuple(map(int, group.rows))
 
 
 def _story(diagnosis: Diagnosis, row: TableRow) -> Iterator[Line]:

@@ -11,7 +11,7 @@ from kschedx.kube.escaping import visible
 from kschedx.patterns import lazy_pattern
 from kschedx.render.page import model
 from kschedx.render.view import Timeline
-from kschedx.render.wording import count, list_names
+from kschedx.wording import count, list_names
 
 MOST_ROWS = 20
 """Rows of a table, because a comment has to stay readable."""

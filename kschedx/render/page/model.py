@@ -28,8 +28,8 @@ from kschedx.render.view import (
     identical,
     shared_value,
 )
-from kschedx.render.wording import Fact, visible
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import Fact, visible
 
 MOST_MEMBERS = 12_000
 """Members of all rows together. If there are more, all rows have the same limit."""

@@ -88,8 +88,9 @@ function tally(values) {
 // columns: {label, turned, compare(a, b), cell(row) -> element}; text(row) is what the filter looks into, keep(row) the chips.
 // No text is cut: a few rows are as high as each needs, more are all as high as the highest that was in sight needs.
 // name(row) is what the address keeps of the row that is chosen, pick(row) the elements of its story; print has all of them.
-// A row stands for size(row) of what the noun says.
-function grid({label, template, columns, rows, text, pick, noun, name, keep = () => true, size = () => 1}) {
+// A row stands for size(row) of what the noun says, and parts(row) are rows of their own; merge(row, some) is the row of those
+// parts that the filter and the chips leave.
+function grid({label, template, columns, rows, text, pick, noun, name, keep = () => true, size = () => 1, parts = (row) => [row], merge}) {
   const story = make("aside", {class: "story", "aria-live": "polite", tabindex: "0"}, `Choose a ${noun}.`);
   let ROW = 26;
   if (PHONE) template = "minmax(0, 1fr)";
@@ -123,12 +124,20 @@ function grid({label, template, columns, rows, text, pick, noun, name, keep = ()
   }
   function refresh() {
     const wanted = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    shown = rows.filter((row) => keep(row) && wanted.every((word) => words_of(row).includes(word)));
+    const left = (row) => keep(row) && wanted.every((word) => words_of(row).includes(word));
+    shown = rows.flatMap((row) => {
+      const all = parts(row), some = all.filter(left);
+      return some.length === all.length ? [row] : some.length ? [merge(row, some)] : [];
+    });
     buttons.forEach((button, at) => button.parentElement.setAttribute(
       "aria-sort", at !== sorted.column ? "none" : sorted.up ? "ascending" : "descending"));
     if (sorted.column >= 0 && columns[sorted.column]) {
       const compare = columns[sorted.column].compare;
       shown.sort((a, b) => (sorted.up ? compare(a, b) : compare(b, a)));
+    }
+    if (selected && !shown.includes(selected)) {
+      const again = shown.find((row) => parts(row).some((part) => parts(selected).includes(part)));
+      if (again) select(again);
     }
     const [some, all] = [shown, rows].map((these) => these.reduce((sum, row) => sum + size(row), 0));
     count.textContent = (some === all ? plural(all, noun) : `${number(some)} of ${plural(all, noun)}`) + (some === shown.length ? "" : ` in ${plural(shown.length, "row")}`);
@@ -200,8 +209,11 @@ function grid({label, template, columns, rows, text, pick, noun, name, keep = ()
     show(next) { rows = next; selected = null; refresh(); },
     // Opens the row of the address, else this one.
     open(first) {
-      const wanted = address.get(`${label}.open`), found = rows.find((row) => name(row) === wanted) || first;
-      if (found !== undefined) requestAnimationFrame(() => { select(found); into_sight(found); });
+      const wanted = address.get(`${label}.open`);
+      requestAnimationFrame(() => {
+        const found = [...shown, ...rows].find((row) => name(row) === wanted) || (shown.includes(first) || first === undefined ? first : shown[0]);
+        if (found !== undefined) { select(found); into_sight(found); }
+      });
     },
   };
 }
@@ -279,16 +291,17 @@ const DRAW = {
       const line = data.stories[data.story_of[node]][0];
       return line ? `${line[0]} · ${line[2]}` : data.plugins[data.verdict_of[node]];
     };
-    const chosen = (row) => row.members.some((node) => {
+    const chosen = ({node}) => {
       const reason = address.get("verdicts.reason") || "";
       return (!reason || reason === verdict(node)) && data.facets.every((facet) => {
         const wanted = address.get(`verdicts.${facet.label}`) || "";
         return !wanted || facet.values[facet.of[node]] === wanted;
       });
-    });
+    };
     const verdict = (node) => passes(node) ? "fits" : data.plugins[data.verdict_of[node]];
-    const groups = data.groups.map((members) => ({node: members[0], members}));
     const nodes = data.nodes.map((_, node) => ({node, members: [node]}));
+    const group = (members) => members.length > 1 ? {node: members[0], members} : nodes[members[0]];
+    const groups = data.groups.map(group);
     // A node with its zone, pool, and instance type.
     const place = (node) => [data.nodes[node], ...data.facets.map((facet) => `${facet.label} ${facet.values[facet.of[node]]}`)].join(" · ");
     const label = (row) => row.members.length > 1 ? `${data.nodes[row.node]} and ${number(row.members.length - 1)} more` : data.nodes[row.node];
@@ -306,10 +319,11 @@ const DRAW = {
       {label: "why", compare: by((row) => headline(row.node)), cell: (row) => cell(headline(row.node))},
     ];
     const table = grid({
-      label: "verdicts", noun: "row", columns, rows: address.has("verdicts.each") ? nodes : groups, pick: tell, keep: chosen,
-      name: (row) => data.nodes[row.node],
+      label: "verdicts", noun: "node", columns, rows: address.has("verdicts.each") ? nodes : groups, pick: tell, keep: chosen,
+      name: (row) => data.nodes[row.node], size: (row) => row.members.length,
+      parts: (row) => row.members.map((node) => nodes[node]), merge: (_, some) => group(some.map(({node}) => node)),
       template: `${column_width(18, groups.map(label), 40)} 4rem repeat(${data.plugins.length}, 24px) ${column_width(24, groups.map((row) => headline(row.node)), 26)}`,
-      text: (row) => [row.members.map((node) => data.nodes[node]).join(" "), headline(row.node),
+      text: (row) => [data.nodes[row.node], headline(row.node),
         ...data.stories[data.story_of[row.node]].map((line) => `${line[0]} ${line[2]}`)].join(" "),
     });
     function tell(row) {
@@ -437,6 +451,13 @@ const DRAW = {
       row: [...data.rows[members[0]].slice(0, 2), `${data.rows[members[0]][2]} and ${number(size - 1)} more`, ...values],
       detail: {...details[detail], members: members.map((at) => data.rows[at][2]), left_out: size - members.length},
       size, members: members.map((at) => all[at])});
+    const shared = (values) => {
+      const [low, ...more] = [...new Set(values)].sort(by((value) => value));
+      return typeof low === "number" && more.length ? `${number(low)} to ${number(more.at(-1))}` : values[0];
+    };
+    const merge = ({row, detail}, some) => some.length === 1 ? some[0] : {
+      row: [...row.slice(0, 2), `${some[0].row[2]} and ${number(some.length - 1)} more`, ...row.slice(3).map((_, at) => shared(some.map((one) => one.row[3 + at])))],
+      detail: {...detail, members: some.map((one) => one.row[2]), left_out: 0}, size: some.length, members: some};
     const each_key = `${data.title.toLowerCase()}.each`;
     const rows = groups.length && !address.has(each_key) ? groups : all;
     const [begin, end] = data.omitted;
@@ -473,7 +494,8 @@ const DRAW = {
     const chosen = (wanted, value) => !address.get(wanted) || address.get(wanted) === value;
     const table = grid({
       label: title, noun: data.noun, columns, rows, pick: tell, name: ({row}) => row[2],
-      keep: (one) => (one.members || [one]).some(({row}) => chosen(key, data.kinds[row[1]]) && facets.every((facet) => chosen(facet.key, row[facet.at]))),
+      keep: ({row}) => chosen(key, data.kinds[row[1]]) && facets.every((facet) => chosen(facet.key, row[facet.at])),
+      parts: (one) => one.members || [one], merge,
       template: [width(2), ...(groups.length ? ["4rem"] : []), ...places.slice(1).map(width)].join(" "), size: (one) => one.size,
       text: ({row, detail}) => [row[0], data.kinds[row[1]], ...row.slice(2), ...detail.facts.flat(), ...detail.members, ...detail.fixes.map((fix) => fix.title)].join(" "),
     });

@@ -25,8 +25,8 @@ from kschedx.render.simulation import (
     simulation_view,
 )
 from kschedx.render.view import UsageRow, UsageView, View
-from kschedx.render.wording import amount, visible
 from kschedx.simulate.drain import DrainResult
+from kschedx.wording import amount, visible
 
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import Growth

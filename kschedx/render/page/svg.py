@@ -7,7 +7,7 @@ from html import escape
 
 from kschedx.render.page.model import Items, Page, PageFix, ScoreSection, VerdictSection
 from kschedx.render.terminal import wrap
-from kschedx.render.wording import count
+from kschedx.wording import count
 
 MOST_ROWS = 12
 MOST_FIXES = 3

@@ -11,6 +11,7 @@ from kschedx.explain.root_causes import root_causes
 from kschedx.findings import (
     ClaimInUse,
     ExistingAntiAffinityConflict,
+    ExtenderRefused,
     Finding,
     HostPortConflict,
     InsufficientDevices,
@@ -22,7 +23,6 @@ from kschedx.findings import (
     PodAffinityUnsatisfied,
     PodAntiAffinityConflict,
     ProvisioningTopologyMismatch,
-    RefusedByExtender,
     TooManyPods,
     TopologyLabelMissing,
     TopologySpreadSkew,
@@ -32,7 +32,6 @@ from kschedx.findings import (
 )
 from kschedx.findings.constraints import TermMatch
 from kschedx.kube.names import HOSTNAME
-from kschedx.render.wording import balance, count, list_names
 from kschedx.render.words import describe
 from kschedx.render.words.constraints import (
     is_of_leaving_node,
@@ -44,6 +43,7 @@ from kschedx.render.words.constraints import (
 from kschedx.render.words.devices import class_shortage_text, shortage_text
 from kschedx.render.words.resources import offered_nowhere
 from kschedx.render.words.volumes import nearest_text
+from kschedx.wording import balance, count, list_names
 
 MOST_CAUSES = 3
 
@@ -232,7 +232,7 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
             return f"claim {finding.claim} (ReadWriteOncePod) is in use by {finding.holder} on {finding.holder_node}"
         case InsufficientDevices(shortages=(first, *_)):
             return shortage_text(first, nodes, "has" if is_single else "have")
-        case RefusedByExtender():
+        case ExtenderRefused():
             why = f': "{finding.message}"' if finding.message else ", without a reason"
             return f"the extender {finding.url} rejects {nodes}{why}"
         case None:

@@ -10,7 +10,7 @@ from kschedx.kube.names import HOSTNAME
 from kschedx.kube.selectors import NODE_NAME_FIELD
 from kschedx.kube.types import Node, Taint
 from kschedx.plugins.taint_toleration import untolerated_taint
-from kschedx.render.wording import Brief, Fact, Words, count, in_words, list_names
+from kschedx.wording import Brief, Fact, Words, count, in_words, list_names
 
 SHOWN_TERMS = 3
 SHOWN_TERM_VALUES = 4

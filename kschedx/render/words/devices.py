@@ -5,7 +5,7 @@ from __future__ import annotations
 from kschedx import findings
 from kschedx.kube.devices import IN_MEMORY
 from kschedx.kube.typos import nearest_name
-from kschedx.render.wording import Brief, Fact, Words, count, in_words, list_names
+from kschedx.wording import Brief, Fact, Words, count, in_words, list_names
 
 SHOWN = 4
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from kschedx.autoscaler.node_groups import group_title
-from kschedx.render.wording import count, list_names
+from kschedx.wording import count, list_names
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import GroupVerdict

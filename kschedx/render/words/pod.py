@@ -8,7 +8,7 @@ from typing import assert_never
 from kschedx import findings
 from kschedx.framework.cycle import Stake, Unevaluated, UnevaluatedKind
 from kschedx.kube.kinds import KINDS
-from kschedx.render.wording import Fact, Words, amount, amounts, count, in_words, list_names
+from kschedx.wording import Fact, Words, amount, amounts, count, in_words, list_names
 
 SHOWN_NODES = 5
 
@@ -73,7 +73,7 @@ def _numa_misfit(finding: findings.NumaMisfit) -> Words:
 
 
 @in_words.register
-def _extender_refusal(finding: findings.RefusedByExtender) -> Words:
+def _extender_refusal(finding: findings.ExtenderRefused) -> Words:
     words = f'"{finding.message}"' if finding.message else "without a reason"
     says = (
         ()
@@ -84,7 +84,7 @@ def _extender_refusal(finding: findings.RefusedByExtender) -> Words:
 
 
 @in_words.register
-def _extender_omission(finding: findings.DroppedByExtender) -> Words:
+def _extender_omission(finding: findings.ExtenderDropped) -> Words:
     return Words(headline=f"the extender {finding.url} omits the node without a reason")
 
 

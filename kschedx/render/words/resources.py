@@ -5,7 +5,7 @@ from __future__ import annotations
 from kschedx.explain.diagnosis import NodeDetail, OfferedNowhere
 from kschedx.explain.hardware import HardwareHint
 from kschedx.findings import HostPortConflict, InsufficientResource, TooManyPods
-from kschedx.render.wording import Brief, Fact, ResourceBalance, Words, balance, count, in_words, list_names
+from kschedx.wording import Brief, Fact, ResourceBalance, Words, balance, count, in_words, list_names
 
 
 @in_words.register

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kschedx import findings
-from kschedx.render.wording import Brief, Fact, Words, amount, count, in_words, list_names
 from kschedx.render.words import constraints as terms
+from kschedx.wording import Brief, Fact, Words, amount, count, in_words, list_names
 
 
 @in_words.register

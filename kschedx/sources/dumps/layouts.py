@@ -478,14 +478,10 @@ def _find_support_bundle(names: Sequence[str]) -> Iterator[Form]:
         if match and kind:
             layouts.setdefault(match["top"].rstrip("/"), {})[name] = kind
     for top, files in layouts.items():
-        if _support_bundle_is_telling(files):
+        if {"v1 NodeList", "v1 PodList"} & set(files.values()):
             yield Form(
                 format="troubleshoot support bundle", top=top, files=files, lacks=tuple(_support_bundle_lacks(files))
             )
-
-
-def _support_bundle_is_telling(files: Mapping[str, str]) -> bool:
-    return bool({"v1 NodeList", "v1 PodList"} & set(files.values()))
 
 
 def _support_bundle_lacks(files: Mapping[str, str]) -> Iterator[Lack]:
