@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.validation import validate_written_node, validate_written_pod_spec
 from kschedx.errors import InputError, Place, nearest
+from kschedx.framework.schedule import NO_NODES
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.kinds import KINDS, READ_LIVE
 from kschedx.kube.resources import RequestOptions
@@ -79,6 +80,8 @@ def load(
         snapshot = Snapshot.of_contents(builder.finish(", ".join(names)))
         snapshot.nodes(AS_TODAY)  # every question about the cluster needs them
     source = replace(_with_dumps(snapshot.source, dumps), is_dump=_is_stored(snapshot), left_out=tuple(left_out))
+    if _reports_no_nodes(snapshot):
+        source = replace(source, complete=source.complete | {"Node"})
     snapshot = replace(snapshot, source=source)
     if check:
         orphans = _refused_rows(snapshot, ignore_orphans)
@@ -87,6 +90,15 @@ def load(
         for error in written_errors(builder, snapshot):
             raise error
     return snapshot
+
+
+def _reports_no_nodes(snapshot: Snapshot) -> bool:
+    """Return whether kube-scheduler reports that the cluster has no nodes. The files hold none, and no pod on one."""
+    if snapshot.cluster.nodes or snapshot.orphans:
+        return False
+    conditions = (condition for status in snapshot.pods.statuses.values for condition in status.conditions)
+    events = snapshot.failed_scheduling.values()
+    return NO_NODES in {*(condition.message for condition in conditions), *(event.message for event in events)}
 
 
 def batches(path: str, see: See, refuse: Refuse = raise_error) -> Iterator[Batch]:
@@ -209,8 +221,13 @@ def _refused_rows(snapshot: Snapshot, ignore_orphans: bool | None) -> tuple[int,
     return () if ignore_orphans else snapshot.orphans
 
 
-def without_nodes(snapshot: Snapshot) -> InputError:
-    """Return the error of a cluster without nodes, which is hardly complete."""
+def refuse_without_nodes(snapshot: Snapshot) -> None:
+    """Raise `InputError` for a cluster without nodes, unless it is known to have none: it is hardly complete."""
+    if not snapshot.cluster.nodes and not snapshot.source.is_complete("Node"):
+        raise _without_nodes(snapshot)
+
+
+def _without_nodes(snapshot: Snapshot) -> InputError:
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(snapshot.source.kinds.items())) or "nothing"
     hint = f"it holds {kinds}; the output of `kubectl get nodes -o json` is missing"
     return InputError("a cluster without nodes", place=Place(source=snapshot.source.text), hint=hint)
@@ -218,7 +235,7 @@ def without_nodes(snapshot: Snapshot) -> InputError:
 
 def _refuse_orphan(builder: SnapshotBuilder, snapshot: Snapshot, orphans: Sequence[int]) -> None:
     if not snapshot.cluster.nodes:
-        raise without_nodes(snapshot)
+        raise _without_nodes(snapshot)
     pods = snapshot.pods
     row = orphans[0]
     name = pods.node_names[row]

@@ -243,7 +243,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         Raises `UndecidableError` if listing nodes or pods is forbidden.
         """
         from kschedx.explain.missing_kinds import require_nodes_and_pods
-        from kschedx.loading import without_nodes
+        from kschedx.loading import refuse_without_nodes
 
         _ = self.gates, self.configuration, self.changes, self.ask
         reached = connection.read_cluster(
@@ -256,8 +256,8 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         )
         snapshot = reached.snapshot
         require_nodes_and_pods(snapshot)
-        if not snapshot.cluster.nodes and (needs_nodes or not snapshot.source.is_dump):
-            raise without_nodes(snapshot)
+        if needs_nodes or not snapshot.source.is_dump:
+            refuse_without_nodes(snapshot)
         connection.freeze_loaded_objects()
         return self._with_kueue(reached)
 

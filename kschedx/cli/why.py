@@ -164,7 +164,7 @@ def _answer(
     from kschedx.inquiry.ask import Clusters, notes_about, waiting_member_of
     from kschedx.inquiry.manifests import Manifests, WrittenPod
     from kschedx.inquiry.target import named_namespace, named_node
-    from kschedx.loading import without_nodes
+    from kschedx.loading import refuse_without_nodes
 
     manifests = Manifests.read(wanted.files, has_target=bool(wanted.names)) if wanted.files else None
     read = reading()
@@ -185,8 +185,8 @@ def _answer(
 
         return why_pods_of_cluster(question, wanted, reached, setup)
     names = wanted.names
-    if not snapshot.cluster.nodes and any(named_node(name) or named_namespace(snapshot, name) for name in names):
-        raise without_nodes(snapshot)
+    if any(named_node(name) or named_namespace(snapshot, name) for name in names):
+        refuse_without_nodes(snapshot)
     if len(names) == 1 and (node_name := named_node(names[0])):
         as_text = replace(wanted, output=None) if wanted.output in SHARED else wanted
         if not as_text.is_plain or wanted.watch or wanted.dry_run:

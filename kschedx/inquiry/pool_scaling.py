@@ -197,6 +197,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
     def _other_types(self) -> Iterator[Fix]:
         """Yield untried fixes of NodePools whose instance types do not suffice: other types or zones, none of which the
         cluster shows."""
+        has_nodes = bool(self.autoscaler.snapshot.cluster.nodes)  # else nothing shows which types Karpenter launches
         for verdict in self.decision.pools if not self.decision.pool and not self.remedies else ():
             if (
                 verdict.name in self.reports
@@ -210,7 +211,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
                 reference = template.node_class_ref
                 where = list_names(sorted(wanted.values), 2, conjunction="or")
                 yield autoscaler_fix(f"add a subnet in {where} to {reference.kind} {reference.name}")
-            elif any(_OF_TYPES.search(requirement.key) for requirement in template.requirements):
+            elif has_nodes and any(_OF_TYPES.search(requirement.key) for requirement in template.requirements):
                 yield autoscaler_fix(f"allow larger or other instance types in NodePool {verdict.name}")
 
     def _claims_under_way(self, trial: NodeTrial) -> Iterator[Fix]:

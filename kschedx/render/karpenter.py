@@ -75,10 +75,12 @@ def _sentence(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
         kind = "NodeClaim" if provisioning.is_claim else "node"
         text = f"adds no node: it expects the pod on {kind} {provisioning.existing}"
         return f"{text}{_conditions(karpenter, [provisioning.existing])}" if provisioning.is_claim else text
-    unsure = [pool.name for pool in provisioning.pools if pool.certainty is LaunchCertainty.UNKNOWN]
+    unsure = [pool for pool in provisioning.pools if pool.certainty is LaunchCertainty.UNKNOWN]
     if unsure:
-        names = list_names(unsure, MOST_NAMES)
-        if all(isinstance(pool.rejection, LimitReached) for pool in provisioning.pools if pool.name in unsure):
+        names = list_names([pool.name for pool in unsure], MOST_NAMES)
+        if not any(pool.known for pool in unsure):
+            return f"may add a node of {names}, whose instance types are not known here"
+        if all(isinstance(pool.rejection, LimitReached) for pool in unsure):
             return f"adds no node: no known instance type fits the limits of {names}"
         return f"adds no node with the known instance types; other types of {names} may help"
     if not provisioning.pools:

@@ -250,7 +250,7 @@ def _total_facts(rows: Sequence[NodeRow], uses: Mapping[str, Use]) -> list[Fact]
     """Return the total requests, and the largest pod that fits next to the total free amount: the difference is
     fragmentation."""
     named = [name for name in uses if name in ("cpu", "memory", PODS) or "/" in name]
-    facts = [Fact(label="requested", items=tuple(f"{name} {uses[name].percent}%" for name in named))]
+    facts = [Fact(label="requested", items=tuple(f"{name} {uses[name].percent}%" for name in named))] if named else []
     for name in named:
         most = {row.name: row.largest(name) for row in rows}
         free, best = sum(most.values()), max(most, key=most.__getitem__, default="")

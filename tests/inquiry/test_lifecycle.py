@@ -729,6 +729,21 @@ def test_an_event_that_contradicts_leaves_the_answer_open(tmp_path: Path) -> Non
     assert why(tmp_path, "pod/x", pod("x", status={"phase": "Pending", "conditions": [of_many]})).code == 3
 
 
+def test_a_cluster_that_has_no_nodes_is_answered(tmp_path: Path) -> None:
+    message = "no nodes available to schedule pods"
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    stored = {"creationTimestamp": "2026-05-01T00:00:00Z"}
+    pending = pod("x", metadata=stored, status={"phase": "Pending", "conditions": [refused]})
+    assigned = pod("y", on="n1", metadata=stored)
+    (tmp_path / "pods.json").write_text(json.dumps({"kind": "List", "items": [pending]}))
+    ran = kschedx("why", "pod/x", "-s", "pods.json", cwd=tmp_path)
+    assert ran.out.startswith("✗ default/x is unschedulable: the cluster has no nodes\n")
+    assert (ran.code, "fix       add a node" in ran.out, f"event     {message}" in ran.out) == (1, True, True)
+    (tmp_path / "pods.json").write_text(json.dumps({"kind": "List", "items": [pending, assigned]}))
+    ran = kschedx("why", "pod/x", "-s", "pods.json", cwd=tmp_path)
+    assert (ran.code, ran.out.partition("\n")[0]) == (3, "? default/x is undecided: where the pod fits is not known")
+
+
 def test_a_dump_without_nodes_answers_with_what_the_pod_reports(tmp_path: Path) -> None:
     message = "0/6 nodes are available: 6 Insufficient cpu."
     refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
