@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.autoscaler import small
+from tests.builders import at
 from tests.command import ROOT, kschedx
 from tests.simulate.clusters import deployment
 
@@ -43,7 +44,7 @@ def test_a_flag_changes_the_answer() -> None:
     ]
     limited = scaling("--autoscaler-flag", "max-nodes-total=3")
     assert limited["result"] == "ScaleUpLimitedByMaxNodesTotal"
-    assert [fix["title"] for fix in limited["fixes"]] == ["raise --max-nodes-total of cluster-autoscaler above 3"]
+    assert at(limited, "fixes")[0]["title"] == "raise --max-nodes-total of cluster-autoscaler above 3"
 
 
 @pytest.mark.parametrize(

@@ -411,12 +411,12 @@ def test_a_node_pool_that_was_replaced(pools: tuple[str, ...], fix: str) -> None
 
 
 def test_machine_autoscalers_without_a_cluster_autoscaler() -> None:
-    of_machines = {
+    of_machines: Manifest = {
         "apiVersion": "autoscaling.openshift.io/v1beta1",
         "kind": "MachineAutoscaler",
         "metadata": {"name": "a"},
     }
-    serves = {"apiVersion": "autoscaling.openshift.io/v1", "kind": "ClusterAutoscaler", "metadata": {"name": "default"}}
+    serves: Manifest = {**of_machines, "apiVersion": "autoscaling.openshift.io/v1", "kind": "ClusterAutoscaler"}
     for objects, is_named in (([of_machines], True), ([of_machines, serves], False), ([], False)):
         result = explained(node("a"), asking("me", cpu="99"), *objects)
         texts = roots(Diagnosis(result.cycle))

@@ -1501,13 +1501,16 @@ def test_a_terminating_pod_names_its_eviction_and_the_end_of_its_grace_period(
         ("PreemptionByScheduler", ("Preempted", "default-scheduler", "Preempted by pod u-2 on node m"), "another pod"),
     ],
 )
-@pytest.mark.parametrize("ended", [{"metadata": {"deletionTimestamp": SINCE}}, {"status": {"phase": "Failed"}}])
+@pytest.mark.parametrize(
+    "ended",
+    [{"metadata": {"deletionTimestamp": SINCE}, "status": {}}, {"metadata": {}, "status": {"phase": "Failed"}}],
+)
 def test_the_event_tells_who_ended_a_pod(
     tmp_path: Path, reason: str, event: tuple[str, str, str], cause: str, ended: Manifest
 ) -> None:
     condition = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "by a controller"}
-    status = {"phase": "Running", **ended.get("status", {}), "conditions": [condition]}
-    victim = pod("x", on="m", metadata=ended.get("metadata", {}), status=status)
+    status = {"phase": "Running", **at(ended, "status"), "conditions": [condition]}
+    victim = pod("x", on="m", metadata=at(ended, "metadata"), status=status)
     urgent = pod("urgent", on="m", spec={**SMALL, "priority": 9}, metadata={"uid": "u-1"})
     ran = why(tmp_path, "pod/x", node("m"), victim, urgent, reports("Pod", "x", event[0], event[2], by=event[1]))
     assert cause in ran.out.splitlines()[1]
