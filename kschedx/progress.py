@@ -80,7 +80,6 @@ def listen_to_progress(listener: Callable[[ProgressStep], None]) -> Iterator[Non
 
 
 def has_listener() -> bool:
-    """Return whether there is a listener."""
     return _METER.get() is not None
 
 

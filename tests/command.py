@@ -8,12 +8,26 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
+from jsonschema import Draft202012Validator
+
 from kschedx.cli.app import run
+from kschedx.schemas import schema
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def check_document(document: Mapping[str, object]) -> None:
+    """Raise `jsonschema.ValidationError` unless the document keeps to the schema of its kind."""
+    _validator(str(document.get("kind"))).validate(document)
+
+
+@cache
+def _validator(kind: str) -> Draft202012Validator:
+    return Draft202012Validator(schema(kind))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from kschedx.satellites import PROVIDERS, provider
+from tests.test_project import DISTRIBUTION, dependencies, optional
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "kschedx"
@@ -217,6 +218,16 @@ def edges() -> dict[str, set[str]]:
         named = {item.module for item in imports} | {item.module.rpartition(".")[0] for item in imports}
         result[module_of(path)] = (named & modules) - {module_of(path)}
     return result
+
+
+ONLY_FOR_MYPY = "_typeshed"
+"""mypy's own stubs, which are never there when kschedx runs."""
+
+
+def test_the_package_imports_what_it_declares() -> None:
+    imported = {match.distribution for imports in all_imports().values() for match in imports}
+    third_party = imported - set(sys.stdlib_module_names) - {"kschedx", ONLY_FOR_MYPY}
+    assert {DISTRIBUTION.get(name, name) for name in third_party} <= set(dependencies()) | optional()
 
 
 KNOWN_CIRCLES = {

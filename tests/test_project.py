@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 import tomllib
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -19,7 +18,6 @@ from packaging.utils import canonicalize_name
 from kschedx.cli.app import NAMES
 from kschedx.cli.mcp.tools import TOOLS
 from kschedx.cli.options import OptionGroup
-from tests.test_architecture import all_imports
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -65,16 +63,6 @@ def test_the_docs_give_a_reason_for_each_dependency_and_no_other() -> None:
 def optional() -> set[str]:
     extras = PYPROJECT["project"]["optional-dependencies"].values()
     return {canonicalize_name(Requirement(item).name) for extra in extras for item in extra}
-
-
-ONLY_FOR_MYPY = "_typeshed"
-"""mypy's own stubs, which are never there when kschedx runs."""
-
-
-def test_the_package_imports_what_it_declares() -> None:
-    imported = {match.distribution for imports in all_imports().values() for match in imports}
-    third_party = imported - set(sys.stdlib_module_names) - {"kschedx", ONLY_FOR_MYPY}
-    assert {DISTRIBUTION.get(name, name) for name in third_party} <= set(dependencies()) | optional()
 
 
 def test_the_readme_names_the_oldest_python() -> None:

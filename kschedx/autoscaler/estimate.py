@@ -156,8 +156,6 @@ def _sum(total: _Sum, filled: IntArray | None) -> int:
 
 
 class _ClassCounts(Struct, frozen=True, kw_only=True):
-    """The counts for one class of pods."""
-
     limit: IntArray
     base: IntArray
     weights: IntArray
@@ -222,7 +220,6 @@ def _is_skewed(spread: _SpreadCount) -> bool:
 
 
 def verdict_alone(seen: NewNodeResult) -> TemplateVerdict:
-    """Return the verdict of a single new node."""
     if seen.stopped is not None:
         return seen.stopped
     verdicts = list(seen.rejections)

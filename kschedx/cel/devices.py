@@ -138,7 +138,6 @@ def _insides(expr: Expr) -> Iterator[Expr]:
 
 
 def _operand(expr: Expr) -> Expr | None:
-    """Return the operand of a step."""
     if isinstance(expr, Select):
         return expr.operand
     return expr.arguments[0] if isinstance(expr, Call) and expr.function in _INDEXES else None

@@ -298,7 +298,6 @@ class _Checker:
         return substitute(self.mapping, comprehension.result.type)
 
     def _iteration_types(self, comprehension: Comprehension, over: Type) -> tuple[Type, Type]:
-        """Return the types of the variables."""
         if over.kind is TypeKind.LIST:
             return (INT, over.parameters[0]) if comprehension.variable2 else (over.parameters[0], DYN)
         if over.kind is TypeKind.MAP:

@@ -48,8 +48,6 @@ class Connection(Struct, frozen=True, kw_only=True):
 
 
 class LoadedCluster(Struct, frozen=True, kw_only=True):
-    """A cluster that has been read."""
-
     snapshot: Snapshot
     namespace: str = "default"
     """The context's namespace, used for names without one."""

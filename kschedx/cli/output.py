@@ -111,7 +111,6 @@ def outcome(command: Callable[[], int]) -> int:
 
 
 def print_error(text: str, code: ExitCode) -> int:
-    """Print an error and return its exit code."""
     typer.echo(f"error: {visible(text)}", err=True)
     return code
 

@@ -186,8 +186,6 @@ class _SnapshotRequest(Struct, frozen=True, kw_only=True):
 
 
 class _SnapshotContent(Struct, frozen=True, kw_only=True):
-    """The content of the file."""
-
     header: SnapshotHeader
     objects: Iterable[bytes]
     """One line each."""

@@ -213,7 +213,6 @@ def _daemon_set_answer(answer: DaemonSetAnswer, target: WrittenPod) -> Answer:
 
 
 def _check(answer: DaemonSetAnswer, target: WrittenPod) -> Check:
-    """Return the check of a DaemonSet."""
     from kschedx.cli.checks import pod_check
     from kschedx.inquiry.manifests import place_of
     from kschedx.render.subjects import daemon_set_view

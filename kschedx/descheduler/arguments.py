@@ -19,12 +19,7 @@ Thresholds = dict[str, float]
 """Resource to percentage."""
 
 
-class Namespaces(Struct, frozen=True, kw_only=True):
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-
-
-class OwnerKinds(Struct, frozen=True, kw_only=True):
+class NameFilter(Struct, frozen=True, kw_only=True):
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
 
@@ -37,7 +32,7 @@ class _Args(Struct, frozen=True, kw_only=True, rename="camel"):
 class PodArgs(_Args, frozen=True, kw_only=True, rename="camel"):
     """Args of a plugin that select the pods to consider."""
 
-    namespaces: Namespaces | None = None
+    namespaces: NameFilter | None = None
     label_selector: LabelSelector | None = None
 
 
@@ -133,7 +128,7 @@ class DefaultEvictorArgs(_Args, frozen=True, kw_only=True, rename="camel"):
 
 
 class RemoveDuplicatesArgs(_Args, frozen=True, kw_only=True, rename="camel"):
-    namespaces: Namespaces | None = None
+    namespaces: NameFilter | None = None
     exclude_owner_kinds: tuple[str, ...] = ()
 
 
@@ -157,7 +152,7 @@ class LowNodeUtilizationArgs(_Args, frozen=True, kw_only=True, rename="camel"):
     target_thresholds: Thresholds = {}
     number_of_nodes: Int64 = 0
     metrics_utilization: MetricsUtilization | None = None
-    evictable_namespaces: Namespaces | None = None
+    evictable_namespaces: NameFilter | None = None
     eviction_limits: EvictionLimits | None = None
 
 
@@ -165,7 +160,7 @@ class HighNodeUtilizationArgs(_Args, frozen=True, kw_only=True, rename="camel"):
     thresholds: Thresholds = {}
     number_of_nodes: Int64 = 0
     eviction_modes: tuple[str, ...] = ()
-    evictable_namespaces: Namespaces | None = None
+    evictable_namespaces: NameFilter | None = None
 
 
 class PodConditionFilter(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -176,7 +171,7 @@ class PodConditionFilter(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PodLifeTimeArgs(PodArgs, frozen=True, kw_only=True, rename="camel"):
-    owner_kinds: OwnerKinds | None = None
+    owner_kinds: NameFilter | None = None
     max_pod_life_time_seconds: Uint | None = None
     states: tuple[str, ...] = ()
     conditions: tuple[PodConditionFilter, ...] = ()

@@ -13,7 +13,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from kschedx.apiserver.pod_classes import SYSTEM_CRITICAL
-from kschedx.descheduler.arguments import DefaultEvictorArgs, Namespaces, Protection
+from kschedx.descheduler.arguments import DefaultEvictorArgs, NameFilter, Protection
 from kschedx.descheduler.cluster import Cluster, FitCheck, PodFacts, nodes_for
 from kschedx.descheduler.policy import Policy, PolicyProfile, aggregate, query_fault, quote
 from kschedx.kube.autoscalers import MIRROR
@@ -351,7 +351,7 @@ class EvictorHandle:
         return True
 
 
-def is_in_namespaces(namespaces: Namespaces | None, pod: PodFacts) -> bool:
+def is_in_namespaces(namespaces: NameFilter | None, pod: PodFacts) -> bool:
     if namespaces is None:
         return True
     if namespaces.include and pod.namespace not in namespaces.include:

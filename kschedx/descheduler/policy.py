@@ -377,7 +377,7 @@ def _first(faults: Iterator[str]) -> Iterator[str]:
         return
 
 
-def _namespace_faults(namespaces: arguments.Namespaces | None) -> Iterator[str]:
+def _namespace_faults(namespaces: arguments.NameFilter | None) -> Iterator[str]:
     if namespaces is not None and namespaces.include and namespaces.exclude:
         yield "only one of Include/Exclude namespaces can be set"
 
@@ -488,7 +488,7 @@ def _low_utilization_faults(args: arguments.LowNodeUtilizationArgs) -> Iterator[
 ONLY_THRESHOLDING = "OnlyThresholdingResources"
 
 
-def _inclusion_faults(namespaces: arguments.Namespaces | None) -> Iterator[str]:
+def _inclusion_faults(namespaces: arguments.NameFilter | None) -> Iterator[str]:
     if namespaces is not None and namespaces.include:
         yield "only Exclude namespaces can be set, inclusion is not supported"
 

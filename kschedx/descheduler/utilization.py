@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from kschedx.descheduler.arguments import HighNodeUtilizationArgs, LowNodeUtilizationArgs, Namespaces, Thresholds
+from kschedx.descheduler.arguments import HighNodeUtilizationArgs, LowNodeUtilizationArgs, NameFilter, Thresholds
 from kschedx.descheduler.cluster import MILLI, NANO, Cluster, Metrics, PodFacts, round_up
 from kschedx.descheduler.evictor import EvictionOutcome, EvictorHandle
 from kschedx.descheduler.policy import (
@@ -358,7 +358,7 @@ def _evict_from(
     usage: _Usage,
     goes_on: Callable[[Node, Exact], bool],
     is_removable: Callable[[PodFacts], bool],
-    namespaces: Namespaces | None,
+    namespaces: NameFilter | None,
     limit: int | None,
     because: Callable[[Node], str],
 ) -> None:

@@ -40,8 +40,6 @@ class NodeIfFirst(Struct, frozen=True, kw_only=True):
 
 
 class PodAnswer(Struct, frozen=True, kw_only=True):
-    """A summary of the answer about one pod."""
-
     pod: str
     """`namespace/name`."""
     owner: str = ""

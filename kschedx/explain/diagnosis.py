@@ -296,7 +296,6 @@ class ExcludedNodes(Struct, frozen=True, kw_only=True):
     """Nodes that PreFilter excludes, so that Filter does not evaluate them."""
 
     plugins: tuple[str, ...]
-    """The plugins that restricted the nodes."""
     names: tuple[str, ...]
     """The nodes that all of them allow, in the cluster or not."""
     count: int

@@ -347,7 +347,6 @@ class Filling(Document, frozen=True):
     requested: Mapping[str, int]
     """The requests of all pods on the nodes in use: resource to amount, cpu in milli-units."""
     allocatable: Mapping[str, int]
-    """The allocatable of these nodes."""
     fullest: Mapping[str, int] = field(name="fullestPercent")
     """Resource to the highest percentage of any node."""
     pending: tuple[str, ...]

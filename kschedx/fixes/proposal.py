@@ -176,7 +176,6 @@ class Proposal(Struct, frozen=True, kw_only=True):
     steps: tuple[FixStep, ...] = ()
     pod: Pod
     nodes: Mapping[ClusterRow, Node] = field(default_factory=dict)
-    """The changed nodes."""
     deleted: frozenset[str] = frozenset()
     """`namespace/name`."""
     moved: Mapping[str, str] = {}

@@ -19,11 +19,10 @@ from kschedx.holding.model import (
     FlavorQuota,
     Kueue,
     QuotaUser,
-    ReportedCondition,
     WorkloadState,
 )
 from kschedx.kube import kueue as api
-from kschedx.kube.conditions import condition_of
+from kschedx.kube.conditions import Condition, condition_of
 from kschedx.kube.kueue import (
     ClusterQueue,
     Cohort,
@@ -163,7 +162,7 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
         priority=workload.priority,
         said=tuple(_workload_conditions(workload, local, cluster_queue, state)),
         checks=tuple(
-            ReportedCondition(type=check.name, status=check.state, message=check.message)
+            Condition(type=check.name, status=check.state, message=check.message)
             for check in workload.status.admission_checks
             if check.state != "Ready"
         ),
@@ -315,7 +314,7 @@ _TELLING = ("QuotaReserved", "Evicted", "Requeued", "DeactivationTarget", "PodsR
 
 def _workload_conditions(
     workload: Workload, local: LocalQueue | None, queue: ClusterQueue | None, state: WorkloadState
-) -> Iterator[ReportedCondition]:
+) -> Iterator[Condition]:
     for kind in _TELLING:
         condition = workload.condition(kind)
         if condition is None or not (condition.message or condition.reason):
@@ -327,15 +326,11 @@ def _workload_conditions(
             and not is_well
             and not (kind in ("Evicted", "DeactivationTarget") and condition.status != "True")
         ):
-            yield ReportedCondition(
-                type=kind, status=condition.status, reason=condition.reason, message=condition.message
-            )
+            yield condition.brief
     for owner in (local, queue):
         inactive = condition_of(owner.status.conditions, "Active", "False") if owner is not None else None
         if inactive is not None:
-            yield ReportedCondition(
-                type=inactive.type, status=inactive.status, reason=inactive.reason, message=inactive.message
-            )
+            yield inactive.brief
 
 
 class _QueueSharing(TypedDict, total=False):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kschedx.kube.conditions import Condition
 from kschedx.kube.types import Pod
 
 if TYPE_CHECKING:
@@ -29,15 +30,6 @@ class WorkloadState(StrEnum):
     """It has its quota, and waits for admission checks."""
     ADMITTED = "admitted"
     FINISHED = "finished"
-
-
-class ReportedCondition(Struct, frozen=True, kw_only=True):
-    """A condition, or an admission check, in its own words."""
-
-    type: str
-    status: str
-    reason: str = ""
-    message: str = ""
 
 
 class QuotaUser(Struct, frozen=True, kw_only=True):
@@ -136,9 +128,9 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
     cluster: str = ""
     """Where MultiKueue sent it."""
     priority: int = 0
-    said: tuple[ReportedCondition, ...] = ()
+    said: tuple[Condition, ...] = ()
     """The conditions that explain it, of the Workload, then of its queues."""
-    checks: tuple[ReportedCondition, ...] = ()
+    checks: tuple[Condition, ...] = ()
     """Those that are not ready."""
     quotas: tuple[FlavorQuota, ...] = ()
     position: int | None = None
@@ -212,7 +204,7 @@ class SchedulerQueue(Struct, frozen=True, kw_only=True):
     name: str
     state: str = ""
     shares: tuple[QueueShare, ...] = ()
-    said: tuple[ReportedCondition, ...] = ()
+    said: tuple[Condition, ...] = ()
 
 
 class ReservedRoom(Struct, frozen=True, kw_only=True):
@@ -221,7 +213,7 @@ class ReservedRoom(Struct, frozen=True, kw_only=True):
     name: str
     phase: str = ""
     node: str = ""
-    said: tuple[ReportedCondition, ...] = ()
+    said: tuple[Condition, ...] = ()
     """Conditions that are not met."""
 
 
@@ -251,7 +243,7 @@ class OtherScheduler(Struct, frozen=True, kw_only=True):
     group: str = ""
     """`namespace/name` of the pod's group there."""
     phase: str = ""
-    said: tuple[ReportedCondition, ...] = ()
+    said: tuple[Condition, ...] = ()
     """By the scheduler of the pod itself, then of the group and the queue."""
     queue: str = ""
     queue_state: str = ""

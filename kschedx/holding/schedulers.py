@@ -17,13 +17,12 @@ from kschedx.errors import InputError
 from kschedx.holding.model import (
     OtherScheduler,
     QueueShare,
-    ReportedCondition,
     ReservedRoom,
     SchedulerQueue,
     SharedDevices,
 )
 from kschedx.kube import autoscalers, other_schedulers
-from kschedx.kube.conditions import TimedCondition
+from kschedx.kube.conditions import Condition, TimedCondition
 from kschedx.kube.decoding import list_at, map_at
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.quantity import ResourceList, milli_value
@@ -40,13 +39,8 @@ GPU = "nvidia.com/gpu"
 UNLIMITED = -1
 
 
-def conditions(reported: Iterable[TimedCondition]) -> tuple[ReportedCondition, ...]:
-    return tuple(
-        ReportedCondition(
-            type=condition.type, status=condition.status, reason=condition.reason, message=condition.message
-        )
-        for condition in reported
-    )
+def conditions(reported: Iterable[TimedCondition]) -> tuple[Condition, ...]:
+    return tuple(condition.brief for condition in reported)
 
 
 def _queues_of(snapshot: Snapshot, scheduler: str, pod: Pod, queue: str) -> tuple[SchedulerQueue, ...]:
@@ -269,13 +263,13 @@ def _names(reference: other_schedulers.ReservingObject, namespace: str, name: st
     return is_named and (not uid or reference.uid in ("", uid))
 
 
-def _moves_of(snapshot: Snapshot, pod: Pod) -> Iterator[ReportedCondition]:
+def _moves_of(snapshot: Snapshot, pod: Pod) -> Iterator[Condition]:
     """Yield the jobs that move the pod, with their own messages."""
     for job in sorted(snapshot.of(other_schedulers.PodMigrationJob), key=lambda job: job.metadata.name):
         named = job.spec.pod_ref
         if named is not None and _names(named, pod.metadata.namespace, pod.metadata.name, pod.metadata.uid):
             status = job.status
-            yield ReportedCondition(
+            yield Condition(
                 type=f"PodMigrationJob {job.metadata.name}",
                 status=status.phase or "Pending",
                 reason=status.reason,
@@ -450,21 +444,19 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
     return _with_task_group(snapshot, pod, known, scheduler) if scheduler.application else scheduler
 
 
-def _pod_conditions(snapshot: Snapshot, pod: Pod) -> Iterator[ReportedCondition]:
+def _pod_conditions(snapshot: Snapshot, pod: Pod) -> Iterator[Condition]:
     """Yield why the pod has no node, from its scheduler's conditions, annotations, and events."""
     event = snapshot.failed_scheduling.get(pod.key)
     if event is not None and all(event.message != condition.message for condition in pod.status.conditions):
-        yield ReportedCondition(type=FAILED_SCHEDULING, status="", message=event.message)
+        yield Condition(type=FAILED_SCHEDULING, status="", message=event.message)
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.status == "False" and (condition.message or condition.reason):
-            yield ReportedCondition(
-                type=condition.type, status=condition.status, reason=condition.reason, message=condition.message
-            )
+            yield condition.brief
     if phase := pod.metadata.annotations.get(autoscalers.HAMI_PHASE):
-        yield ReportedCondition(type=autoscalers.HAMI_PHASE, status=phase)
+        yield Condition(type=autoscalers.HAMI_PHASE, status=phase)
 
 
-def _group_conditions(group: other_schedulers.SchedulerGroup | None) -> Iterator[ReportedCondition]:
+def _group_conditions(group: other_schedulers.SchedulerGroup | None) -> Iterator[Condition]:
     if group is None:
         return
     yield from conditions(group.status.conditions)
@@ -473,11 +465,9 @@ def _group_conditions(group: other_schedulers.SchedulerGroup | None) -> Iterator
     for condition in group.status.scheduling_conditions:
         where = f"{condition.type} {condition.node_pool}".rstrip()
         for why in condition.reasons:
-            yield ReportedCondition(type=where, status=condition.status, reason=why.reason, message=why.message)
+            yield Condition(type=where, status=condition.status, reason=why.reason, message=why.message)
         if not condition.reasons:
-            yield ReportedCondition(
-                type=where, status=condition.status, reason=condition.reason, message=condition.message
-            )
+            yield Condition(type=where, status=condition.status, reason=condition.reason, message=condition.message)
 
 
 def _least(pod: Pod) -> int | None:

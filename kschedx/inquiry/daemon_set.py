@@ -156,7 +156,6 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _answers_by_node(self) -> dict[str, Explanation]:
-        """The answers that were given, by node."""
         return {}
 
     @property

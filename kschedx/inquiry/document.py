@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from kschedx.explain.difference import Preemption
 from kschedx.findings.facts import FindingDocument
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome, Scores, UnevaluatedDocument
@@ -114,12 +115,6 @@ class RefusalDocument(Document, frozen=True):
     reasons: tuple[str, ...]
 
 
-class CandidateDocument(Document, frozen=True):
-    node: str
-    victims: tuple[str, ...]
-    pdb_violations: int
-
-
 class ExtendersDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
     """Extenders are identified by their index in the configuration."""
 
@@ -132,7 +127,7 @@ class ExtendersDocument(Document, frozen=True, kw_only=True, omit_defaults=True)
     silent: tuple[str, ...] = ()
     scores: tuple[ScoreCall, ...] = ()
     preempt: tuple[PreemptCall, ...] = ()
-    candidates: tuple[CandidateDocument, ...] = ()
+    candidates: tuple[Preemption, ...] = ()
     candidates_status: RefusalDocument | None = None
 
 
@@ -141,7 +136,7 @@ class PreemptionDocument(Document, frozen=True):
     reasons: tuple[str, ...]
     nominated_node: str | None
     best_candidates: tuple[str, ...]
-    candidates: tuple[CandidateDocument, ...]
+    candidates: tuple[Preemption, ...]
 
 
 class KubeletDocument(Document, frozen=True):
@@ -297,7 +292,7 @@ def _post_filter(cycle: Cycle) -> PreemptionDocument | None:
         nominated_node=None if result.nominated_node is None else names[result.nominated_node],
         best_candidates=tuple(names[row] for row in result.best),
         candidates=tuple(
-            CandidateDocument(names[candidate.node], tuple(map(pods.key, candidate.victims)), candidate.pdb_violations)
+            Preemption(names[candidate.node], tuple(map(pods.key, candidate.victims)), candidate.pdb_violations)
             for candidate in result.candidates
         ),
     )
@@ -309,8 +304,6 @@ def _extenders(trace: Trace) -> ExtendersDocument:
         ExtendersDocument,
         trace,
         statuses={name: RefusalDocument(status.code.text, status.reasons) for name, status in trace.statuses.items()},
-        candidates=tuple(
-            CandidateDocument(node, own.pods, own.pdb_violations) for node, own in trace.candidates.items()
-        ),
+        candidates=tuple(Preemption(node, own.pods, own.pdb_violations) for node, own in trace.candidates.items()),
         candidates_status=RefusalDocument(Code.ERROR.text, (error,)) if error else None,
     )

@@ -124,7 +124,6 @@ class WrittenPod(Struct, frozen=True, kw_only=True):
     """The number of pods that a custom resource creates from the template; None for Kubernetes' own workloads."""
     notes: tuple[Note, ...] = ()
     beside: tuple[ManifestDocument, ...] = ()
-    """All documents of the files."""
     refused: InputError | None = None
     """Why the API server refuses the object in the file."""
 

@@ -73,7 +73,6 @@ class PendingPodVerdict(Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     """Empty if the pod fits."""
     plugins: tuple[str, ...] = ()
-    """The plugins that reject the pod."""
     undecided: str = ""
     """What is unknown and could change the result."""
     state: StateDocument | None = None

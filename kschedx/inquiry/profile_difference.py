@@ -34,7 +34,6 @@ class SetupComparison(Shown, Struct, frozen=True, kw_only=True):
     before: Setup
     after: Setup
     changes: tuple[ProfileChange, ...]
-    """The changes of the configuration."""
     summary: Summary | None = None
     snapshot: Snapshot | None = None
 

@@ -41,7 +41,6 @@ class ChangedCluster(Struct, frozen=True, kw_only=True):
 
     @property
     def snapshot(self) -> Snapshot:
-        """The current cluster."""
         return self.simulator.after
 
     def simulation(self, *, goal: GoalResult | None = None, kueue: KueueResult | None = None) -> Simulation:
@@ -56,7 +55,6 @@ class ChangedCluster(Struct, frozen=True, kw_only=True):
         )
 
     def rows_in_question(self, pods: AskedPods | None) -> frozenset[int]:
-        """Return the rows of the pods that a question is about."""
         simulator = self.simulator
         keys = () if pods is None else pods(simulator.after)
         return frozenset(row for key in keys if (row := simulator.row(key)) is not None)

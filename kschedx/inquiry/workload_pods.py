@@ -60,7 +60,6 @@ class _KubeletAdmission(Struct, frozen=True, kw_only=True):
     explanation: Explanation
     """The answer about the first pod that the kubelet rejects, else about the last one."""
     pods: tuple[Pod, ...]
-    """The pods that the kubelet admits."""
 
 
 def _admit_by_kubelet(subject: Subject, manifest: Manifest, explain: Explain) -> _KubeletAdmission:

@@ -1,5 +1,7 @@
 """Conditions in the status of objects."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -11,6 +13,11 @@ class Condition(Struct, frozen=True, kw_only=True, rename="camel"):
     status: str = ""
     reason: str = ""
     message: str = ""
+
+    @property
+    def brief(self) -> Condition:
+        """The condition without times and other fields of its kind."""
+        return Condition(type=self.type, status=self.status, reason=self.reason, message=self.message)
 
 
 class ObjectStatus(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from kschedx.kube.conditions import TimedCondition
+from kschedx.kube.conditions import Condition, TimedCondition
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32
 from kschedx.kube.selectors import LabelSelector
@@ -156,14 +156,10 @@ class PodExplanation(Struct, frozen=True, kw_only=True):
     message: str = ""
 
 
-class SchedulingCondition(Struct, frozen=True, kw_only=True, rename="camel"):
+class SchedulingCondition(Condition, frozen=True, kw_only=True, rename="camel"):
     """Why a group is unschedulable on some nodes."""
 
-    type: str = ""
     node_pool: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
     reasons: tuple[PodExplanation, ...] = ()
 
 

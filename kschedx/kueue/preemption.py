@@ -43,8 +43,6 @@ class PreemptionReason(StrEnum):
 
 
 class PreemptionTarget(Struct, frozen=True, kw_only=True):
-    """A victim."""
-
     job: Job
     reason: PreemptionReason
 

@@ -357,7 +357,6 @@ class Job:
     # --- requests
 
     def clear_counts(self) -> None:
-        """Clear the cached counts."""
         self._counted = self._shape = self._usage = None
 
     @property

@@ -28,7 +28,6 @@ def migrated_plugins(release: Release) -> frozenset[str]:
 
 
 def claim_facts(claim: PersistentVolumeClaim) -> ClaimFacts:
-    """Return what a claim requests."""
     return ClaimFacts(
         claim=claim.key,
         storage_class=claim.storage_class,

@@ -258,7 +258,6 @@ def decider_of(scaling: NodeScaling, explanation: Explanation) -> Decider:
 
 
 def _trial_result(remedy: NodeRemedy) -> str:
-    """Return the result of trying it."""
     where = "it" if remedy.step.kind is StepKind.NEW_GROUP else group_title(remedy.place)
     return f"adds {count(remedy.nodes, 'node')} to {where}" if remedy.nodes else f"the pod fits {where} and is next"
 

@@ -295,7 +295,6 @@ def _node_notes(repacking: Repacking, names: tuple[str, str]) -> list[str]:
 
 
 def _repacking_title(repacking: Repacking) -> str:
-    """Return what is simulated."""
     if repacking.before == repacking.after:
         return "both fill the nodes equally if the running pods are rescheduled one by one"
     if repacking.pods == 1:

@@ -103,7 +103,6 @@ def _problem_text(problem: gaps.Problem) -> str:
 
 
 def _headline_and_facts(finding: gaps.Finding) -> tuple[str, tuple[Fact, ...]]:
-    """Return the headline and the evidence."""
     if isinstance(finding, gaps.Mixture):
         return _mixture_facts(finding)
     if isinstance(finding, gaps.Absence):

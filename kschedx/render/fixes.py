@@ -80,10 +80,6 @@ def shared_fix_view(mended: SharedFix) -> FixView:
     return FixView(title=title, seen=seen, commands=mended.fix.commands, changes=changes)
 
 
-def _fixes_block(explanation: Explanation, width: int, limit: int | None = None) -> list[StyledLine]:
-    return fix_lines(fix_views(explanation), explanation.no_fix, width, limit)
-
-
 def fix_lines(
     fixes: Sequence[FixView], no_fix: str, width: int, limit: int | None = None, about: str = ""
 ) -> list[StyledLine]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from kschedx.framework.cycle import Cycle
 from kschedx.holding import model
+from kschedx.kube.conditions import Condition
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.wording import Fact, count, list_names
 
@@ -227,7 +228,7 @@ _STANDS = {
 }
 
 
-def _condition_text(said: model.ReportedCondition) -> str:
+def _condition_text(said: Condition) -> str:
     state = said.type if said.status in ("False", "True", "") else f"{said.type} is {said.status}"
     reason = f" ({said.reason})" if said.reason and said.reason != said.type else ""
     return f"{state}{reason}: {said.message}" if said.message else f"{state}{reason}"

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from kschedx.errors import InputError, Place, nearest
+from kschedx.errors import InputError, nearest
 
 Json = dict[str, object]
 
@@ -119,14 +119,3 @@ def schema(name: str) -> Json:
     from kschedx.schemas.parts import with_meanings
 
     return with_meanings(known, _SCHEMAS[known][1](known))
-
-
-def check_document(document: Mapping[str, object], *, source: str = "") -> None:
-    """Raise `InputError` with the place of the first value that violates the schema of the document's kind."""
-    import jsonschema
-
-    errors = jsonschema.Draft202012Validator(schema(str(document.get("kind")))).iter_errors(document)
-    first = next(iter(sorted(errors, key=lambda error: error.json_path)), None)
-    if first is not None:
-        place = Place(source=source, field=first.json_path.removeprefix("$").removeprefix("."))
-        raise InputError(first.message, place=place)

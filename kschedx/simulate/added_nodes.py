@@ -37,8 +37,6 @@ class NodesLike(Document, frozen=True):
 
 
 class AddedNodes(Document, frozen=True):
-    """Nodes that would be enough."""
-
     nodes: tuple[NodesLike, ...]
     pods: int
     """The number of pods that have a node then."""

@@ -393,7 +393,6 @@ class SnapshotBuilder:
         return self._place_of_row(self._pods.rows[f"{namespace}/{name}"])
 
     def place_of_node(self, name: str) -> Place:
-        """Return where a node was read."""
         origin, index = self._seen["Node", "", name]
         return origin.place(index)
 

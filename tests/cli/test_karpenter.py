@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kschedx.schemas import check_document
 from tests.autoscaler import small
-from tests.command import ROOT, kschedx
+from tests.command import ROOT, check_document, kschedx
 from tests.karpenter.test_cluster import node, node_class, pod, pool
 
 GROWS = str(ROOT / "fixtures/karpenter-grows/cluster.yaml")

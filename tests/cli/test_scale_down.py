@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kschedx.schemas import check_document
 from tests.autoscaler import small
-from tests.command import ROOT, kschedx
+from tests.command import ROOT, check_document, kschedx
 
 KARPENTER = ROOT / "fixtures" / "karpenter-grows" / "cluster.yaml"
 NODE = "ip-10-0-2-31.ec2.internal"

@@ -17,7 +17,7 @@ def explain(case: Case, *, has_fixes: bool) -> Json:
     return explanation.to_dict() if has_fixes else explanation_document(explanation.cycle, (), ())
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(("number", "case"), list(enumerate(cases())), ids=lambda value: getattr(value, "name", ""))
 def test_the_decision_is_kube_schedulers(number: int, case: Case) -> None:
     items = list(differences(recorded(case.record["expect"]), explained(explain(case, has_fixes=number % 4 == 0))))

@@ -8,8 +8,8 @@ import kschedx
 from kschedx.descheduler.advice import PolicyAdvice, PolicyGoal, advise
 from kschedx.descheduler.descheduling import deschedule
 from kschedx.explain.setup import Setup
-from kschedx.schemas import check_document
 from tests.builders import Manifest
+from tests.command import check_document
 from tests.descheduler.clusters import NOW, budget, node, pod
 
 NODES = [node(name) for name in ("a", "b", "c")]

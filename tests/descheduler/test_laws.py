@@ -13,8 +13,8 @@ import kschedx
 from kschedx.descheduler.descheduling import Descheduling, deschedule
 from kschedx.explain.setup import Setup
 from kschedx.render.descheduling import descheduling_lines
-from kschedx.schemas import check_document
 from tests.builders import Manifest
+from tests.command import check_document
 from tests.descheduler.clusters import NOW, budget, node, pod, policy, restarted
 
 NODES = ("a", "b", "c")

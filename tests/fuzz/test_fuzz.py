@@ -71,6 +71,7 @@ def test_selectors_by_chance(text: str) -> None:
     expressions.selectors(text.encode())
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", sorted(targets.TARGETS))
 def test_seeds(name: str) -> None:
     """Every target holds for what its corpus begins with."""

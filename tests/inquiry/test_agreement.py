@@ -151,6 +151,7 @@ def write(folder: Path, name: str, objects: list[Manifest]) -> tuple[str, ...]:
     return ("--config", "config.yaml") if name == "WaitingForGang" else ()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("name", "target", "objects"), KNOWN)
 def test_every_command_reports_the_same_state(tmp_path: Path, name: str, target: str, objects: list[Manifest]) -> None:
     gang = write(tmp_path, name, objects)

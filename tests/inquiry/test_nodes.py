@@ -12,8 +12,8 @@ from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.node import NodeRow, node_rows, sorted_rows
 from kschedx.render.nodes import nodes_lines
-from kschedx.schemas import check_document
 from kschedx.snapshot.snapshot import Snapshot
+from tests.command import check_document
 from tests.command import kschedx as command
 
 CLUSTER = "fixtures/gpu-pool-taints/cluster.yaml"

@@ -13,9 +13,8 @@ from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
 from kschedx.karpenter.consolidation import PRICES_UNKNOWN, Command, Consolidation, Consolidator, Method
 from kschedx.karpenter.scheduler import KarpenterSettings
 from kschedx.kube.decoding import decode
-from kschedx.schemas import check_document
 from kschedx.snapshot.snapshot import Snapshot
-from tests.command import kschedx
+from tests.command import check_document, kschedx
 
 Json = dict[str, Any]
 SIZES = {"small": (2, 0.1), "medium": (4, 0.2), "large": (8, 0.4)}

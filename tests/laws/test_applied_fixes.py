@@ -218,7 +218,7 @@ CLUSTERS = (
 )
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("objects", CLUSTERS, ids=map(str, range(len(CLUSTERS))))
 def test_a_printed_fix_gives_the_pod_a_node_and_takes_none_away(objects: list[Manifest], tmp_path: Path) -> None:
     snapshot = kschedx.Snapshot.from_objects(objects)

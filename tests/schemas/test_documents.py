@@ -14,7 +14,7 @@ import yaml
 from kschedx import schemas
 from kschedx.explain.difference import Story
 from tests.builders import evaluate, node, pod
-from tests.command import ROOT, kschedx
+from tests.command import ROOT, check_document, kschedx
 
 MARK = "kschedx/v1"
 
@@ -49,7 +49,7 @@ def test_there_are_golden_documents_of_each_kind() -> None:
 
 @pytest.mark.parametrize("document", [pytest.param(document, id=name) for name, document in DOCUMENTS])
 def test_it_is_what_its_schema_says(document: dict[str, Any]) -> None:
-    schemas.check_document(document)
+    check_document(document)
 
 
 def printed_kinds() -> set[str]:
@@ -110,7 +110,7 @@ def test_what_a_command_prints_is_what_its_schema_says(command: tuple[str, ...],
     ran = kschedx(command[0], *form, *command[1:]) if command[0] == "fleet" else kschedx(*command, *form)
     document = json.loads(ran.out)
     assert document["kind"] == kind
-    schemas.check_document(document)
+    check_document(document)
 
 
 @pytest.mark.parametrize("name", schemas.NAMES)
@@ -130,4 +130,4 @@ def test_what_breaks_a_promise_is_found() -> None:
     document = dict(DOCUMENTS[0][1])
     del document["kind"]
     with pytest.raises(Exception, match="no document is called"):
-        schemas.check_document(document)
+        check_document(document)

@@ -11,9 +11,9 @@ import pytest
 import kschedx
 from kschedx.inquiry.simulation import Simulation
 from kschedx.render.simulation import decision_text
-from kschedx.schemas import check_document
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
+from tests.command import check_document
 from tests.command import kschedx as command
 from tests.storage_builders import claim, volume
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from kschedx.schemas import check_document
 from tests.builders import Manifest, at, pod
-from tests.command import Ran, kschedx
+from tests.command import Ran, check_document, kschedx
 from tests.simulate.clusters import HASH, HIGH, deployment, nodes
 from tests.simulate.test_rollouts import stateful
 

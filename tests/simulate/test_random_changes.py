@@ -12,10 +12,10 @@ from kschedx.explain.setup import Setup
 from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.what_if import simulate
 from kschedx.render.simulation import simulation_lines
-from kschedx.schemas import check_document
 from kschedx.simulate.changes import parse_changes
 from kschedx.simulate.simulator import SimulationOptions
 from kschedx.snapshot.snapshot import Snapshot
+from tests.command import check_document
 from tests.simulate.clusters import shop
 from tests.simulate.test_rollouts import CPU, daemons, stateful
 

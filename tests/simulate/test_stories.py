@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from kschedx.schemas import check_document
-from tests.command import ROOT, Ran, kschedx
+from tests.command import ROOT, Ran, check_document, kschedx
 from tests.conftest import Golden
 
 FOLDER = Path(__file__).parent / "golden"

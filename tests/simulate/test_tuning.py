@@ -11,12 +11,11 @@ import yaml
 
 from kschedx.errors import ConfigError
 from kschedx.explain.setup import Setup
-from kschedx.schemas import check_document
 from kschedx.simulate.repack import movable, repack
 from kschedx.simulate.tuning import FitStrategy, ProfileCandidate, Tuning, TuningGoal, tune
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest
-from tests.command import kschedx
+from tests.command import check_document, kschedx
 from tests.simulate.clusters import deployment, nodes
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}

@@ -59,7 +59,6 @@ class VolumeRanking:
         return dict(zip(self.places.tolist(), self.volumes, strict=True))
 
     def free_volumes(self, candidates: VolumeCandidates, storage_class: str) -> FreeVolumes:
-        """Return the volumes that are free now."""
         version = candidates.version(storage_class)
         if self._fitting is None or self._fitting[0] != version:
             self._fitting = version, FreeVolumes(self, candidates.are_free(self.places))
@@ -74,8 +73,6 @@ class VolumeRanking:
 
 
 class FreeVolumes:
-    """The free volumes of a ranking."""
-
     def __init__(self, ranking: VolumeRanking, is_free: BoolArray) -> None:
         """`is_free` is (rank,)."""
         self.ranking = ranking

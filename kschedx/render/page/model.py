@@ -226,8 +226,6 @@ class Group(Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class RowDetail(Struct, frozen=True, kw_only=True):
-    """The details of an opened row."""
-
     facts: tuple[tuple[str, str], ...] = ()
     commands: tuple[str, ...] = ()
     """Commands with which facts end."""

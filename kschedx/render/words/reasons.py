@@ -38,5 +38,4 @@ def reasons() -> Mapping[str, Reason]:
 
 
 def reason_page(name: str) -> str:
-    """Return the address of the page about a reason."""
     return f"{DOCUMENTATION}reference/reasons/{name}.html"
