@@ -405,22 +405,14 @@ class NotRead(StateFacts, frozen=True, kw_only=True):
 
 class NoScheduler(StateFacts, frozen=True, kw_only=True):
     scheduler: str
-    profiles: tuple[str, ...]
-    """The schedulerNames in the configuration."""
-    others: int = 0
-    """The number of pods with this schedulerName that have a node."""
-    message: str = ""
-    """What a scheduler of this name reports about the pod."""
-    hint: str = ""
-    """The schedulerName that is probably meant."""
-
-    @property
-    def exists(self) -> bool:
-        return bool(self.others or self.message)
+    profiles: tuple[str, ...]  # the schedulerNames in the configuration
+    others: int = 0  # pods with this schedulerName that have a node
+    message: str = ""  # what a scheduler of this name reports about the pod
+    hint: str = ""  # the schedulerName that is probably meant
 
     @property
     def known(self) -> str:
-        if self.exists:
+        if self.others or self.message:
             return f"scheduler {self.scheduler} decides about it, and its configuration is not known"
         return f'no scheduler with the schedulerName "{self.scheduler}" is known'
 
@@ -449,8 +441,7 @@ class NotBound(StateFacts, frozen=True, kw_only=True):
     claim: str = ""
     """The claim that waits for its volume, such as `shop/data`."""
     provisioner: str = ""
-    report: str = ""
-    """The driver's message about the claim."""
+    report: str = ""  # the driver's message about the claim
     group: str = ""
     """The PodGroup that the pod names and that does not exist, such as `shop/train`."""
     extender: str = ""
