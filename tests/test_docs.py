@@ -103,6 +103,7 @@ def test_what_is_written_uses_the_words_of_the_field() -> None:
     assert not items, "\n".join(items)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("part", sorted(path.name for path in (ROOT / "kschedx").iterdir() if path.is_dir()))
 def test_what_is_printed_uses_the_words_of_the_field(part: str) -> None:
     paths = sorted((ROOT / "kschedx" / part).rglob("*.py"))

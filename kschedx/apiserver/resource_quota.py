@@ -8,7 +8,6 @@ Go.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
@@ -360,4 +359,4 @@ def _device_usage(claim: ResourceClaim) -> QuotaAmounts:
 
 
 def _negative(amount: Quantity) -> Quantity:
-    return dataclasses.replace(amount, mantissa=-amount.mantissa, canonical="")
+    return replace(amount, mantissa=-amount.mantissa, canonical="")

@@ -14,7 +14,6 @@ from kschedx.cli.streams import print_note
 from kschedx.controllers.states import ExitCode
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place, SeveralConfigError
 from kschedx.explain.causes import PodAnswer, decisive
-from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.difference import Summary
 from kschedx.framework.config.advice import Advice
 from kschedx.framework.cycle import Outcome
@@ -58,7 +57,7 @@ def explanation_check(explanation: Explanation, place: Place) -> Check:
 
         phrases += [headline(explanation.lifecycle), *causes(explanation.lifecycle)]
     else:
-        diagnosis = Diagnosis(cycle)
+        diagnosis = explanation.diagnosis
         phrases += [outcome_sentence(diagnosis, rank_nodes(cycle, 2)), explanation.message]
         reasons = tuple(dict.fromkeys(finding.reason for finding in decisive(diagnosis)))
     if explanation.overall is not Outcome.SCHEDULED:

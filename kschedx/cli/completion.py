@@ -43,9 +43,6 @@ class _List(msgspec.Struct):
     items: tuple[_Item, ...] = ()
 
 
-_DECODER = msgspec.json.Decoder(_List)
-
-
 def _snapshot(context: typer.Context) -> Snapshot | None:
     """Return the snapshot that the command line names so far; None if it is too large or cannot be read."""
     from kschedx.errors import KschedxError
@@ -109,7 +106,7 @@ def _live(context: typer.Context, keys: Iterable[str]) -> Iterator[tuple[str, st
         for key in keys:
             path = path_of(KINDS[key], KINDS[key].versions[0], namespace if key != "Namespace" else "")
             body = server.get(path, {"limit": str(LIMIT)}, accept=_METADATA)
-            yield from ((key, item.metadata.name) for item in _DECODER.decode(body).items)
+            yield from ((key, item.metadata.name) for item in msgspec.json.decode(body, type=_List).items)
 
 
 def targets(context: typer.Context, incomplete: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
     from kschedx.kube.snapshot_header import SnapshotHeader
     from kschedx.snapshot.snapshot import Snapshot
 
-_BEGINNING = 256
-"""The bytes of a file that show its format."""
-
 
 def single_document(path: str) -> object:
     """Return the content of a YAML or JSON file. Raises `InputError`."""
@@ -38,17 +34,6 @@ def single_document(path: str) -> object:
     if len(documents) != 1:
         raise InputError(f"one document is expected, not {len(documents)}", place=place)
     return documents[0]
-
-
-def begins_with(path: str, pattern: re.Pattern[bytes]) -> bool:
-    """Return whether a regular file begins with the pattern; no other file is opened."""
-    try:
-        if not Path(path).is_file():
-            return False
-        with Path(path).open("rb") as file:
-            return pattern.match(file.read(_BEGINNING)) is not None
-    except (OSError, ValueError):
-        return False
 
 
 # Files to which snapshots are written.

@@ -494,7 +494,7 @@ class AnswerView:
 
     @cached_property
     def diagnosis(self) -> Diagnosis:
-        return Diagnosis(self.explanation.cycle)
+        return self.explanation.diagnosis
 
     def rows(self) -> Iterator[TableEntry]:
         """Yield the nodes that fit, best first, then the others, nearest first."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, json
@@ -47,8 +48,6 @@ RECORD = "record="
 
 _SNAPSHOTZ = lazy_pattern(rb'\s*\{\s*"(?:NodeList|UnscheduledPodsCanBeScheduled|TemplateNodes)"')
 """The beginning of the output of the autoscaler's /snapshotz."""
-
-
 _RETYPED_APART = {"where", "snapshot", "namespace", "what_if"}
 """Options whose form in another command differs from the name of their field."""
 
@@ -93,9 +92,11 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def configuration(self) -> Mapping[str, object] | None:
         """The configuration of --config; None for the version's default. Raises `InputError`."""
+        if self.config is None:
+            return None
         from kschedx.cli import files
 
-        return None if self.config is None else files.configuration(self.config)
+        return files.configuration(self.config)
 
     @cached_property
     def admission_plugins(self) -> tuple[str, ...]:
@@ -132,9 +133,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _autoscaler_outputs(self) -> tuple[str, ...]:
         """The paths of --snapshot that are not a cluster, but the output of the autoscaler's /snapshotz."""
-        from kschedx.cli.files import begins_with
-
-        return tuple(path for path in self.snapshot if begins_with(path, _SNAPSHOTZ))
+        return tuple(filter(_is_autoscaler_output, self.snapshot))
 
     @property
     def command_options(self) -> Sequence[str]:
@@ -292,15 +291,26 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     @contextmanager
     def error_places(self) -> Iterator[None]:
         """Add the file and the line to errors about a field of the configuration."""
-        from kschedx.cli import files
-
         try:
             yield
         except ConfigError as error:
             if error.place.object or not error.place.field or self.config is None:
                 raise
+            from kschedx.cli import files
+
             with files.error_places(self.config):
                 raise
+
+
+def _is_autoscaler_output(path: str) -> bool:
+    """Return whether a regular file begins as /snapshotz does; no other file is opened."""
+    try:
+        if not Path(path).is_file():
+            return False
+        with Path(path).open("rb") as file:
+            return _SNAPSHOTZ.match(file.read(256)) is not None
+    except (OSError, ValueError):
+        return False
 
 
 def asks(*parts: OptionGroup) -> Callable[[Callable[..., Answer | int]], Callable[..., int]]:

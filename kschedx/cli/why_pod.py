@@ -301,7 +301,7 @@ def explanation_report(explanation: Explanation, nodes: tuple[str, ...], place: 
     def page(whole: bool) -> Page:
         from kschedx.render.page.explanation import explanation_page
 
-        return explanation_page(explanation, every_node=whole)
+        return explanation_page(explanation, nodes=nodes, every_node=whole)
 
     def checks() -> list[Check]:
         from kschedx.cli.checks import explanation_check

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
@@ -301,12 +300,11 @@ class ExcludedNodes(Struct, frozen=True, kw_only=True):
     count: int
 
 
-@dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True, dict=True, eq=False):
     """The rejections of one finished cycle."""
 
     cycle: Cycle
-    _details: dict[TableRow, NodeDetail] = field(default_factory=dict, repr=False, compare=False)
+    _details: dict[TableRow, NodeDetail] = {}
 
     @property
     def total(self) -> int:

@@ -83,13 +83,11 @@ def _may_register(place: str) -> bool:
     """Return whether a package in a directory of `sys.path` may have entry points of the group. False only if all files
     that could define them were read."""
     folder = Path(place or ".")
-    if not folder.is_dir():
-        return folder.exists()  # packages in an archive
     try:
-        files = [path for name in ("*.dist-info", "*.egg-info") for path in folder.glob(f"{name}/entry_points.txt")]
-        return any(ENTRY_POINTS.encode() in file.read_bytes() for file in files)
+        files = [path / "entry_points.txt" for path in folder.iterdir() if path.suffix in (".dist-info", ".egg-info")]
+        return any(ENTRY_POINTS.encode() in file.read_bytes() for file in files if file.exists())
     except OSError:
-        return True
+        return folder.exists()  # packages in an archive
 
 
 def _load(point: EntryPoint) -> object:

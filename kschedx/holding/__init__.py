@@ -18,7 +18,6 @@ from kschedx.kube.devices import ResourcePoolStatusRequest
 from kschedx.kube.kueue import ADMISSION_GATE, TOPOLOGY_GATE, Workload
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.types import FINISHED, Pod, PodGroup
-from kschedx.plugins.coscheduling import SENT_AWAY
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows
 from kschedx.snapshot.edits import with_only_pods, with_pods
 from kschedx.snapshot.pods import PodTable, find_group, group_name
@@ -117,6 +116,7 @@ def _decide_group(
     """Return what kube-scheduler decides about the group. Raises `UndecidableError`."""
     from kschedx.framework.moving import Run  # few pods are members of a gang
     from kschedx.framework.moving.pod_groups import choose_placement, preempt_for_group, shortfall
+    from kschedx.plugins.coscheduling import SENT_AWAY
 
     def begin() -> Run:
         return Run(scheduler, cycle.profile)

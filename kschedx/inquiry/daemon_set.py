@@ -102,7 +102,7 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def diagnosis(self) -> Diagnosis:
-        return Diagnosis(self.explanation.cycle)
+        return self.explanation.diagnosis
 
     @cached_property
     def _feasible(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from kschedx.controllers.states import (
 )
 from kschedx.explain.cycle_notes import RECORDED, bound_by_hand
 from kschedx.explain.cycle_notes import notes as notes_of_cycle
+from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import Note
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
@@ -124,6 +125,10 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     def is_run(self) -> bool:
         """Whether the pod went through a scheduling cycle."""
         return bool(self.cycle.pre_enqueue or self.cycle.pre_filter or self.cycle.nodes or self.cycle.message)
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis:
+        return Diagnosis(self.cycle)
 
     @cached_property
     def state(self) -> StateRow:

@@ -13,7 +13,6 @@ from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.pod_autoscaling import rescaled
 from kschedx.controllers.workload_lifecycle import refusal_state
 from kschedx.controllers.workloads import Owners, Workload, wanted_replicas
-from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.hardware import DeviceClaimRefused, DeviceDriverMissing, SharedByHami
 from kschedx.explain.pod_selectors import MatchingPodPending, MatchingWorkload, misses_pod
 from kschedx.explain.root_causes import (
@@ -154,7 +153,7 @@ class PodFixes:
 
             yield from gate_keepers(answer)
         yield from self._cause_fixes()
-        if any(cause.leaves_no_node for cause in root_causes(Diagnosis(self.cycle))):
+        if any(cause.leaves_no_node for cause in root_causes(self.answer.diagnosis)):
             return
         is_overwritten = balanced_service(pod.metadata.labels)  # its controller overwrites the pod template
         fixes = self._tried_fixes(owner)
@@ -187,7 +186,7 @@ class PodFixes:
         pod, snapshot = self.cycle.pod, self.cycle.snapshot
         if owner is None or owner.kind not in _SCALED_DOWN or owner.above:
             return
-        findings = (finding for group in Diagnosis(self.cycle).groups for finding in group.exemplar.findings)
+        findings = (finding for group in self.answer.diagnosis.groups for finding in group.exemplar.findings)
         terms = {finding.term for finding in findings if isinstance(finding, PodAntiAffinityConflict)}
         if all(misses_pod(pod, term) for term in terms):
             return
@@ -282,7 +281,7 @@ class PodFixes:
             name, lacking = gang.name.rpartition("/")[2], gang.min_count - gang.pods
         if not lacking:
             return
-        causes = root_causes(Diagnosis(self.cycle))
+        causes = root_causes(self.answer.diagnosis)
         if messages := [cause.message for cause in causes if isinstance(cause, MembersNotCreated)]:
             yield from self._refused_members(messages[0], lacking)
             return
@@ -350,7 +349,7 @@ class PodFixes:
     def _cause_fixes(self) -> Iterator[Fix]:
         """Yield untried fixes for a cause outside the pod, its nodes, and their pods."""
         pod = self.cycle.pod.metadata
-        for cause in root_causes(Diagnosis(self.cycle)):
+        for cause in root_causes(self.answer.diagnosis):
             match cause:
                 case NodeGone(node=node, daemon_set=name) if name:
                     yield Fix.untried(f"restore node {node}; if it is gone for good, DaemonSet {name} deletes the pod")

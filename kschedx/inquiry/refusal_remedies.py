@@ -5,7 +5,6 @@ Each is tried before it is printed: the pod is admitted and goes through a sched
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -707,7 +706,7 @@ _MILLI = -3
 
 
 def _format_like(sample: Quantity, thousandths: int) -> str:
-    return str(dataclasses.replace(parse_quantity(f"{thousandths}m"), format=sample.format, canonical=""))
+    return str(replace(parse_quantity(f"{thousandths}m"), format=sample.format, canonical=""))
 
 
 def _amounts(text: str) -> dict[str, str]:

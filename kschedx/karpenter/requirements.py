@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -385,7 +384,7 @@ class Amount(Struct, frozen=True):
 
 @lru_cache(maxsize=4096)
 def _text(nano: int, form: QuantityFormat) -> str:
-    return str(dataclasses.replace(parse_quantity(f"{nano}n"), format=form, canonical=""))
+    return str(replace(parse_quantity(f"{nano}n"), format=form, canonical=""))
 
 
 ZERO = Amount(0)

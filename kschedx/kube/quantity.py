@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum, unique
 from functools import lru_cache
 from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.errors import InputError
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64, parse_int64, wrap_int32, wrap_int64
@@ -39,18 +41,26 @@ _SUFFIX_OF_1024_POWER = ("", *_BINARY_SUFFIXES)
 _SUFFIX_OF_EXPONENT = {exponent: suffix for suffix, exponent in _DECIMAL_SUFFIXES.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quantity:
+class Quantity(Struct, frozen=True, kw_only=True, eq=False):
     """The exact amount `mantissa * 10**exponent`. Quantities with the same amount are equal, whatever their format. The
     finest unit is a nano-unit, and the mantissa has no factor of ten. Upstream: `Quantity` in quantity.go."""
 
     mantissa: int
     exponent: int
-    format: QuantityFormat = field(compare=False)
-    is_big: bool = field(compare=False)
+    format: QuantityFormat
+    is_big: bool
     """Whether upstream stores it as a decimal of any length, which decides its value beyond int64."""
-    canonical: str = field(compare=False)
+    canonical: str
     """The parsed text if it is canonical, otherwise empty."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Quantity) and (self.mantissa, self.exponent) == (other.mantissa, other.exponent)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # a Struct has its own, which would compare identities
+
+    def __hash__(self) -> int:
+        return hash((self.mantissa, self.exponent))
 
     def value(self) -> int:
         """Return the amount in whole units as an int64, rounded away from zero."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import cache
 
 from kschedx.errors import ConfigError, nearest
 from kschedx.releases import plugins
@@ -49,11 +50,15 @@ def resolve(version: str | None = None, feature_gates: Mapping[str, bool] | None
 
     Raises `ConfigError` for an unknown version, and for gates that kube-scheduler would refuse.
     """
-    name = _known(version) if version is not None else VERSIONS[0]
+    return _resolve(_known(version) if version is not None else VERSIONS[0], tuple((feature_gates or {}).items()))
+
+
+@cache
+def _resolve(name: str, feature_gates: tuple[tuple[str, bool], ...]) -> Release:
     if name in _EARLY_GATES:
-        return _early(name, feature_gates or {})
+        return _early(name, dict(feature_gates))
     release = minor(name)
-    gates = resolve_gates(name, feature_gates or {})
+    gates = resolve_gates(name, dict(feature_gates))
     versions = versions_in(release)
 
     rows = plugins.PLUGINS

@@ -9,6 +9,7 @@ The class has the versions; `Behaviour((1, 35))` has the plain values of one ver
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import TypeVar, cast
 
 Minor = tuple[int, ...]
@@ -16,6 +17,7 @@ Minor = tuple[int, ...]
 T = TypeVar("T")
 
 
+@cache
 def minor(version: str) -> Minor:
     """Return (1, 36) for `1.36`."""
     return tuple(int(part) for part in version.split("."))

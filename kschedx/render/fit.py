@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kschedx.controllers.states import Contradicted, NotBound, headline
-from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import AFTER_CHANGES
 from kschedx.inquiry.fit import Fit
 from kschedx.render.fixes import fix_lines
@@ -87,8 +86,7 @@ def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[StyledLine]:
             lines += [BLANK, *paragraph(next_one, width, style=BOLD)]
         lines += labelled_all("because", view.because, width)
         if not view.because:
-            cycle = fit.stopped.cycle
-            why = could_reject(fit.could_reject) or view.event or outcome_sentence(Diagnosis(cycle), None)
+            why = could_reject(fit.could_reject) or view.event or outcome_sentence(fit.stopped.diagnosis, None)
             lines += paragraph(why, width, first="  ")
         lines += fix_lines(view.fixes, "", width)
         if view.because:
@@ -103,7 +101,7 @@ def _fit_causes(fit: Fit) -> tuple[str, ...]:
     """Return why the next pod does not fit; empty if that is undecided or kube-scheduler has no message about it."""
     if fit.stopped is None or not fit.stopped.message or fit.could_reject:
         return ()
-    return because(Diagnosis(fit.stopped.cycle))
+    return because(fit.stopped.diagnosis)
 
 
 def _fit_fixes(fit: Fit) -> tuple[FixView, ...]:

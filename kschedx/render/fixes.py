@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from kschedx.explain.diagnosis import Diagnosis
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.documents import to_json
@@ -144,7 +143,7 @@ def story_reason(story: PendingStory) -> str:
     group = story.explanation.holding.group
     if story.explanation.outcome is Outcome.SCHEDULED and group is not None:
         return gang_cause(group)
-    return "; ".join(because(Diagnosis(story.explanation.cycle), 2))
+    return "; ".join(because(story.explanation.diagnosis, 2))
 
 
 def story_fixes(story: PendingStory | None) -> tuple[FixView, ...]:

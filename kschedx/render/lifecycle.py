@@ -16,7 +16,6 @@ from kschedx.controllers.deployment import (
 )
 from kschedx.controllers.manager import Rollout
 from kschedx.explain.cycle_notes import CANNOT_START
-from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import rank_nodes
 from kschedx.inquiry.explanation import Explanation
@@ -69,7 +68,7 @@ def lifecycle_view(explanation: Explanation, lifecycle: states.Lifecycle, *, wit
         lead = "; according to the dump "
     then = ""
     if lifecycle.is_open and explanation.is_run:
-        then = f"{lead}{then_text(Diagnosis(explanation.cycle), rank_nodes(explanation.cycle, 1))}"
+        then = f"{lead}{then_text(explanation.diagnosis, rank_nodes(explanation.cycle, 1))}"
     is_quoted = isinstance(lifecycle, states.NotBound | states.NoScheduler)
     untold = UNTOLD | {"recorded-event"} if is_quoted else UNTOLD
     if isinstance(lifecycle, states.RolloutStalled):

@@ -23,7 +23,6 @@ from kschedx.controllers.states import (
 from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
 from kschedx.explain.causes import CauseGroup, NodeIfFirst, PodAnswer, cause_of, counts, decisive, groups
 from kschedx.explain.cycle_notes import bound_by_hand
-from kschedx.explain.diagnosis import Diagnosis
 from kschedx.findings import Finding
 from kschedx.findings.constraints import NodeAffinityMismatch
 from kschedx.framework.cycle import Outcome
@@ -355,7 +354,7 @@ class ListAnswer(Struct, dict=True):
             state = explanation.state.name if is_shared else ""
             return replace(answer, state=state, cause=("kueue", reads), headlines=(reads,)), explanation
         if explanation.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED):
-            diagnosis = Diagnosis(explanation.cycle)
+            diagnosis = explanation.diagnosis
             reasons = decisive(diagnosis)
             answer = replace(
                 answer,

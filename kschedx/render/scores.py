@@ -220,11 +220,8 @@ def tables(diagnosis: Diagnosis, width: int) -> list[StyledLine]:
 
 def node_verdict_lines(diagnosis: Diagnosis, ranking: Ranking | None, name: str, width: int) -> list[StyledLine]:
     """Return the verdicts and scores of a node. `name` is a node of the cluster."""
-    cycle = diagnosis.cycle
-    node = cycle.all_nodes.cluster.index[name]
-    row = None if cycle.nodes is None else cycle.nodes.row_of(node)
-    scores = _scored_node(cycle, name)
-    lines = _title(diagnosis, ranking, name, row, scores, width)
+    row, scores = _row_of(diagnosis, name), _scored_node(diagnosis.cycle, name)
+    lines = title_lines(*node_headline(diagnosis, ranking, name), width)
     if row is None:
         return [*lines, *paragraph(_unevaluated_text(diagnosis), width, indent=2)]
     lines += _verdicts(diagnosis, row, width)
@@ -238,29 +235,27 @@ def _scored_node(cycle: Cycle, name: str) -> ScoredNode | None:
     return None if cycle.scores is None or row is None else scored_node(cycle.scores, row)
 
 
-def _title(
-    diagnosis: Diagnosis,
-    ranking: Ranking | None,
-    name: str,
-    row: TableRow | None,
-    scores: ScoredNode | None,
-    width: int,
-) -> list[StyledLine]:
-    key, tone = diagnosis.cycle.pod.key, Tone.GOOD
+def node_headline(diagnosis: Diagnosis, ranking: Ranking | None, name: str) -> tuple[str, Tone]:
+    """Return whether the pod fits a node of the cluster: `n2: shop/web does not fit: 1 plugin rejects it`."""
+    cycle, row, scores = diagnosis.cycle, _row_of(diagnosis, name), _scored_node(diagnosis.cycle, name)
+    tone = Tone.GOOD
     if row is None:
-        tone = Tone.BAD
-        said = f"{key} was not tried here"
-    elif diagnosis.cycle.filter is not None and diagnosis.cycle.filter.codes[row] != Code.SUCCESS:
+        tone, verdict = Tone.BAD, "was not tried here"
+    elif cycle.filter is not None and cycle.filter.codes[row] != Code.SUCCESS:
         blockers = diagnosis.detail(row).account.blockers
-        tone = Tone.BAD
-        said = f"{key} does not fit: {count(len(blockers), 'plugin rejects', 'plugins reject')} it"
+        tone, verdict = Tone.BAD, f"does not fit: {count(len(blockers), 'plugin rejects', 'plugins reject')} it"
     elif scores is None or ranking is None:
-        said = f"{key} fits"
+        verdict = "fits"
     else:
         behind = ranking.nodes[0].total - scores.total
         place = f"{behind:,} behind {ranking.nodes[0].name}" if behind else "the highest"
-        said = f"{key} fits, total {scores.total:,}, {place}"
-    return title_lines(f"{name}: {said}", tone, width)
+        verdict = f"fits, total {scores.total:,}, {place}"
+    return f"{name}: {cycle.pod.key} {verdict}", tone
+
+
+def _row_of(diagnosis: Diagnosis, name: str) -> TableRow | None:
+    cycle = diagnosis.cycle
+    return None if cycle.nodes is None else cycle.nodes.row_of(cycle.all_nodes.cluster.index[name])
 
 
 def _unevaluated_text(diagnosis: Diagnosis) -> str:

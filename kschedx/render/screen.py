@@ -14,7 +14,7 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.events import recorded_event
 from kschedx.explain.notes import ROUTINE, RunsAlready
 from kschedx.explain.ranking import Ranking, rank_nodes
-from kschedx.framework.cycle import Outcome, UnevaluatedKind
+from kschedx.framework.cycle import Cycle, Outcome, UnevaluatedKind
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.names import short_names
@@ -101,7 +101,7 @@ def why_lines(
     wide: bool = False,
 ) -> list[StyledLine]:
     """Return the lines of a screen. Raises `InputError` for a node that the cluster does not have."""
-    diagnosis = Diagnosis(explanation.cycle)
+    diagnosis = explanation.diagnosis
     if nodes:
         return _stories(diagnosis, nodes, width)
     if explanation.lifecycle is not None and not (explanation.is_run and (wide or all_nodes)):
@@ -129,7 +129,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
 
         return lifecycle_view(explanation, explanation.lifecycle, with_fixes=with_fixes)
     cycle = explanation.cycle
-    diagnosis = Diagnosis(cycle)
+    diagnosis = explanation.diagnosis
     ranked = rank_nodes(cycle, SHOWN + 1)
     headline, tone = _headline(explanation, diagnosis, ranked), outcome_tone(explanation.alone)
     unready = next((note for note in explanation.first_notes if isinstance(note, RunsAlready) and note.not_ready), None)
@@ -292,20 +292,25 @@ def _head(
     if wide:
         facts = holding_facts(explanation.holding, explanation.cycle, wide=True)
         if explanation.lifecycle is None:
-            facts = (*facts, *volume_facts(Diagnosis(explanation.cycle)), *indecisive_facts(explanation))
+            facts = (*facts, *volume_facts(explanation.diagnosis), *indecisive_facts(explanation))
     return _sections(
         replicas_block(explanation, width), head_lines(replace(view, facts=tuple(facts)), width, limit, about=about)
     )
 
 
+def chosen_nodes(cycle: Cycle, nodes: Sequence[str]) -> Iterator[str]:
+    """Yield the full names of nodes. Raises `InputError` for a node that the cluster does not have."""
+    cluster = cycle.all_nodes.cluster
+    for name in map(cluster.full_name, nodes):
+        if name not in cluster.index:
+            raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, cluster.index))
+        yield name
+
+
 def _stories(diagnosis: Diagnosis, nodes: Sequence[str], width: int) -> list[StyledLine]:
-    index = diagnosis.cycle.all_nodes.cluster.index
     ranked = rank_nodes(diagnosis.cycle)
     lines: list[StyledLine] = []
-    for name in nodes:
-        name = diagnosis.cycle.all_nodes.cluster.full_name(name)
-        if name not in index:
-            raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, index))
+    for name in chosen_nodes(diagnosis.cycle, nodes):
         lines += [*([BLANK] if lines else []), *node_verdict_lines(diagnosis, ranked, name, width)]
     return lines
 

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from kschedx.controllers.node_lifecycle import LARGE_ZONE, ZoneEvictions, ZoneState
 from kschedx.errors import UndecidableError
-from kschedx.explain.diagnosis import Diagnosis
 from kschedx.inquiry.survive import (
     FailureResult,
     LostPod,
@@ -237,7 +236,7 @@ def _cause(survival: Survival, result: FailureResult, pod: LostPod) -> str:
     if explanation is None:
         return pod.message
     gone = count(len(result.failure.nodes), "node")
-    phrases = because(Diagnosis(explanation.cycle), None)
+    phrases = because(explanation.diagnosis, None)
     others = [phrase for phrase in phrases if not phrase.startswith(gone) or not phrase.endswith(_GONE)]
     return "; ".join((others or list(phrases))[:2]) or pod.message
 

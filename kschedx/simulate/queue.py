@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import nullcontext
 from itertools import compress, islice, takewhile
 from operator import attrgetter
-from typing import TypeAlias, assert_never
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 import numpy as np
 from msgspec import Struct
@@ -18,20 +18,21 @@ from kschedx.errors import InputError, UndecidableError
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.moving import Decision, Run, shares_columns
-from kschedx.framework.moving.pod_groups import GroupTrial, choose_placement, preempt_for_group, shortfall
 from kschedx.framework.replicas import Pick
 from kschedx.framework.scheduler import queue_order
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.documents import Document
 from kschedx.kube.types import Pod, PodGroup
-from kschedx.plugins.coscheduling import SENT_AWAY
 from kschedx.progress import Phase, report_progress
 from kschedx.simulate.unknown_facts import UnknownFacts
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, cluster_rows, each_cluster_row
 from kschedx.snapshot.pods import PodTable, find_group, group_name, group_priority, members_of
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import StorageChange
+
+if TYPE_CHECKING:
+    from kschedx.framework.moving.pod_groups import GroupTrial
 
 # Pods that are placed together or not at all: the pod groups of scheduling.k8s.io with a gang policy, and those of
 # Coscheduling. kube-scheduler takes all pending members from its queue when it reaches one of them, tries them one
@@ -80,7 +81,11 @@ class QueuedGang(Struct, frozen=True):
         """Return the message of a member that fits a node if too few others do. `fits`: whether each member fits
         one."""
         if self.is_of_label:
+            from kschedx.plugins.coscheduling import SENT_AWAY
+
             return SENT_AWAY
+        from kschedx.framework.moving.pod_groups import shortfall
+
         running = self.min_count - self.missing_count(run)
         scheduled, remaining = shortfall(fits, self.min_count, running)
         text = run.scheduler.release.messages.gang_lacks_members
@@ -620,6 +625,8 @@ class Queue:
         group = gang.group(self._run)
         if group is None or group.spec.scheduling_constraints is None:
             return None
+        from kschedx.framework.moving.pod_groups import choose_placement
+
         profile = self._run.profile_of(members[0])
         missing = gang.missing_count(self._run)
         chosen = choose_placement(self._run, group, members, missing, profile, self._pick)
@@ -640,6 +647,8 @@ class Queue:
         group = gang.group(self._run)
         if group is None:
             return None
+        from kschedx.framework.moving.pod_groups import preempt_for_group
+
         run, missing = self._run, gang.missing_count(self._run)
         preemption = preempt_for_group(run, group, members, missing, run.profile_of(members[0]), self._pick)
         if not preemption.victims:

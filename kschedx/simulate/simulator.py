@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
@@ -377,5 +376,7 @@ def _pick_by_name(run: Run) -> Pick:
 
 def _pick_by_lot(seed: int) -> Pick:
     """Return a function that picks at random as kube-scheduler does, but with the same result every time."""
-    dice = random.Random(seed)
+    from random import Random
+
+    dice = Random(seed)
     return lambda rows: ClusterRow(int(rows[dice.randrange(len(rows))]))

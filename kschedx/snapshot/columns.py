@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Generic, NewType, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, NewType, TypeAlias, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64
 
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+IntArray: TypeAlias = "NDArray[np.int64]"
+BoolArray: TypeAlias = "NDArray[np.bool_]"
+FloatArray: TypeAlias = "NDArray[np.float64]"
 
 T = TypeVar("T")
 

@@ -6,7 +6,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar, cast
 
@@ -524,8 +523,7 @@ class ChunkOrigin(Struct, frozen=True, kw_only=True):
         ]
 
 
-@dataclass(slots=True, kw_only=True)
-class Batch:
+class Batch(Struct, kw_only=True, eq=False):
     """Objects in JSON. Read them with `decode`, which also determines where a chunk of a large file ends.
 
     A large file is cut at an apparent end of an object. If that is inside an object or beyond the list's end, the piece
@@ -534,7 +532,7 @@ class Batch:
 
     items: bytes | memoryview
     origin: Origin
-    settle: Callable[[Batch], None] | None = field(default=None, repr=False)
+    settle: Callable[[Batch], None] | None = None
     header: SnapshotHeader | None = None
     """The header of a snapshot, in the batch with its first objects."""
 

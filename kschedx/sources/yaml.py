@@ -8,7 +8,6 @@ import math
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn, cast
 
 from msgspec import Struct
@@ -253,8 +252,7 @@ def _is_tab(text: bytes, mark: Mark) -> bool:
     return b"".join(line)[: mark.column + 1].endswith(b"\t")
 
 
-@dataclass(slots=True, kw_only=True)
-class _OpenCollection:
+class _OpenCollection(Struct, kw_only=True):
     """A mapping or sequence that is being read."""
 
     value: dict[str, Value] | list[Value]
@@ -268,7 +266,7 @@ class _OpenCollection:
     """The key of the next value."""
     merges: bool = False
     """Whether the next value is merged."""
-    seen: dict[str, int] = field(default_factory=dict)
+    seen: dict[str, int] = {}
     """The line of each key."""
 
 

@@ -24,6 +24,7 @@ def cluster(tmp_path: Path) -> Path:
     return write(tmp_path, *nodes, *pending, *running)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("question", [WHY, DIFF, MOVED], ids=" ".join)
 @pytest.mark.parametrize("of", [1, 3, 20])
 def test_the_parts_together_are_the_whole_to_the_byte(

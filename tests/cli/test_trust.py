@@ -168,6 +168,7 @@ ABOUT_FILES = (
 )
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("number", "url"), [*enumerate(SECRET_URLS)])
 def test_no_answer_about_a_configuration_shows_a_secret_of_a_url(number: int, url: str, tmp_path: Path) -> None:
     """Every answer is checked with some of the URLs, and every URL in a third of the answers."""

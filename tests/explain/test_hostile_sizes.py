@@ -92,7 +92,7 @@ def test_why_no_fix_is_tried_is_in_the_document() -> None:
     assert document["notes"] == [{"id": "no-fix", "text": text}]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "message",
     [

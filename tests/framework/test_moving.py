@@ -62,6 +62,7 @@ def anew(run: Run, row: int) -> Decision:
     return Decision.of(run.scheduler.on(built).schedule(built.pods[row]))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_has_moved_is_decided_as_if_built_that_way(family: str) -> None:
     for case in recorded(family, 4):

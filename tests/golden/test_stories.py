@@ -145,7 +145,7 @@ LAWS = (
 )
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @each_story
 def test_every_output_keeps_to_the_laws(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     """A single test, so that each output is computed once for all laws."""

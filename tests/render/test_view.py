@@ -160,7 +160,7 @@ def verdicts_in(screen: str) -> Iterator[str]:
         are_fixes = bool(result["fix"] or (are_fixes and result["next"]))
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("question", ASKED)
 def test_causes_fixes_and_verdicts_are_in_every_form(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
@@ -270,6 +270,17 @@ def test_a_page_cites_its_input(monkeypatch: pytest.MonkeyPatch) -> None:
         result = kschedx_command("why", files[1], "-s", files[0], "-o", form).out
         assert digest in result
         assert "2026-" in result.rpartition("taken")[2]
+
+
+def test_a_question_about_a_node_is_answered_in_every_form() -> None:
+    tie = ROOT / "fixtures/tie"
+    asked = ("why", tie / "pod.yaml", "-s", tie / "cluster.yaml", "--node", "lab-worker-04")
+    headline = kschedx_command(*asked).out.partition("\n")[0]
+    assert headline == "✓ lab-worker-04: sandbox/jupyter-mhuber fits, total 448, 10 behind lab-worker-01"
+    for form in ("markdown", "html", "svg"):
+        assert headline in kschedx_command(*asked, "-o", form).out.replace("✓</span>", "✓")
+    wrong = kschedx_command(*asked[:-1], "lab-worker-4", "-o", "markdown")
+    assert (wrong.code, 'no node "lab-worker-4"' in wrong.err) == (2, True)
 
 
 def test_identical_nodes_are_one_row_in_every_form() -> None:

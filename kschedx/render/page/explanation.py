@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -27,7 +27,8 @@ from kschedx.render.page.model import (
     VerdictSection,
     page_of,
 )
-from kschedx.render.screen import explanation_view, why_lines
+from kschedx.render.scores import node_headline
+from kschedx.render.screen import chosen_nodes, explanation_view, why_lines
 from kschedx.render.terminal import SEPARATOR
 from kschedx.render.words import describe
 from kschedx.snapshot.columns import TableRow
@@ -46,22 +47,27 @@ NOT_EVALUATED = "not evaluated"
 """The cell of a node that PreFilter excludes, or of a plugin that skips this pod."""
 
 
-def explanation_page(explanation: Explanation, *, every_node: bool = False) -> Page:
-    """Return the answer about one pod. Without `every_node`, only a group's first node has details, which is all that
-    can be read in a format where nothing opens."""
+def explanation_page(explanation: Explanation, *, nodes: Sequence[str] = (), every_node: bool = False) -> Page:
+    """Return the answer about one pod, or about the pod on `nodes`. Without `every_node`, only a group's first node has
+    details, which is all that can be read in a format where nothing opens."""
     cycle = explanation.cycle
     view = explanation_view(explanation)
     replicas = explanation.replicas
     if replicas is not None:
         headline, tone = replicas_sentence(replicas, explanation.overall), outcome_tone(explanation.overall)
         view = replace(view, headline=headline, tone=tone, details=(view.headline, *view.details))
-    lines = why_lines(explanation, width=SCREEN_WIDTH)
+    if nodes:
+        diagnosis, ranking = Diagnosis(cycle), rank_nodes(cycle)
+        verdicts = [node_headline(diagnosis, ranking, name) for name in chosen_nodes(cycle, nodes)]
+        details = (*(headline for headline, _ in verdicts[1:]), view.headline, *view.details)
+        view = replace(view, headline=verdicts[0][0], tone=verdicts[0][1], details=details)
+    lines = why_lines(explanation, width=SCREEN_WIDTH, nodes=nodes)
     cited = (("kube-scheduler", f"{cycle.release.version}, profile {cycle.profile.scheduler_name}"),)
     return page_of(view, lines, explanation_sections(explanation, every_node=every_node), cycle.snapshot, cited)
 
 
 def explanation_sections(explanation: Explanation, *, every_node: bool) -> Iterator[Section]:
-    diagnosis = Diagnosis(explanation.cycle)
+    diagnosis = explanation.diagnosis
     verdicts = _verdicts(diagnosis, every_node=every_node)
     if verdicts is not None:
         yield verdicts

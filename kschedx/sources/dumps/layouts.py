@@ -537,6 +537,7 @@ def plan(names: Sequence[str], place: str) -> Plan:
             _find_must_gather,
             _find_sonobuoy,
         )
+        if any("/" in name for name in names)  # every layout has folders
         for form in find(names)
     }
     wanted: dict[str, str] = {}
