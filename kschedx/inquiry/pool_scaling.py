@@ -177,14 +177,13 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         karpenter, provisioning = self.autoscaler, self.decision
         yield from self._repaired_pools()
         yield from self._claims_under_way(trial)
+        reported = [fix for pool, message in self.reports.items() for fix in reported_by_karpenter(message, pool)]
         if provisioning.pool:
+            yield from reported
             title = f"wait for Karpenter: it adds a node to NodePool {provisioning.pool}, if the cloud has capacity"
             is_own = self.pod.key in karpenter.snapshot.pods.rows
             helps = frozenset(key for new in karpenter.own.new for key in new.pods) if is_own else None
             yield trial.fix(title, karpenter.node_of(provisioning.pool, self.pod), helps=helps)
-        reported = [fix for pool, message in self.reports.items() for fix in reported_by_karpenter(message, pool)]
-        if provisioning.pool:
-            yield from reported
         yield from self._other_types()
         for remedy in self.remedies:
             if with_changes_of_pod or remedy.makes_room:
