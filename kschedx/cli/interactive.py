@@ -38,6 +38,7 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.ranking import rank_nodes
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
+from kschedx.kube.names import short_names
 from kschedx.progress import Phase, ProgressStep, listen_to_progress, silence
 from kschedx.render.blocks import shown_findings
 from kschedx.render.manifests import kubectl_commands
@@ -108,8 +109,9 @@ def browse(work: Callable[[], T]) -> T:
         else:
             browser.call_from_thread(browser.finish)
 
-    browser.begin = Thread(target=copy_context().run, args=(run,), daemon=True).start
-    browser.run()
+    with short_node_names(()) as browser.short_names:
+        browser.begin = Thread(target=copy_context().run, args=(run,), daemon=True).start
+        browser.run()
     for note in browser.notes:
         sys.stderr.write(note)
     if not done.done():  # the user quit before the answer
@@ -120,8 +122,8 @@ def browse(work: Callable[[], T]) -> T:
 def show(page: TablePage, nodes: Sequence[str]) -> None:
     """Show a page, or its content in the current page of the same class; `nodes` are shown by their short names."""
     browser = _BROWSER.get()
-    with short_node_names(nodes):
-        browser.call_from_thread(browser.present, page)
+    browser.short_names.update(short_names(nodes))
+    browser.call_from_thread(browser.present, page)
 
 
 def show_undecided(snapshot: Snapshot, rows: Sequence[int]) -> None:
@@ -182,13 +184,11 @@ class Listing(DataTable[Text]):
         self._shown: Iterator[TableEntry] = iter(())
         self._wanted: list[str] = []
         self._by: int | None = None
-        self._shown_in = copy_context()
 
     def show(self, labels: Sequence[str], rows: Iterable[TableEntry]) -> None:
         """Show other rows; the filter stays, and so does the order if the columns are the same."""
         if self._labels != tuple(labels):
             self._labels, self._by = tuple(labels), None
-        self._shown_in = copy_context()  # nodes keep their short names after a key
         self._entries, self._coming = [], iter(rows)
         self._fill()
 
@@ -226,7 +226,7 @@ class Listing(DataTable[Text]):
             return
         number = 0
         for number, row in enumerate(islice(rows, self.AT_ONCE), start=1):  # noqa: B007 - counted
-            self.add_row(*(self._shown_in.run(_cell, cell) for cell in row.cells), key=row.key)
+            self.add_row(*(_cell(cell) for cell in row.cells), key=row.key)
         if number == self.AT_ONCE:
             self.set_timer(self.PAUSE, partial(self._add, rows))
 
@@ -323,6 +323,8 @@ class Browser(App[None]):
         self._first: TablePage | Start = first or Start()
         self._step = ProgressStep(Phase.STARTING)
         self._since = time.monotonic()
+        self.short_names: dict[str, str] = {}
+        """The short names of nodes, which all pages show."""
         self.begin: Callable[[], None] = lambda: None
         """Starts the work that makes the pages."""
         self.notes: list[str] = []

@@ -40,11 +40,13 @@ _NAME = lazy_pattern(r"[A-Za-z0-9][-A-Za-z0-9.]*")
 
 
 @contextmanager
-def short_node_names(names: Sequence[str]) -> Iterator[None]:
-    """Show these node names without their common prefix and domain on every line within the context."""
-    token = _SHORT_NAMES.set(short_names(names))
+def short_node_names(names: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Show these node names without their common prefix and domain on every line within the context. Yields the names
+    by full name, to which others may be added."""
+    names_by_full_name = {**short_names(names)}
+    token = _SHORT_NAMES.set(names_by_full_name)
     try:
-        yield
+        yield names_by_full_name
     finally:
         _SHORT_NAMES.reset(token)
 

@@ -59,11 +59,10 @@ SCHEMAS: dict[str, dict[str, object]] = {
     "kubectl-ai": {
         "type": "array",
         "items": closed(
-            ["name", "description", "command", "command_desc"],
+            ["name", "description", "command"],
             name={"type": "string", "pattern": "^[a-z_]+$"},
             description=TEXT,
             command=TEXT,
-            command_desc=TEXT,
         ),
     },
     "holmesgpt": closed(
@@ -292,7 +291,7 @@ def test_every_tool_of_holmesgpt_answers(environment: dict[str, str]) -> None:
 def test_every_tool_of_kubectl_ai_answers(environment: dict[str, str]) -> None:
     """kubectl-ai puts the command before what the model writes, which the description's example shows."""
     for tool in content("kubectl-ai"):
-        written = tool["command_desc"].partition("for example ")[2].partition(". Exit")[0].removesuffix(".")
+        written = tool["description"].partition("for example ")[2].partition(". Exit")[0]
         ran = shell(f"{tool['command']} {written.replace('web-0', 'big-0')}", environment)
         assert ran.returncode in (0, 1), ran.stderr
         assert "insufficient cpu" in ran.stdout.lower(), tool["name"]

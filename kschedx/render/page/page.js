@@ -50,13 +50,13 @@ addEventListener("hashchange", () => { if (location.hash !== "#sections") locati
 // Buttons with counts, one of which is pressed at a time.
 function chips(label, key, counts, choose) {
   const chosen = () => address.get(key) || "";
-  const buttons = [...counts].sort((a, b) => b[1] - a[1]).map(([name, number_of]) => make("button", {
-    type: "button", class: "chip", "aria-pressed": String(chosen() === name), onclick: () => {
+  const sorted = [...counts].sort((a, b) => b[1] - a[1] || order(a[0], b[0]));
+  const buttons = sorted.map(([name, number_of]) => make("button", {
+    type: "button", class: "chip", "aria-pressed": String(chosen() === name), "data-name": name, onclick: () => {
       remember(key, chosen() === name ? "" : name);
       buttons.forEach((button) => button.setAttribute("aria-pressed", String(button.dataset.name === chosen())));
       choose();
     }}, `${name} ${number(number_of)}`));
-  buttons.forEach((button, at) => { button.dataset.name = [...counts].sort((a, b) => b[1] - a[1])[at][0]; });
   return buttons.length > 1 && buttons.length <= 40
     ? make("div", {class: "chips", role: "group", "aria-label": label}, make("span", {class: "label"}, label), ...buttons) : "";
 }
