@@ -122,11 +122,12 @@ def _size(path: str) -> int:
 
 
 def _is_stored(snapshot: Snapshot) -> bool:
-    """Return whether an API server has stored the nodes; without nodes, a pod or workload."""
+    """Return whether an API server has stored the nodes; without nodes, a pod, workload, or claim."""
     if nodes := snapshot.cluster.nodes:
         return any(node.metadata.creation_timestamp for node in nodes)
-    manifests = chain(snapshot.workloads.values(), snapshot.custom_resources.values())
-    return any(snapshot.pods.creation_timestamps) or any(stored_metadata(raw).creation_timestamp for raw in manifests)
+    manifests = map(stored_metadata, chain(snapshot.workloads.values(), snapshot.custom_resources.values()))
+    claims = (claim.metadata for claim in snapshot.storage.claims.values())
+    return any((*snapshot.pods.creation_timestamps, *(each.creation_timestamp for each in chain(manifests, claims))))
 
 
 def _with_dumps(source: Source, dumps: Sequence[Dump]) -> Source:

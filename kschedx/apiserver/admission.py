@@ -499,12 +499,6 @@ def _set_by_limit_ranges(changes: Iterable[AdmissionChange]) -> Iterator[str]:
         yield f"{', '.join(sorted(resources))} {side} for container {container}"
 
 
-def terminating_refusal(pod: ObjectMeta, namespace: str) -> str:
-    """Return the refusal for a namespace that is being deleted (NamespaceLifecycle)."""
-    why = f"unable to create new content in namespace {namespace} because it is being terminated"
-    return _forbidden_text(pod, why)
-
-
 def _forbidden_text(pod: ObjectMeta, why: str) -> str:
     """Return the API server's message. Before it generates a name, its prefix stands for it."""
     return f'pods "{pod.name or pod.generate_name}" is forbidden: {why}'

@@ -88,7 +88,8 @@ def validate_claim_spec(spec: PersistentVolumeClaimSpec, field: str) -> Errors:
     yield from _storage(spec, f"{field}.resources[storage]")
     if spec.storage_class_name:
         yield from syntax(dns_subdomain_errors, spec.storage_class_name, f"{field}.storageClassName")
-    yield from one_of(spec.volume_mode, VOLUME_MODES, f"{field}.volumeMode")
+    if spec.volume_mode not in VOLUME_MODES:
+        yield not_supported_error(f"{field}.volumeMode", as_json(spec.volume_mode), VOLUME_MODES)
 
 
 def _storage(spec: PersistentVolumeClaimSpec, field: str) -> Errors:

@@ -16,7 +16,7 @@ from kschedx.apiserver.placement_validation import validate_label_selector, vali
 from kschedx.apiserver.validation import validate_claim_spec
 from kschedx.errors import InputError, NotChangedError, Place
 from kschedx.kube.decoding import decode, is_stored, map_at
-from kschedx.kube.field_errors import invalid, not_supported_error, quote_go, required_error, syntax
+from kschedx.kube.field_errors import as_json, invalid, not_supported_error, quote_go, required_error, syntax
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of
 from kschedx.kube.names import dns_label_errors, dns_subdomain_errors, label_key_errors
 from kschedx.kube.quantity import parse_quantity
@@ -54,7 +54,8 @@ def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
         yield from _rolling_update(kind, spec)
     if not isinstance(written, Mapping):
         hint = LOOKS_LIKE_A_PATCH if _is_of_patch(map_at(spec, "template")) else ""
-        yield InputError("Required value", place=Place(field="spec.selector"), hint=hint)
+        required = InputError("Required value", place=Place(field="spec.selector"), hint=hint)
+        yield _selector_error(spec) if kind == "DaemonSet" and not hint else required
         return
 
     selector = decode(msgspec.json.encode(written), LabelSelector)
@@ -64,7 +65,7 @@ def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
         of = "deployment" if kind == "ReplicaSet" else kind.lower()
         yield invalid("spec.selector", "{}", f"empty selector is invalid for {of}")
     elif not faults and not compile_selector(selector).matches(_labels_of_template(spec)):
-        yield _selector_error(_labels_of_template(spec))
+        yield _selector_error(spec)
 
 
 _ENDING = ("Job", "CronJob")
@@ -82,12 +83,19 @@ def _restarts(kind: str, manifest: Mapping[str, object]) -> Iterator[InputError]
         return
     if kind not in _ENDING and policy != "Always":
         yield not_supported_error(field, quote_go(policy), ("Always",))
-    elif kind in _ENDING and policy not in ("OnFailure", "Never"):
+    elif kind in _ENDING and policy == "Always":
         yield required_error(field, 'valid values: "OnFailure", "Never"')
+    elif kind in _ENDING and policy not in ("OnFailure", "Never"):
+        yield not_supported_error(field, quote_go(policy), ("OnFailure", "Never"))
     elif kind in _ENDING and policy != "Never" and map_at(job, "podFailurePolicy"):
         yield invalid(field, quote_go(policy), 'only "Never" is supported when podFailurePolicy is specified')
-    if kind in _ENDING and job.get("completionMode") == "Indexed" and job.get("completions") is None:
+    if kind in _ENDING and job.get("completionMode") == "Indexed" and _lacks_completions(job):
         yield required_error(".".join((*path[:-2], "completions")), "when completion mode is Indexed")
+
+
+def _lacks_completions(job: Mapping[str, object]) -> bool:
+    """A Job without parallelism, too, has one completion by default."""
+    return job.get("completions") is None and job.get("parallelism") is not None
 
 
 def _cron_job(name: str, spec: Mapping[str, object]) -> Iterator[InputError]:
@@ -113,11 +121,13 @@ def _rolling_update(kind: str, spec: Mapping[str, object]) -> Iterator[InputErro
     surge = rolling.get("maxSurge", "25%" if kind == "Deployment" else 0)
     match kind:
         case "Deployment" if unavailable and surge in _NONE:
-            yield invalid(f"{field}.maxUnavailable", "0", "may not be 0 when `maxSurge` is 0")
+            yield invalid(
+                f"{field}.maxUnavailable", as_json(rolling["maxUnavailable"]), "may not be 0 when `maxSurge` is 0"
+            )
         case "DaemonSet" if unavailable and surge in _NONE:
             yield required_error(f"{field}.maxUnavailable", "cannot be 0 when maxSurge is 0")
         case "DaemonSet" if not unavailable and surge not in _NONE:
-            yield invalid(f"{field}.maxSurge", str(surge), "may not be set when maxUnavailable is non-zero")
+            yield invalid(f"{field}.maxSurge", as_json(surge), "may not be set when maxUnavailable is non-zero")
 
 
 _NONE = (0, "0", "0%")
@@ -129,11 +139,12 @@ def _selects_own_pods(selector: Mapping[str, object], spec: Mapping[str, object]
     if not selector and not labels:
         yield InputError("Required value", place=Place(field="spec.selector"))
     elif any(labels.get(str(key)) != value for key, value in selector.items()):
-        yield _selector_error(labels)
+        yield _selector_error(spec)
 
 
-def _selector_error(labels: Mapping[str, str]) -> InputError:
-    shown = msgspec.json.encode(dict(sorted(labels.items()))).decode() if labels else "null"
+def _selector_error(spec: Mapping[str, object]) -> InputError:
+    labels = map_at(spec, "template", "metadata").get("labels")
+    shown = "null" if labels is None else as_json(dict(sorted(_labels_of_template(spec).items())))
     return invalid("spec.template.metadata.labels", shown, "`selector` does not match template `labels`")
 
 
@@ -169,7 +180,9 @@ def _metadata(manifest: Mapping[str, object]) -> Iterator[InputError]:
 
 def _name(kind: str, metadata: Mapping[str, object]) -> Iterator[InputError]:
     name = metadata.get("name")
-    if not isinstance(name, str):
+    if name == "" and not metadata.get("generateName"):
+        yield required_error("metadata.name", "name or generateName is required")
+    if not isinstance(name, str) or not name:
         return
     yield from syntax(dns_label_errors if kind == "StatefulSet" else dns_subdomain_errors, name, "metadata.name")
 

@@ -92,18 +92,13 @@ MENDED_BY_ANNOTATION = frozenset(RemovalBlocker) - {
 
 
 class PodFateDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
-    pod: str
-    """`namespace/name`."""
+    pod: str  # `namespace/name`
     fate: RemovalFate
     blocker: RemovalBlocker | None = None
-    controller: str = ""
-    """`Kind name`, or empty."""
-    volumes: tuple[str, ...] = ()
-    """Local volumes whose data would be lost."""
-    budgets: tuple[str, ...] = ()
-    """PodDisruptionBudgets that allow no disruption."""
-    replicas: int | None = None
-    """The controller's desired replicas, if they are too few."""
+    controller: str = ""  # `Kind name`, or empty
+    volumes: tuple[str, ...] = ()  # local volumes whose data would be lost
+    budgets: tuple[str, ...] = ()  # PodDisruptionBudgets that allow no disruption
+    replicas: int | None = None  # the controller's desired replicas, if they are too few
 
 
 class PodFate(PodFateDocument, frozen=True, kw_only=True):
@@ -274,8 +269,7 @@ DevicePool = tuple[str, str]
 class _DeviceUse(Struct, frozen=True, kw_only=True):
     """The utilization of the most used pool."""
 
-    pool: str
-    """`driver/pool`."""
+    pool: str  # `driver/pool`
     allocated: int
     devices: int
     share: float
@@ -362,14 +356,11 @@ class UtilizationResult(Struct, frozen=True, kw_only=True):
     """The utilization of the most used resource; of GPUs alone if the node has any, or of its own devices."""
 
     resource: str
-    requested: int
-    """cpu in milli, everything else in units, without pods that do not count."""
-    offered: int
-    """Allocatable minus the requests of pods that do not count."""
+    requested: int  # cpu in milli, everything else in units, without pods that do not count
+    offered: int  # allocatable minus the requests of pods that do not count
     threshold: float
     is_gpu: bool
-    counted: float | None = None
-    """The fraction of devices, which may not be a quotient of numbers."""
+    counted: float | None = None  # the fraction of devices, which may not be a quotient of numbers
 
     @property
     def percent(self) -> int:
@@ -393,11 +384,9 @@ class _UtilizationRule(Struct, frozen=True, kw_only=True):
     fates: Fates
     flags: ScaleDownFlags
     options: RequestOptions
-    gpu_label: str | None
-    """The cloud's GPU label."""
+    gpu_label: str | None  # the cloud's GPU label
     gpu_resources: tuple[str, ...]
-    devices: Devices | None
-    """The cluster's devices, if the autoscaler counts them."""
+    devices: Devices | None  # the cluster's devices, if the autoscaler counts them
 
     def of(self, node: Node, rows: Collection[int]) -> UtilizationResult | None:
         """`rows` are the pods on the node. None if the node has no allocatable cpu or memory, or an incomplete device
@@ -444,8 +433,7 @@ class _UtilizationRule(Struct, frozen=True, kw_only=True):
 
 class _Request(Struct, frozen=True, kw_only=True):
     amounts: Mapping[str, int]
-    is_ignored: bool
-    """Whether it is subtracted from allocatable instead of counting as requested."""
+    is_ignored: bool  # whether it is subtracted from allocatable instead of counting as requested
 
 
 def _resource_utilization(
@@ -508,8 +496,7 @@ class StrandedPod(Document, frozen=True):
     """A pod that fits no other node after the pods before it have moved."""
 
     pod: str
-    refusals: Mapping[str, int]
-    """The reasons of other nodes with their numbers."""
+    refusals: Mapping[str, int]  # the reasons of other nodes with their numbers
 
 
 class Removal(Struct, frozen=True, kw_only=True):
@@ -517,18 +504,14 @@ class Removal(Struct, frozen=True, kw_only=True):
 
     node: str
     group: NodeGroupStatus | None
-    reasons: tuple[Unremovable, ...]
-    """Empty if the autoscaler removes the node; it reports the first reason."""
+    reasons: tuple[Unremovable, ...]  # empty if the autoscaler removes the node; it reports the first reason
     utilization: UtilizationResult | None
     pods: tuple[PodFate, ...]
-    places: Mapping[str, str]
-    """Moving pods to their new nodes."""
+    places: Mapping[str, str]  # moving pods to their new nodes
     stranded: StrandedPod | None
     is_ready: bool
-    unneeded_for: Duration | None
-    """How long it has had the autoscaler's taint; None without it."""
-    needed: Duration
-    """How long it has to be unneeded or unready."""
+    unneeded_for: Duration | None  # how long it has had the autoscaler's taint; None without it
+    needed: Duration  # how long it has to be unneeded or unready
     minimum: tuple[str, int, int] | None
     """A resource below its minimum, with the remaining and the required amount."""
 

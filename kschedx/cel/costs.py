@@ -14,6 +14,7 @@ from kschedx.cel.values import (
     CelQuantity,
     CelUrl,
     Cidr,
+    Fault,
     Ip,
     MapValue,
     Optional,
@@ -22,6 +23,7 @@ from kschedx.cel.values import (
     is_list,
     size,
 )
+from kschedx.kube.devices import EvaluationError
 
 LIMIT = 1_000_000
 """Kubernetes stops a selector that exceeds it (CELSelectorExpressionMaxCost)."""
@@ -147,9 +149,15 @@ def _flatten_cost(arguments: Sequence[Value], _: Value) -> int:
     return max(_allocation_cost(float(depth), _library_size(arguments[0])), 0)
 
 
+_NOT_A_LIST = "internal error: interface conversion: *types.Err is not traits.Lister: missing method Add"
+"""cel-go panics while it counts the cost of a list that could not be evaluated."""
+
+
 def _self_compared(index: int) -> CallCost:
     def cost(arguments: Sequence[Value], _: Value) -> int:
         items = arguments[index]
+        if isinstance(items, Fault):
+            raise EvaluationError(_NOT_A_LIST)
         if not is_list(items) or not items:
             return _allocation_cost(2.0, 0)
         factor = 2.0 + TRAVERSAL if isinstance(items[0], str | bytes) else 2.0

@@ -33,6 +33,7 @@ from kschedx.kube.devices import (
     ExpressionLanguage,
     Features,
 )
+from kschedx.kube.quantity import Written
 from kschedx.kube.resources import nano_units
 
 UNSUPPORTED = "unsupported attribute value"
@@ -59,7 +60,7 @@ class DeviceProgram:
         key = (driver, device.allow_multiple_allocations, tuple(read), tuple(capacity)) if self._reads_device else None
         answer = self._answers.get(key)
         if answer is None:
-            amounts: dict[str, Value] = {name: CelQuantity(nano_units(item)) for name, item in capacity}
+            amounts: dict[str, Value] = {name: _amount(item) for name, item in capacity}
             answer = self._answers[key] = self._evaluate(
                 MapValue(
                     {
@@ -189,8 +190,10 @@ def _attribute_value(attribute: DeviceAttribute, list_attributes: bool) -> Value
     return Fault(UNSUPPORTED) if attribute.version is None else _version(attribute.version)
 
 
-def _amount(written: str) -> Value:
-    return CelQuantity(nano_units(written))
+def _amount(written: Written) -> Value:
+    """The API server stores an amount in the largest unit in which it is an integer."""
+    nano = nano_units(written)
+    return CelQuantity(nano, is_whole=nano % 10**9 == 0)
 
 
 def _version(text: str) -> Value:

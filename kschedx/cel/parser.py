@@ -179,11 +179,14 @@ def _variables(arguments: list[Expr], count: int, message: str = "argument must 
     return [*names, ""][:2]
 
 
+WRONG_HAS = "invalid argument to has() macro"
+
+
 def _has(position: int, _target: Expr | None, arguments: list[Expr]) -> Expr:
     item = arguments[0]
     if isinstance(item, Select) and not item.is_test:
         return Select(position, item.operand, item.field, is_test=True)
-    raise _MacroError(item.position, "invalid argument to has() macro")
+    raise _MacroError(item.position, WRONG_HAS)
 
 
 _Macro = Callable[[int, Expr | None, list[Expr]], Expr | None]

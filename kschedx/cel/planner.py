@@ -18,6 +18,7 @@ from kschedx.cel.values import (
     GrowingList,
     MapValue,
     Optional,
+    Semver,
     Timestamp,
     Uint,
     UndecidedError,
@@ -29,6 +30,7 @@ from kschedx.cel.values import (
     printed_key,
     type_value,
 )
+from kschedx.kube.devices import EvaluationError
 
 
 class CostExceededError(Exception):
@@ -100,7 +102,7 @@ class AttributePath:
             def resolve_one(run: Evaluation) -> Value:
                 value = base(run)
                 kind = value.__class__
-                if kind is Fault:
+                if kind is Fault or kind is _NoSuchKey:
                     return value
                 return _qualify_optional(run, value, steps) if kind is Optional else only(run, value)
 
@@ -111,7 +113,7 @@ class AttributePath:
             if isinstance(value, Optional):
                 return _qualify_optional(run, value, steps)
             for step in steps:
-                if value.__class__ is Fault:
+                if isinstance(value, Fault):
                     return value
                 value = step(run, value)
             return value
@@ -349,6 +351,9 @@ def _membership_in_constants(item: Evaluate, items: list[Value]) -> Evaluate | N
         value = item(run)
         if isinstance(value, Fault):
             return value
+        if isinstance(value, Semver | bytes):
+            kind = "types.Bytes" if isinstance(value, bytes) else "cel.Semver"
+            raise EvaluationError(f"internal error: runtime error: hash of unhashable type {kind}")
         return _is_plain(value) and map_key(value) in known
 
     return evaluate
@@ -387,6 +392,11 @@ def _with_first_argument(function: Function, own: Run) -> Run:
         return NO_OVERLOAD if isinstance(arguments[0], _RECEIVERS) else Fault(f"no such overload: {name}")
 
     return run
+
+
+def _of_text(own: Run) -> Run:
+    """Apply a function whose pattern is known before, and which has its own error for a value that is no text."""
+    return lambda budget, text, pattern: own(budget, text, pattern) if isinstance(text, str) else NO_OVERLOAD
 
 
 def plan_call(own: Run, arguments: list[Evaluate], cost: costs.CallCost | None) -> Evaluate:
@@ -670,6 +680,8 @@ class _Planner:
             compiled = regex.compile_pattern(str(planned[1].value))
             if isinstance(compiled, Fault):
                 raise PlanError(compiled.message)
+        if function.name == "matches" and isinstance(planned[1], Constant):
+            run = _of_text(run)
         return plan_call(run, [ready(each) for each in planned], costs.call_cost(function.name, overload))
 
     # --- lists and maps

@@ -11,7 +11,7 @@ from kschedx.cel.environment import TYPES, VARIABLES, Environment, environment
 from kschedx.cel.functions import Function
 from kschedx.cel.library.standard import STANDARD_FUNCTIONS as STANDARD
 from kschedx.cel.library.texts import format_error
-from kschedx.cel.parser import NoExpressionError, ParseError, TooDeepError, parse
+from kschedx.cel.parser import WRONG_HAS, NoExpressionError, ParseError, TooDeepError, parse
 from kschedx.cel.planner import CostExceededError, PlanError, PlannedExpression
 from kschedx.cel.syntax import (
     Call,
@@ -509,8 +509,9 @@ _AT_START_OF_LINE = lazy_pattern(r"ERROR: <input>:\d+:1: [^\n]*(?=\n?(?:ERROR: |
 
 
 def _to_go_message(text: str, expression: str) -> str:
-    """Convert cel-cpp's message to Go's: cel-cpp escapes the question mark and omits empty lines."""
-    text = text.replace(r"\u003F", "?")
+    """Convert cel-cpp's message to Go's: cel-cpp escapes the question mark, omits empty lines, and has its own words
+    for has()."""
+    text = text.replace(r"\u003F", "?").replace("has() argument must be a field selection", WRONG_HAS)
     if not expression:
         return text.replace("<input>:1:1:", "<input>:1:0:")
     return _AT_START_OF_LINE.sub(lambda match: f"{match.group()}\n | \n | ^", text)

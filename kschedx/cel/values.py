@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 from operator import attrgetter
 from typing import Final, TypeGuard
@@ -179,10 +180,14 @@ class Timestamp(int):
 
 
 class CelQuantity:
-    __slots__ = ("nano",)
+    __slots__ = ("is_sum", "is_whole", "nano")
 
-    def __init__(self, nano: int) -> None:
+    def __init__(self, nano: int, *, is_whole: bool, is_sum: bool = False) -> None:
+        """`is_whole` is false if upstream counts in a unit that is smaller than one. With a sum or a difference on the
+        right, upstream compares a value with a pointer, and fails."""
         self.nano = nano
+        self.is_whole = is_whole
+        self.is_sum = is_sum
 
 
 Prerelease = tuple[tuple[bool, int, str], ...]
@@ -333,22 +338,12 @@ def double_text(value: float) -> str:
         return "NaN"
     if value in (math.inf, -math.inf):
         return "+Inf" if value > 0 else "-Inf"
-    digits, _, exponent = f"{value!r}".partition("e")
-    shortest = f"{value:e}" if not exponent else ""
-    power = int((shortest or f"e{exponent}").rpartition("e")[2])
-    if -4 <= power < 21:
-        plain = digits if not exponent else f"{value:.0f}" if power > 0 else _expand_exponent(digits, power)
-        return plain.removesuffix(".0")
-    if not exponent:
-        mantissa = repr(value).replace(".", "").strip("0-") or "0"
-        digits = ("-" if value < 0 else "") + mantissa[0] + (f".{mantissa[1:]}" if mantissa[1:] else "")
-    return f"{digits.removesuffix('.0')}e{'-' if power < 0 else '+'}{abs(power):02d}"
-
-
-def _expand_exponent(digits: str, power: int) -> str:
-    sign = "-" if digits.startswith("-") else ""
-    plain = digits.removeprefix("-").replace(".", "")
-    return f"{sign}0.{'0' * (-power - 1)}{plain}"
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    power = len(digits) - 1 + int(exponent)
+    if -4 <= power < 6:
+        return repr(value).removesuffix(".0")
+    first, *others = map(str, digits)
+    return f"{'-' if sign else ''}{first}{'.' if others else ''}{''.join(others)}e{power:+03d}"
 
 
 # Equality and order of values. Upstream: Equal and Compare in cel-go's common/types.
@@ -371,9 +366,11 @@ def equal(value: Value, other: Value, budget: Budget) -> bool | Fault:
     if is_number(value) and is_number(other):
         return value == other
     if kind is not other_kind and not (is_list(value) and is_list(other)):
-        if NULL not in (value, other) and kind in (Ip, Cidr, CelUrl, CelFormat):
+        if NULL not in (value, other) and kind in _IDENTITIES:
             return NO_OVERLOAD
         return False
+    if isinstance(other, CelQuantity) and other.is_sum:
+        return NO_OVERLOAD
     if kind is bool or kind in _SAME_KIND_EQUAL:
         return value == other
     if is_list(value) and is_list(other):

@@ -160,11 +160,13 @@ def _answer(
     question: Question, wanted: WhyArguments, interval: int, reading: Callable[[], LoadedCluster]
 ) -> Answer | int:
     """Answer about many pods, a node, several pods, or one."""
-    from kschedx.cli.why_pod import explain_target
+    from kschedx.cli.why_pod import explain_target, explanation_report
     from kschedx.inquiry.ask import Clusters, notes_about, waiting_member_of
     from kschedx.inquiry.manifests import Manifests, WrittenPod
+    from kschedx.inquiry.pod import explain_object
     from kschedx.inquiry.target import named_namespace, named_node
     from kschedx.loading import refuse_without_nodes
+    from kschedx.simulate.object_changes import object_reference
 
     manifests = Manifests.read(wanted.files, has_target=bool(wanted.names)) if wanted.files else None
     read = reading()
@@ -196,6 +198,9 @@ def _answer(
         return why_node(snapshot, setup, node_name)
     if len(names) == 1 and not wanted.files and (namespace := named_namespace(snapshot, names[0])):
         return _explain_namespace(replace(question, namespace=namespace), wanted, reached, setup)
+    reference = object_reference(names[0], question.namespace or reached.namespace) if len(names) == 1 else None
+    if reference is not None and (answer := explain_object(snapshot, setup, reference)) is not None:
+        return Answer(explanation_report(answer, (), Place(), all_nodes=False), answer.exit_code)
     clusters = Clusters(read=read.snapshot, before=reached.snapshot, applied=snapshot)
     written = manifests.pods(clusters.before, clusters.applied) if manifests is not None else []
     pods = _find_targets(question, wanted, written, clusters, reached.namespace)

@@ -17,12 +17,13 @@ from msgspec import Struct
 from kschedx.controllers import workloads
 from kschedx.controllers.workloads import Owners
 from kschedx.errors import InputError
-from kschedx.kube.conditions import reports_ready
+from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.scalars import scale_percent
 from kschedx.kube.selectors import Selector, compile_selector
 from kschedx.kube.types import PodDisruptionBudget
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count, list_names
 
 ALWAYS = "AlwaysAllow"
 """The spec.unhealthyPodEvictionPolicy that always allows the eviction of a pod that is not ready."""
@@ -43,6 +44,18 @@ class BudgetStatus(Struct, frozen=True, kw_only=True):
     """The unready pods without a node."""
     failure: str = ""
     """Why the controller cannot count the expected pods, so that it allows no disruption."""
+
+    @property
+    def text(self) -> str:
+        """`needs 2 healthy pods and has 1: shop/web-0 is not ready`, if the budget allows no disruption."""
+        if self.failure:
+            return f"allows no disruption (SyncFailed): {self.failure}"
+        if self.needed < self.healthy:
+            return "allows no disruption"
+        state = f"{'is' if len(self.unready) == 1 else 'are'} "
+        state += "pending" if self.pending == self.unready else "not ready"
+        not_ready = f": {list_names(self.unready, 2)} {state}" if self.unready else ""
+        return f"needs {count(self.needed, 'healthy pod')} and has {self.healthy:,}{not_ready}"
 
 
 class MovingBudget:
@@ -75,7 +88,8 @@ class MovingBudget:
         now, first, status = self._count_status(snapshot, pods, fresh), self._first_status, self._budget.status
         failure = next((condition.message for condition in status.conditions if condition.reason == SYNC_FAILED), "")
         is_number = isinstance(self._budget.spec.min_available, int) and self._budget.spec.max_unavailable is None
-        if status.disruptions_allowed is None or (failure and is_number):
+        is_behind = status.observed_generation < self._budget.metadata.generation
+        if status.disruptions_allowed is None or is_behind or (failure and is_number):
             return now
         if failure:
             return BudgetStatus(
@@ -100,9 +114,7 @@ class MovingBudget:
         mask &= ~pods.finished
         rows = np.flatnonzero(mask).tolist()
         unready = tuple(
-            pods.key(row)
-            for row in rows
-            if pods.node[row] < 0 or pods.deletion_timestamps[row] or not (row in fresh or is_ready(pods, row))
+            pods.key(row) for row in rows if pods.deletion_timestamps[row] or not _is_healthy(pods, row, fresh)
         )
         healthy, needed = len(rows) - len(unready), self._needed_count(snapshot, pods, rows)
         pending = tuple(key for key in unready if not pods.node_names[pods.rows[key]])
@@ -132,6 +144,13 @@ def budgets_of(snapshot: Snapshot, base: Snapshot) -> Iterator[MovingBudget]:
 def is_ready(pods: PodTable, row: int) -> bool:
     """Whether the kubelet reports the pod as ready; a pod without a report counts as ready."""
     return reports_ready(pods.statuses[row].conditions)
+
+
+def _is_healthy(pods: PodTable, row: int, fresh: Collection[int]) -> bool:
+    """Whether a pod counts as healthy: it has a node and no report of being unready, or it is reported as ready."""
+    if pods.node[row] < 0:
+        return condition_of(pods.statuses[row].conditions, "Ready", "True") is not None
+    return row in fresh or is_ready(pods, row)
 
 
 def _expected_count(snapshot: Snapshot, pods: PodTable, rows: list[int]) -> int:

@@ -96,14 +96,11 @@ class RolloutDocument(Document, frozen=True, omit_defaults=True):
     """How far a workload's controller has come in replacing pods of older templates."""
 
     reference: str = field(name="workload")
-    old: int
-    """Pods of older templates when the rollout began, without pods that keep their template."""
+    old: int  # pods of older templates when the rollout began, without pods that keep their template
     replaced: int
-    waiting: int
-    """Pending pods of the new template."""
+    waiting: int  # pending pods of the new template
     is_done: bool = field(name="done")
-    refusal: str = ""
-    """Why the API server admits no more pods, in their controller's message."""
+    refusal: str = ""  # why the API server admits no more pods, in their controller's message
 
 
 class Rollout(Struct, kw_only=True):
@@ -131,18 +128,13 @@ class ManagedWorkload(Struct, kw_only=True):
     """A workload whose controller may have something to do."""
 
     workload: Workload
-    outdated: set[int] = field(default_factory=set)
-    """Rows of pods."""
-    before: Manifest | None = None
-    """The manifest with the older template."""
+    outdated: set[int] = field(default_factory=set)  # rows of pods
+    before: Manifest | None = None  # the manifest with the older template
     scaled_from: deployment.DeploymentSpec | None = None
     """A Deployment before its number of replicas changed; kept until its controller has scaled it."""
-    count: int | None = None
-    """Replicas of a workload whose manifest is unknown."""
-    template: Pod | None = None
-    """The pod of the template, if it was admitted before."""
-    base: Pod | None = None
-    """The pod of the template, once it is admitted here."""
+    count: int | None = None  # replicas of a workload whose manifest is unknown
+    template: Pod | None = None  # the pod of the template, if it was admitted before
+    base: Pod | None = None  # the pod of the template, once it is admitted here
     rollout: Rollout | None = None
     replaced_rows: set[int] = field(default_factory=set)
     created: list[int] = field(default_factory=list)

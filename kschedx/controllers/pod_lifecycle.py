@@ -575,6 +575,8 @@ def component_down(
         if state is None and (is_ready(pods[row]) or (not pods.node_names[row] and is_mirror_pod(pods, row))):
             return None
         phrase = phrase or ("" if state is None else headline(state).removeprefix(f"{state.subject} "))
+        if isinstance(state, WaitingForKubelet) and state.last and phrase.endswith("CrashLoopBackOff"):
+            phrase = f"{phrase} after {state.last}"
     if not rows:
         scaled = _scaled_to_zero(snapshot, component.lower())
         return ComponentDown(subject=subject, component=component, pods=(), scaled=scaled) if scaled else None

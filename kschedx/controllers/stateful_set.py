@@ -25,11 +25,9 @@ class StatefulSetSpec(Struct, frozen=True, kw_only=True):
 
     replicas: int
     start: int = 0
-    is_ordered: bool = True
-    """podManagementPolicy OrderedReady."""
+    is_ordered: bool = True  # podManagementPolicy OrderedReady
     is_on_delete: bool = False
-    partition: int = 0
-    """Replicas below it, counted from 0, keep their template."""
+    partition: int = 0  # replicas below it, counted from 0, keep their template
     max_unavailable: int | None = None
     """None without the feature gate MaxUnavailableStatefulSet, with which the update continues past pods that are not
     available."""
@@ -42,10 +40,8 @@ class StatefulSetSpec(Struct, frozen=True, kw_only=True):
 class OrdinalPod(Struct, frozen=True, kw_only=True):
     """A pod of a StatefulSet, as its controller reads it."""
 
-    is_available: bool
-    """Whether the pod has been running and ready for minReadySeconds."""
-    is_updated: bool = True
-    """Whether the pod has the template of the update revision."""
+    is_available: bool  # whether the pod has been running and ready for minReadySeconds
+    is_updated: bool = True  # whether the pod has the template of the update revision
     is_terminating: bool = False
 
 
@@ -128,12 +124,10 @@ def _outdated_ordinals(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) ->
 class AdmittedPods(Struct, frozen=True, kw_only=True):
     """The outcome of identical new pods."""
 
-    snapshot: Snapshot
-    """The cluster without claims that are refused, and without claims of refused pods."""
+    snapshot: Snapshot  # the cluster without claims that are refused, and without claims of refused pods
     created: Sequence[Pod]
     refused: Sequence[Pod] = ()
-    refusal: str = ""
-    """Why the first refused pod is refused, in its controller's message."""
+    refusal: str = ""  # why the first refused pod is refused, in its controller's message
     claims: Mapping[str, tuple[str, str]] = {}
     """Pods that are pending for an ephemeral volume's claim; the value is the claim and why it is refused."""
 
@@ -143,10 +137,8 @@ class RefusedReplicas(Struct, frozen=True, kw_only=True):
 
     workload: Workload
     number: int
-    refusal: str
-    """Why the first of them is refused, in its controller's message."""
-    pods: tuple[str, ...] = ()
-    """The pods with names, `namespace/name`."""
+    refusal: str  # why the first of them is refused, in its controller's message
+    pods: tuple[str, ...] = ()  # the pods with names, `namespace/name`
 
 
 def admit_pods(

@@ -35,8 +35,7 @@ class ExitCode(IntEnum):
 class StateFacts(Struct, frozen=True, kw_only=True, rename="camel"):
     """The facts about a state. `subject` is `shop/web-0`, or `shop/deploy/web` for a workload."""
 
-    is_open: ClassVar[bool] = False
-    """Whether the answer includes where the pod would go once the state ends."""
+    is_open: ClassVar[bool] = False  # whether the answer includes where the pod would go once the state ends
 
     subject: str
 
@@ -77,8 +76,7 @@ class Failed(StateFacts, frozen=True, kw_only=True):
     node: str = ""
     owner: str = ""  # the controller that creates another pod, such as `ReplicaSet web-1`
     pods: tuple[str, ...] = ()  # the failed pods of a Job
-    ends: str = ""
-    """How most of them ended: `3 pods failed: container app ended with OOMKilled, exit code 137`."""
+    ends: str = ""  # how most of them ended: `3 pods failed: container app ended with OOMKilled, exit code 137`
     container: str = ""  # the container of a pod that ended with an error
     is_retried: bool = False  # whether the Job's controller creates another pod after its back-off
 
@@ -125,8 +123,7 @@ class KeptBySidecar(StateFacts, frozen=True, kw_only=True):
 class ScaledToZero(StateFacts, frozen=True, kw_only=True):
     is_open: ClassVar[bool] = True
 
-    field: str
-    """`spec.replicas` or `spec.parallelism`."""
+    field: str  # `spec.replicas` or `spec.parallelism`
     autoscaler: str = ""  # the autoscaler that scaled it to zero, such as `ScaledObject web`
     why: str = ""  # the field of the autoscaler that causes it
     owner: str = ""  # the object whose controller sets the replicas, such as `Revision web-1`
@@ -167,10 +164,8 @@ class Paused(StateFacts, frozen=True, kw_only=True):
     is_open: ClassVar[bool] = True
 
     kind: str
-    has_pods: bool
-    """Whether pods of an earlier template exist."""
-    updated: int = 0
-    """Pods of the present template, in a rollout that is paused."""
+    has_pods: bool  # whether pods of an earlier template exist
+    updated: int = 0  # pods of the present template, in a rollout that is paused
     wanted: int = 0
     reason: str = ""  # `CanaryPauseStep`, if its controller pauses it
 
@@ -182,22 +177,21 @@ class Paused(StateFacts, frozen=True, kw_only=True):
 
 
 class Refused(StateFacts, frozen=True, kw_only=True):
-    message: str
-    """The message of the API server, or of the controller that tried."""
-    by: str
-    """`LimitRange`, `ResourceQuota`, `the API server`."""
-    source: str = ""
-    """The file, object, and field that is refused, or the condition that reports it."""
-    hint: str = ""
-    """The object with the rule, the event that reports it, or what follows."""
+    message: str  # of the API server, or of the controller that tried
+    by: str  # `LimitRange`, `ResourceQuota`, `the API server`
+    source: str = ""  # the file, object, and field that is refused, or the condition that reports it
+    hint: str = ""  # the object with the rule, the event that reports it, or what follows
     is_workload: bool = False
     has_pods: bool = False
+    past: str = ""  # the rule in the cluster that no longer refuses the pods, such as `ResourceQuota team`
 
     @property
     def effect(self) -> str:
         if not self.is_workload:
             return f"is not created: {self.by} refuses the pod"
-        return f"gets no {'other ' if self.has_pods else ''}pods: {self.by} refuses them"
+        no_longer = f"the API server refused them because of {self.past}, and no longer does"
+        refuses = no_longer if self.past else f"{self.by} refuses them"
+        return f"gets no {'other ' if self.has_pods else ''}pods: {refuses}"
 
 
 class NotChanged(Refused, frozen=True, kw_only=True):
@@ -342,10 +336,8 @@ class OnLostNode(StateFacts, frozen=True, kw_only=True):
     """A pod that ran when its node became unreachable."""
 
     node: str
-    message: str = ""
-    """The message of the node's condition."""
-    seconds: int | None = None
-    """Until the pod is deleted; None if it tolerates the taint without a limit."""
+    message: str = ""  # the message of the node's condition
+    seconds: int | None = None  # until the pod is deleted; None if it tolerates the taint without a limit
     owner: str = ""
 
 
@@ -360,8 +352,7 @@ class ResizeHeld(StateFacts, frozen=True, kw_only=True):
 class NoJobStarted(StateFacts, frozen=True, kw_only=True):
     """A CronJob that starts no Job, according to its controller's event."""
 
-    reason: str
-    """`UnknownTimeZone`."""
+    reason: str  # `UnknownTimeZone`
     message: str
 
 
@@ -384,14 +375,20 @@ class NotObserved(StateFacts, frozen=True, kw_only=True):
     is_open: ClassVar[bool] = True
 
     kind: str
-    message: str = ""
-    """Why, as its status reports it; empty if it reports nothing."""
+    message: str = ""  # why, as its status reports it; empty if it reports nothing
     generations: str = ""  # `metadata.generation is 3, status.observedGeneration 2`
 
     @property
     def why(self) -> str:
         change = "its newest change" if self.generations else "it"
         return "its controller reports a problem" if self.message else f"no controller has observed {change}"
+
+
+class ObjectState(StateFacts, frozen=True, kw_only=True):
+    """A PersistentVolumeClaim that no pending pod uses, or a PodDisruptionBudget."""
+
+    does: str  # `is bound to volume pv-1`, `is pending until a pod uses it`, `allows 1 eviction`
+    facts: tuple[str, ...] = ()  # its pods, and the expansion of a claim
 
 
 class NotRead(StateFacts, frozen=True, kw_only=True):
@@ -405,12 +402,9 @@ class NotRead(StateFacts, frozen=True, kw_only=True):
 
 class NoScheduler(StateFacts, frozen=True, kw_only=True):
     scheduler: str
-    profiles: tuple[str, ...]
-    """The schedulerNames in the configuration."""
-    others: int = 0
-    """The number of pods with this schedulerName that have a node."""
-    hint: str = ""
-    """The schedulerName that is probably meant."""
+    profiles: tuple[str, ...]  # the schedulerNames in the configuration
+    others: int = 0  # the number of pods with this schedulerName that have a node
+    hint: str = ""  # the schedulerName that is probably meant
 
     @property
     def known(self) -> str:
@@ -424,8 +418,7 @@ class Contradicted(StateFacts, frozen=True, kw_only=True):
 
     is_open: ClassVar[bool] = True
 
-    message: str
-    """The message of the event or condition."""
+    message: str  # the message of the event or condition
     nodes: tuple[str, ...] = ()
     finished: tuple[str, ...] = ()  # pods of these nodes that have finished, possibly since then
     namespaces: tuple[str, ...] = ()  # of the dump's pods, if it has none of a system namespace
@@ -438,15 +431,11 @@ class NotBound(StateFacts, frozen=True, kw_only=True):
 
     is_open: ClassVar[bool] = True
 
-    message: str
-    """The event's message; empty if only the claim's driver reports."""
-    claim: str = ""
-    """The claim that waits for its volume, such as `shop/data`."""
+    message: str  # the event's message; empty if only the claim's driver reports
+    claim: str = ""  # the claim that waits for its volume, such as `shop/data`
     provisioner: str = ""
-    report: str = ""
-    """The driver's message about the claim."""
-    group: str = ""
-    """The PodGroup that the pod names and that does not exist, such as `shop/train`."""
+    report: str = ""  # the driver's message about the claim
+    group: str = ""  # the PodGroup that the pod names and that does not exist, such as `shop/train`
     extender: str = ""
     """The extender whose request failed, and how: `http://gpu.kube-system.svc/filter answers with HTTP status 500`."""
 
@@ -480,15 +469,13 @@ class ComponentDown(StateFacts, frozen=True, kw_only=True):
 
     is_open: ClassVar[bool] = True
 
-    component: str
-    """`kube-scheduler`."""
+    component: str  # `kube-scheduler`
     pods: tuple[str, ...]
     state: str = ""
     """The state of the first pod: `is scheduled to cp0 and restarts container kube-scheduler, which fails`."""
     is_pending: bool = False
     is_workload: bool = False
-    scaled: str = ""
-    """The workload without replicas that would run it: `kube-system/deploy/batch-scheduler`."""
+    scaled: str = ""  # the workload without replicas that would run it: `kube-system/deploy/batch-scheduler`
 
     @property
     def shown(self) -> str:
@@ -504,12 +491,9 @@ class StillActive(StateFacts, frozen=True, kw_only=True):
     """A CronJob that skips its runs."""
 
     job: str
-    pod: str = ""
-    """A pod of the Job that does not run, such as `shop/backup-1-x`."""
-    message: str = ""
-    """Why it is pending or, without a pod, why the Job has none, as the cluster reports it."""
-    state: str = ""
-    """The headline of a pod that has a node."""
+    pod: str = ""  # a pod of the Job that does not run, such as `shop/backup-1-x`
+    message: str = ""  # why it is pending or, without a pod, why the Job has none, as the cluster reports it
+    state: str = ""  # the headline of a pod that has a node
 
 
 class ManagedElsewhere(StateFacts, frozen=True, kw_only=True):
@@ -553,6 +537,7 @@ Lifecycle: TypeAlias = (
     | UnknownPods
     | PodsLeftOut
     | NotObserved
+    | ObjectState
     | NotRead
     | NoScheduler
     | Contradicted
@@ -566,12 +551,9 @@ Lifecycle: TypeAlias = (
 
 
 class StateRow(Struct, frozen=True, kw_only=True):
-    name: str
-    """The name in documents."""
-    reads: str
-    """The headline, a template over the facts `s`."""
-    counted: str
-    """The text that follows the number of pods or workloads in this state."""
+    name: str  # the name in documents
+    reads: str  # the headline, a template over the facts `s`
+    counted: str  # the text that follows the number of pods or workloads in this state
     exit_code: ExitCode
     example: StateFacts
 
@@ -697,6 +679,10 @@ STATES: tuple[StateRow, ...] = (
     _row(
         _NOT, "without new pods", "{s.subject} gets no new pods: {s.why}",
         NotObserved(subject=_DEPLOYMENT, kind="Deployment"),
+    ),
+    _row(
+        _FITS, "without a pending pod", "{s.subject} {s.does}",
+        ObjectState(subject="shop/pvc/data", does="is bound to volume pv-1"),
     ),
     _row(
         _OPEN, "undecided", "{s.subject} is undecided: {s.unknown} is not known",

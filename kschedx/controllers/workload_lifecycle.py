@@ -46,6 +46,7 @@ from kschedx.kube.conditions import Condition, ObjectStatus, condition_of
 from kschedx.kube.controllers import Controller, CronJobController, convert, stored_controller, stored_metadata
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.decoding import map_at
+from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.kube.workloads import (
@@ -469,6 +470,33 @@ def refusal_state(
         is_workload=is_workload,
         has_pods=has_pods,
     )
+
+
+_RULE = lazy_pattern(
+    r"quota: (?P<ResourceQuota>[^\s,:]+)|PriorityClass with name (?P<PriorityClass>\S+) was found"
+    r'|RuntimeClass\S* "(?P<RuntimeClass>[^"]+)" not found'
+)
+
+
+def rule_of(snapshot: Snapshot, namespace: str, message: str) -> str:
+    """Return the object of the cluster that a refusal names, such as `ResourceQuota team`; empty if it is not there, or
+    if a quota still has the recorded amounts."""
+    match = _RULE.search(message)
+    kind, name = ("", "") if match is None else (str(match.lastgroup), match[match.lastgroup or 0])
+    used, _, limited = message.partition("used: ")[2].partition("limited: ")
+    changed = (
+        quota.metadata.name
+        for quota in snapshot.of(ResourceQuota)
+        for resource, hard in quota.status.hard.items()
+        if quota.metadata.namespace == namespace and f"{resource}=" in limited and resource in quota.status.used
+        if f"{resource}={hard}" not in limited or f"{resource}={quota.status.used[resource]}" not in used
+    )
+    known = {
+        "ResourceQuota": [*changed],
+        "PriorityClass": snapshot.priority_classes,
+        "RuntimeClass": snapshot.runtime_classes,
+    }
+    return f"{kind} {name}" if name in known.get(kind, ()) else ""
 
 
 _IN_TERMINATING = lazy_pattern(r"unable to create new content in namespace (\S+) because it is being terminated")

@@ -32,8 +32,7 @@ from kschedx.sources import yaml
 
 
 class EvictedPod(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    pod: str
-    """`namespace/name`."""
+    pod: str  # `namespace/name`
     node: str
     profile: str
     plugin: str
@@ -41,10 +40,8 @@ class EvictedPod(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     outcome: str = ""
     """`moved`, `returned` to its node, `pending`, `undecided`, `gone`; absent where the eviction was not carried
     out."""
-    to: str = ""
-    """The node of its successor."""
-    message: str = ""
-    """kube-scheduler's, for a successor that stays pending."""
+    to: str = ""  # the node of its successor
+    message: str = ""  # kube-scheduler's, for a successor that stays pending
     is_certain: bool | None = field(default=None, name="certain")
     """Whether it is evicted in whatever order nodes and pods are listed, as far as that was tried."""
 
@@ -56,16 +53,14 @@ class RefusedEviction(Struct, frozen=True, kw_only=True):
     node: str
     profile: str
     plugin: str
-    error: str
-    """The limit that is reached, or what the API server says."""
+    error: str  # the limit that is reached, or what the API server says
 
 
 class PodVerdict(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Whether the evictor of a profile may evict a pod, before anything is evicted."""
 
     filter: bool = True
-    checks: str = ""
-    """Why it may not be evicted, in the descheduler's words; several in brackets."""
+    checks: str = ""  # why it may not be evicted, in the descheduler's words; several in brackets
     pre_eviction: bool = True
     message: str = ""
 
@@ -74,8 +69,7 @@ class NodeUtilization(Struct, frozen=True, kw_only=True):
     category: str
     """`underutilized`, `overutilized`, `appropriate`; for HighNodeUtilization `overutilized` nodes can take pods."""
     usage: dict[str, str]
-    percent: dict[str, int]
-    """Of allocatable, of the resources that are compared."""
+    percent: dict[str, int]  # of allocatable, of the resources that are compared
 
 
 class Utilization(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -84,17 +78,14 @@ class Utilization(Struct, frozen=True, kw_only=True, omit_defaults=True):
     profile: str
     plugin: str
     nodes: dict[str, NodeUtilization] = {}
-    thresholds: dict[str, dict[str, str]] = {}
-    """Computed for `useDeviationThresholds`."""
-    verdict: str = ""
-    """Why it evicts nothing; absent where it went on to evict."""
+    thresholds: dict[str, dict[str, str]] = {}  # computed for `useDeviationThresholds`
+    verdict: str = ""  # why it evicts nothing; absent where it went on to evict
 
 
 class Round(Document, frozen=True, kw_only=True, omit_defaults=True):
     """One loop of the descheduler."""
 
-    evicted: tuple[EvictedPod, ...] = ()
-    """In the order of the evictions."""
+    evicted: tuple[EvictedPod, ...] = ()  # in the order of the evictions
     refused: tuple[RefusedEviction, ...] = ()
     total: int = 0
     per_node: dict[str, int] = field(default_factory=dict)
@@ -104,23 +95,19 @@ class Round(Document, frozen=True, kw_only=True, omit_defaults=True):
     utilization: tuple[Utilization, ...] = ()
     said: tuple[PassedOver, ...] = ()
     errors: tuple[FailedPlugin, ...] = ()
-    skipped: str = ""
-    """Why the loop ended before any plugin ran."""
+    skipped: str = ""  # why the loop ended before any plugin ran
 
 
 class RepeatedEviction(Struct, frozen=True, kw_only=True, rename="camel"):
     """A pod that one round evicts and a later round evicts again."""
 
     pod: str
-    round: int
-    """Of the first eviction, counted from 1."""
+    round: int  # of the first eviction, counted from 1
     then_round: int
-    plugins: tuple[str, str]
-    """The plugins that fight over it, or one that is never content."""
+    plugins: tuple[str, str]  # the plugins that fight over it, or one that is never content
     profiles: tuple[str, str]
     because: tuple[str, str]
-    node: str
-    """Where kube-scheduler had put it in between; empty where it was pending."""
+    node: str  # where kube-scheduler had put it in between; empty where it was pending
 
 
 class NodeShares(Struct, frozen=True, kw_only=True):
@@ -133,24 +120,18 @@ class NodeShares(Struct, frozen=True, kw_only=True):
 class DeschedulingDocument(Round, frozen=True, kw_only=True, omit_defaults=True):
     """What a DeschedulerPolicy does: the first round, and what follows from it."""
 
-    error: str = ""
-    """Why the descheduler refuses the policy; then nothing runs."""
-    error_field: str = ""
-    """In the policy; the first of several."""
-    ignored: tuple[str, ...] = ()
-    """Fields of the policy that the descheduler does not know."""
+    error: str = ""  # why the descheduler refuses the policy; then nothing runs
+    error_field: str = ""  # in the policy; the first of several
+    ignored: tuple[str, ...] = ()  # fields of the policy that the descheduler does not know
     chance: str = ""
     """How far the first round depends on the random order in which the descheduler lists nodes and pods: `none`,
     `which` (the number for each plugin is certain), `count` (even that is not), `unknown` (not tried)."""
     rounds: tuple[Round, ...] = ()
     """The rounds after the first. The evictions of the last one are not carried out."""
-    settled: bool = False
-    """The last round evicts nothing."""
+    settled: bool = False  # the last round evicts nothing
     again: tuple[RepeatedEviction, ...] = ()
-    newly_placed: tuple[str, ...] = ()
-    """Pending before."""
-    preempted: tuple[str, ...] = ()
-    """Pods that kube-scheduler preempted for what was recreated."""
+    newly_placed: tuple[str, ...] = ()  # pending before
+    preempted: tuple[str, ...] = ()  # pods that kube-scheduler preempted for what was recreated
     undecided: bool = False
     nodes: dict[str, NodeShares] = field(default_factory=dict)
 
@@ -261,26 +242,20 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
     """What a policy does to a cluster."""
 
     snapshot: Snapshot
-    policy: Policy | None = None
-    """None if the descheduler refuses the policy."""
+    policy: Policy | None = None  # None if the descheduler refuses the policy
     error: str = ""
-    error_field: str = ""
-    """In the policy; the first of several."""
-    hint: str = ""
-    """How to correct the policy."""
+    error_field: str = ""  # in the policy; the first of several
+    hint: str = ""  # how to correct the policy
     loops: tuple[DescheduleLoop, ...] = ()
     """If pods were placed, the last loop is only evaluated: its evictions were not carried out."""
-    landings: tuple[tuple[Landing, ...], ...] = ()
-    """The outcomes of the pods that each loop evicted."""
+    landings: tuple[tuple[Landing, ...], ...] = ()  # the outcomes of the pods that each loop evicted
     likelihood: Likelihood | None = None
-    newly_placed: tuple[str, ...] = ()
-    """Pending before."""
+    newly_placed: tuple[str, ...] = ()  # pending before
     preempted: tuple[str, ...] = ()
     is_undecided: bool = False
     shares: tuple[Shares, Shares] | None = None
     """The requested share of the nodes' allocatable, before and after."""
-    pods: tuple[PodFacts, ...] = ()
-    """After the last loop that was carried out."""
+    pods: tuple[PodFacts, ...] = ()  # after the last loop that was carried out
 
     def __repr__(self) -> str:
         return f"<Descheduling: {self.error or f'{len(self.loop.evicted):,} evictions'}>"
@@ -454,10 +429,8 @@ def _shuffle(items: Sequence[T], seed: int) -> list[T]:
 
 class WrittenPolicy(Struct, frozen=True, kw_only=True):
     value: Mapping[str, object]
-    document: int
-    """Its position in the file, counted from 1."""
-    below: str
-    """The field that holds the policy; empty if the policy is the document."""
+    document: int  # its position in the file, counted from 1
+    below: str  # the field that holds the policy; empty if the policy is the document
 
 
 def policy_in(text: bytes, source: str) -> WrittenPolicy:

@@ -36,8 +36,7 @@ class Reaction(StrEnum):
 class Weakness(Struct, frozen=True, kw_only=True):
     """Which verdicts it makes less reliable."""
 
-    plugins: tuple[str, ...]
-    """Empty if no plugin's verdict is weaker, only what `effect` describes."""
+    plugins: tuple[str, ...]  # empty if no plugin's verdict is weaker, only what `effect` describes
     effect: str
 
 
@@ -46,8 +45,7 @@ class _Finding(Struct, frozen=True, kw_only=True, rename="camel", tag_field="id"
     reaction: Reaction = Reaction.SILENT
     weakens: tuple[Weakness, ...] = ()
 
-    counts: ClassVar[bool] = True
-    """Whether it weakens answers; then the exit code shows it."""
+    counts: ClassVar[bool] = True  # whether it weakens answers; then the exit code shows it
 
 
 # --- what cannot be read
@@ -62,10 +60,8 @@ class Problem(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Unreadable(_Finding, frozen=True, kw_only=True, tag="unreadable"):
-    problems: tuple[Problem, ...]
-    """The first problems."""
-    number: int
-    """The number of all problems."""
+    problems: tuple[Problem, ...]  # the first problems
+    number: int  # the number of all problems
     is_all: bool = True
     """Always true, since the search never ends early. The document keeps its keys."""
 
@@ -86,15 +82,12 @@ class Copies(_Finding, frozen=True, kw_only=True, tag="copies"):
     """Objects that occur twice, in the same two files or in many files."""
 
     difference: ObjectDifference
-    pairs: int
-    """The number of pairs of files."""
+    pairs: int  # the number of pairs of files
     kinds: Mapping[str, int]
-    example: str
-    """`Pod shop/web-0`."""
+    example: str  # `Pod shop/web-0`
     first: Place
     second: Place
-    first_value: str = ""
-    """The uid or resourceVersion of the example."""
+    first_value: str = ""  # the uid or resourceVersion of the example
     second_value: str = ""
 
 
@@ -109,8 +102,7 @@ class IncompleteDump(_Finding, frozen=True, kw_only=True, tag="lacking"):
     place: str
     what: tuple[str, ...]
     """What is missing of the kinds that it holds in part: "pods of namespaces that were not gathered"."""
-    kinds: tuple[str, ...]
-    """The kinds of which it holds nothing."""
+    kinds: tuple[str, ...]  # the kinds of which it holds nothing
 
 
 class MissingKind(_Finding, frozen=True, kw_only=True, tag="missing-kind"):
@@ -118,12 +110,9 @@ class MissingKind(_Finding, frozen=True, kw_only=True, tag="missing-kind"):
 
     kind: str
     present: int = 0
-    missing: int = 0
-    """Known to be missing; 0 if the whole kind is missing and the number is unknown."""
-    names: tuple[str, ...] = ()
-    """Some of the missing names."""
-    named_by: str = ""
-    """The objects that refer to them: `claims`, `nodes`."""
+    missing: int = 0  # known to be missing; 0 if the whole kind is missing and the number is unknown
+    names: tuple[str, ...] = ()  # some of the missing names
+    named_by: str = ""  # the objects that refer to them: `claims`, `nodes`
     is_forbidden: bool = False
 
 
@@ -152,8 +141,7 @@ class PodsOfNamespaces(_Finding, frozen=True, kw_only=True, tag="pods-of-namespa
     namespaces_absent: int
     evidence: str
     """An object whose status counts pods: `ReplicaSet shop/web-5d7b9 has 3`; empty if there is other evidence."""
-    pods: int = 0
-    """The number of pods that are known to be missing."""
+    pods: int = 0  # the number of pods that are known to be missing
 
 
 class WorkloadPods(_Finding, frozen=True, kw_only=True, tag="workload-pods"):
@@ -161,23 +149,20 @@ class WorkloadPods(_Finding, frozen=True, kw_only=True, tag="workload-pods"):
 
     pods: int
     workloads: tuple[str, ...]
-    of: int
-    """The number of pods in the status of all workloads of the dump."""
+    of: int  # the number of pods in the status of all workloads of the dump
 
 
 class Cut(_Finding, frozen=True, kw_only=True, tag="cut"):
     """A snapshot that held more objects of a kind than it does now: it was truncated or edited."""
 
-    kinds: Mapping[str, int]
-    """Number of objects that it held, by kind."""
+    kinds: Mapping[str, int]  # number of objects that it held, by kind
     there: Mapping[str, int]
 
 
 class EmptyNodes(_Finding, frozen=True, kw_only=True, tag="empty-nodes"):
     """Nodes on which nothing runs, not even a DaemonSet's pod."""
 
-    nodes: tuple[str, ...]
-    """Some of the nodes."""
+    nodes: tuple[str, ...]  # some of the nodes
     empty: int
     total: int
 
@@ -192,8 +177,7 @@ class UnknownNode(Struct, frozen=True, kw_only=True, rename="camel"):
     pods: int
     example: str
     place: Place
-    nearest: str = ""
-    """The most similar name of a node that is present."""
+    nearest: str = ""  # the most similar name of a node that is present
 
 
 class Orphans(_Finding, frozen=True, kw_only=True, tag="orphans"):
@@ -201,8 +185,7 @@ class Orphans(_Finding, frozen=True, kw_only=True, tag="orphans"):
 
     nodes: tuple[UnknownNode, ...]
     pods: int
-    total: int
-    """The number of missing nodes that pods name; `nodes` may list fewer."""
+    total: int  # the number of missing nodes that pods name; `nodes` may list fewer
 
 
 class NoStatus(_Finding, frozen=True, kw_only=True, tag="no-status"):
@@ -227,8 +210,7 @@ class OtherOwner(_Finding, frozen=True, kw_only=True, tag="other-owner"):
     objects: int
     example: str
     place: Place
-    owner: str
-    """`ReplicaSet shop/web-5d7b9`."""
+    owner: str  # `ReplicaSet shop/web-5d7b9`
     owner_place: Place
     named_uid: str
     found_uid: str
@@ -237,25 +219,20 @@ class OtherOwner(_Finding, frozen=True, kw_only=True, tag="other-owner"):
 class Clouds(_Finding, frozen=True, kw_only=True, tag="clouds"):
     """Nodes of several clouds."""
 
-    nodes: Mapping[str, int]
-    """By cloud (`aws`)."""
-    examples: Mapping[str, str]
-    """The name of a node, by cloud."""
-    places: Mapping[str, str]
-    """A file that holds such a node, by cloud."""
+    nodes: Mapping[str, int]  # by cloud (`aws`)
+    examples: Mapping[str, str]  # the name of a node, by cloud
+    places: Mapping[str, str]  # a file that holds such a node, by cloud
 
 
 class Skew(_Finding, frozen=True, kw_only=True, tag="skew"):
     """Versions that Kubernetes does not run together."""
 
-    server: str
-    """The API server's version; empty if kubelets are compared with each other."""
+    server: str  # the API server's version; empty if kubelets are compared with each other
     newest: str
     newest_node: str
     oldest: str
     oldest_node: str
-    allowed: int
-    """Minor versions by which a kubelet may be older than the API server."""
+    allowed: int  # minor versions by which a kubelet may be older than the API server
 
 
 class NodesOfTwoTimes(_Finding, frozen=True, kw_only=True, tag="nodes-of-two-times"):
@@ -267,8 +244,7 @@ class NodesOfTwoTimes(_Finding, frozen=True, kw_only=True, tag="nodes-of-two-tim
     oldest: str
     oldest_node: str
     oldest_place: Place
-    older: int
-    """The number of nodes that are equally far behind the newest."""
+    older: int  # the number of nodes that are equally far behind the newest
 
 
 class PodsAfterNodes(_Finding, frozen=True, kw_only=True, tag="pods-after-nodes"):

@@ -24,7 +24,6 @@ from kschedx.apiserver.admission import (
     admit,
     check_plugins,
     limit_range_refusal_of_claim,
-    terminating_refusal,
 )
 from kschedx.apiserver.defaulting import DEFAULT_NAMESPACE, default_pod
 from kschedx.apiserver.pod_classes import resolve_priority
@@ -200,7 +199,7 @@ class QuotaLedger:
     def take(self, new: New) -> str | None:
         """Count an object, or return why it is refused, in the API server's words. For a pod whose controller exists,
         Pod Security is checked before the quotas."""
-        refusal = _refused_by_namespace(self._snapshot, new.metadata) if isinstance(new, Pod) else None
+        refusal = _refused_by_namespace(self._snapshot, new)
         if refusal is None:
             violation = _refused_by_template(self._snapshot, new, self._release) if isinstance(new, Pod) else None
             refusal = (
@@ -264,6 +263,7 @@ def with_allowed(
     refused. Refused objects are removed."""
     namespaces = {item.metadata.namespace for item in new}
     ruled = {quota.metadata.namespace for quota in applied.of(ResourceQuota)} | {*applied.limit_ranges}
+    ruled |= applied.terminating_namespaces
     if namespaces.isdisjoint(ruled):
         return applied, (None,) * len(new)
     without = replace(applied.storage, claims=before.storage.claims)
@@ -364,15 +364,16 @@ def admitted_pod(
         raise NotAdmittedError(create_error_text(pod, error.message), place=error.place, hint=error.hint) from None
 
 
-def _refused_by_namespace(snapshot: Snapshot, pod: ObjectMeta) -> str | None:
-    """Return why a namespace that is being deleted refuses a new pod (NamespaceLifecycle)."""
-    namespace = pod.namespace or DEFAULT_NAMESPACE
-    return terminating_refusal(pod, namespace) if namespace in snapshot.terminating_namespaces else None
+def _refused_by_namespace(snapshot: Snapshot, new: New) -> str | None:
+    """Return why a namespace that is being deleted refuses a new object (NamespaceLifecycle)."""
+    namespace = new.metadata.namespace or DEFAULT_NAMESPACE
+    why = f"unable to create new content in namespace {namespace} because it is being terminated"
+    return forbidden_text(new, why) if namespace in snapshot.terminating_namespaces else None
 
 
 def _require_namespace(snapshot: Snapshot, pod: Pod) -> None:
     """Raise `NotAdmittedError` for a namespace that does not exist or is being deleted."""
-    if (refusal := _refused_by_namespace(snapshot, pod.metadata)) is not None:
+    if (refusal := _refused_by_namespace(snapshot, pod)) is not None:
         raise NotAdmittedError(create_error_text(pod, refusal))
     namespace, source = pod.metadata.namespace, snapshot.source
     lived_in = {*snapshot.pods.namespaces.values, *(space for _, space, _ in snapshot.workloads)}

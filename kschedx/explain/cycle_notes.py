@@ -166,18 +166,20 @@ def _claim(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator[Note]:
             f"claim {key} requests ReadWriteMany, which {storage_class.provisioner} does not provide for file systems: "
             "it will not provision the volume, and the pod stays pending",
         )
-    for condition in claim.status.conditions:
-        if bound and condition.type in RESIZING and condition.status == "True":
-            size = str(claim.spec.resources.requests.get("storage", ""))
-            mounts = (
-                "its file system grows when a pod mounts it again"
-                if condition.type == "FileSystemResizePending"
-                else ""
-            )
-            why = f": {condition.message or mounts}" if condition.message or mounts else ""
-            text = f"claim {key} is being expanded to {size}, {condition.type}{why}"
-            yield note("claim-resizing", text, claim=key, size=size, condition=condition.type)
+    size = str(claim.spec.resources.requests.get("storage", ""))
+    for kind, text in claim_expansions(claim) if bound else ():
+        yield note("claim-resizing", f"claim {key} {text}", claim=key, size=size, condition=kind)
     yield from _equal_volumes(snapshot, claim)
+
+
+def claim_expansions(claim: PersistentVolumeClaim) -> Iterator[tuple[str, str]]:
+    """Yield the conditions of a claim about its expansion, each with a text: `is being expanded to 20Gi, Resizing`."""
+    size = claim.spec.resources.requests.get("storage", "")
+    for condition in claim.status.conditions:
+        if condition.type in RESIZING and condition.status == "True":
+            is_mounted = condition.type != "FileSystemResizePending"
+            message = condition.message or ("" if is_mounted else "its file system grows when a pod mounts it again")
+            yield condition.type, f"is being expanded to {size}, {condition.type}{message and f': {message}'}"
 
 
 def _equal_volumes(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator[Note]:

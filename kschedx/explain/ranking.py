@@ -164,7 +164,8 @@ def indecisive(cycle: Cycle, profiles: Sequence[str] = ()) -> Iterator[str]:
     node, spec = winners[0], cycle.pod.spec
     comparison = cycle.release.enabled("TaintTolerationComparisonOperators")
     if not spec.node_selector and not (spec.affinity or Affinity()).node_affinity:
-        yield from _tolerated_elsewhere(cycle, {taint.key for node in winners for taint in node.spec.taints})
+        each = ({taint.key for taint in winner.spec.taints} for winner in winners)
+        yield from _tolerated_elsewhere(cycle, set.intersection(*each))
     for taint in node.spec.taints:
         if taint.effect == PREFER_NO_SCHEDULE and not any(
             tolerates(toleration, taint, comparison=comparison) for toleration in spec.tolerations
@@ -220,7 +221,7 @@ def _selects_any(cycle: Cycle, pod: Pod, term: PodAffinityTerm) -> bool:
 
 
 def _tolerated_elsewhere(cycle: Cycle, taken: set[str]) -> Iterator[str]:
-    """`taken` are the keys of the winners' taints."""
+    """`taken` are the keys of the taints that all winners have."""
     chosen = [
         toleration
         for toleration in cycle.pod.spec.tolerations

@@ -47,8 +47,7 @@ _STATES_OF_FAILURE = ("upgrade-failed", "Degraded", "Unreconcilable")
 class Maintenance(Document, frozen=True, kw_only=True):
     """Why a component keeps a node cordoned, until the component uncordons it itself."""
 
-    title: str
-    """`driver upgrade of the NVIDIA GPU operator`."""
+    title: str  # `driver upgrade of the NVIDIA GPU operator`
     is_failed: bool = False
     message: str = ""
 
@@ -81,14 +80,11 @@ class UntoleratedTaint(Facts, frozen=True, kw_only=True):
     key: str
     value: str
     effect: str
-    nearest_toleration: int | None = None
-    """The index in spec.tolerations."""
+    nearest_toleration: int | None = None  # the index in spec.tolerations
     nearest_text: str = ""
     """That toleration as kubectl prints it: `dedicated=cpu:NoSchedule`, `dedicated op=Exists`."""
-    nearest_differs: tuple[str, ...] = ()
-    """The fields that differ: `key`, `value`, `effect`, or `operator`."""
-    condition: str = ""
-    """If the taint stands for a node condition, the condition's message or reason."""
+    nearest_differs: tuple[str, ...] = ()  # the fields that differ: `key`, `value`, `effect`, or `operator`
+    condition: str = ""  # if the taint stands for a node condition, the condition's message or reason
 
     @property
     def comes_with_cordon(self) -> bool:
@@ -118,8 +114,7 @@ class RequirementMatch(Document, frozen=True, kw_only=True):
     key: str
     operator: str
     values: tuple[str, ...]
-    actual: str | None
-    """None if the node lacks the label."""
+    actual: str | None  # None if the node lacks the label
     matched: bool
 
 
@@ -139,8 +134,7 @@ class NodeAffinityMismatch(Facts, frozen=True, kw_only=True):
     optional: ClassVar[str] = "error"
     source: str
     terms: tuple[TermMatch, ...]
-    error: str = ""
-    """Why no term is valid, so that none matches a node."""
+    error: str = ""  # why no term is valid, so that none matches a node
 
     @property
     def same_as(self) -> Hashable:
@@ -170,8 +164,7 @@ class HostPortConflict(Facts, frozen=True, kw_only=True):
     port: int
     protocol: str
     host_ip: str
-    holder: str
-    """`namespace/name` of the pod that uses the port."""
+    holder: str  # `namespace/name` of the pod that uses the port
     holder_host_ip: str
 
 
@@ -181,8 +174,7 @@ class InsufficientResource(Facts, frozen=True, kw_only=True):
     requested: int
     used: int
     allocatable: int
-    unit: str
-    """`m` for cpu, empty for everything else."""
+    unit: str  # `m` for cpu, empty for everything else
     offered_nowhere: bool = False
 
     @property
@@ -260,19 +252,16 @@ class DomainCount(Document, frozen=True, kw_only=True):
 class TopologySpreadSkew(Facts, frozen=True, kw_only=True):
     """`matching` + `itself` - `minimum` > `max_skew` in the node's domain."""
 
-    constraint: int
-    """The index in spec.topologySpreadConstraints, or in the default constraints."""
+    constraint: int  # the index in spec.topologySpreadConstraints, or in the default constraints
     topology_key: str
     domain: str
     matching: int
     itself: int
     minimum: int
     max_skew: int
-    domains: tuple[DomainCount, ...]
-    """Largest first; at most ten."""
+    domains: tuple[DomainCount, ...]  # largest first; at most ten
     domain_count: int
-    min_domains: int | None = None
-    """Set if there are fewer domains than this, which makes the minimum 0."""
+    min_domains: int | None = None  # set if there are fewer domains than this, which makes the minimum 0
 
     @property
     def skew(self) -> int:
@@ -297,8 +286,7 @@ class PodAffinityUnsatisfied(Facts, frozen=True, kw_only=True):
 
     term: int
     topology_key: str
-    domain: str | None
-    """The node's value of the topology key; None if it lacks the label."""
+    domain: str | None  # the node's value of the topology key; None if it lacks the label
     selector: str
     """The label selector as kubectl prints it: `app=web,tier in (a,b)`; empty if it selects every pod, `<none>` if it
     selects none."""
@@ -307,11 +295,9 @@ class PodAffinityUnsatisfied(Facts, frozen=True, kw_only=True):
     matches_itself: bool
     """Whether the pod satisfies all of its own terms, so that it could be the first of its group if no other pod
     did."""
-    pods: tuple[str, ...]
-    """Up to five in the whole cluster that satisfy all terms, `namespace/name`."""
+    pods: tuple[str, ...]  # up to five in the whole cluster that satisfy all terms, `namespace/name`
     matching_pods: int
-    matching_domains: tuple[str, ...]
-    """Up to five."""
+    matching_domains: tuple[str, ...]  # up to five
 
     @property
     def same_as(self) -> Hashable:
@@ -325,8 +311,7 @@ class PodAntiAffinityConflict(Facts, frozen=True, kw_only=True):
     topology_key: str
     domain: str
     selector: str
-    pods: tuple[str, ...]
-    """Up to five, `namespace/name`."""
+    pods: tuple[str, ...]  # up to five, `namespace/name`
     pod_count: int
 
     @property
@@ -337,16 +322,13 @@ class PodAntiAffinityConflict(Facts, frozen=True, kw_only=True):
 class ExistingAntiAffinityConflict(Facts, frozen=True, kw_only=True):
     """A required podAntiAffinity term of a running pod matches the pod."""
 
-    pods: tuple[str, ...]
-    """Up to five with the term, `namespace/name`."""
+    pods: tuple[str, ...]  # up to five with the term, `namespace/name`
     pod_count: int
-    term: int
-    """The index of the term in the first pod's podAntiAffinity."""
+    term: int  # the index of the term in the first pod's podAntiAffinity
     topology_key: str
     domain: str
     selector: str
-    matched_labels: tuple[str, ...]
-    """The labels of the incoming pod that the selector reads, `key=value`."""
+    matched_labels: tuple[str, ...]  # the labels of the incoming pod that the selector reads, `key=value`
 
     @property
     def same_as(self) -> Hashable:
@@ -377,13 +359,10 @@ class PluginFinding(Facts, frozen=True, kw_only=True):
     """A reason of a plugin from another package, with its facts and their text."""
 
     shared: ClassVar[tuple[str, ...]] = ("id", "headline")
-    id: str
-    """The reason in the document."""
+    id: str  # the reason in the document
     headline: str
-    lines: tuple[tuple[str, str], ...] = ()
-    """Label and text of each line below the headline."""
-    facts: tuple[tuple[str, Value], ...] = ()
-    """Names, in camelCase, and values for the document."""
+    lines: tuple[tuple[str, str], ...] = ()  # label and text of each line below the headline
+    facts: tuple[tuple[str, Value], ...] = ()  # names, in camelCase, and values for the document
     shortfall: float = 1.0
     """How far the node is from passing, compared with other nodes rejected for this reason."""
 
@@ -402,8 +381,7 @@ class Explained(Document, frozen=True, kw_only=True):
 
     means: str
     arises: str
-    fixes: tuple[str, ...] = ()
-    """Cheapest first."""
+    fixes: tuple[str, ...] = ()  # cheapest first
 
 
 # Pod groups and quotas of kubernetes-sigs/scheduler-plugins.
@@ -421,8 +399,7 @@ class GangTooSmall(Facts, frozen=True, kw_only=True):
 
 class ResourceGap(Document, frozen=True, kw_only=True):
     resource: str
-    short_by: int
-    """In milli-units for cpu, in units for everything else."""
+    short_by: int  # in milli-units for cpu, in units for everything else
 
 
 class GangResourcesShort(Facts, frozen=True, kw_only=True):
@@ -441,8 +418,7 @@ class ElasticQuotaExceeded(Facts, frozen=True, kw_only=True):
     requested: int
     used: int
     limit: int
-    unit: str
-    """`m` for cpu, empty for everything else."""
+    unit: str  # `m` for cpu, empty for everything else
 
 
 class NumaMisfit(Facts, frozen=True, kw_only=True):
@@ -464,10 +440,8 @@ class ExtenderRefused(Facts, frozen=True, kw_only=True):
     """An extender lists the node among the failed ones."""
 
     url: str
-    message: str
-    """May be empty."""
-    is_resolvable: bool
-    """Whether evicting pods might help, according to the extender."""
+    message: str  # may be empty
+    is_resolvable: bool  # whether evicting pods might help, according to the extender
 
 
 class ExtenderDropped(Facts, frozen=True, kw_only=True):

@@ -11,24 +11,18 @@ from kschedx.kube.documents import Document
 
 
 class ClaimFacts(Document, frozen=True, kw_only=True):
-    claim: str
-    """`namespace/name`."""
-    storage_class: str
-    """Empty if the claim names none."""
-    requested: int
-    """In bytes; 0 if the claim requests no size."""
+    claim: str  # `namespace/name`
+    storage_class: str  # empty if the claim names none
+    requested: int  # in bytes; 0 if the claim requests no size
     access_modes: tuple[str, ...]
     volume_mode: str
-    selector: str = ""
-    """The claim's label selector, `tier=hot, zone In [a, b]`; empty if there is none."""
+    selector: str = ""  # the claim's label selector, `tier=hot, zone In [a, b]`; empty if there is none
 
 
 class ClaimNotFound(Facts, frozen=True, kw_only=True):
     claim: str
-    volume: str
-    """The pod's volume that uses the claim."""
-    ephemeral: bool
-    """Whether kube-controller-manager creates the claim, from a template in the pod."""
+    volume: str  # the pod's volume that uses the claim
+    ephemeral: bool  # whether kube-controller-manager creates the claim, from a template in the pod
 
 
 class ClaimLost(Facts, frozen=True, kw_only=True):
@@ -40,16 +34,14 @@ class ClaimLost(Facts, frozen=True, kw_only=True):
 
 class ClaimBeingDeleted(Facts, frozen=True, kw_only=True):
     claim: str
-    since: str
-    """The deletion timestamp."""
+    since: str  # the deletion timestamp
 
 
 class ClaimNotOwned(Facts, frozen=True, kw_only=True):
     """A claim with the name of an ephemeral volume's claim was created for another pod."""
 
     claim: str
-    owner: str
-    """`Kind/name` of its controller; empty if there is none."""
+    owner: str  # `Kind/name` of its controller; empty if there is none
 
 
 class ClaimUnbound(Facts, frozen=True, kw_only=True):
@@ -99,12 +91,9 @@ class VolumeZoneMismatch(Facts, frozen=True, kw_only=True):
     claim: str
     persistent_volume: str
     key: str
-    zones: tuple[str, ...]
-    """The zones in the label's value."""
-    node_key: str
-    """The node's label that is compared: `key`, or its newer name."""
-    actual: str | None
-    """None if the node lacks the label."""
+    zones: tuple[str, ...]  # the zones in the label's value
+    node_key: str  # the node's label that is compared: `key`, or its newer name
+    actual: str | None  # None if the node lacks the label
 
 
 class SelectedNodeMismatch(Facts, frozen=True, kw_only=True):
@@ -123,8 +112,7 @@ class VolumeCandidate(Document, frozen=True, kw_only=True):
     """
 
     name: str
-    capacity: int
-    """In bytes."""
+    capacity: int  # in bytes
     lost: str
     detail: str = ""
     """The other claim, the volume's mode, phase, or access modes, or the requirements of its node affinity."""
@@ -140,13 +128,10 @@ class NoMatchingVolume(Facts, frozen=True, kw_only=True):
 
     shared: ClassVar[tuple[str, ...]] = ("claim",)
     claim: ClaimFacts
-    provisioner: str
-    """Empty or `kubernetes.io/no-provisioner` if no volume can be provisioned either."""
+    provisioner: str  # empty or `kubernetes.io/no-provisioner` if no volume can be provisioned either
     volumes: int
-    lost: tuple[LostCount, ...]
-    """Most frequent first."""
-    nearest: tuple[VolumeCandidate, ...]
-    """Up to ten, those that passed the most checks first."""
+    lost: tuple[LostCount, ...]  # most frequent first
+    nearest: tuple[VolumeCandidate, ...]  # up to ten, those that passed the most checks first
 
 
 class ProvisioningTopologyMismatch(Facts, frozen=True, kw_only=True):
@@ -162,14 +147,11 @@ class ProvisioningTopologyMismatch(Facts, frozen=True, kw_only=True):
 class StorageCapacity(Document, frozen=True, kw_only=True):
     """A CSIStorageCapacity of the claim's class."""
 
-    name: str
-    """`namespace/name`."""
+    name: str  # `namespace/name`
     limit: int | None
     """The size of the largest volume that can be provisioned, in bytes; None if it is not published."""
-    reachable: bool
-    """Whether its topology includes the node."""
-    topology: str
-    """Its node selector, `zone=a`."""
+    reachable: bool  # whether its topology includes the node
+    topology: str  # its node selector, `zone=a`
 
 
 class InsufficientStorageCapacity(Facts, frozen=True, kw_only=True):
@@ -178,8 +160,7 @@ class InsufficientStorageCapacity(Facts, frozen=True, kw_only=True):
     shared: ClassVar[tuple[str, ...]] = ("claim",)
     claim: ClaimFacts
     driver: str
-    capacities: tuple[StorageCapacity, ...]
-    """Up to ten of the class: reachable ones first, then large ones."""
+    capacities: tuple[StorageCapacity, ...]  # up to ten of the class: reachable ones first, then large ones
     capacity_count: int
 
     @property
@@ -197,12 +178,10 @@ class DiskConflict(Facts, frozen=True, kw_only=True):
 
     shared: ClassVar[tuple[str, ...]] = ("kind", "disk")
     volume: str
-    kind: str
-    """`gcePersistentDisk`, `awsElasticBlockStore`, `iscsi`, or `rbd`."""
+    kind: str  # `gcePersistentDisk`, `awsElasticBlockStore`, `iscsi`, or `rbd`
     disk: str
     read_only: bool
-    holder: str
-    """`namespace/name` of the other pod."""
+    holder: str  # `namespace/name` of the other pod
     holder_read_only: bool
 
 
@@ -210,8 +189,7 @@ class ClaimInUse(Facts, frozen=True, kw_only=True):
     """A claim with ReadWriteOncePod belongs to a single pod, and a running pod uses it."""
 
     claim: str
-    holder: str
-    """`namespace/name` of the pod that uses it."""
+    holder: str  # `namespace/name` of the pod that uses it
     holder_node: str
 
 
@@ -231,8 +209,7 @@ class VolumeLimitExceeded(Facts, frozen=True, kw_only=True):
     driver: str
     attached: int
     limit: int
-    volumes: tuple[str, ...]
-    """The pod's volumes that are not on the node yet."""
+    volumes: tuple[str, ...]  # the pod's volumes that are not on the node yet
     holders: tuple[AttachedVolume, ...]
 
     @property
@@ -291,8 +268,7 @@ class DeviceClaimNotFound(Facts, frozen=True, kw_only=True):
     """A ResourceClaim `namespace/name` that the pod names does not exist."""
 
     claim: str
-    pod_claim: str
-    """The claim's name in the pod."""
+    pod_claim: str  # the claim's name in the pod
 
 
 class DeviceClaimNotCreated(Facts, frozen=True, kw_only=True):
@@ -326,11 +302,9 @@ class DeviceClassNotFound(Facts, frozen=True, kw_only=True):
 class DeviceSelectorFailed(Facts, frozen=True, kw_only=True):
     """A CEL expression cannot be evaluated on a device, which ends the attempt to schedule the pod."""
 
-    owner: str
-    """`class NAME` or `claim NAMESPACE/NAME`."""
+    owner: str  # `class NAME` or `claim NAMESPACE/NAME`
     expression: str
-    device: str
-    """`driver/pool/device`."""
+    device: str  # `driver/pool/device`
     error: str
 
 
@@ -344,17 +318,13 @@ class DeviceClaimOutOfReach(Facts, frozen=True, kw_only=True):
     constant_distance: ClassVar[float] = NEVER_MOVES
     claim: str
     cause: str
-    devices: tuple[str, ...]
-    """`driver/pool/device`."""
-    where: str
-    """The node selector of the allocation."""
-    consumers: tuple[str, ...]
-    """The consumers for which the claim is reserved, such as `pods/name`."""
+    devices: tuple[str, ...]  # `driver/pool/device`
+    where: str  # the node selector of the allocation
+    consumers: tuple[str, ...]  # the consumers for which the claim is reserved, such as `pods/name`
 
 
 class DeviceHolder(Document, frozen=True, kw_only=True):
-    device: str
-    """`pool/device`."""
+    device: str  # `pool/device`
     claim: str
     consumers: tuple[str, ...]
 
@@ -363,8 +333,7 @@ class CounterShortage(Document, frozen=True, kw_only=True):
     """A counter shared by partitions of one device has too little left. Amounts are quantities."""
 
     pool: str
-    counter: str
-    """`set/counter`."""
+    counter: str  # `set/counter`
     needed: str
     left: str
 
@@ -375,12 +344,10 @@ class DeviceShortage(Document, frozen=True, kw_only=True):
     claim: str
     request: str
     device_class: str
-    wanted: int | None
-    """None for all matching devices."""
+    wanted: int | None  # None for all matching devices
     in_reach: int
     of_class: int
-    matching: int
-    """The devices of the class that the request's own selectors match."""
+    matching: int  # the devices of the class that the request's own selectors match
     free: int
     selectors: tuple[str, ...]
     """The expressions that are false for some device: those of the class if no device matches it, otherwise those of
@@ -388,13 +355,10 @@ class DeviceShortage(Document, frozen=True, kw_only=True):
     values: tuple[str, ...]
     """The devices' values of the attributes and capacities in these expressions: `model=a100 on 2`."""
     holders: tuple[DeviceHolder, ...]
-    taints: tuple[str, ...]
-    """Untolerated ones, with the number of devices that have them."""
+    taints: tuple[str, ...]  # untolerated ones, with the number of devices that have them
     counters: tuple[CounterShortage, ...]
-    capacity: tuple[str, ...]
-    """Devices with too little free capacity for the request."""
-    updating: tuple[str, ...]
-    """Pools with incomplete slices."""
+    capacity: tuple[str, ...]  # devices with too little free capacity for the request
+    updating: tuple[str, ...]  # pools with incomplete slices
 
     @property
     def stage(self) -> str:
@@ -422,8 +386,7 @@ class InsufficientDevices(Facts, frozen=True, kw_only=True):
 
     shortages: tuple[DeviceShortage, ...]
     claims: tuple[str, ...]
-    constraints: tuple[str, ...]
-    """The attributes in which devices must have the same or distinct values."""
+    constraints: tuple[str, ...]  # the attributes in which devices must have the same or distinct values
 
     @property
     def same_as(self) -> Hashable:
@@ -438,8 +401,7 @@ class DevicesToAllocate(Facts, frozen=True, kw_only=True):
     """The devices that a claim would get on the chosen node."""
 
     claim: str
-    devices: tuple[str, ...]
-    """`driver/pool/device`."""
+    devices: tuple[str, ...]  # `driver/pool/device`
     requests: tuple[str, ...]
     """For each device, the request that it satisfies: `request`, or `request/alternative`."""
 

@@ -48,14 +48,11 @@ class FixCertainty(StrEnum):
 class Shortfall(Struct, frozen=True, kw_only=True):
     """The unsolved part of a fix on the whole cluster, once every controller has reacted to it."""
 
-    pending: int = 0
-    """Pending pods of the pod's workload."""
+    pending: int = 0  # pending pods of the pod's workload
     lost: tuple[str, ...] = ()
     """Other pods, `namespace/name`, that lose their node; not those that the fix names."""
-    refusal: str = ""
-    """Why the API server refuses pods of the changed template."""
-    first: tuple[str, ...] = ()
-    """Pods of a higher priority, `namespace/name`, that take the room first."""
+    refusal: str = ""  # why the API server refuses pods of the changed template
+    first: tuple[str, ...] = ()  # pods of a higher priority, `namespace/name`, that take the room first
 
     @property
     def text(self) -> str:
@@ -73,8 +70,7 @@ class Shortfall(Struct, frozen=True, kw_only=True):
 class ReplacementNodes(Struct, frozen=True, kw_only=True):
     """The nodes of the pods that a controller creates in place of those that a fix deletes."""
 
-    controller: str
-    """`ReplicaSet web-5d7b9`."""
+    controller: str  # `ReplicaSet web-5d7b9`
     nodes: tuple[str, ...]
     pending: int
     is_assumed: bool = False
@@ -84,32 +80,26 @@ class ReplacementNodes(Struct, frozen=True, kw_only=True):
 class BudgetUse(Struct, frozen=True, kw_only=True):
     """A PodDisruptionBudget that covers pods that a fix deletes or moves."""
 
-    budget: str
-    """`namespace/name`."""
+    budget: str  # `namespace/name`
     pods: int
-    allowed: int
-    """Disruptions that it allows now."""
+    allowed: int  # disruptions that it allows now
 
 
 class TrialOutcome(Struct, frozen=True, kw_only=True):
     """The effect of a fix on the whole cluster, once every controller has reacted to it."""
 
     is_tried: bool = False
-    shortfall: Shortfall | None = None
-    """None if the fix achieves what it promises."""
+    shortfall: Shortfall | None = None  # None if the fix achieves what it promises
     is_delivered: bool = False
     """Whether controllers replace the pod once its template has changed, so that you need not delete it."""
-    landings: tuple[ReplacementNodes, ...] = ()
-    """Landings of pods of the controllers that the cluster has."""
+    landings: tuple[ReplacementNodes, ...] = ()  # landings of pods of the controllers that the cluster has
     budgets: tuple[BudgetUse, ...] = ()
-    left: int = 0
-    """Pods of the workload that stay pending."""
+    left: int = 0  # pods of the workload that stay pending
     rivals: tuple[str, ...] = ()
     """Pods of the same priority, `namespace/name`, that are longer in the queue and may take the room first."""
     first: tuple[str, ...] = ()
     """Pods of a higher priority, `namespace/name`, for which the fix adds nodes as well."""
-    preempted: int = 0
-    """Pods that the workload's other pods evict because of its raised priority."""
+    preempted: int = 0  # pods that the workload's other pods evict because of its raised priority
 
 
 class TriedFix(Struct, frozen=True, kw_only=True):
@@ -117,8 +107,7 @@ class TriedFix(Struct, frozen=True, kw_only=True):
 
     steps: tuple[FixStep, ...]
     certainty: FixCertainty
-    changes: tuple[Change, ...]
-    """In the order in which to make them."""
+    changes: tuple[Change, ...]  # in the order in which to make them
     feasible_nodes: tuple[str, ...]
     remaining: Mapping[str, int]
     """For a partial fix: plugin to the number of nodes that it still rejects, whether or not it is the first to do
@@ -129,8 +118,7 @@ class TriedFix(Struct, frozen=True, kw_only=True):
     """Whether an extender could still reject the feasible nodes; no trial asks extenders."""
     architecture: str = ""
     """The architecture of all feasible nodes, if most nodes of the cluster have another one."""
-    trial: TrialOutcome = TrialOutcome()
-    """With a shortfall, the fix is partial."""
+    trial: TrialOutcome = TrialOutcome()  # with a shortfall, the fix is partial
 
     @property
     def title(self) -> str:

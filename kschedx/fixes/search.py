@@ -19,6 +19,7 @@ from kschedx.findings import (
     RequirementMatch,
     UntoleratedTaint,
     VolumeNodeAffinityMismatch,
+    VolumeZoneMismatch,
 )
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
@@ -483,12 +484,20 @@ def _needs_new_node(start: Situation, verified: Sequence[Situation]) -> bool:
     costs = [situation.proposal.cost for situation in verified]
     if s.Cost.NEW_NODE in costs:
         return False
-    if are_all_of_control_plane(iter(start.snapshot.cluster.nodes)):
+    if are_all_of_control_plane(iter(start.snapshot.cluster.nodes)) or _is_tied_to_reserved_nodes(start, verified):
         return True
     short = (finding for group in start.groups[:1] for finding in group.exemplar.findings)
     never = any(isinstance(finding, InsufficientResource) and finding.never_fits for finding in short)
     cheapest = min(costs, default=s.Cost.DATA)
     return never or cheapest in (s.Cost.REQUEST, s.Cost.CONSTRAINT) or cheapest > s.Cost.NEW_NODE
+
+
+def _is_tied_to_reserved_nodes(start: Situation, verified: Sequence[Situation]) -> bool:
+    """Whether the pod's volume is accessible only from nodes whose taints the pod does not tolerate."""
+    mismatches = (VolumeNodeAffinityMismatch, VolumeZoneMismatch)
+    is_tied = any(isinstance(finding, mismatches) for group in start.groups for finding in group.exemplar.findings)
+    steps = (step for situation in verified for step in situation.proposal.steps)
+    return is_tied and all(isinstance(step, s.Tolerate | s.RemoveTaints) for step in steps)
 
 
 def _added_node_proposals(situation: Situation) -> Iterator[Proposal]:

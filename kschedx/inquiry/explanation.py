@@ -44,27 +44,19 @@ if TYPE_CHECKING:
 
 
 class ReplicasDocument(Document, frozen=True, kw_only=True, omit_defaults=True):
-    workload: str
-    """`shop/deploy/web`."""
+    workload: str  # `shop/deploy/web`
     wanted: int
-    running: int
-    """The number of its pods that already had a node."""
-    placed: Mapping[str, str]
-    """`namespace/name` to node, in the order of the queue."""
-    pending: tuple[str, ...]
-    """Replicas that get no node; if a rollout stalls, also those that are not created."""
-    evicted: tuple[str, ...]
-    """Preemption evicts them."""
-    replaced: int
-    """The number of pods of the previous template that run until a rollout deletes them."""
+    running: int  # the number of its pods that already had a node
+    placed: Mapping[str, str]  # `namespace/name` to node, in the order of the queue
+    pending: tuple[str, ...]  # replicas that get no node; if a rollout stalls, also those that are not created
+    evicted: tuple[str, ...]  # preemption evicts them
+    replaced: int  # the number of pods of the previous template that run until a rollout deletes them
     kubelet: str = ""
     """The node in spec.nodeName, whose kubelet admits or rejects them; empty if kube-scheduler decides."""
-    undecided: str = ""
-    """Why there may be more pods than these, or pods with larger requests."""
+    undecided: str = ""  # why there may be more pods than these, or pods with larger requests
     refused: tuple[str, ...] = ()
     """Replicas that the API server refuses, so that kube-scheduler never sees them."""
-    refusal: str = ""
-    """As the event about the first of `refused` reports it."""
+    refusal: str = ""  # as the event about the first of `refused` reports it
 
 
 class Replicas(ReplicasDocument, frozen=True, kw_only=True):
@@ -73,8 +65,7 @@ class Replicas(ReplicasDocument, frozen=True, kw_only=True):
 
     evicted: tuple[str, ...] = ()
     replaced: int = 0
-    outdated: int = 0
-    """The number of replaced pods that still exist."""
+    outdated: int = 0  # the number of replaced pods that still exist
 
     @property
     def total(self) -> int:
@@ -114,12 +105,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     decide."""
     remedies: Callable[[], tuple[Fix, ...]] | None = None
     """Return the fixes of a `lifecycle`, or of replicas that the API server refuses while others fit."""
-    setup: Setup | None = None
-    """With a setup, fixes may create pods, and are tried on the whole cluster."""
-    before: Snapshot | None = None
-    """The cluster without the manifests in question; None if there are none."""
-    drained: frozenset[str] = frozenset()
-    """Nodes that the question drains or cordons, which no fix uncordons."""
+    setup: Setup | None = None  # with a setup, fixes may create pods, and are tried on the whole cluster
+    before: Snapshot | None = None  # the cluster without the manifests in question; None if there are none
+    drained: frozenset[str] = frozenset()  # nodes that the question drains or cordons, which no fix uncordons
 
     @property
     def is_run(self) -> bool:

@@ -35,40 +35,30 @@ if TYPE_CHECKING:
 class Replica(Struct, frozen=True, kw_only=True):
     """One of several identical pods."""
 
-    pod: str
-    """`namespace/name`."""
-    node: str = ""
-    """Empty if it is unschedulable."""
+    pod: str  # `namespace/name`
+    node: str = ""  # empty if it is unschedulable
 
 
 class Item(Struct, frozen=True, kw_only=True):
     """One of the pods or workloads in question."""
 
-    pod: str
-    """`namespace/name`."""
-    owner: str
-    """`Deployment web`."""
+    pod: str  # `namespace/name`
+    owner: str  # `Deployment web`
     priority: int
-    command: str
-    """The command for the complete answer."""
+    command: str  # the command for the complete answer
     explain: Callable[[], Explanation]
     place: Place = Place()
-    node: str = ""
-    """The pod's node, if it is known without a full explanation."""
+    node: str = ""  # the pod's node, if it is known without a full explanation
     taken: Callable[[str], NodeIfFirst | None] | None = None
     """Returns the place that the pod, or a replica, would have alone."""
     waits: str = ""
     """kube-scheduler's message about a pod that is pending after the whole queue, though it may fit by itself then."""
-    workload: str = ""
-    """`shop/deploy/web`, for a workload with replicas."""
-    replicas: tuple[Replica, ...] = ()
-    """Each replica; `explain` explains the most informative one."""
-    open_count: str = ""
-    """Why there may be more such pods, or pods with larger requests."""
+    workload: str = ""  # `shop/deploy/web`, for a workload with replicas
+    replicas: tuple[Replica, ...] = ()  # each replica; `explain` explains the most informative one
+    open_count: str = ""  # why there may be more such pods, or pods with larger requests
     likeness: Hashable = None
     """Equal for pods with the same explanation, apart from names and amounts; None for a pod without equals."""
-    message: str = ""
-    """kube-scheduler's message, if that of an equal pod may have other numbers."""
+    message: str = ""  # kube-scheduler's message, if that of an equal pod may have other numbers
 
 
 class ExplanationList(Struct, frozen=True, kw_only=True):
@@ -76,13 +66,10 @@ class ExplanationList(Struct, frozen=True, kw_only=True):
 
     items: Sequence[Item]
     snapshot: Snapshot
-    is_competing: bool = False
-    """Whether the pods are new, and compete for the same resources."""
-    evicted: Sequence[str] = ()
-    """The pods that preemption evicts for these pods."""
+    is_competing: bool = False  # whether the pods are new, and compete for the same resources
+    evicted: Sequence[str] = ()  # the pods that preemption evicts for these pods
     notes: Sequence[str] = ()
-    growths: Sequence[Growth] = ()
-    """What each autoscaler adds for all pending pods."""
+    growths: Sequence[Growth] = ()  # what each autoscaler adds for all pending pods
     shared_fix: Callable[[Sequence[str]], SharedFix | None] | None = None
     """Tries a fix for several pending pods, one after the other."""
 
@@ -91,8 +78,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
     """Questions about several pods, with what depends on the caller."""
 
     inquiry: Inquiry
-    admit: Callable[[Pod | WrittenPod, Snapshot], Subject]
-    """Returns a pod as the API server would store it."""
+    admit: Callable[[Pod | WrittenPod, Snapshot], Subject]  # returns a pod as the API server would store it
     command: Callable[[str, str, str], str]
     """Returns the command that explains a pod of a namespace by its owner and name, or, without a name, its owner."""
 

@@ -77,6 +77,8 @@ _HELD_CONTENT = lazy_pattern(r"(?P<finalizer>\S+) in \d+ resource instances")
 _OTHER_PLATFORM = lazy_pattern(r"no match for platform|no matching manifest for|exec format error")
 _FOR_ALL = lazy_pattern(r"OutOf|UnexpectedAdmissionError")
 """Reasons for which a kubelet also fails the controller's next pod."""
+_KILLED = lazy_pattern(r"exit code (?:0|137|143)\b")
+"""How a container ends that its kubelet stops."""
 _DISRUPTED = lazy_pattern(r"failed: (?:Preempt|Eviction|Deletion|Termination)\w+")
 _NO_FINALIZERS: Mapping[str, object] = {"metadata": {"finalizers": None}}
 _KINDS_OF_PODS = {
@@ -84,6 +86,11 @@ _KINDS_OF_PODS = {
     "configmap": "ConfigMap",
     "network-attachment-definitions.k8s.cni.cncf.io": "NetworkAttachmentDefinition",
 }
+_PUBLISHERS = {
+    "kube-root-ca.crt": "kube-controller-manager",
+    "openshift-service-ca.crt": "the service CA operator of OpenShift",
+}
+"""ConfigMaps that a controller creates in every namespace."""
 _NO_OBJECT = lazy_pattern(rf'(?P<kind>{"|".join(map(re.escape, _KINDS_OF_PODS))}) "(?P<name>[^"]+)" not found')
 
 
@@ -212,6 +219,8 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                 yield self._patch_fix(f"set schedulerName to {known}", [set_field("/spec/schedulerName", known)])
             case states.NotSynced():
                 yield Fix.untried("mend it in the host cluster, whose API server refuses the pod")
+            case states.Refused(past=past) if past:
+                yield self._next_attempt()
             case states.Refused(message=message) if not isinstance(lifecycle, states.NotChanged):
                 yield from self._refusal_fixes(message)
             case states.NotBound(group=group) if group:
@@ -236,6 +245,16 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                 yield from self._failure_fixes(lifecycle)
             case _:
                 return
+
+    def _next_attempt(self) -> Fix:
+        """Return what lets a controller try again at once, which otherwise waits for its back-off of up to 1,000 s."""
+        kind = str((self.maker or {}).get("kind")).lower()
+        if kind in ("deployment", "statefulset", "daemonset"):
+            command = shell_command("kubectl rollout restart {}/{} -n {}", kind, self._workload_name, self._namespace)
+            return Fix.untried(
+                "wait up to 17 minutes for its next attempt, or restart the rollout", commands=(command,)
+            )
+        return Fix.untried("wait up to 17 minutes for its controller's next attempt")
 
     def _started_other(self, key: str) -> Iterator[Fix | None]:
         """Yield fixes for another pod, which a kubelet does not run or which fits no node."""
@@ -467,7 +486,9 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             yield from self._attachment_fixes()
         elif _OTHER_PLATFORM.search(f"{phrase} {state.last}") and state.node in self.snapshot.cluster.index:
             yield from self._platform_fixes(state.node)
-        elif match := _NO_OBJECT.search(phrase):
+        elif (match := _NO_OBJECT.search(phrase)) and (publisher := _PUBLISHERS.get(match["name"])):
+            yield Fix.untried(f"repair {publisher}, which publishes ConfigMap {match['name']} in every namespace")
+        elif match:
             kind = _KINDS_OF_PODS[match["kind"]]
             yield Fix.untried(
                 f"create {kind} {self.pod.metadata.namespace}/{match['name']}, or correct its name in the pod"
@@ -482,13 +503,17 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             driver = match["name"] if (match := NO_DRIVER.search(phrase)) else "its driver"
             agents = agents_down(self.snapshot, state.node)
             down = f": {', '.join(agents[:3])} {'is' if len(agents) == 1 else 'are'} not ready there" if agents else ""
-            yield Fix.untried(advice.format(node=state.node, driver=driver, agents=down))
+            runtime = f"RuntimeClass {self.pod.spec.runtime_class_name or 'of the pod'}"
+            yield Fix.untried(advice.format(node=state.node, driver=driver, agents=down, runtime=runtime))
         elif state.waits is states.Waits.INIT and state.container and not state.reason:
             title = f"find out from its logs what init container {state.container} waits for"
             yield Fix.untried(title, commands=(self._logs(name, state.container),))
         elif state.container and (state.waits is states.Waits.CRASH or state.reason == "CrashLoopBackOff"):
             command = shell_command("kubectl logs {} -n {} -c {} --previous", name, self._namespace, state.container)
-            yield Fix.untried(f"find out from its logs why container {state.container} ends", commands=(command,))
+            title = f"find out from its logs why container {state.container} ends"
+            if "Liveness probe failed" in state.event and _KILLED.search(state.last):
+                title = f"find out why container {state.container} fails its liveness probe, or relax the probe"
+            yield Fix.untried(title, commands=(command,))
 
     def _platform_fixes(self, node: str) -> Iterator[Fix | None]:
         """Yield fixes for a wrong platform: nodes for which the image may be built, or another image."""
@@ -611,9 +636,12 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             name = attachment.metadata.name
             named = f"VolumeAttachment {name} of volume {volume} to {node}"
             if node in self.snapshot.cluster.index:
-                return Fix.untried(
-                    f"wait until {named} is gone, or find out from {attachment.spec.attacher} why it is not"
-                )
+                driver, failed = attachment.spec.attacher, attachment.status.detach_error
+                if failed is not None and failed.message:
+                    return Fix.untried(
+                        f"repair {driver}, which cannot detach volume {volume} from {node}: {failed.message}"
+                    )
+                return Fix.untried(f"wait until {named} is gone, or find out from {driver} why it is not")
             if attachment.metadata.deletion_timestamp:
                 command = shell_command("kubectl patch volumeattachment {} --type merge -p {}", name, _NO_FINALIZERS)
                 title = f"remove the finalizer of {named}, which does not exist, once the volume is detached there"

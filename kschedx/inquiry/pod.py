@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER, default_pod
 from kschedx.apiserver.pod_security import KubeletFields
 from kschedx.controllers import states
+from kschedx.controllers.disruption_budgets import budgets_of
 from kschedx.controllers.pod_lifecycle import (
     cannot_start,
     component_down,
@@ -24,7 +25,14 @@ from kschedx.controllers.pod_lifecycle import (
     scheduler_down,
 )
 from kschedx.controllers.stateful_set import admit_pods
-from kschedx.controllers.workload_lifecycle import next_rejected, refusal_state, rejected_pods, state_of, unready_reason
+from kschedx.controllers.workload_lifecycle import (
+    next_rejected,
+    refusal_state,
+    rejected_pods,
+    rule_of,
+    state_of,
+    unready_reason,
+)
 from kschedx.controllers.workloads import SCALED, Owners, Workload, wanted_replicas, workload_of
 from kschedx.errors import (
     InputError,
@@ -36,7 +44,7 @@ from kschedx.errors import (
     nearest,
 )
 from kschedx.explain.admission import QuotaLedger, admission_warning, has_siblings, security_warning, without_pods
-from kschedx.explain.cycle_notes import amount_notes
+from kschedx.explain.cycle_notes import amount_notes, claim_expansions
 from kschedx.explain.events import AFTER_THE_CHOICE, extender_failure, parse, recorded_event
 from kschedx.explain.missing_kinds import cycle_of, require_nodes
 from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note, drained_nodes
@@ -55,8 +63,10 @@ from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.patterns import lazy_pattern
+from kschedx.simulate.object_changes import NamedObject
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count
 
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import NodeAutoscaler
@@ -142,6 +152,69 @@ def explain_namespace(snapshot: Snapshot, setup: Setup, name: str) -> Explanatio
     return answer_without_cycle(subject, setup, lifecycle, remedies_of(subject, setup, lifecycle))
 
 
+def explain_object(snapshot: Snapshot, setup: Setup, reference: NamedObject) -> Explanation | None:
+    """Return the state of a PersistentVolumeClaim or PodDisruptionBudget; None for other kinds, for an object that does
+    not exist, and for a claim about which a pod shows more."""
+    find = {"PersistentVolumeClaim": _claim_state, "PodDisruptionBudget": _budget_state}.get(reference.kind.name)
+    lifecycle = None if find is None else find(snapshot, reference.namespace, reference.name)
+    if lifecycle is None:
+        return None
+    pod = Pod(metadata=ObjectMeta(name=reference.name, namespace=reference.namespace))
+    return answer_without_cycle(Subject(snapshot=snapshot, pod=pod, is_new=True), setup, lifecycle)
+
+
+def _budget_state(snapshot: Snapshot, namespace: str, name: str) -> states.ObjectState | None:
+    budgets = (budget for budget in budgets_of(snapshot, snapshot) if budget.name == f"{namespace}/{name}")
+    if (budget := next(budgets, None)) is None:
+        return None
+    subject, pods = f"{namespace}/pdb/{name}", snapshot.pods
+    status = budget.current_status(snapshot, pods, ())
+    number = sum(budget.covers(pods, row) and not pods.finished[row] for row in range(len(pods)))
+    if not number:
+        return states.ObjectState(subject=subject, does="protects no pods: its selector matches none")
+    if status.allowed <= 0:
+        return states.ObjectState(subject=subject, does=f"allows no eviction: it {status.text}")
+    does = f"allows {count(status.allowed, 'eviction')} at a time"
+    fact = f"{status.healthy:,} of {count(number, 'pod')} healthy, of which it needs {status.needed:,}"
+    return states.ObjectState(subject=subject, does=does, facts=(fact,))
+
+
+def _claim_state(snapshot: Snapshot, namespace: str, name: str) -> states.Lifecycle | None:
+    """Return the state of a claim that no pending pod uses. It is None if a pod shows more: one that is pending, or any
+    pod with a claim that has no volume and does not wait for a pod."""
+    claim, pods = snapshot.storage.claim(namespace, name), snapshot.pods
+    rows = [row for row in pods.rows_with_claim(f"{namespace}/{name}") if not pods.finished[row]]
+    if claim is None or any(row in pods.pending for row in rows):
+        return None
+    users = [f"pod {pods.key(row)} on {pods.node_names[row]} uses it" for row in rows[:3]]
+    deleted, subject = claim.metadata.deletion_timestamp, f"{namespace}/pvc/{name}"
+    storage_class, volumes = snapshot.storage.classes.get(claim.storage_class), snapshot.storage.volumes
+    volume = claim.spec.volume_name
+    lifecycle: states.Lifecycle
+    if deleted:
+        kept = ("kubernetes.io/pvc-protection",) if rows else ()
+        why = "; ".join(users)
+        lifecycle = states.BeingDeleted(subject=subject, since=deleted, finalizers=kept, is_workload=True, why=why)
+    elif claim.status.phase == "Lost":
+        lifecycle = states.Failed(subject=subject, reason="Lost", message=f"its volume {volume} no longer exists")
+    elif claim.status.phase == "Bound" and (volume in volumes or snapshot.source.may_lack("PersistentVolume")):
+        grows = [f"it {text}" for _, text in claim_expansions(claim)]
+        facts = (*grows, *(users or ["no pod uses it"]))
+        lifecycle = states.ObjectState(subject=subject, does=f"is bound to volume {volume}", facts=facts)
+    elif volume or rows or storage_class is None or not storage_class.waits_for_first_consumer:
+        return None
+    elif any(volume.spec.claim_ref and volume.spec.claim_ref.key == claim.key for volume in volumes.values()):
+        return None  # the volume of an earlier claim of this name
+    else:
+        fact = f"class {claim.storage_class} binds it where its pod is scheduled (WaitForFirstConsumer)"
+        lifecycle = states.ObjectState(subject=subject, does="is pending until a pod uses it", facts=(fact,))
+        if snapshot.source.may_lack("Pod", namespace):
+            command = "kubectl get pods -A -o yaml > missing.yaml, and add -s missing.yaml"
+            because = f"{fact}; the dump holds no pods"
+            lifecycle = states.NotRead(subject=subject, unknown="its pod", because=because, command=command)
+    return lifecycle
+
+
 def answer_without_cycle(
     subject: Subject,
     setup: Setup,
@@ -187,6 +260,8 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             lifecycle = state_of(self.before, self.written.workload, is_stored=self.written.document is None)
         if lifecycle is None:
             return None
+        if isinstance(lifecycle, states.Refused):
+            lifecycle = replace(lifecycle, past=self._past_rule(lifecycle.message))
         fixes = self.fixes(lifecycle)
         if not lifecycle.is_open:
             return answer_without_cycle(self._unadmitted_subject, self.setup, lifecycle, fixes)
@@ -207,11 +282,27 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         except (NotAdmittedError, NotReadError) as error:
             return self.refused(error)
 
+    def _past_rule(self, refusal: str) -> str:
+        """Return the rule of a recorded refusal if the cluster has it and would admit the pod now."""
+        rule = rule_of(self.before, self._unadmitted_subject.pod.metadata.namespace, refusal)
+        if not rule or self.written.document is not None:
+            return ""
+        try:
+            refused = self._over_quota(self.written.admit(self.snapshot, self.setup, self.written.manifest))
+        except (InputError, UndecidableError):
+            return ""
+        return "" if refused else rule
+
     def over_quota_answer(self) -> Explanation | None:
         """Return the answer about a workload whose next pod a ResourceQuota refuses; None if it is admitted."""
-        subject, known = self.written.admit(self.snapshot, self.setup), self.before.storage.claims
-        pods = admit_pods(subject.snapshot, QuotaLedger(self.before, self.setup.release), [subject.pod], known)
-        return self.refused(NotAdmittedError(pods.refusal)) if pods.refused else None
+        refusal = self._over_quota(self.written.admit(self.snapshot, self.setup))
+        return self.refused(NotAdmittedError(refusal)) if refusal else None
+
+    def _over_quota(self, subject: Subject) -> str:
+        """Return why a ResourceQuota refuses the pod; empty if it is admitted."""
+        ledger, known = QuotaLedger(self.before, self.setup.release), self.before.storage.claims
+        pods = admit_pods(subject.snapshot, ledger, [subject.pod], known)
+        return pods.refusal if pods.refused else ""
 
     def refused(self, error: NotAdmittedError | NotReadError, count: int | None = None) -> Explanation:
         """Return the answer about a pod that the API server refuses, that its controller could not create, or whose
@@ -233,6 +324,8 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             subject = replace(subject, notes=(*subject.notes, warning))
         if isinstance(error, NotChangedError) and isinstance(lifecycle, states.Refused):
             lifecycle = states.NotChanged(**{**msgspec.structs.asdict(lifecycle), "hint": ""})
+        elif isinstance(lifecycle, states.Refused):
+            lifecycle = replace(lifecycle, past=self._past_rule(error.message))
         return answer_without_cycle(subject, self.setup, lifecycle, self.fixes(lifecycle, count=count))
 
     def _warning(self, pod: Pod, maker: Mapping[str, object]) -> Note | None:

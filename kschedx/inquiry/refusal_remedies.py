@@ -283,10 +283,13 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                 lower[str(container.get("name"))] = {"requests": {resource: limit}}
                 higher[str(container.get("name"))] = {"limits": {resource: str(request)}}
         ways = ("set" if is_default else "raise", higher), ("lower", lower)
+        ranges = self.snapshot.limit_ranges.get(self._namespace, ()) if is_default else ()
+        setting = [each.metadata.name for each in ranges if any(resource in item.default for item in each.spec.limits)]
+        because = f": LimitRange {setting[0]} sets {limit} by default" if setting else ""
         for verb, wanted in ways if is_default else reversed(ways):
             patch, phrases = self._resources(wanted)
             if patch:
-                yield self._patch_fix(f"{verb} {', '.join(phrases)}", patch)
+                yield self._patch_fix(f"{verb} {', '.join(phrases)}{because}", patch)
 
     def _class_field_fixes(self, field: str) -> Iterator[Fix | None]:
         """Yield fixes for a value that differs from the one of the pod's priority class or RuntimeClass."""

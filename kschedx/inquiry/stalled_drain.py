@@ -74,11 +74,9 @@ class OfBudget(Struct, frozen=True, kw_only=True):
 class SmallerBudget(OfBudget, frozen=True, kw_only=True):
     """A budget that is lowered to allow one more eviction."""
 
-    fields: Mapping[str, int | None]
-    """Spec fields to set; None for a field that is removed."""
+    fields: Mapping[str, int | None]  # spec fields to set; None for a field that is removed
     before: Mapping[str, int | str] = {}
-    manager: str = ""
-    """`Cluster pg`, which creates the budget."""
+    manager: str = ""  # `Cluster pg`, which creates the budget
 
     @property
     def title(self) -> str:
@@ -155,14 +153,17 @@ class OutOfService(Struct, frozen=True, kw_only=True):
 
 
 class ReadyPods(Struct, frozen=True, kw_only=True):
-    """Pods of a budget that run on other nodes and are not ready."""
+    """Pods of a budget that are pending, or run on other nodes and are not ready."""
 
     pods: tuple[str, ...]
+    is_pending: bool = False
 
     @property
     def title(self) -> str:
-        verb = "is" if len(self.pods) == 1 else "are"
-        return f"first repair {list_names(self.pods, 3, conjunction='and')}, which {verb} not ready"
+        names, verb = list_names(self.pods, 3, conjunction="and"), "is" if len(self.pods) == 1 else "are"
+        if self.is_pending:
+            return f"first find a node for {names}, which {verb} pending"
+        return f"first repair {names}, which {verb} not ready"
 
     @property
     def command(self) -> str:
@@ -179,15 +180,10 @@ class ReadyPods(Struct, frozen=True, kw_only=True):
 
 
 class ReleasedByOperator(OfBudget, frozen=True, kw_only=True):
-    """A budget that an operator removes by itself, once it has moved what the pod has."""
+    """A budget that an operator removes, or moves to another pod, once it has moved what the pod has."""
 
-    wait: str
-    """What to wait for: `KubeVirt has live-migrated shop/virt-launcher-db`."""
+    title: str  # what to wait for or to change: `wait until KubeVirt has live-migrated shop/virt-launcher-db`
     command: str = ""
-
-    @property
-    def title(self) -> str:
-        return f"wait until {self.wait}"
 
     @property
     def changes(self) -> tuple[SimulatedChange, ...]:
@@ -200,6 +196,8 @@ _OPERATORS = {
     "CephCluster": "Rook releases {pod}: the OSDs of other hosts run, and all placement groups are clean",
 }
 """The kind that controls a pod or its budget, and when its operator removes the budget."""
+_CLOUD_NATIVE_PG = "postgresql.cnpg.io/"
+_OF_PRIMARY = ("cnpg.io/instanceRole", "primary")
 
 BudgetStep: TypeAlias = (
     MoreReplicas | SmallerBudget | EvictUnhealthy | WithoutBudget | OutOfService | ReadyPods | ReleasedByOperator
@@ -217,8 +215,7 @@ class DrainFix(Struct, frozen=True, kw_only=True):
     """Steps after which the drain ends."""
 
     steps: tuple[BudgetStep, ...]
-    done: int
-    """The number of nodes that can then be drained."""
+    done: int  # the number of nodes that can then be drained
     of: int
 
     @property
@@ -273,7 +270,8 @@ def drain_fixes(simulation: Simulation, again: Again) -> tuple[DrainFix, ...]:
         steps = tuple(way[min(number, len(way) - 1)] for way in ways)
         after = _try(again, steps)
         done = sum(drain_result.is_done for drain_result in after)
-        is_released = any(isinstance(step, ReleasedByOperator) for step in steps)  # a pod of the node may stay pending
+        # a pod of the node may then stay pending
+        is_released = any(isinstance(step, ReleasedByOperator | ReadyPods) for step in steps)
         if (done > before or is_released) and not _stopping_budgets(after):
             fixes.append(DrainFix(steps=steps, done=done, of=len(after)))
     return tuple(sorted(fixes, key=lambda fix: -fix.done))
@@ -296,6 +294,19 @@ def _stopping_budgets(drained: Sequence[DrainResult]) -> set[str]:
     return {pod.budget for drain_result in drained for pod in drain_result.of(*STAYS)}
 
 
+def _of_postgres(start: Snapshot, pod: DrainedPod, workload: Workload, cluster: str, budget: str) -> ReleasedByOperator:
+    """Return what frees the primary of a Cluster of CloudNativePG: the operator moves it off a cordoned node, to
+    another instance. It would undo a change of the budget."""
+    title = f"wait until CloudNativePG has made another instance of {cluster} the primary: the cordon starts that"
+    command = ""
+    if len(Owners(start).members(start.pods, workload)) < 2:
+        title = f"set enablePDB to false in {cluster}, which has no other instance: it is down until the pod runs again"
+        template = "kubectl patch clusters.postgresql.cnpg.io {} -n {} --type merge -p {}"
+        spec = {"spec": {"enablePDB": False}}
+        command = shell_command(template, cluster.partition(" ")[2], workload.namespace, spec)
+    return ReleasedByOperator(namespace=workload.namespace, name=budget, title=title, command=command)
+
+
 def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -> Iterator[BudgetStep]:
     """Yield steps that could allow the eviction of a pod that a budget protects."""
     if pod.fate is DrainOutcome.BUDGETS:
@@ -310,8 +321,12 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
     workload = Owners(start).of(start.pods, start.pods.rows[pod.pod])
     operator = next((kind for kind in (workload.kind, manager.partition(" ")[0]) if kind in _OPERATORS), "")
     if operator:
-        wait = _OPERATORS[operator].format(pod=pod.pod)
-        yield ReleasedByOperator(namespace=namespace, name=name, wait=wait)
+        title = f"wait until {_OPERATORS[operator].format(pod=pod.pod)}"
+        yield ReleasedByOperator(namespace=namespace, name=name, title=title)
+        return
+    is_of_postgres = metadata.controller is not None and metadata.controller.api_version.startswith(_CLOUD_NATIVE_PG)
+    if is_of_postgres and _OF_PRIMARY in start.pods.labels[start.pods.rows[pod.pod]].items():
+        yield _of_postgres(start, pod, workload, manager, name)
         return
     if standing.failure:
         was = {"maxUnavailable": spec.max_unavailable} if spec.max_unavailable is not None else {}
@@ -323,6 +338,8 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
         yield EvictUnhealthy(namespace=namespace, name=name)
     elif unready := tuple(other for other in standing.unready if other not in (pod.pod, *standing.pending)):
         yield ReadyPods(pods=unready)
+    elif standing.pending:
+        yield ReadyPods(pods=standing.pending, is_pending=True)
     if spec.max_unavailable is None:
         manifest = workloads.manifest_of(start, workload)
         members = Owners(start).members(start.pods, workload)

@@ -60,8 +60,7 @@ SPREAD = "pod topology spread constraints"
 class Failure(Struct, frozen=True, kw_only=True):
     """Nodes that fail together."""
 
-    name: str
-    """`zone eu-1a`, `node-7`."""
+    name: str  # `zone eu-1a`, `node-7`
     nodes: tuple[str, ...]
 
 
@@ -152,16 +151,12 @@ _RESCHEDULED = OutageOutcome.RESCHEDULED  # member lookup is slow
 class LostPodDocument(Document, frozen=True):
     """A pod that loses its node, or should."""
 
-    pod: str
-    """`namespace/name`."""
+    pod: str  # `namespace/name`
     node: str
     outcome: OutageOutcome
-    to: str
-    """The node of the replacement."""
-    message: str
-    """kube-scheduler's message about the replacement, or why there is none."""
-    by_preemption: bool
-    """Whether its node is not gone, and a pod that lost its own node preempts it."""
+    to: str  # the node of the replacement
+    message: str  # kube-scheduler's message about the replacement, or why there is none
+    by_preemption: bool  # whether its node is not gone, and a pod that lost its own node preempts it
 
 
 class LostPod(LostPodDocument, frozen=True, gc=False):
@@ -194,15 +189,11 @@ class WorkloadLossDocument(Document, frozen=True):
     namespace: str
     name: str
     state: WorkloadImpact
-    replicas: int
-    """Pods that had a node before the failure."""
-    ready: int
-    """Ready pods before the failure."""
+    replicas: int  # pods that had a node before the failure
+    ready: int  # ready pods before the failure
     lost: int
-    left: int
-    """Pods that keep their nodes."""
-    after: int
-    """Pods with a node in the end."""
+    left: int  # pods that keep their nodes
+    after: int  # pods with a node in the end
     pods: tuple[LostPodDocument, ...]
 
 
@@ -254,8 +245,7 @@ class NodeEviction(Document, frozen=True):
     """When the pods of one lost node are deleted, in seconds from the outage."""
 
     node: str
-    taint_after: int | None = field(name="taintAfterSeconds")
-    """None if the controller stops tainting."""
+    taint_after: int | None = field(name="taintAfterSeconds")  # None if the controller stops tainting
     pods: Mapping[str, int | None]
     """Pods, `namespace/name`, to the time; None for those that tolerate the taint forever."""
 
@@ -268,18 +258,13 @@ class FailureDocument(Document, frozen=True):
     survives: bool
     lost: int
     counts: Mapping[str, int] = field(name="pods")
-    workloads: tuple[WorkloadLossDocument, ...]
-    """Those that lose pods, the worst first."""
-    volumes: tuple[str, ...]
-    """PersistentVolumes of pods that stay pending, which only lost nodes reach."""
+    workloads: tuple[WorkloadLossDocument, ...]  # those that lose pods, the worst first
+    volumes: tuple[str, ...]  # PersistentVolumes of pods that stay pending, which only lost nodes reach
     freed_by_deletion: int = field(name="freedByNodeDeletion")
     """Pending pods that fit a node once the Node objects are deleted, since a spread constraint counts these nodes."""
-    needed: AddedNodes | None
-    """None if nothing is needed, or if it was not tried."""
-    zones: tuple[ZoneEvictionsDocument, ...]
-    """The zones of an outage."""
-    evictions: tuple[NodeEviction, ...]
-    """The evictions of an outage, in order."""
+    needed: AddedNodes | None  # None if nothing is needed, or if it was not tried
+    zones: tuple[ZoneEvictionsDocument, ...]  # the zones of an outage
+    evictions: tuple[NodeEviction, ...]  # the evictions of an outage, in order
     drained: tuple[DrainDocument, ...] = field(name="drains")
 
 
@@ -292,8 +277,7 @@ class FailureResult(Struct, frozen=True, kw_only=True):
     freed_by_deletion: int = 0
     needed: AddedNodes | None = None
     drained: tuple[DrainResult, ...] = ()
-    scene: Snapshot | None = None
-    """The final cluster; kept for the first few failures with pending pods."""
+    scene: Snapshot | None = None  # the final cluster; kept for the first few failures with pending pods
 
     def pods(self, *outcomes: OutageOutcome) -> tuple[LostPod, ...]:
         return tuple(pod for workload in self.workloads for pod in workload.pods if pod.outcome in outcomes)
@@ -340,8 +324,7 @@ class SurvivalDocument(ClusterDocument, frozen=True):
 class Survival(Shown, Struct, frozen=True, kw_only=True):
     """The effects of failures, each by itself."""
 
-    simulation: Simulation
-    """The cluster after the changes, before any failure."""
+    simulation: Simulation  # the cluster after the changes, before any failure
     mode: OutageMode
     results: tuple[FailureResult, ...]
 

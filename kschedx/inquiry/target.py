@@ -193,6 +193,8 @@ def _single_row(snapshot: Snapshot, name: str, namespace: str) -> int | None:
     if len(rows) < 2 or len(waiting) == 1:
         return next(iter(waiting or rows), None)
     listed = ", ".join(pods.names[row] for row in rows[:3]) + (", …" if len(rows) > 3 else "")
+    if (workload := _workloads_in(snapshot, namespace).get(name)) is not None:
+        listed = f"did you mean {workload.reference}? {listed}"
     raise InputError(f'no pod "{name}" in namespace "{namespace}", but {len(rows)} that start with it', hint=listed)
 
 
@@ -218,7 +220,8 @@ def _orphan_pods_text(snapshot: Snapshot, name: str, namespace: str) -> str:
 
 
 def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
-    """Return the text about another namespace with a pod of this name, or the nearest name in this one."""
+    """Return the text about another namespace with a pod of this name, or the nearest pod or workload in this one: the
+    workload for the name of a pod that it has replaced."""
     pods = snapshot.pods
     elsewhere = next((pods.namespaces[row] for row, other in enumerate(pods.names) if other == name), None)
     if elsewhere is not None:
@@ -226,7 +229,28 @@ def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
     here = [other for row, other in enumerate(pods.names) if pods.namespaces[row] == namespace]
     if not here and namespace not in snapshot.namespaces:
         return _nearest_namespace(snapshot, namespace)
-    return nearest(name, here)
+    workloads = _workloads_in(snapshot, namespace)
+    base = name.rpartition("-")[0]
+    if not any(other.startswith(f"{base}-") for other in here):
+        owner = max((other for other in workloads if base.startswith(other)), key=len, default="")
+        if owner:
+            return f"did you mean {workloads[owner].reference}, which has such pods?"
+    hint = nearest(name, (*here, *workloads))
+    meant = next(
+        (workload for other, workload in workloads.items() if f'"{other}"' in hint and other not in here), None
+    )
+    return hint if meant is None else f"did you mean {meant.reference}?"
+
+
+def _workloads_in(snapshot: Snapshot, namespace: str) -> Mapping[str, Workload]:
+    """Return the workloads of a namespace by name: those of its pods, and those that are stored."""
+    from kschedx.controllers.workloads import Owners, Workload
+
+    pods = snapshot.pods
+    stored = {name: Workload(kind, space, name) for kind, space, name in snapshot.workloads if space == namespace}
+    rows = pods.namespaces.where(lambda space: space == namespace).nonzero()[0].tolist()
+    of_pods = {workload.name: workload for workload in Owners(snapshot).workloads_of(pods, rows)}
+    return {**stored, **{name: workload for name, workload in of_pods.items() if workload.kind != "Pod"}}
 
 
 def _nearest_namespace(snapshot: Snapshot, namespace: str) -> str:
@@ -421,22 +445,24 @@ def _pod_with_claim(claim: PersistentVolumeClaim) -> WrittenPod:
 
 
 def _user_of(snapshot: Snapshot, reference: NamedObject) -> Pod | WrittenPod:
-    """Return a pod that uses a PersistentVolumeClaim: the first pending one, else the last, or one made up for an
-    unbound claim without pods. Raises `InputError` if it is bound for a pod, and for other kinds."""
+    """Return a pod that uses a PersistentVolumeClaim: the first pending one, else the last, or one made up for a claim
+    without pods. Raises `InputError` for other kinds."""
     if reference.kind.name != "PersistentVolumeClaim":
-        hint = "`kschedx why` explains pods, workloads, nodes, namespaces, and the pods of claims"
         if reference.kind.name == "PodDisruptionBudget":
-            hint = "`kschedx drain NODE` shows the evictions that it blocks"
+            names = [(budget.metadata.namespace, budget.metadata.name) for budget in snapshot.disruption_budgets]
+            if (reference.namespace, reference.name) in names:
+                raise InputError(f"{reference} has no pods of its own", hint="ask about it alone")
+            near = nearest(reference.name, (name for namespace, name in names if namespace == reference.namespace))
+            raise InputError(f"there is no {reference}", hint=near)
+        hint = "`kschedx why` explains pods, workloads, nodes, namespaces, claims, and budgets"
         raise InputError(f"{reference} has no pods", hint=hint)
     rows = snapshot.pods.rows_with_claim(f"{reference.namespace}/{reference.name}")
     if not rows:
         claim = snapshot.storage.claim(reference.namespace, reference.name)
         if claim is None:
-            raise InputError(f"there is no {reference}")
-        of_class = snapshot.storage.classes.get(claim.storage_class)
-        if claim.spec.volume_name or (of_class is not None and of_class.waits_for_first_consumer):
-            hint = "" if claim.spec.volume_name else f"class {claim.storage_class} binds it for a pod"
-            raise InputError(f"no pod uses {reference}", hint=hint)
+            keys = (key.partition("/") for key in snapshot.storage.claims)
+            known = [name for namespace, _, name in keys if namespace == reference.namespace]
+            raise InputError(f"there is no {reference}", hint=nearest(reference.name, known))
         return _pod_with_claim(claim)
     return snapshot.pods[_speaking(snapshot.pods, rows)[0]]
 

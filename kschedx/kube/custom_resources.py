@@ -290,6 +290,25 @@ def _flink(manifest: Fields) -> Iterator[BuiltPods]:
         yield BuiltPods(part=part.lower(), path=f"spec.{part}", count=count, spec=_pod_spec(template, requests))
 
 
+def _kubevirt(vm: str) -> Callable[[Fields], Iterator[BuiltPods]]:
+    """The virt-launcher of a virtual machine whose spec is at `vm`, without the memory that it adds for itself."""
+
+    def build(manifest: Fields) -> Iterator[BuiltPods]:
+        fields, cpu = _fields_at(manifest, vm), _fields_at(manifest, f"{vm}.domain.cpu")
+        resources = _requests(_fields_at(manifest, f"{vm}.domain.resources"))
+        cores = math.prod(number(cpu, key, 1) for key in ("sockets", "cores", "threads"))
+        is_dedicated = cpu.get("dedicatedCpuPlacement") is True
+        usual = {"cpu": str(cores) if is_dedicated else f"{100 * cores}m", "devices.kubevirt.io/kvm": "1"}
+        if (memory := value_at(manifest, f"{vm}.domain.memory.guest")) is not None:
+            usual["memory"] = str(memory)
+        placed = {**fields, "nodeSelector": {"kubevirt.io/schedulable": "true", **_fields_at(fields, "nodeSelector")}}
+        is_off = value_at(manifest, "spec.running") is False or value_at(manifest, "spec.runStrategy") == "Halted"
+        count = 0 if is_off else number(manifest, "spec.replicas", 1)
+        yield BuiltPods(part="", path=vm, count=count, spec=_pod_spec(placed, {**usual, **resources}))
+
+    return build
+
+
 def _strimzi(*parts: str) -> Callable[[Fields], Iterator[BuiltPods]]:
     """Components with `replicas`, `resources`, and `template.pod`."""
 
@@ -419,6 +438,9 @@ KINDS: Mapping[tuple[str, str], CustomKind] = {
     ("kafka.strimzi.io", "Kafka"): CustomKind(build=_strimzi("spec.kafka", "spec.zookeeper")),
     ("kafka.strimzi.io", "KafkaNodePool"): CustomKind(build=_strimzi("spec")),
     ("kafka.strimzi.io", "KafkaConnect"): CustomKind(build=_strimzi("spec")),
+    ("kubevirt.io", "VirtualMachine"): CustomKind(build=_kubevirt("spec.template.spec")),
+    ("kubevirt.io", "VirtualMachineInstance"): CustomKind(build=_kubevirt("spec")),
+    ("kubevirt.io", "VirtualMachineInstanceReplicaSet"): CustomKind(build=_kubevirt("spec.template.spec")),
     ("postgresql.cnpg.io", "Cluster"): CustomKind(build=_cloud_native_pg),
     ("elasticsearch.k8s.elastic.co", "Elasticsearch"): CustomKind(
         build=_elastic("elasticsearch", "2Gi", "elasticsearch.k8s.elastic.co/cluster-name", "spec.nodeSets")

@@ -52,6 +52,8 @@ class Quantity(Struct, frozen=True, kw_only=True, eq=False):
     """Whether upstream stores it as a decimal of any length, which decides its value beyond int64."""
     canonical: str
     """The parsed text if it is canonical, otherwise empty."""
+    is_whole: bool
+    """Whether upstream takes it for an integer: not "1000m" or "1.0", whose unit is smaller than one."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Quantity) and (self.mantissa, self.exponent) == (other.mantissa, other.exponent)
@@ -163,6 +165,7 @@ def parse_quantity(written: Written) -> Quantity:
 
     digits = whole + fraction
     mantissa = int(digits) * factor
+    is_whole = is_short and exponent >= 0
     if is_short:
         canonical = text if _is_canonical(form, digits, exponent) else ""
     else:
@@ -173,7 +176,14 @@ def parse_quantity(written: Written) -> Quantity:
         if form is QuantityFormat.BINARY_SI and 0 < mantissa < 10**-exponent:
             form = QuantityFormat.DECIMAL_SI
     mantissa, exponent = _without_factors_of_ten(-mantissa if sign == "-" else mantissa, exponent)
-    return Quantity(mantissa=mantissa, exponent=exponent, format=form, is_big=not is_short, canonical=canonical)
+    return Quantity(
+        mantissa=mantissa,
+        exponent=exponent,
+        format=form,
+        is_big=not is_short,
+        canonical=canonical,
+        is_whole=is_whole,
+    )
 
 
 @lru_cache(maxsize=16384)

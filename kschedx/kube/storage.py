@@ -401,8 +401,17 @@ class VolumeAttachmentSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     source: VolumeAttachmentSource = field(default_factory=VolumeAttachmentSource)
 
 
+class VolumeError(Struct, frozen=True, kw_only=True):
+    message: str = ""
+
+
+class VolumeAttachmentStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    detach_error: VolumeError | None = None
+
+
 class VolumeAttachment(KubernetesObject, frozen=True, kw_only=True):
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
+    status: VolumeAttachmentStatus = VolumeAttachmentStatus()
 
 
 # --- checks

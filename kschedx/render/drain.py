@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from kschedx.controllers.disruption_budgets import BudgetStatus
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.stalled_drain import DrainFix
-from kschedx.kube.escaping import shell_command, why_command
+from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import fix_lines, story_fixes, story_reason
 from kschedx.render.terminal import DIM, StyledLine, fact_lines, more, paragraph, title_lines
 from kschedx.render.view import FixView, ItemList, Tone, ViewItem
@@ -191,11 +190,14 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None, *, with
     for (fate, budget), pods in stopped.items():
         phrase = _several(budget) if fate is DrainOutcome.BUDGETS else _budget_text(budget, drained)
         yield Fact(label="blocked", items=(about(pods, phrase),))
-        if fate is DrainOutcome.BUDGET and (pending := drained.held[budget].pending):
-            ask = why_command(pending[0])
-            yield Fact(label="", items=(f"first let {pending[0]} be scheduled: {ask}",), command=ask)
-    if with_pods and (deleted := [drained_pod.pod for drained_pod in drained.of(DrainOutcome.DELETED)]):
-        yield Fact(label="deleted", items=(f"not recreated: {list_names(deleted, 3)}",))
+    for budget, status in drained.bypassed.items():
+        phrase = f"PDB {budget} {status.text}; --disable-eviction ignores it"
+        yield Fact(label="bypassed", items=(phrase,))
+    deleted: dict[str, list[str]] = {}
+    for pod in drained.of(DrainOutcome.DELETED) if with_pods else ():
+        deleted.setdefault(pod.message and f": {pod.message}", []).append(pod.pod)
+    for why, pods in deleted.items():
+        yield Fact(label="deleted", items=(f"not recreated: {list_names(pods, 3)}{why}",))
     stranded = [drained_pod.pod for drained_pod in drained.pending]
     if stranded:
         verb = "fits" if len(stranded) == 1 else "fit"
@@ -271,22 +273,10 @@ def _stays(pods: Sequence[DrainedPod]) -> str:
 
 def _budget_text(budget: str, drained: DrainResult) -> str:
     """Return why a budget blocks it, with the numbers of the API server's error."""
-    first, now = drained.budgets[budget], budget_text(drained.held[budget])
+    first, now = drained.budgets[budget], drained.held[budget].text
     if first and not drained.held[budget].failure:
         return f"PDB {budget} allows {count(first, 'disruption')} at a time; evicted pods are still pending: it {now}"
     return f"PDB {budget} {now}"
-
-
-def budget_text(status: BudgetStatus) -> str:
-    """Return `needs 2 healthy pods and has 1: shop/web-0 is not ready`, of a budget that allows no disruption."""
-    if status.failure:
-        return f"allows no disruption (SyncFailed): {status.failure}"
-    if status.needed < status.healthy:
-        return "allows no disruption"
-    state = f"{'is' if len(status.unready) == 1 else 'are'} "
-    state += "pending" if status.pending == status.unready else "not ready"
-    not_ready = f": {list_names(status.unready, 2)} {state}" if status.unready else ""
-    return f"needs {count(status.needed, 'healthy pod')} and has {status.healthy:,}{not_ready}"
 
 
 def _several(budgets: str) -> str:

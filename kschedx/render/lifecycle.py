@@ -39,6 +39,7 @@ _WAITING = (
     states.OnLostNode,
     states.ResizeHeld,
     states.KeptBySidecar,
+    states.ObjectState,
 )
 """States that kube-scheduler does not decide and that need attention."""
 _HELD = {
@@ -148,6 +149,8 @@ def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
             yield from _stall(lifecycle)
         case states.UnknownPods() | states.PodsLeftOut() | states.NotObserved() | states.NotRead():
             yield from _open_pods(lifecycle)
+        case states.ObjectState(facts=facts):
+            yield from facts
         case states.NotBound(report=report, provisioner=provisioner):
             if report:
                 yield f"{provisioner or 'the storage driver'} reports: {report}"

@@ -498,7 +498,7 @@ def _workloads(
             kind=_workload_kind(result),
             values=(len(result.placed), len(result.pending), len(result.evicted), _result(simulation, result, story)),
             event=simulation.messages.get(result.pending[0], "") if result.pending else "",
-            fixes=(*(refusal_fixes(mending, result) if is_tried else ()), *story_fixes(story)),
+            fixes=(*(refusal_fixes(mending, result) if is_tried else ()), *story_fixes(story, result.to_come)),
             no_fix=story_no_fix(story),
             members=(*result.pending, *(f"{number} on {node}" for node, number in result.nodes.items())),
         )

@@ -16,7 +16,6 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.daemon_set import DaemonSetAnswer
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.node import NodeAnswer, PendingPodVerdict, ResourceUse
-from kschedx.render.drain import budget_text
 from kschedx.render.fixes import fix_lines, group_fix, node_fix
 from kschedx.render.layout import column_lines, head_lines, headline_lines, item_lines
 from kschedx.render.lifecycle import causes, rollout_text, state_tone
@@ -319,7 +318,7 @@ def _keeps_out(answer: NodeAnswer) -> Iterator[str]:
     if spec.unschedulable:
         yield f"cordoned{maintenance_text(Maintenance.of(metadata.labels, metadata.annotations))}"
     for name, status in islice(answer.blocking_budgets.items(), SHOWN_BUDGETS):
-        yield f"PDB {name} allows no eviction: it {budget_text(status)}"
+        yield f"PDB {name} allows no eviction: it {status.text}"
     if spec.taints:
         taints = (f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in spec.taints)
         yield f"taints {', '.join(taints)}"

@@ -6,16 +6,19 @@ staging/src/k8s.io/kubectl/pkg/drain/filters.go.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
+import msgspec
 from msgspec import Struct, field
 
 from kschedx.controllers.disruption_budgets import BudgetStatus, MovingBudget, budgets_of, is_ready
 from kschedx.controllers.workloads import is_controlled, is_mirror_pod, is_of_daemon_set
 from kschedx.framework.moving import Run
 from kschedx.kube.conditions import condition_of
+from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Document
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import OUT_OF_SERVICE, OWN_FINALIZERS, UNREACHABLE, Node
@@ -95,10 +98,8 @@ class DrainedPod(Document, frozen=True):
     fate: DrainOutcome
     budget: str
     """`namespace/name` of the budget that blocks the eviction, or of all budgets if there are several."""
-    node: str
-    """The node of its replacement; empty if there is none, or if it is pending."""
-    message: str
-    """Why its replacement is pending, or kubectl's message about a pod that it refuses to evict."""
+    node: str  # the node of its replacement; empty if there is none, or if it is pending
+    message: str  # why its replacement is pending, or kubectl's message about a pod that it refuses to evict
 
     @property
     def is_stranded(self) -> bool:
@@ -114,8 +115,7 @@ class DrainDocument(Document, frozen=True, omit_defaults=True):
     """Whether the node is empty except for pods that belong to it, and every evicted pod has another node."""
     waves: int
     """The number of waves of evictions, including the first; before each further wave, budgets have to allow it."""
-    budgets: Mapping[str, int]
-    """The budgets of its pods, with how many evictions each allows at a time."""
+    budgets: Mapping[str, int]  # the budgets of its pods, with how many evictions each allows at a time
     pods: tuple[DrainedPod, ...]
     is_unconfirmed: bool = field(name="unconfirmed", default=False)
     """Whether the drain does not end, because deleted pods stay Terminating."""
@@ -130,14 +130,13 @@ class DrainResult(Struct, frozen=True, kw_only=True):
     pods: tuple[DrainedPod, ...]
     waves: int = 0
     budgets: Mapping[str, int] = {}
-    held: Mapping[str, BudgetStatus] = {}
-    """The final status of the budgets that block evictions."""
-    is_silent: bool = False
-    """Whether the kubelet of the node does not answer."""
+    held: Mapping[str, BudgetStatus] = {}  # the final status of the budgets that block evictions
+    bypassed: Mapping[str, BudgetStatus] = {}
+    """The first status of the budgets that would block evictions, of a drain that deletes the pods instead."""
+    is_silent: bool = False  # whether the kubelet of the node does not answer
     finalizers: Mapping[str, tuple[str, ...]] = {}
     """Pods that were being deleted before the drain, and the finalizers that keep them."""
-    slow: Mapping[str, int] = {}
-    """Pods that may take long to terminate, and their grace periods in seconds."""
+    slow: Mapping[str, int] = {}  # pods that may take long to terminate, and their grace periods in seconds
 
     @property
     def unconfirmed_pods(self) -> tuple[DrainedPod, ...]:
@@ -185,7 +184,7 @@ class Evictor:
         self._run = cluster.run
         self._queue = cluster.queue
         self._options = options
-        self._budgets = [] if options.disable_eviction else list(budgets_of(cluster.run.snapshot, base))
+        self._budgets = list(budgets_of(cluster.run.snapshot, base))
         self._scenes = scenes
 
     def drain(self, names: Iterable[str], *, comes_back: bool) -> list[DrainResult]:
@@ -217,6 +216,7 @@ class Evictor:
         standing = {budget: self._current_status(budget) for budgets in of_pod.values() for budget in budgets}
         waves = 0
         stopped: dict[int, tuple[MovingBudget, ...]] = {}
+        bypassed: dict[str, BudgetStatus] = {}
         if not any(fate in REFUSES for fate in fates.values()):
             for row, fate in fates.items() if is_silent else ():
                 if fate is DrainOutcome.EVICTED and any(
@@ -225,6 +225,12 @@ class Evictor:
                     fates[row] = DrainOutcome.TERMINATING  # it is recreated once the deletion is confirmed
             remains = {DrainOutcome.TERMINATING} if is_silent else set()
             going = [row for row, fate in fates.items() if fate in LEAVES - remains]
+            if self._options.disable_eviction:
+                number = Counter(budget for row in going for budget in of_pod[row])
+                bypassed = {
+                    budget.name: standing[budget] for budget in number if number[budget] > standing[budget].allowed
+                }
+                of_pod = {row: [] for row in of_pod}
             waves, stopped = self._evict({row: of_pod[row] for row in going})
         leaves = tuple(self._leaves(row, fate, stopped.get(row, ())) for row, fate in fates.items())
         if len(self._scenes) < MOST_SCENES and any(leave.is_stranded for leave in leaves):
@@ -238,6 +244,7 @@ class Evictor:
             waves=waves,
             budgets={budget.name: max(budget_status.allowed, 0) for budget, budget_status in standing.items()},
             held={budget.name: self._current_status(budget) for budget in standing if budget in held},
+            bypassed=bypassed,
             is_silent=is_silent,
             slow={
                 cluster.pods.key(row): seconds
@@ -281,8 +288,20 @@ class Evictor:
             return DrainOutcome.NEEDS_FORCE
         if pods.deletion_timestamps[row]:
             return DrainOutcome.TERMINATING
-        is_recreated = is_controlled(owners) and not is_orphan and self._options.recreate
+        is_recreated = is_controlled(owners) and not (is_orphan or self._ends_job(row)) and self._options.recreate
         return DrainOutcome.EVICTED if is_recreated else DrainOutcome.DELETED
+
+    def _ends_job(self, row: int) -> bool:
+        """Whether the pod's Job fails if this pod does: an evicted pod counts against backoffLimit
+        (pkg/controller/job/job_controller.go)."""
+        pods, stored = self._run.cluster.pods, self._run.snapshot.workloads
+        names = (owner.name for owner in pods.owners[row] if owner.controller and owner.kind == "Job")
+        raw = stored.get(("Job", pods.namespaces[row], next(names, "")))
+        job = {} if raw is None else msgspec.json.decode(raw)
+        spec, failed = map_at(job, "spec"), map_at(job, "status").get("failed")
+        limit = spec.get("backoffLimit")
+        is_spared = "podFailurePolicy" in spec or "backoffLimitPerIndex" in spec
+        return isinstance(limit, int) and not is_spared and (failed if isinstance(failed, int) else 0) >= limit
 
     def _is_daemon_set_missing(self, row: int) -> bool:
         """Whether the pod's DaemonSet does not exist. It is known only if all DaemonSets or others of the namespace are
@@ -342,6 +361,8 @@ class Evictor:
         if fate is DrainOutcome.NEEDS_FORCE and is_of_daemon_set(pods.owners[row]):
             name = next(owner.name for owner in pods.owners[row] if owner.controller)
             message = f'cannot delete daemonsets.apps "{name}" not found'
+        if fate is DrainOutcome.DELETED and self._ends_job(row):
+            message = "the eviction exceeds the backoffLimit of its Job, which then fails"
         now = pods.rows[key]
         if fate is DrainOutcome.EVICTED and pods.node[now] >= 0:
             node = pods.node_names[now]

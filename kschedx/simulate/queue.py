@@ -50,10 +50,8 @@ class QueuedGang(Struct, frozen=True):
 
     namespace: str
     name: str
-    min_count: int
-    """0 for a group whose pods need not start together."""
-    is_of_label: bool = False
-    """Whether it is a gang of Coscheduling, whose members name it in a label."""
+    min_count: int  # 0 for a group whose pods need not start together
+    is_of_label: bool = False  # whether it is a gang of Coscheduling, whose members name it in a label
 
     def missing_count(self, run: Run) -> int:
         """Return how many more members need a node."""
@@ -141,8 +139,7 @@ class IdenticalPodsDocument(Document, frozen=True):
     pods: int
     first: str
     last: str
-    nodes: Mapping[str, int]
-    """The number of pods on each node; the others stay pending with the step's message."""
+    nodes: Mapping[str, int]  # the number of pods on each node; the others stay pending with the step's message
 
 
 class StepDocument(Document, frozen=True, omit_defaults=True):
@@ -163,8 +160,7 @@ class IdenticalPods(Struct, frozen=True):
     """Identical pods that were decided in a row after another one."""
 
     pods: IntArray
-    nodes: IntArray
-    """`(pod,)`, -1 for pods that stay pending."""
+    nodes: IntArray  # `(pod,)`, -1 for pods that stay pending
 
     @classmethod
     def of(cls, pods: IntArray, nodes: IntArray) -> IdenticalPods:
@@ -176,16 +172,12 @@ class QueueStep(Struct, frozen=True, kw_only=True, gc=False):
 
     run: Run
     pod: int
-    key: str
-    """`namespace/name`."""
-    decision: Decision | None
-    """None if kschedx cannot decide."""
-    undecided: str = ""
-    """What kschedx would need to decide."""
+    key: str  # `namespace/name`
+    decision: Decision | None  # None if kschedx cannot decide
+    undecided: str = ""  # what kschedx would need to decide
     node: ClusterRow | None = None
     nominated: ClusterRow | None = None
-    tied: tuple[ClusterRow, ...] = ()
-    """The nodes among which kube-scheduler would pick one for preemption."""
+    tied: tuple[ClusterRow, ...] = ()  # the nodes among which kube-scheduler would pick one for preemption
     victims: tuple[int, ...] = ()
     victim_keys: tuple[str, ...] = ()
     released: Mapping[str, ResourceClaim | None] = {}
@@ -243,8 +235,7 @@ class Departure(Struct, frozen=True, kw_only=True):
 
     steps: int
     pod: int
-    waits: bool
-    """Whether its replacement is pending."""
+    waits: bool  # whether its replacement is pending
 
 
 class Deletion(Struct, frozen=True, kw_only=True):

@@ -36,19 +36,15 @@ MOST_SYNCS = 100_000
 
 
 class SimulationOptions(Struct, frozen=True, kw_only=True):
-    recreate: bool = True
-    """Whether controllers recreate evicted pods."""
+    recreate: bool = True  # whether controllers recreate evicted pods
     seed: int | None = None
     """The seed with which ties are broken at random; if it is None, ties are broken by name."""
-    pick: Pick | None = None
-    """Breaks ties instead."""
-    force: bool = False
-    """Whether a drain deletes pods that no controller recreates."""
+    pick: Pick | None = None  # breaks ties instead
+    force: bool = False  # whether a drain deletes pods that no controller recreates
     delete_emptydir_data: bool = False
     disable_eviction: bool = False
     """Whether a drain deletes pods instead of evicting them, so that no budget counts."""
-    pod_selector: Selector | None = None
-    """The pods that a drain evicts; None for all."""
+    pod_selector: Selector | None = None  # the pods that a drain evicts; None for all
     joins: bool = False
     """Whether identical pods that are assigned in a row are one step of the queue, however few."""
 
@@ -56,14 +52,10 @@ class SimulationOptions(Struct, frozen=True, kw_only=True):
 class KueueResult(Document, frozen=True):
     """What Kueue does with its Workloads, each `namespace/name`."""
 
-    admitted: tuple[str, ...]
-    """In Kueue's order."""
-    evicted: Mapping[str, str]
-    """Workloads to Kueue's message."""
-    pending: Mapping[str, str]
-    """Workloads to Kueue's message; empty if Kueue writes none."""
-    refused: Mapping[str, str]
-    """Admitted Workloads to why the API server refuses their pods."""
+    admitted: tuple[str, ...]  # in Kueue's order
+    evicted: Mapping[str, str]  # Workloads to Kueue's message
+    pending: Mapping[str, str]  # Workloads to Kueue's message; empty if Kueue writes none
+    refused: Mapping[str, str]  # admitted Workloads to why the API server refuses their pods
 
 
 class Mark(Struct, frozen=True, kw_only=True):

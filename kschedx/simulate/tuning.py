@@ -71,10 +71,8 @@ class ProfileCandidate(Struct, frozen=True, kw_only=True, rename="camel", omit_d
     """Changes of the current profile; without any, it is the current profile."""
 
     strategy: FitStrategy | None = None
-    resources: tuple[int, int] | None = None
-    """Weights of cpu and memory in the strategy."""
-    weights: tuple[tuple[str, int], ...] = ()
-    """Weights of score plugins; 0 disables one."""
+    resources: tuple[int, int] | None = None  # weights of cpu and memory in the strategy
+    weights: tuple[tuple[str, int], ...] = ()  # weights of score plugins; 0 disables one
     spreads_by_default: bool = True
     """Whether pods without constraints of their own are spread over zones and nodes, if the current profile does
     that."""
@@ -138,17 +136,13 @@ class ProfileTrial(Struct, frozen=True, kw_only=True):
     """The nodes after one candidate has placed the pods."""
 
     candidate: ProfileCandidate
-    nodes: int
-    """Nodes in use: they run more than pods of DaemonSets."""
+    nodes: int  # nodes in use: they run more than pods of DaemonSets
     fragmentation: float
     """Percent of the free capacity on nodes on which a pod identical to one of the cluster does not fit."""
-    spread: float
-    """Standard deviation of the nodes' requested cpu or memory, in percentage points."""
-    moves: int
-    """Pods that run on another node than now; replicas that only swap nodes count as well."""
+    spread: float  # standard deviation of the nodes' requested cpu or memory, in percentage points
+    moves: int  # pods that run on another node than now; replicas that only swap nodes count as well
     unplaced: int
-    cost: float | None = None
-    """The price of the nodes in use, per hour."""
+    cost: float | None = None  # the price of the nodes in use, per hour
 
     def measure(self, goal: TuningGoal) -> float:
         if goal is TuningGoal.FEWEST_NODES:
@@ -172,24 +166,18 @@ class Tuning(Shown, Struct, frozen=True, kw_only=True):
 
     snapshot: Snapshot
     before: Setup
-    after: Setup
-    """The setup with the best profile."""
+    after: Setup  # the setup with the best profile
     goal: TuningGoal
     seed: int
     candidates: int
-    left_out: int
-    """The number of candidates for which there was no time."""
-    pods: int
-    """The number of pods that are placed again."""
+    left_out: int  # the number of candidates for which there was no time
+    pods: int  # the number of pods that are placed again
     all_nodes: int
-    now: ProfileTrial
-    """The current nodes."""
-    today: ProfileTrial
-    """The result of the current profile."""
+    now: ProfileTrial  # the current nodes
+    today: ProfileTrial  # the result of the current profile
     front: tuple[ProfileTrial, ...]
     """Results of the last round to which no other is superior in everything, the best for the goal first."""
-    configuration: Json
-    """The configuration of the best profile; the current one if none is better."""
+    configuration: Json  # the configuration of the best profile; the current one if none is better
 
     @property
     def best(self) -> ProfileTrial:
@@ -481,41 +469,30 @@ def _map_in(parent: dict[str, object], key: str) -> dict[str, object]:
 
 
 class TrialDocument(Document, frozen=True, omit_defaults=True):
-    profile: str
-    """A description of the changes."""
-    nodes: int
-    """Nodes in use."""
-    fragmentation: str
-    """Percent, as in `ProfileTrial`."""
-    spread: str
-    """In percentage points, as in `ProfileTrial`."""
+    profile: str  # a description of the changes
+    nodes: int  # nodes in use
+    fragmentation: str  # percent, as in `ProfileTrial`
+    spread: str  # in percentage points, as in `ProfileTrial`
     moves: int
     unplaced: int
-    cost: str = ""
-    """Per hour; absent if a price is unknown."""
+    cost: str = ""  # per hour; absent if a price is unknown
 
 
 class TuningDocument(Document, frozen=True):
     """Profiles that were tried on a cluster, and the best of them."""
 
     goal: TuningGoal
-    is_better: bool = field(name="better")
-    """Whether a profile reaches the goal better than the current one."""
+    is_better: bool = field(name="better")  # whether a profile reaches the goal better than the current one
     seed: int
     candidates: int
-    left_out: int
-    """The number of candidates for which there was no time."""
-    pods: int
-    """Running pods that were placed again."""
+    left_out: int  # the number of candidates for which there was no time
+    pods: int  # running pods that were placed again
     nodes: int
-    now: TrialDocument
-    """The current nodes."""
-    today: TrialDocument
-    """The result of the current profile."""
+    now: TrialDocument  # the current nodes
+    today: TrialDocument  # the result of the current profile
     front: tuple[TrialDocument, ...]
     """Trials to which no other is superior in everything, the best for the goal first."""
-    configuration: dict[str, object]
-    """The KubeSchedulerConfiguration of the best profile."""
+    configuration: dict[str, object]  # the KubeSchedulerConfiguration of the best profile
     assumptions: tuple[str, ...]
 
 

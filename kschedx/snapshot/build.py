@@ -261,9 +261,10 @@ class SnapshotBuilder:
     ) -> None:
         kind = "PersistentVolume" if isinstance(item, PersistentVolumeItem) else "PersistentVolumeClaim"
         namespace = item.metadata.namespace or "default" if KINDS[kind].is_namespaced else ""
-        self._once(kind, namespace, item.metadata.name, index, origin)
         try:
-            self._add_typed(kind, item, namespace)
+            typed = _typed(item, namespace)
+            if self._is_first(kind, namespace, item.metadata.name, index, origin, lambda: typed in self._others[kind]):
+                self._others[kind].append(typed)
         except InputError as error:
             title = f"{kind} {namespace}/{item.metadata.name}" if namespace else f"{kind} {item.metadata.name}"
             raise error.at(Place(object=title)).at(origin.place(index)) from None
@@ -308,16 +309,14 @@ class SnapshotBuilder:
             meta = items[item].metadata
             place = Place(object=f"Pod {meta.namespace or 'default'}/{meta.name}")
             if isinstance(error, DuplicateNameError):
-                first = (
-                    self._place_of_row(error.row)
-                    if error.row < len(self._pods)
-                    else origin.place(indexes[error.row - len(self._pods)])
-                )
-                error = InputError(f"{error.message} in {first}" if str(first) else error.message)
+                error = _second(self._place_of_row(error.row))
             raise error.at(place).at(origin.place(indexes[item])) from None
 
-        self._pod_places.append((len(self._pods), origin, indexes))
-        self._pods.add(items, fail)
+        first = len(self._pods)
+        self._pod_places.append((first, origin, indexes))
+        if again := self._pods.add(items, fail):
+            kept = [index for item, index in enumerate(indexes) if item not in again]
+            self._pod_places[-1] = (first, origin, kept)
 
     def _place_of_row(self, row: int) -> Place:
         """Return where the pod of a row was read."""
@@ -325,7 +324,6 @@ class SnapshotBuilder:
         return origin.place(indexes[row - first])
 
     def _add_node(self, item: NodeItem, index: int, origin: ObjectOrigin) -> None:
-        self._once("Node", "", item.metadata.name, index, origin)
         status = item.status
         node = types.Node(metadata=item.metadata, spec=item.spec or types.NodeSpec())
         images = b""
@@ -344,8 +342,9 @@ class SnapshotBuilder:
                 images = bytes(status.images)
         try:
             node = default_node(node)
-            self._images.add(b"" if images == b"null" else images)
-            self._nodes.append(node)
+            if self._is_first("Node", "", node.name, index, origin, lambda: node in self._nodes):
+                self._images.add(b"" if images == b"null" else images)
+                self._nodes.append(node)
         except InputError as error:
             raise error.at(Place(object=f"Node {node.name}")).at(origin.place(index)) from None
 
@@ -353,18 +352,22 @@ class SnapshotBuilder:
         metadata = decode(raw, OtherItem).metadata
         name = (metadata.name if metadata else None) or ""
         namespace = (metadata.namespace if metadata else None) or ("default" if kind.is_namespaced else "")
-        self._once(kind.key, namespace, name, index, origin)
-        if kind.template and kind.kept is not None:
-            decode(raw, kind.kept)  # its readers need no check
-            self._workloads[kind.key, namespace, name] = bytes(raw)
-        if kind.record is not None and kind.is_read(namespace, name):
-            self._add_typed(kind.key, decode(raw, kind.record), namespace)
+        key, is_template = (kind.key, namespace, name), bool(kind.template) and kind.kept is not None
+        is_read = kind.record is not None and kind.is_read(namespace, name)
+        typed = _typed(decode(raw, kind.record), namespace) if is_read and kind.record is not None else None
 
-    def _add_typed(self, kind: str, typed: Struct, namespace: str) -> None:
-        metadata = metadata_of(typed)
-        if namespace and not metadata.namespace:
-            typed = msgspec.structs.replace(typed, metadata=msgspec.structs.replace(metadata, namespace=namespace))
-        self._others[kind].append(_set_defaults(typed))
+        def is_equal() -> bool:
+            is_known = typed is None or typed in self._others[kind.key]
+            return is_known and not (is_template and self._workloads[key] != bytes(raw))
+
+        if is_template and kind.kept is not None:
+            decode(raw, kind.kept)  # its readers need no check
+        if not self._is_first(*key, index, origin, is_equal):
+            return
+        if is_template:
+            self._workloads[key] = bytes(raw)
+        if typed is not None:
+            self._others[kind.key].append(typed)
 
     def _add_pods_of_events(self) -> None:
         """Add the pending pods that a dump of events alone is about, with all that is known of them."""
@@ -379,14 +382,21 @@ class SnapshotBuilder:
             items.append(PodItem(metadata=metadata, spec=SlimPodSpec(scheduler_name=scheduler)))
         self._pods.add(items, fail)
 
-    def _once(self, kind: str, namespace: str, name: str, index: int, origin: ObjectOrigin) -> None:
-        """Register an object; a second one with the same name is an error."""
-        self.kinds[kind] += 1
+    def _is_first(
+        self, kind: str, namespace: str, name: str, index: int, origin: ObjectOrigin, is_equal: Callable[[], bool]
+    ) -> bool:
+        """Register an object, and return whether it is the first of its name. An equal one may follow, for example in
+        another dump; one that differs is an error, because it is unknown which one counts."""
         key = (kind, namespace, name)
-        if key in self._seen:
+        if key not in self._seen:
+            self.kinds[kind] += 1
+            self._seen[key] = (origin, index)
+            return True
+        if not is_equal():
+            first, at = self._seen[key]
             title = f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
-            _refuse_second(title, self._seen[key], (origin, index))
-        self._seen[key] = (origin, index)
+            raise _second(first.place(at)).at(Place(object=title)).at(origin.place(index))
+        return False
 
     def place_of_pod(self, namespace: str, name: str) -> Place:
         """Return where a pod was read."""
@@ -433,6 +443,14 @@ class SnapshotBuilder:
         return msgspec.structs.replace(contents, **fields_from_objects(objects))
 
 
+def _typed(typed: Struct, namespace: str) -> Struct:
+    """Return the object as the API server stores it, in its namespace. Raises `InputError` for an invalid quantity."""
+    metadata = metadata_of(typed)
+    if namespace and not metadata.namespace:
+        typed = msgspec.structs.replace(typed, metadata=msgspec.structs.replace(metadata, namespace=namespace))
+    return _set_defaults(typed)
+
+
 def _set_defaults(struct: Struct) -> Struct:
     """Return the object as the API server stores it. Raises `InputError` for an invalid quantity."""
     match struct:
@@ -461,11 +479,10 @@ def _list_key(struct: Struct) -> str:
     return "/".join(name_of(struct))
 
 
-def _refuse_second(title: str, first: tuple[ObjectOrigin, int], second: tuple[ObjectOrigin, int]) -> NoReturn:
-    """Raise an error for two objects with the same name, because it is unknown which one counts."""
-    where = str(first[0].place(first[1]))
-    message = f"an object of this name already exists{f' in {where}' if where else ''}"
-    raise InputError(message, place=Place(object=title)).at(second[0].place(second[1]))
+def _second(first: Place) -> InputError:
+    """Return the error for an object that differs from the first one of its name."""
+    where = f" in {first}" if str(first) else ""
+    return InputError(f"an object of this name already exists{where}, with other content")
 
 
 _BulkItem = PodItem | NodeItem | PersistentVolumeItem | PersistentVolumeClaimItem | events.EventItem

@@ -33,7 +33,9 @@ OF_CRON_JOBS = frozenset(
 OF_VOLUMES = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
 OF_SANDBOX = frozenset({"FailedCreatePodSandBox", "NetworkNotReady"})
 OF_DEVICES = frozenset({"FailedPrepareDynamicResources"})
-BY_KUBELET = frozenset({*OF_VOLUMES, *OF_SANDBOX, *OF_DEVICES, "Failed", "Unhealthy"})
+BY_KUBELET = frozenset(
+    {*OF_VOLUMES, *OF_SANDBOX, *OF_DEVICES, "Failed", "Unhealthy", "FailedToRetrieveImagePullSecret"}
+)
 """Warnings about pods that have a node and do not start."""
 _REPEATS_STATUS = "Error: "
 """The start of a kubelet event that only repeats the container's status."""

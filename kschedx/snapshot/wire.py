@@ -6,7 +6,7 @@ encoding has exactly what scheduling reads, and is the key under which a `PodSpe
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Any, Generic, NoReturn, Protocol, TypeVar, get_args, get_type_hints
@@ -150,7 +150,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class DuplicateNameError(InputError):
-    """Two pods with the same name; `row` is the first one's."""
+    """Two different pods with the same name; `row` is the first one's."""
 
     def __init__(self, row: int) -> None:
         super().__init__("an object of this name already exists")
@@ -239,14 +239,17 @@ class PodColumns:
     def __len__(self) -> int:
         return len(self.names)
 
-    def add(self, items: Sequence[PodItem], fail: Fail) -> None:
-        """Append pods. If the i-th is invalid or its name exists, `fail(i, error)` raises."""
+    def add(self, items: Sequence[PodItem], fail: Fail) -> Collection[int]:
+        """Append pods, and return which of them exist already, equal in all that is read. If the i-th is invalid, or
+        differs from a pod of its name, `fail(i, error)` raises."""
         metas = [item.metadata for item in items]
         specs = [item.spec for item in items]
         statuses = [item.status or _NO_STATUS for item in items]
         names = [meta.name or "" for meta in metas]
         namespaces = [meta.namespace or "default" for meta in metas]
-        self._add_rows([f"{space}/{name}" for space, name in zip(namespaces, names, strict=True)], fail)
+        keys, first = [f"{space}/{name}" for space, name in zip(namespaces, names, strict=True)], len(self)
+        rows = [self.rows.setdefault(key, row) for row, key in enumerate(keys, first)]
+        again = {item: row for item, row in enumerate(rows) if row != first + item}
 
         label_keys = _texts([meta.labels for meta in metas])
         self.labels.codes += self.labels.codes_of(label_keys, _labels, fail)
@@ -275,21 +278,27 @@ class PodColumns:
         self.phases.codes += self.phases.codes_of([status.phase or "" for status in statuses], str, fail)
         self.start_times += [same.setdefault(at, at) for at in [status.start_time for status in statuses]]
         self.nominated += [status.nominated_node_name or "" for status in statuses]
+        if again:
+            columns = [*self._columns()]
+            for item, row in again.items():
+                if any(column[row] != column[first + item] for column in columns):
+                    fail(item, DuplicateNameError(row))
+            for column in columns:
+                column[first:] = [value for item, value in enumerate(column[first:]) if item not in again]
+            kept = (key for item, key in enumerate(keys) if item not in again)
+            self.rows.update({key: row for row, key in enumerate(kept, first)})
+        return again
 
     def cut(self, size: int) -> None:
         """Keep only the first rows, also after `add` has raised."""
-        for column in vars(self).values():
-            codes = column.codes if isinstance(column, _Interner) else column
-            if isinstance(codes, list):
-                del codes[size:]
+        for column in self._columns():
+            del column[size:]
         while len(self.rows) > size:
             self.rows.popitem()
 
-    def _add_rows(self, keys: Sequence[str], fail: Fail) -> None:
-        first = len(self)
-        for item, key in enumerate(keys):
-            if self.rows.setdefault(key, first + item) != first + item:
-                fail(item, DuplicateNameError(self.rows[key]))
+    def _columns(self) -> Iterator[list[Any]]:
+        columns = (column.codes if isinstance(column, _Interner) else column for column in vars(self).values())
+        yield from (column for column in columns if isinstance(column, list))
 
     def _spec_codes(self, keys: Sequence[bytes], label_keys: Sequence[bytes], fail: Fail) -> list[int]:
         codes = self.specs.codes_of(keys, _pod_spec, fail)

@@ -103,11 +103,10 @@ OBJECTS = [
         ("cluster.yaml", "Pod shop/web-0", "spec.nodeName"),
         cluster=(NODE, changed(POD, "spec.nodeName", 7)),
     ),
-    Bad("two pods of a name", ("cluster.yaml", "Pod shop/web-0", "already exists"), cluster=(NODE, POD, POD)),
     Bad(
-        "one object in two files",
-        ("cluster.yaml", "Node node-01", "already exists"),
-        ("why", "pod.yaml", "-s", "cluster.yaml", "-s", "cluster.yaml"),
+        "two pods of a name",
+        ("cluster.yaml", "Pod shop/web-0", "already exists", "with other content"),
+        cluster=(NODE, POD, changed(POD, "spec.priority", 7)),
     ),
     Bad(
         "a pod on a node that is not there",

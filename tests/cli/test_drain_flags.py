@@ -48,6 +48,37 @@ def test_the_next_line_says_what_flags_would_do(
     assert (": 2 of 2 nodes" in each.out) is bool(expected)
 
 
+def test_a_drain_without_evictions_names_the_budgets_that_it_bypasses(tmp_path: Path) -> None:
+    budget: Manifest = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "all", "namespace": "shop"},
+        "spec": {"selector": {}, "maxUnavailable": 0},
+    }
+    path = write(tmp_path, *nodes(("4", "4")), *deployment("web", "1", ["node-1"]), budget)
+    ran = kschedx("drain", "node-1", "--disable-eviction", "-s", path)
+    assert (ran.code, "PDB shop/all needs 1 healthy pod and has 1; --disable-eviction ignores it" in ran.out) == (
+        0,
+        True,
+    )
+
+
+@pytest.mark.parametrize(("limit", "fails"), [(0, True), (1, False)])
+def test_a_drain_may_end_a_job(limit: int, fails: bool, tmp_path: Path) -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "etl", "uid": "u", "controller": True}
+    template: Manifest = {"spec": {"restartPolicy": "Never", "containers": [{"name": "app", "image": "app"}]}}
+    job: Manifest = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "etl", "namespace": "shop"},
+        "spec": {"backoffLimit": limit, "template": template},
+    }
+    own = pod("etl-x", namespace="shop", on="node-1", metadata={"namespace": "shop", "ownerReferences": [owner]})
+    ran = kschedx("drain", "node-1", "-s", write(tmp_path, *nodes(("4", "4")), job, own))
+    says = "not recreated: shop/etl-x: the eviction exceeds the backoffLimit of its Job, which then fails"
+    assert (ran.code, says in " ".join(ran.out.split())) == (0, fails)
+
+
 def test_a_note_says_that_every_node_takes_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps({"kind": "List", "items": nodes(("4", "4"))}))
@@ -105,7 +136,7 @@ def test_the_command_about_a_pending_pod_asks_the_same_cluster(tmp_path: Path) -
     node = changed(NODE, "metadata.name", "node-01")
     snapshot = write(tmp_path, node, changed(running, "spec.nodeName", "node-01"), pending, budget)
     ran = kschedx("drain", "node-01", "-s", snapshot, "-o", "html")
-    (line,) = re.findall(r'"commands":\["kschedx (why [^"]*)"\]', ran.out)
+    (line,) = re.findall(r'"copy":"kschedx (why [^"]*)"', ran.out)
     assert kschedx(*shlex.split(line)).out.startswith("✗ shop/web-1 is unschedulable")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import kschedx as library
+from tests import storage_builders as storage
 from tests.builders import Manifest, node, pod
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, configuration, small_pod, write
 from tests.command import kschedx
@@ -264,14 +265,27 @@ def test_a_namespace_that_does_not_exist_is_no_place_for_a_pod(tmp_path: Path) -
     assert 'because   namespaces "shop" not found' in ran.out
 
 
+def budget(name: str, **labels: str) -> Manifest:
+    spec = {"selector": {"matchLabels": labels}, "minAvailable": 1}
+    metadata = {"name": name, "namespace": "shop"}
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec}
+
+
 @pytest.mark.parametrize(
     ("target", "code", "text"),
     [
         ("pvc/data", 1, "shop/db-0 is unschedulable"),
         ("persistentvolumeclaim/unused", 1, "no pod uses claim shop/unused: this is what a pod with it would meet"),
-        ("pvc/other", 2, 'there is no PersistentVolumeClaim "other" in namespace "shop"'),
-        ("pdb/web", 2, "`kschedx drain NODE` shows the evictions that it blocks"),
-        ("quota/team", 2, "`kschedx why` explains pods, workloads, nodes, namespaces, and the pods of claims"),
+        ("pvc/waiting", 0, "shop/pvc/waiting is pending until a pod uses it"),
+        ("pvc/bound", 0, "shop/pvc/bound is bound to volume pv"),
+        ("pvc/bound", 0, "it is being expanded to 2Gi, FileSystemResizePending"),
+        ("pvc/lost", 1, "shop/pvc/lost has failed: Lost"),
+        ("pvc/leaves", 1, "shop/pvc/leaves is being deleted (since 2026-01-01T00:00:00Z)"),
+        ("pvc/date", 2, 'there is no PersistentVolumeClaim "date" in namespace "shop" (did you mean "data"?)'),
+        ("pdb/db", 0, "shop/pdb/db allows no eviction: it needs 1 healthy pod and has 0: shop/db-0 is pending"),
+        ("pdb/none", 0, "shop/pdb/none protects no pods: its selector matches none"),
+        ("pdb/web", 2, 'there is no PodDisruptionBudget "web" in namespace "shop"'),
+        ("quota/team", 2, "`kschedx why` explains pods, workloads, nodes, namespaces, claims, and budgets"),
     ],
 )
 def test_a_claim_stands_for_its_pods(target: str, code: int, text: str, tmp_path: Path) -> None:
@@ -280,10 +294,42 @@ def test_a_claim_stands_for_its_pods(target: str, code: int, text: str, tmp_path
         {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "shop"}}
         for name in ("data", "unused")
     ]
+    status = {"phase": "Bound", "conditions": [{"type": "FileSystemResizePending", "status": "True"}]}
+    shop, gone = {"namespace": "shop"}, {"namespace": "shop", "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    claims += [
+        storage.storage_class(),
+        storage.volume("pv"),
+        storage.claim("waiting", metadata=shop),
+        {**storage.claim("bound", volume="pv", size="2Gi", metadata=shop), "status": status},
+        storage.claim("lost", volume="lost", phase="Lost", metadata=shop),
+        storage.claim("leaves", volume="pv", metadata=gone),
+        budget("db"),
+        budget("none", app="none"),
+    ]
     db = changed(changed(BIG_POD, "metadata.name", "db-0"), "spec.volumes", volumes)
     ran = kschedx("why", target, "-n", "shop", "-s", write(tmp_path, NODE, db, *claims))
     assert ran.code == code
     assert text in ran.out + ran.err
+
+
+@pytest.mark.parametrize(
+    ("target", "hint"),
+    [
+        ("payment", "did you mean shop/deploy/payments?"),
+        ("payments-5d-x", "did you mean shop/deploy/payments, which has such pods?"),
+        ("payments", "did you mean shop/deploy/payments? payments-6c-a, payments-6c-b"),
+        ("payments-6c-x", 'did you mean "payments-6c-'),
+    ],
+)
+def test_a_name_without_a_pod_may_mean_a_workload(target: str, hint: str, tmp_path: Path) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "payments-6c", "uid": "u", "controller": True}
+    named = {"labels": {"pod-template-hash": "6c"}, "ownerReferences": [owner]}
+    pods = [
+        pod(f"payments-6c-{letter}", namespace="shop", on="node-01", metadata={"namespace": "shop", **named})
+        for letter in "ab"
+    ]
+    ran = kschedx("why", target, "-n", "shop", "-s", write(tmp_path, NODE, *pods))
+    assert (ran.code, hint in ran.err) == (2, True), ran.err
 
 
 def test_a_cron_job_with_too_short_a_deadline_is_noted(tmp_path: Path) -> None:

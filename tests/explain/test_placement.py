@@ -47,6 +47,11 @@ def apart(app: str, **term: object) -> Manifest:
             None,
         ),
         ([node("a", taints=[ML])], pod("me", spec=TOLERATES), None),
+        (
+            [node("a", taints=[ML]), node("b")],
+            pod("me", spec=TOLERATES),
+            "the toleration of dedicated=ml:NoSchedule allows a",
+        ),
         ([node("a")], pod("me", affinity=apart("x")), "podAntiAffinity term 1 (app=x) matches no pod, this pod incl"),
         ([node("a")], pod("me", labels={"app": "x"}, affinity=apart("x")), None),
         ([node("a"), pod("x", labels={"app": "x"})], pod("me", affinity=apart("x")), None),

@@ -50,6 +50,8 @@ def test_the_zone_of_a_volume() -> None:
     data = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
     objects = [claim("data", volume="pv"), volume("pv", holder="data", reach=in_term(ZONE, "b"))]
     assert titles(node("a", labels={ZONE: "a"}), *objects, pod("me", spec=data)) == ["add a node in zone b"]
+    reserved = node("b", labels={ZONE: "b"}, taints=["dedicated=ml:NoSchedule"])
+    assert titles(node("a", labels={ZONE: "a"}), reserved, *objects, pod("me", spec=data))[0] == "add a node in zone b"
 
 
 def test_a_domain_in_which_the_rules_hold() -> None:

@@ -139,7 +139,7 @@ OF_ONE_POD = frozenset({
     "WaitingForKubelet",
 })  # fmt: skip
 """States of a pod that more pods like it are not in."""
-ELSEWHERE = {"Error", "NotChanged", "ScaleUp", "Undecided", "UnknownPods"}
+ELSEWHERE = {"Error", "NotChanged", "ObjectState", "ScaleUp", "Undecided", "UnknownPods"}
 """States that a stored pod or workload of one small cluster has not; each has its own test."""
 
 

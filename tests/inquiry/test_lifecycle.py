@@ -1036,6 +1036,25 @@ def test_a_refusal_has_the_fix_of_an_operator(tmp_path: Path, message: str, spec
     assert (many.code, many.out.startswith("✗ 2 pods are not created")) == (1, True)
 
 
+@pytest.mark.parametrize(("hard", "is_past"), [("1", False), ("9", True)])
+def test_a_refusal_by_a_rule_that_admits_the_pods_now_is_past(tmp_path: Path, hard: str, is_past: bool) -> None:
+    message = "exceeded quota: team, requested: pods=1, used: pods=1, limited: pods=1"
+    condition = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message}
+    stuck = {**workload("Deployment", replicas=2), "status": {"conditions": [condition]}}
+    amounts = {"hard": {"pods": hard}, "used": {"pods": "1"}}
+    quota: Manifest = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "team", "namespace": "default"},
+        "spec": {"hard": {"pods": hard}},
+        "status": amounts,
+    }
+    document = json.loads(why(tmp_path, "deploy/web", stuck, quota, output="json").out)
+    assert (document["state"].get("past"), "wait" in document["fixes"][0]["title"]) == (
+        ("ResourceQuota team", True) if is_past else (None, False)
+    )
+
+
 def test_a_readiness_gate_is_why_a_running_pod_is_not_ready(tmp_path: Path) -> None:
     says = 'corresponding condition of pod readiness gate "example.com/lb" does not exist.'
     gate = {"type": "Ready", "status": "False", "reason": "ReadinessGatesNotReady", "message": says}
@@ -1084,6 +1103,7 @@ PULLED = {
     "401 Unauthorized": "give the pod an imagePullSecret for app:1",
     "pull access denied, repository does not exist or may require authorization": "correct the image app:1, or give",
     "toomanyrequests: rate limit": "wait, or pull app:1 with credentials",
+    "Unable to retrieve some image pull secrets (regcred)": "create the Secret that imagePullSecrets of the pod names",
     "not present with pull policy of Never": "load app:1 onto n, or set imagePullPolicy: IfNotPresent",
     "no match for platform in manifest": "use an image that is built for the platform of n",
     "dial tcp: lookup registry: no such host": "let n reach the registry of app:1",
@@ -1120,6 +1140,9 @@ STARTS: list[tuple[list[Manifest], str]] = [
         ("FailedMount", "mount failed: access denied by server", "let n access the volume"),
         ("FailedMount", "hostPath type check failed: /data is not a directory", "create on n what the hostPath names"),
         ("FailedMount", "you might need a /sbin/mount.<type> helper program", "install the mount helper"),
+        ("FailedMount", 'configmap "kube-root-ca.crt" not found', "repair kube-controller-manager, which publishes"),
+        ("FailedMount", "an operation with the given Volume ID 1 already exists", "find out from the storage driver"),
+        ("FailedCreatePodSandBox", 'no runtime for "k" is configured', "install the runtime of RuntimeClass of the"),
         ("FailedAttachVolume", 'code = NotFound desc = Volume "v" not found', "restore the volume"),
         ("FailedPrepareDynamicResources", "NodePrepareResources failed", "repair the node plugin of the device driver"),
         ("FailedCreatePodSandBox", "failed to assign an IP address to container", "give n more pod IP addresses"),

@@ -128,6 +128,25 @@ def test_another_pod_that_is_not_ready_is_repaired_first() -> None:
     ]
 
 
+def test_a_pending_pod_that_uses_up_a_budget_is_scheduled_first() -> None:
+    *rest, first, second, third = deployment("web", "1", HERE)
+    pending = unready({**third, "spec": {**at(third, "spec"), "nodeName": ""}})
+    name = at(third, "metadata")["name"]
+    texts = told([*nodes(), *rest, first, second, pending, pdb(maxUnavailable=1)])
+    assert texts[0] == f"first find a node for shop/{name}, which is pending · the node can be drained"
+
+
+@pytest.mark.parametrize(("instances", "says"), [(2, "wait until CloudNativePG has"), (1, "set enablePDB to false in")])
+def test_cloud_native_pg_moves_its_primary(instances: int, says: str) -> None:
+    owner = {"apiVersion": "postgresql.cnpg.io/v1", "kind": "Cluster", "name": "pg", "uid": "u", "controller": True}
+    *_, primary, replica = deployment("pg", "1", ["node-1", "node-2"])
+    for each in (primary, replica, budget := pdb("pg-primary", "pg", minAvailable=instances)):
+        at(each, "metadata")["ownerReferences"] = [owner]
+    at(primary, "metadata")["labels"]["cnpg.io/instanceRole"] = "primary"
+    (text, *_) = told([*nodes(), budget, *(primary, replica)[:instances]])
+    assert text.startswith(f"{says}"), text
+
+
 @pytest.mark.parametrize(
     ("kind", "wait"),
     [

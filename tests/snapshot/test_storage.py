@@ -6,7 +6,7 @@ import pytest
 
 from kschedx.errors import InputError
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import Manifest
+from tests.builders import Manifest, node, pod
 from tests.storage_builders import attachment, capacity, claim, csi_driver, csi_node, storage_class, volume
 
 
@@ -89,6 +89,14 @@ def test_what_cannot_be_read_is_placed(manifest: Manifest, place: str) -> None:
     assert str(caught.value).startswith(f"document 1: {place}: ")
 
 
+def test_equal_objects_count_once() -> None:
+    quota: Manifest = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}}
+    objects: list[Manifest] = [volume("pv"), claim("data"), node("n"), pod("a"), pod("b", on="n"), quota]
+    again = Snapshot.from_objects([*objects, *objects])
+    assert again.source.kinds == Snapshot.from_objects(objects).source.kinds
+    assert [again.pods[row] for row in (0, 1)] == [Snapshot.from_objects(objects).pods[row] for row in (0, 1)]
+
+
 def test_two_of_a_name() -> None:
     with pytest.raises(InputError, match="an object of this name already exists"):
-        Snapshot.from_objects([volume("pv"), volume("pv")])
+        Snapshot.from_objects([volume("pv"), {**volume("pv"), "spec": {"storageClassName": "other"}}])

@@ -29,7 +29,6 @@ from kschedx.errors import InputError
 from kschedx.kube import names
 from kschedx.kube.field_errors import quote_go
 from kschedx.kube.quantity import parse_quantity
-from kschedx.kube.resources import nano_units
 from kschedx.patterns import lazy_pattern
 
 # URLs with the syntax of Go's net/url.
@@ -251,7 +250,8 @@ def quantity_from_text(text: str) -> CelQuantity | Fault:
     try:
         if text != text.strip():
             parse_quantity("x")
-        return CelQuantity(nano_units(text))
+        quantity = parse_quantity(text)
+        return CelQuantity(quantity.nano_value(), is_whole=quantity.is_whole)
     except InputError as error:
         return Fault(error.message)
 
@@ -265,8 +265,7 @@ def _is_quantity(_: Budget, text: str) -> Value:
 
 
 def _is_integer(_: Budget, quantity: CelQuantity) -> bool:
-    whole, rest = divmod(quantity.nano, _NANO)
-    return not rest and -(2**63) <= whole < 2**63
+    return quantity.is_whole and -(2**63) <= quantity.nano // _NANO < 2**63
 
 
 def _as_integer(budget: Budget, quantity: CelQuantity) -> Value:
@@ -275,6 +274,16 @@ def _as_integer(budget: Budget, quantity: CelQuantity) -> Value:
 
 def _sign(number: int) -> int:
     return (number > 0) - (number < 0)
+
+
+def _sum(sign: int) -> Run:
+    def run(_: Budget, quantity: CelQuantity, other: CelQuantity | int) -> Value:
+        added = other if isinstance(other, CelQuantity) else CelQuantity(other * _NANO, is_whole=True)
+        summands = [summand for summand in (quantity, added) if summand.nano] or [quantity]
+        is_whole = all(summand.is_whole for summand in summands)
+        return CelQuantity(quantity.nano + sign * added.nano, is_whole=is_whole, is_sum=True)
+
+    return run
 
 
 def _quantity_function(does: Callable[[int, int], Value]) -> Run:
@@ -466,23 +475,13 @@ KUBERNETES_FUNCTIONS = (
     single("isInteger", "quantity_is_integer", (QUANTITY,), BOOL, _is_integer),
     several(
         "add",
-        overload("quantity_add", _QQ, QUANTITY, _quantity_function(lambda left, other: CelQuantity(left + other))),
-        overload(
-            "quantity_add_int",
-            (QUANTITY, INT),
-            QUANTITY,
-            _quantity_function(lambda left, other: CelQuantity(left + other)),
-        ),
+        overload("quantity_add", _QQ, QUANTITY, _sum(1)),
+        overload("quantity_add_int", (QUANTITY, INT), QUANTITY, _sum(1)),
     ),
     several(
         "sub",
-        overload("quantity_sub", _QQ, QUANTITY, _quantity_function(lambda left, other: CelQuantity(left - other))),
-        overload(
-            "quantity_sub_int",
-            (QUANTITY, INT),
-            QUANTITY,
-            _quantity_function(lambda left, other: CelQuantity(left - other)),
-        ),
+        overload("quantity_sub", _QQ, QUANTITY, _sum(-1)),
+        overload("quantity_sub_int", (QUANTITY, INT), QUANTITY, _sum(-1)),
     ),
     several(
         "semver",

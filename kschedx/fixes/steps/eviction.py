@@ -21,11 +21,9 @@ SHOWN_VICTIMS = 3
 
 
 class Victim(Struct, frozen=True, kw_only=True):
-    pod: str
-    """`namespace/name`."""
+    pod: str  # `namespace/name`
     priority: int
-    controller: str = ""
-    """`ReplicaSet web-5d7b9`; empty for a pod that no controller recreates."""
+    controller: str = ""  # `ReplicaSet web-5d7b9`; empty for a pod that no controller recreates
 
 
 class VictimStep(FixStep, frozen=True, kw_only=True):
@@ -44,8 +42,7 @@ class TakeOldFirst(VictimStep, frozen=True, kw_only=True):
     _group = FixGroup.WORKLOAD
     owner: str
     kind: str = "Deployment"
-    is_single: bool = False
-    """Whether the Deployment has a single replica."""
+    is_single: bool = False  # whether the Deployment has a single replica
 
     @property
     def title(self) -> str:
@@ -70,14 +67,10 @@ class TakeOldFirst(VictimStep, frozen=True, kw_only=True):
 
 
 class DeletePods(VictimStep, frozen=True, kw_only=True):
-    node: str = ""
-    """The node on which room is made; empty if the pods' nodes do not matter."""
-    by_preemption: bool = False
-    """Whether kube-scheduler is about to do it by itself."""
-    or_elsewhere: int = 0
-    """The number of other nodes among which preemption picks by chance."""
-    protected: int = 0
-    """The number of these pods that preemption evicts in violation of a PodDisruptionBudget."""
+    node: str = ""  # the node on which room is made; empty if the pods' nodes do not matter
+    by_preemption: bool = False  # whether kube-scheduler is about to do it by itself
+    or_elsewhere: int = 0  # the number of other nodes among which preemption picks by chance
+    protected: int = 0  # the number of these pods that preemption evicts in violation of a PodDisruptionBudget
     are_lesser: bool = False
     """Whether they repel the pod and have a lower priority: preemption would evict them if they were on its node."""
 
@@ -132,8 +125,7 @@ class DeletePods(VictimStep, frozen=True, kw_only=True):
 class VictimMove(Struct, frozen=True, kw_only=True):
     victim: Victim
     source: str
-    to: str
-    """The node for the pod that the controller creates instead."""
+    to: str  # the node for the pod that the controller creates instead
 
 
 class MovePods(FixStep, frozen=True, kw_only=True):
@@ -190,12 +182,9 @@ class MovePods(FixStep, frozen=True, kw_only=True):
 class AwaitTermination(VictimStep, frozen=True, kw_only=True):
     """Pods that are being deleted terminate."""
 
-    node: str = ""
-    """The node on which that makes room; empty if the pods' nodes do not matter."""
-    lost_node: str = ""
-    """The unreachable node, whose kubelet cannot confirm that the pods are gone."""
-    finalizers: tuple[str, ...] = ()
-    """Finalizers that their controllers have to remove from the pods."""
+    node: str = ""  # the node on which that makes room; empty if the pods' nodes do not matter
+    lost_node: str = ""  # the unreachable node, whose kubelet cannot confirm that the pods are gone
+    finalizers: tuple[str, ...] = ()  # finalizers that their controllers have to remove from the pods
 
     @property
     def cost(self) -> Cost:
@@ -265,8 +254,7 @@ class WithdrawResize(FixStep, frozen=True, kw_only=True):
 
     _cost = Cost.REPAIR
     _group = FixGroup.CAPACITY
-    pod: str
-    """`namespace/name`."""
+    pod: str  # `namespace/name`
     node: str
     requests: tuple[ContainerRequest, ...]
 

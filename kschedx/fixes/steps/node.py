@@ -65,8 +65,7 @@ class Uncordon(NodeStep, frozen=True, kw_only=True):
 
 class RemoveTaints(NodeStep, frozen=True, kw_only=True):
     taints: tuple[Taint, ...]
-    is_left_over: bool = False
-    """Whether the node is ready again, so that the taints are out of date."""
+    is_left_over: bool = False  # whether the node is ready again, so that the taints are out of date
 
     @property
     def cost(self) -> Cost:
@@ -88,10 +87,8 @@ class RemoveTaints(NodeStep, frozen=True, kw_only=True):
 
 class LabelNode(NodeStep, frozen=True, kw_only=True):
     labels: tuple[tuple[str, str], ...]
-    is_first: bool = False
-    """Whether no node has a label with one of these keys."""
-    is_overwritten: bool = False
-    """Whether the node has another value, which no pod and no workload selects."""
+    is_first: bool = False  # whether no node has a label with one of these keys
+    is_overwritten: bool = False  # whether the node has another value, which no pod and no workload selects
 
     @property
     def cost(self) -> Cost:
@@ -116,16 +113,11 @@ class NodeFault(Struct, frozen=True, kw_only=True):
     """A taint that stands for a fault of a node or an unfinished initialization."""
 
     taint: Taint
-    by: str
-    """The component that removes it."""
-    reported: str = ""
-    """The message or reason that the node reports in its condition."""
-    agents: tuple[str, ...] = ()
-    """Pods of DaemonSets, `namespace/name`, that are not ready on the node."""
-    pool: str = ""
-    """The Karpenter NodePool that sets the startup taint."""
-    is_failed: bool = False
-    """Whether the maintenance that keeps the node cordoned does not continue by itself."""
+    by: str  # the component that removes it
+    reported: str = ""  # the message or reason that the node reports in its condition
+    agents: tuple[str, ...] = ()  # pods of DaemonSets, `namespace/name`, that are not ready on the node
+    pool: str = ""  # the Karpenter NodePool that sets the startup taint
+    is_failed: bool = False  # whether the maintenance that keeps the node cordoned does not continue by itself
 
     def title(self, node: str) -> str:
         """Return the title: `free memory on node-4`, `repair node-4: it is NotReady`."""
@@ -205,8 +197,7 @@ class EnlargeNode(NodeStep, frozen=True, kw_only=True):
 
     _group = FixGroup.CAPACITY
     amounts: tuple[NodeAmount, ...]
-    is_of_kubelet: bool = False
-    """Whether only the kubelet's limit of pods is too low."""
+    is_of_kubelet: bool = False  # whether only the kubelet's limit of pods is too low
     has_prefixes: bool = False
     """Whether its CNI plugin allows more pods with prefix delegation, as Amazon's does."""
 
@@ -234,14 +225,10 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
     _group = FixGroup.CAPACITY
     resource: str
     amounts: tuple[NodeAmount, ...]
-    label: str = ""
-    """`key=value`, which names the hardware; empty for huge pages."""
-    is_unhealthy: bool = False
-    """Whether the node's capacity includes the devices, so that they are unhealthy."""
-    feature: str = ""
-    """The setting of the machine that it takes, such as `hardware virtualization (/dev/kvm)`."""
-    plugin: DevicePluginDown | None = None
-    """None if the cause is unknown."""
+    label: str = ""  # `key=value`, which names the hardware; empty for huge pages
+    is_unhealthy: bool = False  # whether the node's capacity includes the devices, so that they are unhealthy
+    feature: str = ""  # the setting of the machine that it takes, such as `hardware virtualization (/dev/kvm)`
+    plugin: DevicePluginDown | None = None  # None if the cause is unknown
 
     @property
     def cost(self) -> Cost:
@@ -278,8 +265,7 @@ class OfferDevices(FixStep, frozen=True, kw_only=True):
     _cost = Cost.REPAIR
     _group = FixGroup.CAPACITY
     node: str
-    label: str
-    """`key=value`, which names the hardware."""
+    label: str  # `key=value`, which names the hardware
     slices: tuple[ResourceSlice, ...]
 
     @property
@@ -319,16 +305,11 @@ class AddNode(FixStep, frozen=True, kw_only=True):
     """Labels that other nodes have and this one must not have: `gpu`, `kubernetes.io/os=linux`."""
     more_pods_than: int = 0
     """The number of pods that the largest existing nodes can run, if that is too few; 0 otherwise."""
-    scalable: str = ""
-    """What creates nodes like that one: `MachineSet openshift-machine-api/worker-a`."""
-    replicas: int = 0
-    """Its replicas."""
-    missing: int = 0
-    """Its machines without a ready node, which come before further ones."""
-    failure: str = ""
-    """The name of a failed machine among them, and its error."""
-    number: int = 1
-    """How many of them, if pods of a higher priority take the room of the first."""
+    scalable: str = ""  # what creates nodes like that one: `MachineSet openshift-machine-api/worker-a`
+    replicas: int = 0  # its replicas
+    missing: int = 0  # its machines without a ready node, which come before further ones
+    failure: str = ""  # the name of a failed machine among them, and its error
+    number: int = 1  # how many of them, if pods of a higher priority take the room of the first
 
     @property
     def nodes(self) -> frozenset[str]:

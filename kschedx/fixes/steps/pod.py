@@ -207,8 +207,7 @@ class ChangeRule(PodStep, frozen=True, kw_only=True):
     index: int
     before: Rule
     after: Rule
-    selector: str = ""
-    """The selector of a term, as kubectl writes it."""
+    selector: str = ""  # the selector of a term, as kubectl writes it
     price: Cost = Cost.CONSTRAINT
 
     @property
@@ -276,8 +275,7 @@ class PreferTerm(PodStep, frozen=True, kw_only=True):
     """A required pod (anti-)affinity term becomes a preference."""
 
     _cost = Cost.CONSTRAINT
-    number: int
-    """The number of the term among the pod's present terms, from 1."""
+    number: int  # the number of the term among the pod's present terms, from 1
     selector: str
     rule: PodAffinityTerm
     anti: bool
@@ -330,10 +328,8 @@ class RaisePriority(PodStep, frozen=True, kw_only=True):
 
 class LowerRequests(PodStep, frozen=True, kw_only=True):
     requests: tuple[edit.ContainerRequest, ...]
-    amounts: Mapping[str, int]
-    """The requests of the whole pod after the change."""
-    is_most: bool = True
-    """Whether each lowered request is at least half of what it was."""
+    amounts: Mapping[str, int]  # the requests of the whole pod after the change
+    is_most: bool = True  # whether each lowered request is at least half of what it was
     is_unchosen: bool = False
     """Whether LimitRanges, autoscalers, or injectors set all lowered requests, and the pod requests more than a node
     has."""
@@ -428,8 +424,7 @@ class RequestInstead(PodStep, frozen=True, kw_only=True):
 
     resource: str
     meant: str
-    is_part: bool = False
-    """Whether nodes offer their hardware in parts of this name."""
+    is_part: bool = False  # whether nodes offer their hardware in parts of this name
 
     @property
     def cost(self) -> Cost:
@@ -449,8 +444,7 @@ class UseClaim(PodStep, frozen=True, kw_only=True):
 
     claim: str
     meant: str
-    volume: str = ""
-    """The volume to which the claim is bound, if the other claim exists as well."""
+    volume: str = ""  # the volume to which the claim is bound, if the other claim exists as well
 
     @property
     def cost(self) -> Cost:

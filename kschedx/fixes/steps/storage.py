@@ -27,8 +27,7 @@ class ObjectStep(FixStep, frozen=True, kw_only=True):
     costs: tuple[str, ...] = ()
     group: FixGroup = FixGroup.WORKLOAD
     objects: tuple[ClusterObject, ...]
-    maker: str = ""
-    """The component that creates them by itself."""
+    maker: str = ""  # the component that creates them by itself
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         return proposal.with_objects(*self.objects)
@@ -67,26 +66,17 @@ class ClassedClaim(FixStep, frozen=True, kw_only=True):
 class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
     """A claim is deleted and recreated, bound to nothing."""
 
-    storage_class: str = ""
-    """The class that the claim then names, if it is another one."""
-    wrong_class: str = ""
-    """The class that the claim names now, which does not exist."""
-    is_typo: bool = False
-    """Whether the wrong class has nearly the name of `storage_class`."""
+    storage_class: str = ""  # the class that the claim then names, if it is another one
+    wrong_class: str = ""  # the class that the claim names now, which does not exist
+    is_typo: bool = False  # whether the wrong class has nearly the name of `storage_class`
     users: tuple[str, ...] = ()
     """Pods, `namespace/name`, that use a claim that is being deleted: it stays until they are gone."""
-    model: str = ""
-    """The volume that the claim then matches."""
-    differs: tuple[str, ...] = ()
-    """In what the claim then differs: `ReadWriteOnce`, `5Gi`."""
-    is_renamed: bool = False
-    """Whether it then names the class of that volume."""
-    is_bound_at_once: bool = False
-    """Whether the claim is bound to that volume before the pod is scheduled."""
-    is_elsewhere: bool = False
-    """Whether the present class exists, and is restricted to another topology."""
-    without: str = ""
-    """The volume that the claim names and that does not exist."""
+    model: str = ""  # the volume that the claim then matches
+    differs: tuple[str, ...] = ()  # in what the claim then differs: `ReadWriteOnce`, `5Gi`
+    is_renamed: bool = False  # whether it then names the class of that volume
+    is_bound_at_once: bool = False  # whether the claim is bound to that volume before the pod is scheduled
+    is_elsewhere: bool = False  # whether the present class exists, and is restricted to another topology
+    without: str = ""  # the volume that the claim names and that does not exist
 
     @property
     def cost(self) -> Cost:
@@ -130,8 +120,7 @@ class RecreateClaim(ClassedClaim, frozen=True, kw_only=True):
 class SetEphemeralClass(ClassedClaim, frozen=True, kw_only=True):
     """Another class in the template of a generic ephemeral volume, from which the pod gets its claim."""
 
-    name: str
-    """The volume."""
+    name: str  # the volume
     wrong_class: str
     is_typo: bool = False
 
@@ -167,8 +156,7 @@ class SetDefaultClass(FixStep, frozen=True, kw_only=True):
     """A class becomes the default: the volume controller sets it on every unbound claim that names none."""
 
     _group = FixGroup.CLUSTER
-    storage_class: StorageClass
-    """The class after the change."""
+    storage_class: StorageClass  # the class after the change
     claims: tuple[SetClass, ...]
 
     @property
@@ -194,12 +182,9 @@ class ReleaseVolume(FixStep, frozen=True, kw_only=True):
     """A volume that is reserved for a deleted claim becomes available again; its data stays."""
 
     _group = FixGroup.CLUSTER
-    volume: PersistentVolume
-    """The volume after the change."""
-    holder: str
-    """The claim that it was bound to."""
-    is_its_own: bool
-    """Whether that claim had the same name: it was recreated."""
+    volume: PersistentVolume  # the volume after the change
+    holder: str  # the claim that it was bound to
+    is_its_own: bool  # whether that claim had the same name: it was recreated
     claim: PersistentVolumeClaim | None = None
     """The claim bound to the volume, if the volume controller binds it before the pod is scheduled."""
 
@@ -227,12 +212,10 @@ class CreateVolume(FixStep, frozen=True, kw_only=True):
     volume: PersistentVolume
     claim_key: str
     claim: PersistentVolumeClaim | None
-    provisioner: str = ""
-    """The driver that should have created the volume."""
+    provisioner: str = ""  # the driver that should have created the volume
     repair: str = ""
     """Advice that lets the driver create the volume; empty for a new claim, which the driver has not seen."""
-    is_restored: bool = False
-    """Whether the claim names the volume already."""
+    is_restored: bool = False  # whether the claim names the volume already
 
     @property
     def cost(self) -> Cost:
@@ -266,8 +249,7 @@ class AddStorage(CreateVolume, frozen=True, kw_only=True):
     """The storage of a node grows, so that the driver can create the volume of a claim there."""
 
     _group = FixGroup.CAPACITY
-    topology: str = ""
-    """The node selector of the storage, `zone=a`; empty for all nodes."""
+    topology: str = ""  # the node selector of the storage, `zone=a`; empty for all nodes
 
     @property
     def cost(self) -> Cost:
@@ -290,10 +272,8 @@ class CreateDeviceClaim(FixStep, frozen=True, kw_only=True):
     """A ResourceClaim that the pod needs and that does not exist."""
 
     claim: ResourceClaim
-    source: str = ""
-    """A remark on what the claim is like; follows the claim's name in the title."""
-    template: str = ""
-    """The template from which kube-controller-manager creates the claim."""
+    source: str = ""  # a remark on what the claim is like; follows the claim's name in the title
+    template: str = ""  # the template from which kube-controller-manager creates the claim
     new_template: ResourceClaimTemplate | None = None
     """That template, if it does not exist: you only have to create it."""
     wrong_template: str = ""

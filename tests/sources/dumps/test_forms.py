@@ -271,6 +271,10 @@ def test_what_begins_as_a_simulator_export(
 
 def test_two_dumps_are_not_one(tmp_path: Path) -> None:
     files = {f"{top}/{name}": content for top in "ab" for name, content in forms.inspected().items()}
+    load([str(forms.folder(tmp_path / "d", files))])  # equal objects count once
+    files = {
+        name: content.replace(b"500m", b"600m") if name.startswith("b/") else content for name, content in files.items()
+    }
     with pytest.raises(InputError, match="an object of this name already exists"):
         load([str(forms.folder(tmp_path / "d", files))])
 
