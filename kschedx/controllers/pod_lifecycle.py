@@ -105,7 +105,7 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
         return Failed(
             subject=subject,
             reason=reason,
-            message=f"{message or _end(pod, container)}{unmet}",
+            message=f"{_eviction(snapshot, pod) or message or _end(pod, container)}{unmet}",
             node=node,
             owner="" if _ended_job(snapshot, pod) else _owner(pod),
             container=container,
@@ -134,22 +134,31 @@ def _eviction(snapshot: Snapshot, pod: Pod) -> str:
         return ""
     match disruption.reason:
         case "PreemptionByScheduler":
-            pods, priorities = snapshot.pods, snapshot.pods.priorities
-            own = pod.spec.priority or 0
-            waiting = [
-                row for row in pods.nominated if pods.nominated_node_names[row] == node and priorities[row] > own
-            ]
-            preemptor = f"{pods.key(waiting[0])} (priority {priorities[waiting[0]]:,})" if waiting else "another pod"
-            return f"kube-scheduler preempts it on {node} for {preemptor}, which has a higher priority"
+            return f"kube-scheduler preempts it on {node} for {_preemptor(snapshot, pod)}, which has a higher priority"
         case "DeletionByTaintManager":
             row = snapshot.cluster.index.get(node)
             taints = () if row is None else snapshot.cluster.nodes[row].spec.taints
             taint = find_untolerated(taints, pod.spec.tolerations, effects=(NO_EXECUTE,), comparison=False)
             return f"evicted because it does not tolerate {taint or 'a NoExecute taint'} of {node}"
         case "EvictionByEvictionAPI":
-            return "evicted through the Eviction API, which kubectl drain and autoscalers use"
+            event = snapshot.evictions.get(pod.key)
+            by = "which kubectl drain and autoscalers use" if event is None else f"by {event.message}"
+            return f"evicted through the Eviction API, {by}"
         case _:
             return ": ".join(filter(None, (disruption.reason, disruption.message)))
+
+
+def _preemptor(snapshot: Snapshot, pod: Pod) -> str:
+    """Return the pod for which another is preempted: the one that the event names, or one that is nominated."""
+    pods, priorities, event = snapshot.pods, snapshot.pods.priorities, snapshot.evictions.get(pod.key)
+    words = event.message.split() if event is not None else ()
+    rows = [row for row in range(len(pods)) if pods.uids[row] in words] if words else []
+    rows = rows or [
+        row
+        for row in pods.nominated
+        if pods.nominated_node_names[row] == pod.spec.node_name and priorities[row] > (pod.spec.priority or 0)
+    ]
+    return f"{pods.key(rows[0])} (priority {priorities[rows[0]]:,})" if rows else "another pod"
 
 
 def failures(pods: Sequence[Pod]) -> str:
@@ -558,11 +567,27 @@ def controller_manager_down(snapshot: Snapshot, workload: str) -> ComponentDown 
 def _control_plane_down(
     snapshot: Snapshot, subject: str, component: str, *, is_workload: bool = False
 ) -> ComponentDown | None:
-    """Return the component if none of its static pods can be running. It is None without such pods, because some
-    clusters run the component where no pod shows it."""
+    """Return the component if none of its static pods can be running. Some clusters run the component where no pod
+    shows it, so that without such pods it is down only if both other components have them."""
     pods, names = snapshot.pods, (f"{component}-", f"openshift-{component}-")
-    rows = [row for row in pods.of_control_plane if pods.names[row].startswith(names) and is_mirror_pod(pods, row)]
-    return component_down(snapshot, subject, component, rows, is_workload=is_workload) if rows else None
+    static = [row for row in pods.of_control_plane if is_mirror_pod(pods, row)]
+    if rows := [row for row in static if pods.names[row].startswith(names)]:
+        return component_down(snapshot, subject, component, rows, is_workload=is_workload)
+    siblings = {
+        name: pods.key(row)
+        for row in static
+        for name in _CONTROL_PLANE
+        if pods.namespaces[row] == "kube-system" and pods.names[row].startswith(f"{name}-")
+    }
+    if len(siblings) < len(_CONTROL_PLANE) - 1:
+        return None
+    return ComponentDown(
+        subject=subject, component=component, pods=(), sibling=siblings[_CONTROL_PLANE[0]], is_workload=is_workload
+    )
+
+
+_CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+"""What kubeadm runs as static pods on each node of the control plane."""
 
 
 def component_down(

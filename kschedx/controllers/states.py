@@ -404,11 +404,12 @@ class NoScheduler(StateFacts, frozen=True, kw_only=True):
     scheduler: str
     profiles: tuple[str, ...]  # the schedulerNames in the configuration
     others: int = 0  # the number of pods with this schedulerName that have a node
+    message: str = ""  # what a scheduler of this name reports about the pod
     hint: str = ""  # the schedulerName that is probably meant
 
     @property
     def known(self) -> str:
-        if self.others:
+        if self.others or self.message:
             return f"scheduler {self.scheduler} decides about it, and its configuration is not known"
         return f'no scheduler with the schedulerName "{self.scheduler}" is known'
 
@@ -476,9 +477,12 @@ class ComponentDown(StateFacts, frozen=True, kw_only=True):
     is_pending: bool = False
     is_workload: bool = False
     scaled: str = ""  # the workload without replicas that would run it: `kube-system/deploy/batch-scheduler`
+    sibling: str = ""  # a static pod of the control plane on whose node the component has none
 
     @property
     def shown(self) -> str:
+        if self.sibling:
+            return f"{self.sibling} exists, and no pod of {self.component} does"
         pod = self.pods[0] if self.pods else ""
         return f"{self.scaled} is scaled to zero" if self.scaled else f"{pod} {self.state or 'is not ready'}"
 

@@ -576,12 +576,9 @@ def _custom_resource_state(snapshot: Snapshot, workload: Workload, manifest: Man
         event = snapshot.failed_creates.get((workload.kind, workload.namespace, workload.name))
         if (failed := event or _failure(_conditions(manifest))) is not None:
             return refusal_state(workload.reference, failed.message, is_workload=True)
-        unmet = (
-            condition.message
-            for condition in _conditions(manifest)
-            if condition.status == "False" and condition.message
-        )
-        if message := next(unmet, ""):
+        waits = [message for phase, message in _phases(manifest) if phase.lower() == "pending" and message]
+        waits += [it.message for it in _conditions(manifest) if it.status == "False" and it.message]
+        if message := next(iter(waits), ""):
             return states.NotObserved(subject=workload.reference, kind=workload.kind, message=message)
     if custom_kind(*kind_and_group(manifest)) is not None and not counts:
         reference = map_at(manifest, "spec", "workloadRef")
@@ -620,13 +617,18 @@ _SUCCEEDED = frozenset({"completed", "complete", "succeeded"})
 _FAILED = frozenset({"failed", "error", "aborted", "terminated", "submission_failed"})
 
 
-def _end_state(manifest: Manifest) -> states.Finished | states.Failed | None:
-    """Return how the work of a custom resource has ended, without its name; None if it has not."""
+def _phases(manifest: Manifest) -> list[tuple[str, str]]:
+    """Return the phases of batch work, each with its message."""
     status = map_at(manifest, "status")
     parts = [(map_at(status, *path[:-1]), path[-1]) for path in _PHASES]
-    phases = [
+    return [
         (str(part.get(key) or ""), str(part.get("errorMessage") or part.get("message") or "")) for part, key in parts
     ]
+
+
+def _end_state(manifest: Manifest) -> states.Finished | states.Failed | None:
+    """Return how the work of a custom resource has ended, without its name; None if it has not."""
+    phases = _phases(manifest)
     phases += [
         (condition.type, condition.message or condition.reason)
         for condition in _conditions(manifest)

@@ -656,19 +656,28 @@ def _event_notes(cycle: Cycle) -> Iterator[Note]:
 
 def _untried_note(cycle: Cycle) -> Iterator[Note]:
     """Yield that a pending pod which fits bears no trace of kube-scheduler: it may not run, or not see the pod."""
-    pod, snapshot = cycle.pod, cycle.snapshot
+    minutes = untried_minutes(cycle.snapshot, cycle.pod) if cycle.outcome is Outcome.SCHEDULED else 0
+    if minutes:
+        yield note(UNTRIED, untried_text("the pod", minutes), minutes=minutes)
+
+
+def untried_text(pods: str, minutes: int) -> str:
+    text = f"no condition or event shows that kube-scheduler has tried {pods} in {minutes:,} minutes"
+    return f"{text}: check that it runs"
+
+
+def untried_minutes(snapshot: Snapshot, pod: Pod) -> int:
+    """Return how long a pending pod bears no trace of kube-scheduler; 0 if it bears one, or if that is still normal."""
     row, created = snapshot.pods.rows.get(pod.key), pod.metadata.creation_timestamp
-    if cycle.outcome is not Outcome.SCHEDULED or row is None or not created or snapshot.pods.node_names[row]:
-        return
+    if row is None or not created or snapshot.pods.node_names[row]:
+        return 0
     if pod.status.conditions or pod.status.nominated_node_name or recorded_event(snapshot, pod) is not None:
-        return
+        return 0
     try:
         minutes = (nanoseconds(snapshot.taken.removesuffix(" or later")) - nanoseconds(created)) // _MINUTE
     except InputError:
-        return
-    if minutes >= _UNTRIED_AFTER:
-        text = f"no condition or event shows that kube-scheduler has tried the pod in {minutes:,} minutes"
-        yield note(UNTRIED, f"{text}: check that it runs", minutes=minutes)
+        return 0
+    return minutes if minutes >= _UNTRIED_AFTER else 0
 
 
 UNTRIED = "untried"

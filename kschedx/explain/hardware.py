@@ -74,6 +74,8 @@ class DevicePluginDown(RootCause, frozen=True, kw_only=True):
 
     pod: str = ""
     """The plugin's pod, `namespace/name`, which is not ready; empty if the node has none."""
+    blocker: str = ""
+    """The failing pod of the same namespace on the node, such as that of the driver, for which the plugin waits."""
     daemon_set: str = ""
     """The DaemonSet, `namespace/name`, which creates no pod for the node."""
     taint: str = ""
@@ -244,9 +246,14 @@ def device_plugin_down(
     waiting = [row for row in pods.pending if pinned_to(pods.specs[row]) == node]
     for item in (*waiting, *([] if row is None else pods.on_node(row).tolist())):
         if is_plugin(pods.names[item]):
-            state = _container_state(pods[item])
-            text = f"its device plugin {pods.key(item)} on {node} does not run: {state}"
-            return DevicePluginDown(text=text, pod=pods.key(item)) if state else None
+            state, pod, blocker = _container_state(pods[item]), pods.key(item), ""
+            if state.startswith(_INIT) and row is not None:
+                others = (it for it in pods.on_node(row).tolist() if pods.namespaces[it] == pods.namespaces[item])
+                failing = ((pods.key(it), why) for it in others if (why := _container_state(pods[it])) and it != item)
+                blocker, why = next((it for it in failing if not it[1].startswith(_INIT)), ("", ""))
+                state = f"it waits for {blocker}: {why}" if blocker else state
+            text = f"its device plugin {pod} on {node} does not run: {state}"
+            return DevicePluginDown(text=text, pod=pod, blocker=blocker) if state else None
     if row is None:
         return None
     for daemon in daemon_pods(snapshot, options):
@@ -266,6 +273,7 @@ def device_plugin_down(
     return None
 
 
+_INIT = "init container"
 _NO_VENDOR = frozenset({"com", "ai", "io", "gpu", ""})
 
 
@@ -273,6 +281,10 @@ def _container_state(pod: Pod) -> str:
     """Return why a pod is not ready, or an empty string."""
     for status in pod.status.container_statuses:
         waiting = None if status.state is None else status.state.waiting
+        if waiting is not None and waiting.reason == "PodInitializing":
+            every = pod.status.init_container_statuses
+            init = next((it.name for it in every if it.state is None or it.state.terminated is None), "")
+            return f"{_INIT} {init} has not ended" if init else waiting.reason
         if waiting is not None:
             ended = None if status.last_state is None else status.last_state.terminated
             message = (ended.message if ended is not None else "") or waiting.message

@@ -15,6 +15,7 @@ from kschedx.framework.cycle import Cycle, Scores
 from kschedx.framework.preemption import ranks
 from kschedx.framework.status import Candidate
 from kschedx.kube.autoscalers import MIRROR
+from kschedx.kube.names import HOSTNAME
 from kschedx.kube.selectors import compile_node_selector, compile_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, tolerates
 from kschedx.kube.types import Affinity, Node, Pod, PodAffinity, PodAffinityTerm
@@ -200,6 +201,8 @@ def _rules_without_pods(cycle: Cycle) -> Iterator[str]:
             if not _selects_any(cycle, pod, term):
                 selector = compile_selector(term.label_selector)
                 yield f"{kind} term {number} ({selector}) matches no pod, this pod included: it has no effect"
+            elif term.topology_key not in {HOSTNAME, *cycle.all_nodes.cluster.label_keys}:
+                yield f"{kind} term {number} has no effect: no node has the label {term.topology_key}"
     for constraint in pod.spec.topology_spread_constraints:
         selector = compile_selector(constraint.label_selector)
         if not selector.matches(pod.metadata.labels):

@@ -424,17 +424,19 @@ def _namespace_selector(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator
 
 
 def _contradiction(cycle: Cycle) -> Iterator[RootCause]:
-    """Yield a label whose value in the nodeSelector no required term of the nodeAffinity permits."""
+    """Yield two requirements of a label without a common value, if each required term of the nodeAffinity has some."""
     required = cycle.pod.spec.required_node_affinity
     terms = required.node_selector_terms if required is not None else ()
-    for key, value in cycle.pod.spec.node_selector.items():
-        permitted = [
-            [it.values for it in term.match_expressions if (it.key, it.operator) == (key, "In")] for term in terms
-        ]
-        if terms and all(any(value not in values for values in of_term) for of_term in permitted):
-            values = list_names(sorted({other for of_term in permitted for values in of_term for other in values}), 3)
-            text = f"nodeSelector {key}={value} and nodeAffinity {key} In [{values}] exclude each other"
-            yield RootCause(text=f"{text}: no node can match both")
+    pairs: list[str] = []
+    for term in terms:
+        first = {key: (f"nodeSelector {key}={value}", {value}) for key, value in cycle.pod.spec.node_selector.items()}
+        for it in term.match_expressions:
+            text, values = f"nodeAffinity {it.key} In [{list_names(it.values, 3)}]", {*it.values}
+            if it.operator == "In" and not values & first.setdefault(it.key, (text, values))[1]:
+                pairs.append(f"{first[it.key][0]} and {text}")
+                break
+    if terms and len(pairs) == len(terms):
+        yield RootCause(text=f"{pairs[0]} exclude each other: no node can match both")
 
 
 def _not_integers(cycle: Cycle, finding: NodeAffinityMismatch) -> Iterator[RootCause]:
@@ -468,6 +470,13 @@ def provisioning_reports(snapshot: Snapshot, pod: Pod) -> Iterator[tuple[Persist
             yield claim, snapshot.failed_create("PersistentVolumeClaim", claim.metadata)
 
 
+def _unserved_machine_autoscalers(cycle: Cycle) -> Iterator[RootCause]:
+    """Yield that OpenShift's MachineAutoscalers lack the ClusterAutoscaler that makes them act."""
+    kinds = {kind for kind in cycle.snapshot.source.kinds if kind.endswith(".autoscaling.openshift.io")}
+    if kinds == {"MachineAutoscaler.autoscaling.openshift.io"} and AUTOSCALER_STATUS not in cycle.snapshot.config_maps:
+        yield RootCause(text="a MachineAutoscaler scales nothing without a ClusterAutoscaler, and the dump has none")
+
+
 def _reported_provisioning(cycle: Cycle) -> Iterator[RootCause]:
     """Yield an autoscaler's event if the snapshot lacks its groups, which would explain more."""
     snapshot, key = cycle.snapshot, cycle.pod.key
@@ -483,6 +492,7 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
     match finding:
         case InsufficientResource():
             yield from _shortage_causes(diagnosis, finding)
+            yield from _unserved_machine_autoscalers(cycle)
         case NodeAffinityMismatch():
             yield from _namespace_selector(cycle, finding)
             yield from _runtime_class_selector(cycle, finding)

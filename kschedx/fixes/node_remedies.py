@@ -17,7 +17,7 @@ from kschedx.apiserver.admission import NODE_SELECTOR, project_selector
 from kschedx.errors import differs_by_one_letter
 from kschedx.explain.hardware import names_hardware
 from kschedx.findings import HostPortConflict, Maintenance, NodeAffinityMismatch, RequirementMatch
-from kschedx.findings.constraints import CORDON_TAINT
+from kschedx.findings.constraints import CORDON_TAINT, TermMatch
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import delete_named
 from kschedx.fixes.node_requirements import (
@@ -44,6 +44,7 @@ from kschedx.kube.names import (
     ARCH_LABELS,
     HOSTNAME,
     INSTANCE_TYPE_LABELS,
+    POOL_LABELS,
     REGION_LABELS,
     ZONE,
     ZONE_LABELS,
@@ -203,8 +204,15 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
             for meant in _intended_requirements(requirement, place.nodes.cluster):
                 misspelled = True
                 yield s.SelectInstead(source=finding.source, term=term.index, wrong=requirement, meant=meant)
+        for requirement in unmatched[:1] if finding.source == "nodeAffinity" else ():
+            if values := _alternatives(requirement, term):
+                yield s.SelectEither(term=term.index, meant=replace(requirement, values=values))
         if any(r.key == NODE_NAME_FIELD for r in unmatched):
             yield s.DropNodeNames()
+        elif len(unmatched) == 1 and not kept and (pool := _only_pool(unmatched[0], cluster)):
+            meant = replace(unmatched[0], values=(pool,))
+            price = s.Cost.CONSTRAINT
+            yield s.SelectInstead(source=finding.source, term=term.index, wrong=unmatched[0], meant=meant, price=price)
         elif unmatched and not kept:
             is_offered = all(_is_offered(requirement, cluster) for requirement in unmatched)
             price = s.Cost.CONSTRAINT if is_offered else s.Cost.STOPGAP
@@ -218,6 +226,22 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
             is_first=not place.nodes.cluster.label_keys & labels.keys(),
             is_overwritten=bool(place.node.metadata.labels.keys() & labels.keys()),
         )
+
+
+def _alternatives(requirement: RequirementMatch, term: TermMatch) -> tuple[str, ...]:
+    """Return the values of all `In` expressions of a term with the requirement's key, if no value is in all of them."""
+    each = [it.values for it in term.requirements if (it.key, it.operator) == (requirement.key, "In")]
+    if requirement.operator != "In" or not each or set.intersection(*map(set, each)):
+        return ()
+    return tuple(sorted(set().union(*each)))
+
+
+def _only_pool(requirement: RequirementMatch, cluster: ClusterNodes) -> str:
+    """Return the only node pool of the cluster, if another one is required; empty otherwise."""
+    if requirement.key not in POOL_LABELS or requirement.operator not in ("In", "="):
+        return ""
+    pools = set(filter(None, cluster.label(requirement.key).values))
+    return min(pools) if len(pools) == 1 else ""
 
 
 def _is_offered(requirement: RequirementMatch, cluster: ClusterNodes) -> bool:

@@ -203,20 +203,21 @@ def labels_for(
 ) -> tuple[str, dict[str, str]] | None:
     """Return a node name (empty for any) and labels that satisfy all requirements; None if they contradict each
     other."""
-    new_labels: dict[str, str] = dict(labels)
-    decided: dict[str, str | None] = {}
+    new_labels: dict[str, str | None] = dict(labels)
+    by_key: dict[str, list[NodeSelectorRequirement]] = {}
     for requirement in requirements:
-        value = decided.get(requirement.key, new_labels.get(requirement.key))
-        if requirement.key in decided and not _holds(requirement, value):
+        by_key.setdefault(requirement.key, []).append(requirement)
+    for key, together in by_key.items():
+        listed = [requirement for requirement in together if requirement.operator == "In"]
+        strictest = min(listed, key=lambda requirement: len(requirement.values), default=None)
+        others = (_value(requirement) for requirement in together) if strictest is None else strictest.values
+        values = dict.fromkeys((new_labels.get(key), *others))
+        possible = [value for value in values if all(_holds(requirement, value) for requirement in together)]
+        if not possible:
             return None
-        if not _holds(requirement, value):
-            value = _value(requirement)
-        if not _holds(requirement, value):
-            return None
-        decided[requirement.key] = value
-    new_labels |= {key: value for key, value in decided.items() if value is not None}
-    new_labels = {key: value for key, value in new_labels.items() if decided.get(key, value) is not None}
-    return new_labels.pop(NODE_NAME_FIELD, ""), new_labels
+        new_labels[key] = possible[0]
+    named = {key: value for key, value in new_labels.items() if value is not None}
+    return named.pop(NODE_NAME_FIELD, ""), named
 
 
 def contradiction(situation: PodInContext) -> tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None:
@@ -232,9 +233,8 @@ def contradiction(situation: PodInContext) -> tuple[NodeSelectorRequirement, Nod
 
 
 def _value(requirement: NodeSelectorRequirement) -> str | None:
+    """Return a value that satisfies a requirement other than `In`; None for no label."""
     match requirement.operator:
-        case "In":
-            return requirement.values[0] if requirement.values else None
         case "Exists":
             return "true"
         case "Gt" | "Lt" if requirement.values and requirement.values[0].lstrip("-").isdigit():

@@ -139,6 +139,9 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
         return None  # whatever its label is, the pod is not held
     if workload is None:
         kueue = Kueue(state=WorkloadState.NO_WORKLOAD, queue=queue_name, is_gated=True)
+        own = [it.metadata.name for it in snapshot.of(LocalQueue) if it.metadata.namespace == pod.metadata.namespace]
+        if queue_name and own and queue_name not in own:
+            return replace(kueue, state=WorkloadState.NO_QUEUE, known_queues=tuple(sorted(own)))
         return _incomplete_group(snapshot, pod, kueue)
     run = _kueue_state(snapshot)
     local = _local_queue(snapshot, pod.metadata.namespace, workload.spec.queue_name)

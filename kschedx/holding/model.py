@@ -115,6 +115,8 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
 
     state: WorkloadState
     queue: str = ""
+    known_queues: tuple[str, ...] = ()
+    """The LocalQueues of the namespace, if `queue` is not one of them."""
     workload: str = ""
     """`namespace/name`."""
     cluster_queue: str = ""
@@ -245,6 +247,8 @@ class OtherScheduler(Struct, frozen=True, kw_only=True):
     """By the scheduler of the pod itself, then of the group and the queue."""
     queue: str = ""
     queue_state: str = ""
+    known_queues: tuple[str, ...] = ()
+    """The queues that exist, if `queue` is not one of them."""
     queue_shares: tuple[QueueShare, ...] = ()
     queues_above: tuple[SchedulerQueue, ...] = ()
     """The nearest first."""

@@ -348,6 +348,7 @@ class KnownScheduler(Struct, frozen=True, kw_only=True):
     title: str
     look_at: str
     record: type[other_schedulers.SchedulerGroup] | None = None
+    queues: type[other_schedulers.VolcanoQueue] | type[other_schedulers.KaiQueue] | None = None
     queue_marks: tuple[str, ...] = ()
     """The labels and annotations by which a pod names its queue or quota; the first that the pod has counts."""
     application_marks: tuple[str, ...] = ()
@@ -357,12 +358,14 @@ _VOLCANO = KnownScheduler(
     title="Volcano",
     look_at="kubectl describe podgroups.scheduling.volcano.sh",
     record=other_schedulers.VolcanoPodGroup,
+    queues=other_schedulers.VolcanoQueue,
     queue_marks=("volcano.sh/queue-name", "scheduling.volcano.sh/queue-name"),
 )
 _KAI = KnownScheduler(
     title="KAI",
     look_at="kubectl describe podgroups.scheduling.run.ai",
     record=other_schedulers.KaiPodGroup,
+    queues=other_schedulers.KaiQueue,
     queue_marks=("kai.scheduler/queue", "runai/queue"),
 )
 
@@ -408,8 +411,10 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
     named = group.metadata.name if group is not None else _group_name(pod)
     running, members = _count_members(snapshot, pod, lambda other: _group_name(other) == named) if named else (0, 0)
     in_group = group.spec.queue if group is not None else ""
-    queues = _queues_of(snapshot, known.title, pod, in_group or _mark(pod, known.queue_marks))
-    nearest = queues[0] if queues else SchedulerQueue(name=in_group or _mark(pod, known.queue_marks))
+    queue = in_group or _mark(pod, known.queue_marks)
+    queues = _queues_of(snapshot, known.title, pod, queue)
+    nearest = queues[0] if queues else SchedulerQueue(name=queue)
+    exist = () if queues or not queue or known.queues is None else snapshot.of(known.queues)
     scheduler = OtherScheduler(
         name=pod.spec.scheduler_name,
         title=known.title,
@@ -418,6 +423,7 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
         said=(*_pod_conditions(snapshot, pod), *_moves_of(snapshot, pod), *_group_conditions(group), *nearest.said),
         queue=nearest.name,
         queue_state=nearest.state,
+        known_queues=tuple(sorted(each.metadata.name for each in exist)),
         queue_shares=nearest.shares,
         queues_above=queues[1:],
         rooms=tuple(_rooms_for(snapshot, pod)) if known.title == "Koordinator" else (),

@@ -14,6 +14,7 @@ from kschedx.controllers.states import BeingDeleted, NotRead, WaitingForKubelet
 from kschedx.controllers.workloads import Owners, has_replicas, wanted_replicas, workload_of
 from kschedx.errors import NotAdmittedError, NotReadError, Place
 from kschedx.explain.causes import NodeIfFirst, answer_keys, owner_of
+from kschedx.explain.cycle_notes import untried_minutes, untried_text
 from kschedx.explain.missing_kinds import depends_on_unread
 from kschedx.explain.setup import Subject, stored_subject
 from kschedx.inquiry.ask import Inquiry, gather, gather_other
@@ -26,6 +27,7 @@ from kschedx.inquiry.target import held_custom_resources
 from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions, QueueOutcome, ReplicaGroup, Together
 from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.wording import count
 
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import Growth
@@ -137,11 +139,13 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             )
 
         items = [item(row) for row in rows]
+        untried = [minutes for row in rows if (minutes := untried_minutes(snapshot, snapshot.pods[row]))]
+        text = untried_text(f"{count(len(untried), 'pod')} of {len(rows):,}", max(untried)) if untried else ""
         return ExplanationList(
             items=[*items, *(self._without_created_pods(within) if has_workloads and not is_part else ())],
             snapshot=snapshot,
             evicted=() if outcome is None else outcome.evicted_pods,
-            notes=tuple(note.text for note in unread),
+            notes=(*filter(None, (text,)), *(note.text for note in unread)),
             growths=tuple(map(growth_of, autoscalers)) if not is_part else (),
             shared_fix=None if outcome is None else outcome.shared_fix,
         )

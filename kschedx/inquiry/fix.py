@@ -29,8 +29,9 @@ from kschedx.fixes.steps.storage import ClassedClaim
 from kschedx.kube.autoscalers import NODE_POOL
 from kschedx.kube.decoding import map_at
 from kschedx.kube.devices import ADMIN_ACCESS_LABEL
-from kschedx.kube.documents import Change, Json, part_of, to_json
+from kschedx.kube.documents import Change, Json, Target, part_of, to_json
 from kschedx.kube.escaping import shell_command, why_command
+from kschedx.kube.kinds import KINDS
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import ClusterRow
@@ -87,6 +88,11 @@ def component_repair(down: ComponentDown) -> tuple[str, str]:
         namespace, kind, name = down.scaled.split("/")
         command = shell_command("kubectl scale {}/{} -n {} --replicas=1", kind, name, namespace)
         return f"scale {down.scaled} to 1 replica, which runs {down.component}", command
+    if down.sibling:
+        namespace, _, name = down.sibling.partition("/")
+        command = shell_command("kubectl get pod {} -n {} -o wide", name, namespace)
+        manifest = f"/etc/kubernetes/manifests/{down.component}.yaml"
+        return f"restore {manifest} on the nodes of the control plane", command
     if down.is_pending:
         return f"make room for {down.pods[0]} first: {down.component} has no node", why_command(down.pods[0])
     namespace, _, name = down.pods[0].partition("/")
@@ -145,7 +151,10 @@ class Fix(Struct, frozen=True, kw_only=True):
             steps=fix.steps,
             commands=fix.commands,
             apply=apply,
-            costs=(*fix.costs, *(() if owner is None or apply == sent else _owners(owner))),
+            costs=(
+                *fix.costs,
+                *(_creator(apply, pod, stored_in) if owner is None else () if apply == sent else _owners(owner)),
+            ),
         )
 
     def with_claims_of(self, owner: Owner | None, pod: Pod, before: Snapshot | None, snapshot: Snapshot) -> Fix:
@@ -279,6 +288,18 @@ def _claim_edits(was: PersistentVolumeClaim, spec: Mapping[str, object]) -> Iter
     size = map_at(map_at(spec, "resources"), "requests").get("storage")
     if size is not None and size != was.spec.resources.requests.get("storage"):
         yield f"request {size}"
+
+
+def _creator(changes: Sequence[Change], pod: Pod, snapshot: Snapshot | None) -> Iterator[str]:
+    """Yield which custom resource a change of its pod belongs in; that of a Spark executor controls its driver."""
+    controller = pod.metadata.controller
+    if snapshot is None or controller is None or all(change.target != Target.pod(pod.key) for change in changes):
+        return
+    if controller.kind == "Pod":
+        row = snapshot.pods.rows.get(f"{pod.metadata.namespace}/{controller.name}")
+        controller = controller if row is None else snapshot.pods[row].metadata.controller or controller
+    if controller.kind not in KINDS:
+        yield f"change it in {controller.kind} {controller.name}, which creates the pod"
 
 
 def _owners(owner: Owner) -> Iterator[str]:

@@ -206,6 +206,11 @@ def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[_
         yield from _higher_priority_trials(autoscaler, pod)
     if scaling.pod.outcome is not PodOutcome.CONSIDERED:
         return
+    if scaling.result is LoopOutcome.AT_MAX_NODES_TOTAL:
+        step = RemedyStep(
+            f"raise --max-nodes-total of cluster-autoscaler above {autoscaler.flags.max_nodes_total}", StepKind.ROOM
+        )
+        yield _Trial(step=step, pod=pod, flags=replace(autoscaler.flags, max_nodes_total=0))
     for group in scaling.groups:
         if not group.skipped and group.template is not None and len(group.rejections) == 1:
             yield from _rejection_trials(autoscaler, group, pod)

@@ -214,7 +214,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                     title, command = component_repair(down)
                     yield Fix.untried(title, commands=(command,))
                 yield self._unheld(finalizers)
-            case states.NoScheduler(profiles=profiles, hint=hint, others=others) if hint or not others:
+            case states.NoScheduler(profiles=profiles, hint=hint, others=0, message=""):
                 known = hint or ("default-scheduler" if "default-scheduler" in profiles else min(profiles, default=""))
                 yield self._patch_fix(f"set schedulerName to {known}", [set_field("/spec/schedulerName", known)])
             case states.NotSynced():

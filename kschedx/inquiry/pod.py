@@ -450,9 +450,12 @@ def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> states.NoSchedul
     pods = snapshot.pods
     with_name = pods.specs.where(lambda spec: spec.scheduler_name == name)
     others = int((with_name & pods.node_names.where(bool)).sum())
-    hint = "" if others else nearest(name, known)
+    event = recorded_event(snapshot, pod)
+    message = "" if event is None else event.message
+    hint = "" if others or message else nearest(name, known)
     meant = next((name for name in known if f'"{name}"' in hint), "")
-    return states.NoScheduler(subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant)
+    state = states.NoScheduler(subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant)
+    return replace(state, message=message)
 
 
 def contradiction(

@@ -45,11 +45,13 @@ from kschedx.inquiry.fix import Fix, admin_access, free_port, kueue_fixes, one_p
 from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE, HAMI_SCHEDULER
 from kschedx.kube.documents import Change, Target, remove_field
 from kschedx.kube.escaping import add_cluster_options, shell_command, why_command
+from kschedx.kube.kueue import QUEUE_LABEL
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.quantity import Unit, format_quantities, resource_amount
 from kschedx.kube.resources import container_requests, pod_request
 from kschedx.kube.types import Pod
+from kschedx.kube.typos import nearest_name
 from kschedx.simulate.changes import another_like
 from kschedx.snapshot.daemon_sets import less
 from kschedx.snapshot.edits import with_bound_pods, with_pods
@@ -59,6 +61,7 @@ from kschedx.wording import count, list_names
 _SCALED_DOWN = ("Deployment", "ReplicaSet", "ReplicationController")
 """Kinds whose controllers delete pods without nodes first."""
 MOST_GATED = 2
+MOST_QUEUES = 3
 """The maximum number of pods of a group with scheduling gates that a title names."""
 
 
@@ -87,6 +90,10 @@ class PodFixes:
         kueue = self.answer.holding.kueue
         if kueue is not None and kueue.verdict is not None:
             yield from kueue_fixes(kueue.verdict)
+        if kueue is not None and kueue.known_queues:
+            meant = nearest_name(kueue.queue, kueue.known_queues)
+            meant = meant or list_names(kueue.known_queues, MOST_QUEUES, conjunction="or")
+            yield Fix.untried(f"recreate the pod with label {QUEUE_LABEL}={meant} instead of {kueue.queue}")
 
     def _volcano_fixes(self) -> Iterator[Fix]:
         """Yield what lets Volcano schedule the pods of a group whose queue is closed or has too little capability."""
@@ -94,6 +101,12 @@ class PodFixes:
         if scheduler is None or scheduler.title != "Volcano" or not scheduler.queue:
             return
         name = scheduler.queue
+        if scheduler.known_queues:
+            meant = nearest_name(name, scheduler.known_queues)
+            instead = f"use Queue {meant} instead of {name}" if meant else f"create Queue {name}"
+            exist = "" if meant else f", or use {list_names(scheduler.known_queues, MOST_QUEUES, conjunction='or')}"
+            where = f" in PodGroup {scheduler.group} and its owner" if meant and scheduler.group else ""
+            yield Fix.untried(f"{instead}{where}{exist}", of_group=FixGroup.WORKLOAD if meant else FixGroup.CLUSTER)
         if scheduler.queue_state == "Closed":
             command = shell_command("vcctl queue operate --action open --name {}", name)
             yield Fix.untried(f"open Queue {name}", commands=(command,), of_group=FixGroup.CLUSTER)

@@ -177,19 +177,21 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         karpenter, provisioning = self.autoscaler, self.decision
         yield from self._repaired_pools()
         yield from self._claims_under_way(trial)
+        reported = [fix for pool, message in self.reports.items() for fix in reported_by_karpenter(message, pool)]
         if provisioning.pool:
+            yield from reported
             title = f"wait for Karpenter: it adds a node to NodePool {provisioning.pool}, if the cloud has capacity"
             is_own = self.pod.key in karpenter.snapshot.pods.rows
             helps = frozenset(key for new in karpenter.own.new for key in new.pods) if is_own else None
             yield trial.fix(title, karpenter.node_of(provisioning.pool, self.pod), helps=helps)
-        for pool, message in self.reports.items():
-            yield from reported_by_karpenter(message, pool)
         yield from self._other_types()
         for remedy in self.remedies:
             if with_changes_of_pod or remedy.makes_room:
                 fix = trial.remedy_fix(remedy, f"of {remedy.place}")
                 fix = fix if remedy.changed is None else _with_pool(fix, karpenter, remedy.changed)
                 yield replace(fix, reshapes_pool=remedy.step.kind is StepKind.RESHAPED)
+        if not provisioning.pool:
+            yield from reported
 
     def _other_types(self) -> Iterator[Fix]:
         """Yield untried fixes of NodePools whose instance types do not suffice: other types or zones, none of which the

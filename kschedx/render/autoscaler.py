@@ -266,7 +266,10 @@ def _group_decider(of_groups: GroupScaling, explanation: Explanation) -> Decider
     autoscaler, scaling = of_groups.autoscaler, of_groups.decision
     considered = scaling.choice is None and scaling.pod.outcome is PodOutcome.CONSIDERED
     rows = (
-        sorted(group_by_headline(scaling.groups, _group_headline), key=lambda row: _nearness(row[0]))
+        sorted(
+            group_by_headline(filter(_group_headline, scaling.groups), _group_headline),
+            key=lambda row: _nearness(row[0]),
+        )
         if considered
         else ()
     )

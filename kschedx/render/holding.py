@@ -81,7 +81,9 @@ def held_by_kueue(kueue: model.Kueue, place: str = "") -> str:
             return f"is gated by Kueue ({where}; its Workload is not in this snapshot)"
         case model.WorkloadState.NO_QUEUE:
             lacking = f"ClusterQueue {kueue.cluster_queue}" if kueue.cluster_queue else f"LocalQueue {kueue.queue}"
-            return f"is gated by Kueue: {lacking} is not in this snapshot"
+            return (
+                f"is gated by Kueue: {lacking} {'does not exist' if kueue.known_queues else 'is not in this snapshot'}"
+            )
         case model.WorkloadState.STOPPED:
             return f"is gated by Kueue: {where} is stopped, or the Workload is not active"
         case model.WorkloadState.WAITING:
@@ -296,6 +298,8 @@ def _phase(scheduler: model.OtherScheduler) -> str:
 
 def _queue_obstacles(scheduler: model.OtherScheduler) -> Iterator[str]:
     """Yield why a queue of the pod gives it nothing."""
+    if scheduler.known_queues:
+        yield f"queue {scheduler.queue} does not exist"
     own = model.SchedulerQueue(name=scheduler.queue, state=scheduler.queue_state, shares=scheduler.queue_shares)
     for queue in (own, *scheduler.queues_above):
         if queue.state in _CLOSED:

@@ -70,7 +70,8 @@ def lifecycle_view(explanation: Explanation, lifecycle: states.Lifecycle, *, wit
     then = ""
     if lifecycle.is_open and explanation.is_run:
         then = f"{lead}{then_text(explanation.diagnosis, rank_nodes(explanation.cycle, 1))}"
-    untold = UNTOLD | {"recorded-event"} if isinstance(lifecycle, states.NotBound) else UNTOLD
+    is_quoted = isinstance(lifecycle, states.NotBound | states.NoScheduler)
+    untold = UNTOLD | {"recorded-event"} if is_quoted else UNTOLD
     if isinstance(lifecycle, states.RolloutStalled):
         untold |= {"progress-deadline-exceeded"}
     texts = (note.text for note in explanation.notes if note.id not in untold)
@@ -205,6 +206,9 @@ def _job_facts(lifecycle: states.StillActive | states.ManagedElsewhere | states.
 
 
 def _component_facts(state: states.ComponentDown) -> Iterator[str]:
+    if state.sibling:
+        yield state.shown
+        return
     if state.scaled:
         yield f"{state.shown}, and no other {state.component} is there"
         return
@@ -279,8 +283,10 @@ def _stall(rollout: states.RolloutStalled) -> Iterator[str]:
 def _unknown(pod: states.NoScheduler) -> Iterator[str]:
     if pod.others:
         yield f"{count(pod.others, 'pod')} with this schedulerName {'has a node' if pod.others == 1 else 'have nodes'}"
-    else:
+    elif not pod.message:
         yield f"no pod with this schedulerName has a node; the configuration has {list_names(pod.profiles, 4)}"
+    if pod.message:
+        yield f"it reports: {pod.message}"
     if pod.hint:
         yield f'did you mean "{pod.hint}"?'
 

@@ -67,7 +67,7 @@ MOST_LABELS = 4
 """In lines."""
 
 SAID = frozenset(
-    {"bound-by-hand", "gated", "nominated-node-first", "runs-already", "single-feasible-node", "tie", ROUTINE}
+    {"bound-by-hand", "gated", "nominated-node-first", "runs-already", "single-feasible-node", "tie", ROUTINE, UNTRIED}
 )
 """Ids of notes whose text the outcome's line already has, or that add nothing."""
 

@@ -435,6 +435,7 @@ class SnapshotBuilder:
             custom_resources=self._custom,
             failed_scheduling=self._events.of_pending(pods),
             pod_warnings=self._events.of_kubelets(pods),
+            evictions=self._events.of_evictions(pods),
             failed_creates=self._events.of_controllers(),
             manifests=None if self._texts is None else manifests.StoredManifests(self._texts),
             autoscaler_events=self._events.of_autoscaler(pods),

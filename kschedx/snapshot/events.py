@@ -37,6 +37,9 @@ BY_KUBELET = frozenset(
     {*OF_VOLUMES, *OF_SANDBOX, *OF_DEVICES, "Failed", "Unhealthy", "FailedToRetrieveImagePullSecret"}
 )
 """Warnings about pods that have a node and do not start."""
+OF_EVICTION = frozenset({"Preempted", "Evicted", "EvictedByVPA", "ScaleDown", "TaintManagerEviction"})
+"""From what ends a pod that has a node: kube-scheduler, Karpenter, a kubelet, the VPA's updater, cluster-autoscaler, or
+the taint manager."""
 _REPEATS_STATUS = "Error: "
 """The start of a kubelet event that only repeats the container's status."""
 NO_CAPACITY = "InsufficientCapacityError"
@@ -48,7 +51,9 @@ _UNMADE = {
     "NodeClaim": frozenset({NO_CAPACITY}),
 }
 """Kind to the reasons why its dependents are not created."""
-REASONS = frozenset({FAILED_SCHEDULING, FAILED_CREATE, *OF_AUTOSCALER, *BY_KUBELET}.union(*_UNMADE.values()))
+REASONS = frozenset(
+    {FAILED_SCHEDULING, FAILED_CREATE, *OF_AUTOSCALER, *BY_KUBELET, *OF_EVICTION}.union(*_UNMADE.values())
+)
 GROUPS = frozenset({"", "events.k8s.io"})
 """Every event is served in both groups, with different field names."""
 
@@ -159,6 +164,8 @@ class RecordedEvents:
         """Events of cluster-autoscaler by pod."""
         self._warnings: _Newest[str] = {}
         """Warnings of a kubelet by pod."""
+        self._evictions: _Newest[str] = {}
+        """Events of what ended a pod, by pod."""
         self._unmade: _Newest[tuple[str, str, str]] = {}
         """Events of controllers about an object that they could not create: a pod, a claim's volume, a CronJob's Job,
         or a pod's copy in the host cluster. By kind, namespace, and name of the owner."""
@@ -172,11 +179,13 @@ class RecordedEvents:
         pod = f"{namespace}/{about.name}" if about.kind == "Pod" else ""
         if event.reason in OF_AUTOSCALER and pod:
             _keep(self._scaling, pod, event)
+        if event.reason in OF_EVICTION and pod:
+            _keep(self._evictions, pod, event, prefix=event.reporter)
         if event.reason in BY_KUBELET and pod and not _repeats(event):
-            _keep(self._warnings, pod, event, names_reason=True)
+            _keep(self._warnings, pod, event, prefix=event.reason or "")
         if event.reason == FAILED_CREATE or event.reason in _UNMADE.get(about.kind, ()):
             key = (about.kind, namespace, about.name or "")
-            _keep(self._unmade, key, event, names_reason=event.reason != FAILED_CREATE)
+            _keep(self._unmade, key, event, prefix="" if event.reason == FAILED_CREATE else event.reason or "")
         if event.reason == FAILED_SCHEDULING and pod:
             _keep(self._scheduling, (pod, event.reporter), event)
 
@@ -195,6 +204,10 @@ class RecordedEvents:
     def of_kubelets(self, pods: PodTable) -> dict[str, RecordedEvent]:
         """Return the newest kubelet warning by pod, for pods with a node."""
         return _pod_events(self._warnings, pods, have_nodes=True)
+
+    def of_evictions(self, pods: PodTable) -> dict[str, RecordedEvent]:
+        """Return the newest event of what ended a pod by pod; the message starts with the reporter."""
+        return _pod_events(self._evictions, pods, have_nodes=True)
 
     def of_autoscaler(self, pods: PodTable) -> dict[str, RecordedEvent]:
         """Return the last event of cluster-autoscaler by pod, for pods without a node."""
@@ -223,12 +236,12 @@ class RecordedEvents:
                 yield pod, reporter, event
 
 
-def _keep(newest: _Newest[Key], key: Key, event: EventItem, *, names_reason: bool = False) -> None:
-    """Keep the event unless a newer one is known. With `names_reason`, the message starts with the reason."""
+def _keep(newest: _Newest[Key], key: Key, event: EventItem, *, prefix: str = "") -> None:
+    """Keep the event unless a newer one is known. Its message starts with the prefix."""
     age = _age(event)
     if key not in newest or newest[key][0] <= age:
         message, uid = event.message or event.note or "", event.about.uid or ""
-        message = f"{event.reason}: {message}" if names_reason else message
+        message = f"{prefix}: {message}" if prefix else message
         newest[key] = (
             age,
             RecordedEvent(

@@ -255,6 +255,8 @@ class Contents(Struct, frozen=True, kw_only=True):
     """`namespace/name` of a pending pod to kube-scheduler's newest event, if events were read."""
     pod_warnings: Mapping[str, RecordedEvent] = field(default_factory=dict)
     """`namespace/name` of a pod with a node to the newest warning of its kubelet: volumes, sandbox, network."""
+    evictions: Mapping[str, RecordedEvent] = field(default_factory=dict)
+    """`namespace/name` of a pod with a node to the newest event of what ended it: `karpenter: Evicted pod: Drifted`."""
     failed_creates: Mapping[tuple[str, str, str], RecordedEvent] = field(default_factory=dict)
     """(kind, namespace, name) of an owner to its controller's newest event about a pod that it could not create."""
     objects: Mapping[type[Struct], tuple[Struct, ...]] = field(default_factory=dict)

@@ -28,6 +28,7 @@ _MAGIC = (
     (b"k8s\x00", "Kubernetes protobuf"),
 )
 _KUBECTL_ERROR = lazy_pattern(rb"\A(?:error: |Error from server|Unable to connect to the server)")
+DESCRIBED = "the output of `kubectl describe`, not of `get -o yaml`"
 _TEXT = (
     (lazy_pattern(rb"\A(?:\s*+#.*+\n)*+\s*+(?:FROM|ARG)\s+\S", re.ASCII), "a Dockerfile"),
     (lazy_pattern(rb"\A#!"), "a script"),
@@ -37,7 +38,7 @@ _TEXT = (
     (lazy_pattern(rb"\A(?:NAME|NAMESPACE|LAST SEEN) {2,}[A-Z]"), "a table printed by kubectl without -o yaml"),
     (
         lazy_pattern(rb"\AName: {2,}+.*+\n"),
-        "the output of `kubectl describe`, not of `get -o yaml`",
+        DESCRIBED,
     ),
     (_KUBECTL_ERROR, "an error of kubectl"),
     (lazy_pattern(rb"^services:[ \t\r]*+$", re.MULTILINE), "a Docker Compose file"),
@@ -245,4 +246,5 @@ def _yaml(text: bytes, source: str, refuse: Refuse | None) -> Iterator[Batch]:
 
 
 def _foreign(looks: str, source: str) -> InputError:
-    return InputError(f"looks like {looks}", place=Place(source=source), hint=ALLOWED)
+    hint = "`kschedx reason - < FILE` explains the events in it" if looks == DESCRIBED else ALLOWED
+    return InputError(f"looks like {looks}", place=Place(source=source), hint=hint)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.autoscaler import small
+from tests.builders import at
 from tests.command import ROOT, kschedx
 from tests.simulate.clusters import deployment
 
@@ -41,7 +42,9 @@ def test_a_flag_changes_the_answer() -> None:
     assert scaling("--autoscaler-flag", "max-nodes-per-scaleup=1")["scaleUps"] == [
         {"group": NAME, "from": 2, "to": 3, "max": 10}
     ]
-    assert scaling("--autoscaler-flag", "max-nodes-total=3")["result"] == "ScaleUpLimitedByMaxNodesTotal"
+    limited = scaling("--autoscaler-flag", "max-nodes-total=3")
+    assert limited["result"] == "ScaleUpLimitedByMaxNodesTotal"
+    assert at(limited, "fixes")[0]["title"] == "raise --max-nodes-total of cluster-autoscaler above 3"
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,25 @@ def plugin_pod(status: Manifest, on: str) -> Manifest:
     return pod(f"{PLUGIN}-x", metadata={"name": f"{PLUGIN}-x", "ownerReferences": [owner]}, status=status, on=on)
 
 
+def test_a_device_plugin_that_waits_for_its_driver() -> None:
+    initializing = {"state": {"waiting": {"reason": "PodInitializing"}}}
+    waits = {
+        "initContainerStatuses": [{"name": "check", "state": {"running": {}}}],
+        "containerStatuses": [initializing],
+    }
+    driver = pod("driver", on="a", status={"phase": "Running", "containerStatuses": [CRASHES]})
+    hardware = node("a", labels={"nvidia.com/gpu.present": "true"})
+    me = pod("me", containers=[{"name": "main", "resources": {"limits": {"nvidia.com/gpu": "1"}}}])
+    for others, why, fix in (
+        ([driver], "it waits for default/driver: CrashLoopBackOff", "repair default/driver, for which"),
+        ([], "init container check has not ended", "repair device plugin default/nvidia-device-plugin-x"),
+    ):
+        cluster = [hardware, plugin_pod({"phase": "Pending", **waits}, on="a"), *others, me]
+        explanation = kschedx.explain(kschedx.Snapshot.from_objects(cluster), "default/me")
+        assert root_causes(Diagnosis(explanation.cycle))[0].text.endswith(f" on a does not run: {why}")
+        assert explanation.fixes[0].title.startswith(fix)
+
+
 @pytest.mark.parametrize(
     ("taints", "plugin", "expected", "fix"),
     [

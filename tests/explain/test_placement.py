@@ -56,6 +56,11 @@ def apart(app: str, **term: object) -> Manifest:
         ([node("a")], pod("me", labels={"app": "x"}, affinity=apart("x")), None),
         ([node("a"), pod("x", labels={"app": "x"})], pod("me", affinity=apart("x")), None),
         ([node("a")], pod("me", affinity=apart("x", namespaceSelector={})), None),
+        (
+            [node("a")],
+            pod("me", labels={"app": "x"}, affinity=apart("x", topologyKey="kubernetes.io/hostnam")),
+            "podAntiAffinity term 1 has no effect: no node has the label kubernetes.io/hostnam",
+        ),
         ([node("a", taints=["s:PreferNoSchedule"])], pod("me"), "the taint s:PreferNoSchedule of a only lowers"),
         ([node("a", allocatable=GPUS), node("b", allocatable=ROOM)], pod("me", containers=REQUESTS), "a has nvidia"),
         ([node("a", allocatable=GPUS, taints=[ML])], pod("me", spec=TOLERATES), None),

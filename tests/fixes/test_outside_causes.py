@@ -383,6 +383,60 @@ def test_an_anti_affinity_over_zones_is_one_cause() -> None:
     assert causes(Diagnosis(result.cycle)) == (f"the pod's anti-affinity over {ZONE} excludes 2 nodes",)
 
 
+def test_expressions_of_one_term_that_exclude_each_other() -> None:
+    either = [{"key": "pool", "operator": "In", "values": [value]} for value in "ab"]
+    required = {"nodeSelectorTerms": [{"matchExpressions": either}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    result = explained(*(node(name, labels={"pool": name}) for name in "ab"), pod("me", affinity=affinity))
+    excluded = "nodeAffinity pool In [a] and nodeAffinity pool In [b] exclude each other: no node can match both"
+    assert excluded in roots(Diagnosis(result.cycle))
+    first = result.fixes[0]
+    assert (first.title, first.feasible_nodes) == (
+        "select pool in (a, b) in one expression: all expressions of a term must match",
+        ("a", "b"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("pools", "fix"),
+    [
+        (("pool-2",), "select cloud.google.com/gke-nodepool=pool-2 instead of cloud.google.com/gke-nodepool=pool-1"),
+        (("pool-2", "pool-3"), "stop requiring cloud.google.com/gke-nodepool=pool-1"),
+    ],
+)
+def test_a_node_pool_that_was_replaced(pools: tuple[str, ...], fix: str) -> None:
+    key = "cloud.google.com/gke-nodepool"
+    nodes = [node(name, labels={key: name}) for name in pools]
+    assert titles(*nodes, pod("me", nodeSelector={key: "pool-1"}))[0] == fix
+
+
+def test_machine_autoscalers_without_a_cluster_autoscaler() -> None:
+    of_machines: Manifest = {
+        "apiVersion": "autoscaling.openshift.io/v1beta1",
+        "kind": "MachineAutoscaler",
+        "metadata": {"name": "a"},
+    }
+    serves: Manifest = {**of_machines, "apiVersion": "autoscaling.openshift.io/v1", "kind": "ClusterAutoscaler"}
+    for objects, is_named in (([of_machines], True), ([of_machines, serves], False), ([], False)):
+        result = explained(node("a"), asking("me", cpu="99"), *objects)
+        texts = roots(Diagnosis(result.cycle))
+        assert any("MachineAutoscaler scales nothing" in text for text in texts) is is_named
+
+
+def test_a_change_of_a_pod_belongs_in_its_custom_resource() -> None:
+    """A Spark driver belongs to the SparkApplication, and an executor to its driver."""
+
+    def controlled(name: str, kind: str, by: str, **spec: Any) -> Manifest:
+        owner = {"apiVersion": "x/v1", "kind": kind, "name": by, "uid": by, "controller": True}
+        return pod(name, metadata={"name": name, "ownerReferences": [owner]}, **spec)
+
+    driver = controlled("driver", "SparkApplication", "etl", on="a")
+    for me in (controlled("me", "Pod", "driver"), controlled("me", "SparkApplication", "etl")):
+        at(me, "spec")["nodeSelector"] = {"disk": "ssd"}
+        fixes = explained(node("a"), driver, me).fixes
+        assert "change it in SparkApplication etl, which creates the pod" in fixes[0].costs
+
+
 @pytest.mark.parametrize(("values", "is_named"), [(["eu-b"], True), (["eu-a", "eu-b"], False)])
 def test_a_selector_and_an_affinity_that_exclude_each_other(values: list[str], is_named: bool) -> None:
     term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": values}]}

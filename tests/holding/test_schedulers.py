@@ -75,6 +75,24 @@ def test_a_queue_of_volcano_that_is_full_or_closed(state: str, capability: Json,
     assert [item["title"] for item in texts["fixes"]] == ([] if fix is None else [fix])
 
 
+@pytest.mark.parametrize(
+    ("known", "fix"),
+    [
+        ("research", "use Queue research instead of reserach in PodGroup ml/g and its owner"),
+        ("batch", "create Queue reserach, or use batch"),
+    ],
+)
+def test_a_queue_of_volcano_that_does_not_exist(known: str, fix: str) -> None:
+    about = pod(gates=(), labels={}, schedulerName="volcano")
+    about["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}
+    queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": known}}
+    group = volcano_group(phase="Pending")
+    group["spec"] = {**group["spec"], "queue": "reserach"}
+    texts = told(node("n"), group, queue, about=about)
+    assert [item["title"] for item in texts["fixes"]] == [fix]
+    assert texts["scheduler"]["knownQueues"] == [known]
+
+
 KAI = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue"}
 
 

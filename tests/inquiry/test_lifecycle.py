@@ -194,11 +194,11 @@ NOT_ROLLED_OUT: list[Manifest] = [
 ]
 
 
-def reports(kind: str, name: str, reason: str, message: str) -> Manifest:
+def reports(kind: str, name: str, reason: str, message: str, *, by: str = "x") -> Manifest:
     about = {"kind": kind, "namespace": "default", "name": name}
     metadata = {"name": f"{name}.{reason}", "namespace": "default"}
-    by = {"source": {"component": "default-scheduler" if reason == "FailedScheduling" else "x"}}
-    event = {"reason": reason, "message": message, "involvedObject": about, **by}
+    source = {"component": "default-scheduler" if reason == "FailedScheduling" else by}
+    event = {"reason": reason, "message": message, "involvedObject": about, "source": source}
     return {"apiVersion": "v1", "kind": "Event", "metadata": metadata, **event}
 
 
@@ -338,6 +338,12 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         1,
     ),
     ("pod/x", [static("kube-scheduler"), pod("x")], "default/x is not scheduled: kube-scheduler does not run", 1),
+    (
+        "pod/x",
+        [static("kube-apiserver", ready=True), static("kube-controller-manager", ready=True), pod("x")],
+        "default/x is not scheduled: kube-scheduler does not run",
+        1,
+    ),
     (
         "deploy/web",
         [static("kube-controller-manager"), workload("Deployment")],
@@ -641,9 +647,18 @@ def test_a_name_that_is_an_option_is_in_no_command(tmp_path: Path) -> None:
         ),
         ("pod/x", [pod("x")]),
         ("pod/x", [static("kube-scheduler", ready=True), pod("x")]),
+        ("pod/x", [static("kube-apiserver", ready=True), pod("x")]),
         ("jobset/t", [pod("t-0", metadata=owned("JobSet", "t"))]),
     ],
-    ids=["parallel", "ready", "paused with its ReplicaSet", "pending", "scheduler runs", "of a custom resource"],
+    ids=[
+        "parallel",
+        "ready",
+        "paused with its ReplicaSet",
+        "pending",
+        "scheduler runs",
+        "no pod shows the scheduler",
+        "of a custom resource",
+    ],
 )
 def test_what_reaches_kube_scheduler_is_decided(tmp_path: Path, target: str, objects: list[Manifest]) -> None:
     document = json.loads(why(tmp_path, target, *objects, output="json").out)
@@ -1491,6 +1506,37 @@ def test_a_terminating_pod_names_its_eviction_and_the_end_of_its_grace_period(
     assert f"default/x is being deleted (since {SINCE})" in ran.out.splitlines()[0]
     assert cause in ran.out.splitlines()[1]
     assert "its containers are stopping on node m, by 2026-01-02T01:00:00Z at the latest" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("reason", "event", "cause"),
+    [
+        (
+            "EvictionByEvictionAPI",
+            ("Evicted", "karpenter", "Evicted pod: Drifted"),
+            "by karpenter: Evicted pod: Drifted",
+        ),
+        (
+            "PreemptionByScheduler",
+            ("Preempted", "default-scheduler", "Preempted by pod u-1 on node m"),
+            "default/urgent",
+        ),
+        ("PreemptionByScheduler", ("Preempted", "default-scheduler", "Preempted by pod u-2 on node m"), "another pod"),
+    ],
+)
+@pytest.mark.parametrize(
+    "ended",
+    [{"metadata": {"deletionTimestamp": SINCE}, "status": {}}, {"metadata": {}, "status": {"phase": "Failed"}}],
+)
+def test_the_event_tells_who_ended_a_pod(
+    tmp_path: Path, reason: str, event: tuple[str, str, str], cause: str, ended: Manifest
+) -> None:
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "by a controller"}
+    status = {"phase": "Running", **at(ended, "status"), "conditions": [condition]}
+    victim = pod("x", on="m", metadata=at(ended, "metadata"), status=status)
+    urgent = pod("urgent", on="m", spec={**SMALL, "priority": 9}, metadata={"uid": "u-1"})
+    ran = why(tmp_path, "pod/x", node("m"), victim, urgent, reports("Pod", "x", event[0], event[2], by=event[1]))
+    assert cause in ran.out.splitlines()[1]
 
 
 @pytest.mark.parametrize("verb", ["drain", "cordon"])

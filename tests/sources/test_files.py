@@ -148,7 +148,10 @@ ALLOWED = "(allowed are Kubernetes objects in YAML or JSON)"
         ("<html></html>", f"x: looks like XML or HTML {ALLOWED}"),
         ('resource "a" "b" {\n  c = 1\n}\n', f"x: looks like a Terraform file {ALLOWED}"),
         ("NAME   READY\na      1/1\n", f"x: looks like a table printed by kubectl without -o yaml {ALLOWED}"),
-        ("Name:  a\nRoles: b\n", f"x: looks like the output of `kubectl describe`, not of `get -o yaml` {ALLOWED}"),
+        (
+            "Name:  a\nRoles: b\n",
+            f"x: looks like {manifests.DESCRIBED} (`kschedx reason - < FILE` explains the events in it)",
+        ),
         ("error: You must be logged in\n", f"x: looks like an error of kubectl {ALLOWED}"),
         ("kind: Pod\nError from server (Forbidden): x: y\n", f"x:2: {INCOMPLETE}"),
         ("services:\n  a:\n    image: b\n", f"x: looks like a Docker Compose file {ALLOWED}"),

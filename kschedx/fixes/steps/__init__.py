@@ -37,6 +37,7 @@ from kschedx.fixes.steps.pod import RaisePriority as RaisePriority
 from kschedx.fixes.steps.pod import RemoveGates as RemoveGates
 from kschedx.fixes.steps.pod import RequestInstead as RequestInstead
 from kschedx.fixes.steps.pod import RuleKind as RuleKind
+from kschedx.fixes.steps.pod import SelectEither as SelectEither
 from kschedx.fixes.steps.pod import SelectInstead as SelectInstead
 from kschedx.fixes.steps.pod import Tolerate as Tolerate
 from kschedx.fixes.steps.pod import TolerateInstead as TolerateInstead

@@ -240,6 +240,8 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
         if self.plugin is not None and self.plugin.layout:
             verb = "repair" if self.plugin.is_failed else "wait for"
             return f"{verb} the MIG manager on {self.node}, which applies nvidia.com/mig.config={self.plugin.layout}"
+        if self.plugin is not None and self.plugin.blocker:
+            return f"repair {self.plugin.blocker}, for which the device plugin on {self.node} waits"
         if self.plugin is not None and self.plugin.pod:
             return f"repair device plugin {self.plugin.pod} on {self.node}"
         if self.plugin is not None and self.plugin.taint:

@@ -89,13 +89,17 @@ class TolerateInstead(PodStep, frozen=True, kw_only=True):
 
 
 class SelectInstead(PodStep, frozen=True, kw_only=True):
-    """One expression of a required term as it was probably meant."""
+    """One expression of a required term as it was probably meant, or with the only pool that there is."""
 
-    _cost = Cost.TYPO
     source: str
     term: int
     wrong: RequirementMatch
     meant: RequirementMatch
+    price: Cost = Cost.TYPO
+
+    @property
+    def cost(self) -> Cost:
+        return self.price
 
     @property
     def title(self) -> str:
@@ -113,6 +117,23 @@ class SelectInstead(PodStep, frozen=True, kw_only=True):
             for requirement in edit.expressions(pod, self.term)
         )
         return edit.with_term(pod, self.term, changed)
+
+
+class SelectEither(PodStep, frozen=True, kw_only=True):
+    """Expressions of a required term that no node satisfies together, as one expression with the values of all."""
+
+    _cost = Cost.TYPO
+    term: int
+    meant: RequirementMatch
+
+    @property
+    def title(self) -> str:
+        return f"select {requirement_text(self.meant)} in one expression: all expressions of a term must match"
+
+    def edit(self, pod: Pod) -> Pod:
+        meant = NodeSelectorRequirement(key=self.meant.key, operator="In", values=self.meant.values)
+        others = (it for it in edit.expressions(pod, self.term) if (it.key, it.operator) != (meant.key, "In"))
+        return edit.with_term(pod, self.term, (*others, meant))
 
 
 class DropRequirements(PodStep, frozen=True, kw_only=True):
