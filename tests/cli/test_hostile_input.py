@@ -78,8 +78,8 @@ def test_a_hostile_note_is_one_line(raw: str, shown: str, capsys: pytest.Capture
 
 @each
 def test_a_hostile_error_is_one_line(raw: str, shown: str, tmp_path: Path) -> None:
-    twice = pod(raw)
-    ran = kschedx("why", write(tmp_path, small_pod("p"), name="pod.yaml"), "-s", write(tmp_path, NODE, twice, twice))
+    twice = pod(raw), pod(raw, labels={"other": "content"})
+    ran = kschedx("why", write(tmp_path, small_pod("p"), name="pod.yaml"), "-s", write(tmp_path, NODE, *twice))
     assert ran.code == 2
     (line,) = ran.err.splitlines()
     assert not obeyed(ran.err)
