@@ -277,7 +277,7 @@ class SharedFixes:
     def _free_tried(self) -> None:
         """Free the clusters in which fixes were tried, because a framework and its plugins refer to each other."""
         if len(self._then.pods) > MANY_PODS:
-            gc.collect(1)  # they are young
+            gc.collect()
 
     @cached_property
     def _then(self) -> Snapshot:
