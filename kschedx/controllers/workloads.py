@@ -247,10 +247,16 @@ class Owners:
     def members(self, pods: PodTable, workload: Workload) -> list[int]:
         """Return the rows of the workload's pods that have not finished."""
         unfinished = ~pods.finished
-        inside = unfinished & pods.namespaces.where(lambda name: name == workload.namespace)
+        inside = (unfinished & pods.namespaces.where(lambda name: name == workload.namespace)).nonzero()[0]
         if workload.kind != "Pod":
-            inside &= pods.owners.where(lambda owners: any(self._may_belong_to(owner, workload) for owner in owners))
-        rows: list[int] = self.rows_by_workload(pods, inside.nonzero()[0]).get(workload, _NO_ROWS).tolist()
+            codes, owners = pods.owners.codes[inside], pods.owners.values
+            its = [
+                code
+                for code in np.unique(codes).tolist()
+                if any(self._may_belong_to(owner, workload) for owner in owners[code])
+            ]
+            inside = inside[np.isin(codes, its)]
+        rows: list[int] = self.rows_by_workload(pods, inside).get(workload, _NO_ROWS).tolist()
         return rows
 
     def rows_by_workload(self, pods: PodTable, rows: IntArray) -> dict[Workload, IntArray]:

@@ -50,6 +50,7 @@ MOST_PODS_TRIED = 40_000
 """The limit is over all fixes. At least one fix is tried, however many pods there are."""
 MANY_PODS = 50_000
 """With more pods, the memory of a cluster is freed once a fix was tried in it."""
+SEARCHES_PER_COLLECTION = 4
 MOST_ADDED_NODES = 100
 
 
@@ -115,6 +116,7 @@ class SharedFixes:
         self._explanations: dict[str, Explanation | None] = {}
         self._fixes: dict[str, list[Fix]] = {}
         """The fixes of a pod that were found so far."""
+        self._searches = count()
 
     def shared_fix(self, pods: Sequence[str]) -> SharedFix | None:
         """Return a fix for these pods; None if none is known."""
@@ -275,9 +277,10 @@ class SharedFixes:
         return SharedFix(fix=fix, pods=of - len(left), of=of, nodes=max(zones.total(), 1), zones=several)
 
     def _free_tried(self) -> None:
-        """Free the clusters in which fixes were tried, because a framework and its plugins refer to each other."""
+        """Free the clusters in which fixes were tried, because a framework and its plugins refer to each other. Most
+        are young; to look at all objects for the others takes longer than some fixes."""
         if len(self._then.pods) > MANY_PODS:
-            gc.collect()
+            gc.collect(1 if next(self._searches) % SEARCHES_PER_COLLECTION else 2)
 
     @cached_property
     def _then(self) -> Snapshot:

@@ -308,6 +308,11 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     derived: Derived = field(default_factory=dict)
     """Values computed from the pods alone, whatever their nodes; shared by tables that differ only in the nodes."""
     _requests: dict[RequestOptions, Column[PodRequest]] = field(default_factory=dict)
+    _known: dict[RequestOptions, dict[tuple[int, int], tuple[PodSpec, PodStatus, PodRequest]]] = field(
+        default_factory=dict
+    )
+    """Requests by the identities of a spec and a status, which the values keep alive; shared by all tables that derive
+    from one."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -618,12 +623,17 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         width = max(len(self.statuses.values), 1)
         # pods of a StatefulSet differ in their claims, and so in their specs, but not in their requests
         counted: dict[tuple[bytes, int], PodRequest] = {}
+        known = self._known.setdefault(options, {})
         values: list[PodRequest] = []
-        for pair in map(int, distinct):
-            spec, status = self.specs.values[pair // width], pair % width
-            key = _ENCODER.encode((spec.containers, spec.init_containers, spec.overhead, spec.resources)), status
+        for pair in distinct.tolist():
+            spec, status = self.specs.values[pair // width], self.statuses.values[pair % width]
+            if (same := known.get((id(spec), id(status)))) is not None:
+                values.append(same[2])
+                continue
+            key = _ENCODER.encode((spec.containers, spec.init_containers, spec.overhead, spec.resources)), pair % width
             if key not in counted:
-                counted[key] = pod_request(spec, self.statuses.values[status], options)
+                counted[key] = pod_request(spec, status, options)
+            known[id(spec), id(status)] = spec, status, counted[key]
             values.append(counted[key])
         return Column(codes.astype(np.int64), values)
 
