@@ -37,8 +37,9 @@ Examples:
   kschedx why deploy/web --scale deploy/web=20 --drain node-7
 
 TARGET is a pod (pod/NAME, pod NAME, or NAME), a workload (deploy/NAME, sts/NAME, ds/NAME, job/NAME, ..., also
-NAMESPACE/deploy/NAME), a node (node/NAME), or manifests: a file, a folder, or - for standard input. Files count as if
-they were applied. A running pod is explained as if it were scheduled now.
+NAMESPACE/deploy/NAME), a node (node/NAME), an object on which pods depend (pvc/NAME, pdb/NAME, hpa/NAME, ns/NAME), or
+manifests: a file, a folder, or - for standard input. Files count as if they were applied. A running pod is explained as
+if it were scheduled now.
 
 For a workload, kschedx places the replicas that are missing, one after the other, and explains the first one that
 does not fit. A new manifest lacks all replicas; a complete workload gets one more. --alone looks at one pod only.
