@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
 from kschedx.controllers.states import (
     BeingDeleted,
+    BoundToMissingNode,
     CannotStart,
     ComponentDown,
     Failed,
@@ -401,7 +402,9 @@ def _kubelet_wait(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
             waits = Waits.SANDBOX
     if is_left_out and waits in (Waits.KUBELET, Waits.SANDBOX):
         return None
-    return WaitingForKubelet(
+    is_gone = is_lost and node not in snapshot.cluster.index and pod.status.start_time is None
+    state = BoundToMissingNode if is_gone else WaitingForKubelet
+    return state(
         subject=pod.key,
         node=node,
         waits=waits,
@@ -413,7 +416,6 @@ def _kubelet_wait(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
         claim=claim,
         last=_last_end(pod, container),
         is_node_lost=is_lost,
-        is_node_gone=is_lost and node not in snapshot.cluster.index and pod.status.start_time is None,
         outdated=newer_revision(snapshot, pod),
     )
 

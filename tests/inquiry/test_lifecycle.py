@@ -399,7 +399,7 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         "default/x is not created in the host cluster: ResourceQuota refuses it there",
         1,
     ),
-    ("pod/x", [GONE_NODE], "default/x is scheduled to m and cannot start: the node does not exist", 0),
+    ("pod/x", [GONE_NODE], "default/x is bound to m and cannot start: the node does not exist", 1),
     ("pod/x", [DUMPED, LEFT_OUT_NODE], "default/x is undecided: node m is not known", 3),
     (
         "pod/x",
