@@ -271,7 +271,9 @@ def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
     else:
         not_ready = f", {unready:,} of them not ready" if unready else ""
         phrase = f"all of its {len(rows):,} replicas have nodes{not_ready}"
-    return (runs_already(f"{phrase}; this shows where one more would go"),)
+    assigned = [pods.start_times[row] or "" for row in rows]
+    last = max(assigned) if all(assigned) else ""
+    return (runs_already(f"{phrase}; this shows where one more would go", assigned=last),)
 
 
 def _held(snapshot: Snapshot, manifest: Manifest) -> states.Lifecycle | None:

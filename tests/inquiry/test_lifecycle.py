@@ -1976,6 +1976,18 @@ def test_a_complete_workload_says_so(tmp_path: Path) -> None:
     assert "its only replica has a node, but is not ready; this shows where one more would go" in ran.out
 
 
+def test_nodes_that_joined_after_the_replicas_are_named(tmp_path: Path) -> None:
+    new, moment = node("late"), "2026-01-02T00:00:00Z"
+    new["metadata"] = {**at(new, "metadata"), "creationTimestamp": "2026-01-03T00:00:00Z"}
+    full = replica("web-1-a", "ReplicaSet", "web-1", startTime=moment)
+    full["spec"] = {**at(full, "spec"), "containers": [{"name": "app", "resources": {"requests": {"cpu": "1"}}}]}
+    ran = why(tmp_path, "deploy/web", new, workload("Deployment"), ROLLED_OUT, full)
+    assert "late joined after its pods were assigned; kube-scheduler does not move pods that have a node" in ran.out
+    for name, is_new in (("late", True), ("n", False)):
+        ran = kschedx("why", "pod/web-1-a", "-s", "cluster.json", "--node", name, cwd=tmp_path, columns=400)
+        assert (f"  {name} joined after the pod was assigned; kube-scheduler does not move" in ran.out) == is_new
+
+
 VERTICAL = {"vpaUpdates": "Pod resources updated by vpa: container 0: cpu request, memory request"}
 DEFAULTED = {"kubernetes.io/limit-ranger": "LimitRanger plugin set: cpu request for container app"}
 RANGE: Manifest = {
