@@ -393,7 +393,7 @@ class ObjectState(StateFacts, frozen=True, kw_only=True):
 
 
 class NotRead(StateFacts, frozen=True, kw_only=True):
-    """A pod that depends on a kind that was not read."""
+    """A pod that depends on what was not read, such as a kind, or the pod itself after its assignment."""
 
     unknown: str
     because: str

@@ -315,6 +315,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         lifecycle = refusal_state(
             named,
             error.message,
+            recorded=self.before,
             source=str(error.place) if error.place.source or error.place.field or error.hint else "",
             hint=error.hint,
             is_workload=workload is not None,
