@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
 from kschedx.controllers.states import (
     BeingDeleted,
+    BoundToMissingNode,
     CannotStart,
     ComponentDown,
     Failed,
@@ -40,10 +41,14 @@ from kschedx.kube import kueue
 from kschedx.kube.conditions import DISRUPTION_TARGET, condition_of, reports_ready
 from kschedx.kube.controllers import stored_controller
 from kschedx.kube.decoding import map_at
+from kschedx.kube.escaping import shell_command
+from kschedx.kube.other_schedulers import OpenShiftScheduler
+from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.scalars import earlier
 from kschedx.kube.storage import own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, find_untolerated, tolerates
 from kschedx.kube.types import JOB_TRACKING, UNREACHABLE, ContainerStatus, Namespace, Pod, Taint
+from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.events import OF_DEVICES, OF_SANDBOX, OF_VOLUMES, SYNC_ERROR
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
@@ -74,6 +79,7 @@ JOB_FAILURES = ("FailureTarget", "Failed")
 JOB_ENDS = ("SuccessCriteriaMet", "Complete", *JOB_FAILURES)
 """The condition types of an ended Job. A Job has the first condition of each outcome until its last pods are gone."""
 _BY_REASON = ((OF_VOLUMES, Waits.VOLUMES), (OF_SANDBOX, Waits.NETWORK), (OF_DEVICES, Waits.DEVICES))
+RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA = "ResourceQuota", "ClusterResourceQuota"
 _NAME_LABELS = ("app.kubernetes.io/name", "app", "k8s-app")
 _READINESS = ("PodReadyToStartContainers", "Initialized", "Ready")
 
@@ -116,7 +122,7 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
         state = _kubelet_wait(snapshot, pod) or _lost_node(snapshot, pod) or _resize_held(pod) or _kept_by_sidecar(pod)
         return state or _unread_node(snapshot, pod)
     terminating = namespace_lifecycle(snapshot, pod.metadata.namespace, subject, is_pod=True)
-    return terminating or _ended_job(snapshot, pod) or _sync_refusal(snapshot, pod)
+    return terminating or _ended_job(snapshot, pod) or _sync_refusal(snapshot, pod) or _assigned_since(snapshot, pod)
 
 
 def failure(pod: Pod) -> tuple[str, str]:
@@ -180,8 +186,6 @@ def _sync_refusal(snapshot: Snapshot, pod: Pod) -> NotSynced | None:
 
 
 _REFUSERS = (
-    ("exceeded quota", "ResourceQuota"),
-    ("failed quota", "ResourceQuota"),
     ("violates PodSecurity", "Pod Security"),
     ("maximum ", "LimitRange"),
     ("minimum ", "LimitRange"),
@@ -196,8 +200,27 @@ _REFUSERS = (
 """Words in refusals, and the component that writes them."""
 
 
-def refuser(message: str) -> str:
+_QUOTA = lazy_pattern(r"(?:exceeded|failed) quota: (?P<quota>[^\s,:]+)")
+
+
+def refuser(message: str, quotas: Sequence[str] = (RESOURCE_QUOTA,)) -> str:
+    """Return the component that refuses an object. `quotas` are the kinds of quota that it may mean."""
+    if _QUOTA.search(message):
+        return " or ".join(quotas)
     return next((by for words, by in _REFUSERS if words in message), "the API server")
+
+
+def quota_kinds(snapshot: Snapshot, namespace: str, message: str) -> tuple[str, ...]:
+    """Return the kinds of the quota that a recorded refusal may name. OpenShift refuses with the same words for a
+    ClusterResourceQuota (pkg/admission/quota/clusterresourcequota of openshift/apiserver-library-go)."""
+    match = _QUOTA.search(message)
+    known = {quota.metadata.name for quota in snapshot.of(ResourceQuota) if quota.metadata.namespace == namespace}
+    spaces = (*snapshot.namespaces, *snapshot.pods.namespaces.values)
+    is_openshift = any(snapshot.of(OpenShiftScheduler)) or any(name.startswith("openshift-") for name in spaces)
+    if match is None or match["quota"] in known or not is_openshift:
+        return (RESOURCE_QUOTA,)
+    is_read = any(snapshot.of(ResourceQuota)) or snapshot.source.is_complete(RESOURCE_QUOTA, namespace)
+    return (CLUSTER_RESOURCE_QUOTA,) if is_read else (RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA)
 
 
 def _owner(pod: Pod) -> str:
@@ -273,6 +296,18 @@ def _unread_node(snapshot: Snapshot, pod: Pod) -> NotRead | None:
     because = f"{runs} {node}, which the dump does not hold"
     command = "kubectl get nodes -o yaml > missing.yaml"
     return NotRead(subject=pod.key, unknown=f"node {node}", because=because, command=command)
+
+
+def _assigned_since(snapshot: Snapshot, pod: Pod) -> NotRead | None:
+    """Return the state of a pod that has a node by now: the dump's pods are older than its events."""
+    event = snapshot.assigned.get(pod.key)
+    if event is None:
+        return None
+    because = "a scheduler has assigned it since: the dump's pods are older than its events"
+    command = shell_command("kubectl get pod {} -n {} -o wide", pod.metadata.name, pod.metadata.namespace)
+    return NotRead(
+        subject=pod.key, unknown="its present state", because=because, command=command, message=event.message
+    )
 
 
 def _resize_held(pod: Pod) -> ResizeHeld | None:
@@ -401,7 +436,9 @@ def _kubelet_wait(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
             waits = Waits.SANDBOX
     if is_left_out and waits in (Waits.KUBELET, Waits.SANDBOX):
         return None
-    return WaitingForKubelet(
+    is_gone = is_lost and node not in snapshot.cluster.index and pod.status.start_time is None
+    state = BoundToMissingNode if is_gone else WaitingForKubelet
+    return state(
         subject=pod.key,
         node=node,
         waits=waits,
@@ -413,7 +450,6 @@ def _kubelet_wait(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
         claim=claim,
         last=_last_end(pod, container),
         is_node_lost=is_lost,
-        is_node_gone=is_lost and node not in snapshot.cluster.index and pod.status.start_time is None,
         outdated=newer_revision(snapshot, pod),
     )
 

@@ -246,7 +246,6 @@ class WaitingForKubelet(StateFacts, frozen=True, kw_only=True):
     event: str = ""  # the newest warning
     last: str = ""  # how the container last ended: `OOMKilled, exit code 137`
     is_node_lost: bool = False
-    is_node_gone: bool = False
     claim: str = ""  # the claim that stays unbound because kube-scheduler selects no node for it, such as `shop/data`
     outdated: str = ""  # the StatefulSet with a newer revision, which replaces the pod only once it is ready
 
@@ -255,8 +254,6 @@ class WaitingForKubelet(StateFacts, frozen=True, kw_only=True):
         reason = f": {self.reason}" if self.reason else ""
         match self.waits:
             case Waits.KUBELET:
-                if self.is_node_gone:
-                    return "cannot start: the node does not exist"
                 return "waits for its kubelet" + (", which does not answer" if self.is_node_lost else reason)
             case Waits.VOLUMES:
                 return f"waits for its volumes{reason}"
@@ -278,6 +275,10 @@ class WaitingForKubelet(StateFacts, frozen=True, kw_only=True):
                 return f"waits for container {self.container}{reason}"
             case _:
                 assert_never(self.waits)
+
+
+class BoundToMissingNode(WaitingForKubelet, frozen=True, kw_only=True):
+    """A pod whose spec.nodeName no node has; no kubelet ever sees it."""
 
 
 class RolloutStalled(StateFacts, frozen=True, kw_only=True):
@@ -392,7 +393,7 @@ class ObjectState(StateFacts, frozen=True, kw_only=True):
 
 
 class NotRead(StateFacts, frozen=True, kw_only=True):
-    """A pod that depends on a kind that was not read."""
+    """A pod that depends on what was not read, such as a kind, or the pod itself after its assignment."""
 
     unknown: str
     because: str
@@ -532,6 +533,7 @@ Lifecycle: TypeAlias = (
     | NotSynced
     | WaitingForOrdinal
     | WaitingForKubelet
+    | BoundToMissingNode
     | RolloutStalled
     | UpdateHeld
     | NotScaled
@@ -602,6 +604,10 @@ STATES: tuple[StateRow, ...] = (
     _row(
         _FITS, "scheduled and not running", "{s.subject} is scheduled to {s.node} and {s.detail}",
         WaitingForKubelet(subject=_POD, node="w0", waits=Waits.IMAGE, container="app", reason="ImagePullBackOff"),
+    ),
+    _row(
+        _NOT, "bound to a missing node", "{s.subject} is bound to {s.node} and cannot start: the node does not exist",
+        BoundToMissingNode(subject=_POD, node="w0", waits=Waits.KUBELET),
     ),
     _row(
         _FITS, "kept running by a container",

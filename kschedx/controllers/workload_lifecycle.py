@@ -22,6 +22,7 @@ from kschedx.controllers.pod_lifecycle import (
     is_ready,
     namespace_lifecycle,
     pod_lifecycle,
+    quota_kinds,
     refuser,
     successor,
     suspended_state,
@@ -271,7 +272,9 @@ def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
     else:
         not_ready = f", {unready:,} of them not ready" if unready else ""
         phrase = f"all of its {len(rows):,} replicas have nodes{not_ready}"
-    return (runs_already(f"{phrase}; this shows where one more would go"),)
+    assigned = [pods.start_times[row] or "" for row in rows]
+    last = max(assigned) if all(assigned) else ""
+    return (runs_already(f"{phrase}; this shows where one more would go", assigned=last),)
 
 
 def _held(snapshot: Snapshot, manifest: Manifest) -> states.Lifecycle | None:
@@ -423,13 +426,22 @@ def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Control
                 condition = _failure(replica_set.status.conditions)
                 event = snapshot.failed_create("ReplicaSet", metadata)
                 if condition is None and event is not None and rows and not number:  # a rollout without a new pod
-                    return refusal_state(workload.reference, event.message, is_workload=True, has_pods=True)
+                    return refusal_state(
+                        workload.reference, event.message, recorded=snapshot, is_workload=True, has_pods=True
+                    )
             if condition is not None:  # also for a pod that a rollout adds, although there are enough old pods
                 source = f"condition ReplicaFailure of ReplicaSet {metadata.namespace}/{metadata.name}"
                 break
     if condition is None:
         return None
-    return refusal_state(workload.reference, condition.message, source=source, is_workload=True, has_pods=bool(rows))
+    return refusal_state(
+        workload.reference,
+        condition.message,
+        recorded=snapshot,
+        source=source,
+        is_workload=True,
+        has_pods=bool(rows),
+    )
 
 
 def _owned_by(snapshot: Snapshot, row: int, name: str) -> bool:
@@ -454,17 +466,20 @@ def refusal_state(
     subject: str,
     message: str,
     *,
+    recorded: Snapshot | None = None,
     source: str = "",
     hint: str = "",
     is_workload: bool,
     has_pods: bool = False,
 ) -> states.Refused | states.NamespaceTerminating:
+    """Return the state of a refused object. `recorded` is the cluster that reports the refusal, if one does."""
     if (terminating := _IN_TERMINATING.search(message)) is not None:
         return states.NamespaceTerminating(subject=subject, namespace=terminating[1], is_pod=False)
+    namespace = subject.partition("/")[0]
     return states.Refused(
         subject=subject,
         message=message,
-        by=refuser(message),
+        by=refuser(message) if recorded is None else refuser(message, quota_kinds(recorded, namespace, message)),
         source=source,
         hint=hint,
         is_workload=is_workload,
@@ -575,7 +590,7 @@ def _custom_resource_state(snapshot: Snapshot, workload: Workload, manifest: Man
     if not _rows(snapshot, workload):
         event = snapshot.failed_creates.get((workload.kind, workload.namespace, workload.name))
         if (failed := event or _failure(_conditions(manifest))) is not None:
-            return refusal_state(workload.reference, failed.message, is_workload=True)
+            return refusal_state(workload.reference, failed.message, recorded=snapshot, is_workload=True)
         waits = [message for phase, message in _phases(manifest) if phase.lower() == "pending" and message]
         waits += [it.message for it in _conditions(manifest) if it.status == "False" and it.message]
         if message := next(iter(waits), ""):

@@ -190,6 +190,7 @@ def _strings(text: str) -> Iterator[str]:
 def parse(text: str) -> Event:
     """Parse a message, a line of `kubectl describe` with a message, or a single reason."""
     text = " ".join(text[:_LONGEST].replace("’", "'").split()).removesuffix("; waiting")
+    text = text.removeprefix("Cannot schedule pods: ")  # of GKE's console
     oldest = _OLDEST.search(text)
     if oldest:
         # reason, count, reason, count, and the rest
@@ -335,6 +336,11 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("EKS Fargate", "not-for-fargate"): (
         r"(?:.* )?Pod not supported on Fargate: .*",
         r"(?:.* )?Misconfigured Fargate Profile: .*",
+        r"(?:.* )?AWS account is currently blocked from launching .*Fargate pods",
+    ),
+    ("KAI", "queue-limit-reached"): (
+        r"(?:.* )?quota has reached the allowable limit of .*",
+        r"(?:.* )?Non-preemptible workload is over quota\. .*",
     ),
     ("kube-scheduler", "preempted"): (
         r"(?:.* )?Preempted by (?:a )?(?:pod|PodGroup) .*",
@@ -380,6 +386,7 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
         r"(?:.* )?Marking for deletion Pod .*",
         r"DeletionByTaintManager|TaintManagerEviction",
     ),
+    ("kube-controller-manager", "eviction-cancelled"): (r"(?:.* )?Cancelling deletion of Pod .*",),
     ("kube-controller-manager", "node-lost"): (
         r"(?:.* )?PodGC: node no longer exists",
         r"(?:.* )?Node \S+ which was running pod \S+ is unresponsive",
@@ -454,6 +461,8 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
         r"not ready for scale-up",
         r"max (?:cluster|limit) .*reached",
         r"exceeded quota.*",
+        r"(?:.* )?No node pool can be auto-provisioned .*",
+        r"no\.scale\.up\.\S+",
     ),
     ("Karpenter", "no-node-pool"): (
         r"(?:.* )?(?:Failed to|could not) schedule pod, .*",

@@ -60,6 +60,8 @@ class RunsAlready(Note, frozen=True, kw_only=True):
     """The best nodes that became ready after that."""
     recreated_by: str
     """The controller, such as `ReplicaSet web-1`, if deleting the pod moves it to the best node."""
+    assigned: str = ""
+    """When the last of a workload's replicas was assigned; empty for a note about one pod."""
 
 
 def runs_already(
@@ -72,6 +74,7 @@ def runs_already(
     joined_later: tuple[str, ...] = (),
     ready_later: tuple[str, ...] = (),
     recreated_by: str = "",
+    assigned: str = "",
 ) -> RunsAlready:
     return RunsAlready(
         id="runs-already",
@@ -90,6 +93,7 @@ def runs_already(
         joined_later=joined_later,
         ready_later=ready_later,
         recreated_by=recreated_by,
+        assigned=assigned,
     )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
 from kschedx.explain.hardware import VENDOR_LABELS
@@ -338,7 +339,7 @@ def running_verdict(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
     if cycle.scores is not None and (scored_at := cycle.scores.nodes.row_of(row)) is not None:
         behind = int(cycle.scores.totals.max() - cycle.scores.totals[scored_at])
     better = [cluster.nodes[cluster_row] for cluster_row in cycle.choice] if assigned else []
-    later = tuple(node.name for node in better if (node.metadata.creation_timestamp or "") > assigned)
+    later = joined_later(better, assigned)
     ready = tuple(
         node.name
         for node in better
@@ -360,6 +361,17 @@ def running_verdict(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
         ready_later=ready,
         recreated_by=f"{owner.kind} {owner.name}" if moves and owner is not None else "",
     )
+
+
+def replicas_verdict(cycle: Cycle, verdict: RunsAlready) -> RunsAlready:
+    """Add the best nodes for one more replica that joined after all others were assigned."""
+    better = [cycle.all_nodes.cluster.nodes[row] for row in cycle.choice] if verdict.assigned else []
+    later = joined_later(better, verdict.assigned)
+    return replace(verdict, joined_later=later, facts={**verdict.facts, "joinedLater": list(later)})
+
+
+def joined_later(nodes: Iterable[Node], assigned: str) -> tuple[str, ...]:
+    return tuple(node.name for node in nodes if (node.metadata.creation_timestamp or "") > assigned)
 
 
 RECREATING = ("ReplicaSet", "StatefulSet", "ReplicationController")

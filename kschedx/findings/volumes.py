@@ -386,7 +386,7 @@ class InsufficientDevices(Facts, frozen=True, kw_only=True):
 
     shortages: tuple[DeviceShortage, ...]
     claims: tuple[str, ...]
-    constraints: tuple[str, ...]  # the attributes in which devices must have the same or distinct values
+    constraints: tuple[str, ...]  # without which the claims could be allocated
 
     @property
     def same_as(self) -> Hashable:

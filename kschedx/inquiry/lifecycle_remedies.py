@@ -472,7 +472,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
         if state.outdated:
             title = f"delete {self.pod.key}, which {state.outdated} creates with its newer revision"
             yield Fix.untried(title, (Target.pod(self.pod.key).deletion,), commands=(delete_pod(self.pod.key),))
-        if state.is_node_gone:
+        if isinstance(state, states.BoundToMissingNode):
             title = f"delete the pod, and create it without spec.nodeName {state.node}"
             yield Fix.untried(title, (Target.pod(self.pod.key).deletion,), commands=(delete_pod(self.pod.key),))
         elif state.claim:

@@ -47,8 +47,8 @@ from kschedx.explain.admission import QuotaLedger, admission_warning, has_siblin
 from kschedx.explain.cycle_notes import amount_notes, claim_expansions
 from kschedx.explain.events import AFTER_THE_CHOICE, extender_failure, parse, recorded_event
 from kschedx.explain.missing_kinds import cycle_of, require_nodes
-from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note, drained_nodes
-from kschedx.explain.ranking import running_verdict
+from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note, RunsAlready, drained_nodes
+from kschedx.explain.ranking import replicas_verdict, running_verdict
 from kschedx.explain.root_causes import provisioning_reports
 from kschedx.explain.setup import Setup, Subject, unassign
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
@@ -315,6 +315,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         lifecycle = refusal_state(
             named,
             error.message,
+            recorded=self.before,
             source=str(error.place) if error.place.source or error.place.field or error.hint else "",
             hint=error.hint,
             is_workload=workload is not None,
@@ -395,6 +396,9 @@ def _explain(
         is_ready = reports_ready(subject.pod.status.conditions)
         why = "" if is_ready else unready_reason(subject.snapshot, subject.pod) or "Ready=False"
         notes = (running_verdict(cycle, node, why), *notes)
+    notes = tuple(
+        replicas_verdict(cycle, each) if isinstance(each, RunsAlready) and each.assigned else each for each in notes
+    )
     autoscalers: tuple[NodeAutoscaler, ...] = ()
     if cycle.outcome is Outcome.UNSCHEDULABLE:
         autoscalers, said = autoscalers_of(subject.snapshot, autoscaling, scheduler)

@@ -24,7 +24,7 @@ from kschedx.apiserver.pod_security import (
     PodSecurityLevel,
     security_view,
 )
-from kschedx.controllers.pod_lifecycle import is_ready
+from kschedx.controllers.pod_lifecycle import CLUSTER_RESOURCE_QUOTA, is_ready, quota_kinds
 from kschedx.controllers.workloads import Owners, manifest_of, wanted_replicas, workload_of
 from kschedx.errors import InputError, UndecidableError, nearest
 from kschedx.explain.admission import enforced_standard
@@ -33,6 +33,7 @@ from kschedx.fixes import FixCertainty
 from kschedx.fixes.changes import PatchError, apply_patch
 from kschedx.fixes.owners import owner_change, template_owner
 from kschedx.fixes.pod_edits import ENFORCE, enforce_level, secure_fields
+from kschedx.fixes.proposal import FixGroup
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
@@ -459,7 +460,18 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                     yield f"/spec/{kind}/{index}", item
 
     def _exceeded_quota_fixes(self, match: re.Match[str]) -> Iterator[Fix | None]:
-        """Yield fixes for an exceeded quota: it is raised to its usage plus the requests of the missing pods."""
+        yield self._raised_quota(match)
+        if self.maker is not None and self.maker.get("kind") == "Deployment" and self._has_all_replicas:
+            rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+            data = (self._workload_name, self._namespace, {"spec": {"strategy": rolling}})
+            command = shell_command("kubectl patch deployment/{} -n {} -p {}", *data)
+            title = "set maxSurge: 0, so that an old pod goes before a new one is created"
+            yield Fix.untried(
+                title, (self._workload_change([set_field("/spec/strategy", rolling)]),), commands=(command,)
+            )
+
+    def _raised_quota(self, match: re.Match[str]) -> Fix | None:
+        """Return the fix that raises a quota to its usage plus the requests of the missing pods."""
         name = match["quota"]
         requested, used, limited = (_amounts(match[key]) for key in ("requested", "used", "limited"))
         hard = {
@@ -477,6 +489,11 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             None,
         )
         phrase = ", ".join(f"{resource} from {limited[resource]} to {amount}" for resource, amount in hard.items())
+        kinds = quota_kinds(self.snapshot, self.pod.metadata.namespace, match[0])
+        if CLUSTER_RESOURCE_QUOTA in kinds:
+            title, patch = f"raise {phrase} in {' or '.join(kinds)} {name}", {"spec": {"quota": {"hard": hard}}}
+            command = shell_command("kubectl patch clusterresourcequota {} --type merge -p {}", name, patch)
+            return Fix.untried(title, commands=(command,) if len(kinds) == 1 else (), of_group=FixGroup.CLUSTER)
         template = "kubectl patch resourcequota {} -n {} --type merge -p {}"
         command = shell_command(template, name, self._namespace, {"spec": {"hard": hard}})
         target = Target(api_version="v1", kind="ResourceQuota", namespace=self.pod.metadata.namespace, name=name)
@@ -491,15 +508,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             snapshot = snapshot.with_records(ResourceQuota, (larger if quota is own else quota for quota in quotas))
         scopes = "" if own is None else ", ".join(own.spec.scopes)
         title = f"raise {phrase} in ResourceQuota {name}{scopes and f' (scope {scopes})'}"
-        yield self._try(title, changes, snapshot=snapshot, commands=(command,))
-        if self.maker is not None and self.maker.get("kind") == "Deployment" and self._has_all_replicas:
-            rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
-            data = (self._workload_name, self._namespace, {"spec": {"strategy": rolling}})
-            command = shell_command("kubectl patch deployment/{} -n {} -p {}", *data)
-            title = "set maxSurge: 0, so that an old pod goes before a new one is created"
-            yield Fix.untried(
-                title, (self._workload_change([set_field("/spec/strategy", rolling)]),), commands=(command,)
-            )
+        return self._try(title, changes, snapshot=snapshot, commands=(command,))
 
     @property
     def _has_all_replicas(self) -> bool:

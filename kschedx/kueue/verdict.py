@@ -108,6 +108,8 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     """None for a Workload that is not pending."""
     behind: str = ""
     """The head of its StrictFIFO queue, which blocks it."""
+    is_head_too_large: bool = False
+    """Whether that head requests more than its queue can ever have, so that it blocks the queue for good."""
     not_ready: tuple[str, ...] = ()
     """The Workloads with pods that are not ready, which block admission."""
     checks: tuple[str, ...] = ()
@@ -143,7 +145,8 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
             case Wait.TOPOLOGY:
                 return "waits for room in a topology in Kueue"
             case Wait.HEAD:
-                return f"waits behind {self.behind} in Kueue"
+                never = ", which can never fit its queue" if self.is_head_too_large else ""
+                return f"waits behind {self.behind} in Kueue{never}"
             case Wait.NAMESPACE:
                 return f"waits in Kueue because ClusterQueue {self.cluster_queue} does not select its namespace"
             case Wait.REQUESTS:
@@ -299,8 +302,18 @@ def _unevaluated_verdict(verdict: Verdict, run: AdmissionRun, job: Job) -> Verdi
         return replace(verdict, wait=Wait.QUEUE, blocked=phrase)
     first = next((other_job for other_job in queue.sorted_jobs if other_job.key != job.key), None)
     if queue.is_strict and first is not None and job.key in queue.waiting:
-        return replace(verdict, wait=Wait.HEAD, behind=first.key, blocked=f"behind {first.key} (StrictFIFO)")
+        entry, blocked = run.evaluate(first), f"behind {first.key} (StrictFIFO)"
+        if entry is None or not _is_too_large(entry.assignment.shortages):
+            return replace(verdict, wait=Wait.HEAD, behind=first.key, blocked=blocked)
+        blocked = f"{blocked}: {entry.message}"
+        return replace(verdict, wait=Wait.HEAD, behind=first.key, is_head_too_large=True, blocked=blocked)
     return replace(verdict, wait=Wait.QUOTA, blocked=job.pending_message)
+
+
+def _is_too_large(shortages: Sequence[Shortage]) -> bool:
+    """Return whether the request exceeds the maximum of a resource in every flavor that was tried."""
+    exceeded = {shortage.flavor for shortage in shortages if shortage.exceeds_maximum}
+    return bool(exceeded) and exceeded == {shortage.flavor for shortage in shortages}
 
 
 def _wait_of(head: QueueHead) -> Wait:
@@ -614,6 +627,9 @@ class _Trials:
 
     def _raise_priority(self) -> Iterator[Remedy]:
         first = self._run.jobs[self._verdict.behind]
+        if self._verdict.is_head_too_large:
+            title = f"lower what {first.key} requests, or delete its owner: it can never fit its queue"
+            yield from self._try(RemedyKind.LESS, title, self._with_condition([first.key], "Finished"))
         title = f"raise the priority from {self._job.priority} to {first.priority + 1} or more"
         yield from self._try(RemedyKind.PRIORITY, title, self._with_priority(first.priority + 1))
         queue = self._run.queues[self._verdict.cluster_queue].queue

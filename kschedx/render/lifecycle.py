@@ -57,7 +57,7 @@ _TONES = {
 
 
 def state_tone(lifecycle: states.Lifecycle) -> Tone:
-    if isinstance(lifecycle, _WAITING):
+    if isinstance(lifecycle, _WAITING) and not isinstance(lifecycle, states.BoundToMissingNode):
         return Tone.HELD
     return _TONES[states.row_of(lifecycle).exit_code]
 
@@ -293,7 +293,7 @@ def _unknown(pod: states.NoScheduler) -> Iterator[str]:
 
 def _start(pod: states.WaitingForKubelet) -> Iterator[str]:
     """Yield why the kubelet does not run the pod's containers."""
-    if pod.is_node_gone:
+    if isinstance(pod, states.BoundToMissingNode):
         yield f"the pod names node {pod.node}, and no node has that name"
     elif pod.is_node_lost and not pod.message:
         yield f"node {pod.node} is NotReady, or not in the cluster"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from rich.cells import cell_len
 
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.ranking import Contribution, Ranking, ScoredNode, scored_node
+from kschedx.explain.ranking import Contribution, Ranking, ScoredNode, joined_later, scored_node
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Code
 from kschedx.render.blocks import eviction_facts, shown_findings
@@ -224,6 +224,10 @@ def node_verdict_lines(diagnosis: Diagnosis, ranking: Ranking | None, name: str,
     lines = title_lines(*node_headline(diagnosis, ranking, name), width)
     if row is None:
         return [*lines, *paragraph(_unevaluated_text(diagnosis), width, indent=2)]
+    cluster, assigned = diagnosis.cycle.all_nodes.cluster, diagnosis.cycle.pod.status.start_time
+    if assigned and joined_later([cluster.nodes[cluster.index[name]]], assigned):
+        moves = "kube-scheduler does not move pods that have a node"
+        lines += paragraph(f"{name} joined after the pod was assigned; {moves}", width, first="  ", indent=2)
     lines += _verdicts(diagnosis, row, width)
     if scores is not None and ranking is not None:
         lines += [BLANK, *_scores(scores, ranking)]

@@ -187,10 +187,11 @@ def _running_cause(note: RunsAlready) -> str:
     if note.rejected_by:
         phrase = f"{note.node} would reject it now: {describe(note.rejected_by[0]).headline}"
         return f"{phrase}; the cluster has changed since, or spec.nodeName was written by hand"
-    if note.behind is None:
-        return ""
     if note.joined_later:
-        cause = f"{list_names(note.joined_later, 3)} joined after the pod was assigned"
+        whose = "its pods were" if note.assigned else "the pod was"
+        cause = f"{list_names(note.joined_later, 3)} joined after {whose} assigned"
+    elif note.behind is None:
+        return ""
     elif note.ready_later:
         cause = f"{list_names(note.ready_later, 3)} became ready after the pod was assigned"
     else:

@@ -434,6 +434,7 @@ class SnapshotBuilder:
             workloads=self._workloads if keeps_order else dict(sorted(self._workloads.items())),
             custom_resources=self._custom,
             failed_scheduling=self._events.of_pending(pods),
+            assigned=self._events.of_assigned(pods),
             pod_warnings=self._events.of_kubelets(pods),
             evictions=self._events.of_evictions(pods),
             failed_creates=self._events.of_controllers(),

@@ -6,11 +6,13 @@ from typing import TypeAlias, TypeVar
 from msgspec import Struct
 
 from kschedx.errors import InputError
-from kschedx.kube.scalars import nanoseconds
+from kschedx.kube.scalars import nanoseconds, newest
 from kschedx.snapshot.pods import PodTable
 
 KIND = "Event"
 FAILED_SCHEDULING = "FailedScheduling"
+SCHEDULED = "Scheduled"
+"""From a scheduler: it has assigned the pod to a node."""
 KARPENTER = "karpenter"
 """Karpenter's name as the reporter of events."""
 FAILED_SCALE_UP, TRIGGERED_SCALE_UP = "FailedScaleUp", "TriggeredScaleUp"
@@ -52,7 +54,7 @@ _UNMADE = {
 }
 """Kind to the reasons why its dependents are not created."""
 REASONS = frozenset(
-    {FAILED_SCHEDULING, FAILED_CREATE, *OF_AUTOSCALER, *BY_KUBELET, *OF_EVICTION}.union(*_UNMADE.values())
+    {FAILED_SCHEDULING, SCHEDULED, FAILED_CREATE, *OF_AUTOSCALER, *BY_KUBELET, *OF_EVICTION}.union(*_UNMADE.values())
 )
 GROUPS = frozenset({"", "events.k8s.io"})
 """Every event is served in both groups, with different field names."""
@@ -160,6 +162,8 @@ class RecordedEvents:
     def __init__(self) -> None:
         self._scheduling: _Newest[tuple[str, str]] = {}
         """By pod (`namespace/name`) and reporter."""
+        self._assigned: _Newest[str] = {}
+        """A scheduler's events about a pod that it has assigned, by pod."""
         self._scaling: _Newest[str] = {}
         """Events of cluster-autoscaler by pod."""
         self._warnings: _Newest[str] = {}
@@ -177,6 +181,8 @@ class RecordedEvents:
             return
         namespace = about.namespace or "default"
         pod = f"{namespace}/{about.name}" if about.kind == "Pod" else ""
+        if event.reason == SCHEDULED and pod:
+            _keep(self._assigned, pod, event)
         if event.reason in OF_AUTOSCALER and pod:
             _keep(self._scaling, pod, event)
         if event.reason in OF_EVICTION and pod:
@@ -208,6 +214,15 @@ class RecordedEvents:
     def of_evictions(self, pods: PodTable) -> dict[str, RecordedEvent]:
         """Return the newest event of what ended a pod by pod; the message starts with the reporter."""
         return _pod_events(self._evictions, pods, have_nodes=True)
+
+    def of_assigned(self, pods: PodTable) -> dict[str, RecordedEvent]:
+        """Return the event of the assignment by pod, for pods that were read without a node. An event older than the
+        pod is about an earlier pod with the same name."""
+        return {
+            pod: event
+            for pod, event in _pod_events(self._assigned, pods, have_nodes=False).items()
+            if newest((pods.creation_timestamps[pods.rows[pod]], event.last_seen)) == event.last_seen
+        }
 
     def of_autoscaler(self, pods: PodTable) -> dict[str, RecordedEvent]:
         """Return the last event of cluster-autoscaler by pod, for pods without a node."""

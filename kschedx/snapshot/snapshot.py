@@ -253,6 +253,8 @@ class Contents(Struct, frozen=True, kw_only=True):
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
     failed_scheduling: Mapping[str, RecordedEvent] = field(default_factory=dict)
     """`namespace/name` of a pending pod to kube-scheduler's newest event, if events were read."""
+    assigned: Mapping[str, RecordedEvent] = field(default_factory=dict)
+    """`namespace/name` of a pod that was read without a node to the event that it has one since."""
     pod_warnings: Mapping[str, RecordedEvent] = field(default_factory=dict)
     """`namespace/name` of a pod with a node to the newest warning of its kubelet: volumes, sandbox, network."""
     evictions: Mapping[str, RecordedEvent] = field(default_factory=dict)

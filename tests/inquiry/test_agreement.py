@@ -112,13 +112,15 @@ DECIDED: list[tuple[str, str, list[Manifest]]] = [
 ]  # fmt: skip
 KNOWN = [*DECIDED, *(("", target, objects) for target, objects, _, _ in (*CASES, *OF_KUEUE))]
 PENDING = frozenset({
-    "BeingDeleted", "CannotStart", "ComponentDown", "Contradicted", "Gated", "NamespaceTerminating", "NoScheduler",
-    "Nominated", "NotBound", "NotObserved", "OfEndedJob", "OtherScheduler", "Refused", "RejectedByKubelet",
-    "Schedulable", "Unschedulable", "WaitingForGang", "WaitingForKubelet", "WaitingForOrdinal",
+    "BeingDeleted", "BoundToMissingNode", "CannotStart", "ComponentDown", "Contradicted", "Gated",
+    "NamespaceTerminating", "NoScheduler", "Nominated", "NotBound", "NotObserved", "OfEndedJob", "OtherScheduler",
+    "Refused", "RejectedByKubelet", "Schedulable", "Unschedulable", "WaitingForGang", "WaitingForKubelet",
+    "WaitingForOrdinal",
 })  # fmt: skip
 """States of what `kubectl get pods` shows as Pending, or that lacks pods."""
 NO_PODS = ("NotObserved", "Refused", "RejectedByKubelet", "WaitingForOrdinal")
 SKIPPED = PENDING - {
+    "BoundToMissingNode",
     "CannotStart",
     "ComponentDown",
     "Contradicted",
@@ -135,8 +137,8 @@ AGREED = frozenset({
 })  # fmt: skip
 """States that a simulation of the cluster as it is ends in."""
 OF_ONE_POD = frozenset({
-    "BeingDeleted", "Failed", "Finished", "KeptBySidecar", "Nominated", "OfEndedJob", "OnLostNode", "ResizeHeld",
-    "WaitingForKubelet",
+    "BeingDeleted", "BoundToMissingNode", "Failed", "Finished", "KeptBySidecar", "Nominated", "OfEndedJob",
+    "OnLostNode", "ResizeHeld", "WaitingForKubelet",
 })  # fmt: skip
 """States of a pod that more pods like it are not in."""
 ELSEWHERE = {"Error", "NotChanged", "ObjectState", "ScaleUp", "Undecided", "UnknownPods"}

@@ -399,7 +399,13 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         "default/x is not created in the host cluster: ResourceQuota refuses it there",
         1,
     ),
-    ("pod/x", [GONE_NODE], "default/x is scheduled to m and cannot start: the node does not exist", 0),
+    (
+        "pod/x",
+        [pod("x"), reports("Pod", "x", "Scheduled", "Successfully assigned default/x to n")],
+        "default/x is undecided: its present state is not known",
+        3,
+    ),
+    ("pod/x", [GONE_NODE], "default/x is bound to m and cannot start: the node does not exist", 1),
     ("pod/x", [DUMPED, LEFT_OUT_NODE], "default/x is undecided: node m is not known", 3),
     (
         "pod/x",
@@ -1068,6 +1074,28 @@ def test_a_refusal_by_a_rule_that_admits_the_pods_now_is_past(tmp_path: Path, ha
     assert (document["state"].get("past"), "wait" in document["fixes"][0]["title"]) == (
         ("ResourceQuota team", True) if is_past else (None, False)
     )
+
+
+QUOTA: Manifest = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": "default"}}
+OPENSHIFT: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "openshift-dns"}}
+
+
+@pytest.mark.parametrize(
+    ("objects", "by"),
+    [
+        ([], "ResourceQuota"),
+        ([OPENSHIFT], "ResourceQuota or ClusterResourceQuota"),
+        ([OPENSHIFT, QUOTA], "ResourceQuota"),
+        ([OPENSHIFT, {**QUOTA, "metadata": {"name": "other", "namespace": "default"}}], "ClusterResourceQuota"),
+    ],
+)
+def test_which_kind_of_quota_refuses_on_openshift(tmp_path: Path, objects: list[Manifest], by: str) -> None:
+    told = "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"
+    stuck = reports("Job", "web", "FailedCreate", f"Error creating: {told}")
+    ran = why(tmp_path, "job/web", workload("Job"), stuck, *objects)
+    assert f"gets no pods: {by} refuses them" in ran.out
+    assert f"raise pods from 1 to 2 in {by} q" in ran.out
+    assert ("kubectl patch clusterresourcequota q" in ran.out) == (by == "ClusterResourceQuota")
 
 
 def test_a_readiness_gate_is_why_a_running_pod_is_not_ready(tmp_path: Path) -> None:
@@ -1974,6 +2002,18 @@ def test_a_complete_workload_says_so(tmp_path: Path) -> None:
         replica("web-1-a", "ReplicaSet", "web-1", ready=False),
     )
     assert "its only replica has a node, but is not ready; this shows where one more would go" in ran.out
+
+
+def test_nodes_that_joined_after_the_replicas_are_named(tmp_path: Path) -> None:
+    new, moment = node("late"), "2026-01-02T00:00:00Z"
+    new["metadata"] = {**at(new, "metadata"), "creationTimestamp": "2026-01-03T00:00:00Z"}
+    full = replica("web-1-a", "ReplicaSet", "web-1", startTime=moment)
+    full["spec"] = {**at(full, "spec"), "containers": [{"name": "app", "resources": {"requests": {"cpu": "1"}}}]}
+    ran = why(tmp_path, "deploy/web", new, workload("Deployment"), ROLLED_OUT, full)
+    assert "late joined after its pods were assigned; kube-scheduler does not move pods that have a node" in ran.out
+    for name, is_new in (("late", True), ("n", False)):
+        ran = kschedx("why", "pod/web-1-a", "-s", "cluster.json", "--node", name, cwd=tmp_path, columns=400)
+        assert (f"  {name} joined after the pod was assigned; kube-scheduler does not move" in ran.out) == is_new
 
 
 VERTICAL = {"vpaUpdates": "Pod resources updated by vpa: container 0: cpu request, memory request"}

@@ -271,6 +271,16 @@ def test_what_a_workload_waits_for(objects: list[Json], wait: Wait | None, remed
     assert [item.kind for item in result.remedies if item.kind in remedies] == remedies
 
 
+@pytest.mark.parametrize(
+    ("cpu", "state"),
+    [("2", "waits behind ml/y in Kueue"), ("9", "waits behind ml/y in Kueue, which can never fit its queue")],
+)
+def test_a_head_that_never_fits_blocks_its_queue_for_good(cpu: str, state: str) -> None:
+    result = verdict(*STRICT, workload("y", cpu=cpu), workload("a", minute=1))
+    gone = "lower what ml/y requests, or delete its owner: it can never fit its queue"
+    assert (result.state_text, result.remedies[0].title == gone) == (state, cpu == "9")
+
+
 def test_a_workload_with_quota_waits_for_its_checks() -> None:
     item = workload("a", held="f", admissionChecks=[{"name": "budget", "state": "Pending"}])
     item["status"]["conditions"] = item["status"]["conditions"][:1]

@@ -15,6 +15,7 @@ from kschedx.findings import (
     InsufficientDevices,
 )
 from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.render.words import describe
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, evaluate, node, pod
@@ -635,7 +636,15 @@ def test_what_only_all_together_prevents() -> None:
     wanted = claim("gpu", request("x"), request("y"), constraints=[{"matchAttribute": f"{DRIVER}/numa"}])
     finding = shortage(wanted, device_class(), TWO)
     assert finding.shortages == ()
-    assert finding.constraints == (f"all devices must have the same {DRIVER}/numa",)
+    rule = f"all devices must have the same {DRIVER}/numa"
+    assert finding.constraints == (rule,)
+    assert describe(finding).headline == f"no combination of its devices satisfies claim default/gpu: {rule}"
+
+
+def test_a_constraint_that_decides_nothing_is_no_cause() -> None:
+    wanted = claim("gpu", request("x"), request("y"), constraints=[{"matchAttribute": f"{DRIVER}/numa"}])
+    one = resource_slice("a", device("gpu-0", numa=0))
+    assert shortage(wanted, device_class(), one).constraints == ()
 
 
 # --- what cannot be decided

@@ -194,6 +194,30 @@ def test_what_is_said_about_devices(text: str, reason: str) -> None:
             [(None, "EKS Fargate", "not-for-fargate")],
         ),
         (
+            "Your AWS account is currently blocked from launching new Fargate pods",
+            [(None, "EKS Fargate", "not-for-fargate")],
+        ),
+        (
+            (
+                "Pod didn't fit: queue ml quota has reached the allowable limit of GPUs. Limit is 2 GPUs, currently "
+                "2 GPUs allocated and workload requested 1 GPUs"
+            ),
+            [(None, "KAI", "queue-limit-reached")],
+        ),
+        (
+            (
+                "Non-preemptible workload is over quota. Workload requested 1 GPUs, but ml quota is 2 GPUs, while "
+                "2 GPUs are already allocated for non-preemptible pods. Use a preemptible workload to go over quota."
+            ),
+            [(None, "KAI", "queue-limit-reached")],
+        ),
+        (
+            "Cannot schedule pods: No node pool can be auto-provisioned that would satisfy the pod.",
+            [(None, "cluster-autoscaler", "no-scale-up")],
+        ),
+        ("no.scale.up.nap.pod.zonal.resources.exceeded", [(None, "cluster-autoscaler", "no-scale-up")]),
+        ("Cannot schedule pods: Insufficient cpu.", [(None, FIT, "insufficient-resource")]),
+        (
             'failed to provision volume with StorageClass "gp3": rpc error: code = Internal desc = not authorized',
             [(None, "storage driver", "provisioning-failed")],
         ),
@@ -252,6 +276,10 @@ def test_what_is_said_about_devices(text: str, reason: str) -> None:
         (
             "Taint manager: deleting due to NoExecute taint",
             [(None, "kube-controller-manager", "evicted-for-taint")],
+        ),
+        (
+            "Normal  TaintManagerEviction  9s  taint-eviction-controller  Cancelling deletion of Pod default/web",
+            [(None, "kube-controller-manager", "eviction-cancelled")],
         ),
         (
             (

@@ -173,7 +173,7 @@ because a
 claim constraint would not be satisfied. number of requested devices exceeds the claim limit. asks for all devices but
 resource pool is currently being updated. deallocation deletion of ResourceClaim completed, unreserved for PodGroup.
 preemption: not eligible due to preemptionPolicy=Never. Preemption is not helpful for scheduling. No preemption
-victims found for incoming pod. on node. no nodes available to schedule pods. node(s) had
+victims found for incoming pod. on node. no nodes available to schedule pods. node(s) had. Successfully assigned to
 """
 """kube-scheduler's messages are replaced word by word, too: words in them that are not names must stay."""
 

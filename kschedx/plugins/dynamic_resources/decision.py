@@ -278,13 +278,26 @@ def shortage(
         ]
     except FailureError as failure:
         return (failure.finding,)
+    rules = () if findings else tuple(text for claim in claims for text in _constraints(claim))
     return (
         InsufficientDevices(
             shortages=tuple(findings),
             claims=tuple(claim.key for claim in claims),
-            constraints=() if findings else tuple(text for claim in claims for text in _constraints(claim)),
+            constraints=rules if rules and _fits_unconstrained(allocator, node, claims) else (),
         ),
     )
+
+
+def _fits_unconstrained(allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> bool:
+    """Return whether the node can allocate the claims without their constraints; False if the search takes too long."""
+    without = [
+        replace(claim, spec=replace(claim.spec, devices=replace(claim.spec.devices, constraints=())))
+        for claim in claims
+    ]
+    try:
+        return allocator.search(node, without) is not None
+    except (UnavailableError, UndecidableError):
+        return False
 
 
 HOLDERS = Memo[Mapping[DeviceID, tuple[ResourceClaim, ...]]]()

@@ -89,11 +89,8 @@ def _device_claim_out_of_reach(finding: findings.DeviceClaimOutOfReach) -> Words
 def _insufficient_devices(finding: findings.InsufficientDevices) -> Words:
     if not finding.shortages:
         claims = f"{'claim' if len(finding.claims) == 1 else 'claims'} {list_names(finding.claims, SHOWN)}"
-        facts = [Fact(label="rule", items=(text,)) for text in finding.constraints]
-        return Words(
-            headline=f"no combination of its devices satisfies {claims}",
-            facts=tuple(facts),
-        )
+        rules = f": {', and '.join(finding.constraints)}" if finding.constraints else ""
+        return Words(headline=f"no combination of its devices satisfies {claims}{rules}")
     first = finding.shortages[0]
     requests = [_base(shortage) for shortage in finding.shortages]
     options, others = requests.count(_base(first)), len(set(requests)) - 1
