@@ -200,7 +200,7 @@ _REFUSERS = (
 """Words in refusals, and the component that writes them."""
 
 
-_QUOTA = lazy_pattern(r"(?:exceeded|failed) quota: (?P<quota>[^\s,:]+)")
+_QUOTA = lazy_pattern(r"(?:exceeded|failed) quota(?:: (?P<quota>[^\s,:]+))?")
 
 
 def refuser(message: str, quotas: Sequence[str] = (RESOURCE_QUOTA,)) -> str:
@@ -217,7 +217,7 @@ def quota_kinds(snapshot: Snapshot, namespace: str, message: str) -> tuple[str, 
     known = {quota.metadata.name for quota in snapshot.of(ResourceQuota) if quota.metadata.namespace == namespace}
     spaces = (*snapshot.namespaces, *snapshot.pods.namespaces.values)
     is_openshift = any(snapshot.of(OpenShiftScheduler)) or any(name.startswith("openshift-") for name in spaces)
-    if match is None or match["quota"] in known or not is_openshift:
+    if match is None or match["quota"] in (None, *known) or not is_openshift:
         return (RESOURCE_QUOTA,)
     is_read = any(snapshot.of(ResourceQuota)) or snapshot.source.is_complete(RESOURCE_QUOTA, namespace)
     return (CLUSTER_RESOURCE_QUOTA,) if is_read else (RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA)
