@@ -230,7 +230,7 @@ def node_verdict_lines(diagnosis: Diagnosis, ranking: Ranking | None, name: str,
         lines += paragraph(f"{name} joined after the pod was assigned; {moves}", width, first="  ", indent=2)
     lines += _verdicts(diagnosis, row, width)
     if scores is not None and ranking is not None:
-        lines += [BLANK, *_scores(scores, ranking)]
+        lines += [BLANK, *_scores(scores, ranking, width)]
     return lines
 
 
@@ -292,7 +292,7 @@ def _verdicts(diagnosis: Diagnosis, row: TableRow, width: int) -> list[StyledLin
     return [*lines, *(line("  ", skipped) for skipped in _skipped_line(cycle, width - 2))]
 
 
-def _scores(node: ScoredNode, ranking: Ranking) -> list[StyledLine]:
+def _scores(node: ScoredNode, ranking: Ranking, width: int) -> list[StyledLine]:
     """Return the raw, normalized, and weighted scores of this node, and the winner's weighted score."""
     winner = ranking.nodes[0]
     rows = [["plugin", "raw", "normalized", "weight", "weighted", "winner", "difference"]]
@@ -311,5 +311,5 @@ def _scores(node: ScoredNode, ranking: Ranking) -> list[StyledLine]:
     rows.append(["total", "", "", "", f"{node.total:,}", f"{winner.total:,}", format_signed(node.total - winner.total)])
     return [
         *([text(f"  the winner is {winner.name}", DIM)] if winner.name != node.name else []),
-        *columns(rows, right=frozenset(range(1, 7)), indent=2, header=True),
+        *columns(rows, right=frozenset(range(1, 7)), indent=2, header=True, width=width),
     ]

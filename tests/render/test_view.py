@@ -279,6 +279,7 @@ def test_a_question_about_a_node_is_answered_in_every_form() -> None:
     assert headline == "✓ lab-worker-04: sandbox/jupyter-mhuber fits, total 448, 10 behind lab-worker-01"
     for form in ("markdown", "html", "svg"):
         assert headline in kschedx_command(*asked, "-o", form).out.replace("✓</span>", "✓")
+    assert max(map(len, kschedx_command(*asked, columns=80).out.splitlines())) <= 80
     wrong = kschedx_command(*asked[:-1], "lab-worker-4", "-o", "markdown")
     assert (wrong.code, 'no node "lab-worker-4"' in wrong.err) == (2, True)
 
