@@ -57,7 +57,7 @@ class ProfileSide(NamedTuple):
     """The requested version, else that of the profile."""
 
 
-def named_sides(profiles: Sequence[str], kube_version: str | None) -> tuple[ProfileSide, ProfileSide]:
+def _named_sides(profiles: Sequence[str], kube_version: str | None) -> tuple[ProfileSide, ProfileSide]:
     """Return both with the version of `--kube-version`, which may be a range, else with that of each profile."""
     from kschedx.cli.files import DEFAULT, configuration, version_of
 
@@ -126,7 +126,7 @@ PARTS = (
     OptionGroup.DRAINING,
     OptionGroup.BASELINE,
 )
-MOST_REPACKED = 5_000
+_MOST_REPACKED = 5_000
 """How many running pods are rescheduled by default."""
 
 
@@ -167,7 +167,7 @@ def diff_profiles(
         typer.Option(
             "--nodes/--no-nodes",
             help="Place all running pods again with each profile and compare how full nodes are.  "
-            f"[default: up to {MOST_REPACKED:,} pods]",
+            f"[default: up to {_MOST_REPACKED:,} pods]",
             show_default=False,
         ),
     ] = None,
@@ -194,7 +194,7 @@ def diff_profiles(
         if many:
             raise InputError("--pod selects one pod, and --all, --all-pending, and -l many", hint="omit one of them")
         target = pod
-    both = named_sides(profiles, kube_version)
+    both = _named_sides(profiles, kube_version)
     manifests = Manifests.read([target]) if target and is_file(target) else None
     reached = question.read_to_decide() if many or target else None
     before, after = setups(both, question, reached.snapshot if reached else None)
@@ -308,7 +308,7 @@ def _with_nodes(pair: Pair, rows: list[int], summary: Summary, jobs: int, wanted
     running = [row for row in rows if pods.node[row] >= 0]
     if not running or summary.undecided or wanted is False:
         return summary
-    if wanted is None and len(running) > MOST_REPACKED:
+    if wanted is None and len(running) > _MOST_REPACKED:
         return replace(summary, not_repacked=len(running))
     sides = (pair.before, pair.after)
     sizes = [len(running)] * 2

@@ -38,12 +38,12 @@ def single_document(path: str) -> object:
 
 # Files to which snapshots are written.
 
-FORMATS = (".json", ".yaml", ".yml")
+_FORMATS = (".json", ".yaml", ".yml")
 
 
 def check_name(option: str, path: str) -> None:
     """Raise `InputError` for a name without the suffix of a known format."""
-    if path != STDOUT and not path.removesuffix(compression_of(path)).endswith(FORMATS):
+    if path != STDOUT and not path.removesuffix(compression_of(path)).endswith(_FORMATS):
         allowed = "allowed are names in .json or .yaml, with .gz or .zst after it, and -"
         raise InputError(f'{option}: found "{path}", {allowed}')
 

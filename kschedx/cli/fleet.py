@@ -104,7 +104,7 @@ def fleet(
     is_documented = out is not None or parquet is not None or output in (Format.JSON, Format.YAML)
     answer = partial(answer_to if is_documented else _summary_of, program.obj)
     with results(out) as keep:
-        rows = ask_clusters(fleet_members, words, answer, jobs=jobs, limit=limit, done=done, see=keep)
+        rows = _ask_clusters(fleet_members, words, answer, jobs=jobs, limit=limit, done=done, see=keep)
     if parquet is not None:
         _write_parquet(rows, parquet)
 
@@ -127,7 +127,7 @@ def _summary_of(program: Callable[[Sequence[str]], int], words: Sequence[str]) -
 LIST = ".list"
 """The suffix of a file with a snapshot's path, or `context:NAME`, on each line."""
 CONTEXT = "context:"
-MOST_CITED = 20
+_MOST_CITED = 20
 """Clusters in the footer of a page; its table has all."""
 _TOLD = 0.2
 """Seconds between updates of the progress."""
@@ -234,7 +234,7 @@ class SurveyRow(Struct, frozen=True, kw_only=True, rename="camel"):
         return self.document is not None and self.exit_code in (ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE)
 
 
-def ask_clusters(
+def _ask_clusters(
     members: Sequence[Member],
     question: Sequence[str],
     answer: Callable[[Sequence[str]], Answer | int],
@@ -480,7 +480,7 @@ def page(rows: Sequence[SurveyRow], inputs: Sequence[Path]) -> Page:
     )
     times = sorted({row.taken for row in rows if row.taken})
     cited = (
-        ("clusters", list_names([row.cluster for row in rows], MOST_CITED)),
+        ("clusters", list_names([row.cluster for row in rows], _MOST_CITED)),
         ("taken", " to ".join(dict.fromkeys((times[0], times[-1]))) if times else "unknown"),
     )
     digest = (("input sha256", input_digest(inputs)),) if inputs and all(path.exists() for path in inputs) else ()

@@ -25,7 +25,7 @@ from kschedx.wording import visible
 SHARE = 4
 """The least time between two reads, in durations of a read: a large cluster has other work to do."""
 
-QUIET = (Effect.SCORES,)
+_QUIET = (Effect.SCORES,)
 """Effects that alone are not worth a line: scores change whenever any pod is added or removed."""
 
 
@@ -76,7 +76,7 @@ class Watch:
             pod, after = self._read_pod(pod)
             took = self._clock.seconds() - begun
             difference = None if after is None else compare(before, after)
-            if after is not None and difference is not None and difference.effects != QUIET:
+            if after is not None and difference is not None and difference.effects != _QUIET:
                 now = self._clock.now()
                 print_change(difference, before, after, (seen, now))
                 before, seen = after, now

@@ -573,18 +573,18 @@ def _kubelet_refusals(cycle: Cycle, node: Node) -> Iterator[str]:
         yield "TaintToleration"
 
 
-MIN_FEASIBLE_NODES = 100
+_MIN_FEASIBLE_NODES = 100
 """kube-scheduler evaluates all nodes of a smaller cluster."""
-MIN_PERCENTAGE = 5
+_MIN_PERCENTAGE = 5
 
 
 def _nodes_to_find(percentage: int | None, count: int) -> int:
     """Return how many feasible nodes end kube-scheduler's search (numFeasibleNodesToFind in
     pkg/scheduler/schedule_one.go). `percentage` is percentageOfNodesToScore; 0 or None adapts to the cluster's size."""
-    if count < MIN_FEASIBLE_NODES:
+    if count < _MIN_FEASIBLE_NODES:
         return count
-    share = percentage or max(50 - count // 125, MIN_PERCENTAGE)
-    return max(count * share // 100, MIN_FEASIBLE_NODES)
+    share = percentage or max(50 - count // 125, _MIN_PERCENTAGE)
+    return max(count * share // 100, _MIN_FEASIBLE_NODES)
 
 
 def notes(cycle: Cycle) -> tuple[Note, ...]:
@@ -603,14 +603,14 @@ def notes(cycle: Cycle) -> tuple[Note, ...]:
 
 
 NUMA = "NodeResourceTopologyMatch"
-ACCOUNTS = ("cacheResyncPeriodSeconds", "discardReservedNodes")
+_ACCOUNTS = ("cacheResyncPeriodSeconds", "discardReservedNodes")
 """Arguments for which the plugin keeps state between cycles."""
 
 
 def _accounts(cycle: Cycle) -> Iterator[Note]:
     args = cycle.profile.args.get(NUMA)
     if NUMA in cycle.profile.points.get("filter", ()) and isinstance(args, Mapping):
-        settings = [name for name in ACCOUNTS if args.get(name)]
+        settings = [name for name in _ACCOUNTS if args.get(name)]
         if settings and any(cycle.snapshot.of(NodeResourceTopology)):
             yield note(
                 "plugin-keeps-account",

@@ -104,11 +104,11 @@ VENDOR_LABELS: Mapping[str, tuple[str, ...]] = {
     "aws.amazon.com": ("aws.amazon.com/neuron", "feature.node.kubernetes.io/pci-1d0f"),
 }
 """Domain of an extended resource to the prefixes of its hardware labels: the vendor's, and node-feature-discovery's."""
-ANY_GPU = ("cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator", "accelerator")
+_ANY_GPU = ("cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator", "accelerator")
 """Labels of cloud providers for nodes with any vendor's accelerators."""
 
 
-INSTANCE_TYPES: Mapping[str, re.Pattern[str]] = {
+_INSTANCE_TYPES: Mapping[str, re.Pattern[str]] = {
     "nvidia.com": re.compile(r"(?:g4dn|g5g?|g6e?|gr6|p[2-6]\w*)\.\w+|Standard_N[CD]\w+|a[23]-\w+gpu-\w+"),
     "amd.com": re.compile(r"g4ad\.\w+"),
     "habana.ai": re.compile(r"dl1\.\w+"),
@@ -124,7 +124,7 @@ NODE_FEATURES: Mapping[str, str] = {
 
 def names_hardware(key: str) -> bool:
     """Return whether a label names the node's hardware, for which a pod that selects it is built."""
-    prefixes = (*(prefix for its in VENDOR_LABELS.values() for prefix in its), *ANY_GPU, "feature.node.kubernetes.io/")
+    prefixes = (*(prefix for its in VENDOR_LABELS.values() for prefix in its), *_ANY_GPU, "feature.node.kubernetes.io/")
     return key.startswith(prefixes)
 
 
@@ -141,10 +141,10 @@ def hardware_hint(finding: Finding, cluster: ClusterNodes) -> HardwareHint | Non
         return None
     domain = finding.resource.partition("/")[0]
     of_vendor = VENDOR_LABELS.get(domain, (f"{domain}/",))
-    wanted = (finding.resource, *of_vendor, *(ANY_GPU if "gpu" in finding.resource else ()))
+    wanted = (finding.resource, *of_vendor, *(_ANY_GPU if "gpu" in finding.resource else ()))
     keys = [key for prefix in wanted for key in sorted(cluster.label_keys) if key.startswith(prefix)]
     hints: dict[str, str] = {}
-    if (types := INSTANCE_TYPES.get(domain)) is not None:
+    if (types := _INSTANCE_TYPES.get(domain)) is not None:
         for node in cluster.nodes:
             kind = first_label(node.metadata.labels, INSTANCE_TYPE_LABELS)
             if types.fullmatch(kind) and not _offers_of(node, domain):
@@ -164,7 +164,7 @@ def hardware_label(driver: str, node: Node) -> str:
     )
     labels = (
         f"{key}={value}"
-        for prefix in (*prefixes, *(ANY_GPU if "gpu" in driver else ()))
+        for prefix in (*prefixes, *(_ANY_GPU if "gpu" in driver else ()))
         for key, value in sorted(node.metadata.labels.items())
         if key.startswith(prefix) and value != "false"
     )

@@ -89,7 +89,7 @@ def rank_nodes(cycle: Cycle, limit: int | None = None) -> Ranking | None:
     nodes = tuple(scored_node(scores, row) for row in each_row(TableRows(shown)))
     leads: tuple[Lead, ...] = ()
     if len(nodes) > winners:
-        leads = compare_scores(nodes[0], nodes[winners])
+        leads = _compare_scores(nodes[0], nodes[winners])
     return Ranking(nodes=nodes, count=len(scores.nodes), winners=winners, leads=leads)
 
 
@@ -115,7 +115,7 @@ def scored_node(scores: Scores, row: TableRow) -> ScoredNode:
     )
 
 
-def compare_scores(first: ScoredNode, second: ScoredNode) -> tuple[Lead, ...]:
+def _compare_scores(first: ScoredNode, second: ScoredNode) -> tuple[Lead, ...]:
     """Return by which plugins the first node's total exceeds the second's, largest difference first, without equal
     scores."""
     leads = (
@@ -149,7 +149,7 @@ def deciding_rule(candidates: tuple[Candidate, ...], best: tuple[int, ...], pods
 
 # Rules that do not decide, although users may expect it: why a pod is on an unexpected node.
 
-LEAST_BARE_PODS = 3
+_LEAST_BARE_PODS = 3
 """The number of pods without requests on a node from which its usage may exceed what kube-scheduler counts."""
 
 
@@ -314,7 +314,7 @@ def _bare_pods(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
         item for item in pods.on_node(row).tolist() if all(owner.kind != "DaemonSet" for owner in pods.owners[item])
     ]
     bare = sum(not nodes.requests.matrix[row, columns].any() for row in rows)
-    if bare >= LEAST_BARE_PODS and 2 * bare >= len(rows):
+    if bare >= _LEAST_BARE_PODS and 2 * bare >= len(rows):
         bare_pods = f"{bare:,} of {count(len(rows), 'pod')} on {nodes.cluster.names[row]}"
         yield f"{bare_pods} request no CPU and no memory: kube-scheduler counts requests, not usage"
 

@@ -75,7 +75,7 @@ from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
 RESIZE_PENDING = "PodResizePending"
-MOST_NODES = 50
+_MOST_NODES = 50
 """The maximum number of nodes of a group that are searched for a cause."""
 
 
@@ -280,7 +280,7 @@ def newer_revision(snapshot: Snapshot, pod: Pod) -> str:
     return template.owner if template is not None and template.kind == "StatefulSet" and not template.partition else ""
 
 
-VIRTUAL_NODES = (
+_VIRTUAL_NODES = (
     (COMPUTE_TYPE, "fargate", "EKS Fargate"),
     ("type", "virtual-kubelet", "Virtual Kubelet"),
 )
@@ -302,7 +302,7 @@ def _virtual(cycle: Cycle) -> Iterator[VirtualNode]:
         nodes = [] if row is None else [cluster.nodes[row]]
     else:
         name, nodes = "", list(cluster.nodes)
-    for key, label, provider in VIRTUAL_NODES:
+    for key, label, provider in _VIRTUAL_NODES:
         if nodes and all(node.metadata.labels.get(key) == label for node in nodes):
             text = f"{provider} creates each node for a pod that it selects, and it has not selected this pod"
             if name:
@@ -329,7 +329,7 @@ def _unregistered_drivers(diagnosis: Diagnosis) -> Iterator[DriverNotRegistered]
             requirement for term in mismatch.terms[:1] for requirement in term.requirements if not requirement.matched
         ]
         keys = {key for node in storage.csi_nodes.values() for key in _topology_keys(node, driver)}
-        for row in group.rows[:MOST_NODES] if len(unmet) == 1 and unmet[0].key in keys else ():
+        for row in group.rows[:_MOST_NODES] if len(unmet) == 1 and unmet[0].key in keys else ():
             node, key = cycle.nodes.node(row), unmet[0].key
             zone, own = node.metadata.labels.get(ZONE), storage.csi_nodes.get(node.name)
             is_known = own is not None and any(csi_driver.name == driver for csi_driver in own.spec.drivers)
@@ -621,7 +621,7 @@ def _rejected_nodes(diagnosis: Diagnosis, kind: type[Finding]) -> Iterator[Clust
         return
     for group in diagnosis.groups:
         if any(isinstance(finding, kind) for finding in group.exemplar.findings):
-            for row in group.rows[:MOST_NODES]:
+            for row in group.rows[:_MOST_NODES]:
                 yield nodes.cluster_row(row)
 
 

@@ -30,7 +30,7 @@ NOTHING_TO_FIX = (Outcome.SCHEDULED, Outcome.UNDECIDED, Outcome.ERROR)
 MOST_RULES = 2000
 """Programs generate pods with more conditions, and each trial evaluates all of them."""
 
-CONTROLLERS: Mapping[str, str] = {
+_CONTROLLERS: Mapping[str, str] = {
     "kueue.x-k8s.io/": "Kueue",
     "scheduling.volcano.sh/": "Volcano",
     "karpenter.sh/": "Karpenter",
@@ -50,7 +50,7 @@ class DeadEnd(Struct, frozen=True, kw_only=True):
 def gate_of_controller(gates: Iterable[str]) -> tuple[str, str] | None:
     """Return the first gate that a controller removes, and the controller."""
     for gate in gates:
-        for prefix, controller in CONTROLLERS.items():
+        for prefix, controller in _CONTROLLERS.items():
             if gate.startswith(prefix):
                 return gate, controller
     return None

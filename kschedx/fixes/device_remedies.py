@@ -53,7 +53,7 @@ _TRIED = 3
 """The most ways to free the devices of a node, and the most device classes for a claim of which only the name is known.
 The trial decides which of them help."""
 
-DeviceProblem = (
+_DeviceProblem = (
     InsufficientDevices
     | DeviceClaimNotFound
     | DeviceClaimNotCreated
@@ -64,7 +64,7 @@ DeviceProblem = (
 )
 
 
-def device_remedies(finding: DeviceProblem, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def device_remedies(finding: _DeviceProblem, place: RemedyCandidate) -> Iterator[s.FixStep]:
     devices = place.snapshot.devices
     match finding:
         case InsufficientDevices():

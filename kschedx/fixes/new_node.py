@@ -63,9 +63,9 @@ from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.snapshot import Snapshot
 
-MOST_KINDS = 6
-MOST_OF_A_KIND = 2 * MAX_DEVICES_OF_CLAIM
-MOST_OF_A_SLICE = 128
+_MOST_KINDS = 6
+_MOST_OF_A_KIND = 2 * MAX_DEVICES_OF_CLAIM
+_MOST_OF_A_SLICE = 128
 """The most devices that the API server accepts in one ResourceSlice."""
 
 
@@ -92,7 +92,7 @@ def _needs_devices(situation: Situation) -> bool:
 def _device_kinds(situation: Situation) -> tuple[DeviceKind, ...]:
     """Return the cluster's kinds of devices, without their nodes, taints, consumed counters, and binding conditions."""
     kinds = {kind.key: kind for kind in _known(situation)}
-    return tuple(kinds.values())[:MOST_KINDS]
+    return tuple(kinds.values())[:_MOST_KINDS]
 
 
 def _known(situation: Situation) -> Iterator[DeviceKind]:
@@ -120,7 +120,7 @@ def _wanted_devices(situation: Situation) -> int:
         for claim in situation.snapshot.devices.claims_of(situation.pod)
         for request in claim.spec.devices.requests
     )
-    return max(1, min(total, MOST_OF_A_KIND))
+    return max(1, min(total, _MOST_OF_A_KIND))
 
 
 def _count(request: DeviceRequest) -> int:
@@ -281,14 +281,14 @@ def _base(driver: str, wanted: Sequence[_DeviceNeed], situation: Situation) -> D
 # are read from the pod and its volumes. The zone is taken from existing nodes, and the trial decides which one is
 # right.
 
-MOST_MODELS = 6
+_MOST_MODELS = 6
 """Existing nodes that serve as models: each is in another domain, or has other devices."""
-MOST_COPIES = 4
+_MOST_COPIES = 4
 PODS = "110"
 """The kubelet's default for the number of pods on a node."""
 
 
-FULLNESS = (
+_FULLNESS = (
     InsufficientResource,
     TooManyPods,
     HostPortConflict,
@@ -302,7 +302,7 @@ def is_only_full(findings: Iterable[Finding]) -> bool:
     """Whether an empty node like this one would fit the pod, as far as the kinds of the findings show: only other pods
     on this node are in the way. A node without any of a resource does not count."""
     return all(
-        (isinstance(finding, FULLNESS) and not (isinstance(finding, InsufficientResource) and not finding.allocatable))
+        (isinstance(finding, _FULLNESS) and not (isinstance(finding, InsufficientResource) and not finding.allocatable))
         or (
             isinstance(finding, PodAntiAffinityConflict | ExistingAntiAffinityConflict)
             and finding.topology_key == HOSTNAME
@@ -323,7 +323,7 @@ def copies_of_full_nodes(situation: Situation) -> Iterator[s.AddNode]:
         and not any(isinstance(finding, InsufficientResource) and finding.never_fits for finding in account.findings)
     ]
     full = [node for node in full if not _is_of_control_plane(node)]
-    for node in sorted(full, key=lambda node: _is_special(node, requested))[:MOST_COPIES]:
+    for node in sorted(full, key=lambda node: _is_special(node, requested))[:_MOST_COPIES]:
         if situation.leaves_ports((step := _copy_node(node, situation)).node):
             yield step
 
@@ -424,7 +424,7 @@ def nodes_that_would_do(situation: Situation) -> Iterator[s.AddNode]:
     """Yield candidates: copies of existing nodes first, then the plainest nodes."""
     pod = situation.pod
     keys = tuple(sorted({*_topology_keys(pod), *_topology_keys_of_profile(situation), *_keys_of_all(situation)}))
-    special = _with_devices(situation, keys) if _needs_devices(situation) else islice(_copies(situation), MOST_COPIES)
+    special = _with_devices(situation, keys) if _needs_devices(situation) else islice(_copies(situation), _MOST_COPIES)
     yield from (step for step in chain(special, _plain(situation, keys)) if situation.leaves_ports(step.node))
 
 
@@ -450,7 +450,7 @@ def _with_devices(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.Add
     """Yield nodes with enough devices of every kind, or with those that claims describe; `fewer_devices` removes those
     that are not needed."""
     kinds = _device_kinds(situation)
-    count = min(_wanted_devices(situation), MOST_OF_A_SLICE // max(len(kinds), 1))
+    count = min(_wanted_devices(situation), _MOST_OF_A_SLICE // max(len(kinds), 1))
     described = described_devices(situation)
     for kinds_and_counts in (dict.fromkeys(kinds, count), described):
         for step in islice(_plain(situation, keys), 3) if kinds_and_counts else ():
@@ -583,7 +583,7 @@ def _keys_of_all(situation: Situation) -> Iterator[str]:
 
 def _models(situation: Situation, keys: tuple[str, ...]) -> Iterator[Node | None]:
     """Yield a node of each domain, nearest first, with the devices of nodes there; None for a new domain."""
-    yield from islice(_distinct_models(situation, keys), MOST_MODELS)
+    yield from islice(_distinct_models(situation, keys), _MOST_MODELS)
     yield None
 
 

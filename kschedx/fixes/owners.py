@@ -22,7 +22,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 _LABELS_OF_JOB = ("controller-uid", "batch.kubernetes.io/controller-uid")
 """Labels that the API server adds to the template of a stored Job, and refuses on a new one."""
-MAKE_REPLICA_SETS = frozenset({("argoproj.io", "Rollout")})
+_MAKE_REPLICA_SETS = frozenset({("argoproj.io", "Rollout")})
 """Groups and kinds of custom resources that work like a Deployment."""
 _NAMED = lazy_pattern(r"/spec/(containers|initContainers|volumes)/(\d+)(/.*)")
 """Paths to entries of lists, which are matched by name."""
@@ -120,7 +120,7 @@ def _template_workload(snapshot: Snapshot, controller: OwnerReference, pod: Pod)
 
 
 def _makes_replica_sets(controller: OwnerReference) -> bool:
-    return (controller.api_version.partition("/")[0], controller.kind) in MAKE_REPLICA_SETS
+    return (controller.api_version.partition("/")[0], controller.kind) in _MAKE_REPLICA_SETS
 
 
 def workload_above(controller: OwnerReference | None, labels: Mapping[str, str]) -> tuple[str, str] | None:
@@ -197,7 +197,7 @@ _OF_TEMPLATE = ("accessModes", "resources", "storageClassName")
 """Fields of a claim that fixes change."""
 
 
-SHOWN_DELETED = 2
+_SHOWN_DELETED = 2
 
 
 class UndeliveredCause(Enum):
@@ -224,7 +224,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
         """Return what you do after the template has changed, and why its controller does not do it."""
         workload, names = f"{owner.kind} {owner.name}", [it.target.name for it in self.changes if it.delete]
         named = f"pod{'' if len(names) == 1 else 's'} {' and '.join(names)}"
-        pods = named if len(names) <= SHOWN_DELETED else f"its {len(names):,} pending pods"
+        pods = named if len(names) <= _SHOWN_DELETED else f"its {len(names):,} pending pods"
         match self.why:
             case UndeliveredCause.ORDERED_READY:
                 return f"delete {pods} ({workload} is OrderedReady: it does not replace a pod that is not ready)"

@@ -54,7 +54,7 @@ def with_tolerations(pod: Pod, taints: Iterable[Taint]) -> Pod:
     return with_spec(pod, replace(pod.spec, tolerations=known + tuple(t for t in new if t not in known)))
 
 
-def with_lower_request(pod: Pod, resource: str, amount: int, options: RequestOptions) -> Pod | None:
+def _with_lower_request(pod: Pod, resource: str, amount: int, options: RequestOptions) -> Pod | None:
     """Return the pod with a request of at most `amount` (milli-units of cpu, units of everything else). Of containers
     and sidecars, the one with the largest request is lowered; init containers that request more than then is left
     beside the sidecars before them are lowered to it. None if that is not enough."""
@@ -136,7 +136,7 @@ def lowered_requests(
 ) -> tuple[ContainerRequest, ...] | None:
     """Return the container requests that change so that the pod requests at most `amount`; None if that is not
     enough."""
-    lower = with_lower_request(pod, resource, amount, options)
+    lower = _with_lower_request(pod, resource, amount, options)
     if lower is None:
         return None
     before, after = (

@@ -63,13 +63,13 @@ from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch, v
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import Storage
 
-LEAST_CLAIM_SHARE = 10
+_LEAST_CLAIM_SHARE = 10
 """If a claim could have less than its request divided by this, no fix lowers it that far."""
 
-Unmade = NoMatchingVolume | InsufficientStorageCapacity | ProvisioningTopologyMismatch
+_Unmade = NoMatchingVolume | InsufficientStorageCapacity | ProvisioningTopologyMismatch
 
 
-def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def volume_remedies(finding: _Unmade | VolumeLimitExceeded, place: RemedyCandidate) -> Iterator[s.FixStep]:
     if isinstance(finding, VolumeLimitExceeded):
         yield from _fewer_volumes(finding, place)
         return
@@ -98,7 +98,7 @@ def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: RemedyCandidat
 def _smaller_claim(finding: InsufficientStorageCapacity, claim: PersistentVolumeClaim) -> Iterator[s.FixStep]:
     """Yield the claim with a request as large as the largest volume in reach."""
     largest = finding.largest
-    if largest * LEAST_CLAIM_SHARE < finding.claim.requested or largest >= finding.claim.requested:
+    if largest * _LEAST_CLAIM_SHARE < finding.claim.requested or largest >= finding.claim.requested:
         return
     size = format_quantity(largest, Unit.BYTE)
     requests = {**claim.spec.resources.requests, "storage": size}
@@ -188,7 +188,7 @@ def _match_volume(claim: PersistentVolumeClaim, place: RemedyCandidate, *, at_on
                 continue  # an invalid volume, which the API server would refuse
             spec = replace(spec, access_modes=tuple(mode for mode in spec.access_modes if mode in modes) or modes[:1])
             differs.append(join_phrases(spec.access_modes))
-        if volume.size_in_bytes < claim.size_in_bytes <= volume.size_in_bytes * LEAST_CLAIM_SHARE:
+        if volume.size_in_bytes < claim.size_in_bytes <= volume.size_in_bytes * _LEAST_CLAIM_SHARE:
             size = format_quantity(volume.size_in_bytes, Unit.BYTE)
             requests = {**spec.resources.requests, "storage": size}
             spec = replace(spec, resources=replace(spec.resources, requests=requests))
@@ -265,17 +265,17 @@ def _bound_claims(claim: PersistentVolumeClaim, place: RemedyCandidate) -> Itera
 
 # Remedies for the claims of a pod: create or recreate the claim, or bind it to a volume.
 
-PROVISIONER = "<provisioner>"
+_PROVISIONER = "<provisioner>"
 """A placeholder to fill in: no API server accepts it."""
-DEFAULT_CLAIM_SIZE = "1Gi"
+_DEFAULT_CLAIM_SIZE = "1Gi"
 """The size of a claim of which only the name is known."""
 
-ClaimProblem = (
+_ClaimProblem = (
     ClaimNotFound | ClaimLost | ClaimBeingDeleted | ClaimNotOwned | ClaimUnbound | VolumeNotFound | SelectedNodeMismatch
 )
 
 
-def claim_remedies(finding: ClaimProblem, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def claim_remedies(finding: _ClaimProblem, place: RemedyCandidate) -> Iterator[s.FixStep]:
     snapshot = place.snapshot
     match finding:
         case ClaimNotFound():
@@ -414,7 +414,7 @@ def _new_claim(finding: ClaimNotFound, place: RemedyCandidate) -> s.ObjectStep:
         ),
         spec=PersistentVolumeClaimSpec(
             access_modes=("ReadWriteOnce",),
-            resources=VolumeResourceRequirements(requests={"storage": DEFAULT_CLAIM_SIZE}),
+            resources=VolumeResourceRequirements(requests={"storage": _DEFAULT_CLAIM_SIZE}),
             storage_class_name=chosen.name if chosen else "",
         ),
     )
@@ -642,5 +642,5 @@ def _with_class(claim: PersistentVolumeClaim, storage_class: StorageClass, *, is
 def _new_class(name: str) -> StorageClass:
     """Return a class that waits for the first consumer. You fill in its provisioner."""
     return StorageClass(
-        metadata=ObjectMeta(name=name), provisioner=PROVISIONER, volume_binding_mode=WAIT_FOR_FIRST_CONSUMER
+        metadata=ObjectMeta(name=name), provisioner=_PROVISIONER, volume_binding_mode=WAIT_FOR_FIRST_CONSUMER
     )

@@ -146,7 +146,7 @@ class KubeletDocument(Document, frozen=True):
     refusals: tuple[str, ...]
 
 
-NoteDocument = Annotated[
+_NoteDocument = Annotated[
     Json,
     Meta(
         extra_json_schema={
@@ -195,11 +195,11 @@ class ExplanationDocument(Document, frozen=True, kw_only=True, omit_defaults=Tru
     score: ScoresDocument | None
     post_filter: PreemptionDocument | None
     fixes: tuple[FixDocument, ...]
-    notes: tuple[NoteDocument, ...]
+    notes: tuple[_NoteDocument, ...]
     extenders: ExtendersDocument | None = None
 
 
-def explanation_document(cycle: Cycle, fixes: Iterable[FixDocument], notes: Iterable[NoteDocument]) -> Json:
+def explanation_document(cycle: Cycle, fixes: Iterable[FixDocument], notes: Iterable[_NoteDocument]) -> Json:
     pod, names = cycle.pod, cycle.all_nodes.cluster.names
     return document(
         "Explanation",

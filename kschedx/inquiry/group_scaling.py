@@ -41,8 +41,8 @@ from kschedx.simulate.changes import set_cordon
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
-MOST_TRIALS = 6
-MOST_MODELS = 3
+_MOST_TRIALS = 6
+_MOST_MODELS = 3
 """The maximum number of existing groups after which a new group is modeled."""
 _PLENTY = 1000
 
@@ -119,12 +119,12 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
         if scaling.choice is not None or scaling.is_waiting:
             return ()
         remedies: dict[RemedyStep, NodeRemedy] = {}
-        for trial in islice(_trials(autoscaler, scaling, self.pod), MOST_TRIALS):
+        for trial in islice(_trials(autoscaler, scaling, self.pod), _MOST_TRIALS):
             remedy = _try(autoscaler, trial)
             if remedy is not None:
                 remedies.setdefault(remedy.step, remedy)
         if not remedies:
-            trials = islice(_new_groups(autoscaler, scaling, self.pod), MOST_MODELS)
+            trials = islice(_new_groups(autoscaler, scaling, self.pod), _MOST_MODELS)
             tried = (_try(autoscaler, trial) for trial in trials)
             return tuple(islice((remedy for remedy in tried if remedy is not None), 1))
         return tuple(remedies.values())

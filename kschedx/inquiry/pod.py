@@ -88,7 +88,7 @@ def explain(
     Raises `ConfigError` if the pod has no profile, and `UndecidableError` if a kind that may not be listed could change
     the result.
     """
-    is_anothers = is_of_another(subject, setup)
+    is_anothers = _is_of_another(subject, setup)
     unknown = None if is_anothers else no_scheduler(subject.snapshot, subject.pod, setup)
     if (is_anothers or unknown is not None) and (down := _other_scheduler_down(subject.snapshot, subject.pod)):
         return answer_without_cycle(subject, setup, down, remedies_of(subject, setup, down))
@@ -413,7 +413,7 @@ def _explain(
     )
 
 
-def is_of_another(subject: Subject, setup: Setup) -> bool:
+def _is_of_another(subject: Subject, setup: Setup) -> bool:
     """Return whether the pod belongs to a known scheduler without a profile here. If a profile is named, the answer is
     False."""
     name = subject.pod.spec.scheduler_name

@@ -66,8 +66,8 @@ from kschedx.kube.typos import nearest_name
 from kschedx.patterns import lazy_pattern
 from kschedx.wording import count, list_names
 
-MOST_TRIALS = 8
-MOST_REMEDIES = 3
+_MOST_TRIALS = 8
+_MOST_REMEDIES = 3
 MOST_TYPES = 4
 """Instance types for which a limit is raised, smallest first."""
 _OF_TYPES = lazy_pattern(r"/(instance-|sku-)")
@@ -155,7 +155,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         remedies: list[NodeRemedy] = []
         raised: set[str] = set()
         likely: list[NodeRemedy] = []
-        for trial in islice(trials, MOST_TRIALS):
+        for trial in islice(trials, _MOST_TRIALS):
             limited = trial.pool.name if trial.pool is not None and trial.raises_limits else ""
             if limited in raised:
                 continue
@@ -168,9 +168,9 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             elif then is not None and not then.pool:
                 opened = [pool for pool in then.open_pools if pool not in provisioning.open_pools]
                 likely += [_remedy(karpenter, trial, pod, pool, ()) for pool in opened[:1]]
-            if len(remedies) == MOST_REMEDIES:
+            if len(remedies) == _MOST_REMEDIES:
                 break
-        return (*remedies, *likely)[:MOST_REMEDIES]
+        return (*remedies, *likely)[:_MOST_REMEDIES]
 
     def fixes(self, trial: NodeTrial, *, with_changes_of_pod: bool) -> Iterator[Fix]:
         """Yield what Karpenter does, or would do with other settings."""

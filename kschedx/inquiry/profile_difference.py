@@ -190,7 +190,7 @@ def _pods_document(summary: Summary) -> PodsDocument:
 # One question about many pods, answered in parts: the pods of each part, and the merged document.
 
 T = TypeVar("T")
-PartDocument = Mapping[str, Any]
+_PartDocument = Mapping[str, Any]
 
 KEY = "shard"
 """The key in the document of a part; a complete document lacks it."""
@@ -216,7 +216,7 @@ class Shard(Struct, frozen=True, kw_only=True):
         """Return the rows of this part. Adjacent rows stay together, so the parts in order give the whole in order."""
         return rows[len(rows) * (self.index - 1) // self.of : len(rows) * self.index // self.of]
 
-    def mark(self, document: PartDocument) -> dict[str, Any]:
+    def mark(self, document: _PartDocument) -> dict[str, Any]:
         return {**document, KEY: {"index": self.index, "of": self.of}}
 
 
@@ -224,7 +224,7 @@ class DifferencePart(Struct, frozen=True, kw_only=True):
     """The document of a part, and its file."""
 
     source: str
-    document: PartDocument
+    document: _PartDocument
 
     @property
     def shard(self) -> Shard:
@@ -278,12 +278,12 @@ def _check(ordered: Sequence[DifferencePart]) -> None:
             )
 
 
-def _question(part: DifferencePart) -> PartDocument:
+def _question(part: DifferencePart) -> _PartDocument:
     """Return the fields that all parts of an answer share."""
     return {key: part.document.get(key) for key in ("apiVersion", "kind", "before", "after", "configuration")}
 
 
-def _pods(documents: Sequence[PartDocument]) -> Json:
+def _pods(documents: Sequence[_PartDocument]) -> Json:
     whole = Summary(
         compared=sum(item["compared"] for item in documents),
         differences=tuple(

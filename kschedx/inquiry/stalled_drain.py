@@ -23,12 +23,12 @@ from kschedx.simulate.drain import STAYS, DrainedPod, DrainOutcome, DrainResult
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
-MOST_DRAINED_NODES = 10
+_MOST_DRAINED_NODES = 10
 """Each trial repeats the whole drain."""
-MOST_BUDGETS = 4
-MOST_WAYS = 2
+_MOST_BUDGETS = 4
+_MOST_WAYS = 2
 
-Again: TypeAlias = Callable[[Sequence[SimulatedChange]], Simulation]
+_Again: TypeAlias = Callable[[Sequence[SimulatedChange]], Simulation]
 """A function that repeats the drain after more changes. Raises `InputError` for a change that cannot be made."""
 
 
@@ -199,7 +199,7 @@ _OPERATORS = {
 _CLOUD_NATIVE_PG = "postgresql.cnpg.io/"
 _OF_PRIMARY = ("cnpg.io/instanceRole", "primary")
 
-BudgetStep: TypeAlias = (
+_BudgetStep: TypeAlias = (
     MoreReplicas | SmallerBudget | EvictUnhealthy | WithoutBudget | OutOfService | ReadyPods | ReleasedByOperator
 )
 
@@ -214,7 +214,7 @@ class BudgetFixDocument(Document, frozen=True):
 class DrainFix(Struct, frozen=True, kw_only=True):
     """Steps after which the drain ends."""
 
-    steps: tuple[BudgetStep, ...]
+    steps: tuple[_BudgetStep, ...]
     done: int  # the number of nodes that can then be drained
     of: int
 
@@ -242,7 +242,7 @@ class DrainFix(Struct, frozen=True, kw_only=True):
         return BudgetFixDocument(self.title, self.commands, self.done, self.of)
 
 
-def drain_fixes(simulation: Simulation, again: Again) -> tuple[DrainFix, ...]:
+def drain_fixes(simulation: Simulation, again: _Again) -> tuple[DrainFix, ...]:
     """Return fixes for drains that budgets or lost nodes stop, those after which the most nodes can be drained first.
     Empty if nothing that was tried suffices."""
     drained = simulation.drained
@@ -252,10 +252,10 @@ def drain_fixes(simulation: Simulation, again: Again) -> tuple[DrainFix, ...]:
         for drain_result in drained
         if drain_result.is_silent and drain_result.is_unconfirmed
     )
-    if silent and not stopped and len(drained) <= MOST_DRAINED_NODES:
+    if silent and not stopped and len(drained) <= _MOST_DRAINED_NODES:
         done = sum(drain_result.is_done for drain_result in _try(again, silent))
         return (DrainFix(steps=silent, done=done, of=len(drained)),) if done else ()
-    if not stopped or len(stopped) > MOST_BUDGETS or len(drained) > MOST_DRAINED_NODES:
+    if not stopped or len(stopped) > _MOST_BUDGETS or len(drained) > _MOST_DRAINED_NODES:
         return ()
     held = {name: standing for drain_result in drained for name, standing in drain_result.held.items()}
     ways = [
@@ -266,7 +266,7 @@ def drain_fixes(simulation: Simulation, again: Again) -> tuple[DrainFix, ...]:
         return ()
     fixes = []
     before = sum(drain_result.is_done for drain_result in drained)
-    for number in range(min(max(map(len, ways)), MOST_WAYS)):
+    for number in range(min(max(map(len, ways)), _MOST_WAYS)):
         steps = tuple(way[min(number, len(way) - 1)] for way in ways)
         after = _try(again, steps)
         done = sum(drain_result.is_done for drain_result in after)
@@ -277,7 +277,7 @@ def drain_fixes(simulation: Simulation, again: Again) -> tuple[DrainFix, ...]:
     return tuple(sorted(fixes, key=lambda fix: -fix.done))
 
 
-def _try(again: Again, steps: Sequence[BudgetStep]) -> Sequence[DrainResult]:
+def _try(again: _Again, steps: Sequence[_BudgetStep]) -> Sequence[DrainResult]:
     """Return the results of the drain after the steps; empty if a step cannot be made."""
     try:
         return again([change for step in steps for change in step.changes]).drained
@@ -307,10 +307,10 @@ def _of_postgres(start: Snapshot, pod: DrainedPod, workload: Workload, cluster: 
     return ReleasedByOperator(namespace=workload.namespace, name=budget, title=title, command=command)
 
 
-def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -> Iterator[BudgetStep]:
+def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -> Iterator[_BudgetStep]:
     """Yield steps that could allow the eviction of a pod that a budget protects."""
     if pod.fate is DrainOutcome.BUDGETS:
-        for budget_name in islice(pod.budget.split(", "), MOST_WAYS):
+        for budget_name in islice(pod.budget.split(", "), _MOST_WAYS):
             namespace, _, name = budget_name.partition("/")
             yield WithoutBudget(namespace=namespace, name=name)
         return

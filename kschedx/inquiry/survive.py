@@ -48,7 +48,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 ZONE, NODE_POOL, NODE = "zone", "nodepool", "node"
 LABELS: Mapping[str, tuple[str, ...]] = {ZONE: ZONE_LABELS, NODE_POOL: POOL_LABELS}
-MOST_ADVISED = 12
+_MOST_ADVISED = 12
 """The number of failures for which nodes are added until every pod has one."""
 SPREAD = "pod topology spread constraints"
 """Part of kube-scheduler's message if such a constraint rejects a node."""
@@ -81,7 +81,7 @@ def each_failure(snapshot: Snapshot, key: str) -> tuple[Failure, ...]:
     return tuple(Failure(name=f"{key} {value}", nodes=tuple(by_value[value])) for value in sorted(by_value))
 
 
-MOST_NAMED = 3
+_MOST_NAMED = 3
 """The maximum number of the busiest nodes that a title names."""
 
 
@@ -95,7 +95,7 @@ def failure_of(nodes: NodeTable, targets: Sequence[str], busiest: int = 0) -> Fa
     if busiest:
         fullest = _busiest(nodes, busiest)
         names.update(dict.fromkeys(fullest))
-        these = f" ({', '.join(fullest)})" if busiest <= MOST_NAMED else ""
+        these = f" ({', '.join(fullest)})" if busiest <= _MOST_NAMED else ""
         titles.append(f"the busiest {f'{busiest:,} nodes' if busiest > 1 else 'node'}{these}")
     return Failure(name=" and ".join(titles), nodes=tuple(names))
 
@@ -494,7 +494,7 @@ class _Trial:
             self._scenes += 1
             scene = simulator.run.cluster.frozen()
         waiting = account.pending_rows([*failure_result.pods(OutageOutcome.PENDING)])
-        if not waiting or self._advised >= MOST_ADVISED:
+        if not waiting or self._advised >= _MOST_ADVISED:
             return replace(failure_result, scene=scene)
         self._advised += 1
         volumes = tuple(

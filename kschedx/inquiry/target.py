@@ -48,7 +48,7 @@ from kschedx.sources.tree import SUFFIXES
 if TYPE_CHECKING:
     from kschedx.controllers.workloads import Workload
 
-NODE_NAMES = ("node", "nodes", "no")
+_NODE_NAMES = ("node", "nodes", "no")
 """kubectl's names for a node."""
 
 
@@ -72,7 +72,7 @@ def is_object(target: str) -> bool:
 def is_kind(word: str) -> bool:
     """Return whether it is one of kubectl's names of a kind that creates pods, of a pod, or of a node."""
     word = word.lower()
-    if word in SHORT_NAMES or word in NODE_NAMES:
+    if word in SHORT_NAMES or word in _NODE_NAMES:
         return True
     return any(word.partition(".")[0] in _words_for(kind) for _, kind in custom_resources.KINDS)
 
@@ -80,7 +80,7 @@ def is_kind(word: str) -> bool:
 def named_node(target: str) -> str:
     """Return the name in `node/NAME`; empty for anything else."""
     kind, _, name = target.partition("/")
-    return name if kind.lower() in NODE_NAMES else ""
+    return name if kind.lower() in _NODE_NAMES else ""
 
 
 def named_namespace(snapshot: Snapshot, target: str) -> str:

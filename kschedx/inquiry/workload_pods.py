@@ -256,7 +256,7 @@ class GroupState(Struct, frozen=True, kw_only=True):
         return Replicas(workload=workload.reference, wanted=self.wanted, running=self.running, placed={}, pending=())
 
 
-def state_of(group: ReplicaGroup, simulator: Simulator) -> GroupState:
+def _state_of(group: ReplicaGroup, simulator: Simulator) -> GroupState:
     """Return the existing pods of a group, and those that are still to be created."""
     pods, manager, deleted = simulator.pods, simulator.manager, simulator.deleted
     workload, manifest = group.workload, group.manifest
@@ -336,7 +336,7 @@ class Together(QueueOutcome):
 
     def state(self, group: ReplicaGroup) -> GroupState:
         if id(group) not in self._states:
-            self._states[id(group)] = state_of(group, self._simulation.simulator)
+            self._states[id(group)] = _state_of(group, self._simulation.simulator)
         return self._states[id(group)]
 
     def decides(self, group: ReplicaGroup) -> bool:
@@ -481,7 +481,7 @@ class ManifestQuestions:
 
     def state(self, group: ReplicaGroup) -> GroupState:
         """Return the state of a group before anything is scheduled."""
-        return state_of(group, self._simulator)
+        return _state_of(group, self._simulator)
 
     def take(
         self,

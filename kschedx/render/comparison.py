@@ -61,8 +61,8 @@ from kschedx.wording import Fact, count, list_names, visible
 
 # Differences of configurations and of pods in words, for every output format.
 
-ARROW = "→"
-MOST_NAME = 24
+_ARROW = "→"
+_MOST_NAME = 24
 """Of a longer column name, the end is shown, because a file's name is at the end of its path."""
 
 _POINTS = frozenset({*POINTS, "predicates", "predicatesNeverRun", "priorities"})
@@ -114,13 +114,13 @@ def _change(change: ProfileChange) -> str:
     if change.place == "behavior" and {before, after} == {"true", "false"}:
         return "new" if after == "true" else "removed"
     if change.setting:
-        return f"{change.setting} {before or 'unset'} {ARROW} {after or 'unset'}"
+        return f"{change.setting} {before or 'unset'} {_ARROW} {after or 'unset'}"
     if not before or not after:
         if change.place not in _POINTS:
             return after or "removed"
         weight = f" ({after or before})" if change.place in WEIGHED else ""
         return f"{'enabled' if after else 'disabled'}{weight}"
-    return f"{before} {ARROW} {after}"
+    return f"{before} {_ARROW} {after}"
 
 
 # --- pods
@@ -182,7 +182,7 @@ def _change_text(before: str, after: str) -> str:
     """Return `node-1 → node-2`; `still node-1` for equal sides."""
     if before == after:
         return f"still {after}" if after else ""
-    return f"{before} {ARROW} {after}"
+    return f"{before} {_ARROW} {after}"
 
 
 def _with_the_same_change(group: DifferenceGroup) -> list[tuple[Difference, list[str]]]:
@@ -237,7 +237,7 @@ def _turns(difference: Difference) -> tuple[str, ...]:
         kept = f"{difference.filtered_by} no longer allows {difference.old_node}"
         came = f"{difference.filtered_by} now allows {difference.new_node}"
         return (kept if old_gone else came,)
-    swings = [f"{turn.plugin} {turn.before:+,} {ARROW} {turn.after:+,}" for turn in difference.turned]
+    swings = [f"{turn.plugin} {turn.before:+,} {_ARROW} {turn.after:+,}" for turn in difference.turned]
     return (f"new node's score minus old node's: {list_names(swings, 4)}",) if swings else ()
 
 
@@ -277,7 +277,7 @@ def _repacking_table(repacking: Repacking, names: tuple[str, str]) -> TableView:
     rows += [(f"{name} on the fullest", *(f"{side.fullest[name]}%" for side in sides)) for name in filled]
     if any(side.pending for side in sides):
         rows.append(("pods that stay pending", *(f"{len(side.pending):,}" for side in sides)))
-    short = (name if len(name) <= MOST_NAME else f"…{name[1 - MOST_NAME :]}" for name in names)
+    short = (name if len(name) <= _MOST_NAME else f"…{name[1 - _MOST_NAME :]}" for name in names)
     columns = tuple((label, False) for label in ("", "now", *short))
     return TableView(title=_repacking_title(repacking), columns=columns, rows=tuple(rows))
 
@@ -319,16 +319,16 @@ def _left_out(summary: Summary) -> list[str]:
 
 # The view, the screen, and the page of `kschedx diff-profiles`.
 
-MOST_CHANGES = 14
-MOST_CHANGE_LINES = 21
-MOST_SCREEN_LINES = 40
-SHOWN = 3
+_MOST_CHANGES = 14
+_MOST_CHANGE_LINES = 21
+_MOST_SCREEN_LINES = 40
+_SHOWN = 3
 """Changes of a group, each with all pods that have it."""
 MOST_LINES = 2
 """Lines about one pod, below its first."""
 
 
-LEAST_ROOM = 28
+_LEAST_ROOM = 28
 """The minimum number of columns for what a change does, next to its place."""
 
 
@@ -352,7 +352,7 @@ def comparison_lines(comparison: SetupComparison, *, width: int, wide: bool = Fa
     left = len(kinds)
     for kind, items in kinds.items():
         block = [BLANK, *_group(kind, items, width, wide)]
-        if not wide and len(lines) + len(block) > MOST_SCREEN_LINES - 4 and left < len(kinds):
+        if not wide and len(lines) + len(block) > _MOST_SCREEN_LINES - 4 and left < len(kinds):
             break
         lines += block
         left -= 1
@@ -368,7 +368,7 @@ def _comparison_headline(comparison: SetupComparison) -> str:
     before, after, summary = comparison.before, comparison.after, comparison.summary
     first, second = _side_titles(before, after)
     same = before.release.version == after.release.version
-    sides = f"{first} {ARROW} {second}" + (f" · Kubernetes {after.release.version}" if same else "")
+    sides = f"{first} {_ARROW} {second}" + (f" · Kubernetes {after.release.version}" if same else "")
     if summary is None:
         changes = len(comparison.changes)
         return f"{count(changes, 'change')} of the configuration: {sides}" if changes else f"the same: {sides}"
@@ -393,16 +393,16 @@ def _changes(configuration: TableView, width: int, everything: bool) -> list[Sty
     rows = [tuple(map(str, row)) for row in configuration.rows]
     if not rows:
         return [text("the configurations are the same")]
-    shown = rows if everything or len(rows) <= MOST_CHANGES + 1 else rows[:MOST_CHANGES]
+    shown = rows if everything or len(rows) <= _MOST_CHANGES + 1 else rows[:_MOST_CHANGES]
     size = [max(len(row[column]) for row in shown) for column in (0, 1)]
     lines, left = [text(configuration.title, BOLD)], len(rows)
     for place, subject, phrase in shown:
         lead = f"  {place.ljust(size[0])}  {subject.ljust(size[1])}"
-        is_long = width - len(lead) < LEAST_ROOM
+        is_long = width - len(lead) < _LEAST_ROOM
         block = [text(lead)] if is_long else []
         first = "    " if is_long else f"{lead}  "
         block += paragraph(phrase if everything else _fit_two_lines(phrase, width - len(first)), width, first=first)
-        if not everything and len(lines) + len(block) > MOST_CHANGE_LINES:
+        if not everything and len(lines) + len(block) > _MOST_CHANGE_LINES:
             break
         lines += block
         left -= 1
@@ -420,7 +420,7 @@ def _group(kind: str, items: Sequence[ViewItem], width: int, everything: bool) -
     """Return the pods with one effect of one cause: a row for each change, with all pods that have it."""
     number = sum(int(item.values[0]) for item in items)
     lines = paragraph(f"{count(number, 'pod')} {kind}", width, indent=2, style=BOLD)
-    shown = items if everything else items[:SHOWN]
+    shown = items if everything else items[:_SHOWN]
     for item in shown:
         pods = list_names(item.members, len(item.members)) if everything and item.members else item.title
         _, before, after = map(str, item.values)
@@ -436,7 +436,7 @@ def _group(kind: str, items: Sequence[ViewItem], width: int, everything: bool) -
     return lines + more(left, "pod")
 
 
-MOST_POOLS = 24
+_MOST_POOLS = 24
 """The maximum number of nodes that are bands of their own in a flow, if they have neither pools nor zones."""
 
 
@@ -518,7 +518,7 @@ def _flow(summary: Summary, snapshot: Snapshot, sides: tuple[str, str]) -> Flow 
     pool_of = {
         node.name: node.metadata.labels.get(label, "no pool") if label else "nodes" for node in snapshot.cluster.nodes
     }
-    are_nodes = not label and len(pool_of) <= MOST_POOLS
+    are_nodes = not label and len(pool_of) <= _MOST_POOLS
     if are_nodes:
         pool_of = {name: name for name in pool_of}
     pool_of[""] = "pending"
@@ -561,11 +561,11 @@ def _nodes_in_use(repacking: Repacking, pool_of: Mapping[str, str], pool: str) -
 
 # Two accounts of one pod side by side, with differences marked.
 
-MOST_NODES = 4
+_MOST_NODES = 4
 """Nodes whose scores are shown: both sides' winners and the nodes behind them."""
 NOTHING = "–"
 MARK = "≠ "
-LONGEST_PLUGIN = len("NodeResourcesBalancedAllocation")
+_LONGEST_PLUGIN = len("NodeResourcesBalancedAllocation")
 
 
 class _ComparisonRow(Struct, frozen=True, kw_only=True):
@@ -598,7 +598,7 @@ def story_lines(
         _without_empty_sections(row for row in story_rows if row.is_title or row.differs or not only_differences)
     )
     size = max((cell_len(visible(row.label)) for row in rows if not row.is_title), default=8)
-    size = min(size, max(width // 3, LONGEST_PLUGIN))
+    size = min(size, max(width // 3, _LONGEST_PLUGIN))
     room = max((width - size - 8) // 2, 16)
     head = _ComparisonRow(label="", before=f"{names[0]} ({before.version})", after=f"{names[1]} ({after.version})")
     differs = any(row.differs for row in story_rows)
@@ -646,7 +646,7 @@ def _pad(content: str, size: int) -> str:
 def _rows(before: Story, after: Story) -> Iterator[_ComparisonRow]:
     sides = (before, after)
     yield _row("outcome", (story.outcome.value for story in sides))
-    yield _row("assigned to", (list_names(story.chosen, MOST_NODES) for story in sides))
+    yield _row("assigned to", (list_names(story.chosen, _MOST_NODES) for story in sides))
     yield _row("leads by", ("" if story.margin is None else f"{story.margin:,}" for story in sides))
     yield _row("fits on", (f"{story.feasible:,} of {count(len(story.nodes), 'node')}" for story in sides))
     yield _row("event", (story.message for story in sides))
@@ -704,7 +704,7 @@ def _interesting_nodes(before: Story, after: Story) -> list[str]:
     """Return the winners, then the nodes behind them, then others whose scores differ."""
     names = [name for story in (before, after) for name in story.chosen[:1]]
     names += [story.nodes[row] for story in (before, after) if (row := story.runner_up) is not None]
-    return list(dict.fromkeys((*names, *rescored_nodes(before, after))))[:MOST_NODES]
+    return list(dict.fromkeys((*names, *rescored_nodes(before, after))))[:_MOST_NODES]
 
 
 def _score(story: Story, plugin: str, row: int) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kschedx.inquiry.simulation import WorkloadResult
 
 _INDENT = LABEL + 2
-SHOWN_NODES = 2
+_SHOWN_NODES = 2
 _GROUPS = {"capacity": "capacity", "workload": "this workload", "cluster": "cluster configuration"}
 _PARTIAL, _UNTRIED = "partial", "untried"
 """Certainties, repeated here because `kschedx.fixes` is loaded only for a pod that needs it."""
@@ -132,7 +132,7 @@ def _coverage_text(covered: FixCoverage | SharedFix) -> str:
 def _trial_result(fix: Fix, known: list[str], for_whom: str) -> str:
     """Return `fits node-1 and 2 more`, without nodes that the title names or the fix adds."""
     nodes = [name for name in known if name not in fix.title]
-    phrases = [f"fits {list_names(nodes, SHOWN_NODES)}"] if nodes else []
+    phrases = [f"fits {list_names(nodes, _SHOWN_NODES)}"] if nodes else []
     phrases += ["not enough alone"] if fix.certainty == _PARTIAL and not fix.feasible_nodes else []
     phrases += ["not tried"] if fix.certainty == _UNTRIED and fix.of_group is None else []
     phrases += [for_whom] if for_whom else []

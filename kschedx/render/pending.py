@@ -68,11 +68,11 @@ from kschedx.render.words.pod import could_reject
 from kschedx.wording import Fact, count, list_names
 
 MOST_LINES = 30
-LEAST_LINES = 3
+_LEAST_LINES = 3
 """Of a block."""
-SHOWN = 3
-SHOWN_OTHERS = 2
-EACH_ALONE = "each pod is evaluated alone, as if the others were not pending"
+_SHOWN = 3
+_SHOWN_OTHERS = 2
+_EACH_ALONE = "each pod is evaluated alone, as if the others were not pending"
 
 
 class IfNone(Struct, frozen=True):
@@ -100,7 +100,7 @@ def pending_lines(answer: ListAnswer, *, width: int, wide: bool = False) -> list
     view = answer.view(0)
     head = headline_lines(view, width)
     most = MOST_LINES - len(head)
-    untried = [_block(item, width) for item in view.items[: MOST_LINES // LEAST_LINES]]
+    untried = [_block(item, width) for item in view.items[: MOST_LINES // _LEAST_LINES]]
     untried = [block + [BLANK] * (item.tone is not Tone.GOOD) for block, item in zip(untried, view.items, strict=False)]
     tried = len(view.items) if wide else _number(untried, len(view.items), most)
     items = answer.view(tried).items
@@ -158,7 +158,7 @@ def _evicted_note(evicted: Sequence[str]) -> tuple[str, ...]:
     if not evicted:
         return ()
     return (
-        f"preemption evicts {list_names(evicted, SHOWN_OTHERS)}; kschedx simulate shows where they are rescheduled",
+        f"preemption evicts {list_names(evicted, _SHOWN_OTHERS)}; kschedx simulate shows where they are rescheduled",
     )
 
 
@@ -170,7 +170,7 @@ def _wanted_labels(findings: Sequence[Finding]) -> str:
 
 def _taken_text(taken: NodeIfFirst) -> str:
     by = (
-        f"; {list_names(taken.by, SHOWN_OTHERS)} {'takes' if len(taken.by) == 1 else 'take'} the place"
+        f"; {list_names(taken.by, _SHOWN_OTHERS)} {'takes' if len(taken.by) == 1 else 'take'} the place"
         if taken.by
         else ""
     )
@@ -185,7 +185,7 @@ def _block(item: ViewItem, width: int, *, wide: bool = False, has_message: bool 
         lines += [row for member in item.members for row in paragraph(member, width, first="  ")]
     for fact in (*(() if wide else item.own), *item.facts):
         if fact.label != MORE and (has_message or fact.label != BECAUSE):
-            lines += fact_lines(fact, width, SHOWN)
+            lines += fact_lines(fact, width, _SHOWN)
     lines += fix_lines(tuple(fix.brief for fix in item.fixes), item.no_fix, width)
     lines += labelled_lines("event", item.event, width, style=DIM, exact=True) if has_message and item.event else []
     for command in (fact.command for fact in item.facts if fact.label == MORE):
@@ -298,7 +298,7 @@ def cause_text(answer: PodAnswer) -> str:
 
 # The answers about the pods of a list.
 
-MOST_OF_SAMPLE = 20
+_MOST_OF_SAMPLE = 20
 """Causes of a sample. A document of thousands of nodes that is cut to what an assistant reads has room for fewer."""
 
 
@@ -471,7 +471,7 @@ class ListAnswer(Struct, dict=True):
 
     def sample(self) -> tuple[dict[str, object], int]:
         """Return the document with the first pod of each of the largest causes, and the number of pods."""
-        firsts = {group.first.pod for group in groups(self.answers)[:MOST_OF_SAMPLE]}
+        firsts = {group.first.pod for group in groups(self.answers)[:_MOST_OF_SAMPLE]}
         indexes = [index for index, own in enumerate(self._answers) if any(answer.pod in firsts for answer in own)]
         return _read_iterators(self.entries(indexes)), len(self.of.items)
 
@@ -549,7 +549,7 @@ class ListAnswer(Struct, dict=True):
         new = [at for at, group in enumerate(self._groups[:number]) if at not in self._tried and _can_mend(group)]
         for at in count_items(new, Phase.TRYING_FIXES, len(new), "causes") if new else ():
             self._tried[at] = self._fix_of(self._groups[at])
-        for at in range(min(max(number, MOST_LINES // LEAST_LINES), len(self._groups))):
+        for at in range(min(max(number, MOST_LINES // _LEAST_LINES), len(self._groups))):
             if at not in self._alone:
                 self._alone[at] = self._node_if_first(self._groups[at].first)
         return View(
@@ -593,7 +593,7 @@ def _copy_answer(item: Item, story: PodAnswer) -> PodAnswer:
 def competing_note(answers: Sequence[PodAnswer]) -> tuple[str, ...]:
     """Return that new pods, which compete for the same resources, are evaluated alone; empty if only one fits."""
     fitting = sum(answer.outcome is Outcome.SCHEDULED for answer in answers)
-    return (EACH_ALONE,) if fitting > 1 else ()
+    return (_EACH_ALONE,) if fitting > 1 else ()
 
 
 _KINDS = {Tone.GOOD: "schedulable", Tone.HELD: "held", Tone.OPEN: "undecided"}

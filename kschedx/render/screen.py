@@ -58,12 +58,12 @@ from kschedx.render.words.resources import hardware_text
 from kschedx.wording import Fact, count, list_names
 
 MOST_LINES = 30
-MOST_GROUPS = 8
+_MOST_GROUPS = 8
 MOST_FIXES = 9
 """In lines."""
-MOST_NOTES = 3
-MOST_VICTIMS = 3
-MOST_LABELS = 4
+_MOST_NOTES = 3
+_MOST_VICTIMS = 3
+_MOST_LABELS = 4
 """In lines."""
 
 SAID = frozenset(
@@ -237,7 +237,7 @@ def _victims(explanation: Explanation) -> tuple[str, ...]:
             f"{key} is being deleted (grace period until {since})"
             + (f", waiting for finalizer {list_names(held, 3)}" if held else "")
         )
-    return tuple(phrases[:MOST_VICTIMS])
+    return tuple(phrases[:_MOST_VICTIMS])
 
 
 def _request_sources(explanation: Explanation) -> Iterator[str]:
@@ -329,7 +329,7 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[S
         _labels(diagnosis, width),
         candidates_block(explanation.cycle, width),
         [row for decider in view.deciders for row in _decider(decider, width)],
-        note_lines(view, width, MOST_NOTES),
+        note_lines(view, width, _MOST_NOTES),
     )
     scores = ranking_block(ranked, width) if ranked and ranked.count > 1 else []
     is_said = not about or any(about in row.plain for row in head)
@@ -384,7 +384,7 @@ def _blocks(diagnosis: Diagnosis, width: int) -> list[Block]:
 def _fit_blocks(blocks: list[Block], room: int, diagnosis: Diagnosis, width: int, *, most: Level) -> list[StyledLine]:
     """Return as many blocks as fit, each in as much detail as fits: first the nearest in brief and all headlines, then
     facts, in order."""
-    for shown in range(min(len(blocks), MOST_GROUPS), 0, -1):
+    for shown in range(min(len(blocks), _MOST_GROUPS), 0, -1):
         rest = _rest(diagnosis, len(blocks) - shown, width)
         levels = [min(most, Level.BRIEF), *[Level.LINE] * (shown - 1)]
         shown_blocks = [block(level) for block, level in zip(blocks, levels, strict=False)]
@@ -443,9 +443,9 @@ def _steps(explanation: Explanation, width: int) -> list[StyledLine]:
 def _labels(diagnosis: Diagnosis, width: int) -> list[StyledLine]:
     """Return the labels that are required and that no node has."""
     items = tuple(map(label_hint_text, diagnosis.hints))
-    lines = fact_lines(Fact(label="labels", items=items), width, MOST_LABELS) if items else []
+    lines = fact_lines(Fact(label="labels", items=items), width, _MOST_LABELS) if items else []
     for hint in diagnosis.hardware:
-        lines += fact_lines(Fact(label="hardware", items=(hardware_text(hint),)), width, MOST_LABELS)
+        lines += fact_lines(Fact(label="hardware", items=(hardware_text(hint),)), width, _MOST_LABELS)
     return lines
 
 

@@ -91,10 +91,10 @@ def _effects(simulation: Simulation) -> Iterator[str]:
 # The screen of a simulation: how many pods have each outcome, workload by workload, and the nodes' utilization.
 
 MOST_LINES = 30
-SHOWN_CHANGES = 4
-SHOWN_PLACES = 3
-BAR = 10
-SHORT_BAR = 5
+_SHOWN_CHANGES = 4
+_SHOWN_PLACES = 3
+_BAR = 10
+_SHORT_BAR = 5
 
 
 class ShownCounts(Struct, frozen=True):
@@ -105,7 +105,7 @@ class ShownCounts(Struct, frozen=True):
     causes: int
 
 
-SHOWN_ROWS = (
+_SHOWN_ROWS = (
     ShownCounts(8, 3, 3),
     ShownCounts(6, 3, 2),
     ShownCounts(5, 2, 1),
@@ -114,7 +114,7 @@ SHOWN_ROWS = (
 )
 """Sizes that are tried until the screen is short enough."""
 ALL = ShownCounts(1_000_000, 1_000_000, 1_000_000)
-ON_PAGE = ShownCounts(20, 0, 3)
+_ON_PAGE = ShownCounts(20, 0, 3)
 """The rows for which fixes are tried on a page, largest first. In a cluster of 5,000 nodes, each takes half a
 second."""
 
@@ -125,7 +125,7 @@ def _nodes_before(simulation: Simulation) -> Sequence[str]:
 
 def drains_view(
     simulation: Simulation,
-    tried: ShownCounts = ON_PAGE,
+    tried: ShownCounts = _ON_PAGE,
     *,
     each: bool,
     lets_go: Sequence[DrainFix] = (),
@@ -167,20 +167,20 @@ def drains_lines(
     At most 30 lines, unless `wide` or blocked drains need more. The arguments are those of `drains_view`, whose `view`
     may have been computed before.
     """
-    tried = ALL if wide else SHOWN_ROWS[0]
+    tried = ALL if wide else _SHOWN_ROWS[0]
     view = view or drains_view(simulation, tried, each=each, lets_go=lets_go, forced=forced)
     if each:
         return [*head_lines(view, width), *each_lines(view.lists[0], width, wide=wide)]
     nodes, causes = view.lists
     lines: list[StyledLine] = []
-    for number, shown in enumerate((ALL,) if wide else SHOWN_ROWS):
+    for number, shown in enumerate((ALL,) if wide else _SHOWN_ROWS):
         most = None if wide else max((20 - 4 * number) // max(len(nodes.items), 1), 2)
         if len(nodes.items) == 1:
             lines = head_lines(replace(view, fixes=()), width)
             lines += drain_lines(nodes.items[0], width, most=most, lets_go=view.fixes, wide=wide)
         else:
             lines = head_lines(view, width)
-            lines += _drain_blocks(nodes, width, 2 * (len(SHOWN_ROWS) - number), most, wide=wide)
+            lines += _drain_blocks(nodes, width, 2 * (len(_SHOWN_ROWS) - number), most, wide=wide)
         lines += _cause_lines(causes, width, shown.causes, named=2)
         lines += _usage_lines(view.usage, width, shown.nodes)
         if len(lines) <= MOST_LINES:
@@ -205,7 +205,7 @@ def _drain_blocks(nodes: ItemList, width: int, shown: int, most: int | None, *, 
 
 def simulation_view(
     simulation: Simulation,
-    tried: ShownCounts = ON_PAGE,
+    tried: ShownCounts = _ON_PAGE,
     *,
     ties: str | None = None,
     growths: Sequence[Growth] = (),
@@ -269,7 +269,7 @@ def simulation_lines(
 
     def screen(view: View, shown: ShownCounts, *, is_single: bool) -> list[StyledLine]:
         *drained, workloads, causes = view.lists
-        lines = head_lines(view, width, rows=None if wide else SHOWN_CHANGES)
+        lines = head_lines(view, width, rows=None if wide else _SHOWN_CHANGES)
         for item in (item for nodes in drained for item in nodes.items):
             lines += [BLANK, *result_lines(item, width), *drain_lines(item, width, most=None if wide else 6, wide=wide)]
         lines += [BLANK] if workloads.items else []
@@ -283,9 +283,12 @@ def simulation_lines(
         """Return the first size that is short enough; None if at most one row has a fix, which is then shown with its
         commands. Fixes are tried for one row after the other, since a row without its fix is shorter: a size that is
         too long without some of them needs no others."""
-        fewest = SHOWN_ROWS[-1]
+        fewest = _SHOWN_ROWS[-1]
         too_long: ShownCounts | None = None
-        sizes = [(fewest, fewest), *((shown, counts) for shown in SHOWN_ROWS[:-1] for counts in _growing_counts(shown))]
+        sizes = [
+            (fewest, fewest),
+            *((shown, counts) for shown in _SHOWN_ROWS[:-1] for counts in _growing_counts(shown)),
+        ]
         shortest: list[StyledLine] = []
         for shown, counts in count_items(sizes, Phase.TRYING_FIXES, len(sizes), "sizes of the screen"):
             if shown == too_long:
@@ -306,10 +309,10 @@ def simulation_lines(
     if view is None and not wide:
         if (short := shortened()) is not None:
             return short + every
-        whole = tried(SHOWN_ROWS[0])
+        whole = tried(_SHOWN_ROWS[0])
     is_single = sum(bool(item.fixes) for item in whole.items) == 1
     lines: list[StyledLine] = []
-    for shown in (ALL,) if wide else SHOWN_ROWS:
+    for shown in (ALL,) if wide else _SHOWN_ROWS:
         lines = screen(whole, shown, is_single=is_single)
         if len(lines) <= MOST_LINES:
             break
@@ -318,7 +321,7 @@ def simulation_lines(
 
 def _growing_counts(shown: ShownCounts) -> Iterator[ShownCounts]:
     """Yield the counts from the shortest screen's to these, with one more at a time."""
-    fewest = SHOWN_ROWS[-1]
+    fewest = _SHOWN_ROWS[-1]
     for workloads in range(fewest.workloads, shown.workloads + 1):
         yield replace(shown, workloads=workloads, causes=fewest.causes)
     for causes in range(fewest.causes + 1, shown.causes + 1):
@@ -566,7 +569,7 @@ def _result(simulation: Simulation, result: WorkloadResult, story: PendingStory 
 
 def _spread(nodes: Mapping[str, int]) -> str:
     """Return `on node-1 ×3, node-2`; if there are many nodes, their number."""
-    if len(nodes) > SHOWN_PLACES:
+    if len(nodes) > _SHOWN_PLACES:
         return f"on {len(nodes):,} nodes"
     if len(nodes) == 1:
         return f"on {next(iter(nodes))}"
@@ -599,7 +602,7 @@ def _usage_lines(usage: UsageView | None, width: int, most: int) -> list[StyledL
         key=lambda row: (-left[row.name].percent(resources[0]), row.name),
     )
     picked = [*ordered[:most], *ordered[-most:]] if len(ordered) > 2 * most else ordered
-    size = BAR if width >= (BAR + 10) * len(resources) + 12 else SHORT_BAR
+    size = _BAR if width >= (_BAR + 10) * len(resources) + 12 else _SHORT_BAR
     rows = [[row.name, *(_bar(row, resource, size) for resource in resources)] for row in (*picked, usage.total)]
     lines = [BLANK, *columns([["node", *resources], *rows], header=True, width=width)]
     between = len(ordered) - len(picked)

@@ -34,16 +34,16 @@ from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewIt
 from kschedx.render.words.causes import because
 from kschedx.wording import Fact, count, list_names, visible
 
-MOST_FAILURES = 12
+_MOST_FAILURES = 12
 """Rows of the table on the first screen."""
-MOST_DETAILS = 1
-MOST_WORKLOADS = 3
-MOST_LISTED = 200
+_MOST_DETAILS = 1
+_MOST_WORKLOADS = 3
+_MOST_LISTED = 200
 """The number of workloads of a failure that a page lists in each state."""
 _GONE = ("unreachable", "cordoned", "unschedulable")
 """Endings of causes that only repeat the failure itself."""
-MOST_HEAT_COLUMNS = 60
-MOST_HEAT_ROWS = 2_000
+_MOST_HEAT_COLUMNS = 60
+_MOST_HEAT_ROWS = 2_000
 LABELS = {
     WorkloadImpact.DOWN: "down",
     WorkloadImpact.PENDING: "short",
@@ -63,13 +63,13 @@ def survival_lines(survival: Survival, *, width: int, wide: bool = False) -> lis
     """Return the headline, a row for each failure, and the details of the worst."""
     ordered = _worst_first(survival.results)
     bad = [result for result in ordered if wide or not result.survives or len(ordered) == 1]
-    opened = bad if wide else bad[:MOST_DETAILS]
-    view = _survival_view(survival, opened, None if wide else MOST_WORKLOADS)
+    opened = bad if wide else bad[:_MOST_DETAILS]
+    view = _survival_view(survival, opened, None if wide else _MOST_WORKLOADS)
     lines = title_lines(view.headline, view.tone, width)
     for phrase in view.details:
         lines += paragraph(phrase, width, first="  ", style=DIM)
     if len(ordered) > 1:
-        lines += [BLANK, *table_lines(view.lists[0], width, None if wide else MOST_FAILURES)]
+        lines += [BLANK, *table_lines(view.lists[0], width, None if wide else _MOST_FAILURES)]
     for item in view.items:
         if item.facts:
             lines += [BLANK, *_failure_lines(item, width, is_only=len(ordered) == 1)]
@@ -341,8 +341,8 @@ def _member(pod: LostPod) -> str:
 def survival_page(survival: Survival) -> Page:
     """Return a page with the failures, a heat map of workloads, and when pods are evicted."""
     lines = survival_lines(survival, width=SCREEN_WIDTH)
-    plots = (_heat_map(survival),) if len(survival.results) <= MOST_HEAT_COLUMNS else ()
-    view = _survival_view(survival, survival.results, MOST_LISTED)
+    plots = (_heat_map(survival),) if len(survival.results) <= _MOST_HEAT_COLUMNS else ()
+    view = _survival_view(survival, survival.results, _MOST_LISTED)
     return page_of(view, lines, plots, survival.simulation.before)
 
 
@@ -382,7 +382,7 @@ def _heat_map(survival: Survival) -> HeatMap:
     states = list(WorkloadImpact)
     worst = {name: min(states.index(loss.state) for loss in its.values()) for name, its in at.items()}
     names = sorted(at, key=lambda name: (worst[name], -sum(loss.lost for loss in at[name].values()), name))
-    shown = names[:MOST_HEAT_ROWS]
+    shown = names[:_MOST_HEAT_ROWS]
     places = range(len(survival.results))
     return HeatMap(
         columns=tuple(visible(result.failure.name) for result in survival.results),

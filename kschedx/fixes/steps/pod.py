@@ -210,7 +210,7 @@ class UseHostPort(PodStep, frozen=True, kw_only=True):
 
 # --- rules between pods
 
-Rule = PodAffinityTerm | TopologySpreadConstraint
+_Rule = PodAffinityTerm | TopologySpreadConstraint
 
 
 class RuleKind(StrEnum):
@@ -226,8 +226,8 @@ class ChangeRule(PodStep, frozen=True, kw_only=True):
 
     kind: RuleKind
     index: int
-    before: Rule
-    after: Rule
+    before: _Rule
+    after: _Rule
     selector: str = ""  # the selector of a term, as kubectl writes it
     price: Cost = Cost.CONSTRAINT
 
@@ -286,7 +286,7 @@ def _spread_title(before: TopologySpreadConstraint, after: TopologySpreadConstra
     return f"set {policy}: Honor in the spread constraint over {key}"
 
 
-def _labels_not_in(item: Rule, other: Rule) -> str:
+def _labels_not_in(item: _Rule, other: _Rule) -> str:
     """Return the labels that one rule selects and the other does not."""
     mine, its = (it.label_selector.match_labels if it.label_selector is not None else {} for it in (item, other))
     return ",".join(f"{key}={value}" for key, value in mine.items() if its.get(key) != value)

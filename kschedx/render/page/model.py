@@ -31,13 +31,13 @@ from kschedx.render.view import (
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import Fact, visible
 
-MOST_MEMBERS = 12_000
+_MOST_MEMBERS = 12_000
 """Members of all rows together. If there are more, all rows have the same limit."""
-MOST_CHARACTERS = 1_200_000
+_MOST_CHARACTERS = 1_200_000
 """Characters of one table's rows. Later rows are counted, so that a page stays below 3 MB."""
-MOST_OF_PAGE = 2_700_000
+_MOST_OF_PAGE = 2_700_000
 """Characters of all tables and of the rows that open, with their details: the rows have what the tables leave."""
-OF_A_DETAIL = 30
+_OF_A_DETAIL = 30
 """Characters of a row's details besides their texts."""
 SCREEN_WIDTH = 100
 """Columns of the screen that a page holds as text."""
@@ -304,7 +304,7 @@ def page_of(
     read = () if snapshot is None else (("cluster", snapshot.source.text), ("taken", snapshot.taken or "unknown"))
     footer = (*cited, *read, ("kschedx", version("kschedx")))
     others = (*sections, *(_table(table) for table in view.tables if table.rows))
-    room = MOST_OF_PAGE - sum(len(msgspec.json.encode(section)) for section in others)
+    room = _MOST_OF_PAGE - sum(len(msgspec.json.encode(section)) for section in others)
     itemses = []
     for rows in filter(lambda rows: rows.items, view.lists):
         itemses.append(_items(rows, room))
@@ -361,7 +361,7 @@ def _table(table: TableView) -> Table:
     """Return as many rows as a page has room for."""
     rows = [tuple(visible(cell) if isinstance(cell, str) else cell for cell in row) for row in table.rows]
     sizes = accumulate(len(msgspec.json.encode(row)) for row in rows)
-    kept = sum(size <= MOST_CHARACTERS for size in sizes)
+    kept = sum(size <= _MOST_CHARACTERS for size in sizes)
     return Table(
         title=visible(table.title[:1].upper() + table.title[1:]),
         columns=_columns(table.columns),
@@ -391,7 +391,7 @@ def _items(item_list: ItemList, room: int) -> Items:
         facts = [fact for fact in detail.facts if fact not in known]
         known.update(facts)
         without_members = () if detail in details else (facts, detail.event, detail.fixes, detail.no_fix)
-        size += len(msgspec.json.encode((row, without_members))) + OF_A_DETAIL
+        size += len(msgspec.json.encode((row, without_members))) + _OF_A_DETAIL
         if size > room and rows:
             break
         rows.append(row)
@@ -436,11 +436,11 @@ def _detail(item: ViewItem, facts: Sequence[Fact], members: Sequence[str]) -> Ro
 
 
 def _share(sizes: list[int]) -> int:
-    """Return how many members each row may keep, so that all keep at most `MOST_MEMBERS`, and at least one each."""
-    room = MOST_MEMBERS
+    """Return how many members each row may keep, so that all keep at most `_MOST_MEMBERS`, and at least one each."""
+    room = _MOST_MEMBERS
     for at, size in enumerate(sorted(sizes)):
         rows = len(sizes) - at
         if size * rows > room:
             return max(room // rows, 1)
         room -= size
-    return MOST_MEMBERS
+    return _MOST_MEMBERS

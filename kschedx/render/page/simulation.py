@@ -31,7 +31,7 @@ from kschedx.wording import amount, visible
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import Growth
 
-TENTHS = (*(f"{low} to {low + 9}%" for low in range(0, 90, 10)), "90% and more")
+_TENTHS = (*(f"{low} to {low + 9}%" for low in range(0, 90, 10)), "90% and more")
 
 
 def simulation_page(simulation: Simulation, *, ties: str | None = None, growths: Sequence[Growth] = ()) -> Page:
@@ -84,12 +84,12 @@ def _utilization(usage: Usage) -> Histogram:
     """Return how many nodes have which utilization, before and after."""
     plots = []
     for at, resource in enumerate(usage.resources):
-        counts = [[0] * len(TENTHS) for _ in (usage.before, usage.after)]
+        counts = [[0] * len(_TENTHS) for _ in (usage.before, usage.after)]
         for tally, rows in zip(counts, (usage.before, usage.after), strict=True):
             for percent in (row[at] for row in rows):
                 if percent is not None:
-                    tally[min(max(percent, 0) // 10, len(TENTHS) - 1)] += 1
-        plots.append(Plot(label=visible(resource), buckets=TENTHS, counts=tuple(map(tuple, counts))))
+                    tally[min(max(percent, 0) // 10, len(_TENTHS) - 1)] += 1
+        plots.append(Plot(label=visible(resource), buckets=_TENTHS, counts=tuple(map(tuple, counts))))
     return Histogram(title="Utilization", series=("before", "after"), plots=tuple(plots))
 
 

@@ -45,10 +45,10 @@ from kschedx.render.words.resources import offered_nowhere
 from kschedx.render.words.volumes import nearest_text
 from kschedx.wording import balance, count, list_names
 
-MOST_CAUSES = 3
+_MOST_CAUSES = 3
 
 
-def because(diagnosis: Diagnosis, most: int | None = MOST_CAUSES) -> tuple[str, ...]:
+def because(diagnosis: Diagnosis, most: int | None = _MOST_CAUSES) -> tuple[str, ...]:
     """Return the causes, most common first. What rejects the pod as a whole comes before what rejects nodes."""
     phrases = [*dict.fromkeys(_stops(diagnosis)), *_group_phrases(diagnosis)]
     if most is None or len(phrases) <= most:

@@ -78,7 +78,7 @@ def _volume_not_found(finding: findings.VolumeNotFound) -> Words:
 
 
 NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
-SHOWN = 4
+_SHOWN = 4
 _LOST = {
     "bound-to-another-claim": "bound to another claim",
     "too-small": "too small",
@@ -106,7 +106,7 @@ def _volume_node_affinity_mismatch(finding: findings.VolumeNodeAffinityMismatch)
 
 @in_words.register
 def _volume_zone_mismatch(finding: findings.VolumeZoneMismatch) -> Words:
-    zones = list_names(finding.zones, SHOWN, conjunction="or")
+    zones = list_names(finding.zones, _SHOWN, conjunction="or")
     node = f"the node has no label {finding.node_key}" if finding.actual is None else f"the node is in {finding.actual}"
     return Words(
         headline=f"volume {finding.persistent_volume} is in {zones}",
@@ -127,7 +127,9 @@ def _no_matching_volume(finding: findings.NoMatchingVolume) -> Words:
     items = (volumes, *(f"{lost.volumes:,} {_lost(lost.lost)}" for lost in finding.lost))
     facts = [_claim_request(claim), Fact(label="volumes", items=items)]
     if finding.nearest:
-        facts.append(Fact(label="nearest", items=tuple(_candidate(candidate) for candidate in finding.nearest[:SHOWN])))
+        facts.append(
+            Fact(label="nearest", items=tuple(_candidate(candidate) for candidate in finding.nearest[:_SHOWN]))
+        )
     if static:
         facts.append(Fact(label="class", items=(f"{claim.storage_class} has no provisioner: it provisions no volume",)))
     return Words(headline=f"no volume matches claim {claim.claim}", facts=tuple(facts))
@@ -249,7 +251,7 @@ def _attached_text(finding: findings.AttachedVolume) -> str:
 
 @in_words.register
 def _driver_not_installed(finding: findings.DriverNotInstalled) -> Words:
-    installed = list_names(finding.installed, SHOWN) or "none"
+    installed = list_names(finding.installed, _SHOWN) or "none"
     return Words(
         headline=f"CSI driver {finding.driver} is not installed on the node",
         facts=(Fact(label="installed", items=(installed,)),),
