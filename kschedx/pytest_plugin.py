@@ -77,7 +77,11 @@ class Placement:
             return
         if not path.exists():
             pytest.fail(f"{file} does not exist; pytest {_UPDATE} writes it", pytrace=False)
-        phrase = _difference(_read(path), actual)
+        from kschedx.explain.difference import Story
+        from kschedx.sources.files import load_documents
+
+        ((document, _),) = load_documents(str(path))
+        phrase = _difference(Story.from_dict(document, str(path)), actual)
         if phrase:
             pytest.fail(f"{phrase}\n\nIf this is correct: pytest {_UPDATE}", pytrace=False)
 
@@ -149,14 +153,6 @@ def _configuration(path: Path) -> Mapping[str, object]:
     from kschedx.sources.configurations import read_configuration
 
     return read_configuration(str(path))
-
-
-def _read(path: Path) -> Story:
-    from kschedx.explain.difference import Story
-    from kschedx.sources.files import load_documents
-
-    ((document, _),) = load_documents(str(path))
-    return Story.from_dict(document, str(path))
 
 
 def _difference(expected: Story, actual: Story) -> str:

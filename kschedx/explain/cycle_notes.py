@@ -302,7 +302,14 @@ def _extender_notes(cycle: Cycle) -> Iterator[Note]:
             omitted = count(len(trace.silent), "node")
             text = f"extenders omitted {omitted} without a reason: kube-scheduler counts such nodes under no reason"
             yield note("extender-silent", text, nodes=tuple(trace.silent))
-        yield from _whole_filter_note(trace)
+        if trace.whole is not None and trace.left is not None and len(trace.left) > 1:
+            by = trace.urls[trace.whole]
+            yield note(
+                "extender-whole-nodes",
+                f"{by} returns whole nodes: score plugins then see them without pods and images "
+                "(kubernetes/kubernetes issue 141781)",
+                extender=by,
+            )
 
 
 def _unasked_extender_notes(cycle: Cycle) -> Iterator[Note]:
@@ -345,17 +352,6 @@ def _failure_note(trace: Trace, extender: int, error: str, then: str) -> Note:
     """`extender` is its index in the configuration."""
     text = f"the extender at {trace.urls[extender]} failed and {then}: {error}"
     return note("extender-failed", text, extender=extender, error=error)
-
-
-def _whole_filter_note(trace: Trace) -> Iterator[Note]:
-    if trace.whole is not None and trace.left is not None and len(trace.left) > 1:
-        by = trace.urls[trace.whole]
-        yield note(
-            "extender-whole-nodes",
-            f"{by} returns whole nodes: score plugins then see them without pods and images "
-            "(kubernetes/kubernetes issue 141781)",
-            extender=by,
-        )
 
 
 # A pod with spec.nodeName in its manifest: kube-scheduler ignores it, and the node's kubelet decides. Upstream:

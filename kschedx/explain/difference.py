@@ -522,7 +522,8 @@ def compare(before: Story, after: Story) -> Difference | None:
     lost: Mapping[str, int] = {}
     gained: Mapping[str, int] = {}
     reworded: tuple[str, ...] = ()
-    if not _has_same_rejections(before, after):
+    same_words = before.rejections == after.rejections and before.stops == after.stops
+    if not (same_words and (before.verdicts is after.verdicts or np.array_equal(before.verdicts, after.verdicts))):
         lost, gained = _shifts(before, after), _shifts(after, before)
         reworded = tuple(_reworded_plugins(before, after))
     rescored = _score_changes(before, after)
@@ -544,12 +545,6 @@ def compare(before: Story, after: Story) -> Difference | None:
         reworded=reworded,
         rescored=rescored,
     )
-
-
-def _has_same_rejections(before: Story, after: Story) -> bool:
-    """Return whether all nodes have the same rejections; for most pairs of profiles only scores differ."""
-    same_words = before.rejections == after.rejections and before.stops == after.stops
-    return same_words and (before.verdicts is after.verdicts or np.array_equal(before.verdicts, after.verdicts))
 
 
 def _effects(before: Story, after: Story, *, is_shifted: bool, is_rescored: bool) -> Iterator[Effect]:

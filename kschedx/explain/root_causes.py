@@ -540,23 +540,22 @@ def _shortage_causes(diagnosis: Diagnosis, finding: InsufficientResource) -> Ite
         phrase = "HAMi counts parts of a device, and no node publishes them"
         yield SharedByHami(text=f"{phrase}: {HAMI_SCHEDULER} has to schedule the pod")
         return
-    yield from _overhead(pod, finding)
-    yield from _resizes(diagnosis, finding)
+    overhead = resource_amount(finding.resource, pod.spec.overhead.get(finding.resource))
+    if overhead and finding.short_by <= overhead:
+        [amount] = format_quantities((overhead,), Unit.of(finding.resource))
+        name = f"RuntimeClass {pod.spec.runtime_class_name}" if pod.spec.runtime_class_name else "spec.overhead"
+        yield RootCause(text=f"{name} adds {amount} {finding.resource} to the requests")
+    names = diagnosis.cycle.all_nodes.cluster.names
+    at = {names[row] for row in _rejected_nodes(diagnosis, InsufficientResource)}
+    yield from (
+        pending for pending in pending_resizes(diagnosis.cycle.snapshot, finding.resource) if pending.node in at
+    )
     yield from _unfinished_resizes(diagnosis, finding)
     yield from partitioned_resources(snapshot, pod, finding)
     yield from other_vendor_causes(snapshot, finding)
     yield from unhealthy(snapshot, finding)
     yield from plugins_down(snapshot, diagnosis.cycle.all_nodes.options, finding.resource, diagnosis.hardware)
     yield from _never_preempts(diagnosis)
-
-
-def _overhead(pod: Pod, finding: InsufficientResource) -> Iterator[RootCause]:
-    """Yield the overhead of the pod's RuntimeClass if the pod would fit without it."""
-    overhead = resource_amount(finding.resource, pod.spec.overhead.get(finding.resource))
-    if overhead and finding.short_by <= overhead:
-        [amount] = format_quantities((overhead,), Unit.of(finding.resource))
-        name = f"RuntimeClass {pod.spec.runtime_class_name}" if pod.spec.runtime_class_name else "spec.overhead"
-        yield RootCause(text=f"{name} adds {amount} {finding.resource} to the requests")
 
 
 def _claim_causes(cycle: Cycle, finding: Finding) -> Iterator[RootCause]:
@@ -574,15 +573,11 @@ def _claim_causes(cycle: Cycle, finding: Finding) -> Iterator[RootCause]:
                 uses = f"a pod of namespace {namespace} uses only claims of that namespace"
                 yield RootCause(text=f"claim {list_names(others, 2)} exists, but {uses}")
         case ClaimInUse():
-            yield from _shared_claim(cycle, finding)
+            own, row = cycle.pod.metadata.controller, cycle.snapshot.pods.rows.get(finding.holder)
+            if own is not None and row is not None and own in cycle.snapshot.pods.owners[row]:
+                yield SharedClaim(text=f"the pods of {own.kind} {own.name} share this claim", claim=finding.claim)
         case _:
             return
-
-
-def _shared_claim(cycle: Cycle, finding: ClaimInUse) -> Iterator[RootCause]:
-    own, row = cycle.pod.metadata.controller, cycle.snapshot.pods.rows.get(finding.holder)
-    if own is not None and row is not None and own in cycle.snapshot.pods.owners[row]:
-        yield SharedClaim(text=f"the pods of {own.kind} {own.name} share this claim", claim=finding.claim)
 
 
 def _unreachable(cluster: ClusterNodes, finding: VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
@@ -623,14 +618,6 @@ def _rejected_nodes(diagnosis: Diagnosis, kind: type[Finding]) -> Iterator[Clust
         if any(isinstance(finding, kind) for finding in group.exemplar.findings):
             for row in group.rows[:_MOST_NODES]:
                 yield nodes.cluster_row(row)
-
-
-def _resizes(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterator[ResizePending]:
-    names = diagnosis.cycle.all_nodes.cluster.names
-    at = {names[row] for row in _rejected_nodes(diagnosis, InsufficientResource)}
-    yield from (
-        pending for pending in pending_resizes(diagnosis.cycle.snapshot, finding.resource) if pending.node in at
-    )
 
 
 def _unfinished_resizes(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterator[RootCause]:

@@ -71,7 +71,11 @@ def device_remedies(finding: _DeviceProblem, place: RemedyCandidate) -> Iterator
             yield from _publish_devices(finding, place)
             yield from _complete_pools(finding, place)
             yield from _repair_devices(finding, place)
-            yield from _untainted_by_rules(finding, place)
+            taints = {phrase.rpartition(" on ")[0] for short in finding.shortages for phrase in short.taints}
+            rules = [rule for rule in place.snapshot.devices.taint_rules if str(rule.spec.taint) in taints]
+            if rules:
+                names = tuple(rule.metadata.name for rule in rules)
+                yield s.DeleteTaintRules(names=names, api_version="resource.k8s.io/v1beta2")
             yield from _fewer(finding, place)
             yield from _correct_product(finding, place)
             yield from _wider(finding, place)
@@ -112,7 +116,14 @@ def device_remedies(finding: _DeviceProblem, place: RemedyCandidate) -> Iterator
             if claim is None:
                 return
             if _is_used_by_others(claim, place):
-                yield from _delete_users(claim, place)
+                others = tuple(
+                    f"{consumer_reference.resource}/{consumer_reference.name}"
+                    for consumer_reference in claim.status.reserved_for
+                    if not _is_own(consumer_reference, place)
+                )
+                rows = _pods(claim.key, others, place)
+                if rows and stay_deleted(rows, place.situation):
+                    yield deletion(rows, place.snapshot)
                 return
             owner = place.owner_reference if isinstance(finding, DeviceClaimNotOwned) else None
             yield _recreate(claim, claim.spec, place, owner=owner)
@@ -196,18 +207,6 @@ def _is_own(consumer: ResourceClaimConsumerReference, place: RemedyCandidate) ->
     known = place.snapshot.source.is_complete("Pod", pod.metadata.namespace)
     is_gone = known and f"{pod.metadata.namespace}/{consumer.name}" not in place.snapshot.pods.rows
     return consumer.resource == "pods" and (consumer.name == pod.metadata.name or is_gone)
-
-
-def _delete_users(claim: ResourceClaim, place: RemedyCandidate) -> Iterator[s.FixStep]:
-    """Yield the deletion of the other pods that use the claim, which has to come first."""
-    others = tuple(
-        f"{consumer_reference.resource}/{consumer_reference.name}"
-        for consumer_reference in claim.status.reserved_for
-        if not _is_own(consumer_reference, place)
-    )
-    rows = _pods(claim.key, others, place)
-    if rows and stay_deleted(rows, place.situation):
-        yield deletion(rows, place.snapshot)
 
 
 # --- claims
@@ -456,14 +455,6 @@ def _repair_devices(finding: InsufficientDevices, place: RemedyCandidate) -> Ite
                 f"repair the devices of {place.node.name} that driver {driver} taints {list_names(sorted(taints), 2)}"
             )
             yield _driver_step(title, driver, changed)
-
-
-def _untainted_by_rules(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.DeleteTaintRules]:
-    taints = {phrase.rpartition(" on ")[0] for short in finding.shortages for phrase in short.taints}
-    rules = [rule for rule in place.snapshot.devices.taint_rules if str(rule.spec.taint) in taints]
-    if rules:
-        names = tuple(rule.metadata.name for rule in rules)
-        yield s.DeleteTaintRules(names=names, api_version="resource.k8s.io/v1beta2")
 
 
 def _without_taints(resource_slice: ResourceSlice, taints: Collection[str]) -> ResourceSlice:

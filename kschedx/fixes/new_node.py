@@ -113,16 +113,6 @@ def _known(situation: Situation) -> Iterator[DeviceKind]:
             yield DeviceKind(resource_slice.spec.driver, plain)
 
 
-def _wanted_devices(situation: Situation) -> int:
-    """Return the most devices that the pod's claims request; a request for all matching devices counts as one."""
-    total = sum(
-        _count(request)
-        for claim in situation.snapshot.devices.claims_of(situation.pod)
-        for request in claim.spec.devices.requests
-    )
-    return max(1, min(total, _MOST_OF_A_KIND))
-
-
 def _count(request: DeviceRequest) -> int:
     if request.exactly is not None:
         return max(int(request.exactly.count), 1)
@@ -450,7 +440,12 @@ def _with_devices(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.Add
     """Yield nodes with enough devices of every kind, or with those that claims describe; `fewer_devices` removes those
     that are not needed."""
     kinds = _device_kinds(situation)
-    count = min(_wanted_devices(situation), _MOST_OF_A_SLICE // max(len(kinds), 1))
+    total = sum(
+        _count(request)
+        for claim in situation.snapshot.devices.claims_of(situation.pod)
+        for request in claim.spec.devices.requests
+    )
+    count = min(max(1, min(total, _MOST_OF_A_KIND)), _MOST_OF_A_SLICE // max(len(kinds), 1))
     described = described_devices(situation)
     for kinds_and_counts in (dict.fromkeys(kinds, count), described):
         for step in islice(_plain(situation, keys), 3) if kinds_and_counts else ():

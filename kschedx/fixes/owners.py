@@ -84,7 +84,8 @@ def template_owner(snapshot: Snapshot, pod: Pod) -> Owner | None:
         job = owner if controller.kind == "CronJob" else None
         owner = Owner(kind=controller.kind, name=controller.name, manifest=manifest, job=job)
         controller = stored_metadata(raw).controller or _deployment_of(controller, pod.metadata.labels)
-    makes_replica_sets = controller is not None and _makes_replica_sets(controller)
+    group = "" if controller is None else controller.api_version.partition("/")[0]
+    makes_replica_sets = controller is not None and (group, controller.kind) in _MAKE_REPLICA_SETS
     if (
         controller is not None
         and makes_replica_sets
@@ -117,10 +118,6 @@ def _template_workload(snapshot: Snapshot, controller: OwnerReference, pod: Pod)
     kind, name = str(reference.get("kind")), str(reference.get("name"))
     raw = snapshot.workloads.get((kind, namespace, name))
     return None if raw is None else Owner(kind=kind, name=name, manifest=msgspec.json.decode(raw))
-
-
-def _makes_replica_sets(controller: OwnerReference) -> bool:
-    return (controller.api_version.partition("/")[0], controller.kind) in _MAKE_REPLICA_SETS
 
 
 def workload_above(controller: OwnerReference | None, labels: Mapping[str, str]) -> tuple[str, str] | None:

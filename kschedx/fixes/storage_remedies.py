@@ -451,19 +451,6 @@ def _is_claim_of(claim: PersistentVolumeClaim, volume: Volume, place: RemedyCand
     return volume.ephemeral is not None and claim_name(place.pod.metadata.name, volume) == claim.name
 
 
-def _change_template_class(step: s.RecreateClaim, volume: Volume, place: RemedyCandidate) -> s.SetEphemeralClass:
-    """Return the step that changes the class in the pod, whose claim a controller creates again."""
-    metadata = replace(step.claim.metadata, owner_references=(place.owner_reference,))
-    return s.SetEphemeralClass(
-        name=volume.name,
-        claim=replace(step.claim, metadata=metadata),
-        wrong_class=step.wrong_class,
-        is_typo=step.is_typo,
-        volume=step.volume,
-        provisioner=step.provisioner,
-    )
-
-
 def _usual_class(classes: Iterable[StorageClass], storage: Storage) -> StorageClass | None:
     """Return the class of most claims among those that provision volumes; at a tie, one that waits for the pod."""
     usage = Counter(claim.storage_class for claim in storage.claims.values())
@@ -498,7 +485,15 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCand
         ephemeral = next((volume for volume in place.pod.spec.volumes if _is_claim_of(claim, volume, place)), None)
         for step in _with_classes(claim, storage, is_bindable=volume is not None):
             if ephemeral is not None and isinstance(step, s.RecreateClaim):
-                yield _change_template_class(step, ephemeral, place)
+                metadata = replace(step.claim.metadata, owner_references=(place.owner_reference,))
+                yield s.SetEphemeralClass(
+                    name=ephemeral.name,
+                    claim=replace(step.claim, metadata=metadata),
+                    wrong_class=step.wrong_class,
+                    is_typo=step.is_typo,
+                    volume=step.volume,
+                    provisioner=step.provisioner,
+                )
             elif may_set and claim.spec.storage_class_name is None and isinstance(step, s.RecreateClaim):
                 yield _class_set(claim, step)
                 if default_class(storage.classes.values()) is None:

@@ -378,7 +378,10 @@ class UndeclaredNeed(Struct, frozen=True, kw_only=True):
 
 def undeclared_need(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> UndeclaredNeed | None:
     """Return None if that cannot be the cause, or if the cloud's groups declare nothing."""
-    form = _DECLARATIONS.get(_cloud_provider(autoscaler), "")
+    ids = (node.spec.provider_id for node in autoscaler.snapshot.cluster.nodes)
+    scheme, separator, _ = next(filter(None, ids), "").partition("://")
+    cloud = autoscaler.flags.cloud_provider if autoscaler.flags_are_known or not separator else scheme
+    form = _DECLARATIONS.get(cloud, "")
     empty = [group.name for group in scaling.groups if group.target == 0 and group.is_unknown]
     needs = [*_missing_labels(autoscaler, pod), *_missing_resources(autoscaler, pod)]
     if not form or not empty or not needs:
@@ -389,13 +392,6 @@ def undeclared_need(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Un
     plural = "capacity" if kind == "resources" else "labels"
     how = form.format(kind=kind, plural=plural, key=key, value=value, underscored=key.replace("/", "_"))
     return UndeclaredNeed(group=group_title(name), need=f"{key}={value}" if kind == "label" else key, how=how)
-
-
-def _cloud_provider(autoscaler: Autoscaler) -> str:
-    """Return the flag, or the scheme of the nodes' providerID if the flags are not known."""
-    ids = (node.spec.provider_id for node in autoscaler.snapshot.cluster.nodes)
-    scheme, separator, _ = next(filter(None, ids), "").partition("://")
-    return autoscaler.flags.cloud_provider if autoscaler.flags_are_known or not separator else scheme
 
 
 def _missing_labels(autoscaler: Autoscaler, pod: Pod) -> Iterator[tuple[str, str, str]]:

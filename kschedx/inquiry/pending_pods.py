@@ -201,7 +201,8 @@ class SharedFixes:
             tried = self._try_shared(explanation, fix, rows)
             if best is None or tried.pods > best.pods:
                 best = tried
-            if tried.is_enough or (_is_repair(fix) and 2 * tried.pods >= tried.of):
+            is_repair = bool(fix.steps) and all(isinstance(step, RepairNode) for step in fix.steps)
+            if tried.is_enough or (is_repair and 2 * tried.pods >= tried.of):
                 best = tried
                 break  # what is broken comes before more nodes
             if best is tried and fix.certainty is not FixCertainty.PARTIAL and not tried.is_of_steps:
@@ -285,10 +286,6 @@ class SharedFixes:
     @cached_property
     def _then(self) -> Snapshot:
         return self._scene or self._simulation.run.cluster.frozen()
-
-
-def _is_repair(fix: Fix) -> bool:
-    return bool(fix.steps) and all(isinstance(step, RepairNode) for step in fix.steps)
 
 
 def _place_on_more_nodes(run: Run, proposal: Proposal, left: list[int]) -> tuple[Counter[str], list[int]]:

@@ -93,7 +93,9 @@ def explain(
     if (is_anothers or unknown is not None) and (down := _other_scheduler_down(subject.snapshot, subject.pod)):
         return answer_without_cycle(subject, setup, down, remedies_of(subject, setup, down))
     if is_anothers:
-        return _answer_of_other_scheduler(subject, setup)
+        name = subject.pod.spec.scheduler_name
+        decides = Unevaluated(kind=UnevaluatedKind.SCHEDULER, name=name, where=("spec.schedulerName",), stake=Stake.FIT)
+        return _without_cycle(subject, setup, Outcome.UNDECIDED, decides)
     if unknown is not None:
         return answer_without_cycle(subject, setup, unknown, remedies_of(subject, setup, unknown))
     lifecycle = None if subject.is_new else pod_lifecycle(subject.snapshot, subject.pod)
@@ -422,13 +424,6 @@ def _is_of_another(subject: Subject, setup: Setup) -> bool:
     from kschedx.holding.schedulers import SCHEDULERS
 
     return name in SCHEDULERS
-
-
-def _answer_of_other_scheduler(subject: Subject, setup: Setup) -> Explanation:
-    """Return the answer about a pod of another scheduler, which kube-scheduler never sees."""
-    name = subject.pod.spec.scheduler_name
-    decides = Unevaluated(kind=UnevaluatedKind.SCHEDULER, name=name, where=("spec.schedulerName",), stake=Stake.FIT)
-    return _without_cycle(subject, setup, Outcome.UNDECIDED, decides)
 
 
 # Signs that another component decides, or that the decision is not carried out.

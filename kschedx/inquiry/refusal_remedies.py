@@ -473,7 +473,10 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     def _raised_quota(self, match: re.Match[str]) -> Fix | None:
         """Return the fix that raises a quota to its usage plus the requests of the missing pods."""
         name = match["quota"]
-        requested, used, limited = (_amounts(match[key]) for key in ("requested", "used", "limited"))
+        requested, used, limited = (
+            dict(part.split("=", 1) for part in match[key].split(",") if "=" in part)
+            for key in ("requested", "used", "limited")
+        )
         hard = {
             resource: _sum(used.get(resource, "0"), requested[resource], self.count)
             for resource in limited
@@ -719,11 +722,6 @@ _MILLI = -3
 
 def _format_like(sample: Quantity, thousandths: int) -> str:
     return str(replace(parse_quantity(f"{thousandths}m"), format=sample.format, canonical=""))
-
-
-def _amounts(text: str) -> dict[str, str]:
-    """Parse `pods=1,requests.cpu=500m`."""
-    return dict(part.split("=", 1) for part in text.split(",") if "=" in part)
 
 
 def _sum(used: str, each: str, count: int) -> str:

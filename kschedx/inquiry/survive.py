@@ -93,7 +93,10 @@ def failure_of(nodes: NodeTable, targets: Sequence[str], busiest: int = 0) -> Fa
         names.update(dict.fromkeys(_nodes_of(nodes.cluster, target)))
     titles = [target.replace("=", " ", 1) if "=" in target else target.removeprefix("node/") for target in targets]
     if busiest:
-        fullest = _busiest(nodes, busiest)
+        at = [nodes.resources.index[name] for name in (CPU, MEMORY)]  # a node is as busy as the fuller of both
+        shares = (nodes.requested[:, at] / np.maximum(nodes.allocatable[:, at], 1)).max(axis=1)
+        order = sorted(range(len(nodes)), key=lambda row: (-shares[row], nodes.names[row]))
+        fullest = [nodes.names[row] for row in order[:busiest]]
         names.update(dict.fromkeys(fullest))
         these = f" ({', '.join(fullest)})" if busiest <= _MOST_NAMED else ""
         titles.append(f"the busiest {f'{busiest:,} nodes' if busiest > 1 else 'node'}{these}")
@@ -113,14 +116,6 @@ def _nodes_of(cluster: ClusterNodes, target: str) -> list[str]:
     if not names:
         raise InputError(f"no node has {target}", hint=nearest(value, sorted({*values.values()} - {""})))
     return names
-
-
-def _busiest(nodes: NodeTable, number: int) -> list[str]:
-    """Return the nodes on which pods request the largest share of cpu or memory."""
-    at = [nodes.resources.index[name] for name in (CPU, MEMORY)]
-    shares = (nodes.requested[:, at] / np.maximum(nodes.allocatable[:, at], 1)).max(axis=1)
-    order = sorted(range(len(nodes)), key=lambda row: (-shares[row], nodes.names[row]))
-    return [nodes.names[row] for row in order[:number]]
 
 
 # --- outcomes

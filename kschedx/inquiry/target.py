@@ -36,7 +36,6 @@ from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import map_at, no_name_of_a_pod, no_pod
 from kschedx.kube.kinds import kind_of
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
-from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import OwnerReference, Pod, PodSchedulingGate
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
 from kschedx.simulate.object_changes import NamedObject, object_reference
@@ -228,7 +227,9 @@ def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
         return f"there is one in namespace {elsewhere}: -n {elsewhere}"
     here = [other for row, other in enumerate(pods.names) if pods.namespaces[row] == namespace]
     if not here and namespace not in snapshot.namespaces:
-        return _nearest_namespace(snapshot, namespace)
+        known = {*snapshot.namespaces, *snapshot.pods.namespaces.values}
+        close = nearest(namespace, known)
+        return f'there is no namespace "{namespace}", {close}' if close else f'no pod is in namespace "{namespace}"'
     workloads = _workloads_in(snapshot, namespace)
     base = name.rpartition("-")[0]
     if not any(other.startswith(f"{base}-") for other in here):
@@ -251,12 +252,6 @@ def _workloads_in(snapshot: Snapshot, namespace: str) -> Mapping[str, Workload]:
     rows = pods.namespaces.where(lambda space: space == namespace).nonzero()[0].tolist()
     of_pods = {workload.name: workload for workload in Owners(snapshot).workloads_of(pods, rows)}
     return {**stored, **{name: workload for name, workload in of_pods.items() if workload.kind != "Pod"}}
-
-
-def _nearest_namespace(snapshot: Snapshot, namespace: str) -> str:
-    known = {*snapshot.namespaces, *snapshot.pods.namespaces.values}
-    close = nearest(namespace, known)
-    return f'there is no namespace "{namespace}", {close}' if close else f'no pod is in namespace "{namespace}"'
 
 
 def _held_by_kueue(snapshot: Snapshot, target: str, namespace: str) -> WrittenPod | None:
@@ -431,19 +426,6 @@ def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Seque
     raise InputError(f'no file "{target}", and no pod "{key}" in the snapshot', hint=hint)
 
 
-def _pod_with_claim(claim: PersistentVolumeClaim) -> WrittenPod:
-    """Return a pod with the claim alone, if no other pod uses it."""
-    metadata = {"name": f"{claim.name}-user", "namespace": claim.metadata.namespace}
-    volumes = [{"name": "claim", "persistentVolumeClaim": {"claimName": claim.name}}]
-    containers = [{"name": "user", "image": "user"}]
-    manifest: dict[str, object] = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
-    text = f"no pod uses claim {claim.key}: this is what a pod with it would meet"
-    return WrittenPod(
-        manifest={**manifest, "spec": {"containers": containers, "volumes": volumes}},
-        notes=(note("claim-without-pod", text, claim=claim.key),),
-    )
-
-
 def _user_of(snapshot: Snapshot, reference: NamedObject) -> Pod | WrittenPod:
     """Return a pod that uses a PersistentVolumeClaim: the first pending one, else the last, or one made up for a claim
     without pods. Raises `InputError` for other kinds."""
@@ -463,7 +445,15 @@ def _user_of(snapshot: Snapshot, reference: NamedObject) -> Pod | WrittenPod:
             keys = (key.partition("/") for key in snapshot.storage.claims)
             known = [name for namespace, _, name in keys if namespace == reference.namespace]
             raise InputError(f"there is no {reference}", hint=nearest(reference.name, known))
-        return _pod_with_claim(claim)
+        metadata = {"name": f"{claim.name}-user", "namespace": claim.metadata.namespace}
+        volumes = [{"name": "claim", "persistentVolumeClaim": {"claimName": claim.name}}]
+        containers = [{"name": "user", "image": "user"}]
+        manifest: dict[str, object] = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+        text = f"no pod uses claim {claim.key}: this is what a pod with it would meet"
+        return WrittenPod(
+            manifest={**manifest, "spec": {"containers": containers, "volumes": volumes}},
+            notes=(note("claim-without-pod", text, claim=claim.key),),
+        )
     return snapshot.pods[_speaking(snapshot.pods, rows)[0]]
 
 

@@ -19,7 +19,7 @@ from kschedx.explain.node_groups import Blocker, NodeGroup, only_repeats_cordon
 from kschedx.explain.ranking import deciding_rule
 from kschedx.findings import Finding, InsufficientResource, PluginMessage, TopologySpreadSkew
 from kschedx.framework.cycle import Cycle
-from kschedx.framework.status import Candidate, Status
+from kschedx.framework.status import Candidate
 from kschedx.kube.names import HOSTNAME
 from kschedx.render.terminal import BOLD, DIM, INDENT, LABEL, StyledLine, fact_lines, fits, line, paragraph, text
 from kschedx.render.words import describe
@@ -311,7 +311,8 @@ def stop_block(stop: Stop, where: str, width: int, level: Level) -> list[StyledL
     """Return what rejects the pod before any node is evaluated."""
     lines: list[StyledLine] = []
     aside = "PreFilter: no node is evaluated" if stop.point == "PreFilter" else "PreEnqueue: not in the queue"
-    for number, finding in enumerate(_status_findings(stop.status)):
+    findings = stop.status.findings or (PluginMessage(text=stop.status.message or "rejects the pod"),)
+    for number, finding in enumerate(findings):
         words = describe(finding)
         plugin = f"{stop.status.plugin}: " if stop.status.plugin else ""
         headline = f"✗ {plugin}{words.headline}"
@@ -319,10 +320,6 @@ def stop_block(stop: Stop, where: str, width: int, level: Level) -> list[StyledL
         for fact in (*words.facts, *_docs(finding, level)) if level is not Level.LINE else ():
             lines += fact_lines(fact, width, _MOST_LINES[level])
     return lines
-
-
-def _status_findings(status: Status) -> tuple[Finding, ...]:
-    return status.findings or (PluginMessage(text=status.message or "rejects the pod"),)
 
 
 def excluded_block(excluded: ExcludedNodes, width: int) -> list[StyledLine]:

@@ -126,11 +126,6 @@ def _change(change: ProfileChange) -> str:
 # --- pods
 
 
-def _effect_counts(summary: Summary) -> list[str]:
-    """Return texts such as `3 stop being schedulable` for all effects. A pod counts for each of its effects."""
-    return [f"{number:,} {_effect_words(effect, number)}" for effect, number in summary.counts.items()]
-
-
 def _effect_words(effect: Effect, number: int) -> str:
     singular, many = _EFFECTS[effect]
     return singular if number == 1 else many
@@ -166,7 +161,8 @@ def pod_lines(difference: Difference) -> tuple[str, tuple[str, ...]]:
             message = difference.after.message if difference.effect is Effect.STOPS else ""
             facts = (*_shifts(difference), *((f"event: {message}",) if message else ()))
         case Effect.OUTCOME | Effect.MESSAGE:
-            facts = _messages(difference)
+            before, after = difference.before, difference.after
+            facts = (f"before: {before.message or before.outcome}", f"after: {after.message or after.outcome}")
         case Effect.MOVES | Effect.TIES:
             facts = _turns(difference)
         case Effect.PREEMPTS:
@@ -263,11 +259,6 @@ def _evictions(preemptions: tuple[Preemption, ...]) -> str:
     return f"evicts {list_names(first.victims, 2)} on {first.node}{others}"
 
 
-def _messages(difference: Difference) -> tuple[str, ...]:
-    before, after = difference.before, difference.after
-    return (f"before: {before.message or before.outcome}", f"after: {after.message or after.outcome}")
-
-
 def _repacking_table(repacking: Repacking, names: tuple[str, str]) -> TableView:
     """Return the utilization of nodes now and with each profile, a row for each number."""
     sides = (repacking.now, repacking.before, repacking.after)
@@ -306,15 +297,6 @@ def _repack_note(summary: Summary) -> str:
     """Return the note that node usage is not compared."""
     pods = count(summary.not_repacked, "running pod")
     return f"node usage is not compared; --nodes reschedules the {pods} one by one"
-
-
-def _left_out(summary: Summary) -> list[str]:
-    """Return which requested comparisons were not possible."""
-    texts = [f"not compared: {number:,} {why}" for why, number in summary.left_out.items()]
-    if summary.undecided:
-        pod, why = next(iter(summary.undecided.items()))
-        texts.append(f"{count(len(summary.undecided), 'pod')} undecided, {pod} among them: {why}")
-    return texts
 
 
 # The view, the screen, and the page of `kschedx diff-profiles`.
@@ -460,8 +442,13 @@ def _comparison_view(comparison: SetupComparison) -> View:
     with short_node_names(names):
         items = () if summary is None else tuple(item for group in summary.groups for item in _changed_items(group))
     if summary is not None:
-        effects = _effect_counts(summary) or [f"{count(summary.compared, 'pod')} compared"]
-        details = [SEPARATOR.join(effects), *_left_out(summary)]
+        effects = [f"{number:,} {_effect_words(effect, number)}" for effect, number in summary.counts.items()]
+        effects = effects or [f"{count(summary.compared, 'pod')} compared"]
+        texts = [f"not compared: {number:,} {why}" for why, number in summary.left_out.items()]
+        if summary.undecided:
+            pod, why = next(iter(summary.undecided.items()))
+            texts.append(f"{count(len(summary.undecided), 'pod')} undecided, {pod} among them: {why}")
+        details = [SEPARATOR.join(effects), *texts]
         details += [_repack_note(summary)] if summary.not_repacked else []
         repacking = summary.repacking
         if repacking is not None and repacking.before == repacking.after:
@@ -651,7 +638,12 @@ def _rows(before: Story, after: Story) -> Iterator[_ComparisonRow]:
     yield _row("fits on", (f"{story.feasible:,} of {count(len(story.nodes), 'node')}" for story in sides))
     yield _row("event", (story.message for story in sides))
     yield _row("preempts", (_preemption(story) for story in sides))
-    yield from _rejections(before, after)
+    first, second = _nodes_by_reason(before, after), _nodes_by_reason(after, before)
+    if first or second:
+        yield _ComparisonRow(label="rejected", is_title=True)
+    for rejection in dict.fromkeys((*first, *second)):
+        label = f"{rejection.plugin}: {', '.join(rejection.reasons)}"
+        yield _row(label, (marks.get(rejection, "") for marks in (first, second)))
     yield from _scores(before, after)
 
 
@@ -664,16 +656,6 @@ def _preemption(story: Story) -> str:
     texts = [f"{', '.join(preemption.victims)} on {preemption.node}" for preemption in story.preemptions[:2]]
     rest = f"; {count(len(story.preemptions) - 2, 'more node')}" if len(story.preemptions) > 2 else ""
     return " or ".join(texts) + rest
-
-
-def _rejections(before: Story, after: Story) -> Iterator[_ComparisonRow]:
-    """Yield the reasons with their nodes, in the order in which they occur."""
-    first, second = _nodes_by_reason(before, after), _nodes_by_reason(after, before)
-    if first or second:
-        yield _ComparisonRow(label="rejected", is_title=True)
-    for rejection in dict.fromkeys((*first, *second)):
-        label = f"{rejection.plugin}: {', '.join(rejection.reasons)}"
-        yield _row(label, (marks.get(rejection, "") for marks in (first, second)))
 
 
 def _nodes_by_reason(story: Story, other: Story) -> dict[Rejection, str]:

@@ -540,11 +540,6 @@ def advice_lines(advice: PolicyAdvice, width: int, *, wide: bool = False) -> lis
 _TRIED_HEADS = ("evictions", "bounces", "pending")
 
 
-def _trial_cells(trial: PolicyTrial) -> tuple[int | str, ...]:
-    """Return the cells for `_TRIED_HEADS`, and the measure."""
-    return trial.evictions, trial.bounces, trial.pending, trial.measure
-
-
 def _limit(trial: PolicyTrial) -> str:
     limit = trial.max_evictions
     return "" if limit is None else f"{limit:,}"
@@ -574,7 +569,10 @@ def _advice_view(advice: PolicyAdvice) -> View:
             TableView(
                 title=f"policies tried for {advice.goal}",
                 columns=tuple((label, at > 0) for at, label in enumerate(heads)),
-                rows=tuple((_title(trial), _limit(trial), *_trial_cells(trial)) for trial in tried),
+                rows=tuple(
+                    (_title(trial), _limit(trial), trial.evictions, trial.bounces, trial.pending, trial.measure)
+                    for trial in tried
+                ),
             ),
         ),
     )

@@ -25,13 +25,6 @@ _LONGEST_PATH = 40
 """Of a longer path, the end is shown."""
 
 
-def _finding_words(finding: gaps.Finding, *, whole: bool = False) -> Words:
-    """Return the headline, the evidence, and what the finding weakens. Long paths are shortened, unless `whole`."""
-    headline, evidence = _headline_and_facts(finding if whole else _with_short_paths(finding))
-    sure = _certainty_text(finding.certainty) if finding.counts else ""
-    return Words(headline=headline + sure, facts=(*evidence, *_weakens(finding)))
-
-
 T = TypeVar("T")
 
 
@@ -367,7 +360,9 @@ def _item(finding: gaps.Finding, *, whole: bool) -> ViewItem:
         title = f"{finding.kind}: {_missing_kind_text(finding)}{_certainty_text(finding.certainty)}"
         facts = (Fact(label="affects", items=(_missing_kind_effect(finding),)), _reaction_fact(finding.reaction))
         return ViewItem(title=title, tone=tone, kind=_MISSING_KIND, facts=facts)
-    words = _finding_words(finding, whole=whole)
+    headline, evidence = _headline_and_facts(finding if whole else _with_short_paths(finding))
+    sure = _certainty_text(finding.certainty) if finding.counts else ""
+    words = Words(headline=headline + sure, facts=(*evidence, *_weakens(finding)))
     return ViewItem(title=words.headline, tone=tone, kind="gap" if finding.counts else "note", facts=words.facts)
 
 

@@ -75,7 +75,9 @@ def node_fix(fix: Fix) -> FixView:
 
 def shared_fix_view(mended: SharedFix) -> FixView:
     """Return a fix of several pods. One that adds several nodes has no changes to copy."""
-    title, _, seen = _shared_fix_text(mended).partition(SEPARATOR)
+    parts = ["not enough alone"] if mended.fix.certainty == _PARTIAL and not mended.fix.feasible_nodes else []
+    parts += [_coverage_text(mended)] if mended.pods and mended.of > 1 else []
+    title, _, seen = SEPARATOR.join((mended.title, *parts)).partition(SEPARATOR)
     changes = _changes(mended.fix) if mended.nodes == 1 else ()
     return FixView(title=title, seen=seen, commands=mended.fix.commands, changes=changes)
 
@@ -166,13 +168,6 @@ def refusal_fixes(mending: SharedFixes, result: WorkloadResult) -> tuple[FixView
     """Return the fix after which the API server admits the refused replicas of a workload; empty if none is known."""
     fix = mending.let_in(result) if result.refused else None
     return () if fix is None else (FixView(title=fix.title, commands=fix.commands),)
-
-
-def _shared_fix_text(mended: SharedFix) -> str:
-    """`add 3 nodes like node-1 · for all 12`."""
-    parts = ["not enough alone"] if mended.fix.certainty == _PARTIAL and not mended.fix.feasible_nodes else []
-    parts += [_coverage_text(mended)] if mended.pods and mended.of > 1 else []
-    return SEPARATOR.join((mended.title, *parts))
 
 
 def _command_lines(commands: Iterable[str], width: int) -> list[StyledLine]:

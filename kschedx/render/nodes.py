@@ -68,10 +68,6 @@ def _columns(rows: Sequence[NodeRow]) -> list[_Column]:
     return [column for column in all_columns if column.label in _ALWAYS or any(column.cell(row) for row in rows)]
 
 
-def _status(row: NodeRow) -> str:
-    return row.status.replace("Ready,SchedulingDisabled", "Ready, cordoned").removeprefix("Ready, ")
-
-
 def _label(resource: str, others: Sequence[str]) -> str:
     """Return `gpu` for `nvidia.com/gpu`, unless another resource has the same label."""
     last = resource.rpartition("/")[2]
@@ -205,7 +201,7 @@ def _nodes_view(rows: Sequence[NodeRow]) -> View:
                     ViewItem(
                         title=row.name,
                         tone=Tone.GOOD if row.is_open else Tone.BAD,
-                        kind=_status(row),
+                        kind=row.status.replace("Ready,SchedulingDisabled", "Ready, cordoned").removeprefix("Ready, "),
                         values=tuple(column.cell(row) for column in kept),
                         facts=tuple(_row_facts(row)),
                     )

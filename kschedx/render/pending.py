@@ -168,15 +168,6 @@ def _wanted_labels(findings: Sequence[Finding]) -> str:
     return "; ".join(SEPARATOR.join(fact.items) for words in of_labels for fact in words.facts)
 
 
-def _taken_text(taken: NodeIfFirst) -> str:
-    by = (
-        f"; {list_names(taken.by, _SHOWN_OTHERS)} {'takes' if len(taken.by) == 1 else 'take'} the place"
-        if taken.by
-        else ""
-    )
-    return f"would fit {taken.node} if scheduled first{by}"
-
-
 def _block(item: ViewItem, width: int, *, wide: bool = False, has_message: bool = True) -> list[StyledLine]:
     """Return the block of a cause, which begins with a blank line. Without `has_message`, it has neither
     kube-scheduler's event nor the message of a state."""
@@ -219,7 +210,12 @@ def _facts(group: CauseGroup, taken: NodeIfFirst | None) -> Iterator[Fact]:
     if first.message and first.headlines and not _is_event(first):
         yield Fact(label=BECAUSE, items=(first.message,))
     if taken is not None:
-        yield Fact(label=ALONE, items=(_taken_text(taken),))
+        by = (
+            f"; {list_names(taken.by, _SHOWN_OTHERS)} {'takes' if len(taken.by) == 1 else 'take'} the place"
+            if taken.by
+            else ""
+        )
+        yield Fact(label=ALONE, items=(f"would fit {taken.node} if scheduled first{by}",))
     if first.command and cause_tone(group) is not Tone.GOOD:
         yield Fact(label=MORE, items=(first.command,), command=first.command)
 

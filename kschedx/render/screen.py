@@ -103,7 +103,11 @@ def why_lines(
     """Return the lines of a screen. Raises `InputError` for a node that the cluster does not have."""
     diagnosis = explanation.diagnosis
     if nodes:
-        return _stories(diagnosis, nodes, width)
+        ranked = rank_nodes(diagnosis.cycle)
+        lines: list[StyledLine] = []
+        for name in chosen_nodes(diagnosis.cycle, nodes):
+            lines += [*([BLANK] if lines else []), *node_verdict_lines(diagnosis, ranked, name, width)]
+        return lines
     if explanation.lifecycle is not None and not (explanation.is_run and (wide or all_nodes)):
         view = explanation_view(explanation)
         return _sections(_head(explanation, view, width, MOST_FIXES), note_lines(view, width))
@@ -308,14 +312,6 @@ def chosen_nodes(cycle: Cycle, nodes: Sequence[str]) -> Iterator[str]:
         yield name
 
 
-def _stories(diagnosis: Diagnosis, nodes: Sequence[str], width: int) -> list[StyledLine]:
-    ranked = rank_nodes(diagnosis.cycle)
-    lines: list[StyledLine] = []
-    for name in chosen_nodes(diagnosis.cycle, nodes):
-        lines += [*([BLANK] if lines else []), *node_verdict_lines(diagnosis, ranked, name, width)]
-    return lines
-
-
 # --- the first screen
 
 
@@ -337,7 +333,8 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[S
     if scores and ranked and len(_sections(head, scores, tail, hint)) > MOST_LINES:
         scores = ranking_block(ranked, width, by_plugin=False)
     room = MOST_LINES - len(_sections(head, scores, [BLANK], tail, hint)) + 1
-    blockers = _fit_blocks(_blocks(diagnosis, width), room, diagnosis, width, most=_most_level(diagnosis))
+    most = Level.LINE if diagnosis.feasible else Level.FULL  # if the pod has a node, the others get one line each
+    blockers = _fit_blocks(_blocks(diagnosis, width), room, diagnosis, width, most=most)
     lines = _sections(head, scores, blockers, tail, hint)[:MOST_LINES]
     note = names_note(_nodes_of(explanation))
     if len(lines) < MOST_LINES or note in " ".join(row.plain.strip() for row in lines):
@@ -349,11 +346,6 @@ def _decider(decider: Decider, width: int, *, everything: bool = False) -> list[
     from kschedx.render.autoscaler import MOST_ROWS, decider_lines
 
     return decider_lines(decider, width, None if everything else MOST_ROWS)
-
-
-def _most_level(diagnosis: Diagnosis) -> Level:
-    """Return the maximum level of detail: if the pod has a node, the other nodes' rejections get one line each."""
-    return Level.LINE if diagnosis.feasible else Level.FULL
 
 
 def _sections(*blocks: list[StyledLine]) -> list[StyledLine]:

@@ -352,11 +352,6 @@ def _cause_lines(causes: ItemList, width: int, most: int, *, named: int) -> list
 # --- outcomes with their counts
 
 
-def _moves(simulation: Simulation) -> list[str]:
-    moves = () if simulation.goal is None else simulation.goal.moves
-    return [f"{move.pod} from {move.source} to {move.to}" for move in moves]
-
-
 def _goal_text(goal: GoalResult) -> str:
     if not goal.is_reached:
         verb = "stays" if len(goal.pending) == 1 else "stay"
@@ -458,10 +453,11 @@ def _kueue_facts(kueue: KueueResult) -> Iterator[Fact]:
 def _facts(simulation: Simulation) -> Iterator[Fact]:
     """Yield the changes, and their effects before the workloads."""
     rollouts = sorted(simulation.rolled_out, key=lambda rollout: rollout.is_done)
+    moves = () if simulation.goal is None else simulation.goal.moves
     for label, items in (
         ("after", map(str, simulation.changes)),
         ("effect", (*_effects(simulation), *map(rollout_text, rollouts))),
-        ("moves", _moves(simulation)),
+        ("moves", [f"{move.pod} from {move.source} to {move.to}" for move in moves]),
     ):
         if texts := tuple(items):
             yield Fact(label=label, items=texts)

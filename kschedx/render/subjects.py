@@ -235,6 +235,11 @@ def _node_view(answer: NodeAnswer, verdicts: Sequence[PendingPodVerdict]) -> Vie
         ViewItem(title=text, tone=tone, kind="not running", values=(1,)) for tone, text in map(_state, answer.states)
     )
     largest_first = sorted(results.items(), key=lambda entry: (entry[0][0] is not Tone.GOOD, -len(entry[1])))
+    rows = []
+    for offer in answer.offers:
+        shown = amounts(offer.resource, (offer.allocatable, offer.requested, abs(offer.free)))
+        rows.append((offer.resource, shown[0], shown[1], ("-" if offer.free < 0 else "") + shown[2]))
+    columns = (("resource", False), ("allocatable", True), ("requested", True), ("free", True))
     return View(
         command="kschedx why",
         subject=f"node/{answer.name}",
@@ -251,7 +256,7 @@ def _node_view(answer: NodeAnswer, verdicts: Sequence[PendingPodVerdict]) -> Vie
                 items=(*states, *(_result_item(tone, text, names) for (tone, text), names in largest_first)),
             ),
         ),
-        tables=(_resources(answer.offers),),
+        tables=(TableView(title="Resources", columns=columns, rows=tuple(rows)),),
         notes=(_EACH_ALONE,) if verdicts else (),
     )
 
@@ -322,15 +327,6 @@ def _keeps_out(answer: NodeAnswer) -> Iterator[str]:
     if spec.taints:
         taints = (f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in spec.taints)
         yield f"taints {', '.join(taints)}"
-
-
-def _resources(offers: Sequence[ResourceUse]) -> TableView:
-    rows = []
-    for offer in offers:
-        shown = amounts(offer.resource, (offer.allocatable, offer.requested, abs(offer.free)))
-        rows.append((offer.resource, shown[0], shown[1], ("-" if offer.free < 0 else "") + shown[2]))
-    columns = (("resource", False), ("allocatable", True), ("requested", True), ("free", True))
-    return TableView(title="Resources", columns=columns, rows=tuple(rows))
 
 
 def _is_used(offer: ResourceUse) -> bool:

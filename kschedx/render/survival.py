@@ -130,12 +130,6 @@ def effect(result: FailureResult) -> str:
     return "every pod is rescheduled" if result.lost else "no pod is lost"
 
 
-def _column_heads(mode: OutageMode) -> tuple[tuple[str, bool], ...]:
-    """Return the heads of the numbers. The last three count workloads."""
-    last = "restarted" if mode is OutageMode.OUTAGE else "blocked"
-    return tuple((label, True) for label in ("nodes", "lost", "rescheduled", "pending", "down", "short", last))
-
-
 def cells(result: FailureResult, mode: OutageMode) -> tuple[int, ...]:
     pending = OutageOutcome.PENDING, OutageOutcome.NOT_CREATED, OutageOutcome.UNDECIDED
     return (
@@ -158,12 +152,6 @@ def _failure_lines(item: ViewItem, width: int, *, is_only: bool) -> list[StyledL
 
 
 # --- facts
-
-
-def _no_fix_text(result: FailureResult) -> str:
-    """Return which pods no added node helps."""
-    left = () if result.needed is None else result.needed.not_helped
-    return f"no added node helps {list_names(left, 3)}" if left else ""
 
 
 def _loss_facts(survival: Survival, result: FailureResult, most: int | None) -> Iterator[Fact]:
@@ -294,6 +282,7 @@ def _survival_view(survival: Survival, opened: Collection[FailureResult], most: 
     """Return a view with a row for each failure, worst first. Those that are `opened` have their facts, with at most
     `most` workloads in each state."""
     named = {id(result) for result in opened}
+    last = "restarted" if survival.mode is OutageMode.OUTAGE else "blocked"
     return View(
         command="kschedx survive",
         headline=headline(survival),
@@ -303,7 +292,9 @@ def _survival_view(survival: Survival, opened: Collection[FailureResult], most: 
             ItemList(
                 title="Failures",
                 noun="failure",
-                columns=_column_heads(survival.mode),
+                columns=tuple(
+                    (label, True) for label in ("nodes", "lost", "rescheduled", "pending", "down", "short", last)
+                ),
                 items=tuple(
                     _item(survival, result, most, is_open=id(result) in named)
                     for result in _worst_first(survival.results)
@@ -324,12 +315,13 @@ def _item(survival: Survival, result: FailureResult, most: int | None, *, is_ope
     )
     if not is_open:
         return item
+    left = () if result.needed is None else result.needed.not_helped
     return replace(
         item,
         facts=(Fact(label="effect", items=(effect(result),)), *_loss_facts(survival, result, most)),
         own=tuple(_eviction_facts(result)),
         fixes=tuple(fixes(result)),
-        no_fix=_no_fix_text(result),
+        no_fix=(f"no added node helps {list_names(left, 3)}" if left else ""),
         members=tuple(_member(pod) for loss in result.workloads for pod in loss.pods),
     )
 

@@ -109,7 +109,9 @@ _Found = tuple[int, str, dict[str, Any] | list[Any]]
 def _largest(value: dict[str, Any] | list[Any], path: str, largest: _Found) -> _Found:
     """Return the map or list for which halving saves most, among these and `largest`."""
     if len(value) > _FEWEST and (isinstance(value, list) or _is_map(value)):
-        largest = max(largest, (_spare(value), path, value), key=lambda item: item[:2])
+        items = list(value.items()) if isinstance(value, dict) else value
+        saved = size(items[max(len(items) // 2, _FEWEST) :])
+        largest = max(largest, (saved, path, value), key=lambda item: item[:2])
     entries = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in entries:
         if isinstance(item, dict | list) and size(item) > largest[0]:
@@ -124,12 +126,6 @@ def _is_map(value: Mapping[str, object]) -> bool:
     if all(isinstance(shape, tuple) for shape in shapes):
         return len(value) > _FEWEST and len(shapes) <= 2
     return len(value) > _MOST_FIELDS and len(shapes) == 1
-
-
-def _spare(entries: dict[str, Any] | list[Any]) -> int:
-    """Return how many bytes halving saves."""
-    items = list(entries.items()) if isinstance(entries, dict) else entries
-    return size(items[max(len(items) // 2, _FEWEST) :])
 
 
 def _cut(entries: dict[str, Any] | list[Any], count: int) -> None:

@@ -24,7 +24,7 @@ from kschedx.render.simulation import (
     simulation_lines,
     simulation_view,
 )
-from kschedx.render.view import UsageRow, UsageView, View
+from kschedx.render.view import UsageRow, View
 from kschedx.simulate.drain import DrainResult
 from kschedx.wording import amount, visible
 
@@ -58,26 +58,21 @@ def drains_page(
 
 def _sections(view: View) -> Iterator[Section]:
     if view.usage is not None:
-        usage = _usage(view.usage)
+        resources = view.usage.resources
+        ordered = sorted(view.usage.nodes, key=lambda row: -_change(row, resources))
+        usage = Usage(
+            resources=resources,
+            nodes=tuple(visible(row.name) for row in ordered),
+            before=tuple(_percents(row.before, resources) for row in ordered),
+            after=tuple(_percents(row.after, resources) for row in ordered),
+            told=tuple(tuple(_use_text(row, resource) for resource in resources) for row in ordered),
+        )
         if len(usage.nodes) > 1:
             yield _utilization(usage)
         yield usage
     if view.timeline is not None:
         texts = tuple((visible(before), visible(after)) for before, after in view.timeline.texts)
         yield replace(view.timeline, pods=tuple(map(visible, view.timeline.pods)), texts=texts)
-
-
-def _usage(usage: UsageView) -> Usage:
-    """Return the utilization of all nodes before and after; those that change most come first."""
-    resources = usage.resources
-    ordered = sorted(usage.nodes, key=lambda row: -_change(row, resources))
-    return Usage(
-        resources=resources,
-        nodes=tuple(visible(row.name) for row in ordered),
-        before=tuple(_percents(row.before, resources) for row in ordered),
-        after=tuple(_percents(row.after, resources) for row in ordered),
-        told=tuple(tuple(_use_text(row, resource) for resource in resources) for row in ordered),
-    )
 
 
 def _utilization(usage: Usage) -> Histogram:

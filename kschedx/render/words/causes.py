@@ -306,13 +306,10 @@ def _least_shortfall(groups: Sequence[NodeGroup], resource: str) -> str:
     least = min(short, key=lambda finding: finding.short_by)
     is_same = all(group.is_uniform for group in groups) and len({finding.short_by for finding in short}) == 1
     number = sum(group.count for group in groups)
-    return _shortfall(least) + ("" if number == 1 else " each" if is_same else " or more")
-
-
-def _shortfall(finding: InsufficientResource) -> str:
-    """Return `600m CPU`, `2Gi memory`."""
-    sums = balance(finding.resource, asks=finding.requested, allocatable=finding.allocatable, used=finding.used)
-    return f"{sums.short_by} {'CPU' if finding.resource == 'cpu' else finding.resource}"
+    sums = balance(least.resource, asks=least.requested, allocatable=least.allocatable, used=least.used)
+    return f"{sums.short_by} {'CPU' if least.resource == 'cpu' else least.resource}" + (
+        "" if number == 1 else " each" if is_same else " or more"
+    )
 
 
 def _unmet_requirement(finding: NodeAffinityMismatch) -> str | None:
