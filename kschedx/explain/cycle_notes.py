@@ -297,7 +297,18 @@ def _extender_notes(cycle: Cycle) -> Iterator[Note]:
     yield from _unasked_extender_notes(cycle)
     trace = cycle.extenders
     if trace is not None and trace.called:
-        yield from _failures(trace)
+        for filtered in trace.filter:
+            if filtered.error:
+                then = "kube-scheduler ignores it (ignorable)" if filtered.ignored else "the attempt ends"
+                yield _failure_note(trace, filtered.extender, filtered.error, then)
+        for scored in trace.scores:
+            if scored.error:
+                yield _failure_note(trace, scored.extender, scored.error, "gives no scores")
+        for preempted in trace.preempt:
+            if preempted.error:
+                kept = "kube-scheduler keeps the candidates (ignorable)"
+                then = kept if preempted.ignored else "no pod is evicted"
+                yield _failure_note(trace, preempted.extender, preempted.error, then)
         if trace.silent:
             omitted = count(len(trace.silent), "node")
             text = f"extenders omitted {omitted} without a reason: kube-scheduler counts such nodes under no reason"
@@ -331,21 +342,6 @@ def _unasked_extender_notes(cycle: Cycle) -> Iterator[Note]:
     else:
         return
     yield note("extender-not-asked", text, extenders=names)
-
-
-def _failures(trace: Trace) -> Iterator[Note]:
-    for filtered in trace.filter:
-        if filtered.error:
-            then = "kube-scheduler ignores it (ignorable)" if filtered.ignored else "the attempt ends"
-            yield _failure_note(trace, filtered.extender, filtered.error, then)
-    for scored in trace.scores:
-        if scored.error:
-            yield _failure_note(trace, scored.extender, scored.error, "gives no scores")
-    for preempted in trace.preempt:
-        if preempted.error:
-            kept = "kube-scheduler keeps the candidates (ignorable)"
-            then = kept if preempted.ignored else "no pod is evicted"
-            yield _failure_note(trace, preempted.extender, preempted.error, then)
 
 
 def _failure_note(trace: Trace, extender: int, error: str, then: str) -> Note:
@@ -603,7 +599,12 @@ _ACCOUNTS = ("cacheResyncPeriodSeconds", "discardReservedNodes")
 """Arguments for which the plugin keeps state between cycles."""
 
 
-def _accounts(cycle: Cycle) -> Iterator[Note]:
+def _scheduler_notes(cycle: Cycle) -> Iterator[Note]:
+    left_out = tuple(unevaluated for unevaluated in cycle.unevaluated if unevaluated.kind is UnevaluatedKind.PLUGIN)
+    if left_out:
+        settled = cycle.has_no_choice and open_stake(cycle.unevaluated) is not Stake.FIT
+        rejected = cycle.outcome in (Outcome.UNSCHEDULABLE, Outcome.ERROR)
+        yield unknown_plugins(left_out, stands=rejected or settled)
     args = cycle.profile.args.get(NUMA)
     if NUMA in cycle.profile.points.get("filter", ()) and isinstance(args, Mapping):
         settings = [name for name in _ACCOUNTS if args.get(name)]
@@ -615,15 +616,6 @@ def _accounts(cycle: Cycle) -> Iterator[Note]:
                 plugin=NUMA,
                 setting=settings[-1],
             )
-
-
-def _scheduler_notes(cycle: Cycle) -> Iterator[Note]:
-    left_out = tuple(unevaluated for unevaluated in cycle.unevaluated if unevaluated.kind is UnevaluatedKind.PLUGIN)
-    if left_out:
-        settled = cycle.has_no_choice and open_stake(cycle.unevaluated) is not Stake.FIT
-        rejected = cycle.outcome in (Outcome.UNSCHEDULABLE, Outcome.ERROR)
-        yield unknown_plugins(left_out, stands=rejected or settled)
-    yield from _accounts(cycle)
     if not cycle.release.is_measured:
         yield note(
             "not-measured",

@@ -211,12 +211,12 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
             yield s.DropNodeNames()
         elif len(unmatched) == 1 and not kept and (pool := _only_pool(unmatched[0], cluster)):
             meant = replace(unmatched[0], values=(pool,))
-            price = s.Cost.CONSTRAINT
-            yield s.SelectInstead(source=finding.source, term=term.index, wrong=unmatched[0], meant=meant, price=price)
+            cost = s.Cost.CONSTRAINT
+            yield s.SelectInstead(source=finding.source, term=term.index, wrong=unmatched[0], meant=meant, cost=cost)
         elif unmatched and not kept:
             is_offered = all(_is_offered(requirement, cluster) for requirement in unmatched)
-            price = s.Cost.CONSTRAINT if is_offered else s.Cost.STOPGAP
-            yield s.DropRequirements(source=finding.source, term=term.index, requirements=unmatched, price=price)
+            cost = s.Cost.CONSTRAINT if is_offered else s.Cost.STOPGAP
+            yield s.DropRequirements(source=finding.source, term=term.index, requirements=unmatched, cost=cost)
     labels = {r.key: r.values[0] if r.values else "true" for r in unmatched if _may_label(r, place)}
     if labels and len(labels) == len(unmatched) and not misspelled:
         yield s.LabelNode(

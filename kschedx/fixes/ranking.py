@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.fixes.phrases import list_names
+from kschedx.fixes.phrases import join_names
 from kschedx.fixes.steps import (
     AddNode,
     AwaitController,
@@ -60,10 +60,10 @@ class Shortfall(Struct, frozen=True, kw_only=True):
             return f"the API server refuses its pods: {self.refusal}"
         if self.first:
             takes = "takes" if len(self.first) == 1 else "take"
-            return f"{list_names([*self.first], _SHOWN_LOST)}, with a higher priority, {takes} the room"
+            return f"{join_names([*self.first], _SHOWN_LOST)}, with a higher priority, {takes} the room"
         if self.lost:
             lose = "loses its node" if len(self.lost) == 1 else "lose their nodes"
-            return f"{list_names([*self.lost], _SHOWN_LOST)} {lose}"
+            return f"{join_names([*self.lost], _SHOWN_LOST)} {lose}"
         return f"{count(self.pending, 'pod')} of the workload {'stays' if self.pending == 1 else 'stay'} pending"
 
 
@@ -159,7 +159,7 @@ class TriedFix(Struct, frozen=True, kw_only=True):
                 continue
             number = len(landing.nodes) + landing.pending
             what = "its pod" if number == 1 else f"{number} pods"
-            where = f" on {list_names([*dict.fromkeys(landing.nodes)], _SHOWN_LOST)}" if landing.nodes else ""
+            where = f" on {join_names([*dict.fromkeys(landing.nodes)], _SHOWN_LOST)}" if landing.nodes else ""
             stays = "which stays pending" if number == 1 else f"{landing.pending} of which stay pending"
             assumed = " (assumed: the dump lacks its template)" if landing.is_assumed else ""
             yield f"{controller} recreates {what}{where}{f', {stays}' if landing.pending else ''}{assumed}"
@@ -168,10 +168,10 @@ class TriedFix(Struct, frozen=True, kw_only=True):
             yield f"PodDisruptionBudget {budget.budget.partition('/')[2]} allows {allows}"
         if first := self.trial.first:
             needs = "needs" if len(first) == 1 else "need"
-            yield f"{list_names([*first], _SHOWN_LOST)}, with a higher priority, {needs} room too"
+            yield f"{join_names([*first], _SHOWN_LOST)}, with a higher priority, {needs} room too"
         if rivals := self.trial.rivals:
             takes = "takes" if len(rivals) == 1 else "take"
-            yield f"unless {list_names([*rivals], _SHOWN_LOST)}, pending for longer, {takes} the room"
+            yield f"unless {join_names([*rivals], _SHOWN_LOST)}, pending for longer, {takes} the room"
         if self.trial.preempted:
             yield f"its other pods evict {count(self.trial.preempted, 'pod')} on their nodes"
         if left := self.trial.left if self.trial.shortfall is None else 0:

@@ -211,13 +211,11 @@ class _Search:
             situation = try_proposal(self._scheduler, self._cycle.profile, proposal, self._cycle.refused, self._daemons)
         except UndecidableError:
             return None
-        if situation.feasible and all(self._is_attached_elsewhere(situation, name) for name in situation.feasible):
+        if situation.feasible and all(
+            any(attached_elsewhere(situation.snapshot, situation.pod, name)) for name in situation.feasible
+        ):
             return None
         return situation if _fits_its_nodes(situation) else None
-
-    def _is_attached_elsewhere(self, situation: Situation, name: str) -> bool:
-        """Whether a volume of the pod is attached to another node, so that the pod could not start on this one."""
-        return any(attached_elsewhere(situation.snapshot, situation.pod, name))
 
     def _all(self, proposals: Iterable[Proposal]) -> Iterator[Situation]:
         before, expected = self._share, max(min(length_hint(proposals, self._left), self._left), 1)

@@ -71,7 +71,13 @@ _Unmade = NoMatchingVolume | InsufficientStorageCapacity | ProvisioningTopologyM
 
 def volume_remedies(finding: _Unmade | VolumeLimitExceeded, place: RemedyCandidate) -> Iterator[s.FixStep]:
     if isinstance(finding, VolumeLimitExceeded):
-        yield from _fewer_volumes(finding, place)
+        pods = place.snapshot.pods
+        alone = (holder.pods[0] for holder in finding.holders if len(holder.pods) == 1)
+        rows = {row for key in alone if (row := pods.rows.get(key)) is not None}
+        least = sorted((row for row in rows if can_evict(row, place.situation)), key=lambda row: pods.priorities[row])
+        surplus = finding.attached + finding.wanted_count - finding.limit
+        if len(least) >= surplus and stay_deleted(least[:surplus], place.situation):
+            yield deletion(least[:surplus], place.snapshot, node=place.node.name)
         return
     claim = place.snapshot.storage.claims.get(finding.claim.claim)
     if claim is None:
@@ -132,17 +138,6 @@ def _more_storage(
     yield s.AddStorage(
         volume=volume, claim_key=finding.claim.claim, claim=None, provisioner=driver, topology=here.topology
     )
-
-
-def _fewer_volumes(finding: VolumeLimitExceeded, place: RemedyCandidate) -> Iterator[s.FixStep]:
-    """Yield the deletion of pods that are the only users of a volume, those with the lowest priority first."""
-    pods = place.snapshot.pods
-    alone = (holder.pods[0] for holder in finding.holders if len(holder.pods) == 1)
-    rows = {row for key in alone if (row := pods.rows.get(key)) is not None}
-    least = sorted((row for row in rows if can_evict(row, place.situation)), key=lambda row: pods.priorities[row])
-    surplus = finding.attached + finding.wanted_count - finding.limit
-    if len(least) >= surplus and stay_deleted(least[:surplus], place.situation):
-        yield deletion(least[:surplus], place.snapshot, node=place.node.name)
 
 
 # --- volumes that would fit

@@ -82,11 +82,6 @@ class PodFixes:
         self.scheduler = answer.scheduler
 
     def __iter__(self) -> Iterator[Fix]:
-        yield from self._kueue_fixes()
-        yield from self._volcano_fixes()
-        yield from self._own_fixes()
-
-    def _kueue_fixes(self) -> Iterator[Fix]:
         kueue = self.answer.holding.kueue
         if kueue is not None and kueue.verdict is not None:
             yield from kueue_fixes(kueue.verdict)
@@ -94,6 +89,8 @@ class PodFixes:
             meant = nearest_name(kueue.queue, kueue.known_queues)
             meant = meant or list_names(kueue.known_queues, _MOST_QUEUES, conjunction="or")
             yield Fix.untried(f"recreate the pod with label {QUEUE_LABEL}={meant} instead of {kueue.queue}")
+        yield from self._volcano_fixes()
+        yield from self._own_fixes()
 
     def _volcano_fixes(self) -> Iterator[Fix]:
         """Yield what lets Volcano schedule the pods of a group whose queue is closed or has too little capability."""

@@ -204,7 +204,11 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         elif match := _NO_RUNTIME_CLASS.search(message):
             yield from self._without_runtime_class(match["name"])
         elif match := _RATIO.search(message):
-            yield from self._ratio_fixes(match["resource"], match["ratio"])
+            lower, higher = self._ratio_amounts(match["resource"], match["ratio"])
+            for verb, wanted in (("lower", lower), ("raise", higher)):
+                patch, phrases = self._resources(wanted)
+                if patch:
+                    yield self._patch_fix(f"{verb} {', '.join(phrases)}", patch)
         elif match := _ABOVE_LIMIT.search(message):
             yield from self._above_limit_fixes(match["resource"], match["limit"])
         elif match := _NO_SCOPED_QUOTA.search(message):
@@ -238,14 +242,6 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                     wanted.setdefault(name, {}).setdefault(side, {}).update(amounts)
         patch, phrases = self._resources(wanted)
         return self._patch_fix(f"set {', '.join(phrases)}", patch) if patch else None
-
-    def _ratio_fixes(self, resource: str, ratio: str) -> Iterator[Fix | None]:
-        """Yield fixes for LimitRange's maxLimitRequestRatio: a lower limit, or a higher request."""
-        lower, higher = self._ratio_amounts(resource, ratio)
-        for verb, wanted in (("lower", lower), ("raise", higher)):
-            patch, phrases = self._resources(wanted)
-            if patch:
-                yield self._patch_fix(f"{verb} {', '.join(phrases)}", patch)
 
     def _ratio_amounts(self, resource: str, ratio: str) -> tuple[_Resources, _Resources]:
         """Return the lower limits, and the higher requests, of containers with a larger ratio."""

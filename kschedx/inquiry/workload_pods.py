@@ -525,7 +525,14 @@ class ManifestQuestions:
             simulator.edit(self._without_new_claims(subject, manifest))
         is_daemon_set = manifest is not None and kind_and_group(manifest) == ("DaemonSet", "apps")
         if manifest is not None and (workloads.has_replicas(manifest) or is_daemon_set):
-            group = self._workload(subject, manifest, is_tried=is_tried)
+            manager, pods = self._simulator.manager, self._simulator.pods
+            workload = workloads.workload_of(manifest)
+            waited = frozenset(row for row in manager.members(workload) if pods.node[row] < 0)
+            for row in waited if is_tried else ():
+                self._simulator.delete(row)
+            manager.apply(manifest, template_pod=None if kind_and_group(manifest)[0] == "DaemonSet" else subject.pod)
+            manager.sync(workload)
+            group = replace(_group_of(subject), workload=workload, manifest=manifest, waited=waited)
         elif manifest is not None and count is not None:
             group = self._custom(subject, manifest, count, path)
         else:
@@ -540,16 +547,6 @@ class ManifestQuestions:
             return subject.snapshot
         known = self.snapshot.storage.claims
         return without_claims(subject.snapshot, [key for key in own_claims(subject.pod) if key not in known])
-
-    def _workload(self, subject: Subject, manifest: Manifest, *, is_tried: bool) -> ReplicaGroup:
-        manager, pods = self._simulator.manager, self._simulator.pods
-        workload = workloads.workload_of(manifest)
-        waited = frozenset(row for row in manager.members(workload) if pods.node[row] < 0)
-        for row in waited if is_tried else ():
-            self._simulator.delete(row)
-        manager.apply(manifest, template_pod=None if kind_and_group(manifest)[0] == "DaemonSet" else subject.pod)
-        manager.sync(workload)
-        return replace(_group_of(subject), workload=workload, manifest=manifest, waited=waited)
 
     def _custom(self, subject: Subject, manifest: Manifest, count: TemplatePodCount, path: str) -> ReplicaGroup:
         """Create the pods that one template of a custom resource lacks."""

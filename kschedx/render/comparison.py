@@ -273,18 +273,6 @@ def _repacking_table(repacking: Repacking, names: tuple[str, str]) -> TableView:
     return TableView(title=_repacking_title(repacking), columns=columns, rows=tuple(rows))
 
 
-def _node_notes(repacking: Repacking, names: tuple[str, str]) -> list[str]:
-    """Return the nodes that only one of the profiles leaves empty, and the pods that stay pending."""
-    phrases = []
-    for unused, name in ((repacking.emptied_nodes, names[1]), (repacking.filled_nodes, names[0])):
-        if unused:
-            phrases.append(f"empty only with {name}: {list_names(unused, 6)}")
-    for side, name in ((repacking.before, names[0]), (repacking.after, names[1])):
-        if side.pending:
-            phrases.append(f"pending with {name}: {list_names(side.pending, 4)}")
-    return phrases
-
-
 def _repacking_title(repacking: Repacking) -> str:
     if repacking.before == repacking.after:
         return "both fill the nodes equally if the running pods are rescheduled one by one"
@@ -455,7 +443,14 @@ def _comparison_view(comparison: SetupComparison) -> View:
             details.append(_repacking_title(repacking))
         elif repacking is not None:
             tables.append(_repacking_table(repacking, sides))
-            facts = _node_notes(repacking, sides)
+            phrases = []
+            for unused, name in ((repacking.emptied_nodes, sides[1]), (repacking.filled_nodes, sides[0])):
+                if unused:
+                    phrases.append(f"empty only with {name}: {list_names(unused, 6)}")
+            for side, name in ((repacking.before, sides[0]), (repacking.after, sides[1])):
+                if side.pending:
+                    phrases.append(f"pending with {name}: {list_names(side.pending, 4)}")
+            facts = phrases
     note = names_note(names)
     return View(
         command="kschedx diff-profiles",

@@ -165,7 +165,17 @@ def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
             if len(lifecycle.pods) > _MOST_PODS:
                 yield f"{len(lifecycle.pods) - _MOST_PODS:,} more"
         case states.UnknownPods() | states.PodsLeftOut() | states.NotObserved() | states.NotRead():
-            yield from _open_pods(lifecycle)
+            if isinstance(lifecycle, states.NotObserved):
+                empty = f"its status is empty: the controller of {lifecycle.kind} has not run since"
+                yield lifecycle.message or lifecycle.generations or empty
+            elif isinstance(lifecycle, states.NotRead):
+                yield from filter(None, (lifecycle.because, lifecycle.command))
+            elif isinstance(lifecycle, states.PodsLeftOut):
+                yield f"its status counts {count(lifecycle.pods, 'pod')}: dump pods too (kubectl get pods -A -o yaml)"
+            elif lifecycle.template:
+                yield f"its pod template is that of {lifecycle.template} (spec.workloadRef): ask about that workload"
+            else:
+                yield f"only the controller of {lifecycle.kind} knows its pods; ask about the pods that it created"
         case states.ObjectState(facts=facts):
             yield from facts
         case states.NotBound(report=report, provisioner=provisioner):
@@ -250,22 +260,6 @@ def _difference(pod: states.Contradicted) -> Iterator[str]:
         yield "kubectl get pods -A -o yaml > missing.yaml, and add -s missing.yaml"
     else:
         yield "the dump lacks objects that decide, or they changed since the event"
-
-
-def _open_pods(
-    lifecycle: states.UnknownPods | states.PodsLeftOut | states.NotObserved | states.NotRead,
-) -> Iterator[str]:
-    if isinstance(lifecycle, states.NotObserved):
-        empty = f"its status is empty: the controller of {lifecycle.kind} has not run since"
-        yield lifecycle.message or lifecycle.generations or empty
-    elif isinstance(lifecycle, states.NotRead):
-        yield from filter(None, (lifecycle.because, lifecycle.command))
-    elif isinstance(lifecycle, states.PodsLeftOut):
-        yield f"its status counts {count(lifecycle.pods, 'pod')}: dump pods too (kubectl get pods -A -o yaml)"
-    elif lifecycle.template:
-        yield f"its pod template is that of {lifecycle.template} (spec.workloadRef): ask about that workload"
-    else:
-        yield f"only the controller of {lifecycle.kind} knows its pods; ask about the pods that it created"
 
 
 def _unknown(pod: states.NoScheduler) -> Iterator[str]:

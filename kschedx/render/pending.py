@@ -225,18 +225,6 @@ def _is_event(answer: PodAnswer) -> bool:
     return answer.state in ("", "WaitingForGang")
 
 
-def _owners(group: CauseGroup) -> Fact:
-    """Return the owners of the pods, or, for pods with nodes, the nodes of each owner."""
-    if group.first.outcome is Outcome.SCHEDULED and not group.first.state:
-        names = _places(group)
-    else:
-        owners = Counter(map(_owner_text, group.answers)).most_common()
-        names = [f"{name} × {number:,}" if number > 1 else name for name, number in owners]
-    spaces = f" in {count(len(group.namespaces), 'namespace')}" if len(group.namespaces) > 1 else ""
-    rest = tuple(f"{len(names) - number:,} more{spaces}" for number in range(len(names)))
-    return Fact(label="pods" if len(group.answers) > 1 else "pod", items=tuple(names), rest=rest)
-
-
 def _places(group: CauseGroup) -> list[str]:
     """Return `shop/web (Deployment) × 5 → node-1 × 3, node-2 × 2`, and the node of each pod that is its owner's only
     one."""
@@ -601,6 +589,13 @@ def _can_mend(group: CauseGroup) -> bool:
 
 def _cause(group: CauseGroup, taken: NodeIfFirst | None, fix: FixView | None) -> ViewItem:
     first, tone = group.first, cause_tone(group)
+    if group.first.outcome is Outcome.SCHEDULED and not group.first.state:
+        names = _places(group)
+    else:
+        owners = Counter(map(_owner_text, group.answers)).most_common()
+        names = [f"{name} × {number:,}" if number > 1 else name for name, number in owners]
+    spaces = f" in {count(len(group.namespaces), 'namespace')}" if len(group.namespaces) > 1 else ""
+    rest = tuple(f"{len(names) - number:,} more{spaces}" for number in range(len(names)))
     return ViewItem(
         title=cause_title(group),
         tone=tone,
@@ -612,7 +607,7 @@ def _cause(group: CauseGroup, taken: NodeIfFirst | None, fix: FixView | None) ->
             max(answer.priority for answer in group.answers),
         ),
         facts=tuple(_facts(group, taken)),
-        own=(_owners(group),),
+        own=(Fact(label="pods" if len(group.answers) > 1 else "pod", items=tuple(names), rest=rest),),
         event=first.message if first.headlines and _is_event(first) else "",
         fixes=(fix,) if fix is not None else (),
         members=tuple(map(_pod_text, group.answers)),

@@ -143,6 +143,14 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
         headline = f"{cycle.pod.key} runs on {unready.node} and is not ready: {unready.not_ready}"
         tone = Tone.HELD if tone is Tone.GOOD else tone
     deciders = tuple(_deciders(explanation)) if with_fixes else ()
+    pods, phrases = explanation.cycle.snapshot.pods, []
+    for key in explanation.victims:
+        since = pods.deletion_timestamps[pods.rows[key]]
+        held = pods.finalizers.get(key, ())
+        phrases.append(
+            f"{key} is being deleted (grace period until {since})"
+            + (f", waiting for finalizer {list_names(held, 3)}" if held else "")
+        )
     return View(
         command="kschedx why",
         subject=cycle.pod.key,
@@ -158,7 +166,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
         roots=(
             *roots(diagnosis),
             *(_request_sources(explanation) if with_fixes else ()),
-            *_victims(explanation),
+            *tuple(phrases[:_MOST_VICTIMS]),
             *(_refusals(explanation, deciders) if with_fixes else ()),
         ),
         facts=(*holding_facts(explanation.holding, cycle), *volume_facts(diagnosis), *indecisive_facts(explanation)),
@@ -229,19 +237,6 @@ def _scale_up(explanation: Explanation) -> str:
     """Return `cluster-autoscaler adds a node of group blue`."""
     progress = (scaling.progress for scaling in explanation.scalings)
     return next(filter(None, progress), "cluster-autoscaler reports that it adds a node")
-
-
-def _victims(explanation: Explanation) -> tuple[str, ...]:
-    """Return the terminating victims that block a nominated pod."""
-    pods, phrases = explanation.cycle.snapshot.pods, []
-    for key in explanation.victims:
-        since = pods.deletion_timestamps[pods.rows[key]]
-        held = pods.finalizers.get(key, ())
-        phrases.append(
-            f"{key} is being deleted (grace period until {since})"
-            + (f", waiting for finalizer {list_names(held, 3)}" if held else "")
-        )
-    return tuple(phrases[:_MOST_VICTIMS])
 
 
 def _request_sources(explanation: Explanation) -> Iterator[str]:

@@ -532,15 +532,10 @@ def _workload_tone(result: WorkloadResult) -> Tone:
     return Tone.OPEN if not result.refused and len(result.undecided) == len(result.pending) else Tone.BAD
 
 
-def _pending_reason(simulation: Simulation, result: WorkloadResult, story: PendingStory | None) -> str:
-    """Return why pods of a workload stay pending, or what is unknown about them; empty if neither is known."""
-    reason = "" if story is None else story_reason(story)
-    return reason or next(filter(None, map(simulation.undecided.get, result.undecided)), "")
-
-
 def _result(simulation: Simulation, result: WorkloadResult, story: PendingStory | None) -> str:
     """Return `8 of 12 assigned · 5 new on node-1 ×5 · 4 pending: 3 nodes lack 500m CPU`."""
-    why = _pending_reason(simulation, result, story)
+    reason = "" if story is None else story_reason(story)
+    why = reason or next(filter(None, map(simulation.undecided.get, result.undecided)), "")
     nodes = result.nodes
     parts = []
     wanted = result.pods + result.refused

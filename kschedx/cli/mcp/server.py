@@ -224,12 +224,24 @@ class Answers:
         }
 
     def _describe(self, wanted: Tool) -> types.Tool:
+        entry = {
+            "type": "object",
+            "properties": {"path": {"type": "string"}, "kept": {"type": "integer"}, "of": {"type": "integer"}},
+        }
+        properties: dict[str, Any] = {
+            "screen": {"type": "string"},
+            "exitCode": {"type": "integer", "description": "0 yes, 1 no, 3 undecided"},
+            "notes": {"type": "string"},
+        }
+        if wanted.document is not None:
+            properties["document"] = {"type": "object", "description": f"a {wanted.document} document, unless summary"}
+            properties["leftOut"] = {"type": "array", "items": entry, "description": "lists that were cut"}
         return types.Tool(
             name=wanted.name,
             title=wanted.title,
             description=wanted.description,
             input_schema=self._input(wanted),
-            output_schema=_output(wanted),
+            output_schema={"type": "object", "properties": properties, "required": ["screen", "exitCode"]},
             annotations=types.ToolAnnotations(
                 read_only_hint=True,
                 destructive_hint=False,
@@ -248,23 +260,6 @@ class Answers:
         self._stop()
         self._folder.cleanup()
         self._manifests.cleanup()
-
-
-def _output(wanted: Tool) -> dict[str, Any]:
-    """Return the output schema. It only names a document's kind: `kschedx schema KIND` prints the whole schema."""
-    entry = {
-        "type": "object",
-        "properties": {"path": {"type": "string"}, "kept": {"type": "integer"}, "of": {"type": "integer"}},
-    }
-    properties: dict[str, Any] = {
-        "screen": {"type": "string"},
-        "exitCode": {"type": "integer", "description": "0 yes, 1 no, 3 undecided"},
-        "notes": {"type": "string"},
-    }
-    if wanted.document is not None:
-        properties["document"] = {"type": "object", "description": f"a {wanted.document} document, unless summary"}
-        properties["leftOut"] = {"type": "array", "items": entry, "description": "lists that were cut"}
-    return {"type": "object", "properties": properties, "required": ["screen", "exitCode"]}
 
 
 def _result(wanted: Tool, answer: CapturedAnswer, detail: Detail) -> types.CallToolResult:

@@ -95,11 +95,7 @@ class SelectInstead(PodStep, frozen=True, kw_only=True):
     term: int
     wrong: RequirementMatch
     meant: RequirementMatch
-    price: Cost = Cost.TYPO
-
-    @property
-    def cost(self) -> Cost:
-        return self.price
+    cost: Cost = Cost.TYPO
 
     @property
     def title(self) -> str:
@@ -142,11 +138,7 @@ class DropRequirements(PodStep, frozen=True, kw_only=True):
     source: str
     term: int
     requirements: tuple[RequirementMatch, ...]
-    price: Cost = Cost.CONSTRAINT
-
-    @property
-    def cost(self) -> Cost:
-        return self.price
+    cost: Cost = Cost.CONSTRAINT
 
     @property
     def title(self) -> str:
@@ -229,11 +221,7 @@ class ChangeRule(PodStep, frozen=True, kw_only=True):
     before: _Rule
     after: _Rule
     selector: str = ""  # the selector of a term, as kubectl writes it
-    price: Cost = Cost.CONSTRAINT
-
-    @property
-    def cost(self) -> Cost:
-        return self.price
+    cost: Cost = Cost.CONSTRAINT
 
     @property
     def only_lowers_min_domains(self) -> bool:
@@ -256,7 +244,20 @@ class ChangeRule(PodStep, frozen=True, kw_only=True):
         if before.label_selector != after.label_selector:
             return f"select {_labels_not_in(after, before)} instead of {_labels_not_in(before, after)} in {number}"
         if isinstance(before, TopologySpreadConstraint) and isinstance(after, TopologySpreadConstraint):
-            return _spread_title(before, after)
+            key = before.topology_key
+            if before.when_unsatisfiable != after.when_unsatisfiable:
+                return f"set whenUnsatisfiable: {after.when_unsatisfiable} in the spread constraint over {key}"
+            if before.max_skew != after.max_skew:
+                return f"raise maxSkew over {key} from {before.max_skew} to {after.max_skew}"
+            if before.min_domains != after.min_domains:
+                return f"lower minDomains over {key} from {before.min_domains} to {after.min_domains or 1}"
+            if before.match_label_keys != after.match_label_keys:
+                added = [key for key in after.match_label_keys if key not in before.match_label_keys]
+                return f"add matchLabelKeys: [{', '.join(added)}] to the spread constraint over {key}"
+            policy = (
+                "nodeTaintsPolicy" if before.node_taints_policy != after.node_taints_policy else "nodeAffinityPolicy"
+            )
+            return f"set {policy}: Honor in the spread constraint over {key}"
         former, namespaces = (rule.namespaces if isinstance(rule, PodAffinityTerm) else () for rule in (before, after))
         verb, where = ("set", "in") if former else ("add", "to")
         return f"{verb} namespaces: [{', '.join(namespaces)}] {where} {number} ({self.selector})"
@@ -269,21 +270,6 @@ class ChangeRule(PodStep, frozen=True, kw_only=True):
         if isinstance(self.before, PodAffinityTerm):
             return edit.with_affinity_term(pod, self.before, changed, anti=self.kind is RuleKind.ANTI_AFFINITY)
         return pod
-
-
-def _spread_title(before: TopologySpreadConstraint, after: TopologySpreadConstraint) -> str:
-    key = before.topology_key
-    if before.when_unsatisfiable != after.when_unsatisfiable:
-        return f"set whenUnsatisfiable: {after.when_unsatisfiable} in the spread constraint over {key}"
-    if before.max_skew != after.max_skew:
-        return f"raise maxSkew over {key} from {before.max_skew} to {after.max_skew}"
-    if before.min_domains != after.min_domains:
-        return f"lower minDomains over {key} from {before.min_domains} to {after.min_domains or 1}"
-    if before.match_label_keys != after.match_label_keys:
-        added = [key for key in after.match_label_keys if key not in before.match_label_keys]
-        return f"add matchLabelKeys: [{', '.join(added)}] to the spread constraint over {key}"
-    policy = "nodeTaintsPolicy" if before.node_taints_policy != after.node_taints_policy else "nodeAffinityPolicy"
-    return f"set {policy}: Honor in the spread constraint over {key}"
 
 
 def _labels_not_in(item: _Rule, other: _Rule) -> str:
