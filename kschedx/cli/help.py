@@ -12,7 +12,7 @@ from kschedx.cli.output import Format, print_error_as_checks
 from kschedx.cli.question import ORDER
 from kschedx.errors import InputError, UndecidableError
 
-OWN = "Options"
+_OWN = "Options"
 _PATHS = ("FILE", "PATH", "TARGET")
 """Words in the metavar of arguments that may be paths."""
 
@@ -25,7 +25,7 @@ COMMANDS = {
     "Integrate": ("mcp", "fleet", "integrations", "completion", "man"),
 }
 """In the order of the help."""
-SHARED = ("Scheduler", "Autoscaler", "Kueue", "Connection (as for kubectl)")
+_SHARED = ("Scheduler", "Autoscaler", "Kueue", "Connection (as for kubectl)")
 """The groups of options that `--help` leaves to `--help-all`; Kueue's are `kschedx kueue`'s own options."""
 _HELP_ALL = "--help-all"
 _EXAMPLES = 4
@@ -94,16 +94,16 @@ class HelpCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         arguments: list[tuple[str, str]] = []
-        groups: dict[str, list[tuple[str, str]]] = {OWN: []}
+        groups: dict[str, list[tuple[str, str]]] = {_OWN: []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is None or record[1] in ("", "[required]"):
                 continue
             is_option = parameter.param_type_name == "option"
-            rows = groups.setdefault(TITLE_OF.get(parameter.name or "", OWN), []) if is_option else arguments
+            rows = groups.setdefault(TITLE_OF.get(parameter.name or "", _OWN), []) if is_option else arguments
             rows.append(record)
         is_whole = _HELP_ALL in ctx.meta
-        shared = [title for title in SHARED if groups.get(title) and title.lower() != ctx.command.name]
+        shared = [title for title in _SHARED if groups.get(title) and title.lower() != ctx.command.name]
         for title, rows in (("Arguments", arguments), *groups.items()):
             if rows and (is_whole or title not in shared):
                 with formatter.section(title):

@@ -22,7 +22,7 @@ from kschedx.progress import Phase, report_progress
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import visible
 
-SHARE = 4
+_SHARE = 4
 """The least time between two reads, in durations of a read: a large cluster has other work to do."""
 
 _QUIET = (Effect.SCORES,)
@@ -71,7 +71,7 @@ class Watch:
         took = 0.0
         while pod is not None and not pod.spec.node_name and not reader_left():
             report_progress(Phase.NOTHING)
-            self._clock.sleep(max(self._interval, SHARE * took))
+            self._clock.sleep(max(self._interval, _SHARE * took))
             begun = self._clock.seconds()
             pod, after = self._read_pod(pod)
             took = self._clock.seconds() - begun

@@ -113,7 +113,7 @@ class Holder(Document, frozen=True, kw_only=True, omit_defaults=True):
         return f"priority {'unknown' if self.has_unknown_priority else self.priority}"
 
 
-class Holders(Struct, frozen=True, kw_only=True):
+class _Holders(Struct, frozen=True, kw_only=True):
     """The pods that use a resource on a node, largest first."""
 
     resource: str
@@ -153,17 +153,17 @@ class PreemptionOutcome(Struct, frozen=True, kw_only=True):
     """Pods of any priority, each of which alone frees enough; only if nothing but resources is missing."""
 
 
-def holders(cycle: Cycle, row: TableRow, resource: str) -> Holders:
+def holders(cycle: Cycle, row: TableRow, resource: str) -> _Holders:
     """Return the pods on a node (a row of `cycle.nodes`) that request a resource."""
     assert cycle.nodes is not None
     nodes = cycle.nodes
     column = nodes.resources.index.get(resource)
     if column is None:
-        return Holders(resource=resource, pods=())
+        return _Holders(resource=resource, pods=())
     rows = nodes.pods_on(row)
     amounts = nodes.requests.matrix[rows, column]
     order = np.argsort(-amounts, kind="stable")
-    return Holders(
+    return _Holders(
         resource=resource,
         pods=tuple(holder(cycle.snapshot.pods, int(rows[i]), int(amounts[i])) for i in order if amounts[i] > 0),
     )
@@ -276,7 +276,7 @@ class NodeDetail(Struct, frozen=True, kw_only=True):
     pods: int
     parts: Mapping[str, tuple[RequestPart, ...]]
     """By missing resource."""
-    holders: Mapping[str, Holders]
+    holders: Mapping[str, _Holders]
     """By missing resource."""
     eviction: PreemptionOutcome
     capacity: Mapping[str, int]

@@ -79,7 +79,7 @@ _MOST_NODES = 50
 """The maximum number of nodes of a group that are searched for a cause."""
 
 
-class ResizePending(RootCause, frozen=True, kw_only=True):
+class _ResizePending(RootCause, frozen=True, kw_only=True):
     """kube-scheduler counts the larger of a pod's requests and the resources that its node has allocated."""
 
     pod: str
@@ -636,7 +636,7 @@ def _unfinished_resizes(diagnosis: Diagnosis, finding: InsufficientResource) -> 
                 return
 
 
-def pending_resizes(snapshot: Snapshot, resource: str) -> Iterator[ResizePending]:
+def pending_resizes(snapshot: Snapshot, resource: str) -> Iterator[_ResizePending]:
     pods = snapshot.pods
     pending = pods.statuses.where(lambda status: condition_of(status.conditions, RESIZE_PENDING, "True") is not None)
     if not pending.any():
@@ -651,7 +651,7 @@ def pending_resizes(snapshot: Snapshot, resource: str) -> Iterator[ResizePending
             counts = ", which counts," if condition.reason != "Infeasible" else " in vain,"
             amounts = f"it requests {needs} {name}{counts} and has {has} allocated"
             text = f"the resize of {pod.key} on {node} is {condition.reason}: {amounts}"
-            yield ResizePending(text=text, pod=pod.key, node=node)
+            yield _ResizePending(text=text, pod=pod.key, node=node)
 
 
 def allocated_amount(pod: Pod, resource: str, container: str = "") -> int:

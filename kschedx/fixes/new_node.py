@@ -69,7 +69,7 @@ _MOST_OF_A_SLICE = 128
 """The most devices that the API server accepts in one ResourceSlice."""
 
 
-class DeviceKind:
+class _DeviceKind:
     """Devices that differ only in their names."""
 
     def __init__(self, driver: str, device: Device) -> None:
@@ -89,13 +89,13 @@ def _needs_devices(situation: Situation) -> bool:
     )
 
 
-def _device_kinds(situation: Situation) -> tuple[DeviceKind, ...]:
+def _device_kinds(situation: Situation) -> tuple[_DeviceKind, ...]:
     """Return the cluster's kinds of devices, without their nodes, taints, consumed counters, and binding conditions."""
     kinds = {kind.key: kind for kind in _known(situation)}
     return tuple(kinds.values())[:_MOST_KINDS]
 
 
-def _known(situation: Situation) -> Iterator[DeviceKind]:
+def _known(situation: Situation) -> Iterator[_DeviceKind]:
     for resource_slice in situation.snapshot.devices.slices:
         for device in resource_slice.spec.devices:
             plain = replace(
@@ -110,7 +110,7 @@ def _known(situation: Situation) -> Iterator[DeviceKind]:
                 binding_conditions=(),
                 binding_failure_conditions=(),
             )
-            yield DeviceKind(resource_slice.spec.driver, plain)
+            yield _DeviceKind(resource_slice.spec.driver, plain)
 
 
 def _count(request: DeviceRequest) -> int:
@@ -119,7 +119,7 @@ def _count(request: DeviceRequest) -> int:
     return max((max(int(subrequest.count), 1) for subrequest in request.first_available), default=1)
 
 
-def slices_with(kinds: Mapping[DeviceKind, int], node: str) -> Iterator[ResourceSlice]:
+def slices_with(kinds: Mapping[_DeviceKind, int], node: str) -> Iterator[ResourceSlice]:
     """Yield what the drivers of a node would publish for these numbers of devices."""
     by_driver: dict[str, list[Device]] = {}
     for kind, count in kinds.items():
@@ -157,11 +157,11 @@ class _DeviceNeed(Struct, frozen=True, kw_only=True):
     """Whether the request is for all matching devices, so that the devices of other requests must not match it."""
 
 
-def described_devices(situation: Situation) -> dict[DeviceKind, int]:
+def described_devices(situation: Situation) -> dict[_DeviceKind, int]:
     """Return one device for each request, with the values that the request and its class compare devices with, and the
     requested number. It is a guess: the trial decides whether the request matches the device."""
     wanted = tuple(_device_needs(situation))
-    kinds: dict[str, tuple[DeviceKind, int]] = {}
+    kinds: dict[str, tuple[_DeviceKind, int]] = {}
     for asked_device in wanted:
         base = _base(asked_device.driver, wanted, situation)
         apart = {
@@ -177,7 +177,7 @@ def described_devices(situation: Situation) -> dict[DeviceKind, int]:
             allow_multiple_allocations=base.allow_multiple_allocations
             or asked_device.device.allow_multiple_allocations,
         )
-        kind = DeviceKind(asked_device.driver, device)
+        kind = _DeviceKind(asked_device.driver, device)
         kinds[kind.key] = (kind, kinds.get(kind.key, (kind, 0))[1] + asked_device.count)
     return dict(kinds.values())
 

@@ -181,7 +181,7 @@ def _is_readded(requirement: RequirementMatch, source: str, place: RemedyCandida
 _MADE_FOR = (*ARCH_LABELS, "kubernetes.io/os", "beta.kubernetes.io/os")
 """Labels for which the image was built: a pod that requires one runs on no other node."""
 
-MARKS = frozenset({"", "true", "yes"})
+_MARKS = frozenset({"", "true", "yes"})
 """Values of labels that only mark a node; `node-role.kubernetes.io/worker` has the first one."""
 
 
@@ -372,7 +372,7 @@ def _nearly(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tu
     product = nearest_product(written, sorted(values)) if names_hardware(key) else ""
     if close := nearest_name(written, sorted(values)) or product or _only_value(written, values):
         yield key, (close,)
-    elif values <= MARKS and MARKS.issuperset(requirement.values):
+    elif values <= _MARKS and _MARKS.issuperset(requirement.values):
         yield key, (min(values),)
 
 

@@ -46,7 +46,7 @@ _MOST_TERMS = 3
 _MOST_COMBINATIONS = 9
 
 
-class PodInContext(Protocol):
+class _PodInContext(Protocol):
     """A pod, with the profile and snapshot that add requirements for its node."""
 
     @property
@@ -72,7 +72,7 @@ def intended_key(key: str, known: frozenset[str]) -> str:
     return same[0] if same else nearest_name(key, standard) or nearest_name(key, known)
 
 
-def required_terms(situation: PodInContext, *, devices: bool = True) -> Iterator[tuple[NodeSelectorRequirement, ...]]:
+def required_terms(situation: _PodInContext, *, devices: bool = True) -> Iterator[tuple[NodeSelectorRequirement, ...]]:
     """Yield alternatives, each with all requirements for the labels of one node. Without `devices`, claims may get
     devices other than those allocated."""
     of_devices = _device_terms(situation) if devices else (None,)
@@ -91,7 +91,7 @@ def own_terms(pod: Pod) -> tuple[NodeSelectorTerm | None, ...]:
     return _required_terms(rules) or (None,)
 
 
-def _terms_of_profile(situation: PodInContext) -> tuple[NodeSelectorTerm | None, ...]:
+def _terms_of_profile(situation: _PodInContext) -> tuple[NodeSelectorTerm | None, ...]:
     """Return the terms of the node affinity that the profile adds, any of which suffices."""
     args = situation.profile.args.get("NodeAffinity")
     return _required_terms(args.added_affinity if isinstance(args, NodeAffinityArgs) else None) or (None,)
@@ -102,7 +102,7 @@ def _required_terms(rules: NodeAffinity | None) -> tuple[NodeSelectorTerm, ...]:
     return () if required is None else required.node_selector_terms[:_MOST_TERMS]
 
 
-def _volume_terms(situation: PodInContext) -> list[NodeSelectorTerm | None]:
+def _volume_terms(situation: _PodInContext) -> list[NodeSelectorTerm | None]:
     """Return terms from which the pod's volumes can be reached: each joins one term of every volume."""
     storage = situation.snapshot.storage
     of_each: list[tuple[NodeSelectorTerm, ...]] = []
@@ -127,7 +127,7 @@ def _volume_terms(situation: PodInContext) -> list[NodeSelectorTerm | None]:
     ] or [None]
 
 
-def _reserved_volume(claim: PersistentVolumeClaim, situation: PodInContext) -> PersistentVolume | None:
+def _reserved_volume(claim: PersistentVolumeClaim, situation: _PodInContext) -> PersistentVolume | None:
     """Return the volume that names the claim in its claimRef; the claim gets no other volume."""
     for volume in situation.snapshot.storage.volumes.values():
         reference = volume.spec.claim_ref
@@ -136,7 +136,7 @@ def _reserved_volume(claim: PersistentVolumeClaim, situation: PodInContext) -> P
     return None
 
 
-def _unbound_terms(claim: PersistentVolumeClaim, situation: PodInContext) -> Iterator[NodeSelectorTerm]:
+def _unbound_terms(claim: PersistentVolumeClaim, situation: _PodInContext) -> Iterator[NodeSelectorTerm]:
     """Yield the terms of nodes for which volumes of the claim's class can be provisioned, or which can reach unbound
     volumes."""
     storage = situation.snapshot.storage
@@ -157,7 +157,7 @@ def _unbound_terms(claim: PersistentVolumeClaim, situation: PodInContext) -> Ite
         yield NodeSelectorTerm()  # a volume that is not created yet
 
 
-def _device_terms(situation: PodInContext) -> tuple[NodeSelectorTerm | None, ...]:
+def _device_terms(situation: _PodInContext) -> tuple[NodeSelectorTerm | None, ...]:
     """Return the nodes of the devices that are allocated to the pod's claims; None stands for other devices."""
     claims = situation.snapshot.devices.claims
     for reference in situation.pod.spec.resource_claims:
@@ -220,7 +220,7 @@ def labels_for(
     return named.pop(NODE_NAME_FIELD, ""), named
 
 
-def contradiction(situation: PodInContext) -> tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None:
+def contradiction(situation: _PodInContext) -> tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None:
     """Return two requirements that no label satisfies, if every combination of terms has such a pair."""
     contradicting: tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None = None
     for requirements in required_terms(situation, devices=False):

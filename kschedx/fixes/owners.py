@@ -197,7 +197,7 @@ _OF_TEMPLATE = ("accessModes", "resources", "storageClassName")
 _SHOWN_DELETED = 2
 
 
-class UndeliveredCause(Enum):
+class _UndeliveredCause(Enum):
     """Why a change of the template alone does not reach the pod."""
 
     ORDERED_READY = "OrderedReady"
@@ -211,10 +211,10 @@ class UndeliveredCause(Enum):
     """A paused Deployment creates no pods from a new template."""
 
 
-class Delivery(Struct, frozen=True, kw_only=True):
+class _Delivery(Struct, frozen=True, kw_only=True):
     """Changes that have to follow a change of the template, so that the pod is created from it."""
 
-    why: UndeliveredCause
+    why: _UndeliveredCause
     changes: tuple[Change, ...]
 
     def text(self, owner: Owner) -> str:
@@ -223,21 +223,21 @@ class Delivery(Struct, frozen=True, kw_only=True):
         named = f"pod{'' if len(names) == 1 else 's'} {' and '.join(names)}"
         pods = named if len(names) <= _SHOWN_DELETED else f"its {len(names):,} pending pods"
         match self.why:
-            case UndeliveredCause.ORDERED_READY:
+            case _UndeliveredCause.ORDERED_READY:
                 return f"delete {pods} ({workload} is OrderedReady: it does not replace a pod that is not ready)"
-            case UndeliveredCause.PARTITION:
+            case _UndeliveredCause.PARTITION:
                 return f"lower its partition and delete {pods} ({workload} updates from its partition on)"
-            case UndeliveredCause.ON_DELETE:
+            case _UndeliveredCause.ON_DELETE:
                 return f"delete {pods} (the update strategy of {workload} is OnDelete)"
-            case UndeliveredCause.NO_ROLLOUT:
+            case _UndeliveredCause.NO_ROLLOUT:
                 return f"delete {pods} ({workload} uses its template for new pods only)"
-            case UndeliveredCause.PAUSED:
+            case _UndeliveredCause.PAUSED:
                 return f"resume {workload}, which is paused"
             case _:
                 assert_never(self.why)
 
 
-def delivery(owner: Owner, pod: Pod, snapshot: Snapshot) -> Delivery | None:
+def delivery(owner: Owner, pod: Pod, snapshot: Snapshot) -> _Delivery | None:
     """Return what else has to be done; None if the owner's controller replaces the pod by itself. Where pods keep an
     old template until they are deleted, all pending ones are.
 
@@ -250,24 +250,24 @@ def delivery(owner: Owner, pod: Pod, snapshot: Snapshot) -> Delivery | None:
     pending = tuple(Target.pod(key).deletion for key in _pending(pod, snapshot)) or (gone,)
     match owner.kind:
         case "StatefulSet" if strategy.get("type") == "OnDelete":
-            return Delivery(why=UndeliveredCause.ON_DELETE, changes=pending)
+            return _Delivery(why=_UndeliveredCause.ON_DELETE, changes=pending)
         case "StatefulSet":
             rolling = strategy.get("rollingUpdate")
             partition = rolling.get("partition") if isinstance(rolling, dict) else None
             ordinal = pod.metadata.name.rpartition("-")[2]
             if isinstance(partition, int) and ordinal.isdigit() and int(ordinal) < partition:
                 lower = add_operation("/spec/updateStrategy/rollingUpdate/partition", int(ordinal))
-                return Delivery(why=UndeliveredCause.PARTITION, changes=(target.patched(lower), gone))
+                return _Delivery(why=_UndeliveredCause.PARTITION, changes=(target.patched(lower), gone))
             if spec.get("podManagementPolicy") == "Parallel":
                 return None
-            return Delivery(why=UndeliveredCause.ORDERED_READY, changes=(gone,))
+            return _Delivery(why=_UndeliveredCause.ORDERED_READY, changes=(gone,))
         case "DaemonSet" if strategy.get("type") == "OnDelete":
-            return Delivery(why=UndeliveredCause.ON_DELETE, changes=pending)
+            return _Delivery(why=_UndeliveredCause.ON_DELETE, changes=pending)
         case "ReplicaSet" | "ReplicationController":
-            return Delivery(why=UndeliveredCause.NO_ROLLOUT, changes=pending)
+            return _Delivery(why=_UndeliveredCause.NO_ROLLOUT, changes=pending)
         case "Deployment" if spec.get("paused") is True:
             resume = target.patched(add_operation("/spec/paused", False))
-            return Delivery(why=UndeliveredCause.PAUSED, changes=(resume,))
+            return _Delivery(why=_UndeliveredCause.PAUSED, changes=(resume,))
         case _:
             return None
 

@@ -48,7 +48,7 @@ _MOST_UNCORDONED = 8
 """Cordoned nodes that are tried besides the first one."""
 _OF_CLAIM = (ClassedClaim, CreateVolume, NextAttempt, ObjectStep)
 """Steps about the claim itself and its volume."""
-NO_CLASS = '""'
+_NO_CLASS = '""'
 _OF_ADMINISTRATORS = frozenset({"LimitRange", "Namespace", "PriorityClass", "ResourceQuota", "RuntimeClass"})
 
 
@@ -281,7 +281,7 @@ def _claim_edits(was: PersistentVolumeClaim, spec: Mapping[str, object]) -> Iter
     named, modes = spec.get("storageClassName"), spec.get("accessModes")
     if named is not None and named != was.spec.storage_class_name:
         old = was.spec.storage_class_name
-        instead = "" if old is None else f" instead of {old or NO_CLASS}"
+        instead = "" if old is None else f" instead of {old or _NO_CLASS}"
         yield f"use class {named}{instead}"
     if isinstance(modes, list) and tuple(modes) != was.spec.access_modes:
         yield f"request {join_phrases(map(str, modes))}"

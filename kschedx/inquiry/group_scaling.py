@@ -365,7 +365,7 @@ _DECLARATIONS = {
 """Cloud provider to how a group without nodes declares a label or a resource of its nodes."""
 
 
-class UndeclaredNeed(Struct, frozen=True, kw_only=True):
+class _UndeclaredNeed(Struct, frozen=True, kw_only=True):
     """A group without nodes, and what the pod needs and no node has: the cluster does not show whether the group's
     nodes would have it."""
 
@@ -376,7 +376,7 @@ class UndeclaredNeed(Struct, frozen=True, kw_only=True):
     """How the group declares it."""
 
 
-def undeclared_need(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> UndeclaredNeed | None:
+def undeclared_need(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> _UndeclaredNeed | None:
     """Return None if that cannot be the cause, or if the cloud's groups declare nothing."""
     ids = (node.spec.provider_id for node in autoscaler.snapshot.cluster.nodes)
     scheme, separator, _ = next(filter(None, ids), "").partition("://")
@@ -391,7 +391,7 @@ def undeclared_need(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Un
     name = max(empty, key=lambda name: sum(word in name.lower() for word in words))
     plural = "capacity" if kind == "resources" else "labels"
     how = form.format(kind=kind, plural=plural, key=key, value=value, underscored=key.replace("/", "_"))
-    return UndeclaredNeed(group=group_title(name), need=f"{key}={value}" if kind == "label" else key, how=how)
+    return _UndeclaredNeed(group=group_title(name), need=f"{key}={value}" if kind == "label" else key, how=how)
 
 
 def _missing_labels(autoscaler: Autoscaler, pod: Pod) -> Iterator[tuple[str, str, str]]:

@@ -82,7 +82,7 @@ class Comparison(SetupComparison, frozen=True, kw_only=True):
 
 
 Answers = list[tuple[int, Difference | str | None]]
-Share = Callable[[Callable[[int], Answers], Sequence[PairPart]], Iterator[Answers]]
+_Share = Callable[[Callable[[int], Answers], Sequence[PairPart]], Iterator[Answers]]
 """Evaluates the parts of a comparison and yields their answers in order."""
 
 
@@ -91,7 +91,7 @@ def _map_in_sequence(work: Callable[[int], Answers], parts: Sequence[PairPart]) 
 
 
 def compare_pods(
-    pair: Pair, rows: Sequence[int], left_out: Mapping[str, int], share: Share = _map_in_sequence
+    pair: Pair, rows: Sequence[int], left_out: Mapping[str, int], share: _Share = _map_in_sequence
 ) -> Summary:
     """Compare the outcomes of the pods in these rows of the snapshot under both setups."""
     pods = pair.snapshot.pods

@@ -53,7 +53,7 @@ from kschedx.wording import count, list_names
 Manifest = Mapping[str, object]
 Patch = list[dict[str, object]]
 
-USUAL = {"cpu": "100m", "memory": "128Mi", "ephemeral-storage": "1Gi"}
+_USUAL = {"cpu": "100m", "memory": "128Mi", "ephemeral-storage": "1Gi"}
 """Requests for a container without any, if a quota or a LimitRange requires them."""
 
 _UNSPECIFIED = lazy_pattern(r"failed quota: (?P<quota>\S+): must specify (?P<missing>.+)")
@@ -413,7 +413,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             side, _, name = resource.partition(".")
             side, name = (side, name) if name else ("requests", side)
             for container in names.split(","):
-                wanted.setdefault(container, {}).setdefault(side, {})[name] = USUAL.get(name, "1")
+                wanted.setdefault(container, {}).setdefault(side, {})[name] = _USUAL.get(name, "1")
         patch, phrases = self._resources(wanted)
         if not patch:
             return

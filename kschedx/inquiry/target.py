@@ -497,7 +497,7 @@ def node_names(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[str, ...]:
 # The subject of a question by a program: a name or a manifest.
 
 
-class NewPod(Struct, frozen=True, kw_only=True):
+class _NewPod(Struct, frozen=True, kw_only=True):
     """The pod in question and its workload."""
 
     subject: Subject
@@ -505,7 +505,7 @@ class NewPod(Struct, frozen=True, kw_only=True):
     """The workload that creates the pod, if that was given."""
 
 
-def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -> NewPod:
+def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -> _NewPod:
     """Return the pod for a name (`shop/web-0`, `deploy/web`, `shop/deploy/web`) or a manifest; for a workload, the next
     pod of its template.
 
@@ -513,20 +513,20 @@ def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -
     """
     if isinstance(pod, str):
         if pod in snapshot.pods.rows or f"default/{pod}" in snapshot.pods.rows:
-            return NewPod(subject=stored_subject(snapshot, pod))
+            return _NewPod(subject=stored_subject(snapshot, pod))
         if (wrong := no_name_of_a_pod(pod)) is not None:
             raise wrong
         if referred_kind(pod) is None:
-            return NewPod(subject=stored_subject(snapshot, pod))
+            return _NewPod(subject=stored_subject(snapshot, pod))
         target = find_target(snapshot, pod, None)
         if isinstance(target, Pod):
-            return NewPod(subject=stored_subject(snapshot, target))
-        return NewPod(subject=target.admit(snapshot, setup), workload=target.workload)
+            return _NewPod(subject=stored_subject(snapshot, target))
+        return _NewPod(subject=target.admit(snapshot, setup), workload=target.workload)
     manifest = dict(pod)
     kind, group = read_as(manifest)
     known = kind_of(kind, group)
     if not kind or (known is not None and known.name == "Pod"):
-        return NewPod(subject=admit(snapshot, manifest, setup))
+        return _NewPod(subject=admit(snapshot, manifest, setup))
     if known is not None and known.key in MAKING_PODS:
         manifest = _with_namespace(manifest)
         has_claims_unknown = (
@@ -536,11 +536,11 @@ def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -
         applied = workload_as_applied(snapshot, manifest)
         others = () if has_claims_unknown else applied.others
         subject = admit(snapshot, applied.pod, setup, title=title(manifest), dependents=others, maker=manifest)
-        return NewPod(subject=subject, workload=manifest)
+        return _NewPod(subject=subject, workload=manifest)
     pods = foreign_pods(manifest) if is_foreign(manifest) else []
     if len(pods) != 1:
         raise no_pod(manifest, tuple(pod.path for pod in pods))
-    return NewPod(subject=admit(snapshot, pods[0].manifest, setup, title=title(manifest)), workload=manifest)
+    return _NewPod(subject=admit(snapshot, pods[0].manifest, setup, title=title(manifest)), workload=manifest)
 
 
 def written_in(snapshot: Snapshot, workload: Mapping[str, object]) -> tuple[Snapshot, WrittenPod]:

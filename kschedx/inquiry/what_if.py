@@ -239,7 +239,7 @@ class OtherOutcomes(Struct, frozen=True, kw_only=True):
     """Whether there is no other way."""
 
 
-class TieScript(Struct):
+class _TieScript(Struct):
     """Breaks ties by given choices, and by the first node after them; records how many nodes each tie is among."""
 
     choices: tuple[int, ...] = ()
@@ -250,12 +250,12 @@ class TieScript(Struct):
         self.sizes.append(len(rows))
         return ClusterRow(int(rows[self.choices[at] if at < len(self.choices) else 0]))
 
-    def next_script(self) -> TieScript | None:
+    def next_script(self) -> _TieScript | None:
         """Return the next way, which changes the last choice that has an alternative; None if this was the last way."""
         chosen = [*self.choices, *[0] * (len(self.sizes) - len(self.choices))]
         while chosen:
             if chosen[-1] + 1 < self.sizes[len(chosen) - 1]:
-                return TieScript((*chosen[:-1], chosen[-1] + 1))
+                return _TieScript((*chosen[:-1], chosen[-1] + 1))
             chosen.pop()
         return None
 
@@ -264,7 +264,7 @@ def other_outcomes(
     simulation: Simulation, options: SimulationOptions, run: Callable[[SimulationOptions], Simulation]
 ) -> OtherOutcomes:
     """Try all ways to break the ties, or some of them; the result has the number."""
-    script: TieScript | None = TieScript()
+    script: _TieScript | None = _TieScript()
     seen_outcomes, sizes = [_outcome(simulation)], list[int]()
     tried = 0
     while script is not None and tried < _MOST_WAYS and prod(sizes) <= _MOST_WAYS:

@@ -546,7 +546,7 @@ def _nodes_in_use(repacking: Repacking, pool_of: Mapping[str, str], pool: str) -
 _MOST_NODES = 4
 """Nodes whose scores are shown: both sides' winners and the nodes behind them."""
 NOTHING = "–"
-MARK = "≠ "
+_MARK = "≠ "
 _LONGEST_PLUGIN = len("NodeResourcesBalancedAllocation")
 
 
@@ -592,7 +592,7 @@ def story_lines(
         *_side_by_side(head, size, room, DIM),
     ]
     for row in rows:
-        mark, style = (MARK, BOLD) if row.differs else ("  ", "")
+        mark, style = (_MARK, BOLD) if row.differs else ("  ", "")
         lines += [BLANK, text(f"  {row.label}", BOLD)] if row.is_title else _side_by_side(row, size, room, style, mark)
     return lines
 

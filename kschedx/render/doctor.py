@@ -313,7 +313,7 @@ _FACT_LINES = 3
 """Lines of one fact without `-o wide`."""
 KINDS = 4
 _MISSING_KIND = "missing kind"
-SNAPSHOT = "cluster.json"
+_SNAPSHOT = "cluster.json"
 
 
 class _Block(Struct, frozen=True, kw_only=True):
@@ -481,7 +481,7 @@ def _completion_fix(completion: Completion) -> FixView:
             more = shell_command(again, *map(Path, completion.snapshots))
             return FixView(title="complete it with", commands=(completion.command, more))
         case Way.ANEW:
-            snapshot = f"kschedx snapshot -o {SNAPSHOT}"
+            snapshot = f"kschedx snapshot -o {_SNAPSHOT}"
             return FixView(
                 title="take one new dump with one of these commands", commands=(snapshot, completion.command)
             )

@@ -66,7 +66,7 @@ _MOST_VICTIMS = 3
 _MOST_LABELS = 4
 """In lines."""
 
-SAID = frozenset(
+_SAID = frozenset(
     {"bound-by-hand", "gated", "nominated-node-first", "runs-already", "single-feasible-node", "tie", ROUTINE, UNTRIED}
 )
 """Ids of notes whose text the outcome's line already has, or that add nothing."""
@@ -174,7 +174,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
         no_fix=explanation.no_fix if with_fixes else "",
         event=event_text(cycle, explanation.holding) or _own_event(explanation),
         deciders=deciders,
-        notes=(*lacking_notes(cycle), *(note.text for note in explanation.notes if note.id not in SAID)),
+        notes=(*lacking_notes(cycle), *(note.text for note in explanation.notes if note.id not in _SAID)),
     )
 
 

@@ -97,7 +97,7 @@ _BAR = 10
 _SHORT_BAR = 5
 
 
-class ShownCounts(Struct, frozen=True):
+class _ShownCounts(Struct, frozen=True):
     """How many entries are shown: workloads, the most and least used nodes, and causes."""
 
     workloads: int
@@ -106,15 +106,15 @@ class ShownCounts(Struct, frozen=True):
 
 
 _SHOWN_ROWS = (
-    ShownCounts(8, 3, 3),
-    ShownCounts(6, 3, 2),
-    ShownCounts(5, 2, 1),
-    ShownCounts(3, 2, 1),
-    ShownCounts(2, 1, 1),
+    _ShownCounts(8, 3, 3),
+    _ShownCounts(6, 3, 2),
+    _ShownCounts(5, 2, 1),
+    _ShownCounts(3, 2, 1),
+    _ShownCounts(2, 1, 1),
 )
 """Sizes that are tried until the screen is short enough."""
-ALL = ShownCounts(1_000_000, 1_000_000, 1_000_000)
-_ON_PAGE = ShownCounts(20, 0, 3)
+ALL = _ShownCounts(1_000_000, 1_000_000, 1_000_000)
+_ON_PAGE = _ShownCounts(20, 0, 3)
 """The rows for which fixes are tried on a page, largest first. In a cluster of 5,000 nodes, each takes half a
 second."""
 
@@ -125,7 +125,7 @@ def _nodes_before(simulation: Simulation) -> Sequence[str]:
 
 def drains_view(
     simulation: Simulation,
-    tried: ShownCounts = _ON_PAGE,
+    tried: _ShownCounts = _ON_PAGE,
     *,
     each: bool,
     lets_go: Sequence[DrainFix] = (),
@@ -205,7 +205,7 @@ def _drain_blocks(nodes: ItemList, width: int, shown: int, most: int | None, *, 
 
 def simulation_view(
     simulation: Simulation,
-    tried: ShownCounts = _ON_PAGE,
+    tried: _ShownCounts = _ON_PAGE,
     *,
     ties: str | None = None,
     growths: Sequence[Growth] = (),
@@ -231,7 +231,7 @@ def simulation_view(
     )
 
 
-def _simulation_lists(simulation: Simulation, shared: SharedFixes, tried: ShownCounts) -> tuple[ItemList, ...]:
+def _simulation_lists(simulation: Simulation, shared: SharedFixes, tried: _ShownCounts) -> tuple[ItemList, ...]:
     return (
         *([drain_list(simulation)] if simulation.drained else ()),
         ItemList(
@@ -261,13 +261,13 @@ def simulation_lines(
     """Return at most 30 lines, unless `wide` or `steps`, or drains and changes need more. `view` is that of the
     simulation, if it was computed before."""
     shared = SharedFixes(simulation)
-    start = ALL if wide else ShownCounts(0, 0, 0)
+    start = ALL if wide else _ShownCounts(0, 0, 0)
     whole = view or simulation_view(simulation, start, ties=ties, growths=growths, shared=shared)
 
-    def tried(counts: ShownCounts) -> View:
+    def tried(counts: _ShownCounts) -> View:
         return replace(whole, lists=_simulation_lists(simulation, shared, counts))
 
-    def screen(view: View, shown: ShownCounts, *, is_single: bool) -> list[StyledLine]:
+    def screen(view: View, shown: _ShownCounts, *, is_single: bool) -> list[StyledLine]:
         *drained, workloads, causes = view.lists
         lines = head_lines(view, width, rows=None if wide else _SHOWN_CHANGES)
         for item in (item for nodes in drained for item in nodes.items):
@@ -284,7 +284,7 @@ def simulation_lines(
         commands. Fixes are tried for one row after the other, since a row without its fix is shorter: a size that is
         too long without some of them needs no others."""
         fewest = _SHOWN_ROWS[-1]
-        too_long: ShownCounts | None = None
+        too_long: _ShownCounts | None = None
         sizes = [
             (fewest, fewest),
             *((shown, counts) for shown in _SHOWN_ROWS[:-1] for counts in _growing_counts(shown)),
@@ -319,7 +319,7 @@ def simulation_lines(
     return lines + every
 
 
-def _growing_counts(shown: ShownCounts) -> Iterator[ShownCounts]:
+def _growing_counts(shown: _ShownCounts) -> Iterator[_ShownCounts]:
     """Yield the counts from the shortest screen's to these, with one more at a time."""
     fewest = _SHOWN_ROWS[-1]
     for workloads in range(fewest.workloads, shown.workloads + 1):
