@@ -135,7 +135,7 @@ def namespaces(context: typer.Context, incomplete: str) -> list[str]:
 def reasons(incomplete: str) -> list[str]:
     """Return the ids that `kschedx reason` has, and the plugins."""
     from kschedx.framework.registry import IN_TREE
-    from kschedx.render.words.reasons import reasons
+    from kschedx.words.reasons import reasons
 
     return _matching_names(incomplete, [*reasons(), *IN_TREE])
 

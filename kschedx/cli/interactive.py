@@ -47,8 +47,8 @@ from kschedx.render.scores import node_verdict_lines
 from kschedx.render.screen import why_lines
 from kschedx.render.terminal import StyledLine, short_node_names, text, title_lines
 from kschedx.render.view import Tone
-from kschedx.render.words import describe
 from kschedx.wording import count, list_names, visible
+from kschedx.words import describe
 
 if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot

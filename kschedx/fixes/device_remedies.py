@@ -116,14 +116,7 @@ def device_remedies(finding: _DeviceProblem, place: RemedyCandidate) -> Iterator
             if claim is None:
                 return
             if _is_used_by_others(claim, place):
-                others = tuple(
-                    f"{consumer_reference.resource}/{consumer_reference.name}"
-                    for consumer_reference in claim.status.reserved_for
-                    if not _is_own(consumer_reference, place)
-                )
-                rows = _pods(claim.key, others, place)
-                if rows and stay_deleted(rows, place.situation):
-                    yield deletion(rows, place.snapshot)
+                yield from _delete_users(claim, place)
                 return
             owner = place.owner_reference if isinstance(finding, DeviceClaimNotOwned) else None
             yield _recreate(claim, claim.spec, place, owner=owner)
@@ -207,6 +200,18 @@ def _is_own(consumer: ResourceClaimConsumerReference, place: RemedyCandidate) ->
     known = place.snapshot.source.is_complete("Pod", pod.metadata.namespace)
     is_gone = known and f"{pod.metadata.namespace}/{consumer.name}" not in place.snapshot.pods.rows
     return consumer.resource == "pods" and (consumer.name == pod.metadata.name or is_gone)
+
+
+def _delete_users(claim: ResourceClaim, place: RemedyCandidate) -> Iterator[s.FixStep]:
+    """Yield the deletion of the other pods that use the claim, which has to come first."""
+    others = tuple(
+        f"{consumer_reference.resource}/{consumer_reference.name}"
+        for consumer_reference in claim.status.reserved_for
+        if not _is_own(consumer_reference, place)
+    )
+    rows = _pods(claim.key, others, place)
+    if rows and stay_deleted(rows, place.situation):
+        yield deletion(rows, place.snapshot)
 
 
 # --- claims

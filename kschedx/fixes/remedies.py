@@ -66,6 +66,22 @@ def _spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: 
         yield changed(when_unsatisfiable="ScheduleAnyway", min_domains=None)
 
 
+def _own_rule_remedies(
+    finding: PodAffinityUnsatisfied | PodAntiAffinityConflict, place: RemedyCandidate
+) -> Iterator[s.FixStep]:
+    anti = isinstance(finding, PodAntiAffinityConflict)
+    rule = edit.required_term(place.pod, finding.term, anti=anti)
+    if rule is not None:
+        kind = s.RuleKind.ANTI_AFFINITY if anti else s.RuleKind.AFFINITY
+        for after, cost in _intended_terms(finding, rule, place):
+            yield s.ChangeRule(
+                kind=kind, index=finding.term, before=rule, after=after, selector=finding.selector, cost=cost
+            )
+        yield s.PreferTerm(number=finding.term + 1, selector=finding.selector, rule=rule, anti=anti)
+    if isinstance(finding, PodAntiAffinityConflict):
+        yield from delete_all(finding.pods, finding.pod_count, place)
+
+
 def _existing_rule_remedies(finding: ExistingAntiAffinityConflict, place: RemedyCandidate) -> Iterator[s.FixStep]:
     rule = edit.required_term(place.pod, finding.term, anti=True)
     if rule is not None and all(is_twin(place.snapshot.pods.rows[pod], place.situation) for pod in finding.pods):
@@ -202,17 +218,7 @@ def _finding_remedies(finding: f.Finding, place: RemedyCandidate) -> Iterator[s.
         case f.TopologySpreadSkew() | f.TopologyLabelMissing():
             yield from _spread_remedies(finding, place)
         case f.PodAffinityUnsatisfied() | f.PodAntiAffinityConflict():
-            anti = isinstance(finding, PodAntiAffinityConflict)
-            rule = edit.required_term(place.pod, finding.term, anti=anti)
-            if rule is not None:
-                kind = s.RuleKind.ANTI_AFFINITY if anti else s.RuleKind.AFFINITY
-                for after, cost in _intended_terms(finding, rule, place):
-                    yield s.ChangeRule(
-                        kind=kind, index=finding.term, before=rule, after=after, selector=finding.selector, cost=cost
-                    )
-                yield s.PreferTerm(number=finding.term + 1, selector=finding.selector, rule=rule, anti=anti)
-            if isinstance(finding, PodAntiAffinityConflict):
-                yield from delete_all(finding.pods, finding.pod_count, place)
+            yield from _own_rule_remedies(finding, place)
         case f.ExistingAntiAffinityConflict():
             yield from _existing_rule_remedies(finding, place)
         case f.ClaimInUse() | f.DiskConflict():

@@ -213,14 +213,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                 if lifecycle.down and (down := controller_manager_down(self.snapshot, self.pod.key)) is not None:
                     title, command = component_repair(down)
                     yield Fix.untried(title, commands=(command,))
-                which = "finalizers" if len(finalizers) > 1 else "finalizer"
-                metadata = self.pod.metadata
-                template = "kubectl patch pod {} -n {} --type merge -p {}"
-                yield Fix.untried(
-                    f"remove {which} {', '.join(finalizers)}, if the controller behind is gone",
-                    (Target.pod(self.pod.key).patched(remove_field("/metadata/finalizers")),),
-                    commands=(shell_command(template, metadata.name, metadata.namespace, _NO_FINALIZERS),),
-                )
+                yield self._unheld(finalizers)
             case states.NoScheduler(profiles=profiles, hint=hint, others=0, message=""):
                 known = hint or ("default-scheduler" if "default-scheduler" in profiles else min(profiles, default=""))
                 yield self._patch_fix(f"set schedulerName to {known}", [set_field("/spec/schedulerName", known)])
@@ -601,9 +594,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             elif holder.metadata.deletion_timestamp:
                 yield Fix.untried(f"wait until {holder.key} on {node} has terminated, and its volume is detached")
             else:
-                owner, controller = template_owner(self.snapshot, self.pod), holder.metadata.controller
-                several = owner is not None and map_at(owner.manifest, "spec").get("replicas") not in (0, 1, None)
-                if several and controller is not None and controller == self.pod.metadata.controller:
+                if self._is_sibling_replica(holder):
                     yield Fix.untried(
                         "run 1 replica, use a claim with ReadWriteMany, or a StatefulSet with a claim each"
                     )
@@ -614,6 +605,12 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                 yield Fix.untried(title, commands=(delete_pod(holder.key),))
         if not rows:
             yield self._stale_attachment(own_claims(self.pod))
+
+    def _is_sibling_replica(self, holder: Pod) -> bool:
+        """Return whether the holder is another replica of the same template, of several that are wanted."""
+        owner, controller = template_owner(self.snapshot, self.pod), holder.metadata.controller
+        several = owner is not None and map_at(owner.manifest, "spec").get("replicas") not in (0, 1, None)
+        return several and controller is not None and controller == self.pod.metadata.controller
 
     def _recreate_strategy(self, holder: Pod) -> Fix | None:
         """Return the fix for a Deployment whose old pod keeps the volume attached to its node."""
@@ -652,6 +649,17 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             command = shell_command("kubectl delete volumeattachment {}", name)
             return Fix.untried(f"delete {named}, which does not exist", commands=(command,))
         return Fix.untried("delete the VolumeAttachment of the volume to its former node, if that node is gone")
+
+    def _unheld(self, finalizers: Sequence[str]) -> Fix:
+        """Return the last resort: to remove finalizers, which skips the cleanup of their controllers."""
+        which = "finalizers" if len(finalizers) > 1 else "finalizer"
+        metadata = self.pod.metadata
+        template = "kubectl patch pod {} -n {} --type merge -p {}"
+        return Fix.untried(
+            f"remove {which} {', '.join(finalizers)}, if the controller behind is gone",
+            (Target.pod(self.pod.key).patched(remove_field("/metadata/finalizers")),),
+            commands=(shell_command(template, metadata.name, metadata.namespace, _NO_FINALIZERS),),
+        )
 
     def _lost_node_fixes(self, node: str) -> Iterator[Fix]:
         """Yield the fixes for a pod on a lost node; repairing it comes first if the pod fits no other."""

@@ -22,9 +22,9 @@ from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Candidate
 from kschedx.kube.names import HOSTNAME
 from kschedx.render.terminal import BOLD, DIM, INDENT, LABEL, StyledLine, fact_lines, fits, line, paragraph, text
-from kschedx.render.words import describe
-from kschedx.render.words.reasons import reason_page
 from kschedx.wording import Fact, balance, brief_text, count, list_names
+from kschedx.words import describe
+from kschedx.words.reasons import reason_page
 
 # Preemption: the nodes where evicting pods makes room, and which of them kube-scheduler selects.
 

@@ -16,8 +16,8 @@ from kschedx.framework.registry import IN_TREE, KnownPlugin, packaged_plugins
 from kschedx.releases import POINTS
 from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, columns, cut_end, paragraph, text, title_lines
 from kschedx.render.view import Tone
-from kschedx.render.words.reasons import KUBERNETES_DOCS, Reason, reason_page, reasons
 from kschedx.wording import count, list_names
+from kschedx.words.reasons import KUBERNETES_DOCS, Reason, reason_page, reasons
 
 _LONGEST_VALUE = 40
 _GOOD = frozenset({"scale-up", "claim-waits-for-pod"})

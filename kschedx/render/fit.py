@@ -27,9 +27,9 @@ from kschedx.render.terminal import (
     shortens,
 )
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
-from kschedx.render.words.causes import because
-from kschedx.render.words.pod import could_reject
 from kschedx.wording import count
+from kschedx.words.causes import because
+from kschedx.words.pod import could_reject
 
 _SHOWN_FITS = 8
 

@@ -17,8 +17,8 @@ from kschedx.patterns import lazy_pattern
 from kschedx.render.holding import gang_cause
 from kschedx.render.terminal import DIM, LABEL, SEPARATOR, StyledLine, labelled_lines, text, wrap
 from kschedx.render.view import FixView
-from kschedx.render.words.causes import because
 from kschedx.wording import count, list_names, visible
+from kschedx.words.causes import because
 
 if TYPE_CHECKING:
     from kschedx.inquiry.document import FixCoverage

@@ -48,7 +48,8 @@ from kschedx.kube.types import Pod
 from kschedx.releases.karpenter import karpenter_title
 from kschedx.render.terminal import StyledLine, text
 from kschedx.render.view import Decider, DeciderRow
-from kschedx.render.words.node_groups import (
+from kschedx.wording import Fact, amount, count, list_names
+from kschedx.words.node_groups import (
     MOST_NAMES,
     SAME,
     group_by_headline,
@@ -56,7 +57,6 @@ from kschedx.render.words.node_groups import (
     names_of,
     reasons_by_name,
 )
-from kschedx.wording import Fact, amount, count, list_names
 
 if TYPE_CHECKING:
     from kschedx.inquiry.pool_scaling import PoolScaling

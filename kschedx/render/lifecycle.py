@@ -120,12 +120,7 @@ def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
         case states.UpdateHeld(pods=pods, why=why):
             yield f"{list_names(pods, _MOST_PODS)}: {_HELD['partition' if 'partition' in why else 'OnDelete']}"
         case states.OnLostNode():
-            yield from filter(None, (lifecycle.message,))
-            if lifecycle.seconds is None:
-                yield "it tolerates that the node is unreachable, so that it is not evicted"
-            else:
-                then = f", and {lifecycle.owner} then creates another" if lifecycle.owner else ""
-                yield f"it is deleted {lifecycle.seconds} s after its node became unreachable{then}"
+            yield from _eviction(lifecycle)
         case (
             states.Finished(message=message)
             | states.NotScaled(message=message)
@@ -146,36 +141,15 @@ def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
             if source or hint:
                 yield ", ".join(filter(None, (source, hint)))
         case states.WaitingForOrdinal():
-            where, before = f" on {lifecycle.node}" if lifecycle.node else "", lifecycle.predecessor
-            yield f"podManagementPolicy OrderedReady: a pod is created after {before}{where} is ready"
-            if lifecycle.is_node_lost:
-                yield f"no kubelet answers for node {lifecycle.node}, so nothing confirms that {before} has stopped"
-            if lifecycle.container:
-                yield f"{before}: {lifecycle.container}"
+            yield from _order(lifecycle)
         case states.WaitingForKubelet():
             yield from _start(lifecycle)
         case states.NoScheduler():
             yield from _unknown(lifecycle)
         case states.RolloutStalled():
-            if lifecycle.message:
-                yield f"condition Progressing is False (ProgressDeadlineExceeded): {lifecycle.message}"
-            elif lifecycle.seconds:
-                yield "a pod counts as available once it has been ready for that long; an old pod stays until then"
-            yield from lifecycle.pods[:_MOST_PODS]
-            if len(lifecycle.pods) > _MOST_PODS:
-                yield f"{len(lifecycle.pods) - _MOST_PODS:,} more"
+            yield from _stall(lifecycle)
         case states.UnknownPods() | states.PodsLeftOut() | states.NotObserved() | states.NotRead():
-            if isinstance(lifecycle, states.NotObserved):
-                empty = f"its status is empty: the controller of {lifecycle.kind} has not run since"
-                yield lifecycle.message or lifecycle.generations or empty
-            elif isinstance(lifecycle, states.NotRead):
-                yield from filter(None, (lifecycle.because, lifecycle.command))
-            elif isinstance(lifecycle, states.PodsLeftOut):
-                yield f"its status counts {count(lifecycle.pods, 'pod')}: dump pods too (kubectl get pods -A -o yaml)"
-            elif lifecycle.template:
-                yield f"its pod template is that of {lifecycle.template} (spec.workloadRef): ask about that workload"
-            else:
-                yield f"only the controller of {lifecycle.kind} knows its pods; ask about the pods that it created"
+            yield from _open_pods(lifecycle)
         case states.ObjectState(facts=facts):
             yield from facts
         case states.NotBound(report=report, provisioner=provisioner):
@@ -260,6 +234,50 @@ def _difference(pod: states.Contradicted) -> Iterator[str]:
         yield "kubectl get pods -A -o yaml > missing.yaml, and add -s missing.yaml"
     else:
         yield "the dump lacks objects that decide, or they changed since the event"
+
+
+def _eviction(pod: states.OnLostNode) -> Iterator[str]:
+    yield from filter(None, (pod.message,))
+    if pod.seconds is None:
+        yield "it tolerates that the node is unreachable, so that it is not evicted"
+    else:
+        then = f", and {pod.owner} then creates another" if pod.owner else ""
+        yield f"it is deleted {pod.seconds} s after its node became unreachable{then}"
+
+
+def _order(waiting: states.WaitingForOrdinal) -> Iterator[str]:
+    where, before = f" on {waiting.node}" if waiting.node else "", waiting.predecessor
+    yield f"podManagementPolicy OrderedReady: a pod is created after {before}{where} is ready"
+    if waiting.is_node_lost:
+        yield f"no kubelet answers for node {waiting.node}, so nothing confirms that {before} has stopped"
+    if waiting.container:
+        yield f"{before}: {waiting.container}"
+
+
+def _open_pods(
+    lifecycle: states.UnknownPods | states.PodsLeftOut | states.NotObserved | states.NotRead,
+) -> Iterator[str]:
+    if isinstance(lifecycle, states.NotObserved):
+        empty = f"its status is empty: the controller of {lifecycle.kind} has not run since"
+        yield lifecycle.message or lifecycle.generations or empty
+    elif isinstance(lifecycle, states.NotRead):
+        yield from filter(None, (lifecycle.because, lifecycle.command))
+    elif isinstance(lifecycle, states.PodsLeftOut):
+        yield f"its status counts {count(lifecycle.pods, 'pod')}: dump pods too (kubectl get pods -A -o yaml)"
+    elif lifecycle.template:
+        yield f"its pod template is that of {lifecycle.template} (spec.workloadRef): ask about that workload"
+    else:
+        yield f"only the controller of {lifecycle.kind} knows its pods; ask about the pods that it created"
+
+
+def _stall(rollout: states.RolloutStalled) -> Iterator[str]:
+    if rollout.message:
+        yield f"condition Progressing is False (ProgressDeadlineExceeded): {rollout.message}"
+    elif rollout.seconds:
+        yield "a pod counts as available once it has been ready for that long; an old pod stays until then"
+    yield from rollout.pods[:_MOST_PODS]
+    if len(rollout.pods) > _MOST_PODS:
+        yield f"{len(rollout.pods) - _MOST_PODS:,} more"
 
 
 def _unknown(pod: states.NoScheduler) -> Iterator[str]:

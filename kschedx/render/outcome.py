@@ -21,9 +21,9 @@ from kschedx.render.layout import COMMAND
 from kschedx.render.scores import decision
 from kschedx.render.terminal import StyledLine, fact_lines, title_lines
 from kschedx.render.view import Tone
-from kschedx.render.words.causes import because
-from kschedx.render.words.pod import could_prefer, could_reject, how_to_complete, missing_from_dump
 from kschedx.wording import Fact, count, list_names
+from kschedx.words.causes import because
+from kschedx.words.pod import could_prefer, could_reject, how_to_complete, missing_from_dump
 
 _SHOWN_REASONS = 6
 

@@ -62,10 +62,10 @@ from kschedx.render.terminal import (
     text,
 )
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
-from kschedx.render.words import describe
-from kschedx.render.words.causes import shared_headlines
-from kschedx.render.words.pod import could_reject
 from kschedx.wording import Fact, count, list_names
+from kschedx.words import describe
+from kschedx.words.causes import shared_headlines
+from kschedx.words.pod import could_reject
 
 MOST_LINES = 30
 _LEAST_LINES = 3

@@ -27,9 +27,9 @@ from kschedx.render.terminal import (
     wrap,
 )
 from kschedx.render.view import Tone
-from kschedx.render.words import describe
 from kschedx.snapshot.columns import TableRow
 from kschedx.wording import count, list_names, visible
+from kschedx.words import describe
 
 SHOWN = 4
 """Nodes in the first screen's ranking."""

@@ -51,11 +51,11 @@ from kschedx.render.terminal import (
     text,
 )
 from kschedx.render.view import Decider, Tone, View
-from kschedx.render.words import describe
-from kschedx.render.words.causes import main_findings
-from kschedx.render.words.constraints import label_hint_text
-from kschedx.render.words.resources import hardware_text
 from kschedx.wording import Fact, count, list_names
+from kschedx.words import describe
+from kschedx.words.causes import main_findings
+from kschedx.words.constraints import label_hint_text
+from kschedx.words.resources import hardware_text
 
 MOST_LINES = 30
 _MOST_GROUPS = 8

@@ -34,11 +34,11 @@ from kschedx.render.terminal import (
     shortens,
 )
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
-from kschedx.render.words import describe, headline
-from kschedx.render.words.causes import because
-from kschedx.render.words.constraints import maintenance_text, unwell_node_text
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import Fact, amount, amounts, count
+from kschedx.words import describe, headline
+from kschedx.words.causes import because
+from kschedx.words.constraints import maintenance_text, unwell_node_text
 
 _MOST_GROUPS = 6
 _FIX_LINES = 6

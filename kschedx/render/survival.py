@@ -31,8 +31,8 @@ from kschedx.render.terminal import (
     title_lines,
 )
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
-from kschedx.render.words.causes import because
 from kschedx.wording import Fact, count, list_names, visible
+from kschedx.words.causes import because
 
 _MOST_FAILURES = 12
 """Rows of the table on the first screen."""

@@ -30,10 +30,10 @@ from kschedx.render.page.model import (
 from kschedx.render.scores import node_headline
 from kschedx.render.screen import chosen_nodes, explanation_view, why_lines
 from kschedx.render.terminal import SEPARATOR
-from kschedx.render.words import describe
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.wording import Fact, visible
+from kschedx.words import describe
 
 _MOST_CANDIDATES = 200
 _MANY_NODES = 1_000

@@ -32,18 +32,18 @@ from kschedx.findings import (
 )
 from kschedx.findings.constraints import TermMatch
 from kschedx.kube.names import HOSTNAME
-from kschedx.render.words import describe
-from kschedx.render.words.constraints import (
+from kschedx.wording import balance, count, list_names
+from kschedx.words import describe
+from kschedx.words.constraints import (
     is_of_leaving_node,
     maintenance_text,
     node_condition,
     requirement_text,
     unwell_nodes_text,
 )
-from kschedx.render.words.devices import class_shortage_text, shortage_text
-from kschedx.render.words.resources import offered_nowhere
-from kschedx.render.words.volumes import nearest_text
-from kschedx.wording import balance, count, list_names
+from kschedx.words.devices import class_shortage_text, shortage_text
+from kschedx.words.resources import offered_nowhere
+from kschedx.words.volumes import nearest_text
 
 _MOST_CAUSES = 3
 

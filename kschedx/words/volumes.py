@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kschedx import findings
-from kschedx.render.words import constraints as terms
 from kschedx.wording import Brief, Fact, Words, amount, count, in_words, list_names
+from kschedx.words import constraints as terms
 
 
 @in_words.register
