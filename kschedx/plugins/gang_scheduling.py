@@ -9,7 +9,7 @@ import numpy as np
 
 from kschedx.findings import PodGroupIncomplete
 from kschedx.framework.interface import WHOLE, CycleState, PermitPlugin, PreEnqueuePlugin, Texts, Touch
-from kschedx.framework.status import SUCCESS, Code, Status, error
+from kschedx.framework.status import SUCCESS, Code, Status, error, unresolvable
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import GroupedWorkload, Pod, PodGroup
 from kschedx.releases.release import texts_of_all_releases
@@ -56,18 +56,15 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
             return SUCCESS
         group = self._group(pod, name)
         if group is None:
-            return _waiting_status(
-                self._missing_group(pod, name), PodGroupIncomplete(group=name, exists=False, pods=0, min_count=0)
-            )
+            incomplete = PodGroupIncomplete(group=name, exists=False, pods=0, min_count=0)
+            return unresolvable(self._missing_group(pod, name), incomplete)
         gang = group.spec.scheduling_policy.gang
         if gang is None:
             return SUCCESS
         pods = self._members(pod, name, scheduled=False)
         if pods < gang.min_count:
-            reason = NOT_ENOUGH
-            return _waiting_status(
-                reason, PodGroupIncomplete(group=name, exists=True, pods=pods, min_count=gang.min_count)
-            )
+            incomplete = PodGroupIncomplete(group=name, exists=True, pods=pods, min_count=gang.min_count)
+            return unresolvable(NOT_ENOUGH, incomplete)
         return SUCCESS
 
     def permit(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
@@ -128,7 +125,3 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         count = int(np.count_nonzero(members))
         known = pod.key in pods.rows
         return count if known or scheduled else count + 1
-
-
-def _waiting_status(reason: str, finding: PodGroupIncomplete) -> Status:
-    return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(reason,), findings=(finding,))

@@ -25,7 +25,7 @@ from kschedx.framework.interface import (
     Texts,
     Touch,
 )
-from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts, error
+from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts, error, unresolvable
 from kschedx.kube.selectors import (
     NODE_NAME_FIELD,
     CompiledNodeSelector,
@@ -72,6 +72,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """spec.nodeSelector, spec.affinity.nodeAffinity, and the affinity that the profile adds to every pod."""
 
     name = "NodeAffinity"
+    touch = Touch.NOTHING
     texts: ClassVar[Texts] = {
         "node-affinity-mismatch": (REASON_POD, REASON_ENFORCED, REASON_CONFLICT),
     }
@@ -87,9 +88,6 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     def reads(self, pod: Pod) -> Hashable:
         return frozenset(pod.spec.node_selector.items()), _affinity(pod)
 
-    def touches(self, pod: Pod) -> Touch:
-        return Touch.NOTHING
-
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         required = pod.spec.required_node_affinity
         if required is None and self._added is None and not pod.spec.node_selector:
@@ -97,12 +95,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         behaviour = self.handle.release.behaviour
         names = None if required is None else _named_nodes(required, every_term=behaviour.contradictory_term_rejects)
         if names is not None and not names:
-            conflict = Status(
-                code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-                reasons=(REASON_CONFLICT,),
-                findings=(mismatch(_compile(pod), None),),
-            )
-            return PreFilterResult(status=conflict)
+            return PreFilterResult(status=unresolvable(REASON_CONFLICT, mismatch(_compile(pod), None)))
         return PreFilterResult(nodes=names)
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
