@@ -525,11 +525,6 @@ NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
 
 
-def no_victims_for(pod: Pod, node: str) -> Status:
-    """Return `NO_VICTIMS` in the words of scheduler-plugins."""
-    return unresolvable(f"No victims found on node {node} for preemptor pod {pod.metadata.name}")
-
-
 class DryRun(Struct, frozen=True, kw_only=True):
     """The result of the dry run on each node."""
 

@@ -24,14 +24,14 @@ from kschedx.framework.interface import (
     StateKey,
     Texts,
 )
-from kschedx.framework.preemption import DryRun, dry_run, exceed_budgets, no_victims_for, order_victims
+from kschedx.framework.preemption import DryRun, dry_run, exceed_budgets, order_victims
 from kschedx.framework.status import FilterOutcome, Status, error, unschedulable
 from kschedx.kube.other_schedulers import ElasticQuota
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.resources import RequestOptions, node_allocatable, pod_request
 from kschedx.kube.scalars import LATEST, MAX_INT64
 from kschedx.kube.types import Pod
-from kschedx.plugins.default_preemption import NEVER, VICTIMS_TERMINATING, Preemptor
+from kschedx.plugins.default_preemption import NEVER, VICTIMS_TERMINATING, Preemptor, no_victims_for
 from kschedx.snapshot.columns import ClusterRow, TableRow, each_cluster_row
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import NATIVE, PodTable

@@ -22,7 +22,7 @@ from kschedx.framework.interface import (
     Touch,
 )
 from kschedx.framework.preemption import NO_VICTIMS, NOT_HELPFUL, DryRun, Rankings, best_candidates, dry_run, ranks
-from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, error, unschedulable
+from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, error, unresolvable, unschedulable
 from kschedx.kube.conditions import DISRUPTION_TARGET, condition_of
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, rows_where
@@ -37,6 +37,11 @@ NO_CANDIDATE = "no candidate node for preemption"
 
 _NO_STATUS = -1
 """The code of a node that has no status in PostFilter."""
+
+
+def no_victims_for(pod: Pod, node: str) -> Status:
+    """Return `NO_VICTIMS` in the words of scheduler-plugins."""
+    return unresolvable(f"No victims found on node {node} for preemptor pod {pod.metadata.name}")
 
 
 class Preemptor(PostFilterPlugin):

@@ -11,10 +11,10 @@ import numpy as np
 from kschedx.errors import UndecidableError
 from kschedx.framework.args import DefaultPreemptionArgs, args_of_another_project
 from kschedx.framework.interface import WHOLE, CycleState, Handle
-from kschedx.framework.preemption import DryRun, dry_run, no_victims_for
+from kschedx.framework.preemption import DryRun, dry_run
 from kschedx.kube.other_schedulers import MINIMUM_PREEMPTABLE_PRIORITY, TOLERATION_SECONDS
 from kschedx.kube.types import Pod, PriorityClass
-from kschedx.plugins.default_preemption import DefaultPreemption
+from kschedx.plugins.default_preemption import DefaultPreemption, no_victims_for
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
