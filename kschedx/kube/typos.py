@@ -13,7 +13,7 @@ from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.types import PodSpec
 from kschedx.patterns import lazy_pattern
 
-LOOKED_AT = 5000
+_LOOKED_AT = 5000
 """The maximum number of known names to compare; a cluster has far fewer, but hostile input may not."""
 _CLOSE = 0.6
 """difflib's ratio below which names are not compared letter by letter."""
@@ -35,7 +35,7 @@ def nearest_name(written: str, known: Iterable[str]) -> str:
     if len(written) > _LONGEST:
         return ""
     names: dict[str, list[str]] = {}
-    for name in list(dict.fromkeys(known))[:LOOKED_AT]:
+    for name in list(dict.fromkeys(known))[:_LOOKED_AT]:
         names.setdefault(_fold_case(name), []).append(name)
     folded = _fold_case(written)
     same_words = [name for name in names if _has_its_prefix(folded, name) or _is_reordered(folded, name)]
@@ -155,13 +155,13 @@ def _distance(text: str, other: str) -> int:
 # Amounts with an unlikely suffix that an API server accepts: `500M` of cpu is 500 million processors, `128m` of memory
 # a fraction of a byte.
 
-MOST_CPUS = 10_000
+_MOST_CPUS = 10_000
 """More than any machine has."""
-LEAST_BYTES = 1_000_000
+_LEAST_BYTES = 1_000_000
 """Less than any container needs."""
 
 
-FAR_TOO_MUCH = 10
+_FAR_TOO_MUCH = 10
 """The multiple of the largest node's amount from which another suffix is likely."""
 _ONE_LESS = {"Gi": "Mi", "Ti": "Gi", "G": "M", "T": "G"}
 
@@ -205,7 +205,7 @@ def far_too_much(spec: PodSpec, resource: str, largest: int) -> Iterator[Unlikel
             if not meant or (container.name, written) in reported:
                 continue
             milli = parse_quantity(written).milli_value()
-            if (milli if resource == "cpu" else milli // 1000) >= FAR_TOO_MUCH * largest > 0:
+            if (milli if resource == "cpu" else milli // 1000) >= _FAR_TOO_MUCH * largest > 0:
                 reported.add((container.name, written))
                 yield UnlikelyQuantity(
                     container=container.name,
@@ -236,9 +236,9 @@ def _likely_quantity(resource: str, written: str) -> str | None:
         milli = parse_quantity(written).milli_value()
     except InputError:
         return None
-    if resource == "cpu" and milli > MOST_CPUS * 1000 and suffix:
+    if resource == "cpu" and milli > _MOST_CPUS * 1000 and suffix:
         return f"{number}m"
-    if resource in ("memory", "ephemeral-storage") and 0 < milli < LEAST_BYTES * 1000:
+    if resource in ("memory", "ephemeral-storage") and 0 < milli < _LEAST_BYTES * 1000:
         if suffix == "m":
             return f"{number}Mi"
         if not suffix and milli < 100_000 * 1000:

@@ -12,7 +12,7 @@ from kschedx.releases import Release
 
 # The quality-of-service class of a pod (ComputePodQOS in pkg/apis/core/v1/helper/qos).
 
-COUNTED = ("cpu", "memory")
+_COUNTED = ("cpu", "memory")
 
 
 class QOS(IntEnum):
@@ -33,7 +33,7 @@ def qos_of(pod: Pod, release: Release) -> QOS:
     limited_everywhere = True
     for resources in counted:
         _add(requests, resources.requests)
-        limited_everywhere &= len(_add(limits, resources.limits)) == len(COUNTED)
+        limited_everywhere &= len(_add(limits, resources.limits)) == len(_COUNTED)
     if not requests and not limits:
         return QOS.BEST_EFFORT
     return QOS.GUARANTEED if limited_everywhere and requests == limits else QOS.BURSTABLE
@@ -41,7 +41,7 @@ def qos_of(pod: Pod, release: Release) -> QOS:
 
 def _add(total: dict[str, int], more: ResourceList) -> set[str]:
     """Add the resources that count, and return the names of those that are not zero."""
-    amounts = {name: amount for name in COUNTED if (amount := nano_units(more.get(name, "0"))) > 0}
+    amounts = {name: amount for name in _COUNTED if (amount := nano_units(more.get(name, "0"))) > 0}
     for name, amount in amounts.items():
         total[name] = total.get(name, 0) + amount
     return set(amounts)

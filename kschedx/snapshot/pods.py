@@ -713,7 +713,7 @@ def host_ports(spec: PodSpec, *, sidecars: bool = True) -> tuple[ContainerPort, 
 # From 1.36 on, a group is a PodGroup. In 1.35 it is an entry of a Workload; here it is a PodGroup named
 # `train/workers`, or `train/workers/0` for pods with a replica key.
 
-PodGroups = Mapping[str, PodGroup]
+_PodGroups = Mapping[str, PodGroup]
 """`namespace/name` to pod group."""
 
 
@@ -740,7 +740,7 @@ def group_name(spec: PodSpec, *, of_workloads: bool) -> str | None:
     return f"{named.name}/{named.pod_group}{replica}"
 
 
-def find_group(groups: PodGroups, namespace: str, name: str) -> PodGroup | None:
+def find_group(groups: _PodGroups, namespace: str, name: str) -> PodGroup | None:
     """Find the group with this name; all replicas of a Workload's group share it."""
     return groups.get(f"{namespace}/{'/'.join(name.split('/')[:2])}")
 
@@ -752,13 +752,13 @@ def members_of(pods: PodTable, namespace: str, name: str) -> BoolArray:
     return mask & pods.namespaces.where(lambda space: space == namespace)
 
 
-def group_of_pod(groups: PodGroups, pod: Pod) -> PodGroup | None:
+def group_of_pod(groups: _PodGroups, pod: Pod) -> PodGroup | None:
     """Return the PodGroup that a pod names, if it exists."""
     name = group_name(pod.spec, of_workloads=False)
     return None if name is None else find_group(groups, pod.metadata.namespace, name)
 
 
-def whole_group_of(groups: PodGroups, pods: PodTable, row: int) -> PodGroup | None:
+def whole_group_of(groups: _PodGroups, pods: PodTable, row: int) -> PodGroup | None:
     """Return the PodGroup of a pod if preempting the pod means preempting the whole group."""
     named = pods.specs[row].scheduling_group
     if named is None or named.pod_group_name is None:

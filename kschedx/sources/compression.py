@@ -54,7 +54,7 @@ class JoinedStream(Stream):
 
 FREE = 256 << 20
 """Bytes that compressed data may always unpack to."""
-RATIO = 200
+_RATIO = 200
 """Above FREE, the maximum ratio of unpacked to compressed size.
 
 A cluster's JSON compresses to a 20th, and to a 110th if pods differ only in names and uids, since their uids alone are
@@ -86,8 +86,8 @@ class SizeBudget:
     def spend(self, size: int) -> None:
         """Count unpacked bytes. Raises InputError if they exceed the budget."""
         self._unpacked += size
-        if self._unpacked > FREE and self._unpacked > RATIO * self.packed:
-            message = f"unpacks to more than {RATIO} times its size"
+        if self._unpacked > FREE and self._unpacked > _RATIO * self.packed:
+            message = f"unpacks to more than {_RATIO} times its size"
             raise InputError(message, place=Place(source=self._source), hint="unpack it yourself if that is right")
 
 
