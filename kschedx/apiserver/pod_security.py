@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
+from functools import partial
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -665,6 +666,8 @@ class _PodSecurityCheck(Struct, frozen=True, kw_only=True):
     """The baseline check that it replaces."""
 
 
+_restricted = partial(_PodSecurityCheck, level=PodSecurityLevel.RESTRICTED)
+
 _CHECKS = (
     _PodSecurityCheck(name="appArmorProfile", rule=_app_armor),
     _PodSecurityCheck(name="capabilities_baseline", rule=_baseline_capabilities),
@@ -678,37 +681,16 @@ _CHECKS = (
     _PodSecurityCheck(name="seccompProfile_baseline", rule=_baseline_seccomp),
     _PodSecurityCheck(name="sysctls", rule=sysctls),
     _PodSecurityCheck(name="windowsHostProcess", rule=_windows_host_process),
-    _PodSecurityCheck(
-        name="allowPrivilegeEscalation", rule=allow_privilege_escalation, level=PodSecurityLevel.RESTRICTED, since=8
+    _restricted(name="allowPrivilegeEscalation", rule=allow_privilege_escalation, since=8),
+    _restricted(
+        name="capabilities_restricted", rule=_restricted_capabilities, since=22, overrides="capabilities_baseline"
     ),
-    _PodSecurityCheck(
-        name="capabilities_restricted",
-        rule=_restricted_capabilities,
-        level=PodSecurityLevel.RESTRICTED,
-        since=22,
-        overrides="capabilities_baseline",
-    ),
-    _PodSecurityCheck(
-        name="procMount_restricted",
-        rule=proc_mount,
-        level=PodSecurityLevel.RESTRICTED,
-        since=35,
-        overrides="procMount",
-    ),
-    _PodSecurityCheck(
-        name="restrictedVolumes",
-        rule=_restricted_volumes,
-        level=PodSecurityLevel.RESTRICTED,
-        overrides="hostPathVolumes",
-    ),
-    _PodSecurityCheck(name="runAsNonRoot", rule=run_as_non_root, level=PodSecurityLevel.RESTRICTED),
-    _PodSecurityCheck(name="runAsUser", rule=run_as_user, level=PodSecurityLevel.RESTRICTED, since=23),
-    _PodSecurityCheck(
-        name="seccompProfile_restricted",
-        rule=_restricted_seccomp,
-        level=PodSecurityLevel.RESTRICTED,
-        since=19,
-        overrides="seccompProfile_baseline",
+    _restricted(name="procMount_restricted", rule=proc_mount, since=35, overrides="procMount"),
+    _restricted(name="restrictedVolumes", rule=_restricted_volumes, overrides="hostPathVolumes"),
+    _restricted(name="runAsNonRoot", rule=run_as_non_root),
+    _restricted(name="runAsUser", rule=run_as_user, since=23),
+    _restricted(
+        name="seccompProfile_restricted", rule=_restricted_seccomp, since=19, overrides="seccompProfile_baseline"
     ),
 )
 """In the order of reports: baseline first, each level by name."""
