@@ -413,7 +413,7 @@ def _host_path_volumes(pod: _PodSecurityView, _: _Edition) -> Violation | None:
     return Violation(reason="hostPath volumes", detail=f"{_plural('volume', names)} {_names(names)}")
 
 
-def host_ports(pod: _PodSecurityView, _: _Edition) -> Violation | None:
+def _host_ports(pod: _PodSecurityView, _: _Edition) -> Violation | None:
     bad = [container.name for container in pod.containers if container.host_ports]
     ports = sorted({str(port) for container in pod.containers for port in container.host_ports})
     if not bad:
@@ -431,16 +431,16 @@ def _hosts_of_probes(pod: _PodSecurityView, _: _Edition) -> Violation | None:
     return Violation(reason="probe or lifecycle host", detail=detail)
 
 
-def privileged(pod: _PodSecurityView, _: _Edition) -> Violation | None:
+def _privileged(pod: _PodSecurityView, _: _Edition) -> Violation | None:
     bad = [container.name for container in pod.containers if container.context.privileged]
     return _must_not("privileged", [_containers(bad)] if bad else [], "set securityContext.privileged=true")
 
 
 def _baseline_proc_mount(pod: _PodSecurityView, edition: _Edition) -> Violation | None:
-    return None if edition.lets_pass(pod) else proc_mount(pod, edition)
+    return None if edition.lets_pass(pod) else _proc_mount(pod, edition)
 
 
-def proc_mount(pod: _PodSecurityView, _: _Edition) -> Violation | None:
+def _proc_mount(pod: _PodSecurityView, _: _Edition) -> Violation | None:
     mounts = {container.name: container.context.proc_mount for container in pod.containers}
     bad = [name for name, mount in mounts.items() if mount not in (None, "Default")]
     if not bad:
@@ -476,7 +476,7 @@ def _baseline_seccomp(pod: _PodSecurityView, edition: _Edition) -> Violation | N
     return _bad_seccomp(pod)
 
 
-def sysctls(pod: _PodSecurityView, edition: _Edition) -> Violation | None:
+def _sysctls(pod: _PodSecurityView, edition: _Edition) -> Violation | None:
     bad = [sysctl.name for sysctl in pod.context.sysctls if _is_new(_SYSCTLS, sysctl.name, edition)]
     return Violation(reason="forbidden sysctls", detail=", ".join(bad)) if bad else None
 
@@ -491,7 +491,7 @@ def _windows_host_process(pod: _PodSecurityView, _: _Edition) -> Violation | Non
 # --- restricted
 
 
-def allow_privilege_escalation(pod: _PodSecurityView, edition: _Edition) -> Violation | None:
+def _allow_privilege_escalation(pod: _PodSecurityView, edition: _Edition) -> Violation | None:
     bad = [container.name for container in pod.containers if container.context.allow_privilege_escalation is not False]
     if not bad or _is_windows(pod, edition):
         return None
@@ -529,7 +529,7 @@ def _restricted_volumes(pod: _PodSecurityView, _: _Edition) -> Violation | None:
     )
 
 
-def run_as_non_root(pod: _PodSecurityView, edition: _Edition) -> Violation | None:
+def _run_as_non_root(pod: _PodSecurityView, edition: _Edition) -> Violation | None:
     if edition.lets_pass(pod):
         return None
     reason, of_pod = "runAsNonRoot != true", pod.context.run_as_non_root
@@ -542,7 +542,7 @@ def run_as_non_root(pod: _PodSecurityView, edition: _Edition) -> Violation | Non
     return Violation(reason=reason, detail=f"pod or {_containers(silent)} must set securityContext.runAsNonRoot=true")
 
 
-def run_as_user(pod: _PodSecurityView, edition: _Edition) -> Violation | None:
+def _run_as_user(pod: _PodSecurityView, edition: _Edition) -> Violation | None:
     if edition.lets_pass(pod):
         return None
     return _must_not("runAsUser=0", _setters(pod, lambda context: context.run_as_user == 0), "set runAsUser=0")
@@ -673,22 +673,22 @@ _CHECKS = (
     _PodSecurityCheck(name="capabilities_baseline", rule=_baseline_capabilities),
     _PodSecurityCheck(name="hostNamespaces", rule=_host_namespaces),
     _PodSecurityCheck(name="hostPathVolumes", rule=_host_path_volumes),
-    _PodSecurityCheck(name="hostPorts", rule=host_ports),
+    _PodSecurityCheck(name="hostPorts", rule=_host_ports),
     _PodSecurityCheck(name="hostProbesAndHostLifecycle", rule=_hosts_of_probes, since=34),
-    _PodSecurityCheck(name="privileged", rule=privileged),
+    _PodSecurityCheck(name="privileged", rule=_privileged),
     _PodSecurityCheck(name="procMount", rule=_baseline_proc_mount),
     _PodSecurityCheck(name="seLinuxOptions", rule=_se_linux),
     _PodSecurityCheck(name="seccompProfile_baseline", rule=_baseline_seccomp),
-    _PodSecurityCheck(name="sysctls", rule=sysctls),
+    _PodSecurityCheck(name="sysctls", rule=_sysctls),
     _PodSecurityCheck(name="windowsHostProcess", rule=_windows_host_process),
-    _restricted(name="allowPrivilegeEscalation", rule=allow_privilege_escalation, since=8),
+    _restricted(name="allowPrivilegeEscalation", rule=_allow_privilege_escalation, since=8),
     _restricted(
         name="capabilities_restricted", rule=_restricted_capabilities, since=22, overrides="capabilities_baseline"
     ),
-    _restricted(name="procMount_restricted", rule=proc_mount, since=35, overrides="procMount"),
+    _restricted(name="procMount_restricted", rule=_proc_mount, since=35, overrides="procMount"),
     _restricted(name="restrictedVolumes", rule=_restricted_volumes, overrides="hostPathVolumes"),
-    _restricted(name="runAsNonRoot", rule=run_as_non_root),
-    _restricted(name="runAsUser", rule=run_as_user, since=23),
+    _restricted(name="runAsNonRoot", rule=_run_as_non_root),
+    _restricted(name="runAsUser", rule=_run_as_user, since=23),
     _restricted(
         name="seccompProfile_restricted", rule=_restricted_seccomp, since=19, overrides="seccompProfile_baseline"
     ),

@@ -34,8 +34,8 @@ from kschedx.progress import Phase, count_items
 # Replacements in an anonymized cluster: the first pass collects the words, the second one replaces them.
 
 
-class _NameCollector(Names):
-    """Records what it is called with."""
+class _NameCollector:
+    """An implementation of `changes.Names` that records what it is called with."""
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
@@ -174,8 +174,8 @@ def _count_names(names: Mapping[str, int]) -> Iterator[str]:
     return count_items(names, Phase.ANONYMIZING, len(names), "names")
 
 
-class _Book(Names):
-    """Replaces what was collected. Raises KeyError for any other name."""
+class _Book:
+    """An implementation of `changes.Names` that replaces what was collected. Raises KeyError for any other name."""
 
     def __init__(self, seen: _NameCollector) -> None:
         self._values: dict[tuple[str, str], str] = {}
@@ -238,13 +238,28 @@ class _Book(Names):
     def __contains__(self, name: str) -> bool:
         return name in self._names
 
-    # --- Names; what is only noted is done with
+    # --- changes.Names
 
     def name(self, text: str, limit: int = DNS_SUBDOMAIN) -> str:
         return self._names[text]
 
     def value(self, key: str, text: str) -> str:
         return self._values[key, text]
+
+    def note_compared(self, key: str) -> None:
+        pass
+
+    def ordinal(self, number: int) -> None:
+        pass
+
+    def keep(self, text: str) -> None:
+        pass
+
+    def begin(self, owner: str) -> None:
+        pass
+
+    def look_into(self, why: str) -> None:
+        pass
 
     def is_kept(self, text: str) -> bool:
         return self._kept.issuperset(WORD.findall(text))
