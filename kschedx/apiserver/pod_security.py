@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.kube.field_errors import quote_go
-from kschedx.kube.scalars import LATEST, Int64
+from kschedx.kube.scalars import Int64
 from kschedx.kube.types import Container, Labels, Pod, PodOS
 from kschedx.patterns import lazy_pattern
 
@@ -269,7 +269,7 @@ class LevelVersion(Struct, frozen=True):
     """The minor version of Kubernetes 1; None is the API server's newest."""
 
     def __str__(self) -> str:
-        return f"{self.level}:{LATEST if self.minor is None else f'v1.{self.minor}'}"
+        return f"{self.level}:{_LATEST if self.minor is None else f'v1.{self.minor}'}"
 
 
 class NamespacePolicy(Struct, frozen=True, kw_only=True):

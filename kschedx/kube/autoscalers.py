@@ -14,7 +14,6 @@ from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64
 from kschedx.kube.types import KubernetesObject, Labels, Taint
 from kschedx.patterns import lazy_pattern
-from kschedx.snapshot.events import KARPENTER
 
 # The pod annotations that autoscalers and other schedulers read; a snapshot keeps no others.
 
@@ -35,7 +34,7 @@ SCALE_DOWN_DISABLED = f"{_AUTOSCALER}scale-down-disabled"
 NODE_POOL_ID = "oci.oraclecloud.com/node-pool-id"
 """The node group of an OKE node."""
 _KARPENTER = "karpenter.sh/"
-DO_NOT_DISRUPT = f"{KARPENTER}do-not-disrupt"
+DO_NOT_DISRUPT = f"{_KARPENTER}do-not-disrupt"
 
 GANG_LEAST = "gang.scheduling.koordinator.sh/min-available"
 """The minimum of a Koordinator gang without a PodGroup."""

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Raw, Struct
 
-from kschedx.cel.types import FORMAT
 from kschedx.errors import InputError, Place
 
 _DOMAIN = "kschedx.dev/"
@@ -72,7 +71,7 @@ def parse_annotations(annotations: Mapping[str, str]) -> SnapshotHeader | None:
         return None
     if version != _FORMAT:
         raise InputError(
-            f'a snapshot of the format "{version}", this kschedx reads "{FORMAT}"',
+            f'a snapshot of the format "{version}", this kschedx reads "{_FORMAT}"',
             place=Place(field=f"metadata.annotations[{_SNAPSHOT}]"),
             hint="a newer kschedx wrote it",
         )

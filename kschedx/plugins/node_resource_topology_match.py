@@ -15,7 +15,6 @@ from typing import ClassVar
 import numpy as np
 from msgspec import Struct
 
-from kschedx.cel.environment import TYPES
 from kschedx.errors import ConfigError, UndecidableError
 from kschedx.findings import NumaMisfit
 from kschedx.framework.args import NodeResourceTopologyMatchArgs, args_of_another_project
@@ -302,7 +301,7 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
         strategy = args_of_another_project(args, NodeResourceTopologyMatchArgs, self.name).scoring_strategy
         if strategy.type not in _TYPES:
             raise ConfigError(
-                f'{self.name}: scoringStrategy.type "{strategy.type}" is none', hint=f"allowed: {', '.join(TYPES)}"
+                f'{self.name}: scoringStrategy.type "{strategy.type}" is none', hint=f"allowed: {', '.join(_TYPES)}"
             )
         self._strategy = strategy.type
         self._weights = {resource.name: max(resource.weight, 1) for resource in strategy.resources}

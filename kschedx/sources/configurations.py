@@ -11,7 +11,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import ConfigError, InputError, Place, SeveralConfigError
-from kschedx.framework.config.decoding import POLICY
 from kschedx.kube.decoding import list_at, map_at
 from kschedx.sources import yaml as yaml_text
 from kschedx.sources.files import STDIN, load_documents
@@ -130,7 +129,7 @@ def _configurations(document: Json, place: Place) -> Iterator[_WrittenConfigurat
     name = str(metadata.get("name") or "")
     # the encoded data of a Secret is not read
     for key, text in map_at(document.get("data" if kind == "ConfigMap" else "stringData")).items():
-        if not isinstance(text, str) or not (KIND in text or f"kind: {POLICY}" in text or f'"{POLICY}"' in text):
+        if not isinstance(text, str) or not (KIND in text or f"kind: {_POLICY}" in text or f'"{_POLICY}"' in text):
             continue
         inside = replace(place, object=f"{kind} {name}[{key}]")
         below = f"{'data' if kind == 'ConfigMap' else 'stringData'}[{key}]"
