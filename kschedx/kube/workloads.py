@@ -156,17 +156,15 @@ def created_pod(workload: Mapping[str, object], *, replica_set: Mapping[str, obj
     pod_metadata["namespace"] = metadata.get("namespace") or "default"
     if labels:
         pod_metadata["labels"] = labels
-    pod_metadata["ownerReferences"] = [
-        {
-            "apiVersion": owner.get("apiVersion", ""),
-            "kind": owner.get("kind", ""),
-            "name": map_at(owner, "metadata").get("name", ""),
-            "uid": map_at(owner, "metadata").get("uid") or "",
-            "controller": True,
-        }
-    ]
+    pod_metadata["ownerReferences"] = [_owner_reference(owner, owner.get("apiVersion", ""), owner.get("kind", ""))]
     pod: _Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": pod_metadata, "spec": spec}
     return CreatedPod(pod=pod, others=tuple(others))
+
+
+def _owner_reference(owner: Mapping[str, object], api_version: object, kind: object) -> _Manifest:
+    metadata = map_at(owner, "metadata")
+    name, uid = metadata.get("name") or "", metadata.get("uid") or ""
+    return {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": True}
 
 
 def current_replica_set(deployment: Mapping[str, object], replica_sets: list[_Manifest]) -> _Manifest | None:
@@ -299,15 +297,7 @@ def _new_replica_set(deployment: Mapping[str, object], labels: Mapping[str, obje
         "metadata": {
             "name": f"{metadata.get('name') or ''}-{_NEW_HASH}",
             "namespace": metadata.get("namespace") or "default",
-            "ownerReferences": [
-                {
-                    "apiVersion": "apps/v1",
-                    "kind": "Deployment",
-                    "name": metadata.get("name") or "",
-                    "uid": metadata.get("uid") or "",
-                    "controller": True,
-                }
-            ],
+            "ownerReferences": [_owner_reference(deployment, "apps/v1", "Deployment")],
         },
         "spec": {"selector": selector, "template": {"metadata": {"labels": {**labels, **hashed}}}},
     }
@@ -366,8 +356,6 @@ def _add_daemon_tolerations(spec: _Manifest) -> None:
 # a standard pod template below their `spec`. What their controllers add to a pod is unknown, except for the few fields
 # named here.
 
-_ForeignWorkloadsManifest = dict[str, object]
-
 _MAX_DEPTH = 8
 """The maximum depth of a template below `spec`."""
 
@@ -389,7 +377,7 @@ _KUBERNETES = frozenset({
 
 
 class ForeignPod(Struct, frozen=True, kw_only=True):
-    manifest: _ForeignWorkloadsManifest
+    manifest: _Manifest
     path: str
     """`spec.template`."""
     part: str
@@ -430,8 +418,8 @@ def foreign_pods(manifest: Mapping[str, object]) -> list[ForeignPod]:
         if (count := counts[path]).number == 0 and any(count.number != 0 for count in counts.values()):
             continue
         pod = _pod(template, own, kind, str(manifest.get("apiVersion")), part if len(templates) > 1 else "")
-        pod_spec = cast("_ForeignWorkloadsManifest", pod["spec"])
-        containers = cast("list[_ForeignWorkloadsManifest]", pod_spec["containers"])
+        pod_spec = cast("_Manifest", pod["spec"])
+        containers = cast("list[_Manifest]", pod_spec["containers"])
         for index, container in enumerate(containers):
             if group == _KNATIVE:
                 container.setdefault("name", f"user-container-{index}" if len(containers) > 1 else "user-container")
@@ -471,7 +459,7 @@ def _templates_and_counts(
     }
 
 
-def _drop_mounts(spec: _ForeignWorkloadsManifest) -> None:
+def _drop_mounts(spec: _Manifest) -> None:
     """Remove mounts of volumes that the controller adds: scheduling does not read mounts."""
     volumes = spec.get("volumes")
     names = (
@@ -519,13 +507,13 @@ def _has_containers(spec: Mapping[str, object]) -> bool:
 
 def _pod(
     template: Mapping[str, object], metadata: Mapping[str, object], kind: str, api_version: str, part: str
-) -> _ForeignWorkloadsManifest:
+) -> _Manifest:
     name = str(metadata.get("name") or metadata.get("generateName") or "")
     own = template.get("metadata")
     labels = own.get("labels") if isinstance(own, dict) else None
     annotations = own.get("annotations") if isinstance(own, dict) else None
     owner = {"apiVersion": api_version, "kind": kind, "name": name, "uid": str(metadata.get("uid") or "")}
-    manifest: _ForeignWorkloadsManifest = {
+    manifest: _Manifest = {
         "name": "-".join(filter(None, (name.rstrip("-"), part.lower(), "new"))),
         "namespace": metadata.get("namespace") or "default",
         "ownerReferences": [{**owner, "controller": True}],

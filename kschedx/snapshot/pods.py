@@ -552,31 +552,32 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         def grown(column: Column[T]) -> Column[T]:
             return Column(np.concatenate([column.codes, column.codes[rows]]), column.values)
 
-        def more(values: Sequence[T]) -> Sequence[T]:
-            return [*values, *(values[row] for row in rows)]
-
+        columns = {
+            name: grown(column) if isinstance(column, Column) else [*column, *(column[row] for row in rows)]
+            for name, column in self._columns()
+        }
         return replace(
             self,
-            names=more(self.names),
-            namespaces=grown(self.namespaces),
-            uids=more(self.uids),
-            labels=grown(self.labels),
-            annotations=grown(self.annotations),
-            owners=grown(self.owners),
-            specs=grown(self.specs),
-            statuses=grown(self.statuses),
-            phases=grown(self.phases),
-            start_times=more(self.start_times),
-            creation_timestamps=more(self.creation_timestamps),
-            deletion_timestamps=more(self.deletion_timestamps),
-            nominated_node_names=more(self.nominated_node_names),
-            node_names=grown(self.node_names),
+            **columns,
             node=np.concatenate([self.node, nodes]),
             node_count=node_count,
             grouped=None,
             derived={},
             _requests={options: grown(column) for options, column in self._requests.items()},
         )
+
+    def only(self, rows: IntArray) -> PodTable:
+        """Keep only these pods, in this order."""
+        columns = {
+            name: column.take(rows) if isinstance(column, Column) else [column[row] for row in rows]
+            for name, column in self._columns()
+        }
+        keys = {self.key(row): number for number, row in enumerate(rows.tolist())}
+        return replace(self, **columns, rows=keys, node=self.node[rows], grouped=None, derived={}, _requests={})
+
+    def _columns(self) -> Iterator[tuple[str, Column[object] | Sequence[object]]]:
+        """Yield the columns but for `node`, with their names."""
+        return ((name, getattr(self, name)) for name in _COLUMNS)
 
     def without(self, gone: IntArray) -> PodTable:
         """Delete pods: their rows stay, without a node and not pending."""
@@ -645,6 +646,12 @@ def _has_claim(volume: Volume) -> bool:
 def _kept(status: PodStatus) -> PodStatus:
     """Return the status without phase, times, and nomination, which have their own columns."""
     return PodStatus(conditions=status.conditions)
+
+
+_COLUMNS = (
+    "names", "namespaces", "uids", "labels", "annotations", "owners", "specs", "statuses", "phases", "start_times",
+    "creation_timestamps", "deletion_timestamps", "nominated_node_names", "node_names",
+)  # fmt: skip
 
 
 class Amounts:
