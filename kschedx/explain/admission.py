@@ -376,13 +376,18 @@ def _require_namespace(snapshot: Snapshot, pod: Pod) -> None:
     if (refusal := _refused_by_namespace(snapshot, pod)) is not None:
         raise NotAdmittedError(create_error_text(pod, refusal))
     namespace, source = pod.metadata.namespace, snapshot.source
-    lived_in = {*snapshot.pods.namespaces.values, *(space for _, space, _ in snapshot.workloads)}
-    if namespace in ("", "default") or namespace in snapshot.namespaces or namespace in lived_in:
+    if namespace in ("", "default") or namespace in snapshot.namespaces or _has_stored_objects(snapshot, namespace):
         return
     are_dumped = source.is_dump and source.kinds.get("Namespace") and "Namespace" not in source.lacks
     if source.is_complete("Namespace", namespace) or are_dumped:
         hint = nearest(namespace, snapshot.namespaces)
         raise NotAdmittedError(f'namespaces "{namespace}" not found', hint=hint)
+
+
+def _has_stored_objects(snapshot: Snapshot, namespace: str) -> bool:
+    """Return whether pods or workloads are in the namespace; workloads of the question itself do not count."""
+    workloads = (raw for (_, space, _), raw in snapshot.workloads.items() if space == namespace)
+    return namespace in snapshot.pods.namespaces.values or any(is_stored(msgspec.json.decode(raw)) for raw in workloads)
 
 
 def _context(

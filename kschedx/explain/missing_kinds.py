@@ -68,13 +68,13 @@ def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] =
             refuse(snapshot, "Namespace", f"which annotations for {plugin} the namespace has", pod)
     named = spec.priority_class_name if spec.priority is None else ""
     runtime = spec.runtime_class_name
-    for kind, name, leaves in (
-        ("PriorityClass", "" if named in BUILT_IN_CLASSES else named, f"the priority of {named}"),
-        ("RuntimeClass", runtime, f"what RuntimeClass {runtime} adds to its pods"),
+    for kind, name, known, leaves in (
+        ("PriorityClass", named, {**BUILT_IN_CLASSES, **snapshot.priority_classes}, f"the priority of {named}"),
+        ("RuntimeClass", runtime, snapshot.runtime_classes, f"what RuntimeClass {runtime} adds to its pods"),
     ):
-        if name and _is_not_dumped(snapshot, kind):
+        if name and name not in known and _is_not_dumped(snapshot, kind):
             _refuse_dump([kind], leaves, pod.key)
-        if name and kind in forbidden:
+        if name and name not in known and kind in forbidden:
             refuse(snapshot, kind, leaves, pod)
     if "PriorityClass" in forbidden and spec.priority is None and not named:
         refuse(snapshot, "PriorityClass", "the default priority", pod)
