@@ -109,7 +109,7 @@ def _autoscaler(least: int, most: int) -> Manifest:
     [({}, 3), ({"replicas": 2}, 3), ({"replicas": 9}, 8), ({"replicas": 5}, None), ({"replicas": 0}, None)],
 )
 def test_a_horizontal_pod_autoscaler_bounds_the_replicas(
-    replicas: Manifest, becomes: int | None, tmp_path: Path
+    replicas: dict[str, Any], becomes: int | None, tmp_path: Path
 ) -> None:
     app, autoscaler = workload("Deployment", **replicas), _autoscaler(3, 8)
     both, alone = (write(tmp_path, *items, name=f"{len(items)}.yaml") for items in ([app, autoscaler], [autoscaler]))

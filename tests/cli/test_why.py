@@ -263,7 +263,7 @@ def test_a_namespace_that_does_not_exist_is_no_place_for_a_pod(tmp_path: Path) -
     template = {"metadata": {"labels": {"app": "web"}}, "spec": POD["spec"]}
     spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
     metadata = {"name": "web", "namespace": "shop"}
-    workload = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+    workload: Manifest = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
     for manifest in (POD, workload):
         ran = kschedx("why", write(tmp_path, manifest, name="new.yaml"), "-s", write(tmp_path, stored, space))
         assert (ran.code, ran.err) == (1, "")
