@@ -256,7 +256,8 @@ class Owners:
                 if any(self._may_belong_to(owner, workload) for owner in owners[code])
             ]
             inside = inside[np.isin(codes, its)]
-        rows: list[int] = self.rows_by_workload(pods, inside).get(workload, _NO_ROWS).tolist()
+        its_rows = inside if workload.kind == "ReplicaSet" else self.rows_by_workload(pods, inside).get(workload, _NO_ROWS)
+        rows: list[int] = its_rows.tolist()
         return rows
 
     def rows_by_workload(self, pods: PodTable, rows: IntArray) -> dict[Workload, IntArray]:

@@ -309,7 +309,7 @@ class Karpenter:
         if row is not None and pods.node_names[row]:
             return None
         is_own = row is not None and pods.specs[row] == replace(pod.spec, node_name="")
-        mine = pod if is_own else replace(pod, status=UNSCHEDULABLE_STATUS)
+        mine = pods[row] if is_own else replace(pod, status=UNSCHEDULABLE_STATUS)
         looked = self.check_eligibility(mine)
         if looked.outcome is not PodEligibility.CONSIDERED:
             event = f"Failed to schedule pod, {looked.reason}" if looked.outcome is PodEligibility.REFUSED else ""
