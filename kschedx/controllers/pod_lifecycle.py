@@ -378,10 +378,18 @@ def namespace_lifecycle(
                 for condition in known.status.conditions
                 if condition.status == "True" and condition.message
             )
+            remaining = remaining or tuple(_kept_pods(snapshot, namespace))
             return NamespaceTerminating(
                 subject=subject, namespace=namespace, since=since, remaining=remaining, is_pod=is_pod
             )
     return None
+
+
+def _kept_pods(snapshot: Snapshot, namespace: str) -> Iterator[str]:
+    """Yield the terminating pods with finalizers, which keep their namespace."""
+    for key, finalizers in snapshot.pods.finalizers.items():
+        if key.startswith(f"{namespace}/"):
+            yield f"pod {key} is being deleted and has finalizers: {', '.join(finalizers)}"
 
 
 def is_node_lost(snapshot: Snapshot, name: str) -> bool:

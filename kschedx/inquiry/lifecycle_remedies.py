@@ -73,7 +73,7 @@ _ATTACHED = lazy_pattern(r"Multi-Attach error|(?<!\d\) )already (exclusively )?a
 _NO_REQUEST = lazy_pattern(r"missing request for (?P<resource>\S+) in container (?P<container>\S+)")
 _NO_METRICS = lazy_pattern(r"(?P<of>custom\.|external\.)?metrics\.k8s\.io")
 _UNDISCOVERED = lazy_pattern(r"(?P<group>[a-z0-9.-]+\.[a-z0-9-]+)/(?P<version>v\d\w*)")
-_HELD_CONTENT = lazy_pattern(r"(?P<finalizer>\S+) in \d+ resource instances")
+_HELD_CONTENT = lazy_pattern(r"\S+(?= in \d+ resource instances)|(?<=finalizers: ).+")
 _OTHER_PLATFORM = lazy_pattern(r"no match for platform|no matching manifest for|exec format error")
 _FOR_ALL = lazy_pattern(r"OutOf|UnexpectedAdmissionError")
 """Reasons for which a kubelet also fails the controller's next pod."""
@@ -272,8 +272,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
         if state.meant:
             return self._with_queue(state)
         if state.inactive:
-            command = self._merge_command("workloads.kueue.x-k8s.io {}", state.inactive, spec={"active": True})
-            return Fix.untried(f"activate Workload {state.inactive}, once its cause is mended", commands=(command,))
+            return activation(self._namespace, state.inactive)
         return None
 
     def _with_queue(self, state: states.Suspended) -> Fix:
@@ -688,6 +687,13 @@ def _namespace_content_fix(remaining: str) -> Fix | None:
         which = "finalizer" if len(finalizers) == 1 else "finalizers"
         return Fix.untried(f"repair the controller of {which} {', '.join(finalizers)}, or remove the {which}")
     return None
+
+
+def activation(namespace: str, workload: str) -> Fix:
+    """Return the fix for a Workload of Kueue that is deactivated."""
+    template = "kubectl patch workloads.kueue.x-k8s.io {} -n {} --type merge -p {}"
+    command = shell_command(template, workload, namespace, {"spec": {"active": True}})
+    return Fix.untried(f"activate Workload {workload}, once its cause is mended", commands=(command,))
 
 
 _NO_OWNER = frozenset({"com", "dev", "example", "io", "k8s", "kubernetes", "net", "org", "sh", "svc", "x"})
