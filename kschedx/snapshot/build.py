@@ -331,7 +331,7 @@ class SnapshotBuilder:
             node = msgspec.structs.replace(
                 node,
                 status=types.NodeStatus(
-                    capacity=status.capacity or status.allocatable or {},  # a kubelet reports both
+                    capacity=status.capacity or {},
                     allocatable=status.allocatable or {},
                     conditions=status.conditions or (),
                     declared_features=status.declared_features or (),
