@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
+from msgspec import Struct
+
 from kschedx.cel import costs, regex
 from kschedx.cel.environment import Environment
 from kschedx.cel.functions import Function, Run, dispatch, guard
@@ -41,16 +43,13 @@ MOST_WORK = 5_000_000
 """The maximum number of steps without a cost in one evaluation."""
 
 
-class Evaluation:
+class Evaluation(Struct):
     """The state of an evaluation: the device, its variables by slot, and its cost so far."""
 
-    __slots__ = ("budget", "cost", "device", "slots")
-
-    def __init__(self, device: MapValue, slots: int) -> None:
-        self.device = device
-        self.slots: list[Value] = [None] * slots
-        self.cost = 0
-        self.budget = Budget(MOST_WORK)
+    device: MapValue
+    slots: list[Value]
+    budget: Budget
+    cost: int = 0
 
 
 Evaluate = Callable[[Evaluation], Value]
@@ -65,64 +64,28 @@ _ABSENT = Optional()
 """The result of an optional step without a value; used only within a chain of steps."""
 
 
-class Constant:
+class Constant(Struct):
     """A value that is known without evaluation and has no cost."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
+    value: Value
 
 
-class AttributePath:
+class AttributePath(Struct):
     """A name or value with its steps, to which more may be added."""
 
-    __slots__ = ("base", "cost", "optional_steps", "steps")
-
-    def __init__(self, base: Evaluate, cost: int = 1) -> None:
-        self.base = base
-        self.steps: list[_Qualify] = []
-        self.optional_steps: list[bool] = []
-        self.cost = cost
+    base: Evaluate
+    cost: int = 1
+    steps: list[tuple[_Qualify, bool]] = []
+    """Each with whether it is optional."""
 
     def add(self, step: _Qualify, *, is_optional: bool) -> None:
-        self.steps.append(step)
-        self.optional_steps.append(is_optional)
+        self.steps.append((step, is_optional))
 
     def resolver(self) -> Evaluate:
         """Return a function for its value without the cost of the name."""
         base, steps = self.base, tuple(self.steps)
         if not steps:
             return base
-        if any(self.optional_steps):
-            return self._optional_resolver()
-        if len(steps) == 1:
-            only = steps[0]
-
-            def resolve_one(run: Evaluation) -> Value:
-                value = base(run)
-                kind = value.__class__
-                if kind is Fault or kind is _NoSuchKey:
-                    return value
-                return _qualify_optional(run, value, steps) if kind is Optional else only(run, value)
-
-            return resolve_one
-
-        def resolve(run: Evaluation) -> Value:
-            value = base(run)
-            if isinstance(value, Optional):
-                return _qualify_optional(run, value, steps)
-            for step in steps:
-                if isinstance(value, Fault):
-                    return value
-                value = step(run, value)
-            return value
-
-        return resolve
-
-    def _optional_resolver(self) -> Evaluate:
-        base = self.base
-        steps = tuple(zip(self.steps, self.optional_steps, strict=True))
 
         def resolve(run: Evaluation) -> Value:
             value = base(run)
@@ -143,20 +106,6 @@ class AttributePath:
         return resolve
 
 
-def _qualify_optional(run: Evaluation, value: Value, steps: tuple[_Qualify, ...]) -> Value:
-    assert isinstance(value, Optional)
-    if value.value is None:
-        return value
-    inner = value.value
-    for step in steps:
-        if isinstance(inner, Fault):
-            return inner
-        inner = _if_present(run, step, inner)
-        if inner is _ABSENT:
-            return NONE
-    return inner if isinstance(inner, Fault) else Optional(inner)
-
-
 def _if_present(run: Evaluation, step: _Qualify, value: Value) -> Value:
     before = run.cost
     result = step(run, value)
@@ -169,29 +118,22 @@ def _if_present(run: Evaluation, step: _Qualify, value: Value) -> Value:
 class _NoSuchKey(Fault):
     """The key or item does not exist."""
 
-    __slots__ = ()
-
 
 Planned = Constant | AttributePath | Evaluate
 
 
-class _ConditionalAttribute(AttributePath):
-    """One of two attributes, each of which takes the steps."""
+class _ConditionalAttribute(AttributePath, kw_only=True):
+    """One of two attributes, each of which takes the steps. `base` is the condition."""
 
-    __slots__ = ("condition", "otherwise", "then")
-
-    def __init__(self, condition: Evaluate, then: AttributePath, otherwise: AttributePath) -> None:
-        super().__init__(condition, 0)
-        self.condition = condition
-        self.then = then
-        self.otherwise = otherwise
+    then: AttributePath
+    otherwise: AttributePath
 
     def add(self, step: _Qualify, *, is_optional: bool) -> None:
         self.then.add(step, is_optional=is_optional)
         self.otherwise.add(step, is_optional=is_optional)
 
     def resolver(self) -> Evaluate:
-        condition, then, otherwise = self.condition, self.then.resolver(), self.otherwise.resolver()
+        condition, then, otherwise = self.base, self.then.resolver(), self.otherwise.resolver()
 
         def resolve(run: Evaluation) -> Value:
             value = condition(run)
@@ -545,7 +487,7 @@ class PlannedExpression:
 
     def evaluate(self, device: MapValue) -> Value:
         """Raises `CostExceededError` and `UndecidedError`."""
-        run = Evaluation(device, self._slots)
+        run = Evaluation(device, [None] * self._slots, Budget(MOST_WORK))
         value = self._evaluate(run)
         if run.cost > costs.LIMIT:
             raise CostExceededError
@@ -639,7 +581,8 @@ class _Planner:
                 return logical(self._ready_arguments(call), stops_at=True)
             case "_?_:_":
                 condition = ready(self.plan(call.arguments[0]))
-                return _ConditionalAttribute(condition, *map(self._plan_branch, call.arguments[1:]))
+                then, otherwise = map(self._plan_branch, call.arguments[1:])
+                return _ConditionalAttribute(condition, 0, then=then, otherwise=otherwise)
             case "_==_" | "_!=_":
                 return equality(*self._ready_arguments(call), is_equal=call.function == "_==_")
             case "_[_]":

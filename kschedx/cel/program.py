@@ -6,6 +6,8 @@ from functools import lru_cache
 from json import dumps
 from typing import assert_never
 
+from msgspec import Struct
+
 from kschedx.cel import regex
 from kschedx.cel.environment import TYPES, VARIABLES, Environment, environment
 from kschedx.cel.functions import Function
@@ -400,13 +402,12 @@ _NO_CONDITION = {
 """Go's error for a result that is not a boolean, by the name of its type."""
 
 
-class Program:
+class Program(Struct):
     """A compiled expression."""
 
-    def __init__(self, expression: str, root: Expr, plan: PlannedExpression) -> None:
-        self._text = expression
-        self.root = root
-        self._plan = plan
+    _text: str
+    root: Expr
+    _plan: PlannedExpression
 
     @property
     def reads_device(self) -> bool:

@@ -15,6 +15,8 @@ from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 from operator import attrgetter
 from typing import Final, TypeGuard
 
+from msgspec import Struct
+
 from kschedx.cel import types
 from kschedx.cel.types import Type
 
@@ -37,13 +39,10 @@ class Null:
 NULL: Final = Null()
 
 
-class Fault:
+class Fault(Struct, eq=False):
     """An error with cel-go's message."""
 
-    __slots__ = ("message",)
-
-    def __init__(self, message: str) -> None:
-        self.message = message
+    message: str
 
 
 NO_OVERLOAD = Fault("no such overload")
@@ -53,13 +52,10 @@ class UndecidedError(Exception):
     """Kubernetes' result is unknown, or needs too much work or memory without a cost."""
 
 
-class Budget:
+class Budget(Struct, eq=False):
     """The remaining budget for work without a cost: comparing, joining, and copying large values."""
 
-    __slots__ = ("left",)
-
-    def __init__(self, steps: int) -> None:
-        self.left = steps
+    left: int
 
     def spend(self, steps: int) -> None:
         self.left -= steps
@@ -73,15 +69,15 @@ class GrowingList(list[Value]):
     __slots__ = ()
 
 
-class ConcatenatedList:
+class ConcatenatedList(Struct, eq=False):
     """Two lists joined without a copy."""
 
-    __slots__ = ("first", "second", "size")
+    first: ListValue
+    second: ListValue
+    size: int = 0
 
-    def __init__(self, first: ListValue, second: ListValue) -> None:
-        self.first = first
-        self.second = second
-        self.size = len(first) + len(second)
+    def __post_init__(self) -> None:
+        self.size = len(self.first) + len(self.second)
 
     def __len__(self) -> int:
         return self.size
@@ -128,14 +124,11 @@ def concatenate(first: ListValue, second: ListValue) -> ListValue:
     return ConcatenatedList(first, second)
 
 
-class MapValue:
+class MapValue(Struct, eq=False):
     """`default`: the value of a missing key; `entries` are by `map_key`."""
 
-    __slots__ = ("default", "entries")
-
-    def __init__(self, entries: dict[object, Value], default: Value = None) -> None:
-        self.entries = entries
-        self.default = default
+    entries: dict[object, Value]
+    default: Value = None
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -156,12 +149,10 @@ def map_key(key: Value) -> object:
     return (key,) if key is True or key is False else key
 
 
-class Optional:
-    __slots__ = ("value",)
+class Optional(Struct, eq=False):
+    """`value` is None for an empty optional."""
 
-    def __init__(self, value: Value = None) -> None:
-        """None for an empty optional."""
-        self.value = value
+    value: Value = None
 
 
 NONE: Final = Optional()
@@ -179,28 +170,21 @@ class Timestamp(int):
     __slots__ = ()
 
 
-class CelQuantity:
-    __slots__ = ("is_sum", "is_whole", "nano")
+class CelQuantity(Struct, eq=False):
+    """`is_whole` is false if upstream counts in a unit that is smaller than one. With a sum or a difference on the
+    right, upstream compares a value with a pointer, and fails."""
 
-    def __init__(self, nano: int, *, is_whole: bool, is_sum: bool = False) -> None:
-        """`is_whole` is false if upstream counts in a unit that is smaller than one. With a sum or a difference on the
-        right, upstream compares a value with a pointer, and fails."""
-        self.nano = nano
-        self.is_whole = is_whole
-        self.is_sum = is_sum
+    nano: int
+    is_whole: bool
+    is_sum: bool = False
 
 
 Prerelease = tuple[tuple[bool, int, str], ...]
 
 
-class Semver:
-    """`build` does not affect the order."""
-
-    __slots__ = ("numbers", "pre")
-
-    def __init__(self, numbers: tuple[int, int, int], pre: Prerelease) -> None:
-        self.numbers = numbers
-        self.pre = pre
+class Semver(Struct, eq=False):
+    numbers: tuple[int, int, int]
+    pre: Prerelease
 
     @property
     def order(self) -> tuple[tuple[int, int, int], bool, Prerelease]:
@@ -208,42 +192,28 @@ class Semver:
         return self.numbers, not self.pre, self.pre
 
 
-class Ip:
-    __slots__ = ("address",)
-
-    def __init__(self, address: IPv4Address | IPv6Address) -> None:
-        self.address = address
+class Ip(Struct, eq=False):
+    address: IPv4Address | IPv6Address
 
 
-class Cidr:
-    __slots__ = ("prefix",)
-
-    def __init__(self, prefix: IPv4Interface | IPv6Interface) -> None:
-        self.prefix = prefix
+class Cidr(Struct, eq=False):
+    prefix: IPv4Interface | IPv6Interface
 
 
-class CelUrl:
-    __slots__ = ("escaped_path", "host", "hostname", "port", "query", "scheme", "text")
-
-    def __init__(
-        self, *, text: str, scheme: str, host: str, hostname: str, port: str, escaped_path: str, query: str
-    ) -> None:
-        self.text = text
-        self.scheme = scheme
-        self.host = host
-        self.hostname = hostname
-        self.port = port
-        self.escaped_path = escaped_path
-        self.query = query
+class CelUrl(Struct, eq=False, kw_only=True):
+    text: str
+    scheme: str
+    host: str
+    hostname: str
+    port: str
+    escaped_path: str
+    query: str
 
 
-class CelFormat:
-    __slots__ = ("longest_pattern", "name", "validate")
-
-    def __init__(self, name: str, longest_pattern: int, validate: Callable[[str], list[str]]) -> None:
-        self.name = name
-        self.longest_pattern = longest_pattern
-        self.validate = validate
+class CelFormat(Struct, eq=False):
+    name: str
+    longest_pattern: int
+    validate: Callable[[str], list[str]]
 
 
 _TYPES: dict[type, Type] = {
