@@ -43,13 +43,16 @@ MOST_WORK = 5_000_000
 """The maximum number of steps without a cost in one evaluation."""
 
 
-class Evaluation(Struct):
+class Evaluation:
     """The state of an evaluation: the device, its variables by slot, and its cost so far."""
 
-    device: MapValue
-    slots: list[Value]
-    budget: Budget
-    cost: int = 0
+    __slots__ = ("budget", "cost", "device", "slots")
+
+    def __init__(self, device: MapValue, slots: int) -> None:
+        self.device = device
+        self.slots: list[Value] = [None] * slots
+        self.cost = 0
+        self.budget = Budget(MOST_WORK)
 
 
 Evaluate = Callable[[Evaluation], Value]
@@ -87,8 +90,7 @@ class AttributePath(Struct):
         if not steps:
             return base
 
-        def resolve(run: Evaluation) -> Value:
-            value = base(run)
+        def walk(run: Evaluation, value: Value) -> Value:
             is_optional = isinstance(value, Optional)
             if isinstance(value, Optional):
                 if value.value is None:
@@ -102,6 +104,20 @@ class AttributePath(Struct):
                 if value is _ABSENT:
                     return NONE
             return value if isinstance(value, Fault) or not is_optional else Optional(value)
+
+        if any(is_optional for _, is_optional in steps):
+            return lambda run: walk(run, base(run))
+        plain = tuple(step for step, _ in steps)
+
+        def resolve(run: Evaluation) -> Value:
+            value = base(run)
+            if value.__class__ is Optional:
+                return walk(run, value)
+            for step in plain:
+                if isinstance(value, Fault):
+                    return value
+                value = step(run, value)
+            return value
 
         return resolve
 
@@ -487,7 +503,7 @@ class PlannedExpression:
 
     def evaluate(self, device: MapValue) -> Value:
         """Raises `CostExceededError` and `UndecidedError`."""
-        run = Evaluation(device, [None] * self._slots, Budget(MOST_WORK))
+        run = Evaluation(device, self._slots)
         value = self._evaluate(run)
         if run.cost > costs.LIMIT:
             raise CostExceededError

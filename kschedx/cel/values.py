@@ -39,10 +39,13 @@ class Null:
 NULL: Final = Null()
 
 
-class Fault(Struct, eq=False):
+class Fault:
     """An error with cel-go's message."""
 
-    message: str
+    __slots__ = ("message",)
+
+    def __init__(self, message: str) -> None:
+        self.message = message
 
 
 NO_OVERLOAD = Fault("no such overload")
@@ -52,10 +55,13 @@ class UndecidedError(Exception):
     """Kubernetes' result is unknown, or needs too much work or memory without a cost."""
 
 
-class Budget(Struct, eq=False):
+class Budget:
     """The remaining budget for work without a cost: comparing, joining, and copying large values."""
 
-    left: int
+    __slots__ = ("left",)
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
 
     def spend(self, steps: int) -> None:
         self.left -= steps
@@ -69,15 +75,15 @@ class GrowingList(list[Value]):
     __slots__ = ()
 
 
-class ConcatenatedList(Struct, eq=False):
+class ConcatenatedList:
     """Two lists joined without a copy."""
 
-    first: ListValue
-    second: ListValue
-    size: int = 0
+    __slots__ = ("first", "second", "size")
 
-    def __post_init__(self) -> None:
-        self.size = len(self.first) + len(self.second)
+    def __init__(self, first: ListValue, second: ListValue) -> None:
+        self.first = first
+        self.second = second
+        self.size = len(first) + len(second)
 
     def __len__(self) -> int:
         return self.size
@@ -124,11 +130,14 @@ def concatenate(first: ListValue, second: ListValue) -> ListValue:
     return ConcatenatedList(first, second)
 
 
-class MapValue(Struct, eq=False):
+class MapValue:
     """`default`: the value of a missing key; `entries` are by `map_key`."""
 
-    entries: dict[object, Value]
-    default: Value = None
+    __slots__ = ("default", "entries")
+
+    def __init__(self, entries: dict[object, Value], default: Value = None) -> None:
+        self.entries = entries
+        self.default = default
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -149,10 +158,12 @@ def map_key(key: Value) -> object:
     return (key,) if key is True or key is False else key
 
 
-class Optional(Struct, eq=False):
-    """`value` is None for an empty optional."""
+class Optional:
+    __slots__ = ("value",)
 
-    value: Value = None
+    def __init__(self, value: Value = None) -> None:
+        """None for an empty optional."""
+        self.value = value
 
 
 NONE: Final = Optional()
