@@ -39,10 +39,7 @@ CallCost = Callable[[Sequence[Value], Value], int]
 
 
 def _size(value: Value) -> int:
-    measured = size(value)
-    if measured is None and isinstance(value, Optional) and value.value is not None:
-        return _size(value.value)
-    return 1 if measured is None else measured
+    return _size(value.value) if isinstance(value, Optional) and value.value is not None else _library_size(value)
 
 
 def _library_size(value: Value) -> int:
@@ -58,21 +55,9 @@ def _first_argument_cost(factor: float = 1) -> CallCost:
     return lambda arguments, _: _traversal_cost(arguments[0], factor)
 
 
-def _double_traversal_cost(arguments: Sequence[Value], _: Value) -> int:
-    return math.ceil(float(_library_size(arguments[0])) * 2 * TRAVERSAL)
-
-
-def _join(_: Sequence[Value], result: Value) -> int:
-    return math.ceil(float(_library_size(result)) * 2 * TRAVERSAL)
-
-
 def _pattern(arguments: Sequence[Value], _: Value) -> int:
     text = math.ceil((1.0 + float(_library_size(arguments[0]))) * TRAVERSAL)
     return text * math.ceil(float(_library_size(arguments[1])) * PATTERN)
-
-
-def _list_traversal(arguments: Sequence[Value], _: Value) -> int:
-    return _full_traversal_cost(arguments[0])
 
 
 def _full_traversal_cost(value: Value) -> int:
@@ -109,7 +94,7 @@ def _validate(arguments: Sequence[Value], _: Value) -> int:
     return math.ceil((1.0 + float(_library_size(text))) * TRAVERSAL) * math.ceil(float(item.longest_pattern) * PATTERN)
 
 
-def _less(arguments: Sequence[Value], _: Value) -> int:
+def shorter_traversal(arguments: Sequence[Value], _: Value) -> int:
     return math.ceil(float(min(_size(arguments[0]), _size(arguments[1]))) * TRAVERSAL)
 
 
@@ -117,10 +102,7 @@ _OPAQUE = (CelQuantity, Ip, Cidr, CelFormat, CelUrl, Semver)
 
 
 def equality(arguments: Sequence[Value], result: Value) -> int:
-    return 1 if isinstance(arguments[0], _OPAQUE) else _less(arguments, result)
-
-
-inequality = _less
+    return 1 if isinstance(arguments[0], _OPAQUE) else shorter_traversal(arguments, result)
 
 
 def _sum_cost(arguments: Sequence[Value], _: Value) -> int:
@@ -129,10 +111,6 @@ def _sum_cost(arguments: Sequence[Value], _: Value) -> int:
 
 def _product_cost(arguments: Sequence[Value], _: Value) -> int:
     return math.ceil(float(_size(arguments[0])) * TRAVERSAL) * math.ceil(float(_size(arguments[1])) * TRAVERSAL)
-
-
-def _list_search_cost(arguments: Sequence[Value], _: Value) -> int:
-    return _size(arguments[1])
 
 
 def _allocation_cost(factor: float, items: int) -> int:
@@ -181,11 +159,14 @@ _BY_OVERLOAD: dict[str, CallCost] = {
 """Costs by overload, which precede a function's own."""
 
 _BY_FUNCTION: dict[str, CallCost] = {
-    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _list_traversal),
+    **dict.fromkeys(
+        ("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"),
+        lambda arguments, _: _full_traversal_cost(arguments[0]),
+    ),
     **dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim"), _first_argument_cost()),
     **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _first_argument_cost()),
-    **dict.fromkeys(("replace", "split", "ip.isCanonical"), _double_traversal_cost),
-    "join": _join,
+    **dict.fromkeys(("replace", "split", "ip.isCanonical"), _first_argument_cost(2)),
+    "join": lambda _, result: _traversal_cost(result, 2),
     **dict.fromkeys(("find", "findAll"), _pattern),
     "validate": _validate,
 }
@@ -193,19 +174,15 @@ _BY_FUNCTION: dict[str, CallCost] = {
 _STANDARD: dict[str, CallCost] = {
     **dict.fromkeys(
         (
-            "starts_with_string",
-            "ends_with_string",
-            "string_to_bytes",
-            "bytes_to_string",
-            "strings_quote",
-            "string_format",
+            *("starts_with_string", "ends_with_string", "string_to_bytes", "bytes_to_string"),
+            *("strings_quote", "string_format"),
         ),
         lambda arguments, _: math.ceil(float(_size(arguments[0])) * TRAVERSAL),
     ),
-    "in_list": _list_search_cost,
+    "in_list": lambda arguments, _: _size(arguments[1]),
     **dict.fromkeys(
         (f"{w}_{kind}" for w in ("less", "greater", "less_equals", "greater_equals") for kind in ("string", "bytes")),
-        _less,
+        shorter_traversal,
     ),
     "add_string": _sum_cost,
     "add_bytes": _sum_cost,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from kschedx.cel.types import Type, TypeKind, is_dyn
+from kschedx.cel.types import Type, TypeKind, is_dyn, read_types
 from kschedx.cel.values import Budget, Fault, MapValue, Value, is_list, type_value
 
 Run = Callable[..., Value]
@@ -89,20 +89,20 @@ def several(name: str, *overloads: Overload) -> Function:
     return Function(name=name, overloads=overloads)
 
 
-def single(
-    name: str,
-    identifier: str,
-    arguments: tuple[Type, ...],
-    result: Type,
-    run: Run | None = None,
-    *,
-    is_member: bool = True,
-) -> Function:
+def single(name: str, identifier: str, signature: str, run: Run | None = None) -> Function:
     """Declare a function with one overload."""
-    return several(name, overload(identifier, arguments, result, run, is_member=is_member))
+    return several(name, overload(identifier, signature, run))
 
 
-def overload(
-    identifier: str, arguments: tuple[Type, ...], result: Type, run: Run | None = None, *, is_member: bool = True
-) -> Overload:
-    return Overload(id=identifier, arguments=arguments, result=result, is_member=is_member, run=run)
+def overload(identifier: str, signature: str, run: Run | None = None) -> Overload:
+    """Declare an overload by its types: `(string) -> int`, or `list(A).(int) -> A` for a member. A capital letter is a
+    type parameter."""
+    head, _, result = signature.rpartition(" -> ")
+    target, _, arguments = head.partition(".(") if ".(" in head else ("", "", head[1:])
+    return Overload(
+        id=identifier,
+        arguments=read_types(target) + read_types(arguments),
+        result=read_types(result)[0],
+        is_member=bool(target),
+        run=run,
+    )

@@ -264,7 +264,7 @@ def plan_loop_condition(argument: Evaluate) -> Evaluate:
 
 
 def equality(first: Evaluate, second: Evaluate, *, is_equal: bool) -> Evaluate:
-    cost = costs.equality if is_equal else costs.inequality
+    cost = costs.equality if is_equal else costs.shorter_traversal
 
     def evaluate(run: Evaluation) -> Value:
         item = first(run)
