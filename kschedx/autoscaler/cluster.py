@@ -54,7 +54,7 @@ class AutoscalerOptions(Struct, frozen=True, kw_only=True):
     """The KubeSchedulerConfiguration of `--scheduler-config-file`; None for the default."""
 
 
-REGISTRATION_FAILURES = ("timeout", "NodeRegistrationTimeout")
+_REGISTRATION_FAILURES = ("timeout", "NodeRegistrationTimeout")
 """Codes of a backoff whose instances did not become nodes in time. Upstream: clusterstate/clusterstate.go."""
 
 
@@ -83,7 +83,7 @@ class GroupVerdict(Struct, frozen=True, kw_only=True):
 
     @property
     def fails_to_register(self) -> bool:
-        return bool(self.unregistered) or self.detail.startswith(REGISTRATION_FAILURES)
+        return bool(self.unregistered) or self.detail.startswith(_REGISTRATION_FAILURES)
 
 
 class PodScaling(Struct, frozen=True, kw_only=True):

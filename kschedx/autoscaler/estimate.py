@@ -359,7 +359,7 @@ def node_limit(max_nodes_per_scale_up: int, headroom: int | None, max_nodes_tota
     return least
 
 
-class Bins(Protocol):
+class _Bins(Protocol):
     """New nodes of a group, numbered from 0. A pod is given with the number of its class."""
 
     def add(self) -> int: ...
@@ -424,7 +424,7 @@ class WorldBins:
 
 
 class Estimator:
-    def __init__(self, bins: Bins, limit: int) -> None:
+    def __init__(self, bins: _Bins, limit: int) -> None:
         """`limit` as returned by `node_limit`."""
         self._bins = bins
         self._limit = limit
@@ -435,7 +435,7 @@ class Estimator:
         """The nodes that got a pod; existing nodes may be among them."""
         self._pods: list[int] = []
 
-    def estimate(self, kinds: Sequence[PackingClass], fast: int = -1) -> Estimate:
+    def estimate(self, kinds: Sequence[_PackingClass], fast: int = -1) -> Estimate:
         """Pack `kinds` in this order. `fast` is the number of the class that is packed by arithmetic; it is the last
         one then."""
         fakes = 0
@@ -454,7 +454,7 @@ class Estimator:
         self._used.add(node)
         self._pods.append(pod)
 
-    def _place_on_earlier_nodes(self, kind: PackingClass) -> Sequence[int]:
+    def _place_on_earlier_nodes(self, kind: _PackingClass) -> Sequence[int]:
         """Place pods on any node of this estimate until one does not fit. Return that pod and those after it."""
         for index, pod in enumerate(kind.pods):
             node = self._bins.find(kind.number, pod)
@@ -521,7 +521,7 @@ class Estimator:
         return fakes
 
 
-class PackingClass(Struct, frozen=True, kw_only=True):
+class _PackingClass(Struct, frozen=True, kw_only=True):
     """An equivalence class of pods, in the order of packing."""
 
     number: int
@@ -537,7 +537,7 @@ def rename_template(template: AddedNode, name: str) -> AddedNode:
 
 def ordered_kinds(
     kinds: Sequence[tuple[int, ...]], requests: Mapping[int, tuple[int, int]], node: Node
-) -> list[PackingClass]:
+) -> list[_PackingClass]:
     """Sort by the sum of the cpu and memory fractions that the first pod of each class requests, highest first;
     `requests` has its milli-cpu and memory. A class's number is its index in `kinds`."""
     cpu = milli_value(node.status.allocatable.get("cpu", 0))
@@ -552,7 +552,7 @@ def ordered_kinds(
             total += float(asked_memory) / float(memory)
         return total
 
-    scored = [(score(kind), PackingClass(number=number, pods=kind)) for number, kind in enumerate(kinds)]
+    scored = [(score(kind), _PackingClass(number=number, pods=kind)) for number, kind in enumerate(kinds)]
     sort_slice(scored, lambda a, b: a[0] > b[0])
     return [kind for _, kind in scored]
 

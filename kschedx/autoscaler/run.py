@@ -262,7 +262,7 @@ def setup_of(
 
 # The cluster after all scale-ups: loops run until none adds a node.
 
-MOST_LOOPS = 50
+_MOST_LOOPS = 50
 
 
 class AutoscalerGrowth(Struct, frozen=True, kw_only=True):
@@ -296,7 +296,7 @@ def grow_by_autoscaler(autoscaler: Autoscaler) -> AutoscalerGrowth:
     while True:
         answer = autoscaler.loop(snapshot, status=status, more=new).run()
         choice = answer.choices[0] if answer.choices else None
-        if choice is None or not choice.resizes or loops == MOST_LOOPS:
+        if choice is None or not choice.resizes or loops == _MOST_LOOPS:
             break
         loops += 1
         helped += len(choice.triggered)

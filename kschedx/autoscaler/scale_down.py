@@ -50,9 +50,9 @@ from kschedx.snapshot.snapshot import Snapshot
 # simulator/drainability/rules, utils/drain/drain.go, core/scaledown/pdb.
 
 SECOND = 1_000_000_000
-LONG_TERMINATING_AFTER = 30
+_LONG_TERMINATING_AFTER = 30
 """Seconds for which a pod still counts after its deletion time and grace period."""
-KUBE_SYSTEM = "kube-system"
+_KUBE_SYSTEM = "kube-system"
 MEMORY = "Memory"
 _REPLICATED = frozenset({"ReplicationController", "Job", "ReplicaSet", "StatefulSet"})
 _LISTED = {"ReplicationController": None, "Job": None, "ReplicaSet": None, "StatefulSet": "apps", "DaemonSet": "apps"}
@@ -83,7 +83,7 @@ class RemovalBlocker(StrEnum):
     NOT_ENOUGH_PDB = "NotEnoughPdb"
 
 
-MENDED_BY_ANNOTATION = frozenset(RemovalBlocker) - {
+_MENDED_BY_ANNOTATION = frozenset(RemovalBlocker) - {
     RemovalBlocker.CONTROLLER_NOT_FOUND,
     RemovalBlocker.MIN_REPLICAS_REACHED,
     RemovalBlocker.NOT_ENOUGH_PDB,  # the autoscaler would try, and the API server would refuse the eviction
@@ -112,7 +112,7 @@ class _Budget(Struct, frozen=True):
     allowed: int
 
 
-class Fates:
+class _Fates:
     """Decides about the pods of a snapshot."""
 
     def __init__(self, snapshot: Snapshot, flags: ScaleDownFlags, behaviour: AutoscalerBehaviour, now: int) -> None:
@@ -149,7 +149,7 @@ class Fates:
         if not is_known:
             yield self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.NOT_REPLICATED)
         budgets = [budget for budget in self._budgets if self._covers(budget, row)]
-        if self._flags.skips_system_pods and self._pods.namespaces[row] == KUBE_SYSTEM and not budgets:
+        if self._flags.skips_system_pods and self._pods.namespaces[row] == _KUBE_SYSTEM and not budgets:
             if self._behaviour.system_pods_block_for_a_time and self._is_past_timeout(row):
                 yield self._fate(row, RemovalFate.MOVES)
             yield self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.UNMOVABLE_KUBE_SYSTEM_POD)
@@ -197,7 +197,7 @@ class Fates:
             return False
         written = self._pods.specs[row].termination_grace_period_seconds
         grace_period = GRACE_PERIOD if written is None else written
-        return nanoseconds(stamp) + (grace_period + LONG_TERMINATING_AFTER) * SECOND < self._now
+        return nanoseconds(stamp) + (grace_period + _LONG_TERMINATING_AFTER) * SECOND < self._now
 
     def _lost_controller(self, row: int, owner: OwnerReference) -> PodFate | None:
         """Return the result if its controller does not exist or has too few replicas. Kinds without any object in the
@@ -349,7 +349,7 @@ def _parts(device: Device) -> Device:
 
 # The requested fraction of a node, as cluster-autoscaler counts it. Upstream: simulator/utilization/info.go.
 
-CPU, UTILIZATION_MEMORY = "cpu", "memory"
+CPU, _UTILIZATION_MEMORY = "cpu", "memory"
 
 
 class UtilizationResult(Struct, frozen=True, kw_only=True):
@@ -381,7 +381,7 @@ class _UtilizationRule(Struct, frozen=True, kw_only=True):
     """How utilization is counted in a cluster."""
 
     pods: PodTable
-    fates: Fates
+    fates: _Fates
     flags: ScaleDownFlags
     options: RequestOptions
     gpu_label: str | None  # the cloud's GPU label
@@ -415,7 +415,7 @@ class _UtilizationRule(Struct, frozen=True, kw_only=True):
             )
         cpu, memory = (
             _resource_utilization(node, resource, requests, self.flags.threshold)
-            for resource in (CPU, UTILIZATION_MEMORY)
+            for resource in (CPU, _UTILIZATION_MEMORY)
         )
         if cpu is None or memory is None:
             return None
@@ -459,7 +459,7 @@ def _resource_utilization(
 # reason; all are reported here, in its order. Upstream: core/scaledown/planner, core/scaledown/eligibility,
 # core/scaledown/unneeded, simulator/cluster.go, processors/nodes.
 
-DELETION_TAKES = 10 * 60 * SECOND
+_DELETION_TAKES = 10 * 60 * SECOND
 """After this time, a node that is marked for deletion is evaluated again."""
 
 
@@ -537,7 +537,7 @@ class ScaleDown:
         self._loop = autoscaler.loop()
         self.flags = ScaleDownFlags.read(autoscaler.scale_down_flags)
         self._now = self._loop.state.now
-        self._fates = Fates(self._snapshot, self.flags, self._behaviour, self._now)
+        self._fates = _Fates(self._snapshot, self.flags, self._behaviour, self._now)
 
     @classmethod
     def of(cls, snapshot: Snapshot, options: AutoscalerOptions, scheduler: Scheduler) -> ScaleDown:
@@ -603,7 +603,7 @@ class ScaleDown:
 
     def safe_to_evict(self, removal: Removal) -> Removal | None:
         """Evaluate the node with every pod annotated for which that helps; None if nothing changes."""
-        rows = frozenset(fate.row for fate in removal.of(RemovalFate.BLOCKS) if fate.blocker in MENDED_BY_ANNOTATION)
+        rows = frozenset(fate.row for fate in removal.of(RemovalFate.BLOCKS) if fate.blocker in _MENDED_BY_ANNOTATION)
         return self.evaluate(removal.node, safe=rows) if rows else None
 
     def _reasons(self, removal: Removal, node: Node, state: NodeState) -> Iterator[Unremovable]:
@@ -650,7 +650,7 @@ class ScaleDown:
 
     def _is_being_deleted(self, node: Node) -> bool:
         since = _taint_time(node, TO_BE_DELETED)
-        return since is not None and self._now - since < DELETION_TAKES
+        return since is not None and self._now - since < _DELETION_TAKES
 
     def _unneeded_for(self, node: Node) -> Duration | None:
         since = _taint_time(node, DELETION_CANDIDATE)

@@ -435,7 +435,7 @@ class Option(Struct, frozen=True, kw_only=True):
     memory: int = 0
 
 
-class ExpanderChoice(Struct, frozen=True, kw_only=True):
+class _ExpanderChoice(Struct, frozen=True, kw_only=True):
     """The options that the expanders keep, and their warnings."""
 
     options: tuple[Option, ...]
@@ -449,7 +449,7 @@ Filter = Callable[[Sequence[Option]], tuple[Sequence[Option], Sequence[str]]]
 
 def choose(
     options: Sequence[Option], names: Sequence[str], nodes: Mapping[str, Node], priorities: ConfigMap | None
-) -> ExpanderChoice:
+) -> _ExpanderChoice:
     """Apply the expanders one after the other until one option is left; `nodes` are the groups' templates."""
     filters: Mapping[str, Filter] = {
         "least-waste": lambda left: (_least_waste(left, nodes), ()),
@@ -469,7 +469,7 @@ def choose(
         events += said
         if len(left) == 1:
             break
-    return ExpanderChoice(options=tuple(left), events=tuple(events), unknown=tuple(unknown))
+    return _ExpanderChoice(options=tuple(left), events=tuple(events), unknown=tuple(unknown))
 
 
 def waste(option: Option, node: Node) -> tuple[float, float]:

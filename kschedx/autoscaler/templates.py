@@ -226,8 +226,8 @@ def _kube_proxy(group: str) -> Manifest:
 # The template of a new node in each group, with the pods that run on it from the start. Upstream:
 # processors/nodeinfosprovider/mixed_nodeinfos_processor.go, simulator/node_info_utils.go, utils/daemonset/daemonset.go.
 
-TEMPLATE_LABEL = "cluster-autoscaler.kubernetes.io/template-node"
-CRITICAL = "system-node-critical"
+_TEMPLATE_LABEL = "cluster-autoscaler.kubernetes.io/template-node"
+_CRITICAL = "system-node-critical"
 
 _SETTLED = Duration.seconds(60)
 """How long a node has to be ready before it serves as a template."""
@@ -308,7 +308,7 @@ def daemon_sets(snapshot: Snapshot) -> tuple[DaemonSet, ...]:
                 name=f"{namespace}/{name}",
                 uid=str(workload.get("metadata", {}).get("uid") or ""),
                 pod=cluster.pods[0],
-                is_critical=spec.get("priorityClassName") == CRITICAL
+                is_critical=spec.get("priorityClassName") == _CRITICAL
                 and spec.get("preemptionPolicy") in (None, "PreemptLowerPriority"),
             )
         )
@@ -344,7 +344,7 @@ class TemplateBuilder(Struct, frozen=True, kw_only=True):
             if runs_on(daemon_set.pod.spec, sanitized, comparison=self.compares_taints):
                 staying.append(daemon_set.pod)
         if self.behaviour.templates_are_labelled:
-            labels = {**sanitized.metadata.labels, TEMPLATE_LABEL: "true"}
+            labels = {**sanitized.metadata.labels, _TEMPLATE_LABEL: "true"}
             sanitized = replace(sanitized, metadata=replace(sanitized.metadata, labels=labels))
         requests = [pod_request(pod.spec, pod.status, self.options).amounts for pod in staying]
         return Template(

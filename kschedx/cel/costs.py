@@ -29,9 +29,9 @@ LIMIT = 1_000_000
 """Kubernetes stops a selector that exceeds it (CELSelectorExpressionMaxCost)."""
 LIST, MAP = 10, 30
 
-TRAVERSAL = 0.1
+_TRAVERSAL = 0.1
 """Per character of a text."""
-PATTERN = 0.25
+_PATTERN = 0.25
 """Per character of a regular expression, multiplied with the text's."""
 
 CallCost = Callable[[Sequence[Value], Value], int]
@@ -48,7 +48,7 @@ def _library_size(value: Value) -> int:
 
 
 def _traversal_cost(value: Value, factor: float = 1) -> int:
-    return math.ceil(float(_library_size(value)) * factor * TRAVERSAL)
+    return math.ceil(float(_library_size(value)) * factor * _TRAVERSAL)
 
 
 def _first_argument_cost(factor: float = 1) -> CallCost:
@@ -56,16 +56,16 @@ def _first_argument_cost(factor: float = 1) -> CallCost:
 
 
 def _pattern(arguments: Sequence[Value], _: Value) -> int:
-    text = math.ceil((1.0 + float(_library_size(arguments[0]))) * TRAVERSAL)
-    return text * math.ceil(float(_library_size(arguments[1])) * PATTERN)
+    text = math.ceil((1.0 + float(_library_size(arguments[0]))) * _TRAVERSAL)
+    return text * math.ceil(float(_library_size(arguments[1])) * _PATTERN)
 
 
 def _full_traversal_cost(value: Value) -> int:
     """Return the cost of a value with everything in it; texts count in bytes."""
     if isinstance(value, str):
-        return int(len(value.encode(errors="surrogatepass")) * TRAVERSAL)
+        return int(len(value.encode(errors="surrogatepass")) * _TRAVERSAL)
     if isinstance(value, bytes):
-        return int(len(value) * TRAVERSAL)
+        return int(len(value) * _TRAVERSAL)
     if is_list(value):
         return sum(1 if type(item) is int else _full_traversal_cost(item) for item in value)
     if isinstance(value, MapValue):
@@ -76,8 +76,8 @@ def _full_traversal_cost(value: Value) -> int:
 def _contains_ip(is_text: bool) -> CallCost:
     def cost(arguments: Sequence[Value], _: Value) -> int:
         prefix = _library_size(arguments[0])
-        text = math.ceil(float(_library_size(arguments[1])) * TRAVERSAL) if is_text else 0
-        return math.ceil(float(2 * prefix) * TRAVERSAL) + text
+        text = math.ceil(float(_library_size(arguments[1])) * _TRAVERSAL) if is_text else 0
+        return math.ceil(float(2 * prefix) * _TRAVERSAL) + text
 
     return cost
 
@@ -91,11 +91,13 @@ def _validate(arguments: Sequence[Value], _: Value) -> int:
     item, text = arguments
     if not isinstance(item, CelFormat):
         return 1
-    return math.ceil((1.0 + float(_library_size(text))) * TRAVERSAL) * math.ceil(float(item.longest_pattern) * PATTERN)
+    return math.ceil((1.0 + float(_library_size(text))) * _TRAVERSAL) * math.ceil(
+        float(item.longest_pattern) * _PATTERN
+    )
 
 
 def shorter_traversal(arguments: Sequence[Value], _: Value) -> int:
-    return math.ceil(float(min(_size(arguments[0]), _size(arguments[1]))) * TRAVERSAL)
+    return math.ceil(float(min(_size(arguments[0]), _size(arguments[1]))) * _TRAVERSAL)
 
 
 _OPAQUE = (CelQuantity, Ip, Cidr, CelFormat, CelUrl, Semver)
@@ -106,11 +108,11 @@ def equality(arguments: Sequence[Value], result: Value) -> int:
 
 
 def _sum_cost(arguments: Sequence[Value], _: Value) -> int:
-    return math.ceil(float(_size(arguments[0]) + _size(arguments[1])) * TRAVERSAL)
+    return math.ceil(float(_size(arguments[0]) + _size(arguments[1])) * _TRAVERSAL)
 
 
 def _product_cost(arguments: Sequence[Value], _: Value) -> int:
-    return math.ceil(float(_size(arguments[0])) * TRAVERSAL) * math.ceil(float(_size(arguments[1])) * TRAVERSAL)
+    return math.ceil(float(_size(arguments[0])) * _TRAVERSAL) * math.ceil(float(_size(arguments[1])) * _TRAVERSAL)
 
 
 def _allocation_cost(factor: float, items: int) -> int:
@@ -138,7 +140,7 @@ def _self_compared(index: int) -> CallCost:
             raise EvaluationError(_NOT_A_LIST)
         if not is_list(items) or not items:
             return _allocation_cost(2.0, 0)
-        factor = 2.0 + TRAVERSAL if isinstance(items[0], str | bytes) else 2.0
+        factor = 2.0 + _TRAVERSAL if isinstance(items[0], str | bytes) else 2.0
         return _allocation_cost(factor, len(items) ** 2)
 
     return cost
@@ -177,7 +179,7 @@ _STANDARD: dict[str, CallCost] = {
             *("starts_with_string", "ends_with_string", "string_to_bytes", "bytes_to_string"),
             *("strings_quote", "string_format"),
         ),
-        lambda arguments, _: math.ceil(float(_size(arguments[0])) * TRAVERSAL),
+        lambda arguments, _: math.ceil(float(_size(arguments[0])) * _TRAVERSAL),
     ),
     "in_list": lambda arguments, _: _size(arguments[1]),
     **dict.fromkeys(

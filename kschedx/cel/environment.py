@@ -34,7 +34,7 @@ from kschedx.cel.types import (
 from kschedx.cel.values import NO_OVERLOAD, Budget, Fault, Value, equal, is_list
 from kschedx.kube.devices import Features
 
-LONGEST_LIST = 48
+_LONGEST_LIST = 48
 """Values in all lists of a device (ResourceSliceMaxAttributeValuesPerDevice)."""
 
 
@@ -42,8 +42,8 @@ def _includes(budget: Budget, target: Value, item: Value) -> Value:
     if not is_list(target):
         return equal(target, item, budget) is True
     for index, element in enumerate(target):
-        if index >= LONGEST_LIST:
-            return Fault(f"'includes' function cannot be applied to lists longer than {LONGEST_LIST} values")
+        if index >= _LONGEST_LIST:
+            return Fault(f"'includes' function cannot be applied to lists longer than {_LONGEST_LIST} values")
         if equal(element, item, budget) is True:
             return True
     return False

@@ -13,7 +13,7 @@ Run = Callable[..., Value]
 """Takes the budget, then the arguments; an invalid argument or result is a `Fault`."""
 
 
-class Overload(Struct, frozen=True, kw_only=True):
+class _Overload(Struct, frozen=True, kw_only=True):
     """An overload; the arguments of a member start with its receiver."""
 
     id: str
@@ -28,7 +28,7 @@ class Overload(Struct, frozen=True, kw_only=True):
 
 class Function(Struct, frozen=True, kw_only=True):
     name: str
-    overloads: tuple[Overload, ...]
+    overloads: tuple[_Overload, ...]
     run: Run | None = None
     """The implementation of all overloads."""
     takes: tuple[type, ...] = ()
@@ -72,7 +72,7 @@ def dispatch(function: Function) -> Run:
     return run
 
 
-def guard(function: Function, overload: Overload) -> Run | None:
+def guard(function: Function, overload: _Overload) -> Run | None:
     """Call one overload, which refuses values of other types."""
     own = overload.run
     if own is None or function.checks_its_arguments:
@@ -84,7 +84,7 @@ def guard(function: Function, overload: Overload) -> Run | None:
     return run
 
 
-def several(name: str, *overloads: Overload) -> Function:
+def several(name: str, *overloads: _Overload) -> Function:
     """Declare a function whose overloads have their own implementations."""
     return Function(name=name, overloads=overloads)
 
@@ -94,12 +94,12 @@ def single(name: str, identifier: str, signature: str, run: Run | None = None) -
     return several(name, overload(identifier, signature, run))
 
 
-def overload(identifier: str, signature: str, run: Run | None = None) -> Overload:
+def overload(identifier: str, signature: str, run: Run | None = None) -> _Overload:
     """Declare an overload by its types: `(string) -> int`, or `list(A).(int) -> A` for a member. A capital letter is a
     type parameter."""
     head, _, result = signature.rpartition(" -> ")
     target, _, arguments = head.partition(".(") if ".(" in head else ("", "", head[1:])
-    return Overload(
+    return _Overload(
         id=identifier,
         arguments=read_types(target) + read_types(arguments),
         result=read_types(result)[0],

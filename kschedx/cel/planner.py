@@ -39,11 +39,11 @@ class CostExceededError(Exception):
     """The evaluation exceeds Kubernetes' cost limit."""
 
 
-MOST_WORK = 5_000_000
+_MOST_WORK = 5_000_000
 """The maximum number of steps without a cost in one evaluation."""
 
 
-class Evaluation:
+class _Evaluation:
     """The state of an evaluation: the device, its variables by slot, and its cost so far."""
 
     __slots__ = ("budget", "cost", "device", "slots")
@@ -52,16 +52,16 @@ class Evaluation:
         self.device = device
         self.slots: list[Value] = [None] * slots
         self.cost = 0
-        self.budget = Budget(MOST_WORK)
+        self.budget = Budget(_MOST_WORK)
 
 
-Evaluate = Callable[[Evaluation], Value]
+Evaluate = Callable[[_Evaluation], Value]
 
 
 # A name or value with the steps into it: fields, keys, and indexes, also of optional values. Upstream: cel-go's
 # interpreter/attributes.go.
 
-_Qualify = Callable[[Evaluation, Value], Value]
+_Qualify = Callable[[_Evaluation, Value], Value]
 
 _ABSENT = Optional()
 """The result of an optional step without a value; used only within a chain of steps."""
@@ -73,7 +73,7 @@ class Constant(Struct):
     value: Value
 
 
-class AttributePath(Struct):
+class _AttributePath(Struct):
     """A name or value with its steps, to which more may be added."""
 
     base: Evaluate
@@ -90,7 +90,7 @@ class AttributePath(Struct):
         if not steps:
             return base
 
-        def walk(run: Evaluation, value: Value) -> Value:
+        def walk(run: _Evaluation, value: Value) -> Value:
             is_optional = isinstance(value, Optional)
             if isinstance(value, Optional):
                 if value.value is None:
@@ -109,7 +109,7 @@ class AttributePath(Struct):
             return lambda run: walk(run, base(run))
         plain = tuple(step for step, _ in steps)
 
-        def resolve(run: Evaluation) -> Value:
+        def resolve(run: _Evaluation) -> Value:
             value = base(run)
             if value.__class__ is Optional:
                 return walk(run, value)
@@ -122,7 +122,7 @@ class AttributePath(Struct):
         return resolve
 
 
-def _if_present(run: Evaluation, step: _Qualify, value: Value) -> Value:
+def _if_present(run: _Evaluation, step: _Qualify, value: Value) -> Value:
     before = run.cost
     result = step(run, value)
     if isinstance(result, _NoSuchKey):
@@ -135,14 +135,14 @@ class _NoSuchKey(Fault):
     """The key or item does not exist."""
 
 
-Planned = Constant | AttributePath | Evaluate
+_Planned = Constant | _AttributePath | Evaluate
 
 
-class _ConditionalAttribute(AttributePath, kw_only=True):
+class _ConditionalAttribute(_AttributePath, kw_only=True):
     """One of two attributes, each of which takes the steps. `base` is the condition."""
 
-    then: AttributePath
-    otherwise: AttributePath
+    then: _AttributePath
+    otherwise: _AttributePath
 
     def add(self, step: _Qualify, *, is_optional: bool) -> None:
         self.then.add(step, is_optional=is_optional)
@@ -151,7 +151,7 @@ class _ConditionalAttribute(AttributePath, kw_only=True):
     def resolver(self) -> Evaluate:
         condition, then, otherwise = self.base, self.then.resolver(), self.otherwise.resolver()
 
-        def resolve(run: Evaluation) -> Value:
+        def resolve(run: _Evaluation) -> Value:
             value = condition(run)
             if value is True:
                 return then(run)
@@ -162,17 +162,17 @@ class _ConditionalAttribute(AttributePath, kw_only=True):
         return resolve
 
 
-def ready(planned: Planned) -> Evaluate:
+def ready(planned: _Planned) -> Evaluate:
     """Return the function that evaluates a part, after all steps are added."""
     if isinstance(planned, Constant):
         value = planned.value
         return lambda _: value
-    if isinstance(planned, AttributePath):
+    if isinstance(planned, _AttributePath):
         resolve, cost = planned.resolver(), planned.cost
         if not cost:
             return resolve
 
-        def evaluate(run: Evaluation) -> Value:
+        def evaluate(run: _Evaluation) -> Value:
             value = resolve(run)
             run.cost += cost
             return value
@@ -181,7 +181,7 @@ def ready(planned: Planned) -> Evaluate:
     return planned
 
 
-def qualify(value: Value, key: Value) -> Value:
+def _qualify(value: Value, key: Value) -> Value:
     if isinstance(value, MapValue):
         item = value.find(key)
         return _NoSuchKey(f"no such key: {printed_key(key)}") if item is None else item
@@ -206,21 +206,21 @@ def _index(key: Value) -> int | Fault:
 def _step_to(key: Value) -> _Qualify:
     """Return the step to a field, or to a constant key or index."""
 
-    def step(run: Evaluation, value: Value) -> Value:
+    def step(run: _Evaluation, value: Value) -> Value:
         run.cost += 1
         if isinstance(value, MapValue):
             item = value.find(key)
             if item is not None:
                 return item
-        return qualify(value, key)
+        return _qualify(value, key)
 
     return step
 
 
 def _presence_of(field: str) -> _Qualify:
-    def step(run: Evaluation, value: Value) -> Value:
+    def step(run: _Evaluation, value: Value) -> Value:
         run.cost += 1
-        item = qualify(value, field)
+        item = _qualify(value, field)
         if isinstance(item, Fault) and not isinstance(item, _NoSuchKey):
             return item
         return not isinstance(item, Fault)
@@ -239,7 +239,7 @@ def logical(terms: list[Evaluate], *, stops_at: bool) -> Evaluate:
     """Combine two terms; a fault counts only if the other term does not decide."""
     first, second = terms
 
-    def evaluate(run: Evaluation) -> Value:
+    def evaluate(run: _Evaluation) -> Value:
         item = first(run)
         if item is stops_at:
             return item
@@ -254,8 +254,8 @@ def logical(terms: list[Evaluate], *, stops_at: bool) -> Evaluate:
     return evaluate
 
 
-def plan_loop_condition(argument: Evaluate) -> Evaluate:
-    def evaluate(run: Evaluation) -> Value:
+def _plan_loop_condition(argument: Evaluate) -> Evaluate:
+    def evaluate(run: _Evaluation) -> Value:
         value = argument(run)
         run.cost += 1
         return value is not False
@@ -266,7 +266,7 @@ def plan_loop_condition(argument: Evaluate) -> Evaluate:
 def equality(first: Evaluate, second: Evaluate, *, is_equal: bool) -> Evaluate:
     cost = costs.equality if is_equal else costs.shorter_traversal
 
-    def evaluate(run: Evaluation) -> Value:
+    def evaluate(run: _Evaluation) -> Value:
         item = first(run)
         other = second(run)
         if isinstance(item, Fault):
@@ -286,7 +286,7 @@ def equality(first: Evaluate, second: Evaluate, *, is_equal: bool) -> Evaluate:
 def _optional_or(first: Evaluate, second: Evaluate, *, unwraps: bool) -> Evaluate:
     """`or()`, or `orValue()`, which unwraps; the second is evaluated only if the first is empty."""
 
-    def evaluate(run: Evaluation) -> Value:
+    def evaluate(run: _Evaluation) -> Value:
         item = first(run)
         if not isinstance(item, Optional):
             return item
@@ -305,7 +305,7 @@ def _membership_in_constants(item: Evaluate, items: list[Value]) -> Evaluate | N
         return None
     known = {map_key(item) for item in items}
 
-    def evaluate(run: Evaluation) -> Value:
+    def evaluate(run: _Evaluation) -> Value:
         value = item(run)
         if isinstance(value, Fault):
             return value
@@ -357,13 +357,13 @@ def _of_text(own: Run) -> Run:
     return lambda budget, text, pattern: own(budget, text, pattern) if isinstance(text, str) else NO_OVERLOAD
 
 
-def plan_call(own: Run, arguments: list[Evaluate], cost: costs.CallCost | None) -> Evaluate:
+def _plan_call(own: Run, arguments: list[Evaluate], cost: costs.CallCost | None) -> Evaluate:
     """Return a call; its cost is 1 if `cost` is None."""
     limit = costs.LIMIT
     if len(arguments) == 2:
         first, second = arguments
 
-        def evaluate_two(run: Evaluation) -> Value:
+        def evaluate_two(run: _Evaluation) -> Value:
             item = first(run)
             other = second(run)
             if isinstance(item, Fault):
@@ -382,7 +382,7 @@ def plan_call(own: Run, arguments: list[Evaluate], cost: costs.CallCost | None) 
 
         return evaluate_two
 
-    def evaluate(run: Evaluation) -> Value:
+    def evaluate(run: _Evaluation) -> Value:
         values = []
         for argument in arguments:
             value = argument(run)
@@ -406,16 +406,16 @@ def plan_call(own: Run, arguments: list[Evaluate], cost: costs.CallCost | None) 
 
 
 def _slot_reader(slot: int) -> Evaluate:
-    def evaluate(run: Evaluation) -> Value:
+    def evaluate(run: _Evaluation) -> Value:
         return run.slots[slot]
 
     return evaluate
 
 
-def plan_accumulator(slot: int, initial: Evaluate) -> Evaluate:
+def _plan_accumulator(slot: int, initial: Evaluate) -> Evaluate:
     """The accumulator; its initial value is evaluated on first use."""
 
-    def evaluate(run: Evaluation) -> Value:
+    def evaluate(run: _Evaluation) -> Value:
         value = run.slots[slot]
         if value is None:
             value = initial(run)
@@ -429,7 +429,7 @@ def plan_accumulator(slot: int, initial: Evaluate) -> Evaluate:
     return evaluate
 
 
-def fold(
+def _fold(
     over: Evaluate,
     accumulator: int,
     variable: int,
@@ -443,7 +443,7 @@ def fold(
     variables."""
     limit = costs.LIMIT
 
-    def evaluate(run: Evaluation) -> Value:
+    def evaluate(run: _Evaluation) -> Value:
         items = over(run)
         slots = run.slots
         slots[accumulator] = None
@@ -476,13 +476,13 @@ def fold(
     return evaluate
 
 
-def _copy_list(run: Evaluation, items: Value) -> list[Value]:
+def _copy_list(run: _Evaluation, items: Value) -> list[Value]:
     assert is_list(items)
     run.budget.spend(len(items))
     return list(items)
 
 
-# An `AttributePath` costs one for the name and one for each step; constants, and lists and maps of them, are created
+# An `_AttributePath` costs one for the name and one for each step; constants, and lists and maps of them, are created
 # once and cost nothing; a comprehension costs what its parts cost, each time. Upstream: cel-go's interpreter/planner.go
 # and decorators.go, as apiserver sets them up.
 
@@ -503,7 +503,7 @@ class PlannedExpression:
 
     def evaluate(self, device: MapValue) -> Value:
         """Raises `CostExceededError` and `UndecidedError`."""
-        run = Evaluation(device, self._slots)
+        run = _Evaluation(device, self._slots)
         value = self._evaluate(run)
         if run.cost > costs.LIMIT:
             raise CostExceededError
@@ -520,7 +520,7 @@ class _Planner:
         self.slots = 0
         self.reads_device = False
 
-    def plan(self, expr: Expr) -> Planned:
+    def plan(self, expr: Expr) -> _Planned:
         match expr:
             case Literal():
                 return Constant(expr.value)
@@ -528,7 +528,7 @@ class _Planner:
                 return (
                     Constant(expr.stands_for)
                     if expr.stands_for is not None
-                    else AttributePath(self._variable(expr.name))
+                    else _AttributePath(self._variable(expr.name))
                 )
             case Select():
                 return self._select(expr)
@@ -555,41 +555,41 @@ class _Planner:
 
     # --- steps into a value
 
-    def _select(self, select: Select) -> Planned:
+    def _select(self, select: Select) -> _Planned:
         if select.stands_for is not None:
             return Constant(select.stands_for)
         attribute = self._plan_attribute(select.operand)
         field = select.field
         if select.is_test:
             attribute.add(_presence_of(field), is_optional=False)
-            tested = AttributePath(attribute.resolver(), 0)
+            tested = _AttributePath(attribute.resolver(), 0)
             return ready(tested)
         attribute.add(_step_to(field), is_optional=False)
         return attribute
 
-    def _plan_attribute(self, expr: Expr) -> AttributePath:
+    def _plan_attribute(self, expr: Expr) -> _AttributePath:
         planned = self.plan(expr)
-        return planned if isinstance(planned, AttributePath) else AttributePath(ready(planned))
+        return planned if isinstance(planned, _AttributePath) else _AttributePath(ready(planned))
 
-    def _plan_index(self, call: Call, *, is_optional: bool) -> Planned:
+    def _plan_index(self, call: Call, *, is_optional: bool) -> _Planned:
         attribute = self._plan_attribute(call.arguments[0])
         index = self.plan(call.arguments[1])
         if isinstance(index, Constant):
             attribute.add(_step_to(index.value), is_optional=is_optional)
             return attribute
-        by = index.resolver() if isinstance(index, AttributePath) else ready(index)
+        by = index.resolver() if isinstance(index, _AttributePath) else ready(index)
 
-        def step(run: Evaluation, value: Value) -> Value:
+        def step(run: _Evaluation, value: Value) -> Value:
             key = by(run)
             run.cost += 1
-            return key if isinstance(key, Fault) else qualify(value, key)
+            return key if isinstance(key, Fault) else _qualify(value, key)
 
         attribute.add(step, is_optional=is_optional)
         return attribute
 
     # --- calls
 
-    def _call(self, call: Call) -> Planned:
+    def _call(self, call: Call) -> _Planned:
         match call.function:
             case "_&&_":
                 return logical(self._ready_arguments(call), stops_at=False)
@@ -610,18 +610,18 @@ class _Planner:
             case "orValue" if call.overloads == ("optional_orValue_value",) or len(call.overloads) > 1:
                 return _optional_or(*self._ready_arguments(call), unwraps=True)
             case "@not_strictly_false":
-                return plan_loop_condition(*self._ready_arguments(call))
+                return _plan_loop_condition(*self._ready_arguments(call))
         return self._function(call)
 
     def _ready_arguments(self, call: Call) -> list[Evaluate]:
         return [ready(self.plan(each)) for each in call.children()]
 
-    def _plan_branch(self, expr: Expr) -> AttributePath:
+    def _plan_branch(self, expr: Expr) -> _AttributePath:
         """The name of a branch costs nothing, its steps do."""
         planned = self.plan(expr)
-        return planned if isinstance(planned, AttributePath) else AttributePath(ready(planned), 0)
+        return planned if isinstance(planned, _AttributePath) else _AttributePath(ready(planned), 0)
 
-    def _function(self, call: Call) -> Planned:
+    def _function(self, call: Call) -> _Planned:
         planned = [self.plan(each) for each in call.children()]
         function = self._environment.functions[call.function]
         overload = call.overloads[0] if len(call.overloads) == 1 else ""
@@ -631,7 +631,7 @@ class _Planner:
                 return membership
         run = implementation(function, overload)
         if function.name in _CONVERSIONS and len(planned) == 1 and isinstance(planned[0], Constant):
-            value = run(Budget(MOST_WORK), planned[0].value)
+            value = run(Budget(_MOST_WORK), planned[0].value)
             if isinstance(value, Fault):
                 raise PlanError(value.message)
             return Constant(value)
@@ -641,18 +641,18 @@ class _Planner:
                 raise PlanError(compiled.message)
         if function.name == "matches" and isinstance(planned[1], Constant):
             run = _of_text(run)
-        return plan_call(run, [ready(each) for each in planned], costs.call_cost(function.name, overload))
+        return _plan_call(run, [ready(each) for each in planned], costs.call_cost(function.name, overload))
 
     # --- lists and maps
 
-    def _list(self, node: ListNode) -> Planned:
+    def _list(self, node: ListNode) -> _Planned:
         planned = [self.plan(each) for each in node.elements]
         if all(isinstance(each, Constant) for each in planned) and not node.optionals:
             return Constant([each.value for each in planned if isinstance(each, Constant)])
         elements = [ready(each) for each in planned]
         optionals = node.optionals
 
-        def evaluate(run: Evaluation) -> Value:
+        def evaluate(run: _Evaluation) -> Value:
             values: list[Value] = []
             for index, element in enumerate(elements):
                 value = element(run)
@@ -673,7 +673,7 @@ class _Planner:
 
         return evaluate
 
-    def _map(self, node: MapNode) -> Planned:
+    def _map(self, node: MapNode) -> _Planned:
         planned = [(self.plan(key), self.plan(value), is_optional) for key, value, is_optional in node.entries]
         if all(isinstance(key, Constant) and isinstance(value, Constant) for key, value, _ in planned):
             entries = {}
@@ -684,7 +684,7 @@ class _Planner:
             return Constant(MapValue(entries))
         parts = [(ready(key), ready(value), is_optional) for key, value, is_optional in planned]
 
-        def evaluate(run: Evaluation) -> Value:
+        def evaluate(run: _Evaluation) -> Value:
             entries: dict[object, Value] = {}
             for key_of, value_of, is_optional in parts:
                 key = key_of(run)
@@ -715,11 +715,11 @@ class _Planner:
         self.slots += 1
         return self.slots - 1
 
-    def _comprehension(self, comprehension: Comprehension) -> Planned:
+    def _comprehension(self, comprehension: Comprehension) -> _Planned:
         initial = ready(self.plan(comprehension.initial))
         over = ready(self.plan(comprehension.over))
         accumulator, variable, variable2 = self._slot(), self._slot(), self._slot()
-        self._scopes.append({comprehension.accumulator: plan_accumulator(accumulator, initial)})
+        self._scopes.append({comprehension.accumulator: _plan_accumulator(accumulator, initial)})
         names = {comprehension.variable: _slot_reader(variable)}
         if comprehension.variable2:
             names[comprehension.variable2] = _slot_reader(variable2)
@@ -729,7 +729,7 @@ class _Planner:
         result = ready(self.plan(comprehension.result))
         self._scopes.pop()
         goes_on = None if isinstance(condition, Constant) and condition.value is True else ready(condition)
-        return fold(
+        return _fold(
             over,
             accumulator,
             variable,

@@ -227,7 +227,7 @@ class _Budget:
         return ""
 
 
-MORE_THAN_ONE_BUDGET = (
+_MORE_THAN_ONE_BUDGET = (
     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 )
 
@@ -315,7 +315,7 @@ class Cluster:
         if self._counts_budgets and pod.is_running and pod.labels:
             covering = [budget for budget in self._budgets.get(pod.namespace, ()) if budget.covers(pod)]
             if len(covering) > 1:
-                return MORE_THAN_ONE_BUDGET
+                return _MORE_THAN_ONE_BUDGET
             if covering and (refusal := covering[0].allows(pod)):
                 return refusal
         self.freed.append(pod.node)

@@ -62,11 +62,11 @@ class Classification(Struct, frozen=True, kw_only=True):
     """Why nothing is evicted; empty if the run continued with evictions."""
 
 
-NONE_UNDERUTILIZED = "No node is underutilized, nothing to do here, you might tune your thresholds further"
+_NONE_UNDERUTILIZED = "No node is underutilized, nothing to do here, you might tune your thresholds further"
 TOO_FEW = "Number of nodes underutilized is less or equal than NumberOfNodes, nothing to do here"
-ALL_UNDERUTILIZED = "All nodes are underutilized, nothing to do here"
-NONE_OVERUTILIZED = "All nodes are under target utilization, nothing to do here"
-NONE_TAKES = "No node is available to schedule the pods, nothing to do here"
+_ALL_UNDERUTILIZED = "All nodes are underutilized, nothing to do here"
+_NONE_OVERUTILIZED = "All nodes are under target utilization, nothing to do here"
+_NONE_TAKES = "No node is available to schedule the pods, nothing to do here"
 
 
 class UsageError(Exception):
@@ -233,7 +233,7 @@ def low_node_utilization(
     )
     takers = [node.node for node in nodes if node.category is Category.UNDERUTILIZED]
     sources = [node.node for node in nodes if node.category is Category.OVERUTILIZED]
-    verdict = _verdict(takers, args.number_of_nodes, len(nodes)) or ("" if sources else NONE_OVERUTILIZED)
+    verdict = _verdict(takers, args.number_of_nodes, len(nodes)) or ("" if sources else _NONE_OVERUTILIZED)
     if not verdict:
         sort_slice(sources, lambda node, other: _weight(usage.nodes[node.name]) > _weight(usage.nodes[other.name]))
         limit = args.eviction_limits.node if args.eviction_limits is not None else None
@@ -290,10 +290,10 @@ def _clamp(percent: float) -> float:
 
 def _verdict(underutilized: Sequence[Node], number_of_nodes: int, count: int) -> str:
     if not underutilized:
-        return NONE_UNDERUTILIZED
+        return _NONE_UNDERUTILIZED
     if len(underutilized) <= number_of_nodes:
         return TOO_FEW
-    return ALL_UNDERUTILIZED if len(underutilized) == count else ""
+    return _ALL_UNDERUTILIZED if len(underutilized) == count else ""
 
 
 def high_node_utilization(handle: EvictorHandle, args: HighNodeUtilizationArgs) -> Classification:
@@ -313,7 +313,7 @@ def high_node_utilization(handle: EvictorHandle, args: HighNodeUtilizationArgs) 
         classes.append(ClassifiedNode(node=node, category=category, usage=used, percent=percents[node.name]))
     sources = [classified.node for classified in classes if classified.category is Category.UNDERUTILIZED]
     takers = [classified.node for classified in classes if classified.category is Category.OVERUTILIZED]
-    verdict = _verdict(sources, args.number_of_nodes, len(handle.nodes)) or ("" if takers else NONE_TAKES)
+    verdict = _verdict(sources, args.number_of_nodes, len(handle.nodes)) or ("" if takers else _NONE_TAKES)
     if not verdict:
         sort_slice(sources, lambda node, other: _weight(usage.nodes[node.name]) < _weight(usage.nodes[other.name]))
         full: Thresholds = dict.fromkeys(args.thresholds, 100.0)

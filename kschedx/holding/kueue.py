@@ -98,11 +98,11 @@ def _updates(pod: Pod, workload: Workload) -> Sequence[PodSetUpdate]:
     return every if is_only_set else [update for update in every if update.name == wanted]
 
 
-FlavorDomains = Mapping[tuple[str, ...], Collection[tuple[str, ...]]]
+_FlavorDomains = Mapping[tuple[str, ...], Collection[tuple[str, ...]]]
 """Keys of labels to the values that they can have together."""
 
 
-def _domains(assigned: Sequence[PodSetAssignment]) -> FlavorDomains:
+def _domains(assigned: Sequence[PodSetAssignment]) -> _FlavorDomains:
     return {
         assignment.topology_assignment.levels: assignment.topology_assignment.values()
         for assignment in assigned
@@ -110,7 +110,7 @@ def _domains(assigned: Sequence[PodSetAssignment]) -> FlavorDomains:
     }
 
 
-def _is_within(labels: Mapping[str, str], domains: FlavorDomains) -> bool:
+def _is_within(labels: Mapping[str, str], domains: _FlavorDomains) -> bool:
     return not domains or any(tuple(labels.get(level, "") for level in levels) in domains[levels] for levels in domains)
 
 

@@ -446,8 +446,8 @@ class Karpenter:
 # Upstream: pkg/state/virtualpods, pkg/utils/apps/resolve.go of Karpenter 1.14.
 
 
-SCALABLE = ("Deployment", "StatefulSet", "ReplicaSet")
-LOWEST_PRIORITY = -(2**31)
+_SCALABLE = ("Deployment", "StatefulSet", "ReplicaSet")
+_LOWEST_PRIORITY = -(2**31)
 
 
 class _Spec(Struct, frozen=True, kw_only=True):
@@ -490,7 +490,7 @@ def virtual_pods(snapshot: Snapshot) -> Iterator[Pod]:
 def _buffer_template(snapshot: Snapshot, buffer: CapacityBuffer) -> PodTemplateSpec | None:
     """Return the template of the workload that a buffer refers to."""
     named = buffer.spec.scalable_ref
-    if named is None or named.kind not in SCALABLE or named.api_group not in ("", "apps"):
+    if named is None or named.kind not in _SCALABLE or named.api_group not in ("", "apps"):
         return None
     raw = snapshot.workloads.get((named.kind, buffer.metadata.namespace, named.name))
     return None if raw is None else decode(raw, _Workload).spec.template
@@ -501,7 +501,7 @@ def _placeable(spec: PodSpec) -> PodSpec:
     volumes = tuple(
         volume for volume in spec.volumes if volume.persistent_volume_claim is None and volume.ephemeral is None
     )
-    return replace(spec, node_name="", priority=LOWEST_PRIORITY, volumes=volumes)
+    return replace(spec, node_name="", priority=_LOWEST_PRIORITY, volumes=volumes)
 
 
 # The cluster after Karpenter has added all nodes that it can, with known types.

@@ -46,13 +46,13 @@ from kschedx.kube.types import Pod
 SPOT, ON_DEMAND = "spot", "on-demand"
 MOST_NODES = 100
 """The maximum number of nodes that are consolidated together."""
-MOST_ALONE = 50
+_MOST_ALONE = 50
 MOST_LOOKS = 50_000
 """The maximum number of nodes that are tried alone, times the nodes of the cluster: each trial is a round over the
 cluster."""
-SPOT_TYPES = 15
+_SPOT_TYPES = 15
 """The number of cheaper types that spot-to-spot consolidation requires."""
-NODE_COST = 1.0
+_NODE_COST = 1.0
 """The disruption cost of a node without its pods."""
 NOT_TRIED = "not tried alone: name the node"
 PRICES_UNKNOWN = "prices are not known: add them with --instance-types"
@@ -204,7 +204,7 @@ class _Candidate(Struct, frozen=True, kw_only=True):
     @property
     def disruption_cost(self) -> float:
         """The disruption cost for the policy Balanced."""
-        return NODE_COST + sum(max(0.0, eviction_cost(pod)) for pod in self.pods)
+        return _NODE_COST + sum(max(0.0, eviction_cost(pod)) for pod in self.pods)
 
 
 class Consolidator:
@@ -311,7 +311,7 @@ class Consolidator:
         return allowed_candidates
 
     def _is_empty(self, candidate: _Candidate) -> bool:
-        return candidate.disruption_cost <= NODE_COST if self._is_newer else not candidate.pods
+        return candidate.disruption_cost <= _NODE_COST if self._is_newer else not candidate.pods
 
     def _sort_candidates(self) -> list[_Candidate]:
         """Return the candidates of consolidation in the order in which they are tried."""
@@ -369,7 +369,7 @@ class Consolidator:
         """Return every candidate that can be deleted alone; Karpenter takes the first."""
         commands = []
         ordered = self._sort_candidates()
-        most = min(MOST_ALONE, max(MOST_LOOKS // max(len(self._snapshot.cluster.nodes), 1), 1))
+        most = min(_MOST_ALONE, max(MOST_LOOKS // max(len(self._snapshot.cluster.nodes), 1), 1))
         tried = (
             ordered[:most]
             if self._only is None
@@ -459,13 +459,13 @@ class Consolidator:
         if too_few := min_values_unmet(cheaper, requirements):
             return f"Filtering by price: {too_few_text(too_few)}"
         if is_spot_again and method is Method.SINGLE_NODE:
-            if len(cheaper) < SPOT_TYPES:
+            if len(cheaper) < _SPOT_TYPES:
                 return (
-                    f"SpotToSpotConsolidation requires {SPOT_TYPES} cheaper instance type options than the current "
+                    f"SpotToSpotConsolidation requires {_SPOT_TYPES} cheaper instance type options than the current "
                     f"candidate to consolidate, got {len(cheaper)}"
                 )
             enough = (
-                most for most in range(SPOT_TYPES, len(cheaper)) if not min_values_unmet(cheaper[:most], requirements)
+                most for most in range(_SPOT_TYPES, len(cheaper)) if not min_values_unmet(cheaper[:most], requirements)
             )
             cheaper = cheaper[: next(enough, len(cheaper))]
         prices = [
@@ -521,7 +521,7 @@ class Consolidator:
         for state in mates:
             if state.row >= 0:
                 pods = [self._snapshot.pods[row] for row in self._snapshot.pods.on_node(state.row).tolist()]
-                total += NODE_COST + sum(max(0.0, eviction_cost(pod)) for pod in pods if is_reschedulable(pod))
+                total += _NODE_COST + sum(max(0.0, eviction_cost(pod)) for pod in pods if is_reschedulable(pod))
         return total
 
     @staticmethod

@@ -37,9 +37,9 @@ from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
 BLOCKED = "DisruptionBlocked"
-UNCONSOLIDATABLE = "Unconsolidatable"
+_UNCONSOLIDATABLE = "Unconsolidatable"
 """Reasons of Karpenter's events."""
-DISRUPTED = Taint(key="karpenter.sh/disrupted", effect="NoSchedule")
+_DISRUPTED = Taint(key="karpenter.sh/disrupted", effect="NoSchedule")
 NEVER = "Never"
 BALANCED_THRESHOLD = 0.5
 """1 / BalancedK."""
@@ -218,11 +218,11 @@ class _Pools:
             yield Obstacle(reason=BLOCKED, text="No allowed disruptions due to blocking budget")
         for label in (CAPACITY_TYPE, ZONE):
             if label not in state.labels:
-                yield Obstacle(reason=UNCONSOLIDATABLE, text=f'Node does not have label "{label}"')
+                yield Obstacle(reason=_UNCONSOLIDATABLE, text=f'Node does not have label "{label}"')
         if pool.spec.disruption.consolidate_after == NEVER:
-            yield Obstacle(reason=UNCONSOLIDATABLE, text=f'NodePool "{pool.name}" has consolidation disabled')
+            yield Obstacle(reason=_UNCONSOLIDATABLE, text=f'NodePool "{pool.name}" has consolidation disabled')
         elif pool.spec.disruption.consolidation_policy == "WhenEmpty" and not _is_empty(pods, self._behaviour):
-            yield Obstacle(reason=UNCONSOLIDATABLE, text=self._behaviour.not_empty.format(pool=pool.name))
+            yield Obstacle(reason=_UNCONSOLIDATABLE, text=self._behaviour.not_empty.format(pool=pool.name))
 
     def _pod_blockers(self, pods: list[Pod]) -> Iterator[str]:
         """Yield the first pod that prevents disruption, then the first budget."""
@@ -395,7 +395,7 @@ def _is_guarded(pod: Pod, now: int) -> bool:
 
 def _is_evicted(pod: Pod, now: int) -> bool:
     is_going = bool(pod.metadata.deletion_timestamp) or is_static(pod.metadata.owner_references)
-    return not (is_going or tolerates_all(pod.spec.tolerations, (DISRUPTED,)) or _is_guarded(pod, now))
+    return not (is_going or tolerates_all(pod.spec.tolerations, (_DISRUPTED,)) or _is_guarded(pod, now))
 
 
 def _lets_go(budget: PodDisruptionBudget, pod: Pod) -> bool:

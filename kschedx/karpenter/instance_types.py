@@ -218,7 +218,7 @@ def _fold(overheads: Sequence[Overhead], *, least: bool) -> dict[str, Amount]:
     return {name: pick((item[name] for item in each if name in item), key=lambda amount: amount.nano) for name in names}
 
 
-class FilteredTypes(Struct, frozen=True, kw_only=True):
+class _FilteredTypes(Struct, frozen=True, kw_only=True):
     """The remaining types, or why there are none."""
 
     types: tuple[InstanceType, ...] = ()
@@ -236,7 +236,7 @@ def filter_types(
     total: Amounts,
     allowed: frozenset[str],
     relaxes_min_values: bool,
-) -> FilteredTypes:
+) -> _FilteredTypes:
     """`total` are the node's requests without the overhead of its type; a type without an overhead is left out. The
     pod's requests are for the message."""
     seen = [False] * 6
@@ -263,8 +263,8 @@ def filter_types(
             seen[index] = seen[index] or holds
     too_few = min_values_unmet(left, requirements) if requirements.has_min_values else {}
     if left and (not too_few or relaxes_min_values):
-        return FilteredTypes(types=tuple(left), relaxed=too_few)
-    return FilteredTypes(
+        return _FilteredTypes(types=tuple(left), relaxed=too_few)
+    return _FilteredTypes(
         failure=NoInstanceType(
             meets_requirements=seen[0],
             fits=seen[1],
@@ -281,7 +281,7 @@ def filter_types(
     )
 
 
-class RequestedTypes(Struct, frozen=True, kw_only=True):
+class _RequestedTypes(Struct, frozen=True, kw_only=True):
     """The types of a new node that are requested from the cloud."""
 
     types: tuple[InstanceType, ...]
@@ -291,14 +291,14 @@ class RequestedTypes(Struct, frozen=True, kw_only=True):
 
 def cheapest(
     types: Sequence[InstanceType], requirements: Requirements, allowed: frozenset[str], most: int
-) -> RequestedTypes:
+) -> _RequestedTypes:
     """Keep the cheapest types, up to the maximum that is requested from the cloud. If a price is unknown, keep all."""
     if len(types) <= most or not all(instance_type.has_prices for instance_type in types):
-        return RequestedTypes(types=tuple(types))
+        return _RequestedTypes(types=tuple(types))
     priced = [(instance_type.price(requirements, allowed), instance_type) for instance_type in types]
     sort_slice(priced, lambda a, b: a[0] < b[0])
     left = tuple(instance_type for _, instance_type in priced[:most])
-    return RequestedTypes(
+    return _RequestedTypes(
         types=left, too_few=min_values_unmet(left, requirements) if requirements.has_min_values else {}
     )
 

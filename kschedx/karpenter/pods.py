@@ -326,11 +326,11 @@ class PodData(Struct, frozen=True, kw_only=True):
             requirements=pod_requirements(pod, prefers=prefers),
             strict=pod_requirements(pod, prefers=False),
             volumes=volumes,
-            asks_for_devices=requests_devices(pod, behaviour),
+            asks_for_devices=_requests_devices(pod, behaviour),
         )
 
 
-def requests_devices(pod: Pod, behaviour: KarpenterBehaviour) -> bool:
+def _requests_devices(pod: Pod, behaviour: KarpenterBehaviour) -> bool:
     """Return whether the pod requests devices; Karpenter ignores such pods unless it runs with
     --ignore-dra-requests=false."""
     if behaviour.claims_of_pods_count and pod.spec.resource_claims:
@@ -343,7 +343,7 @@ def requests_devices(pod: Pod, behaviour: KarpenterBehaviour) -> bool:
 # later checks omit them, because upstream shares the pods.
 
 
-class DaemonHost(Protocol):
+class _DaemonHost(Protocol):
     """The properties of an instance type that decide which DaemonSets run on its nodes."""
 
     @property
@@ -369,7 +369,7 @@ class DaemonSets:
     """One pod for each DaemonSet of the cluster."""
 
     def __init__(self, pods: Sequence[Pod], behaviour: KarpenterBehaviour, *, leaves_out_devices: bool = True) -> None:
-        self._pods = [pod for pod in pods if not (leaves_out_devices and requests_devices(pod, behaviour))]
+        self._pods = [pod for pod in pods if not (leaves_out_devices and _requests_devices(pod, behaviour))]
         self._behaviour = behaviour
         self._seen: dict[tuple[object, ...], bool] = {}
 
@@ -378,7 +378,7 @@ class DaemonSets:
         taints: Sequence[Taint],
         requirements: Requirements,
         allowed: frozenset[str],
-        types: Sequence[DaemonHost],
+        types: Sequence[_DaemonHost],
     ) -> tuple[DaemonOverhead, ...]:
         """Return the pods on new nodes of a pool, by instance types."""
         if not self._behaviour.daemons_depend_on_type or not types:

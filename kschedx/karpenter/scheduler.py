@@ -127,13 +127,13 @@ _FLAGS: Mapping[str, tuple[str, Mapping[str, bool]]] = {
 # scheduling/scheduler.go, queue.go. The free capacity of reservations is not counted.
 
 ONLY_DEVICES = "pod has Dynamic Resource Allocation requirements that are not yet supported by Karpenter"
-NO_TYPES = "nodepool requirements filtered out all available instance types"
+_NO_TYPES = "nodepool requirements filtered out all available instance types"
 
 MOST_TYPES = 600
 """The maximum number of types requested for a new node (MaxInstanceTypes in nodeclaimtemplate.go)."""
 
 
-class PoolRejection(Struct, frozen=True, kw_only=True):
+class _PoolRejection(Struct, frozen=True, kw_only=True):
     """A pool's rejection of a pod that no node accepts."""
 
     pool: str
@@ -143,7 +143,7 @@ class PoolRejection(Struct, frozen=True, kw_only=True):
 class SchedulingFailure(Struct, frozen=True, kw_only=True):
     """Why no node accepts a pod, even after relaxing its preferences."""
 
-    pools: tuple[PoolRejection, ...] = ()
+    pools: tuple[_PoolRejection, ...] = ()
     """In the order in which pools are tried."""
     reason: str = ""
     """The reason if no pool was tried."""
@@ -168,7 +168,7 @@ class RoundResult(Struct, frozen=True, kw_only=True):
         return next((claim for claim in self.new if pod in claim.pods), None)
 
 
-class ProvisioningRound:
+class _ProvisioningRound:
     """One run of the scheduler over pods. `left` is what the pools' limits leave."""
 
     def __init__(
@@ -222,7 +222,7 @@ class ProvisioningRound:
                 pool = node.template.name
                 rejection = CheapestAreTooFew(pool=pool, most=MOST_TYPES, too_few=too_few)
                 failures |= dict.fromkeys(
-                    node.pods, SchedulingFailure(pools=(PoolRejection(pool=pool, rejection=rejection),))
+                    node.pods, SchedulingFailure(pools=(_PoolRejection(pool=pool, rejection=rejection),))
                 )
             else:
                 new.append(node)
@@ -270,12 +270,12 @@ class ProvisioningRound:
                 node.add(data, accepted, self._topologies)
                 return None
         if not self._templates:
-            return SchedulingFailure(reason=NO_TYPES)
+            return SchedulingFailure(reason=_NO_TYPES)
         return self._add_node(data)
 
     def _add_node(self, data: PodData) -> SchedulingFailure | None:
         """Try the pools by weight, and add a node of the first one that accepts the pod."""
-        rejections: list[PoolRejection] = []
+        rejections: list[_PoolRejection] = []
         for template in self._templates:
             types = self._types_within_limits(template)
             if isinstance(types, tuple):
@@ -290,7 +290,7 @@ class ProvisioningRound:
                     return None
             else:
                 answer = types
-            rejections.append(PoolRejection(pool=template.name, rejection=answer))
+            rejections.append(_PoolRejection(pool=template.name, rejection=answer))
         return SchedulingFailure(pools=tuple(rejections))
 
     def _types_within_limits(
@@ -421,7 +421,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
         existing = ExistingNodes(cluster.staying, snapshot, daemons, types)
         for node in existing.nodes:
             topologies.register(HOSTNAME, node.state.host_name)
-        return ProvisioningRound(
+        return _ProvisioningRound(
             templates,
             existing,
             topologies,

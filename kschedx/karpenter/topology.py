@@ -1,7 +1,7 @@
 """The domains that spread constraints, affinities, and anti-affinities allow a pod, as Karpenter counts them.
 
 A domain is a value of a topology key. If upstream chooses any of several domains, the first name is chosen here and
-`DomainTie` is reported. Upstream: scheduling/topologygroup.go, topologydomaingroup.go, topologynodefilter.go.
+`_DomainTie` is reported. Upstream: scheduling/topologygroup.go, topologydomaingroup.go, topologynodefilter.go.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kschedx.kube.selectors import EVERYTHING, LabelSelector, LabelSelectorRequi
 from kschedx.kube.selectors import NOTHING as NO_SELECTOR
 from kschedx.snapshot.snapshot import Snapshot
 
-MAX_SKEW = 2**31 - 1
+_MAX_SKEW = 2**31 - 1
 _MOST_COUNTS = 25
 HONOR = "Honor"
 
@@ -56,7 +56,7 @@ class TopologyDomains:
                 yield domain
 
 
-class NodeFilter(Struct, frozen=True, kw_only=True):
+class _NodeFilter(Struct, frozen=True, kw_only=True):
     """The nodes that a spread constraint counts; by default all."""
 
     terms: tuple[Requirements, ...] = ()
@@ -70,7 +70,7 @@ class NodeFilter(Struct, frozen=True, kw_only=True):
         return not self.honors_taints or tolerates_all(self.tolerations, taints)
 
 
-class DomainTie:
+class _DomainTie:
     """Whether a domain was chosen while another one was equally good."""
 
     def __init__(self) -> None:
@@ -89,9 +89,9 @@ class _TopologyGroup:
         selector: Selector,
         raw: LabelSelector | None,
         domains: Iterable[str],
-        node_filter: NodeFilter,
-        chance: DomainTie,
-        max_skew: int = MAX_SKEW,
+        node_filter: _NodeFilter,
+        chance: _DomainTie,
+        max_skew: int = _MAX_SKEW,
         min_domains: int | None = None,
     ) -> None:
         self.kind = kind
@@ -172,7 +172,7 @@ class _TopologyGroup:
         counts = [count for domain, count in self.counts.items() if of_pod.has(domain)]
         if self._min_domains is not None and len(counts) < self._min_domains:
             return 0
-        return min(counts, default=MAX_SKEW)
+        return min(counts, default=_MAX_SKEW)
 
     def _affinity(self, pod: types.Pod, of_pod: LabelRequirement, of_node: LabelRequirement) -> frozenset[str]:
         may_be_first = self.selects(pod.metadata.namespace, pod.metadata.labels) and (
@@ -224,7 +224,7 @@ class Unsatisfiable(Struct, frozen=True, kw_only=True):
 # All topology groups of a round: those of pending pods, and the anti-affinities of running pods. Upstream:
 # scheduling/topology.go.
 
-Fork = tuple[object, ...]
+_Fork = tuple[object, ...]
 """What two rules must have in common to be counted as one."""
 
 
@@ -244,11 +244,11 @@ class Topologies:
     """The topology groups of a round. `prefers`: whether preferences count as requirements until they are relaxed."""
 
     def __init__(self, counted: CountedCluster, *, prefers: bool) -> None:
-        self.chance = DomainTie()
+        self.chance = _DomainTie()
         self._counted = counted
         self._prefers = prefers
-        self._groups: dict[Fork, _TopologyGroup] = {}
-        self._inverse: dict[Fork, _TopologyGroup] = {}
+        self._groups: dict[_Fork, _TopologyGroup] = {}
+        self._inverse: dict[_Fork, _TopologyGroup] = {}
         self._labels: dict[str, Requirements] = {}
         """The labels of nodes, by name."""
         self._track_running()
@@ -329,7 +329,7 @@ class Topologies:
 
     # --- groups
 
-    def _spreads(self, pod: types.Pod) -> Iterator[tuple[Fork, _TopologyGroup]]:
+    def _spreads(self, pod: types.Pod) -> Iterator[tuple[_Fork, _TopologyGroup]]:
         for constraint in pod.spec.topology_spread_constraints:
             if self._prefers or constraint.when_unsatisfiable == "DoNotSchedule":
                 selector = _with_match_labels(constraint, pod.metadata.labels)
@@ -339,7 +339,7 @@ class Topologies:
                     node_filter=node_filter, max_skew=constraint.max_skew, min_domains=constraint.min_domains,
                 )  # fmt: skip
 
-    def _affinities(self, pod: types.Pod) -> Iterator[tuple[Fork, _TopologyGroup]]:
+    def _affinities(self, pod: types.Pod) -> Iterator[tuple[_Fork, _TopologyGroup]]:
         affinity = pod.spec.affinity
         if affinity is None:
             return
@@ -356,7 +356,7 @@ class Topologies:
 
     def _term_group(
         self, kind: TopologyType, pod: types.Pod, term: types.PodAffinityTerm
-    ) -> tuple[Fork, _TopologyGroup]:
+    ) -> tuple[_Fork, _TopologyGroup]:
         namespaces = self._namespaces(pod.metadata.namespace, term)
         return self._group(kind, pod, term.topology_key, namespaces, term.label_selector)
 
@@ -368,11 +368,11 @@ class Topologies:
         namespaces: frozenset[str],
         raw: LabelSelector | None,
         *,
-        node_filter: NodeFilter | None = None,
+        node_filter: _NodeFilter | None = None,
         max_skew: int = 2**31 - 1,
         min_domains: int | None = None,
-    ) -> tuple[Fork, _TopologyGroup]:
-        counted = node_filter or NodeFilter()
+    ) -> tuple[_Fork, _TopologyGroup]:
+        counted = node_filter or _NodeFilter()
         domains = self._counted.domains.get(key) or TopologyDomains()
         topology_group = _TopologyGroup(
             kind,
@@ -459,7 +459,7 @@ def _with_match_labels(constraint: types.TopologySpreadConstraint, labels: types
     return LabelSelector(match_labels=known.match_labels, match_expressions=(*known.match_expressions, *more))
 
 
-def _filter_of(pod: types.Pod, constraint: types.TopologySpreadConstraint) -> NodeFilter:
+def _filter_of(pod: types.Pod, constraint: types.TopologySpreadConstraint) -> _NodeFilter:
     selected = Requirements.of_labels(pod.spec.node_selector)
     required = pod.spec.required_node_affinity
     terms: tuple[Requirements, ...] = (selected,)
@@ -468,7 +468,7 @@ def _filter_of(pod: types.Pod, constraint: types.TopologySpreadConstraint) -> No
             selected.together(Requirements.of_expressions(term.match_expressions).values())
             for term in required.node_selector_terms
         )
-    return NodeFilter(
+    return _NodeFilter(
         terms=terms,
         honors_taints=constraint.node_taints_policy == HONOR,
         honors_affinity=constraint.node_affinity_policy in (None, HONOR),
@@ -476,7 +476,7 @@ def _filter_of(pod: types.Pod, constraint: types.TopologySpreadConstraint) -> No
     )
 
 
-def _filter_key(node_filter: NodeFilter | None) -> Fork:
+def _filter_key(node_filter: _NodeFilter | None) -> _Fork:
     """Return what upstream's hash includes: only the keys of requirements, and nothing that occurs twice."""
     if node_filter is None:
         return ()
@@ -484,7 +484,7 @@ def _filter_key(node_filter: NodeFilter | None) -> Fork:
     return terms, node_filter.honors_taints, node_filter.honors_affinity, _odd(node_filter.tolerations)
 
 
-def _selector_key(raw: LabelSelector | None) -> Fork:
+def _selector_key(raw: LabelSelector | None) -> _Fork:
     if raw is None:
         return ()
     expressions = frozenset(

@@ -101,7 +101,7 @@ class Schema(Struct, frozen=True, kw_only=True):
 
 
 GPU = "alpha.kubernetes.io/nvidia-gpu"
-OPAQUE_INTEGER = "pod.alpha.kubernetes.io/opaque-int-resource-"
+_OPAQUE_INTEGER = "pod.alpha.kubernetes.io/opaque-int-resource-"
 
 
 def stored_snapshot(snapshot: Snapshot, schema: Schema) -> Snapshot:
@@ -153,7 +153,7 @@ def _resources(resources: ResourceList, schema: Schema) -> ResourceList:
     return {
         name: f"{amount}m" if name == CPU else str(amount)
         for name, amount in _whole_units(resources).items()
-        if schema.counts_every_resource or name in (CPU, "memory", GPU) or name.startswith(OPAQUE_INTEGER)
+        if schema.counts_every_resource or name in (CPU, "memory", GPU) or name.startswith(_OPAQUE_INTEGER)
     }
 
 

@@ -151,14 +151,14 @@ class CheckNodePIDPressure(_Pressure):
     text = "pid_pressure"
 
 
-USABLE = {"Ready": "True", "OutOfDisk": "False", "NetworkUnavailable": "False"}
+_USABLE = {"Ready": "True", "OutOfDisk": "False", "NetworkUnavailable": "False"}
 """Condition to the status that it must have if a node reports it."""
 
 
 def unusable(node: Node) -> Iterator[str]:
     """Yield the conditions that make a node unusable."""
     for condition in node.status.conditions:
-        if USABLE.get(condition.type, condition.status) != condition.status:
+        if _USABLE.get(condition.type, condition.status) != condition.status:
             yield condition.type
 
 
@@ -171,7 +171,7 @@ class CheckNodeCondition(Predicate):
 
         def about(condition: str, reason: str) -> Verdicts:
             mask = np.array([condition in conditions for conditions in reported], dtype=np.bool_)
-            account = PluginMessage(text=f"the node's condition {condition} is not {USABLE[condition]}")
+            account = PluginMessage(text=f"the node's condition {condition} is not {_USABLE[condition]}")
             return Verdicts.first_of((mask, code, reason), explain=lambda row: (account,))
 
         return join_verdicts(

@@ -38,10 +38,10 @@ from kschedx.cel.values import (
 _SUMMED = (("int", 0), ("uint", Uint(0)), ("double", 0.0), ("duration", CelDuration(0)))
 _ORDERED = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 
-ListOperation = Callable[[Budget, ListValue], Value]
+_ListOperation = Callable[[Budget, ListValue], Value]
 
 
-def _list_function(does: ListOperation) -> Run:
+def _list_function(does: _ListOperation) -> Run:
     def run(budget: Budget, items: Value) -> Value:
         if not is_list(items):
             return NO_OVERLOAD
@@ -62,7 +62,7 @@ def _is_sorted(_: Budget, items: ListValue) -> Value:
     return True
 
 
-def _sum(zero: Value) -> ListOperation:
+def _sum(zero: Value) -> _ListOperation:
     def run(budget: Budget, items: ListValue) -> Value:
         total = zero
         for item in items:
@@ -74,7 +74,7 @@ def _sum(zero: Value) -> ListOperation:
     return run
 
 
-def _extreme(name: str, replaced_by: int) -> ListOperation:
+def _extreme(name: str, replaced_by: int) -> _ListOperation:
     def run(_: Budget, items: ListValue) -> Value:
         extreme: Value = None
         for item in items:
@@ -92,7 +92,7 @@ def _index_of(*, from_the_end: bool) -> Run:
         if not is_list(items):
             return NO_OVERLOAD
         places = range(len(items) - 1, -1, -1) if from_the_end else range(len(items))
-        whole = items if isinstance(items, list) else copy_list(budget, items)
+        whole = items if isinstance(items, list) else _copy_list(budget, items)
         for index in places:
             budget.spend(1)
             if equal(whole[index], item, budget) is True:
@@ -102,7 +102,7 @@ def _index_of(*, from_the_end: bool) -> Run:
     return run
 
 
-def copy_list(budget: Budget, items: ListValue) -> list[Value]:
+def _copy_list(budget: Budget, items: ListValue) -> list[Value]:
     budget.spend(len(items))
     return list(items)
 
@@ -118,7 +118,7 @@ def _slice(budget: Budget, items: ListValue, start: int, end: int) -> Value:
         return Fault(f"{text}start index must be less than or equal to end index")
     if len(items) < end:
         return Fault(f"{text}list is length {len(items)}")
-    return copy_list(budget, items)[start:end]
+    return _copy_list(budget, items)[start:end]
 
 
 def _flatten(budget: Budget, items: ListValue, depth: int = 1) -> Value:
@@ -152,7 +152,7 @@ def _sorted_by(budget: Budget, items: ListValue, keys: ListValue) -> Value:
     first = keys[0]
     if type(first) not in COMPARABLE:
         return Fault("list elements must be comparable")
-    own, own_keys = copy_list(budget, items), copy_list(budget, keys)
+    own, own_keys = _copy_list(budget, items), _copy_list(budget, keys)
     if len(own) > 1 and any(type_value(key) != type_value(first) for key in own_keys):
         return Fault("list elements must have the same type")
 
@@ -174,7 +174,7 @@ def _range(budget: Budget, count: int) -> Value:
 
 
 def _reverse(budget: Budget, items: ListValue) -> Value:
-    return copy_list(budget, items)[::-1]
+    return _copy_list(budget, items)[::-1]
 
 
 def _distinct(budget: Budget, items: ListValue) -> Value:
@@ -203,7 +203,7 @@ def _set_intersects(budget: Budget, items: ListValue, others: ListValue) -> Valu
 # --- first() and last()
 
 
-def _end(*, is_last: bool) -> ListOperation:
+def _end(*, is_last: bool) -> _ListOperation:
     def run(_: Budget, items: ListValue) -> Value:
         return Optional(items[len(items) - 1 if is_last else 0]) if items else NONE
 
@@ -297,7 +297,7 @@ def _value(_: Budget, optional: Optional) -> Value:
 
 def _unwrap(budget: Budget, items: ListValue) -> Value:
     unwrapped: list[Value] = []
-    for item in copy_list(budget, items):
+    for item in _copy_list(budget, items):
         if not isinstance(item, Optional):
             return Fault(f"value {printed_key(item)} is not optional")
         if item.value is not None:

@@ -45,16 +45,16 @@ from kschedx.patterns import lazy_pattern
 # Arithmetic, also on times, and concatenation of strings and lists; a result out of range is a fault. Upstream: the
 # operations of cel-go's common/types, and common/types/overflow.go.
 
-MIN_INT, MAX_INT, MAX_UINT = -(2**63), 2**63 - 1, 2**64 - 1
+_MIN_INT, _MAX_INT, _MAX_UINT = -(2**63), 2**63 - 1, 2**64 - 1
 _CHARACTERS_A_STEP = 16
 """For a string that is built or copied."""
 
 
-def check_range(value: int, kind: type) -> Value:
+def _check_range(value: int, kind: type) -> Value:
     """Return the result of arithmetic, or the overflow."""
     if kind is Uint:
-        return Uint(value) if 0 <= value <= MAX_UINT else Fault("unsigned integer overflow")
-    if MIN_INT <= value <= MAX_INT:
+        return Uint(value) if 0 <= value <= _MAX_UINT else Fault("unsigned integer overflow")
+    if _MIN_INT <= value <= _MAX_INT:
         return kind(value)
     return Fault({CelDuration: "duration overflow", Timestamp: "timestamp overflow"}.get(kind, "integer overflow"))
 
@@ -75,7 +75,7 @@ def add(budget: Budget, value: Value, other: Value) -> Value:
         if isinstance(value, Timestamp) and isinstance(other, Timestamp):
             return NO_OVERLOAD
         both_durations = isinstance(value, CelDuration) and isinstance(other, CelDuration)
-        return check_range(int(value) + int(other), CelDuration if both_durations else Timestamp)
+        return _check_range(int(value) + int(other), CelDuration if both_durations else Timestamp)
     if kind is not other_kind:
         return NO_OVERLOAD
     if isinstance(value, str) and isinstance(other, str):
@@ -87,21 +87,21 @@ def add(budget: Budget, value: Value, other: Value) -> Value:
     if isinstance(value, float) and isinstance(other, float):
         return value + other
     if isinstance(value, int) and isinstance(other, int):
-        return check_range(int(value) + int(other), kind)
+        return _check_range(int(value) + int(other), kind)
     return NO_OVERLOAD
 
 
 def subtract(_: Budget, value: Value, other: Value) -> Value:
     if isinstance(value, Timestamp) and isinstance(other, Timestamp):
-        return check_range(int(value) - int(other), CelDuration)
+        return _check_range(int(value) - int(other), CelDuration)
     if isinstance(value, Timestamp) and isinstance(other, CelDuration):
-        return check_range(int(value) - int(other), Timestamp)
+        return _check_range(int(value) - int(other), Timestamp)
     if type(value) is not type(other):
         return NO_OVERLOAD
     if isinstance(value, float) and isinstance(other, float):
         return value - other
     if isinstance(value, int) and isinstance(other, int):
-        return check_range(int(value) - int(other), type(value))
+        return _check_range(int(value) - int(other), type(value))
     return NO_OVERLOAD
 
 
@@ -109,7 +109,7 @@ def multiply(_: Budget, value: Value, other: Value) -> Value:
     if isinstance(value, float) and isinstance(other, float):
         return value * other
     if type(value) is type(other) and isinstance(value, int) and isinstance(other, int):
-        return check_range(int(value) * int(other), type(value))
+        return _check_range(int(value) * int(other), type(value))
     return NO_OVERLOAD
 
 
@@ -122,7 +122,7 @@ def divide(_: Budget, value: Value, other: Value) -> Value:
         if not other:
             return Fault("division by zero")
         quotient = abs(int(value)) // abs(int(other))
-        return check_range(quotient if (value < 0) == (other < 0) else -quotient, type(value))
+        return _check_range(quotient if (value < 0) == (other < 0) else -quotient, type(value))
     return NO_OVERLOAD
 
 
@@ -130,10 +130,10 @@ def modulo(_: Budget, value: Value, other: Value) -> Value:
     if type(value) is type(other) and isinstance(value, int) and isinstance(other, int):
         if not other:
             return Fault("modulus by zero")
-        if value == MIN_INT and other == -1:
+        if value == _MIN_INT and other == -1:
             return Fault("integer overflow")
         rest = abs(int(value)) % abs(int(other))
-        return check_range(rest if value >= 0 else -rest, type(value))
+        return _check_range(rest if value >= 0 else -rest, type(value))
     return NO_OVERLOAD
 
 
@@ -141,7 +141,7 @@ def _negate(_: Budget, value: Value) -> Value:
     if isinstance(value, float):
         return -value
     if type(value) is int or isinstance(value, CelDuration):
-        return check_range(-value, type(value))
+        return _check_range(-value, type(value))
     return NO_OVERLOAD
 
 
@@ -278,18 +278,18 @@ def _to_int(_: Budget, operand: Value) -> Value:
         return _truncate_number(operand, -(2.0**63), 2.0**63, "integer overflow", int)
     if isinstance(operand, str):
         digits = operand if _INTEGER.fullmatch(operand) and len(operand) < 40 else ""
-        value = int(digits) if digits else MAX_INT + 1
-        return value if MIN_INT <= value <= MAX_INT else _conversion_fault(operand, INT)
-    return check_range(int(operand), int) if isinstance(operand, int) else NO_OVERLOAD
+        value = int(digits) if digits else _MAX_INT + 1
+        return value if _MIN_INT <= value <= _MAX_INT else _conversion_fault(operand, INT)
+    return _check_range(int(operand), int) if isinstance(operand, int) else NO_OVERLOAD
 
 
 def _to_uint(_: Budget, operand: Value) -> Value:
     if isinstance(operand, float):
         return _truncate_number(operand, -1.0, 2.0**64, _UINT_OVERFLOW, Uint) if operand >= 0 else Fault(_UINT_OVERFLOW)
     if isinstance(operand, str):
-        value = int(operand) if _UNSIGNED.fullmatch(operand) and len(operand) < 40 else MAX_UINT + 1
-        return Uint(value) if value <= MAX_UINT else _conversion_fault(operand, UINT)
-    return check_range(int(operand), Uint) if isinstance(operand, int) else NO_OVERLOAD
+        value = int(operand) if _UNSIGNED.fullmatch(operand) and len(operand) < 40 else _MAX_UINT + 1
+        return Uint(value) if value <= _MAX_UINT else _conversion_fault(operand, UINT)
+    return _check_range(int(operand), Uint) if isinstance(operand, int) else NO_OVERLOAD
 
 
 def _to_double(_: Budget, value: Value) -> Value:

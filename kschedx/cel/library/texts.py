@@ -115,7 +115,7 @@ def _clause(match: re.Match[str]) -> _Clause | Fault:
 # --- at run time
 
 
-def format_text(budget: Budget, text: str, arguments: Value) -> Value:
+def _format_text(budget: Budget, text: str, arguments: Value) -> Value:
     assert is_list(arguments)
     phrases: list[str] = []
     used = 0
@@ -424,7 +424,7 @@ TEXT_FUNCTIONS = (
         overload("string_substring_int_int", "string.(int, int) -> string", _substring),
     ),
     single("trim", "string_trim", "string.() -> string", _trim),
-    single("format", "string_format", "string.(list(dyn)) -> string", format_text),
+    single("format", "string_format", "string.(list(dyn)) -> string", _format_text),
     Function(
         name="strings.quote",
         overloads=(overload("strings_quote", "(string) -> string", _quote),),
