@@ -358,14 +358,9 @@ def _ec2_types(document: object) -> InstanceTypes:
     try:
         ec2 = msgspec.convert(document, _Ec2)
     except msgspec.ValidationError as error:
-        raise _fault(error) from None
+        raise _convert_error(str(error)) from None
     usable = (ec2_type for ec2_type in ec2.instance_types if "hvm" in ec2_type.supported_virtualization_types)
     return InstanceTypes(instance_types=tuple(_ec2_type(ec2_type) for ec2_type in usable if _architecture(ec2_type)))
-
-
-def _fault(error: msgspec.ValidationError) -> InputError:
-    text, _, where = str(error).partition(" - at `$")
-    return InputError(text[:1].lower() + text[1:], place=Place(field=where.rstrip("`").lstrip(".")))
 
 
 def _architecture(ec2_type: _Ec2Type) -> str:
@@ -490,7 +485,7 @@ def _kwok_types(document: object) -> InstanceTypes:
     try:
         kwok_types = msgspec.convert(document, tuple[_KwokType, ...])
     except msgspec.ValidationError as error:
-        raise _fault(error) from None
+        raise _convert_error(str(error)) from None
     return InstanceTypes(
         instance_types=tuple(
             WrittenType(

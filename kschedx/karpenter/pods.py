@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.karpenter.devices import PodDevices
+from kschedx.karpenter.instance_types import DaemonOverhead, InstanceType
 from kschedx.karpenter.nodes import is_of_daemon_set, is_static, tolerates_all
 from kschedx.karpenter.requirements import (
     CAPACITY_TYPES,
@@ -343,28 +344,6 @@ def _requests_devices(pod: Pod, behaviour: KarpenterBehaviour) -> bool:
 # later checks omit them, because upstream shares the pods.
 
 
-class _DaemonHost(Protocol):
-    """The properties of an instance type that decide which DaemonSets run on its nodes."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def requirements(self) -> Requirements: ...
-
-
-class DaemonOverhead(Struct, frozen=True, kw_only=True):
-    """The pods of DaemonSets on new nodes of some instance types."""
-
-    pods: tuple[Pod, ...] = ()
-    requests: Amounts = {}
-    types: frozenset[str] | None = None
-    """Names of types; None for all types of the pool."""
-
-    def is_for(self, name: str) -> bool:
-        return self.types is None or name in self.types
-
-
 class DaemonSets:
     """One pod for each DaemonSet of the cluster."""
 
@@ -378,7 +357,7 @@ class DaemonSets:
         taints: Sequence[Taint],
         requirements: Requirements,
         allowed: frozenset[str],
-        types: Sequence[_DaemonHost],
+        types: Sequence[InstanceType],
     ) -> tuple[DaemonOverhead, ...]:
         """Return the pods on new nodes of a pool, by instance types."""
         if not self._behaviour.daemons_depend_on_type or not types:
@@ -447,8 +426,13 @@ class _Template(Struct, frozen=True, kw_only=True):
     template: PodTemplateSpec = PodTemplateSpec()
 
 
-class _DaemonSet(Struct, frozen=True, kw_only=True):
+class _Workload(Struct, frozen=True, kw_only=True):
     spec: _Template = _Template()
+
+
+def template_of(raw: bytes) -> PodTemplateSpec:
+    """Return the pod template of a workload's manifest."""
+    return decode(raw, _Workload).spec.template
 
 
 def karpenter_daemon_pods(snapshot: Snapshot) -> Iterator[Pod]:
@@ -456,7 +440,7 @@ def karpenter_daemon_pods(snapshot: Snapshot) -> Iterator[Pod]:
     newest = _newest_pods(snapshot)
     for (kind, namespace, name), raw in snapshot.workloads.items():
         if kind == "DaemonSet":
-            template = decode(raw, _DaemonSet).spec.template
+            template = template_of(raw)
             daemon = Pod(metadata=ObjectMeta(namespace=namespace, labels=template.metadata.labels), spec=template.spec)
             pod = newest.get((namespace, name), daemon)
             yield pod if (terms := daemon.spec.required_node_affinity) is None else _with_required_terms(pod, terms)

@@ -77,35 +77,21 @@ class _DomainTie:
         self.is_taken = False
 
 
-class _TopologyGroup:
+class _TopologyGroup(Struct, eq=False, kw_only=True):
     """The pods per domain that a rule counts, and the pods with the rule."""
 
-    def __init__(
-        self,
-        kind: TopologyType,
-        key: str,
-        *,
-        namespaces: frozenset[str],
-        selector: Selector,
-        raw: LabelSelector | None,
-        domains: Iterable[str],
-        node_filter: _NodeFilter,
-        chance: _DomainTie,
-        max_skew: int = _MAX_SKEW,
-        min_domains: int | None = None,
-    ) -> None:
-        self.kind = kind
-        self.key = key
-        self.namespaces = namespaces
-        self.raw = raw
-        self.node_filter = node_filter
-        self.max_skew = max_skew
-        self.counts = dict.fromkeys(domains, 0)
-        self.empty = set(self.counts)
-        self.owners: set[str] = set()
-        self._selector = selector
-        self._min_domains = min_domains
-        self._chance = chance
+    kind: TopologyType
+    key: str
+    namespaces: frozenset[str]
+    selector: Selector
+    raw: LabelSelector | None
+    counts: dict[str, int]
+    node_filter: _NodeFilter
+    chance: _DomainTie
+    max_skew: int
+    min_domains: int | None
+    empty: set[str]
+    owners: set[str] = set()
 
     @property
     def counted_text(self) -> str:
@@ -124,7 +110,7 @@ class _TopologyGroup:
             self.empty.discard(domain)
 
     def selects(self, namespace: str, labels: types.Labels) -> bool:
-        return namespace in self.namespaces and self._selector.matches(labels)
+        return namespace in self.namespaces and self.selector.matches(labels)
 
     def counts_pod(self, pod: types.Pod, taints: Sequence[types.Taint], requirements: Requirements) -> bool:
         selects = self.selects(pod.metadata.namespace, pod.metadata.labels)
@@ -162,7 +148,7 @@ class _TopologyGroup:
             and self.counts[domain] + counts_itself - floor <= self.max_skew
         )
         if len(ranked) > 1 and ranked[0][0] == ranked[1][0]:
-            self._chance.is_taken = True
+            self.chance.is_taken = True
         return ranked[0][1] if ranked else None
 
     def _least(self, of_pod: LabelRequirement) -> int:
@@ -170,7 +156,7 @@ class _TopologyGroup:
         if self.key == HOSTNAME:
             return 0
         counts = [count for domain, count in self.counts.items() if of_pod.has(domain)]
-        if self._min_domains is not None and len(counts) < self._min_domains:
+        if self.min_domains is not None and len(counts) < self.min_domains:
             return 0
         return min(counts, default=_MAX_SKEW)
 
@@ -192,7 +178,7 @@ class _TopologyGroup:
         first = [domain for domain in sorted(self.counts) if both.has(domain)]
         anywhere = [domain for domain in sorted(self.counts) if of_pod.has(domain)]
         if len(anywhere) > 1:
-            self._chance.is_taken = True
+            self.chance.is_taken = True
         return frozenset((*first[:1], *anywhere[:1]))
 
     def _anti_affinity(self, of_pod: LabelRequirement, of_node: LabelRequirement) -> frozenset[str]:
@@ -373,16 +359,18 @@ class Topologies:
         min_domains: int | None = None,
     ) -> tuple[_Fork, _TopologyGroup]:
         counted = node_filter or _NodeFilter()
-        domains = self._counted.domains.get(key) or TopologyDomains()
+        domains = (self._counted.domains.get(key) or TopologyDomains()).tolerated_domains(
+            pod.spec.tolerations, honors_taints=node_filter is None or node_filter.honors_taints
+        )
+        counts = dict.fromkeys(domains, 0)
         topology_group = _TopologyGroup(
-            kind,
-            key,
+            kind=kind,
+            key=key,
             namespaces=namespaces,
             selector=_compile_selector(raw),
             raw=raw,
-            domains=domains.tolerated_domains(
-                pod.spec.tolerations, honors_taints=node_filter is None or node_filter.honors_taints
-            ),
+            counts=counts,
+            empty=set(counts),
             node_filter=counted,
             chance=self.chance,
             max_skew=max_skew,
