@@ -423,17 +423,16 @@ class WorldBins:
         return None if node is None else node - self._first
 
 
-class Estimator:
-    def __init__(self, bins: _Bins, limit: int) -> None:
-        """`limit` as returned by `node_limit`."""
-        self._bins = bins
-        self._limit = limit
-        self._added = 0
-        self._last: int | None = None
-        """The newest node."""
-        self._used: set[int] = set()
-        """The nodes that got a pod; existing nodes may be among them."""
-        self._pods: list[int] = []
+class Estimator(Struct):
+    bins: _Bins
+    limit: int
+    """As returned by `node_limit`."""
+    added: int = 0
+    last: int | None = None
+    """The newest node."""
+    used: set[int] = set()
+    """The nodes that got a pod; existing nodes may be among them."""
+    pods: list[int] = []
 
     def estimate(self, kinds: Sequence[_PackingClass], fast: int = -1) -> Estimate:
         """Pack `kinds` in this order. `fast` is the number of the class that is packed by arithmetic; it is the last
@@ -448,62 +447,62 @@ class Estimator:
                 fakes = self._fast(kind.number, left)
             else:
                 more = self._place_on_new_nodes(kind.number, left)
-        return Estimate(nodes=len(self._used) + fakes, pods=tuple(self._pods))
+        return Estimate(nodes=len(self.used) + fakes, pods=tuple(self.pods))
 
     def _record_placement(self, pod: int, node: int) -> None:
-        self._used.add(node)
-        self._pods.append(pod)
+        self.used.add(node)
+        self.pods.append(pod)
 
     def _place_on_earlier_nodes(self, kind: _PackingClass) -> Sequence[int]:
         """Place pods on any node of this estimate until one does not fit. Return that pod and those after it."""
         for index, pod in enumerate(kind.pods):
-            node = self._bins.find(kind.number, pod)
+            node = self.bins.find(kind.number, pod)
             if node is None:
                 return kind.pods[index:]
-            self._bins.place(kind.number, pod, node)
+            self.bins.place(kind.number, pod, node)
             self._record_placement(pod, node)
         return ()
 
     def _may_add(self) -> bool:
-        if self._limit < 0 or (self._limit > 0 and self._added >= self._limit):
+        if self.limit < 0 or (self.limit > 0 and self.added >= self.limit):
             return False
-        self._added += 1
+        self.added += 1
         return True
 
     def _place_on_new_nodes(self, kind: int, pods: Sequence[int]) -> bool:
         """Place pods on the last new node or further ones. Return False if no more may be added."""
-        bins = self._bins
+        bins = self.bins
         for pod in pods:
-            if self._last is not None:
-                if bins.fits(kind, pod, self._last):
-                    bins.place(kind, pod, self._last)
-                    self._record_placement(pod, self._last)
+            if self.last is not None:
+                if bins.fits(kind, pod, self.last):
+                    bins.place(kind, pod, self.last)
+                    self._record_placement(pod, self.last)
                     continue
-                node = bins.place_elsewhere(kind, pod, self._last)
+                node = bins.place_elsewhere(kind, pod, self.last)
                 if node is not None:
                     self._record_placement(pod, node)
                     continue
-                if self._last not in self._used:
+                if self.last not in self.used:
                     return True  # if an empty node does not fit the pod, no other one does
             if not self._may_add():
                 return False
-            self._last = bins.add()
-            if not bins.fits(kind, pod, self._last):
+            self.last = bins.add()
+            if not bins.fits(kind, pod, self.last):
                 return True
-            bins.place(kind, pod, self._last)
-            self._record_placement(pod, self._last)
+            bins.place(kind, pod, self.last)
+            self._record_placement(pod, self.last)
         return True
 
     def _fast(self, kind: int, pods: Sequence[int]) -> int:
         """Pack one node, and compute the rest. Return the number of computed nodes."""
         if not pods or not self._may_add():
             return 0
-        node = self._last = self._bins.add()
+        node = self.last = self.bins.add()
         count = 0
         for pod in pods:
-            if not self._bins.fits(kind, pod, node):
+            if not self.bins.fits(kind, pod, node):
                 break
-            self._bins.place(kind, pod, node)
+            self.bins.place(kind, pod, node)
             self._record_placement(pod, node)
             count += 1
         if count == 0:
@@ -515,7 +514,7 @@ class Estimator:
             if not self._may_add():
                 break
             more = pods[placed : placed + count]
-            self._pods.extend(more)
+            self.pods.extend(more)
             placed += len(more)
             fakes += bool(more)
         return fakes

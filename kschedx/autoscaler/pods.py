@@ -11,12 +11,11 @@ from msgspec import Struct
 
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.sandbox import Sandbox
-from kschedx.autoscaler.templates import has_daemon_set_annotation
+from kschedx.autoscaler.templates import is_of_daemon_set
 from kschedx.kube.autoscalers import SCALE_UP_DELAY
 from kschedx.kube.conditions import UNSCHEDULABLE, condition_of
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.scalars import Duration, nanoseconds
-from kschedx.kube.types import controller_of
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.pods import PodTable
@@ -63,9 +62,7 @@ class PodEquivalence:
         )
 
     def is_of_daemon_set(self, row: int) -> bool:
-        owner = controller_of(self._pods.owners[row])
-        is_owned = owner is not None and owner.kind == "DaemonSet"
-        return is_owned or has_daemon_set_annotation(self._pods.annotations[row])
+        return is_of_daemon_set(self._pods.owners[row], self._pods.annotations[row])
 
     def groups(self, rows: Iterable[int]) -> tuple[tuple[int, ...], ...]:
         """Return the equivalence classes, each in the order of `rows`. A pod without a controller is alone, and so is
