@@ -490,11 +490,13 @@ class _StaticFit:
             return True
         key = (pod.template, self._taints[node.name])
         if key not in self._tolerated:
-            tolerations = self._tolerations.get(pod.template)
-            if tolerations is None:
-                tolerations = self._tolerations[pod.template] = Tolerations(pod.spec.tolerations, comparison=True)
-            self._tolerated[key] = tolerations.uncovered_taint(taints, DO_NOT_SCHEDULE) is None
+            self._tolerated[key] = self.tolerations(pod).uncovered_taint(taints, DO_NOT_SCHEDULE) is None
         return self._tolerated[key]
+
+    def tolerations(self, pod: PodFacts) -> Tolerations:
+        if pod.template not in self._tolerations:
+            self._tolerations[pod.template] = Tolerations(pod.spec.tolerations, comparison=True)
+        return self._tolerations[pod.template]
 
     def tolerated_nodes(self, pod: PodFacts, nodes: Iterable[Node]) -> list[Node]:
         """Return the nodes whose taints do not reject the pod."""

@@ -162,13 +162,7 @@ def round_of(loop: DescheduleLoop, grace_period_seconds: int | None) -> Round:
         loop,
         evicted=tuple(_evicted_pod(eviction) for eviction in loop.evicted),
         refused=tuple(
-            RefusedEviction(
-                pod=eviction.pod.key,
-                node=eviction.pod.node,
-                profile=eviction.profile,
-                plugin=eviction.plugin,
-                error=eviction.error,
-            )
+            part_of(RefusedEviction, eviction, pod=eviction.pod.key, node=eviction.pod.node)
             for eviction in loop.refused
         ),
         per_node={node: count for node, count in loop.per_node.items() if count},

@@ -302,42 +302,30 @@ class PassedOver(Struct, frozen=True, kw_only=True):
     message: str
 
 
-class EvictorHandle:
+class EvictorHandle(Struct, kw_only=True):
     """The run as a plugin sees it; one for each plugin of a profile."""
 
-    def __init__(
-        self,
-        *,
-        profile: str,
-        plugin: str,
-        cluster: Cluster,
-        evictor: DefaultEvictor,
-        evictions: Evictions,
-        nodes: Sequence[Node],
-        now: int,
-        say: _Say,
-        see: Callable[[float], None],
-    ) -> None:
-        """`nodes` are those of the run, in order; `now` is in nanoseconds since 1970; `see` is called with the
-        completed share of the plugin's work."""
-        self.profile = profile
-        self.plugin = plugin
-        self.cluster = cluster
-        self.evictor = evictor
-        self.nodes = nodes
-        self.now = now
-        self.say = say
-        self._evictions = evictions
-        self._see = see
+    profile: str
+    plugin: str
+    cluster: Cluster
+    evictor: DefaultEvictor
+    evictions: Evictions
+    nodes: Sequence[Node]
+    """In the order of the run."""
+    now: int
+    """Nanoseconds since 1970."""
+    say: _Say
+    see: Callable[[float], None]
+    """Called with the completed share of the plugin's work."""
 
     def each(self, items: Collection[T]) -> Iterator[T]:
         """Yield the items of the plugin's longest loop, and report its progress."""
         for number, item in enumerate(items):
-            self._see(number / len(items))
+            self.see(number / len(items))
             yield item
 
     def evict(self, pod: PodFacts, because: str) -> EvictionOutcome:
-        return self._evictions.evict(pod, self.profile, self.plugin, because)
+        return self.evictions.evict(pod, self.profile, self.plugin, because)
 
     def evict_each(self, pods: Iterable[tuple[PodFacts, str]]) -> bool:
         """Evict the pods of one node, given with the reasons, until a node limit is reached; return False if the plugin
