@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -359,25 +358,6 @@ def node_limit(max_nodes_per_scale_up: int, headroom: int | None, max_nodes_tota
     return least
 
 
-class _Bins(Protocol):
-    """New nodes of a group, numbered from 0. A pod is given with the number of its class."""
-
-    def add(self) -> int: ...
-
-    def fits(self, kind: int, pod: int, node: int) -> bool: ...
-
-    def place(self, kind: int, pod: int, node: int) -> None: ...
-
-    def find(self, kind: int, pod: int) -> int | None:
-        """Return a new node that fits the pod."""
-        ...
-
-    def place_elsewhere(self, kind: int, pod: int, last: int) -> int | None:
-        """If the last new node violates a spread constraint over hosts, place the pod on any other node of the cluster.
-        Existing nodes have negative numbers."""
-        ...
-
-
 class WorldBins:
     """New nodes in a fork of the world: the general form."""
 
@@ -403,6 +383,7 @@ class WorldBins:
         self._world.place(pod, self._row(node))
 
     def find(self, kind: int, pod: int) -> int | None:
+        """Return a new node that fits the pod."""
         if not self._count:
             return None
         mask = np.zeros(self._world.node_count, dtype=np.bool_)
@@ -411,6 +392,8 @@ class WorldBins:
         return None if node is None else node - self._first
 
     def place_elsewhere(self, kind: int, pod: int, last: int) -> int | None:
+        """If the last new node violates a spread constraint over hosts, place the pod on any other node of the cluster.
+        Existing nodes have negative numbers."""
         if not self._behaviour.spread_pods_go_anywhere or not _spreads_over_hosts(self._world.pod(pod)):
             return None
         if REASON_SKEW not in self._world.check(pod, self._row(last)).reasons:
@@ -423,8 +406,12 @@ class WorldBins:
         return None if node is None else node - self._first
 
 
+Bins = CountingBins | WorldBins
+"""New nodes of a group, numbered from 0. A pod is given with the number of its class."""
+
+
 class Estimator(Struct):
-    bins: _Bins
+    bins: Bins
     limit: int
     """As returned by `node_limit`."""
     added: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -29,7 +29,7 @@ from kschedx.kube.conditions import UNSCHEDULABLE, condition_of
 from kschedx.kube.decoding import decode
 from kschedx.kube.names import HOSTNAME, label_key_errors, label_value_errors
 from kschedx.kube.scalars import parse_int64
-from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement
+from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, PreferredSchedulingTerm
 from kschedx.kube.storage import BIND_COMPLETED, IMMEDIATE, PersistentVolume, PersistentVolumeClaim, plugin_named
 from kschedx.kube.types import (
     Affinity,
@@ -42,6 +42,7 @@ from kschedx.kube.types import (
     Taint,
     Toleration,
     Volume,
+    WeightedPodAffinityTerm,
     controller_of,
 )
 from kschedx.releases.karpenter import KarpenterBehaviour
@@ -185,12 +186,7 @@ def _driver(claim: PersistentVolumeClaim, storage: Storage) -> str:
 PREFER_NO_SCHEDULE = Toleration(operator="Exists", effect="PreferNoSchedule")
 
 
-class _WeightedTerm(Protocol):
-    @property
-    def weight(self) -> int: ...
-
-
-W = TypeVar("W", bound=_WeightedTerm)
+W = TypeVar("W", PreferredSchedulingTerm, WeightedPodAffinityTerm)
 
 
 def pod_requirements(pod: Pod, *, prefers: bool) -> Requirements:
