@@ -140,7 +140,6 @@ class PoolVerdict(Struct, frozen=True, kw_only=True):
     pool: NodePool
     certainty: LaunchCertainty
     rejection: Rejection | None = None
-    types: tuple[InstanceType, ...] = ()
     known: tuple[InstanceType, ...] = ()
     template: PoolTemplate | None = None
     zones: tuple[str, ...] = ()
