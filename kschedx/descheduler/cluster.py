@@ -16,7 +16,7 @@ from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.descheduling import NodeMetrics, PodMetrics, PodStatusFacts
 from kschedx.kube.names import CPU, MEMORY, PODS
 from kschedx.kube.quantity import ResourceList, Written
-from kschedx.kube.resources import SPEC_ALONE, Exact, exact_request, nano_units
+from kschedx.kube.resources import SPEC_ALONE, Exact, exact_request, nano_units, qos_of
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import RequiredNodeAffinity, Selector, compile_selector, required_node_affinity
 from kschedx.kube.storage import PersistentVolumeClaim
@@ -97,7 +97,9 @@ class PodFacts(Struct, frozen=True, kw_only=True, eq=False, gc=False):
     @property
     def qos(self) -> str:
         """The QoS class, computed if the status lacks it."""
-        return self.status.qos_class or _qos(self.spec)
+        containers = (*self.spec.containers, *self.spec.init_containers)
+        qos = qos_of(container.resources for container in containers)  # without pod-level resources, as upstream
+        return self.status.qos_class or qos.name.title().replace("_", "")
 
 
 def pods_of(snapshot: Snapshot) -> tuple[PodFacts, ...]:
@@ -155,29 +157,6 @@ class _Times:
             with Place(object=f"Pod {key}", field=field):
                 self._known[text] = nanoseconds(text)
         return self._known[text]
-
-
-def _qos(spec: PodSpec) -> str:
-    """Return the QoS class. Upstream: pkg/utils/qos.go, which does not support pod-level resources."""
-    requests: Exact = {}
-    limits: Exact = {}
-    limits_all = True
-    for container in (*spec.containers, *spec.init_containers):
-        for total, given in ((requests, container.resources.requests), (limits, container.resources.limits)):
-            for name in (CPU, MEMORY):
-                if name in given and nano_units(given[name]) > 0:
-                    total[name] = total.get(name, 0) + nano_units(given[name])
-        own = container.resources.limits
-        limits_all &= all(name in own and nano_units(own[name]) > 0 for name in (CPU, MEMORY))
-    if not requests and not limits:
-        return "BestEffort"
-    if (
-        limits_all
-        and len(requests) == len(limits)
-        and all(limits.get(name) == amount for name, amount in requests.items())
-    ):
-        return "Guaranteed"
-    return "Burstable"
 
 
 class Metrics(Struct, frozen=True, kw_only=True):

@@ -71,17 +71,6 @@ def _scored_amount(container: types.Container, resource: str, default: int) -> i
     return _whole_units(container.resources.requests).get(resource, default)
 
 
-def is_best_effort(spec: types.PodSpec) -> bool:
-    """Return whether no container has a request or limit of CPU or memory above zero."""
-    named = (
-        amounts.get(resource, 0)
-        for container in spec.containers
-        for amounts in (_whole_units(container.resources.requests), _whole_units(container.resources.limits))
-        for resource in (CPU, MEMORY)
-    )
-    return not any(named)
-
-
 # Without the fields of later versions, a current rule that is reused sees only fields that its predecessor could read.
 
 

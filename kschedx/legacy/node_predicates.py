@@ -15,10 +15,11 @@ from kschedx.framework.interface import CycleState
 from kschedx.framework.status import Code, Verdicts
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.names import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended_resource
+from kschedx.kube.resources import QOS, qos_of
 from kschedx.kube.selectors import CompiledNodeSelector, RequiredNodeAffinity, compile_node_selector, selector_from_set
 from kschedx.kube.tolerations import PREFER_NO_SCHEDULE
 from kschedx.kube.types import Node, Pod, Taint, Toleration
-from kschedx.legacy.api_schema import incoming_request, is_best_effort
+from kschedx.legacy.api_schema import incoming_request
 from kschedx.legacy.interface import PluginPredicate, Predicate, PredicateContext, join_verdicts
 from kschedx.plugins.node_affinity import mismatch
 from kschedx.plugins.node_name import NodeName
@@ -138,7 +139,7 @@ class CheckNodeMemoryPressure(_Pressure):
     text = "memory_pressure"
 
     def concerns(self, pod: Pod) -> bool:
-        return is_best_effort(pod.spec)
+        return qos_of(container.resources for container in pod.spec.containers) is QOS.BEST_EFFORT
 
 
 class CheckNodeDiskPressure(_Pressure):
