@@ -6,9 +6,9 @@ pkg/cache/scheduler/clusterqueue.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -21,15 +21,13 @@ from kschedx.kube.kueue import (
     ClusterQueue,
     LocalQueue,
     ResourceFlavor,
+    Workload,
 )
 from kschedx.kueue.queues import PROVISIONING
 from kschedx.kueue.settings import KueueSettings
 from kschedx.kueue.workloads import PENDING, REJECTED, RETRY, Job, checks_for, checks_of, timestamp
 from kschedx.patterns import lazy_pattern
 from kschedx.wording import list_names
-
-if TYPE_CHECKING:
-    from kschedx.kueue.run import AdmissionRun
 
 _INADMISSIBLE = "Inadmissible"
 PREEMPTED = "Preempted"
@@ -131,9 +129,26 @@ def is_stopped(policy: str | None) -> bool:
     return policy not in (None, "", "None")
 
 
+class _Surroundings(Protocol):
+    """What the controllers read and change outside a Workload."""
+
+    def local_queue(self, job: Job) -> LocalQueue | None: ...
+    def cluster_queue(self, job: Job) -> ClusterQueue | None:
+        """Return the ClusterQueue of its LocalQueue, if both exist and the LocalQueue is not stopped."""
+
+    def is_active(self, name: str) -> bool: ...
+    def inadmissibility(self, workload: Workload, queue: ClusterQueue) -> str: ...
+    def bypass_reason(self, job: Job) -> str | None: ...
+    def update(
+        self, job: Job, change: Callable[[], bool], *, reorders: bool = False, is_as_submitted: bool = False
+    ) -> bool:
+        """Change a Workload, move it accordingly, and return whether it changed. `is_as_submitted`: Kueue queues it
+        without adjusting its requests first."""
+
+
 @dataclass(slots=True)
 class Controllers:
-    around: AdmissionRun
+    around: _Surroundings
     settings: KueueSettings
     evicted: dict[str, str]
     """Evicted Workloads to the reason of their Preempted condition, if any."""

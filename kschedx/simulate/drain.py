@@ -9,22 +9,59 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import msgspec
 from msgspec import Struct, field
 
 from kschedx.controllers.disruption_budgets import BudgetStatus, MovingBudget, budgets_of, is_ready
 from kschedx.controllers.workloads import is_controlled, is_mirror_pod, is_of_daemon_set
+from kschedx.framework.moving import Run
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Document
+from kschedx.kube.selectors import Selector
 from kschedx.kube.types import OUT_OF_SERVICE, OWN_FINALIZERS, UNREACHABLE, Node
 from kschedx.simulate.changes import set_cordon
+from kschedx.simulate.queue import Queue
 from kschedx.snapshot.snapshot import Snapshot
 
-if TYPE_CHECKING:
-    from kschedx.simulate.simulator import SimulationOptions, Simulator
+
+class _DrainedCluster(Protocol):
+    """A moving cluster as a drain reads and changes it."""
+
+    @property
+    def run(self) -> Run: ...
+
+    @property
+    def queue(self) -> Queue: ...
+
+    def evict(self, rows: Iterable[int]) -> list[int]:
+        """Evict pods that have controllers. Returns the rows of those that are pending at once."""
+        ...
+
+    def react(self, rows: Iterable[int]) -> None:
+        """Schedule pods that are pending since an eviction, and those that controllers create because of it."""
+        ...
+
+
+class _DrainOptions(Protocol):
+    """kubectl's flags of a drain, and whether controllers recreate the pods."""
+
+    @property
+    def force(self) -> bool: ...
+
+    @property
+    def delete_emptydir_data(self) -> bool: ...
+
+    @property
+    def disable_eviction(self) -> bool: ...
+
+    @property
+    def pod_selector(self) -> Selector | None: ...
+
+    @property
+    def recreate(self) -> bool: ...
 
 
 class DrainOutcome(StrEnum):
@@ -135,9 +172,9 @@ class Evictor:
 
     def __init__(
         self,
-        cluster: Simulator,
+        cluster: _DrainedCluster,
         base: Snapshot,
-        options: SimulationOptions,
+        options: _DrainOptions,
         *,
         scenes: dict[str, Snapshot],
     ) -> None:
