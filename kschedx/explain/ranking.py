@@ -19,7 +19,7 @@ from kschedx.kube.autoscalers import MIRROR
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.selectors import compile_node_selector, compile_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, tolerates
-from kschedx.kube.types import Affinity, Node, Pod, PodAffinity, PodAffinityTerm
+from kschedx.kube.types import Affinity, Node, Pod, PodAffinityTerm
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import ClusterRow, TableRow, TableRows, each_row
 from kschedx.snapshot.pods import PodTable
@@ -48,7 +48,7 @@ class ScoredNode(Struct, frozen=True, kw_only=True):
     contributions: tuple[Contribution, ...]
 
 
-class Lead(Struct, frozen=True, kw_only=True):
+class _Lead(Struct, frozen=True, kw_only=True):
     """By how much one plugin prefers the winner to the runner-up; negative if it prefers the runner-up."""
 
     plugin: str
@@ -64,7 +64,7 @@ class Ranking(Struct, frozen=True, kw_only=True):
     """The number of scored nodes."""
     winners: int
     """The number of nodes with the highest total."""
-    leads: tuple[Lead, ...]
+    leads: tuple[_Lead, ...]
     """The winner against the runner-up, largest lead first, without plugins that score both equally."""
 
     @property
@@ -87,9 +87,9 @@ def rank_nodes(cycle: Cycle, limit: int | None = None) -> Ranking | None:
     winners = int(np.count_nonzero(scores.totals == scores.totals.max()))
     shown = order if limit is None else order[: max(limit, winners + 1)]
     nodes = tuple(scored_node(scores, row) for row in each_row(TableRows(shown)))
-    leads: tuple[Lead, ...] = ()
+    leads: tuple[_Lead, ...] = ()
     if len(nodes) > winners:
-        leads = compare_scores(nodes[0], nodes[winners])
+        leads = _compare_scores(nodes[0], nodes[winners])
     return Ranking(nodes=nodes, count=len(scores.nodes), winners=winners, leads=leads)
 
 
@@ -115,11 +115,11 @@ def scored_node(scores: Scores, row: TableRow) -> ScoredNode:
     )
 
 
-def compare_scores(first: ScoredNode, second: ScoredNode) -> tuple[Lead, ...]:
+def _compare_scores(first: ScoredNode, second: ScoredNode) -> tuple[_Lead, ...]:
     """Return by which plugins the first node's total exceeds the second's, largest difference first, without equal
     scores."""
     leads = (
-        Lead(plugin=mine.plugin, difference=mine.weighted - other.weighted)
+        _Lead(plugin=mine.plugin, difference=mine.weighted - other.weighted)
         for mine, other in zip(first.contributions, second.contributions, strict=True)
     )
     return tuple(sorted((lead for lead in leads if lead.difference), key=lambda lead: -lead.difference))
@@ -149,7 +149,7 @@ def deciding_rule(candidates: tuple[Candidate, ...], best: tuple[int, ...], pods
 
 # Rules that do not decide, although users may expect it: why a pod is on an unexpected node.
 
-LEAST_BARE_PODS = 3
+_LEAST_BARE_PODS = 3
 """The number of pods without requests on a node from which its usage may exceed what kube-scheduler counts."""
 
 
@@ -193,12 +193,7 @@ def _disabled_filters(cycle: Cycle) -> Iterator[str]:
 def _rules_without_pods(cycle: Cycle) -> Iterator[str]:
     pod, affinity = cycle.pod, cycle.pod.spec.affinity or Affinity()
     for kind, rules in (("podAffinity", affinity.pod_affinity), ("podAntiAffinity", affinity.pod_anti_affinity)):
-        rules = rules or PodAffinity()
-        terms = [
-            *rules.required_during_scheduling_ignored_during_execution,
-            *(term.pod_affinity_term for term in rules.preferred_during_scheduling_ignored_during_execution),
-        ]
-        for number, term in enumerate(terms, start=1):
+        for number, term in enumerate(rules.terms if rules is not None else (), start=1):
             if not _selects_any(cycle, pod, term):
                 selector = compile_selector(term.label_selector)
                 yield f"{kind} term {number} ({selector}) matches no pod, this pod included: it has no effect"
@@ -314,7 +309,7 @@ def _bare_pods(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
         item for item in pods.on_node(row).tolist() if all(owner.kind != "DaemonSet" for owner in pods.owners[item])
     ]
     bare = sum(not nodes.requests.matrix[row, columns].any() for row in rows)
-    if bare >= LEAST_BARE_PODS and 2 * bare >= len(rows):
+    if bare >= _LEAST_BARE_PODS and 2 * bare >= len(rows):
         bare_pods = f"{bare:,} of {count(len(rows), 'pod')} on {nodes.cluster.names[row]}"
         yield f"{bare_pods} request no CPU and no memory: kube-scheduler counts requests, not usage"
 

@@ -22,9 +22,7 @@ class QOSSort(QueueSortPlugin):
     """Sorts by priority, then Guaranteed before Burstable before BestEffort, then by waiting time, longest first."""
 
     name = "QOSSort"
-
-    def touches(self, pod: Pod) -> Touch:
-        return Touch.NOTHING
+    touch = Touch.NOTHING
 
     def sort_key(self, pod: Pod, since: str) -> tuple[object, ...]:
         return (-pod.priority, pod_qos(pod, self.handle.release), since)

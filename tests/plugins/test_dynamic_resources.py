@@ -15,9 +15,9 @@ from kschedx.findings import (
     InsufficientDevices,
 )
 from kschedx.framework.cycle import Cycle, Outcome
-from kschedx.render.words import describe
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.words import describe
 from tests.builders import Manifest, evaluate, node, pod
 from tests.device_builders import (
     DRIVER,
@@ -645,6 +645,13 @@ def test_a_constraint_that_decides_nothing_is_no_cause() -> None:
     wanted = claim("gpu", request("x"), request("y"), constraints=[{"matchAttribute": f"{DRIVER}/numa"}])
     one = resource_slice("a", device("gpu-0", numa=0))
     assert shortage(wanted, device_class(), one).constraints == ()
+
+
+def test_a_constraint_is_no_proven_cause_if_the_search_without_it_fails() -> None:
+    broken = {"cel": {"expression": f'device.attributes["{DRIVER}"].nothing == 1'}}
+    either = first_available("y", request("two", count=2), request("none", selectors=[broken]))
+    wanted = claim("gpu", request("x"), either, constraints=[{"matchAttribute": f"{DRIVER}/ghost"}])
+    assert shortage(wanted, device_class(), TWO).constraints == ()
 
 
 # --- what cannot be decided
