@@ -544,6 +544,12 @@ def test_the_control_plane_under_its_old_name() -> None:
     assert others[0] == f"stop requiring {old}="
 
 
+def test_openshift_adds_the_taint_of_its_masters_again() -> None:
+    masters = [node(name, labels={"node.openshift.io/os_id": "rhcos"}, taints=[CONTROL_PLANE]) for name in "ab"]
+    first = f"set mastersSchedulable: true in Scheduler cluster, which removes taint {CONTROL_PLANE} from a"
+    assert told(*masters, wanting(cpu="1"))[0] == first
+
+
 def test_nobody_is_told_to_ask_for_less_than_is_needed() -> None:
     """What a node takes that other reasons keep the pod from helps, too, and no more than the most that does."""
     worker = node("n", allocatable={"cpu": "2200m", "memory": "4Gi", "pods": "10"})
