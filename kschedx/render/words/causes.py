@@ -220,6 +220,8 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
             return f"the anti-affinity of {_repelling_pods(groups)} excludes {nodes}"
         case VolumeNodeAffinityMismatch():
             return f"volume {finding.persistent_volume}{_place(finding)} is not accessible from {nodes}"
+        case VolumeLimitExceeded(limit=limit, wanted_count=wanted) if wanted > limit:
+            return f"the pod has {wanted:,} volumes of {finding.driver}, more than {nodes} can attach ({limit:,})"
         case VolumeLimitExceeded():
             return f"{nodes} cannot attach more volumes of {finding.driver}"
         case NoMatchingVolume():
