@@ -52,7 +52,15 @@ from kschedx.kube.devices import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from kschedx.kube.names import ARCH_LABELS, HOSTNAME, INSTANCE_TYPE_LABELS, ZONE, first_label, is_extended_resource
+from kschedx.kube.names import (
+    ARCH_LABELS,
+    HOSTNAME,
+    INSTANCE_TYPE_LABELS,
+    ZONE,
+    ZONE_LABELS,
+    first_label,
+    is_extended_resource,
+)
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement
@@ -364,7 +372,8 @@ def _copy_node(node: Node, situation: Situation) -> s.AddNode:
     """Return a copy of the node under a new name, without its annotations, instance, times, and current faults."""
     name, before = _free_name(f"{node.name}-new", situation), node.metadata.labels
     own = {node.name, before.get(HOSTNAME, node.name)}  # also in labels of storage drivers
-    labels = {key: name if value in own else value for key, value in before.items()} | {HOSTNAME: name}
+    labels = {key: name if value in own and key not in ZONE_LABELS else value for key, value in before.items()}
+    labels[HOSTNAME] = name
     conditions = tuple(
         replace(condition, last_transition_time=None, reason="", message="") for condition in node.status.conditions
     )
@@ -511,7 +520,7 @@ def _plain(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
         if named is None:
             continue
         name, labels = named
-        if name in taken or not taken.isdisjoint(labels.values()):
+        if name in taken or any(value in taken for key, value in labels.items() if key not in ZONE_LABELS):
             continue  # data on the disks of that machine is not on another one
         step = _node(situation, name or _free_name("new-node", situation), labels, model)
         yield replace(step, without=tuple(dict.fromkeys(_excluded_labels(situation, requirements))))
