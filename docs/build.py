@@ -151,8 +151,8 @@ def _escaped(text: str) -> str:
 
 
 def reasons() -> Iterator[tuple[str, str]]:
-    from kschedx.render.words.reasons import KUBERNETES_DOCS
-    from kschedx.render.words.reasons import reasons as explained
+    from kschedx.words.reasons import KUBERNETES_DOCS
+    from kschedx.words.reasons import reasons as explained
 
     index = ["# Reasons", "", "`kschedx reason ID` prints the same text.", "", "| reason | meaning |", "| --- | --- |"]
     for name, words in explained().items():

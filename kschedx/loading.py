@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kschedx.sources.live.client import ApiServer
     from kschedx.sources.live.cluster import Event
 
-AS_TODAY = RequestOptions(use_status_resources=True, pod_level_resources=True, pod_level_in_place=True)
+_AS_TODAY = RequestOptions(use_status_resources=True, pod_level_resources=True, pod_level_in_place=True)
 """How the newest version counts requests; `framework.runtime.request_options` returns it for any version and gates."""
 
 
@@ -78,7 +78,7 @@ def load(
             names.append(merge_headers(builder.headers[known:]).source or path)
         report_progress(Phase.DECIDING)
         snapshot = Snapshot.of_contents(builder.finish(", ".join(names)))
-        snapshot.nodes(AS_TODAY)  # every question about the cluster needs them
+        snapshot.nodes(_AS_TODAY)  # every question about the cluster needs them
     source = replace(_with_dumps(snapshot.source, dumps), is_dump=_is_stored(snapshot), left_out=tuple(left_out))
     if _reports_no_nodes(snapshot):
         source = replace(source, complete=source.complete | {"Node"})
@@ -183,7 +183,7 @@ def load_live(
                     if forbidden or kind in KINDS:
                         missing[kind] = MissingCause.FORBIDDEN if forbidden else MissingCause.ABSENT
         snapshot = Snapshot.of_contents(builder.finish(source))
-        snapshot.nodes(AS_TODAY)
+        snapshot.nodes(_AS_TODAY)
     origin = replace(
         snapshot.source,
         missing=dict(sorted(missing.items())),

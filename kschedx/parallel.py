@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 FEW = 64
 """Fewer items than this are not worth a process."""
-CHUNK = 16
+_CHUNK = 16
 
 _TOLD = 0.2
 """Seconds between updates of the processes' progress."""
@@ -61,7 +61,7 @@ def results(
     try:
         with forks.Pool(processes, initializer=_start, initargs=(os.getpid(), shares, number)) as pool:
             if weights is None:
-                yield from cast("Iterator[T]", pool.imap(_do, items, chunksize=CHUNK))
+                yield from cast("Iterator[T]", pool.imap(_do, items, chunksize=_CHUNK))
             else:
                 yield from _await_results(cast("IMapIterator[T]", pool.imap(_do, items)), shares)
     finally:

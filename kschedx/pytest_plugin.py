@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from kschedx.simulate.drain import DrainResult
     from kschedx.snapshot.snapshot import Snapshot
 
-UPDATE = "--kschedx-update"
-WIDTH = 120
-LAST_ANSWER = pytest.StashKey[object]()
+_UPDATE = "--kschedx-update"
+_WIDTH = 120
+_LAST_ANSWER = pytest.StashKey[object]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("kschedx", "placement rules (kschedx)")
-    group.addoption(UPDATE, action="store_true", help="update expected placements; review the difference")
+    group.addoption(_UPDATE, action="store_true", help="update expected placements; review the difference")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if report.when == "call" and report.failed and LAST_ANSWER in item.stash:
-        report.sections.append(("kschedx", str(item.stash[LAST_ANSWER])))
+    if report.when == "call" and report.failed and _LAST_ANSWER in item.stash:
+        report.sections.append(("kschedx", str(item.stash[_LAST_ANSWER])))
     return report
 
 
@@ -76,10 +76,14 @@ class Placement:
             path.write_text(to_json(actual.to_dict()) + "\n", encoding="utf-8")
             return
         if not path.exists():
-            pytest.fail(f"{file} does not exist; pytest {UPDATE} writes it", pytrace=False)
-        phrase = _difference(_read(path), actual)
+            pytest.fail(f"{file} does not exist; pytest {_UPDATE} writes it", pytrace=False)
+        from kschedx.explain.difference import Story
+        from kschedx.sources.files import load_documents
+
+        ((document, _),) = load_documents(str(path))
+        phrase = _difference(Story.from_dict(document, str(path)), actual)
         if phrase:
-            pytest.fail(f"{phrase}\n\nIf this is correct: pytest {UPDATE}", pytrace=False)
+            pytest.fail(f"{phrase}\n\nIf this is correct: pytest {_UPDATE}", pytrace=False)
 
 
 @pytest.fixture(scope="session")
@@ -107,7 +111,7 @@ def placement(request: pytest.FixtureRequest) -> Callable[..., Placement]:
     """
     root = request.config.rootpath
     folder = request.path.parent
-    updating = bool(request.config.getoption(UPDATE))
+    updating = bool(request.config.getoption(_UPDATE))
 
     def explain(
         snapshot: Snapshot,
@@ -119,7 +123,7 @@ def placement(request: pytest.FixtureRequest) -> Callable[..., Placement]:
         import kschedx
 
         parsed = config if config is None or isinstance(config, Mapping) else _configuration(root / config)
-        explanation = request.node.stash[LAST_ANSWER] = kschedx.explain(snapshot, pod, config=parsed, **options)
+        explanation = request.node.stash[_LAST_ANSWER] = kschedx.explain(snapshot, pod, config=parsed, **options)
         return Placement(explanation, folder, updating=updating)
 
     return explain
@@ -139,7 +143,7 @@ def drained(request: pytest.FixtureRequest) -> Callable[..., DrainResult]:
         setup = Setup.of_cluster(snapshot, **options)
         flags = SimulationOptions(force=force, delete_emptydir_data=delete_emptydir_data)
         simulation = drain_in_turn(snapshot, setup, [node], options=flags, comes_back=True)
-        request.node.stash[LAST_ANSWER] = simulation
+        request.node.stash[_LAST_ANSWER] = simulation
         return simulation.drained[0]
 
     return drain
@@ -151,14 +155,6 @@ def _configuration(path: Path) -> Mapping[str, object]:
     return read_configuration(str(path))
 
 
-def _read(path: Path) -> Story:
-    from kschedx.explain.difference import Story
-    from kschedx.sources.files import load_documents
-
-    ((document, _),) = load_documents(str(path))
-    return Story.from_dict(document, str(path))
-
-
 def _difference(expected: Story, actual: Story) -> str:
     """Return the differences of both answers side by side; empty if they are equal."""
     from kschedx.explain.difference import compare
@@ -166,5 +162,5 @@ def _difference(expected: Story, actual: Story) -> str:
 
     if compare(expected, actual) is None:
         return ""
-    lines = story_lines(expected, actual, ("expected", "actual"), width=WIDTH, only_differences=True)
+    lines = story_lines(expected, actual, ("expected", "actual"), width=_WIDTH, only_differences=True)
     return "\n".join(line.plain for line in lines)

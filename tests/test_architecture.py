@@ -24,11 +24,6 @@ PACKAGE = ROOT / "kschedx"
 # The project's parts, and what each may import besides itself; `errors` may be imported by all of them.
 # A part is a package or module directly inside kschedx; TOP is kschedx/__init__.py.
 TOP = "kschedx"
-OF_RENDER = {
-    "render/words/pod": "words of pods",
-    "render/words": "words",
-}
-"""Parts of their own below the screens: the words for facts, since documents hold some of them too."""
 ORDER = (
     "patterns",
     "errors",
@@ -45,7 +40,6 @@ ORDER = (
     "sources",
     "snapshot",
     "framework",
-    "words of pods",
     "plugin",
     "plugins",
     "export",
@@ -57,12 +51,12 @@ ORDER = (
     "explain",
     "autoscaler",
     "karpenter",
+    "words",
     "kueue",
     "holding",
     "controllers",
     "simulate",
     "fixes",
-    "words",
     "inquiry",
     "descheduler",
     "doctor",
@@ -129,10 +123,6 @@ class Import:
 
 @cache
 def part_of_module(module: str) -> str:
-    path = module.removeprefix(f"{TOP}.").replace(".", "/")
-    for place, part in OF_RENDER.items():
-        if path.startswith(place.removesuffix(".py")):
-            return part
     name = [*module.split("."), ""][1]
     is_part = name and ((PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").is_file())
     return name if is_part else TOP
@@ -140,9 +130,6 @@ def part_of_module(module: str) -> str:
 
 @cache
 def part_of_file(path: Path) -> str:
-    for place, part in OF_RENDER.items():
-        if path.relative_to(PACKAGE).as_posix().startswith(place):
-            return part
     first = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
     return TOP if first == "__init__" else first
 
@@ -383,7 +370,7 @@ def test_facts_are_told_in_render_alone(part: str) -> None:
     said = [
         f"{path.relative_to(ROOT)}:{text}" for path in files for text in sentences(path.read_text(encoding="utf-8"))
     ]
-    assert not said, "sentences belong in render/words:\n" + "\n".join(said)
+    assert not said, "sentences belong in words:\n" + "\n".join(said)
 
 
 def test_a_sentence_is_known_from_other_literals() -> None:
@@ -496,7 +483,7 @@ def test_a_silenced_check_is_found(comment: str, is_silent: bool) -> None:
         ("kschedx.errors.InputError", "errors"),
         ("kschedx.kube", "kube"),
         ("kschedx.kube.types.Pod", "kube"),
-        ("kschedx.render.words.constraints", "words"),
+        ("kschedx.words.constraints", "words"),
         ("kschedx.wording.count", "wording"),
         ("kschedx.render.screen.why_lines", "render"),
     ],

@@ -13,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from kschedx.render.words.reasons import DOCUMENTATION, reasons
+from kschedx.words.reasons import DOCUMENTATION, reasons
 from tests.command import ROOT
 from tests.conftest import Golden
 

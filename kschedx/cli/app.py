@@ -143,7 +143,9 @@ def _run(arguments: Sequence[str] | None) -> int:
 def _run_own() -> object:
     """Run the command line of this process, or return what its shell requests."""
     if kubectl.called_as(sys.argv[0]) == kubectl.COMPLETER:
-        return _answer_kubectl()
+        for line in kubectl.candidates(program(), sys.argv[1:]):
+            typer.echo(line)
+        return ExitCode.SCHEDULABLE
     if COMPLETE in os.environ:
         if not _is_complete_request(os.environ):
             return ExitCode.SCHEDULABLE
@@ -167,12 +169,6 @@ def _answer_shells() -> None:
     from typer._completion_classes import completion_init
 
     completion_init()
-
-
-def _answer_kubectl() -> int:
-    for line in kubectl.candidates(program(), sys.argv[1:]):
-        typer.echo(line)
-    return ExitCode.SCHEDULABLE
 
 
 def _usage(error: Exception) -> int:

@@ -17,7 +17,7 @@ from kschedx.patterns import lazy_pattern
 if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
 
-LARGEST = 100 << 20
+_LARGEST = 100 << 20
 """Bytes of a snapshot; with a larger one, completion would take more than a second."""
 _SHRUNK = 20
 """The assumed compression factor of a snapshot."""
@@ -49,7 +49,7 @@ def _snapshot(context: typer.Context) -> Snapshot | None:
     from kschedx.loading import load
 
     paths = [path for path in context.params.get("snapshot") or [] if path != "-"]
-    if not paths or sum(_size(Path(path)) for path in paths) > LARGEST:
+    if not paths or sum(_size(Path(path)) for path in paths) > _LARGEST:
         return None
     try:
         return load(paths)
@@ -135,7 +135,7 @@ def namespaces(context: typer.Context, incomplete: str) -> list[str]:
 def reasons(incomplete: str) -> list[str]:
     """Return the ids that `kschedx reason` has, and the plugins."""
     from kschedx.framework.registry import IN_TREE
-    from kschedx.render.words.reasons import reasons
+    from kschedx.words.reasons import reasons
 
     return _matching_names(incomplete, [*reasons(), *IN_TREE])
 

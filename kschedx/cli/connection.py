@@ -53,13 +53,13 @@ class LoadedCluster(Struct, frozen=True, kw_only=True):
     """The context's namespace, used for names without one."""
 
 
-Load: TypeAlias = "Callable[[Sequence[str], bool, bool | None], Snapshot]"
+_Load: TypeAlias = "Callable[[Sequence[str], bool, bool | None], Snapshot]"
 """Reads files, given the paths, and `check` and `ignore_orphans` of `loading.load`."""
-_REMEMBERED: ContextVar[Load | None] = ContextVar("remembered", default=None)
+_REMEMBERED: ContextVar[_Load | None] = ContextVar("remembered", default=None)
 
 
 @contextmanager
-def cached_files(load: Load) -> Iterator[None]:
+def cached_files(load: _Load) -> Iterator[None]:
     """Read files by `load` within this context; it may have them in memory."""
     token = _REMEMBERED.set(load)
     try:

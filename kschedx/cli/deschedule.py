@@ -40,7 +40,7 @@ error or a policy that the descheduler refuses, 3 kschedx cannot decide.
 """
 SUMMARY = "Show what the descheduler evicts, and what follows"
 PARTS = (*DECIDES,)
-LIVE = ("configmap/", "cm/")
+_LIVE = ("configmap/", "cm/")
 """Prefixes of a policy in the live cluster."""
 
 
@@ -99,7 +99,7 @@ def _place_of(field: str, written: WrittenPolicy, policy: str, text: bytes) -> P
     """Return where a field of the policy is in its file, as far as that can be found."""
     from kschedx.sources.line_numbers import line_of
 
-    if not field or (policy.startswith(LIVE) and not Path(policy).exists()):
+    if not field or (policy.startswith(_LIVE) and not Path(policy).exists()):
         return Place(source=policy)
     document = Place(source=policy, document=written.document)
     return Place(source=policy, line=line_of(field, document, text, below=written.below))
@@ -109,7 +109,7 @@ def _read(path: str, question: Question) -> bytes:
     """Return the policy's bytes. Raises `InputError`."""
     from kschedx.sources.files import standard_input
 
-    if path.startswith(LIVE) and not Path(path).exists():
+    if path.startswith(_LIVE) and not Path(path).exists():
         name = path.partition("/")[2]
         namespace, _, own = name.rpartition("/")
         if question.snapshot:

@@ -22,7 +22,7 @@ Examples:
 """
 SUMMARY = "Advise a policy for the descheduler"
 
-ADVISE = """Show which plugins of the descheduler (0.36) evict anything, and the policy that reaches a goal.
+_ADVISE = """Show which plugins of the descheduler (0.36) evict anything, and the policy that reaches a goal.
 
 Every plugin runs by itself, for several rounds: controllers recreate the evicted pods, kube-scheduler places them, and
 the next round shows which pods bounce. Then policies for the goal are tried with several thresholds and limits. The
@@ -49,7 +49,7 @@ def descheduler_policy() -> None:
     """Its commands are below it."""
 
 
-@app.command(help=ADVISE, short_help="Advise a policy that reaches a goal with the fewest evictions.", cls=HelpCommand)
+@app.command(help=_ADVISE, short_help="Advise a policy that reaches a goal with the fewest evictions.", cls=HelpCommand)
 @asks(*DECIDES)
 def advise(
     goal: Annotated[str, typer.Option(metavar="balance|compaction", help="What the policy is for.")] = "balance",

@@ -48,7 +48,7 @@ def _profiles_and_target(
     return names, target
 
 
-class ProfileSide(NamedTuple):
+class _ProfileSide(NamedTuple):
     """One of the two profiles, before its version is final."""
 
     name: str
@@ -57,7 +57,7 @@ class ProfileSide(NamedTuple):
     """The requested version, else that of the profile."""
 
 
-def named_sides(profiles: Sequence[str], kube_version: str | None) -> tuple[ProfileSide, ProfileSide]:
+def _named_sides(profiles: Sequence[str], kube_version: str | None) -> tuple[_ProfileSide, _ProfileSide]:
     """Return both with the version of `--kube-version`, which may be a range, else with that of each profile."""
     from kschedx.cli.files import DEFAULT, configuration, version_of
 
@@ -69,13 +69,15 @@ def named_sides(profiles: Sequence[str], kube_version: str | None) -> tuple[Prof
         names = [names[0], names[0]]
     versions = (old or None, new or None) if dots else (kube_version, kube_version)
     first, second = (
-        ProfileSide(name, configuration(name), version or version_of(name))
+        _ProfileSide(name, configuration(name), version or version_of(name))
         for name, version in zip(names, versions, strict=True)
     )
     return first, second
 
 
-def setups(both: tuple[ProfileSide, ProfileSide], question: Question, cluster: Snapshot | None) -> tuple[Setup, Setup]:
+def _setups(
+    both: tuple[_ProfileSide, _ProfileSide], question: Question, cluster: Snapshot | None
+) -> tuple[Setup, Setup]:
     """Return both setups, with the requested versions, else those of the profiles, else the cluster's."""
     from kschedx.cli.files import error_places
     from kschedx.explain.setup import Setup, release_to_emulate
@@ -83,7 +85,7 @@ def setups(both: tuple[ProfileSide, ProfileSide], question: Question, cluster: S
 
     own = None if cluster is None else release_to_emulate(cluster, None)
 
-    def setup(item: ProfileSide) -> Setup:
+    def setup(item: _ProfileSide) -> Setup:
         with error_places(item.name):
             return Setup.of(
                 item.name,
@@ -126,7 +128,7 @@ PARTS = (
     OptionGroup.DRAINING,
     OptionGroup.BASELINE,
 )
-MOST_REPACKED = 5_000
+_MOST_REPACKED = 5_000
 """How many running pods are rescheduled by default."""
 
 
@@ -167,7 +169,7 @@ def diff_profiles(
         typer.Option(
             "--nodes/--no-nodes",
             help="Place all running pods again with each profile and compare how full nodes are.  "
-            f"[default: up to {MOST_REPACKED:,} pods]",
+            f"[default: up to {_MOST_REPACKED:,} pods]",
             show_default=False,
         ),
     ] = None,
@@ -194,10 +196,10 @@ def diff_profiles(
         if many:
             raise InputError("--pod selects one pod, and --all, --all-pending, and -l many", hint="omit one of them")
         target = pod
-    both = named_sides(profiles, kube_version)
+    both = _named_sides(profiles, kube_version)
     manifests = Manifests.read([target]) if target and is_file(target) else None
     reached = question.read_to_decide() if many or target else None
-    before, after = setups(both, question, reached.snapshot if reached else None)
+    before, after = _setups(both, question, reached.snapshot if reached else None)
     differences = changes(before, after)
     if question.what_if and reached is None:
         hint = "name the pods with --all, --all-pending, -l, or TARGET"
@@ -308,7 +310,7 @@ def _with_nodes(pair: Pair, rows: list[int], summary: Summary, jobs: int, wanted
     running = [row for row in rows if pods.node[row] >= 0]
     if not running or summary.undecided or wanted is False:
         return summary
-    if wanted is None and len(running) > MOST_REPACKED:
+    if wanted is None and len(running) > _MOST_REPACKED:
         return replace(summary, not_repacked=len(running))
     sides = (pair.before, pair.after)
     sizes = [len(running)] * 2

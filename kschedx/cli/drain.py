@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kschedx.render.page.model import Page
     from kschedx.simulate.changes import SimulatedChange
     from kschedx.simulate.drain import DrainResult
-    from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Preview `kubectl drain`: which pods are evicted, what stops it, and where each pod goes.
 
@@ -110,7 +109,10 @@ def drain(
     reached = question.read_to_decide()
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
     if selector is not None:
-        nodes = _selected_nodes(snapshot, selector)
+        labels = parse_label_query(selector)
+        nodes = [node.name for node in snapshot.cluster.nodes if labels.matches(node.metadata.labels)]
+        if not nodes:
+            raise InputError(f"no node has the labels {selector}")
     shown = tuple(dict.fromkeys(name.removeprefix("node/") for name in nodes or ()))
     if not question.changes:
         shown = node_names(snapshot, shown)
@@ -148,15 +150,6 @@ def drain(
     report = _report(simulation, lets_go, forced, each=each)
     done = all(drained.is_done for drained in simulation.drained) and (each or not simulation.pending)
     return Answer.of(report, done, is_undecided=bool(simulation.undecided))
-
-
-def _selected_nodes(snapshot: Snapshot, selector: str) -> list[str]:
-    """Return the nodes with these labels. Raises `InputError` if there are none."""
-    labels = parse_label_query(selector)
-    names = [node.name for node in snapshot.cluster.nodes if labels.matches(node.metadata.labels)]
-    if not names:
-        raise InputError(f"no node has the labels {selector}")
-    return names
 
 
 def _report(

@@ -38,12 +38,12 @@ def single_document(path: str) -> object:
 
 # Files to which snapshots are written.
 
-FORMATS = (".json", ".yaml", ".yml")
+_FORMATS = (".json", ".yaml", ".yml")
 
 
 def check_name(option: str, path: str) -> None:
     """Raise `InputError` for a name without the suffix of a known format."""
-    if path != STDOUT and not path.removesuffix(compression_of(path)).endswith(FORMATS):
+    if path != STDOUT and not path.removesuffix(compression_of(path)).endswith(_FORMATS):
         allowed = "allowed are names in .json or .yaml, with .gz or .zst after it, and -"
         raise InputError(f'{option}: found "{path}", {allowed}')
 
@@ -94,13 +94,13 @@ DEFAULT = "default"
 POLICIES = {"policy-1.13": "1.13", "policy-1.0": "1.5"}
 """Policy files to their versions; 1.5 evaluates them as 1.0 did."""
 
-PACKAGE = Path(__file__).resolve().parent.parent
+_PACKAGE = Path(__file__).resolve().parent.parent
 
 INSTALLED = "_profiles"
 """The folder of the profiles in the installed package."""
 
 
-class NamedProfile(Struct, frozen=True, kw_only=True):
+class _NamedProfile(Struct, frozen=True, kw_only=True):
     name: str
     purpose: str
     """The first sentence of the comment at the start of the file."""
@@ -108,8 +108,8 @@ class NamedProfile(Struct, frozen=True, kw_only=True):
 
 
 def folder() -> Path:
-    installed = PACKAGE / INSTALLED
-    return installed if installed.is_dir() else PACKAGE.parent / "profiles"
+    installed = _PACKAGE / INSTALLED
+    return installed if installed.is_dir() else _PACKAGE.parent / "profiles"
 
 
 def names() -> list[str]:
@@ -117,10 +117,10 @@ def names() -> list[str]:
     return [DEFAULT, *sorted(path.stem for path in folder().glob("*.yaml"))]
 
 
-def named_profiles() -> list[NamedProfile]:
+def named_profiles() -> list[_NamedProfile]:
     """Return the profiles by name; the defaults of versions are last, the newest first."""
     profiles = [
-        NamedProfile(name=path.stem, purpose=_purpose(path), path=path) for path in sorted(folder().glob("*.yaml"))
+        _NamedProfile(name=path.stem, purpose=_purpose(path), path=path) for path in sorted(folder().glob("*.yaml"))
     ]
     return sorted(profiles, key=lambda profile: _order(profile.name))
 

@@ -71,7 +71,7 @@ def report(
     def patch() -> str:
         from kschedx.render.manifests import kubectl_commands
 
-        script = kubectl_commands((*sent, *followed), only_written(before, written_pod))
+        script = kubectl_commands((*sent, *followed), _only_written(before, written_pod))
         has_command = any(line and not line.startswith("#") for line in script.splitlines())
         return script if has_command else f"{shell_comment(title)}\n{script}"
 
@@ -105,7 +105,7 @@ def _known_manifest(snapshot: Snapshot, written_pod: Pod | WrittenPod) -> Find:
     return find
 
 
-def only_written(before: Snapshot, written_pod: Pod | WrittenPod) -> Find:
+def _only_written(before: Snapshot, written_pod: Pod | WrittenPod) -> Find:
     """Return a search in the given files for objects that the cluster lacks, or has with another pod template."""
     written = _manifest_finder(written_pod)
 

@@ -46,7 +46,7 @@ Exit codes: 0 nothing found, 1 something found in a cluster, 2 usage or input er
 """
 SUMMARY = "Ask many clusters one question"
 
-QUESTIONS = ("why", "doctor", "diff-profiles", "drain", "simulate", "fit")
+_QUESTIONS = ("why", "doctor", "diff-profiles", "drain", "simulate", "fit")
 
 
 def fleet(
@@ -90,8 +90,8 @@ def fleet(
         ),
     ] = None,
 ) -> Answer:
-    if words[0] not in QUESTIONS:
-        hint = nearest(words[0], QUESTIONS) or f"one of {', '.join(QUESTIONS)}"
+    if words[0] not in _QUESTIONS:
+        hint = nearest(words[0], _QUESTIONS) or f"one of {', '.join(_QUESTIONS)}"
         raise InputError(f'"{words[0]}" cannot be asked of several clusters', hint=hint)
     fleet_members = members(
         snapshots=snapshot or (),
@@ -104,7 +104,7 @@ def fleet(
     is_documented = out is not None or parquet is not None or output in (Format.JSON, Format.YAML)
     answer = partial(answer_to if is_documented else _summary_of, program.obj)
     with results(out) as keep:
-        rows = ask_clusters(fleet_members, words, answer, jobs=jobs, limit=limit, done=done, see=keep)
+        rows = _ask_clusters(fleet_members, words, answer, jobs=jobs, limit=limit, done=done, see=keep)
     if parquet is not None:
         _write_parquet(rows, parquet)
 
@@ -126,14 +126,14 @@ def _summary_of(program: Callable[[Sequence[str]], int], words: Sequence[str]) -
 
 LIST = ".list"
 """The suffix of a file with a snapshot's path, or `context:NAME`, on each line."""
-CONTEXT = "context:"
-MOST_CITED = 20
+_CONTEXT = "context:"
+_MOST_CITED = 20
 """Clusters in the footer of a page; its table has all."""
 _TOLD = 0.2
 """Seconds between updates of the progress."""
 
 
-class Member(Struct, frozen=True, kw_only=True):
+class _Member(Struct, frozen=True, kw_only=True):
     """One cluster, and the options by which a command reads it."""
 
     name: str
@@ -147,7 +147,7 @@ def members(
     contexts: Sequence[str],
     all_contexts: bool,
     kubeconfig: str | None,
-) -> tuple[Member, ...]:
+) -> tuple[_Member, ...]:
     """Return every cluster once, in the order in which they are named. Raises `InputError`."""
     by_name = {member.name: member for path in snapshots for member in _path_members(path, kubeconfig)}
     by_name |= {member.name: member for folder in folders for member in _folder_members(folder)}
@@ -160,7 +160,7 @@ def members(
     return tuple(by_name.values())
 
 
-def _path_members(path: str, kubeconfig: str | None) -> Iterator[Member]:
+def _path_members(path: str, kubeconfig: str | None) -> Iterator[_Member]:
     place = Path(path)
     if not place.exists():
         raise InputError("no such file or folder", place=Place(source=path))
@@ -171,15 +171,15 @@ def _path_members(path: str, kubeconfig: str | None) -> Iterator[Member]:
             raise InputError("not valid UTF-8", place=Place(source=path)) from None
         for line in text.splitlines():
             name = line.strip()
-            if name.startswith(CONTEXT):
-                yield _context_member(name.removeprefix(CONTEXT), kubeconfig)
+            if name.startswith(_CONTEXT):
+                yield _context_member(name.removeprefix(_CONTEXT), kubeconfig)
             elif name and not name.startswith("#"):
                 yield _snapshot_member(name)
     else:
         yield _snapshot_member(path)
 
 
-def _folder_members(folder: str) -> Iterator[Member]:
+def _folder_members(folder: str) -> Iterator[_Member]:
     if not Path(folder).is_dir():
         raise InputError("no such folder", place=Place(source=folder))
     inside = sorted(path for path in Path(folder).iterdir() if not path.name.startswith("."))
@@ -188,13 +188,13 @@ def _folder_members(folder: str) -> Iterator[Member]:
     yield from (_snapshot_member(str(path)) for path in inside)
 
 
-def _snapshot_member(path: str) -> Member:
-    return Member(name=path, options=(f"--snapshot={path}",))
+def _snapshot_member(path: str) -> _Member:
+    return _Member(name=path, options=(f"--snapshot={path}",))
 
 
-def _context_member(name: str, kubeconfig: str | None) -> Member:
+def _context_member(name: str, kubeconfig: str | None) -> _Member:
     more = () if kubeconfig is None else (f"--kubeconfig={kubeconfig}",)
-    return Member(name=name, options=(*more, f"--context={name}"))
+    return _Member(name=name, options=(*more, f"--context={name}"))
 
 
 def _known(contexts: Sequence[str], kubeconfig: str | None) -> Sequence[str]:
@@ -214,7 +214,7 @@ def _every_context(kubeconfig: str | None) -> Sequence[str]:
 # One question to every cluster, in separate processes with a time limit each.
 
 
-class SurveyRow(Struct, frozen=True, kw_only=True, rename="camel"):
+class _SurveyRow(Struct, frozen=True, kw_only=True, rename="camel"):
     """One cluster's answer; a line of the results."""
 
     cluster: str
@@ -234,16 +234,16 @@ class SurveyRow(Struct, frozen=True, kw_only=True, rename="camel"):
         return self.document is not None and self.exit_code in (ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE)
 
 
-def ask_clusters(
-    members: Sequence[Member],
+def _ask_clusters(
+    members: Sequence[_Member],
     question: Sequence[str],
     answer: Callable[[Sequence[str]], Answer | int],
     *,
     jobs: int,
     limit: float,
-    done: Mapping[str, SurveyRow],
-    see: Callable[[SurveyRow], None],
-) -> tuple[SurveyRow, ...]:
+    done: Mapping[str, _SurveyRow],
+    see: Callable[[_SurveyRow], None],
+) -> tuple[_SurveyRow, ...]:
     """Return the rows of all clusters, in the order of the clusters. `answer` answers a command line, `done` are known
     rows, and `see` is called with each new one."""
     rows = dict(done)
@@ -281,7 +281,7 @@ class Work:
         self.share = self._before + (1 - self._before) * step.share / 2
 
 
-def _finished_rows(futures: Sequence[Future[SurveyRow]], works: Sequence[Work]) -> Iterator[SurveyRow]:
+def _finished_rows(futures: Sequence[Future[_SurveyRow]], works: Sequence[Work]) -> Iterator[_SurveyRow]:
     """Yield the rows as they are finished, and report the progress of the others meanwhile."""
     left = dict(zip(futures, works, strict=True))
     while left:
@@ -328,12 +328,12 @@ class _Workers:
 
 
 def _row(
-    workers: _Workers, member: Member, question: Sequence[str], limit: float, see: Callable[[ProgressStep], None]
-) -> SurveyRow:
+    workers: _Workers, member: _Member, question: Sequence[str], limit: float, see: Callable[[ProgressStep], None]
+) -> _SurveyRow:
     begun = time.monotonic()
     command, *more = question
     answer = workers.own_worker().ask([command, *member.options, *more], limit, see)
-    return SurveyRow(
+    return _SurveyRow(
         cluster=member.name,
         question=tuple(question),
         exit_code=int(answer.exit_code),
@@ -351,14 +351,14 @@ def _summary(answer: CapturedAnswer) -> str:
     return next((line.strip() for line in answer.errors.splitlines() if line.strip()), "")
 
 
-def resume(path: str | None, question: Sequence[str]) -> dict[str, SurveyRow]:
+def resume(path: str | None, question: Sequence[str]) -> dict[str, _SurveyRow]:
     """Return the answered rows of an earlier run of this question. Raises `InputError`."""
     if path is None or not Path(path).exists():
         return {}
-    rows: dict[str, SurveyRow] = {}
+    rows: dict[str, _SurveyRow] = {}
     for number, line in enumerate(Path(path).read_bytes().splitlines(), start=1):
         try:
-            row = msgspec.json.decode(line, type=SurveyRow)
+            row = msgspec.json.decode(line, type=_SurveyRow)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             place = Place(source=path, document=number)
             raise InputError(f"not a row of kschedx fleet: {error}", place=place, hint="name another file") from None
@@ -368,7 +368,7 @@ def resume(path: str | None, question: Sequence[str]) -> dict[str, SurveyRow]:
 
 
 @contextmanager
-def results(path: str | None) -> Iterator[Callable[[SurveyRow], None]]:
+def results(path: str | None) -> Iterator[Callable[[_SurveyRow], None]]:
     """Yield a function that writes a line for each row at once, after those of an earlier run."""
     if path is None:
         yield lambda row: None
@@ -379,7 +379,7 @@ def results(path: str | None) -> Iterator[Callable[[SurveyRow], None]]:
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", place=Place(source=path)) from None
 
-        def write(row: SurveyRow) -> None:
+        def write(row: _SurveyRow) -> None:
             file.write(msgspec.json.encode(row) + b"\n")
             file.flush()
 
@@ -396,7 +396,7 @@ def _tone_of(code: int) -> Tone:
     return {ExitCode.SCHEDULABLE: Tone.GOOD, ExitCode.UNSCHEDULABLE: Tone.BAD}.get(ExitCode(code), Tone.OPEN)
 
 
-def exit_code(rows: Sequence[SurveyRow]) -> ExitCode:
+def exit_code(rows: Sequence[_SurveyRow]) -> ExitCode:
     """Return 3 if a cluster could not be read or decided, 1 if one has findings, else 0."""
     codes = {row.exit_code for row in rows}
     if codes - {ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE}:
@@ -407,7 +407,7 @@ def exit_code(rows: Sequence[SurveyRow]) -> ExitCode:
 NOTHING, AMISS, UNDECIDED, NO_ANSWER = "nothing found", "amiss", "undecided", "no answer"
 
 
-def _kind(row: SurveyRow) -> str:
+def _kind(row: _SurveyRow) -> str:
     match row.exit_code:
         case ExitCode.SCHEDULABLE:
             return NOTHING
@@ -419,21 +419,21 @@ def _kind(row: SurveyRow) -> str:
             return NO_ANSWER
 
 
-def headline(rows: Sequence[SurveyRow]) -> str:
+def headline(rows: Sequence[_SurveyRow]) -> str:
     kinds = Counter(map(_kind, rows))
     texts = {AMISS: "with findings", UNDECIDED: "undecided", NO_ANSWER: "without an answer"}
     parts = [f"{kinds[kind]:,} {text}" for kind, text in texts.items() if kinds[kind]]
     return f"{count(len(rows), 'cluster')}: {', '.join(parts) or 'nothing found'}"
 
 
-def _sort_by_need(rows: Sequence[SurveyRow]) -> list[SurveyRow]:
+def _sort_by_need(rows: Sequence[_SurveyRow]) -> list[_SurveyRow]:
     """Return the rows without an answer first, then those with findings, then the others; each in the order of the
     clusters."""
     order = {ExitCode.UNSCHEDULABLE: 1, ExitCode.SCHEDULABLE: 2}
     return sorted(rows, key=lambda row: order.get(ExitCode(row.exit_code), 0))
 
 
-def screen(rows: Sequence[SurveyRow], width: int) -> list[StyledLine]:
+def screen(rows: Sequence[_SurveyRow], width: int) -> list[StyledLine]:
     from kschedx.render.terminal import BLANK, paragraph, title_lines
 
     lines = [*title_lines(headline(rows), _tone_of(exit_code(rows)), width), BLANK]
@@ -443,13 +443,13 @@ def screen(rows: Sequence[SurveyRow], width: int) -> list[StyledLine]:
     return lines
 
 
-def _fleet_document(rows: Sequence[SurveyRow]) -> dict[str, object]:
+def _fleet_document(rows: Sequence[_SurveyRow]) -> dict[str, object]:
     from kschedx.schemas.commands import FleetDocument
 
     return documents.document("FleetAnswer", FleetDocument, clusters=tuple(rows))
 
 
-def page(rows: Sequence[SurveyRow], inputs: Sequence[Path]) -> Page:
+def page(rows: Sequence[_SurveyRow], inputs: Sequence[Path]) -> Page:
     """Return the page. `inputs` are the members' files; a digest is in the footer if all of them exist, which a cluster
     read live does not."""
     from kschedx.render.page.model import SCREEN_WIDTH, page_of
@@ -480,14 +480,14 @@ def page(rows: Sequence[SurveyRow], inputs: Sequence[Path]) -> Page:
     )
     times = sorted({row.taken for row in rows if row.taken})
     cited = (
-        ("clusters", list_names([row.cluster for row in rows], MOST_CITED)),
+        ("clusters", list_names([row.cluster for row in rows], _MOST_CITED)),
         ("taken", " to ".join(dict.fromkeys((times[0], times[-1]))) if times else "unknown"),
     )
     digest = (("input sha256", input_digest(inputs)),) if inputs and all(path.exists() for path in inputs) else ()
     return page_of(view, screen(rows, SCREEN_WIDTH), cited=(*cited, *digest))
 
 
-def _write_parquet(rows: Sequence[SurveyRow], path: str) -> None:
+def _write_parquet(rows: Sequence[_SurveyRow], path: str) -> None:
     """Write the rows as a table; a document is its JSON. Needs the extra parquet. Raises `InputError`."""
     with needs("parquet"):
         import pyarrow

@@ -12,7 +12,7 @@ from kschedx.cli.output import Format, print_error_as_checks
 from kschedx.cli.question import ORDER
 from kschedx.errors import InputError, UndecidableError
 
-OWN = "Options"
+_OWN = "Options"
 _PATHS = ("FILE", "PATH", "TARGET")
 """Words in the metavar of arguments that may be paths."""
 
@@ -25,10 +25,10 @@ COMMANDS = {
     "Integrate": ("mcp", "fleet", "integrations", "completion", "man"),
 }
 """In the order of the help."""
-SHARED = ("Scheduler", "Autoscaler", "Kueue", "Connection (as for kubectl)")
+_SHARED = ("Scheduler", "Autoscaler", "Kueue", "Connection (as for kubectl)")
 """The groups of options that `--help` leaves to `--help-all`; Kueue's are `kschedx kueue`'s own options."""
-HELP_ALL = "--help-all"
-EXAMPLES = 4
+_HELP_ALL = "--help-all"
+_EXAMPLES = 4
 """In a usage message."""
 
 
@@ -53,13 +53,13 @@ class HelpCommand(TyperCommand):
         """Return at most ten lines for a command line without arguments: what the command does, and examples."""
         first, _, rest = (self.help or "").partition("\n\n")
         examples = rest.partition("\n\n")[0].replace("\b\n", "") if rest.startswith("\b") else ""
-        shown = examples.strip().splitlines()[: EXAMPLES + 1]
+        shown = examples.strip().splitlines()[: _EXAMPLES + 1]
         return "\n".join([self.get_usage(ctx), "", first.strip(), *(["", *shown] if shown else [])])
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse, and remember the order of the options, which click forgets for repeatable ones."""
-        if HELP_ALL in args:
-            ctx.meta[HELP_ALL] = True
+        if _HELP_ALL in args:
+            ctx.meta[_HELP_ALL] = True
             args = ["--help"]
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         ORDER.set(tuple(parameter.name or "" for parameter in order))
@@ -94,16 +94,16 @@ class HelpCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         arguments: list[tuple[str, str]] = []
-        groups: dict[str, list[tuple[str, str]]] = {OWN: []}
+        groups: dict[str, list[tuple[str, str]]] = {_OWN: []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is None or record[1] in ("", "[required]"):
                 continue
             is_option = parameter.param_type_name == "option"
-            rows = groups.setdefault(TITLE_OF.get(parameter.name or "", OWN), []) if is_option else arguments
+            rows = groups.setdefault(TITLE_OF.get(parameter.name or "", _OWN), []) if is_option else arguments
             rows.append(record)
-        is_whole = HELP_ALL in ctx.meta
-        shared = [title for title in SHARED if groups.get(title) and title.lower() != ctx.command.name]
+        is_whole = _HELP_ALL in ctx.meta
+        shared = [title for title in _SHARED if groups.get(title) and title.lower() != ctx.command.name]
         for title, rows in (("Arguments", arguments), *groups.items()):
             if rows and (is_whole or title not in shared):
                 with formatter.section(title):
@@ -113,4 +113,4 @@ class HelpCommand(TyperCommand):
             formatter.write_paragraph()
             *first, last = left_out
             named = f"{', '.join(first)}{',' if len(first) > 1 else ''} and {last}" if first else last
-            formatter.write_text(f"{HELP_ALL} adds the {named} options.")
+            formatter.write_text(f"{_HELP_ALL} adds the {named} options.")

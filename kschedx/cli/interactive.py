@@ -47,23 +47,23 @@ from kschedx.render.scores import node_verdict_lines
 from kschedx.render.screen import why_lines
 from kschedx.render.terminal import StyledLine, short_node_names, text, title_lines
 from kschedx.render.view import Tone
-from kschedx.render.words import describe
 from kschedx.wording import count, list_names, visible
+from kschedx.words import describe
 
 if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
 
 T = TypeVar("T")
 
-LEAST_WIDTH = 40
+_LEAST_WIDTH = 40
 """Columns of an explanation."""
-FRAME = 7
+_FRAME = 7
 """The columns around an explanation's text: border, padding, scroll bar."""
 _WATCHED = 0.5
 """Seconds between checks that the terminal still exists."""
 _TOLD = 0.2
 """Seconds between updates of the progress."""
-SHOWN = 4
+_SHOWN = 4
 """How many nodes are named beside a fix."""
 
 
@@ -428,7 +428,7 @@ class PendingPage(TablePage):
                     len(group.answers),
                     list_names(dict.fromkeys(answer.owner or answer.pod for answer in group.answers), 1),
                     cause_tone(group).mark + cause_text(group.first),
-                    ", ".join(group.namespaces[:SHOWN]),
+                    ", ".join(group.namespaces[:_SHOWN]),
                     max(answer.priority for answer in group.answers),
                 ),
                 tuple(f"{answer.pod} {answer.owner}" for answer in group.answers),
@@ -464,7 +464,7 @@ class Pods(TablePage):
 
     def on_mount(self) -> None:
         rows = [
-            TableEntry(str(number), (answer.pod, answer.owner, answer.priority, ", ".join(answer.nodes[:SHOWN])))
+            TableEntry(str(number), (answer.pod, answer.owner, answer.priority, ", ".join(answer.nodes[:_SHOWN])))
             for number, answer in enumerate(self._group.answers)
         ]
         self.listing.show(("pod", "owner", "priority", "node"), rows)
@@ -578,7 +578,7 @@ class Why(TablePage):
 
     @property
     def _width(self) -> int:
-        return max(LEAST_WIDTH, self.size.width * 3 // 5 - FRAME)
+        return max(_LEAST_WIDTH, self.size.width * 3 // 5 - _FRAME)
 
     def _show_view(self) -> None:
         """Draw everything again: the answer has changed."""
@@ -604,7 +604,7 @@ class Why(TablePage):
             none = "The pod fits; there is nothing to fix." if fits else "No fix that was tried helps."
             lines = [text(none)]
         else:
-            nodes = ", ".join(fix.feasible_nodes[:SHOWN]) + (", …" if len(fix.feasible_nodes) > SHOWN else "")
+            nodes = ", ".join(fix.feasible_nodes[:_SHOWN]) + (", …" if len(fix.feasible_nodes) > _SHOWN else "")
             lines = [text(f"enter tries it; it fits {nodes}" if nodes else "enter tries it"), text("")]
             lines += [text(visible(line), "dim") for line in kubectl_commands(fix.apply).splitlines()]
         self.query_one("#fix-told", Static).update(_join_lines(lines))

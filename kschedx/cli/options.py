@@ -193,7 +193,7 @@ OPTIONS: Mapping[OptionGroup, Mapping[str, object]] = {
 }
 """Each option's name in Python, which is that of its field, to its declaration."""
 
-WHAT_IF = (
+_WHAT_IF = (
     OptionGroup.CHANGES,
     OptionGroup.CHANGES_BESIDE_FILES,
     OptionGroup.CHANGES_BESIDE_DRAIN,
@@ -201,7 +201,7 @@ WHAT_IF = (
 )
 _TITLES = {
     **dict.fromkeys((OptionGroup.CLUSTER, OptionGroup.NAMESPACE, OptionGroup.ORPHANS), "Cluster"),
-    **dict.fromkeys(WHAT_IF, "What if (changes that are applied first, in this order; repeatable)"),
+    **dict.fromkeys(_WHAT_IF, "What if (changes that are applied first, in this order; repeatable)"),
     OptionGroup.AUTOSCALER: "Autoscaler",
     OptionGroup.KUEUE: "Kueue",
     OptionGroup.CONNECTION: "Connection (as for kubectl)",
@@ -212,7 +212,7 @@ TITLE_OF = {name: _TITLES.get(part, "Scheduler") for part, options in OPTIONS.it
 
 READS = (OptionGroup.CLUSTER, OptionGroup.CONNECTION)
 """The options of a command that reads a cluster."""
-DECIDES = tuple(part for part in OptionGroup if part not in (*WHAT_IF, OptionGroup.KUEUE, OptionGroup.BASELINE))
+DECIDES = tuple(part for part in OptionGroup if part not in (*_WHAT_IF, OptionGroup.KUEUE, OptionGroup.BASELINE))
 """The options of a command that reports where pods go."""
 
 SELECTOR = Annotated[

@@ -252,7 +252,7 @@ def show(answer: Answer | int, output: Format | None = None) -> int:
     return answer.exit_code
 
 
-DIGESTED = 2**20
+_DIGESTED = 2**20
 """The bytes of an input that are read at once for its digest."""
 MANY = 1_000_000
 """The characters of a document that are computed before the first is printed."""
@@ -368,7 +368,7 @@ def input_digest(inputs: Iterable[Path]) -> str:
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
             if file.is_file():
                 with file.open("rb") as content:
-                    while part := content.read(DIGESTED):
+                    while part := content.read(_DIGESTED):
                         digest.update(part)
     return digest.hexdigest()[:16]
 

@@ -31,7 +31,7 @@ Examples:
 """
 SUMMARY = "List, show, check, and tune scheduler profiles"
 
-SHOW = """Show a profile in full: plugins, weights, arguments, and where each setting comes from.
+_SHOW = """Show a profile in full: plugins, weights, arguments, and where each setting comes from.
 
 -o yaml prints an equivalent KubeSchedulerConfiguration in which nothing is left to defaults. Secrets of extenders (the
 user part and query of a URL, keyData) are printed as ***.
@@ -42,7 +42,7 @@ Examples:
   kschedx profiles show scheduler.yaml -o yaml
 """
 
-CHECK = """Validate a KubeSchedulerConfiguration as kube-scheduler does, and warn of common mistakes.
+_CHECK = """Validate a KubeSchedulerConfiguration as kube-scheduler does, and warn of common mistakes.
 
 \b
 Examples:
@@ -53,7 +53,7 @@ Exit codes: 0 the released kube-scheduler accepts it, 1 it lacks a plugin and do
 2 it refuses it.
 """
 
-TUNE = """Search for the profile that reaches a goal on a cluster, and print it with its difference from today's.
+_TUNE = """Search for the profile that reaches a goal on a cluster, and print it with its difference from today's.
 
 Each candidate places all running pods again, but for those of DaemonSets. Candidates differ in the scoring strategy of
 NodeResourcesFit, its weights of cpu and memory, the weights of score plugins, and spreading by default; the plugins
@@ -97,7 +97,7 @@ def list_profiles() -> Answer:
     return Answer(Report(screen=lambda width, _: list_lines(title, known, width), document=dict), ExitCode.SCHEDULABLE)
 
 
-@app.command(help=SHOW, short_help="Show a profile in full, point by point.", cls=HelpCommand)
+@app.command(help=_SHOW, short_help="Show a profile in full, point by point.", cls=HelpCommand)
 @asks(OptionGroup.RELEASE, OptionGroup.GATES)
 def show(
     name: Name,
@@ -148,7 +148,7 @@ def _show_policy(name: str, release: Release, profile: Profile) -> Answer:
     return Answer(report, ExitCode.SCHEDULABLE)
 
 
-@app.command(help=CHECK, short_help="Report what kube-scheduler refuses, and common mistakes.", cls=HelpCommand)
+@app.command(help=_CHECK, short_help="Report what kube-scheduler refuses, and common mistakes.", cls=HelpCommand)
 @asks(OptionGroup.RELEASE, OptionGroup.GATES)
 def check(
     file: Annotated[str, typer.Argument(metavar="FILE|NAME", show_default=False)],
@@ -189,7 +189,7 @@ def check(
     return Answer(report, ExitCode.UNSCHEDULABLE if any(each.needs for each in advice) else ExitCode.SCHEDULABLE)
 
 
-@app.command(help=TUNE, short_help="Search for the profile that reaches a goal on a cluster.", cls=HelpCommand)
+@app.command(help=_TUNE, short_help="Search for the profile that reaches a goal on a cluster.", cls=HelpCommand)
 @asks(*DECIDES)
 def tune(
     goal: Annotated[

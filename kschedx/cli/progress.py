@@ -18,14 +18,14 @@ from kschedx.progress import Phase, ProgressStep, listen_to_progress, report_pro
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-DELAY = 0.4
+_DELAY = 0.4
 """Seconds after which the bar appears: from the start of the process, whose imports take longer on a busy machine."""
-INTERVAL = 0.2
+_INTERVAL = 0.2
 
 
 @contextmanager
 def shown(begun: float) -> Iterator[None]:
-    """Show the progress of work that takes longer than `DELAY` within this context, if standard error is a terminal.
+    """Show the progress of work that takes longer than `_DELAY` within this context, if standard error is a terminal.
     `begun` is when the process began, in seconds of `time.monotonic`; nothing large is imported before the bar."""
     errors = sys.stderr
     if errors is None or not errors.isatty() or os.environ.get("TERM") == "dumb":
@@ -35,7 +35,7 @@ def shown(begun: float) -> Iterator[None]:
 
     import kschedx.kube.escaping  # noqa: F401 - as well
 
-    bar = _Bar(errors.fileno(), begun + DELAY)
+    bar = _Bar(errors.fileno(), begun + _DELAY)
     try:
         with listen_to_progress(bar.see), streams.unobstructed_by(bar.hidden_bar):
             report_progress(Phase.STARTING)
@@ -108,7 +108,7 @@ class _Bar:
     def _draw(self) -> None:
         wait = max(self._begins - time.monotonic(), 0)
         while not self._ended.wait(wait):
-            wait = INTERVAL
+            wait = _INTERVAL
             with self._lock:
                 if self._step.phase and not self._ended.is_set():
                     self._refresh(self._step)

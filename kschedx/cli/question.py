@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from kschedx.simulate.changes import SimulatedChange
     from kschedx.snapshot.snapshot import Snapshot
 
-RECORD = "record="
+_RECORD = "record="
 
 
 _SNAPSHOTZ = lazy_pattern(rb'\s*\{\s*"(?:NodeList|UnscheduledPodsCanBeScheduled|TemplateNodes)"')
@@ -197,7 +197,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def recorded_in(self) -> str | None:
         """The file in which the extenders' answers are recorded."""
-        return self.extenders.removeprefix(RECORD) if self.extenders and self.extenders.startswith(RECORD) else None
+        return self.extenders.removeprefix(_RECORD) if self.extenders and self.extenders.startswith(_RECORD) else None
 
     @property
     def calls(self) -> bool:

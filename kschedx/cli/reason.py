@@ -28,7 +28,7 @@ kube-scheduler, cluster-autoscaler, Karpenter, and Kueue are known, and why a ku
 ended a pod. With - the text is read from standard input.
 Without WHAT, all IDs are listed.
 """
-LONGEST_INPUT = 1 << 20
+_LONGEST_INPUT = 1 << 20
 """Bytes of standard input that are read."""
 SUMMARY = "Explain a reason or an event's text"
 
@@ -42,7 +42,7 @@ def reason(
         return explain_reason(" ".join(what or ()))
     from kschedx.sources.files import standard_input
 
-    given = standard_input().read(LONGEST_INPUT).decode(errors="replace").strip()
+    given = standard_input().read(_LONGEST_INPUT).decode(errors="replace").strip()
     if not given:
         raise InputError("standard input is empty")
     return explain_reason(given)

@@ -45,7 +45,7 @@ else that of the ConfigMap kueue-manager-config.
 Exit codes: 0 every pod has a node, 1 a pod or Workload stays pending, gated, suspended, or refused, 2 usage or input
 error, 3 undecided, or a pod has another scheduler.
 """
-MOST_FIXED = 8
+_MOST_FIXED = 8
 """How many workloads have a fix in the document: those with the most pending pods."""
 SUMMARY = "Place pending pods after changes: what if?"
 PARTS = (*DECIDES, OptionGroup.KUEUE, OptionGroup.CHANGES, OptionGroup.DRAINING)
@@ -162,7 +162,7 @@ def report(
     def document() -> Mapping[str, object]:
         grown = autoscaler_document(growth.document for growth in growths)
         more = {"ties": ties, "autoscaler": grown or None}
-        fixes = {"fixes": SharedFixes(simulation).to_list(MOST_FIXED)}
+        fixes = {"fixes": SharedFixes(simulation).to_list(_MOST_FIXED)}
         return simulation.to_dict() | fixes | {key: value for key, value in more.items() if value is not None}
 
     def page(_: bool) -> Page:

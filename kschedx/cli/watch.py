@@ -22,10 +22,10 @@ from kschedx.progress import Phase, report_progress
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import visible
 
-SHARE = 4
+_SHARE = 4
 """The least time between two reads, in durations of a read: a large cluster has other work to do."""
 
-QUIET = (Effect.SCORES,)
+_QUIET = (Effect.SCORES,)
 """Effects that alone are not worth a line: scores change whenever any pod is added or removed."""
 
 
@@ -71,12 +71,12 @@ class Watch:
         took = 0.0
         while pod is not None and not pod.spec.node_name and not reader_left():
             report_progress(Phase.NOTHING)
-            self._clock.sleep(max(self._interval, SHARE * took))
+            self._clock.sleep(max(self._interval, _SHARE * took))
             begun = self._clock.seconds()
             pod, after = self._read_pod(pod)
             took = self._clock.seconds() - begun
             difference = None if after is None else compare(before, after)
-            if after is not None and difference is not None and difference.effects != QUIET:
+            if after is not None and difference is not None and difference.effects != _QUIET:
                 now = self._clock.now()
                 print_change(difference, before, after, (seen, now))
                 before, seen = after, now

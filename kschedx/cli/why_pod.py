@@ -175,7 +175,16 @@ def explain_target(
     report = explanation_report(explanation, shown, place_of(pod), all_nodes=wanted.nodes == "all")
     if wanted.watch and isinstance(pod, Pod):
         write(report, wanted.output)
-        return _watch(question, pod, explanation, interval)
+        from kschedx.cli.watch import Watch
+        from kschedx.explain.setup import stored_subject
+        from kschedx.inquiry.pod import explain
+
+        def again(snapshot: Snapshot, pod: Pod) -> Explanation:
+            return explain(stored_subject(snapshot, pod), question.setup(snapshot))
+
+        if question.snapshot:
+            print_note(f"every {interval} s, --watch reads {', '.join(question.snapshot)} again")
+        return Watch(pod, again, lambda: question.read_to_decide().snapshot, interval=interval).run(explanation)
     return Answer(report, explanation.exit_code)
 
 
@@ -223,21 +232,6 @@ def _check(answer: DaemonSetAnswer, target: WrittenPod) -> Check:
     fixes = (*view.fixes, *(fix for item in view.items for fix in item.fixes))
     phrases = (view.headline, *view.because, *rows, *(f"fix: {fix.text}" for fix in fixes[:1]))
     return pod_check(name, answer.outcome, phrases, place_of(target))
-
-
-def _watch(question: Question, pod: Pod, first: Explanation, interval: int) -> int:
-    """Repeat the same question."""
-
-    from kschedx.cli.watch import Watch
-    from kschedx.explain.setup import stored_subject
-    from kschedx.inquiry.pod import explain
-
-    def again(snapshot: Snapshot, pod: Pod) -> Explanation:
-        return explain(stored_subject(snapshot, pod), question.setup(snapshot))
-
-    if question.snapshot:
-        print_note(f"every {interval} s, --watch reads {', '.join(question.snapshot)} again")
-    return Watch(pod, again, lambda: question.read_to_decide().snapshot, interval=interval).run(first)
 
 
 def subject_of(

@@ -140,7 +140,7 @@ def _serve(answer: Callable[[Q], Answer | int], pipe: Pipe, folder: str | None, 
             said = time.monotonic()
             pipe.send(step)
 
-    with cached_files(CachedSnapshot().load), listen_to_progress(see):
+    with cached_files(_CachedSnapshot().load), listen_to_progress(see):
         while True:
             try:
                 question = pipe.recv()
@@ -150,7 +150,7 @@ def _serve(answer: Callable[[Q], Answer | int], pipe: Pipe, folder: str | None, 
             gc.collect()  # answers have cycles, and large ones would pile up
 
 
-class CachedSnapshot:
+class _CachedSnapshot:
     """The snapshot that was read last, as long as its files do not change."""
 
     def __init__(self) -> None:

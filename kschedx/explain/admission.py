@@ -530,7 +530,7 @@ def _clauses(changes: Sequence[AdmissionChange]) -> Iterator[str]:
 # Pods that could not be created, according to events of their controllers.
 
 
-class Unmade(Struct, frozen=True, kw_only=True):
+class _Unmade(Struct, frozen=True, kw_only=True):
     kind: str
     namespace: str
     name: str
@@ -547,11 +547,11 @@ def recorded_refusal(snapshot: Snapshot, pod: Pod) -> RecordedEvent | None:
     return None if is_of_another else event
 
 
-def without_pods(snapshot: Snapshot, within: str | None) -> Iterator[Unmade]:
+def without_pods(snapshot: Snapshot, within: str | None) -> Iterator[_Unmade]:
     """Yield owners in a namespace, or in all, that have no pods and whose controller reports why."""
     for (kind, namespace, name), event in snapshot.failed_creates.items():
         raw = snapshot.workloads.get((kind, namespace, name)) if within in (None, namespace) else None
         if raw is not None and (kind == "CronJob" or stored_controller(raw).wants_pods):
             owner = OwnerReference(kind=kind, name=name, controller=True)
             if not has_siblings(snapshot, ObjectMeta(namespace=namespace, owner_references=(owner,))):
-                yield Unmade(kind=kind, namespace=namespace, name=name, event=event)
+                yield _Unmade(kind=kind, namespace=namespace, name=name, event=event)

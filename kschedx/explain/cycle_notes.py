@@ -297,12 +297,30 @@ def _extender_notes(cycle: Cycle) -> Iterator[Note]:
     yield from _unasked_extender_notes(cycle)
     trace = cycle.extenders
     if trace is not None and trace.called:
-        yield from _failures(trace)
+        for filtered in trace.filter:
+            if filtered.error:
+                then = "kube-scheduler ignores it (ignorable)" if filtered.ignored else "the attempt ends"
+                yield _failure_note(trace, filtered.extender, filtered.error, then)
+        for scored in trace.scores:
+            if scored.error:
+                yield _failure_note(trace, scored.extender, scored.error, "gives no scores")
+        for preempted in trace.preempt:
+            if preempted.error:
+                kept = "kube-scheduler keeps the candidates (ignorable)"
+                then = kept if preempted.ignored else "no pod is evicted"
+                yield _failure_note(trace, preempted.extender, preempted.error, then)
         if trace.silent:
             omitted = count(len(trace.silent), "node")
             text = f"extenders omitted {omitted} without a reason: kube-scheduler counts such nodes under no reason"
             yield note("extender-silent", text, nodes=tuple(trace.silent))
-        yield from _whole_filter_note(trace)
+        if trace.whole is not None and trace.left is not None and len(trace.left) > 1:
+            by = trace.urls[trace.whole]
+            yield note(
+                "extender-whole-nodes",
+                f"{by} returns whole nodes: score plugins then see them without pods and images "
+                "(kubernetes/kubernetes issue 141781)",
+                extender=by,
+            )
 
 
 def _unasked_extender_notes(cycle: Cycle) -> Iterator[Note]:
@@ -326,36 +344,10 @@ def _unasked_extender_notes(cycle: Cycle) -> Iterator[Note]:
     yield note("extender-not-asked", text, extenders=names)
 
 
-def _failures(trace: Trace) -> Iterator[Note]:
-    for filtered in trace.filter:
-        if filtered.error:
-            then = "kube-scheduler ignores it (ignorable)" if filtered.ignored else "the attempt ends"
-            yield _failure_note(trace, filtered.extender, filtered.error, then)
-    for scored in trace.scores:
-        if scored.error:
-            yield _failure_note(trace, scored.extender, scored.error, "gives no scores")
-    for preempted in trace.preempt:
-        if preempted.error:
-            kept = "kube-scheduler keeps the candidates (ignorable)"
-            then = kept if preempted.ignored else "no pod is evicted"
-            yield _failure_note(trace, preempted.extender, preempted.error, then)
-
-
 def _failure_note(trace: Trace, extender: int, error: str, then: str) -> Note:
     """`extender` is its index in the configuration."""
     text = f"the extender at {trace.urls[extender]} failed and {then}: {error}"
     return note("extender-failed", text, extender=extender, error=error)
-
-
-def _whole_filter_note(trace: Trace) -> Iterator[Note]:
-    if trace.whole is not None and trace.left is not None and len(trace.left) > 1:
-        by = trace.urls[trace.whole]
-        yield note(
-            "extender-whole-nodes",
-            f"{by} returns whole nodes: score plugins then see them without pods and images "
-            "(kubernetes/kubernetes issue 141781)",
-            extender=by,
-        )
 
 
 # A pod with spec.nodeName in its manifest: kube-scheduler ignores it, and the node's kubelet decides. Upstream:
@@ -363,7 +355,7 @@ def _whole_filter_note(trace: Trace) -> Iterator[Note]:
 # its reasons in the status.
 
 
-class BoundByHand(Struct, frozen=True, kw_only=True):
+class _BoundByHand(Struct, frozen=True, kw_only=True):
     node: str
     exists: bool
     refusals: tuple[str, ...] = ()
@@ -388,7 +380,7 @@ class BoundByHand(Struct, frozen=True, kw_only=True):
         return f"{bound}; resources, ports, node affinity, and NoExecute taints permit it"
 
 
-def bound_by_hand(cycle: Cycle) -> BoundByHand | None:
+def bound_by_hand(cycle: Cycle) -> _BoundByHand | None:
     """Return what is known about a pod with spec.nodeName; None for other pods."""
     name = cycle.pod.spec.node_name
     if not name or cycle.snapshot.source.may_lack("Node"):
@@ -397,10 +389,10 @@ def bound_by_hand(cycle: Cycle) -> BoundByHand | None:
         return None
     row = cycle.snapshot.cluster.index.get(name)
     if row is None:
-        return BoundByHand(node=name, exists=False)
+        return _BoundByHand(node=name, exists=False)
     refusals = dict.fromkeys(_kubelet_refusals(cycle, cycle.snapshot.cluster.nodes[row]))
     claim = claim_without_node(cycle.snapshot, cycle.pod)
-    return BoundByHand(node=name, exists=True, refusals=tuple(refusals), claim=claim)
+    return _BoundByHand(node=name, exists=True, refusals=tuple(refusals), claim=claim)
 
 
 # What keeps a pod from starting on a node that kube-scheduler accepts: the kubelet checks spec.os
@@ -409,7 +401,7 @@ def bound_by_hand(cycle: Cycle) -> BoundByHand | None:
 # architecture names it by convention.
 
 
-class StartObstacle(Struct, frozen=True, kw_only=True):
+class _StartObstacle(Struct, frozen=True, kw_only=True):
     why: str
     label: str = ""
     """The label of nodes that the pod needs, such as `kubernetes.io/os=windows`."""
@@ -449,16 +441,16 @@ _PRESSURES = {"node.kubernetes.io/disk-pressure": "DiskPressure", "node.kubernet
 """Taints to the conditions for which a kubelet rejects every pod that is not critical."""
 
 
-def _pressure(node: Node, pod: Pod) -> StartObstacle | None:
+def _pressure(node: Node, pod: Pod) -> _StartObstacle | None:
     if pod.priority >= SYSTEM_CRITICAL:
         return None
     for condition in _PRESSURES.values():
         if condition_of(node.status.conditions, condition, "True") is not None:
-            return StartObstacle(why=f"its kubelet rejects pods, because it has {condition}", pressure=condition)
+            return _StartObstacle(why=f"its kubelet rejects pods, because it has {condition}", pressure=condition)
     return None
 
 
-def start_obstacle(snapshot: Snapshot, pod: Pod, name: str) -> StartObstacle | None:
+def start_obstacle(snapshot: Snapshot, pod: Pod, name: str) -> _StartObstacle | None:
     """Return the first reason for which the pod cannot start on a node of the cluster; None if none is known."""
     row = snapshot.cluster.index.get(name)
     if row is None:
@@ -470,18 +462,18 @@ def start_obstacle(snapshot: Snapshot, pod: Pod, name: str) -> StartObstacle | N
     actual = labels.get(OS_LABEL)
     if os is not None and os.name and actual not in (None, os.name):
         why = f"spec.os is {os.name}, and the node runs {actual} (PodOSNotSupported)"
-        return StartObstacle(why=why, label=f"{OS_LABEL}={os.name}")
+        return _StartObstacle(why=why, label=f"{OS_LABEL}={os.name}")
     if (driver := _missing_driver(snapshot, pod, name)) is not None:
         listing = (entry.name for csi_node in snapshot.storage.csi_nodes.values() for entry in csi_node.spec.drivers)
         lacks = f"CSINode {name} does not list" if driver in listing else "no CSINode lists"
-        return StartObstacle(why=f"{lacks} driver {driver}", driver=driver)
+        return _StartObstacle(why=f"{lacks} driver {driver}", driver=driver)
     for claim, why in attached_elsewhere(snapshot, pod, name):
-        return StartObstacle(why=why, claim=claim)
+        return _StartObstacle(why=why, claim=claim)
     for container in (*pod.spec.init_containers, *pod.spec.containers):
         built, here = _architecture_of(container.image), labels.get(ARCH_LABEL)
         if built and here not in (None, built):
             why = f"image {container.image} is for {built} by its name, and the node is {here}"
-            return StartObstacle(why=why, label=f"{ARCH_LABEL}={built}")
+            return _StartObstacle(why=why, label=f"{ARCH_LABEL}={built}")
     return None
 
 
@@ -573,18 +565,18 @@ def _kubelet_refusals(cycle: Cycle, node: Node) -> Iterator[str]:
         yield "TaintToleration"
 
 
-MIN_FEASIBLE_NODES = 100
+_MIN_FEASIBLE_NODES = 100
 """kube-scheduler evaluates all nodes of a smaller cluster."""
-MIN_PERCENTAGE = 5
+_MIN_PERCENTAGE = 5
 
 
 def _nodes_to_find(percentage: int | None, count: int) -> int:
     """Return how many feasible nodes end kube-scheduler's search (numFeasibleNodesToFind in
     pkg/scheduler/schedule_one.go). `percentage` is percentageOfNodesToScore; 0 or None adapts to the cluster's size."""
-    if count < MIN_FEASIBLE_NODES:
+    if count < _MIN_FEASIBLE_NODES:
         return count
-    share = percentage or max(50 - count // 125, MIN_PERCENTAGE)
-    return max(count * share // 100, MIN_FEASIBLE_NODES)
+    share = percentage or max(50 - count // 125, _MIN_PERCENTAGE)
+    return max(count * share // 100, _MIN_FEASIBLE_NODES)
 
 
 def notes(cycle: Cycle) -> tuple[Note, ...]:
@@ -602,23 +594,9 @@ def notes(cycle: Cycle) -> tuple[Note, ...]:
     )
 
 
-NUMA = "NodeResourceTopologyMatch"
-ACCOUNTS = ("cacheResyncPeriodSeconds", "discardReservedNodes")
+_NUMA = "NodeResourceTopologyMatch"
+_ACCOUNTS = ("cacheResyncPeriodSeconds", "discardReservedNodes")
 """Arguments for which the plugin keeps state between cycles."""
-
-
-def _accounts(cycle: Cycle) -> Iterator[Note]:
-    args = cycle.profile.args.get(NUMA)
-    if NUMA in cycle.profile.points.get("filter", ()) and isinstance(args, Mapping):
-        settings = [name for name in ACCOUNTS if args.get(name)]
-        if settings and any(cycle.snapshot.of(NodeResourceTopology)):
-            yield note(
-                "plugin-keeps-account",
-                f"{NUMA} also reserves resources in its own cache ({settings[-1]}) until a node reports again; "
-                "no snapshot holds that",
-                plugin=NUMA,
-                setting=settings[-1],
-            )
 
 
 def _scheduler_notes(cycle: Cycle) -> Iterator[Note]:
@@ -627,7 +605,17 @@ def _scheduler_notes(cycle: Cycle) -> Iterator[Note]:
         settled = cycle.has_no_choice and open_stake(cycle.unevaluated) is not Stake.FIT
         rejected = cycle.outcome in (Outcome.UNSCHEDULABLE, Outcome.ERROR)
         yield unknown_plugins(left_out, stands=rejected or settled)
-    yield from _accounts(cycle)
+    args = cycle.profile.args.get(_NUMA)
+    if _NUMA in cycle.profile.points.get("filter", ()) and isinstance(args, Mapping):
+        settings = [name for name in _ACCOUNTS if args.get(name)]
+        if settings and any(cycle.snapshot.of(NodeResourceTopology)):
+            yield note(
+                "plugin-keeps-account",
+                f"{_NUMA} also reserves resources in its own cache ({settings[-1]}) until a node reports again; "
+                "no snapshot holds that",
+                plugin=_NUMA,
+                setting=settings[-1],
+            )
     if not cycle.release.is_measured:
         yield note(
             "not-measured",

@@ -27,9 +27,9 @@ from kschedx.snapshot.columns import BoolArray, ClusterRow, TableRow, clamp_int6
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.pods import PodTable
 
-LOOKED_AT = 5000
+_LOOKED_AT = 5000
 """The maximum number of keys or values to compare; a cluster has far fewer, but hostile input may not."""
-MOST_NEAR = 100
+_MOST_NEAR = 100
 """The maximum number of requirements for which a near name is searched."""
 
 
@@ -53,7 +53,7 @@ def label_hints(
     """Return the requirements (key, operator, values) that no node meets."""
     hints: list[LabelHint] = []
     for key, operator, wanted in requirements:
-        hint = label_hint(key, operator, wanted, cluster, search=len(hints) < MOST_NEAR)
+        hint = label_hint(key, operator, wanted, cluster, search=len(hints) < _MOST_NEAR)
         if hint is not None:
             hints.append(hint)
     return tuple(hints)
@@ -91,8 +91,8 @@ def _unknown_key(key: str, cluster: ClusterNodes, *, search: bool) -> LabelHint:
 
 def _nearest(wanted: tuple[str, ...], known: list[str]) -> str:
     """Return the known text nearest to one of the required values, or an empty string."""
-    for text in wanted[:LOOKED_AT]:
-        close = difflib.get_close_matches(text, known[:LOOKED_AT], n=1, cutoff=0.6)
+    for text in wanted[:_LOOKED_AT]:
+        close = difflib.get_close_matches(text, known[:_LOOKED_AT], n=1, cutoff=0.6)
         if close:
             return close[0]
     return ""
@@ -113,7 +113,7 @@ class Holder(Document, frozen=True, kw_only=True, omit_defaults=True):
         return f"priority {'unknown' if self.has_unknown_priority else self.priority}"
 
 
-class Holders(Struct, frozen=True, kw_only=True):
+class _Holders(Struct, frozen=True, kw_only=True):
     """The pods that use a resource on a node, largest first."""
 
     resource: str
@@ -153,17 +153,17 @@ class PreemptionOutcome(Struct, frozen=True, kw_only=True):
     """Pods of any priority, each of which alone frees enough; only if nothing but resources is missing."""
 
 
-def holders(cycle: Cycle, row: TableRow, resource: str) -> Holders:
+def holders(cycle: Cycle, row: TableRow, resource: str) -> _Holders:
     """Return the pods on a node (a row of `cycle.nodes`) that request a resource."""
     assert cycle.nodes is not None
     nodes = cycle.nodes
     column = nodes.resources.index.get(resource)
     if column is None:
-        return Holders(resource=resource, pods=())
+        return _Holders(resource=resource, pods=())
     rows = nodes.pods_on(row)
     amounts = nodes.requests.matrix[rows, column]
     order = np.argsort(-amounts, kind="stable")
-    return Holders(
+    return _Holders(
         resource=resource,
         pods=tuple(holder(cycle.snapshot.pods, int(rows[i]), int(amounts[i])) for i in order if amounts[i] > 0),
     )
@@ -246,10 +246,10 @@ class OfferedNowhere(Struct, frozen=True, kw_only=True):
     hardware: HardwareHint | None
 
 
-Cause = UnwellNodes | OfferedNowhere
+_Cause = UnwellNodes | OfferedNowhere
 
 
-def cause_of(groups: Sequence[NodeGroup], hardware: Iterable[HardwareHint]) -> Cause | None:
+def _cause_of(groups: Sequence[NodeGroup], hardware: Iterable[HardwareHint]) -> _Cause | None:
     """Return None if the pod requests what the cluster does not have."""
     for group in groups:
         for finding in group.exemplar.findings:
@@ -276,7 +276,7 @@ class NodeDetail(Struct, frozen=True, kw_only=True):
     pods: int
     parts: Mapping[str, tuple[RequestPart, ...]]
     """By missing resource."""
-    holders: Mapping[str, Holders]
+    holders: Mapping[str, _Holders]
     """By missing resource."""
     eviction: PreemptionOutcome
     capacity: Mapping[str, int]
@@ -410,8 +410,8 @@ class Diagnosis(Struct, frozen=True, dict=True, eq=False):
         return tuple({hint.resource: hint for hint in hints if hint is not None}.values())
 
     @cached_property
-    def cause(self) -> Cause | None:
-        return cause_of(self.groups, self.hardware)
+    def cause(self) -> _Cause | None:
+        return _cause_of(self.groups, self.hardware)
 
     @cached_property
     def hints(self) -> tuple[LabelHint, ...]:

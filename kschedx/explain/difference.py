@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 KIND = "Story"
 
 FITS = -1
-UNSEEN = -2
+_UNSEEN = -2
 """Filter did not evaluate the node: PreFilter excluded it, or rejected the pod."""
 
 
@@ -90,7 +90,7 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
     """The rejections of the pod before Filter."""
     nodes: tuple[str, ...]
     verdicts: IntArray
-    """Index into `rejections`, `FITS`, or `UNSEEN`."""
+    """Index into `rejections`, `FITS`, or `_UNSEEN`."""
     rejections: tuple[Rejection, ...]
     weights: Mapping[str, int]
     """By scoring plugin."""
@@ -125,7 +125,7 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
         verdict = int(self.verdicts[row])
         if verdict >= 0:
             return self.rejections[verdict]
-        return self.stops[0] if verdict == UNSEEN and self.stops else None
+        return self.stops[0] if verdict == _UNSEEN and self.stops else None
 
     @cached_property
     def total(self) -> int | None:
@@ -152,7 +152,7 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
     @classmethod
     def of(cls, cycle: Cycle) -> Story:
         names = cycle.all_nodes.cluster.names
-        verdicts = np.full(len(names), UNSEEN, dtype=np.int64)
+        verdicts = np.full(len(names), _UNSEEN, dtype=np.int64)
         rejections: tuple[Rejection, ...] = ()
         if cycle.filter is not None and cycle.nodes is not None:
             verdicts[cycle.nodes.rows], rejected = cycle.filter.rejections
@@ -218,7 +218,7 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
         for name, verdict in zip(self.nodes, self.verdicts.tolist(), strict=True):
             if verdict >= 0:
                 groups.setdefault(self.rejections[verdict], []).append(name)
-        unseen = [name for name, verdict in zip(self.nodes, self.verdicts.tolist(), strict=True) if verdict == UNSEEN]
+        unseen = [name for name, verdict in zip(self.nodes, self.verdicts.tolist(), strict=True) if verdict == _UNSEEN]
         scored = {name: row for row, name in enumerate(self.nodes) if self.totals[row] >= 0}
         return document(
             KIND,
@@ -269,7 +269,7 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
             self,
             nodes=nodes,
             index=None,
-            verdicts=spread(self.verdicts, UNSEEN),
+            verdicts=spread(self.verdicts, _UNSEEN),
             scores={plugin: spread(numbers, 0) for plugin, numbers in self.scores.items()},
             totals=spread(self.totals, -1),
         )
@@ -305,7 +305,7 @@ def _story(story: StoryDocument) -> Story:
     known = {*seen, *story.fits, *story.not_evaluated, *story.scores, *story.nodes}
     nodes = tuple(sorted(known))
     index = {name: row for row, name in enumerate(nodes)}
-    verdicts = np.full(len(nodes), UNSEEN, dtype=np.int64)
+    verdicts = np.full(len(nodes), _UNSEEN, dtype=np.int64)
     verdicts[[index[name] for name in story.fits]] = FITS
     for number, group in enumerate(story.rejected):
         verdicts[[index[name] for name in group.nodes]] = number
@@ -388,7 +388,7 @@ class Repacking(Struct, frozen=True, kw_only=True):
 _ZERO: IntArray = np.zeros(1, dtype=np.int64)
 """In place of a plugin that did not score."""
 
-SHOWN_NODES = 4
+_SHOWN_NODES = 4
 """The maximum number of names for a tie."""
 
 
@@ -427,14 +427,14 @@ class Side(Document, frozen=True):
         behind = story.runner_up
         return cls(
             outcome=story.outcome,
-            nodes=story.chosen[:SHOWN_NODES],
+            nodes=story.chosen[:_SHOWN_NODES],
             node_count=len(story.chosen),
             total=story.total,
             margin=story.margin,
             runner_up=None if behind is None else story.nodes[behind],
             feasible=story.feasible,
             message=story.message,
-            preemptions=story.preemptions[:SHOWN_NODES],
+            preemptions=story.preemptions[:_SHOWN_NODES],
         )
 
 
@@ -522,7 +522,8 @@ def compare(before: Story, after: Story) -> Difference | None:
     lost: Mapping[str, int] = {}
     gained: Mapping[str, int] = {}
     reworded: tuple[str, ...] = ()
-    if not _has_same_rejections(before, after):
+    same_words = before.rejections == after.rejections and before.stops == after.stops
+    if not (same_words and (before.verdicts is after.verdicts or np.array_equal(before.verdicts, after.verdicts))):
         lost, gained = _shifts(before, after), _shifts(after, before)
         reworded = tuple(_reworded_plugins(before, after))
     rescored = _score_changes(before, after)
@@ -544,12 +545,6 @@ def compare(before: Story, after: Story) -> Difference | None:
         reworded=reworded,
         rescored=rescored,
     )
-
-
-def _has_same_rejections(before: Story, after: Story) -> bool:
-    """Return whether all nodes have the same rejections; for most pairs of profiles only scores differ."""
-    same_words = before.rejections == after.rejections and before.stops == after.stops
-    return same_words and (before.verdicts is after.verdicts or np.array_equal(before.verdicts, after.verdicts))
 
 
 def _effects(before: Story, after: Story, *, is_shifted: bool, is_rescored: bool) -> Iterator[Effect]:
@@ -694,10 +689,10 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     @property
     def groups(self) -> tuple[DifferenceGroup, ...]:
-        return tuple(group_differences(self.differences))
+        return tuple(_group_differences(self.differences))
 
 
-def group_differences(differences: Iterable[Difference]) -> Iterator[DifferenceGroup]:
+def _group_differences(differences: Iterable[Difference]) -> Iterator[DifferenceGroup]:
     """Group by effect and cause: the largest effect first, then the largest group."""
     groups: dict[tuple[Effect, tuple[str, ...]], list[Difference]] = {}
     for difference in differences:

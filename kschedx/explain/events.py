@@ -51,7 +51,7 @@ class EventPart(Struct, frozen=True, kw_only=True):
         return bool(self.plugin)
 
 
-class FailedExtender(Struct, frozen=True, kw_only=True):
+class _FailedExtender(Struct, frozen=True, kw_only=True):
     """An extender whose request failed, so that kube-scheduler gave up the pod's attempt."""
 
     url: str
@@ -75,14 +75,14 @@ _FAILED_EXTENDER = (
 """pkg/scheduler/extender.go, and net/http."""
 
 
-def extender_failure(message: str) -> FailedExtender | None:
+def extender_failure(message: str) -> _FailedExtender | None:
     """Return the extender whose request failed according to a FailedScheduling message, or None."""
     match = next((failure for pattern in _FAILED_EXTENDER if (failure := pattern.search(message))), None)
     if match is None:
         return None
     code = match["why"].isdecimal()
     why = f"answers with HTTP status {match['why']}" if code else f"does not answer: {match['why'].rpartition(': ')[2]}"
-    return FailedExtender(url=match["url"], why=why)
+    return _FailedExtender(url=match["url"], why=why)
 
 
 class Event(Struct, frozen=True, kw_only=True):

@@ -38,7 +38,7 @@ class RootCause(Struct, frozen=True, kw_only=True):
         return False
 
 
-class NoDevicesPublished(RootCause, frozen=True, kw_only=True):
+class _NoDevicesPublished(RootCause, frozen=True, kw_only=True):
     driver: str
     """Empty if the class does not name one."""
 
@@ -49,7 +49,7 @@ class DeviceDriverMissing(RootCause, frozen=True, kw_only=True):
     device_class: str
 
 
-class IncompletePool(RootCause, frozen=True, kw_only=True):
+class _IncompletePool(RootCause, frozen=True, kw_only=True):
     """kube-scheduler uses no device of a pool until the driver has published all of its ResourceSlices."""
 
     pool: str
@@ -63,7 +63,7 @@ class DeviceClaimRefused(RootCause, frozen=True, kw_only=True):
     """Whether the namespace lacks the label that requests with admin access need."""
 
 
-class PartitionedResource(RootCause, frozen=True, kw_only=True):
+class _PartitionedResource(RootCause, frozen=True, kw_only=True):
     """Nodes offer other resources of the same vendor instead of the requested one."""
 
     others: tuple[str, ...]
@@ -104,11 +104,11 @@ VENDOR_LABELS: Mapping[str, tuple[str, ...]] = {
     "aws.amazon.com": ("aws.amazon.com/neuron", "feature.node.kubernetes.io/pci-1d0f"),
 }
 """Domain of an extended resource to the prefixes of its hardware labels: the vendor's, and node-feature-discovery's."""
-ANY_GPU = ("cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator", "accelerator")
+_ANY_GPU = ("cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator", "accelerator")
 """Labels of cloud providers for nodes with any vendor's accelerators."""
 
 
-INSTANCE_TYPES: Mapping[str, re.Pattern[str]] = {
+_INSTANCE_TYPES: Mapping[str, re.Pattern[str]] = {
     "nvidia.com": re.compile(r"(?:g4dn|g5g?|g6e?|gr6|p[2-6]\w*)\.\w+|Standard_N[CD]\w+|a[23]-\w+gpu-\w+"),
     "amd.com": re.compile(r"g4ad\.\w+"),
     "habana.ai": re.compile(r"dl1\.\w+"),
@@ -124,7 +124,7 @@ NODE_FEATURES: Mapping[str, str] = {
 
 def names_hardware(key: str) -> bool:
     """Return whether a label names the node's hardware, for which a pod that selects it is built."""
-    prefixes = (*(prefix for its in VENDOR_LABELS.values() for prefix in its), *ANY_GPU, "feature.node.kubernetes.io/")
+    prefixes = (*(prefix for its in VENDOR_LABELS.values() for prefix in its), *_ANY_GPU, "feature.node.kubernetes.io/")
     return key.startswith(prefixes)
 
 
@@ -141,10 +141,10 @@ def hardware_hint(finding: Finding, cluster: ClusterNodes) -> HardwareHint | Non
         return None
     domain = finding.resource.partition("/")[0]
     of_vendor = VENDOR_LABELS.get(domain, (f"{domain}/",))
-    wanted = (finding.resource, *of_vendor, *(ANY_GPU if "gpu" in finding.resource else ()))
+    wanted = (finding.resource, *of_vendor, *(_ANY_GPU if "gpu" in finding.resource else ()))
     keys = [key for prefix in wanted for key in sorted(cluster.label_keys) if key.startswith(prefix)]
     hints: dict[str, str] = {}
-    if (types := INSTANCE_TYPES.get(domain)) is not None:
+    if (types := _INSTANCE_TYPES.get(domain)) is not None:
         for node in cluster.nodes:
             kind = first_label(node.metadata.labels, INSTANCE_TYPE_LABELS)
             if types.fullmatch(kind) and not _offers_of(node, domain):
@@ -164,7 +164,7 @@ def hardware_label(driver: str, node: Node) -> str:
     )
     labels = (
         f"{key}={value}"
-        for prefix in (*prefixes, *(ANY_GPU if "gpu" in driver else ()))
+        for prefix in (*prefixes, *(_ANY_GPU if "gpu" in driver else ()))
         for key, value in sorted(node.metadata.labels.items())
         if key.startswith(prefix) and value != "false"
     )
@@ -302,7 +302,9 @@ def is_of_hami(snapshot: Snapshot, finding: InsufficientResource) -> bool:
     return any(HAMI_REGISTER.fullmatch(key) for node in snapshot.cluster.nodes for key in node.metadata.annotations)
 
 
-def partitioned_resources(snapshot: Snapshot, pod: Pod, finding: InsufficientResource) -> Iterator[PartitionedResource]:
+def partitioned_resources(
+    snapshot: Snapshot, pod: Pod, finding: InsufficientResource
+) -> Iterator[_PartitionedResource]:
     """Yield the other resources of the vendor, if no node has the requested one, not even out of order. A pod that
     requests several of them needs each for itself."""
     domain, slash, _ = finding.resource.partition("/")
@@ -326,7 +328,7 @@ def other_vendor_causes(snapshot: Snapshot, finding: InsufficientResource) -> It
         )
 
 
-def _offered_instead(snapshot: Snapshot, resource: str, pattern: re.Pattern[str]) -> Iterator[PartitionedResource]:
+def _offered_instead(snapshot: Snapshot, resource: str, pattern: re.Pattern[str]) -> Iterator[_PartitionedResource]:
     amounts: Counter[str] = Counter()
     nodes: Counter[str] = Counter()
     for node in snapshot.cluster.nodes:
@@ -338,7 +340,7 @@ def _offered_instead(snapshot: Snapshot, resource: str, pattern: re.Pattern[str]
         others = amounts.most_common(4)
         present = [f"{_amount_text(amount, name)} {name} on {count(nodes[name], 'node')}" for name, amount in others]
         text = f"the nodes have {list_names(present, 4)} instead of {resource}"
-        yield PartitionedResource(text=text, others=tuple(name for name, _ in others))
+        yield _PartitionedResource(text=text, others=tuple(name for name, _ in others))
 
 
 def _amount_text(amount: int, resource: str) -> str:
@@ -370,7 +372,7 @@ def taint_rules(snapshot: Snapshot, shortage: DeviceShortage) -> Iterator[RootCa
             yield RootCause(text=f"DeviceTaintRule {rule.metadata.name} sets the taint {rule.spec.taint} on devices")
 
 
-def incomplete_pool(snapshot: Snapshot, pool: str) -> IncompletePool:
+def incomplete_pool(snapshot: Snapshot, pool: str) -> _IncompletePool:
     """Return the cause for a pool, `driver/pool`, without all ResourceSlices of its newest generation."""
     driver, _, name = pool.partition("/")
     pools = [
@@ -383,7 +385,7 @@ def incomplete_pool(snapshot: Snapshot, pool: str) -> IncompletePool:
     expected = max((pool.resource_slice_count for pool in of_newest), default=0)
     counts = f": {len(of_newest):,} of {expected:,} exist" if len(of_newest) < expected else ""
     text = f"driver {driver} has not published all ResourceSlices of pool {name}{counts}"
-    return IncompletePool(text=text, pool=pool)
+    return _IncompletePool(text=text, pool=pool)
 
 
 def driver_of(selectors: Iterable[DeviceSelector]) -> str:
@@ -412,7 +414,7 @@ def missing_driver(snapshot: Snapshot, device_class: str) -> Iterator[DeviceDriv
         yield DeviceDriverMissing(text=text, device_class=device_class)
 
 
-def unpublished_devices(snapshot: Snapshot, device_class: str) -> Iterator[NoDevicesPublished]:
+def unpublished_devices(snapshot: Snapshot, device_class: str) -> Iterator[_NoDevicesPublished]:
     devices = snapshot.devices
     drivers = tuple(sorted({resource_slice.spec.driver for resource_slice in devices.slices}))
     known_class = devices.classes.get(device_class)
@@ -422,4 +424,4 @@ def unpublished_devices(snapshot: Snapshot, device_class: str) -> Iterator[NoDev
     of_driver = f" of driver {driver}" if driver else ""
     others = f"; drivers with ResourceSlices: {list_names(drivers, 3)}" if drivers else ""
     text = f"no ResourceSlice{of_driver} exists: no driver publishes devices for class {device_class}{others}"
-    yield NoDevicesPublished(text=text, driver=driver)
+    yield _NoDevicesPublished(text=text, driver=driver)

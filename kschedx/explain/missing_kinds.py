@@ -231,7 +231,7 @@ def _selects_namespaces(cycle: Cycle) -> bool:
         return True
     labels = cycle.pod.metadata.labels
     return any(
-        selects(term) and is_about(term, labels)
+        selects(term) and _is_about(term, labels)
         for spec in cycle.snapshot.pods.specs.values
         for term in _terms(spec.affinity)
     )
@@ -251,7 +251,7 @@ def selects(term: PodAffinityTerm) -> bool:
     return selector is not None and bool(selector.match_labels or selector.match_expressions)
 
 
-def is_about(term: PodAffinityTerm, labels: dict[str, str]) -> bool:
+def _is_about(term: PodAffinityTerm, labels: dict[str, str]) -> bool:
     """Return whether a term's labelSelector matches these labels."""
     try:
         return compile_selector(term.label_selector).matches(labels)
@@ -757,7 +757,7 @@ def _without_namespaces(snapshot: Snapshot, pod: Pod) -> _Part:
     """Leave out required terms that select namespaces by label, if the labels are unknown."""
     if not _is_unread(snapshot, "Namespace"):
         return _Part(pod=pod)
-    others = any(is_about(term, pod.metadata.labels) for term in _left_out.terms_of(snapshot))
+    others = any(_is_about(term, pod.metadata.labels) for term in _left_out.terms_of(snapshot))
     affinity = pod.spec.affinity
     known = affinity
     if affinity is not None:

@@ -133,7 +133,10 @@ def groups_of(nodes: NodeTable, outcome: FilterOutcome) -> tuple[NodeGroup, ...]
     rows = np.flatnonzero(outcome.codes != Code.SUCCESS)
     if not len(rows):
         return ()
-    kinds, distances = [_nominated_rejections(outcome, rows)], np.zeros(len(rows), dtype=np.float64)
+    # (node,) the plugin that rejects only if nominated pods count, 0 for none
+    plugins, concerned = np.zeros(len(outcome.codes), dtype=np.int64), list(outcome.with_nominated)
+    plugins[concerned] = outcome.plugin[concerned] + 1
+    kinds, distances = [plugins[rows]], np.zeros(len(rows), dtype=np.float64)
     for verdicts in outcome.verdicts:
         if verdicts.rejected[rows].any():
             kind, distance = _kinds(verdicts, nodes, rows)
@@ -156,13 +159,6 @@ def groups_of(nodes: NodeTable, outcome: FilterOutcome) -> tuple[NodeGroup, ...]
         is_uniform = bool(distances[members[0]] == distances[members[-1]])
         groups.append((rank, NodeGroup(rows=rows_of_group, exemplar=exemplar, is_uniform=is_uniform)))
     return tuple(group for _, group in sorted(groups, key=lambda item: item[0]))
-
-
-def _nominated_rejections(outcome: FilterOutcome, rows: IntArray) -> IntArray:
-    """(node,) the plugin that rejects only if nominated pods count, 0 for none."""
-    plugins, concerned = np.zeros(len(outcome.codes), dtype=np.int64), list(outcome.with_nominated)
-    plugins[concerned] = outcome.plugin[concerned] + 1
-    return plugins[rows]
 
 
 def _kinds(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> tuple[IntArray, FloatArray]:

@@ -48,7 +48,7 @@ class ScoredNode(Struct, frozen=True, kw_only=True):
     contributions: tuple[Contribution, ...]
 
 
-class Lead(Struct, frozen=True, kw_only=True):
+class _Lead(Struct, frozen=True, kw_only=True):
     """By how much one plugin prefers the winner to the runner-up; negative if it prefers the runner-up."""
 
     plugin: str
@@ -64,7 +64,7 @@ class Ranking(Struct, frozen=True, kw_only=True):
     """The number of scored nodes."""
     winners: int
     """The number of nodes with the highest total."""
-    leads: tuple[Lead, ...]
+    leads: tuple[_Lead, ...]
     """The winner against the runner-up, largest lead first, without plugins that score both equally."""
 
     @property
@@ -87,9 +87,9 @@ def rank_nodes(cycle: Cycle, limit: int | None = None) -> Ranking | None:
     winners = int(np.count_nonzero(scores.totals == scores.totals.max()))
     shown = order if limit is None else order[: max(limit, winners + 1)]
     nodes = tuple(scored_node(scores, row) for row in each_row(TableRows(shown)))
-    leads: tuple[Lead, ...] = ()
+    leads: tuple[_Lead, ...] = ()
     if len(nodes) > winners:
-        leads = compare_scores(nodes[0], nodes[winners])
+        leads = _compare_scores(nodes[0], nodes[winners])
     return Ranking(nodes=nodes, count=len(scores.nodes), winners=winners, leads=leads)
 
 
@@ -115,11 +115,11 @@ def scored_node(scores: Scores, row: TableRow) -> ScoredNode:
     )
 
 
-def compare_scores(first: ScoredNode, second: ScoredNode) -> tuple[Lead, ...]:
+def _compare_scores(first: ScoredNode, second: ScoredNode) -> tuple[_Lead, ...]:
     """Return by which plugins the first node's total exceeds the second's, largest difference first, without equal
     scores."""
     leads = (
-        Lead(plugin=mine.plugin, difference=mine.weighted - other.weighted)
+        _Lead(plugin=mine.plugin, difference=mine.weighted - other.weighted)
         for mine, other in zip(first.contributions, second.contributions, strict=True)
     )
     return tuple(sorted((lead for lead in leads if lead.difference), key=lambda lead: -lead.difference))
@@ -149,7 +149,7 @@ def deciding_rule(candidates: tuple[Candidate, ...], best: tuple[int, ...], pods
 
 # Rules that do not decide, although users may expect it: why a pod is on an unexpected node.
 
-LEAST_BARE_PODS = 3
+_LEAST_BARE_PODS = 3
 """The number of pods without requests on a node from which its usage may exceed what kube-scheduler counts."""
 
 
@@ -314,7 +314,7 @@ def _bare_pods(cycle: Cycle, row: ClusterRow) -> Iterator[str]:
         item for item in pods.on_node(row).tolist() if all(owner.kind != "DaemonSet" for owner in pods.owners[item])
     ]
     bare = sum(not nodes.requests.matrix[row, columns].any() for row in rows)
-    if bare >= LEAST_BARE_PODS and 2 * bare >= len(rows):
+    if bare >= _LEAST_BARE_PODS and 2 * bare >= len(rows):
         bare_pods = f"{bare:,} of {count(len(rows), 'pod')} on {nodes.cluster.names[row]}"
         yield f"{bare_pods} request no CPU and no memory: kube-scheduler counts requests, not usage"
 

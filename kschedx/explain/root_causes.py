@@ -75,11 +75,11 @@ from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
 RESIZE_PENDING = "PodResizePending"
-MOST_NODES = 50
+_MOST_NODES = 50
 """The maximum number of nodes of a group that are searched for a cause."""
 
 
-class ResizePending(RootCause, frozen=True, kw_only=True):
+class _ResizePending(RootCause, frozen=True, kw_only=True):
     """kube-scheduler counts the larger of a pod's requests and the resources that its node has allocated."""
 
     pod: str
@@ -280,7 +280,7 @@ def newer_revision(snapshot: Snapshot, pod: Pod) -> str:
     return template.owner if template is not None and template.kind == "StatefulSet" and not template.partition else ""
 
 
-VIRTUAL_NODES = (
+_VIRTUAL_NODES = (
     (COMPUTE_TYPE, "fargate", "EKS Fargate"),
     ("type", "virtual-kubelet", "Virtual Kubelet"),
 )
@@ -302,7 +302,7 @@ def _virtual(cycle: Cycle) -> Iterator[VirtualNode]:
         nodes = [] if row is None else [cluster.nodes[row]]
     else:
         name, nodes = "", list(cluster.nodes)
-    for key, label, provider in VIRTUAL_NODES:
+    for key, label, provider in _VIRTUAL_NODES:
         if nodes and all(node.metadata.labels.get(key) == label for node in nodes):
             text = f"{provider} creates each node for a pod that it selects, and it has not selected this pod"
             if name:
@@ -331,7 +331,7 @@ def _unregistered_drivers(diagnosis: Diagnosis) -> Iterator[DriverNotRegistered]
             requirement for term in mismatch.terms[:1] for requirement in term.requirements if not requirement.matched
         ]
         keys = {key for node in storage.csi_nodes.values() for key in _topology_keys(node, driver)}
-        for row in group.rows[:MOST_NODES] if len(unmet) == 1 and unmet[0].key in keys else ():
+        for row in group.rows[:_MOST_NODES] if len(unmet) == 1 and unmet[0].key in keys else ():
             node, key = cycle.nodes.node(row), unmet[0].key
             zone, own = node.metadata.labels.get(ZONE), storage.csi_nodes.get(node.name)
             is_known = own is not None and any(csi_driver.name == driver for csi_driver in own.spec.drivers)
@@ -542,23 +542,22 @@ def _shortage_causes(diagnosis: Diagnosis, finding: InsufficientResource) -> Ite
         phrase = "HAMi counts parts of a device, and no node publishes them"
         yield SharedByHami(text=f"{phrase}: {HAMI_SCHEDULER} has to schedule the pod")
         return
-    yield from _overhead(pod, finding)
-    yield from _resizes(diagnosis, finding)
+    overhead = resource_amount(finding.resource, pod.spec.overhead.get(finding.resource))
+    if overhead and finding.short_by <= overhead:
+        [amount] = format_quantities((overhead,), Unit.of(finding.resource))
+        name = f"RuntimeClass {pod.spec.runtime_class_name}" if pod.spec.runtime_class_name else "spec.overhead"
+        yield RootCause(text=f"{name} adds {amount} {finding.resource} to the requests")
+    names = diagnosis.cycle.all_nodes.cluster.names
+    at = {names[row] for row in _rejected_nodes(diagnosis, InsufficientResource)}
+    yield from (
+        pending for pending in pending_resizes(diagnosis.cycle.snapshot, finding.resource) if pending.node in at
+    )
     yield from _unfinished_resizes(diagnosis, finding)
     yield from partitioned_resources(snapshot, pod, finding)
     yield from other_vendor_causes(snapshot, finding)
     yield from unhealthy(snapshot, finding)
     yield from plugins_down(snapshot, diagnosis.cycle.all_nodes.options, finding.resource, diagnosis.hardware)
     yield from _never_preempts(diagnosis)
-
-
-def _overhead(pod: Pod, finding: InsufficientResource) -> Iterator[RootCause]:
-    """Yield the overhead of the pod's RuntimeClass if the pod would fit without it."""
-    overhead = resource_amount(finding.resource, pod.spec.overhead.get(finding.resource))
-    if overhead and finding.short_by <= overhead:
-        [amount] = format_quantities((overhead,), Unit.of(finding.resource))
-        name = f"RuntimeClass {pod.spec.runtime_class_name}" if pod.spec.runtime_class_name else "spec.overhead"
-        yield RootCause(text=f"{name} adds {amount} {finding.resource} to the requests")
 
 
 def _claim_causes(cycle: Cycle, finding: Finding) -> Iterator[RootCause]:
@@ -576,15 +575,11 @@ def _claim_causes(cycle: Cycle, finding: Finding) -> Iterator[RootCause]:
                 uses = f"a pod of namespace {namespace} uses only claims of that namespace"
                 yield RootCause(text=f"claim {list_names(others, 2)} exists, but {uses}")
         case ClaimInUse():
-            yield from _shared_claim(cycle, finding)
+            own, row = cycle.pod.metadata.controller, cycle.snapshot.pods.rows.get(finding.holder)
+            if own is not None and row is not None and own in cycle.snapshot.pods.owners[row]:
+                yield SharedClaim(text=f"the pods of {own.kind} {own.name} share this claim", claim=finding.claim)
         case _:
             return
-
-
-def _shared_claim(cycle: Cycle, finding: ClaimInUse) -> Iterator[RootCause]:
-    own, row = cycle.pod.metadata.controller, cycle.snapshot.pods.rows.get(finding.holder)
-    if own is not None and row is not None and own in cycle.snapshot.pods.owners[row]:
-        yield SharedClaim(text=f"the pods of {own.kind} {own.name} share this claim", claim=finding.claim)
 
 
 def _unreachable(cluster: ClusterNodes, finding: VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
@@ -623,16 +618,8 @@ def _rejected_nodes(diagnosis: Diagnosis, kind: type[Finding]) -> Iterator[Clust
         return
     for group in diagnosis.groups:
         if any(isinstance(finding, kind) for finding in group.exemplar.findings):
-            for row in group.rows[:MOST_NODES]:
+            for row in group.rows[:_MOST_NODES]:
                 yield nodes.cluster_row(row)
-
-
-def _resizes(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterator[ResizePending]:
-    names = diagnosis.cycle.all_nodes.cluster.names
-    at = {names[row] for row in _rejected_nodes(diagnosis, InsufficientResource)}
-    yield from (
-        pending for pending in pending_resizes(diagnosis.cycle.snapshot, finding.resource) if pending.node in at
-    )
 
 
 def _unfinished_resizes(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterator[RootCause]:
@@ -651,7 +638,7 @@ def _unfinished_resizes(diagnosis: Diagnosis, finding: InsufficientResource) -> 
                 return
 
 
-def pending_resizes(snapshot: Snapshot, resource: str) -> Iterator[ResizePending]:
+def pending_resizes(snapshot: Snapshot, resource: str) -> Iterator[_ResizePending]:
     pods = snapshot.pods
     pending = pods.statuses.where(lambda status: condition_of(status.conditions, RESIZE_PENDING, "True") is not None)
     if not pending.any():
@@ -666,7 +653,7 @@ def pending_resizes(snapshot: Snapshot, resource: str) -> Iterator[ResizePending
             counts = ", which counts," if condition.reason != "Infeasible" else " in vain,"
             amounts = f"it requests {needs} {name}{counts} and has {has} allocated"
             text = f"the resize of {pod.key} on {node} is {condition.reason}: {amounts}"
-            yield ResizePending(text=text, pod=pod.key, node=node)
+            yield _ResizePending(text=text, pod=pod.key, node=node)
 
 
 def allocated_amount(pod: Pod, resource: str, container: str = "") -> int:

@@ -241,7 +241,7 @@ class Setup(Struct, frozen=True, kw_only=True):
 # none; kube-scheduler sees it after they are created. Upstream: pkg/controller/resourceclaim,
 # pkg/controller/volume/ephemeral, pkg/controller/statefulset.
 
-NEW_UID = "new"
+_NEW_UID = "new"
 """The uid of a new pod, to which its own claims refer."""
 
 
@@ -285,7 +285,7 @@ def _with_ephemeral_claims(
     spec = manifest.get("spec")
     volumes = spec.get("volumes") if isinstance(spec, dict) else None
     claims: dict[str, PersistentVolumeClaim] = {}
-    owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=NEW_UID, controller=True)
+    owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=_NEW_UID, controller=True)
     classes = default_class(snapshot.storage.classes.values())
     quotas = QuotaLedger(snapshot, release)
     refused: list[Note] = []
@@ -309,7 +309,7 @@ def _with_ephemeral_claims(
             refused.append(claim_refusal_note(claim.key, refusal))
     if not claims:
         return snapshot, pod, tuple(refused)
-    owning = replace(pod, metadata=replace(pod.metadata, uid=NEW_UID))
+    owning = replace(pod, metadata=replace(pod.metadata, uid=_NEW_UID))
     by = "kube-controller-manager creates for its ephemeral volumes"
     return snapshot.with_new_claims(claims), owning, (_claims_note(claims, by), *refused)
 

@@ -2,7 +2,7 @@
 
 A finding holds numbers, names, and tuples, but no sentences: kube-scheduler's text, kschedx's text, colors, and JSON
 are rendered from it separately. `reason` is the stable id that `kschedx reason ID` explains and that JSON contains.
-`render/words` registers its text; tests/render/test_words.py fails for a finding without one.
+`words` registers its text; tests/render/test_words.py fails for a finding without one.
 
 Findings are Structs because dataclasses take a hundred times longer to define, which would slow every start-up.
 """

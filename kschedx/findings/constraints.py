@@ -26,7 +26,7 @@ FAULTS = frozenset(
     }
 )
 """Taints of nodes that are unhealthy or not initialized yet."""
-CONTROL_PLANE = "node-role.kubernetes.io/"
+_CONTROL_PLANE = "node-role.kubernetes.io/"
 """The prefix of taints that reserve nodes for the control plane."""
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
 
@@ -94,7 +94,7 @@ class UntoleratedTaint(Facts, frozen=True, kw_only=True):
     @property
     def is_of_role(self) -> bool:
         """Whether the taint reserves the node for a role, such as the control plane."""
-        return self.key.startswith(CONTROL_PLANE)
+        return self.key.startswith(_CONTROL_PLANE)
 
     @property
     def distance(self) -> float:

@@ -69,7 +69,7 @@ ClaimFinding = ClaimNotFound | ClaimLost | ClaimBeingDeleted | ClaimNotOwned | C
 
 # Volumes that a node or other pods rule out, and what would be done for the chosen node.
 
-NEVER_MOVES = 2.0
+_NEVER_MOVES = 2.0
 """The distance if neither evicting pods nor a smaller request would help."""
 
 
@@ -77,7 +77,7 @@ class VolumeNodeAffinityMismatch(Facts, frozen=True, kw_only=True):
     """The node cannot reach a bound claim's volume: no term of its node affinity matches."""
 
     shared: ClassVar[tuple[str, ...]] = ("claim", "persistent_volume", "driver")
-    constant_distance: ClassVar[float] = NEVER_MOVES
+    constant_distance: ClassVar[float] = _NEVER_MOVES
     claim: str
     persistent_volume: str
     terms: tuple[TermMatch, ...]
@@ -87,7 +87,7 @@ class VolumeNodeAffinityMismatch(Facts, frozen=True, kw_only=True):
 
 class VolumeZoneMismatch(Facts, frozen=True, kw_only=True):
     shared: ClassVar[tuple[str, ...]] = ("claim", "persistent_volume", "key")
-    constant_distance: ClassVar[float] = NEVER_MOVES
+    constant_distance: ClassVar[float] = _NEVER_MOVES
     claim: str
     persistent_volume: str
     key: str
@@ -315,7 +315,7 @@ class DeviceClaimOutOfReach(Facts, frozen=True, kw_only=True):
     get the devices ready).
     """
 
-    constant_distance: ClassVar[float] = NEVER_MOVES
+    constant_distance: ClassVar[float] = _NEVER_MOVES
     claim: str
     cause: str
     devices: tuple[str, ...]  # `driver/pool/device`

@@ -31,11 +31,11 @@ from kschedx.snapshot.edits import with_only_pods
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
-MOST_REPLICAS = 500
+_MOST_REPLICAS = 500
 """A larger rollout takes longer than an answer may."""
-MOST_AHEAD = 200
+_MOST_AHEAD = 200
 """Pending pods of a higher priority that are scheduled in each trial."""
-MOST_RIVALS = 10
+_MOST_RIVALS = 10
 """The same for pods of an equal priority."""
 
 
@@ -90,7 +90,7 @@ class ClusterTrial:
     @cached_property
     def _is_small(self) -> bool:
         manifest = workloads.manifest_of(self._snapshot, self._workload)
-        return manifest is None or workloads.wanted_replicas(manifest) <= MOST_REPLICAS
+        return manifest is None or workloads.wanted_replicas(manifest) <= _MOST_REPLICAS
 
     def outcome(self, steps: Sequence[FixStep], sent: Sequence[Change]) -> TrialOutcome:
         """Return the outcome of a fix on the whole cluster.
@@ -163,7 +163,7 @@ class ClusterTrial:
         pods, own = self._snapshot.pods, self._own
         rows = [row for row in pods.pending if row not in own and int(pods.priorities[row]) > self._pod.priority]
         rows.sort(key=lambda row: -int(pods.priorities[row]))
-        return dict.fromkeys(map(pods.key, rows[:MOST_AHEAD]))
+        return dict.fromkeys(map(pods.key, rows[:_MOST_AHEAD]))
 
     @cached_property
     def _rivals(self) -> Mapping[str, None]:
@@ -172,7 +172,7 @@ class ClusterTrial:
         asked, priority = pods.rows.get(self._pod.key), self._pod.priority
         queue = self._simulator.queue.order(row for row in pods.pending if int(pods.priorities[row]) == priority)
         before = takewhile(lambda row: row != asked, queue)
-        return dict.fromkeys(map(pods.key, islice((row for row in before if row not in own), MOST_RIVALS)))
+        return dict.fromkeys(map(pods.key, islice((row for row in before if row not in own), _MOST_RIVALS)))
 
     @cached_property
     def _simulator(self) -> Simulator:

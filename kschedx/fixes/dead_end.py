@@ -30,7 +30,7 @@ NOTHING_TO_FIX = (Outcome.SCHEDULED, Outcome.UNDECIDED, Outcome.ERROR)
 MOST_RULES = 2000
 """Programs generate pods with more conditions, and each trial evaluates all of them."""
 
-CONTROLLERS: Mapping[str, str] = {
+_CONTROLLERS: Mapping[str, str] = {
     "kueue.x-k8s.io/": "Kueue",
     "scheduling.volcano.sh/": "Volcano",
     "karpenter.sh/": "Karpenter",
@@ -39,7 +39,7 @@ CONTROLLERS: Mapping[str, str] = {
 """Prefixes of gates that a controller removes when it admits the pod: removing one by hand bypasses a queue."""
 
 
-class DeadEnd(Struct, frozen=True, kw_only=True):
+class _DeadEnd(Struct, frozen=True, kw_only=True):
     text: str
     findings: tuple[Finding, ...] = ()
     """Their headlines complete the text."""
@@ -50,13 +50,13 @@ class DeadEnd(Struct, frozen=True, kw_only=True):
 def gate_of_controller(gates: Iterable[str]) -> tuple[str, str] | None:
     """Return the first gate that a controller removes, and the controller."""
     for gate in gates:
-        for prefix, controller in CONTROLLERS.items():
+        for prefix, controller in _CONTROLLERS.items():
             if gate.startswith(prefix):
                 return gate, controller
     return None
 
 
-def why_no_fix(scheduler: Scheduler, cycle: Cycle) -> DeadEnd | None:
+def why_no_fix(scheduler: Scheduler, cycle: Cycle) -> _DeadEnd | None:
     """Return why `find_fixes` found no verified fix; None if there is nothing to fix, or if the cause is
     undecidable."""
     if cycle.outcome in NOTHING_TO_FIX:
@@ -64,10 +64,10 @@ def why_no_fix(scheduler: Scheduler, cycle: Cycle) -> DeadEnd | None:
     rules = conditions_of(cycle.pod.spec)
     if rules > MOST_RULES:
         has = f"the pod has {rules:,} placement conditions"
-        return DeadEnd(text=f"{has}; kschedx tries fixes for at most {MOST_RULES:,}")
+        return _DeadEnd(text=f"{has}; kschedx tries fixes for at most {MOST_RULES:,}")
     kept = gate_of_controller(gate.name for gate in cycle.pod.spec.scheduling_gates)
     if kept is not None:
-        return DeadEnd(text=f"{kept[1]} removes the gate {kept[0]} once it admits the pod")
+        return _DeadEnd(text=f"{kept[1]} removes the gate {kept[0]} once it admits the pod")
     held = [status for status in cycle.pre_enqueue if not (status.is_success or status.is_skip)]
     try:
         end = _find_dead_end(try_proposal(scheduler, cycle.profile, state_after_attempt(cycle), cycle.refused))
@@ -77,7 +77,7 @@ def why_no_fix(scheduler: Scheduler, cycle: Cycle) -> DeadEnd | None:
         return end
     findings = held[0].findings
     why = "" if findings else ": its condition is not met"
-    return DeadEnd(text=f"{held[0].plugin} keeps the pod pending{why}", findings=findings)
+    return _DeadEnd(text=f"{held[0].plugin} keeps the pod pending{why}", findings=findings)
 
 
 def conditions_of(spec: PodSpec) -> int:
@@ -97,7 +97,7 @@ def conditions_of(spec: PodSpec) -> int:
     return count
 
 
-def _find_dead_end(situation: Situation) -> DeadEnd:
+def _find_dead_end(situation: Situation) -> _DeadEnd:
     """Return why no fix helps; `situation` is that of the pod without changes."""
     for finding in _findings(situation):
         match finding:
@@ -107,7 +107,7 @@ def _find_dead_end(situation: Situation) -> DeadEnd:
                 lacks = (
                     "is not in the snapshot: if it does not exist, create it" if exists is None else "does not exist"
                 )
-                return DeadEnd(
+                return _DeadEnd(
                     text=f"ResourceClaimTemplate {template}, the source of claim {finding.pod_claim}, {lacks}"
                 )
             case DeviceClaimNotCreated():
@@ -118,24 +118,24 @@ def _find_dead_end(situation: Situation) -> DeadEnd:
                 return _incomplete(finding.group, finding.min_member - finding.pods)
             case ClaimInUse():
                 one_pod = f"one pod at a time may use the claim {finding.claim}"
-                return DeadEnd(text=f"{one_pod}, and {finding.holder} uses it")
+                return _DeadEnd(text=f"{one_pod}, and {finding.holder} uses it")
             case _:
                 pass
     if situation.refused:
         nodes = count(len(situation.refused), "node")
-        return DeadEnd(text=f"an extender rejects {nodes} that every plugin accepts")
+        return _DeadEnd(text=f"an extender rejects {nodes} that every plugin accepts")
     apart = contradiction(situation)
     if apart is None:
-        return DeadEnd(text="the pod stays unschedulable after every change tried", is_untold=True)
-    return DeadEnd(text=f"no node can have both {' and '.join(map(_requirement_text, apart))}")
+        return _DeadEnd(text="the pod stays unschedulable after every change tried", is_untold=True)
+    return _DeadEnd(text=f"no node can have both {' and '.join(map(_requirement_text, apart))}")
 
 
-def _claim_dead_end(claim: str) -> DeadEnd:
-    return DeadEnd(text=f"kube-controller-manager has to create the claim {claim} for this pod")
+def _claim_dead_end(claim: str) -> _DeadEnd:
+    return _DeadEnd(text=f"kube-controller-manager has to create the claim {claim} for this pod")
 
 
-def _incomplete(group: str, missing: int) -> DeadEnd:
-    return DeadEnd(text=f"pod group {group} needs {count(max(missing, 0), 'more pod')}")
+def _incomplete(group: str, missing: int) -> _DeadEnd:
+    return _DeadEnd(text=f"pod group {group} needs {count(max(missing, 0), 'more pod')}")
 
 
 def _requirement_text(requirement: NodeSelectorRequirement) -> str:

@@ -53,7 +53,7 @@ _TRIED = 3
 """The most ways to free the devices of a node, and the most device classes for a claim of which only the name is known.
 The trial decides which of them help."""
 
-DeviceProblem = (
+_DeviceProblem = (
     InsufficientDevices
     | DeviceClaimNotFound
     | DeviceClaimNotCreated
@@ -64,14 +64,18 @@ DeviceProblem = (
 )
 
 
-def device_remedies(finding: DeviceProblem, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def device_remedies(finding: _DeviceProblem, place: RemedyCandidate) -> Iterator[s.FixStep]:
     devices = place.snapshot.devices
     match finding:
         case InsufficientDevices():
             yield from _publish_devices(finding, place)
             yield from _complete_pools(finding, place)
             yield from _repair_devices(finding, place)
-            yield from _untainted_by_rules(finding, place)
+            taints = {phrase.rpartition(" on ")[0] for short in finding.shortages for phrase in short.taints}
+            rules = [rule for rule in place.snapshot.devices.taint_rules if str(rule.spec.taint) in taints]
+            if rules:
+                names = tuple(rule.metadata.name for rule in rules)
+                yield s.DeleteTaintRules(names=names, api_version="resource.k8s.io/v1beta2")
             yield from _fewer(finding, place)
             yield from _correct_product(finding, place)
             yield from _wider(finding, place)
@@ -456,14 +460,6 @@ def _repair_devices(finding: InsufficientDevices, place: RemedyCandidate) -> Ite
                 f"repair the devices of {place.node.name} that driver {driver} taints {list_names(sorted(taints), 2)}"
             )
             yield _driver_step(title, driver, changed)
-
-
-def _untainted_by_rules(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.DeleteTaintRules]:
-    taints = {phrase.rpartition(" on ")[0] for short in finding.shortages for phrase in short.taints}
-    rules = [rule for rule in place.snapshot.devices.taint_rules if str(rule.spec.taint) in taints]
-    if rules:
-        names = tuple(rule.metadata.name for rule in rules)
-        yield s.DeleteTaintRules(names=names, api_version="resource.k8s.io/v1beta2")
 
 
 def _without_taints(resource_slice: ResourceSlice, taints: Collection[str]) -> ResourceSlice:

@@ -24,7 +24,7 @@ from kschedx.kube.workloads import pinned_to
 from kschedx.simulate.moves import MoveSearch, MoveTarget, lacks_only_room
 from kschedx.snapshot.snapshot import Snapshot
 
-SYSTEM_NAMESPACE = "kube-system"
+_SYSTEM_NAMESPACE = "kube-system"
 STOPPED = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job")
 """Kinds of workloads that create no more pods when they are scaled to 0; a Job, when it is deleted."""
 
@@ -36,7 +36,7 @@ def can_evict(row: int, situation: Situation) -> bool:
     pods, metadata = situation.snapshot.pods, situation.pod.metadata
     owners = {(metadata.namespace, owner.name) for owner in metadata.owner_references if owner.kind == "Pod"}
     priority = int(pods.priorities[row])
-    if priority > situation.pod.priority or priority >= SYSTEM_CRITICAL or pods.namespaces[row] == SYSTEM_NAMESPACE:
+    if priority > situation.pod.priority or priority >= SYSTEM_CRITICAL or pods.namespaces[row] == _SYSTEM_NAMESPACE:
         return False
     if (pods.namespaces[row], pods.names[row]) in owners:
         return False
@@ -199,8 +199,8 @@ def _controlling_owner(row: int, snapshot: Snapshot) -> OwnerReference | None:
 
 # Moving pods, as `simulate.moves` finds moves.
 
-MOST_NODES = 3
-MOST_TRIALS = 60
+_MOST_NODES = 3
+_MOST_TRIALS = 60
 """The limit counts sets of pods."""
 
 
@@ -212,12 +212,12 @@ def moves(situation: Situation) -> Iterator[s.MovePods]:
         if lacks_only_room(group.exemplar.findings)
         for row in group.rows
     )
-    nearest = tuple(islice(places, MOST_NODES))
+    nearest = tuple(islice(places, _MOST_NODES))
     if not nearest:
         return
     run = Run(situation.scheduler, preempts=False)
     names = run.cluster.node_names
-    for found_moves in MoveSearch(run, situation.snapshot, situation.pod.priority, trials=MOST_TRIALS).find(nearest):
+    for found_moves in MoveSearch(run, situation.snapshot, situation.pod.priority, trials=_MOST_TRIALS).find(nearest):
         victims = iter(_victims_of(found_moves.rows, situation.snapshot))
         yield s.MovePods(
             moves=tuple(
@@ -231,8 +231,8 @@ def moves(situation: Situation) -> Iterator[s.MovePods]:
 # Preemption: for the pod as it is, and for a DaemonSet's pod with a higher priority class. A DaemonSet's pod has one
 # node. If that node is full of pods with no lower priority, another node does not help.
 
-NODE_CRITICAL = BUILT_IN_CLASSES["system-node-critical"]
-MOST_CLASSES = 3
+_NODE_CRITICAL = BUILT_IN_CLASSES["system-node-critical"]
+_MOST_CLASSES = 3
 """Priority classes, the lowest first."""
 
 
@@ -286,22 +286,22 @@ def is_of_a_daemon_set(pod: Pod) -> bool:
 def _classes(start: Situation) -> tuple[PriorityClass, ...]:
     """Return the preempting classes above the pod's own: the lowest ones and system-node-critical. A pod in kube-system
     gets only system-node-critical, which is meant for what every node needs."""
-    if start.pod.metadata.namespace == SYSTEM_NAMESPACE:
-        return (NODE_CRITICAL,) if start.pod.priority < NODE_CRITICAL.value else ()
+    if start.pod.metadata.namespace == _SYSTEM_NAMESPACE:
+        return (_NODE_CRITICAL,) if start.pod.priority < _NODE_CRITICAL.value else ()
     above = [
         priority_class
         for priority_class in start.snapshot.priority_classes.values()
-        if start.pod.priority < priority_class.value < NODE_CRITICAL.value
+        if start.pod.priority < priority_class.value < _NODE_CRITICAL.value
         and priority_class.metadata.name not in BUILT_IN_CLASSES
         and priority_class.preemption_policy != PREEMPT_NEVER
     ]
-    lowest = sorted(above, key=lambda priority_class: priority_class.value)[:MOST_CLASSES]
-    return (*lowest, NODE_CRITICAL)
+    lowest = sorted(above, key=lambda priority_class: priority_class.value)[:_MOST_CLASSES]
+    return (*lowest, _NODE_CRITICAL)
 
 
 # Remedies for a pending pod of a rollout that needs what the old pods use: room on their node, a port, or a volume.
 
-MOST_OLD = 4
+_MOST_OLD = 4
 """Old pods, each on a different node."""
 
 
@@ -327,7 +327,7 @@ def taking_old_first(situation: Situation) -> Iterator[tuple[s.FixStep, ...]]:
             yield (_take_old_first((unavailable[0],), owner, snapshot), *repairs)
         return
     by_node = {snapshot.pods.node_names[row]: row for row in reversed(old)}
-    for row in sorted(by_node.values())[:MOST_OLD]:
+    for row in sorted(by_node.values())[:_MOST_OLD]:
         yield (_take_old_first((row,), owner, snapshot),)
 
 

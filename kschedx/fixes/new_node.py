@@ -71,13 +71,13 @@ from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.snapshot import Snapshot
 
-MOST_KINDS = 6
-MOST_OF_A_KIND = 2 * MAX_DEVICES_OF_CLAIM
-MOST_OF_A_SLICE = 128
+_MOST_KINDS = 6
+_MOST_OF_A_KIND = 2 * MAX_DEVICES_OF_CLAIM
+_MOST_OF_A_SLICE = 128
 """The most devices that the API server accepts in one ResourceSlice."""
 
 
-class DeviceKind:
+class _DeviceKind:
     """Devices that differ only in their names."""
 
     def __init__(self, driver: str, device: Device) -> None:
@@ -97,13 +97,13 @@ def _needs_devices(situation: Situation) -> bool:
     )
 
 
-def _device_kinds(situation: Situation) -> tuple[DeviceKind, ...]:
+def _device_kinds(situation: Situation) -> tuple[_DeviceKind, ...]:
     """Return the cluster's kinds of devices, without their nodes, taints, consumed counters, and binding conditions."""
     kinds = {kind.key: kind for kind in _known(situation)}
-    return tuple(kinds.values())[:MOST_KINDS]
+    return tuple(kinds.values())[:_MOST_KINDS]
 
 
-def _known(situation: Situation) -> Iterator[DeviceKind]:
+def _known(situation: Situation) -> Iterator[_DeviceKind]:
     for resource_slice in situation.snapshot.devices.slices:
         for device in resource_slice.spec.devices:
             plain = replace(
@@ -118,17 +118,7 @@ def _known(situation: Situation) -> Iterator[DeviceKind]:
                 binding_conditions=(),
                 binding_failure_conditions=(),
             )
-            yield DeviceKind(resource_slice.spec.driver, plain)
-
-
-def _wanted_devices(situation: Situation) -> int:
-    """Return the most devices that the pod's claims request; a request for all matching devices counts as one."""
-    total = sum(
-        _count(request)
-        for claim in situation.snapshot.devices.claims_of(situation.pod)
-        for request in claim.spec.devices.requests
-    )
-    return max(1, min(total, MOST_OF_A_KIND))
+            yield _DeviceKind(resource_slice.spec.driver, plain)
 
 
 def _count(request: DeviceRequest) -> int:
@@ -137,7 +127,7 @@ def _count(request: DeviceRequest) -> int:
     return max((max(int(subrequest.count), 1) for subrequest in request.first_available), default=1)
 
 
-def slices_with(kinds: Mapping[DeviceKind, int], node: str) -> Iterator[ResourceSlice]:
+def slices_with(kinds: Mapping[_DeviceKind, int], node: str) -> Iterator[ResourceSlice]:
     """Yield what the drivers of a node would publish for these numbers of devices."""
     by_driver: dict[str, list[Device]] = {}
     for kind, count in kinds.items():
@@ -175,11 +165,11 @@ class _DeviceNeed(Struct, frozen=True, kw_only=True):
     """Whether the request is for all matching devices, so that the devices of other requests must not match it."""
 
 
-def described_devices(situation: Situation) -> dict[DeviceKind, int]:
+def described_devices(situation: Situation) -> dict[_DeviceKind, int]:
     """Return one device for each request, with the values that the request and its class compare devices with, and the
     requested number. It is a guess: the trial decides whether the request matches the device."""
     wanted = tuple(_device_needs(situation))
-    kinds: dict[str, tuple[DeviceKind, int]] = {}
+    kinds: dict[str, tuple[_DeviceKind, int]] = {}
     for asked_device in wanted:
         base = _base(asked_device.driver, wanted, situation)
         apart = {
@@ -195,7 +185,7 @@ def described_devices(situation: Situation) -> dict[DeviceKind, int]:
             allow_multiple_allocations=base.allow_multiple_allocations
             or asked_device.device.allow_multiple_allocations,
         )
-        kind = DeviceKind(asked_device.driver, device)
+        kind = _DeviceKind(asked_device.driver, device)
         kinds[kind.key] = (kind, kinds.get(kind.key, (kind, 0))[1] + asked_device.count)
     return dict(kinds.values())
 
@@ -289,14 +279,14 @@ def _base(driver: str, wanted: Sequence[_DeviceNeed], situation: Situation) -> D
 # are read from the pod and its volumes. The zone is taken from existing nodes, and the trial decides which one is
 # right.
 
-MOST_MODELS = 6
+_MOST_MODELS = 6
 """Existing nodes that serve as models: each is in another domain, or has other devices."""
-MOST_COPIES = 4
+_MOST_COPIES = 4
 PODS = "110"
 """The kubelet's default for the number of pods on a node."""
 
 
-FULLNESS = (
+_FULLNESS = (
     InsufficientResource,
     TooManyPods,
     HostPortConflict,
@@ -316,7 +306,7 @@ def is_only_full(findings: Iterable[Finding]) -> bool:
     on this node are in the way. A node without any of a resource does not count."""
     return all(
         (
-            isinstance(finding, FULLNESS)
+            isinstance(finding, _FULLNESS)
             and not (isinstance(finding, InsufficientResource) and not finding.allocatable)
             and not _never_attaches(finding)
         )
@@ -340,7 +330,7 @@ def copies_of_full_nodes(situation: Situation) -> Iterator[s.AddNode]:
         and not any(isinstance(finding, InsufficientResource) and finding.never_fits for finding in account.findings)
     ]
     full = [node for node in full if not _is_of_control_plane(node)]
-    for node in sorted(full, key=lambda node: _is_special(node, requested))[:MOST_COPIES]:
+    for node in sorted(full, key=lambda node: _is_special(node, requested))[:_MOST_COPIES]:
         if situation.leaves_ports((step := _copy_node(node, situation)).node):
             yield step
 
@@ -446,7 +436,7 @@ def nodes_that_would_do(situation: Situation) -> Iterator[s.AddNode]:
     if groups and all(any(map(_never_attaches, group.exemplar.findings)) for group in groups):
         return
     keys = tuple(sorted({*_topology_keys(pod), *_topology_keys_of_profile(situation), *_keys_of_all(situation)}))
-    special = _with_devices(situation, keys) if _needs_devices(situation) else islice(_copies(situation), MOST_COPIES)
+    special = _with_devices(situation, keys) if _needs_devices(situation) else islice(_copies(situation), _MOST_COPIES)
     yield from (step for step in chain(special, _plain(situation, keys)) if situation.leaves_ports(step.node))
 
 
@@ -472,7 +462,12 @@ def _with_devices(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.Add
     """Yield nodes with enough devices of every kind, or with those that claims describe; `fewer_devices` removes those
     that are not needed."""
     kinds = _device_kinds(situation)
-    count = min(_wanted_devices(situation), MOST_OF_A_SLICE // max(len(kinds), 1))
+    total = sum(
+        _count(request)
+        for claim in situation.snapshot.devices.claims_of(situation.pod)
+        for request in claim.spec.devices.requests
+    )
+    count = min(max(1, min(total, _MOST_OF_A_KIND)), _MOST_OF_A_SLICE // max(len(kinds), 1))
     described = described_devices(situation)
     for kinds_and_counts in (dict.fromkeys(kinds, count), described):
         for step in islice(_plain(situation, keys), 3) if kinds_and_counts else ():
@@ -606,7 +601,7 @@ def _keys_of_all(situation: Situation) -> Iterator[str]:
 
 def _models(situation: Situation, keys: tuple[str, ...]) -> Iterator[Node | None]:
     """Yield a node of each domain, nearest first, with the devices of nodes there; None for a new domain."""
-    yield from islice(_distinct_models(situation, keys), MOST_MODELS)
+    yield from islice(_distinct_models(situation, keys), _MOST_MODELS)
     yield None
 
 

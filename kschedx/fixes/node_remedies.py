@@ -76,7 +76,7 @@ DOMAINS_OF_FACTS = (
 )
 """Domains of providers, vendors, provisioners, and runtimes; subdomains count."""
 
-WORDS_OF_FACTS = lazy_pattern(
+_WORDS_OF_FACTS = lazy_pattern(
     r"(^|[-_./])(zones?|region|rack|datacenter|arch|architecture|os|kernel|instance|machine|capacity|lifecycle|spot|"
     r"accelerators?|gpus?|fpga|disks?|ssd|nvme|storage|cpu|memory|hostname|hypervisor|provider|runtime|"
     r"nodegroup|nodepool|agentpool)([-_.]|$)|(type|model)$",
@@ -100,7 +100,7 @@ def _states_fact(key: str, snapshot: Snapshot) -> bool:
         return False
     if is_of_provider(key) or (slash and "csi" in domain.split(".")):
         return True
-    return WORDS_OF_FACTS.search(name) is not None or key in set(_keys_of_cluster(snapshot))
+    return _WORDS_OF_FACTS.search(name) is not None or key in set(_keys_of_cluster(snapshot))
 
 
 def _keys_of_cluster(snapshot: Snapshot) -> Iterator[str]:
@@ -119,7 +119,7 @@ def _keys_of_cluster(snapshot: Snapshot) -> Iterator[str]:
             yield from (expression.key for expression in term.match_expressions)
 
 
-def is_selected(key: str, snapshot: Snapshot, but: str) -> bool:
+def _is_selected(key: str, snapshot: Snapshot, but: str) -> bool:
     """Whether another pod than `but`, or a workload, selects nodes by this label."""
     pods = snapshot.pods
     rows = pods.specs.where(lambda spec: _selects(spec, key))
@@ -156,7 +156,7 @@ def _is_admitted_by_kueue(place: RemedyCandidate | Situation) -> bool:
     )
 
 
-def is_readded(requirement: RequirementMatch, source: str, place: RemedyCandidate | Situation) -> bool:
+def _is_readded(requirement: RequirementMatch, source: str, place: RemedyCandidate | Situation) -> bool:
     """Whether admission or a controller adds a requirement again after you drop or change it. It does if the pod's
     RuntimeClass, namespace, or Kueue flavor has it, or if the template of the pod's workload lacks it. A
     RuntimeClass that the dump lacks counts as having it."""
@@ -179,10 +179,10 @@ def is_readded(requirement: RequirementMatch, source: str, place: RemedyCandidat
 # Remedies for nodeSelector and node affinity: the value that was meant, one requirement fewer, or the label on the
 # node.
 
-MADE_FOR = (*ARCH_LABELS, "kubernetes.io/os", "beta.kubernetes.io/os")
+_MADE_FOR = (*ARCH_LABELS, "kubernetes.io/os", "beta.kubernetes.io/os")
 """Labels for which the image was built: a pod that requires one runs on no other node."""
 
-MARKS = frozenset({"", "true", "yes"})
+_MARKS = frozenset({"", "true", "yes"})
 """Values of labels that only mark a node; `node-role.kubernetes.io/worker` has the first one."""
 
 
@@ -196,11 +196,11 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
     if not term.requirements and finding.source == "nodeAffinity":
         unmatched = _invalid(term.index, place)
     cluster = place.nodes.cluster
-    if any(r.key in MADE_FOR and not [*_renamed_label(r, cluster), *_same_value(r, cluster)] for r in unmatched):
+    if any(r.key in _MADE_FOR and not [*_renamed_label(r, cluster), *_same_value(r, cluster)] for r in unmatched):
         return
     misspelled = False
     if finding.source != "addedAffinity":
-        kept = tuple(requirement for requirement in unmatched if is_readded(requirement, finding.source, place))
+        kept = tuple(requirement for requirement in unmatched if _is_readded(requirement, finding.source, place))
         for requirement in (finding for finding in unmatched if finding not in kept):
             for meant in _intended_requirements(requirement, place.nodes.cluster):
                 misspelled = True
@@ -212,12 +212,12 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
             yield s.DropNodeNames()
         elif len(unmatched) == 1 and not kept and (pool := _only_pool(unmatched[0], cluster)):
             meant = replace(unmatched[0], values=(pool,))
-            price = s.Cost.CONSTRAINT
-            yield s.SelectInstead(source=finding.source, term=term.index, wrong=unmatched[0], meant=meant, price=price)
+            cost = s.Cost.CONSTRAINT
+            yield s.SelectInstead(source=finding.source, term=term.index, wrong=unmatched[0], meant=meant, cost=cost)
         elif unmatched and not kept:
             is_offered = all(_is_offered(requirement, cluster) for requirement in unmatched)
-            price = s.Cost.CONSTRAINT if is_offered else s.Cost.STOPGAP
-            yield s.DropRequirements(source=finding.source, term=term.index, requirements=unmatched, price=price)
+            cost = s.Cost.CONSTRAINT if is_offered else s.Cost.STOPGAP
+            yield s.DropRequirements(source=finding.source, term=term.index, requirements=unmatched, cost=cost)
     labels = {r.key: r.values[0] if r.values else "true" for r in unmatched if _may_label(r, place)}
     if labels and len(labels) == len(unmatched) and not misspelled:
         yield s.LabelNode(
@@ -288,7 +288,7 @@ def _may_label(requirement: RequirementMatch, place: RemedyCandidate) -> bool:
     if key not in place.node.metadata.labels:
         return True
     has_pool = bool({*requirement.values} & {*place.nodes.cluster.label(key).values})
-    return not has_pool and not is_selected(key, place.snapshot, place.pod.key)
+    return not has_pool and not _is_selected(key, place.snapshot, place.pod.key)
 
 
 def _intended_requirements(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[RequirementMatch]:
@@ -337,7 +337,7 @@ def _same_value(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterato
     if not written or requirement.operator not in ("In", "="):
         return
     values = {value for value in cluster.label(key).values if value is not None}
-    if key in MADE_FOR and (same := _SAME.get(written.lower(), written.lower())) in values - {written}:
+    if key in _MADE_FOR and (same := _SAME.get(written.lower(), written.lower())) in values - {written}:
         yield key, (same,)
     if key == HOSTNAME:
         hosts = [
@@ -373,7 +373,7 @@ def _nearly(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tu
     product = nearest_product(written, sorted(values)) if names_hardware(key) else ""
     if close := nearest_name(written, sorted(values)) or product or _only_value(written, values):
         yield key, (close,)
-    elif values <= MARKS and MARKS.issuperset(requirement.values):
+    elif values <= _MARKS and _MARKS.issuperset(requirement.values):
         yield key, (min(values),)
 
 
@@ -391,7 +391,7 @@ def without_contradiction(situation: Situation) -> Iterator[s.DropRequirements]:
     for requirement in contradiction(situation) or ():
         finding = _requirement_match(requirement, "=")
         is_own = requirement.values == (situation.pod.spec.node_selector.get(requirement.key),)
-        if is_own and not is_readded(finding, "nodeSelector", situation):
+        if is_own and not _is_readded(finding, "nodeSelector", situation):
             yield s.DropRequirements(source="nodeSelector", term=0, requirements=(finding,))
         required = situation.pod.spec.required_node_affinity
         for index, term in enumerate(required.node_selector_terms if required else ()):
@@ -411,7 +411,7 @@ def _requirement_match(requirement: NodeSelectorRequirement, operator: str) -> R
 
 # Remedies for a node's cordon and taints, and for host ports.
 
-MOST_TAINTS = 50
+_MOST_TAINTS = 50
 """A sentence with more is no advice."""
 
 
@@ -450,7 +450,7 @@ def taint_remedies(place: RemedyCandidate) -> Iterator[s.FixStep]:
         missing = tuple(taint for taint in missing if taint.key != CORDON_TAINT)
         if not missing:
             return
-    if len(missing) > MOST_TAINTS:
+    if len(missing) > _MOST_TAINTS:
         return
     if all(initializes(place.pod, taint) for taint in missing):
         yield s.Tolerate(taints=missing)

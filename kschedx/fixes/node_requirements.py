@@ -33,7 +33,7 @@ NEW_NAMES = {
 }
 """Deprecated label names that manifests still use, to their present names."""
 
-STANDARD_KEYS = (
+_STANDARD_KEYS = (
     "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region",
     "kubernetes.io/hostname",
@@ -42,11 +42,11 @@ STANDARD_KEYS = (
     "node.kubernetes.io/instance-type",
 )
 
-MOST_TERMS = 3
-MOST_COMBINATIONS = 9
+_MOST_TERMS = 3
+_MOST_COMBINATIONS = 9
 
 
-class PodInContext(Protocol):
+class _PodInContext(Protocol):
     """A pod, with the profile and snapshot that add requirements for its node."""
 
     @property
@@ -63,7 +63,7 @@ def intended_key(key: str, known: frozenset[str]) -> str:
     """Return the label that was meant by `key`, which no node has: its new name, the standard label of the same name
     (`zone`), or one with a similar name. Empty if there is none."""
     name = key.rpartition("/")[2].lower()
-    standard = [key for key in STANDARD_KEYS if key in known]
+    standard = [key for key in _STANDARD_KEYS if key in known]
     same = [
         new_key
         for new_key in (NEW_NAMES.get(key, ""), *standard)
@@ -72,7 +72,7 @@ def intended_key(key: str, known: frozenset[str]) -> str:
     return same[0] if same else nearest_name(key, standard) or nearest_name(key, known)
 
 
-def required_terms(situation: PodInContext, *, devices: bool = True) -> Iterator[tuple[NodeSelectorRequirement, ...]]:
+def required_terms(situation: _PodInContext, *, devices: bool = True) -> Iterator[tuple[NodeSelectorRequirement, ...]]:
     """Yield alternatives, each with all requirements for the labels of one node. Without `devices`, claims may get
     devices other than those allocated."""
     of_devices = _device_terms(situation) if devices else (None,)
@@ -81,7 +81,7 @@ def required_terms(situation: PodInContext, *, devices: bool = True) -> Iterator
         NodeSelectorRequirement(key=key, operator="In", values=(value,))
         for key, value in situation.pod.spec.node_selector.items()
     )
-    for terms in islice(combinations, MOST_COMBINATIONS):
+    for terms in islice(combinations, _MOST_COMBINATIONS):
         yield (*selector, *(requirement for term in terms if term for requirement in _requirements(term)))
 
 
@@ -91,7 +91,7 @@ def own_terms(pod: Pod) -> tuple[NodeSelectorTerm | None, ...]:
     return _required_terms(rules) or (None,)
 
 
-def _terms_of_profile(situation: PodInContext) -> tuple[NodeSelectorTerm | None, ...]:
+def _terms_of_profile(situation: _PodInContext) -> tuple[NodeSelectorTerm | None, ...]:
     """Return the terms of the node affinity that the profile adds, any of which suffices."""
     args = situation.profile.args.get("NodeAffinity")
     return _required_terms(args.added_affinity if isinstance(args, NodeAffinityArgs) else None) or (None,)
@@ -99,10 +99,10 @@ def _terms_of_profile(situation: PodInContext) -> tuple[NodeSelectorTerm | None,
 
 def _required_terms(rules: NodeAffinity | None) -> tuple[NodeSelectorTerm, ...]:
     required = rules.required_during_scheduling_ignored_during_execution if rules else None
-    return () if required is None else required.node_selector_terms[:MOST_TERMS]
+    return () if required is None else required.node_selector_terms[:_MOST_TERMS]
 
 
-def _volume_terms(situation: PodInContext) -> list[NodeSelectorTerm | None]:
+def _volume_terms(situation: _PodInContext) -> list[NodeSelectorTerm | None]:
     """Return terms from which the pod's volumes can be reached: each joins one term of every volume."""
     storage = situation.snapshot.storage
     of_each: list[tuple[NodeSelectorTerm, ...]] = []
@@ -117,7 +117,7 @@ def _volume_terms(situation: PodInContext) -> list[NodeSelectorTerm | None]:
             of_each.append(tuple(_zone_terms(bound.metadata.labels)))
         else:
             of_each.append(tuple(_unbound_terms(claim, situation)))
-    joined = islice(product(*(terms for terms in of_each if terms)), MOST_TERMS)
+    joined = islice(product(*(terms for terms in of_each if terms)), _MOST_TERMS)
     return [
         NodeSelectorTerm(
             match_expressions=tuple(expression for term in terms for expression in term.match_expressions),
@@ -127,7 +127,7 @@ def _volume_terms(situation: PodInContext) -> list[NodeSelectorTerm | None]:
     ] or [None]
 
 
-def _reserved_volume(claim: PersistentVolumeClaim, situation: PodInContext) -> PersistentVolume | None:
+def _reserved_volume(claim: PersistentVolumeClaim, situation: _PodInContext) -> PersistentVolume | None:
     """Return the volume that names the claim in its claimRef; the claim gets no other volume."""
     for volume in situation.snapshot.storage.volumes.values():
         reference = volume.spec.claim_ref
@@ -136,7 +136,7 @@ def _reserved_volume(claim: PersistentVolumeClaim, situation: PodInContext) -> P
     return None
 
 
-def _unbound_terms(claim: PersistentVolumeClaim, situation: PodInContext) -> Iterator[NodeSelectorTerm]:
+def _unbound_terms(claim: PersistentVolumeClaim, situation: _PodInContext) -> Iterator[NodeSelectorTerm]:
     """Yield the terms of nodes for which volumes of the claim's class can be provisioned, or which can reach unbound
     volumes."""
     storage = situation.snapshot.storage
@@ -153,11 +153,11 @@ def _unbound_terms(claim: PersistentVolumeClaim, situation: PodInContext) -> Ite
     free = (volume for volume in storage.volumes_of(claim.storage_class) if volume.spec.claim_ref is None)
     terms = [term for volume in free for term in _terms(volume.required_node_affinity)]
     if terms:
-        yield from terms[: MOST_TERMS - 1]
+        yield from terms[: _MOST_TERMS - 1]
         yield NodeSelectorTerm()  # a volume that is not created yet
 
 
-def _device_terms(situation: PodInContext) -> tuple[NodeSelectorTerm | None, ...]:
+def _device_terms(situation: _PodInContext) -> tuple[NodeSelectorTerm | None, ...]:
     """Return the nodes of the devices that are allocated to the pod's claims; None stands for other devices."""
     claims = situation.snapshot.devices.claims
     for reference in situation.pod.spec.resource_claims:
@@ -165,7 +165,7 @@ def _device_terms(situation: PodInContext) -> tuple[NodeSelectorTerm | None, ...
         if claim is not None and claim.status.allocation is not None:
             terms = _terms(claim.status.allocation.node_selector)
             if terms:
-                return (None, *terms[:MOST_TERMS])
+                return (None, *terms[:_MOST_TERMS])
     return (None,)
 
 
@@ -220,7 +220,7 @@ def labels_for(
     return named.pop(NODE_NAME_FIELD, ""), named
 
 
-def contradiction(situation: PodInContext) -> tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None:
+def contradiction(situation: _PodInContext) -> tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None:
     """Return two requirements that no label satisfies, if every combination of terms has such a pair."""
     contradicting: tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None = None
     for requirements in required_terms(situation, devices=False):
@@ -265,24 +265,24 @@ def _holds(requirement: NodeSelectorRequirement, value: str | None) -> bool:
 # Taints that no pod should tolerate: the fault of the node, the component that removes the taint, and the pods for
 # which the node is reserved.
 
-LIFECYCLE = "kube-controller-manager"
-CLOUD = "cloud-controller-manager"
+_LIFECYCLE = "kube-controller-manager"
+_CLOUD = "cloud-controller-manager"
 
 _GENERAL_PARTS = ("node", "csi")
 AGENT_NOT_READY = "/agent-not-ready"
 """The suffix of taints that new nodes have until an agent of their network or storage runs and removes them."""
 
 TAKEN_AWAY_BY: Mapping[str, str] = {
-    **dict.fromkeys(CONDITION_OF_TAINT, LIFECYCLE),
-    "node.cloudprovider.kubernetes.io/uninitialized": CLOUD,
-    "node.cloudprovider.kubernetes.io/shutdown": CLOUD,
+    **dict.fromkeys(CONDITION_OF_TAINT, _LIFECYCLE),
+    "node.cloudprovider.kubernetes.io/uninitialized": _CLOUD,
+    "node.cloudprovider.kubernetes.io/shutdown": _CLOUD,
     "karpenter.sh/unregistered": "Karpenter",
 }
 """Taints of nodes that are unhealthy or not initialized, to the component that removes them afterwards."""
 
-OF_ROLES = ("node-role.kubernetes.io/", "CriticalAddonsOnly")
+_OF_ROLES = ("node-role.kubernetes.io/", "CriticalAddonsOnly")
 """Taints of nodes that are reserved for the control plane or the provider's own pods."""
-OF_VIRTUAL_NODES = ("virtual-kubelet.io/",)
+_OF_VIRTUAL_NODES = ("virtual-kubelet.io/",)
 """Taints of nodes without a machine, which run a pod as a container of the provider."""
 KEPT = (
     "node.kubernetes.io/",
@@ -295,8 +295,8 @@ KEPT = (
     "eks.amazonaws.com/compute-type",
     "kubernetes.io/arch",
     "kubernetes.io/os",
-    *OF_ROLES,
-    *OF_VIRTUAL_NODES,
+    *_OF_ROLES,
+    *_OF_VIRTUAL_NODES,
 )
 """Taints of nodes that are unhealthy, about to be removed, or reserved for the control plane, the provider's own pods,
 or a single pod. Neither tolerating nor removing them is a fix."""
@@ -327,8 +327,8 @@ def initializes(pod: Pod, taint: Taint) -> bool:
     """Whether the pod belongs to the component that removes the taint, which therefore has to tolerate it."""
     by = taint_remover(taint)
     names = (pod.metadata.name, *(container.image for container in pod.spec.containers))
-    if by == CLOUD:
-        return any(CLOUD in name for name in names)
+    if by == _CLOUD:
+        return any(_CLOUD in name for name in names)
     return (
         taint.key.endswith(AGENT_NOT_READY)
         and is_of_daemon_set(pod.metadata.owner_references)
@@ -357,13 +357,13 @@ def faults_of(node: Node, taints: Iterable[Taint], snapshot: Snapshot) -> tuple[
     """Return a fault for each taint, with what the node reports and the agents that should have initialized it."""
     agents = agents_down(snapshot, node.name)
     pods = snapshot.pods
-    clouds = tuple(pods.key(row) for row, name in enumerate(pods.names) if CLOUD in name and not is_running(pods, row))
+    clouds = tuple(pods.key(row) for row, name in enumerate(pods.names) if _CLOUD in name and not is_running(pods, row))
     return tuple(
         NodeFault(
             taint=taint,
             by=taint_remover(taint) or taint.key,
             reported=_reported_condition(node, taint),
-            agents=clouds if taint_remover(taint) == CLOUD else agents,
+            agents=clouds if taint_remover(taint) == _CLOUD else agents,
             pool="" if taint_remover(taint) else _startup_pool(taint, node, snapshot),
         )
         for taint in taints
@@ -384,9 +384,9 @@ def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) ->
     """Whether the taint reserves the node for pods other than one that requests `requested`. A taint named like a
     resource that the node offers reserves it for pods that request the resource. One named like a label reserves it for
     pods that select the label."""
-    if taint.key.startswith(OF_ROLES) and is_of_daemon_set(pod.metadata.owner_references):
+    if taint.key.startswith(_OF_ROLES) and is_of_daemon_set(pod.metadata.owner_references):
         return False  # an agent may be meant for every node
-    if taint.key in _selected_keys(pod) or (taint.key.startswith(OF_VIRTUAL_NODES) and _selects_virtual(pod)):
+    if taint.key in _selected_keys(pod) or (taint.key.startswith(_OF_VIRTUAL_NODES) and _selects_virtual(pod)):
         return False
     if taint.key.endswith(AGENT_NOT_READY) or taint.key.startswith(KEPT):
         return True
@@ -397,7 +397,7 @@ def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) ->
 def _selects_pool(pod: Pod, node: Node) -> bool:
     """Whether the pod's nodeSelector chooses the node's pool: by a label that is not standard."""
     selector, labels = pod.spec.node_selector, node.metadata.labels
-    return any(labels.get(key) == value for key, value in selector.items() if key not in STANDARD_KEYS)
+    return any(labels.get(key) == value for key, value in selector.items() if key not in _STANDARD_KEYS)
 
 
 def _selects_virtual(pod: Pod) -> bool:

@@ -22,7 +22,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 _LABELS_OF_JOB = ("controller-uid", "batch.kubernetes.io/controller-uid")
 """Labels that the API server adds to the template of a stored Job, and refuses on a new one."""
-MAKE_REPLICA_SETS = frozenset({("argoproj.io", "Rollout")})
+_MAKE_REPLICA_SETS = frozenset({("argoproj.io", "Rollout")})
 """Groups and kinds of custom resources that work like a Deployment."""
 _NAMED = lazy_pattern(r"/spec/(containers|initContainers|volumes)/(\d+)(/.*)")
 """Paths to entries of lists, which are matched by name."""
@@ -84,7 +84,8 @@ def template_owner(snapshot: Snapshot, pod: Pod) -> Owner | None:
         job = owner if controller.kind == "CronJob" else None
         owner = Owner(kind=controller.kind, name=controller.name, manifest=manifest, job=job)
         controller = stored_metadata(raw).controller or _deployment_of(controller, pod.metadata.labels)
-    makes_replica_sets = controller is not None and _makes_replica_sets(controller)
+    group = "" if controller is None else controller.api_version.partition("/")[0]
+    makes_replica_sets = controller is not None and (group, controller.kind) in _MAKE_REPLICA_SETS
     if (
         controller is not None
         and makes_replica_sets
@@ -117,10 +118,6 @@ def _template_workload(snapshot: Snapshot, controller: OwnerReference, pod: Pod)
     kind, name = str(reference.get("kind")), str(reference.get("name"))
     raw = snapshot.workloads.get((kind, namespace, name))
     return None if raw is None else Owner(kind=kind, name=name, manifest=msgspec.json.decode(raw))
-
-
-def _makes_replica_sets(controller: OwnerReference) -> bool:
-    return (controller.api_version.partition("/")[0], controller.kind) in MAKE_REPLICA_SETS
 
 
 def workload_above(controller: OwnerReference | None, labels: Mapping[str, str]) -> tuple[str, str] | None:
@@ -197,10 +194,10 @@ _OF_TEMPLATE = ("accessModes", "resources", "storageClassName")
 """Fields of a claim that fixes change."""
 
 
-SHOWN_DELETED = 2
+_SHOWN_DELETED = 2
 
 
-class UndeliveredCause(Enum):
+class _UndeliveredCause(Enum):
     """Why a change of the template alone does not reach the pod."""
 
     ORDERED_READY = "OrderedReady"
@@ -214,33 +211,33 @@ class UndeliveredCause(Enum):
     """A paused Deployment creates no pods from a new template."""
 
 
-class Delivery(Struct, frozen=True, kw_only=True):
+class _Delivery(Struct, frozen=True, kw_only=True):
     """Changes that have to follow a change of the template, so that the pod is created from it."""
 
-    why: UndeliveredCause
+    why: _UndeliveredCause
     changes: tuple[Change, ...]
 
     def text(self, owner: Owner) -> str:
         """Return what you do after the template has changed, and why its controller does not do it."""
         workload, names = f"{owner.kind} {owner.name}", [it.target.name for it in self.changes if it.delete]
         named = f"pod{'' if len(names) == 1 else 's'} {' and '.join(names)}"
-        pods = named if len(names) <= SHOWN_DELETED else f"its {len(names):,} pending pods"
+        pods = named if len(names) <= _SHOWN_DELETED else f"its {len(names):,} pending pods"
         match self.why:
-            case UndeliveredCause.ORDERED_READY:
+            case _UndeliveredCause.ORDERED_READY:
                 return f"delete {pods} ({workload} is OrderedReady: it does not replace a pod that is not ready)"
-            case UndeliveredCause.PARTITION:
+            case _UndeliveredCause.PARTITION:
                 return f"lower its partition and delete {pods} ({workload} updates from its partition on)"
-            case UndeliveredCause.ON_DELETE:
+            case _UndeliveredCause.ON_DELETE:
                 return f"delete {pods} (the update strategy of {workload} is OnDelete)"
-            case UndeliveredCause.NO_ROLLOUT:
+            case _UndeliveredCause.NO_ROLLOUT:
                 return f"delete {pods} ({workload} uses its template for new pods only)"
-            case UndeliveredCause.PAUSED:
+            case _UndeliveredCause.PAUSED:
                 return f"resume {workload}, which is paused"
             case _:
                 assert_never(self.why)
 
 
-def delivery(owner: Owner, pod: Pod, snapshot: Snapshot) -> Delivery | None:
+def delivery(owner: Owner, pod: Pod, snapshot: Snapshot) -> _Delivery | None:
     """Return what else has to be done; None if the owner's controller replaces the pod by itself. Where pods keep an
     old template until they are deleted, all pending ones are.
 
@@ -253,24 +250,24 @@ def delivery(owner: Owner, pod: Pod, snapshot: Snapshot) -> Delivery | None:
     pending = tuple(Target.pod(key).deletion for key in _pending(pod, snapshot)) or (gone,)
     match owner.kind:
         case "StatefulSet" if strategy.get("type") == "OnDelete":
-            return Delivery(why=UndeliveredCause.ON_DELETE, changes=pending)
+            return _Delivery(why=_UndeliveredCause.ON_DELETE, changes=pending)
         case "StatefulSet":
             rolling = strategy.get("rollingUpdate")
             partition = rolling.get("partition") if isinstance(rolling, dict) else None
             ordinal = pod.metadata.name.rpartition("-")[2]
             if isinstance(partition, int) and ordinal.isdigit() and int(ordinal) < partition:
                 lower = add_operation("/spec/updateStrategy/rollingUpdate/partition", int(ordinal))
-                return Delivery(why=UndeliveredCause.PARTITION, changes=(target.patched(lower), gone))
+                return _Delivery(why=_UndeliveredCause.PARTITION, changes=(target.patched(lower), gone))
             if spec.get("podManagementPolicy") == "Parallel":
                 return None
-            return Delivery(why=UndeliveredCause.ORDERED_READY, changes=(gone,))
+            return _Delivery(why=_UndeliveredCause.ORDERED_READY, changes=(gone,))
         case "DaemonSet" if strategy.get("type") == "OnDelete":
-            return Delivery(why=UndeliveredCause.ON_DELETE, changes=pending)
+            return _Delivery(why=_UndeliveredCause.ON_DELETE, changes=pending)
         case "ReplicaSet" | "ReplicationController":
-            return Delivery(why=UndeliveredCause.NO_ROLLOUT, changes=pending)
+            return _Delivery(why=_UndeliveredCause.NO_ROLLOUT, changes=pending)
         case "Deployment" if spec.get("paused") is True:
             resume = target.patched(add_operation("/spec/paused", False))
-            return Delivery(why=UndeliveredCause.PAUSED, changes=(resume,))
+            return _Delivery(why=_UndeliveredCause.PAUSED, changes=(resume,))
         case _:
             return None
 

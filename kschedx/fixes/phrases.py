@@ -49,7 +49,7 @@ def join_phrases(parts: Iterable[str]) -> str:
     return last if not first else f"{first[0]} and {last}" if len(first) == 1 else f"{', '.join(first)}, and {last}"
 
 
-def list_names(names: list[str], most: int) -> str:
+def join_names(names: list[str], most: int) -> str:
     """Return all names as text, or the first `most` and the number of the others."""
     more = len(names) - most
     return join_phrases([*names[:most], f"{more:,} more"] if more > 0 else names)

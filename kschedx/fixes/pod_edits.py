@@ -54,7 +54,7 @@ def with_tolerations(pod: Pod, taints: Iterable[Taint]) -> Pod:
     return with_spec(pod, replace(pod.spec, tolerations=known + tuple(t for t in new if t not in known)))
 
 
-def with_lower_request(pod: Pod, resource: str, amount: int, options: RequestOptions) -> Pod | None:
+def _with_lower_request(pod: Pod, resource: str, amount: int, options: RequestOptions) -> Pod | None:
     """Return the pod with a request of at most `amount` (milli-units of cpu, units of everything else). Of containers
     and sidecars, the one with the largest request is lowered; init containers that request more than then is left
     beside the sidecars before them are lowered to it. None if that is not enough."""
@@ -136,7 +136,7 @@ def lowered_requests(
 ) -> tuple[ContainerRequest, ...] | None:
     """Return the container requests that change so that the pod requests at most `amount`; None if that is not
     enough."""
-    lower = with_lower_request(pod, resource, amount, options)
+    lower = _with_lower_request(pod, resource, amount, options)
     if lower is None:
         return None
     before, after = (
@@ -397,7 +397,7 @@ _OF_POD: Json = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefaul
 _NOT_OF_WINDOWS = ("seccompProfile",)
 
 
-class Setting(Struct, frozen=True, kw_only=True):
+class _Setting(Struct, frozen=True, kw_only=True):
     """A field of a security context, and the value that it is set to."""
 
     container: str
@@ -406,19 +406,19 @@ class Setting(Struct, frozen=True, kw_only=True):
     value: object
 
 
-class SecuredFields(Struct, frozen=True, kw_only=True):
-    settings: tuple[Setting, ...]
+class _SecuredFields(Struct, frozen=True, kw_only=True):
+    settings: tuple[_Setting, ...]
     change: Change
 
 
-def secure_fields(pod: Mapping[str, object]) -> SecuredFields | None:
+def secure_fields(pod: Mapping[str, object]) -> _SecuredFields | None:
     """Return the unset fields of a pod's manifest, set as `restricted` requires; None if all are set.
 
     Set fields stay as they are: hostNetwork, privileged, or a capability is set on purpose.
     """
     spec = map_at(pod, "spec")
     is_windows = map_at(spec, "os").get("name") == "windows"
-    settings: list[Setting] = []
+    settings: list[_Setting] = []
     patch: list[Json] = []
     own = map_at(spec, "securityContext")
     containers = [*_containers(spec, "initContainers"), *_containers(spec, "containers")]
@@ -431,20 +431,20 @@ def secure_fields(pod: Mapping[str, object]) -> SecuredFields | None:
         and not (is_windows and field in _NOT_OF_WINDOWS)
     }
     if of_pod:
-        settings += [Setting(container="", field=field, value=value) for field, value in of_pod.items()]
+        settings += [_Setting(container="", field=field, value=value) for field, value in of_pod.items()]
         patch.append(set_field("/spec/securityContext", _sort_fields({**own, **of_pod})))
     for path, container in () if is_windows else containers:
         context = map_at(container, "securityContext")
         said = _container_settings(context)
         if said:
             name = str(container.get("name") or "")
-            settings += [Setting(container=name, field=field, value=value) for field, value in said.items()]
+            settings += [_Setting(container=name, field=field, value=value) for field, value in said.items()]
             patch.append(set_field(f"{path}/securityContext", _sort_fields({**context, **said})))
     if not patch:
         return None
     metadata = map_at(pod, "metadata")
     target = Target.pod(f"{metadata.get('namespace') or 'default'}/{metadata.get('name') or ''}")
-    return SecuredFields(settings=tuple(settings), change=target.patched(*patch))
+    return _SecuredFields(settings=tuple(settings), change=target.patched(*patch))
 
 
 def _sort_fields(context: Json) -> Json:

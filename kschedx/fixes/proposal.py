@@ -38,7 +38,7 @@ UID_TO_COME = "<uid>"
 
 Record = TypeVar("Record", bound=Struct)
 
-API_VERSIONS: Mapping[type[Struct], str] = {
+_API_VERSIONS: Mapping[type[Struct], str] = {
     PersistentVolumeClaim: "v1",
     PersistentVolume: "v1",
     StorageClass: "storage.k8s.io/v1",
@@ -167,7 +167,7 @@ class PodStep(FixStep, frozen=True, kw_only=True):
 
 def _kind(item: ClusterObject) -> type[Struct]:
     """Return the kind's type; records that were read in bulk are of its subclasses."""
-    return next(kind for kind in API_VERSIONS if isinstance(item, kind))
+    return next(kind for kind in _API_VERSIONS if isinstance(item, kind))
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
@@ -267,7 +267,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
             if key in replaced or left == claim:
                 continue
             by = SCHEDULER if key in self.taken_back else CONTROLLER_MANAGER
-            metadata, version = claim.metadata, claim.api_version or API_VERSIONS[ResourceClaim]
+            metadata, version = claim.metadata, claim.api_version or _API_VERSIONS[ResourceClaim]
             target = Target(version, "ResourceClaim", metadata.name, metadata.namespace)
             yield (
                 replace(target.deletion, by=by)
@@ -357,7 +357,7 @@ def _move_pod(pod: Pod, node: str) -> Pod:
 
 def _changes(before: ClusterObject | None, after: ClusterObject, *, is_prebound: bool) -> Iterator[Change]:
     kind, namespace, name = _key(after)
-    api_version = API_VERSIONS[_kind(after)]
+    api_version = _API_VERSIONS[_kind(after)]
     target = Target(api_version, kind, name, namespace)
     if isinstance(after, PersistentVolumeClaim) and BIND_COMPLETED in after.metadata.annotations:
         yield from _bound_claim(

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.fixes.phrases import list_names
+from kschedx.fixes.phrases import join_names
 from kschedx.fixes.steps import (
     AddNode,
     AwaitController,
@@ -33,7 +33,7 @@ from kschedx.kube.names import ARCH_LABELS
 from kschedx.plugins.node_volume_limits.attachments import where_unlimited
 from kschedx.wording import count
 
-SHOWN_LOST = 3
+_SHOWN_LOST = 3
 
 
 class FixCertainty(StrEnum):
@@ -60,10 +60,10 @@ class Shortfall(Struct, frozen=True, kw_only=True):
             return f"the API server refuses its pods: {self.refusal}"
         if self.first:
             takes = "takes" if len(self.first) == 1 else "take"
-            return f"{list_names([*self.first], SHOWN_LOST)}, with a higher priority, {takes} the room"
+            return f"{join_names([*self.first], _SHOWN_LOST)}, with a higher priority, {takes} the room"
         if self.lost:
             lose = "loses its node" if len(self.lost) == 1 else "lose their nodes"
-            return f"{list_names([*self.lost], SHOWN_LOST)} {lose}"
+            return f"{join_names([*self.lost], _SHOWN_LOST)} {lose}"
         return f"{count(self.pending, 'pod')} of the workload {'stays' if self.pending == 1 else 'stay'} pending"
 
 
@@ -159,7 +159,7 @@ class TriedFix(Struct, frozen=True, kw_only=True):
                 continue
             number = len(landing.nodes) + landing.pending
             what = "its pod" if number == 1 else f"{number} pods"
-            where = f" on {list_names([*dict.fromkeys(landing.nodes)], SHOWN_LOST)}" if landing.nodes else ""
+            where = f" on {join_names([*dict.fromkeys(landing.nodes)], _SHOWN_LOST)}" if landing.nodes else ""
             stays = "which stays pending" if number == 1 else f"{landing.pending} of which stay pending"
             assumed = " (assumed: the dump lacks its template)" if landing.is_assumed else ""
             yield f"{controller} recreates {what}{where}{f', {stays}' if landing.pending else ''}{assumed}"
@@ -168,10 +168,10 @@ class TriedFix(Struct, frozen=True, kw_only=True):
             yield f"PodDisruptionBudget {budget.budget.partition('/')[2]} allows {allows}"
         if first := self.trial.first:
             needs = "needs" if len(first) == 1 else "need"
-            yield f"{list_names([*first], SHOWN_LOST)}, with a higher priority, {needs} room too"
+            yield f"{join_names([*first], _SHOWN_LOST)}, with a higher priority, {needs} room too"
         if rivals := self.trial.rivals:
             takes = "takes" if len(rivals) == 1 else "take"
-            yield f"unless {list_names([*rivals], SHOWN_LOST)}, pending for longer, {takes} the room"
+            yield f"unless {join_names([*rivals], _SHOWN_LOST)}, pending for longer, {takes} the room"
         if self.trial.preempted:
             yield f"its other pods evict {count(self.trial.preempted, 'pod')} on their nodes"
         if left := self.trial.left if self.trial.shortfall is None else 0:
@@ -195,10 +195,10 @@ def with_nodes(steps: Iterable[FixStep], number: int, zones: Sequence[str] = ())
 # The selection and order of the fixes that are shown.
 
 MOST_FIXES = 6
-MOST_OF_A_COST = 2
+_MOST_OF_A_COST = 2
 """The fixes shown are alternatives, not variations."""
-MOST_PARTIAL = 2
-MOST_NODES_AHEAD = 3
+_MOST_PARTIAL = 2
+_MOST_NODES_AHEAD = 3
 """New nodes for other pods; each is tried in the whole cluster."""
 CAPACITY_FIRST = (
     Cost.WAITING,
@@ -258,7 +258,7 @@ def verified_fixes(
             continue  # the same pods are evicted, without a node for each
         if any(isinstance(step, TakeOldFirst) for step in proposal.steps) and Cost.ROLLOUT in costs:
             continue  # one such fix is enough, whichever old pod is deleted first
-        most = 1 if proposal.cost is Cost.NEW_NODE else MOST_OF_A_COST
+        most = 1 if proposal.cost is Cost.NEW_NODE else _MOST_OF_A_COST
         if len(shown) < MOST_FIXES and costs.count(proposal.cost) < most:
             fix = _fix(situation, cycle)
             if any(fix.changes == other for other in known_changes if other):
@@ -272,7 +272,7 @@ def verified_fixes(
             else:
                 short.append(replace(fix, certainty=FixCertainty.PARTIAL))
     taken = [fix for fix in short if fix.trial.shortfall is not None and fix.trial.shortfall.first]
-    yield from taken[:1] if shown else short[:MOST_PARTIAL]
+    yield from taken[:1] if shown else short[:_MOST_PARTIAL]
 
 
 def _with_enough_nodes(fix: TriedFix, test: ClusterTest) -> TriedFix:
@@ -282,7 +282,7 @@ def _with_enough_nodes(fix: TriedFix, test: ClusterTest) -> TriedFix:
     [step] = fix.steps if len(fix.steps) == 1 else [None]
     if not isinstance(step, AddNode) or step.slices:
         return fix
-    for number in range(2, MOST_NODES_AHEAD + 2):
+    for number in range(2, _MOST_NODES_AHEAD + 2):
         more = replace(fix, steps=(replace(step, number=number),))
         if (trial := test(more)).shortfall is None:
             return replace(more, trial=replace(trial, first=first))
@@ -335,7 +335,7 @@ def partial_fixes(situations: Sequence[Situation], start: Situation, cycle: Cycl
     """Yield proposals after which a plugin that rejected nodes rejects none, or PreFilter accepts the pod; those that
     leave the fewest plugins first."""
     nearer = [situation for situation in situations if situation.rejections_by_plugin and _is_nearer(situation, start)]
-    for situation in islice(sorted(nearer, key=lambda it: len(it.rejections_by_plugin)), MOST_PARTIAL):
+    for situation in islice(sorted(nearer, key=lambda it: len(it.rejections_by_plugin)), _MOST_PARTIAL):
         yield _fix(situation, cycle)
 
 

@@ -39,15 +39,15 @@ def _spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: 
         return  # the profile's default constraints cannot be changed in the pod
     before = constraints[index]
 
-    def changed(price: s.Cost = s.Cost.CONSTRAINT, **fields: object) -> s.ChangeRule:
+    def changed(cost: s.Cost = s.Cost.CONSTRAINT, **fields: object) -> s.ChangeRule:
         after = replace(before, **fields)
-        return s.ChangeRule(kind=s.RuleKind.SPREAD, index=index, before=before, after=after, price=price)
+        return s.ChangeRule(kind=s.RuleKind.SPREAD, index=index, before=before, after=after, cost=cost)
 
     # the API server refuses a second constraint with the same key and effect
     others = {(rule.topology_key, rule.when_unsatisfiable) for at, rule in enumerate(constraints) if at != index}
-    for meant, price in _known_topologies(key, place):
+    for meant, cost in _known_topologies(key, place):
         if (meant, before.when_unsatisfiable) not in others:
-            yield changed(price, topology_key=meant)
+            yield changed(cost, topology_key=meant)
     own = _own_labels(before.label_selector, place)
     if own is not None:
         yield changed(s.Cost.TYPO, label_selector=own)
@@ -73,9 +73,9 @@ def _own_rule_remedies(
     rule = edit.required_term(place.pod, finding.term, anti=anti)
     if rule is not None:
         kind = s.RuleKind.ANTI_AFFINITY if anti else s.RuleKind.AFFINITY
-        for after, price in _intended_terms(finding, rule, place):
+        for after, cost in _intended_terms(finding, rule, place):
             yield s.ChangeRule(
-                kind=kind, index=finding.term, before=rule, after=after, selector=finding.selector, price=price
+                kind=kind, index=finding.term, before=rule, after=after, selector=finding.selector, cost=cost
             )
         yield s.PreferTerm(number=finding.term + 1, selector=finding.selector, rule=rule, anti=anti)
     if isinstance(finding, PodAntiAffinityConflict):
@@ -132,8 +132,8 @@ def _intended_terms(
     """Yield terms that were probably meant, with their costs. One has the topology key that nodes have. If a term
     selects no pod, one has the label or namespace of existing pods. If an anti-affinity term of several replicas
     selects only other pods, one has the pod's own labels."""
-    for meant, price in _known_topologies(rule.topology_key, place):
-        yield replace(rule, topology_key=meant), price
+    for meant, cost in _known_topologies(rule.topology_key, place):
+        yield replace(rule, topology_key=meant), cost
     if isinstance(finding, PodAntiAffinityConflict):
         owner = template_owner(place.snapshot, place.pod)
         has_others = owner is not None and map_at(owner.manifest, "spec").get("replicas") not in (0, 1, None)

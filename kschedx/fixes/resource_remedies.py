@@ -36,9 +36,9 @@ from kschedx.kube.typos import UnlikelyQuantity, far_too_much, nearest_name, unl
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import ClusterRow, clamp_int64
 
-HUGE_PAGES = "hugepages-"
+_HUGE_PAGES = "hugepages-"
 MEMORY = "memory"
-MOST_NODES = 4
+_MOST_NODES = 4
 """The limit is for each of these causes."""
 _OF_OTHER_PODS = (
     ExistingAntiAffinityConflict | HostPortConflict | InsufficientResource | PodAntiAffinityConflict | TooManyPods
@@ -53,7 +53,7 @@ def rows_of_interest(situation: Situation) -> Iterator[ClusterRow]:
     findings = [finding for group in situation.groups for finding in group.exemplar.findings]
     hints = [hint for finding in findings if (hint := hardware_hint(finding, cluster)) is not None]
     names = dict.fromkeys(name for hint in hints for name, _ in hint.nodes)
-    yield from [cluster.index[name] for name in names][:MOST_NODES]
+    yield from [cluster.index[name] for name in names][:_MOST_NODES]
     lacking = dict.fromkeys(finding.resource for finding in findings if isinstance(finding, InsufficientResource))
     ill = dict.fromkeys(cluster.index[name] for resource in lacking for name in nodes_with_unhealthy(cluster, resource))
     ill |= dict.fromkeys(
@@ -62,16 +62,16 @@ def rows_of_interest(situation: Situation) -> Iterator[ClusterRow]:
         for node in (cluster.nodes if resource in NODE_FEATURES else ())
         if lacked_feature(node, resource)
     )
-    yield from [*ill][:MOST_NODES]
+    yield from [*ill][:_MOST_NODES]
     short = {finding.resource for finding in findings if isinstance(finding, InsufficientResource)}
     resized = {pending.pod for resource in sorted(short) for pending in pending_resizes(situation.snapshot, resource)}
     is_of_pods = any(isinstance(finding, _OF_OTHER_PODS) for finding in findings)
     terminating = np.flatnonzero(pods.terminating & (pods.node >= 0)) if is_of_pods else ()
     for rows in (map(pods.rows.__getitem__, resized), terminating):
-        yield from map(ClusterRow, sorted({int(pods.node[row]) for row in rows})[:MOST_NODES])
+        yield from map(ClusterRow, sorted({int(pods.node[row]) for row in rows})[:_MOST_NODES])
 
 
-def offer_resource(short: Sequence[InsufficientResource], place: RemedyCandidate) -> Iterator[s.OfferResource]:
+def _offer_resource(short: Sequence[InsufficientResource], place: RemedyCandidate) -> Iterator[s.OfferResource]:
     """Yield the step that makes the node offer the resource, if it lacks nothing else."""
     if len(short) != 1:
         return
@@ -79,7 +79,7 @@ def offer_resource(short: Sequence[InsufficientResource], place: RemedyCandidate
     more = s.NodeAmount(
         resource=finding.resource, before=finding.allocatable, after=finding.allocatable + finding.short_by
     )
-    if finding.resource.startswith(HUGE_PAGES):
+    if finding.resource.startswith(_HUGE_PAGES):
         yield from _set_aside(more, place)
         return
     whole, _ = unhealthy_devices(place.node, finding.resource) or (0, 0)
@@ -115,7 +115,7 @@ def _set_aside(more: s.NodeAmount, place: RemedyCandidate) -> Iterator[s.OfferRe
 
 # Remedies for resources that are used up: lower the requests, or delete other pods.
 
-LEAST_REQUEST_SHARE = 10
+_LEAST_REQUEST_SHARE = 10
 """If a pod could have less than its requests divided by this, no fix lowers them that far."""
 MOST_VICTIMS = 5
 _WITH_FIXED_LIMIT = ("gce:", "azure:")
@@ -138,8 +138,8 @@ def resource_remedies(
         yield replace(larger_node(findings, place), is_of_kubelet=True, has_prefixes=has_prefixes)
     if not crowded:
         yield from _withdrawn_resizes(short, place)
-        yield from offer_resource(short, place)
-    if not crowded and all(f.free * LEAST_REQUEST_SHARE >= f.requested for f in short):
+        yield from _offer_resource(short, place)
+    if not crowded and all(f.free * _LEAST_REQUEST_SHARE >= f.requested for f in short):
         amounts = {f.resource: rounded_down(f.resource, f.free) for f in short}
         lowered = s.LowerRequests.of(place.pod, amounts, place.situation.scheduler.nodes.options)
         if lowered is not None:

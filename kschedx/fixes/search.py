@@ -48,28 +48,28 @@ from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.daemon_sets import daemon_pods
 
-MOST_PLACES = 16
+_MOST_PLACES = 16
 """Groups of nodes in which a fix is tried, the nearest first."""
-MOST_TRIALS = 32
-FEWER_TRIALS = 12
+_MOST_TRIALS = 32
+_FEWER_TRIALS = 12
 """The most trials in a cluster of a thousand nodes or more, where each takes longer."""
-MOST_NEW_NODES = 12
+_MOST_NEW_NODES = 12
 """They are tried only if no other fix helps."""
-MOST_STARTS = 8
+_MOST_STARTS = 8
 """Situations for which a new node is tried."""
-OF_THE_NODE = plugins_with(Trait.ABOUT_THE_NODE)
+_OF_THE_NODE = plugins_with(Trait.ABOUT_THE_NODE)
 """Plugins that reject a node for its properties or its free resources: a new node may differ."""
-MOST_THROUGH = 3
+_MOST_THROUGH = 3
 """The most ways past PreFilter from which the search continues."""
-MOST_LARGER = 4
+_MOST_LARGER = 4
 """The most nodes on which the last remedies are tried."""
-MOST_DEPTH = 5
+_MOST_DEPTH = 5
 """The most rounds of further steps before only a new node is tried."""
-MOST_WRONG = 50
+_MOST_WRONG = 50
 """Findings on a node for which remedies are tried."""
 _SHARES = 1000
 """Parts in which progress is reported."""
-MOST_COMBINED = 24
+_MOST_COMBINED = 24
 """Combinations of remedies that are tried on a node."""
 
 
@@ -114,7 +114,7 @@ class _Search:
         self._drained = drained
         self._scheduler = scheduler
         self._cycle = cycle
-        self._most = MOST_TRIALS if len(scheduler.nodes) < 1000 else FEWER_TRIALS
+        self._most = _MOST_TRIALS if len(scheduler.nodes) < 1000 else _FEWER_TRIALS
         self._left = self._most
         self._daemons = daemon_pods(scheduler.snapshot, scheduler.nodes.options, but=cycle.pod)
         self._share = 0.0
@@ -211,13 +211,11 @@ class _Search:
             situation = try_proposal(self._scheduler, self._cycle.profile, proposal, self._cycle.refused, self._daemons)
         except UndecidableError:
             return None
-        if situation.feasible and all(self._is_attached_elsewhere(situation, name) for name in situation.feasible):
+        if situation.feasible and all(
+            any(attached_elsewhere(situation.snapshot, situation.pod, name)) for name in situation.feasible
+        ):
             return None
         return situation if _fits_its_nodes(situation) else None
-
-    def _is_attached_elsewhere(self, situation: Situation, name: str) -> bool:
-        """Whether a volume of the pod is attached to another node, so that the pod could not start on this one."""
-        return any(attached_elsewhere(situation.snapshot, situation.pod, name))
 
     def _all(self, proposals: Iterable[Proposal]) -> Iterator[Situation]:
         before, expected = self._share, max(min(length_hint(proposals, self._left), self._left), 1)
@@ -236,16 +234,16 @@ class _Search:
         """Return situations in which PreFilter no longer rejects the pod before its nodes are filtered, cheapest
         first."""
         waiting = [start]
-        for _ in range(MOST_DEPTH):
+        for _ in range(_MOST_DEPTH):
             proposals = [
                 proposal
                 for situation in waiting
                 for place, findings in _places(situation)
-                for proposal in islice(_node_proposals(_ways(findings, place), situation), MOST_THROUGH)
+                for proposal in islice(_node_proposals(_ways(findings, place), situation), _MOST_THROUGH)
             ]
             waiting = list(self._all(sorted(proposals, key=lambda it: it.cost)))
             if through := [situation for situation in waiting if situation.status.is_success]:
-                return through[:MOST_THROUGH]
+                return through[:_MOST_THROUGH]
         return [start]
 
     def _alternatives(self, start: Situation) -> Iterator[Situation]:
@@ -265,7 +263,7 @@ class _Search:
             ]
             if len(groups) > 1:
                 single += [apply_step(step, start.proposal, start.snapshot) for group in groups for step in group]
-            if number < MOST_LARGER and not all(groups):
+            if number < _MOST_LARGER and not all(groups):
                 # these problems would have to be fixed on any other node too
                 single.append(apply_steps((group[0] for group in groups if group), start.proposal, start.snapshot))
         yield from self._all([proposal for _, proposal in sorted(whole, key=lambda item: item[0])])
@@ -274,9 +272,9 @@ class _Search:
     def _deeper(self, situations: Sequence[Situation]) -> Iterator[Situation]:
         """Yield situations with remedies for problems that a step revealed as well: a claim that now exists needs a
         volume."""
-        self._left = max(self._left, MOST_TRIALS // 2)
+        self._left = max(self._left, _MOST_TRIALS // 2)
         waiting = list(situations[1:])
-        for _ in range(MOST_DEPTH):
+        for _ in range(_MOST_DEPTH):
             following: list[Situation] = []
             for closest in sorted(waiting, key=lambda it: (len(it.rejections_by_plugin), it.proposal.cost))[:4]:
                 proposals = [
@@ -298,7 +296,7 @@ class _Search:
         ready = [situation for situation in situations[1:] if situation.status.is_success]
         ready.sort(
             key=lambda situation: (
-                len(situation.rejections_by_plugin.keys() - OF_THE_NODE),
+                len(situation.rejections_by_plugin.keys() - _OF_THE_NODE),
                 situation.proposal.cost,
                 len(situation.proposal.steps),
             )
@@ -309,8 +307,8 @@ class _Search:
             for step in (*_nameless(situation.pod), *without_contradiction(situation))
         ]
         ready = [*self._all(freer), *ready]
-        for start in (first, *ready)[:MOST_STARTS]:
-            self._left = MOST_NEW_NODES
+        for start in (first, *ready)[:_MOST_STARTS]:
+            self._left = _MOST_NEW_NODES
             proposals = (apply_step(step, start.proposal, start.snapshot) for step in nodes_that_would_do(start))
             seen: list[Situation] = []
             for one_more in self._all(proposals):
@@ -319,7 +317,7 @@ class _Search:
                     yield self._with_fewer_devices(one_more, start)
                     return
             for shown in seen[:2]:
-                self._left = MOST_NEW_NODES
+                self._left = _MOST_NEW_NODES
                 situation = self._with_new_node(shown)
                 if situation is not None:
                     yield self._with_fewer_devices(situation, start)
@@ -329,7 +327,7 @@ class _Search:
         """Return the situation with what the new node needs besides, step by step: a claim for the pod, and a volume
         that the node can reach."""
         waiting = [start]
-        for _ in range(MOST_DEPTH):
+        for _ in range(_MOST_DEPTH):
             following: list[Situation] = []
             for waiting_situation in waiting:
                 for situation in self._all(_added_node_proposals(waiting_situation)):
@@ -342,12 +340,12 @@ class _Search:
     def _last_resorts(self, situations: Sequence[Situation]) -> Iterator[Situation]:
         """Yield a last fix, if no other node would fit: an existing node enlarged, or a claim without its data."""
         for start in sorted(situations, key=lambda situation: (situation.proposal.cost, len(situation.proposal.steps)))[
-            :MOST_STARTS
+            :_MOST_STARTS
         ]:
-            self._left = MOST_NEW_NODES
+            self._left = _MOST_NEW_NODES
             proposals = [
                 proposal
-                for place, findings in islice(_places(start), MOST_LARGER)
+                for place, findings in islice(_places(start), _MOST_LARGER)
                 for proposal in _node_proposals(last_remedies(findings, place), start)
             ]
             seen = list(self._all(sorted(proposals, key=lambda proposal: proposal.cost)))
@@ -361,11 +359,11 @@ class _Search:
     def _with_fewer_devices(self, situation: Situation, start: Situation) -> Situation:
         """Return the same situation with the fewest devices on the new node that suffice."""
         at = len(start.proposal.steps)
-        for _ in range(MOST_NEW_NODES):
+        for _ in range(_MOST_NEW_NODES):
             step, *after = situation.proposal.steps[at:]
             if not isinstance(step, s.AddNode) or not step.slices:
                 break
-            self._left = MOST_NEW_NODES
+            self._left = _MOST_NEW_NODES
             less = (apply_steps((device, *after), start.proposal, start.snapshot) for device in fewer_devices(step))
             smaller = next((situation for situation in self._all(less) if situation.feasible), None)
             if smaller is None:
@@ -417,7 +415,7 @@ def _places(
     group has no other."""
     if situation.status.is_success:
         nodes = situation.nodes
-        for group in situation.groups[:MOST_PLACES]:
+        for group in situation.groups[:_MOST_PLACES]:
             row, findings = group.exemplar.row, group.exemplar.findings
             if nodes.names[row] in drained:
                 row = next((other for other in group.rows if nodes.names[other] not in drained), row)
@@ -443,14 +441,14 @@ def _distinct_nodes(situation: Situation) -> Iterator[tuple[RemedyCandidate, tup
 
 
 def _ways(findings: Sequence[Finding], place: RemedyCandidate) -> tuple[tuple[s.FixStep, ...], ...]:
-    return () if len(findings) > MOST_WRONG else remedies(findings, place)
+    return () if len(findings) > _MOST_WRONG else remedies(findings, place)
 
 
 def _node_proposals(groups: Sequence[Sequence[s.FixStep]], situation: Situation) -> Iterator[Proposal]:
     """Yield proposals that fix all problems of a node."""
     if not groups or not all(groups):
         return
-    for steps in islice(product(*groups), MOST_COMBINED):
+    for steps in islice(product(*groups), _MOST_COMBINED):
         done = apply_steps(steps, situation.proposal, situation.snapshot)
         if done.added is None or len(done.steps) == 1:  # a new node with other steps is not like the old one
             yield done
@@ -510,6 +508,6 @@ def _added_node_proposals(situation: Situation) -> Iterator[Proposal]:
     row = TableRow(nodes.names.index(added.name))
     findings = situation.status.findings if is_about_pod else account_of(nodes, situation.outcome, row).findings
     place = RemedyCandidate(situation=situation, nodes=nodes, row=row)
-    for steps in islice(product(*_ways(tuple(dict.fromkeys(findings)), place)), MOST_COMBINED):
+    for steps in islice(product(*_ways(tuple(dict.fromkeys(findings)), place)), _MOST_COMBINED):
         if steps and not any(isinstance(step, s.AddNode) for step in steps):
             yield apply_steps(steps, situation.proposal, situation.snapshot)

@@ -63,15 +63,21 @@ from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch, v
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import Storage
 
-LEAST_CLAIM_SHARE = 10
+_LEAST_CLAIM_SHARE = 10
 """If a claim could have less than its request divided by this, no fix lowers it that far."""
 
-Unmade = NoMatchingVolume | InsufficientStorageCapacity | ProvisioningTopologyMismatch
+_Unmade = NoMatchingVolume | InsufficientStorageCapacity | ProvisioningTopologyMismatch
 
 
-def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def volume_remedies(finding: _Unmade | VolumeLimitExceeded, place: RemedyCandidate) -> Iterator[s.FixStep]:
     if isinstance(finding, VolumeLimitExceeded):
-        yield from _fewer_volumes(finding, place)
+        pods = place.snapshot.pods
+        alone = (holder.pods[0] for holder in finding.holders if len(holder.pods) == 1)
+        rows = {row for key in alone if (row := pods.rows.get(key)) is not None}
+        least = sorted((row for row in rows if can_evict(row, place.situation)), key=lambda row: pods.priorities[row])
+        surplus = finding.attached + finding.wanted_count - finding.limit
+        if len(least) >= surplus and stay_deleted(least[:surplus], place.situation):
+            yield deletion(least[:surplus], place.snapshot, node=place.node.name)
         return
     claim = place.snapshot.storage.claims.get(finding.claim.claim)
     if claim is None:
@@ -98,7 +104,7 @@ def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: RemedyCandidat
 def _smaller_claim(finding: InsufficientStorageCapacity, claim: PersistentVolumeClaim) -> Iterator[s.FixStep]:
     """Yield the claim with a request as large as the largest volume in reach."""
     largest = finding.largest
-    if largest * LEAST_CLAIM_SHARE < finding.claim.requested or largest >= finding.claim.requested:
+    if largest * _LEAST_CLAIM_SHARE < finding.claim.requested or largest >= finding.claim.requested:
         return
     size = format_quantity(largest, Unit.BYTE)
     requests = {**claim.spec.resources.requests, "storage": size}
@@ -132,17 +138,6 @@ def _more_storage(
     yield s.AddStorage(
         volume=volume, claim_key=finding.claim.claim, claim=None, provisioner=driver, topology=here.topology
     )
-
-
-def _fewer_volumes(finding: VolumeLimitExceeded, place: RemedyCandidate) -> Iterator[s.FixStep]:
-    """Yield the deletion of pods that are the only users of a volume, those with the lowest priority first."""
-    pods = place.snapshot.pods
-    alone = (holder.pods[0] for holder in finding.holders if len(holder.pods) == 1)
-    rows = {row for key in alone if (row := pods.rows.get(key)) is not None}
-    least = sorted((row for row in rows if can_evict(row, place.situation)), key=lambda row: pods.priorities[row])
-    surplus = finding.attached + finding.wanted_count - finding.limit
-    if len(least) >= surplus and stay_deleted(least[:surplus], place.situation):
-        yield deletion(least[:surplus], place.snapshot, node=place.node.name)
 
 
 # --- volumes that would fit
@@ -188,7 +183,7 @@ def _match_volume(claim: PersistentVolumeClaim, place: RemedyCandidate, *, at_on
                 continue  # an invalid volume, which the API server would refuse
             spec = replace(spec, access_modes=tuple(mode for mode in spec.access_modes if mode in modes) or modes[:1])
             differs.append(join_phrases(spec.access_modes))
-        if volume.size_in_bytes < claim.size_in_bytes <= volume.size_in_bytes * LEAST_CLAIM_SHARE:
+        if volume.size_in_bytes < claim.size_in_bytes <= volume.size_in_bytes * _LEAST_CLAIM_SHARE:
             size = format_quantity(volume.size_in_bytes, Unit.BYTE)
             requests = {**spec.resources.requests, "storage": size}
             spec = replace(spec, resources=replace(spec.resources, requests=requests))
@@ -265,17 +260,17 @@ def _bound_claims(claim: PersistentVolumeClaim, place: RemedyCandidate) -> Itera
 
 # Remedies for the claims of a pod: create or recreate the claim, or bind it to a volume.
 
-PROVISIONER = "<provisioner>"
+_PROVISIONER = "<provisioner>"
 """A placeholder to fill in: no API server accepts it."""
-DEFAULT_CLAIM_SIZE = "1Gi"
+_DEFAULT_CLAIM_SIZE = "1Gi"
 """The size of a claim of which only the name is known."""
 
-ClaimProblem = (
+_ClaimProblem = (
     ClaimNotFound | ClaimLost | ClaimBeingDeleted | ClaimNotOwned | ClaimUnbound | VolumeNotFound | SelectedNodeMismatch
 )
 
 
-def claim_remedies(finding: ClaimProblem, place: RemedyCandidate) -> Iterator[s.FixStep]:
+def claim_remedies(finding: _ClaimProblem, place: RemedyCandidate) -> Iterator[s.FixStep]:
     snapshot = place.snapshot
     match finding:
         case ClaimNotFound():
@@ -414,7 +409,7 @@ def _new_claim(finding: ClaimNotFound, place: RemedyCandidate) -> s.ObjectStep:
         ),
         spec=PersistentVolumeClaimSpec(
             access_modes=("ReadWriteOnce",),
-            resources=VolumeResourceRequirements(requests={"storage": DEFAULT_CLAIM_SIZE}),
+            resources=VolumeResourceRequirements(requests={"storage": _DEFAULT_CLAIM_SIZE}),
             storage_class_name=chosen.name if chosen else "",
         ),
     )
@@ -451,19 +446,6 @@ def _is_claim_of(claim: PersistentVolumeClaim, volume: Volume, place: RemedyCand
     return volume.ephemeral is not None and claim_name(place.pod.metadata.name, volume) == claim.name
 
 
-def _change_template_class(step: s.RecreateClaim, volume: Volume, place: RemedyCandidate) -> s.SetEphemeralClass:
-    """Return the step that changes the class in the pod, whose claim a controller creates again."""
-    metadata = replace(step.claim.metadata, owner_references=(place.owner_reference,))
-    return s.SetEphemeralClass(
-        name=volume.name,
-        claim=replace(step.claim, metadata=metadata),
-        wrong_class=step.wrong_class,
-        is_typo=step.is_typo,
-        volume=step.volume,
-        provisioner=step.provisioner,
-    )
-
-
 def _usual_class(classes: Iterable[StorageClass], storage: Storage) -> StorageClass | None:
     """Return the class of most claims among those that provision volumes; at a tie, one that waits for the pod."""
     usage = Counter(claim.storage_class for claim in storage.claims.values())
@@ -498,7 +480,15 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCand
         ephemeral = next((volume for volume in place.pod.spec.volumes if _is_claim_of(claim, volume, place)), None)
         for step in _with_classes(claim, storage, is_bindable=volume is not None):
             if ephemeral is not None and isinstance(step, s.RecreateClaim):
-                yield _change_template_class(step, ephemeral, place)
+                metadata = replace(step.claim.metadata, owner_references=(place.owner_reference,))
+                yield s.SetEphemeralClass(
+                    name=ephemeral.name,
+                    claim=replace(step.claim, metadata=metadata),
+                    wrong_class=step.wrong_class,
+                    is_typo=step.is_typo,
+                    volume=step.volume,
+                    provisioner=step.provisioner,
+                )
             elif may_set and claim.spec.storage_class_name is None and isinstance(step, s.RecreateClaim):
                 yield _class_set(claim, step)
                 if default_class(storage.classes.values()) is None:
@@ -642,5 +632,5 @@ def _with_class(claim: PersistentVolumeClaim, storage_class: StorageClass, *, is
 def _new_class(name: str) -> StorageClass:
     """Return a class that waits for the first consumer. You fill in its provisioner."""
     return StorageClass(
-        metadata=ObjectMeta(name=name), provisioner=PROVISIONER, volume_binding_mode=WAIT_FOR_FIRST_CONSUMER
+        metadata=ObjectMeta(name=name), provisioner=_PROVISIONER, volume_binding_mode=WAIT_FOR_FIRST_CONSUMER
     )

@@ -94,7 +94,7 @@ def scalings_of(autoscalers: Iterable[NodeAutoscaler], pod: Pod) -> Iterator[Nod
             yield PoolScaling(autoscaler=autoscaler, decision=provisioning, pod=pod)
 
 
-def growths_of(snapshot: Snapshot, options: AutoscalingOptions | None, scheduler: Scheduler) -> Iterator[Growth]:
+def _growths_of(snapshot: Snapshot, options: AutoscalingOptions | None, scheduler: Scheduler) -> Iterator[Growth]:
     """Yield all nodes that each autoscaler adds, in the cluster with the nodes of the one before. Raises `InputError`
     for objects that cannot be read."""
     for _, _, load in _AUTOSCALERS:
@@ -115,7 +115,7 @@ def growths_after(
     them, and how they add those. `pending` are the pods for which kube-scheduler has found no node then. Raises
     `InputError` for objects that cannot be read."""
     known_after = _restore_cordoned(before, _mark_unschedulable(after, pending))
-    growths = tuple(growths_of(known_after, options, scheduler))
+    growths = tuple(_growths_of(known_after, options, scheduler))
     if not growths:
         return before, ()
     grown, known = growths[-1].snapshot, len(after.cluster.nodes)

@@ -33,7 +33,7 @@ from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.results import Shown
 from kschedx.snapshot.columns import each_row
 
-LEAVES_OUT = plugins_with(Trait.DAEMON_SET_CONTROLLER)
+_LEAVES_OUT = plugins_with(Trait.DAEMON_SET_CONTROLLER)
 
 
 class DaemonSetDocument(Document, frozen=True, omit_defaults=True):
@@ -134,7 +134,7 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         """Nodes for which no pod is created; other rejections there do not matter."""
         groups: dict[tuple[Blocker, ...], NodeGroup] = {}
         for group in filter(_is_left_out, self.diagnosis.groups):
-            blockers = tuple(blocker for blocker in group.exemplar.blockers if blocker.plugin in LEAVES_OUT)
+            blockers = tuple(blocker for blocker in group.exemplar.blockers if blocker.plugin in _LEAVES_OUT)
             key = tuple(replace(blocker, is_verdict=True) for blocker in blockers)
             rows = groups[key].rows if key in groups else ()
             groups[key] = NodeGroup(rows=(*rows, *group.rows), exemplar=replace(group.exemplar, blockers=blockers))
@@ -238,4 +238,4 @@ def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAn
 
 
 def _is_left_out(group: NodeGroup) -> bool:
-    return any(blocker.plugin in LEAVES_OUT for blocker in group.exemplar.blockers)
+    return any(blocker.plugin in _LEAVES_OUT for blocker in group.exemplar.blockers)

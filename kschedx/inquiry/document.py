@@ -13,10 +13,9 @@ from kschedx.findings.facts import FindingDocument
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome, Scores, UnevaluatedDocument
 from kschedx.framework.extenders import FilterCall, PreemptCall, ScoreCall, Trace
-from kschedx.framework.status import Code, CodeText, FilterOutcome, Status, StatusDocument
+from kschedx.framework.status import Code, CodeText, Status, StatusDocument
 from kschedx.kube.documents import Change, Document, Json, Part, camel, document, part_of, to_json
 from kschedx.snapshot.columns import each_row, rows_where
-from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import SourceDocument
 
 if TYPE_CHECKING:
@@ -146,7 +145,7 @@ class KubeletDocument(Document, frozen=True):
     refusals: tuple[str, ...]
 
 
-NoteDocument = Annotated[
+_NoteDocument = Annotated[
     Json,
     Meta(
         extra_json_schema={
@@ -195,11 +194,11 @@ class ExplanationDocument(Document, frozen=True, kw_only=True, omit_defaults=Tru
     score: ScoresDocument | None
     post_filter: PreemptionDocument | None
     fixes: tuple[FixDocument, ...]
-    notes: tuple[NoteDocument, ...]
+    notes: tuple[_NoteDocument, ...]
     extenders: ExtendersDocument | None = None
 
 
-def explanation_document(cycle: Cycle, fixes: Iterable[FixDocument], notes: Iterable[NoteDocument]) -> Json:
+def explanation_document(cycle: Cycle, fixes: Iterable[FixDocument], notes: Iterable[_NoteDocument]) -> Json:
     pod, names = cycle.pod, cycle.all_nodes.cluster.names
     return document(
         "Explanation",
@@ -244,20 +243,16 @@ def _filter(cycle: Cycle) -> FilterDocument | None:
     outcome = cycle.filter_plugins or cycle.filter
     if outcome is None or cycle.nodes is None:
         return None
-    return FilterDocument(cycle.filter_skipped, _verdicts(outcome, cycle.nodes))
-
-
-def _verdicts(outcome: FilterOutcome, nodes: NodeTable) -> dict[str, NodeVerdict]:
-    rejected_by: list[dict[str, StatusDocument]] = [{} for _ in range(len(nodes))]
+    rejected_by: list[dict[str, StatusDocument]] = [{} for _ in range(len(cycle.nodes))]
     for plugin, verdicts in zip(outcome.plugins, outcome.verdicts, strict=True):
         for rejected in each_row(rows_where(verdicts.rejected)):
             rejected_by[rejected][plugin] = verdicts.status(rejected, plugin).document
     verdict_by_node = {}
-    for row, name in zip(nodes.each(), nodes.names, strict=True):
+    for row, name in zip(cycle.nodes.each(), cycle.nodes.names, strict=True):
         status = outcome.status(row)
         verdict = VerdictDocument(status.code.text, status.plugin or None, status.reasons)
         verdict_by_node[name] = NodeVerdict(verdict, rejected_by[row])
-    return verdict_by_node
+    return FilterDocument(cycle.filter_skipped, verdict_by_node)
 
 
 def _score(scores: Scores | None) -> ScoresDocument | None:

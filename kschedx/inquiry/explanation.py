@@ -265,7 +265,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         if self.becomes is Outcome.SCHEDULED or self.lifecycle is not None:
             return ""
         from kschedx.fixes import FixCertainty, why_no_fix
-        from kschedx.render.words import headline
+        from kschedx.words import headline
 
         if any(fix.certainty is not FixCertainty.PARTIAL or fix.of_group is not None for fix in self.fixes):
             return ""

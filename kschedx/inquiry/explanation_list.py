@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kschedx.inquiry.pending_pods import SharedFix
 
 
-class Replica(Struct, frozen=True, kw_only=True):
+class _Replica(Struct, frozen=True, kw_only=True):
     """One of several identical pods."""
 
     pod: str  # `namespace/name`
@@ -56,7 +56,7 @@ class Item(Struct, frozen=True, kw_only=True):
     waits: str = ""
     """kube-scheduler's message about a pod that is pending after the whole queue, though it may fit by itself then."""
     workload: str = ""  # `shop/deploy/web`, for a workload with replicas
-    replicas: tuple[Replica, ...] = ()  # each replica; `explain` explains the most informative one
+    replicas: tuple[_Replica, ...] = ()  # each replica; `explain` explains the most informative one
     open_count: str = ""  # why there may be more such pods, or pods with larger requests
     likeness: Hashable = None
     """Equal for pods with the same explanation, apart from names and amounts; None for a pod without equals."""
@@ -171,11 +171,11 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         if answer.refused:
             yield self._refused_replicas(target, whole, (whole.pod,) * answer.refused, answer.refusal)
         if runs := answer.runs[: max(len(answer.runs) - answer.refused, 0)]:  # any of them
-            fit = tuple(Replica(pod=whole.pod, node=node) for node in runs)
+            fit = tuple(_Replica(pod=whole.pod, node=node) for node in runs)
             yield replace(whole, replicas=fit, workload=answer.name)
         for group in answer.waits:
             nodes = answer.names(group)
-            waiting = tuple(Replica(pod=whole.pod) for _ in nodes)
+            waiting = tuple(_Replica(pod=whole.pod) for _ in nodes)
             yield replace(whole, replicas=waiting, workload=answer.name, explain=partial(answer.answer_on, nodes[0]))
         if not answer.runs and not answer.waits:
             yield whole
@@ -230,7 +230,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         item = self._item(self.inquiry.clusters.applied, group.pod, target, partial(together.explain, group))
         item = replace(item, open_count=group.undecided)
         nodes = {pod: "" if together.preempts(pod) else node for pod, node in together.nodes(group).items()}
-        replicas = tuple(Replica(pod=pod, node=node) for pod, node in nodes.items())
+        replicas = tuple(_Replica(pod=pod, node=node) for pod, node in nodes.items())
         state = together.state(group)
         if isinstance(target, WrittenPod) and target.is_daemon and group.workload is not None:
             name = group.workload.key
@@ -272,7 +272,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         if (own := bound.explanation.replicas) is None:
             return item
         nodes = {**own.placed, **dict.fromkeys(own.pending, "")}.items()
-        return replace(item, replicas=tuple(Replica(pod=pod, node=node) for pod, node in nodes), workload=own.workload)
+        return replace(item, replicas=tuple(_Replica(pod=pod, node=node) for pod, node in nodes), workload=own.workload)
 
     def _stopped_item(self, target: Pod | WrittenPod) -> Item | None:
         """Return a workload that creates no pods; None for any other."""
@@ -307,13 +307,13 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             explain=explain,
             place=place_of(target),
             workload=workload_of(workload).reference if workload is not None and count > 1 else "",
-            replicas=(Replica(pod=f"{namespace}/{name}"),) * count if count > 1 else (),
+            replicas=(_Replica(pod=f"{namespace}/{name}"),) * count if count > 1 else (),
         )
 
     def _refused_replicas(self, target: WrittenPod, others: Item, pods: Sequence[str], refusal: str) -> Item:
         """Return the replicas of a workload that no controller can create, whatever the answer about the others."""
         explain = partial(self.inquiry.refused, target, NotAdmittedError(refusal), len(pods))
-        replicas = tuple(Replica(pod=pod) for pod in pods)
+        replicas = tuple(_Replica(pod=pod) for pod in pods)
         return replace(others, pod=pods[0], explain=explain, replicas=replicas, taken=None)
 
     def _without_created_pods(self, within: str | None) -> Iterator[Item]:
@@ -328,7 +328,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             admit = partial(target.admit, setup=inquiry.setup)
             item = self._without_pods(target, partial(inquiry.answer, target, admit, [target]))
             command = self.command(item.pod.partition("/")[0], owner, "")
-            yield replace(item, owner=owner, command=command, replicas=(Replica(pod=item.pod),) * number)
+            yield replace(item, owner=owner, command=command, replicas=(_Replica(pod=item.pod),) * number)
 
 
 def _same(explanation: Explanation) -> Explanation:

@@ -35,7 +35,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 Json = dict[str, object]
 
-MOST_COPIES = 5_000
+_MOST_COPIES = 5_000
 """The maximum number of pods that are tried by default; if all fit, the answer is "or more"."""
 
 
@@ -185,11 +185,11 @@ def fit(
     """
     if wanted is not None and wanted > changes.MOST_COUNT:
         raise InputError(f"found {wanted:,}, at most {changes.MOST_COUNT:,} are tried", place=Place(object="replicas"))
-    most = MOST_COPIES if wanted is None else min(wanted, _most_pods(snapshot, pod, setup))
+    most = _MOST_COPIES if wanted is None else min(wanted, _most_pods(snapshot, pod, setup))
     known, quotas = snapshot.storage.claims, QuotaLedger(snapshot, setup.release)
     if manifest is not None and manifest.get("kind") == "StatefulSet":
         taken = [name.partition("/")[2] for name in snapshot.pods.rows]
-        most = min(most, MOST_COPIES // 10) if wanted is None else most
+        most = min(most, _MOST_COPIES // 10) if wanted is None else most
         snapshot, pods = workloads.new_pods(snapshot, setup, manifest, most + 1, taken)
     else:
         snapshot, pods = workloads.copy_pod(snapshot, pod, most + 1)

@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     from kschedx.inquiry.explanation import Explanation
     from kschedx.kueue.verdict import Verdict
 
-MOST_PREEMPTED = 3
-MOST_UNCORDONED = 8
+_MOST_PREEMPTED = 3
+_MOST_UNCORDONED = 8
 """Cordoned nodes that are tried besides the first one."""
 _OF_CLAIM = (ClassedClaim, CreateVolume, NextAttempt, ObjectStep)
 """Steps about the claim itself and its volume."""
-NO_CLASS = '""'
+_NO_CLASS = '""'
 _OF_ADMINISTRATORS = frozenset({"LimitRange", "Namespace", "PriorityClass", "ResourceQuota", "RuntimeClass"})
 
 
@@ -61,7 +61,7 @@ def uncordoning_more(
         return fix
     cluster, first, tried = snapshot.cluster, fix.steps[0], 0
     for row, name in enumerate(cluster.names):
-        if cluster.unschedulable[row] and name != first.node and name not in drained and tried < MOST_UNCORDONED:
+        if cluster.unschedulable[row] and name != first.node and name not in drained and tried < _MOST_UNCORDONED:
             tried += 1
             steps = (*fix.steps, replace(first, row=ClusterRow(row), node=name))
             nodes = dict.fromkeys((*fix.feasible_nodes, name))
@@ -264,7 +264,7 @@ def kueue_fixes(verdict: Verdict) -> Iterator[Fix]:
     of_queue = {RemedyKind.QUOTA, RemedyKind.PREEMPTION, RemedyKind.ORDER, RemedyKind.NAMESPACE, RemedyKind.RESUME}
     for remedy in verdict.remedies:
         changes = () if remedy.target is None else (Change(target=remedy.target, patch=remedy.patch),)
-        costs = (f"preempts {list_names(remedy.victims, MOST_PREEMPTED)}",) if remedy.victims else ()
+        costs = (f"preempts {list_names(remedy.victims, _MOST_PREEMPTED)}",) if remedy.victims else ()
         group = FixGroup.CLUSTER if remedy.kind in of_queue else FixGroup.WORKLOAD
         yield replace(Fix.untried(remedy.title, changes, of_group=group), costs=costs)
 
@@ -281,7 +281,7 @@ def _claim_edits(was: PersistentVolumeClaim, spec: Mapping[str, object]) -> Iter
     named, modes = spec.get("storageClassName"), spec.get("accessModes")
     if named is not None and named != was.spec.storage_class_name:
         old = was.spec.storage_class_name
-        instead = "" if old is None else f" instead of {old or NO_CLASS}"
+        instead = "" if old is None else f" instead of {old or _NO_CLASS}"
         yield f"use class {named}{instead}"
     if isinstance(modes, list) and tuple(modes) != was.spec.access_modes:
         yield f"request {join_phrases(map(str, modes))}"

@@ -41,8 +41,8 @@ from kschedx.simulate.changes import set_cordon
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
-MOST_TRIALS = 6
-MOST_MODELS = 3
+_MOST_TRIALS = 6
+_MOST_MODELS = 3
 """The maximum number of existing groups after which a new group is modeled."""
 _PLENTY = 1000
 
@@ -119,12 +119,12 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
         if scaling.choice is not None or scaling.is_waiting:
             return ()
         remedies: dict[RemedyStep, NodeRemedy] = {}
-        for trial in islice(_trials(autoscaler, scaling, self.pod), MOST_TRIALS):
+        for trial in islice(_trials(autoscaler, scaling, self.pod), _MOST_TRIALS):
             remedy = _try(autoscaler, trial)
             if remedy is not None:
                 remedies.setdefault(remedy.step, remedy)
         if not remedies:
-            trials = islice(_new_groups(autoscaler, scaling, self.pod), MOST_MODELS)
+            trials = islice(_new_groups(autoscaler, scaling, self.pod), _MOST_MODELS)
             tried = (_try(autoscaler, trial) for trial in trials)
             return tuple(islice((remedy for remedy in tried if remedy is not None), 1))
         return tuple(remedies.values())
@@ -365,7 +365,7 @@ _DECLARATIONS = {
 """Cloud provider to how a group without nodes declares a label or a resource of its nodes."""
 
 
-class UndeclaredNeed(Struct, frozen=True, kw_only=True):
+class _UndeclaredNeed(Struct, frozen=True, kw_only=True):
     """A group without nodes, and what the pod needs and no node has: the cluster does not show whether the group's
     nodes would have it."""
 
@@ -376,9 +376,12 @@ class UndeclaredNeed(Struct, frozen=True, kw_only=True):
     """How the group declares it."""
 
 
-def undeclared_need(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> UndeclaredNeed | None:
+def undeclared_need(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> _UndeclaredNeed | None:
     """Return None if that cannot be the cause, or if the cloud's groups declare nothing."""
-    form = _DECLARATIONS.get(_cloud_provider(autoscaler), "")
+    ids = (node.spec.provider_id for node in autoscaler.snapshot.cluster.nodes)
+    scheme, separator, _ = next(filter(None, ids), "").partition("://")
+    cloud = autoscaler.flags.cloud_provider if autoscaler.flags_are_known or not separator else scheme
+    form = _DECLARATIONS.get(cloud, "")
     empty = [group.name for group in scaling.groups if group.target == 0 and group.is_unknown]
     needs = [*_missing_labels(autoscaler, pod), *_missing_resources(autoscaler, pod)]
     if not form or not empty or not needs:
@@ -388,14 +391,7 @@ def undeclared_need(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Un
     name = max(empty, key=lambda name: sum(word in name.lower() for word in words))
     plural = "capacity" if kind == "resources" else "labels"
     how = form.format(kind=kind, plural=plural, key=key, value=value, underscored=key.replace("/", "_"))
-    return UndeclaredNeed(group=group_title(name), need=f"{key}={value}" if kind == "label" else key, how=how)
-
-
-def _cloud_provider(autoscaler: Autoscaler) -> str:
-    """Return the flag, or the scheme of the nodes' providerID if the flags are not known."""
-    ids = (node.spec.provider_id for node in autoscaler.snapshot.cluster.nodes)
-    scheme, separator, _ = next(filter(None, ids), "").partition("://")
-    return autoscaler.flags.cloud_provider if autoscaler.flags_are_known or not separator else scheme
+    return _UndeclaredNeed(group=group_title(name), need=f"{key}={value}" if kind == "label" else key, how=how)
 
 
 def _missing_labels(autoscaler: Autoscaler, pod: Pod) -> Iterator[tuple[str, str, str]]:

@@ -67,7 +67,7 @@ from kschedx.wording import list_names
 Manifest = Mapping[str, object]
 
 MOST_FIXES = 3
-MOST_OF_ANOTHER = 2
+_MOST_OF_ANOTHER = 2
 """Fixes of the pending pod for which another waits."""
 _ATTACHED = lazy_pattern(r"Multi-Attach error|(?<!\d\) )already (exclusively )?attached|already used by pod")
 _NO_REQUEST = lazy_pattern(r"missing request for (?P<resource>\S+) in container (?P<container>\S+)")
@@ -263,7 +263,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
         if row is not None and isinstance(state, states.WaitingForKubelet):
             yield from replace(self, pod=self.snapshot.pods[row])._kubelet_fixes(state)
         elif row is not None and row in self.snapshot.pods.pending and state is None:
-            yield from self.explain(stored_subject(self.snapshot, key), self.setup).fixes[:MOST_OF_ANOTHER]
+            yield from self.explain(stored_subject(self.snapshot, key), self.setup).fixes[:_MOST_OF_ANOTHER]
 
     # --- states of the workload
 

@@ -43,11 +43,11 @@ from kschedx.kube.names import INSTANCE_TYPE_LABELS, PODS, POOL_LABELS, ZONE_LAB
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import LOST_TAINTS, Labels, Node
-from kschedx.render.words.constraints import unwell_node_text
-from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.columns import each_cluster_row
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.words.constraints import unwell_node_text
+from kschedx.words.pod import could_reject
 
 
 class ResourceUse(Struct, frozen=True, kw_only=True):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kschedx.inquiry.explanation import Explanation
 
 _OF_QUOTA = lazy_pattern(r"quota|limit ?exceeded", re.IGNORECASE)
-OTHER_WAYS = "use other instance types or zones, or add another"
+_OTHER_WAYS = "use other instance types or zones, or add another"
 OTHER_TYPES = "use other instance types, zones, or capacity types"
 NO_CAPACITY = lazy_pattern(
     r"insufficient ?(instance ?)?capacity|UnfulfillableCapacity|ZonalAllocationFailed|stockout", re.IGNORECASE
@@ -151,7 +151,7 @@ def other_ways(group: str, error: str) -> str:
     """Return what helps against the cloud's refusal of a node."""
     if _OF_QUOTA.search(error):
         return "raise the quota of the cloud account, or use instance types or zones with quota left"
-    return f"let {group} {OTHER_WAYS}"
+    return f"let {group} {_OTHER_WAYS}"
 
 
 def reported_fixes(event: RecordedEvent) -> Iterator[Fix]:
@@ -169,7 +169,7 @@ def reported_fixes(event: RecordedEvent) -> Iterator[Fix]:
         yield autoscaler_fix("raise the maximum of the node group, which cluster-autoscaler reports as reached")
     elif BACKED_OFF in event.message:
         why = "it is in backoff after a failed scale-up, whose error is in the autoscaler's log"
-        yield autoscaler_fix(f"let the node group {OTHER_WAYS}: {why}", group=None)
+        yield autoscaler_fix(f"let the node group {_OTHER_WAYS}: {why}", group=None)
 
 
 def reported_by_karpenter(message: str, pool: str = "", limits: str = "") -> Iterator[Fix]:

@@ -41,17 +41,17 @@ from kschedx.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import NodeAutoscaler
 
-MOST_SHARED_FIXES = 4
+_MOST_SHARED_FIXES = 4
 """Fixes of one pod that are tried for the others."""
 """The maximum number of further cordoned nodes that are tried together with one."""
-MOST_LOOKS = 200
+_MOST_LOOKS = 200
 """The limit counts equivalence classes. At least one fix is tried, however many there are."""
-MOST_PODS_TRIED = 40_000
+_MOST_PODS_TRIED = 40_000
 """The limit is over all fixes. At least one fix is tried, however many pods there are."""
-MANY_PODS = 50_000
+_MANY_PODS = 50_000
 """With more pods, the memory of a cluster is freed once a fix was tried in it."""
-SEARCHES_PER_COLLECTION = 4
-MOST_ADDED_NODES = 100
+_SEARCHES_PER_COLLECTION = 4
+_MOST_ADDED_NODES = 100
 
 
 class SharedFixDocument(Document, frozen=True):
@@ -189,7 +189,7 @@ class SharedFixes:
         if explanation is None:
             return None
         best: SharedFix | None = None
-        most = min(MOST_SHARED_FIXES, MOST_LOOKS // self._kinds(rows), MOST_PODS_TRIED // len(rows))
+        most = min(_MOST_SHARED_FIXES, _MOST_LOOKS // self._kinds(rows), _MOST_PODS_TRIED // len(rows))
         for narrow in islice(self._each_fix(first, explanation), max(most, 1)):
             fix = uncordoning_more(
                 narrow,
@@ -201,7 +201,8 @@ class SharedFixes:
             tried = self._try_shared(explanation, fix, rows)
             if best is None or tried.pods > best.pods:
                 best = tried
-            if tried.is_enough or (_is_repair(fix) and 2 * tried.pods >= tried.of):
+            is_repair = bool(fix.steps) and all(isinstance(step, RepairNode) for step in fix.steps)
+            if tried.is_enough or (is_repair and 2 * tried.pods >= tried.of):
                 best = tried
                 break  # what is broken comes before more nodes
             if best is tried and fix.certainty is not FixCertainty.PARTIAL and not tried.is_of_steps:
@@ -230,7 +231,7 @@ class SharedFixes:
         """Try a fix of the first of these pods for all of them, in the cluster at the end of the simulation. Return
         None if the pods have too many equivalence classes to try every fix."""
         rows = self._rows(pods)
-        if MOST_SHARED_FIXES * self._kinds(rows) > MOST_LOOKS:
+        if _MOST_SHARED_FIXES * self._kinds(rows) > _MOST_LOOKS:
             return None
         tried = self._try_shared(explanation, fix, rows)
         return tried if tried.is_of_steps else None
@@ -279,16 +280,12 @@ class SharedFixes:
     def _free_tried(self) -> None:
         """Free the clusters in which fixes were tried, because a framework and its plugins refer to each other. Most
         are young; to look at all objects for the others takes longer than some fixes."""
-        if len(self._then.pods) > MANY_PODS:
-            gc.collect(1 if next(self._searches) % SEARCHES_PER_COLLECTION else 2)
+        if len(self._then.pods) > _MANY_PODS:
+            gc.collect(1 if next(self._searches) % _SEARCHES_PER_COLLECTION else 2)
 
     @cached_property
     def _then(self) -> Snapshot:
         return self._scene or self._simulation.run.cluster.frozen()
-
-
-def _is_repair(fix: Fix) -> bool:
-    return bool(fix.steps) and all(isinstance(step, RepairNode) for step in fix.steps)
 
 
 def _place_on_more_nodes(run: Run, proposal: Proposal, left: list[int]) -> tuple[Counter[str], list[int]]:
@@ -300,7 +297,7 @@ def _place_on_more_nodes(run: Run, proposal: Proposal, left: list[int]) -> tuple
     offered = less(template, proposal.taken)
     index = run.cluster.snapshot.cluster.index
     names = islice(
-        (name for number in count(2) if (name := f"{template.name}-{number}") not in index), MOST_ADDED_NODES
+        (name for number in count(2) if (name := f"{template.name}-{number}") not in index), _MOST_ADDED_NODES
     )
     zone = first_label(template.metadata.labels, ZONE_LABELS)
     others = _other_zones(run.cluster.snapshot.cluster.nodes, template) if zone else ()

@@ -88,12 +88,14 @@ def explain(
     Raises `ConfigError` if the pod has no profile, and `UndecidableError` if a kind that may not be listed could change
     the result.
     """
-    is_anothers = is_of_another(subject, setup)
+    is_anothers = _is_of_another(subject, setup)
     unknown = None if is_anothers else no_scheduler(subject.snapshot, subject.pod, setup)
     if (is_anothers or unknown is not None) and (down := _other_scheduler_down(subject.snapshot, subject.pod)):
         return answer_without_cycle(subject, setup, down, remedies_of(subject, setup, down))
     if is_anothers:
-        return _answer_of_other_scheduler(subject, setup)
+        name = subject.pod.spec.scheduler_name
+        decides = Unevaluated(kind=UnevaluatedKind.SCHEDULER, name=name, where=("spec.schedulerName",), stake=Stake.FIT)
+        return _without_cycle(subject, setup, Outcome.UNDECIDED, decides)
     if unknown is not None:
         answer = _answer_of_second_scheduler(subject, setup, unknown, autoscaling)
         return answer or answer_without_cycle(subject, setup, unknown, remedies_of(subject, setup, unknown))
@@ -414,7 +416,7 @@ def _explain(
     )
 
 
-def is_of_another(subject: Subject, setup: Setup) -> bool:
+def _is_of_another(subject: Subject, setup: Setup) -> bool:
     """Return whether the pod belongs to a known scheduler without a profile here. If a profile is named, the answer is
     False."""
     name = subject.pod.spec.scheduler_name
@@ -423,13 +425,6 @@ def is_of_another(subject: Subject, setup: Setup) -> bool:
     from kschedx.holding.schedulers import SCHEDULERS
 
     return name in SCHEDULERS
-
-
-def _answer_of_other_scheduler(subject: Subject, setup: Setup) -> Explanation:
-    """Return the answer about a pod of another scheduler, which kube-scheduler never sees."""
-    name = subject.pod.spec.scheduler_name
-    decides = Unevaluated(kind=UnevaluatedKind.SCHEDULER, name=name, where=("spec.schedulerName",), stake=Stake.FIT)
-    return _without_cycle(subject, setup, Outcome.UNDECIDED, decides)
 
 
 def _answer_of_second_scheduler(

@@ -67,8 +67,8 @@ from kschedx.wording import count, list_names
 
 _SCALED_DOWN = ("Deployment", "ReplicaSet", "ReplicationController")
 """Kinds whose controllers delete pods without nodes first."""
-MOST_GATED = 2
-MOST_QUEUES = 3
+_MOST_GATED = 2
+_MOST_QUEUES = 3
 """The maximum number of pods of a group with scheduling gates that a title names."""
 
 
@@ -89,19 +89,16 @@ class PodFixes:
         self.scheduler = answer.scheduler
 
     def __iter__(self) -> Iterator[Fix]:
-        yield from self._kueue_fixes()
-        yield from self._volcano_fixes()
-        yield from self._fargate_fixes()
-        yield from self._own_fixes()
-
-    def _kueue_fixes(self) -> Iterator[Fix]:
         kueue = self.answer.holding.kueue
         if kueue is not None and kueue.verdict is not None:
             yield from kueue_fixes(kueue.verdict)
         if kueue is not None and kueue.known_queues:
             meant = nearest_name(kueue.queue, kueue.known_queues)
-            meant = meant or list_names(kueue.known_queues, MOST_QUEUES, conjunction="or")
+            meant = meant or list_names(kueue.known_queues, _MOST_QUEUES, conjunction="or")
             yield Fix.untried(f"recreate the pod with label {QUEUE_LABEL}={meant} instead of {kueue.queue}")
+        yield from self._volcano_fixes()
+        yield from self._fargate_fixes()
+        yield from self._own_fixes()
 
     def _volcano_fixes(self) -> Iterator[Fix]:
         """Yield what lets Volcano schedule the pods of a group whose queue is closed or has too little capability."""
@@ -112,7 +109,7 @@ class PodFixes:
         if scheduler.known_queues:
             meant = nearest_name(name, scheduler.known_queues)
             instead = f"use Queue {meant} instead of {name}" if meant else f"create Queue {name}"
-            exist = "" if meant else f", or use {list_names(scheduler.known_queues, MOST_QUEUES, conjunction='or')}"
+            exist = "" if meant else f", or use {list_names(scheduler.known_queues, _MOST_QUEUES, conjunction='or')}"
             where = f" in PodGroup {scheduler.group} and its owner" if meant and scheduler.group else ""
             yield Fix.untried(f"{instead}{where}{exist}", of_group=FixGroup.WORKLOAD if meant else FixGroup.CLUSTER)
         if scheduler.queue_state == "Closed":
@@ -309,7 +306,7 @@ class PodFixes:
         gated = [member.pod for member in gang.waiting if member.gates] if gang is not None else []
         if gated and then.alone is not Outcome.SCHEDULED:
             members, then = self._with_members(lacking, ungated=gated)
-            title = f"{title}, and remove the scheduling gates of {list_names(gated, MOST_GATED)}"
+            title = f"{title}, and remove the scheduling gates of {list_names(gated, _MOST_GATED)}"
         else:
             gated = []
         if then.alone is not Outcome.SCHEDULED:

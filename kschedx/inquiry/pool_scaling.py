@@ -66,8 +66,8 @@ from kschedx.kube.typos import nearest_name
 from kschedx.patterns import lazy_pattern
 from kschedx.wording import count, list_names
 
-MOST_TRIALS = 8
-MOST_REMEDIES = 3
+_MOST_TRIALS = 8
+_MOST_REMEDIES = 3
 MOST_TYPES = 4
 """Instance types for which a limit is raised, smallest first."""
 _OF_TYPES = lazy_pattern(r"/(instance-|sku-)")
@@ -155,7 +155,7 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         remedies: list[NodeRemedy] = []
         raised: set[str] = set()
         likely: list[NodeRemedy] = []
-        for trial in islice(trials, MOST_TRIALS):
+        for trial in islice(trials, _MOST_TRIALS):
             limited = trial.pool.name if trial.pool is not None and trial.raises_limits else ""
             if limited in raised:
                 continue
@@ -168,9 +168,9 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             elif then is not None and not then.pool:
                 opened = [pool for pool in then.open_pools if pool not in provisioning.open_pools]
                 likely += [_remedy(karpenter, trial, pod, pool, ()) for pool in opened[:1]]
-            if len(remedies) == MOST_REMEDIES:
+            if len(remedies) == _MOST_REMEDIES:
                 break
-        return (*remedies, *likely)[:MOST_REMEDIES]
+        return (*remedies, *likely)[:_MOST_REMEDIES]
 
     def fixes(self, trial: NodeTrial, *, with_changes_of_pod: bool) -> Iterator[Fix]:
         """Yield what Karpenter does, or would do with other settings."""
@@ -446,7 +446,8 @@ def _label_trials(verdict: PoolVerdict, rejection: Incompatible) -> Iterator[_Tr
     allowed value."""
     for conflict in rejection.conflicts:
         if isinstance(conflict, UnknownLabel) and not is_of_provider(conflict.key):
-            wanted = _wanted_value(verdict, conflict.key)
+            requirement = verdict.requirements.requirement(conflict.key)
+            wanted = min(requirement.values) if requirement.operator == "In" else None
             if wanted is not None:
                 label, place = f"{conflict.key}={wanted}", "spec.template.metadata.labels"
                 is_misplaced = verdict.pool.metadata.labels.get(conflict.key) == wanted
@@ -454,7 +455,10 @@ def _label_trials(verdict: PoolVerdict, rejection: Incompatible) -> Iterator[_Tr
                 if is_misplaced:  # nodes get the labels of the template alone
                     title = f"NodePool {verdict.name}: move the label {label} from metadata.labels to {place}"
                     step = RemedyStep(title, StepKind.ROOM)
-                pool = _with_label(verdict.pool, conflict.key, wanted)
+                template = verdict.pool.spec.template
+                labels = {**template.metadata.labels, conflict.key: wanted}
+                changed = replace(template, metadata=replace(template.metadata, labels=labels))
+                pool = replace(verdict.pool, spec=replace(verdict.pool.spec, template=changed))
                 yield _Trial(step=step, pool=pool, is_evident=is_misplaced)
         elif isinstance(conflict, NothingInCommon):
             values = _addable(verdict.pool, conflict)
@@ -462,18 +466,6 @@ def _label_trials(verdict: PoolVerdict, rejection: Incompatible) -> Iterator[_Tr
                 title = f"allow {conflict.key} {', '.join(values)} in NodePool {verdict.name}"
                 step = RemedyStep(title, StepKind.RESHAPED)
                 yield _Trial(step=step, pool=_with_values(verdict.pool, conflict.key, values))
-
-
-def _wanted_value(verdict: PoolVerdict, key: str) -> str | None:
-    requirement = verdict.requirements.requirement(key)
-    return min(requirement.values) if requirement.operator == "In" else None
-
-
-def _with_label(pool: NodePool, key: str, value: str) -> NodePool:
-    template = pool.spec.template
-    labels = {**template.metadata.labels, key: value}
-    changed = replace(template, metadata=replace(template.metadata, labels=labels))
-    return replace(pool, spec=replace(pool.spec, template=changed))
 
 
 def _addable(pool: NodePool, conflict: NothingInCommon) -> tuple[str, ...]:

@@ -82,7 +82,7 @@ class Comparison(SetupComparison, frozen=True, kw_only=True):
 
 
 Answers = list[tuple[int, Difference | str | None]]
-Share = Callable[[Callable[[int], Answers], Sequence[PairPart]], Iterator[Answers]]
+_Share = Callable[[Callable[[int], Answers], Sequence[PairPart]], Iterator[Answers]]
 """Evaluates the parts of a comparison and yields their answers in order."""
 
 
@@ -91,7 +91,7 @@ def _map_in_sequence(work: Callable[[int], Answers], parts: Sequence[PairPart]) 
 
 
 def compare_pods(
-    pair: Pair, rows: Sequence[int], left_out: Mapping[str, int], share: Share = _map_in_sequence
+    pair: Pair, rows: Sequence[int], left_out: Mapping[str, int], share: _Share = _map_in_sequence
 ) -> Summary:
     """Compare the outcomes of the pods in these rows of the snapshot under both setups."""
     pods = pair.snapshot.pods
@@ -190,7 +190,7 @@ def _pods_document(summary: Summary) -> PodsDocument:
 # One question about many pods, answered in parts: the pods of each part, and the merged document.
 
 T = TypeVar("T")
-PartDocument = Mapping[str, Any]
+_PartDocument = Mapping[str, Any]
 
 KEY = "shard"
 """The key in the document of a part; a complete document lacks it."""
@@ -216,7 +216,7 @@ class Shard(Struct, frozen=True, kw_only=True):
         """Return the rows of this part. Adjacent rows stay together, so the parts in order give the whole in order."""
         return rows[len(rows) * (self.index - 1) // self.of : len(rows) * self.index // self.of]
 
-    def mark(self, document: PartDocument) -> dict[str, Any]:
+    def mark(self, document: _PartDocument) -> dict[str, Any]:
         return {**document, KEY: {"index": self.index, "of": self.of}}
 
 
@@ -224,7 +224,7 @@ class DifferencePart(Struct, frozen=True, kw_only=True):
     """The document of a part, and its file."""
 
     source: str
-    document: PartDocument
+    document: _PartDocument
 
     @property
     def shard(self) -> Shard:
@@ -278,12 +278,12 @@ def _check(ordered: Sequence[DifferencePart]) -> None:
             )
 
 
-def _question(part: DifferencePart) -> PartDocument:
+def _question(part: DifferencePart) -> _PartDocument:
     """Return the fields that all parts of an answer share."""
     return {key: part.document.get(key) for key in ("apiVersion", "kind", "before", "after", "configuration")}
 
 
-def _pods(documents: Sequence[PartDocument]) -> Json:
+def _pods(documents: Sequence[_PartDocument]) -> Json:
     whole = Summary(
         compared=sum(item["compared"] for item in documents),
         differences=tuple(

@@ -53,7 +53,7 @@ from kschedx.wording import count, list_names
 Manifest = Mapping[str, object]
 Patch = list[dict[str, object]]
 
-USUAL = {"cpu": "100m", "memory": "128Mi", "ephemeral-storage": "1Gi"}
+_USUAL = {"cpu": "100m", "memory": "128Mi", "ephemeral-storage": "1Gi"}
 """Requests for a container without any, if a quota or a LimitRange requires them."""
 
 _UNSPECIFIED = lazy_pattern(r"failed quota: (?P<quota>\S+): must specify (?P<missing>.+)")
@@ -204,7 +204,11 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         elif match := _NO_RUNTIME_CLASS.search(message):
             yield from self._without_runtime_class(match["name"])
         elif match := _RATIO.search(message):
-            yield from self._ratio_fixes(match["resource"], match["ratio"])
+            lower, higher = self._ratio_amounts(match["resource"], match["ratio"])
+            for verb, wanted in (("lower", lower), ("raise", higher)):
+                patch, phrases = self._resources(wanted)
+                if patch:
+                    yield self._patch_fix(f"{verb} {', '.join(phrases)}", patch)
         elif match := _ABOVE_LIMIT.search(message):
             yield from self._above_limit_fixes(match["resource"], match["limit"])
         elif match := _NO_SCOPED_QUOTA.search(message):
@@ -238,14 +242,6 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                     wanted.setdefault(name, {}).setdefault(side, {}).update(amounts)
         patch, phrases = self._resources(wanted)
         return self._patch_fix(f"set {', '.join(phrases)}", patch) if patch else None
-
-    def _ratio_fixes(self, resource: str, ratio: str) -> Iterator[Fix | None]:
-        """Yield fixes for LimitRange's maxLimitRequestRatio: a lower limit, or a higher request."""
-        lower, higher = self._ratio_amounts(resource, ratio)
-        for verb, wanted in (("lower", lower), ("raise", higher)):
-            patch, phrases = self._resources(wanted)
-            if patch:
-                yield self._patch_fix(f"{verb} {', '.join(phrases)}", patch)
 
     def _ratio_amounts(self, resource: str, ratio: str) -> tuple[_Resources, _Resources]:
         """Return the lower limits, and the higher requests, of containers with a larger ratio."""
@@ -418,7 +414,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             side, _, name = resource.partition(".")
             side, name = (side, name) if name else ("requests", side)
             for container in names.split(","):
-                wanted.setdefault(container, {}).setdefault(side, {})[name] = USUAL.get(name, "1")
+                wanted.setdefault(container, {}).setdefault(side, {})[name] = _USUAL.get(name, "1")
         patch, phrases = self._resources(wanted)
         added = sorted(wanted.keys() - {str(container.get("name")) for _, container in self._containers()})
         if not added:
@@ -478,7 +474,10 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
     def _raised_quota(self, match: re.Match[str]) -> Fix | None:
         """Return the fix that raises a quota to its usage plus the requests of the missing pods."""
         name = match["quota"]
-        requested, used, limited = (_amounts(match[key]) for key in ("requested", "used", "limited"))
+        requested, used, limited = (
+            dict(part.split("=", 1) for part in match[key].split(",") if "=" in part)
+            for key in ("requested", "used", "limited")
+        )
         hard = {
             resource: _sum(used.get(resource, "0"), requested[resource], self.count)
             for resource in limited
@@ -724,11 +723,6 @@ _MILLI = -3
 
 def _format_like(sample: Quantity, thousandths: int) -> str:
     return str(replace(parse_quantity(f"{thousandths}m"), format=sample.format, canonical=""))
-
-
-def _amounts(text: str) -> dict[str, str]:
-    """Parse `pods=1,requests.cpu=500m`."""
-    return dict(part.split("=", 1) for part in text.split(",") if "=" in part)
 
 
 def _sum(used: str, each: str, count: int) -> str:

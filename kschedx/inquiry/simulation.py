@@ -151,7 +151,7 @@ class PodKeys(Sequence[str]):
         return hash(tuple(self))
 
 
-class ByPod(Mapping[str, str]):
+class _ByPod(Mapping[str, str]):
     """Pods to strings, which are computed from the pods' rows."""
 
     def __init__(self, pods: PodTable, rows: IntArray, text: Callable[[int], str]) -> None:
@@ -302,10 +302,10 @@ class Simulation(Shown):
         return frozenset(map(self.run.cluster.pods.key, self.simulator.queue.evicted))
 
     @cached_property
-    def placed(self) -> ByPod:
+    def placed(self) -> _ByPod:
         """Pods of the queue that have a node in the end, to its name."""
         pods, names = self.run.cluster.pods, self.run.cluster.node_names
-        return ByPod(pods, self._queued_rows[pods.node[self._queued_rows] >= 0], lambda row: names[pods.node[row]])
+        return _ByPod(pods, self._queued_rows[pods.node[self._queued_rows] >= 0], lambda row: names[pods.node[row]])
 
     @cached_property
     def pending(self) -> PodKeys:
@@ -473,7 +473,7 @@ class Simulation(Shown):
     @cached_property
     def messages(self) -> Mapping[str, str]:
         """Pending pods to kube-scheduler's message about the last attempt."""
-        return ByPod(self.run.cluster.pods, self.pending.rows, lambda row: self._last_step(row).message)
+        return _ByPod(self.run.cluster.pods, self.pending.rows, lambda row: self._last_step(row).message)
 
     @cached_property
     def evictions(self) -> Mapping[str, str]:

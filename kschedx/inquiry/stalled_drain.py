@@ -23,16 +23,16 @@ from kschedx.simulate.drain import STAYS, DrainedPod, DrainOutcome, DrainResult
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
-MOST_DRAINED_NODES = 10
+_MOST_DRAINED_NODES = 10
 """Each trial repeats the whole drain."""
-MOST_BUDGETS = 4
-MOST_WAYS = 2
+_MOST_BUDGETS = 4
+_MOST_WAYS = 2
 
-Again: TypeAlias = Callable[[Sequence[SimulatedChange]], Simulation]
+_Again: TypeAlias = Callable[[Sequence[SimulatedChange]], Simulation]
 """A function that repeats the drain after more changes. Raises `InputError` for a change that cannot be made."""
 
 
-class MoreReplicas(Struct, frozen=True, kw_only=True):
+class _MoreReplicas(Struct, frozen=True, kw_only=True):
     workload: Workload
     replicas: int
 
@@ -52,7 +52,7 @@ class MoreReplicas(Struct, frozen=True, kw_only=True):
         return (SimulatedChange(verb=ChangeVerb.SCALE, text=f"{self.workload.reference}={self.replicas}"),)
 
 
-class OfBudget(Struct, frozen=True, kw_only=True):
+class _OfBudget(Struct, frozen=True, kw_only=True):
     """A step about one budget."""
 
     namespace: str
@@ -71,7 +71,7 @@ class OfBudget(Struct, frozen=True, kw_only=True):
         return shell_command(template, self.name, self.namespace, {"spec": fields})
 
 
-class SmallerBudget(OfBudget, frozen=True, kw_only=True):
+class _SmallerBudget(_OfBudget, frozen=True, kw_only=True):
     """A budget that is lowered to allow one more eviction."""
 
     fields: Mapping[str, int | None]  # spec fields to set; None for a field that is removed
@@ -101,7 +101,7 @@ class SmallerBudget(OfBudget, frozen=True, kw_only=True):
         )
 
 
-class WithoutBudget(OfBudget, frozen=True, kw_only=True):
+class _WithoutBudget(_OfBudget, frozen=True, kw_only=True):
     """The deletion of one of several budgets of a pod, which the API server otherwise never evicts."""
 
     @property
@@ -117,7 +117,7 @@ class WithoutBudget(OfBudget, frozen=True, kw_only=True):
         return self.deletion
 
 
-class EvictUnhealthy(OfBudget, frozen=True, kw_only=True):
+class _EvictUnhealthy(_OfBudget, frozen=True, kw_only=True):
     """A budget that allows the eviction of pods that are not ready, whatever its numbers."""
 
     @property
@@ -134,7 +134,7 @@ class EvictUnhealthy(OfBudget, frozen=True, kw_only=True):
         return (SimulatedChange(verb=ChangeVerb.SET, text=f"{self.namespace}/pdb/{self.name}:{field}"),)
 
 
-class OutOfService(Struct, frozen=True, kw_only=True):
+class _OutOfService(Struct, frozen=True, kw_only=True):
     """The taint that confirms the deletions on a node whose kubelet does not answer."""
 
     node: str
@@ -152,7 +152,7 @@ class OutOfService(Struct, frozen=True, kw_only=True):
         return (SimulatedChange(verb=ChangeVerb.TAINT, text=f"{self.node}:{OUT_OF_SERVICE}=nodeshutdown:NoExecute"),)
 
 
-class ReadyPods(Struct, frozen=True, kw_only=True):
+class _ReadyPods(Struct, frozen=True, kw_only=True):
     """Pods of a budget that are pending, or run on other nodes and are not ready."""
 
     pods: tuple[str, ...]
@@ -179,7 +179,7 @@ class ReadyPods(Struct, frozen=True, kw_only=True):
         )
 
 
-class ReleasedByOperator(OfBudget, frozen=True, kw_only=True):
+class _ReleasedByOperator(_OfBudget, frozen=True, kw_only=True):
     """A budget that an operator removes, or moves to another pod, once it has moved what the pod has."""
 
     title: str  # what to wait for or to change: `wait until KubeVirt has live-migrated shop/virt-launcher-db`
@@ -199,8 +199,8 @@ _OPERATORS = {
 _CLOUD_NATIVE_PG = "postgresql.cnpg.io/"
 _OF_PRIMARY = ("cnpg.io/instanceRole", "primary")
 
-BudgetStep: TypeAlias = (
-    MoreReplicas | SmallerBudget | EvictUnhealthy | WithoutBudget | OutOfService | ReadyPods | ReleasedByOperator
+_BudgetStep: TypeAlias = (
+    _MoreReplicas | _SmallerBudget | _EvictUnhealthy | _WithoutBudget | _OutOfService | _ReadyPods | _ReleasedByOperator
 )
 
 
@@ -214,7 +214,7 @@ class BudgetFixDocument(Document, frozen=True):
 class DrainFix(Struct, frozen=True, kw_only=True):
     """Steps after which the drain ends."""
 
-    steps: tuple[BudgetStep, ...]
+    steps: tuple[_BudgetStep, ...]
     done: int  # the number of nodes that can then be drained
     of: int
 
@@ -242,20 +242,20 @@ class DrainFix(Struct, frozen=True, kw_only=True):
         return BudgetFixDocument(self.title, self.commands, self.done, self.of)
 
 
-def drain_fixes(simulation: Simulation, again: Again) -> tuple[DrainFix, ...]:
+def drain_fixes(simulation: Simulation, again: _Again) -> tuple[DrainFix, ...]:
     """Return fixes for drains that budgets or lost nodes stop, those after which the most nodes can be drained first.
     Empty if nothing that was tried suffices."""
     drained = simulation.drained
     stopped = {pod.budget: pod for drain_result in drained for pod in drain_result.of(*STAYS)}
     silent = tuple(
-        OutOfService(node=drain_result.node)
+        _OutOfService(node=drain_result.node)
         for drain_result in drained
         if drain_result.is_silent and drain_result.is_unconfirmed
     )
-    if silent and not stopped and len(drained) <= MOST_DRAINED_NODES:
+    if silent and not stopped and len(drained) <= _MOST_DRAINED_NODES:
         done = sum(drain_result.is_done for drain_result in _try(again, silent))
         return (DrainFix(steps=silent, done=done, of=len(drained)),) if done else ()
-    if not stopped or len(stopped) > MOST_BUDGETS or len(drained) > MOST_DRAINED_NODES:
+    if not stopped or len(stopped) > _MOST_BUDGETS or len(drained) > _MOST_DRAINED_NODES:
         return ()
     held = {name: standing for drain_result in drained for name, standing in drain_result.held.items()}
     ways = [
@@ -266,18 +266,18 @@ def drain_fixes(simulation: Simulation, again: Again) -> tuple[DrainFix, ...]:
         return ()
     fixes = []
     before = sum(drain_result.is_done for drain_result in drained)
-    for number in range(min(max(map(len, ways)), MOST_WAYS)):
+    for number in range(min(max(map(len, ways)), _MOST_WAYS)):
         steps = tuple(way[min(number, len(way) - 1)] for way in ways)
         after = _try(again, steps)
         done = sum(drain_result.is_done for drain_result in after)
         # a pod of the node may then stay pending
-        is_released = any(isinstance(step, ReleasedByOperator | ReadyPods) for step in steps)
+        is_released = any(isinstance(step, _ReleasedByOperator | _ReadyPods) for step in steps)
         if (done > before or is_released) and not _stopping_budgets(after):
             fixes.append(DrainFix(steps=steps, done=done, of=len(after)))
     return tuple(sorted(fixes, key=lambda fix: -fix.done))
 
 
-def _try(again: Again, steps: Sequence[BudgetStep]) -> Sequence[DrainResult]:
+def _try(again: _Again, steps: Sequence[_BudgetStep]) -> Sequence[DrainResult]:
     """Return the results of the drain after the steps; empty if a step cannot be made."""
     try:
         return again([change for step in steps for change in step.changes]).drained
@@ -294,7 +294,9 @@ def _stopping_budgets(drained: Sequence[DrainResult]) -> set[str]:
     return {pod.budget for drain_result in drained for pod in drain_result.of(*STAYS)}
 
 
-def _of_postgres(start: Snapshot, pod: DrainedPod, workload: Workload, cluster: str, budget: str) -> ReleasedByOperator:
+def _of_postgres(
+    start: Snapshot, pod: DrainedPod, workload: Workload, cluster: str, budget: str
+) -> _ReleasedByOperator:
     """Return what frees the primary of a Cluster of CloudNativePG: the operator moves it off a cordoned node, to
     another instance. It would undo a change of the budget."""
     title = f"wait until CloudNativePG has made another instance of {cluster} the primary: the cordon starts that"
@@ -304,15 +306,15 @@ def _of_postgres(start: Snapshot, pod: DrainedPod, workload: Workload, cluster: 
         template = "kubectl patch clusters.postgresql.cnpg.io {} -n {} --type merge -p {}"
         spec = {"spec": {"enablePDB": False}}
         command = shell_command(template, cluster.partition(" ")[2], workload.namespace, spec)
-    return ReleasedByOperator(namespace=workload.namespace, name=budget, title=title, command=command)
+    return _ReleasedByOperator(namespace=workload.namespace, name=budget, title=title, command=command)
 
 
-def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -> Iterator[BudgetStep]:
+def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -> Iterator[_BudgetStep]:
     """Yield steps that could allow the eviction of a pod that a budget protects."""
     if pod.fate is DrainOutcome.BUDGETS:
-        for budget_name in islice(pod.budget.split(", "), MOST_WAYS):
+        for budget_name in islice(pod.budget.split(", "), _MOST_WAYS):
             namespace, _, name = budget_name.partition("/")
-            yield WithoutBudget(namespace=namespace, name=name)
+            yield _WithoutBudget(namespace=namespace, name=name)
         return
     namespace, _, name = pod.budget.partition("/")
     known = {(budget.metadata.namespace, budget.metadata.name): budget for budget in start.disruption_budgets}
@@ -322,7 +324,7 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
     operator = next((kind for kind in (workload.kind, manager.partition(" ")[0]) if kind in _OPERATORS), "")
     if operator:
         title = f"wait until {_OPERATORS[operator].format(pod=pod.pod)}"
-        yield ReleasedByOperator(namespace=namespace, name=name, title=title)
+        yield _ReleasedByOperator(namespace=namespace, name=name, title=title)
         return
     is_of_postgres = metadata.controller is not None and metadata.controller.api_version.startswith(_CLOUD_NATIVE_PG)
     if is_of_postgres and _OF_PRIMARY in start.pods.labels[start.pods.rows[pod.pod]].items():
@@ -332,28 +334,28 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
         was = {"maxUnavailable": spec.max_unavailable} if spec.max_unavailable is not None else {}
         fields: dict[str, int | None] = {**dict.fromkeys(was), "minAvailable": max(standing.healthy - 1, 0)}
         before = was if spec.min_available is None else {"minAvailable": spec.min_available}
-        yield SmallerBudget(namespace=namespace, name=name, fields=fields, before=before)
+        yield _SmallerBudget(namespace=namespace, name=name, fields=fields, before=before)
         return
     if pod.pod in standing.unready and spec.unhealthy_pod_eviction_policy != ALWAYS:
-        yield EvictUnhealthy(namespace=namespace, name=name)
+        yield _EvictUnhealthy(namespace=namespace, name=name)
     elif unready := tuple(other for other in standing.unready if other not in (pod.pod, *standing.pending)):
-        yield ReadyPods(pods=unready)
+        yield _ReadyPods(pods=unready)
     elif standing.pending:
-        yield ReadyPods(pods=standing.pending, is_pending=True)
+        yield _ReadyPods(pods=standing.pending, is_pending=True)
     if spec.max_unavailable is None:
         manifest = workloads.manifest_of(start, workload)
         members = Owners(start).members(start.pods, workload)
         wanted = len(members) if manifest is None else workloads.wanted_replicas(manifest)
-        yield MoreReplicas(workload=workload, replicas=wanted + max(standing.needed - standing.healthy, 0) + 1)
+        yield _MoreReplicas(workload=workload, replicas=wanted + max(standing.needed - standing.healthy, 0) + 1)
     if isinstance(spec.min_available, int):
         least = max(standing.healthy - 1, 0)
         if least < spec.min_available:  # a status that is behind its spec can stop the drain too
             before = {"minAvailable": spec.min_available}
             fewer = {"minAvailable": least}
-            yield SmallerBudget(namespace=namespace, name=name, fields=fewer, before=before, manager=manager)
+            yield _SmallerBudget(namespace=namespace, name=name, fields=fewer, before=before, manager=manager)
         return
     fields = {} if spec.min_available is None else {"minAvailable": None}
     fields["maxUnavailable"] = len(standing.unready) + 1
     known_fields = {"minAvailable": spec.min_available, "maxUnavailable": spec.max_unavailable}
     was = {field: value for field, value in known_fields.items() if value is not None}
-    yield SmallerBudget(namespace=namespace, name=name, fields=fields, before=was, manager=manager)
+    yield _SmallerBudget(namespace=namespace, name=name, fields=fields, before=was, manager=manager)

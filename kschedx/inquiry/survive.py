@@ -48,7 +48,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 ZONE, NODE_POOL, NODE = "zone", "nodepool", "node"
 LABELS: Mapping[str, tuple[str, ...]] = {ZONE: ZONE_LABELS, NODE_POOL: POOL_LABELS}
-MOST_ADVISED = 12
+_MOST_ADVISED = 12
 """The number of failures for which nodes are added until every pod has one."""
 SPREAD = "pod topology spread constraints"
 """Part of kube-scheduler's message if such a constraint rejects a node."""
@@ -81,7 +81,7 @@ def each_failure(snapshot: Snapshot, key: str) -> tuple[Failure, ...]:
     return tuple(Failure(name=f"{key} {value}", nodes=tuple(by_value[value])) for value in sorted(by_value))
 
 
-MOST_NAMED = 3
+_MOST_NAMED = 3
 """The maximum number of the busiest nodes that a title names."""
 
 
@@ -93,9 +93,12 @@ def failure_of(nodes: NodeTable, targets: Sequence[str], busiest: int = 0) -> Fa
         names.update(dict.fromkeys(_nodes_of(nodes.cluster, target)))
     titles = [target.replace("=", " ", 1) if "=" in target else target.removeprefix("node/") for target in targets]
     if busiest:
-        fullest = _busiest(nodes, busiest)
+        at = [nodes.resources.index[name] for name in (CPU, MEMORY)]  # a node is as busy as the fuller of both
+        shares = (nodes.requested[:, at] / np.maximum(nodes.allocatable[:, at], 1)).max(axis=1)
+        order = sorted(range(len(nodes)), key=lambda row: (-shares[row], nodes.names[row]))
+        fullest = [nodes.names[row] for row in order[:busiest]]
         names.update(dict.fromkeys(fullest))
-        these = f" ({', '.join(fullest)})" if busiest <= MOST_NAMED else ""
+        these = f" ({', '.join(fullest)})" if busiest <= _MOST_NAMED else ""
         titles.append(f"the busiest {f'{busiest:,} nodes' if busiest > 1 else 'node'}{these}")
     return Failure(name=" and ".join(titles), nodes=tuple(names))
 
@@ -113,14 +116,6 @@ def _nodes_of(cluster: ClusterNodes, target: str) -> list[str]:
     if not names:
         raise InputError(f"no node has {target}", hint=nearest(value, sorted({*values.values()} - {""})))
     return names
-
-
-def _busiest(nodes: NodeTable, number: int) -> list[str]:
-    """Return the nodes on which pods request the largest share of cpu or memory."""
-    at = [nodes.resources.index[name] for name in (CPU, MEMORY)]
-    shares = (nodes.requested[:, at] / np.maximum(nodes.allocatable[:, at], 1)).max(axis=1)
-    order = sorted(range(len(nodes)), key=lambda row: (-shares[row], nodes.names[row]))
-    return [nodes.names[row] for row in order[:number]]
 
 
 # --- outcomes
@@ -494,7 +489,7 @@ class _Trial:
             self._scenes += 1
             scene = simulator.run.cluster.frozen()
         waiting = account.pending_rows([*failure_result.pods(OutageOutcome.PENDING)])
-        if not waiting or self._advised >= MOST_ADVISED:
+        if not waiting or self._advised >= _MOST_ADVISED:
             return replace(failure_result, scene=scene)
         self._advised += 1
         volumes = tuple(

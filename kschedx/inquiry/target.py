@@ -36,7 +36,6 @@ from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import map_at, no_name_of_a_pod, no_pod
 from kschedx.kube.kinds import kind_of
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
-from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import OwnerReference, Pod, PodSchedulingGate
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
 from kschedx.simulate.object_changes import NamedObject, object_reference
@@ -48,7 +47,7 @@ from kschedx.sources.tree import SUFFIXES
 if TYPE_CHECKING:
     from kschedx.controllers.workloads import Workload
 
-NODE_NAMES = ("node", "nodes", "no")
+_NODE_NAMES = ("node", "nodes", "no")
 """kubectl's names for a node."""
 
 
@@ -72,7 +71,7 @@ def is_object(target: str) -> bool:
 def is_kind(word: str) -> bool:
     """Return whether it is one of kubectl's names of a kind that creates pods, of a pod, or of a node."""
     word = word.lower()
-    if word in SHORT_NAMES or word in NODE_NAMES:
+    if word in SHORT_NAMES or word in _NODE_NAMES:
         return True
     return any(word.partition(".")[0] in _words_for(kind) for _, kind in custom_resources.KINDS)
 
@@ -80,7 +79,7 @@ def is_kind(word: str) -> bool:
 def named_node(target: str) -> str:
     """Return the name in `node/NAME`; empty for anything else."""
     kind, _, name = target.partition("/")
-    return name if kind.lower() in NODE_NAMES else ""
+    return name if kind.lower() in _NODE_NAMES else ""
 
 
 def named_namespace(snapshot: Snapshot, target: str) -> str:
@@ -228,7 +227,9 @@ def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
         return f"there is one in namespace {elsewhere}: -n {elsewhere}"
     here = [other for row, other in enumerate(pods.names) if pods.namespaces[row] == namespace]
     if not here and namespace not in snapshot.namespaces:
-        return _nearest_namespace(snapshot, namespace)
+        known = {*snapshot.namespaces, *snapshot.pods.namespaces.values}
+        close = nearest(namespace, known)
+        return f'there is no namespace "{namespace}", {close}' if close else f'no pod is in namespace "{namespace}"'
     workloads = _workloads_in(snapshot, namespace)
     base = name.rpartition("-")[0]
     if not any(other.startswith(f"{base}-") for other in here):
@@ -251,12 +252,6 @@ def _workloads_in(snapshot: Snapshot, namespace: str) -> Mapping[str, Workload]:
     rows = pods.namespaces.where(lambda space: space == namespace).nonzero()[0].tolist()
     of_pods = {workload.name: workload for workload in Owners(snapshot).workloads_of(pods, rows)}
     return {**stored, **{name: workload for name, workload in of_pods.items() if workload.kind != "Pod"}}
-
-
-def _nearest_namespace(snapshot: Snapshot, namespace: str) -> str:
-    known = {*snapshot.namespaces, *snapshot.pods.namespaces.values}
-    close = nearest(namespace, known)
-    return f'there is no namespace "{namespace}", {close}' if close else f'no pod is in namespace "{namespace}"'
 
 
 def _held_by_kueue(snapshot: Snapshot, target: str, namespace: str) -> WrittenPod | None:
@@ -431,19 +426,6 @@ def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Seque
     raise InputError(f'no file "{target}", and no pod "{key}" in the snapshot', hint=hint)
 
 
-def _pod_with_claim(claim: PersistentVolumeClaim) -> WrittenPod:
-    """Return a pod with the claim alone, if no other pod uses it."""
-    metadata = {"name": f"{claim.name}-user", "namespace": claim.metadata.namespace}
-    volumes = [{"name": "claim", "persistentVolumeClaim": {"claimName": claim.name}}]
-    containers = [{"name": "user", "image": "user"}]
-    manifest: dict[str, object] = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
-    text = f"no pod uses claim {claim.key}: this is what a pod with it would meet"
-    return WrittenPod(
-        manifest={**manifest, "spec": {"containers": containers, "volumes": volumes}},
-        notes=(note("claim-without-pod", text, claim=claim.key),),
-    )
-
-
 def _user_of(snapshot: Snapshot, reference: NamedObject) -> Pod | WrittenPod:
     """Return a pod that uses a PersistentVolumeClaim: the first pending one, else the last, or one made up for a claim
     without pods. Raises `InputError` for other kinds."""
@@ -463,7 +445,15 @@ def _user_of(snapshot: Snapshot, reference: NamedObject) -> Pod | WrittenPod:
             keys = (key.partition("/") for key in snapshot.storage.claims)
             known = [name for namespace, _, name in keys if namespace == reference.namespace]
             raise InputError(f"there is no {reference}", hint=nearest(reference.name, known))
-        return _pod_with_claim(claim)
+        metadata = {"name": f"{claim.name}-user", "namespace": claim.metadata.namespace}
+        volumes = [{"name": "claim", "persistentVolumeClaim": {"claimName": claim.name}}]
+        containers = [{"name": "user", "image": "user"}]
+        manifest: dict[str, object] = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+        text = f"no pod uses claim {claim.key}: this is what a pod with it would meet"
+        return WrittenPod(
+            manifest={**manifest, "spec": {"containers": containers, "volumes": volumes}},
+            notes=(note("claim-without-pod", text, claim=claim.key),),
+        )
     return snapshot.pods[_speaking(snapshot.pods, rows)[0]]
 
 
@@ -507,7 +497,7 @@ def node_names(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[str, ...]:
 # The subject of a question by a program: a name or a manifest.
 
 
-class NewPod(Struct, frozen=True, kw_only=True):
+class _NewPod(Struct, frozen=True, kw_only=True):
     """The pod in question and its workload."""
 
     subject: Subject
@@ -515,7 +505,7 @@ class NewPod(Struct, frozen=True, kw_only=True):
     """The workload that creates the pod, if that was given."""
 
 
-def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -> NewPod:
+def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -> _NewPod:
     """Return the pod for a name (`shop/web-0`, `deploy/web`, `shop/deploy/web`) or a manifest; for a workload, the next
     pod of its template.
 
@@ -523,20 +513,20 @@ def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -
     """
     if isinstance(pod, str):
         if pod in snapshot.pods.rows or f"default/{pod}" in snapshot.pods.rows:
-            return NewPod(subject=stored_subject(snapshot, pod))
+            return _NewPod(subject=stored_subject(snapshot, pod))
         if (wrong := no_name_of_a_pod(pod)) is not None:
             raise wrong
         if referred_kind(pod) is None:
-            return NewPod(subject=stored_subject(snapshot, pod))
+            return _NewPod(subject=stored_subject(snapshot, pod))
         target = find_target(snapshot, pod, None)
         if isinstance(target, Pod):
-            return NewPod(subject=stored_subject(snapshot, target))
-        return NewPod(subject=target.admit(snapshot, setup), workload=target.workload)
+            return _NewPod(subject=stored_subject(snapshot, target))
+        return _NewPod(subject=target.admit(snapshot, setup), workload=target.workload)
     manifest = dict(pod)
     kind, group = read_as(manifest)
     known = kind_of(kind, group)
     if not kind or (known is not None and known.name == "Pod"):
-        return NewPod(subject=admit(snapshot, manifest, setup))
+        return _NewPod(subject=admit(snapshot, manifest, setup))
     if known is not None and known.key in MAKING_PODS:
         manifest = _with_namespace(manifest)
         has_claims_unknown = (
@@ -546,11 +536,11 @@ def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -
         applied = workload_as_applied(snapshot, manifest)
         others = () if has_claims_unknown else applied.others
         subject = admit(snapshot, applied.pod, setup, title=title(manifest), dependents=others, maker=manifest)
-        return NewPod(subject=subject, workload=manifest)
+        return _NewPod(subject=subject, workload=manifest)
     pods = foreign_pods(manifest) if is_foreign(manifest) else []
     if len(pods) != 1:
         raise no_pod(manifest, tuple(pod.path for pod in pods))
-    return NewPod(subject=admit(snapshot, pods[0].manifest, setup, title=title(manifest)), workload=manifest)
+    return _NewPod(subject=admit(snapshot, pods[0].manifest, setup, title=title(manifest)), workload=manifest)
 
 
 def written_in(snapshot: Snapshot, workload: Mapping[str, object]) -> tuple[Snapshot, WrittenPod]:

@@ -28,7 +28,7 @@ from kschedx.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from kschedx.simulate.simulator import KueueResult
 
-AskedPods: TypeAlias = Callable[[Snapshot], Iterable[str]]
+_AskedPods: TypeAlias = Callable[[Snapshot], Iterable[str]]
 """Returns the pods of a cluster, `namespace/name`, that a question is about."""
 
 
@@ -54,7 +54,7 @@ class ChangedCluster(Struct, frozen=True, kw_only=True):
             kueue=kueue,
         )
 
-    def rows_in_question(self, pods: AskedPods | None) -> frozenset[int]:
+    def rows_in_question(self, pods: _AskedPods | None) -> frozenset[int]:
         simulator = self.simulator
         keys = () if pods is None else pods(simulator.after)
         return frozenset(row for key in keys if (row := simulator.row(key)) is not None)
@@ -67,7 +67,7 @@ def change_cluster(
     options: SimulationOptions,
     namespace: str,
     *,
-    in_question: AskedPods | None = None,
+    in_question: _AskedPods | None = None,
     held: Collection[Workload] = (),
 ) -> ChangedCluster:
     """Return the cluster after all changes, in their order. Before a drain, all pending pods are scheduled if other
@@ -108,7 +108,7 @@ def settle(
     options: SimulationOptions,
     namespace: str,
     *,
-    in_question: AskedPods | None = None,
+    in_question: _AskedPods | None = None,
     held: Collection[Workload] = (),
 ) -> ChangedCluster:
     """Return the cluster after changes, with all pods scheduled that they created and evicted, except those
@@ -220,9 +220,9 @@ def _require_nodes(simulator: Simulator, nodes: Sequence[str], before: Snapshot)
 # Whether the result depends on how ties are broken: all other ways are tried if they are few, otherwise a random
 # sample.
 
-MOST_WAYS = 64
+_MOST_WAYS = 64
 """If there are more, a random sample is tried."""
-LOTS = 8
+_LOTS = 8
 
 
 class OtherOutcomes(Struct, frozen=True, kw_only=True):
@@ -239,7 +239,7 @@ class OtherOutcomes(Struct, frozen=True, kw_only=True):
     """Whether there is no other way."""
 
 
-class TieScript(Struct):
+class _TieScript(Struct):
     """Breaks ties by given choices, and by the first node after them; records how many nodes each tie is among."""
 
     choices: tuple[int, ...] = ()
@@ -250,12 +250,12 @@ class TieScript(Struct):
         self.sizes.append(len(rows))
         return ClusterRow(int(rows[self.choices[at] if at < len(self.choices) else 0]))
 
-    def next_script(self) -> TieScript | None:
+    def next_script(self) -> _TieScript | None:
         """Return the next way, which changes the last choice that has an alternative; None if this was the last way."""
         chosen = [*self.choices, *[0] * (len(self.sizes) - len(self.choices))]
         while chosen:
             if chosen[-1] + 1 < self.sizes[len(chosen) - 1]:
-                return TieScript((*chosen[:-1], chosen[-1] + 1))
+                return _TieScript((*chosen[:-1], chosen[-1] + 1))
             chosen.pop()
         return None
 
@@ -264,17 +264,17 @@ def other_outcomes(
     simulation: Simulation, options: SimulationOptions, run: Callable[[SimulationOptions], Simulation]
 ) -> OtherOutcomes:
     """Try all ways to break the ties, or some of them; the result has the number."""
-    script: TieScript | None = TieScript()
+    script: _TieScript | None = _TieScript()
     seen_outcomes, sizes = [_outcome(simulation)], list[int]()
     tried = 0
-    while script is not None and tried < MOST_WAYS and prod(sizes) <= MOST_WAYS:
+    while script is not None and tried < _MOST_WAYS and prod(sizes) <= _MOST_WAYS:
         seen_outcomes.append(_outcome(run(replace(options, pick=script))))
         sizes = sizes or script.sizes
         script, tried = script.next_script(), tried + 1
     is_all = script is None
     if not is_all:
-        seen_outcomes[1:] = [_outcome(run(replace(options, seed=seed))) for seed in range(1, LOTS + 1)]
-        tried = LOTS
+        seen_outcomes[1:] = [_outcome(run(replace(options, seed=seed))) for seed in range(1, _LOTS + 1)]
+        tried = _LOTS
     outcomes = set(seen_outcomes)
     return OtherOutcomes(
         ties=sum(size > 1 for size in sizes),

@@ -51,7 +51,7 @@ from kschedx.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import AutoscalingOptions, NodeAutoscaler
 
-Explain = Callable[[Subject], Explanation]
+_Explain = Callable[[Subject], Explanation]
 
 
 class _KubeletAdmission(Struct, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ class _KubeletAdmission(Struct, frozen=True, kw_only=True):
     pods: tuple[Pod, ...]
 
 
-def _admit_by_kubelet(subject: Subject, manifest: Manifest, explain: Explain) -> _KubeletAdmission:
+def _admit_by_kubelet(subject: Subject, manifest: Manifest, explain: _Explain) -> _KubeletAdmission:
     """Return how many of the replicas the kubelet of their node admits, one after the other, as far as that is certain.
     Existing pods of the workload stay, on whatever node they are."""
     workload = workloads.workload_of(manifest)
@@ -227,7 +227,7 @@ def _group_of(subject: Subject) -> ReplicaGroup:
     return ReplicaGroup(pod=subject.pod, notes=subject.notes, is_new=subject.is_new)
 
 
-class GroupState(Struct, frozen=True, kw_only=True):
+class _GroupState(Struct, frozen=True, kw_only=True):
     """The current state of a group. Pods are `namespace/name`."""
 
     pods: tuple[str, ...]
@@ -256,14 +256,14 @@ class GroupState(Struct, frozen=True, kw_only=True):
         return Replicas(workload=workload.reference, wanted=self.wanted, running=self.running, placed={}, pending=())
 
 
-def state_of(group: ReplicaGroup, simulator: Simulator) -> GroupState:
+def _state_of(group: ReplicaGroup, simulator: Simulator) -> _GroupState:
     """Return the existing pods of a group, and those that are still to be created."""
     pods, manager, deleted = simulator.pods, simulator.manager, simulator.deleted
     workload, manifest = group.workload, group.manifest
     if workload is None or manifest is None:
         own = tuple(pods.key(row) for row in group.own if row not in deleted)
         count = len(own) + len(group.refused)
-        return GroupState(
+        return _GroupState(
             pods=own,
             wanted=group.running + count,
             running=group.running,
@@ -298,7 +298,7 @@ def state_of(group: ReplicaGroup, simulator: Simulator) -> GroupState:
     names = () if refused is None else refused.pods or (f"{workload.key}-new",) * refused.number
     if rollout is not None and rollout.refusal and refused is None:
         names, missing = tuple(missing), []
-    return GroupState(
+    return _GroupState(
         pods=(*(pods.key(row) for row in rows), *missing),
         wanted=wanted + (refused.number if refused is not None and workload.kind == "DaemonSet" else 0),
         running=len(running),
@@ -332,11 +332,11 @@ class Together(QueueOutcome):
     def __init__(self, simulation: Simulation) -> None:
         super().__init__(simulation)
         self._setup = simulation.setup
-        self._states: dict[int, GroupState] = {}
+        self._states: dict[int, _GroupState] = {}
 
-    def state(self, group: ReplicaGroup) -> GroupState:
+    def state(self, group: ReplicaGroup) -> _GroupState:
         if id(group) not in self._states:
-            self._states[id(group)] = state_of(group, self._simulation.simulator)
+            self._states[id(group)] = _state_of(group, self._simulation.simulator)
         return self._states[id(group)]
 
     def decides(self, group: ReplicaGroup) -> bool:
@@ -483,9 +483,9 @@ class ManifestQuestions:
         """The cluster with the pods that were added so far, which its quotas count."""
         return self._simulator.snapshot
 
-    def state(self, group: ReplicaGroup) -> GroupState:
+    def state(self, group: ReplicaGroup) -> _GroupState:
         """Return the state of a group before anything is scheduled."""
-        return state_of(group, self._simulator)
+        return _state_of(group, self._simulator)
 
     def take(
         self,
@@ -529,7 +529,14 @@ class ManifestQuestions:
             simulator.edit(self._without_new_claims(subject, manifest))
         is_daemon_set = manifest is not None and kind_and_group(manifest) == ("DaemonSet", "apps")
         if manifest is not None and (workloads.has_replicas(manifest) or is_daemon_set):
-            group = self._workload(subject, manifest, is_tried=is_tried)
+            manager, pods = self._simulator.manager, self._simulator.pods
+            workload = workloads.workload_of(manifest)
+            waited = frozenset(row for row in manager.members(workload) if pods.node[row] < 0)
+            for row in waited if is_tried else ():
+                self._simulator.delete(row)
+            manager.apply(manifest, template_pod=None if kind_and_group(manifest)[0] == "DaemonSet" else subject.pod)
+            manager.sync(workload)
+            group = replace(_group_of(subject), workload=workload, manifest=manifest, waited=waited)
         elif manifest is not None and count is not None:
             group = self._custom(subject, manifest, count, path)
         else:
@@ -544,16 +551,6 @@ class ManifestQuestions:
             return subject.snapshot
         known = self.snapshot.storage.claims
         return without_claims(subject.snapshot, [key for key in own_claims(subject.pod) if key not in known])
-
-    def _workload(self, subject: Subject, manifest: Manifest, *, is_tried: bool) -> ReplicaGroup:
-        manager, pods = self._simulator.manager, self._simulator.pods
-        workload = workloads.workload_of(manifest)
-        waited = frozenset(row for row in manager.members(workload) if pods.node[row] < 0)
-        for row in waited if is_tried else ():
-            self._simulator.delete(row)
-        manager.apply(manifest, template_pod=None if kind_and_group(manifest)[0] == "DaemonSet" else subject.pod)
-        manager.sync(workload)
-        return replace(_group_of(subject), workload=workload, manifest=manifest, waited=waited)
 
     def _custom(self, subject: Subject, manifest: Manifest, count: TemplatePodCount, path: str) -> ReplicaGroup:
         """Create the pods that one template of a custom resource lacks."""

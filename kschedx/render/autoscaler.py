@@ -21,8 +21,10 @@ from kschedx.inquiry.group_scaling import GroupScaling, undeclared_need
 from kschedx.inquiry.node_scaling import NodeRemedy, StepKind
 from kschedx.render.terminal import DIM, StyledLine, fact_lines, labelled_lines, paragraph, text
 from kschedx.render.view import Decider, DeciderRow, FixView
-from kschedx.render.words import describe, headline
-from kschedx.render.words.node_groups import (
+from kschedx.snapshot.events import RecordedEvent
+from kschedx.wording import Fact, amount, count, list_names
+from kschedx.words import describe, headline
+from kschedx.words.node_groups import (
     MOST_NAMES,
     SAME,
     group_by_headline,
@@ -30,8 +32,6 @@ from kschedx.render.words.node_groups import (
     names_of,
     reasons_by_name,
 )
-from kschedx.snapshot.events import RecordedEvent
-from kschedx.wording import Fact, amount, count, list_names
 
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import Growth, NodeScaling

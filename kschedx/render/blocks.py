@@ -19,17 +19,17 @@ from kschedx.explain.node_groups import Blocker, NodeGroup, only_repeats_cordon
 from kschedx.explain.ranking import deciding_rule
 from kschedx.findings import Finding, InsufficientResource, PluginMessage, TopologySpreadSkew
 from kschedx.framework.cycle import Cycle
-from kschedx.framework.status import Candidate, Status
+from kschedx.framework.status import Candidate
 from kschedx.kube.names import HOSTNAME
 from kschedx.render.terminal import BOLD, DIM, INDENT, LABEL, StyledLine, fact_lines, fits, line, paragraph, text
-from kschedx.render.words import describe
-from kschedx.render.words.reasons import reason_page
 from kschedx.wording import Fact, balance, brief_text, count, list_names
+from kschedx.words import describe
+from kschedx.words.reasons import reason_page
 
 # Preemption: the nodes where evicting pods makes room, and which of them kube-scheduler selects.
 
-SHOWN = 3
-LINES_OF_BEST = 3
+_SHOWN = 3
+_LINES_OF_BEST = 3
 
 
 def candidates_block(cycle: Cycle, width: int, *, everything: bool = False) -> list[StyledLine]:
@@ -39,7 +39,7 @@ def candidates_block(cycle: Cycle, width: int, *, everything: bool = False) -> l
         return []
     best = set(result.best)
     ordered = sorted(result.candidates, key=lambda candidate: candidate.node not in best)
-    shown = ordered if everything else ordered[:SHOWN]
+    shown = ordered if everything else ordered[:_SHOWN]
     lines = paragraph(_title(cycle), width, indent=2, style=BOLD)
     for candidate in shown:
         lines += _row(cycle, candidate, width, is_best=candidate.node in best, everything=everything)
@@ -68,16 +68,16 @@ def _row(cycle: Cycle, candidate: Candidate, width: int, *, is_best: bool, every
     first = line(("  ✓ " if is_best else "    "), (name, BOLD if is_best else ""), (f"  {budget}", DIM))
     pods = tuple(f"{victim.pod} (priority {victim.priority})" for victim in gone)
     rest = tuple(f"{len(pods) - shown:,} more" for shown in range(len(pods)))
-    limit = None if everything else LINES_OF_BEST if is_best else 1
+    limit = None if everything else _LINES_OF_BEST if is_best else 1
     evicts = Fact(label="evicts", items=pods, rest=rest)
     return [first, *(line("  ", fact_line) for fact_line in fact_lines(evicts, width - 2, limit))]
 
 
 # What rejects the pod: a block for each group of nodes, and one for what rejects the pod as a whole.
 
-NEIGHBOURS = 3
+_NEIGHBOURS = 3
 """The number of a group's other nodes that are named in one line, besides the exemplar."""
-SHOWN_PODS = 3
+_SHOWN_PODS = 3
 
 
 class Level(IntEnum):
@@ -200,7 +200,7 @@ def _others(diagnosis: Diagnosis, group: NodeGroup, level: Level) -> Fact | None
     """Return the other nodes of a group with what differs, nearest first; None if there would be only names."""
     by_domain = _place_name(group) != group.exemplar.name
     rows = group.rows[0 if by_domain else 1 :]
-    shown = rows if level is Level.ALL else rows[:NEIGHBOURS]
+    shown = rows if level is Level.ALL else rows[:_NEIGHBOURS]
     briefs = [_brief(diagnosis.detail(row)) for row in shown]
     differ = len(set(briefs)) > 1 or briefs[0] != _brief(diagnosis.detail(group.rows[0]))
     if not differ and level is not Level.ALL:
@@ -281,7 +281,7 @@ def _eviction(eviction: PreemptionOutcome, detail: NodeDetail) -> str:
                 if eviction.pdb_violations
                 else ""
             )
-            return f"helps: evicts {_pods_text(eviction.victims, SHOWN_PODS)}{broken}"
+            return f"helps: evicts {_pods_text(eviction.victims, _SHOWN_PODS)}{broken}"
         case EvictionVerdict.UNRESOLVABLE:
             only = sum(not all(map(only_repeats_cordon, blocker.findings)) for blocker in detail.account.blockers) == 1
             return "cannot help" if only else f"cannot help: {eviction.plugin} rejects the node even without pods"
@@ -311,7 +311,8 @@ def stop_block(stop: Stop, where: str, width: int, level: Level) -> list[StyledL
     """Return what rejects the pod before any node is evaluated."""
     lines: list[StyledLine] = []
     aside = "PreFilter: no node is evaluated" if stop.point == "PreFilter" else "PreEnqueue: not in the queue"
-    for number, finding in enumerate(_status_findings(stop.status)):
+    findings = stop.status.findings or (PluginMessage(text=stop.status.message or "rejects the pod"),)
+    for number, finding in enumerate(findings):
         words = describe(finding)
         plugin = f"{stop.status.plugin}: " if stop.status.plugin else ""
         headline = f"✗ {plugin}{words.headline}"
@@ -319,10 +320,6 @@ def stop_block(stop: Stop, where: str, width: int, level: Level) -> list[StyledL
         for fact in (*words.facts, *_docs(finding, level)) if level is not Level.LINE else ():
             lines += fact_lines(fact, width, _MOST_LINES[level])
     return lines
-
-
-def _status_findings(status: Status) -> tuple[Finding, ...]:
-    return status.findings or (PluginMessage(text=status.message or "rejects the pod"),)
 
 
 def excluded_block(excluded: ExcludedNodes, width: int) -> list[StyledLine]:

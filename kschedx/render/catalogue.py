@@ -16,10 +16,10 @@ from kschedx.framework.registry import IN_TREE, KnownPlugin, packaged_plugins
 from kschedx.releases import POINTS
 from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, columns, cut_end, paragraph, text, title_lines
 from kschedx.render.view import Tone
-from kschedx.render.words.reasons import KUBERNETES_DOCS, Reason, reason_page, reasons
 from kschedx.wording import count, list_names
+from kschedx.words.reasons import KUBERNETES_DOCS, Reason, reason_page, reasons
 
-LONGEST_VALUE = 40
+_LONGEST_VALUE = 40
 _GOOD = frozenset({"scale-up", "claim-waits-for-pod"})
 """Reasons that are not errors."""
 
@@ -70,7 +70,7 @@ def profile_lines(
             arguments += [[plugin, "", ""]]
             for field, value in flat(plain):
                 source = expanded.origins[f"{path}.pluginConfig[{number}].args.{field}"]
-                arguments.append([f"  {field}", cut_end(_value(value), LONGEST_VALUE), _short(source, path)])
+                arguments.append([f"  {field}", cut_end(_value(value), _LONGEST_VALUE), _short(source, path)])
         lines += [BLANK, *_wrap_columns(arguments, width)]
     return lines
 

@@ -61,8 +61,8 @@ from kschedx.wording import Fact, count, list_names, visible
 
 # Differences of configurations and of pods in words, for every output format.
 
-ARROW = "→"
-MOST_NAME = 24
+_ARROW = "→"
+_MOST_NAME = 24
 """Of a longer column name, the end is shown, because a file's name is at the end of its path."""
 
 _POINTS = frozenset({*POINTS, "predicates", "predicatesNeverRun", "priorities"})
@@ -114,21 +114,16 @@ def _change(change: ProfileChange) -> str:
     if change.place == "behavior" and {before, after} == {"true", "false"}:
         return "new" if after == "true" else "removed"
     if change.setting:
-        return f"{change.setting} {before or 'unset'} {ARROW} {after or 'unset'}"
+        return f"{change.setting} {before or 'unset'} {_ARROW} {after or 'unset'}"
     if not before or not after:
         if change.place not in _POINTS:
             return after or "removed"
         weight = f" ({after or before})" if change.place in WEIGHED else ""
         return f"{'enabled' if after else 'disabled'}{weight}"
-    return f"{before} {ARROW} {after}"
+    return f"{before} {_ARROW} {after}"
 
 
 # --- pods
-
-
-def _effect_counts(summary: Summary) -> list[str]:
-    """Return texts such as `3 stop being schedulable` for all effects. A pod counts for each of its effects."""
-    return [f"{number:,} {_effect_words(effect, number)}" for effect, number in summary.counts.items()]
 
 
 def _effect_words(effect: Effect, number: int) -> str:
@@ -166,7 +161,8 @@ def pod_lines(difference: Difference) -> tuple[str, tuple[str, ...]]:
             message = difference.after.message if difference.effect is Effect.STOPS else ""
             facts = (*_shifts(difference), *((f"event: {message}",) if message else ()))
         case Effect.OUTCOME | Effect.MESSAGE:
-            facts = _messages(difference)
+            before, after = difference.before, difference.after
+            facts = (f"before: {before.message or before.outcome}", f"after: {after.message or after.outcome}")
         case Effect.MOVES | Effect.TIES:
             facts = _turns(difference)
         case Effect.PREEMPTS:
@@ -182,7 +178,7 @@ def _change_text(before: str, after: str) -> str:
     """Return `node-1 → node-2`; `still node-1` for equal sides."""
     if before == after:
         return f"still {after}" if after else ""
-    return f"{before} {ARROW} {after}"
+    return f"{before} {_ARROW} {after}"
 
 
 def _with_the_same_change(group: DifferenceGroup) -> list[tuple[Difference, list[str]]]:
@@ -237,7 +233,7 @@ def _turns(difference: Difference) -> tuple[str, ...]:
         kept = f"{difference.filtered_by} no longer allows {difference.old_node}"
         came = f"{difference.filtered_by} now allows {difference.new_node}"
         return (kept if old_gone else came,)
-    swings = [f"{turn.plugin} {turn.before:+,} {ARROW} {turn.after:+,}" for turn in difference.turned]
+    swings = [f"{turn.plugin} {turn.before:+,} {_ARROW} {turn.after:+,}" for turn in difference.turned]
     return (f"new node's score minus old node's: {list_names(swings, 4)}",) if swings else ()
 
 
@@ -263,11 +259,6 @@ def _evictions(preemptions: tuple[Preemption, ...]) -> str:
     return f"evicts {list_names(first.victims, 2)} on {first.node}{others}"
 
 
-def _messages(difference: Difference) -> tuple[str, ...]:
-    before, after = difference.before, difference.after
-    return (f"before: {before.message or before.outcome}", f"after: {after.message or after.outcome}")
-
-
 def _repacking_table(repacking: Repacking, names: tuple[str, str]) -> TableView:
     """Return the utilization of nodes now and with each profile, a row for each number."""
     sides = (repacking.now, repacking.before, repacking.after)
@@ -277,21 +268,9 @@ def _repacking_table(repacking: Repacking, names: tuple[str, str]) -> TableView:
     rows += [(f"{name} on the fullest", *(f"{side.fullest[name]}%" for side in sides)) for name in filled]
     if any(side.pending for side in sides):
         rows.append(("pods that stay pending", *(f"{len(side.pending):,}" for side in sides)))
-    short = (name if len(name) <= MOST_NAME else f"…{name[1 - MOST_NAME :]}" for name in names)
+    short = (name if len(name) <= _MOST_NAME else f"…{name[1 - _MOST_NAME :]}" for name in names)
     columns = tuple((label, False) for label in ("", "now", *short))
     return TableView(title=_repacking_title(repacking), columns=columns, rows=tuple(rows))
-
-
-def _node_notes(repacking: Repacking, names: tuple[str, str]) -> list[str]:
-    """Return the nodes that only one of the profiles leaves empty, and the pods that stay pending."""
-    phrases = []
-    for unused, name in ((repacking.emptied_nodes, names[1]), (repacking.filled_nodes, names[0])):
-        if unused:
-            phrases.append(f"empty only with {name}: {list_names(unused, 6)}")
-    for side, name in ((repacking.before, names[0]), (repacking.after, names[1])):
-        if side.pending:
-            phrases.append(f"pending with {name}: {list_names(side.pending, 4)}")
-    return phrases
 
 
 def _repacking_title(repacking: Repacking) -> str:
@@ -308,27 +287,18 @@ def _repack_note(summary: Summary) -> str:
     return f"node usage is not compared; --nodes reschedules the {pods} one by one"
 
 
-def _left_out(summary: Summary) -> list[str]:
-    """Return which requested comparisons were not possible."""
-    texts = [f"not compared: {number:,} {why}" for why, number in summary.left_out.items()]
-    if summary.undecided:
-        pod, why = next(iter(summary.undecided.items()))
-        texts.append(f"{count(len(summary.undecided), 'pod')} undecided, {pod} among them: {why}")
-    return texts
-
-
 # The view, the screen, and the page of `kschedx diff-profiles`.
 
-MOST_CHANGES = 14
-MOST_CHANGE_LINES = 21
-MOST_SCREEN_LINES = 40
-SHOWN = 3
+_MOST_CHANGES = 14
+_MOST_CHANGE_LINES = 21
+_MOST_SCREEN_LINES = 40
+_SHOWN = 3
 """Changes of a group, each with all pods that have it."""
 MOST_LINES = 2
 """Lines about one pod, below its first."""
 
 
-LEAST_ROOM = 28
+_LEAST_ROOM = 28
 """The minimum number of columns for what a change does, next to its place."""
 
 
@@ -352,7 +322,7 @@ def comparison_lines(comparison: SetupComparison, *, width: int, wide: bool = Fa
     left = len(kinds)
     for kind, items in kinds.items():
         block = [BLANK, *_group(kind, items, width, wide)]
-        if not wide and len(lines) + len(block) > MOST_SCREEN_LINES - 4 and left < len(kinds):
+        if not wide and len(lines) + len(block) > _MOST_SCREEN_LINES - 4 and left < len(kinds):
             break
         lines += block
         left -= 1
@@ -368,7 +338,7 @@ def _comparison_headline(comparison: SetupComparison) -> str:
     before, after, summary = comparison.before, comparison.after, comparison.summary
     first, second = _side_titles(before, after)
     same = before.release.version == after.release.version
-    sides = f"{first} {ARROW} {second}" + (f" · Kubernetes {after.release.version}" if same else "")
+    sides = f"{first} {_ARROW} {second}" + (f" · Kubernetes {after.release.version}" if same else "")
     if summary is None:
         changes = len(comparison.changes)
         return f"{count(changes, 'change')} of the configuration: {sides}" if changes else f"the same: {sides}"
@@ -393,16 +363,16 @@ def _changes(configuration: TableView, width: int, everything: bool) -> list[Sty
     rows = [tuple(map(str, row)) for row in configuration.rows]
     if not rows:
         return [text("the configurations are the same")]
-    shown = rows if everything or len(rows) <= MOST_CHANGES + 1 else rows[:MOST_CHANGES]
+    shown = rows if everything or len(rows) <= _MOST_CHANGES + 1 else rows[:_MOST_CHANGES]
     size = [max(len(row[column]) for row in shown) for column in (0, 1)]
     lines, left = [text(configuration.title, BOLD)], len(rows)
     for place, subject, phrase in shown:
         lead = f"  {place.ljust(size[0])}  {subject.ljust(size[1])}"
-        is_long = width - len(lead) < LEAST_ROOM
+        is_long = width - len(lead) < _LEAST_ROOM
         block = [text(lead)] if is_long else []
         first = "    " if is_long else f"{lead}  "
         block += paragraph(phrase if everything else _fit_two_lines(phrase, width - len(first)), width, first=first)
-        if not everything and len(lines) + len(block) > MOST_CHANGE_LINES:
+        if not everything and len(lines) + len(block) > _MOST_CHANGE_LINES:
             break
         lines += block
         left -= 1
@@ -420,7 +390,7 @@ def _group(kind: str, items: Sequence[ViewItem], width: int, everything: bool) -
     """Return the pods with one effect of one cause: a row for each change, with all pods that have it."""
     number = sum(int(item.values[0]) for item in items)
     lines = paragraph(f"{count(number, 'pod')} {kind}", width, indent=2, style=BOLD)
-    shown = items if everything else items[:SHOWN]
+    shown = items if everything else items[:_SHOWN]
     for item in shown:
         pods = list_names(item.members, len(item.members)) if everything and item.members else item.title
         _, before, after = map(str, item.values)
@@ -436,7 +406,7 @@ def _group(kind: str, items: Sequence[ViewItem], width: int, everything: bool) -
     return lines + more(left, "pod")
 
 
-MOST_POOLS = 24
+_MOST_POOLS = 24
 """The maximum number of nodes that are bands of their own in a flow, if they have neither pools nor zones."""
 
 
@@ -460,15 +430,27 @@ def _comparison_view(comparison: SetupComparison) -> View:
     with short_node_names(names):
         items = () if summary is None else tuple(item for group in summary.groups for item in _changed_items(group))
     if summary is not None:
-        effects = _effect_counts(summary) or [f"{count(summary.compared, 'pod')} compared"]
-        details = [SEPARATOR.join(effects), *_left_out(summary)]
+        effects = [f"{number:,} {_effect_words(effect, number)}" for effect, number in summary.counts.items()]
+        effects = effects or [f"{count(summary.compared, 'pod')} compared"]
+        texts = [f"not compared: {number:,} {why}" for why, number in summary.left_out.items()]
+        if summary.undecided:
+            pod, why = next(iter(summary.undecided.items()))
+            texts.append(f"{count(len(summary.undecided), 'pod')} undecided, {pod} among them: {why}")
+        details = [SEPARATOR.join(effects), *texts]
         details += [_repack_note(summary)] if summary.not_repacked else []
         repacking = summary.repacking
         if repacking is not None and repacking.before == repacking.after:
             details.append(_repacking_title(repacking))
         elif repacking is not None:
             tables.append(_repacking_table(repacking, sides))
-            facts = _node_notes(repacking, sides)
+            phrases = []
+            for unused, name in ((repacking.emptied_nodes, sides[1]), (repacking.filled_nodes, sides[0])):
+                if unused:
+                    phrases.append(f"empty only with {name}: {list_names(unused, 6)}")
+            for side, name in ((repacking.before, sides[0]), (repacking.after, sides[1])):
+                if side.pending:
+                    phrases.append(f"pending with {name}: {list_names(side.pending, 4)}")
+            facts = phrases
     note = names_note(names)
     return View(
         command="kschedx diff-profiles",
@@ -518,7 +500,7 @@ def _flow(summary: Summary, snapshot: Snapshot, sides: tuple[str, str]) -> Flow 
     pool_of = {
         node.name: node.metadata.labels.get(label, "no pool") if label else "nodes" for node in snapshot.cluster.nodes
     }
-    are_nodes = not label and len(pool_of) <= MOST_POOLS
+    are_nodes = not label and len(pool_of) <= _MOST_POOLS
     if are_nodes:
         pool_of = {name: name for name in pool_of}
     pool_of[""] = "pending"
@@ -561,11 +543,11 @@ def _nodes_in_use(repacking: Repacking, pool_of: Mapping[str, str], pool: str) -
 
 # Two accounts of one pod side by side, with differences marked.
 
-MOST_NODES = 4
+_MOST_NODES = 4
 """Nodes whose scores are shown: both sides' winners and the nodes behind them."""
 NOTHING = "–"
-MARK = "≠ "
-LONGEST_PLUGIN = len("NodeResourcesBalancedAllocation")
+_MARK = "≠ "
+_LONGEST_PLUGIN = len("NodeResourcesBalancedAllocation")
 
 
 class _ComparisonRow(Struct, frozen=True, kw_only=True):
@@ -598,7 +580,7 @@ def story_lines(
         _without_empty_sections(row for row in story_rows if row.is_title or row.differs or not only_differences)
     )
     size = max((cell_len(visible(row.label)) for row in rows if not row.is_title), default=8)
-    size = min(size, max(width // 3, LONGEST_PLUGIN))
+    size = min(size, max(width // 3, _LONGEST_PLUGIN))
     room = max((width - size - 8) // 2, 16)
     head = _ComparisonRow(label="", before=f"{names[0]} ({before.version})", after=f"{names[1]} ({after.version})")
     differs = any(row.differs for row in story_rows)
@@ -610,7 +592,7 @@ def story_lines(
         *_side_by_side(head, size, room, DIM),
     ]
     for row in rows:
-        mark, style = (MARK, BOLD) if row.differs else ("  ", "")
+        mark, style = (_MARK, BOLD) if row.differs else ("  ", "")
         lines += [BLANK, text(f"  {row.label}", BOLD)] if row.is_title else _side_by_side(row, size, room, style, mark)
     return lines
 
@@ -646,12 +628,17 @@ def _pad(content: str, size: int) -> str:
 def _rows(before: Story, after: Story) -> Iterator[_ComparisonRow]:
     sides = (before, after)
     yield _row("outcome", (story.outcome.value for story in sides))
-    yield _row("assigned to", (list_names(story.chosen, MOST_NODES) for story in sides))
+    yield _row("assigned to", (list_names(story.chosen, _MOST_NODES) for story in sides))
     yield _row("leads by", ("" if story.margin is None else f"{story.margin:,}" for story in sides))
     yield _row("fits on", (f"{story.feasible:,} of {count(len(story.nodes), 'node')}" for story in sides))
     yield _row("event", (story.message for story in sides))
     yield _row("preempts", (_preemption(story) for story in sides))
-    yield from _rejections(before, after)
+    first, second = _nodes_by_reason(before, after), _nodes_by_reason(after, before)
+    if first or second:
+        yield _ComparisonRow(label="rejected", is_title=True)
+    for rejection in dict.fromkeys((*first, *second)):
+        label = f"{rejection.plugin}: {', '.join(rejection.reasons)}"
+        yield _row(label, (marks.get(rejection, "") for marks in (first, second)))
     yield from _scores(before, after)
 
 
@@ -664,16 +651,6 @@ def _preemption(story: Story) -> str:
     texts = [f"{', '.join(preemption.victims)} on {preemption.node}" for preemption in story.preemptions[:2]]
     rest = f"; {count(len(story.preemptions) - 2, 'more node')}" if len(story.preemptions) > 2 else ""
     return " or ".join(texts) + rest
-
-
-def _rejections(before: Story, after: Story) -> Iterator[_ComparisonRow]:
-    """Yield the reasons with their nodes, in the order in which they occur."""
-    first, second = _nodes_by_reason(before, after), _nodes_by_reason(after, before)
-    if first or second:
-        yield _ComparisonRow(label="rejected", is_title=True)
-    for rejection in dict.fromkeys((*first, *second)):
-        label = f"{rejection.plugin}: {', '.join(rejection.reasons)}"
-        yield _row(label, (marks.get(rejection, "") for marks in (first, second)))
 
 
 def _nodes_by_reason(story: Story, other: Story) -> dict[Rejection, str]:
@@ -704,7 +681,7 @@ def _interesting_nodes(before: Story, after: Story) -> list[str]:
     """Return the winners, then the nodes behind them, then others whose scores differ."""
     names = [name for story in (before, after) for name in story.chosen[:1]]
     names += [story.nodes[row] for story in (before, after) if (row := story.runner_up) is not None]
-    return list(dict.fromkeys((*names, *rescored_nodes(before, after))))[:MOST_NODES]
+    return list(dict.fromkeys((*names, *rescored_nodes(before, after))))[:_MOST_NODES]
 
 
 def _score(story: Story, plugin: str, row: int) -> str:

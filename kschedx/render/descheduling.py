@@ -228,7 +228,7 @@ def _pending_facts(landed: Sequence[Landing]) -> Iterator[Fact]:
         yield Fact(label="", items=(f"{list_names(others, 2)}: for other reasons",))
 
 
-MOST_FIGHTS = 3
+_MOST_FIGHTS = 3
 
 
 def _repeat_facts(descheduling: Descheduling) -> Iterator[Fact]:
@@ -238,7 +238,7 @@ def _repeat_facts(descheduling: Descheduling) -> Iterator[Fact]:
         is_returned = repeat.landing.fate is Fate.RETURNED
         pods = fights.setdefault((repeat.first.plugin, repeat.then.plugin, is_returned), {})
         pods.setdefault(repeat.first.pod.key, (repeat.first.because, repeat.then.because, repeat.then_round))
-    for (first, then, is_returned), pods in list(fights.items())[:MOST_FIGHTS]:
+    for (first, then, is_returned), pods in list(fights.items())[:_MOST_FIGHTS]:
         them = "it" if len(pods) == 1 else "them"
         if first != then:
             why = f"{first} and {then} fight"
@@ -252,8 +252,8 @@ def _repeat_facts(descheduling: Descheduling) -> Iterator[Fact]:
         if first != then:
             yield Fact(label="", items=(f"{first}: {mine}",))
             yield Fact(label="", items=(f"{then}: {its}",))
-    if len(fights) > MOST_FIGHTS:
-        yield Fact(label="", items=(f"{len(fights) - MOST_FIGHTS:,} more: -o json has all",))
+    if len(fights) > _MOST_FIGHTS:
+        yield Fact(label="", items=(f"{len(fights) - _MOST_FIGHTS:,} more: -o json has all",))
     rounds = len(descheduling.loops) - 1
     if rounds > 1 or (rounds == 1 and descheduling.landings and descheduling.loops[1].evicted and not fights):
         numbers = ", ".join(f"{len(loop.evicted):,}" for loop in descheduling.loops)
@@ -515,7 +515,7 @@ def _usage_section(before: Shares, after: Shares) -> Usage:
 
 # Advice about a DeschedulerPolicy: the effect of every plugin by itself, and the policy for the goal.
 
-MOST_TRIED = 5
+_MOST_TRIED = 5
 _HEADS = ("evictions", "bounces", "returned", "pending")
 """Evicted pods, pods that a later round evicts again, pods that return to the same node, and pods that stay pending."""
 
@@ -532,17 +532,12 @@ def advice_lines(advice: PolicyAdvice, width: int, *, wide: bool = False) -> lis
     if idle:
         lines.append(line((f"  {count(idle, 'other')} evict no pod" if shown else "  none evicts a pod", DIM)))
     lines += [BLANK, line(policies.title)]
-    rows = policies.rows if wide else policies.rows[:MOST_TRIED]
+    rows = policies.rows if wide else policies.rows[:_MOST_TRIED]
     lines += column_lines(policies.columns, rows, width) if rows else []
     return lines + more(len(policies.rows) - len(rows))
 
 
 _TRIED_HEADS = ("evictions", "bounces", "pending")
-
-
-def _trial_cells(trial: PolicyTrial) -> tuple[int | str, ...]:
-    """Return the cells for `_TRIED_HEADS`, and the measure."""
-    return trial.evictions, trial.bounces, trial.pending, trial.measure
 
 
 def _limit(trial: PolicyTrial) -> str:
@@ -574,7 +569,10 @@ def _advice_view(advice: PolicyAdvice) -> View:
             TableView(
                 title=f"policies tried for {advice.goal}",
                 columns=tuple((label, at > 0) for at, label in enumerate(heads)),
-                rows=tuple((_title(trial), _limit(trial), *_trial_cells(trial)) for trial in tried),
+                rows=tuple(
+                    (_title(trial), _limit(trial), trial.evictions, trial.bounces, trial.pending, trial.measure)
+                    for trial in tried
+                ),
             ),
         ),
     )

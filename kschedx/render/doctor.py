@@ -21,15 +21,8 @@ from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewIt
 from kschedx.wording import Fact, Words, count, list_names, with_article
 
 NAMES = 3
-LONGEST_PATH = 40
+_LONGEST_PATH = 40
 """Of a longer path, the end is shown."""
-
-
-def _finding_words(finding: gaps.Finding, *, whole: bool = False) -> Words:
-    """Return the headline, the evidence, and what the finding weakens. Long paths are shortened, unless `whole`."""
-    headline, evidence = _headline_and_facts(finding if whole else _with_short_paths(finding))
-    sure = _certainty_text(finding.certainty) if finding.counts else ""
-    return Words(headline=headline + sure, facts=(*evidence, *_weakens(finding)))
 
 
 T = TypeVar("T")
@@ -51,7 +44,7 @@ def _with_short_paths(value: T) -> T:
 def _short(path: str) -> str:
     *parents, name = path.split("/")
     ends = (path, "/".join(("…", *parents[-1:], name)), f"…/{name}")
-    return next((end for end in ends if len(end) <= LONGEST_PATH), ends[-1])
+    return next((end for end in ends if len(end) <= _LONGEST_PATH), ends[-1])
 
 
 def _certainty_text(certainty: gaps.Certainty) -> str:
@@ -316,11 +309,11 @@ def _file(place: Place) -> str:
 # The screen of `kschedx doctor`: the inventory, the findings, and how to complete the dump.
 
 MOST_LINES = 40
-FACT_LINES = 3
+_FACT_LINES = 3
 """Lines of one fact without `-o wide`."""
 KINDS = 4
-MISSING_KIND = "missing kind"
-SNAPSHOT = "cluster.json"
+_MISSING_KIND = "missing kind"
+_SNAPSHOT = "cluster.json"
 
 
 class _Block(Struct, frozen=True, kw_only=True):
@@ -366,15 +359,17 @@ def _item(finding: gaps.Finding, *, whole: bool) -> ViewItem:
     if isinstance(finding, gaps.MissingKind):
         title = f"{finding.kind}: {_missing_kind_text(finding)}{_certainty_text(finding.certainty)}"
         facts = (Fact(label="affects", items=(_missing_kind_effect(finding),)), _reaction_fact(finding.reaction))
-        return ViewItem(title=title, tone=tone, kind=MISSING_KIND, facts=facts)
-    words = _finding_words(finding, whole=whole)
+        return ViewItem(title=title, tone=tone, kind=_MISSING_KIND, facts=facts)
+    headline, evidence = _headline_and_facts(finding if whole else _with_short_paths(finding))
+    sure = _certainty_text(finding.certainty) if finding.counts else ""
+    words = Words(headline=headline + sure, facts=(*evidence, *_weakens(finding)))
     return ViewItem(title=words.headline, tone=tone, kind="gap" if finding.counts else "note", facts=words.facts)
 
 
 def diagnosis_lines(diagnosis: DumpDiagnosis, *, width: int, wide: bool = False) -> list[StyledLine]:
     """Return at most 40 lines, unless `wide`: the first findings in full, and the headlines of the others."""
     view = _diagnosis_view(diagnosis, whole=wide)
-    top = head_lines(replace(view, fixes=()), width, rows=None if wide else FACT_LINES)
+    top = head_lines(replace(view, fixes=()), width, rows=None if wide else _FACT_LINES)
     end = [row for fix in view.fixes for row in _completion(fix, width)]
     blocks = list(_blocks(view.items, width, wide=wide))
     room = MOST_LINES - len(top) - sum(max(-(-drawn_line.cell_len // width), 1) for drawn_line in end)
@@ -432,11 +427,11 @@ def _inventory(inventory: Inventory) -> Iterator[Fact]:
 
 def _blocks(items: Sequence[ViewItem], width: int, *, wide: bool) -> Iterable[_Block]:
     """Yield a block for each row; all missing kinds share one."""
-    missing = [item for item in items if item.kind == MISSING_KIND]
+    missing = [item for item in items if item.kind == _MISSING_KIND]
     for item in items:
-        if item.kind != MISSING_KIND:
+        if item.kind != _MISSING_KIND:
             facts = item.facts if wide else _without_repeats(item.facts)
-            detail = [row for fact in facts for row in fact_lines(fact, width, None if wide else FACT_LINES)]
+            detail = [row for fact in facts for row in fact_lines(fact, width, None if wide else _FACT_LINES)]
             style = DIM if item.tone is Tone.PLAIN else BOLD
             yield _Block(head=paragraph(item.title, width, first=item.tone.mark or "· ", style=style), detail=detail)
         elif item is missing[0]:
@@ -450,9 +445,9 @@ def _without_repeats(facts: Sequence[Fact]) -> Iterable[Fact]:
         if fact is not None and not fact.label:
             run.append(fact)
             continue
-        yield from run[: FACT_LINES - 1]
-        if len(run) >= FACT_LINES:
-            yield Fact(label="", items=(f"{len(run) - FACT_LINES + 1:,} more",))
+        yield from run[: _FACT_LINES - 1]
+        if len(run) >= _FACT_LINES:
+            yield Fact(label="", items=(f"{len(run) - _FACT_LINES + 1:,} more",))
         run = []
         if fact is not None:
             yield fact
@@ -486,7 +481,7 @@ def _completion_fix(completion: Completion) -> FixView:
             more = shell_command(again, *map(Path, completion.snapshots))
             return FixView(title="complete it with", commands=(completion.command, more))
         case Way.ANEW:
-            snapshot = f"kschedx snapshot -o {SNAPSHOT}"
+            snapshot = f"kschedx snapshot -o {_SNAPSHOT}"
             return FixView(
                 title="take one new dump with one of these commands", commands=(snapshot, completion.command)
             )

@@ -19,8 +19,8 @@ from kschedx.wording import Fact, count, list_names
 
 # The result of a drain, in lines.
 
-MOST_NODES = 8
-MOST_CAUSES = 8
+_MOST_NODES = 8
+_MOST_CAUSES = 8
 
 
 def drain_list(
@@ -117,7 +117,7 @@ def each_lines(nodes: ItemList, width: int, *, wide: bool) -> list[StyledLine]:
     bad = [item for item in nodes.items if item.tone is not Tone.GOOD]
     good = [item for item in nodes.items if item.tone is Tone.GOOD]
     lines: list[StyledLine] = []
-    if wide or len(bad) <= MOST_NODES:
+    if wide or len(bad) <= _MOST_NODES:
         for item in bad:
             lines += result_lines(item, width)
             lines += (
@@ -130,9 +130,9 @@ def each_lines(nodes: ItemList, width: int, *, wide: bool) -> list[StyledLine]:
         for item in bad:
             causes.setdefault(str(item.values[1]), []).append(item.title)
         ordered = sorted(causes.items(), key=lambda cause: -len(cause[1]))
-        for cause, names in ordered[:MOST_CAUSES]:
+        for cause, names in ordered[:_MOST_CAUSES]:
             lines += paragraph(f"{count(len(names), 'node')}: {cause}: {list_names(names, 3)}", width, first="✗ ")
-        lines += more(len(ordered) - MOST_CAUSES, "cause")
+        lines += more(len(ordered) - _MOST_CAUSES, "cause")
     if wide:
         return lines + [
             row for item in good for row in paragraph(f"{item.title}: {item.values[-1]}", width, first="✓ ")

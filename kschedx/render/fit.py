@@ -27,11 +27,11 @@ from kschedx.render.terminal import (
     shortens,
 )
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
-from kschedx.render.words.causes import because
-from kschedx.render.words.pod import could_reject
 from kschedx.wording import count
+from kschedx.words.causes import because
+from kschedx.words.pod import could_reject
 
-SHOWN_FITS = 8
+_SHOWN_FITS = 8
 
 
 def _nodes_of(fit: Fit) -> Sequence[str]:
@@ -94,7 +94,7 @@ def fit_lines(fit: Fit, *, width: int, wide: bool = False) -> list[StyledLine]:
     if fit.refusal:
         lines += [BLANK, *paragraph("the API server refuses more", width, style=BOLD)]
         lines += paragraph(fit.refusal, width, first="  ")
-    return [*lines, BLANK, *table_lines(view.lists[0], width, None if wide else SHOWN_FITS)] if view.items else lines
+    return [*lines, BLANK, *table_lines(view.lists[0], width, None if wide else _SHOWN_FITS)] if view.items else lines
 
 
 def _fit_causes(fit: Fit) -> tuple[str, ...]:

@@ -17,8 +17,8 @@ from kschedx.patterns import lazy_pattern
 from kschedx.render.holding import gang_cause
 from kschedx.render.terminal import DIM, LABEL, SEPARATOR, StyledLine, labelled_lines, text, wrap
 from kschedx.render.view import FixView
-from kschedx.render.words.causes import because
 from kschedx.wording import count, list_names, visible
+from kschedx.words.causes import because
 
 if TYPE_CHECKING:
     from kschedx.inquiry.document import FixCoverage
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kschedx.inquiry.simulation import WorkloadResult
 
 _INDENT = LABEL + 2
-SHOWN_NODES = 2
+_SHOWN_NODES = 2
 _GROUPS = {"capacity": "capacity", "workload": "this workload", "cluster": "cluster configuration"}
 _PARTIAL, _UNTRIED = "partial", "untried"
 """Certainties, repeated here because `kschedx.fixes` is loaded only for a pod that needs it."""
@@ -75,7 +75,9 @@ def node_fix(fix: Fix) -> FixView:
 
 def shared_fix_view(mended: SharedFix) -> FixView:
     """Return a fix of several pods. One that adds several nodes has no changes to copy."""
-    title, _, seen = _shared_fix_text(mended).partition(SEPARATOR)
+    parts = ["not enough alone"] if mended.fix.certainty == _PARTIAL and not mended.fix.feasible_nodes else []
+    parts += [_coverage_text(mended)] if mended.pods and mended.of > 1 else []
+    title, _, seen = SEPARATOR.join((mended.title, *parts)).partition(SEPARATOR)
     changes = _changes(mended.fix) if mended.nodes == 1 else ()
     return FixView(title=title, seen=seen, commands=mended.fix.commands, changes=changes)
 
@@ -132,7 +134,7 @@ def _coverage_text(covered: FixCoverage | SharedFix) -> str:
 def _trial_result(fix: Fix, known: list[str], for_whom: str) -> str:
     """Return `fits node-1 and 2 more`, without nodes that the title names or the fix adds."""
     nodes = [name for name in known if name not in fix.title]
-    phrases = [f"fits {list_names(nodes, SHOWN_NODES)}"] if nodes else []
+    phrases = [f"fits {list_names(nodes, _SHOWN_NODES)}"] if nodes else []
     phrases += ["not enough alone"] if fix.certainty == _PARTIAL and not fix.feasible_nodes else []
     phrases += ["not tried"] if fix.certainty == _UNTRIED and fix.of_group is None else []
     phrases += [for_whom] if for_whom else []
@@ -166,13 +168,6 @@ def refusal_fixes(mending: SharedFixes, result: WorkloadResult) -> tuple[FixView
     """Return the fix after which the API server admits the refused replicas of a workload; empty if none is known."""
     fix = mending.let_in(result) if result.refused else None
     return () if fix is None else (FixView(title=fix.title, commands=fix.commands),)
-
-
-def _shared_fix_text(mended: SharedFix) -> str:
-    """`add 3 nodes like node-1 · for all 12`."""
-    parts = ["not enough alone"] if mended.fix.certainty == _PARTIAL and not mended.fix.feasible_nodes else []
-    parts += [_coverage_text(mended)] if mended.pods and mended.of > 1 else []
-    return SEPARATOR.join((mended.title, *parts))
 
 
 def _command_lines(commands: Iterable[str], width: int) -> list[StyledLine]:

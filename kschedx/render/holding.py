@@ -14,9 +14,9 @@ from kschedx.wording import Fact, count, list_names
 if TYPE_CHECKING:
     from kschedx.kueue.verdict import Verdict
 
-SHOWN = 3
-MOST_QUOTAS = 4
-MOST_MEMBERS = 4
+_SHOWN = 3
+_MOST_QUOTAS = 4
+_MOST_MEMBERS = 4
 
 
 def holder_text(holding: model.Holding, key: str) -> str:
@@ -57,7 +57,7 @@ def holding_facts(holding: model.Holding, cycle: Cycle, *, wide: bool = False) -
     if holding.group is not None:
         yield from _group(holding.group)
     ordered = sorted(holding.pools, key=lambda pool: (not pool.error, pool.available or 0))
-    for pool in ordered if wide else ordered[:SHOWN]:
+    for pool in ordered if wide else ordered[:_SHOWN]:
         yield Fact(label="pool", items=(_pool(pool),))
 
 
@@ -66,7 +66,7 @@ def holding_facts(holding: model.Holding, cycle: Cycle, *, wide: bool = False) -
 
 def _kueue_text(kueue: model.Kueue, gates: Sequence[model.Gate], key: str) -> str:
     others = [gate.name for gate in gates]
-    besides = f", and has the gate{'s' if len(others) > 1 else ''} {list_names(others, SHOWN)}" if others else ""
+    besides = f", and has the gate{'s' if len(others) > 1 else ''} {list_names(others, _SHOWN)}" if others else ""
     return f"{key} {held_by_kueue(kueue, _place(kueue))}{besides}{_even_then(kueue)}"
 
 
@@ -108,7 +108,7 @@ def _place(kueue: model.Kueue) -> str:
 def _checks(kueue: model.Kueue) -> str:
     names = [check.type for check in kueue.checks]
     return (
-        f"{'the admission check' if len(names) == 1 else 'admission checks'} {list_names(names, SHOWN)}"
+        f"{'the admission check' if len(names) == 1 else 'admission checks'} {list_names(names, _SHOWN)}"
         if names
         else ("admission")
     )
@@ -138,7 +138,7 @@ def _kueue(kueue: model.Kueue, *, wide: bool) -> Iterator[Fact]:
     flavors = [quota.flavor for quota in kueue.quotas]
     ordered = sorted(kueue.quotas, key=lambda quota: (flavors.index(quota.flavor), not quota.short))
     short = [quota for quota in ordered if quota.short]
-    for quota in ordered if wide else (short or ordered)[:MOST_QUOTAS]:
+    for quota in ordered if wide else (short or ordered)[:_MOST_QUOTAS]:
         yield Fact(label="quota", items=(_quota(quota),), whole=True)
         if quota.short and quota.users:
             unit = Unit.of(quota.resource)
@@ -147,7 +147,7 @@ def _kueue(kueue: model.Kueue, *, wide: bool) -> Iterator[Fact]:
                 for user in quota.users
             ]
             rest = tuple(f"{len(used) - number:,} others" for number in range(len(used)))
-            yield Fact(label="used by", items=tuple(used[:SHOWN]), rest=rest)
+            yield Fact(label="used by", items=tuple(used[:_SHOWN]), rest=rest)
     yield from _decision(kueue)
     if kueue.is_by_usage and kueue.waiting:
         turn = f"{kueue.waiting:,} wait; order: LocalQueue with the least usage, then priority, then age"
@@ -162,8 +162,8 @@ def _kueue(kueue: model.Kueue, *, wide: bool) -> Iterator[Fact]:
     if kueue.requeue_at:
         yield Fact(label="requeued", items=(f"at {kueue.requeue_at}",))
     if kueue.ahead:
-        more = len(kueue.ahead) - SHOWN
-        yield Fact(label="ahead", items=(*kueue.ahead[:SHOWN], *([f"{more:,} more"] if more > 0 else [])))
+        more = len(kueue.ahead) - _SHOWN
+        yield Fact(label="ahead", items=(*kueue.ahead[:_SHOWN], *([f"{more:,} more"] if more > 0 else [])))
     for fit in kueue.fits:
         yield Fact(label="admitted", items=(_fit(fit),))
 
@@ -199,7 +199,7 @@ def _decision_facts(verdict: Verdict, known: Collection[str] = ()) -> Iterator[F
     if verdict.victims:
         names = [f"{victim.workload} ({victim.reason})" for victim in verdict.victims]
         rest = tuple(f"{len(names) - number:,} others" for number in range(len(names)))
-        yield Fact(label="victims", items=tuple(names[:SHOWN]), rest=rest)
+        yield Fact(label="victims", items=tuple(names[:_SHOWN]), rest=rest)
 
 
 def _preemptable_text(kueue: model.Kueue) -> tuple[str, ...]:
@@ -263,7 +263,7 @@ def _fit(fit: model.FlavorFit) -> str:
     if fit.refused:
         return f"{of}: not for this pod, {fit.refused}"
     if fit.feasible:
-        return f"{of}: fits {list_names(list(fit.feasible), SHOWN)}"
+        return f"{of}: fits {list_names(list(fit.feasible), _SHOWN)}"
     return f"{of}: fits no node, {', '.join(fit.reasons)}" if fit.reasons else f"{of}: fits no node"
 
 
@@ -352,7 +352,7 @@ def _scheduler(scheduler: model.OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
         yield Fact(
             label="reserved", items=(f"Reservation {room.name} is {room.phase or 'not scheduled yet'}{where}", *wrong)
         )
-    for devices in scheduler.shared[:SHOWN]:
+    for devices in scheduler.shared[:_SHOWN]:
         sick = f", {devices.healthy:,} healthy" if devices.healthy < devices.devices else ""
         text = (
             f"{devices.node}: {count(devices.devices, 'device')} ({devices.kind}){sick}, up to {devices.memory:,} MiB"
@@ -392,7 +392,7 @@ def _share(share: model.QueueShare, title: str) -> str:
 
 
 def _few(names: Sequence[str]) -> tuple[str, ...]:
-    return (*names[:MOST_MEMBERS], *((f"{len(names) - MOST_MEMBERS:,} more",) if len(names) > MOST_MEMBERS else ()))
+    return (*names[:_MOST_MEMBERS], *((f"{len(names) - _MOST_MEMBERS:,} more",) if len(names) > _MOST_MEMBERS else ()))
 
 
 def _placement(group: model.GangStatus) -> Iterator[Fact]:
@@ -425,9 +425,9 @@ def _group(group: model.GangStatus) -> Iterator[Fact]:
         yield Fact(label="", items=(f"ignored unless {needed}; each pod is scheduled alone",))
     # members that lack something come first
     shown = sorted(group.waiting, key=lambda member: bool(member.node) or not (member.reasons or member.gates))
-    for member in shown[:MOST_MEMBERS]:
+    for member in shown[:_MOST_MEMBERS]:
         yield Fact(label="", items=(f"{member.pod} {_member(member, is_tried=group.together is not None)}",))
-    left = len(group.waiting) + group.more - MOST_MEMBERS
+    left = len(group.waiting) + group.more - _MOST_MEMBERS
     if left > 0:
         yield Fact(label="", items=(f"{left:,} more pending",))
     if group.has_ties and group.lacks_room and not group.preempted:
@@ -448,7 +448,7 @@ def _group(group: model.GangStatus) -> Iterator[Fact]:
 
 def _member(member: model.GangMember, *, is_tried: bool) -> str:
     if member.gates:
-        return f"is gated by {list_names(list(member.gates), SHOWN)}"
+        return f"is gated by {list_names(list(member.gates), _SHOWN)}"
     if member.node:
         return f"→ {member.node}" + (f", evicting {count(member.evicts, 'pod')}" if member.evicts else "")
     alone = f"fits {count(member.feasible, 'node')} alone" if member.feasible else "fits no node"

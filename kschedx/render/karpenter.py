@@ -48,7 +48,8 @@ from kschedx.kube.types import Pod
 from kschedx.releases.karpenter import karpenter_title
 from kschedx.render.terminal import StyledLine, text
 from kschedx.render.view import Decider, DeciderRow
-from kschedx.render.words.node_groups import (
+from kschedx.wording import Fact, amount, count, list_names
+from kschedx.words.node_groups import (
     MOST_NAMES,
     SAME,
     group_by_headline,
@@ -56,7 +57,6 @@ from kschedx.render.words.node_groups import (
     names_of,
     reasons_by_name,
 )
-from kschedx.wording import Fact, amount, count, list_names
 
 if TYPE_CHECKING:
     from kschedx.inquiry.pool_scaling import PoolScaling
@@ -164,7 +164,16 @@ def _pool_headline(verdict: PoolVerdict) -> str:
                 _conflict(conflict, is_about_volumes=rejection.is_about_volumes) for conflict in rejection.conflicts
             )
         case Unsatisfiable():
-            return _unsatisfiable(rejection)
+            allowed = f"{rejection.key} {_values(rejection.of_node)}"
+            match rejection.kind:
+                case TopologyType.SPREAD:
+                    return f"the pod's spread constraint permits no {rejection.key} of a new node: {_counts(rejection)}"
+                case TopologyType.AFFINITY:
+                    return f"no pod that matches the pod affinity runs where a new node can be ({allowed})"
+                case TopologyType.ANTI_AFFINITY:
+                    return f"the pod anti-affinity excludes every place of a new node ({allowed})"
+                case _:
+                    assert_never(rejection.kind)
         case LimitReached():
             return f"limit reached: {', '.join(_limits(verdict, rejection))}"
         case NodeLimitReached(limit=limit):
@@ -212,19 +221,6 @@ def _values(requirement: LabelRequirement) -> str:
 
 def _has(requirement: LabelRequirement) -> str:
     return "has none" if requirement.operator == "DoesNotExist" else f"has {_values(requirement)}"
-
-
-def _unsatisfiable(rejection: Unsatisfiable) -> str:
-    allowed = f"{rejection.key} {_values(rejection.of_node)}"
-    match rejection.kind:
-        case TopologyType.SPREAD:
-            return f"the pod's spread constraint permits no {rejection.key} of a new node: {_counts(rejection)}"
-        case TopologyType.AFFINITY:
-            return f"no pod that matches the pod affinity runs where a new node can be ({allowed})"
-        case TopologyType.ANTI_AFFINITY:
-            return f"the pod anti-affinity excludes every place of a new node ({allowed})"
-        case _:
-            assert_never(rejection.kind)
 
 
 def _counts(rejection: Unsatisfiable) -> str:

@@ -13,7 +13,7 @@ from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, line, paragrap
 from kschedx.render.view import ItemList, TableView, Tone, View, ViewItem
 from kschedx.wording import Fact, count, list_names
 
-SHOWN = 5
+_SHOWN = 5
 """Pending Workloads of a queue without `-o wide`."""
 
 
@@ -123,7 +123,7 @@ def _cells(row: FlavorRow) -> tuple[str, ...]:
 
 
 def _pending_lines(items: Sequence[ViewItem], width: int, *, wide: bool) -> Iterator[StyledLine]:
-    shown = items if wide else items[:SHOWN]
+    shown = items if wide else items[:_SHOWN]
     for item in shown:
         _, place, priority = item.values
         [cause] = item.facts[0].items

@@ -24,7 +24,7 @@ from kschedx.wording import list_names
 
 COMMAND = "$ "
 """The start of a detail that is a command to paste."""
-SHOWN_MEMBERS = 2
+_SHOWN_MEMBERS = 2
 _STYLES = {Tone.GOOD: GOOD, Tone.BAD: BAD}
 
 
@@ -90,7 +90,7 @@ def item_lines(item: ViewItem, width: int, *, wide: bool = False) -> list[Styled
     """Return a row with its members and fixes; `wide` with its facts, and with the commands of its fixes."""
     lines = paragraph(item.title, width, first=item.tone.mark or "· ", style=_STYLES.get(item.tone, ""))
     if item.members:
-        most = len(item.members) if wide or len(item.members) <= SHOWN_MEMBERS + 1 else SHOWN_MEMBERS
+        most = len(item.members) if wide or len(item.members) <= _SHOWN_MEMBERS + 1 else _SHOWN_MEMBERS
         lines += paragraph(list_names(item.members, most), width, first="  ", style=DIM)
     for fact in (*(item.facts if wide else ()), *item.own):
         lines += fact_lines(fact, width)

@@ -46,8 +46,8 @@ _HELD = {
     "OnDelete": "a pod gets the new template only when it is deleted",
     "partition": "a pod gets the new template only if its ordinal is the partition or higher",
 }
-DEPENDENTS_FIRST = "foregroundDeletion"
-UNTOLD = frozenset({CANNOT_START, "runs-already", "single-feasible-node", "tie", "not-measured", ROUTINE})
+_DEPENDENTS_FIRST = "foregroundDeletion"
+_UNTOLD = frozenset({CANNOT_START, "runs-already", "single-feasible-node", "tie", "not-measured", ROUTINE})
 """Ids of notes about the node that the pod would be assigned to."""
 _TONES = {
     states.ExitCode.SCHEDULABLE: Tone.GOOD,
@@ -71,7 +71,7 @@ def lifecycle_view(explanation: Explanation, lifecycle: states.Lifecycle, *, wit
     if lifecycle.is_open and explanation.is_run:
         then = f"{lead}{then_text(explanation.diagnosis, rank_nodes(explanation.cycle, 1))}"
     is_quoted = isinstance(lifecycle, states.NotBound | states.NoScheduler)
-    untold = UNTOLD | {"recorded-event"} if is_quoted else UNTOLD
+    untold = _UNTOLD | {"recorded-event"} if is_quoted else _UNTOLD
     if isinstance(lifecycle, states.RolloutStalled):
         untold |= {"progress-deadline-exceeded"}
     texts = (note.text for note in explanation.notes if note.id not in untold)
@@ -312,9 +312,9 @@ def _deletion(pod: states.BeingDeleted) -> Iterator[str]:
         yield pod.why
     if pod.node and pod.is_node_lost:
         yield f"no kubelet answers for node {pod.node}, so the deletion is not confirmed"
-    if DEPENDENTS_FIRST in pod.finalizers:
-        yield f"finalizer {DEPENDENTS_FIRST}: what it owns is deleted first"
-    others = [finalizer for finalizer in pod.finalizers if finalizer != DEPENDENTS_FIRST]
+    if _DEPENDENTS_FIRST in pod.finalizers:
+        yield f"finalizer {_DEPENDENTS_FIRST}: what it owns is deleted first"
+    others = [finalizer for finalizer in pod.finalizers if finalizer != _DEPENDENTS_FIRST]
     if others:
         which, it = ("finalizers", "them") if len(others) > 1 else ("finalizer", "it")
         behind = "the Job controller" if others == [JOB_TRACKING] else f"the controller behind {it}"

@@ -130,7 +130,7 @@ def _scalar(value: object) -> str:
 
 # A fix as kubectl commands or as patched manifests. kschedx itself never sends anything.
 
-END = "EOF"
+_END = "EOF"
 """The delimiter of a manifest in the script."""
 
 _MADE_AGAIN: Mapping[str, str] = {
@@ -209,7 +209,7 @@ def _change_text(change: Change, manifest: Manifest) -> str:
 
 def _here(manifest: Manifest) -> str:
     """Return the manifest as a here-document for a command."""
-    return f"-f - <<'{END}'\n{to_yaml(manifest)}{END}"
+    return f"-f - <<'{_END}'\n{to_yaml(manifest)}{_END}"
 
 
 def _follows(change: Change) -> str:

@@ -27,9 +27,9 @@ from kschedx.render.view import ItemList, Tone, View, ViewItem
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import Fact, count
 
-MOST_NODES = 16
+_MOST_NODES = 16
 """On the first screen."""
-MOST_BROKEN = 10
+_MOST_BROKEN = 10
 """On the first screen, if each has two lines."""
 _ALWAYS = ("cpu", "memory", "largest pod")
 """The columns that stay in the table."""
@@ -58,7 +58,7 @@ def _columns(rows: Sequence[NodeRow]) -> list[_Column]:
         _Column(label="memory", cell=use("memory"), is_number=True),
         *(_Column(label=_label(name, extended), cell=use(name), is_number=True) for name in extended),
         _Column(label="pods", cell=lambda row: f"{row.pods.requested}/{row.pods.allocatable}", is_number=True),
-        _Column(label="largest pod", cell=largest_pod),
+        _Column(label="largest pod", cell=_largest_pod),
         _Column(label="zone", cell=lambda row: row.zone),
         _Column(label="pool", cell=lambda row: row.pool),
         _Column(label="type", cell=lambda row: row.type),
@@ -68,17 +68,13 @@ def _columns(rows: Sequence[NodeRow]) -> list[_Column]:
     return [column for column in all_columns if column.label in _ALWAYS or any(column.cell(row) for row in rows)]
 
 
-def _status(row: NodeRow) -> str:
-    return row.status.replace("Ready,SchedulingDisabled", "Ready, cordoned").removeprefix("Ready, ")
-
-
 def _label(resource: str, others: Sequence[str]) -> str:
     """Return `gpu` for `nvidia.com/gpu`, unless another resource has the same label."""
     last = resource.rpartition("/")[2]
     return last if sum(name.rpartition("/")[2] == last for name in others) == 1 else resource
 
 
-def largest_pod(row: NodeRow) -> str:
+def _largest_pod(row: NodeRow) -> str:
     """Return the most cpu and memory that one more pod can request; `none` if no pod fits."""
     if not row.is_open:
         return "none"
@@ -156,11 +152,11 @@ def _table(nodes: ItemList, width: int | None, sort: str) -> tuple[list[StyledLi
     below: list[str] = []
     alike: dict[object, list[int]] = {}
     for at, row in enumerate(rows):
-        alike.setdefault(at if width is None or len(rows) <= MOST_NODES else row, []).append(at)
+        alike.setdefault(at if width is None or len(rows) <= _MOST_NODES else row, []).append(at)
     groups = list(alike.values())
     while True:
         if width is not None:
-            groups = groups[: MOST_BROKEN if below else MOST_NODES]
+            groups = groups[: _MOST_BROKEN if below else _MOST_NODES]
         are_alike = any(len(group) > 1 for group in groups)
         shown = [
             ["node", *(terminal.shown(nodes.items[group[0]].title) for group in groups)],
@@ -205,7 +201,7 @@ def _nodes_view(rows: Sequence[NodeRow]) -> View:
                     ViewItem(
                         title=row.name,
                         tone=Tone.GOOD if row.is_open else Tone.BAD,
-                        kind=_status(row),
+                        kind=row.status.replace("Ready,SchedulingDisabled", "Ready, cordoned").removeprefix("Ready, "),
                         values=tuple(column.cell(row) for column in kept),
                         facts=tuple(_row_facts(row)),
                     )

@@ -21,11 +21,11 @@ from kschedx.render.layout import COMMAND
 from kschedx.render.scores import decision
 from kschedx.render.terminal import StyledLine, fact_lines, title_lines
 from kschedx.render.view import Tone
-from kschedx.render.words.causes import because
-from kschedx.render.words.pod import could_prefer, could_reject, how_to_complete, missing_from_dump
 from kschedx.wording import Fact, count, list_names
+from kschedx.words.causes import because
+from kschedx.words.pod import could_prefer, could_reject, how_to_complete, missing_from_dump
 
-SHOWN_REASONS = 6
+_SHOWN_REASONS = 6
 
 MOST_ROOT_CAUSES = 3
 
@@ -43,8 +43,8 @@ def replicas_block(explanation: Explanation, width: int) -> list[StyledLine]:
     if replicas.refusal:
         lines += fact_lines(Fact(label="refused", items=(replicas.refusal,)), width)
     if phrases:
-        more = (f"{count(len(phrases) - SHOWN_REASONS, 'more node')}",) if len(phrases) > SHOWN_REASONS else ()
-        lines += fact_lines(Fact(label="nodes", items=(*phrases[:SHOWN_REASONS], *more)), width)
+        more = (f"{count(len(phrases) - _SHOWN_REASONS, 'more node')}",) if len(phrases) > _SHOWN_REASONS else ()
+        lines += fact_lines(Fact(label="nodes", items=(*phrases[:_SHOWN_REASONS], *more)), width)
     if replicas.kubelet and replicas.pending:
         lines += fact_lines(Fact(label="then", items=(_retry_sentence(replicas),)), width)
     if replicas.evicted:
@@ -114,7 +114,7 @@ def _retry_sentence(replicas: Replicas) -> str:
 
 # The outcome in one line, and kube-scheduler's own text.
 
-SHOWN_NODES = 4
+_SHOWN_NODES = 4
 
 
 def outcome_tone(outcome: Outcome) -> Tone:
@@ -176,12 +176,12 @@ def volume_facts(diagnosis: Diagnosis) -> Iterator[Fact]:
     for finding in findings:
         if isinstance(finding, VolumeZoneMismatch):
             facts_by_text[
-                f"{finding.persistent_volume} is in {list_names(finding.zones, SHOWN_NODES, conjunction='or')}"
+                f"{finding.persistent_volume} is in {list_names(finding.zones, _SHOWN_NODES, conjunction='or')}"
             ] = None
         elif isinstance(finding, VolumeNodeAffinityMismatch) and len(finding.terms) == 1:
             for unmet in finding.terms[0].requirements:
                 if not unmet.matched and unmet.operator == "In":
-                    places = list_names(unmet.values, SHOWN_NODES, conjunction="or")
+                    places = list_names(unmet.values, _SHOWN_NODES, conjunction="or")
                     where = places if unmet.key == HOSTNAME else f"{unmet.key.rpartition('/')[2]} {places}"
                     facts_by_text[f"{finding.persistent_volume} is accessible only from {where}"] = None
     if facts_by_text:
@@ -222,7 +222,7 @@ def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Hol
             noun = "gate" if len(gates) == 1 else "gates"
             if not gates:
                 return f"{key} is not in the queue, {_held(diagnosis)}; otherwise {then_text(diagnosis, ranking)}"
-            held = f"scheduling {noun} {list_names(gates, SHOWN_NODES)}"
+            held = f"scheduling {noun} {list_names(gates, _SHOWN_NODES)}"
             return f"{key} is gated by {held}; without the {noun} {then_text(diagnosis, ranking)}"
         case Outcome.UNDECIDED:
             phrase = f"{key} is undecided: {could_reject(cycle.unevaluated)}"
@@ -254,7 +254,7 @@ def _goes(cycle: Cycle, ranking: Ranking | None) -> str:
     if cycle.nominated is not None:
         return f"would be assigned to {names[0]}, its nominated node; kube-scheduler tries no other while it fits there"
     if len(names) > 1:
-        tied = list_names(names, SHOWN_NODES)
+        tied = list_names(names, _SHOWN_NODES)
         return f"would be assigned to one of {count(len(names), 'node')} with the same score, at random: {tied}"
     only = ", the only node that fits" if ranking is None or ranking.count == 1 else ""
     return f"would be assigned to {names[0]}{only}"

@@ -62,17 +62,17 @@ from kschedx.render.terminal import (
     text,
 )
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
-from kschedx.render.words import describe
-from kschedx.render.words.causes import shared_headlines
-from kschedx.render.words.pod import could_reject
 from kschedx.wording import Fact, count, list_names
+from kschedx.words import describe
+from kschedx.words.causes import shared_headlines
+from kschedx.words.pod import could_reject
 
 MOST_LINES = 30
-LEAST_LINES = 3
+_LEAST_LINES = 3
 """Of a block."""
-SHOWN = 3
-SHOWN_OTHERS = 2
-EACH_ALONE = "each pod is evaluated alone, as if the others were not pending"
+_SHOWN = 3
+_SHOWN_OTHERS = 2
+_EACH_ALONE = "each pod is evaluated alone, as if the others were not pending"
 
 
 class IfNone(Struct, frozen=True):
@@ -100,7 +100,7 @@ def pending_lines(answer: ListAnswer, *, width: int, wide: bool = False) -> list
     view = answer.view(0)
     head = headline_lines(view, width)
     most = MOST_LINES - len(head)
-    untried = [_block(item, width) for item in view.items[: MOST_LINES // LEAST_LINES]]
+    untried = [_block(item, width) for item in view.items[: MOST_LINES // _LEAST_LINES]]
     untried = [block + [BLANK] * (item.tone is not Tone.GOOD) for block, item in zip(untried, view.items, strict=False)]
     tried = len(view.items) if wide else _number(untried, len(view.items), most)
     items = answer.view(tried).items
@@ -158,7 +158,7 @@ def _evicted_note(evicted: Sequence[str]) -> tuple[str, ...]:
     if not evicted:
         return ()
     return (
-        f"preemption evicts {list_names(evicted, SHOWN_OTHERS)}; kschedx simulate shows where they are rescheduled",
+        f"preemption evicts {list_names(evicted, _SHOWN_OTHERS)}; kschedx simulate shows where they are rescheduled",
     )
 
 
@@ -166,15 +166,6 @@ def _wanted_labels(findings: Sequence[Finding]) -> str:
     """Return the requirements of findings about node labels, because their headlines name no labels."""
     of_labels = (describe(finding) for finding in findings if isinstance(finding, NodeAffinityMismatch))
     return "; ".join(SEPARATOR.join(fact.items) for words in of_labels for fact in words.facts)
-
-
-def _taken_text(taken: NodeIfFirst) -> str:
-    by = (
-        f"; {list_names(taken.by, SHOWN_OTHERS)} {'takes' if len(taken.by) == 1 else 'take'} the place"
-        if taken.by
-        else ""
-    )
-    return f"would fit {taken.node} if scheduled first{by}"
 
 
 def _block(item: ViewItem, width: int, *, wide: bool = False, has_message: bool = True) -> list[StyledLine]:
@@ -185,7 +176,7 @@ def _block(item: ViewItem, width: int, *, wide: bool = False, has_message: bool 
         lines += [row for member in item.members for row in paragraph(member, width, first="  ")]
     for fact in (*(() if wide else item.own), *item.facts):
         if fact.label != MORE and (has_message or fact.label != BECAUSE):
-            lines += fact_lines(fact, width, SHOWN)
+            lines += fact_lines(fact, width, _SHOWN)
     lines += fix_lines(tuple(fix.brief for fix in item.fixes), item.no_fix, width)
     lines += labelled_lines("event", item.event, width, style=DIM, exact=True) if has_message and item.event else []
     for command in (fact.command for fact in item.facts if fact.label == MORE):
@@ -219,7 +210,12 @@ def _facts(group: CauseGroup, taken: NodeIfFirst | None) -> Iterator[Fact]:
     if first.message and first.headlines and not _is_event(first):
         yield Fact(label=BECAUSE, items=(first.message,))
     if taken is not None:
-        yield Fact(label=ALONE, items=(_taken_text(taken),))
+        by = (
+            f"; {list_names(taken.by, _SHOWN_OTHERS)} {'takes' if len(taken.by) == 1 else 'take'} the place"
+            if taken.by
+            else ""
+        )
+        yield Fact(label=ALONE, items=(f"would fit {taken.node} if scheduled first{by}",))
     if first.command and cause_tone(group) is not Tone.GOOD:
         yield Fact(label=MORE, items=(first.command,), command=first.command)
 
@@ -227,18 +223,6 @@ def _facts(group: CauseGroup, taken: NodeIfFirst | None) -> Iterator[Fact]:
 def _is_event(answer: PodAnswer) -> bool:
     """Whether the message is kube-scheduler's event; otherwise, it is the cause of a state."""
     return answer.state in ("", "WaitingForGang")
-
-
-def _owners(group: CauseGroup) -> Fact:
-    """Return the owners of the pods, or, for pods with nodes, the nodes of each owner."""
-    if group.first.outcome is Outcome.SCHEDULED and not group.first.state:
-        names = _places(group)
-    else:
-        owners = Counter(map(_owner_text, group.answers)).most_common()
-        names = [f"{name} × {number:,}" if number > 1 else name for name, number in owners]
-    spaces = f" in {count(len(group.namespaces), 'namespace')}" if len(group.namespaces) > 1 else ""
-    rest = tuple(f"{len(names) - number:,} more{spaces}" for number in range(len(names)))
-    return Fact(label="pods" if len(group.answers) > 1 else "pod", items=tuple(names), rest=rest)
 
 
 def _places(group: CauseGroup) -> list[str]:
@@ -298,7 +282,7 @@ def cause_text(answer: PodAnswer) -> str:
 
 # The answers about the pods of a list.
 
-MOST_OF_SAMPLE = 20
+_MOST_OF_SAMPLE = 20
 """Causes of a sample. A document of thousands of nodes that is cut to what an assistant reads has room for fewer."""
 
 
@@ -471,7 +455,7 @@ class ListAnswer(Struct, dict=True):
 
     def sample(self) -> tuple[dict[str, object], int]:
         """Return the document with the first pod of each of the largest causes, and the number of pods."""
-        firsts = {group.first.pod for group in groups(self.answers)[:MOST_OF_SAMPLE]}
+        firsts = {group.first.pod for group in groups(self.answers)[:_MOST_OF_SAMPLE]}
         indexes = [index for index, own in enumerate(self._answers) if any(answer.pod in firsts for answer in own)]
         return _read_iterators(self.entries(indexes)), len(self.of.items)
 
@@ -549,7 +533,7 @@ class ListAnswer(Struct, dict=True):
         new = [at for at, group in enumerate(self._groups[:number]) if at not in self._tried and _can_mend(group)]
         for at in count_items(new, Phase.TRYING_FIXES, len(new), "causes") if new else ():
             self._tried[at] = self._fix_of(self._groups[at])
-        for at in range(min(max(number, MOST_LINES // LEAST_LINES), len(self._groups))):
+        for at in range(min(max(number, MOST_LINES // _LEAST_LINES), len(self._groups))):
             if at not in self._alone:
                 self._alone[at] = self._node_if_first(self._groups[at].first)
         return View(
@@ -593,7 +577,7 @@ def _copy_answer(item: Item, story: PodAnswer) -> PodAnswer:
 def competing_note(answers: Sequence[PodAnswer]) -> tuple[str, ...]:
     """Return that new pods, which compete for the same resources, are evaluated alone; empty if only one fits."""
     fitting = sum(answer.outcome is Outcome.SCHEDULED for answer in answers)
-    return (EACH_ALONE,) if fitting > 1 else ()
+    return (_EACH_ALONE,) if fitting > 1 else ()
 
 
 _KINDS = {Tone.GOOD: "schedulable", Tone.HELD: "held", Tone.OPEN: "undecided"}
@@ -605,6 +589,13 @@ def _can_mend(group: CauseGroup) -> bool:
 
 def _cause(group: CauseGroup, taken: NodeIfFirst | None, fix: FixView | None) -> ViewItem:
     first, tone = group.first, cause_tone(group)
+    if group.first.outcome is Outcome.SCHEDULED and not group.first.state:
+        names = _places(group)
+    else:
+        owners = Counter(map(_owner_text, group.answers)).most_common()
+        names = [f"{name} × {number:,}" if number > 1 else name for name, number in owners]
+    spaces = f" in {count(len(group.namespaces), 'namespace')}" if len(group.namespaces) > 1 else ""
+    rest = tuple(f"{len(names) - number:,} more{spaces}" for number in range(len(names)))
     return ViewItem(
         title=cause_title(group),
         tone=tone,
@@ -616,7 +607,7 @@ def _cause(group: CauseGroup, taken: NodeIfFirst | None, fix: FixView | None) ->
             max(answer.priority for answer in group.answers),
         ),
         facts=tuple(_facts(group, taken)),
-        own=(_owners(group),),
+        own=(Fact(label="pods" if len(group.answers) > 1 else "pod", items=tuple(names), rest=rest),),
         event=first.message if first.headlines and _is_event(first) else "",
         fixes=(fix,) if fix is not None else (),
         members=tuple(map(_pod_text, group.answers)),

@@ -28,7 +28,7 @@ LINES: Mapping[str, str] = {
 }
 """A result's class to the function of `kschedx.render` that returns its screen. Screens of the other classes need more
 arguments."""
-PAGES: Mapping[str, str] = {
+_PAGES: Mapping[str, str] = {
     "Comparison": "comparison.comparison_page",
     "DaemonSetAnswer": "subjects.daemon_set_page",
     "Descheduling": "descheduling.descheduling_page",
@@ -58,7 +58,7 @@ def lines(result: Shown, width: int, *, wide: bool = False) -> Sequence[StyledLi
 
 
 def page(result: Shown) -> Page:
-    return cast("Page", _renderer(result, PAGES)(result))
+    return cast("Page", _renderer(result, _PAGES)(result))
 
 
 def screen(result: Shown) -> str:

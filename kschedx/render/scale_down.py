@@ -164,15 +164,15 @@ def _utilization_text(used: UtilizationResult) -> str:
 
 # The screen of `kschedx scale-down`.
 
-MOST_BLOCKERS = 5
+_MOST_BLOCKERS = 5
 """Pods on the first screen."""
-MOST_BLOCKS = 5
+_MOST_BLOCKS = 5
 """Karpenter's nodes that have a block each; more are rows."""
 MOST_NODES = 20
-MOST_COMMANDS = 3
+_MOST_COMMANDS = 3
 """Commands that remove one node each."""
-MOST_CAUSES = 5
-MOST_ITEMS = 10**9
+_MOST_CAUSES = 5
+_MOST_ITEMS = 10**9
 """Enough for all names."""
 
 
@@ -200,7 +200,7 @@ def scale_down_screen(
         lines.append(BLANK)
     for phrase in view.details:
         lines += paragraph(phrase, width, first="✓ ", style=GOOD)
-    blocks = view.items if wide else view.items[len(removals) :] if len(kept) <= MOST_BLOCKS else ()
+    blocks = view.items if wide else view.items[len(removals) :] if len(kept) <= _MOST_BLOCKS else ()
     listed = view.items[: len(removals)] if wide or blocks else view.items
     if len(view.items) == 1:
         lines += _details(view.items[0], width, wide=wide)
@@ -272,7 +272,7 @@ def _consolidation_texts(consolidation: Consolidation, names: Collection[str]) -
     """Return what each of Karpenter's methods does. For single-node consolidation, only the first nodes are named."""
     wanted = {*names}
     commands = [command for command in consolidation.commands if not wanted.isdisjoint(command.nodes)]
-    alone = [command for command in commands if command.method is Method.SINGLE_NODE][MOST_COMMANDS:]
+    alone = [command for command in commands if command.method is Method.SINGLE_NODE][_MOST_COMMANDS:]
     texts = [_command_text(command) for command in commands if command not in alone]
     if alone:
         texts.append(f"{Method.SINGLE_NODE.value}: {count(len(alone), 'more node')} can go instead, each by itself")
@@ -364,10 +364,10 @@ def _blocking_facts(removal: Removal, *, wide: bool, named: bool) -> Iterator[Fa
     """Yield the pods that keep the node, unless its sentence names the only one."""
     blocking = removal.of(RemovalFate.BLOCKS)
     is_told = named and len(blocking) == 1 and removal.reasons[0] is Unremovable.BLOCKED_BY_POD
-    for number, fate in enumerate(() if is_told else blocking if wide else blocking[:MOST_BLOCKERS]):
+    for number, fate in enumerate(() if is_told else blocking if wide else blocking[:_MOST_BLOCKERS]):
         yield Fact(label="" if number else "kept by", items=(f"{fate.pod}: {_blocker_text(fate)}",))
-    if not wide and len(blocking) > MOST_BLOCKERS:
-        yield Fact(label="", items=(f"{count(len(blocking) - MOST_BLOCKERS, 'more pod')}: -o wide",))
+    if not wide and len(blocking) > _MOST_BLOCKERS:
+        yield Fact(label="", items=(f"{count(len(blocking) - _MOST_BLOCKERS, 'more pod')}: -o wide",))
 
 
 def _other_facts(removal: Removal) -> Iterator[Fact]:
@@ -466,8 +466,8 @@ def scale_down_view(
     return View(
         command="kschedx scale-down",
         details=tuple(commands),
-        because=_causes(items) if len(items) > MOST_BLOCKS else (),
-        facts=() if together is None else tuple(_together_facts(together, most or (MOST_ITEMS if wide else NAMES))),
+        because=_causes(items) if len(items) > _MOST_BLOCKS else (),
+        facts=() if together is None else tuple(_together_facts(together, most or (_MOST_ITEMS if wide else NAMES))),
         headline=headline,
         tone=Tone.GOOD if going else Tone.OPEN if any(item.tone is Tone.OPEN for item in items) else Tone.BAD,
         lists=(
@@ -491,8 +491,8 @@ def _causes(items: Sequence[ViewItem]) -> tuple[str, ...]:
         for item in items
         if item.tone is not Tone.GOOD
     ).most_common()
-    causes = [f"{why}: {count(number, 'node')}" for why, number in counts[:MOST_CAUSES]]
-    left = sum(number for _, number in counts[MOST_CAUSES:])
+    causes = [f"{why}: {count(number, 'node')}" for why, number in counts[:_MOST_CAUSES]]
+    left = sum(number for _, number in counts[_MOST_CAUSES:])
     return (*causes, *([f"other causes: {count(left, 'node')}"] if left else []))
 
 

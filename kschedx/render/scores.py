@@ -27,15 +27,15 @@ from kschedx.render.terminal import (
     wrap,
 )
 from kschedx.render.view import Tone
-from kschedx.render.words import describe
 from kschedx.snapshot.columns import TableRow
 from kschedx.wording import count, list_names, visible
+from kschedx.words import describe
 
 SHOWN = 4
 """Nodes in the first screen's ranking."""
 
 
-def format_signed(number: int) -> str:
+def _format_signed(number: int) -> str:
     """Return `+12`, `-3`, or `·` for no difference."""
     return f"{number:+,}" if number else "·"
 
@@ -88,9 +88,9 @@ def _contributions(nodes: tuple[ScoredNode, ...], ranking: Ranking, without: fro
     for index, mine in enumerate(nodes[0].contributions):
         if mine.plugin not in without:
             values = [f"{node.contributions[index].weighted:,}" for node in nodes]
-            lead = [] if leads is None else [format_signed(leads.get(mine.plugin, 0))]
+            lead = [] if leads is None else [_format_signed(leads.get(mine.plugin, 0))]
             rows.append([mine.plugin, str(mine.weight), *values, *lead])
-    lead = [] if leads is None else [format_signed(ranking.margin or 0)]
+    lead = [] if leads is None else [_format_signed(ranking.margin or 0)]
     return [*rows, ["total", "", *(f"{node.total:,}" for node in nodes), *lead]]
 
 
@@ -305,10 +305,12 @@ def _scores(node: ScoredNode, ranking: Ranking, width: int) -> list[StyledLine]:
                 f"× {mine.weight}",
                 f"{mine.weighted:,}",
                 f"{best.weighted:,}",
-                format_signed(mine.weighted - best.weighted),
+                _format_signed(mine.weighted - best.weighted),
             ]
         )
-    rows.append(["total", "", "", "", f"{node.total:,}", f"{winner.total:,}", format_signed(node.total - winner.total)])
+    rows.append(
+        ["total", "", "", "", f"{node.total:,}", f"{winner.total:,}", _format_signed(node.total - winner.total)]
+    )
     return [
         *([text(f"  the winner is {winner.name}", DIM)] if winner.name != node.name else []),
         *columns(rows, right=frozenset(range(1, 7)), indent=2, header=True, width=width),

@@ -51,22 +51,22 @@ from kschedx.render.terminal import (
     text,
 )
 from kschedx.render.view import Decider, Tone, View
-from kschedx.render.words import describe
-from kschedx.render.words.causes import main_findings
-from kschedx.render.words.constraints import label_hint_text
-from kschedx.render.words.resources import hardware_text
 from kschedx.wording import Fact, count, list_names
+from kschedx.words import describe
+from kschedx.words.causes import main_findings
+from kschedx.words.constraints import label_hint_text
+from kschedx.words.resources import hardware_text
 
 MOST_LINES = 30
-MOST_GROUPS = 8
+_MOST_GROUPS = 8
 MOST_FIXES = 9
 """In lines."""
-MOST_NOTES = 3
-MOST_VICTIMS = 3
-MOST_LABELS = 4
+_MOST_NOTES = 3
+_MOST_VICTIMS = 3
+_MOST_LABELS = 4
 """In lines."""
 
-SAID = frozenset(
+_SAID = frozenset(
     {"bound-by-hand", "gated", "nominated-node-first", "runs-already", "single-feasible-node", "tie", ROUTINE, UNTRIED}
 )
 """Ids of notes whose text the outcome's line already has, or that add nothing."""
@@ -103,7 +103,11 @@ def why_lines(
     """Return the lines of a screen. Raises `InputError` for a node that the cluster does not have."""
     diagnosis = explanation.diagnosis
     if nodes:
-        return _stories(diagnosis, nodes, width)
+        ranked = rank_nodes(diagnosis.cycle)
+        lines: list[StyledLine] = []
+        for name in chosen_nodes(diagnosis.cycle, nodes):
+            lines += [*([BLANK] if lines else []), *node_verdict_lines(diagnosis, ranked, name, width)]
+        return lines
     if explanation.lifecycle is not None and not (explanation.is_run and (wide or all_nodes)):
         view = explanation_view(explanation)
         return _sections(_head(explanation, view, width, MOST_FIXES), note_lines(view, width))
@@ -139,6 +143,14 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
         headline = f"{cycle.pod.key} runs on {unready.node} and is not ready: {unready.not_ready}"
         tone = Tone.HELD if tone is Tone.GOOD else tone
     deciders = tuple(_deciders(explanation)) if with_fixes else ()
+    pods, phrases = explanation.cycle.snapshot.pods, []
+    for key in explanation.victims:
+        since = pods.deletion_timestamps[pods.rows[key]]
+        held = pods.finalizers.get(key, ())
+        phrases.append(
+            f"{key} is being deleted (grace period until {since})"
+            + (f", waiting for finalizer {list_names(held, 3)}" if held else "")
+        )
     return View(
         command="kschedx why",
         subject=cycle.pod.key,
@@ -154,7 +166,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
         roots=(
             *roots(diagnosis),
             *(_request_sources(explanation) if with_fixes else ()),
-            *_victims(explanation),
+            *tuple(phrases[:_MOST_VICTIMS]),
             *(_refusals(explanation, deciders) if with_fixes else ()),
         ),
         facts=(*holding_facts(explanation.holding, cycle), *volume_facts(diagnosis), *indecisive_facts(explanation)),
@@ -162,7 +174,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
         no_fix=explanation.no_fix if with_fixes else "",
         event=event_text(cycle, explanation.holding) or _own_event(explanation),
         deciders=deciders,
-        notes=(*lacking_notes(cycle), *(note.text for note in explanation.notes if note.id not in SAID)),
+        notes=(*lacking_notes(cycle), *(note.text for note in explanation.notes if note.id not in _SAID)),
     )
 
 
@@ -225,19 +237,6 @@ def _scale_up(explanation: Explanation) -> str:
     """Return `cluster-autoscaler adds a node of group blue`."""
     progress = (scaling.progress for scaling in explanation.scalings)
     return next(filter(None, progress), "cluster-autoscaler reports that it adds a node")
-
-
-def _victims(explanation: Explanation) -> tuple[str, ...]:
-    """Return the terminating victims that block a nominated pod."""
-    pods, phrases = explanation.cycle.snapshot.pods, []
-    for key in explanation.victims:
-        since = pods.deletion_timestamps[pods.rows[key]]
-        held = pods.finalizers.get(key, ())
-        phrases.append(
-            f"{key} is being deleted (grace period until {since})"
-            + (f", waiting for finalizer {list_names(held, 3)}" if held else "")
-        )
-    return tuple(phrases[:MOST_VICTIMS])
 
 
 def _request_sources(explanation: Explanation) -> Iterator[str]:
@@ -308,14 +307,6 @@ def chosen_nodes(cycle: Cycle, nodes: Sequence[str]) -> Iterator[str]:
         yield name
 
 
-def _stories(diagnosis: Diagnosis, nodes: Sequence[str], width: int) -> list[StyledLine]:
-    ranked = rank_nodes(diagnosis.cycle)
-    lines: list[StyledLine] = []
-    for name in chosen_nodes(diagnosis.cycle, nodes):
-        lines += [*([BLANK] if lines else []), *node_verdict_lines(diagnosis, ranked, name, width)]
-    return lines
-
-
 # --- the first screen
 
 
@@ -329,7 +320,7 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[S
         _labels(diagnosis, width),
         candidates_block(explanation.cycle, width),
         [row for decider in view.deciders for row in _decider(decider, width)],
-        note_lines(view, width, MOST_NOTES),
+        note_lines(view, width, _MOST_NOTES),
     )
     scores = ranking_block(ranked, width) if ranked and ranked.count > 1 else []
     is_said = not about or any(about in row.plain for row in head)
@@ -337,7 +328,8 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[S
     if scores and ranked and len(_sections(head, scores, tail, hint)) > MOST_LINES:
         scores = ranking_block(ranked, width, by_plugin=False)
     room = MOST_LINES - len(_sections(head, scores, [BLANK], tail, hint)) + 1
-    blockers = _fit_blocks(_blocks(diagnosis, width), room, diagnosis, width, most=_most_level(diagnosis))
+    most = Level.LINE if diagnosis.feasible else Level.FULL  # if the pod has a node, the others get one line each
+    blockers = _fit_blocks(_blocks(diagnosis, width), room, diagnosis, width, most=most)
     lines = _sections(head, scores, blockers, tail, hint)[:MOST_LINES]
     note = names_note(_nodes_of(explanation))
     if len(lines) < MOST_LINES or note in " ".join(row.plain.strip() for row in lines):
@@ -349,11 +341,6 @@ def _decider(decider: Decider, width: int, *, everything: bool = False) -> list[
     from kschedx.render.autoscaler import MOST_ROWS, decider_lines
 
     return decider_lines(decider, width, None if everything else MOST_ROWS)
-
-
-def _most_level(diagnosis: Diagnosis) -> Level:
-    """Return the maximum level of detail: if the pod has a node, the other nodes' rejections get one line each."""
-    return Level.LINE if diagnosis.feasible else Level.FULL
 
 
 def _sections(*blocks: list[StyledLine]) -> list[StyledLine]:
@@ -384,7 +371,7 @@ def _blocks(diagnosis: Diagnosis, width: int) -> list[Block]:
 def _fit_blocks(blocks: list[Block], room: int, diagnosis: Diagnosis, width: int, *, most: Level) -> list[StyledLine]:
     """Return as many blocks as fit, each in as much detail as fits: first the nearest in brief and all headlines, then
     facts, in order."""
-    for shown in range(min(len(blocks), MOST_GROUPS), 0, -1):
+    for shown in range(min(len(blocks), _MOST_GROUPS), 0, -1):
         rest = _rest(diagnosis, len(blocks) - shown, width)
         levels = [min(most, Level.BRIEF), *[Level.LINE] * (shown - 1)]
         shown_blocks = [block(level) for block, level in zip(blocks, levels, strict=False)]
@@ -443,9 +430,9 @@ def _steps(explanation: Explanation, width: int) -> list[StyledLine]:
 def _labels(diagnosis: Diagnosis, width: int) -> list[StyledLine]:
     """Return the labels that are required and that no node has."""
     items = tuple(map(label_hint_text, diagnosis.hints))
-    lines = fact_lines(Fact(label="labels", items=items), width, MOST_LABELS) if items else []
+    lines = fact_lines(Fact(label="labels", items=items), width, _MOST_LABELS) if items else []
     for hint in diagnosis.hardware:
-        lines += fact_lines(Fact(label="hardware", items=(hardware_text(hint),)), width, MOST_LABELS)
+        lines += fact_lines(Fact(label="hardware", items=(hardware_text(hint),)), width, _MOST_LABELS)
     return lines
 
 

@@ -91,13 +91,13 @@ def _effects(simulation: Simulation) -> Iterator[str]:
 # The screen of a simulation: how many pods have each outcome, workload by workload, and the nodes' utilization.
 
 MOST_LINES = 30
-SHOWN_CHANGES = 4
-SHOWN_PLACES = 3
-BAR = 10
-SHORT_BAR = 5
+_SHOWN_CHANGES = 4
+_SHOWN_PLACES = 3
+_BAR = 10
+_SHORT_BAR = 5
 
 
-class ShownCounts(Struct, frozen=True):
+class _ShownCounts(Struct, frozen=True):
     """How many entries are shown: workloads, the most and least used nodes, and causes."""
 
     workloads: int
@@ -105,16 +105,16 @@ class ShownCounts(Struct, frozen=True):
     causes: int
 
 
-SHOWN_ROWS = (
-    ShownCounts(8, 3, 3),
-    ShownCounts(6, 3, 2),
-    ShownCounts(5, 2, 1),
-    ShownCounts(3, 2, 1),
-    ShownCounts(2, 1, 1),
+_SHOWN_ROWS = (
+    _ShownCounts(8, 3, 3),
+    _ShownCounts(6, 3, 2),
+    _ShownCounts(5, 2, 1),
+    _ShownCounts(3, 2, 1),
+    _ShownCounts(2, 1, 1),
 )
 """Sizes that are tried until the screen is short enough."""
-ALL = ShownCounts(1_000_000, 1_000_000, 1_000_000)
-ON_PAGE = ShownCounts(20, 0, 3)
+ALL = _ShownCounts(1_000_000, 1_000_000, 1_000_000)
+_ON_PAGE = _ShownCounts(20, 0, 3)
 """The rows for which fixes are tried on a page, largest first. In a cluster of 5,000 nodes, each takes half a
 second."""
 
@@ -125,7 +125,7 @@ def _nodes_before(simulation: Simulation) -> Sequence[str]:
 
 def drains_view(
     simulation: Simulation,
-    tried: ShownCounts = ON_PAGE,
+    tried: _ShownCounts = _ON_PAGE,
     *,
     each: bool,
     lets_go: Sequence[DrainFix] = (),
@@ -167,20 +167,20 @@ def drains_lines(
     At most 30 lines, unless `wide` or blocked drains need more. The arguments are those of `drains_view`, whose `view`
     may have been computed before.
     """
-    tried = ALL if wide else SHOWN_ROWS[0]
+    tried = ALL if wide else _SHOWN_ROWS[0]
     view = view or drains_view(simulation, tried, each=each, lets_go=lets_go, forced=forced)
     if each:
         return [*head_lines(view, width), *each_lines(view.lists[0], width, wide=wide)]
     nodes, causes = view.lists
     lines: list[StyledLine] = []
-    for number, shown in enumerate((ALL,) if wide else SHOWN_ROWS):
+    for number, shown in enumerate((ALL,) if wide else _SHOWN_ROWS):
         most = None if wide else max((20 - 4 * number) // max(len(nodes.items), 1), 2)
         if len(nodes.items) == 1:
             lines = head_lines(replace(view, fixes=()), width)
             lines += drain_lines(nodes.items[0], width, most=most, lets_go=view.fixes, wide=wide)
         else:
             lines = head_lines(view, width)
-            lines += _drain_blocks(nodes, width, 2 * (len(SHOWN_ROWS) - number), most, wide=wide)
+            lines += _drain_blocks(nodes, width, 2 * (len(_SHOWN_ROWS) - number), most, wide=wide)
         lines += _cause_lines(causes, width, shown.causes, named=2)
         lines += _usage_lines(view.usage, width, shown.nodes)
         if len(lines) <= MOST_LINES:
@@ -205,7 +205,7 @@ def _drain_blocks(nodes: ItemList, width: int, shown: int, most: int | None, *, 
 
 def simulation_view(
     simulation: Simulation,
-    tried: ShownCounts = ON_PAGE,
+    tried: _ShownCounts = _ON_PAGE,
     *,
     ties: str | None = None,
     growths: Sequence[Growth] = (),
@@ -231,7 +231,7 @@ def simulation_view(
     )
 
 
-def _simulation_lists(simulation: Simulation, shared: SharedFixes, tried: ShownCounts) -> tuple[ItemList, ...]:
+def _simulation_lists(simulation: Simulation, shared: SharedFixes, tried: _ShownCounts) -> tuple[ItemList, ...]:
     return (
         *([drain_list(simulation)] if simulation.drained else ()),
         ItemList(
@@ -261,15 +261,15 @@ def simulation_lines(
     """Return at most 30 lines, unless `wide` or `steps`, or drains and changes need more. `view` is that of the
     simulation, if it was computed before."""
     shared = SharedFixes(simulation)
-    start = ALL if wide else ShownCounts(0, 0, 0)
+    start = ALL if wide else _ShownCounts(0, 0, 0)
     whole = view or simulation_view(simulation, start, ties=ties, growths=growths, shared=shared)
 
-    def tried(counts: ShownCounts) -> View:
+    def tried(counts: _ShownCounts) -> View:
         return replace(whole, lists=_simulation_lists(simulation, shared, counts))
 
-    def screen(view: View, shown: ShownCounts, *, is_single: bool) -> list[StyledLine]:
+    def screen(view: View, shown: _ShownCounts, *, is_single: bool) -> list[StyledLine]:
         *drained, workloads, causes = view.lists
-        lines = head_lines(view, width, rows=None if wide else SHOWN_CHANGES)
+        lines = head_lines(view, width, rows=None if wide else _SHOWN_CHANGES)
         for item in (item for nodes in drained for item in nodes.items):
             lines += [BLANK, *result_lines(item, width), *drain_lines(item, width, most=None if wide else 6, wide=wide)]
         lines += [BLANK] if workloads.items else []
@@ -283,9 +283,12 @@ def simulation_lines(
         """Return the first size that is short enough; None if at most one row has a fix, which is then shown with its
         commands. Fixes are tried for one row after the other, since a row without its fix is shorter: a size that is
         too long without some of them needs no others."""
-        fewest = SHOWN_ROWS[-1]
-        too_long: ShownCounts | None = None
-        sizes = [(fewest, fewest), *((shown, counts) for shown in SHOWN_ROWS[:-1] for counts in _growing_counts(shown))]
+        fewest = _SHOWN_ROWS[-1]
+        too_long: _ShownCounts | None = None
+        sizes = [
+            (fewest, fewest),
+            *((shown, counts) for shown in _SHOWN_ROWS[:-1] for counts in _growing_counts(shown)),
+        ]
         shortest: list[StyledLine] = []
         for shown, counts in count_items(sizes, Phase.TRYING_FIXES, len(sizes), "sizes of the screen"):
             if shown == too_long:
@@ -306,19 +309,19 @@ def simulation_lines(
     if view is None and not wide:
         if (short := shortened()) is not None:
             return short + every
-        whole = tried(SHOWN_ROWS[0])
+        whole = tried(_SHOWN_ROWS[0])
     is_single = sum(bool(item.fixes) for item in whole.items) == 1
     lines: list[StyledLine] = []
-    for shown in (ALL,) if wide else SHOWN_ROWS:
+    for shown in (ALL,) if wide else _SHOWN_ROWS:
         lines = screen(whole, shown, is_single=is_single)
         if len(lines) <= MOST_LINES:
             break
     return lines + every
 
 
-def _growing_counts(shown: ShownCounts) -> Iterator[ShownCounts]:
+def _growing_counts(shown: _ShownCounts) -> Iterator[_ShownCounts]:
     """Yield the counts from the shortest screen's to these, with one more at a time."""
-    fewest = SHOWN_ROWS[-1]
+    fewest = _SHOWN_ROWS[-1]
     for workloads in range(fewest.workloads, shown.workloads + 1):
         yield replace(shown, workloads=workloads, causes=fewest.causes)
     for causes in range(fewest.causes + 1, shown.causes + 1):
@@ -347,11 +350,6 @@ def _cause_lines(causes: ItemList, width: int, most: int, *, named: int) -> list
 
 
 # --- outcomes with their counts
-
-
-def _moves(simulation: Simulation) -> list[str]:
-    moves = () if simulation.goal is None else simulation.goal.moves
-    return [f"{move.pod} from {move.source} to {move.to}" for move in moves]
 
 
 def _goal_text(goal: GoalResult) -> str:
@@ -455,10 +453,11 @@ def _kueue_facts(kueue: KueueResult) -> Iterator[Fact]:
 def _facts(simulation: Simulation) -> Iterator[Fact]:
     """Yield the changes, and their effects before the workloads."""
     rollouts = sorted(simulation.rolled_out, key=lambda rollout: rollout.is_done)
+    moves = () if simulation.goal is None else simulation.goal.moves
     for label, items in (
         ("after", map(str, simulation.changes)),
         ("effect", (*_effects(simulation), *map(rollout_text, rollouts))),
-        ("moves", _moves(simulation)),
+        ("moves", [f"{move.pod} from {move.source} to {move.to}" for move in moves]),
     ):
         if texts := tuple(items):
             yield Fact(label=label, items=texts)
@@ -533,15 +532,10 @@ def _workload_tone(result: WorkloadResult) -> Tone:
     return Tone.OPEN if not result.refused and len(result.undecided) == len(result.pending) else Tone.BAD
 
 
-def _pending_reason(simulation: Simulation, result: WorkloadResult, story: PendingStory | None) -> str:
-    """Return why pods of a workload stay pending, or what is unknown about them; empty if neither is known."""
-    reason = "" if story is None else story_reason(story)
-    return reason or next(filter(None, map(simulation.undecided.get, result.undecided)), "")
-
-
 def _result(simulation: Simulation, result: WorkloadResult, story: PendingStory | None) -> str:
     """Return `8 of 12 assigned · 5 new on node-1 ×5 · 4 pending: 3 nodes lack 500m CPU`."""
-    why = _pending_reason(simulation, result, story)
+    reason = "" if story is None else story_reason(story)
+    why = reason or next(filter(None, map(simulation.undecided.get, result.undecided)), "")
     nodes = result.nodes
     parts = []
     wanted = result.pods + result.refused
@@ -566,7 +560,7 @@ def _result(simulation: Simulation, result: WorkloadResult, story: PendingStory 
 
 def _spread(nodes: Mapping[str, int]) -> str:
     """Return `on node-1 ×3, node-2`; if there are many nodes, their number."""
-    if len(nodes) > SHOWN_PLACES:
+    if len(nodes) > _SHOWN_PLACES:
         return f"on {len(nodes):,} nodes"
     if len(nodes) == 1:
         return f"on {next(iter(nodes))}"
@@ -599,7 +593,7 @@ def _usage_lines(usage: UsageView | None, width: int, most: int) -> list[StyledL
         key=lambda row: (-left[row.name].percent(resources[0]), row.name),
     )
     picked = [*ordered[:most], *ordered[-most:]] if len(ordered) > 2 * most else ordered
-    size = BAR if width >= (BAR + 10) * len(resources) + 12 else SHORT_BAR
+    size = _BAR if width >= (_BAR + 10) * len(resources) + 12 else _SHORT_BAR
     rows = [[row.name, *(_bar(row, resource, size) for resource in resources)] for row in (*picked, usage.total)]
     lines = [BLANK, *columns([["node", *resources], *rows], header=True, width=width)]
     between = len(ordered) - len(picked)

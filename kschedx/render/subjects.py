@@ -34,13 +34,13 @@ from kschedx.render.terminal import (
     shortens,
 )
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
-from kschedx.render.words import describe, headline
-from kschedx.render.words.causes import because
-from kschedx.render.words.constraints import maintenance_text, unwell_node_text
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import Fact, amount, amounts, count
+from kschedx.words import describe, headline
+from kschedx.words.causes import because
+from kschedx.words.constraints import maintenance_text, unwell_node_text
 
-MOST_GROUPS = 6
+_MOST_GROUPS = 6
 _FIX_LINES = 6
 
 
@@ -178,7 +178,7 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
 def _first_groups(items: Sequence[ViewItem]) -> list[ViewItem]:
     """Return the largest groups of each kind."""
     kinds = dict.fromkeys(item.kind for item in items)
-    return [item for kind in kinds for item in [item for item in items if item.kind == kind][:MOST_GROUPS]]
+    return [item for kind in kinds for item in [item for item in items if item.kind == kind][:_MOST_GROUPS]]
 
 
 def daemon_set_page(answer: DaemonSetAnswer) -> Page:
@@ -211,9 +211,9 @@ def _node_of_daemon_set_view(answer: DaemonSetAnswer, node: str) -> View:
     )
 
 
-SHOWN_HOLDERS = 4
-SHOWN_RESULTS = 6
-SHOWN_BUDGETS = 2
+_SHOWN_HOLDERS = 4
+_SHOWN_RESULTS = 6
+_SHOWN_BUDGETS = 2
 
 
 def _node_names(answer: NodeAnswer) -> Sequence[str]:
@@ -235,6 +235,11 @@ def _node_view(answer: NodeAnswer, verdicts: Sequence[PendingPodVerdict]) -> Vie
         ViewItem(title=text, tone=tone, kind="not running", values=(1,)) for tone, text in map(_state, answer.states)
     )
     largest_first = sorted(results.items(), key=lambda entry: (entry[0][0] is not Tone.GOOD, -len(entry[1])))
+    rows = []
+    for offer in answer.offers:
+        shown = amounts(offer.resource, (offer.allocatable, offer.requested, abs(offer.free)))
+        rows.append((offer.resource, shown[0], shown[1], ("-" if offer.free < 0 else "") + shown[2]))
+    columns = (("resource", False), ("allocatable", True), ("requested", True), ("free", True))
     return View(
         command="kschedx why",
         subject=f"node/{answer.name}",
@@ -251,12 +256,12 @@ def _node_view(answer: NodeAnswer, verdicts: Sequence[PendingPodVerdict]) -> Vie
                 items=(*states, *(_result_item(tone, text, names) for (tone, text), names in largest_first)),
             ),
         ),
-        tables=(_resources(answer.offers),),
-        notes=(EACH_ALONE,) if verdicts else (),
+        tables=(TableView(title="Resources", columns=columns, rows=tuple(rows)),),
+        notes=(_EACH_ALONE,) if verdicts else (),
     )
 
 
-EACH_ALONE = "each pod is evaluated alone"
+_EACH_ALONE = "each pod is evaluated alone"
 _KINDS = {Tone.GOOD: "fit", Tone.BAD: "do not fit", Tone.OPEN: "undecided"}
 
 
@@ -286,12 +291,12 @@ def node_lines(
     [resources] = view.tables
     lines += [BLANK, *column_lines(resources.columns, resources.rows, width)]
     for fact in view.facts:
-        label, most = f"  {fact.label}  ", len(fact.items) if wide else SHOWN_HOLDERS
+        label, most = f"  {fact.label}  ", len(fact.items) if wide else _SHOWN_HOLDERS
         rest = (f"{len(fact.items) - most:,} more",) if len(fact.items) > most else ()
         rows = join_items((*fact.items[:most], *rest), width - len(label))
         lines += [line((f"{'' if number else label:{len(label)}}{row}", DIM)) for number, row in enumerate(rows)]
     lines += [BLANK] if view.items else []
-    shown = view.items if wide else view.items[:SHOWN_RESULTS]
+    shown = view.items if wide else view.items[:_SHOWN_RESULTS]
     for item in shown:
         lines += item_lines(item, width, wide=wide)
     lines += more(len(view.items) - len(shown), "result")
@@ -317,20 +322,11 @@ def _keeps_out(answer: NodeAnswer) -> Iterator[str]:
         yield f"being deleted since {metadata.deletion_timestamp}"
     if spec.unschedulable:
         yield f"cordoned{maintenance_text(Maintenance.of(metadata.labels, metadata.annotations))}"
-    for name, status in islice(answer.blocking_budgets.items(), SHOWN_BUDGETS):
+    for name, status in islice(answer.blocking_budgets.items(), _SHOWN_BUDGETS):
         yield f"PDB {name} allows no eviction: it {status.text}"
     if spec.taints:
         taints = (f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}" for taint in spec.taints)
         yield f"taints {', '.join(taints)}"
-
-
-def _resources(offers: Sequence[ResourceUse]) -> TableView:
-    rows = []
-    for offer in offers:
-        shown = amounts(offer.resource, (offer.allocatable, offer.requested, abs(offer.free)))
-        rows.append((offer.resource, shown[0], shown[1], ("-" if offer.free < 0 else "") + shown[2]))
-    columns = (("resource", False), ("allocatable", True), ("requested", True), ("free", True))
-    return TableView(title="Resources", columns=columns, rows=tuple(rows))
 
 
 def _is_used(offer: ResourceUse) -> bool:

@@ -31,19 +31,19 @@ from kschedx.render.terminal import (
     title_lines,
 )
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
-from kschedx.render.words.causes import because
 from kschedx.wording import Fact, count, list_names, visible
+from kschedx.words.causes import because
 
-MOST_FAILURES = 12
+_MOST_FAILURES = 12
 """Rows of the table on the first screen."""
-MOST_DETAILS = 1
-MOST_WORKLOADS = 3
-MOST_LISTED = 200
+_MOST_DETAILS = 1
+_MOST_WORKLOADS = 3
+_MOST_LISTED = 200
 """The number of workloads of a failure that a page lists in each state."""
 _GONE = ("unreachable", "cordoned", "unschedulable")
 """Endings of causes that only repeat the failure itself."""
-MOST_HEAT_COLUMNS = 60
-MOST_HEAT_ROWS = 2_000
+_MOST_HEAT_COLUMNS = 60
+_MOST_HEAT_ROWS = 2_000
 LABELS = {
     WorkloadImpact.DOWN: "down",
     WorkloadImpact.PENDING: "short",
@@ -63,13 +63,13 @@ def survival_lines(survival: Survival, *, width: int, wide: bool = False) -> lis
     """Return the headline, a row for each failure, and the details of the worst."""
     ordered = _worst_first(survival.results)
     bad = [result for result in ordered if wide or not result.survives or len(ordered) == 1]
-    opened = bad if wide else bad[:MOST_DETAILS]
-    view = _survival_view(survival, opened, None if wide else MOST_WORKLOADS)
+    opened = bad if wide else bad[:_MOST_DETAILS]
+    view = _survival_view(survival, opened, None if wide else _MOST_WORKLOADS)
     lines = title_lines(view.headline, view.tone, width)
     for phrase in view.details:
         lines += paragraph(phrase, width, first="  ", style=DIM)
     if len(ordered) > 1:
-        lines += [BLANK, *table_lines(view.lists[0], width, None if wide else MOST_FAILURES)]
+        lines += [BLANK, *table_lines(view.lists[0], width, None if wide else _MOST_FAILURES)]
     for item in view.items:
         if item.facts:
             lines += [BLANK, *_failure_lines(item, width, is_only=len(ordered) == 1)]
@@ -130,12 +130,6 @@ def effect(result: FailureResult) -> str:
     return "every pod is rescheduled" if result.lost else "no pod is lost"
 
 
-def _column_heads(mode: OutageMode) -> tuple[tuple[str, bool], ...]:
-    """Return the heads of the numbers. The last three count workloads."""
-    last = "restarted" if mode is OutageMode.OUTAGE else "blocked"
-    return tuple((label, True) for label in ("nodes", "lost", "rescheduled", "pending", "down", "short", last))
-
-
 def cells(result: FailureResult, mode: OutageMode) -> tuple[int, ...]:
     pending = OutageOutcome.PENDING, OutageOutcome.NOT_CREATED, OutageOutcome.UNDECIDED
     return (
@@ -158,12 +152,6 @@ def _failure_lines(item: ViewItem, width: int, *, is_only: bool) -> list[StyledL
 
 
 # --- facts
-
-
-def _no_fix_text(result: FailureResult) -> str:
-    """Return which pods no added node helps."""
-    left = () if result.needed is None else result.needed.not_helped
-    return f"no added node helps {list_names(left, 3)}" if left else ""
 
 
 def _loss_facts(survival: Survival, result: FailureResult, most: int | None) -> Iterator[Fact]:
@@ -294,6 +282,7 @@ def _survival_view(survival: Survival, opened: Collection[FailureResult], most: 
     """Return a view with a row for each failure, worst first. Those that are `opened` have their facts, with at most
     `most` workloads in each state."""
     named = {id(result) for result in opened}
+    last = "restarted" if survival.mode is OutageMode.OUTAGE else "blocked"
     return View(
         command="kschedx survive",
         headline=headline(survival),
@@ -303,7 +292,9 @@ def _survival_view(survival: Survival, opened: Collection[FailureResult], most: 
             ItemList(
                 title="Failures",
                 noun="failure",
-                columns=_column_heads(survival.mode),
+                columns=tuple(
+                    (label, True) for label in ("nodes", "lost", "rescheduled", "pending", "down", "short", last)
+                ),
                 items=tuple(
                     _item(survival, result, most, is_open=id(result) in named)
                     for result in _worst_first(survival.results)
@@ -324,12 +315,13 @@ def _item(survival: Survival, result: FailureResult, most: int | None, *, is_ope
     )
     if not is_open:
         return item
+    left = () if result.needed is None else result.needed.not_helped
     return replace(
         item,
         facts=(Fact(label="effect", items=(effect(result),)), *_loss_facts(survival, result, most)),
         own=tuple(_eviction_facts(result)),
         fixes=tuple(fixes(result)),
-        no_fix=_no_fix_text(result),
+        no_fix=(f"no added node helps {list_names(left, 3)}" if left else ""),
         members=tuple(_member(pod) for loss in result.workloads for pod in loss.pods),
     )
 
@@ -341,8 +333,8 @@ def _member(pod: LostPod) -> str:
 def survival_page(survival: Survival) -> Page:
     """Return a page with the failures, a heat map of workloads, and when pods are evicted."""
     lines = survival_lines(survival, width=SCREEN_WIDTH)
-    plots = (_heat_map(survival),) if len(survival.results) <= MOST_HEAT_COLUMNS else ()
-    view = _survival_view(survival, survival.results, MOST_LISTED)
+    plots = (_heat_map(survival),) if len(survival.results) <= _MOST_HEAT_COLUMNS else ()
+    view = _survival_view(survival, survival.results, _MOST_LISTED)
     return page_of(view, lines, plots, survival.simulation.before)
 
 
@@ -382,7 +374,7 @@ def _heat_map(survival: Survival) -> HeatMap:
     states = list(WorkloadImpact)
     worst = {name: min(states.index(loss.state) for loss in its.values()) for name, its in at.items()}
     names = sorted(at, key=lambda name: (worst[name], -sum(loss.lost for loss in at[name].values()), name))
-    shown = names[:MOST_HEAT_ROWS]
+    shown = names[:_MOST_HEAT_ROWS]
     places = range(len(survival.results))
     return HeatMap(
         columns=tuple(visible(result.failure.name) for result in survival.results),

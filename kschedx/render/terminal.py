@@ -141,7 +141,7 @@ def line(*parts: str | tuple[str, str] | StyledLine) -> StyledLine:
 BLANK = StyledLine()
 
 
-LONGEST_ITEM = 3
+_LONGEST_ITEM = 3
 """Lines of a fact with a single item, which is not cut where it has no more."""
 
 
@@ -154,7 +154,7 @@ def fact_lines(fact: Fact, width: int, limit: int | None = None) -> list[StyledL
         # no line has more items than cells
         items = [shown(item) for item in fact.items[: limit * room + 1]]
         rows = join_items(items, room)
-        most = limit if len(fact.items) > 1 else max(limit, LONGEST_ITEM)
+        most = limit if len(fact.items) > 1 else max(limit, _LONGEST_ITEM)
         if len(rows) > most or len(items) < len(fact.items):
             rows = _shorten(fact, items, room, most)
     label = visible(fact.label)
@@ -311,8 +311,8 @@ def fits(content: str, width: int) -> bool:
 
 # Where the text goes: whether it has colors, as kubectl decides it, and its width.
 
-FORCED_BY = ("FORCE_COLOR", "CLICOLOR_FORCE")
-DEFAULT_WIDTH = 100
+_FORCED_BY = ("FORCE_COLOR", "CLICOLOR_FORCE")
+_DEFAULT_WIDTH = 100
 """The width if standard output is not a terminal and COLUMNS is not set."""
 
 
@@ -321,19 +321,19 @@ def wants_colour(is_terminal: bool, environment: Mapping[str, str]) -> bool:
     pipe have none."""
     if environment.get("NO_COLOR"):
         return False
-    if any(environment.get(name) not in (None, "", "0") for name in FORCED_BY):
+    if any(environment.get(name) not in (None, "", "0") for name in _FORCED_BY):
         return True
     return is_terminal and environment.get("TERM", "") not in ("", "dumb")
 
 
 def width_of(stream: IO[str], environment: Mapping[str, str]) -> int:
-    """Return COLUMNS, else the terminal's width, else `DEFAULT_WIDTH`; at least 60."""
+    """Return COLUMNS, else the terminal's width, else `_DEFAULT_WIDTH`; at least 60."""
     written = environment.get("COLUMNS", "")
     if written.isdecimal() and int(written):
         return max(int(written), 60)
     if stream.isatty():
-        return max(shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns, 60)
-    return DEFAULT_WIDTH
+        return max(shutil.get_terminal_size((_DEFAULT_WIDTH, 24)).columns, 60)
+    return _DEFAULT_WIDTH
 
 
 class Console(Struct, frozen=True, kw_only=True):

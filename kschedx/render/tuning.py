@@ -22,9 +22,9 @@ from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem
 from kschedx.simulate.tuning import ProfileTrial, Tuning, TuningGoal
 from kschedx.wording import Fact, count
 
-SHOWN_TRIALS = 8
+_SHOWN_TRIALS = 8
 """Rows: the cluster now, today's profile, and the Pareto front."""
-HEADS = ("nodes", "fragmented", "spread", "moves", "unplaced")
+_HEADS = ("nodes", "fragmented", "spread", "moves", "unplaced")
 
 
 def tuning_lines(tuning: Tuning, width: int, *, wide: bool = False) -> list[StyledLine]:
@@ -33,7 +33,7 @@ def tuning_lines(tuning: Tuning, width: int, *, wide: bool = False) -> list[Styl
     lines = [
         *head_lines(replace(view, fixes=()), width),
         BLANK,
-        *table_lines(view.lists[0], width, None if wide else SHOWN_TRIALS),
+        *table_lines(view.lists[0], width, None if wide else _SHOWN_TRIALS),
     ]
     for changed in view.tables:
         lines += [BLANK, text(changed.title, BOLD)]
@@ -46,7 +46,7 @@ def tuning_lines(tuning: Tuning, width: int, *, wide: bool = False) -> list[Styl
 
 
 def _values(trial: ProfileTrial, tuning: Tuning) -> tuple[str, ...]:
-    """Return the cells for `HEADS`, and the cost if that of today's profile is known."""
+    """Return the cells for `_HEADS`, and the cost if that of today's profile is known."""
     cost = () if tuning.today.cost is None else ("" if trial.cost is None else f"{trial.cost:.2f}",)
     numbers = (f"{trial.fragmentation:.1f}%", f"{trial.spread:.1f}", f"{trial.moves:,}", f"{trial.unplaced:,}")
     return (f"{trial.nodes:,}", *numbers, *cost)
@@ -73,7 +73,9 @@ def _tuning_view(tuning: Tuning) -> View:
             ItemList(
                 title="Profiles of which no other is better in everything",
                 noun="profile",
-                columns=tuple((name, True) for name in (*HEADS, *(("cost",) if tuning.today.cost is not None else ()))),
+                columns=tuple(
+                    (name, True) for name in (*_HEADS, *(("cost",) if tuning.today.cost is not None else ()))
+                ),
                 items=tuple(_items(tuning)),
             ),
         ),

@@ -17,8 +17,8 @@ from kschedx.legacy.policy import TLS_FIELDS, VERSION, PolicyDocument, PolicyExt
 from kschedx.releases import VERSIONS, resolve
 from kschedx.releases.release import CONFIG_VERSIONS, last_to_read
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
-STRINGS: Json = {"type": "array", "items": {"type": "string"}}
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_STRINGS: Json = {"type": "array", "items": {"type": "string"}}
 
 
 def _json_object(properties: Mapping[str, Json], required: Iterable[str] = (), *, closed: bool = True) -> Json:
@@ -64,12 +64,12 @@ def document(kind: str, properties: Mapping[str, Json], required: Iterable[str])
     """Return the schema of a document. Keys are added, never changed, so a reader must accept new ones."""
     head: dict[str, Json] = {"apiVersion": {"const": API_VERSION}, "kind": {"const": kind}}
     fields = _json_object(head | dict(properties), (*head, *required), closed=False)
-    return {"$schema": DIALECT, "title": kind, **fields}
+    return {"$schema": _DIALECT, "title": kind, **fields}
 
 
 _TEXTS: Json = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
 NODE_GROUPS: Json = {
-    "$schema": DIALECT,
+    "$schema": _DIALECT,
     "title": "NodeGroups",
     "description": "The node groups of a cluster-autoscaler, for --node-groups. The output of /snapshotz works too.",
     "type": "object",
@@ -82,7 +82,7 @@ NODE_GROUPS: Json = {
                 "type": "object",
                 "additionalProperties": False,
                 "properties": {
-                    "nodes": STRINGS | {"description": "The nodes of the group in the snapshot."},
+                    "nodes": _STRINGS | {"description": "The nodes of the group in the snapshot."},
                     "template": {"type": "object", "description": "A node of the group: {Node: manifest, Pods: []}."},
                     "capacity": _TEXTS | {"description": "What a new node has: cpu, memory, pods (110), others."},
                     "labels": _TEXTS | {"description": "Labels of a new node."},
@@ -100,7 +100,7 @@ NODE_GROUPS: Json = {
 """The schema of a file that users write."""
 
 
-MEANINGS: Mapping[str, str] = {
+_MEANINGS: Mapping[str, str] = {
     "apiVersion": "The version of the document's form.",
     "kind": "The kind of the document.",
     "advice": "Errors and warnings, each with the field that it is about.",
@@ -256,7 +256,7 @@ def with_meanings(kind: str, schema: Json) -> Json:
     assert isinstance(properties, dict)
     described = {
         key: {"description": meaning, **own}
-        if (meaning := MEANINGS.get(f"{kind}.{key}", MEANINGS.get(key, ""))) and "description" not in own
+        if (meaning := _MEANINGS.get(f"{kind}.{key}", _MEANINGS.get(key, ""))) and "description" not in own
         else own
         for key, own in properties.items()
     }
@@ -274,14 +274,14 @@ _DURATION = r"^[+-]?(0|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
 def configuration_schema() -> Json:
     fields = _fields(ConfigurationDocument)
     fields |= {"apiVersion": {"enum": list(CONFIG_VERSIONS)}, "kind": {"const": KIND}}
-    schema = {"$schema": DIALECT, "title": KIND, **_json_object(fields), "required": ["apiVersion", "kind"]}
+    schema = {"$schema": _DIALECT, "title": KIND, **_json_object(fields), "required": ["apiVersion", "kind"]}
     return schema | {"allOf": [_version_schema(version) for version in CONFIG_VERSIONS]}
 
 
 def policy_schema() -> Json:
     fields = _fields(PolicyDocument)
     fields |= {"apiVersion": {"enum": [VERSION, None]}, "kind": {"const": POLICY_KIND}}
-    return {"$schema": DIALECT, "title": POLICY_KIND, **_json_object(fields), "required": ["kind"]}
+    return {"$schema": _DIALECT, "title": POLICY_KIND, **_json_object(fields), "required": ["kind"]}
 
 
 def _version_schema(version: str) -> Json:

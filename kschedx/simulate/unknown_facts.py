@@ -7,8 +7,8 @@ from kschedx.errors import UndecidableError
 from kschedx.explain.missing_kinds import cycle_of, may_be_open
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Decision, Run
-from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.snapshot import MissingCause, Snapshot
+from kschedx.words.pod import could_reject
 
 
 class UnknownFacts:

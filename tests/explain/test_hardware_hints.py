@@ -7,8 +7,8 @@ import pytest
 import kschedx
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.root_causes import root_causes
-from kschedx.render.words import headline
-from kschedx.render.words.resources import hardware_text
+from kschedx.words import headline
+from kschedx.words.resources import hardware_text
 from tests.builders import Manifest, evaluate, node, pod
 
 OFFERS = {"cpu": "8", "memory": "8Gi", "pods": "110"}

@@ -804,7 +804,7 @@ def test_no_node_attaches_more_volumes_than_its_driver_can() -> None:
     claims = [claim(name, volume=name) for name in names]
     own = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
     driver = {"name": DRIVER, "nodeID": "n", "allocatable": {"count": 2}}
-    limit = {
+    limit: Manifest = {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "CSINode",
         "metadata": {"name": "n"},

@@ -89,8 +89,8 @@ APART = {"labelSelector": {}, "topologyKey": "kubernetes.io/hostname"}
 )
 def test_the_pod_that_is_being_deleted_counts_on_any_node(spec: Manifest) -> None:
     hosts = [node(name, labels={"kubernetes.io/hostname": name}) for name in "ab"]
-    old = [pod("a", on="a", **spec), going(pod("b", on="b", **spec))]
-    assert told(*hosts, *old, pod("me", **spec))[0] == "wait until default/b has terminated"
+    old = [pod("a", on="a", spec=spec), going(pod("b", on="b", spec=spec))]
+    assert told(*hosts, *old, pod("me", spec=spec))[0] == "wait until default/b has terminated"
 
 
 def test_a_pod_that_a_finalizer_holds_is_not_waited_for() -> None:

@@ -12,7 +12,7 @@ from kschedx.explain.node_groups import NodeGroup, account, node_groups
 from kschedx.findings import Finding
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Code
-from kschedx.render.words import describe
+from kschedx.words import describe
 from tests.builders import node, pod
 from tests.laws.clusters import TARGET, Cluster, clusters
 

@@ -15,9 +15,9 @@ from kschedx.findings import (
     InsufficientDevices,
 )
 from kschedx.framework.cycle import Cycle, Outcome
-from kschedx.render.words import describe
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.words import describe
 from tests.builders import Manifest, evaluate, node, pod
 from tests.device_builders import (
     DRIVER,

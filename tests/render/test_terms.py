@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kschedx.findings import RequirementMatch, TermMatch
-from kschedx.render.words.constraints import SHOWN_TERMS, expression_text, term_brief, term_facts
+from kschedx.words.constraints import SHOWN_TERMS, expression_text, term_brief, term_facts
 
 
 def asked(key: str, operator: str, *values: str, actual: str | None = None, matched: bool = False) -> RequirementMatch:

@@ -25,9 +25,9 @@ from kschedx.findings import (
     UntoleratedTaint,
     VolumeLimitExceeded,
 )
-from kschedx.render.words import describe, headline
-from kschedx.render.words.reasons import reasons
 from kschedx.wording import in_words
+from kschedx.words import describe, headline
+from kschedx.words.reasons import reasons
 
 ZONE = RequirementMatch(key="zone", operator="In", values=("eu-1a", "eu-1b"), actual="eu-1a", matched=True)
 DISK = RequirementMatch(key="acme.io/disk", operator="In", values=("nvme",), actual="ssd", matched=False)

@@ -28,9 +28,9 @@ from kschedx.errors import InputError, nearest
 from kschedx.patterns import lazy_pattern
 from kschedx.sources.tree import SUFFIXES
 
-FEWEST = 3
+_FEWEST = 3
 """Entries left in a map or list that is cut."""
-MOST_FIELDS = 40
+_MOST_FIELDS = 40
 """Per object."""
 LEAST = 100
 """Bytes of an entry, assumed for a document that is too large."""
@@ -66,7 +66,7 @@ def bound(
         if not largest:
             break
         whole.setdefault(path, len(largest))
-        _cut(largest, max(len(largest) // 2, FEWEST))
+        _cut(largest, max(len(largest) // 2, _FEWEST))
     return short, tuple(_left_out(short, whole))
 
 
@@ -108,8 +108,10 @@ _Found = tuple[int, str, dict[str, Any] | list[Any]]
 
 def _largest(value: dict[str, Any] | list[Any], path: str, largest: _Found) -> _Found:
     """Return the map or list for which halving saves most, among these and `largest`."""
-    if len(value) > FEWEST and (isinstance(value, list) or _is_map(value)):
-        largest = max(largest, (_spare(value), path, value), key=lambda item: item[:2])
+    if len(value) > _FEWEST and (isinstance(value, list) or _is_map(value)):
+        items = list(value.items()) if isinstance(value, dict) else value
+        saved = size(items[max(len(items) // 2, _FEWEST) :])
+        largest = max(largest, (saved, path, value), key=lambda item: item[:2])
     entries = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in entries:
         if isinstance(item, dict | list) and size(item) > largest[0]:
@@ -122,14 +124,8 @@ def _is_map(value: Mapping[str, object]) -> bool:
     fields, or it has more entries than an object has fields, all of the same type."""
     shapes = {tuple(item) if isinstance(item, dict) else type(item) for item in value.values()}
     if all(isinstance(shape, tuple) for shape in shapes):
-        return len(value) > FEWEST and len(shapes) <= 2
-    return len(value) > MOST_FIELDS and len(shapes) == 1
-
-
-def _spare(entries: dict[str, Any] | list[Any]) -> int:
-    """Return how many bytes halving saves."""
-    items = list(entries.items()) if isinstance(entries, dict) else entries
-    return size(items[max(len(items) // 2, FEWEST) :])
+        return len(value) > _FEWEST and len(shapes) <= 2
+    return len(value) > _MOST_FIELDS and len(shapes) == 1
 
 
 def _cut(entries: dict[str, Any] | list[Any], count: int) -> None:

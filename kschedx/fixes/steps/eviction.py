@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.fixes.changes import add_operation
-from kschedx.fixes.phrases import amount_text, delete_pod, join_phrases, list_names
+from kschedx.fixes.phrases import amount_text, delete_pod, join_names, join_phrases
 from kschedx.fixes.pod_edits import ContainerRequest, with_requests
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Cost, FixGroup, FixStep, Proposal
 from kschedx.kube.documents import Change, Json, Target
@@ -17,7 +17,7 @@ from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count
 
-SHOWN_VICTIMS = 3
+_SHOWN_VICTIMS = 3
 
 
 class Victim(Struct, frozen=True, kw_only=True):
@@ -94,7 +94,7 @@ class DeletePods(VictimStep, frozen=True, kw_only=True):
             ]
             return f"delete {' and '.join(pods)}"
         named = [f"{victim.pod} (priority {victim.priority})" for victim in self.victims]
-        joined = list_names(named, SHOWN_VICTIMS)
+        joined = join_names(named, _SHOWN_VICTIMS)
         if not self.by_preemption:
             return f"delete {joined} on {self.node}"
         elsewhere = f", or pods on {count(self.or_elsewhere, 'other node')}" if self.or_elsewhere else ""
@@ -150,7 +150,7 @@ class MovePods(FixStep, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         moves = [f"{move.victim.pod} from {move.source} to {move.to}" for move in self.moves]
-        return "move " + list_names(moves, SHOWN_VICTIMS)
+        return "move " + join_names(moves, _SHOWN_VICTIMS)
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         return replace(proposal, moved={**proposal.moved, **{move.victim.pod: move.to for move in self.moves}})
@@ -196,7 +196,7 @@ class AwaitTermination(VictimStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        pods = list_names([victim.pod for victim in self.victims], SHOWN_VICTIMS)
+        pods = join_names([victim.pod for victim in self.victims], _SHOWN_VICTIMS)
         if self.lost_node:
             return (
                 f"force-delete {pods}: the kubelet of {self.lost_node} does not answer "

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kschedx.explain.hardware import DevicePluginDown
 from kschedx.findings.constraints import CORDON_TAINT
-from kschedx.fixes.phrases import amount_text, join_phrases, list_names, resource_name
+from kschedx.fixes.phrases import amount_text, join_names, join_phrases, resource_name
 from kschedx.fixes.proposal import ClusterObject, Cost, FixGroup, FixStep, Proposal
 from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.escaping import shell_command
@@ -24,8 +24,8 @@ from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count
 
-SHOWN_LABELS = 4
-SHUT_DOWN = "node.cloudprovider.kubernetes.io/shutdown"
+_SHOWN_LABELS = 4
+_SHUT_DOWN = "node.cloudprovider.kubernetes.io/shutdown"
 
 
 class NodeStep(FixStep, frozen=True, kw_only=True):
@@ -148,7 +148,7 @@ class NodeFault(Struct, frozen=True, kw_only=True):
                 return f"free process IDs on {node}"
             case "node.kubernetes.io/network-unavailable":
                 return f"repair the network of {node}"
-            case _ if self.taint.key == SHUT_DOWN:
+            case _ if self.taint.key == _SHUT_DOWN:
                 return f"start {node}: it is shut down"
             case "node.cloudprovider.kubernetes.io/uninitialized" | "karpenter.sh/unregistered":
                 return f"repair {self.by}{agents}, so that it initializes {node}"
@@ -169,7 +169,7 @@ class RepairNode(NodeStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        is_down = any(fault.taint.key == SHUT_DOWN for fault in self.faults)
+        is_down = any(fault.taint.key == _SHUT_DOWN for fault in self.faults)
         titles = (fault.title(self.node) for fault in self.faults if not (is_down and fault.taint.key in LOST_TAINTS))
         return " and ".join(dict.fromkeys(titles))
 
@@ -283,7 +283,7 @@ class OfferDevices(FixStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        drivers = list_names(sorted({resource_slice.spec.driver for resource_slice in self.slices}), SHOWN_LABELS)
+        drivers = join_names(sorted({resource_slice.spec.driver for resource_slice in self.slices}), _SHOWN_LABELS)
         return f"run the DRA driver {drivers} on {self.node} ({self.label}), so that it publishes devices"
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
@@ -361,15 +361,15 @@ class AddNode(FixStep, frozen=True, kw_only=True):
         if zone is not None and not is_zone_known:
             yield "in a new zone" if zone == DOMAIN_OF_ITS_OWN else f"in zone {zone}"
         if self.without:
-            yield f"without label {list_names([*self.without], SHOWN_LABELS)}"
+            yield f"without label {join_names([*self.without], _SHOWN_LABELS)}"
 
     def _offers(self) -> Iterator[str]:
         labels = {key: value for key, value in self.node.metadata.labels.items() if key not in (HOSTNAME, ZONE)}
         named = [f"{key}={value}" for key, value in labels.items() if value != DOMAIN_OF_ITS_OWN]
         if named:
-            yield f"label {list_names(named, SHOWN_LABELS)}"
+            yield f"label {join_names(named, _SHOWN_LABELS)}"
         if new := [key for key, value in labels.items() if value == DOMAIN_OF_ITS_OWN]:
-            yield f"{'a new value' if len(new) == 1 else 'new values'} of label {list_names(new, SHOWN_LABELS)}"
+            yield f"{'a new value' if len(new) == 1 else 'new values'} of label {join_names(new, _SHOWN_LABELS)}"
         free = []
         for name, written in self.node.status.allocatable.items():
             left = resource_amount(name, written) - self.taken.get(name, 0)
@@ -384,8 +384,8 @@ class AddNode(FixStep, frozen=True, kw_only=True):
 
     def _devices(self) -> Iterator[str]:
         if number := sum(len(resource_slice.spec.devices) for resource_slice in self.slices):
-            drivers = list_names(sorted({resource_slice.spec.driver for resource_slice in self.slices}), SHOWN_LABELS)
-            selected = f" ({list_names(list(self.attributes), SHOWN_LABELS)})" if self.attributes else ""
+            drivers = join_names(sorted({resource_slice.spec.driver for resource_slice in self.slices}), _SHOWN_LABELS)
+            selected = f" ({join_names(list(self.attributes), _SHOWN_LABELS)})" if self.attributes else ""
             yield f"{count(number, 'device')} of {drivers}{selected}"
 
     def _daemons(self) -> str:
@@ -404,7 +404,7 @@ class AddNode(FixStep, frozen=True, kw_only=True):
 
 
 def _zones_text(zones: Sequence[str]) -> str:
-    return f" in zones {list_names([*zones], SHOWN_LABELS)}" if zones else ""
+    return f" in zones {join_names([*zones], _SHOWN_LABELS)}" if zones else ""
 
 
 def _without_taints(node: Node, is_removed: Callable[[Taint], bool]) -> Node:

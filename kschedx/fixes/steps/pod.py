@@ -95,11 +95,7 @@ class SelectInstead(PodStep, frozen=True, kw_only=True):
     term: int
     wrong: RequirementMatch
     meant: RequirementMatch
-    price: Cost = Cost.TYPO
-
-    @property
-    def cost(self) -> Cost:
-        return self.price
+    cost: Cost = Cost.TYPO
 
     @property
     def title(self) -> str:
@@ -142,11 +138,7 @@ class DropRequirements(PodStep, frozen=True, kw_only=True):
     source: str
     term: int
     requirements: tuple[RequirementMatch, ...]
-    price: Cost = Cost.CONSTRAINT
-
-    @property
-    def cost(self) -> Cost:
-        return self.price
+    cost: Cost = Cost.CONSTRAINT
 
     @property
     def title(self) -> str:
@@ -210,7 +202,7 @@ class UseHostPort(PodStep, frozen=True, kw_only=True):
 
 # --- rules between pods
 
-Rule = PodAffinityTerm | TopologySpreadConstraint
+_Rule = PodAffinityTerm | TopologySpreadConstraint
 
 
 class RuleKind(StrEnum):
@@ -226,14 +218,10 @@ class ChangeRule(PodStep, frozen=True, kw_only=True):
 
     kind: RuleKind
     index: int
-    before: Rule
-    after: Rule
+    before: _Rule
+    after: _Rule
     selector: str = ""  # the selector of a term, as kubectl writes it
-    price: Cost = Cost.CONSTRAINT
-
-    @property
-    def cost(self) -> Cost:
-        return self.price
+    cost: Cost = Cost.CONSTRAINT
 
     @property
     def only_lowers_min_domains(self) -> bool:
@@ -256,7 +244,20 @@ class ChangeRule(PodStep, frozen=True, kw_only=True):
         if before.label_selector != after.label_selector:
             return f"select {_labels_not_in(after, before)} instead of {_labels_not_in(before, after)} in {number}"
         if isinstance(before, TopologySpreadConstraint) and isinstance(after, TopologySpreadConstraint):
-            return _spread_title(before, after)
+            key = before.topology_key
+            if before.when_unsatisfiable != after.when_unsatisfiable:
+                return f"set whenUnsatisfiable: {after.when_unsatisfiable} in the spread constraint over {key}"
+            if before.max_skew != after.max_skew:
+                return f"raise maxSkew over {key} from {before.max_skew} to {after.max_skew}"
+            if before.min_domains != after.min_domains:
+                return f"lower minDomains over {key} from {before.min_domains} to {after.min_domains or 1}"
+            if before.match_label_keys != after.match_label_keys:
+                added = [key for key in after.match_label_keys if key not in before.match_label_keys]
+                return f"add matchLabelKeys: [{', '.join(added)}] to the spread constraint over {key}"
+            policy = (
+                "nodeTaintsPolicy" if before.node_taints_policy != after.node_taints_policy else "nodeAffinityPolicy"
+            )
+            return f"set {policy}: Honor in the spread constraint over {key}"
         former, namespaces = (rule.namespaces if isinstance(rule, PodAffinityTerm) else () for rule in (before, after))
         verb, where = ("set", "in") if former else ("add", "to")
         return f"{verb} namespaces: [{', '.join(namespaces)}] {where} {number} ({self.selector})"
@@ -271,22 +272,7 @@ class ChangeRule(PodStep, frozen=True, kw_only=True):
         return pod
 
 
-def _spread_title(before: TopologySpreadConstraint, after: TopologySpreadConstraint) -> str:
-    key = before.topology_key
-    if before.when_unsatisfiable != after.when_unsatisfiable:
-        return f"set whenUnsatisfiable: {after.when_unsatisfiable} in the spread constraint over {key}"
-    if before.max_skew != after.max_skew:
-        return f"raise maxSkew over {key} from {before.max_skew} to {after.max_skew}"
-    if before.min_domains != after.min_domains:
-        return f"lower minDomains over {key} from {before.min_domains} to {after.min_domains or 1}"
-    if before.match_label_keys != after.match_label_keys:
-        added = [key for key in after.match_label_keys if key not in before.match_label_keys]
-        return f"add matchLabelKeys: [{', '.join(added)}] to the spread constraint over {key}"
-    policy = "nodeTaintsPolicy" if before.node_taints_policy != after.node_taints_policy else "nodeAffinityPolicy"
-    return f"set {policy}: Honor in the spread constraint over {key}"
-
-
-def _labels_not_in(item: Rule, other: Rule) -> str:
+def _labels_not_in(item: _Rule, other: _Rule) -> str:
     """Return the labels that one rule selects and the other does not."""
     mine, its = (it.label_selector.match_labels if it.label_selector is not None else {} for it in (item, other))
     return ",".join(f"{key}={value}" for key, value in mine.items() if its.get(key) != value)

@@ -30,20 +30,20 @@ from kschedx.render.page.model import (
 from kschedx.render.scores import node_headline
 from kschedx.render.screen import chosen_nodes, explanation_view, why_lines
 from kschedx.render.terminal import SEPARATOR
-from kschedx.render.words import describe
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.wording import Fact, visible
+from kschedx.words import describe
 
-MOST_CANDIDATES = 200
-MANY_NODES = 1_000
+_MOST_CANDIDATES = 200
+_MANY_NODES = 1_000
 """The number of nodes from which on a node's facts have only their first entries, so that the page stays below 3 MB."""
-MOST_ENTRIES = 3
-MOST_OF_STORIES = 2_000_000
+_MOST_ENTRIES = 3
+_MOST_OF_STORIES = 2_000_000
 """Characters of all nodes' accounts together."""
 LEFT_OUT = (("more", "kschedx why with --node NAME"),)
 """The facts of a node whose own ones would make the page too large."""
-NOT_EVALUATED = "not evaluated"
+_NOT_EVALUATED = "not evaluated"
 """The cell of a node that PreFilter excludes, or of a plugin that skips this pod."""
 
 
@@ -101,7 +101,7 @@ def _verdicts(diagnosis: Diagnosis, *, every_node: bool) -> VerdictSection | Non
     if cycle.nodes is None or cycle.filter is None:
         return None
     plugins = cycle.filter.plugins
-    codes = (NOT_EVALUATED, *(code.text for code in Code))
+    codes = (_NOT_EVALUATED, *(code.text for code in Code))
     cell = {code.value: number for number, code in enumerate(Code, start=1)}
     patterns: dict[tuple[int, ...], int] = {}
     stories: dict[tuple[Line, ...], int] = {}
@@ -110,7 +110,7 @@ def _verdicts(diagnosis: Diagnosis, *, every_node: bool) -> VerdictSection | Non
     story_of: list[int] = []
     columns = [verdicts.codes.tolist() for verdicts in cycle.filter.verdicts]
     firsts = {group.rows[0] for group in diagnosis.groups}
-    table_rows, room = None if every_node else firsts, MOST_OF_STORIES
+    table_rows, room = None if every_node else firsts, _MOST_OF_STORIES
     for row in cycle.nodes.each():
         pattern = tuple(cell[column[row]] for column in columns)
         pattern_of.append(patterns.setdefault(pattern, len(patterns)))
@@ -142,7 +142,7 @@ def _verdicts(diagnosis: Diagnosis, *, every_node: bool) -> VerdictSection | Non
 
 def _story(diagnosis: Diagnosis, row: TableRow) -> Iterator[Line]:
     detail = diagnosis.detail(row)
-    most = MOST_ENTRIES if diagnosis.cycle.all_nodes.cluster.count > MANY_NODES else None
+    most = _MOST_ENTRIES if diagnosis.cycle.all_nodes.cluster.count > _MANY_NODES else None
     for blocker in detail.account.blockers:
         for finding in shown_findings(blocker):
             words = describe(finding, detail)
@@ -189,7 +189,7 @@ def _candidates(cycle: Cycle) -> Iterator[CandidateRow]:
     best = frozenset(result.best)
     pods = cycle.snapshot.pods
     ordered = sorted(result.candidates, key=lambda candidate: candidate.node not in best)
-    for candidate in ordered[:MOST_CANDIDATES]:
+    for candidate in ordered[:_MOST_CANDIDATES]:
         yield CandidateRow(
             node=visible(cycle.all_nodes.cluster.names[candidate.node]),
             best=candidate.node in best,

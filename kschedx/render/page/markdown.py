@@ -13,11 +13,11 @@ from kschedx.render.page import model
 from kschedx.render.view import Timeline
 from kschedx.wording import count, list_names
 
-MOST_ROWS = 20
+_MOST_ROWS = 20
 """Rows of a table, because a comment has to stay readable."""
-MOST_MEMBERS = 4
+_MOST_MEMBERS = 4
 """Pods of a row."""
-MOST_CHARACTERS = 60_000
+_MOST_CHARACTERS = 60_000
 """A GitHub comment holds 65,536."""
 
 _MARKUP = lazy_pattern(r"([\\`*_{}\[\]<>#|~])")
@@ -31,7 +31,7 @@ def markdown(page: model.Page) -> str:
     size = 0
     for number, line in enumerate(lines):
         size += len(line) + 1
-        if size > MOST_CHARACTERS:
+        if size > _MOST_CHARACTERS:
             return "\n".join([*text, "", f"{count(len(lines) - number, 'more line')} left out.", ""])
         text.append(line)
     return "\n".join(text).rstrip("\n") + "\n"
@@ -64,7 +64,7 @@ def _lines(page: model.Page) -> Iterator[str]:
         yield from _section(section)
     if any(isinstance(section, model.VerdictSection) for section in page.sections):
         yield ""
-        yield from fold_details("as text", _fence(page.screen))
+        yield from _fold_details("as text", _fence(page.screen))
     if page.footer:
         yield ""
         yield " · ".join(f"{plain(label)} {plain(value)}" for label, value in page.footer)
@@ -108,8 +108,8 @@ def _section(section: model.Section) -> Iterator[str]:
             yield from _with_heading("Nodes before and after", table(("node", *map(plain, section.resources)), amounts))
         case Timeline():
             decisions = len(section.text_of)
-            shown = (f"- {plain(decision)}" for decision in islice(section.decisions, MOST_ROWS))
-            yield from fold_details(count(decisions, "decision"), shown)
+            shown = (f"- {plain(decision)}" for decision in islice(section.decisions, _MOST_ROWS))
+            yield from _fold_details(count(decisions, "decision"), shown)
         case model.HeatMap():
             columns = ("workload", "replicas", *map(plain, section.columns))
             yield from _with_heading("Workloads by failure", table(columns, list(_heat_rows(section))))
@@ -161,7 +161,7 @@ def _items(section: model.Items) -> Iterator[str]:
     rows = []
     for tone, title, values, detail in section.shown():
         phrases = (
-            [plain(list_names(detail.members[:MOST_MEMBERS], MOST_MEMBERS, len(detail.members) + detail.left_out))]
+            [plain(list_names(detail.members[:_MOST_MEMBERS], _MOST_MEMBERS, len(detail.members) + detail.left_out))]
             if detail.members
             else []
         )
@@ -197,18 +197,18 @@ def _scores(section: model.ScoreSection) -> Iterator[str]:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], left_out: int = 0) -> Iterator[str]:
-    """Yield a table of cells that are already Markdown. Rows beyond `MOST_ROWS` and rows omitted before (`left_out`)
+    """Yield a table of cells that are already Markdown. Rows beyond `_MOST_ROWS` and rows omitted before (`left_out`)
     are counted."""
     yield f"| {' | '.join(heads)} |"
     yield f"|{' --- |' * len(heads)}"
-    yield from (f"| {' | '.join(row)} |" for row in rows[:MOST_ROWS])
-    left_out += max(len(rows) - MOST_ROWS, 0)
+    yield from (f"| {' | '.join(row)} |" for row in rows[:_MOST_ROWS])
+    left_out += max(len(rows) - _MOST_ROWS, 0)
     if left_out:
         yield ""
         yield f"{count(left_out, 'more row')}."
 
 
-def fold_details(summary: str, lines: Iterable[str]) -> Iterator[str]:
+def _fold_details(summary: str, lines: Iterable[str]) -> Iterator[str]:
     yield f"<details><summary>{summary}</summary>"
     yield ""
     yield from lines

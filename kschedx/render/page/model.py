@@ -31,13 +31,13 @@ from kschedx.render.view import (
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import Fact, visible
 
-MOST_MEMBERS = 12_000
+_MOST_MEMBERS = 12_000
 """Members of all rows together. If there are more, all rows have the same limit."""
-MOST_CHARACTERS = 1_200_000
+_MOST_CHARACTERS = 1_200_000
 """Characters of one table's rows. Later rows are counted, so that a page stays below 3 MB."""
-MOST_OF_PAGE = 2_700_000
+_MOST_OF_PAGE = 2_700_000
 """Characters of all tables and of the rows that open, with their details: the rows have what the tables leave."""
-OF_A_DETAIL = 30
+_OF_A_DETAIL = 30
 """Characters of a row's details besides their texts."""
 SCREEN_WIDTH = 100
 """Columns of the screen that a page holds as text."""
@@ -101,7 +101,7 @@ class Candidates(Struct, frozen=True, kw_only=True, tag="candidates", tag_field=
     candidates: tuple[CandidateRow, ...]
 
 
-class TableColumn(Struct, frozen=True, kw_only=True):
+class _TableColumn(Struct, frozen=True, kw_only=True):
     label: str
     is_number: bool = False
 
@@ -110,7 +110,7 @@ class Table(Struct, frozen=True, kw_only=True, tag="table", tag_field="kind"):
     """Rows of short texts, which can be sorted and filtered."""
 
     title: str
-    columns: tuple[TableColumn, ...]
+    columns: tuple[_TableColumn, ...]
     rows: tuple[tuple[str | int, ...], ...]
     left_out: int = 0
 
@@ -184,23 +184,23 @@ class Items(Struct, frozen=True, kw_only=True, tag="items", tag_field="kind"):
 
     title: str
     noun: str
-    columns: tuple[TableColumn, ...]
+    columns: tuple[_TableColumn, ...]
     """The columns after the first, which is the row's title."""
     kinds: tuple[str, ...]
     rows: tuple[tuple[str | int, ...], ...]
     """Tone, an index into `kinds`, title, then the columns' values."""
-    details: tuple[RowDetail, ...]
+    details: tuple[_RowDetail, ...]
     detail_of: tuple[int, ...]
     left_out: int
     omitted: tuple[str, str]
     """What the names of all nodes begin and end with, which the browser omits from the rows."""
-    groups: tuple[Group, ...] = ()
+    groups: tuple[_Group, ...] = ()
     """The rows, as long as not every row is shown; empty if no rows are identical."""
 
-    def shown(self) -> Iterator[tuple[Tone, str, tuple[str | int, ...], RowDetail]]:
+    def shown(self) -> Iterator[tuple[Tone, str, tuple[str | int, ...], _RowDetail]]:
         """Yield tone, title, values, and details of each group, or of each row if there are no groups."""
         for group in self.groups or (
-            Group(rows=(at,), size=1, values=row[3:], detail=detail)
+            _Group(rows=(at,), size=1, values=row[3:], detail=detail)
             for at, (row, detail) in enumerate(zip(self.rows, self.detail_of, strict=True))
         ):
             tone, _, title, *_ = self.rows[group.rows[0]]
@@ -212,7 +212,7 @@ class Items(Struct, frozen=True, kw_only=True, tag="items", tag_field="kind"):
             yield Tone(str(tone)), str(title), group.values, detail
 
 
-class Group(Struct, frozen=True, kw_only=True, array_like=True):
+class _Group(Struct, frozen=True, kw_only=True, array_like=True):
     """Identical rows."""
 
     rows: tuple[int, ...]
@@ -225,7 +225,7 @@ class Group(Struct, frozen=True, kw_only=True, array_like=True):
     """The index of the details that all of them have. Their members are the titles of the rows."""
 
 
-class RowDetail(Struct, frozen=True, kw_only=True):
+class _RowDetail(Struct, frozen=True, kw_only=True):
     facts: tuple[tuple[str, str], ...] = ()
     commands: tuple[str, ...] = ()
     """Commands with which facts end."""
@@ -244,7 +244,7 @@ class PageFix(Struct, frozen=True, kw_only=True):
     """kubectl commands, or, if there are none, the changes as patches and manifests."""
 
 
-class PageDecider(Struct, frozen=True, kw_only=True):
+class _PageDecider(Struct, frozen=True, kw_only=True):
     """The decision of cluster-autoscaler or Karpenter."""
 
     name: str
@@ -256,7 +256,7 @@ class PageDecider(Struct, frozen=True, kw_only=True):
     basis: tuple[str, ...]
 
 
-class PageHead(Struct, frozen=True, kw_only=True):
+class _PageHead(Struct, frozen=True, kw_only=True):
     """The part above the tables, in the order of the terminal."""
 
     headline: str
@@ -268,7 +268,7 @@ class PageHead(Struct, frozen=True, kw_only=True):
     fixes: tuple[PageFix, ...]
     no_fix: str
     event: str
-    deciders: tuple[PageDecider, ...]
+    deciders: tuple[_PageDecider, ...]
     notes: tuple[str, ...]
 
 
@@ -279,7 +279,7 @@ class Page(Struct, frozen=True, kw_only=True):
     """An answer to be shared: its view, then its tables."""
 
     title: str
-    head: PageHead
+    head: _PageHead
     sections: tuple[Section, ...]
     screen: str
     """The first screen as text."""
@@ -304,7 +304,7 @@ def page_of(
     read = () if snapshot is None else (("cluster", snapshot.source.text), ("taken", snapshot.taken or "unknown"))
     footer = (*cited, *read, ("kschedx", version("kschedx")))
     others = (*sections, *(_table(table) for table in view.tables if table.rows))
-    room = MOST_OF_PAGE - sum(len(msgspec.json.encode(section)) for section in others)
+    room = _MOST_OF_PAGE - sum(len(msgspec.json.encode(section)) for section in others)
     itemses = []
     for rows in filter(lambda rows: rows.items, view.lists):
         itemses.append(_items(rows, room))
@@ -312,7 +312,7 @@ def page_of(
     title = " · ".join(filter(None, (view.subject, view.command)))
     return Page(
         title=visible(title),
-        head=PageHead(
+        head=_PageHead(
             headline=visible(view.headline),
             tone=view.tone,
             details=tuple(map(visible, view.details)),
@@ -345,8 +345,8 @@ def _fix(fix: FixView) -> PageFix:
     return PageFix(title=visible(fix.title), seen=seen, copy=copy)
 
 
-def _decider(decider: Decider) -> PageDecider:
-    return PageDecider(
+def _decider(decider: Decider) -> _PageDecider:
+    return _PageDecider(
         name=decider.name,
         sentence=visible(decider.sentence),
         rows=tuple((visible(row.text), _facts(row.facts)) for row in decider.rows),
@@ -361,7 +361,7 @@ def _table(table: TableView) -> Table:
     """Return as many rows as a page has room for."""
     rows = [tuple(visible(cell) if isinstance(cell, str) else cell for cell in row) for row in table.rows]
     sizes = accumulate(len(msgspec.json.encode(row)) for row in rows)
-    kept = sum(size <= MOST_CHARACTERS for size in sizes)
+    kept = sum(size <= _MOST_CHARACTERS for size in sizes)
     return Table(
         title=visible(table.title[:1].upper() + table.title[1:]),
         columns=_columns(table.columns),
@@ -370,13 +370,13 @@ def _table(table: TableView) -> Table:
     )
 
 
-def _columns(columns: Iterable[tuple[str, bool]]) -> tuple[TableColumn, ...]:
-    return tuple(TableColumn(label=visible(label), is_number=is_number) for label, is_number in columns)
+def _columns(columns: Iterable[tuple[str, bool]]) -> tuple[_TableColumn, ...]:
+    return tuple(_TableColumn(label=visible(label), is_number=is_number) for label, is_number in columns)
 
 
 def _items(item_list: ItemList, room: int) -> Items:
     """Return as many rows as fit into `room` characters, and at least one."""
-    details: dict[RowDetail, int] = {}
+    details: dict[_RowDetail, int] = {}
     detail_of: list[int] = []
     kinds = {kind: at for at, kind in enumerate(dict.fromkeys(item.kind for item in item_list.items))}
     rows: list[tuple[str | int, ...]] = []
@@ -391,12 +391,12 @@ def _items(item_list: ItemList, room: int) -> Items:
         facts = [fact for fact in detail.facts if fact not in known]
         known.update(facts)
         without_members = () if detail in details else (facts, detail.event, detail.fixes, detail.no_fix)
-        size += len(msgspec.json.encode((row, without_members))) + OF_A_DETAIL
+        size += len(msgspec.json.encode((row, without_members))) + _OF_A_DETAIL
         if size > room and rows:
             break
         rows.append(row)
         detail_of.append(details.setdefault(detail, len(details)))
-    groups: list[Group] = []
+    groups: list[_Group] = []
     if item_list.identical_rows:
         place = {id(item): at for at, item in enumerate(item_list.items[: len(rows)])}
         for items in identical(item_list.items):
@@ -408,7 +408,7 @@ def _items(item_list: ItemList, room: int) -> Items:
                 common = _detail(replace(items[0], members=()), items[0].facts, ())
                 at = details.setdefault(common, len(details))
             columns = zip(*(rows[row][3:] for row in shown), strict=True)
-            groups.append(Group(rows=shown, size=len(items), values=tuple(map(shared_value, columns)), detail=at))
+            groups.append(_Group(rows=shown, size=len(items), values=tuple(map(shared_value, columns)), detail=at))
     return Items(
         title=item_list.title,
         noun=item_list.noun,
@@ -423,8 +423,8 @@ def _items(item_list: ItemList, room: int) -> Items:
     )
 
 
-def _detail(item: ViewItem, facts: Sequence[Fact], members: Sequence[str]) -> RowDetail:
-    return RowDetail(
+def _detail(item: ViewItem, facts: Sequence[Fact], members: Sequence[str]) -> _RowDetail:
+    return _RowDetail(
         facts=_facts(facts),
         commands=_commands(facts),
         event=visible(item.event),
@@ -436,11 +436,11 @@ def _detail(item: ViewItem, facts: Sequence[Fact], members: Sequence[str]) -> Ro
 
 
 def _share(sizes: list[int]) -> int:
-    """Return how many members each row may keep, so that all keep at most `MOST_MEMBERS`, and at least one each."""
-    room = MOST_MEMBERS
+    """Return how many members each row may keep, so that all keep at most `_MOST_MEMBERS`, and at least one each."""
+    room = _MOST_MEMBERS
     for at, size in enumerate(sorted(sizes)):
         rows = len(sizes) - at
         if size * rows > room:
             return max(room // rows, 1)
         room -= size
-    return MOST_MEMBERS
+    return _MOST_MEMBERS

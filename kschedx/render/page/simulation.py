@@ -24,14 +24,14 @@ from kschedx.render.simulation import (
     simulation_lines,
     simulation_view,
 )
-from kschedx.render.view import UsageRow, UsageView, View
+from kschedx.render.view import UsageRow, View
 from kschedx.simulate.drain import DrainResult
 from kschedx.wording import amount, visible
 
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import Growth
 
-TENTHS = (*(f"{low} to {low + 9}%" for low in range(0, 90, 10)), "90% and more")
+_TENTHS = (*(f"{low} to {low + 9}%" for low in range(0, 90, 10)), "90% and more")
 
 
 def simulation_page(simulation: Simulation, *, ties: str | None = None, growths: Sequence[Growth] = ()) -> Page:
@@ -58,7 +58,15 @@ def drains_page(
 
 def _sections(view: View) -> Iterator[Section]:
     if view.usage is not None:
-        usage = _usage(view.usage)
+        resources = view.usage.resources
+        ordered = sorted(view.usage.nodes, key=lambda row: -_change(row, resources))
+        usage = Usage(
+            resources=resources,
+            nodes=tuple(visible(row.name) for row in ordered),
+            before=tuple(_percents(row.before, resources) for row in ordered),
+            after=tuple(_percents(row.after, resources) for row in ordered),
+            told=tuple(tuple(_use_text(row, resource) for resource in resources) for row in ordered),
+        )
         if len(usage.nodes) > 1:
             yield _utilization(usage)
         yield usage
@@ -67,29 +75,16 @@ def _sections(view: View) -> Iterator[Section]:
         yield replace(view.timeline, pods=tuple(map(visible, view.timeline.pods)), texts=texts)
 
 
-def _usage(usage: UsageView) -> Usage:
-    """Return the utilization of all nodes before and after; those that change most come first."""
-    resources = usage.resources
-    ordered = sorted(usage.nodes, key=lambda row: -_change(row, resources))
-    return Usage(
-        resources=resources,
-        nodes=tuple(visible(row.name) for row in ordered),
-        before=tuple(_percents(row.before, resources) for row in ordered),
-        after=tuple(_percents(row.after, resources) for row in ordered),
-        told=tuple(tuple(_use_text(row, resource) for resource in resources) for row in ordered),
-    )
-
-
 def _utilization(usage: Usage) -> Histogram:
     """Return how many nodes have which utilization, before and after."""
     plots = []
     for at, resource in enumerate(usage.resources):
-        counts = [[0] * len(TENTHS) for _ in (usage.before, usage.after)]
+        counts = [[0] * len(_TENTHS) for _ in (usage.before, usage.after)]
         for tally, rows in zip(counts, (usage.before, usage.after), strict=True):
             for percent in (row[at] for row in rows):
                 if percent is not None:
-                    tally[min(max(percent, 0) // 10, len(TENTHS) - 1)] += 1
-        plots.append(Plot(label=visible(resource), buckets=TENTHS, counts=tuple(map(tuple, counts))))
+                    tally[min(max(percent, 0) // 10, len(_TENTHS) - 1)] += 1
+        plots.append(Plot(label=visible(resource), buckets=_TENTHS, counts=tuple(map(tuple, counts))))
     return Histogram(title="Utilization", series=("before", "after"), plots=tuple(plots))
 
 

@@ -9,15 +9,15 @@ from kschedx.render.page.model import Items, Page, PageFix, ScoreSection, Verdic
 from kschedx.render.terminal import wrap
 from kschedx.wording import count
 
-MOST_ROWS = 12
+_MOST_ROWS = 12
 MOST_FIXES = 3
-MOST_FACTS = 4
+_MOST_FACTS = 4
 COLUMNS = 92
 LINE, CHARACTER, MARGIN = 22, 8, 20
-FONT = "13px ui-monospace, Menlo, Consolas, monospace"
+_FONT = "13px ui-monospace, Menlo, Consolas, monospace"
 
 _STYLE = (
-    f"text{{font:{FONT};fill:#1b1f24;white-space:pre}}.paper{{fill:#ffffff;stroke:#d0d7de}}"
+    f"text{{font:{_FONT};fill:#1b1f24;white-space:pre}}.paper{{fill:#ffffff;stroke:#d0d7de}}"
     ".head{font-weight:bold}.good{fill:#0b6b58}.bad{fill:#b3390f}.held,.open{fill:#7a5a00}.soft{fill:#57606a}"
     "@media (prefers-color-scheme: dark){text{fill:#e6edf3}.paper{fill:#101418;stroke:#30363d}.good{fill:#5fd3b5}"
     ".bad{fill:#ff9f6e}.held,.open{fill:#e3c565}.soft{fill:#9aa6b2}}"
@@ -49,9 +49,9 @@ def _lines(page: Page) -> Iterator[tuple[str, str]]:
     if head.because:
         yield from _labelled_rows("because", " · ".join(head.because))
     else:  # answers about many things have details and facts instead
-        for phrase in head.details[:MOST_FACTS]:
+        for phrase in head.details[:_MOST_FACTS]:
             yield from _labelled_rows("", phrase)
-        for label, phrase in head.facts[:MOST_FACTS]:
+        for label, phrase in head.facts[:_MOST_FACTS]:
             yield from _labelled_rows(label, phrase)
     for decider in head.deciders:
         yield from _labelled_rows("also", f"{decider.name} {decider.sentence}")
@@ -64,11 +64,11 @@ def _lines(page: Page) -> Iterator[tuple[str, str]]:
     rows = list(_rows(page))
     if rows:
         yield "", ""
-    for row in rows[:MOST_ROWS]:
+    for row in rows[:_MOST_ROWS]:
         for number, part in enumerate(wrap(row, COLUMNS - 2)):
             yield "", part if number == 0 else f"  {part}"
-    if len(rows) > MOST_ROWS:
-        yield "soft", count(len(rows) - MOST_ROWS, "more row")
+    if len(rows) > _MOST_ROWS:
+        yield "soft", count(len(rows) - _MOST_ROWS, "more row")
 
 
 def _labelled_rows(label: str, text: str) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from kschedx.kube.devices import IN_MEMORY
 from kschedx.kube.typos import nearest_name
 from kschedx.wording import Brief, Fact, Words, count, in_words, list_names
 
-SHOWN = 4
+_SHOWN = 4
 
 
 @in_words.register
@@ -43,7 +43,7 @@ def _device_claim_not_owned(finding: findings.DeviceClaimNotOwned) -> Words:
 
 @in_words.register
 def _device_class_not_found(finding: findings.DeviceClassNotFound) -> Words:
-    known = list_names(finding.classes, SHOWN) if finding.classes else "none"
+    known = list_names(finding.classes, _SHOWN) if finding.classes else "none"
     meant = nearest_name(finding.device_class, finding.classes)
     hint = f' (did you mean "{meant}"?)' if meant else ""
     return Words(
@@ -77,18 +77,18 @@ def _device_claim_out_of_reach(finding: findings.DeviceClaimOutOfReach) -> Words
             text = f"the devices of claim {finding.claim} could not be prepared"
         case _:
             text = f"the devices of claim {finding.claim} were not ready in time"
-    facts = [Fact(label="devices", items=(list_names(finding.devices, SHOWN),))] if finding.devices else []
+    facts = [Fact(label="devices", items=(list_names(finding.devices, _SHOWN),))] if finding.devices else []
     if finding.where:
         facts.append(Fact(label="usable on", items=(finding.where,)))
     if finding.consumers:
-        facts.append(Fact(label="used by", items=(list_names(finding.consumers, SHOWN),)))
+        facts.append(Fact(label="used by", items=(list_names(finding.consumers, _SHOWN),)))
     return Words(headline=text, facts=tuple(facts))
 
 
 @in_words.register
 def _insufficient_devices(finding: findings.InsufficientDevices) -> Words:
     if not finding.shortages:
-        claims = f"{'claim' if len(finding.claims) == 1 else 'claims'} {list_names(finding.claims, SHOWN)}"
+        claims = f"{'claim' if len(finding.claims) == 1 else 'claims'} {list_names(finding.claims, _SHOWN)}"
         rules = f": {', and '.join(finding.constraints)}" if finding.constraints else ""
         return Words(headline=f"no combination of its devices satisfies {claims}{rules}")
     first = finding.shortages[0]
@@ -188,18 +188,18 @@ def _facts(short: findings.DeviceShortage, lead: str) -> list[Fact]:
     if taken:
         sums += f", {taken:,} in use or unusable, {short.free:,} free"
     facts = [Fact(label="devices", items=(f"{lead}{sums}",), whole=True)]
-    facts += [Fact(label="selector", items=(expression,)) for expression in short.selectors[:SHOWN]]
+    facts += [Fact(label="selector", items=(expression,)) for expression in short.selectors[:_SHOWN]]
     if short.values and not short.free:
-        facts.append(Fact(label="values", items=(list_names(short.values, SHOWN),)))
+        facts.append(Fact(label="values", items=(list_names(short.values, _SHOWN),)))
     if short.holders:
         held = tuple(_held(holder) for holder in short.holders)
         rest = tuple(f"{len(held) - shown:,} more" for shown in range(len(held)))
         facts.append(Fact(label="used by", items=held, rest=rest))
     if short.taints:
-        facts.append(Fact(label="tainted", items=(list_names(short.taints, SHOWN),)))
+        facts.append(Fact(label="tainted", items=(list_names(short.taints, _SHOWN),)))
     if short.capacity:
-        facts.append(Fact(label="capacity", items=(list_names(short.capacity, SHOWN),)))
-    for counter in short.counters[:SHOWN]:
+        facts.append(Fact(label="capacity", items=(list_names(short.capacity, _SHOWN),)))
+    for counter in short.counters[:_SHOWN]:
         facts.append(
             Fact(
                 label="counter",
@@ -213,7 +213,7 @@ def _updating_facts(short: findings.DeviceShortage) -> list[Fact]:
     if not short.updating:
         return []
     return [
-        Fact(label="updating", items=(f"ResourceSlices of pool {list_names(short.updating, SHOWN)} are incomplete",))
+        Fact(label="updating", items=(f"ResourceSlices of pool {list_names(short.updating, _SHOWN)} are incomplete",))
     ]
 
 
@@ -227,5 +227,5 @@ def _devices_to_allocate(finding: findings.DevicesToAllocate) -> Words:
     devices_of: dict[str, list[str]] = {}
     for device, request in zip(finding.devices, finding.requests, strict=True):
         devices_of.setdefault(request, []).append(device.partition("/")[2])
-    parts = [f"{list_names(devices, SHOWN)} for {request}" for request, devices in devices_of.items()]
-    return Words(headline=f"claim {finding.claim} would be allocated {list_names(parts, SHOWN)}")
+    parts = [f"{list_names(devices, _SHOWN)} for {request}" for request, devices in devices_of.items()]
+    return Words(headline=f"claim {finding.claim} would be allocated {list_names(parts, _SHOWN)}")

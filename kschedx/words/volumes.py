@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kschedx import findings
-from kschedx.render.words import constraints as terms
 from kschedx.wording import Brief, Fact, Words, amount, count, in_words, list_names
+from kschedx.words import constraints as terms
 
 
 @in_words.register
@@ -59,7 +59,7 @@ def _claim_unbound(finding: findings.ClaimUnbound) -> Words:
 
 
 def _claim_request(claim: findings.ClaimFacts) -> Fact:
-    text = size_text(claim.requested) if claim.requested else "no size"
+    text = _size_text(claim.requested) if claim.requested else "no size"
     items = [f"{text} {'+'.join(claim.access_modes)}".strip(), f"class {claim.storage_class or 'none'}"]
     if claim.volume_mode not in ("", "Filesystem"):
         items.append(f"volumeMode {claim.volume_mode}")
@@ -68,7 +68,7 @@ def _claim_request(claim: findings.ClaimFacts) -> Fact:
     return Fact(label="requests", items=tuple(items))
 
 
-def size_text(number: int) -> str:
+def _size_text(number: int) -> str:
     return amount("storage", number)
 
 
@@ -78,7 +78,7 @@ def _volume_not_found(finding: findings.VolumeNotFound) -> Words:
 
 
 NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
-SHOWN = 4
+_SHOWN = 4
 _LOST = {
     "bound-to-another-claim": "bound to another claim",
     "too-small": "too small",
@@ -106,7 +106,7 @@ def _volume_node_affinity_mismatch(finding: findings.VolumeNodeAffinityMismatch)
 
 @in_words.register
 def _volume_zone_mismatch(finding: findings.VolumeZoneMismatch) -> Words:
-    zones = list_names(finding.zones, SHOWN, conjunction="or")
+    zones = list_names(finding.zones, _SHOWN, conjunction="or")
     node = f"the node has no label {finding.node_key}" if finding.actual is None else f"the node is in {finding.actual}"
     return Words(
         headline=f"volume {finding.persistent_volume} is in {zones}",
@@ -127,7 +127,9 @@ def _no_matching_volume(finding: findings.NoMatchingVolume) -> Words:
     items = (volumes, *(f"{lost.volumes:,} {_lost(lost.lost)}" for lost in finding.lost))
     facts = [_claim_request(claim), Fact(label="volumes", items=items)]
     if finding.nearest:
-        facts.append(Fact(label="nearest", items=tuple(_candidate(candidate) for candidate in finding.nearest[:SHOWN])))
+        facts.append(
+            Fact(label="nearest", items=tuple(_candidate(candidate) for candidate in finding.nearest[:_SHOWN]))
+        )
     if static:
         facts.append(Fact(label="class", items=(f"{claim.storage_class} has no provisioner: it provisions no volume",)))
     return Words(headline=f"no volume matches claim {claim.claim}", facts=tuple(facts))
@@ -144,7 +146,7 @@ def _lost(lost: str) -> str:
 
 def _candidate(candidate: findings.VolumeCandidate) -> str:
     detail = f" ({candidate.detail})" if candidate.detail else ""
-    return f"{candidate.name} {size_text(candidate.capacity)} is {_lost(candidate.lost)}{detail}"
+    return f"{candidate.name} {_size_text(candidate.capacity)} is {_lost(candidate.lost)}{detail}"
 
 
 @in_words.register
@@ -172,16 +174,16 @@ def _insufficient_storage_capacity(finding: findings.InsufficientStorageCapacity
         items = (*(f"{_capacity(finding)}, not accessible" for finding in others[:2]),)
         facts.append(Fact(label="others", items=items))
     return Words(
-        shared=f"not enough storage for claim {claim.claim}, which requests {size_text(claim.requested)}",
-        headline=f"not enough storage for claim {claim.claim}, which requests {size_text(claim.requested)}: "
-        f"the largest volume is {size_text(finding.largest)}",
+        shared=f"not enough storage for claim {claim.claim}, which requests {_size_text(claim.requested)}",
+        headline=f"not enough storage for claim {claim.claim}, which requests {_size_text(claim.requested)}: "
+        f"the largest volume is {_size_text(finding.largest)}",
         facts=(*facts, Fact(label="driver", items=(finding.driver,))),
-        brief=Brief(detail=f"largest volume {size_text(finding.largest)}"),
+        brief=Brief(detail=f"largest volume {_size_text(finding.largest)}"),
     )
 
 
 def _capacity(capacity: findings.StorageCapacity) -> str:
-    limit = "does not report its size" if capacity.limit is None else f"at most {size_text(capacity.limit)}"
+    limit = "does not report its size" if capacity.limit is None else f"at most {_size_text(capacity.limit)}"
     where = f" ({capacity.topology})" if capacity.topology else ""
     return f"{capacity.name.partition('/')[2] or capacity.name} {limit}{where}"
 
@@ -249,7 +251,7 @@ def _attached_text(finding: findings.AttachedVolume) -> str:
 
 @in_words.register
 def _driver_not_installed(finding: findings.DriverNotInstalled) -> Words:
-    installed = list_names(finding.installed, SHOWN) or "none"
+    installed = list_names(finding.installed, _SHOWN) or "none"
     return Words(
         headline=f"CSI driver {finding.driver} is not installed on the node",
         facts=(Fact(label="installed", items=(installed,)),),
@@ -260,13 +262,13 @@ def _driver_not_installed(finding: findings.DriverNotInstalled) -> Words:
 def _volume_to_bind(finding: findings.VolumeToBind) -> Words:
     return Words(
         headline=f"claim {finding.claim.claim} would be bound to volume {finding.persistent_volume} "
-        f"({size_text(finding.capacity)})"
+        f"({_size_text(finding.capacity)})"
     )
 
 
 @in_words.register
 def _volume_to_provision(finding: findings.VolumeToProvision) -> Words:
     return Words(
-        headline=f"a volume of {size_text(finding.claim.requested)} would be provisioned "
+        headline=f"a volume of {_size_text(finding.claim.requested)} would be provisioned "
         f"for claim {finding.claim.claim} by {finding.provisioner} on {finding.node}"
     )

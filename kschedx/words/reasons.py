@@ -33,7 +33,7 @@ def reasons() -> Mapping[str, Reason]:
     import tomllib
     from importlib.resources import files
 
-    text = files("kschedx.render.words").joinpath("reasons.toml").read_text(encoding="utf-8")
+    text = files("kschedx.words").joinpath("reasons.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), dict[str, Reason])
 
 

@@ -32,23 +32,23 @@ from kschedx.findings import (
 )
 from kschedx.findings.constraints import TermMatch
 from kschedx.kube.names import HOSTNAME
-from kschedx.render.words import describe
-from kschedx.render.words.constraints import (
+from kschedx.wording import balance, count, list_names
+from kschedx.words import describe
+from kschedx.words.constraints import (
     is_of_leaving_node,
     maintenance_text,
     node_condition,
     requirement_text,
     unwell_nodes_text,
 )
-from kschedx.render.words.devices import class_shortage_text, shortage_text
-from kschedx.render.words.resources import offered_nowhere
-from kschedx.render.words.volumes import nearest_text
-from kschedx.wording import balance, count, list_names
+from kschedx.words.devices import class_shortage_text, shortage_text
+from kschedx.words.resources import offered_nowhere
+from kschedx.words.volumes import nearest_text
 
-MOST_CAUSES = 3
+_MOST_CAUSES = 3
 
 
-def because(diagnosis: Diagnosis, most: int | None = MOST_CAUSES) -> tuple[str, ...]:
+def because(diagnosis: Diagnosis, most: int | None = _MOST_CAUSES) -> tuple[str, ...]:
     """Return the causes, most common first. What rejects the pod as a whole comes before what rejects nodes."""
     phrases = [*dict.fromkeys(_stops(diagnosis)), *_group_phrases(diagnosis)]
     if most is None or len(phrases) <= most:
@@ -220,10 +220,9 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
             return f"the anti-affinity of {_repelling_pods(groups)} excludes {nodes}"
         case VolumeNodeAffinityMismatch():
             return f"volume {finding.persistent_volume}{_place(finding)} is not accessible from {nodes}"
-        case VolumeLimitExceeded(limit=limit, wanted_count=wanted) if wanted > limit:
-            return f"the pod has {wanted:,} volumes of {finding.driver}, more than {nodes} can attach ({limit:,})"
-        case VolumeLimitExceeded():
-            return f"{nodes} cannot attach more volumes of {finding.driver}"
+        case VolumeLimitExceeded(limit=limit, wanted_count=wanted):
+            more = "more volumes" if wanted <= limit else f"more than {limit:,} volumes, and the pod has {wanted:,}"
+            return f"{nodes} cannot attach {more} of {finding.driver}"
         case NoMatchingVolume():
             return f"no volume matches claim {finding.claim.claim} on {nodes}{_nearest_volume(groups)}"
         case ProvisioningTopologyMismatch():
@@ -308,13 +307,10 @@ def _least_shortfall(groups: Sequence[NodeGroup], resource: str) -> str:
     least = min(short, key=lambda finding: finding.short_by)
     is_same = all(group.is_uniform for group in groups) and len({finding.short_by for finding in short}) == 1
     number = sum(group.count for group in groups)
-    return _shortfall(least) + ("" if number == 1 else " each" if is_same else " or more")
-
-
-def _shortfall(finding: InsufficientResource) -> str:
-    """Return `600m CPU`, `2Gi memory`."""
-    sums = balance(finding.resource, asks=finding.requested, allocatable=finding.allocatable, used=finding.used)
-    return f"{sums.short_by} {'CPU' if finding.resource == 'cpu' else finding.resource}"
+    sums = balance(least.resource, asks=least.requested, allocatable=least.allocatable, used=least.used)
+    return f"{sums.short_by} {'CPU' if least.resource == 'cpu' else least.resource}" + (
+        "" if number == 1 else " each" if is_same else " or more"
+    )
 
 
 def _unmet_requirement(finding: NodeAffinityMismatch) -> str | None:

@@ -10,7 +10,7 @@ from kschedx.framework.cycle import Stake, Unevaluated, UnevaluatedKind
 from kschedx.kube.kinds import KINDS
 from kschedx.wording import Fact, Words, amount, amounts, count, in_words, list_names
 
-SHOWN_NODES = 5
+_SHOWN_NODES = 5
 
 
 @in_words.register
@@ -23,9 +23,9 @@ def _scheduling_gated(finding: findings.SchedulingGated) -> Words:
 def _nodes_excluded(finding: findings.NodesExcluded) -> Words:
     if not finding.existing:
         return Words(
-            headline=f"the pod names only {list_names(finding.names, SHOWN_NODES)}, and the cluster has no such node"
+            headline=f"the pod names only {list_names(finding.names, _SHOWN_NODES)}, and the cluster has no such node"
         )
-    return Words(headline=f"the pod names only {list_names(finding.existing, SHOWN_NODES)}")
+    return Words(headline=f"the pod names only {list_names(finding.existing, _SHOWN_NODES)}")
 
 
 @in_words.register
@@ -104,7 +104,7 @@ def _plugin_finding(finding: findings.PluginFinding) -> Words:
 
 # Participants of a decision that were not evaluated, in words.
 
-SHOWN_PLUGINS = 3
+_SHOWN_PLUGINS = 3
 
 
 def could_reject(unevaluated: Iterable[Unevaluated]) -> str:
@@ -126,10 +126,10 @@ def _unevaluated_text(unevaluated: Iterable[Unevaluated], stake: Stake, does: st
         match kind:
             case UnevaluatedKind.PLUGIN:
                 noun = "the plugin" if len(names) == 1 else "the plugins"
-                phrases.append(f"{noun} {list_names(names, SHOWN_PLUGINS)}, not available to kschedx, {does}")
+                phrases.append(f"{noun} {list_names(names, _SHOWN_PLUGINS)}, not available to kschedx, {does}")
             case UnevaluatedKind.EXTENDER:
                 noun = "the extender" if len(names) == 1 else "the extenders"
-                phrases.append(f"{noun} at {list_names(names, SHOWN_PLUGINS)}, not called, {does}")
+                phrases.append(f"{noun} at {list_names(names, _SHOWN_PLUGINS)}, not called, {does}")
             case UnevaluatedKind.SCHEDULER:
                 phrases.append(f"the scheduler {names[0]} decides, not kube-scheduler")
             case UnevaluatedKind.OBJECTS:
@@ -143,7 +143,7 @@ def missing_from_dump(unevaluated: Unevaluated) -> str:
     """Return `PersistentVolumeClaim data-0 is not in this dump: it has no persistentvolumeclaims`."""
     kind = KINDS[unevaluated.name]
     holds = f"it lacks {unevaluated.lacking}" if unevaluated.lacking else f"it has no {kind.plural}"
-    named = f"{kind.name} {list_names(unevaluated.objects, SHOWN_PLUGINS)}" if unevaluated.objects else kind.leaves
+    named = f"{kind.name} {list_names(unevaluated.objects, _SHOWN_PLUGINS)}" if unevaluated.objects else kind.leaves
     verb = "are" if len(unevaluated.objects) > 1 else "is"
     return f"{named} {verb} not in this dump" + ("" if unevaluated.lacking is None else f": {holds}")
 

@@ -13,7 +13,7 @@ from kschedx.plugins.taint_toleration import untolerated_taint
 from kschedx.wording import Brief, Fact, Words, count, in_words, list_names
 
 SHOWN_TERMS = 3
-SHOWN_TERM_VALUES = 4
+_SHOWN_TERM_VALUES = 4
 
 
 def term_facts(terms: tuple[findings.TermMatch, ...], label: str = "term") -> tuple[Fact, ...]:
@@ -60,7 +60,7 @@ def requirement_text(match: findings.RequirementMatch) -> str:
         case "=" | "==":
             return f"{match.key}={', '.join(match.values)}"
         case _:
-            return f"{match.key} {match.operator} [{list_names(match.values, SHOWN_TERM_VALUES)}]"
+            return f"{match.key} {match.operator} [{list_names(match.values, _SHOWN_TERM_VALUES)}]"
 
 
 def _verdict(match: findings.RequirementMatch) -> str:
@@ -74,7 +74,7 @@ def _verdict(match: findings.RequirementMatch) -> str:
     return f'✗ the node has "{match.actual}"{"" if is_number else ", not an integer"}'
 
 
-SHOWN_LABEL_VALUES = 3
+_SHOWN_LABEL_VALUES = 3
 
 
 @in_words.register
@@ -215,18 +215,18 @@ def label_hint_text(hint: LabelHint) -> str:
     values = f"={hint.values[0]}" if len(hint.values) == 1 else f" in [{', '.join(hint.values)}]"
     if hint.nearest:
         return f"no node has {hint.key}{values}; {hint.nearest} is on {count(hint.nearest_count, 'node')}"
-    in_use = list_names([f"{value} ({number:,})" for value, number in hint.in_use], SHOWN_LABEL_VALUES)
+    in_use = list_names([f"{value} ({number:,})" for value, number in hint.in_use], _SHOWN_LABEL_VALUES)
     return f"no node has {hint.key}{values}; in use: {in_use}"
 
 
-SHOWN = 5
+_SHOWN = 5
 
 
 @in_words.register
 def _topology_spread_skew(finding: findings.TopologySpreadSkew) -> Words:
     arithmetic = f"{finding.matching} matching + {finding.itself} this pod - {finding.minimum} minimum = {finding.skew}"
     domains = [f"{domain.domain} {domain.matching}" for domain in finding.domains]
-    items = [arithmetic, list_names(domains, SHOWN, finding.domain_count)]
+    items = [arithmetic, list_names(domains, _SHOWN, finding.domain_count)]
     too_few = ""
     if finding.min_domains is not None:
         exist = "domain exists" if finding.domain_count == 1 else "domains exist"
@@ -254,13 +254,13 @@ def _pod_affinity_unsatisfied(finding: findings.PodAffinityUnsatisfied) -> Words
         text = f"no pod {_selector(finding.selector)} in {finding.topology_key}={finding.domain}"
         shared = f"no pod {_selector(finding.selector)}" if finding.topology_key == HOSTNAME else text
     namespaces = (
-        "all namespaces" if finding.every_namespace else list_names(finding.namespaces, SHOWN) or "no namespace"
+        "all namespaces" if finding.every_namespace else list_names(finding.namespaces, _SHOWN) or "no namespace"
     )
     rule = f"podAffinity {finding.term + 1}, {_selector(finding.selector)}, per {finding.topology_key}, in {namespaces}"
     if not finding.matching_pods:
         reason = "no pod in the cluster matches every term"
     else:
-        domains = list_names(finding.matching_domains, SHOWN)
+        domains = list_names(finding.matching_domains, _SHOWN)
         reason = f"{count(finding.matching_pods, 'pod')}, such as {list_names(finding.pods, 2)}, in {domains}"
         if not finding.matching_domains:
             reason = f"{count(finding.matching_pods, 'pod')} on nodes without the label"
@@ -297,7 +297,7 @@ def _others_text(first: str, number: int) -> str:
 
 
 def _others(pods: tuple[str, ...], number: int) -> tuple[Fact, ...]:
-    return (Fact(label="pods", items=(list_names(pods, SHOWN, number),)),) if number > 1 else ()
+    return (Fact(label="pods", items=(list_names(pods, _SHOWN, number),)),) if number > 1 else ()
 
 
 @in_words.register

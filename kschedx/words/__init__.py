@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from kschedx.explain.diagnosis import NodeDetail
 from kschedx.findings import Finding, InsufficientResource
-from kschedx.render.words import constraints, devices, pod, resources, volumes
 from kschedx.wording import Words, in_words
+from kschedx.words import constraints, devices, pod, resources, volumes
 
 FAMILIES = (constraints, devices, pod, resources, volumes)
 """Modules that register their words when they are loaded."""
