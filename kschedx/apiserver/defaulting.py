@@ -279,16 +279,8 @@ def merge_spread_label_keys(spec: types.PodSpec, labels: types.Labels) -> types.
 def uses_label_keys(spec: types.PodSpec) -> bool:
     """Return whether `merge_label_keys` may change the spec, so that it differs between pods of one template with
     different labels."""
-    affinity = spec.affinity or types.Affinity()
-    return any(
-        term.match_label_keys or term.mismatch_label_keys
-        for side in (affinity.pod_affinity, affinity.pod_anti_affinity)
-        if side is not None
-        for term in (
-            *side.required_during_scheduling_ignored_during_execution,
-            *(term.pod_affinity_term for term in side.preferred_during_scheduling_ignored_during_execution),
-        )
-    )
+    terms = () if spec.affinity is None else spec.affinity.pod_terms
+    return any(term.match_label_keys or term.mismatch_label_keys for term in terms)
 
 
 def _merge_affinity(affinity: types.Affinity, labels: types.Labels) -> types.Affinity:

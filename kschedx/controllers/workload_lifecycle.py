@@ -40,6 +40,7 @@ from kschedx.controllers.workloads import (
     workload_of,
 )
 from kschedx.errors import InputError
+from kschedx.explain.admission import service_accounts
 from kschedx.explain.notes import Note, runs_already
 from kschedx.explain.root_causes import newer_template
 from kschedx.kube import kueue
@@ -489,7 +490,7 @@ def refusal_state(
 
 _RULE = lazy_pattern(
     r"quota: (?P<ResourceQuota>[^\s,:]+)|PriorityClass with name (?P<PriorityClass>\S+) was found"
-    r'|RuntimeClass\S* "(?P<RuntimeClass>[^"]+)" not found'
+    r'|RuntimeClass\S* "(?P<RuntimeClass>[^"]+)" not found|serviceaccount "(?P<ServiceAccount>[^"]+)" not found'
 )
 
 
@@ -510,6 +511,7 @@ def rule_of(snapshot: Snapshot, namespace: str, message: str) -> str:
         "ResourceQuota": [*changed],
         "PriorityClass": snapshot.priority_classes,
         "RuntimeClass": snapshot.runtime_classes,
+        "ServiceAccount": service_accounts(snapshot, namespace),
     }
     return f"{kind} {name}" if name in known.get(kind, ()) else ""
 

@@ -25,7 +25,7 @@ from kschedx.kube.kinds import EVENTS, KINDS, READ_LIVE
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import NO_PROVISIONER, PersistentVolumeClaim, claim_name, own_claims
-from kschedx.kube.types import Affinity, Container, Pod, PodAffinity, PodAffinityTerm, Volume
+from kschedx.kube.types import Container, Pod, PodAffinity, PodAffinityTerm, Volume
 from kschedx.plugins.node_volume_limits.attachments import is_counted, where_unlimited
 from kschedx.plugins.volume_binding.plugin import REASON_UNBOUND_IMMEDIATE
 from kschedx.snapshot.pods import find_group, group_name
@@ -68,13 +68,13 @@ def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] =
             refuse(snapshot, "Namespace", f"which annotations for {plugin} the namespace has", pod)
     named = spec.priority_class_name if spec.priority is None else ""
     runtime = spec.runtime_class_name
-    for kind, name, leaves in (
-        ("PriorityClass", "" if named in BUILT_IN_CLASSES else named, f"the priority of {named}"),
-        ("RuntimeClass", runtime, f"what RuntimeClass {runtime} adds to its pods"),
+    for kind, name, known, leaves in (
+        ("PriorityClass", named, {**BUILT_IN_CLASSES, **snapshot.priority_classes}, f"the priority of {named}"),
+        ("RuntimeClass", runtime, snapshot.runtime_classes, f"what RuntimeClass {runtime} adds to its pods"),
     ):
-        if name and _is_not_dumped(snapshot, kind):
+        if name and name not in known and _is_not_dumped(snapshot, kind):
             _refuse_dump([kind], leaves, pod.key)
-        if name and kind in forbidden:
+        if name and name not in known and kind in forbidden:
             refuse(snapshot, kind, leaves, pod)
     if "PriorityClass" in forbidden and spec.priority is None and not named:
         refuse(snapshot, "PriorityClass", "the default priority", pod)
@@ -227,22 +227,15 @@ def _has_counted_volumes(cycle: Cycle) -> bool:
 def _selects_namespaces(cycle: Cycle) -> bool:
     """Return whether a term of the pod, or a term of another pod that matches its labels, selects namespaces by
     label."""
-    if any(map(selects, _terms(cycle.pod.spec.affinity))):
+    affinity = cycle.pod.spec.affinity
+    if affinity is not None and any(map(selects, affinity.pod_terms)):
         return True
     labels = cycle.pod.metadata.labels
     return any(
         selects(term) and _is_about(term, labels)
         for spec in cycle.snapshot.pods.specs.values
-        for term in _terms(spec.affinity)
+        for term in (() if spec.affinity is None else spec.affinity.pod_terms)
     )
-
-
-def _terms(affinity: Affinity | None) -> Iterator[PodAffinityTerm]:
-    for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ():
-        if side is not None:
-            yield from side.required_during_scheduling_ignored_during_execution
-            for weighted in side.preferred_during_scheduling_ignored_during_execution:
-                yield weighted.pod_affinity_term
 
 
 def selects(term: PodAffinityTerm) -> bool:

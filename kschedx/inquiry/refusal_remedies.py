@@ -599,7 +599,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
         manifest = {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}
         target = Target(api_version=api_version, kind=kind, namespace=namespace, name=name)
-        snapshot = self.snapshot if kind == "ServiceAccount" else with_applied(self.snapshot, [manifest])
+        snapshot = with_applied(self.snapshot, [manifest])
         commands = (command,) if command else ()
         return self._try(title, (Change(target=target, create=manifest),), snapshot=snapshot, commands=commands)
 

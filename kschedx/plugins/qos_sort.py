@@ -54,9 +54,7 @@ class QOSSort(QueueSortPlugin):
     """Sorts by priority, then Guaranteed before Burstable before BestEffort, then by waiting time, longest first."""
 
     name = "QOSSort"
-
-    def touches(self, pod: Pod) -> Touch:
-        return Touch.NOTHING
+    touch = Touch.NOTHING
 
     def sort_key(self, pod: Pod, since: str) -> tuple[object, ...]:
         return (-pod.priority, qos_of(pod, self.handle.release), since)

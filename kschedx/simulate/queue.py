@@ -36,13 +36,15 @@ if TYPE_CHECKING:
 
 # Pods that are placed together or not at all: the pod groups of scheduling.k8s.io with a gang policy, and those of
 # Coscheduling. kube-scheduler takes all pending members from its queue when it reaches one of them, tries them one
-# after the other, and binds them if at least minCount have a node then. Otherwise all are returned to the queue,
-# although victims of preemption are gone by then (pkg/scheduler/schedule_one_podgroup.go). Before 1.36, and with
-# Coscheduling, members on their nodes wait for each other and time out in the end. Coscheduling rejects them as soon as
-# one is unschedulable.
+# after the other, and binds them if at least minCount have a node then. A member that preempts pods is tried as placed,
+# and the victims, which several members may share, are evicted after the cycle. Without enough members, or with
+# victims, all are returned to the queue (pkg/scheduler/schedule_one_podgroup.go). Before 1.36, and with Coscheduling,
+# members on their nodes wait for each other and time out in the end. Coscheduling rejects them as soon as one is
+# unschedulable.
 
 GANG_SCHEDULING = "GangScheduling"
 COSCHEDULING = "Coscheduling"
+WAITS_FOR_PREEMPTION = "pod group is unschedulable, pod group is waiting for preemption to complete"
 
 
 class QueuedGang(Struct, frozen=True):
@@ -569,7 +571,9 @@ class Queue:
         members = [row for _, row in places]
         again: list[int] | None = None
         has_preempted = False
-        preempts = gang.is_of_label or self._run.scheduler.release.behaviour.group_members_preempt
+        behaviour = self._run.scheduler.release.behaviour
+        is_by_pod = gang.is_of_label or behaviour.gangs_are_of_workloads
+        preempts = is_by_pod or behaviour.group_members_preempt
         while True:
             mark, first = self._run.cluster.mark(), len(self.steps)
             try:
@@ -584,17 +588,24 @@ class Queue:
             left: list[QueuePlace] = []
             with nullcontext() if gang.is_of_label else self._run.group_cycle():
                 for place in places:
-                    placed, back = self._decide(place[1], preempts=preempts)
+                    placed, back = self._decide(place[1], preempts=preempts, is_member=not is_by_pod)
                     if back is not None:
                         again = [*(again or ()), *back]
                     if not placed:
                         left.append(place)
             self._trial = None
-            if len(left) < len(places) and gang.missing_count(self._run) <= 0:
-                return left, again
             steps = self.steps[first:]
+            awaits_victims = any(step.node is not None and step.nominated is not None for step in steps)
+            fits = len(left) < len(places) and gang.missing_count(self._run) <= 0
+            if fits and not awaits_victims:
+                return left, again
             del self.steps[first:]
             self._run.cluster.revert(mark)
+            message = gang.message(self._run, [step.node is not None for step in steps])
+            if awaits_victims:
+                message = WAITS_FOR_PREEMPTION if fits else message
+                again = [*(again or ()), *self._take_back(steps, message, is_nominated=fits)]
+                continue
             try:
                 preempted = None if has_preempted else self._preempt_together(gang, members, steps)
             except UndecidableError as error:
@@ -603,9 +614,7 @@ class Queue:
             if preempted is None:
                 break
             has_preempted, again = True, [*(again or ()), *preempted]
-        message = gang.message(self._run, [step.node is not None for step in steps])
-        for step in steps:
-            self._take_back(step, message)
+        self._take_back(steps, message, is_nominated=False)
         if again is not None:
             self._given_up.add(gang)
         return places, again
@@ -645,30 +654,27 @@ class Queue:
         if not preemption.victims:
             return None
         keys = tuple(run.cluster.pods.keys(preemption.victims))
-        again = self._evict(preemption.victims)
-        decision = Decision(outcome=Outcome.UNSCHEDULABLE, message=preemption.message)
-        for number, step in enumerate(steps):
-            self.steps.append(
-                replace(
-                    step,
-                    decision=decision if step.node is not None else step.decision,
-                    node=None,
-                    nominated=step.node,
-                    victims=() if number else preemption.victims,
-                    victim_keys=() if number else keys,
-                )
-            )
-            run.cluster.nominate(step.pod, step.node)
-        return again
+        first = replace(steps[0], victims=preemption.victims, victim_keys=keys)
+        return self._take_back([first, *steps[1:]], preemption.message, is_nominated=True)
 
-    def _take_back(self, step: QueueStep, message: str) -> None:
-        """Record a decision of a gang that is not placed: its victims are gone, and no member has a node."""
-        waits = Decision(outcome=Outcome.UNSCHEDULABLE, message=message)
-        for victim in step.victims:
-            evict(self._run, victim, waits=victim in self.recreated)
-            (self.recreated if victim in self.recreated else self.evicted)[victim] = len(self.steps)
-        self._run.release(step.released)
-        self.steps.append(step if step.node is None else replace(step, decision=waits, node=None))
+    def _take_back(self, steps: Sequence[QueueStep], message: str, *, is_nominated: bool) -> list[int]:
+        """Record the decisions of a group that is not placed: its victims are gone, and no member has a node. If it
+        fits then, its members are nominated. Returns the recreated victims."""
+        waits, again = Decision(outcome=Outcome.UNSCHEDULABLE, message=message), list[int]()
+        for step in steps:
+            again += self._evict([victim for victim in step.victims if self._run.cluster.pods.node[victim] >= 0])
+            self._run.release(step.released)
+            if step.nominated is not None:
+                self._clear_lower_nominations(step.pod, step.nominated)
+            if step.node is None:
+                self.steps.append(step)
+                continue
+            decision = step.decision if is_nominated and step.nominated is not None else waits
+            nominated = step.node if is_nominated else None
+            self.steps.append(replace(step, decision=decision, node=None, nominated=nominated))
+        for step in steps:
+            self._run.cluster.nominate(step.pod, step.node if is_nominated else None)
+        return again
 
     def _undecided_step(self, row: int, why: str) -> QueueStep:
         return QueueStep(run=self._run, pod=row, key=self._run.cluster.pods.key(row), decision=None, undecided=why)
@@ -678,9 +684,12 @@ class Queue:
             run=self._run, pod=row, key=self._run.cluster.pods.key(row), decision=self._short(decision), node=node
         )
 
-    def _decide(self, row: int, then: int | None = None, *, preempts: bool = True) -> tuple[bool, list[int] | None]:
+    def _decide(
+        self, row: int, then: int | None = None, *, preempts: bool = True, is_member: bool = False
+    ) -> tuple[bool, list[int] | None]:
         """Return whether the pod is placed, and the recreated victims; None if there are no victims and no deallocated
-        devices. `then` is the next pod in the queue; `preempts`: the pod may preempt others."""
+        devices. `then` is the next pod in the queue; `preempts`: the pod may preempt others. `is_member`: its group
+        is decided as a whole, so the pod is placed beside its victims, which are evicted later."""
         again: list[int] | None = None
         while True:
             try:
@@ -702,7 +711,15 @@ class Queue:
                 self._run.cluster.nominate(row, None)
                 self.steps.append(replace(self._step(row, decision), released=released))
                 return False, again
-            again = [*(again or ()), *self._preempt(row, decision, filter_result)]
+            node, step = self._preempting_step(row, decision, filter_result)
+            if is_member:
+                self._run.cluster.place(row, node)
+                self.steps.append(replace(step, node=node))
+                return True, again
+            again = [*(again or ()), *self._evict(step.victims)]
+            self._clear_lower_nominations(row, node)
+            self._run.nominate(row, node)
+            self.steps.append(step)
 
     def _decision(self, row: int) -> Decision:
         """Return the decision about a pod. Raises `UndecidableError` if unknown facts could reject the pod."""
@@ -717,31 +734,29 @@ class Queue:
                 return whole if placement is None else run.decide(row, placement)
         return decision
 
-    def _preempt(self, row: int, decision: Decision, filter_result: PostFilterResult) -> list[int]:
-        """Delete the victims at once; pods of lower priority lose their nomination for the node. Returns the recreated
-        victims."""
+    def _preempting_step(
+        self, row: int, decision: Decision, filter_result: PostFilterResult
+    ) -> tuple[ClusterRow, QueueStep]:
+        """Return the nominated node of a pod that preempts others, and its decision with the victims there."""
         node = self._pick(cluster_rows(filter_result.best))
-        candidates, cluster = filter_result.candidates, self._run.cluster
+        candidates = filter_result.candidates
         victims = candidates[bisect_left(candidates, node, key=attrgetter("node"))].victims
-        keys = tuple(cluster.pods.keys(victims))
-        again = self._evict(victims)
-        priorities = cluster.pods.priorities
-        name = cluster.node_names[node]
+        return node, replace(
+            self._step(row, decision),
+            nominated=node,
+            tied=filter_result.best,
+            victims=victims,
+            victim_keys=tuple(self._run.cluster.pods.keys(victims)),
+            released=filter_result.released,
+        )
+
+    def _clear_lower_nominations(self, row: int, node: ClusterRow) -> None:
+        """Clear the nomination of pods with a lower priority for the node that a pod preempts."""
+        cluster = self._run.cluster
+        priorities, name = cluster.pods.priorities, cluster.node_names[node]
         for other, nominated in list(cluster.pods.nominations.items()):
             if nominated == name and priorities[other] < priorities[row]:
                 cluster.nominate(other, None)
-        self._run.nominate(row, node)
-        self.steps.append(
-            replace(
-                self._step(row, decision),
-                nominated=node,
-                tied=filter_result.best,
-                victims=victims,
-                victim_keys=keys,
-                released=filter_result.released,
-            )
-        )
-        return again
 
     def _evict(self, victims: Sequence[int]) -> list[int]:
         """Evict the victims of the next step at once. Returns the recreated ones."""

@@ -260,9 +260,14 @@ def test_a_running_pod_shows_that_its_node_was_left_out(tmp_path: Path) -> None:
 def test_a_namespace_that_does_not_exist_is_no_place_for_a_pod(tmp_path: Path) -> None:
     stored = changed(NODE, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
     space: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "store"}}
-    ran = kschedx("why", write(tmp_path, POD, name="pod.yaml"), "-s", write(tmp_path, stored, space))
-    assert (ran.code, ran.err) == (1, "")
-    assert 'because   namespaces "shop" not found' in ran.out
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": POD["spec"]}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    metadata = {"name": "web", "namespace": "shop"}
+    workload: Manifest = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+    for manifest in (POD, workload):
+        ran = kschedx("why", write(tmp_path, manifest, name="new.yaml"), "-s", write(tmp_path, stored, space))
+        assert (ran.code, ran.err) == (1, "")
+        assert 'namespaces "shop" not found' in ran.out
 
 
 def budget(name: str, **labels: str) -> Manifest:

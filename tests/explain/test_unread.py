@@ -154,3 +154,26 @@ def test_a_namespace_that_does_not_exist(objects: list[Manifest], is_dump: bool,
     with pytest.raises(NotAdmittedError) as caught:
         explain_pod(snapshot, manifest)
     assert str(caught.value) == 'Pod shpo/me: namespaces "shpo" not found (did you mean "shop"?)'
+
+
+@pytest.mark.parametrize(
+    ("accounts", "refusal"),
+    [
+        (["default"], 'error looking up service account default/api: serviceaccount "api" not found'),
+        (["default", "api"], ""),
+        (["builder"], ""),  # not every account of the namespace
+        ([], ""),
+    ],
+)
+def test_a_service_account_that_does_not_exist(accounts: list[str], refusal: str) -> None:
+    objects: list[Manifest] = [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "default"}}
+        for name in accounts
+    ]
+    spec = {"containers": [{"name": "c", "image": "x"}], "serviceAccountName": "api"}
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "me"}, "spec": spec}
+    if not refusal:
+        assert explain_pod(dump([*NODES, *objects]), manifest).outcome is Outcome.SCHEDULED
+        return
+    with pytest.raises(NotAdmittedError, match=f'pods "me" is forbidden: {refusal}'):
+        explain_pod(dump([*NODES, *objects]), manifest)
