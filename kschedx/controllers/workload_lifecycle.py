@@ -755,9 +755,9 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
     """Return the pod that keeps a workload from being complete, although all of its pods have nodes: one that cannot
     start or terminate.
 
-    For a DaemonSet, it may be a pending pod that waits for the old pod on its node, or that is itself an old one; for a
-    Deployment with strategy Recreate, an old pod that terminates. Return None if pods are missing or unscheduled, or if
-    all of them run.
+    For a DaemonSet or StatefulSet, it may be a pending pod that waits for the old pod on its node, or that is itself an
+    old one; for a Deployment with strategy Recreate, an old pod that terminates. Return None if pods are missing or
+    unscheduled, or if all of them run.
     """
     workload = workload_of(manifest)
     if workload.kind in ("CronJob", "Job"):
@@ -774,7 +774,7 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
     for row in rows if workload.kind == "Deployment" else ():
         if pods.deletion_timestamps[row] and successor(snapshot, pods[row]):
             return pods[row]
-    for row in rows if workload.kind == "DaemonSet" else ():
+    for row in rows if workload.kind in ("DaemonSet", "StatefulSet") else ():
         if not pods.node_names[row] and newer_template(snapshot, pods[row]) is not None:
             return pods[row]
     pending = next((row for row in rows if not pods.node_names[row]), None)

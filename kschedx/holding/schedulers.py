@@ -394,7 +394,7 @@ SCHEDULERS: Mapping[str, _KnownScheduler] = {
     "scheduler-plugins-scheduler": _KnownScheduler(
         title="scheduler-plugins", look_at="its KubeSchedulerConfiguration: with it, --config answers for this pod"
     ),
-    "fargate-scheduler": _KnownScheduler(
+    autoscalers.FARGATE_SCHEDULER: _KnownScheduler(
         title="EKS Fargate", look_at="the Fargate profile that selects the pod, and the events of the pod"
     ),
     "stork": _KnownScheduler(title="Stork", look_at="the logs of stork-scheduler"),
@@ -420,7 +420,12 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
         title=known.title,
         look_at=known.look_at,
         group=f"{pod.metadata.namespace}/{named}" if named else "",
-        said=(*_pod_conditions(snapshot, pod), *_moves_of(snapshot, pod), *_group_conditions(group), *nearest.said),
+        said=(
+            *_pod_conditions(snapshot, pod),
+            *_moves_of(snapshot, pod),
+            *_group_conditions(snapshot, group),
+            *nearest.said,
+        ),
         queue=nearest.name,
         queue_state=nearest.state,
         known_queues=tuple(sorted(each.metadata.name for each in exist)),
@@ -456,10 +461,17 @@ def _pod_conditions(snapshot: Snapshot, pod: Pod) -> Iterator[Condition]:
         yield Condition(type=autoscalers.HAMI_PHASE, status=phase)
 
 
-def _group_conditions(group: other_schedulers.SchedulerGroup | None) -> Iterator[Condition]:
+def _group_conditions(snapshot: Snapshot, group: other_schedulers.SchedulerGroup | None) -> Iterator[Condition]:
+    """Yield what the scheduler reports about a group: its conditions, and the event of one that waits for its queue."""
     if group is None:
         return
     yield from conditions(group.status.conditions)
+    event = snapshot.failed_creates.get(("PodGroup", group.metadata.namespace, group.metadata.name))
+    is_over = group.status.phase in ("Running", "Completed")
+    if event is not None and event.uid in ("", group.metadata.uid) and not is_over:
+        message = event.message.removeprefix(f"{event.reason}: ")
+        if all(message != condition.message for condition in group.status.conditions):
+            yield Condition(type=event.reason, status="", message=message)
     if not isinstance(group, other_schedulers.KaiPodGroup):
         return
     for condition in group.status.scheduling_conditions:

@@ -252,14 +252,15 @@ class MoveSearch:
                     yield its
 
     def _is_movable(self, row: int) -> bool:
-        """Whether an eviction loses nothing: a controller recreates the pod, and its priority is not higher."""
+        """Whether an eviction loses nothing: a controller recreates the pod, its priority is not higher, and the same
+        scheduler finds the new pod's node."""
         pods = self._run.cluster.pods
         controller = controller_of(pods.owners[row])
         if controller is None or controller.kind not in RECREATING or pods.deletion_timestamps[row]:
             return False
         priority = int(pods.priorities[row])
         is_free = priority <= self._priority and priority < SYSTEM_CRITICAL and row not in self._evicted
-        return is_free and not pods.specs[row].resource_claims
+        return is_free and not pods.specs[row].resource_claims and self._run.has_profile(row)
 
     def _is_allowed(self, rows: Iterable[int]) -> bool:
         """Whether every budget allows all of these evictions in addition to those of the trial."""
