@@ -28,7 +28,7 @@ from kschedx.wording import count, list_names
 
 ALWAYS = "AlwaysAllow"
 """The spec.unhealthyPodEvictionPolicy that always allows the eviction of a pod that is not ready."""
-SYNC_FAILED = "SyncFailed"
+_SYNC_FAILED = "SyncFailed"
 """The reason of the condition DisruptionAllowed=False if the pods' controllers have no scale subresource."""
 
 
@@ -90,7 +90,7 @@ class MovingBudget:
         """Return the current status in a cluster with these `pods`; the pods in the rows `fresh` have been
         recreated."""
         now, first, status = self._count_status(snapshot, pods, fresh), self._first_status, self._budget.status
-        failure = next((condition.message for condition in status.conditions if condition.reason == SYNC_FAILED), "")
+        failure = next((condition.message for condition in status.conditions if condition.reason == _SYNC_FAILED), "")
         is_number = isinstance(self._budget.spec.min_available, int) and self._budget.spec.max_unavailable is None
         is_behind = status.observed_generation < self._budget.metadata.generation
         if status.disruptions_allowed is None or is_behind or (failure and is_number):

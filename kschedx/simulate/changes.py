@@ -119,7 +119,7 @@ def parse_count(text: str, most: int = MOST_COUNT) -> int:
 
 # Changes as a user writes them: options of a command line, and files with a list of them.
 
-FROM_FILE = "changes"
+_FROM_FILE = "changes"
 
 
 def typed_changes(typed: Iterable[tuple[str, str]], read: Read) -> tuple[SimulatedChange, ...]:
@@ -129,7 +129,7 @@ def typed_changes(typed: Iterable[tuple[str, str]], read: Read) -> tuple[Simulat
 
 
 def _parse_typed(verb: str, value: str, read: Read) -> Iterator[SimulatedChange]:
-    if verb != FROM_FILE:
+    if verb != _FROM_FILE:
         yield parse_change(verb, value, read)
         return
     for entries in _lists(value):

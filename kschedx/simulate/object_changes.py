@@ -194,10 +194,10 @@ def _written_fields(manifest: Manifest) -> Manifest:
 
 # The cluster with objects other than pods and workloads, as `kubectl apply` leaves it.
 
-AppliedManifest = Mapping[str, object]
+_AppliedManifest = Mapping[str, object]
 
 
-def merge_objects(snapshot: Snapshot, manifests: Sequence[AppliedManifest]) -> Snapshot:
+def merge_objects(snapshot: Snapshot, manifests: Sequence[_AppliedManifest]) -> Snapshot:
     """Return the cluster with these objects. A manifest replaces the object of its name, but bindings of claims and
     volumes are kept. Raises `InputError`."""
     nodes = [manifest for manifest in manifests if manifest.get("kind") == "Node"]
@@ -214,7 +214,7 @@ def merge_objects(snapshot: Snapshot, manifests: Sequence[AppliedManifest]) -> S
     return snapshot
 
 
-def _with_bound_claims(snapshot: Snapshot, manifests: Sequence[AppliedManifest]) -> Snapshot:
+def _with_bound_claims(snapshot: Snapshot, manifests: Sequence[_AppliedManifest]) -> Snapshot:
     """Bind pending claims as the volume controller does: to new volumes that name them, and written claims of classes
     that do not wait for a pod to the volumes that fit them."""
     written = {
@@ -259,7 +259,7 @@ def _with_status_of(known: Node | None, written: Node) -> Node:
 # Changes of single objects other than pods, nodes, and workloads: claims, classes, budgets, quotas.
 
 
-def require_updatable(snapshot: Snapshot, written: AppliedManifest) -> None:
+def require_updatable(snapshot: Snapshot, written: _AppliedManifest) -> None:
     """Raise `NotChangedError` if the manifest of an existing object changes an immutable field, or grows a claim whose
     class does not allow it."""
     kind, before = fixed_kind(written), stored_object(snapshot, written)
@@ -288,7 +288,7 @@ def _require_expandable(snapshot: Snapshot, before: PersistentVolumeClaim, after
     )
 
 
-def stored_object(snapshot: Snapshot, written: AppliedManifest) -> Struct | None:
+def stored_object(snapshot: Snapshot, written: _AppliedManifest) -> Struct | None:
     """Return the cluster's object with the name of a manifest, if its kind has immutable fields and creates no pods."""
     kind = fixed_kind(written)
     if kind is None or kind.record is None:
