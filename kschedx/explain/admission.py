@@ -54,6 +54,7 @@ from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import decode, encode, is_stored
 from kschedx.kube.field_errors import ValidationOptions
 from kschedx.kube.kinds import KINDS
+from kschedx.kube.names import OF_OPENSHIFT
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import Namespace, ObjectMeta, OwnerReference, Pod, ServiceAccount
@@ -65,7 +66,6 @@ from kschedx.snapshot.snapshot import Snapshot
 _FIRST = 23
 """The first minor version that enforces the labels by default."""
 _OWN_USERS = "UserNamespacesPodSecurityStandards"
-_OPENSHIFT = "node.openshift.io/os_id"
 
 
 UNREAD = "pod-security"
@@ -80,7 +80,7 @@ def enforced_standard(
     if standards is None or wanted.level is PodSecurityLevel.PRIVILEGED:
         return None
     is_cut = snapshot.source.is_slim and maker is not None and _is_cut(maker)
-    if is_cut or _OPENSHIFT in snapshot.cluster.label_keys:
+    if is_cut or OF_OPENSHIFT in snapshot.cluster.label_keys:
         why = "SecurityContextConstraints, not evaluated here, change the pod first"
         if is_cut:
             why = "the snapshot lacks parts of the template"
@@ -126,7 +126,7 @@ def admission_warning(
 ) -> str:
     """Return kubectl's warning when the manifest of a pod or of its `maker` is applied, or an empty string."""
     standards, wanted = standards_of(release), _policy(snapshot, pod.metadata.namespace).warn
-    if standards is None or _OPENSHIFT in snapshot.cluster.label_keys or (maker is not None and is_stored(maker)):
+    if standards is None or OF_OPENSHIFT in snapshot.cluster.label_keys or (maker is not None and is_stored(maker)):
         return ""
     return PodSecurity(wanted=wanted, standards=standards).warning(pod, kubelet, is_template=maker is not None)
 

@@ -57,7 +57,7 @@ from kschedx.findings import (
     VolumeNodeAffinityMismatch,
 )
 from kschedx.framework.cycle import Cycle
-from kschedx.kube.autoscalers import COMPUTE_TYPE, HAMI_SCHEDULER, NodePool
+from kschedx.kube.autoscalers import COMPUTE_TYPE, FARGATE_SCHEDULER, HAMI_SCHEDULER, NodePool
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.names import HOSTNAME, ZONE
@@ -308,6 +308,8 @@ def _virtual(cycle: Cycle) -> Iterator[VirtualNode]:
             if name:
                 text = f"{name} is a node of {provider}, which runs no pods of DaemonSets"
             written = cycle.pod.metadata.annotations.get(key, label)
+            if written == label and not name and cycle.pod.spec.scheduler_name == FARGATE_SCHEDULER:
+                continue  # a profile has selected the pod: its webhook sets this name
             if written != label and not name:
                 text = f"its annotation {key}={written} keeps it off {provider}, which has all nodes"
             is_kept_off = written != label
@@ -315,12 +317,11 @@ def _virtual(cycle: Cycle) -> Iterator[VirtualNode]:
 
 
 def _unregistered_drivers(diagnosis: Diagnosis) -> Iterator[DriverNotRegistered]:
-    """Yield drivers on nodes that are in the volume's zone, as far as it is known."""
+    """Yield drivers on nodes that only the volume excludes and that are in its zone, as far as it is known."""
     storage, cycle = diagnosis.cycle.snapshot.storage, diagnosis.cycle
     for group in diagnosis.groups:
-        mismatch = next(
-            (finding for finding in group.exemplar.findings if isinstance(finding, VolumeNodeAffinityMismatch)), None
-        )
+        mismatches = [item for item in group.exemplar.findings if isinstance(item, VolumeNodeAffinityMismatch)]
+        mismatch = next(iter(mismatches), None) if len(mismatches) == len(group.exemplar.findings) else None
         volume = None if mismatch is None else storage.volumes.get(mismatch.persistent_volume)
         driver = "" if volume is None or volume.spec.csi is None else volume.spec.csi.driver
         if mismatch is None or not driver or cycle.nodes is None:

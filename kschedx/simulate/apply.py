@@ -378,6 +378,8 @@ class ClusterChanges:
         other = other_objects.object_reference(target, self._namespace)
         if other is not None:
             self.snapshot = other_objects.delete_object(self.snapshot, other)
+            if other.kind.name == "Namespace":
+                self._delete_contents(other.name)
             if other.kind.name == "PersistentVolumeClaim":
                 self._create_claims(f"{other.namespace}/{other.name}")
             return
@@ -389,13 +391,26 @@ class ClusterChanges:
             else:
                 self._drop([row])
             return
-        self._manager.forget(workload)
-        self.workloads.pop(workload, None)
+        self._forget(workload)
         self._drop(self._manager.members(workload))
         left = dict(self.snapshot.workloads)
         if left.pop((workload.kind, workload.namespace, workload.name), None) is not None:
             self._discount(workload)
         self._simulator.put(replace(self.snapshot, workloads=left))
+
+    def _forget(self, workload: Workload) -> None:
+        self._manager.forget(workload)
+        self.workloads.pop(workload, None)
+
+    def _delete_contents(self, namespace: str) -> None:
+        """Delete the workloads and pods of a namespace, as its controller does."""
+        pods, kept = self.snapshot.pods, dict(self.snapshot.workloads)
+        for key in [key for key in kept if key[1] == namespace]:
+            del kept[key]
+            self._forget(Workload(*key))
+        rows = pods.namespaces.where(lambda name: name == namespace).nonzero()[0].tolist()
+        self._drop(row for row in rows if row not in self._simulator.deleted)
+        self._simulator.put(replace(self.snapshot, workloads=kept))
 
     def _apply_workload(self, manifest: dict[str, object], place: Place | None = None) -> None:
         if manifest.get("kind") == "Pod":
