@@ -1,6 +1,6 @@
 """Why cluster-autoscaler does not remove a node: its utilization, its pods, their new nodes, and its group.
 
-Upstream: core/scaledown/ and simulator/ of kubernetes/autoscaler, version 1.36. No loop of it was recorded.
+Upstream: core/scaledown/ and simulator/ of kubernetes/autoscaler, version 1.36.
 """
 
 from __future__ import annotations
@@ -569,9 +569,20 @@ class ScaleDown:
         )
 
     @cached_property
-    def _evacuation(self) -> tuple[Evacuation, Mapping[ClusterRow, ClusterRow]]:
-        world, rows = self._loop.place_on_free_nodes()
-        return Evacuation(world, [*rows.values()], self._empty), rows
+    def _world(self) -> tuple[Sandbox, Mapping[ClusterRow, ClusterRow]]:
+        return self._loop.place_on_free_nodes()
+
+    @cached_property
+    def _evacuation(self) -> Evacuation:
+        world, rows = self._world
+        return Evacuation(world, [*rows.values()], self._empty)
+
+    def _rows_on(self, row: ClusterRow) -> list[int]:
+        """Return the pods on a node, with the pending pods that fit there: the autoscaler places these first."""
+        world, rows = self._world
+        own = self._loop.state.rows_on(row)
+        placed = world.snapshot.pods.on_node(rows[row]).tolist() if row in rows else []
+        return [*own, *(pod for pod in placed if pod not in own)]
 
     @cached_property
     def _is_healthy(self) -> bool:
@@ -583,7 +594,7 @@ class ScaleDown:
         row = self._snapshot.cluster.index[name]
         state = self._loop.state.states[row]
         node = self._snapshot.cluster.nodes[row]
-        rows = self._loop.state.rows_on(row)
+        rows = self._rows_on(row)
         pods = tuple(self._fates.of(pod, is_safe=pod in safe) for pod in rows)
         removal = Removal(
             node=name,
@@ -681,8 +692,7 @@ class ScaleDown:
         that fits nowhere."""
         if not moving:
             return {}, None
-        evacuation, rows = self._evacuation
-        names, refusals = evacuation.places([fate.row for fate in moving], rows.get(row))
+        names, refusals = self._evacuation.places([fate.row for fate in moving], self._world[1].get(row))
         stranded = None if refusals is None else StrandedPod(pod=moving[len(names)].pod, refusals=refusals)
         return {fate.pod: name for fate, name in zip(moving, names, strict=False)}, stranded
 
