@@ -518,6 +518,8 @@ class Removal(Struct, frozen=True, kw_only=True):
     needed: Duration  # how long it has to be unneeded or unready
     minimum: tuple[str, int, int] | None
     """A resource below its minimum, with the remaining and the required amount."""
+    pending: tuple[str, ...]
+    """The pending pods among `pods`: those that fit the node, where the autoscaler places them first."""
 
     @property
     def is_removable(self) -> bool:
@@ -577,12 +579,11 @@ class ScaleDown:
         world, rows = self._world
         return Evacuation(world, [*rows.values()], self._empty)
 
-    def _rows_on(self, row: ClusterRow) -> list[int]:
-        """Return the pods on a node, with the pending pods that fit there: the autoscaler places these first."""
+    def _placed_on(self, row: ClusterRow, own: Collection[int]) -> list[int]:
+        """Return the pending pods that the autoscaler places on a node, beside its `own` pods."""
         world, rows = self._world
-        own = self._loop.state.rows_on(row)
         placed = world.snapshot.pods.on_node(rows[row]).tolist() if row in rows else []
-        return [*own, *(pod for pod in placed if pod not in own)]
+        return [pod for pod in placed if pod not in own]
 
     @cached_property
     def _is_healthy(self) -> bool:
@@ -594,7 +595,9 @@ class ScaleDown:
         row = self._snapshot.cluster.index[name]
         state = self._loop.state.states[row]
         node = self._snapshot.cluster.nodes[row]
-        rows = self._rows_on(row)
+        own = self._loop.state.rows_on(row)
+        placed = self._placed_on(row, own)
+        rows = [*own, *placed]
         pods = tuple(self._fates.of(pod, is_safe=pod in safe) for pod in rows)
         removal = Removal(
             node=name,
@@ -608,6 +611,7 @@ class ScaleDown:
             unneeded_for=self._unneeded_for(node),
             needed=self.flags.unneeded_time if state.is_ready else self.flags.unready_time,
             minimum=self._minimum(node),
+            pending=tuple(map(self._snapshot.pods.key, placed)),
         )
         reasons = tuple(self._reasons(removal, node, state))
         if not is_one_of_many or reasons[:1] not in _BEFORE_PLACES:
@@ -756,6 +760,7 @@ class RemovalDocument(Document, frozen=True, omit_defaults=True):
     unneeded_seconds: int | None
     needed_seconds: int
     minimum: Minimum | None = None
+    pending: tuple[str, ...] = ()
 
 
 class ScaleDownDocument(Document, frozen=True):

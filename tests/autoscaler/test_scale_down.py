@@ -99,6 +99,7 @@ def test_pending_pods_that_fit_a_node_count_there() -> None:
     assert answer.utilization.share == 0.75
     assert reasons(answer) == ["NotUnderutilized", "BlockedByPod"]
     assert [fate.pod for fate in answer.of(RemovalFate.BLOCKS)] == ["shop/waiting"]
+    assert answer.pending == ("shop/waiting",)
 
 
 def test_default_spread_constraints_are_those_of_each_pods_owner() -> None:
