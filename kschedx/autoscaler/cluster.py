@@ -267,7 +267,9 @@ class Autoscaler:
         row = changed.pods.rows.get(pod.key)
         if row is None:
             row = len(changed.pods)
-            changed = replace(changed, pods=changed.pods.with_pods([_as_unschedulable(pod)]), _tables={})
+            metadata = replace(pod.metadata, creation_timestamp=None)
+            unschedulable = replace(pod, metadata=metadata, status=UNSCHEDULABLE_STATUS)
+            changed = replace(changed, pods=changed.pods.with_pods([unschedulable]), _tables={})
         elif changed.pods.node_names[row]:
             return None
         elif changed.pods.specs[row] != replace(pod.spec, node_name=""):
@@ -277,10 +279,6 @@ class Autoscaler:
         answer = loop.result
         mine = next((pod for pod in answer.pods if pod.row == row), None)
         return None if mine is None else _pod_scaling(loop, answer, mine)
-
-
-def _as_unschedulable(pod: Pod) -> Pod:
-    return replace(pod, metadata=replace(pod.metadata, creation_timestamp=None), status=UNSCHEDULABLE_STATUS)
 
 
 def _pod_scaling(loop: Loop, answer: LoopResult, pod: PodResult) -> PodScaling:

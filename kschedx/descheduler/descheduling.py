@@ -157,6 +157,7 @@ def _landed_pod(landing: Landing) -> EvictedPod:
 
 
 def round_of(loop: DescheduleLoop, grace_period_seconds: int | None) -> Round:
+    reached_api = any(eviction.outcome is EvictionOutcome.REFUSED and eviction.pod.uid for eviction in loop.refused)
     return part_of(
         Round,
         loop,
@@ -166,14 +167,10 @@ def round_of(loop: DescheduleLoop, grace_period_seconds: int | None) -> Round:
             for eviction in loop.refused
         ),
         per_node={node: count for node, count in loop.per_node.items() if count},
-        grace_period_seconds=grace_period_seconds if loop.evicted or _reached_api(loop) else None,
+        grace_period_seconds=grace_period_seconds if loop.evicted or reached_api else None,
         pods=_verdicts(loop.verdicts),
         utilization=tuple(map(_utilization, loop.classifications)),
     )
-
-
-def _reached_api(loop: DescheduleLoop) -> bool:
-    return any(eviction.outcome is EvictionOutcome.REFUSED and eviction.pod.uid for eviction in loop.refused)
 
 
 def _evicted_pod(eviction: RequestedEviction) -> EvictedPod:

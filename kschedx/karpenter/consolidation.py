@@ -93,10 +93,6 @@ class Score(Struct, frozen=True, kw_only=True):
             return self.savings / self.disruption
         return math.inf if self.savings > 0 else 0.0
 
-    @property
-    def is_approved(self) -> bool:
-        return self.value >= BALANCED_THRESHOLD
-
 
 class CommandDocument(Document, frozen=True):
     """Prices are per hour, as texts because numbers in documents are integers; None if unknown."""
@@ -275,7 +271,7 @@ class Consolidator:
     def _price(self, state: StateNode) -> float | None:
         """Return the price of the offering in the node's labels."""
         known = self._karpenter.known.get(state.pool)
-        types = () if known is None else known.types.types
+        types = () if known is None else known.types
         instance_type = next(
             (candidate for candidate in types if candidate.name == state.labels.get(INSTANCE_TYPE)), None
         )
@@ -517,7 +513,7 @@ class Consolidator:
 
     @staticmethod
     def _is_approved(command: Command) -> bool:
-        return all(score.is_approved for score in command.scores)
+        return all(score.value >= BALANCED_THRESHOLD for score in command.scores)
 
 
 def _launch_price(instance_type: InstanceType, claim: NewNodeClaim, requirements: Requirements) -> float | None:
