@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import TypeVar
 
@@ -22,7 +21,6 @@ from kschedx.explain.setup import Setup
 from kschedx.kube.documents import Document, document, part_of
 from kschedx.kube.names import CPU
 from kschedx.kube.quantity import Unit, format_quantity
-from kschedx.kube.scalars import nanoseconds
 from kschedx.loading import without_collection
 from kschedx.results import Shown
 from kschedx.snapshot.snapshot import Snapshot
@@ -343,7 +341,7 @@ def deschedule(
     except PolicyError as error:
         return Descheduling(snapshot=snapshot, error=error.message, error_field=error.place.field, hint=error.hint)
     with Place(object="now"):
-        moment = nanoseconds(now or snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+        moment = snapshot.moment(now)
     with without_collection():
         return _run(
             snapshot,

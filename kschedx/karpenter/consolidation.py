@@ -31,7 +31,6 @@ from kschedx.karpenter.disruption import (
     is_reschedulable,
     pods_on,
     price_fractions,
-    snapshot_time,
 )
 from kschedx.karpenter.instance_types import InstanceType, min_values_unmet, too_few_text
 from kschedx.karpenter.node_claims import NewNodeClaim
@@ -211,7 +210,7 @@ class Consolidator:
         self._karpenter = karpenter
         self._only = only
         self._snapshot = karpenter.snapshot
-        self._now = snapshot_time(karpenter.snapshot)
+        self._now = karpenter.snapshot.moment()
         self._pools = {pool.name: pool for pool in karpenter.pools}
         self._states = {node.name: node for node in karpenter.cluster.staying if node.claim is not None}
         self._prices = {name: self._price(node) for name, node in self._states.items()}
