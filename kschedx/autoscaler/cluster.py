@@ -14,7 +14,7 @@ from kschedx.autoscaler.loop import Loop
 from kschedx.autoscaler.node_groups import Membership, group_title, membership
 from kschedx.autoscaler.pods import PodOutcome
 from kschedx.autoscaler.sizes import NOT_READY
-from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, LoopSetup, PodResult
+from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, LoopState, PodResult
 from kschedx.autoscaler.status import AutoscalerStatus, read_status
 from kschedx.autoscaler.templates import CloudTemplate, GroupsFile, Template, cloud_templates, machine_templates
 from kschedx.errors import ConfigError, InputError, Place
@@ -54,7 +54,7 @@ class AutoscalerOptions(Struct, frozen=True, kw_only=True):
     """The KubeSchedulerConfiguration of `--scheduler-config-file`; None for the default."""
 
 
-REGISTRATION_FAILURES = ("timeout", "NodeRegistrationTimeout")
+_REGISTRATION_FAILURES = ("timeout", "NodeRegistrationTimeout")
 """Codes of a backoff whose instances did not become nodes in time. Upstream: clusterstate/clusterstate.go."""
 
 
@@ -83,7 +83,7 @@ class GroupVerdict(Struct, frozen=True, kw_only=True):
 
     @property
     def fails_to_register(self) -> bool:
-        return bool(self.unregistered) or self.detail.startswith(REGISTRATION_FAILURES)
+        return bool(self.unregistered) or self.detail.startswith(_REGISTRATION_FAILURES)
 
 
 class PodScaling(Struct, frozen=True, kw_only=True):
@@ -232,7 +232,7 @@ class Autoscaler:
         scheduler = self._scheduler_config
         taken = snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return Loop(
-            LoopSetup(
+            LoopState(
                 framework=Framework(scheduler.profiles[0], scheduler, snapshot, self.release),
                 group_of=lambda node: groups.get(node.name),
                 status=status or self.status,
@@ -247,9 +247,9 @@ class Autoscaler:
         )
 
     @cached_property
-    def _own(self) -> tuple[Loop, LoopResult]:
+    def _own(self) -> Loop:
         """The loop over the current cluster."""
-        return _run(self.loop())
+        return self.loop()
 
     def explain(
         self,
@@ -273,15 +273,10 @@ class Autoscaler:
         elif changed.pods.specs[row] != replace(pod.spec, node_name=""):
             changed = replace(changed, pods=changed.pods.with_spec(row, pod.spec), _tables={})
         is_own = changed is self.snapshot and status is None and flags is None
-        loop, answer = (
-            self._own if is_own else _run(self.loop(changed, status=status, templates=templates, flags=flags))
-        )
+        loop = self._own if is_own else self.loop(changed, status=status, templates=templates, flags=flags)
+        answer = loop.result
         mine = next((pod for pod in answer.pods if pod.row == row), None)
         return None if mine is None else _pod_scaling(loop, answer, mine)
-
-
-def _run(loop: Loop) -> tuple[Loop, LoopResult]:
-    return loop, loop.run()
 
 
 def _as_unschedulable(pod: Pod) -> Pod:

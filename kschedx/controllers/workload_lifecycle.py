@@ -116,7 +116,7 @@ def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> sta
     status, manager = map_at(manifest, "status"), map_at(manifest, "spec").get("managedBy")
     counts = [count for key in ("replicas", "active") if isinstance(count := status.get(key), int)]
     is_stored = (workload.kind, workload.namespace, workload.name) in snapshot.workloads
-    if not any(counts) or not is_stored or manager not in (None, JOB_CONTROLLER) or _rows(snapshot, workload):
+    if not any(counts) or not is_stored or manager not in (None, _JOB_CONTROLLER) or _rows(snapshot, workload):
         return None
     is_open = snapshot.source.may_lack("Pod", workload.namespace)
     return states.PodsLeftOut(subject=workload.reference, pods=max(counts)) if is_open else None
@@ -128,7 +128,7 @@ def _unobserved_state(snapshot: Snapshot, workload: Workload, manifest: Manifest
     metadata, status, spec = map_at(manifest, "metadata"), map_at(manifest, "status"), map_at(manifest, "spec")
     is_stored = bool(metadata.get("uid")) and "status" in manifest
     is_stored &= (workload.kind, workload.namespace, workload.name) in snapshot.workloads  # not only in a file
-    is_stored &= spec.get("managedBy") in (None, JOB_CONTROLLER)
+    is_stored &= spec.get("managedBy") in (None, _JOB_CONTROLLER)
     if not is_stored or workload.kind not in SCALED or True in (spec.get("suspend"), spec.get("paused")):
         return None
     rows = _rows(snapshot, workload)
@@ -562,7 +562,7 @@ def _rows(snapshot: Snapshot, workload: Workload) -> list[int]:
     return Owners(snapshot).members(snapshot.pods, workload)
 
 
-JOB_CONTROLLER = "kubernetes.io/job-controller"
+_JOB_CONTROLLER = "kubernetes.io/job-controller"
 """The value of spec.managedBy for Kubernetes' own controller (pkg/controller/job/job_controller.go)."""
 _SUSPENDED = (("spec", "suspend"), ("spec", "runPolicy", "suspend"))
 """The fields with which custom resources of batch work create no pods: those of JobSet, RayJob, and Workflow, and that
@@ -691,7 +691,7 @@ def _job_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> st
         return suspended_state(snapshot, workload)
     if job.spec.parallelism == 0:
         return states.ScaledToZero(subject=subject, field="spec.parallelism")
-    if job.spec.managed_by not in (None, JOB_CONTROLLER) and not _rows(snapshot, workload):
+    if job.spec.managed_by not in (None, _JOB_CONTROLLER) and not _rows(snapshot, workload):
         return states.ManagedElsewhere(subject=subject, manager=job.spec.managed_by or "")
     return _kubelet_rejection(snapshot, workload) or _between_attempts(snapshot, workload, manifest, ended)
 

@@ -140,7 +140,7 @@ def _whole_percents(percents: Mapping[str, float]) -> dict[str, int]:
     return {name: round_percent(percent) for name, percent in percents.items()}
 
 
-def repeated_eviction(repeat: Repeat) -> RepeatedEviction:
+def _repeated_eviction(repeat: Repeat) -> RepeatedEviction:
     return RepeatedEviction(
         pod=repeat.first.pod.key,
         round=repeat.round,
@@ -152,7 +152,7 @@ def repeated_eviction(repeat: Repeat) -> RepeatedEviction:
     )
 
 
-def landed_pod(landing: Landing) -> EvictedPod:
+def _landed_pod(landing: Landing) -> EvictedPod:
     return replace(_evicted_pod(landing.eviction), outcome=landing.fate.value, to=landing.node, message=landing.message)
 
 
@@ -162,13 +162,7 @@ def round_of(loop: DescheduleLoop, grace_period_seconds: int | None) -> Round:
         loop,
         evicted=tuple(_evicted_pod(eviction) for eviction in loop.evicted),
         refused=tuple(
-            RefusedEviction(
-                pod=eviction.pod.key,
-                node=eviction.pod.node,
-                profile=eviction.profile,
-                plugin=eviction.plugin,
-                error=eviction.error,
-            )
+            part_of(RefusedEviction, eviction, pod=eviction.pod.key, node=eviction.pod.node)
             for eviction in loop.refused
         ),
         per_node={node: count for node, count in loop.per_node.items() if count},
@@ -232,7 +226,7 @@ def amount_text(resource: str, nano: int) -> str:
     return format_quantity(round_up(nano, MILLI if resource == CPU else NANO), Unit.of(resource))
 
 
-API, DRY_RUN = "api", "dry-run"
+API, _DRY_RUN = "api", "dry-run"
 MOST_ROUNDS = 50
 
 T = TypeVar("T")
@@ -296,7 +290,7 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
         grace = self.policy.grace_period_seconds
         first, *others = (round_of(loop, grace) for loop in self.loops)
         for number, landings in enumerate(self.landings):
-            rows = tuple(map(landed_pod, landings))
+            rows = tuple(map(_landed_pod, landings))
             if number == 0:
                 first = replace(first, evicted=rows)
             else:
@@ -314,7 +308,7 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
             chance=likelihood.chance.value if likelihood is not None else "",
             rounds=tuple(others),
             settled=self.is_settled,
-            again=tuple(map(repeated_eviction, self.repeats)),
+            again=tuple(map(_repeated_eviction, self.repeats)),
             newly_placed=self.newly_placed,
             preempted=self.preempted,
             undecided=self.is_undecided,
@@ -345,8 +339,8 @@ def deschedule(
     not tried, and `first` may be the first loop if it is known. Raises `InputError`, and `UndecidableError` if kschedx
     would have to guess.
     """
-    if evictions not in (API, DRY_RUN):
-        raise InputError(f'evictions: expected "{API}" or "{DRY_RUN}", found "{evictions}"')
+    if evictions not in (API, _DRY_RUN):
+        raise InputError(f'evictions: expected "{API}" or "{_DRY_RUN}", found "{evictions}"')
     try:
         read = read_policy(policy, snapshot.priority_classes, source=source)
     except PolicyError as error:

@@ -317,12 +317,11 @@ def _virtual(cycle: Cycle) -> Iterator[VirtualNode]:
 
 
 def _unregistered_drivers(diagnosis: Diagnosis) -> Iterator[DriverNotRegistered]:
-    """Yield drivers on nodes that are in the volume's zone, as far as it is known."""
+    """Yield drivers on nodes that only the volume excludes and that are in its zone, as far as it is known."""
     storage, cycle = diagnosis.cycle.snapshot.storage, diagnosis.cycle
     for group in diagnosis.groups:
-        mismatch = next(
-            (finding for finding in group.exemplar.findings if isinstance(finding, VolumeNodeAffinityMismatch)), None
-        )
+        mismatches = [item for item in group.exemplar.findings if isinstance(item, VolumeNodeAffinityMismatch)]
+        mismatch = next(iter(mismatches), None) if len(mismatches) == len(group.exemplar.findings) else None
         volume = None if mismatch is None else storage.volumes.get(mismatch.persistent_volume)
         driver = "" if volume is None or volume.spec.csi is None else volume.spec.csi.driver
         if mismatch is None or not driver or cycle.nodes is None:

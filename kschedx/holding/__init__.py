@@ -267,7 +267,7 @@ def _evaluated_nodes(cycle: Cycle, nodes: ClusterRows | None) -> BoolArray | Non
     return None if nodes is None or cycle.nodes is None else np.isin(cycle.nodes.rows, nodes)
 
 
-OWNERS: Mapping[str, tuple[str, str]] = {
+_OWNERS: Mapping[str, tuple[str, str]] = {
     "kueue.x-k8s.io/": ("Kueue", "kubectl describe workloads.kueue.x-k8s.io"),
     "scheduling.volcano.sh/": ("Volcano", "kubectl describe podgroups.scheduling.volcano.sh"),
     "karpenter.sh/": ("Karpenter", "kubectl describe nodeclaims.karpenter.sh"),
@@ -284,7 +284,7 @@ def _gates_of_others(pod: Pod) -> Iterator[Gate]:
     for gate in pod.spec.scheduling_gates:
         if gate.name in (ADMISSION_GATE, TOPOLOGY_GATE):
             continue
-        owner, look_at = next((known for prefix, known in OWNERS.items() if gate.name.startswith(prefix)), ("", ""))
+        owner, look_at = next((known for prefix, known in _OWNERS.items() if gate.name.startswith(prefix)), ("", ""))
         yield Gate(name=gate.name, owner=owner, look_at=look_at)
 
 

@@ -18,7 +18,7 @@ from kschedx.karpenter.devices import NoDevices, published_by
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType, effective_overlays
 from kschedx.karpenter.node_claims import NewNodeClaim, PoolTemplate
 from kschedx.karpenter.nodes import ClusterState
-from kschedx.karpenter.pods import EligibilityCheck, PodEligibility, eligibility, pod_requirements
+from kschedx.karpenter.pods import EligibilityCheck, PodEligibility, eligibility, pod_requirements, template_of
 from kschedx.karpenter.rejections import REASONS, CheapestAreTooFew, LimitReached, Rejection
 from kschedx.karpenter.requirements import CAPACITY_TYPES, RESERVED, Amounts, Requirements, amounts_of
 from kschedx.karpenter.scheduler import (
@@ -40,7 +40,6 @@ from kschedx.kube.autoscalers import (
     NodeSelectorRequirementWithMinValues,
 )
 from kschedx.kube.conditions import condition_of
-from kschedx.kube.decoding import decode
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.names import HOSTNAME, ZONE, added_node_name
 from kschedx.kube.quantity import ResourceList
@@ -141,7 +140,6 @@ class PoolVerdict(Struct, frozen=True, kw_only=True):
     pool: NodePool
     certainty: LaunchCertainty
     rejection: Rejection | None = None
-    types: tuple[InstanceType, ...] = ()
     known: tuple[InstanceType, ...] = ()
     template: PoolTemplate | None = None
     zones: tuple[str, ...] = ()
@@ -308,13 +306,13 @@ class Karpenter:
         row = pods.rows.get(pod.key)
         if row is not None and pods.node_names[row]:
             return None
-        is_own = row is not None and pods.specs[row] == replace(pod.spec, node_name="")
-        mine = pod if is_own else replace(pod, status=UNSCHEDULABLE_STATUS)
+        stored = None if row is None or pods.specs[row] != replace(pod.spec, node_name="") else pods[row]
+        mine = stored or replace(pod, status=UNSCHEDULABLE_STATUS)
         looked = self.check_eligibility(mine)
         if looked.outcome is not PodEligibility.CONSIDERED:
             event = f"Failed to schedule pod, {looked.reason}" if looked.outcome is PodEligibility.REFUSED else ""
             return PodProvisioning(looked=looked, event=event)
-        if is_own:
+        if stored is not None:
             result = self.own
         else:
             others = [
@@ -446,16 +444,8 @@ class Karpenter:
 # Upstream: pkg/state/virtualpods, pkg/utils/apps/resolve.go of Karpenter 1.14.
 
 
-SCALABLE = ("Deployment", "StatefulSet", "ReplicaSet")
-LOWEST_PRIORITY = -(2**31)
-
-
-class _Spec(Struct, frozen=True, kw_only=True):
-    template: PodTemplateSpec = PodTemplateSpec()
-
-
-class _Workload(Struct, frozen=True, kw_only=True):
-    spec: _Spec = _Spec()
+_SCALABLE = ("Deployment", "StatefulSet", "ReplicaSet")
+_LOWEST_PRIORITY = -(2**31)
 
 
 def virtual_pods(snapshot: Snapshot) -> Iterator[Pod]:
@@ -490,10 +480,10 @@ def virtual_pods(snapshot: Snapshot) -> Iterator[Pod]:
 def _buffer_template(snapshot: Snapshot, buffer: CapacityBuffer) -> PodTemplateSpec | None:
     """Return the template of the workload that a buffer refers to."""
     named = buffer.spec.scalable_ref
-    if named is None or named.kind not in SCALABLE or named.api_group not in ("", "apps"):
+    if named is None or named.kind not in _SCALABLE or named.api_group not in ("", "apps"):
         return None
     raw = snapshot.workloads.get((named.kind, buffer.metadata.namespace, named.name))
-    return None if raw is None else decode(raw, _Workload).spec.template
+    return None if raw is None else template_of(raw)
 
 
 def _placeable(spec: PodSpec) -> PodSpec:
@@ -501,7 +491,7 @@ def _placeable(spec: PodSpec) -> PodSpec:
     volumes = tuple(
         volume for volume in spec.volumes if volume.persistent_volume_claim is None and volume.ephemeral is None
     )
-    return replace(spec, node_name="", priority=LOWEST_PRIORITY, volumes=volumes)
+    return replace(spec, node_name="", priority=_LOWEST_PRIORITY, volumes=volumes)
 
 
 # The cluster after Karpenter has added all nodes that it can, with known types.

@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 # members on their nodes wait for each other and time out in the end. Coscheduling rejects them as soon as one is
 # unschedulable.
 
-GANG_SCHEDULING = "GangScheduling"
+_GANG_SCHEDULING = "GangScheduling"
 COSCHEDULING = "Coscheduling"
 WAITS_FOR_PREEMPTION = "pod group is unschedulable, pod group is waiting for preemption to complete"
 
 
-class QueuedGang(Struct, frozen=True):
+class _QueuedGang(Struct, frozen=True):
     """A gang by namespace and name; equal for all members."""
 
     namespace: str
@@ -92,7 +92,7 @@ class QueuedGang(Struct, frozen=True):
         return text.format(minimum=self.min_count, scheduled=scheduled, remaining=remaining)
 
 
-def _gang_of(run: Run, row: int) -> QueuedGang | None:
+def _gang_of(run: Run, row: int) -> _QueuedGang | None:
     """Return the gang with which a pod is scheduled; None if it has none, or if its pods are scheduled one by one."""
     pods, namespace = run.cluster.pods, run.cluster.pods.namespaces[row]
     if run.snapshot.pod_groups:
@@ -101,15 +101,15 @@ def _gang_of(run: Run, row: int) -> QueuedGang | None:
         group = None if name is None else find_group(run.snapshot.pod_groups, namespace, name)
         if name is not None and group is not None:
             gang = group.spec.scheduling_policy.gang
-            if gang is not None and run.runs_permit(row, GANG_SCHEDULING):
-                return QueuedGang(namespace, name, gang.min_count)
+            if gang is not None and run.runs_permit(row, _GANG_SCHEDULING):
+                return _QueuedGang(namespace, name, gang.min_count)
             if gang is None and release.enabled("GenericWorkload") and not release.behaviour.gangs_are_of_workloads:
-                return QueuedGang(namespace, name, 0)
+                return _QueuedGang(namespace, name, 0)
     label = pods.labels[row].get(scheduler_plugins.POD_GROUP_LABEL)
     if label and run.runs_permit(row, COSCHEDULING):
         for own_gang in run.snapshot.of(scheduler_plugins.Gang):
             if (own_gang.metadata.namespace, own_gang.metadata.name) == (namespace, label):
-                return QueuedGang(namespace, label, own_gang.spec.min_member, is_of_label=True)
+                return _QueuedGang(namespace, label, own_gang.spec.min_member, is_of_label=True)
     return None
 
 
@@ -124,10 +124,10 @@ queues end long before this; a queue that does not is an error."""
 
 MANY_ALIKE = 10_000
 """The number of identical pods in a row from which they are one step."""
-FEW_ALIKE = 256
+_FEW_ALIKE = 256
 """The number of identical pods in the first batch: most often one of them does not fit any more."""
 
-QueuePlace = tuple[tuple[object, ...], int]
+_QueuePlace = tuple[tuple[object, ...], int]
 """A pod's position in the queue: the lowest comes first, and the number is its row."""
 
 _SCHEDULED = Outcome.SCHEDULED  # member lookup is slow
@@ -158,14 +158,14 @@ class StepDocument(Document, frozen=True, omit_defaults=True):
     more: IdenticalPodsDocument | None = None
 
 
-class IdenticalPods(Struct, frozen=True):
+class _IdenticalPods(Struct, frozen=True):
     """Identical pods that were decided in a row after another one."""
 
     pods: IntArray
     nodes: IntArray  # `(pod,)`, -1 for pods that stay pending
 
     @classmethod
-    def of(cls, pods: IntArray, nodes: IntArray) -> IdenticalPods:
+    def of(cls, pods: IntArray, nodes: IntArray) -> _IdenticalPods:
         return cls(pods.astype(np.int32), nodes.astype(np.int32))
 
 
@@ -184,7 +184,7 @@ class QueueStep(Struct, frozen=True, kw_only=True, gc=False):
     victim_keys: tuple[str, ...] = ()
     released: Mapping[str, ResourceClaim | None] = {}
     """Device claims that were deallocated from the pod, in their new state."""
-    more: IdenticalPods | None = None
+    more: _IdenticalPods | None = None
 
     @property
     def preempts(self) -> bool:
@@ -232,7 +232,7 @@ class QueueStep(Struct, frozen=True, kw_only=True, gc=False):
         )
 
 
-class Departure(Struct, frozen=True, kw_only=True):
+class _Departure(Struct, frozen=True, kw_only=True):
     """A pod that lost its node after so many steps, but not by preemption."""
 
     steps: int
@@ -256,13 +256,13 @@ class Creation(Struct, frozen=True, kw_only=True):
     pods: Sequence[Pod]
 
 
-QueueEvent: TypeAlias = Departure | Deletion | Creation
+_QueueEvent: TypeAlias = _Departure | Deletion | Creation
 
 
-def replay(run: Run, event: QueueEvent) -> None:
+def replay(run: Run, event: _QueueEvent) -> None:
     """Repeat an event on a cluster in the state from before the event."""
     match event:
-        case Departure():
+        case _Departure():
             evict(run, event.pod, waits=event.waits)
         case Deletion():
             run.delete(event.pod)
@@ -275,7 +275,7 @@ def replay(run: Run, event: QueueEvent) -> None:
             assert_never(event)
 
 
-class QueueMark(Struct, frozen=True, kw_only=True):
+class _QueueMark(Struct, frozen=True, kw_only=True):
     """The length of a queue's record at one moment."""
 
     steps: int
@@ -305,7 +305,7 @@ class Queue:
         self._is_open = False
         """Whether the last decision depends on unknown facts."""
         self.steps: list[QueueStep] = []
-        self.between: list[QueueEvent] = []
+        self.between: list[_QueueEvent] = []
         """Events of drains and controllers between the steps."""
         self.evicted: dict[int, int] = {}
         """Pods that were preempted and not recreated, to the step of their preemptor."""
@@ -318,7 +318,7 @@ class Queue:
         """The placement of the group that is being decided."""
         self._latest = (Decision(outcome=Outcome.UNDECIDED),) * 2
         """The last shortened decision, before and after."""
-        self._given_up: set[QueuedGang] = set()
+        self._given_up: set[_QueuedGang] = set()
         """Gangs that preempted pods and still stayed pending; they would repeat it forever."""
         self.queued: dict[int, None] = {}
         """Every pod that was ever in the queue, in the order of arrival."""
@@ -353,9 +353,9 @@ class Queue:
         """Treat this pod as pending for longer than any other of its priority."""
         self._created[row] = ""
 
-    def mark(self) -> QueueMark:
+    def mark(self) -> _QueueMark:
         """Return the length of the record, for `rewind`."""
-        return QueueMark(
+        return _QueueMark(
             steps=len(self.steps),
             between=len(self.between),
             evicted=dict(self.evicted),
@@ -365,14 +365,14 @@ class Queue:
             queued=dict(self.queued),
         )
 
-    def rewind(self, mark: QueueMark) -> None:
+    def rewind(self, mark: _QueueMark) -> None:
         """Forget the decisions since the mark; the cluster is as it was then."""
         del self.steps[mark.steps :]
         del self.between[mark.between :]
         self.evicted, self.recreated = dict(mark.evicted), dict(mark.recreated)
         self.gated, self.of_others, self.queued = dict(mark.gated), dict(mark.of_others), dict(mark.queued)
 
-    def _places(self, rows: Iterable[int]) -> list[QueuePlace]:
+    def _places(self, rows: Iterable[int]) -> list[_QueuePlace]:
         """Return the positions of these pods, in the order in which the scheduler takes them."""
         run = self._run
         has_groups = bool(run.snapshot.pod_groups) and run.scheduler.release.behaviour.groups_are_queued
@@ -385,7 +385,7 @@ class Queue:
     def _own_place(self, pod: Pod, since: str) -> tuple[object, ...]:
         return (-pod.priority, since) if self._sort_key is None else self._sort_key(pod, since)
 
-    def _place(self, row: int) -> QueuePlace:
+    def _place(self, row: int) -> _QueuePlace:
         pods = self._run.cluster.pods
         since = self._created.get(row, pods.creation_timestamps[row] or "")
         own = self._own_place(pods[row], since)
@@ -415,7 +415,7 @@ class Queue:
         if not rows:
             return
         run = self._run
-        self.between += [Departure(steps=len(self.steps), pod=row, waits=True) for row in rows]
+        self.between += [_Departure(steps=len(self.steps), pod=row, waits=True) for row in rows]
         own_claims = run.cluster.pods.specs.take(np.array(rows, dtype=np.int64)).where(has_ephemeral_claims)
         if not run.snapshot.devices.claims and not own_claims.any():
             run.cluster.remove_many(rows)
@@ -461,7 +461,7 @@ class Queue:
             self.queued[row] = None
         decided = 0
         for _ in range(MOST_ROUNDS):
-            behind, moved = list[QueuePlace](), False
+            behind, moved = list[_QueuePlace](), False
             at, identical = 0, self._identical(waiting)
             while at < len(waiting):
                 place, at = waiting[at], at + 1
@@ -478,7 +478,7 @@ class Queue:
                         left += () if placed else waiting[at : at + more]
                         at, decided = at + more, decided + more
                 else:
-                    its, others = [place], list[QueuePlace]()
+                    its, others = [place], list[_QueuePlace]()
                     for other in waiting[at:]:
                         (its if _gang_of(self._run, other[1]) == gang else others).append(other)
                     waiting, at = others, 0
@@ -496,7 +496,7 @@ class Queue:
         phrase = f"the queue does not end: pods are still created and deleted after {MOST_ROUNDS:,} rounds"
         raise InputError(phrase, hint=f"waiting: {restless}")
 
-    def _identical(self, places: Sequence[QueuePlace]) -> Mapping[int, int]:
+    def _identical(self, places: Sequence[_QueuePlace]) -> Mapping[int, int]:
         """Return a number for each of these pods, equal for identical ones; pods that are identical to no other may be
         left out."""
         pods, rows = self._run.cluster.pods, np.array([row for _, row in places], dtype=np.int64)
@@ -508,7 +508,7 @@ class Queue:
         return {row: number for row, number, shares in numbers if shares and not pods.deletion_timestamps[row]}
 
     def _place_known(
-        self, waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int], decided: int, *, joins: bool
+        self, waiting: Sequence[_QueuePlace], at: int, identical: Mapping[int, int], decided: int, *, joins: bool
     ) -> int:
         """Assign identical pods from this place of the queue on, as long as their nodes are known from earlier pods.
         Returns how many these are: 0 if there are so many that they are one step (`joins`)."""
@@ -522,7 +522,7 @@ class Queue:
         placed, small = rows.tolist(), self._row_type
         if first is not None and placed:
             step = self._step(row, first, ClusterRow(int(nodes[0])))
-            self.steps.append(replace(step, more=IdenticalPods.of(rows[1:], nodes[1:]) if len(placed) > 1 else None))
+            self.steps.append(replace(step, more=_IdenticalPods.of(rows[1:], nodes[1:]) if len(placed) > 1 else None))
             return len(placed)
         for place, key, best, node in zip(placed, pods.keys(placed), ties, each_cluster_row(nodes), strict=True):
             decision = Decision(outcome=_SCHEDULED, best=ClusterRows(best.astype(small)))
@@ -530,7 +530,7 @@ class Queue:
         return len(placed)
 
     def _join_identical(
-        self, waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int], decided: int
+        self, waiting: Sequence[_QueuePlace], at: int, identical: Mapping[int, int], decided: int
     ) -> int:
         """Make the next pods in the queue a part of the last step, if many are identical to its pod and placed like it.
         Returns how many these are."""
@@ -543,7 +543,7 @@ class Queue:
         nodes = ClusterRows(np.full(len(rows), -1))
         if step.node is not None:
             rows, nodes = self._bind_identical(iter(rows.tolist()), decided, len(waiting) - at, None)
-        self.steps[-1] = replace(step, more=IdenticalPods.of(rows, nodes)) if len(rows) else step
+        self.steps[-1] = replace(step, more=_IdenticalPods.of(rows, nodes)) if len(rows) else step
         return len(rows)
 
     def _bind_identical(
@@ -551,7 +551,7 @@ class Queue:
     ) -> tuple[IntArray, ClusterRows]:
         """Return the first of some identical pods, which `Run.bind_identical` assigns, and their nodes. `decided` and
         `left` are the numbers of pods for the progress."""
-        rows, nodes, size = np.zeros(0, dtype=np.int64), cluster_rows([]), FEW_ALIKE
+        rows, nodes, size = np.zeros(0, dtype=np.int64), cluster_rows([]), _FEW_ALIKE
 
         def seen(more: int) -> None:
             report_progress(Phase.SCHEDULING, decided + len(nodes) + more, decided + left, "pods")
@@ -563,7 +563,9 @@ class Queue:
             size = 2 * size if len(more) == size else 0
         return rows, nodes
 
-    def _decide_together(self, gang: QueuedGang, places: list[QueuePlace]) -> tuple[list[QueuePlace], list[int] | None]:
+    def _decide_together(
+        self, gang: _QueuedGang, places: list[_QueuePlace]
+    ) -> tuple[list[_QueuePlace], list[int] | None]:
         """Return the members that stay pending (all if too few fit a node), and the recreated pods as `_decide`
         does."""
         if gang in self._given_up:
@@ -585,7 +587,7 @@ class Queue:
                 self.steps += [self._step(row, chosen) for row in members]
                 return places, again
             self._trial = chosen
-            left: list[QueuePlace] = []
+            left: list[_QueuePlace] = []
             with nullcontext() if gang.is_of_label else self._run.group_cycle():
                 for place in places:
                     placed, back = self._decide(place[1], preempts=preempts, is_member=not is_by_pod)
@@ -619,7 +621,7 @@ class Queue:
             self._given_up.add(gang)
         return places, again
 
-    def _placement_of(self, gang: QueuedGang, members: Sequence[int]) -> GroupTrial | Decision | None:
+    def _placement_of(self, gang: _QueuedGang, members: Sequence[int]) -> GroupTrial | Decision | None:
         """Return the placement of the group: None if nothing limits it, and a decision if there is none. Raises
         `UndecidableError`."""
         group = gang.group(self._run)
@@ -642,7 +644,7 @@ class Queue:
         }
         return by_node[self._pick(cluster_rows(sorted(by_node)))]
 
-    def _preempt_together(self, gang: QueuedGang, members: list[int], steps: list[QueueStep]) -> list[int] | None:
+    def _preempt_together(self, gang: _QueuedGang, members: list[int], steps: list[QueueStep]) -> list[int] | None:
         """Preempt pods for the group as a whole. Returns the recreated victims; None if preemption does not help."""
         group = gang.group(self._run)
         if group is None:
@@ -782,14 +784,14 @@ class Queue:
         return self._latest[1]
 
 
-def _identical_rows(waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int]) -> Iterator[int]:
+def _identical_rows(waiting: Sequence[_QueuePlace], at: int, identical: Mapping[int, int]) -> Iterator[int]:
     """Yield the pod at this place of the queue and those that follow it, as long as they are identical."""
     number = identical[waiting[at][1]]
     rows = (waiting[place][1] for place in range(at, len(waiting)))
     return takewhile(lambda row: identical.get(row) == number, rows)
 
 
-def _are_many(waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int]) -> bool:
+def _are_many(waiting: Sequence[_QueuePlace], at: int, identical: Mapping[int, int]) -> bool:
     """Return whether so many identical pods follow the one at this place that they are one step."""
     number, last = identical.get(waiting[at][1]), at + MANY_ALIKE
     return number is not None and last < len(waiting) and identical.get(waiting[last][1]) == number

@@ -528,6 +528,7 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
                 node("b"),
                 registered("a", "csi.example.com/zone"),
                 registered("b"),
+                node("tainted", taints=["other:NoSchedule"]),
                 bound_claim("data", volume="v"),
                 volume("v", csi=True, reach=in_term("csi.example.com/zone", "1")),
                 pod("me", volumes=DATA),

@@ -1939,6 +1939,16 @@ PREEMPTED = pod(
             ],
             "kubectl describe apiservice v1beta1.metrics.k8s.io",
         ),
+        (
+            "ns/default",
+            [TERMINATING, pod("x", metadata={"finalizers": ["a.b/c"], "deletionTimestamp": SINCE})],
+            "repair the controller of finalizer a.b/c, or remove the finalizer",
+        ),
+        (
+            "pod/x",
+            [pod("x", status=REJECTED, on="n"), pod("y", on="n", spec={"schedulerName": "other"})],
+            "let one scheduler assign pods to n, on which default-scheduler and other do",
+        ),
     ],
     ids=lambda item: item if isinstance(item, str) else "",
 )

@@ -325,15 +325,20 @@ class AddNode(FixStep, frozen=True, kw_only=True):
         return frozenset((self.node.name,))
 
     @property
+    def restores(self) -> str:
+        """The host name without which the node does not help; empty if any new node may help."""
+        host = self.node.metadata.labels.get(HOSTNAME, self.node.name)
+        return "" if self.model or host == self.node.name else host
+
+    @property
     def title(self) -> str:
         return self.title_of(self.number)
 
     def title_of(self, number: int, zones: Sequence[str] = ()) -> str:
         """Return the title for this number of nodes, in these zones or all in one."""
         added = "add a node" if number == 1 else f"add {number:,} nodes"
-        host = self.node.metadata.labels.get(HOSTNAME, self.node.name)
-        if host != self.node.name and not self.model:
-            added = f"restore node {host}, or add a node with that host name"
+        if self.restores:
+            added = f"restore node {self.restores}, or add a node with that host name"
         if self.missing >= number and self.model:
             if self.failure:
                 return f"repair machine {self.failure}"
