@@ -410,8 +410,9 @@ class _Judge(Struct, frozen=True, kw_only=True):
 
 
 def _conditions(node: Node) -> tuple[bool, int]:
-    """Return whether the node's conditions and taints are ready, and the time of their last transition."""
-    has_condition = False
+    """Return whether the node's conditions and taints are ready, and the time of their last transition. A dump without
+    any condition does not show that the node is not ready."""
+    has_condition = not node.status.conditions
     is_ready = True
     since = 0
     for condition in node.status.conditions:

@@ -6,7 +6,7 @@ Also: whether the component that should act is running.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
@@ -378,10 +378,23 @@ def namespace_lifecycle(
                 for condition in known.status.conditions
                 if condition.status == "True" and condition.message
             )
+            kept = () if is_pod else _kept_pods(snapshot, namespace)
             return NamespaceTerminating(
-                subject=subject, namespace=namespace, since=since, remaining=remaining, is_pod=is_pod
+                subject=subject, namespace=namespace, since=since, remaining=(*remaining, *kept), is_pod=is_pod
             )
     return None
+
+
+def _kept_pods(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:
+    """Return the pods that keep a namespace in deletion, by what keeps them."""
+    pods, kept = snapshot.pods, defaultdict[str, list[str]](list)
+    for row in pods.namespaces.where(lambda name: name == namespace).nonzero()[0].tolist():
+        node = pods.node_names[row]
+        for finalizer in snapshot.pods.finalizers.get(pods.key(row), ()):
+            kept[f"finalizer {finalizer} keeps"].append(pods.names[row])
+        if node and is_node_lost(snapshot, node):
+            kept[f"the kubelet of {node} does not respond and keeps"].append(pods.names[row])
+    return tuple(f"{what} {count(len(names), 'pod')}: {list_names(names, 3)}" for what, names in kept.items())
 
 
 def is_node_lost(snapshot: Snapshot, name: str) -> bool:

@@ -163,7 +163,9 @@ def explain_object(snapshot: Snapshot, setup: Setup, reference: NamedObject) -> 
     if lifecycle is None:
         return None
     pod = Pod(metadata=ObjectMeta(name=reference.name, namespace=reference.namespace))
-    return answer_without_cycle(Subject(snapshot=snapshot, pod=pod, is_new=True), setup, lifecycle)
+    subject = Subject(snapshot=snapshot, pod=pod, is_new=True)
+    remedies = remedies_of(subject, setup, lifecycle) if isinstance(lifecycle, states.NotBound) else None
+    return answer_without_cycle(subject, setup, lifecycle, remedies)
 
 
 def _budget_state(snapshot: Snapshot, namespace: str, name: str) -> states.ObjectState | None:
@@ -208,6 +210,17 @@ def _claim_state(snapshot: Snapshot, namespace: str, name: str) -> states.Lifecy
         return None
     elif any(volume.spec.claim_ref and volume.spec.claim_ref.key == claim.key for volume in volumes.values()):
         return None  # the volume of an earlier claim of this name
+    elif (
+        storage_class.can_provision
+        and (report := snapshot.failed_create("PersistentVolumeClaim", claim.metadata)) is not None
+    ):
+        lifecycle = states.NotBound(
+            subject=subject,
+            message="",
+            claim=claim.key,
+            provisioner=storage_class.provisioner,
+            report=report.message,
+        )
     else:
         fact = f"class {claim.storage_class} binds it where its pod is scheduled (WaitForFirstConsumer)"
         lifecycle = states.ObjectState(subject=subject, does="is pending until a pod uses it", facts=(fact,))

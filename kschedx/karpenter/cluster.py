@@ -307,13 +307,13 @@ class Karpenter:
         row = pods.rows.get(pod.key)
         if row is not None and pods.node_names[row]:
             return None
-        is_own = row is not None and pods.specs[row] == replace(pod.spec, node_name="")
-        mine = pod if is_own else replace(pod, status=UNSCHEDULABLE_STATUS)
+        stored = None if row is None or pods.specs[row] != replace(pod.spec, node_name="") else pods[row]
+        mine = stored or replace(pod, status=UNSCHEDULABLE_STATUS)
         looked = self.check_eligibility(mine)
         if looked.outcome is not PodEligibility.CONSIDERED:
             event = f"Failed to schedule pod, {looked.reason}" if looked.outcome is PodEligibility.REFUSED else ""
             return PodProvisioning(looked=looked, event=event)
-        if is_own:
+        if stored is not None:
             result = self.own
         else:
             others = [

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Never, assert_never
 
 import msgspec
+import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -290,6 +291,8 @@ class ClusterChanges:
         its = pods.on_node(row).tolist()
         self._recreate([pod for pod in its if is_controlled(pods.owners[pod]) and not stays_with_node(pods, pod)])
         self._lose(self.snapshot.pods.on_node(row).tolist())
+        orphaned = self.snapshot.pods.node_names.where(lambda name: name == node.name)
+        self._drop(np.flatnonzero(orphaned).tolist())  # finished pods
         moving = MovingCluster(self.snapshot)
         moving.remove_node(row)
         self.snapshot = moving.frozen()
@@ -375,6 +378,8 @@ class ClusterChanges:
         other = other_objects.object_reference(target, self._namespace)
         if other is not None:
             self.snapshot = other_objects.delete_object(self.snapshot, other)
+            if other.kind.name == "Namespace":
+                self._delete_contents(other.name)
             if other.kind.name == "PersistentVolumeClaim":
                 self._create_claims(f"{other.namespace}/{other.name}")
             return
@@ -386,13 +391,26 @@ class ClusterChanges:
             else:
                 self._drop([row])
             return
-        self._manager.forget(workload)
-        self.workloads.pop(workload, None)
+        self._forget(workload)
         self._drop(self._manager.members(workload))
         left = dict(self.snapshot.workloads)
         if left.pop((workload.kind, workload.namespace, workload.name), None) is not None:
             self._discount(workload)
         self._simulator.put(replace(self.snapshot, workloads=left))
+
+    def _forget(self, workload: Workload) -> None:
+        self._manager.forget(workload)
+        self.workloads.pop(workload, None)
+
+    def _delete_contents(self, namespace: str) -> None:
+        """Delete the workloads and pods of a namespace, as its controller does."""
+        pods, kept = self.snapshot.pods, dict(self.snapshot.workloads)
+        for key in [key for key in kept if key[1] == namespace]:
+            del kept[key]
+            self._forget(Workload(*key))
+        rows = pods.namespaces.where(lambda name: name == namespace).nonzero()[0].tolist()
+        self._drop(row for row in rows if row not in self._simulator.deleted)
+        self._simulator.put(replace(self.snapshot, workloads=kept))
 
     def _apply_workload(self, manifest: dict[str, object], place: Place | None = None) -> None:
         if manifest.get("kind") == "Pod":

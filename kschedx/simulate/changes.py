@@ -260,8 +260,11 @@ def node_of_file(objects: Sequence[tuple[Mapping[str, object], Place]], path: st
         raise InputError(f"{path} holds {len(nodes)} nodes, one is needed")
     [(manifest, place)] = nodes
     node = Snapshot.from_objects([manifest]).cluster.nodes[0]
-    for error in validate_written_node(node):
-        raise error.at(Place(object=f"Node {node.name}")).at(place)
+    with place, Place(object=f"Node {node.name}"):
+        for error in validate_written_node(node):
+            raise error
+        if not node.status.allocatable:
+            raise InputError("status.allocatable: Required value", hint="cpu, memory, and pods of the new node")
     return node
 
 

@@ -28,7 +28,7 @@ from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of
 from kschedx.kube.quantity import value
 from kschedx.kube.storage import STORAGE, PersistentVolume, PersistentVolumeClaim, bound_claim, bound_volume
-from kschedx.kube.types import Namespace, Node, Pod, PodDisruptionBudget, PodDisruptionBudgetStatus
+from kschedx.kube.types import Node, Pod, PodDisruptionBudget, PodDisruptionBudgetStatus
 from kschedx.patterns import lazy_pattern
 from kschedx.plugins.volume_binding.matching import volume_to_bind
 from kschedx.simulate.changes import Manifest
@@ -320,13 +320,9 @@ def object_reference(target: str, namespace: str) -> NamedObject | None:
 
 
 def delete_object(snapshot: Snapshot, reference: NamedObject) -> Snapshot:
-    """Return the cluster without the object. Raises `InputError` for an object that does not exist, an object that the
-    API server keeps while it is used, and a namespace with pods."""
+    """Return the cluster without the object. Raises `InputError` for an object that does not exist, and one that the
+    API server keeps while it is used."""
     record = _find_object(snapshot, reference)
-    if isinstance(record, Namespace) and snapshot.pods.namespaces.where(lambda name: name == reference.name).any():
-        raise InputError(
-            f"the pods of {reference} would be deleted with it, which is not simulated", hint="delete their controller"
-        )
     user = _user(snapshot, record)
     if user:
         raise InputError(f"{reference} stays as long as it is used: {user}")

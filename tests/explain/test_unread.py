@@ -177,3 +177,20 @@ def test_a_service_account_that_does_not_exist(accounts: list[str], refusal: str
         return
     with pytest.raises(NotAdmittedError, match=f'pods "me" is forbidden: {refusal}'):
         explain_pod(dump([*NODES, *objects]), manifest)
+
+
+@pytest.mark.parametrize(
+    ("is_dump", "taint", "is_open"), [(True, "", True), (True, "x:NoSchedule", False), (False, "", False)]
+)
+def test_a_node_whose_size_the_dump_lacks(is_dump: bool, taint: str, is_open: bool) -> None:
+    small = node("n1", allocatable={"cpu": "1", "memory": "1Gi", "pods": "9"})
+    empty = node("n2", taints=[taint] if taint else [])
+    empty["status"] = {}
+    snapshot = dump(
+        [small, empty, pod("me", containers=[{"name": "c", "resources": {"requests": {"cpu": "2"}}}])], is_dump=is_dump
+    )
+    if not is_open:
+        assert explain_pod(snapshot, "default/me").outcome is Outcome.UNSCHEDULABLE
+        return
+    with pytest.raises(UndecidableError, match=r"no status\.allocatable of n2"):
+        explain_pod(snapshot, "default/me")

@@ -1892,6 +1892,28 @@ PREEMPTED = pod(
             "delete the pod: ReplicaSet web-1 replaces it",
         ),
         (
+            "pod/x",
+            [
+                pod("x", on="n", metadata=owned("ReplicaSet", "web-1"), status=REJECTED),
+                workload("ReplicaSet", "web-1", replicas=1),
+                replica("web-1-a", "ReplicaSet", "web-1", ready=True),
+            ],
+            "delete the pod: ReplicaSet web-1 has replaced it",
+        ),
+        (
+            "pod/x",
+            [pod("x", on="n", metadata=owned("Workflow", "build"), status=REJECTED)],
+            "Workflow build may create another",
+        ),
+        (
+            "pod/x",
+            [
+                pod("x", nodeSelector={"a": "b"}),
+                reports("Pod", "x", "FailedScaleUp", "IP space exhausted", by="cluster-autoscaler"),
+            ],
+            "give the node group a larger IP range, or another subnet",
+        ),
+        (
             "pod/web-0",
             [
                 kubelet(
@@ -1916,6 +1938,16 @@ PREEMPTED = pod(
                 workload("Deployment"),
             ],
             "kubectl describe apiservice v1beta1.metrics.k8s.io",
+        ),
+        (
+            "ns/default",
+            [TERMINATING, pod("x", metadata={"finalizers": ["a.b/c"], "deletionTimestamp": SINCE})],
+            "repair the controller of finalizer a.b/c, or remove the finalizer",
+        ),
+        (
+            "pod/x",
+            [pod("x", status=REJECTED, on="n"), pod("y", on="n", spec={"schedulerName": "other"})],
+            "let one scheduler assign pods to n, on which default-scheduler and other do",
         ),
     ],
     ids=lambda item: item if isinstance(item, str) else "",
