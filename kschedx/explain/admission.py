@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.admission import (
@@ -530,13 +529,6 @@ def _clauses(changes: Sequence[AdmissionChange]) -> Iterator[str]:
 # Pods that could not be created, according to events of their controllers.
 
 
-class _Unmade(Struct, frozen=True, kw_only=True):
-    kind: str
-    namespace: str
-    name: str
-    event: RecordedEvent
-
-
 def recorded_refusal(snapshot: Snapshot, pod: Pod) -> RecordedEvent | None:
     """Return the controller's last refusal of such a pod; None if such pods exist or there is no event."""
     owner = pod.metadata.controller
@@ -547,11 +539,12 @@ def recorded_refusal(snapshot: Snapshot, pod: Pod) -> RecordedEvent | None:
     return None if is_of_another else event
 
 
-def without_pods(snapshot: Snapshot, within: str | None) -> Iterator[_Unmade]:
-    """Yield owners in a namespace, or in all, that have no pods and whose controller reports why."""
-    for (kind, namespace, name), event in snapshot.failed_creates.items():
+def without_pods(snapshot: Snapshot, within: str | None) -> Iterator[tuple[str, str, str]]:
+    """Yield kind, namespace, and name of owners in a namespace, or in all, that have no pods and whose controller
+    reports why."""
+    for kind, namespace, name in snapshot.failed_creates:
         raw = snapshot.workloads.get((kind, namespace, name)) if within in (None, namespace) else None
         if raw is not None and (kind == "CronJob" or stored_controller(raw).wants_pods):
             owner = OwnerReference(kind=kind, name=name, controller=True)
             if not has_siblings(snapshot, ObjectMeta(namespace=namespace, owner_references=(owner,))):
-                yield _Unmade(kind=kind, namespace=namespace, name=name, event=event)
+                yield kind, namespace, name

@@ -113,17 +113,6 @@ class Holder(Document, frozen=True, kw_only=True, omit_defaults=True):
         return f"priority {'unknown' if self.has_unknown_priority else self.priority}"
 
 
-class _Holders(Struct, frozen=True, kw_only=True):
-    """The pods that use a resource on a node, largest first."""
-
-    resource: str
-    pods: tuple[Holder, ...]
-
-    @property
-    def total(self) -> int:
-        return sum(pod.amount for pod in self.pods)
-
-
 class EvictionVerdict(StrEnum):
     """Whether evicting pods from a node helps."""
 
@@ -153,20 +142,17 @@ class PreemptionOutcome(Struct, frozen=True, kw_only=True):
     """Pods of any priority, each of which alone frees enough; only if nothing but resources is missing."""
 
 
-def holders(cycle: Cycle, row: TableRow, resource: str) -> _Holders:
-    """Return the pods on a node (a row of `cycle.nodes`) that request a resource."""
+def holders(cycle: Cycle, row: TableRow, resource: str) -> tuple[Holder, ...]:
+    """Return the pods on a node (a row of `cycle.nodes`) that request a resource, largest first."""
     assert cycle.nodes is not None
     nodes = cycle.nodes
     column = nodes.resources.index.get(resource)
     if column is None:
-        return _Holders(resource=resource, pods=())
+        return ()
     rows = nodes.pods_on(row)
     amounts = nodes.requests.matrix[rows, column]
     order = np.argsort(-amounts, kind="stable")
-    return _Holders(
-        resource=resource,
-        pods=tuple(holder(cycle.snapshot.pods, int(rows[i]), int(amounts[i])) for i in order if amounts[i] > 0),
-    )
+    return tuple(holder(cycle.snapshot.pods, int(rows[i]), int(amounts[i])) for i in order if amounts[i] > 0)
 
 
 def holder(pods: PodTable, pod: int, amount: int) -> Holder:
@@ -276,7 +262,7 @@ class NodeDetail(Struct, frozen=True, kw_only=True):
     pods: int
     parts: Mapping[str, tuple[RequestPart, ...]]
     """By missing resource."""
-    holders: Mapping[str, _Holders]
+    holders: Mapping[str, tuple[Holder, ...]]
     """By missing resource."""
     eviction: PreemptionOutcome
     capacity: Mapping[str, int]

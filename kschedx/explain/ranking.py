@@ -41,8 +41,6 @@ class Contribution(Struct, frozen=True, kw_only=True):
 
 
 class ScoredNode(Struct, frozen=True, kw_only=True):
-    row: TableRow
-    """A row of `cycle.scores.nodes`."""
     name: str
     total: int
     contributions: tuple[Contribution, ...]
@@ -96,7 +94,6 @@ def rank_nodes(cycle: Cycle, limit: int | None = None) -> Ranking | None:
 def scored_node(scores: Scores, row: TableRow) -> ScoredNode:
     """Return one node's scores. `row` is a row of `scores.nodes`."""
     return ScoredNode(
-        row=row,
         name=scores.nodes.name(row),
         total=int(scores.totals[row]),
         contributions=tuple(

@@ -397,17 +397,8 @@ _OF_POD: Json = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefaul
 _NOT_OF_WINDOWS = ("seccompProfile",)
 
 
-class _Setting(Struct, frozen=True, kw_only=True):
-    """A field of a security context, and the value that it is set to."""
-
-    container: str
-    """Empty for the pod."""
-    field: str
-    value: object
-
-
 class _SecuredFields(Struct, frozen=True, kw_only=True):
-    settings: tuple[_Setting, ...]
+    fields: frozenset[str]
     change: Change
 
 
@@ -418,7 +409,7 @@ def secure_fields(pod: Mapping[str, object]) -> _SecuredFields | None:
     """
     spec = map_at(pod, "spec")
     is_windows = map_at(spec, "os").get("name") == "windows"
-    settings: list[_Setting] = []
+    fields = set[str]()
     patch: list[Json] = []
     own = map_at(spec, "securityContext")
     containers = [*_containers(spec, "initContainers"), *_containers(spec, "containers")]
@@ -431,20 +422,19 @@ def secure_fields(pod: Mapping[str, object]) -> _SecuredFields | None:
         and not (is_windows and field in _NOT_OF_WINDOWS)
     }
     if of_pod:
-        settings += [_Setting(container="", field=field, value=value) for field, value in of_pod.items()]
+        fields |= of_pod.keys()
         patch.append(set_field("/spec/securityContext", _sort_fields({**own, **of_pod})))
     for path, container in () if is_windows else containers:
         context = map_at(container, "securityContext")
         said = _container_settings(context)
         if said:
-            name = str(container.get("name") or "")
-            settings += [_Setting(container=name, field=field, value=value) for field, value in said.items()]
+            fields |= said.keys()
             patch.append(set_field(f"{path}/securityContext", _sort_fields({**context, **said})))
     if not patch:
         return None
     metadata = map_at(pod, "metadata")
     target = Target.pod(f"{metadata.get('namespace') or 'default'}/{metadata.get('name') or ''}")
-    return _SecuredFields(settings=tuple(settings), change=target.patched(*patch))
+    return _SecuredFields(fields=frozenset(fields), change=target.patched(*patch))
 
 
 def _sort_fields(context: Json) -> Json:

@@ -362,7 +362,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             return
         owner = template_owner(self.snapshot, self.pod)
         change = said.change if owner is None else owner_change(said.change, owner, self.pod)
-        costs = self._without_user if any(setting.field == "runAsNonRoot" for setting in said.settings) else ()
+        costs = self._without_user if "runAsNonRoot" in said.fields else ()
         where = "pod" if self.maker is None else "pod template"
         title = f"set the securityContext that {standard.wanted.level} requires in the {where}"
         yield replace(self._secured_by(title, change, self.snapshot, manifest), costs=costs)
