@@ -23,12 +23,11 @@ from kschedx.kube.documents import Document
 from kschedx.kube.quantity import resource_amount
 from kschedx.kube.resources import RequestPart, request_parts
 from kschedx.kube.selectors import NODE_NAME_FIELD
+from kschedx.kube.typos import LOOKED_AT
 from kschedx.snapshot.columns import BoolArray, ClusterRow, TableRow, clamp_int64
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.pods import PodTable
 
-_LOOKED_AT = 5000
-"""The maximum number of keys or values to compare; a cluster has far fewer, but hostile input may not."""
 _MOST_NEAR = 100
 """The maximum number of requirements for which a near name is searched."""
 
@@ -91,8 +90,8 @@ def _unknown_key(key: str, cluster: ClusterNodes, *, search: bool) -> LabelHint:
 
 def _nearest(wanted: tuple[str, ...], known: list[str]) -> str:
     """Return the known text nearest to one of the required values, or an empty string."""
-    for text in wanted[:_LOOKED_AT]:
-        close = difflib.get_close_matches(text, known[:_LOOKED_AT], n=1, cutoff=0.6)
+    for text in wanted[:LOOKED_AT]:
+        close = difflib.get_close_matches(text, known[:LOOKED_AT], n=1, cutoff=0.6)
         if close:
             return close[0]
     return ""
