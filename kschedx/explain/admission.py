@@ -243,14 +243,14 @@ def require_owner_quota(snapshot: Snapshot, maker: ChargedObject, release: Relea
         raise NotAdmittedError(owner_create_error_text(maker, refusal))
 
 
-def require_quota_of_claims(
-    snapshot: Snapshot, claims: Sequence[PersistentVolumeClaim], pod: Pod, release: Release
-) -> None:
-    """Raise `NotAdmittedError` if a quota refuses the claims that the pod's StatefulSet creates first, one after the
-    other."""
-    ledger = QuotaLedger(snapshot, release)
-    for claim in claims:
-        refusal = ledger.take(claim)
+def require_quota_of_claims(before: Snapshot, after: Snapshot, pod: Pod, release: Release) -> None:
+    """Raise `NotAdmittedError` if a quota refuses the claims that only `after` has, which the pod's StatefulSet creates
+    first, one after the other."""
+    if after.storage.claims is before.storage.claims:
+        return
+    ledger = QuotaLedger(before, release)
+    for key, claim in after.storage.claims.items():
+        refusal = None if key in before.storage.claims else ledger.take(claim)
         if refusal is not None:
             raise NotAdmittedError(claim_not_created(claim, pod, refusal))
 
@@ -278,13 +278,6 @@ def with_allowed(
         claims = {key: claim for key, claim in applied.storage.claims.items() if key not in gone}
         held = held.with_storage(replace(held.storage, claims=claims))
     return held, refusals
-
-
-def new_claims(before: Snapshot, after: Snapshot) -> tuple[PersistentVolumeClaim, ...]:
-    """Return the claims that only `after` has."""
-    if after.storage.claims is before.storage.claims:
-        return ()
-    return tuple(claim for key, claim in after.storage.claims.items() if key not in before.storage.claims)
 
 
 def _quotas(snapshot: Snapshot, namespace: str, on: bool) -> tuple[ResourceQuota, ...]:
