@@ -142,6 +142,7 @@ class KubeletSpec(Rights, frozen=True, kw_only=True, rename="camel"):
     containers: tuple[SecuredContainer, ...] = ()
     init_containers: tuple[SecuredContainer, ...] = ()
     ephemeral_containers: tuple[SecuredContainer, ...] = ()
+    service_account_name: str = ""
     os: PodOS | None = None
 
 

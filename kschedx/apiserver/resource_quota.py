@@ -9,7 +9,7 @@ Go.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
 from msgspec import Struct
@@ -35,7 +35,7 @@ from kschedx.kube.resources import (
     parse_resources,
 )
 from kschedx.kube.storage import PersistentVolumeClaim
-from kschedx.kube.types import ObjectMeta, Pod, PodAffinityTerm, PodSpec
+from kschedx.kube.types import ObjectMeta, Pod, PodSpec
 
 _EPHEMERAL_STORAGE = "ephemeral-storage"
 _COMPUTE = (CPU, MEMORY, _EPHEMERAL_STORAGE)
@@ -224,7 +224,8 @@ def _is_in_scope(scope: ScopedResourceSelectorRequirement, new: New) -> bool:
         case "PriorityClass":
             return _has_class(scope, spec.priority_class_name)
         case "CrossNamespacePodAffinity":
-            return any(term.namespaces or term.namespace_selector is not None for term in _affinity_terms(spec))
+            terms = () if spec.affinity is None else spec.affinity.pod_terms
+            return any(term.namespaces or term.namespace_selector is not None for term in terms)
         case _:
             return False
 
@@ -241,14 +242,6 @@ def _has_class(scope: ScopedResourceSelectorRequirement, name: str) -> bool:
             return not name
         case _:
             return False
-
-
-def _affinity_terms(spec: PodSpec) -> Iterator[PodAffinityTerm]:
-    affinity = spec.affinity
-    for rules in (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity is not None else ():
-        if rules is not None:
-            yield from rules.required_during_scheduling_ignored_during_execution
-            yield from (term.pod_affinity_term for term in rules.preferred_during_scheduling_ignored_during_execution)
 
 
 # --- usage

@@ -19,7 +19,7 @@ from kschedx.kube.autoscalers import MIRROR
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.selectors import compile_node_selector, compile_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, tolerates
-from kschedx.kube.types import Affinity, Node, Pod, PodAffinity, PodAffinityTerm
+from kschedx.kube.types import Affinity, Node, Pod, PodAffinityTerm
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import ClusterRow, TableRow, TableRows, each_row
 from kschedx.snapshot.pods import PodTable
@@ -190,12 +190,7 @@ def _disabled_filters(cycle: Cycle) -> Iterator[str]:
 def _rules_without_pods(cycle: Cycle) -> Iterator[str]:
     pod, affinity = cycle.pod, cycle.pod.spec.affinity or Affinity()
     for kind, rules in (("podAffinity", affinity.pod_affinity), ("podAntiAffinity", affinity.pod_anti_affinity)):
-        rules = rules or PodAffinity()
-        terms = [
-            *rules.required_during_scheduling_ignored_during_execution,
-            *(term.pod_affinity_term for term in rules.preferred_during_scheduling_ignored_during_execution),
-        ]
-        for number, term in enumerate(terms, start=1):
+        for number, term in enumerate(rules.terms if rules is not None else (), start=1):
             if not _selects_any(cycle, pod, term):
                 selector = compile_selector(term.label_selector)
                 yield f"{kind} term {number} ({selector}) matches no pod, this pod included: it has no effect"

@@ -213,6 +213,8 @@ class Plugin(ABC):
     reads_sums: ClassVar[bool] = False
     """Whether a plugin that `touches` a node reads only the sums in the table of nodes, and nothing else of the
     pods."""
+    touch: ClassVar[Touch] = Touch.CLUSTER
+    """What `touches` returns for every pod."""
 
     def __init__(self, args: object, handle: Handle) -> None:
         self.args = args
@@ -228,7 +230,7 @@ class Plugin(ABC):
         Anything less than CLUSTER also states that PreScore and Score do not depend on which nodes are feasible, and
         that pods which differ only in name and uid get equal results.
         """
-        return Touch.CLUSTER
+        return self.touch
 
     def follow(self, state: CycleState, pod: Pod, row: int) -> Following | None:
         """Return how the results change while identical pods are assigned; None if each pod must be evaluated.
@@ -398,9 +400,9 @@ NOTHING_BOUND = BindingEffect()
 
 
 class ReservePlugin(Plugin):
-    @abstractmethod
     def reserve(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         """Return what would be reserved on the chosen node, as findings."""
+        return SUCCESS
 
     def bound(self, state: CycleState, pod: Pod, node: ClusterRow) -> BindingEffect:
         """Return what this plugin binds or allocates for the pod, for a simulation in which PreBind and the controllers

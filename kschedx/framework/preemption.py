@@ -18,7 +18,16 @@ from msgspec import Struct
 from kschedx.errors import InputError
 from kschedx.findings import Finding
 from kschedx.framework.interface import CycleState, Handle, NotPreparedError, Room, StateKey
-from kschedx.framework.status import SUCCESS, Candidate, Code, FilterOutcome, FirstRejection, Status, Verdicts
+from kschedx.framework.status import (
+    SUCCESS,
+    Candidate,
+    Code,
+    FilterOutcome,
+    FirstRejection,
+    Status,
+    Verdicts,
+    unresolvable,
+)
 from kschedx.kube.go_sort import LONGEST_INSERTION, sort_slice
 from kschedx.kube.scalars import LATEST
 from kschedx.kube.selectors import Selector, compile_selector
@@ -512,8 +521,8 @@ KEPT: StateKey[KeptDryRuns] = StateKey("KeptDryRuns")
 
 _FEW_NODES = 4
 
-NO_VICTIMS = Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=("No preemption victims found for incoming pod",))
-NOT_HELPFUL = Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=("Preemption is not helpful for scheduling",))
+NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
+NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
 
 
 class DryRun(Struct, frozen=True, kw_only=True):
@@ -557,15 +566,16 @@ def dry_run(
     budgets: Sequence[PodDisruptionBudget],
     *,
     exempt: Exempt | None = None,
-    nobody: Callable[[str], Status] = lambda _: NO_VICTIMS,
+    no_victims: Callable[[str], Status] = lambda _: NO_VICTIMS,
     potential: PotentialVictims | None = None,
     bounds: Bounds | None = None,
     rankings: Rankings | None = None,
 ) -> DryRun:
     """Evict as few pods as possible from each of `nodes`, in their current state, so that `pod` fits there.
 
-    `exempt` pods stay, whatever their priority. `nobody` returns the status of a node, by name, that has no potential
-    victims. `potential` replaces the pods of lower priority. `rankings` are kept from one dry run to the next.
+    `exempt` pods stay, whatever their priority. `no_victims` returns the status of a node, by name, that has no
+    potential victims. `potential` replaces the pods of lower priority. `rankings` are kept from one dry run to the
+    next.
 
     If `state` has `KEPT`, only nodes that have changed since are tried; then the verdicts have no findings.
     """
@@ -577,7 +587,7 @@ def dry_run(
 
     def run(nodes: NodeTable, potential: PotentialVictims, state: CycleState) -> _DryRunResults:
         trial = PreemptionTrial(handle=handle, state=state, pod=pod, nodes=nodes, potential=potential, bounds=bounds)
-        return _dry_run_results(trial, nobody)
+        return _dry_run_results(trial, no_victims)
 
     if potential is None and KEPT in state and state[KEPT].holds:
         kept, far = state[KEPT], handle.far_filters(state, pod)
@@ -682,10 +692,10 @@ def _counts_before(mask: BoolArray) -> IntArray:
     return np.concatenate([[0], np.cumsum(mask)])
 
 
-def _dry_run_results(trial: PreemptionTrial, nobody: Callable[[str], Status]) -> _DryRunResults:
+def _dry_run_results(trial: PreemptionTrial, no_victims: Callable[[str], Status]) -> _DryRunResults:
     handle, state, pod, nodes, potential = trial.handle, trial.state, trial.pod, trial.nodes, trial.potential
     names, unable = nodes.cluster.names, ClusterRows(nodes.rows[potential.count == 0])
-    statuses = {node: nobody(names[node]) for node in each_cluster_row(unable)}
+    statuses = {node: no_victims(names[node]) for node in each_cluster_row(unable)}
     able = rows_where(potential.count > 0)
     world = nodes.take(able)
     try:

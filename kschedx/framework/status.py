@@ -98,6 +98,16 @@ def worded_error(text: str) -> Status:
     return error(text, "", PluginMessage(text=text))
 
 
+def unschedulable(text: str, *findings: Finding) -> Status:
+    """Return a rejection that the eviction of pods may end."""
+    return Status(code=Code.UNSCHEDULABLE, reasons=(text,), findings=findings)
+
+
+def unresolvable(text: str, *findings: Finding) -> Status:
+    """Return a rejection that no eviction ends."""
+    return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(text,), findings=findings)
+
+
 Explain = Callable[[TableRow], tuple[Finding, ...]]
 """Returns the findings of a row of the filtered table; called only for rows whose code is not Success."""
 

@@ -405,7 +405,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         return next((name for name in known if f'"{name}"' in hint), "")
 
     def _missing_amount_fixes(self, quota: str, missing: str) -> Iterator[Fix | None]:
-        """Yield fixes for missing requests and limits: `requests.cpu for: app,sidecar; limits.memory for: app`."""
+        """Yield fixes for missing requests and limits: `requests.cpu for: app,sidecar; limits.memory for: app`. A
+        container that is not in the pod template was added by a webhook; LimitRanges apply to it as well."""
         wanted: dict[str, dict[str, dict[str, str]]] = {}
         for part in missing.split("; "):
             resource, _, names = part.partition(" for: ")
@@ -414,18 +415,22 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             for container in names.split(","):
                 wanted.setdefault(container, {}).setdefault(side, {})[name] = _USUAL.get(name, "1")
         patch, phrases = self._resources(wanted)
-        if not patch:
-            return
-        yield self._patch_fix(f"set {', '.join(phrases)}", patch)
+        added = sorted(wanted.keys() - {str(container.get("name")) for _, container in self._containers()})
+        if not added:
+            yield self._patch_fix(f"set {', '.join(phrases)}", patch)
         limits: dict[str, dict[str, str]] = {}
         for sides in wanted.values():
-            for side, amounts in sides.items():
-                limits.setdefault("defaultRequest" if side == "requests" else "default", {}).update(amounts)
+            for side, least in sides.items():
+                limits.setdefault("defaultRequest" if side == "requests" else "default", {}).update(least)
         spec = {"limits": [{"type": "Container", **limits}]}
-        title = (
-            f"create a LimitRange with default {' and '.join(sorted({resource.split('.')[0] for resource in phrases}))}"
-        )
-        yield self._create_fix(title, "v1", "LimitRange", f"{quota}-defaults", {"spec": spec})
+        amounts = " and ".join(sorted({side for sides in wanted.values() for side in sides}))
+        title = f"create a LimitRange with default {amounts}"
+        fix = self._create_fix(title, "v1", "LimitRange", f"{quota}-defaults", {"spec": spec})
+        if added and fix is not None:
+            which = f"container{'s' if len(added) > 1 else ''} {list_names(added, 3, conjunction='and')}"
+            title = f"{title} for {which}, which a webhook adds"
+            fix = Fix.untried(title, fix.changes)
+        yield fix
 
     def _resources(self, wanted: Mapping[str, Mapping[str, Mapping[str, str]]]) -> tuple[Patch, list[str]]:
         """Return a patch that sets requests and limits of containers, and `requests.cpu of container app to 100m` for
@@ -593,7 +598,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
         manifest = {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}
         target = Target(api_version=api_version, kind=kind, namespace=namespace, name=name)
-        snapshot = self.snapshot if kind == "ServiceAccount" else with_applied(self.snapshot, [manifest])
+        snapshot = with_applied(self.snapshot, [manifest])
         commands = (command,) if command else ()
         return self._try(title, (Change(target=target, create=manifest),), snapshot=snapshot, commands=commands)
 

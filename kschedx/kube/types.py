@@ -287,11 +287,24 @@ class PodAffinity(Struct, frozen=True, kw_only=True, rename="camel"):
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
     preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
 
+    @property
+    def terms(self) -> tuple[PodAffinityTerm, ...]:
+        preferred = self.preferred_during_scheduling_ignored_during_execution
+        return self.required_during_scheduling_ignored_during_execution + tuple(
+            weighted.pod_affinity_term for weighted in preferred
+        )
+
 
 class Affinity(Struct, frozen=True, kw_only=True, rename="camel"):
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
+
+    @property
+    def pod_terms(self) -> tuple[PodAffinityTerm, ...]:
+        """The terms of podAffinity, then those of podAntiAffinity."""
+        sides = (self.pod_affinity, self.pod_anti_affinity)
+        return tuple(term for side in sides if side is not None for term in side.terms)
 
 
 class TopologySpreadConstraint(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -629,6 +642,10 @@ class LimitRangeItem(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class LimitRangeSpec(Struct, frozen=True, kw_only=True):
     limits: tuple[LimitRangeItem, ...] = ()
+
+
+class ServiceAccount(KubernetesObject, frozen=True, kw_only=True):
+    pass
 
 
 class LimitRange(KubernetesObject, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ Namespaces may borrow unused quota from each other; its preemption takes borrowe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial, reduce
 from typing import ClassVar
 
@@ -25,13 +25,13 @@ from kschedx.framework.interface import (
     Texts,
 )
 from kschedx.framework.preemption import DryRun, dry_run, exceed_budgets, order_victims
-from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status
+from kschedx.framework.status import FilterOutcome, Status, error, unschedulable
 from kschedx.kube.other_schedulers import ElasticQuota
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.resources import RequestOptions, node_allocatable, pod_request
 from kschedx.kube.scalars import LATEST, MAX_INT64
 from kschedx.kube.types import Pod
-from kschedx.plugins.default_preemption import NEVER, VICTIMS_TERMINATING, Preemptor
+from kschedx.plugins.default_preemption import NEVER, VICTIMS_TERMINATING, Preemptor, no_victims_for
 from kschedx.snapshot.columns import ClusterRow, TableRow, each_cluster_row
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import NATIVE, PodTable
@@ -97,24 +97,18 @@ def request_of(pod: Pod) -> Amounts:
 
 def _exceeds_all(quotas: Quotas, request: Amounts) -> str | None:
     """Return the first resource whose usage in all namespaces, `request` included, exceeds the sum of all `min`."""
-    used, minimum = _used_of_all(quotas), _minimum_of_all(quotas)
+    used, minimum = _sums(quotas)
     return exceeded_resource(total(used, request), {}, minimum, 0)
 
 
-def _used_of_all(quotas: Quotas) -> Amounts:
-    return _sum(quota.used for quota in quotas.values())
-
-
-def _minimum_of_all(quotas: Quotas) -> Amounts:
-    return _sum(quota.minimum for quota in quotas.values())
+def _sums(quotas: Quotas) -> tuple[Amounts, Amounts]:
+    """Return the usage and the `min` of all namespaces together."""
+    every = quotas.values()
+    return reduce(total, (quota.used for quota in every), {}), reduce(total, (quota.minimum for quota in every), {})
 
 
 def total(first: Amounts, second: Amounts) -> Amounts:
     return {name: first.get(name, 0) + second.get(name, 0) for name in {**first, **second}}
-
-
-def _sum(of: Iterable[Amounts]) -> Amounts:
-    return reduce(total, of, {})
 
 
 def exceeded_resource(request: Amounts, used: Amounts, bound: Amounts, unset: int) -> str | None:
@@ -196,7 +190,7 @@ class _Account:
 
     def refusal(self, node: ClusterRow) -> Status | None:
         request = self._asked.request
-        return Status(code=Code.UNSCHEDULABLE, reasons=(EXCEEDED,)) if self.exceeds(node, request, request) else None
+        return unschedulable(EXCEEDED) if self.exceeds(node, request, request) else None
 
     def stays(self, node: ClusterRow, pod: int, *, fits: bool) -> bool | Status:
         """Nominated pods count here, unlike in `refusal`. If Filter already removed the pod and the quota is still
@@ -208,7 +202,7 @@ class _Account:
             return fits
         if not fits:
             text = f"no corresponding pod {back.metadata.name} in pods of node {self._names[node]}"
-            return Status(code=Code.ERROR, reasons=(text,))
+            return error(text)
         self.move(node, back, -1)
         return False
 
@@ -228,14 +222,12 @@ def preempt(
                 account.move(node, other, -1)
                 victims.append((running, row))
 
-    def nobody(node: str) -> Status:
-        text = f"No victims found on node {node} for preemptor pod {pod.metadata.name}"
-        return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(text,))
-
     rows, index = np.array(victims, dtype=np.int64).reshape(-1, 2).T
     budgets = handle.snapshot.disruption_budgets
     potential = order_victims(nodes, rows, index, partial(exceed_budgets, budgets))
-    return dry_run(handle, state, pod, nodes, budgets, nobody=nobody, potential=potential, bounds=account)
+    return dry_run(
+        handle, state, pod, nodes, budgets, no_victims=partial(no_victims_for, pod), potential=potential, bounds=account
+    )
 
 
 def _least_important_first(nodes: NodeTable, row: TableRow) -> list[int]:
@@ -279,14 +271,12 @@ class CapacityScheduling(PreFilterPlugin, Preemptor, ReservePlugin):
         namespace = pod.metadata.namespace
         exceeded = quota.exceeds_maximum(request.with_nominated)
         if exceeded is not None:
-            text = f"Pod {pod.key} is rejected in PreFilter because ElasticQuota {namespace} is more than Max"
-            return _rejection(
-                text, _exceeded_finding(namespace, exceeded, request.with_nominated, quota.used, quota.maximum)
-            )
+            why = f"ElasticQuota {namespace} is more than Max"
+            return _rejection(pod, why, exceeded, request.with_nominated, quota.used, quota.maximum)
         exceeded = _exceeds_all(self._quotas, request.of_all)
         if exceeded is not None:
-            text = f"Pod {pod.key} is rejected in PreFilter because total ElasticQuota used is more than min"
-            return _rejection(text, _all_exceeded_finding(namespace, exceeded, request.of_all, self._quotas))
+            why = "total ElasticQuota used is more than min"
+            return _rejection(pod, why, exceeded, request.of_all, *_sums(self._quotas), of_all=True)
         return PreFilterResult()
 
     def _preemption_request(self, pod: Pod) -> PreemptionRequest:
@@ -304,9 +294,6 @@ class CapacityScheduling(PreFilterPlugin, Preemptor, ReservePlugin):
                 elif not theirs.is_over_minimum:
                     of_all = total(of_all, request_of(other))
         return PreemptionRequest(request=request, with_nominated=own, of_all=of_all)
-
-    def reserve(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
-        return SUCCESS
 
     # --- preemption
 
@@ -337,11 +324,11 @@ class CapacityScheduling(PreFilterPlugin, Preemptor, ReservePlugin):
 ASKED: StateKey[PreemptionRequest] = StateKey("PreFilterCapacityScheduling")
 
 
-def _exceeded_finding(
-    namespace: str, resource: str, request: Amounts, used: Amounts, bound: Amounts, *, of_all: bool = False
-) -> ElasticQuotaExceeded:
-    return ElasticQuotaExceeded(
-        namespace=namespace,
+def _rejection(
+    pod: Pod, why: str, resource: str, request: Amounts, used: Amounts, bound: Amounts, *, of_all: bool = False
+) -> PreFilterResult:
+    finding = ElasticQuotaExceeded(
+        namespace=pod.metadata.namespace,
         of_all=of_all,
         resource=resource,
         requested=request.get(resource, 0),
@@ -349,11 +336,5 @@ def _exceeded_finding(
         limit=bound.get(resource, 0),
         unit="m" if resource == "cpu" else "",
     )
-
-
-def _all_exceeded_finding(namespace: str, resource: str, request: Amounts, quotas: Quotas) -> ElasticQuotaExceeded:
-    return _exceeded_finding(namespace, resource, request, _used_of_all(quotas), _minimum_of_all(quotas), of_all=True)
-
-
-def _rejection(text: str, finding: ElasticQuotaExceeded) -> PreFilterResult:
-    return PreFilterResult(status=Status(code=Code.UNSCHEDULABLE, reasons=(text,), findings=(finding,)))
+    text = f"Pod {pod.key} is rejected in PreFilter because {why}"
+    return PreFilterResult(status=unschedulable(text, finding))

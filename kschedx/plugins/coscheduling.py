@@ -20,7 +20,7 @@ from kschedx.framework.interface import (
     QueueSortPlugin,
     Texts,
 )
-from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status
+from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, unresolvable, unschedulable
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.quantity import milli_value, value
 from kschedx.kube.types import Pod
@@ -157,13 +157,14 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
     ) -> PostFilterResult:
         group = self._groups.get(_key(pod))
         if group is None:
-            return _unschedulable(NO_GROUP)
+            return PostFilterResult(status=unschedulable(NO_GROUP))
         needed, placed = group.spec.min_member, self._placed_count(pod)
         if placed >= needed or (needed - placed) / needed <= self._args.pod_group_reject_percentage / 100.0:
-            return _unschedulable()
-        return _unschedulable(
+            return PostFilterResult(status=Status(code=Code.UNSCHEDULABLE))
+        text = (
             f"PodGroup {_key(pod)} gets rejected due to Pod {pod.metadata.name} is unschedulable even after PostFilter"
         )
+        return PostFilterResult(status=unschedulable(text))
 
     def permit(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         key = _key(pod)
@@ -171,7 +172,7 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
             return SUCCESS
         group = self._groups.get(key)
         if group is None:
-            return Status(code=Code.UNSCHEDULABLE, reasons=(GROUP_NOT_FOUND,))
+            return unschedulable(GROUP_NOT_FOUND)
         placed = self._placed_count(pod) + 1  # this pod is already assumed on its node
         if placed >= group.spec.min_member:
             return SUCCESS
@@ -200,9 +201,4 @@ def _key(pod: Pod) -> str:
 
 
 def _rejection(text: str, finding: GangTooSmall | GangResourcesShort) -> PreFilterResult:
-    status = Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(text,), findings=(finding,))
-    return PreFilterResult(status=status)
-
-
-def _unschedulable(*reasons: str) -> PostFilterResult:
-    return PostFilterResult(status=Status(code=Code.UNSCHEDULABLE, reasons=reasons))
+    return PreFilterResult(status=unresolvable(text, finding))

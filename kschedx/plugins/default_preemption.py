@@ -22,7 +22,7 @@ from kschedx.framework.interface import (
     Touch,
 )
 from kschedx.framework.preemption import NO_VICTIMS, NOT_HELPFUL, DryRun, Rankings, best_candidates, dry_run, ranks
-from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, error
+from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, error, unresolvable, unschedulable
 from kschedx.kube.conditions import DISRUPTION_TARGET, condition_of
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, rows_where
@@ -37,6 +37,11 @@ NO_CANDIDATE = "no candidate node for preemption"
 
 _NO_STATUS = -1
 """The code of a node that has no status in PostFilter."""
+
+
+def no_victims_for(pod: Pod, node: str) -> Status:
+    """Return `NO_VICTIMS` in the words of scheduler-plugins."""
+    return unresolvable(f"No victims found on node {node} for preemptor pod {pod.metadata.name}")
 
 
 class Preemptor(PostFilterPlugin):
@@ -118,7 +123,7 @@ class Preemptor(PostFilterPlugin):
         return nominated
 
     def _unschedulable(self, text: str) -> Status:
-        return Status(code=Code.UNSCHEDULABLE, reasons=(f"{self.prefix}{text}",))
+        return unschedulable(f"{self.prefix}{text}")
 
     def _no_candidate(self, run: DryRun) -> Status:
         """Return the status if no node is a candidate: an error if a dry run failed, otherwise the reasons with their
@@ -145,6 +150,7 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
     """If no node is feasible, finds the node with the fewest and least important victims."""
 
     name = "DefaultPreemption"
+    touch = Touch.NOTHING
     texts: ClassVar[Texts] = {
         "preemption-not-eligible": (
             NEVER,
@@ -166,9 +172,6 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
 
     def reads(self, pod: Pod) -> Hashable:
         return WHOLE if pod.spec.scheduling_group is not None else (pod.priority, pod.spec.preemption_policy)
-
-    def touches(self, pod: Pod) -> Touch:
-        return Touch.NOTHING
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """kube-scheduler holds a pod back while it deletes the victims. A snapshot does not show that."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from kschedx.findings import PodGroupIncomplete
 from kschedx.framework.interface import WHOLE, CycleState, PermitPlugin, PreEnqueuePlugin, Texts, Touch
-from kschedx.framework.status import SUCCESS, Code, Status, error
+from kschedx.framework.status import SUCCESS, Code, Status, error, unresolvable
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import GroupedWorkload, Pod, PodGroup
 from kschedx.releases.release import texts_of_all_releases
@@ -56,18 +56,15 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
             return SUCCESS
         group = self._group(pod, name)
         if group is None:
-            return _waiting_status(
-                self._missing_group(pod, name), PodGroupIncomplete(group=name, exists=False, pods=0, min_count=0)
-            )
+            incomplete = PodGroupIncomplete(group=name, exists=False, pods=0, min_count=0)
+            return unresolvable(self._missing_group(pod, name), incomplete)
         gang = group.spec.scheduling_policy.gang
         if gang is None:
             return SUCCESS
         pods = self._members(pod, name, scheduled=False)
         if pods < gang.min_count:
-            reason = NOT_ENOUGH
-            return _waiting_status(
-                reason, PodGroupIncomplete(group=name, exists=True, pods=pods, min_count=gang.min_count)
-            )
+            incomplete = PodGroupIncomplete(group=name, exists=True, pods=pods, min_count=gang.min_count)
+            return unresolvable(NOT_ENOUGH, incomplete)
         return SUCCESS
 
     def permit(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
@@ -76,7 +73,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
             return SUCCESS
         group = self._group(pod, name)
         if group is None:
-            return error(self._lost_group(pod, name))
+            return error(self._missing_group(pod, name, at_permit=True))
         gang = group.spec.scheduling_policy.gang
         if gang is None:
             return SUCCESS
@@ -100,24 +97,17 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
             for workload in self.handle.snapshot.of(GroupedWorkload)
         )
 
-    def _missing_group(self, pod: Pod, name: str) -> str:
+    def _missing_group(self, pod: Pod, name: str, *, at_permit: bool = False) -> str:
         """Return the message for a pod whose group does not exist."""
-        reference = pod.spec.workload_ref
-        if "/" not in name or reference is None:
-            return NO_GROUP.format(group=name)
-        if self._has_workload(pod, reference.name):
-            return NOT_OF_WORKLOAD.format(group=reference.pod_group, workload=reference.name)
-        return NO_WORKLOAD.format(workload=reference.name)
-
-    def _lost_group(self, pod: Pod, name: str) -> str:
-        """Return the error at Permit for a pod whose group does not exist."""
         namespace, reference = pod.metadata.namespace, pod.spec.workload_ref
         if "/" not in name or reference is None:
-            return f'failed to get podGroup {namespace}/{name}: podgroup.scheduling.k8s.io "{name}" not found'
-        if self._has_workload(pod, reference.name):
-            return NOT_OF_WORKLOAD.format(group=reference.pod_group, workload=reference.name)
-        key = f"{namespace}/{reference.name}"
-        return f'failed to get workload {key}: workload.scheduling.k8s.io "{reference.name}" not found'
+            lost = f'failed to get podGroup {namespace}/{name}: podgroup.scheduling.k8s.io "{name}" not found'
+            return lost if at_permit else NO_GROUP.format(group=name)
+        workload = reference.name
+        if self._has_workload(pod, workload):
+            return NOT_OF_WORKLOAD.format(group=reference.pod_group, workload=workload)
+        lost = f'failed to get workload {namespace}/{workload}: workload.scheduling.k8s.io "{workload}" not found'
+        return lost if at_permit else NO_WORKLOAD.format(workload=workload)
 
     def _members(self, pod: Pod, name: str, *, scheduled: bool) -> int:
         """Count the pods of the group, or those with a node if `scheduled`."""
@@ -128,7 +118,3 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         count = int(np.count_nonzero(members))
         known = pod.key in pods.rows
         return count if known or scheduled else count + 1
-
-
-def _waiting_status(reason: str, finding: PodGroupIncomplete) -> Status:
-    return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(reason,), findings=(finding,))

@@ -74,15 +74,13 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     """Rejects nodes whose kubelet does not declare the features that the pod's spec needs."""
 
     name = "NodeDeclaredFeatures"
+    touch = Touch.NOTHING
     texts: ClassVar[Texts] = {
         "missing-node-features": texts_of_all_releases("unmatched_declared_features"),
     }
 
     def reads(self, pod: Pod) -> Hashable:
         return tuple(needs(pod) for needs in INFERENCES.values())
-
-    def touches(self, pod: Pod) -> Touch:
-        return Touch.NOTHING
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         if not self.handle.release.enabled("NodeDeclaredFeatures"):

@@ -20,15 +20,13 @@ class NodeName(FilterPlugin):
     """Rejects all nodes but the one in spec.nodeName."""
 
     name = "NodeName"
+    touch = Touch.NOTHING
     texts: ClassVar[Texts] = {
         "node-name-mismatch": (REASON,),
     }
 
     def reads(self, pod: Pod) -> Hashable:
         return pod.spec.node_name
-
-    def touches(self, pod: Pod) -> Touch:
-        return Touch.NOTHING
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         wanted = pod.spec.node_name

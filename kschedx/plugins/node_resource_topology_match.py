@@ -19,7 +19,7 @@ from kschedx.errors import ConfigError, UndecidableError
 from kschedx.findings import NumaMisfit
 from kschedx.framework.args import NodeResourceTopologyMatchArgs, args_of_another_project
 from kschedx.framework.interface import CycleState, FilterPlugin, Handle, ReservePlugin, ScorePlugin, Texts, Touch
-from kschedx.framework.status import MAX_NODE_SCORE, MIN_NODE_SCORE, SUCCESS, Code, Status, Verdicts
+from kschedx.framework.status import MAX_NODE_SCORE, MIN_NODE_SCORE, SUCCESS, Status, Verdicts, unschedulable
 from kschedx.kube.names import is_hugepages, is_native_resource, is_scalar_resource
 from kschedx.kube.other_schedulers import (
     MAX_NUMA_NODES_ATTRIBUTE,
@@ -34,11 +34,11 @@ from kschedx.kube.other_schedulers import (
     NodeResourceTopology,
 )
 from kschedx.kube.quantity import ResourceList
-from kschedx.kube.resources import nano_units
+from kschedx.kube.resources import QOS, nano_units
 from kschedx.kube.scalars import MIN_INT64
 from kschedx.kube.types import Container, Pod
-from kschedx.plugins.qos_sort import QOS, qos_of
-from kschedx.snapshot.columns import ClusterRow, IntArray
+from kschedx.plugins.qos_sort import pod_qos
+from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
 
 # The NUMA nodes in a NodeResourceTopology, and what pods request of them (pluginhelpers.go, numaresources.go,
@@ -291,6 +291,7 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
     """
 
     name = "NodeResourceTopologyMatch"
+    touch = Touch.NOTHING
     texts: ClassVar[Texts] = {
         "numa-misfit": ("cannot align pod", "cannot align container", "cannot align {kind} container"),
     }
@@ -306,11 +307,8 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
         self._weights = {resource.name: max(resource.weight, 1) for resource in strategy.resources}
         self._topologies = {topology.metadata.name: topology for topology in handle.snapshot.of(NodeResourceTopology)}
 
-    def touches(self, pod: Pod) -> Touch:
-        return Touch.NOTHING
-
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
-        qos = qos_of(pod, self.handle.release)
+        qos = pod_qos(pod, self.handle.release)
         containers = (*pod.spec.init_containers, *pod.spec.containers)
         is_native = all(is_native_resource(name) for container in containers for name in container.resources.requests)
         if qos is QOS.BEST_EFFORT and is_native:
@@ -346,7 +344,7 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
-        if qos_of(pod, self.handle.release) is not QOS.GUARANTEED:
+        if pod_qos(pod, self.handle.release) is not QOS.GUARANTEED:
             return np.full(len(nodes), MAX_NODE_SCORE, dtype=np.int64)
         topologies = (self._topologies.get(name) for name in nodes.names)
         return np.array(
@@ -365,9 +363,6 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
         return mean(
             [_lowest_score(self._strategy, item, numas, self._weights, topology.metadata.name) for item in requests]
         )
-
-    def reserve(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
-        return SUCCESS
 
 
 def _fitting_numa(numas: Iterable[Numa], requests: Amounts, qos: QOS, allocatable: ResourceList) -> int | str:
@@ -399,4 +394,4 @@ def _take(numas: Iterable[Numa], chosen: int, requests: Amounts, qos: QOS) -> No
 
 def _rejection(text: str, container: str, resource: str, numas: list[Numa]) -> Status:
     finding = NumaMisfit(container=container, resource=resource, numa_nodes=len(numas))
-    return Status(code=Code.UNSCHEDULABLE, reasons=(text,), findings=(finding,))
+    return unschedulable(text, finding)

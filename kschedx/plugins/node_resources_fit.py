@@ -32,7 +32,7 @@ from kschedx.framework.interface import (
     Texts,
     Touch,
 )
-from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
+from kschedx.framework.status import SUCCESS, Code, Status, Verdicts, unresolvable
 from kschedx.kube.names import CPU, is_extended_resource, is_scalar_resource
 from kschedx.kube.resources import pod_request
 from kschedx.kube.types import Pod
@@ -54,6 +54,7 @@ from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import NATIVE
 
 REASON_SIDECAR = "Pod has a restartable init container and the SidecarContainers feature is disabled"
+_REFUSED_SIDECAR = unresolvable(REASON_SIDECAR, PluginMessage(text=REASON_SIDECAR))
 REASON_PODS = "Too many pods"
 
 _NEVER, _FULL = int(Code.UNSCHEDULABLE_AND_UNRESOLVABLE), int(Code.UNSCHEDULABLE)  # numpy is slow with enum members
@@ -113,12 +114,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         if self._refuses_sidecars(pod) and not self._behaviour.sidecars_are_refused_node_by_node:
-            refused = Status(
-                code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-                reasons=(REASON_SIDECAR,),
-                findings=(PluginMessage(text=REASON_SIDECAR),),
-            )
-            return PreFilterResult(status=refused)
+            return PreFilterResult(status=_REFUSED_SIDECAR)
         # a pod without a node is not being resized; DynamicResources counts what its devices use
         options = replace(nodes.options, use_status_resources=False, node_allocatable_claims=False)
         state[REQUEST] = pod_request(pod.spec, pod.status, options).amounts
@@ -131,7 +127,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         if self._refuses_sidecars(pod):
-            return _sidecar_refused(len(nodes))
+            return Verdicts.everywhere(len(nodes), _REFUSED_SIDECAR)
         checks = [self._check(nodes, resource, amount) for resource, amount in self._checked_resources(state[REQUEST])]
         crowded = nodes.pod_count + 1 > nodes.allowed_pods
 
@@ -261,14 +257,6 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             options = replace(options, use_status_resources=False, pod_level_resources=False, pod_level_in_place=False)
         request = pod_request(pod.spec, pod.status, options)
         return scored_request(request, self._strategy.resources, with_defaults=True)
-
-
-def _sidecar_refused(count: int) -> Verdicts:
-    everywhere = np.ones(count, dtype=np.bool_)
-    return Verdicts.first_of(
-        (everywhere, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_SIDECAR),
-        explain=lambda _: (PluginMessage(text=REASON_SIDECAR),),
-    )
 
 
 def _offers(nodes: NodeTable, resource: str) -> BoolArray:

@@ -22,15 +22,13 @@ class NodeUnschedulable(FilterPlugin):
     """Rejects cordoned nodes, unless the pod tolerates the taint of a cordoned node."""
 
     name = "NodeUnschedulable"
+    touch = Touch.NOTHING
     texts: ClassVar[Texts] = {
         "node-unschedulable": (REASON,),
     }
 
     def reads(self, pod: Pod) -> Hashable:
         return pod.spec.tolerations
-
-    def touches(self, pod: Pod) -> Touch:
-        return Touch.NOTHING
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         comparison = self.handle.release.enabled("TaintTolerationComparisonOperators")

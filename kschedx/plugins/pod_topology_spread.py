@@ -127,30 +127,6 @@ class SelectedPods(Struct, frozen=True):
         return counted.astype(np.int64)
 
 
-class MatchingPods:
-    """The running pods of one namespace, to be matched against selectors."""
-
-    def __init__(self, pods: PodTable, namespace: str, *, empty_counts_all: bool) -> None:
-        """`empty_counts_all`: whether an empty selector counts all pods or none."""
-        self._pods = pods
-        self._namespace = namespace
-        self._empty_counts_all = empty_counts_all
-
-    def selected_pods(self, selector: Selector) -> SelectedPods:
-        return SelectedPods(self._namespace, selector)
-
-    def pods_per_node(self, selector: Selector) -> IntArray:
-        """(node,) of the whole cluster: the number of matching pods. Terminating pods do not count."""
-        if selector.empty and not self._empty_counts_all:
-            return np.zeros(self._pods.node_count, dtype=np.int64)
-        return self._pods.tally(self.selected_pods(selector))
-
-    def counts(self, selector: Selector, row: int) -> bool:
-        if selector.empty and not self._empty_counts_all:
-            return False
-        return bool(self.selected_pods(selector).weights(self._pods, np.array([row], dtype=np.int64))[0])
-
-
 # The pod's topology spread constraints, and the nodes whose pods they count. Upstream:
 # pkg/scheduler/framework/plugins/podtopologyspread/common.go, and the system defaults in plugin.go.
 
@@ -232,10 +208,20 @@ class ConstraintRules:
         require it, so that clusters without zones still spread over hosts."""
         return bool(pod.spec.topology_spread_constraints) or not self._system_defaulted
 
-    def matching_pods(self, pod: Pod, nodes: NodeTable) -> MatchingPods:
-        """The pods that constraints of `pod` can count."""
-        every = self._handle.release.behaviour.empty_selector_counts_every_pod
-        return MatchingPods(nodes.pods, pod.metadata.namespace, empty_counts_all=every)
+    def _counts_none(self, selector: Selector) -> bool:
+        return selector.empty and not self._handle.release.behaviour.empty_selector_counts_every_pod
+
+    def pods_per_node(self, selector: Selector, pod: Pod, pods: PodTable) -> IntArray:
+        """(node,) of the whole cluster: the number of pods that a constraint of `pod` counts. Terminating pods do not
+        count."""
+        if self._counts_none(selector):
+            return np.zeros(pods.node_count, dtype=np.int64)
+        return pods.tally(SelectedPods(pod.metadata.namespace, selector))
+
+    def counts(self, selector: Selector, pod: Pod, row: int) -> bool:
+        """Return whether a constraint of `pod` counts a pod of the handle's cluster."""
+        selected, rows = SelectedPods(pod.metadata.namespace, selector), np.array([row], dtype=np.int64)
+        return not self._counts_none(selector) and bool(selected.weights(self._handle.nodes.pods, rows)[0])
 
     def counted_nodes(self, constraint: Constraint, pod: Pod, nodes: NodeTable) -> BoolArray:
         """(node,) whether the constraint's inclusion policies count the node's pods and its domain."""
@@ -297,10 +283,10 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
     """1 if the constraint selects the incoming pod, else 0."""
 
     @classmethod
-    def of(cls, constraint: Constraint, pod: Pod, pods: MatchingPods, counted: BoolArray, nodes: NodeTable) -> Self:
-        """`nodes` are all nodes of the cluster."""
+    def of(cls, constraint: Constraint, pod: Pod, per_node: IntArray, counted: BoolArray, nodes: NodeTable) -> Self:
+        """`nodes` are all nodes of the cluster; `per_node` is (node,) the matching pods."""
         domains = nodes.label(constraint.topology_key)
-        per_node = pods.pods_per_node(constraint.selector) * counted
+        per_node = per_node * counted
         size = len(domains.values)
         return cls(
             constraint=constraint,
@@ -309,7 +295,7 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
             exists=np.bincount(domains.codes[counted], minlength=size) > 0,
             matching=np.bincount(domains.codes, weights=per_node, minlength=size).astype(np.int64),
             pods=nodes.pods,
-            selected=pods.selected_pods(constraint.selector),
+            selected=SelectedPods(pod.metadata.namespace, constraint.selector),
             change=np.zeros(len(nodes), dtype=np.int64),
             itself=int(constraint.selector.matches(pod.metadata.labels)),
         )
@@ -439,10 +425,15 @@ def _spreads_of(
     constraints: tuple[Constraint, ...], rules: ConstraintRules, pod: Pod, nodes: NodeTable
 ) -> tuple[Spread, ...]:
     """How the pods are spread for each constraint; `nodes` are all nodes of the cluster."""
-    pods = rules.matching_pods(pod, nodes)
     labelled = _where_labelled(constraints, nodes)
     return tuple(
-        Spread.of(constraint, pod, pods, labelled & rules.counted_nodes(constraint, pod, nodes), nodes)
+        Spread.of(
+            constraint,
+            pod,
+            rules.pods_per_node(constraint.selector, pod, nodes.pods),
+            labelled & rules.counted_nodes(constraint, pod, nodes),
+            nodes,
+        )
         for constraint in constraints
     )
 
@@ -517,7 +508,6 @@ class SoftSpreads(Struct, frozen=True, kw_only=True):
         everything: NodeTable,
     ) -> Self:
         """`feasible` are the nodes to score, `everything` all nodes of the cluster."""
-        pods = rules.matching_pods(pod, everything)
         complete = np.ones(len(everything), dtype=np.bool_)
         if rules.requires_all_topologies(pod):
             complete = _where_labelled(constraints, everything)
@@ -526,7 +516,7 @@ class SoftSpreads(Struct, frozen=True, kw_only=True):
         scored = candidate & complete
 
         def spread(constraint: Constraint) -> SoftSpread:
-            matching = pods.pods_per_node(constraint.selector)
+            matching = rules.pods_per_node(constraint.selector, pod, everything.pods)
             domain: IntArray | None = None
             if constraint.topology_key == HOSTNAME:
                 # for the hostname key, a node's own pods count whatever the policies say, and every node is a domain
@@ -681,14 +671,13 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         return Touch.CLUSTER if spreads else Touch.NOTHING
 
     def follow(self, state: CycleState, pod: Pod, row: int) -> Following | None:
-        pods = self._rules.matching_pods(pod, self.handle.nodes)
         try:
             hard, soft = state[HARD], state[SOFT].spreads
         except NotPreparedError:
             return None
         return _FollowedSpreads(
-            [(spread, pods.counts(spread.constraint.selector, row)) for spread in hard],
-            [(spread, pods.counts(spread.constraint.selector, row)) for spread in soft],
+            [(spread, self._rules.counts(spread.constraint.selector, pod, row)) for spread in hard],
+            [(spread, self._rules.counts(spread.constraint.selector, pod, row)) for spread in soft],
             all_topologies=self._rules.requires_all_topologies(pod),
         )
 

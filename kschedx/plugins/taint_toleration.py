@@ -28,6 +28,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     score."""
 
     name = "TaintToleration"
+    touch = Touch.NOTHING
     texts: ClassVar[Texts] = {
         "untolerated-taint": texts_of_all_releases("untolerated_taint"),
     }
@@ -36,9 +37,6 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def reads(self, pod: Pod) -> Hashable:
         return pod.spec.tolerations
-
-    def touches(self, pod: Pod) -> Touch:
-        return Touch.NOTHING
 
     @property
     def _comparison(self) -> bool:

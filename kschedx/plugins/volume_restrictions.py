@@ -20,7 +20,7 @@ from kschedx.framework.interface import (
     Texts,
     Touch,
 )
-from kschedx.framework.status import Code, Status, Verdicts
+from kschedx.framework.status import Code, Status, Verdicts, unresolvable
 from kschedx.kube.storage import READ_WRITE_ONCE_POD, not_found_text
 from kschedx.kube.types import Pod, PodSpec, Volume
 from kschedx.releases.release import texts_of_all_releases
@@ -138,12 +138,8 @@ def _read_write_once_pod(plugin: VolumeRestrictions, pod: Pod) -> frozenset[str]
         name = volume.persistent_volume_claim.claim_name
         claim = plugin.handle.snapshot.storage.claim(pod.metadata.namespace, name)
         if claim is None:
-            key = f"{pod.metadata.namespace}/{name}"
-            return Status(
-                code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-                reasons=(not_found_text("persistentvolumeclaim", name),),
-                findings=(ClaimNotFound(claim=key, volume=volume.name, ephemeral=False),),
-            )
+            missing = ClaimNotFound(claim=f"{pod.metadata.namespace}/{name}", volume=volume.name, ephemeral=False)
+            return unresolvable(not_found_text("persistentvolumeclaim", name), missing)
         if READ_WRITE_ONCE_POD in claim.spec.access_modes:
             names.add(name)
     return frozenset(names)

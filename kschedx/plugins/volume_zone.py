@@ -19,7 +19,7 @@ from kschedx.framework.interface import (
     Texts,
     Touch,
 )
-from kschedx.framework.status import Code, Status, Verdicts
+from kschedx.framework.status import Code, Status, Verdicts, unresolvable
 from kschedx.kube.names import REGION, ZONE
 from kschedx.kube.storage import (
     BETA_REGION,
@@ -60,6 +60,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
     labels passes."""
 
     name = "VolumeZone"
+    touch = Touch.NOTHING
     texts: ClassVar[Texts] = {
         "volume-zone-mismatch": (REASON,),
         "volume-not-found": ('persistentvolume "{subject}" not found',),
@@ -74,9 +75,6 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
 
     def reads(self, pod: Pod) -> Hashable:
         return None
-
-    def touches(self, pod: Pod) -> Touch:
-        return Touch.NOTHING
 
     def tells_apart(self, pod: Pod) -> Hashable:
         topologies = self._topologies(pod)
@@ -138,28 +136,24 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         if claim is None:
             key = f"{pod.metadata.namespace}/{name}"
             reason = not_found_text("persistentvolumeclaim", name) if name else NO_CLAIM_NAME
-            return _rejection(reason, ClaimNotFound(claim=key, volume=volume_name, ephemeral=False))
+            return unresolvable(reason, ClaimNotFound(claim=key, volume=volume_name, ephemeral=False))
         if claim.spec.volume_name:
             volume = storage.volumes.get(claim.spec.volume_name)
             if volume is None:
-                return _rejection(
+                return unresolvable(
                     not_found_text("persistentvolume", claim.spec.volume_name),
                     VolumeNotFound(claim=claim.key, persistent_volume=claim.spec.volume_name),
                 )
             return _labels(claim, volume)
         if not claim.storage_class:
-            return _rejection(NO_NAMES, claim_unbound(claim, storage))
+            return unresolvable(NO_NAMES, claim_unbound(claim, storage))
         storage_class = storage.classes.get(claim.storage_class)
         if storage_class is None:
             reason = not_found_text("storageclass.storage.k8s.io", claim.storage_class)
-            return _rejection(reason, claim_unbound(claim, storage))
+            return unresolvable(reason, claim_unbound(claim, storage))
         if storage_class.waits_for_first_consumer:
             return []
-        return _rejection(NO_VOLUME_NAME, claim_unbound(claim, storage))
-
-
-def _rejection(reason: str, finding: Finding) -> Status:
-    return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(reason,), findings=(finding,))
+        return unresolvable(NO_VOLUME_NAME, claim_unbound(claim, storage))
 
 
 def _labels(claim: PersistentVolumeClaim, volume: PersistentVolume) -> list[_Topology]:

@@ -69,7 +69,10 @@ def _node_item(drained: DrainResult, then: DrainResult | None, story: PendingSto
         facts=tuple(facts),
         fixes=story_fixes(story) or (() if story is None else tuple(_uncordoned(drained))),
         members=(
-            *(f"{leaves.pod} → {leaves.node or 'pending'}" for leaves in drained.of(DrainOutcome.EVICTED)),
+            *(
+                f"{leaves.pod} → {leaves.node or 'pending'}"
+                for leaves in (() if drained.is_refused else drained.of(DrainOutcome.EVICTED))
+            ),
             *(f"{stays.pod} is not evicted" for stays in drained.of(*REFUSES, *STAYS)),
         ),
     )

@@ -27,7 +27,7 @@ from kschedx.simulate.queue import Queue
 from kschedx.snapshot.snapshot import Snapshot
 
 
-class DrainedCluster(Protocol):
+class _DrainedCluster(Protocol):
     """A moving cluster as a drain reads and changes it."""
 
     @property
@@ -45,7 +45,7 @@ class DrainedCluster(Protocol):
         ...
 
 
-class DrainOptions(Protocol):
+class _DrainOptions(Protocol):
     """kubectl's flags of a drain, and whether controllers recreate the pods."""
 
     @property
@@ -172,9 +172,9 @@ class Evictor:
 
     def __init__(
         self,
-        cluster: DrainedCluster,
+        cluster: _DrainedCluster,
         base: Snapshot,
-        options: DrainOptions,
+        options: _DrainOptions,
         *,
         scenes: dict[str, Snapshot],
     ) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, cached_property
 from typing import cast
 
 import msgspec
@@ -17,8 +17,8 @@ from kschedx.patterns import lazy_pattern
 from kschedx.sources.lists import Batch, Flat, ItemError, ListedOrigin, Spot, flatten, is_plain_object
 from kschedx.sources.yaml import MAX_DOCUMENT, DocumentText, Value, load, resolve, split
 
-# The subset of YAML that programs write: mappings and sequences by indentation, with a scalar on the line of its key or
-# dash, and literals.
+# The subset of YAML that programs and people write: mappings and sequences by indentation, with a scalar, or brackets
+# around scalars, on the line of its key or dash, and literals. A document without literals may have comments.
 #
 # An entry of a mapping is its line and all following lines with more indentation. So entries are found without parsing
 # their content, and identical ones are parsed once: pods of a workload differ in few lines. A cut inside of quotes or
@@ -34,10 +34,16 @@ _MAX_BRACKETS = 100
 unknown there."""
 
 _WORD = rb"[\w.,/@+=()%$~;<>^&*!-]"
-_PLAIN = rb"(?:-(?=[0-9])|[A-Za-z0-9/])(?:%b|:(?=%b)| +(?=%b))*+" % (_WORD, _WORD, _WORD)
+_BEGIN = rb"(?:-{1,2}(?=[A-Za-z0-9])|\./|[A-Za-z0-9/])"
+_PLAIN = rb"%b(?:%b|:(?=%b)| +(?=%b))*+" % (_BEGIN, _WORD, _WORD, _WORD)
 _DOUBLE_QUOTED = rb'"(?:[ !#-\[\]-~]|\\["\\/bfnrt])*+"'
 _SINGLE_QUOTED = rb"'(?:[ -&(-~]|'')*+'"
 _SCALAR = lazy_pattern(rb"(%b)|(%b)|(%b)" % (_DOUBLE_QUOTED, _PLAIN, _SINGLE_QUOTED))
+_FLOW_SCALAR = lazy_pattern(
+    rb"%b|%b|%b(?:[\w./@+=()%%$~;<>^&*!-]| +(?=[\w./@+=()%%$~;<>^]))*+" % (_DOUBLE_QUOTED, _SINGLE_QUOTED, _BEGIN)
+)
+_FLOW_KEY = lazy_pattern(rb'"([A-Za-z][\w./-]*+)": *+|([A-Za-z][\w./-]*+): ++')
+_FLOW_COMMA = lazy_pattern(rb" *+, *+(?![\]}])| *+(?=[\]}])")
 _ENTRY = lazy_pattern(rb" *+(\.|[A-Za-z](?:[\w./\"{},-]|:(?=[\w{.\"])){0,250}):(?: ([^\n]++))?(?:\n((?s:.*)))?")
 """An entry of a mapping: its key, the rest of its line, and the lines below."""
 _AMBIGUOUS = frozenset(
@@ -46,14 +52,15 @@ _AMBIGUOUS = frozenset(
     for word in (name, name.capitalize(), name.upper())
 )
 """Words that are not strings unless they are quoted."""
-_CONSTANTS = {b"{}": b"{}", b"[]": b"[]", b"null": b"null", b"true": b"true", b"false": b"false"}
+_CONSTANTS = {b"null": b"null", b"true": b"true", b"false": b"false"}
 _fields = msgspec.json.Decoder(dict[str, Raw])
 _BEGIN_KEYS = frozenset(b"%c" % character for character in b"\"'0123456789")
 _BEYOND = lazy_pattern(rb"[&*]|<<|(?:^|\s)#")
 """Syntax that may affect other lines: anchors, aliases, merges, and comments, which can have any indentation."""
-
-
 _COMMENTS = lazy_pattern(rb"(?:[ \t]*+(?:#.*+)?\n)*+")
+_LINE = lazy_pattern(rb"""((?:[^"'#]|"(?:[^"\\]|\\.)*+"|'[^']*+'|(?<=[^ ])#)*+)(?:(?<![^ ])#.*+)?""")
+"""A line on which all quotes are closed, and its comment."""
+_LITERAL_MARK = lazy_pattern(rb"[|>][-+0-9]*+ *+$")
 
 
 class _UnsureError(ValueError):
@@ -73,11 +80,20 @@ def _begin(text: bytes) -> int:
 
 class _Blocks:
     """Converts blocks of text, each without its last line end, to JSON. All blocks of a file share a cache of
-    entries."""
+    entries.
 
-    def __init__(self) -> None:
+    A scalar that continues on a second line must not have a comment between its lines. So texts from which comments
+    were removed are not `is_verbatim`, and must have each scalar on one line.
+    """
+
+    def __init__(self, *, is_verbatim: bool = True) -> None:
         self._known: dict[bytes, bytes] = {}
         self._former: dict[bytes, bytes] = {}
+        self._is_verbatim = is_verbatim
+
+    @cached_property
+    def _of_commented_texts(self) -> _Blocks:
+        return _Blocks(is_verbatim=False)
 
     def json(self, text: bytes) -> bytes | None:
         """Return the JSON; None for text outside the subset."""
@@ -86,7 +102,8 @@ class _Blocks:
         try:
             return self._block(text[_begin(text) :].removesuffix(b"\n"), -1, 0)
         except (_UnsureError, InputError):
-            return None
+            bare = _without_comments(text) if self._is_verbatim and b"#" in text else None
+            return None if bare is None else self._of_commented_texts.json(bare)
 
     def _block(self, text: bytes, outer: int, depth: int) -> bytes:
         """Return the mapping or sequence of these lines. A sequence may have the indentation of its key, `outer`."""
@@ -124,19 +141,21 @@ class _Blocks:
         if match is None or match.start(1) != indent:
             if text[indent : indent + 1] not in _BEGIN_KEYS:
                 raise _UnsureError
-            return _exact(text, dict)
+            return self._exact(text, dict)
         key, inline, below = match.groups()
         if key in _AMBIGUOUS:
-            return _exact(text, dict)
+            return self._exact(text, dict)
         try:
             if below is None:
-                value = b"null" if inline is None else _scalar(inline)
+                value = b"null" if inline is None else _inline(inline)
             elif inline is None:
                 value = self._block(below, indent, depth + 1)
-            else:
+            elif self._is_verbatim:
                 value = _literal(below, inline, indent) if inline in (b"|", b"|-") else _unfold(inline, below, indent)
+            else:
+                raise _UnsureError
         except _UnsureError:
-            return _exact(text, dict)
+            return self._exact(text, dict)
         return b'"%b":%b' % (key.replace(b'"', b'\\"') if b'"' in key else key, value)
 
     def _element(self, text: bytes, indent: int, depth: int) -> bytes:
@@ -144,10 +163,78 @@ class _Blocks:
         try:
             if b"\n" not in rest:
                 with contextlib.suppress(_UnsureError):
-                    return _scalar(rest.lstrip(b" "))
+                    return _inline(rest.lstrip(b" "))
             return self._block(b" " * (indent + 1) + rest, indent, depth + 1)
         except _UnsureError:
-            return _exact(text, list)
+            return self._exact(text, list)
+
+    def _exact(self, text: bytes, form: type[dict[str, Value]] | type[list[Value]]) -> bytes:
+        """Return the JSON of a mapping's entry, without braces, or of a sequence's element. Raises InputError if it is
+        invalid without the rest of the document."""
+        is_alone = not _BEYOND.search(text) and (self._is_verbatim or b"\n" not in text)
+        document = load(DocumentText(text=text + b"\n", number=1, line=1), source="") if is_alone else None
+        if document is None or not isinstance(document.value, form) or len(document.value) != 1:
+            raise InputError("not by itself")
+        written = msgspec.json.encode(document.value)
+        if written.count(b"[") + written.count(b"{") > _MAX_BRACKETS:
+            raise InputError("nested too deeply")
+        return written[1:-1]
+
+
+def _without_comments(text: bytes) -> bytes | None:
+    """Return the text without comments and empty lines; None if a scalar may continue beyond its line."""
+    lines = []
+    for line in text.split(b"\n"):
+        match = _LINE.fullmatch(line)
+        if match is None or _LITERAL_MARK.search(match[1]):
+            return None
+        if match[1].strip(b" "):
+            lines.append(match[1].rstrip(b" "))
+    return b"\n".join(lines)
+
+
+def _inline(text: bytes) -> bytes:
+    """Return the JSON of a value that follows its key or dash."""
+    if not text.startswith((b"[", b"{")):
+        return _scalar(text)
+    value, end = _flow(text, 0, 0)
+    if end < len(text):
+        raise _UnsureError
+    return value
+
+
+def _flow(text: bytes, start: int, depth: int) -> tuple[bytes, int]:
+    """Return the JSON of the value in flow style that starts here, and its end."""
+    is_mapping = text.startswith(b"{", start)
+    if not is_mapping and not text.startswith(b"[", start):
+        match = _FLOW_SCALAR.match(text, start)
+        if match is None:
+            raise _UnsureError
+        return _scalar(match[0]), match.end()
+    close = b"}" if is_mapping else b"]"
+    end = start + 1
+    while text.startswith(b" ", end):
+        end += 1
+    parts: list[bytes] = []
+    while not text.startswith(close, end):
+        name = b""
+        if is_mapping:
+            key = _FLOW_KEY.match(text, end)
+            if key is None or key[2] in _AMBIGUOUS:
+                raise _UnsureError
+            name, end = b'"%b":' % (key[1] or key[2]), key.end()
+        if depth > MAX_DEPTH:
+            raise _UnsureError
+        value, end = _flow(text, end, depth + 1)
+        parts.append(name + value)
+        comma = _FLOW_COMMA.match(text, end)
+        if comma is None:
+            raise _UnsureError
+        end = comma.end()
+    written = (b"{%b}" if is_mapping else b"[%b]") % b",".join(parts)
+    if is_mapping and len(_fields.decode(written)) < len(parts):
+        raise _UnsureError  # a duplicate key
+    return written, end + 1
 
 
 def _scalar(text: bytes) -> bytes:
@@ -155,14 +242,15 @@ def _scalar(text: bytes) -> bytes:
     if constant is not None:
         return constant
     match = _SCALAR.fullmatch(text)
-    if match is None or text in _AMBIGUOUS:
+    if match is None:
         raise _UnsureError
     if match.lastindex == 1:
         return text
     if match.lastindex == 3:
         return msgspec.json.encode(text[1:-1].replace(b"''", b"'").decode())
     try:
-        return b'"%b"' % text if text[0] > 0x39 else msgspec.json.encode(resolve(text.decode()))
+        is_text = text[0] > 0x39 and text not in _AMBIGUOUS
+        return b'"%b"' % text if is_text else msgspec.json.encode(resolve(text.decode()))
     except ValueError:
         raise _UnsureError from None
 
@@ -188,19 +276,7 @@ def _unfold(inline: bytes, below: bytes, outer: int) -> bytes:
     words = [line.strip(b" ") for line in (inline, *lines)]
     if not all(words):
         raise _UnsureError
-    return _scalar(b" ".join(words))
-
-
-def _exact(text: bytes, form: type[dict[str, Value]] | type[list[Value]]) -> bytes:
-    """Return the JSON of a mapping's entry, without braces, or of a sequence's element. Raises InputError if it is
-    invalid without the rest of the document."""
-    document = None if _BEYOND.search(text) else load(DocumentText(text=text + b"\n", number=1, line=1), source="")
-    if document is None or not isinstance(document.value, form) or len(document.value) != 1:
-        raise InputError("not by itself")
-    written = msgspec.json.encode(document.value)
-    if written.count(b"[") + written.count(b"{") > _MAX_BRACKETS:
-        raise InputError("nested too deeply")
-    return written[1:-1]
+    return _inline(b" ".join(words))
 
 
 # Documents, and lists that are cut between their items.

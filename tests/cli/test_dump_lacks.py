@@ -157,6 +157,23 @@ def test_a_class_whose_kind_the_dump_lacks_leaves_every_answer_undecided(tmp_pat
     assert document(manifest, "-s", cluster)["state"]["name"] == "NotRead"
 
 
+@pytest.mark.parametrize(
+    ("given", "spec"),
+    [
+        ({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 7}, {"priorityClassName": "own"}),
+        ({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": "own"}, {"runtimeClassName": "own"}),
+    ],
+    ids=["PriorityClass", "RuntimeClass"],
+)
+def test_a_class_in_the_manifests_is_known(tmp_path: Path, given: Manifest, spec: Manifest) -> None:
+    stored = node("n1")
+    at(stored, "metadata")["creationTimestamp"] = "2026-11-20T08:00:00Z"
+    new = pod("new", containers=[{"name": "c", "image": "x"}], **spec)
+    manifests = write(tmp_path, {**given, "metadata": {"name": "own"}}, new, name="new.yaml")
+    for command in (("why", manifests), ("simulate", "-f", manifests)):
+        assert kschedx(*command, "-s", write(tmp_path, stored)).code == 0
+
+
 _NODE = node("n1", allocatable={"cpu": "2", "memory": "4Gi", "pods": "10"})
 GOLD = "PriorityClass gold is not in this dump: it has no priorityclasses"
 

@@ -16,7 +16,7 @@ from kschedx.framework import preemption
 from kschedx.releases import EMULATED, resolve
 
 ROOT = Path(kschedx.plugins.__file__).parent
-SAYING = {"error", "unschedulable", "RefusalError"}
+SAYING = {"error", "unschedulable", "RefusalError", "unresolvable"}
 """Functions that make a status, or what becomes one, of a text; those of a module are `_error` and the like."""
 CODES = {"ERROR", "UNSCHEDULABLE", "UNSCHEDULABLE_AND_UNRESOLVABLE"}
 

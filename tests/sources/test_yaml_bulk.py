@@ -45,7 +45,7 @@ WORDS = [
     "0777", "0o777", "0x1F", "0b11", "-0x1F", "+5", "-0", "00", "08", "1_000", "1e3", "1E3", "1e400", ".5", "5.", "-.5",
     "1.0", "0.10", "+.5", ".inf", "-.INF", ".nan", "inf", "nan", "NaN", "infinity", "-inf", "12:30", "1:2:3",
     "2001-01-01", "1.2.3", "100m", "1Gi", "8080", "18446744073709551615", "a", "a:b", "a#b", "-a", "?a", "[]", "{}",
-    "a,b", "<<",
+    "a,b", "<<", "-c", "--a", "--1", "---", "./a",
 ]  # fmt: skip
 VALUES_IN_YAML = [
     "", "&x y\n  b: *x", "*nowhere", "!!binary aGk=", "@a", "`a", "a\tb", "\u2028x", "x\u0085y", "é 日本 😀",
@@ -163,9 +163,11 @@ ENTRIES = """\
       - -c
       - 'it''s: a text
         that goes on'
+      command: ["sh", -c, 'it''s', 5, on]
       ports:
       - containerPort: 8080
     tolerations: []
+    nodeSelector: {disk: ssd, "zone": "a", list: [1, {b: 2}]}
     priority: -10
   status:
     message: a text
@@ -191,15 +193,37 @@ TOKENS = [
 ]
 
 
+COMMENTED = """\
+  metadata:
+    # a comment: it's here
+    name: web-0  # "and here
+  spec:
+  # outside
+    containers:  # two
+    - name: app#1 # x
+      image: "nginx # 1"  # y
+
+      command: [sh, "-c # d"] # z
+      # last
+    # less
+    tolerations:
+    # before
+    - key: a
+      # inside
+      value: 'b # c' # d
+"""
+
+
+@pytest.mark.parametrize("entries", [ENTRIES, COMMENTED])
 @given(
     edits=st.lists(
         st.tuples(st.integers(0, len(ENTRIES)), st.integers(0, 4), st.sampled_from(["", *TOKENS])), max_size=4
     ),
     start=st.integers(0, 12),
 )
-def test_blocks_that_are_not_quite_right(edits: list[tuple[int, int, str]], start: int) -> None:
+def test_blocks_that_are_not_quite_right(entries: str, edits: list[tuple[int, int, str]], start: int) -> None:
     """Any text may be replaced, removed, or inserted: what is read stays what pyyaml reads, errors included."""
-    text = "".join(ENTRIES.splitlines(keepends=True)[start:])
+    text = "".join(entries.splitlines(keepends=True)[start:])
     for at, length, inserted in edits:
         text = text[:at] + inserted + text[at + length :]
     fast, exact = both(f"kind: List\nitems:\n- kind: Pod\n{text}\n- kind: Node\n")
@@ -226,6 +250,7 @@ def test_the_fast_way_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
         text = "apiVersion: v1\nitems:\n" + item * count + 'kind: List\nmetadata:\n  resourceVersion: ""\n'
         assert len(read_all(text)) == count
     assert len(read_all("# pods\nkind: Pod\n---\nkind: Pod\n---\n\n# one more\nkind: Pod\n")) == 3
+    assert len(read_all("kind: Pod\n" + COMMENTED.replace("\n  ", "\n").replace("app#1", "app")[2:])) == 1
     assert not read_by_pyyaml
 
 

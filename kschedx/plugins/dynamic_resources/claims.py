@@ -20,7 +20,7 @@ from kschedx.findings import (
     Finding,
     PluginMessage,
 )
-from kschedx.framework.status import Code, Status
+from kschedx.framework.status import unresolvable
 from kschedx.kube.devices import (
     EXTENDED_RESOURCE_CLAIM,
     IN_MEMORY,
@@ -74,11 +74,7 @@ class RefusalError(Exception):
 
     def __init__(self, text: str, finding: Finding | None = None) -> None:
         super().__init__(text)
-        self.status = unschedulable(text, finding or PluginMessage(text=text))
-
-
-def unschedulable(text: str, *findings: Finding) -> Status:
-    return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(text,), findings=findings)
+        self.status = unresolvable(text, finding or PluginMessage(text=text))
 
 
 class PodClaim(Struct, frozen=True, kw_only=True):
@@ -91,10 +87,7 @@ class PodClaim(Struct, frozen=True, kw_only=True):
 def pod_claims(pod: Pod, snapshot: Snapshot, *, of_groups: bool) -> tuple[PodClaim, ...]:
     """Return the claims of spec.resourceClaims. Raises `RefusalError`. With `of_groups`, a claim may belong to the pod
     group."""
-    return tuple(_pod_claims(pod, snapshot, of_groups=of_groups))
-
-
-def _pod_claims(pod: Pod, snapshot: Snapshot, *, of_groups: bool) -> Iterator[PodClaim]:
+    claims = []
     for reference in pod.spec.resource_claims:
         name, is_generated = _name(pod, reference, snapshot)
         if name is None:
@@ -109,7 +102,8 @@ def _pod_claims(pod: Pod, snapshot: Snapshot, *, of_groups: bool) -> Iterator[Po
             raise RefusalError(f"resourceclaim {quote_go(name)} is being deleted", deleted)
         if is_generated:
             _check_owner(pod, claim, of_groups=of_groups)
-        yield PodClaim(name=reference.name, claim=claim)
+        claims.append(PodClaim(name=reference.name, claim=claim))
+    return tuple(claims)
 
 
 def _name(pod: Pod, reference: PodResourceClaim, snapshot: Snapshot) -> tuple[str | None, bool]:

@@ -28,7 +28,7 @@ from kschedx.framework.interface import (
     Texts,
     Touch,
 )
-from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, Verdicts, error
+from kschedx.framework.status import SUCCESS, FilterOutcome, Status, Verdicts, error, unschedulable
 from kschedx.kube.scalars import Duration
 from kschedx.kube.types import Pod
 from kschedx.plugins.dynamic_resources.claims import (
@@ -218,12 +218,12 @@ class DynamicResources(
         self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status
     ) -> PostFilterResult:
         if not self._is_enabled:
-            return PostFilterResult(status=Status(code=Code.UNSCHEDULABLE, reasons=(DISABLED,)))
+            return PostFilterResult(status=unschedulable(DISABLED))
         if STATE not in state:
             return PostFilterResult(status=error(NO_STATE))
         decision = state[STATE]
         if decision is None:
-            return PostFilterResult(status=Status(code=Code.UNSCHEDULABLE, reasons=(NO_CLAIMS,)))
+            return PostFilterResult(status=unschedulable(NO_CLAIMS))
         try:
             return decision.help(self.name, nodes, outcome)
         except (GroupError, RefusalError) as wrong:

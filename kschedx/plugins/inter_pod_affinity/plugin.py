@@ -35,7 +35,7 @@ from kschedx.framework.interface import (
     Texts,
     Touch,
 )
-from kschedx.framework.status import MAX_NODE_SCORE, SKIP, SUCCESS, Code, Status, Verdicts, error
+from kschedx.framework.status import MAX_NODE_SCORE, SKIP, SUCCESS, Code, Status, Verdicts, error, unresolvable
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.types import Labels, Pod
 from kschedx.plugins.inter_pod_affinity.terms import (
@@ -564,10 +564,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             terms = self._terms_of(pod)
         except InputError as wrong:
             text = f"parsing pod: {wrong}"
-            code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-            return PreFilterResult(
-                status=Status(code=code, reasons=(text,), findings=(PluginMessage(text=text),)),
-            )
+            return PreFilterResult(status=unresolvable(text, PluginMessage(text=text)))
         counts = FilterState.of(pod, terms, self._existing_terms, namespaces, nodes)
         state[FILTER] = counts
         return PRE_FILTER_SKIP if counts.decides_nothing else PreFilterResult()

@@ -48,7 +48,7 @@ from kschedx.framework.interface import (
     Texts,
     Touch,
 )
-from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts
+from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts, unresolvable
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.scalars import truncated_quotient
 from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, compile_selector
@@ -105,7 +105,7 @@ def pod_claims(pod: Pod, storage: Storage) -> PodClaims | Status | None:
         claim = storage.claim(pod.metadata.namespace, name)
         wrong = _wrong(pod, volume, name, claim)
         if wrong is not None:
-            return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(wrong[0],), findings=(wrong[1],))
+            return unresolvable(*wrong)
         assert claim is not None
         claims.append(claim)
     if not claims:
@@ -113,9 +113,7 @@ def pod_claims(pod: Pod, storage: Storage) -> PodClaims | Status | None:
     unbound = [claim for claim in claims if not claim.is_fully_bound]
     immediate = [claim for claim in unbound if not _waits(claim, storage)]
     if immediate:
-        findings = tuple(claim_unbound(claim, storage) for claim in immediate)
-        code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-        return Status(code=code, reasons=(REASON_UNBOUND_IMMEDIATE,), findings=findings)
+        return unresolvable(REASON_UNBOUND_IMMEDIATE, *(claim_unbound(claim, storage) for claim in immediate))
     return PodClaims(bound=tuple(claim for claim in claims if claim.is_fully_bound), delayed=tuple(unbound))
 
 
@@ -649,6 +647,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     """A node must reach the volumes of bound claims and provide one for each claim with WaitForFirstConsumer."""
 
     name = "VolumeBinding"
+    touch = Touch.NOTHING
     texts: ClassVar[Texts] = {
         "volume-node-affinity-mismatch": texts_of_all_releases("volume_node_affinity_conflict"),
         "no-matching-volume": (REASON_NO_VOLUME,),
@@ -666,9 +665,6 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
 
     def reads(self, pod: Pod) -> Hashable:
         return None
-
-    def touches(self, pod: Pod) -> Touch:
-        return Touch.NOTHING
 
     def tells_apart(self, pod: Pod) -> Hashable:
         claims = pod_claims(pod, self.handle.snapshot.storage)
