@@ -256,7 +256,9 @@ class Owners:
                 if any(self._may_belong_to(owner, workload) for owner in owners[code])
             ]
             inside = inside[np.isin(codes, its)]
-        rows: list[int] = self.rows_by_workload(pods, inside).get(workload, _NO_ROWS).tolist()
+        if workload.kind != "ReplicaSet":  # the pods of a Deployment's ReplicaSet belong to both
+            inside = self.rows_by_workload(pods, inside).get(workload, _NO_ROWS)
+        rows: list[int] = inside.tolist()
         return rows
 
     def rows_by_workload(self, pods: PodTable, rows: IntArray) -> dict[Workload, IntArray]:

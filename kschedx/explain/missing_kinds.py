@@ -561,16 +561,20 @@ def _is_used_and_lacking(snapshot: Snapshot, kind: str, namespace: str) -> bool:
     return any(
         namespace in ("", pods.namespaces[row])
         and used(snapshot, pods[row])
-        and (runs[row] or _has_all_references(snapshot, pods[row]))
+        and (runs[row] or _has_references(snapshot, pods[row], kind))
         for row in rows.tolist()
     )
 
 
-def _has_all_references(snapshot: Snapshot, pod: Pod) -> bool:
-    """Return whether kube-scheduler's own event rejects nodes one by one, so that PreFilter found every object that the
-    pod names."""
+def _has_references(snapshot: Snapshot, pod: Pod, kind: str) -> bool:
+    """Return whether kube-scheduler's own event shows that the objects of the kind exist which the pod names: it
+    rejects nodes one by one, so that PreFilter found all of them, or its claims, which are not bound."""
     theirs = recorded_event(snapshot, pod)
-    return theirs is not None and rejects_nodes(theirs.message)
+    if theirs is None:
+        return False
+    return rejects_nodes(theirs.message) or (
+        kind == "PersistentVolumeClaim" and REASON_UNBOUND_IMMEDIATE in theirs.message
+    )
 
 
 def _lacks_claim(snapshot: Snapshot, pod: Pod) -> bool:

@@ -328,7 +328,7 @@ def initializes(pod: Pod, taint: Taint) -> bool:
     by = taint_remover(taint)
     names = (pod.metadata.name, *(container.image for container in pod.spec.containers))
     if by == _CLOUD:
-        return any(_CLOUD in name for name in names)
+        return any(agent in name for name in names for agent in (_CLOUD, "cloud-node-manager"))
     return (
         taint.key.endswith(AGENT_NOT_READY)
         and is_of_daemon_set(pod.metadata.owner_references)
@@ -386,7 +386,10 @@ def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) ->
     pods that select the label."""
     if taint.key.startswith(_OF_ROLES) and is_of_daemon_set(pod.metadata.owner_references):
         return False  # an agent may be meant for every node
-    if taint.key in _selected_keys(pod) or (taint.key.startswith(_OF_VIRTUAL_NODES) and _selects_virtual(pod)):
+    keys = _selected_keys(pod)
+    if any(key in keys and key in node.metadata.labels for key in OF_CONTROL_PLANE):
+        return False
+    if taint.key in keys or (taint.key.startswith(_OF_VIRTUAL_NODES) and _selects_virtual(pod)):
         return False
     if taint.key.endswith(AGENT_NOT_READY) or taint.key.startswith(KEPT):
         return True

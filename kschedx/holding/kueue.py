@@ -293,8 +293,10 @@ def _state(
         return WorkloadState.CHECKING
     if local is None or queue is None:
         return WorkloadState.NO_QUEUE
+    if workload.spec.active is False:
+        return WorkloadState.DEACTIVATED
     is_inactive = is_stopped(local.spec.stop_policy) or not run.readiness[queue.metadata.name].is_active
-    return WorkloadState.STOPPED if workload.spec.active is False or is_inactive else WorkloadState.WAITING
+    return WorkloadState.STOPPED if is_inactive else WorkloadState.WAITING
 
 
 _TELLING = ("QuotaReserved", "Evicted", "Requeued", "DeactivationTarget", "PodsReady", "Finished")

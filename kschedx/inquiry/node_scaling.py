@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kschedx.inquiry.explanation import Explanation
 
 _OF_QUOTA = lazy_pattern(r"quota|limit ?exceeded", re.IGNORECASE)
+_OF_ADDRESSES = lazy_pattern(r"ip[ _]?space|free[ _]?(ip[ _]?)?address|InsufficientFreeAddresses", re.IGNORECASE)
 _OTHER_WAYS = "use other instance types or zones, or add another"
 OTHER_TYPES = "use other instance types, zones, or capacity types"
 NO_CAPACITY = lazy_pattern(
@@ -151,6 +152,8 @@ def other_ways(group: str, error: str) -> str:
     """Return what helps against the cloud's refusal of a node."""
     if _OF_QUOTA.search(error):
         return "raise the quota of the cloud account, or use instance types or zones with quota left"
+    if _OF_ADDRESSES.search(error):
+        return f"give {group} a larger IP range, or another subnet"
     return f"let {group} {_OTHER_WAYS}"
 
 

@@ -39,7 +39,7 @@ from kschedx.fixes.ranking import ClusterTest, TrialOutcome, TriedFix, with_node
 from kschedx.fixes.steps import AddNode
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
-from kschedx.holding.model import GangStatus
+from kschedx.holding.model import GangStatus, WorkloadState
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix, admin_access, free_port, kueue_fixes, one_pod_at_a_time, uncordoning_more
 from kschedx.kube.autoscalers import (
@@ -92,6 +92,10 @@ class PodFixes:
         kueue = self.answer.holding.kueue
         if kueue is not None and kueue.verdict is not None:
             yield from kueue_fixes(kueue.verdict)
+        if kueue is not None and kueue.state is WorkloadState.DEACTIVATED and self.answer.lifecycle is None:
+            from kschedx.inquiry.lifecycle_remedies import activation
+
+            yield activation(*kueue.workload.split("/"))
         if kueue is not None and kueue.known_queues:
             meant = nearest_name(kueue.queue, kueue.known_queues)
             meant = meant or list_names(kueue.known_queues, _MOST_QUEUES, conjunction="or")
@@ -223,7 +227,10 @@ class PodFixes:
     def _split_by_autoscalers(
         self, owner: Owner | None, fixes: tuple[Fix, ...]
     ) -> tuple[tuple[Fix, ...], Iterator[Fix]]:
-        """Return the fixes that make room, and the others: if an autoscaler adds nodes, none is added by hand."""
+        """Return the fixes that make room, and the others: if an autoscaler adds nodes, none is added by hand. It adds
+        no node with the host name of a lost one."""
+        if any(isinstance(step, AddNode) and step.restores for fix in fixes for step in fix.steps):
+            return (), iter(fixes)
         room = self._room(owner)
         if all(fix.adds_node for fix in fixes) and all(fix.certainty is FixCertainty.UNTRIED for fix in room):
             room = self._room(owner, with_changes_of_pod=True)

@@ -391,11 +391,14 @@ class _Trials:
     def _try(
         self, kind: RemedyKind, title: str, snapshot: Snapshot, target: Target | None = None, patch: Sequence[Json] = ()
     ) -> Iterator[Remedy]:
-        """Yield the remedy if it helps. Evaluate the Workload alone first, because earlier ones leave it less."""
+        """Yield the remedy if it helps, or makes the queue active. Evaluate the Workload alone first, because earlier
+        ones leave it less."""
         run = AdmissionRun(snapshot, self._run.settings, self._run.now, self._memory)
         entry = run.evaluate(run.jobs[self._verdict.workload])
         may_preempt = kind is not RemedyKind.WAIT and self._verdict.head is not None and not self._verdict.victims
         if entry is None or not (entry.is_admitted or (entry.issues_preemption and may_preempt)):
+            if entry is not None and kind is RemedyKind.RESUME:
+                yield Remedy(kind=kind, title=f"{title}; it then waits for quota", target=target, patch=tuple(patch))
             return
         head, _ = _first_decision(run, run.jobs[self._verdict.workload])
         if head is not None and head.outcome in _HAS_QUOTA:

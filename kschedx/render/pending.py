@@ -260,6 +260,10 @@ def cause_title(group: CauseGroup) -> str:
     return f"{count(number, 'pod')}: {title}" if number > 1 else title
 
 
+MOST_OTHERS = 2
+"""Causes of other nodes that are named."""
+
+
 def cause_text(answer: PodAnswer) -> str:
     """Return its outcome, or what rejects it, in one line."""
     match answer.outcome:
@@ -269,8 +273,8 @@ def cause_text(answer: PodAnswer) -> str:
             return "can be scheduled"
         case Outcome.GATED | Outcome.UNSCHEDULABLE if answer.headlines:
             first, *others = answer.headlines  # of the nearest nodes
-            if len(others) == 1:
-                return f"{first}; other nodes: {others[0]}"
+            if others and len(others) <= MOST_OTHERS:
+                return f"{first}; other nodes: {' · '.join(others)}"
             return f"{first}; other nodes fail for {count(len(others), 'other reason')}" if others else first
         case Outcome.GATED:
             return "gated"

@@ -325,15 +325,20 @@ class AddNode(FixStep, frozen=True, kw_only=True):
         return frozenset((self.node.name,))
 
     @property
+    def restores(self) -> str:
+        """The host name without which the node does not help; empty if any new node may help."""
+        host = self.node.metadata.labels.get(HOSTNAME, self.node.name)
+        return "" if self.model or host == self.node.name else host
+
+    @property
     def title(self) -> str:
         return self.title_of(self.number)
 
     def title_of(self, number: int, zones: Sequence[str] = ()) -> str:
         """Return the title for this number of nodes, in these zones or all in one."""
         added = "add a node" if number == 1 else f"add {number:,} nodes"
-        host = self.node.metadata.labels.get(HOSTNAME, self.node.name)
-        if host != self.node.name and not self.model:
-            added = f"restore node {host}, or add a node with that host name"
+        if self.restores:
+            added = f"restore node {self.restores}, or add a node with that host name"
         if self.missing >= number and self.model:
             if self.failure:
                 return f"repair machine {self.failure}"
@@ -364,7 +369,8 @@ class AddNode(FixStep, frozen=True, kw_only=True):
             yield f"without label {join_names([*self.without], _SHOWN_LABELS)}"
 
     def _offers(self) -> Iterator[str]:
-        labels = {key: value for key, value in self.node.metadata.labels.items() if key not in (HOSTNAME, ZONE)}
+        own = self.node.metadata.labels
+        labels = {key: value for key, value in own.items() if key != ZONE and value != own.get(HOSTNAME)}
         named = [f"{key}={value}" for key, value in labels.items() if value != DOMAIN_OF_ITS_OWN]
         if named:
             yield f"label {join_names(named, _SHOWN_LABELS)}"
@@ -379,7 +385,7 @@ class AddNode(FixStep, frozen=True, kw_only=True):
             yield f"at least {join_phrases(free)} free"
         if self.more_pods_than:
             yield f"room for more than {count(self.more_pods_than, 'pod')}"
-        elif not (free or self.slices or len(self.node.metadata.labels.keys() - {HOSTNAME})):
+        elif not (free or self.slices or len({*own.values()}) > 1):
             yield "room for one pod"
 
     def _devices(self) -> Iterator[str]:
