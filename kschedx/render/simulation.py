@@ -29,6 +29,7 @@ from kschedx.render.drain import (
     drain_fix,
     drain_lines,
     drain_list,
+    drain_tone,
     drains_headline,
     each_lines,
     result_lines,
@@ -137,7 +138,7 @@ def drains_view(
     return View(
         command="kschedx drain",
         headline=drains_headline(drained),
-        tone=Tone.GOOD if all(drain_result.is_done for drain_result in drained) else Tone.BAD,
+        tone=drain_tone(drained),
         details=tuple(with_flags(drained, forced)) if each else (),
         facts=tuple(_eviction_facts(simulation)),
         fixes=tuple(map(drain_fix, lets_go)),
