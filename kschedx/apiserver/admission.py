@@ -37,7 +37,7 @@ from kschedx.kube.decoding import decode
 from kschedx.kube.field_errors import DEFAULT_OPTIONS, ValidationOptions, aggregate
 from kschedx.kube.names import CPU, MEMORY, is_extended_resource, label_key_errors, label_value_errors
 from kschedx.kube.quantity import Quantity, ResourceList
-from kschedx.kube.resources import container_limits, container_requests, nano_units, parse_resources
+from kschedx.kube.resources import QOS, container_limits, container_requests, parse_resources, qos_of
 from kschedx.kube.scalars import MAX_INT64
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.tolerations import NO_EXECUTE, NO_SCHEDULE, covers, merge_tolerations, toleration_text
@@ -375,13 +375,7 @@ def is_best_effort(spec: PodSpec) -> bool:
     """Return whether it has neither requests nor limits of cpu and memory (pkg/apis/core/helper/qos)."""
     own = [spec.resources] if spec.resources is not None else []
     every = own or [container.resources for container in (*spec.containers, *spec.init_containers)]
-    return not any(
-        nano_units(amounts[name]) > 0
-        for resources in every
-        for amounts in (resources.requests, resources.limits)
-        for name in (CPU, MEMORY)
-        if name in amounts
-    )
+    return qos_of(every) is QOS.BEST_EFFORT
 
 
 _LIMIT_RANGER = "LimitRanger"

@@ -79,9 +79,10 @@ def _grace_period(seconds: int | None) -> int:
 
 
 def default_node(node: types.Node) -> types.Node:
-    """Return a node; without allocatable, its capacity counts."""
+    """Return a node; without allocatable, its capacity counts, and the other way round in a partial dump."""
     capacity = rounded_resources(node.status.capacity, "status.capacity")
     allocatable = rounded_resources(node.status.allocatable, "status.allocatable") or capacity
+    capacity = capacity or allocatable
     if capacity is node.status.capacity and allocatable is node.status.allocatable:
         return node
     return replace(node, status=replace(node.status, capacity=capacity, allocatable=allocatable))

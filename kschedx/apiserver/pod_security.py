@@ -143,6 +143,7 @@ class KubeletSpec(_Rights, frozen=True, kw_only=True, rename="camel"):
     containers: tuple[_SecuredContainer, ...] = ()
     init_containers: tuple[_SecuredContainer, ...] = ()
     ephemeral_containers: tuple[_SecuredContainer, ...] = ()
+    service_account_name: str = ""
     os: PodOS | None = None
 
 

@@ -518,8 +518,8 @@ def validate_written_node(node: Node) -> Errors:
     """Validate a node of a hand-written cluster in the same way."""
     for index, taint in enumerate(node.spec.taints):
         yield from one_of(taint.effect, EFFECTS, f"spec.taints[{index}].effect")
-    yield from _validate_amounts(node.status.capacity, "status.capacity")
     yield from _validate_amounts(node.status.allocatable, "status.allocatable")
+    yield from _validate_amounts(node.status.capacity, "status.capacity")
 
 
 # --- metadata

@@ -80,6 +80,9 @@ VERTICAL_UPDATES = "vpaUpdates"
 
 COMPUTE_TYPE = "eks.amazonaws.com/compute-type"
 """On a pod: `ec2` keeps it off Fargate. On a node: the label `fargate`."""
+FARGATE_SCHEDULER = "fargate-scheduler"
+NOT_FOR_FARGATE = "Pod not supported on Fargate: "
+"""The start of its event about a pod that a Fargate profile selects and Fargate cannot run."""
 
 ANNOTATION_MARKS = (
     *(LIMIT_RANGER.encode(), VERTICAL_UPDATES.encode(), COMPUTE_TYPE.encode()),

@@ -222,6 +222,7 @@ _ROWS = (
         name="LimitRange", short_names=("limits",), record=types.LimitRange,
         leaves="default requests of a manifest's containers",
     ),
+    ResourceKind(name="ServiceAccount", short_names=("sa",), is_on_demand=True, record=types.ServiceAccount),
     ResourceKind(
         name="ResourceQuota", short_names=("quota",), record=resources.ResourceQuota,
         leaves="whether a ResourceQuota refuses a new pod",
@@ -368,7 +369,6 @@ _ROWS = (
 _OTHERS: Mapping[str, frozenset[str]] = {
     "": frozenset({
         "Binding", "ComponentStatus", "Endpoints", "Event", "ResourceQuota", "Secret",
-        "ServiceAccount",
     }),
     "apps": frozenset({"ControllerRevision"}),
     "autoscaling": frozenset({"Scale"}),

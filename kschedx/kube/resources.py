@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum, unique
+from enum import IntEnum, StrEnum, unique
 from functools import lru_cache
 from typing import TypeVar
 
@@ -462,3 +462,32 @@ class ResourceQuota(KubernetesObject, frozen=True, kw_only=True):
         for name in self.spec.scopes:
             yield ScopedResourceSelectorRequirement(scope_name=name, operator="Exists")
         yield from self.spec.scope_selector.match_expressions if self.spec.scope_selector is not None else ()
+
+
+# The quality-of-service class of a pod (ComputePodQOS in pkg/apis/core/v1/helper/qos).
+
+
+class QOS(IntEnum):
+    """Quality-of-service classes, best first."""
+
+    GUARANTEED = 0
+    BURSTABLE = 1
+    BEST_EFFORT = 2
+
+
+def qos_of(resources: Iterable[ResourceRequirements]) -> QOS:
+    """Return the class of a pod by the resources of its containers, or its pod-level ones."""
+    totals: tuple[Exact, Exact] = {}, {}
+    is_limited_everywhere = True
+    for each in resources:
+        own = [
+            {name: nano for name in (CPU, MEMORY) if (nano := nano_units(amounts.get(name, 0))) > 0}
+            for amounts in (each.requests, each.limits)
+        ]
+        for total, counted in zip(totals, own, strict=True):
+            for name, nano in counted.items():
+                total[name] = total.get(name, 0) + nano
+        is_limited_everywhere &= len(own[1]) == 2
+    if not any(totals):
+        return QOS.BEST_EFFORT
+    return QOS.GUARANTEED if is_limited_everywhere and totals[0] == totals[1] else QOS.BURSTABLE

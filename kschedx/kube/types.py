@@ -644,6 +644,10 @@ class _LimitRangeSpec(Struct, frozen=True, kw_only=True):
     limits: tuple[LimitRangeItem, ...] = ()
 
 
+class ServiceAccount(KubernetesObject, frozen=True, kw_only=True):
+    pass
+
+
 class LimitRange(KubernetesObject, frozen=True, kw_only=True):
     spec: _LimitRangeSpec = _LimitRangeSpec()
 

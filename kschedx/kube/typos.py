@@ -13,7 +13,7 @@ from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.types import PodSpec
 from kschedx.patterns import lazy_pattern
 
-_LOOKED_AT = 5000
+LOOKED_AT = 5000
 """The maximum number of known names to compare; a cluster has far fewer, but hostile input may not."""
 _CLOSE = 0.6
 """difflib's ratio below which names are not compared letter by letter."""
@@ -35,7 +35,7 @@ def nearest_name(written: str, known: Iterable[str]) -> str:
     if len(written) > _LONGEST:
         return ""
     names: dict[str, list[str]] = {}
-    for name in list(dict.fromkeys(known))[:_LOOKED_AT]:
+    for name in list(dict.fromkeys(known))[:LOOKED_AT]:
         names.setdefault(_fold_case(name), []).append(name)
     folded = _fold_case(written)
     same_words = [name for name in names if _has_its_prefix(folded, name) or _is_reordered(folded, name)]

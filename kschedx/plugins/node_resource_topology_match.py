@@ -34,10 +34,10 @@ from kschedx.kube.other_schedulers import (
     NodeResourceTopology,
 )
 from kschedx.kube.quantity import ResourceList
-from kschedx.kube.resources import nano_units
+from kschedx.kube.resources import QOS, nano_units
 from kschedx.kube.scalars import MIN_INT64
 from kschedx.kube.types import Container, Pod
-from kschedx.plugins.qos_sort import QOS, qos_of
+from kschedx.plugins.qos_sort import pod_qos
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
 
@@ -308,7 +308,7 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
         self._topologies = {topology.metadata.name: topology for topology in handle.snapshot.of(NodeResourceTopology)}
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
-        qos = qos_of(pod, self.handle.release)
+        qos = pod_qos(pod, self.handle.release)
         containers = (*pod.spec.init_containers, *pod.spec.containers)
         is_native = all(is_native_resource(name) for container in containers for name in container.resources.requests)
         if qos is QOS.BEST_EFFORT and is_native:
@@ -344,7 +344,7 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
-        if qos_of(pod, self.handle.release) is not QOS.GUARANTEED:
+        if pod_qos(pod, self.handle.release) is not QOS.GUARANTEED:
             return np.full(len(nodes), MAX_NODE_SCORE, dtype=np.int64)
         topologies = (self._topologies.get(name) for name in nodes.names)
         return np.array(

@@ -44,6 +44,8 @@ OF_EVICTION = frozenset({"Preempted", "Evicted", "EvictedByVPA", "ScaleDown", "T
 the taint manager."""
 _REPEATS_STATUS = "Error: "
 """The start of a kubelet event that only repeats the container's status."""
+NOT_ENQUEUED = "Unschedulable"
+"""From Volcano: why it does not enqueue a PodGroup, or schedule its pods."""
 _NO_CAPACITY = "InsufficientCapacityError"
 """From Karpenter: the cloud launches no node for a NodeClaim, which Karpenter then deletes."""
 _UNMADE = {
@@ -51,6 +53,7 @@ _UNMADE = {
     "CronJob": OF_CRON_JOBS,
     "Pod": frozenset({SYNC_ERROR, CLAIM_REFUSED}),
     "NodeClaim": frozenset({_NO_CAPACITY}),
+    "PodGroup": frozenset({NOT_ENQUEUED}),
 }
 """Kind to the reasons why its dependents are not created."""
 REASONS = frozenset(
@@ -174,7 +177,7 @@ class RecordedEvents:
         """Events of what ended a pod, by pod."""
         self._unmade: _Newest[tuple[str, str, str]] = {}
         """Events of controllers about an object that they could not create: a pod, a claim's volume, a CronJob's Job,
-        or a pod's copy in the host cluster. By kind, namespace, and name of the owner."""
+        a PodGroup's pods, or a pod's copy in the host cluster. By kind, namespace, and name of the owner."""
 
     def add(self, event: EventItem) -> None:
         """Add an event with any reason."""

@@ -454,7 +454,7 @@ class Run:
             self._series = self._next_series(row) if goes_on else None
 
     def _bind_claims(self, pod: Pod, node: ClusterRow) -> None:
-        framework = self.scheduler.framework(self._profile_of(pod))
+        framework = self.scheduler.framework(self._profile_named(pod.spec.scheduler_name))
         if framework is not None:
             for bound in list(binding_effects(framework, pod, node)):
                 self.cluster.set_storage(bound.storage)
@@ -485,24 +485,29 @@ class Run:
 
     def runs_permit(self, row: int, plugin: str) -> bool:
         """Return whether a Permit plugin of this name runs for the pod. Raises `ConfigError`."""
-        framework = self.scheduler.framework(self._profile_of(self.cluster.pods[row]))
+        framework = self.scheduler.framework(self.profile_of(row))
         return framework is not None and any(
             permit_plugin.name == plugin for permit_plugin in framework.plugins("permit", PermitPlugin)
         )
 
     def profile_of(self, row: int) -> Profile:
         """Return the profile that schedules a pod. Raises `ConfigError`."""
-        return self._profile or self.scheduler.config.profile_for(self.cluster.pods.specs[row].scheduler_name)
+        return self._profile_named(self.cluster.pods.specs[row].scheduler_name)
 
-    def _profile_of(self, pod: Pod) -> Profile:
-        return self._profile or self.scheduler.config.profile_for(pod.spec.scheduler_name)
+    def _profile_named(self, scheduler_name: str) -> Profile:
+        return self._profile or self.scheduler.config.profile_for(scheduler_name)
+
+    def has_profile(self, row: int) -> bool:
+        """Return whether this scheduler schedules a pod, rather than one with another name."""
+        name = self.cluster.pods.specs[row].scheduler_name
+        return self._profile is not None or any(name == each.scheduler_name for each in self.scheduler.config.profiles)
 
     def _class(
         self, row: int, profile: Profile | None = None, placement: ClusterRows | None = None
     ) -> EquivalenceClass | None:
         """Return the class of a pod, or one of its own; None for a scheduler from before the framework."""
         scheduler, pods = self.scheduler, self.cluster.pods
-        profile = profile or self._profile or scheduler.config.profile_for(pods.specs[row].scheduler_name)
+        profile = profile or self.profile_of(row)
         framework = scheduler.framework(profile)
         if framework is None:
             return None

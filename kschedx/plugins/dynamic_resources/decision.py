@@ -278,14 +278,15 @@ def shortage(
 
 
 def _fits_unconstrained(allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> bool:
-    """Return whether the node can allocate the claims without their constraints; False if the search takes too long."""
+    """Return whether the node can allocate the claims without their constraints; False if the search takes too long,
+    or fails at a device that the constraints kept it from."""
     without = [
         replace(claim, spec=replace(claim.spec, devices=replace(claim.spec.devices, constraints=())))
         for claim in claims
     ]
     try:
         return allocator.search(node, without) is not None
-    except (UnavailableError, UndecidableError):
+    except (FailureError, UnavailableError, UndecidableError):
         return False
 
 
