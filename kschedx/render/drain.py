@@ -287,9 +287,9 @@ def _several(budgets: str) -> str:
 
 
 def _budgets(drained: DrainResult) -> str:
-    """Return how many evictions each budget allows; one that allows none now counts on replaced pods to be ready."""
-    allowed = (f"{number:,} at a time" if number else _AFTER_READY for number in drained.budgets.values())
-    return ", ".join(f"{name} {phrase}" for name, phrase in zip(drained.budgets, allowed, strict=True))
+    """Return how many evictions each budget allows now, or what those that allow none wait for."""
+    allowed = [f"{name} {number:,} at a time" for name, number in drained.budgets.items() if number]
+    return ", ".join(allowed) or f"{list_names([*drained.budgets], 3)} {_AFTER_READY}"
 
 
 _AFTER_READY = "none until the pods that are not ready are replaced and ready"
