@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from functools import cached_property
 
 from msgspec import Struct
@@ -23,7 +22,6 @@ from kschedx.framework.runtime import Framework
 from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.status import Status
 from kschedx.kube.autoscalers import SCALE_DOWN, SCALE_UP, SCHEDULER_CONFIG, Written
-from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import AUTOSCALER_STATUS, UNSCHEDULABLE_STATUS, Node, Pod
 from kschedx.releases import Release
 from kschedx.releases.autoscaler import MEASURED, AutoscalerBehaviour, autoscaler_behaviour
@@ -230,7 +228,6 @@ class Autoscaler:
         snapshot = snapshot or self.snapshot
         groups = {**self.membership.groups, **(more or {})}
         scheduler = self._scheduler_config
-        taken = snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return Loop(
             LoopState(
                 framework=Framework(scheduler.profiles[0], scheduler, snapshot, self.release),
@@ -242,7 +239,7 @@ class Autoscaler:
                 },
                 flags=flags or self.flags,
                 behaviour=self.behaviour,
-                now=nanoseconds(taken),
+                now=snapshot.moment(),
             )
         )
 
@@ -267,7 +264,9 @@ class Autoscaler:
         row = changed.pods.rows.get(pod.key)
         if row is None:
             row = len(changed.pods)
-            changed = replace(changed, pods=changed.pods.with_pods([_as_unschedulable(pod)]), _tables={})
+            metadata = replace(pod.metadata, creation_timestamp=None)
+            unschedulable = replace(pod, metadata=metadata, status=UNSCHEDULABLE_STATUS)
+            changed = replace(changed, pods=changed.pods.with_pods([unschedulable]), _tables={})
         elif changed.pods.node_names[row]:
             return None
         elif changed.pods.specs[row] != replace(pod.spec, node_name=""):
@@ -277,10 +276,6 @@ class Autoscaler:
         answer = loop.result
         mine = next((pod for pod in answer.pods if pod.row == row), None)
         return None if mine is None else _pod_scaling(loop, answer, mine)
-
-
-def _as_unschedulable(pod: Pod) -> Pod:
-    return replace(pod, metadata=replace(pod.metadata, creation_timestamp=None), status=UNSCHEDULABLE_STATUS)
 
 
 def _pod_scaling(loop: Loop, answer: LoopResult, pod: PodResult) -> PodScaling:

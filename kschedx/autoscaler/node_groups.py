@@ -100,10 +100,8 @@ class TaintRules(Struct, frozen=True, kw_only=True):
         return key in self.startup or key.startswith(self.startup_prefixes)
 
     def lasting_taints(self, taints: Iterable[Taint]) -> tuple[Taint, ...]:
-        return tuple(taint for taint in taints if not self._is_passing(taint.key))
-
-    def _is_passing(self, key: str) -> bool:
-        return key in _DROPPED or self.is_startup(key) or key in self.status or key.startswith(self.status_prefixes)
+        passing, prefixes = _DROPPED | self.startup | self.status, (*self.startup_prefixes, *self.status_prefixes)
+        return tuple(taint for taint in taints if taint.key not in passing and not taint.key.startswith(prefixes))
 
 
 # The group of each node, derived from labels and names that clouds set on nodes. The autoscaler gets it from the

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 
 import numpy as np
 from msgspec import Struct, field
@@ -23,7 +22,6 @@ from kschedx.errors import InputError
 from kschedx.framework.runtime import Framework
 from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.names import added_node_name
-from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import AUTOSCALER_STATUS, Node, NodeCondition, Pod, PodStatus
 from kschedx.releases import resolve
 from kschedx.releases.autoscaler import autoscaler_behaviour
@@ -256,7 +254,7 @@ def setup_of(
         cloud=cloud_templates(templates),
         flags=Flags.read(flags or {}, behaviour),
         behaviour=behaviour,
-        now=nanoseconds(now or snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")),
+        now=snapshot.moment(now),
     )
 
 

@@ -550,7 +550,8 @@ class ScaleDown:
         if autoscaler is None:
             names = [node.name for node in snapshot.cluster.nodes if _is_disabled(node)]
             raise UndecidableError(
-                f"no cluster-autoscaler found: the snapshot has no ConfigMap {AUTOSCALER_STATUS}"
+                f"the snapshot has no ConfigMap {AUTOSCALER_STATUS}: cluster-autoscaler does not run, or "
+                "does not write it (kubectl get configmap -n kube-system shows it)"
                 + (f"; annotation {SCALE_DOWN_DISABLED}=true keeps {', '.join(names[:3])} in any case" if names else "")
             )
         return cls(autoscaler)

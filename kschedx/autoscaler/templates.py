@@ -339,8 +339,9 @@ class TemplateBuilder(Struct, frozen=True, kw_only=True):
                 staying.append(pod)
             if controller is not None and controller.kind == "DaemonSet":
                 running.add(controller.uid)
+        adds_critical = self.behaviour.critical_daemon_sets_are_added
         for daemon_set in self.daemon_sets:
-            if daemon_set.uid in running or not (force or self._is_always_added(daemon_set)):
+            if daemon_set.uid in running or not (force or (daemon_set.is_critical and adds_critical)):
                 continue
             if runs_on(daemon_set.pod.spec, sanitized, comparison=self.compares_taints):
                 staying.append(daemon_set.pod)
@@ -367,9 +368,6 @@ class TemplateBuilder(Struct, frozen=True, kw_only=True):
             made_template,
             node=replace(made_template.node, metadata=replace(made_template.node.metadata, labels=labels)),
         )
-
-    def _is_always_added(self, daemon_set: DaemonSet) -> bool:
-        return daemon_set.is_critical and self.behaviour.critical_daemon_sets_are_added
 
     def _sanitize(self, group: str, node: Node) -> Node:
         name = f"template-node-for-{group}"

@@ -601,7 +601,10 @@ class Manager:
             if manifest is not None:
                 if managed.base is None:
                     snapshot, managed.base = workloads.template_pod(snapshot, self._setup, manifest)
-                return workloads.copy_pod(snapshot, managed.base, count)
+                snapshot, pods = workloads.copy_pod(snapshot, managed.base, count)
+                if node := managed.base.spec.node_name:  # of the template, which no kube-scheduler sees
+                    pods = [replace(pod, spec=replace(pod.spec, node_name=node)) for pod in pods]
+                return snapshot, pods
             return workloads.copy_pod(snapshot, snapshot.pods[rows[-1]], count) if rows else (snapshot, [])
 
         return make

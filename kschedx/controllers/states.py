@@ -511,12 +511,6 @@ class ManagedElsewhere(StateFacts, frozen=True, kw_only=True):
         return "MultiKueue" if self.manager == MULTIKUEUE else self.manager
 
 
-class SchedulingState(StateFacts, frozen=True, kw_only=True):
-    """A pod that reaches kube-scheduler or another scheduler. `verdict` is the rest of the headline."""
-
-    verdict: str = ""
-
-
 Lifecycle: TypeAlias = (
     NamespaceTerminating
     | BeingDeleted
@@ -562,16 +556,14 @@ class StateRow(Struct, frozen=True, kw_only=True):
     counted: str  # the text that follows the number of pods or workloads in this state
     exit_code: ExitCode
 
-    def headline(self, facts: StateFacts) -> str:
-        return self.reads.format(s=facts)
 
-
-def _row(exit_code: ExitCode, counted: str, reads: str, facts: type[StateFacts], name: str = "") -> StateRow:
-    return StateRow(name=name or facts.__name__, reads=reads, exit_code=exit_code, counted=counted)
+def _row(exit_code: ExitCode, counted: str, reads: str, facts: type[StateFacts]) -> StateRow:
+    return StateRow(name=facts.__name__, reads=reads, exit_code=exit_code, counted=counted)
 
 
 def _decision(name: str, exit_code: ExitCode, counted: str) -> StateRow:
-    return _row(exit_code, counted, "{s.subject} {s.verdict}", SchedulingState, name)
+    """Return the state of a pod that reaches kube-scheduler or another scheduler; its verdict ends the headline."""
+    return StateRow(name=name, reads="{s.subject} {s.verdict}", exit_code=exit_code, counted=counted)
 
 
 _FITS, _NOT, _OPEN = ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE, ExitCode.UNDECIDED
@@ -696,7 +688,7 @@ def row_named(name: str) -> StateRow:
 
 def headline(facts: Lifecycle) -> str:
     """Return `shop/web-0 is being deleted (since 2026-01-02T00:00:00Z)`."""
-    return row_of(facts).headline(facts)
+    return row_of(facts).reads.format(s=facts)
 
 
 StateDocument = Annotated[

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import TypeVar
 
@@ -22,7 +21,6 @@ from kschedx.explain.setup import Setup
 from kschedx.kube.documents import Document, document, part_of
 from kschedx.kube.names import CPU
 from kschedx.kube.quantity import Unit, format_quantity
-from kschedx.kube.scalars import nanoseconds
 from kschedx.loading import without_collection
 from kschedx.results import Shown
 from kschedx.snapshot.snapshot import Snapshot
@@ -157,6 +155,7 @@ def _landed_pod(landing: Landing) -> EvictedPod:
 
 
 def round_of(loop: DescheduleLoop, grace_period_seconds: int | None) -> Round:
+    reached_api = any(eviction.outcome is EvictionOutcome.REFUSED and eviction.pod.uid for eviction in loop.refused)
     return part_of(
         Round,
         loop,
@@ -166,14 +165,10 @@ def round_of(loop: DescheduleLoop, grace_period_seconds: int | None) -> Round:
             for eviction in loop.refused
         ),
         per_node={node: count for node, count in loop.per_node.items() if count},
-        grace_period_seconds=grace_period_seconds if loop.evicted or _reached_api(loop) else None,
+        grace_period_seconds=grace_period_seconds if loop.evicted or reached_api else None,
         pods=_verdicts(loop.verdicts),
         utilization=tuple(map(_utilization, loop.classifications)),
     )
-
-
-def _reached_api(loop: DescheduleLoop) -> bool:
-    return any(eviction.outcome is EvictionOutcome.REFUSED and eviction.pod.uid for eviction in loop.refused)
 
 
 def _evicted_pod(eviction: RequestedEviction) -> EvictedPod:
@@ -346,7 +341,7 @@ def deschedule(
     except PolicyError as error:
         return Descheduling(snapshot=snapshot, error=error.message, error_field=error.place.field, hint=error.hint)
     with Place(object="now"):
-        moment = nanoseconds(now or snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+        moment = snapshot.moment(now)
     with without_collection():
         return _run(
             snapshot,

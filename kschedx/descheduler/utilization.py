@@ -153,10 +153,6 @@ def _is_below(percents: Mapping[str, float], thresholds: Thresholds) -> bool:
     return all(percents.get(name, 0.0) <= threshold for name, threshold in thresholds.items())
 
 
-def _is_above(percents: Mapping[str, float], thresholds: Thresholds) -> bool:
-    return any(percents.get(name, 0.0) > threshold for name, threshold in thresholds.items())
-
-
 def _maximum_usage(node: Node, thresholds: Thresholds, resources: Sequence[str]) -> Exact:
     """Return a node's maximum usage: its capacity, or the threshold of a resource that has one."""
     capacity = _capacity(node)
@@ -222,7 +218,7 @@ def low_node_utilization(
     def category(node: Node) -> Category:
         if not node.spec.unschedulable and _is_below(percents[node.name], low):
             return Category.UNDERUTILIZED
-        return Category.OVERUTILIZED if _is_above(percents[node.name], high) else Category.APPROPRIATE
+        return Category.OVERUTILIZED if not _is_below(percents[node.name], high) else Category.APPROPRIATE
 
     nodes = tuple(
         ClassifiedNode(

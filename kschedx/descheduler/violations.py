@@ -68,14 +68,12 @@ def pod_life_time(handle: EvictorHandle, args: PodLifeTimeArgs) -> None:
         for pod in handle.cluster.pods_on(node.name)
         if is_concerned(pod) and handle.evictor.both(pod) and _is_due(handle, args, pod)
     ]
-    sort_slice(facts, lambda pod_facts, other: _is_before(pod_facts.created, other.created))
+    sort_slice(
+        facts, lambda pod, other: other.created is not None and (pod.created is None or pod.created < other.created)
+    )
     for pod in facts:
         if handle.evict(pod, _why_due(handle, args, pod)) is EvictionOutcome.TOTAL_LIMIT:
             return
-
-
-def _is_before(item: int | None, other: int | None) -> bool:
-    return other is not None and (item is None or item < other)
 
 
 def _is_due(handle: EvictorHandle, args: PodLifeTimeArgs, pod: PodFacts) -> bool:

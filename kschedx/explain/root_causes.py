@@ -583,9 +583,9 @@ def _claim_causes(cycle: Cycle, finding: Finding) -> Iterator[RootCause]:
 
 def _unreachable(cluster: ClusterNodes, finding: VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
     """Yield that the node of a volume is gone or has another form of its name, or that its zone has no nodes."""
-    gone = {ZONE: "no node is in zone {}", HOSTNAME: "node {} does not exist, and the volume is on its disks"}
     for requirement in finding.terms[0].requirements if finding.terms else ():
-        if requirement.operator != Operator.IN or requirement.key not in gone:
+        is_host = cluster.is_named_by(requirement.key)
+        if requirement.operator != Operator.IN or not (is_host or requirement.key == ZONE):
             continue
         known = {*cluster.label(requirement.key).values}
         if known & {*requirement.values}:
@@ -596,7 +596,9 @@ def _unreachable(cluster: ClusterNodes, finding: VolumeNodeAffinityMismatch) -> 
             text = f"label {HOSTNAME} of the node is {meant}, not {list_names(requirement.values, 2)}"
             yield HostNameDiffers(text=text, host=meant, volume=finding.persistent_volume)
         else:
-            yield RootCause(text=gone[requirement.key].format(list_names(requirement.values, 2)))
+            values = list_names(requirement.values, 2)
+            on_host = f"node {values} does not exist, and the volume is on its disks"
+            yield RootCause(text=on_host if is_host else f"no node is in zone {values}")
 
 
 def _never_preempts(diagnosis: Diagnosis) -> Iterator[RootCause]:

@@ -251,7 +251,10 @@ class HTTPExtenders:
             objects = self._objects
             whole = None
             if not extender.node_cache_capable:
-                whole = [_whole_node(node, objects, nodes) for node in left]
+                whole = [
+                    objects.node(nodes.cluster.nodes[node.row]) if node.answered is None else node.answered.manifest
+                    for node in left
+                ]
             return filter_request(objects.incoming_pod(pod), names, whole)
 
         return self._question(verb, number, pod, names, body)
@@ -286,10 +289,6 @@ class HTTPExtenders:
         extender = self.configured[number]
         url = extender.url / path_of(extender, verb)
         return ExtenderRequest(extender=extender, index=number, verb=verb, url=url, pod=pod.key, about=about, body=body)
-
-
-def _whole_node(node: _Feasible, objects: Objects, nodes: NodeTable) -> Mapping[str, object]:
-    return objects.node(nodes.cluster.nodes[node.row]) if node.answered is None else node.answered.manifest
 
 
 def _victims_by_node(candidates: Sequence[Candidate], nodes: NodeTable) -> dict[str, Victims]:

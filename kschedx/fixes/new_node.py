@@ -57,7 +57,6 @@ from kschedx.kube.names import (
     HOSTNAME,
     INSTANCE_TYPE_LABELS,
     ZONE,
-    ZONE_LABELS,
     first_label,
     is_extended_resource,
 )
@@ -370,10 +369,8 @@ def _is_special(node: Node, requested: Mapping[str, int]) -> bool:
 
 def _copy_node(node: Node, situation: Situation) -> s.AddNode:
     """Return a copy of the node under a new name, without its annotations, instance, times, and current faults."""
-    name, before = _free_name(f"{node.name}-new", situation), node.metadata.labels
-    own = {node.name, before.get(HOSTNAME, node.name)}  # also in labels of storage drivers
-    labels = {key: name if value in own and key not in ZONE_LABELS else value for key, value in before.items()}
-    labels[HOSTNAME] = name
+    name, named = _free_name(f"{node.name}-new", situation), situation.snapshot.cluster.is_named_by
+    labels = {key: name if named(key) else value for key, value in node.metadata.labels.items()} | {HOSTNAME: name}
     conditions = tuple(
         replace(condition, last_transition_time=None, reason="", message="") for condition in node.status.conditions
     )
@@ -525,8 +522,10 @@ def _plain(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
         if named is None:
             continue
         name, labels = named
-        if name in taken or any(value in taken for key, value in labels.items() if key not in ZONE_LABELS):
+        hosts = {value for key, value in labels.items() if cluster.is_named_by(key)} - {s.DOMAIN_OF_ITS_OWN}
+        if name in taken or not taken.isdisjoint(hosts):
             continue  # data on the disks of that machine is not on another one
+        labels = {HOSTNAME: host, **labels} if (host := next(iter(hosts), "")) else labels
         step = _node(situation, name or _free_name("new-node", situation), labels, model)
         yield replace(step, without=tuple(dict.fromkeys(_excluded_labels(situation, requirements))))
 

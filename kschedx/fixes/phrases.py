@@ -127,6 +127,7 @@ FAILURES = (
 """Patterns of a kubelet's reasons for failing a pod, and the advice for each; a controller of the pod creates another
 pod."""
 REJECTIONS = (
+    (r"spec\.nodeName binds it", "remove nodeName from the pod template, so that kube-scheduler selects a node"),
     (r"^OutOf", "free resources on {node}, or cordon it: its kubelet counts more in use than kube-scheduler"),
     (
         r"^UnexpectedAdmissionError .*requested number of devices unavailable",

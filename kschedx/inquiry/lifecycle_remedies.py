@@ -49,6 +49,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix, component_repair
 from kschedx.inquiry.refusal_remedies import Patch, Refusal, fix_with_outcome
 from kschedx.kube.autoscalers import PAUSED_REPLICAS
+from kschedx.kube.controllers import stored_controller
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Change, Target, merged_fields, pointer, remove_field, set_field
 from kschedx.kube.escaping import shell_command
@@ -63,8 +64,6 @@ from kschedx.kube.types import FINISHED, OUT_OF_SERVICE, Node, Pod, Taint
 from kschedx.kube.workloads import is_foreign
 from kschedx.patterns import lazy_pattern
 from kschedx.wording import list_names
-
-Manifest = Mapping[str, object]
 
 MOST_FIXES = 3
 _MOST_OF_ANOTHER = 2
@@ -406,8 +405,8 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             rejected = state.reason.startswith("OutOf")
             repair = f"free resources on {state.node}" if rejected else f"find out on {state.node} why it ended"
             yield Fix.untried(f"{repair}: its kubelet runs this static pod from a manifest file")
-        elif state.owner and advice.startswith("delete the pod"):
-            title = f"delete the pod: {state.owner} replaces it"
+        elif state.owner and ((is_replaced := self._is_replaced(state)) or advice.startswith("delete the pod")):
+            title = f"delete the pod: {state.owner} {'has replaced' if is_replaced else 'replaces'} it"
             yield Fix.untried(title, (Target.pod(self.pod.key).deletion,), commands=(delete_pod(self.pod.key),))
         elif not state.node:
             last = state.pods[-1:]
@@ -424,6 +423,16 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(f"{title}; then {again}", commands=of_pods)
         elif advice:
             yield Fix.untried(advice.format(node=state.node))
+
+    def _is_replaced(self, state: states.Failed) -> bool:
+        """Return whether the ReplicaSet of a pod that its kubelet rejected has all of its pods, and all are ready. An
+        eviction shows a shortage on the node, which may go on."""
+        owner, pods = self.pod.metadata.controller, self.snapshot.pods
+        raw = None if owner is None else self.snapshot.workloads.get((owner.kind, self._namespace, owner.name))
+        if raw is None or owner is None or owner.kind != "ReplicaSet" or state.reason == "Evicted":
+            return False
+        rows = pods.owners.where(lambda owners: owner in owners).nonzero()[0].tolist()
+        return sum(is_ready(pods[row]) for row in rows) >= (stored_controller(raw).spec.replicas or 1)
 
     def _has_devices(self, node: str) -> bool:
         """Return whether a node has as many devices allocatable as the pod requests."""

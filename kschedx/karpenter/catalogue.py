@@ -53,7 +53,7 @@ from kschedx.karpenter.requirements import (
     subtract,
     well_known,
 )
-from kschedx.karpenter.scheduler import PoolTypes
+from kschedx.karpenter.scheduler import KnownTypes
 from kschedx.kube.autoscalers import (
     AWS,
     CAPACITY_TYPE,
@@ -515,17 +515,6 @@ _OF_RESERVATIONS = frozenset({RESERVATION_ID, RESERVATION_TYPE, RESERVATION_INTE
 """Labels that vary between nodes of a type because of reservations."""
 
 
-class KnownTypes(Struct, frozen=True, kw_only=True):
-    """The zones and types of a pool's nodes."""
-
-    zones: tuple[str, ...]
-    zones_are_all: bool
-    """Whether the node class lists the zones."""
-    types: PoolTypes
-    has_no_reservations: bool = False
-    """Whether the node class has no reservations: then no type is `reserved`."""
-
-
 def known_types(snapshot: Snapshot, pool: NodePool, catalogue: InstanceTypes | None) -> KnownTypes:
     """Return the types of the catalogue, or the types of existing nodes. The latter are complete only if the pool
     requires no others."""
@@ -549,7 +538,8 @@ def known_types(snapshot: Snapshot, pool: NodePool, catalogue: InstanceTypes | N
     return KnownTypes(
         zones=places,
         zones_are_all=bool(zones),
-        types=PoolTypes(types=types, are_all=are_all),
+        types=types,
+        are_all=are_all,
         has_no_reservations=bool(zones) and not reserved,
     )
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kschedx.autoscaler.run import with_new_nodes
 from kschedx.errors import InputError, Place, nearest
-from kschedx.karpenter.catalogue import InstanceTypes, KnownTypes, known_types
+from kschedx.karpenter.catalogue import InstanceTypes, known_types
 from kschedx.karpenter.devices import NoDevices, published_by
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType, effective_overlays
 from kschedx.karpenter.node_claims import NewNodeClaim, PoolTemplate
@@ -23,6 +23,7 @@ from kschedx.karpenter.rejections import REASONS, CheapestAreTooFew, LimitReache
 from kschedx.karpenter.requirements import CAPACITY_TYPES, RESERVED, Amounts, Requirements, amounts_of
 from kschedx.karpenter.scheduler import (
     KarpenterSettings,
+    KnownTypes,
     Provisioner,
     RoundResult,
     SchedulingFailure,
@@ -247,11 +248,11 @@ class Karpenter:
 
     @property
     def types_are_known(self) -> bool:
-        return all(self.known[pool.name].types.are_all for pool in self.pools)
+        return all(self.known[pool.name].are_all for pool in self.pools)
 
     @cached_property
     def provisioner(self) -> Provisioner:
-        return Provisioner.of(self.pools, lambda pool: self.known[pool.name].types, self.settings)
+        return Provisioner.of(self.pools, self.known, self.settings)
 
     @cached_property
     def settings(self) -> KarpenterSettings:
@@ -336,7 +337,7 @@ class Karpenter:
                 looked=looked,
                 pool=node.template.name,
                 types=node.cheapest_first,
-                types_are_known=self.known[node.template.name].types.are_all,
+                types_are_known=self.known[node.template.name].are_all,
                 companions=len(node.pods) - 1,
                 pools=self._unsure(pod, node.template.name),
                 by_chance=result.by_chance,
@@ -354,7 +355,7 @@ class Karpenter:
     def _text_is_known(self, failure: SchedulingFailure) -> bool:
         """Return whether the message is certain: messages about instance types depend on all of them."""
         return all(
-            self.known[pool.pool].types.are_all
+            self.known[pool.pool].are_all
             or not isinstance(pool.rejection, NoInstanceType | CheapestAreTooFew | LimitReached)
             or (isinstance(pool.rejection, LimitReached) and pool.rejection.is_exhausted)
             for pool in failure.pools
@@ -384,13 +385,13 @@ class Karpenter:
     def _verdict(self, name: str, rejection: Rejection, requirements: Requirements) -> PoolVerdict:
         known = self.known[name]
         certainty = LaunchCertainty.REJECTS
-        if isinstance(rejection, NoInstanceType) and not known.types.are_all:
+        if isinstance(rejection, NoInstanceType) and not known.are_all:
             is_sure = self._is_out_of_zone(name, rejection) or self._lacks_a_reservation(name, rejection)
             certainty = LaunchCertainty.REJECTS if is_sure else LaunchCertainty.UNKNOWN
         elif (
             isinstance(rejection, CheapestAreTooFew)
             or (isinstance(rejection, LimitReached) and not rejection.is_exhausted)
-        ) and not known.types.are_all:
+        ) and not known.are_all:
             certainty = LaunchCertainty.UNKNOWN
         if isinstance(rejection, NoDevices) and not rejection.is_known:
             certainty = LaunchCertainty.UNKNOWN
@@ -401,7 +402,7 @@ class Karpenter:
             known=self.templates[name].types if name in self.templates else (),
             template=self.templates.get(name),
             zones=known.zones if known.zones_are_all else (),
-            types_are_known=known.types.are_all,
+            types_are_known=known.are_all,
             lacks_a_reservation=isinstance(rejection, NoInstanceType) and self._lacks_a_reservation(name, rejection),
             requirements=requirements,
         )
@@ -426,7 +427,7 @@ class Karpenter:
         for pool in self.provisioner.pools:
             if pool.name == taken:
                 break
-            if not self.known[pool.name].types.are_all:
+            if not self.known[pool.name].are_all:
                 before.append(pool)
         if not before:
             return ()

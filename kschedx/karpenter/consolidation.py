@@ -31,7 +31,6 @@ from kschedx.karpenter.disruption import (
     is_reschedulable,
     pods_on,
     price_fractions,
-    snapshot_time,
 )
 from kschedx.karpenter.instance_types import InstanceType, min_values_unmet, too_few_text
 from kschedx.karpenter.node_claims import NewNodeClaim
@@ -92,10 +91,6 @@ class Score(Struct, frozen=True, kw_only=True):
         if self.disruption > 0:
             return self.savings / self.disruption
         return math.inf if self.savings > 0 else 0.0
-
-    @property
-    def is_approved(self) -> bool:
-        return self.value >= BALANCED_THRESHOLD
 
 
 class CommandDocument(Document, frozen=True):
@@ -215,7 +210,7 @@ class Consolidator:
         self._karpenter = karpenter
         self._only = only
         self._snapshot = karpenter.snapshot
-        self._now = snapshot_time(karpenter.snapshot)
+        self._now = karpenter.snapshot.moment()
         self._pools = {pool.name: pool for pool in karpenter.pools}
         self._states = {node.name: node for node in karpenter.cluster.staying if node.claim is not None}
         self._prices = {name: self._price(node) for name, node in self._states.items()}
@@ -275,7 +270,7 @@ class Consolidator:
     def _price(self, state: StateNode) -> float | None:
         """Return the price of the offering in the node's labels."""
         known = self._karpenter.known.get(state.pool)
-        types = () if known is None else known.types.types
+        types = () if known is None else known.types
         instance_type = next(
             (candidate for candidate in types if candidate.name == state.labels.get(INSTANCE_TYPE)), None
         )
@@ -517,7 +512,7 @@ class Consolidator:
 
     @staticmethod
     def _is_approved(command: Command) -> bool:
-        return all(score.is_approved for score in command.scores)
+        return all(score.value >= BALANCED_THRESHOLD for score in command.scores)
 
 
 def _launch_price(instance_type: InstanceType, claim: NewNodeClaim, requirements: Requirements) -> float | None:

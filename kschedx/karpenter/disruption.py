@@ -140,13 +140,8 @@ def disruptions(
     snapshot. `prices` are those of nodes."""
     if not snapshot.of(NodeClaim):
         return []
-    pools = _Pools(snapshot, prices, snapshot_time(snapshot) if now is None else now)
+    pools = _Pools(snapshot, prices, snapshot.moment() if now is None else now)
     return [disruption for name in names if (disruption := pools.disruption(name)).pool]
-
-
-def snapshot_time(snapshot: Snapshot) -> int:
-    """Return the time of the snapshot in nanoseconds, as far as it is known."""
-    return nanoseconds(snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
 def price_fractions(nodes: Sequence[StateNode], prices: Mapping[str, float | None]) -> dict[str, float]:

@@ -232,14 +232,9 @@ def _without_first_required_term(pod: Pod) -> Pod | None:
 
 
 def _tolerating_preferred_taints(pod: Pod) -> Pod | None:
-    if any(_is_like(toleration, PREFER_NO_SCHEDULE) for toleration in pod.spec.tolerations):
-        return None
+    if PREFER_NO_SCHEDULE in [replace(toleration, toleration_seconds=None) for toleration in pod.spec.tolerations]:
+        return None  # MatchToleration: tolerationSeconds do not count
     return replace(pod, spec=replace(pod.spec, tolerations=(*pod.spec.tolerations, PREFER_NO_SCHEDULE)))
-
-
-def _is_like(toleration: Toleration, other: Toleration) -> bool:
-    """MatchToleration: tolerationSeconds do not count."""
-    return replace(toleration, toleration_seconds=None) == replace(other, toleration_seconds=None)
 
 
 def _without_node_preference(pod: Pod) -> Pod | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 
 from msgspec import Struct, field
@@ -332,12 +332,17 @@ def _less_the_largest(left: Amounts, types: Sequence[InstanceType]) -> dict[str,
 # Upstream: provisioner.go, NewScheduler in scheduling/scheduler.go, buildDomainGroups in topology.go.
 
 
-class PoolTypes(Struct, frozen=True, kw_only=True):
-    """The known instance types of a pool's cloud."""
+class KnownTypes(Struct, frozen=True, kw_only=True):
+    """The known instance types of a pool's cloud, and the zones of the pool's nodes."""
 
     types: tuple[InstanceType, ...]
     are_all: bool
     """Whether there are no other types."""
+    zones: tuple[str, ...] = ()
+    zones_are_all: bool = False
+    """Whether the node class lists the zones."""
+    has_no_reservations: bool = False
+    """Whether the node class has no reservations: then no type is `reserved`."""
 
 
 class SkippedPool(Struct, frozen=True, kw_only=True):
@@ -354,18 +359,16 @@ class Provisioner(Struct, frozen=True, kw_only=True):
     pools: tuple[NodePool, ...]
     """The usable pools, in the order in which they are tried."""
     skipped: tuple[SkippedPool, ...]
-    types: Mapping[str, PoolTypes]
+    types: Mapping[str, KnownTypes]
     settings: KarpenterSettings
 
     @classmethod
-    def of(
-        cls, pools: Sequence[NodePool], types_of: Callable[[NodePool], PoolTypes], settings: KarpenterSettings
-    ) -> Provisioner:
+    def of(cls, pools: Sequence[NodePool], types: Mapping[str, KnownTypes], settings: KarpenterSettings) -> Provisioner:
         skipped = [SkippedPool(pool=pool, why=why) for pool in pools if (why := _why_skipped(pool))]
         left_out = {pool.pool.name for pool in skipped}
         used = sorted((pool for pool in pools if pool.name not in left_out), key=lambda pool: pool.name, reverse=True)
         used.sort(key=lambda pool: -(pool.spec.weight or 0))
-        types = {pool.name: types_of(pool) for pool in used}
+        types = {pool.name: types[pool.name] for pool in used}
         kept: list[NodePool] = []
         for pool in used:
             known = types[pool.name]

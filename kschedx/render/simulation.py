@@ -29,13 +29,14 @@ from kschedx.render.drain import (
     drain_fix,
     drain_lines,
     drain_list,
+    drain_tone,
     drains_headline,
     each_lines,
     result_lines,
     with_flags,
 )
 from kschedx.render.fixes import fix_lines, refusal_fixes, story_fixes, story_no_fix, story_reason
-from kschedx.render.layout import head_lines
+from kschedx.render.layout import MOST_LINES, head_lines
 from kschedx.render.lifecycle import rollout_text
 from kschedx.render.outcome import outcome_tone
 from kschedx.render.screen import explanation_view
@@ -90,7 +91,6 @@ def _effects(simulation: Simulation) -> Iterator[str]:
 
 # The screen of a simulation: how many pods have each outcome, workload by workload, and the nodes' utilization.
 
-MOST_LINES = 30
 _SHOWN_CHANGES = 4
 _SHOWN_PLACES = 3
 _BAR = 10
@@ -138,7 +138,7 @@ def drains_view(
     return View(
         command="kschedx drain",
         headline=drains_headline(drained),
-        tone=Tone.GOOD if all(drain_result.is_done for drain_result in drained) else Tone.BAD,
+        tone=drain_tone(drained),
         details=tuple(with_flags(drained, forced)) if each else (),
         facts=tuple(_eviction_facts(simulation)),
         fixes=tuple(map(drain_fix, lets_go)),

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Never, assert_never
 
 import msgspec
+import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -290,6 +291,8 @@ class ClusterChanges:
         its = pods.on_node(row).tolist()
         self._recreate([pod for pod in its if is_controlled(pods.owners[pod]) and not stays_with_node(pods, pod)])
         self._lose(self.snapshot.pods.on_node(row).tolist())
+        orphaned = self.snapshot.pods.node_names.where(lambda name: name == node.name)
+        self._drop(np.flatnonzero(orphaned).tolist())  # finished pods
         moving = MovingCluster(self.snapshot)
         moving.remove_node(row)
         self.snapshot = moving.frozen()

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import Place
 from kschedx.kube.decoding import decode
-from kschedx.kube.names import short_names
+from kschedx.kube.names import HOSTNAME, REGION_LABELS, ZONE_LABELS, short_names
 from kschedx.kube.resources import RequestOptions, node_allocatable
 from kschedx.kube.selectors import (
     NODE_NAME_FIELD,
@@ -243,6 +243,13 @@ class ClusterNodes:
         return _LABEL_KEYS.of(
             self.derived, lambda: frozenset[str]().union(*(node.metadata.labels for node in self.nodes))
         )
+
+    def is_named_by(self, key: str) -> bool:
+        """Return whether a label names the node that has it, such as those of drivers for local disks."""
+        if key == HOSTNAME or key in ZONE_LABELS or key in REGION_LABELS:
+            return key == HOSTNAME
+        labels = [node.metadata.labels for node in self.nodes if key in node.metadata.labels]
+        return bool(labels) and all(own[key] == own.get(HOSTNAME) for own in labels)
 
     def label(self, key: str) -> Column[str | None]:
         """(node,) the value of a label; None without it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
 from itertools import chain
@@ -20,7 +21,7 @@ from kschedx.kube.documents import Document, part_of
 from kschedx.kube.kinds import Objects, objects_of
 from kschedx.kube.other_schedulers import OpenShiftScheduler
 from kschedx.kube.resources import RequestOptions
-from kschedx.kube.scalars import newest
+from kschedx.kube.scalars import nanoseconds, newest
 from kschedx.kube.snapshot_header import SnapshotHeader
 from kschedx.kube.storage import PersistentVolumeClaim, bound_claim, provisioned_at_once
 from kschedx.kube.types import (
@@ -341,6 +342,11 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         )
         last = newest(times)
         return f"{last} or later" if last else ""
+
+    def moment(self, now: str | None = None) -> int:
+        """Return `now` in nanoseconds; without it, the time at which the cluster was read, or the present time. Raises
+        `InputError` for a text that is no time."""
+        return nanoseconds(now or self.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
 
     @cached_property
     def config_maps(self) -> Mapping[str, ConfigMap]:

@@ -220,6 +220,17 @@ def test_an_unknown_priority_is_shown_as_unknown(tmp_path: Path) -> None:
     assert "default/runs (priority unknown)" in kschedx("why", "large", "-s", cluster, columns=200).out
 
 
+def test_a_drain_that_depends_on_what_the_dump_lacks_is_undecided(tmp_path: Path) -> None:
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "db"}}]
+    running = pod("db-0", nodeName="n1", volumes=volumes)
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "db", "uid": "u", "controller": True}
+    at(running, "metadata").update(ownerReferences=[owner], creationTimestamp="2026-11-20T08:00:00Z")
+    cluster = write(tmp_path, node("n1"), node("n2"), {**running, "status": {"phase": "Running"}})
+    ran = kschedx("drain", "n1", "-s", cluster, columns=200)
+    assert (ran.code, "whether 1 evicted pod can be rescheduled is undecided" in ran.out) == (3, True)
+    assert ("fits no other node" in ran.out, "default/db-0 → undecided" in ran.out) == (False, True)
+
+
 def _pods_of_gold() -> list[Manifest]:
     """A running and a pending pod of the class, and pods of known priority."""
     pods = []

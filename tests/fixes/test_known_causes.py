@@ -16,6 +16,8 @@ from tests.storage_builders import DRIVER as DISK
 from tests.storage_builders import capacity, csi_driver, csi_node, in_term, storage_class, volume
 from tests.storage_builders import claim as bound_claim
 
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+
 GPU = "nvidia.com/gpu"
 UNHEALTHY = {"capacity": {GPU: "2"}, "allocatable": {GPU: "0", "pods": "9"}}
 PARTITIONING = {
@@ -379,6 +381,15 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
             "a is not initialized by the cloud-controller-manager yet",
             f"tolerate {UNINITIALIZED}=true:NoSchedule",
             id="the component that initializes nodes",
+        ),
+        pytest.param(
+            [
+                node("a", labels={CONTROL_PLANE: ""}, taints=["CriticalAddonsOnly=true:NoExecute"]),
+                pod("me", nodeSelector={CONTROL_PLANE: ""}),
+            ],
+            "1 node has the taint CriticalAddonsOnly=true:NoExecute",
+            "tolerate CriticalAddonsOnly=true:NoExecute",
+            id="a pod for the control plane",
         ),
         pytest.param(
             [

@@ -1898,6 +1898,28 @@ PREEMPTED = pod(
             "delete the pod: ReplicaSet web-1 replaces it",
         ),
         (
+            "pod/x",
+            [
+                pod("x", on="n", metadata=owned("ReplicaSet", "web-1"), status=REJECTED),
+                workload("ReplicaSet", "web-1", replicas=1),
+                replica("web-1-a", "ReplicaSet", "web-1", ready=True),
+            ],
+            "delete the pod: ReplicaSet web-1 has replaced it",
+        ),
+        (
+            "pod/x",
+            [pod("x", on="n", metadata=owned("Workflow", "build"), status=REJECTED)],
+            "Workflow build may create another",
+        ),
+        (
+            "pod/x",
+            [
+                pod("x", nodeSelector={"a": "b"}),
+                reports("Pod", "x", "FailedScaleUp", "IP space exhausted", by="cluster-autoscaler"),
+            ],
+            "give the node group a larger IP range, or another subnet",
+        ),
+        (
             "pod/web-0",
             [
                 kubelet(

@@ -211,7 +211,7 @@ def test_an_overlay_changes_prices(spec: Json, prices: Json) -> None:
     options = KarpenterOptions(catalogue=InstanceTypes(instance_types=(written,)))
     built = Karpenter.of(Snapshot.from_objects([pool(), node_class("eu-1a"), overlay(**spec)]), options)
     assert built is not None
-    (result,) = built.known["general"].types.types
+    (result,) = built.known["general"].types
     assert {offering.capacity_type: offering.price for offering in result.offerings} == prices
 
 

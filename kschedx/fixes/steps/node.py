@@ -369,7 +369,8 @@ class AddNode(FixStep, frozen=True, kw_only=True):
             yield f"without label {join_names([*self.without], _SHOWN_LABELS)}"
 
     def _offers(self) -> Iterator[str]:
-        labels = {key: value for key, value in self.node.metadata.labels.items() if key not in (HOSTNAME, ZONE)}
+        own = self.node.metadata.labels
+        labels = {key: value for key, value in own.items() if key != ZONE and value != own.get(HOSTNAME)}
         named = [f"{key}={value}" for key, value in labels.items() if value != DOMAIN_OF_ITS_OWN]
         if named:
             yield f"label {join_names(named, _SHOWN_LABELS)}"
@@ -384,7 +385,7 @@ class AddNode(FixStep, frozen=True, kw_only=True):
             yield f"at least {join_phrases(free)} free"
         if self.more_pods_than:
             yield f"room for more than {count(self.more_pods_than, 'pod')}"
-        elif not (free or self.slices or len(self.node.metadata.labels.keys() - {HOSTNAME})):
+        elif not (free or self.slices or len({*own.values()}) > 1):
             yield "room for one pod"
 
     def _devices(self) -> Iterator[str]:

@@ -11,12 +11,20 @@ from collections.abc import Callable, Iterator, Mapping
 from msgspec import Struct
 
 from kschedx.errors import differs_by_one_letter
-from kschedx.framework.args import MOST_ALLOCATED, SYSTEM_DEFAULTING, NodeResourcesFitArgs, PodTopologySpreadArgs
+from kschedx.framework.args import (
+    MOST_ALLOCATED,
+    SYSTEM_DEFAULTING,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    PodTopologySpreadArgs,
+)
 from kschedx.framework.config.decoding import PluginSet, Profile, ProfileDocument
 from kschedx.framework.config.expansion import MergedSet, PluginPoints, merge_plugins
 from kschedx.framework.config.loading import decode_document, load_profiles, plugin_points
+from kschedx.kube.names import is_extended_resource
 from kschedx.releases import Release
 from kschedx.releases.plugins import KUBERNETES, PLUGINS, Trait, plugins_with
+from kschedx.snapshot.devices import IMPLICIT_PREFIX
 
 
 class Advice(Struct, frozen=True, kw_only=True):
@@ -39,6 +47,7 @@ class AdvisedProfile(Struct, frozen=True, kw_only=True):
     default: Profile
     """Of the version."""
     implements: PluginPoints
+    release: Release
 
     def sets(self) -> Iterator[tuple[str, PluginSet, str]]:
         """Yield (point, its PluginSet, its path), MultiPoint included."""
@@ -62,6 +71,7 @@ def advice(config: Mapping[str, object] | None, release: Release) -> tuple[Advic
             profile=profile,
             default=load_profiles(None, release).profiles[0],
             implements=plugin_points(document, release),
+            release=release,
         )
         for rule in _RULES:
             warnings += rule(subject)
@@ -293,6 +303,21 @@ def _packs_and_spreads(subject: AdvisedProfile) -> Iterator[Advice]:
         )
 
 
+def _panics(subject: AdvisedProfile) -> Iterator[Advice]:
+    """Yield advice on resources that devices may provide: the plugin has nothing to evaluate their selectors with."""
+    args, release = subject.profile.args.get("NodeResourcesBalancedAllocation"), subject.release
+    if not isinstance(args, NodeResourcesBalancedAllocationArgs) or not release.enabled("DRAExtendedResource"):
+        return
+    for resource in args.resources if release.behaviour.balance_cannot_evaluate_selectors else ():
+        if is_extended_resource(resource.name) or resource.name.startswith(IMPLICIT_PREFIX):
+            yield Advice(
+                id="panics",
+                path=f"{subject.path}.pluginConfig",
+                text=f"NodeResourcesBalancedAllocation scores {resource.name}: if a DeviceClass with selectors "
+                "provides it, kube-scheduler panics at the first pod that requests it and fits two nodes",
+            )
+
+
 _RULES: tuple[Callable[[AdvisedProfile], Iterator[Advice]], ...] = (
     _unknown_names,
     _foreign_plugins,
@@ -305,4 +330,5 @@ _RULES: tuple[Callable[[AdvisedProfile], Iterator[Advice]], ...] = (
     _half_disabled,
     _unchecked_by_filter,
     _packs_and_spreads,
+    _panics,
 )
