@@ -515,7 +515,16 @@ def is_left_out(snapshot: Snapshot, kind: str, namespace: str = "") -> bool:
         return False
     left_out = _left_out.of(snapshot)
     if (kind, namespace) not in left_out:
-        left_out[kind, namespace] = _is_used_and_lacking(snapshot, kind, namespace)
+        pods, used = snapshot.pods, _USED[kind]
+        may_use = pods.specs.where(lambda spec: bool(spec.volumes or spec.resource_claims or spec.priority_class_name))
+        runs = pods.phases.where(lambda phase: phase == "Running")
+        rows = np.flatnonzero(may_use & pods.phases.where(lambda phase: phase in ("Running", "Pending")))
+        left_out[kind, namespace] = any(
+            namespace in ("", pods.namespaces[row])
+            and used(snapshot, pods[row])
+            and (runs[row] or _has_references(snapshot, pods[row], kind))
+            for row in rows.tolist()
+        )
     return left_out[kind, namespace]
 
 
@@ -551,19 +560,6 @@ class _LeftOut:
 
 
 _left_out = _LeftOut()
-
-
-def _is_used_and_lacking(snapshot: Snapshot, kind: str, namespace: str) -> bool:
-    pods, used = snapshot.pods, _USED[kind]
-    may_use = pods.specs.where(lambda spec: bool(spec.volumes or spec.resource_claims or spec.priority_class_name))
-    runs = pods.phases.where(lambda phase: phase == "Running")
-    rows = np.flatnonzero(may_use & pods.phases.where(lambda phase: phase in ("Running", "Pending")))
-    return any(
-        namespace in ("", pods.namespaces[row])
-        and used(snapshot, pods[row])
-        and (runs[row] or _has_references(snapshot, pods[row], kind))
-        for row in rows.tolist()
-    )
 
 
 def _has_references(snapshot: Snapshot, pod: Pod, kind: str) -> bool:
