@@ -41,7 +41,7 @@ from kschedx.controllers.workloads import (
 )
 from kschedx.errors import InputError
 from kschedx.explain.admission import service_accounts
-from kschedx.explain.notes import Note, runs_already
+from kschedx.explain.notes import Note, RunsAlready
 from kschedx.explain.root_causes import newer_template
 from kschedx.kube import kueue
 from kschedx.kube.conditions import Condition, ObjectStatus, condition_of
@@ -275,7 +275,7 @@ def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
         phrase = f"all of its {len(rows):,} replicas have nodes{not_ready}"
     assigned = [pods.start_times[row] or "" for row in rows]
     last = max(assigned) if all(assigned) else ""
-    return (runs_already(f"{phrase}; this shows where one more would go", assigned=last),)
+    return (RunsAlready(text=f"{phrase}; this shows where one more would go", assigned=last),)
 
 
 def _held(snapshot: Snapshot, manifest: Manifest) -> states.Lifecycle | None:

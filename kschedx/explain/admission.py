@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.admission import (
@@ -244,14 +243,14 @@ def require_owner_quota(snapshot: Snapshot, maker: ChargedObject, release: Relea
         raise NotAdmittedError(owner_create_error_text(maker, refusal))
 
 
-def require_quota_of_claims(
-    snapshot: Snapshot, claims: Sequence[PersistentVolumeClaim], pod: Pod, release: Release
-) -> None:
-    """Raise `NotAdmittedError` if a quota refuses the claims that the pod's StatefulSet creates first, one after the
-    other."""
-    ledger = QuotaLedger(snapshot, release)
-    for claim in claims:
-        refusal = ledger.take(claim)
+def require_quota_of_claims(before: Snapshot, after: Snapshot, pod: Pod, release: Release) -> None:
+    """Raise `NotAdmittedError` if a quota refuses the claims that only `after` has, which the pod's StatefulSet creates
+    first, one after the other."""
+    if after.storage.claims is before.storage.claims:
+        return
+    ledger = QuotaLedger(before, release)
+    for key, claim in after.storage.claims.items():
+        refusal = None if key in before.storage.claims else ledger.take(claim)
         if refusal is not None:
             raise NotAdmittedError(claim_not_created(claim, pod, refusal))
 
@@ -279,13 +278,6 @@ def with_allowed(
         claims = {key: claim for key, claim in applied.storage.claims.items() if key not in gone}
         held = held.with_storage(replace(held.storage, claims=claims))
     return held, refusals
-
-
-def new_claims(before: Snapshot, after: Snapshot) -> tuple[PersistentVolumeClaim, ...]:
-    """Return the claims that only `after` has."""
-    if after.storage.claims is before.storage.claims:
-        return ()
-    return tuple(claim for key, claim in after.storage.claims.items() if key not in before.storage.claims)
 
 
 def _quotas(snapshot: Snapshot, namespace: str, on: bool) -> tuple[ResourceQuota, ...]:
@@ -557,13 +549,6 @@ def _clauses(changes: Sequence[AdmissionChange]) -> Iterator[str]:
 # Pods that could not be created, according to events of their controllers.
 
 
-class _Unmade(Struct, frozen=True, kw_only=True):
-    kind: str
-    namespace: str
-    name: str
-    event: RecordedEvent
-
-
 def recorded_refusal(snapshot: Snapshot, pod: Pod) -> RecordedEvent | None:
     """Return the controller's last refusal of such a pod; None if such pods exist or there is no event."""
     owner = pod.metadata.controller
@@ -574,11 +559,12 @@ def recorded_refusal(snapshot: Snapshot, pod: Pod) -> RecordedEvent | None:
     return None if is_of_another else event
 
 
-def without_pods(snapshot: Snapshot, within: str | None) -> Iterator[_Unmade]:
-    """Yield owners in a namespace, or in all, that have no pods and whose controller reports why."""
-    for (kind, namespace, name), event in snapshot.failed_creates.items():
+def without_pods(snapshot: Snapshot, within: str | None) -> Iterator[tuple[str, str, str]]:
+    """Yield kind, namespace, and name of owners in a namespace, or in all, that have no pods and whose controller
+    reports why."""
+    for kind, namespace, name in snapshot.failed_creates:
         raw = snapshot.workloads.get((kind, namespace, name)) if within in (None, namespace) else None
         if raw is not None and (kind == "CronJob" or stored_controller(raw).wants_pods):
             owner = OwnerReference(kind=kind, name=name, controller=True)
             if not has_siblings(snapshot, ObjectMeta(namespace=namespace, owner_references=(owner,))):
-                yield _Unmade(kind=kind, namespace=namespace, name=name, event=event)
+                yield kind, namespace, name

@@ -19,7 +19,7 @@ from kschedx.explain.hardware import names_hardware
 from kschedx.findings import HostPortConflict, Maintenance, NodeAffinityMismatch, RequirementMatch
 from kschedx.findings.constraints import CORDON_TAINT, TermMatch
 from kschedx.fixes import steps as s
-from kschedx.fixes.eviction import delete_named
+from kschedx.fixes.eviction import delete_all
 from kschedx.fixes.node_requirements import (
     ABOUT_TO_GO,
     KEPT,
@@ -519,4 +519,4 @@ def host_port_remedies(finding: HostPortConflict, place: RemedyCandidate) -> Ite
         yield s.UseHostPort(port=finding.port, protocol=finding.protocol, instead=free)
     if not place.pod.spec.host_network:
         yield s.UseHostPort(port=finding.port, protocol=finding.protocol, instead=0)
-    yield from delete_named(finding.holder, place)
+    yield from delete_all([finding.holder], 1, place)

@@ -81,7 +81,6 @@ class BudgetUse(Struct, frozen=True, kw_only=True):
     """A PodDisruptionBudget that covers pods that a fix deletes or moves."""
 
     budget: str  # `namespace/name`
-    pods: int
     allowed: int  # disruptions that it allows now
 
 

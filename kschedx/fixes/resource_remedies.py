@@ -31,13 +31,13 @@ from kschedx.fixes.owners import template_owner
 from kschedx.fixes.pod_edits import INJECTED, OF_LIMIT, VERTICAL, ContainerRequest
 from kschedx.fixes.trial import RemedyCandidate, Situation
 from kschedx.kube.autoscalers import has_default_request, vertical_autoscaler
+from kschedx.kube.names import MEMORY
 from kschedx.kube.quantity import Unit, resource_amount
 from kschedx.kube.typos import UnlikelyQuantity, far_too_much, nearest_name, unlikely_quantities
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import ClusterRow, clamp_int64
 
 _HUGE_PAGES = "hugepages-"
-MEMORY = "memory"
 _MOST_NODES = 4
 """The limit is for each of these causes."""
 _OF_OTHER_PODS = (

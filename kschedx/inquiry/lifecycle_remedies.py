@@ -65,8 +65,6 @@ from kschedx.kube.workloads import is_foreign
 from kschedx.patterns import lazy_pattern
 from kschedx.wording import list_names
 
-Manifest = Mapping[str, object]
-
 MOST_FIXES = 3
 _MOST_OF_ANOTHER = 2
 """Fixes of the pending pod for which another waits."""

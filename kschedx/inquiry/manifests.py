@@ -50,7 +50,7 @@ from kschedx.sources.dumps import LeftOut
 from kschedx.sources.line_numbers import ManifestDocument, read_manifest_documents
 from kschedx.wording import count, list_names
 
-_PlainManifest = dict[str, object]
+Manifest = dict[str, object]
 
 
 def read_as(manifest: Mapping[str, object]) -> tuple[str, str]:
@@ -60,7 +60,7 @@ def read_as(manifest: Mapping[str, object]) -> tuple[str, str]:
     return kind, group if row is None else row.group
 
 
-def workload_as_applied(snapshot: Snapshot, workload: _PlainManifest) -> CreatedPod:
+def workload_as_applied(snapshot: Snapshot, workload: Manifest) -> CreatedPod:
     """Return the next pod of a workload with the objects created for it. A Deployment's pod comes from the ReplicaSet
     with its template.
 
@@ -92,8 +92,6 @@ def title(manifest: Mapping[str, object]) -> str:
     named = map_at(manifest, "metadata")
     return f"{qualified_kind(manifest)} {named.get('name') or named.get('generateName') or ''}"
 
-
-Manifest = dict[str, object]
 
 _KUSTOMIZE = "kustomize.config.k8s.io"
 

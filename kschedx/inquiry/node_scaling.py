@@ -15,13 +15,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
-from kschedx.controllers.states import ComponentDown
 from kschedx.fixes import find_fix_by_autoscaler
 from kschedx.fixes.owners import Owner
 from kschedx.fixes.steps import FixGroup, PodStep
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
-from kschedx.inquiry.fix import Fix, component_repair
+from kschedx.inquiry.fix import Fix
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.types import Node, Pod
 from kschedx.patterns import lazy_pattern
@@ -193,11 +192,6 @@ def reported_by_karpenter(message: str, pool: str = "", limits: str = "") -> Ite
         yield autoscaler_fix(f"allow {wanted} in {pool}: Karpenter reports that it excludes the pod")
     elif "incompatible requirements" in message:
         yield autoscaler_fix(f"allow in {pool} what the pod requires, which Karpenter reports as incompatible")
-
-
-def autoscaler_repair(down: ComponentDown) -> Fix:
-    title, command = component_repair(down)
-    return autoscaler_fix(title, command, group=None)
 
 
 def autoscaler_fix(title: str, *commands: str, group: FixGroup | None = FixGroup.CAPACITY) -> Fix:

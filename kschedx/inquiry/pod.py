@@ -641,7 +641,7 @@ def workloads_without_pods(
     delays them, no controller creates them or, with `queued`, a queue delays them."""
     seen: set[tuple[str, str, str]] = set()
     is_marked = (_STUCK_OR_QUEUED if queued else _STUCK).search
-    events = {(unmade.kind, unmade.namespace, unmade.name) for unmade in without_pods(snapshot, within)}
+    events = set(without_pods(snapshot, within))
     events.update(short := {*_short_workloads(snapshot)})
     events.update(short_jobs := {*_short_jobs(snapshot)})
     events.update(rejected_pods(snapshot))

@@ -41,7 +41,15 @@ from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.holding.model import GangStatus, WorkloadState
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.fix import Fix, admin_access, free_port, kueue_fixes, one_pod_at_a_time, uncordoning_more
+from kschedx.inquiry.fix import (
+    Fix,
+    admin_access,
+    component_repair,
+    free_port,
+    kueue_fixes,
+    one_pod_at_a_time,
+    uncordoning_more,
+)
 from kschedx.kube.autoscalers import (
     COMPUTE_TYPE,
     FARGATE_SCHEDULER,
@@ -424,9 +432,10 @@ class PodFixes:
         that change the pod."""
         snapshot, key = self.cycle.snapshot, self.cycle.pod.key
         event, karpenter_event = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
-        from kschedx.inquiry.node_scaling import NodeTrial, autoscaler_repair, reported_by_karpenter, reported_fixes
+        from kschedx.inquiry.node_scaling import NodeTrial, autoscaler_fix, reported_by_karpenter, reported_fixes
 
-        repair = None if (down := self.answer.autoscaler_down) is None else autoscaler_repair(down)
+        down = self.answer.autoscaler_down
+        repair = None if down is None else autoscaler_fix(*component_repair(down), group=None)
         if repair is not None and any(scaling.adds_node for scaling in self.answer.scalings):
             return (repair,)
         reported = () if event is None else tuple(reported_fixes(event))

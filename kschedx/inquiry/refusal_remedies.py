@@ -25,7 +25,7 @@ from kschedx.apiserver.pod_security import (
     security_view,
 )
 from kschedx.controllers.pod_lifecycle import CLUSTER_RESOURCE_QUOTA, is_ready, quota_kinds
-from kschedx.controllers.workloads import Owners, manifest_of, wanted_replicas, workload_of
+from kschedx.controllers.workloads import Manifest, Owners, manifest_of, wanted_replicas, workload_of
 from kschedx.errors import InputError, UndecidableError, nearest
 from kschedx.explain.admission import enforced_standard
 from kschedx.explain.setup import Setup, Subject, admit
@@ -50,7 +50,6 @@ from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
-Manifest = Mapping[str, object]
 Patch = list[dict[str, object]]
 
 _USUAL = {"cpu": "100m", "memory": "128Mi", "ephemeral-storage": "1Gi"}
@@ -362,7 +361,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             return
         owner = template_owner(self.snapshot, self.pod)
         change = said.change if owner is None else owner_change(said.change, owner, self.pod)
-        costs = self._without_user if any(setting.field == "runAsNonRoot" for setting in said.settings) else ()
+        costs = self._without_user if "runAsNonRoot" in said.fields else ()
         where = "pod" if self.maker is None else "pod template"
         title = f"set the securityContext that {standard.wanted.level} requires in the {where}"
         yield replace(self._secured_by(title, change, self.snapshot, manifest), costs=costs)

@@ -124,10 +124,6 @@ class NodeUsage:
             allocatable={key: amount for key, amount in zip(self.resources, offered, strict=True) if amount},
         )
 
-    def empty(self) -> frozenset[str]:
-        """Return the nodes without a pod."""
-        return frozenset(self.names[row] for row in np.flatnonzero(self._requested[:, -1] == 0))
-
 
 # The results of pending pods after the queue has ended.
 

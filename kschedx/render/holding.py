@@ -26,11 +26,6 @@ def holder_text(holding: model.Holding, key: str) -> str:
     return "" if holding.kueue is None or not holding.kueue.is_gated else _kueue_text(holding.kueue, holding.gates, key)
 
 
-def gang_text(group: model.GangStatus) -> str:
-    """Return the outcome of a pod that fits alone, in a group that lacks room."""
-    return f"is unschedulable{' ' if group.preempted else ': '}{gang_cause(group)}"
-
-
 def gang_cause(group: model.GangStatus) -> str:
     """Return why a pod that fits alone is unschedulable with its group."""
     if group.preempted:

@@ -36,7 +36,7 @@ from kschedx.render.drain import (
     with_flags,
 )
 from kschedx.render.fixes import fix_lines, refusal_fixes, story_fixes, story_no_fix, story_reason
-from kschedx.render.layout import head_lines
+from kschedx.render.layout import MOST_LINES, head_lines
 from kschedx.render.lifecycle import rollout_text
 from kschedx.render.outcome import outcome_tone
 from kschedx.render.screen import explanation_view
@@ -91,7 +91,6 @@ def _effects(simulation: Simulation) -> Iterator[str]:
 
 # The screen of a simulation: how many pods have each outcome, workload by workload, and the nodes' utilization.
 
-MOST_LINES = 30
 _SHOWN_CHANGES = 4
 _SHOWN_PLACES = 3
 _BAR = 10
