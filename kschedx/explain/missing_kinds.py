@@ -152,6 +152,9 @@ def missing_for_many(snapshot: Snapshot) -> Note | None:
     """Return a note about objects that may affect some pods' answers."""
     if snapshot.source.may_lack("Pod"):
         return _pods_lacking(snapshot.source)
+    if snapshot.source.is_dump and len(spaces := snapshot.only_namespaces) == 1:
+        text = f"the dump has pods of namespace {spaces[0]} only; those of others use the nodes too"
+        return note("other-namespaces", text, namespaces=spaces)
     kinds = tuple(kind for kind in _forbidden_kinds(snapshot) if kind in MATTERS)
     if not kinds:
         return next(_unread_events(snapshot.source), None)
