@@ -406,12 +406,12 @@ class WorldBins:
         return None if node is None else node - self._first
 
 
-Bins = CountingBins | WorldBins
+_Bins = CountingBins | WorldBins
 """New nodes of a group, numbered from 0. A pod is given with the number of its class."""
 
 
 class Estimator(Struct):
-    bins: Bins
+    bins: _Bins
     limit: int
     """As returned by `node_limit`."""
     added: int = 0

@@ -366,7 +366,7 @@ class Evacuation:
         self._open = np.zeros(world.node_count, dtype=np.bool_)
         self._open[list(nodes)] = True
         self._takers: dict[tuple[int, ...], ClusterRows | None] = {}
-        """By the codes of a pod's spec, labels, and namespace."""
+        """By the codes of a pod's spec, labels, namespace, and owners."""
 
     def places(self, rows: Sequence[int], here: ClusterRow | None) -> tuple[list[str], Mapping[str, int] | None]:
         """Return the pods' new nodes up to the first pod that fits nowhere, and the reasons for that one."""
@@ -415,7 +415,9 @@ class Evacuation:
 
     def _takers_of(self, row: int) -> ClusterRows | None:
         pods = self._world.snapshot.pods
-        kind = tuple(int(column.codes[row]) for column in (pods.specs, pods.labels, pods.namespaces))
+        # owners have selectors, which default spread constraints use
+        columns = (pods.specs, pods.labels, pods.namespaces, pods.owners)
+        kind = tuple(int(column.codes[row]) for column in columns)
         if kind not in self._takers:
             self._takers[kind] = self._world.takers(row)
         return self._takers[kind]

@@ -1,6 +1,6 @@
 """Why cluster-autoscaler does not remove a node: its utilization, its pods, their new nodes, and its group.
 
-Upstream: core/scaledown/ and simulator/ of kubernetes/autoscaler, version 1.36. No loop of it was recorded.
+Upstream: core/scaledown/ and simulator/ of kubernetes/autoscaler, version 1.36.
 """
 
 from __future__ import annotations
@@ -518,6 +518,8 @@ class Removal(Struct, frozen=True, kw_only=True):
     needed: Duration  # how long it has to be unneeded or unready
     minimum: tuple[str, int, int] | None
     """A resource below its minimum, with the remaining and the required amount."""
+    pending: tuple[str, ...]
+    """The pending pods among `pods`: those that fit the node, where the autoscaler places them first."""
 
     @property
     def is_removable(self) -> bool:
@@ -570,9 +572,19 @@ class ScaleDown:
         )
 
     @cached_property
-    def _evacuation(self) -> tuple[Evacuation, Mapping[ClusterRow, ClusterRow]]:
-        world, rows = self._loop.place_on_free_nodes()
-        return Evacuation(world, [*rows.values()], self._empty), rows
+    def _world(self) -> tuple[Sandbox, Mapping[ClusterRow, ClusterRow]]:
+        return self._loop.place_on_free_nodes()
+
+    @cached_property
+    def _evacuation(self) -> Evacuation:
+        world, rows = self._world
+        return Evacuation(world, [*rows.values()], self._empty)
+
+    def _placed_on(self, row: ClusterRow, own: Collection[int]) -> list[int]:
+        """Return the pending pods that the autoscaler places on a node, beside its `own` pods."""
+        world, rows = self._world
+        placed = world.snapshot.pods.on_node(rows[row]).tolist() if row in rows else []
+        return [pod for pod in placed if pod not in own]
 
     @cached_property
     def _is_healthy(self) -> bool:
@@ -584,7 +596,9 @@ class ScaleDown:
         row = self._snapshot.cluster.index[name]
         state = self._loop.state.states[row]
         node = self._snapshot.cluster.nodes[row]
-        rows = self._loop.state.rows_on(row)
+        own = self._loop.state.rows_on(row)
+        placed = self._placed_on(row, own)
+        rows = [*own, *placed]
         pods = tuple(self._fates.of(pod, is_safe=pod in safe) for pod in rows)
         removal = Removal(
             node=name,
@@ -598,6 +612,7 @@ class ScaleDown:
             unneeded_for=self._unneeded_for(node),
             needed=self.flags.unneeded_time if state.is_ready else self.flags.unready_time,
             minimum=self._minimum(node),
+            pending=tuple(map(self._snapshot.pods.key, placed)),
         )
         reasons = tuple(self._reasons(removal, node, state))
         if not is_one_of_many or reasons[:1] not in _BEFORE_PLACES:
@@ -682,8 +697,7 @@ class ScaleDown:
         that fits nowhere."""
         if not moving:
             return {}, None
-        evacuation, rows = self._evacuation
-        names, refusals = evacuation.places([fate.row for fate in moving], rows.get(row))
+        names, refusals = self._evacuation.places([fate.row for fate in moving], self._world[1].get(row))
         stranded = None if refusals is None else StrandedPod(pod=moving[len(names)].pod, refusals=refusals)
         return {fate.pod: name for fate, name in zip(moving, names, strict=False)}, stranded
 
@@ -747,6 +761,7 @@ class RemovalDocument(Document, frozen=True, omit_defaults=True):
     unneeded_seconds: int | None
     needed_seconds: int
     minimum: Minimum | None = None
+    pending: tuple[str, ...] = ()
 
 
 class ScaleDownDocument(Document, frozen=True):

@@ -40,7 +40,7 @@ class PolicyGoal(StrEnum):
 
 
 _ROUNDS = 3
-MANY_PODS = 20_000
+_MANY_PODS = 20_000
 """Above it, only few thresholds, and no limits, are tried."""
 _MOST_PLACED = 5_000
 """The maximum number of pods, or of a plugin's own evictions, up to which a survey also places the evicted pods."""
@@ -129,7 +129,7 @@ def advise(
     """Return advice for a goal. Raises `InputError`."""
     trials = _Trials(snapshot, setup, goal, rounds=rounds, evictions=evictions, now=now)
     before = trials.before
-    is_large = len(snapshot.pods) > MANY_PODS
+    is_large = len(snapshot.pods) > _MANY_PODS
     candidates = [*_candidates(goal, few=is_large)]
     works = [partial(trials.survey, *item) for item in _SURVEYED] + [
         partial(trials.of, *candidate) for candidate in candidates

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # Upstream: scheduling.k8s.io, behind the gate GenericWorkload since 1.35; the group's own cycle is
 # pkg/scheduler/schedule_one_podgroup.go of 1.36.
 
-MOST_MEMBERS = 2_000
+_MOST_MEMBERS = 2_000
 """The maximum number of a group's pods that are each evaluated."""
 
 
@@ -88,7 +88,7 @@ def _pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangS
     mine = [row for row in range(len(pods)) if gang.has(pods, row)]
     rows = sorted((row for row in mine if not pods.node_names[row]), key=lambda row: _turn(pods[row]))
     is_heeded = not gang.min_count or gang.plugin in cycle.profile.points["permit"]
-    members = tuple(_alone(scheduler.on(snapshot), cycle, rows[:MOST_MEMBERS], attempt))
+    members = tuple(_alone(scheduler.on(snapshot), cycle, rows[:_MOST_MEMBERS], attempt))
     gang_status = GangStatus(
         name=f"{gang.namespace}/{gang.name}",
         min_count=gang.min_count,

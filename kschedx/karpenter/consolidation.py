@@ -49,7 +49,7 @@ SPOT, ON_DEMAND = "spot", "on-demand"
 MOST_NODES = 100
 """The maximum number of nodes that are consolidated together."""
 _MOST_ALONE = 50
-MOST_LOOKS = 50_000
+_MOST_LOOKS = 50_000
 """The maximum number of nodes that are tried alone, times the nodes of the cluster: each trial is a round over the
 cluster."""
 _SPOT_TYPES = 15
@@ -363,7 +363,7 @@ class Consolidator:
         """Return every candidate that can be deleted alone; Karpenter takes the first."""
         commands = []
         ordered = self._sort_candidates()
-        most = min(_MOST_ALONE, max(MOST_LOOKS // max(len(self._snapshot.cluster.nodes), 1), 1))
+        most = min(_MOST_ALONE, max(_MOST_LOOKS // max(len(self._snapshot.cluster.nodes), 1), 1))
         tried = (
             ordered[:most]
             if self._only is None

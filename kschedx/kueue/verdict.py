@@ -30,7 +30,7 @@ from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
 
 MOST_CYCLES = 2_000
-MOST_REMEDIES = 4
+_MOST_REMEDIES = 4
 _MOST_FINISHING = 8
 """The maximum number of Workloads whose completion is tried."""
 _MOST_QUEUED = 3
@@ -216,7 +216,7 @@ def judge(
     if not with_remedies or verdict.wait in (None, Wait.CHECKS) or verdict.has_quota_now:
         return verdict
     trials = _Trials(snapshot, AdmissionRun(snapshot, settings, now, memory), verdict, memory)
-    return replace(verdict, remedies=tuple(trials.remedies())[:MOST_REMEDIES])
+    return replace(verdict, remedies=tuple(trials.remedies())[:_MOST_REMEDIES])
 
 
 def _verdict(run: AdmissionRun, key: str) -> Verdict:

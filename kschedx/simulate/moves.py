@@ -39,7 +39,7 @@ _MOST_MOVES = 6
 """Pods that are moved together."""
 _MOST_SETS = 4
 """Sets of pods that are tried for a node."""
-MOST_COMBINATIONS = 1_000
+_MOST_COMBINATIONS = 1_000
 _MOST_NEXT_PLACES = 5
 """Nodes on which room is tried for an evicted pod."""
 
@@ -240,7 +240,7 @@ class MoveSearch:
                 owner = next((owner.uid or owner.name for owner in pods.owners[rows[index]] if owner.controller), "")
                 alike.setdefault((owner, freed[index].tobytes()), []).append(index)
         kinds = list(alike.values())
-        some = islice(combinations_with_replacement(range(len(kinds)), number), MOST_COMBINATIONS)
+        some = islice(combinations_with_replacement(range(len(kinds)), number), _MOST_COMBINATIONS)
         sets = np.array([*some], dtype=np.int64).reshape(-1, number)
         first = np.array([its[0] for its in kinds], dtype=np.int64)[sets]
         first, sets = (its[(freed[first].sum(axis=1) >= missing).all(axis=1)] for its in (first, sets))
@@ -280,9 +280,9 @@ class MoveSearch:
 
 # The goal of a simulation: pods fit, with the fewest evictions for which every evicted pod fits another node.
 
-MOST_PLACES = 50
+_MOST_PLACES = 50
 """Nodes that are tried for a pod, the nearest to fitting first."""
-MOST_TRIALS = 2_000
+_MOST_TRIALS = 2_000
 """Sets of evictions that are tried for a pod."""
 FITS = "fits"
 
@@ -346,11 +346,11 @@ def _carried_out(simulator: Simulator, row: int) -> list[GoalMove] | None:
     """Make room for a pod and return the moves; None if no moves do."""
     run = simulator.run
     try:
-        places = _nearest_places(run.cycle(row), MOST_PLACES)
+        places = _nearest_places(run.cycle(row), _MOST_PLACES)
     except UndecidableError:
         return None
     priority = int(run.cluster.pods.priorities[row])
-    search = MoveSearch(run, simulator.base, priority, trials=MOST_TRIALS, pick=simulator.pick)
+    search = MoveSearch(run, simulator.base, priority, trials=_MOST_TRIALS, pick=simulator.pick)
     moves = next(search.find(places, goal=row), None)
     if moves is None:
         return None

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _GANG_SCHEDULING = "GangScheduling"
 COSCHEDULING = "Coscheduling"
-WAITS_FOR_PREEMPTION = "pod group is unschedulable, pod group is waiting for preemption to complete"
+_WAITS_FOR_PREEMPTION = "pod group is unschedulable, pod group is waiting for preemption to complete"
 
 
 class _QueuedGang(Struct, frozen=True):
@@ -605,7 +605,7 @@ class Queue:
             self._run.cluster.revert(mark)
             message = gang.message(self._run, [step.node is not None for step in steps])
             if awaits_victims:
-                message = WAITS_FOR_PREEMPTION if fits else message
+                message = _WAITS_FOR_PREEMPTION if fits else message
                 again = [*(again or ()), *self._take_back(steps, message, is_nominated=fits)]
                 continue
             try:

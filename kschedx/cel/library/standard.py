@@ -105,7 +105,7 @@ def subtract(_: Budget, value: Value, other: Value) -> Value:
     return NO_OVERLOAD
 
 
-def multiply(_: Budget, value: Value, other: Value) -> Value:
+def _multiply(_: Budget, value: Value, other: Value) -> Value:
     if isinstance(value, float) and isinstance(other, float):
         return value * other
     if type(value) is type(other) and isinstance(value, int) and isinstance(other, int):
@@ -126,7 +126,7 @@ def divide(_: Budget, value: Value, other: Value) -> Value:
     return NO_OVERLOAD
 
 
-def modulo(_: Budget, value: Value, other: Value) -> Value:
+def _modulo(_: Budget, value: Value, other: Value) -> Value:
     if type(value) is type(other) and isinstance(value, int) and isinstance(other, int):
         if not other:
             return Fault("modulus by zero")
@@ -480,8 +480,8 @@ STANDARD_FUNCTIONS: tuple[Function, ...] = (
         takes=_ADDERS,
     ),
     _arithmetic("_/_", "divide", ("double", "int", "uint"), divide),
-    _arithmetic("_%_", "modulo", ("int", "uint"), modulo, (int, Uint)),
-    _arithmetic("_*_", "multiply", ("double", "int", "uint"), multiply),
+    _arithmetic("_%_", "modulo", ("int", "uint"), _modulo, (int, Uint)),
+    _arithmetic("_*_", "multiply", ("double", "int", "uint"), _multiply),
     Function(
         name="-_",
         overloads=(overload("negate_double", "(double) -> double"), overload("negate_int64", "(int) -> int")),
