@@ -38,7 +38,7 @@ DEFAULT_NAMESPACE = "default"
 DEFAULT_SCHEDULER = "default-scheduler"
 GRACE_PERIOD = 30
 """Seconds."""
-METADATA_NAME_LABEL = "kubernetes.io/metadata.name"
+_METADATA_NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 def default_pod(pod: types.Pod) -> types.Pod:
@@ -79,9 +79,10 @@ def _grace_period(seconds: int | None) -> int:
 
 
 def default_node(node: types.Node) -> types.Node:
-    """Return a node; without allocatable, its capacity counts."""
+    """Return a node; without allocatable, its capacity counts, and the other way round in a partial dump."""
     capacity = rounded_resources(node.status.capacity, "status.capacity")
     allocatable = rounded_resources(node.status.allocatable, "status.allocatable") or capacity
+    capacity = capacity or allocatable
     if capacity is node.status.capacity and allocatable is node.status.allocatable:
         return node
     return replace(node, status=replace(node.status, capacity=capacity, allocatable=allocatable))
@@ -90,9 +91,11 @@ def default_node(node: types.Node) -> types.Node:
 def default_namespace(namespace: types.Namespace) -> types.Namespace:
     """Return a namespace with its name as a label, which namespace selectors use."""
     metadata = namespace.metadata
-    if not metadata.name or metadata.labels.get(METADATA_NAME_LABEL) == metadata.name:
+    if not metadata.name or metadata.labels.get(_METADATA_NAME_LABEL) == metadata.name:
         return namespace
-    return replace(namespace, metadata=replace(metadata, labels=metadata.labels | {METADATA_NAME_LABEL: metadata.name}))
+    return replace(
+        namespace, metadata=replace(metadata, labels=metadata.labels | {_METADATA_NAME_LABEL: metadata.name})
+    )
 
 
 def default_priority_class(priority_class: types.PriorityClass) -> types.PriorityClass:
@@ -279,16 +282,8 @@ def merge_spread_label_keys(spec: types.PodSpec, labels: types.Labels) -> types.
 def uses_label_keys(spec: types.PodSpec) -> bool:
     """Return whether `merge_label_keys` may change the spec, so that it differs between pods of one template with
     different labels."""
-    affinity = spec.affinity or types.Affinity()
-    return any(
-        term.match_label_keys or term.mismatch_label_keys
-        for side in (affinity.pod_affinity, affinity.pod_anti_affinity)
-        if side is not None
-        for term in (
-            *side.required_during_scheduling_ignored_during_execution,
-            *(term.pod_affinity_term for term in side.preferred_during_scheduling_ignored_during_execution),
-        )
-    )
+    terms = () if spec.affinity is None else spec.affinity.pod_terms
+    return any(term.match_label_keys or term.mismatch_label_keys for term in terms)
 
 
 def _merge_affinity(affinity: types.Affinity, labels: types.Labels) -> types.Affinity:

@@ -22,15 +22,15 @@ FIELDS = Path(__file__).with_name("fields.json")
 Json: TypeAlias = dict[str, Any]
 _Steps: TypeAlias = tuple[str | int, ...]
 
-_WORDS: Mapping[str, tuple[list[str], str]] = {
-    "string": (["string"], "a string"),
-    "integer": (["integer"], "a whole number"),
-    "number": (["number"], "a number"),
-    "boolean": (["boolean"], "true or false"),
-    "quantity": (["string", "number"], "an amount"),
-    "intOrString": (["string", "integer"], "a whole number or a string"),
+_WORDS: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "string": ((str,), "a string"),
+    "integer": ((int,), "a whole number"),
+    "number": ((int, float), "a number"),
+    "boolean": ((bool,), "true or false"),
+    "quantity": ((str, int, float), "an amount"),
+    "intOrString": ((int, str), "a whole number or a string"),
 }
-"""The value types in fields.json: JSON's types, and their name in an error."""
+"""The value types in fields.json: Python's types, and their name in an error."""
 _BITS: Mapping[str, int] = {"integer": 64, "intOrString": 32}
 """The size of an integer: many fields have 32 bits, which fields.json does not show."""
 _NEAR = 0.8
@@ -44,45 +44,49 @@ _FEW = 4
 def unknown_fields(manifest: Mapping[str, object]) -> list[InputError]:
     """Return the errors of a manifest's fields, in their order; none for an unknown kind."""
     root = _kinds().get(f"{manifest.get('apiVersion')} {manifest.get('kind')}")
-    if root is None or is_stored(manifest) or _has_fields_of(manifest, root):
-        return []
-    from jsonschema import Draft202012Validator
-
-    errors = Draft202012Validator(_schema(root)).iter_errors(manifest)
-    return [fault for error in errors for fault in _schema_errors(error, root)]
+    return [] if root is None or is_stored(manifest) else list(_faults(manifest, f"#{root}", (), root))
 
 
-def _has_fields_of(value: object, kind: str) -> bool:
-    """Return whether all fields are valid, the common case. Only otherwise is jsonschema loaded to find the errors."""
+def _faults(value: object, kind: Any, steps: _Steps, root: str) -> Iterator[InputError]:
+    """Yield the errors of a value at `steps`. For an API server, null is an absent value."""
     if value is None:
-        return True
-    fields = _fields(kind)
-    return isinstance(value, Mapping) and all(key in fields and _is_a(fields[key], item) for key, item in value.items())
-
-
-def _is_a(kind: Any, value: object) -> bool:
-    if value is None:
-        return True
+        return
     match kind:
-        case [item]:
-            return isinstance(value, list) and all(_is_a(item, element) for element in value)
-        case {"*": item}:
-            return isinstance(value, dict) and all(_is_a(item, element) for element in value.values())
-        case "boolean":
-            return isinstance(value, bool)
+        case [item] if isinstance(value, list):
+            for index, element in enumerate(value):
+                yield from _faults(element, item, (*steps, index), root)
+        case [_]:
+            yield _mistyped("a list", value, steps)
+        case {"*": item} if isinstance(value, dict):
+            for key, element in value.items():
+                yield from _faults(element, item, (*steps, key), root)
+        case str() if kind.startswith("#") and isinstance(value, Mapping):
+            fields = _fields(kind[1:])
+            for name in fields:
+                yield from _faults(value.get(name), fields[name], (*steps, name), root)
+            yield from (_unknown(steps, str(name), list(fields), root) for name in value if name not in fields)
+        case str() if kind in _WORDS:
+            yield from _scalar_faults(value, kind, steps)
         case "any":
-            return True
-        case str() if kind.startswith("#"):
-            return _has_fields_of(value, kind[1:])
-    numbers: tuple[type, ...] = (int,) if kind in ("integer", "intOrString") else (int, float)
-    is_number = isinstance(value, numbers) and not isinstance(value, bool) and kind != "string"
-    if isinstance(value, int) and kind in _BITS and not _lowest(kind) <= value <= -_lowest(kind) - 1:
-        return False
-    return is_number or (isinstance(value, str) and kind in ("string", "quantity", "intOrString"))
+            return
+        case _:
+            yield _mistyped("a mapping", value, steps)
 
 
-def _lowest(kind: str) -> int:
-    return -(1 << _BITS[kind] - 1)
+def _scalar_faults(value: object, kind: str, steps: _Steps) -> Iterator[InputError]:
+    kinds, expected = _WORDS[kind]
+    is_whole = isinstance(value, float) and value.is_integer() and int in kinds
+    if not (isinstance(value, kinds) or is_whole) or (isinstance(value, bool) and kind != "boolean"):
+        yield _mistyped(expected, value, steps)
+    elif isinstance(value, int | float) and kind in _BITS:
+        lowest = -(1 << _BITS[kind] - 1)
+        if not lowest <= value < -lowest:
+            yield _mistyped(f"a number between {lowest} and {-lowest - 1}", value, steps)
+
+
+def _mistyped(expected: str, value: object, steps: _Steps) -> InputError:
+    hint = "quote it to make it a string" if expected == "a string" and isinstance(value, int | float) else ""
+    return InputError(f"expected {expected}, found {_shown(value)}", place=Place(field=_field_of(steps)), hint=hint)
 
 
 @cache
@@ -102,20 +106,6 @@ def _fields(name: str) -> Mapping[str, Any]:
     return fields
 
 
-@cache
-def _schema(root: str) -> Json:
-    """Return a JSON Schema for a type and everything below it."""
-    definitions: Json = {}
-    waiting = [root]
-    while waiting:
-        name = waiting.pop()
-        if name not in definitions:
-            properties = {field: _map_or_empty(value) for field, value in _fields(name).items()}
-            definitions[name] = {"type": ["object", "null"], "properties": properties, "additionalProperties": False}
-            waiting += [_below(value) for value in _fields(name).values() if _below(value)]
-    return {"$ref": f"#/$defs/{root}", "$defs": definitions}
-
-
 def _below(value: Any) -> str:
     """Return the type of a value, of its items, or of its map values."""
     match value:
@@ -126,40 +116,6 @@ def _below(value: Any) -> str:
         case str() if value.startswith("#"):
             return value[1:]
     return ""
-
-
-def _map_or_empty(value: Any) -> Json:
-    """For an API server, null is an absent value."""
-    match value:
-        case [item]:
-            return {"type": ["array", "null"], "items": _map_or_empty(item)}
-        case {"*": item}:
-            return {"type": ["object", "null"], "additionalProperties": _map_or_empty(item)}
-        case str() if value.startswith("#"):
-            return {"$ref": f"#/$defs/{value[1:]}"}
-        case str() if value in _WORDS:
-            bounds = {"minimum": _lowest(value), "maximum": -_lowest(value) - 1} if value in _BITS else {}
-            return {"type": [*_WORDS[value][0], "null"], "description": _WORDS[value][1], **bounds}
-    return {}
-
-
-def _schema_errors(error: Any, root: str) -> Iterator[InputError]:
-    steps: _Steps = tuple(error.absolute_path)
-    if error.validator == "additionalProperties":
-        known = list(error.schema["properties"])
-        for name in error.instance:
-            if name not in error.schema["properties"]:
-                yield _unknown(steps, str(name), known, root)
-        return
-    if error.validator in ("minimum", "maximum"):
-        bounds = f"between {error.schema['minimum']} and {error.schema['maximum']}"
-        field = _field_of(steps)
-        yield InputError(f"expected a number {bounds}, found {_shown(error.instance)}", place=Place(field=field))
-        return
-    expected = error.schema.get("description") or ("a list" if "array" in error.schema["type"] else "a mapping")
-    instance = error.instance
-    hint = "quote it to make it a string" if expected == "a string" and isinstance(instance, int | float) else ""
-    yield InputError(f"expected {expected}, found {_shown(instance)}", place=Place(field=_field_of(steps)), hint=hint)
 
 
 def _unknown(steps: _Steps, name: str, known: Sequence[str], root: str) -> InputError:

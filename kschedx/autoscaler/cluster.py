@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from functools import cached_property
 
 from msgspec import Struct
@@ -14,7 +13,7 @@ from kschedx.autoscaler.loop import Loop
 from kschedx.autoscaler.node_groups import Membership, group_title, membership
 from kschedx.autoscaler.pods import PodOutcome
 from kschedx.autoscaler.sizes import NOT_READY
-from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, LoopSetup, PodResult
+from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, LoopState, PodResult
 from kschedx.autoscaler.status import AutoscalerStatus, read_status
 from kschedx.autoscaler.templates import CloudTemplate, GroupsFile, Template, cloud_templates, machine_templates
 from kschedx.errors import ConfigError, InputError, Place
@@ -23,7 +22,6 @@ from kschedx.framework.runtime import Framework
 from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.status import Status
 from kschedx.kube.autoscalers import SCALE_DOWN, SCALE_UP, SCHEDULER_CONFIG, Written
-from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import AUTOSCALER_STATUS, UNSCHEDULABLE_STATUS, Node, Pod
 from kschedx.releases import Release
 from kschedx.releases.autoscaler import MEASURED, AutoscalerBehaviour, autoscaler_behaviour
@@ -54,7 +52,7 @@ class AutoscalerOptions(Struct, frozen=True, kw_only=True):
     """The KubeSchedulerConfiguration of `--scheduler-config-file`; None for the default."""
 
 
-REGISTRATION_FAILURES = ("timeout", "NodeRegistrationTimeout")
+_REGISTRATION_FAILURES = ("timeout", "NodeRegistrationTimeout")
 """Codes of a backoff whose instances did not become nodes in time. Upstream: clusterstate/clusterstate.go."""
 
 
@@ -83,7 +81,7 @@ class GroupVerdict(Struct, frozen=True, kw_only=True):
 
     @property
     def fails_to_register(self) -> bool:
-        return bool(self.unregistered) or self.detail.startswith(REGISTRATION_FAILURES)
+        return bool(self.unregistered) or self.detail.startswith(_REGISTRATION_FAILURES)
 
 
 class PodScaling(Struct, frozen=True, kw_only=True):
@@ -230,9 +228,8 @@ class Autoscaler:
         snapshot = snapshot or self.snapshot
         groups = {**self.membership.groups, **(more or {})}
         scheduler = self._scheduler_config
-        taken = snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return Loop(
-            LoopSetup(
+            LoopState(
                 framework=Framework(scheduler.profiles[0], scheduler, snapshot, self.release),
                 group_of=lambda node: groups.get(node.name),
                 status=status or self.status,
@@ -242,14 +239,14 @@ class Autoscaler:
                 },
                 flags=flags or self.flags,
                 behaviour=self.behaviour,
-                now=nanoseconds(taken),
+                now=snapshot.moment(),
             )
         )
 
     @cached_property
-    def _own(self) -> tuple[Loop, LoopResult]:
+    def _own(self) -> Loop:
         """The loop over the current cluster."""
-        return _run(self.loop())
+        return self.loop()
 
     def explain(
         self,
@@ -267,25 +264,18 @@ class Autoscaler:
         row = changed.pods.rows.get(pod.key)
         if row is None:
             row = len(changed.pods)
-            changed = replace(changed, pods=changed.pods.with_pods([_as_unschedulable(pod)]), _tables={})
+            metadata = replace(pod.metadata, creation_timestamp=None)
+            unschedulable = replace(pod, metadata=metadata, status=UNSCHEDULABLE_STATUS)
+            changed = replace(changed, pods=changed.pods.with_pods([unschedulable]), _tables={})
         elif changed.pods.node_names[row]:
             return None
         elif changed.pods.specs[row] != replace(pod.spec, node_name=""):
             changed = replace(changed, pods=changed.pods.with_spec(row, pod.spec), _tables={})
         is_own = changed is self.snapshot and status is None and flags is None
-        loop, answer = (
-            self._own if is_own else _run(self.loop(changed, status=status, templates=templates, flags=flags))
-        )
+        loop = self._own if is_own else self.loop(changed, status=status, templates=templates, flags=flags)
+        answer = loop.result
         mine = next((pod for pod in answer.pods if pod.row == row), None)
         return None if mine is None else _pod_scaling(loop, answer, mine)
-
-
-def _run(loop: Loop) -> tuple[Loop, LoopResult]:
-    return loop, loop.run()
-
-
-def _as_unschedulable(pod: Pod) -> Pod:
-    return replace(pod, metadata=replace(pod.metadata, creation_timestamp=None), status=UNSCHEDULABLE_STATUS)
 
 
 def _pod_scaling(loop: Loop, answer: LoopResult, pod: PodResult) -> PodScaling:

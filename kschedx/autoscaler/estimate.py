@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -359,25 +358,6 @@ def node_limit(max_nodes_per_scale_up: int, headroom: int | None, max_nodes_tota
     return least
 
 
-class Bins(Protocol):
-    """New nodes of a group, numbered from 0. A pod is given with the number of its class."""
-
-    def add(self) -> int: ...
-
-    def fits(self, kind: int, pod: int, node: int) -> bool: ...
-
-    def place(self, kind: int, pod: int, node: int) -> None: ...
-
-    def find(self, kind: int, pod: int) -> int | None:
-        """Return a new node that fits the pod."""
-        ...
-
-    def place_elsewhere(self, kind: int, pod: int, last: int) -> int | None:
-        """If the last new node violates a spread constraint over hosts, place the pod on any other node of the cluster.
-        Existing nodes have negative numbers."""
-        ...
-
-
 class WorldBins:
     """New nodes in a fork of the world: the general form."""
 
@@ -403,6 +383,7 @@ class WorldBins:
         self._world.place(pod, self._row(node))
 
     def find(self, kind: int, pod: int) -> int | None:
+        """Return a new node that fits the pod."""
         if not self._count:
             return None
         mask = np.zeros(self._world.node_count, dtype=np.bool_)
@@ -411,6 +392,8 @@ class WorldBins:
         return None if node is None else node - self._first
 
     def place_elsewhere(self, kind: int, pod: int, last: int) -> int | None:
+        """If the last new node violates a spread constraint over hosts, place the pod on any other node of the cluster.
+        Existing nodes have negative numbers."""
         if not self._behaviour.spread_pods_go_anywhere or not _spreads_over_hosts(self._world.pod(pod)):
             return None
         if REASON_SKEW not in self._world.check(pod, self._row(last)).reasons:
@@ -423,19 +406,22 @@ class WorldBins:
         return None if node is None else node - self._first
 
 
-class Estimator:
-    def __init__(self, bins: Bins, limit: int) -> None:
-        """`limit` as returned by `node_limit`."""
-        self._bins = bins
-        self._limit = limit
-        self._added = 0
-        self._last: int | None = None
-        """The newest node."""
-        self._used: set[int] = set()
-        """The nodes that got a pod; existing nodes may be among them."""
-        self._pods: list[int] = []
+_Bins = CountingBins | WorldBins
+"""New nodes of a group, numbered from 0. A pod is given with the number of its class."""
 
-    def estimate(self, kinds: Sequence[PackingClass], fast: int = -1) -> Estimate:
+
+class Estimator(Struct):
+    bins: _Bins
+    limit: int
+    """As returned by `node_limit`."""
+    added: int = 0
+    last: int | None = None
+    """The newest node."""
+    used: set[int] = set()
+    """The nodes that got a pod; existing nodes may be among them."""
+    pods: list[int] = []
+
+    def estimate(self, kinds: Sequence[_PackingClass], fast: int = -1) -> Estimate:
         """Pack `kinds` in this order. `fast` is the number of the class that is packed by arithmetic; it is the last
         one then."""
         fakes = 0
@@ -448,62 +434,62 @@ class Estimator:
                 fakes = self._fast(kind.number, left)
             else:
                 more = self._place_on_new_nodes(kind.number, left)
-        return Estimate(nodes=len(self._used) + fakes, pods=tuple(self._pods))
+        return Estimate(nodes=len(self.used) + fakes, pods=tuple(self.pods))
 
     def _record_placement(self, pod: int, node: int) -> None:
-        self._used.add(node)
-        self._pods.append(pod)
+        self.used.add(node)
+        self.pods.append(pod)
 
-    def _place_on_earlier_nodes(self, kind: PackingClass) -> Sequence[int]:
+    def _place_on_earlier_nodes(self, kind: _PackingClass) -> Sequence[int]:
         """Place pods on any node of this estimate until one does not fit. Return that pod and those after it."""
         for index, pod in enumerate(kind.pods):
-            node = self._bins.find(kind.number, pod)
+            node = self.bins.find(kind.number, pod)
             if node is None:
                 return kind.pods[index:]
-            self._bins.place(kind.number, pod, node)
+            self.bins.place(kind.number, pod, node)
             self._record_placement(pod, node)
         return ()
 
     def _may_add(self) -> bool:
-        if self._limit < 0 or (self._limit > 0 and self._added >= self._limit):
+        if self.limit < 0 or (self.limit > 0 and self.added >= self.limit):
             return False
-        self._added += 1
+        self.added += 1
         return True
 
     def _place_on_new_nodes(self, kind: int, pods: Sequence[int]) -> bool:
         """Place pods on the last new node or further ones. Return False if no more may be added."""
-        bins = self._bins
+        bins = self.bins
         for pod in pods:
-            if self._last is not None:
-                if bins.fits(kind, pod, self._last):
-                    bins.place(kind, pod, self._last)
-                    self._record_placement(pod, self._last)
+            if self.last is not None:
+                if bins.fits(kind, pod, self.last):
+                    bins.place(kind, pod, self.last)
+                    self._record_placement(pod, self.last)
                     continue
-                node = bins.place_elsewhere(kind, pod, self._last)
+                node = bins.place_elsewhere(kind, pod, self.last)
                 if node is not None:
                     self._record_placement(pod, node)
                     continue
-                if self._last not in self._used:
+                if self.last not in self.used:
                     return True  # if an empty node does not fit the pod, no other one does
             if not self._may_add():
                 return False
-            self._last = bins.add()
-            if not bins.fits(kind, pod, self._last):
+            self.last = bins.add()
+            if not bins.fits(kind, pod, self.last):
                 return True
-            bins.place(kind, pod, self._last)
-            self._record_placement(pod, self._last)
+            bins.place(kind, pod, self.last)
+            self._record_placement(pod, self.last)
         return True
 
     def _fast(self, kind: int, pods: Sequence[int]) -> int:
         """Pack one node, and compute the rest. Return the number of computed nodes."""
         if not pods or not self._may_add():
             return 0
-        node = self._last = self._bins.add()
+        node = self.last = self.bins.add()
         count = 0
         for pod in pods:
-            if not self._bins.fits(kind, pod, node):
+            if not self.bins.fits(kind, pod, node):
                 break
-            self._bins.place(kind, pod, node)
+            self.bins.place(kind, pod, node)
             self._record_placement(pod, node)
             count += 1
         if count == 0:
@@ -515,13 +501,13 @@ class Estimator:
             if not self._may_add():
                 break
             more = pods[placed : placed + count]
-            self._pods.extend(more)
+            self.pods.extend(more)
             placed += len(more)
             fakes += bool(more)
         return fakes
 
 
-class PackingClass(Struct, frozen=True, kw_only=True):
+class _PackingClass(Struct, frozen=True, kw_only=True):
     """An equivalence class of pods, in the order of packing."""
 
     number: int
@@ -537,7 +523,7 @@ def rename_template(template: AddedNode, name: str) -> AddedNode:
 
 def ordered_kinds(
     kinds: Sequence[tuple[int, ...]], requests: Mapping[int, tuple[int, int]], node: Node
-) -> list[PackingClass]:
+) -> list[_PackingClass]:
     """Sort by the sum of the cpu and memory fractions that the first pod of each class requests, highest first;
     `requests` has its milli-cpu and memory. A class's number is its index in `kinds`."""
     cpu = milli_value(node.status.allocatable.get("cpu", 0))
@@ -552,7 +538,7 @@ def ordered_kinds(
             total += float(asked_memory) / float(memory)
         return total
 
-    scored = [(score(kind), PackingClass(number=number, pods=kind)) for number, kind in enumerate(kinds)]
+    scored = [(score(kind), _PackingClass(number=number, pods=kind)) for number, kind in enumerate(kinds)]
     sort_slice(scored, lambda a, b: a[0] > b[0])
     return [kind for _, kind in scored]
 

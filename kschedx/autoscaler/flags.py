@@ -43,10 +43,10 @@ FlagValue = str | int | float | bool | Sequence[str | int]
 
 T = TypeVar("T")
 
-GIBIBYTE = 1024**3
+_GIBIBYTE = 1024**3
 
 
-class ResourceLimit(Struct, frozen=True, kw_only=True):
+class _ResourceLimit(Struct, frozen=True, kw_only=True):
     """A limit on the whole cluster: cores, bytes of memory, or GPUs of a type."""
 
     resource: str
@@ -67,7 +67,7 @@ class Flags(Struct, frozen=True, kw_only=True):
     max_allocatable_difference_ratio: float = 0.05
     max_nodes_total: int = 0
     max_nodes_per_scale_up: int = 1000
-    limits: tuple[ResourceLimit, ...] = ()
+    limits: tuple[_ResourceLimit, ...] = ()
     ok_total_unready_count: int = 3
     max_total_unready_percentage: float = 45.0
     max_node_startup_time: Duration = Duration.seconds(15 * 60)
@@ -184,39 +184,39 @@ def check_known(names: Sequence[str]) -> None:
             raise ConfigError(f"--{name} is not a flag that kschedx reads", hint=nearest(name, FLAGS))
 
 
-def _limits_of(written: Mapping[str, FlagValue]) -> tuple[ResourceLimit, ...]:
+def _limits_of(written: Mapping[str, FlagValue]) -> tuple[_ResourceLimit, ...]:
     """Parse `MIN:MAX` of cores and GiB, and `TYPE:MIN:MAX` of GPUs."""
 
     def range_of(texts: tuple[str, ...]) -> tuple[int, int]:
         low, high = texts[-1].split(":")
         return int(low), int(high)
 
-    def gpu_limits(texts: tuple[str, ...]) -> tuple[ResourceLimit, ...]:
+    def gpu_limits(texts: tuple[str, ...]) -> tuple[_ResourceLimit, ...]:
         limits = []
         for text in texts:
             kind, low, high = text.split(":")
-            limits.append(ResourceLimit(resource=kind, minimum=int(low), maximum=int(high)))
+            limits.append(_ResourceLimit(resource=kind, minimum=int(low), maximum=int(high)))
         return tuple(limits)
 
     cores = _parsed_flag("cores-total", written.get("cores-total", "0:320000"), range_of)
     memory = _parsed_flag("memory-total", written.get("memory-total", "0:6400000"), range_of)
     return (
-        ResourceLimit(resource="cpu", minimum=cores[0], maximum=cores[1]),
-        ResourceLimit(resource="memory", minimum=memory[0] * GIBIBYTE, maximum=memory[1] * GIBIBYTE),
+        _ResourceLimit(resource="cpu", minimum=cores[0], maximum=cores[1]),
+        _ResourceLimit(resource="memory", minimum=memory[0] * _GIBIBYTE, maximum=memory[1] * _GIBIBYTE),
         *_parsed_flag("gpu-total", written.get("gpu-total", ()), gpu_limits),
     )
 
 
 # cluster-autoscaler's flags about scale-down. Upstream: config/flags/flags.go, config/const.go.
 
-MINUTE = 60
+_MINUTE = 60
 
 
 class ScaleDownFlags(Struct, frozen=True, kw_only=True):
     is_enabled: bool = True
     unready_nodes_too: bool = True
-    unneeded_time: Duration = Duration.seconds(10 * MINUTE)
-    unready_time: Duration = Duration.seconds(20 * MINUTE)
+    unneeded_time: Duration = Duration.seconds(10 * _MINUTE)
+    unready_time: Duration = Duration.seconds(20 * _MINUTE)
     threshold: float = 0.5
     """The requested fraction of allocatable above which a node stays."""
     gpu_threshold: float = 0.5
@@ -229,7 +229,7 @@ class ScaleDownFlags(Struct, frozen=True, kw_only=True):
     counts_devices: bool = False
     """`--enable-dynamic-resource-allocation`, in versions that have it."""
     min_replica_count: int = 0
-    system_pod_timeout: Duration = Duration.seconds(60 * MINUTE)
+    system_pod_timeout: Duration = Duration.seconds(60 * _MINUTE)
     minimums: Mapping[str, int] = {}
     """Resource to the minimum for the whole cluster: cores, bytes of memory, GPUs by type."""
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from kschedx.autoscaler import sizes as events
 from kschedx.autoscaler.estimate import (
@@ -38,7 +39,7 @@ from kschedx.autoscaler.sizes import (
     similar_groups,
     skip_reasons,
 )
-from kschedx.autoscaler.state import GroupChoice, GroupResult, LoopOutcome, LoopResult, LoopSetup, LoopState, PodResult
+from kschedx.autoscaler.state import GroupChoice, GroupResult, LoopOutcome, LoopResult, LoopState, PodResult
 from kschedx.framework.status import Status
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.quantity import ResourceList, parse_quantity
@@ -105,30 +106,23 @@ def _is_simple(pod: Pod) -> bool:
 # core/scaleup/orchestrator/orchestrator.go, estimator/.
 
 
-class Packing:
+class Packing(Struct, frozen=True, dict=True):
     """Packs pending pods on new nodes of one group; its changes of the world are undone."""
 
-    def __init__(
-        self,
-        state: LoopState,
-        world: Sandbox,
-        new_nodes: Mapping[str, AddedNode],
-        seen: Mapping[int, Mapping[str, NewNodeResult]],
-    ) -> None:
-        """`seen` are the results for each pod on the template of each group."""
-        self._state = state
-        self._world = world
-        self._new_nodes = new_nodes
-        self._seen = seen
+    state: LoopState
+    world: Sandbox
+    new_nodes: Mapping[str, AddedNode]
+    seen: Mapping[int, Mapping[str, NewNodeResult]]
+    """The results for each pod on the template of each group."""
 
     @cached_property
     def _similarity(self) -> Similarity:
-        return Similarity(self._state.templates, self._state.flags, self._state.options, self._state.behaviour)
+        return Similarity(self.state.templates, self.state.flags, self.state.options, self.state.behaviour)
 
     def _similar(self, name: str, fitting: Mapping[str, Sequence[int]]) -> tuple[str, ...]:
-        if not self._state.flags.balance_similar_node_groups:
+        if not self.state.flags.balance_similar_node_groups:
             return ()
-        return similar_groups(name, self._state.groups, self._similarity, fitting)
+        return similar_groups(name, self.state.groups, self._similarity, fitting)
 
     def option(
         self,
@@ -146,7 +140,7 @@ class Packing:
         estimate = self._estimate(name, mine, similar, current)
         if not estimate.pods or not estimate.nodes:
             return None
-        requests = self._state.pods.requests(self._state.options)
+        requests = self.state.pods.requests(self.state.options)
         amounts = [requests[row].amounts for row in estimate.pods]
         return Option(
             group=name,
@@ -159,37 +153,35 @@ class Packing:
 
     def _estimate(self, name: str, kinds: Sequence[tuple[int, ...]], similar: Sequence[str], current: int) -> Estimate:
         headroom = None
-        if self._state.behaviour.similar_groups_limit_the_estimate:
-            headroom = sum(self._state.groups_by_name[group].headroom for group in (name, *similar))
-        limit = node_limit(
-            self._state.flags.max_nodes_per_scale_up, headroom, self._state.flags.max_nodes_total, current
-        )
+        if self.state.behaviour.similar_groups_limit_the_estimate:
+            headroom = sum(self.state.groups_by_name[group].headroom for group in (name, *similar))
+        limit = node_limit(self.state.flags.max_nodes_per_scale_up, headroom, self.state.flags.max_nodes_total, current)
         if limit < 0:
             return NOTHING
-        requests = self._state.pods.requests(self._state.options)
+        requests = self.state.pods.requests(self.state.options)
         sort_keys = {
             kind[0]: (requests[kind[0]].amounts.get("cpu", 0), requests[kind[0]].amounts.get("memory", 0))
             for kind in kinds
         }
-        new = self._new_nodes[name]
+        new = self.new_nodes[name]
         ordered = ordered_kinds(kinds, sort_keys, new.node)
         fast = -1
-        if self._state.flags.fast_path:
-            fast = best_for_fast_path([(self._world.pod(kind.pods[0]), len(kind.pods)) for kind in ordered], new.node)
+        if self.state.flags.fast_path:
+            fast = best_for_fast_path([(self.world.pod(kind.pods[0]), len(kind.pods)) for kind in ordered], new.node)
             if fast >= 0:
                 ordered.append(ordered.pop(fast))
                 fast = ordered[-1].number
         if self._counts(name, kinds):
-            seen = [self._seen[kind[0]][name] for kind in kinds]
-            bins = CountingBins(self._world, [kind[0] for kind in kinds], seen)
+            seen = [self.seen[kind[0]][name] for kind in kinds]
+            bins = CountingBins(self.world, [kind[0] for kind in kinds], seen)
             return Estimator(bins, limit).estimate(ordered, fast)
-        with self._world.fork():
-            return Estimator(WorldBins(self._world, new, self._state.behaviour), limit).estimate(ordered, fast)
+        with self.world.fork():
+            return Estimator(WorldBins(self.world, new, self.state.behaviour), limit).estimate(ordered, fast)
 
     def _counts(self, group: str, kinds: Sequence[tuple[int, ...]]) -> bool:
-        return self._state.setup.counts and all(
-            self._seen[kind[0]][group].room is not None
-            and is_countable(self._world.pod(kind[0]), self._seen[kind[0]][group])
+        return self.state.counts and all(
+            self.seen[kind[0]][group].room is not None
+            and is_countable(self.world.pod(kind[0]), self.seen[kind[0]][group])
             for kind in kinds
         )
 
@@ -197,15 +189,16 @@ class Packing:
 class Loop:
     """A loop. It runs once and then explains its decisions about pods."""
 
-    def __init__(self, setup: LoopSetup) -> None:
-        self.state = LoopState(setup)
+    def __init__(self, state: LoopState) -> None:
+        self.state = state
         self._answers: dict[int, PodResult] = {}
         self._events: list[str] = []
         self._skipped: dict[str, tuple[str, ...]] = {}
         self._seen: dict[int, dict[str, NewNodeResult]] = {}
         """For a considered pod, the result on the template of each group."""
 
-    def run(self) -> LoopResult:
+    @cached_property
+    def result(self) -> LoopResult:
         if not self.state.flags.scale_up_from_zero and not any(state.is_usable for state in self.state.states):
             what = "ready nodes" if self.state.nodes else "nodes"
             return self._skip(f"Warning ClusterUnhealthy: Cluster has no {what}.")
@@ -225,7 +218,7 @@ class Loop:
                     self._record_result(row, (events.AT_MAX_NODES_TOTAL,), is_told=True)
             return self._result(LoopOutcome.AT_MAX_NODES_TOTAL)
         if not self.state.flags.bypassed_schedulers and are_all_new(
-            self.state.pods, waiting, self._requests_gpu, self.state.setup.now
+            self.state.pods, waiting, self._requests_gpu, self.state.now
         ):
             for row in waiting:
                 self._answers[row] = PodResult(row=row, outcome=PodOutcome.ALL_NEW)
@@ -262,7 +255,7 @@ class Loop:
                     (group.name, rename_template(new, f"{new.node.name}-upcoming-{i}")) for i in range(group.upcoming)
                 ]
         world, rows_of = sandbox_of(
-            self.state.setup.framework,
+            self.state.framework,
             kept,
             [new for _, new in upcoming],
             prototypes,
@@ -305,7 +298,7 @@ class Loop:
         for row in left:
             if self.state.kinds.is_of_daemon_set(row):
                 self._answers[row] = PodResult(row=row, outcome=PodOutcome.DAEMON_SET)
-            elif not old_enough(self.state.pods, row, self.state.flags, self.state.setup.now):
+            elif not old_enough(self.state.pods, row, self.state.flags, self.state.now):
                 self._answers[row] = PodResult(row=row, outcome=PodOutcome.TOO_YOUNG)
             else:
                 waiting.append(row)
@@ -419,7 +412,7 @@ class Loop:
     def _limits(self, world: Sandbox) -> Limits:
         machines = Machines(
             cloud_provider=self.state.flags.cloud_provider,
-            cloud=self.state.setup.cloud,
+            cloud=self.state.cloud,
             gpu_resources=self.state.behaviour.gpu_resources,
             counts_gpus=self.state.behaviour.limits_are_quotas
             or any(limit.resource not in ("cpu", "memory") for limit in self.state.flags.limits),

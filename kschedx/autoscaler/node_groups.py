@@ -21,7 +21,7 @@ from kschedx.snapshot.columns import ClusterRow
 # Cloud-specific labels: the label of GPU nodes, and labels to ignore when groups are compared. Upstream: GPULabel of
 # each cloud provider, processors/nodegroupset/*_nodegroups.go.
 
-GPU_LABELS: Mapping[str, str] = {
+_GPU_LABELS: Mapping[str, str] = {
     "aws": "k8s.amazonaws.com/accelerator",
     "gce": "cloud.google.com/gke-accelerator",
     "azure": "kubernetes.azure.com/accelerator",
@@ -54,7 +54,7 @@ SAME_POOL_LABELS: Mapping[str, tuple[str, ...]] = {"azure": ("kubernetes.azure.c
 
 
 def gpu_label(cloud_provider: str) -> str | None:
-    return GPU_LABELS.get(cloud_provider)
+    return _GPU_LABELS.get(cloud_provider)
 
 
 # Taints that a template does not keep, and taints of nodes that have not started. Upstream: utils/taints/taints.go.
@@ -62,9 +62,9 @@ def gpu_label(cloud_provider: str) -> str | None:
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 DELETION_CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
 
-IGNORE_PREFIX = "ignore-taint.cluster-autoscaler.kubernetes.io/"
-STARTUP_PREFIX = "startup-taint.cluster-autoscaler.kubernetes.io/"
-STATUS_PREFIX = "status-taint.cluster-autoscaler.kubernetes.io/"
+_IGNORE_PREFIX = "ignore-taint.cluster-autoscaler.kubernetes.io/"
+_STARTUP_PREFIX = "startup-taint.cluster-autoscaler.kubernetes.io/"
+_STATUS_PREFIX = "status-taint.cluster-autoscaler.kubernetes.io/"
 
 _DROPPED = frozenset({
     TO_BE_DELETED, DELETION_CANDIDATE,
@@ -90,9 +90,9 @@ class TaintRules(Struct, frozen=True, kw_only=True):
         named = behaviour.startup_taints_are_named
         return cls(
             startup=frozenset(flags.startup_taints),
-            startup_prefixes=(IGNORE_PREFIX, *((STARTUP_PREFIX,) if named else ()), *flags.startup_taint_prefixes),
+            startup_prefixes=(_IGNORE_PREFIX, *((_STARTUP_PREFIX,) if named else ()), *flags.startup_taint_prefixes),
             status=frozenset(flags.status_taints),
-            status_prefixes=(STATUS_PREFIX,) if named else (),
+            status_prefixes=(_STATUS_PREFIX,) if named else (),
         )
 
     def is_startup(self, key: str) -> bool:
@@ -100,10 +100,8 @@ class TaintRules(Struct, frozen=True, kw_only=True):
         return key in self.startup or key.startswith(self.startup_prefixes)
 
     def lasting_taints(self, taints: Iterable[Taint]) -> tuple[Taint, ...]:
-        return tuple(taint for taint in taints if not self._is_passing(taint.key))
-
-    def _is_passing(self, key: str) -> bool:
-        return key in _DROPPED or self.is_startup(key) or key in self.status or key.startswith(self.status_prefixes)
+        passing, prefixes = _DROPPED | self.startup | self.status, (*self.startup_prefixes, *self.status_prefixes)
+        return tuple(taint for taint in taints if taint.key not in passing and not taint.key.startswith(prefixes))
 
 
 # The group of each node, derived from labels and names that clouds set on nodes. The autoscaler gets it from the
@@ -302,7 +300,7 @@ _BAD: Mapping[str, tuple[str, ...]] = {
 _SUSPENDED = "Suspended"
 
 
-class NodeReadiness(StrEnum):
+class _NodeReadiness(StrEnum):
     READY = "ready"
     NOT_STARTED = "not started"
     UNREADY = "unready"
@@ -315,7 +313,7 @@ class NodeState(Struct, frozen=True, kw_only=True):
 
     row: ClusterRow
     group: str | None
-    readiness: NodeReadiness
+    readiness: _NodeReadiness
     is_ready: bool
     """Whether its conditions, taints, startup taints, and GPUs are all ready."""
     lacks: str = ""
@@ -356,7 +354,7 @@ class AutoscalerGroup(Struct, frozen=True, kw_only=True):
 
     @property
     def unstarted_nodes(self) -> tuple[NodeState, ...]:
-        return tuple(node for node in self.nodes if node.readiness is NodeReadiness.NOT_STARTED)
+        return tuple(node for node in self.nodes if node.readiness is _NodeReadiness.NOT_STARTED)
 
 
 def node_states(
@@ -399,21 +397,22 @@ class _Judge(Struct, frozen=True, kw_only=True):
             stable_since=stable_since,
         )
 
-    def _readiness(self, node: Node, is_ready: bool) -> NodeReadiness:
+    def _readiness(self, node: Node, is_ready: bool) -> _NodeReadiness:
         if any(taint.key == TO_BE_DELETED for taint in node.spec.taints):
-            return NodeReadiness.DELETED
+            return _NodeReadiness.DELETED
         suspended = condition_of(node.status.conditions, _SUSPENDED, "True")
         if self.behaviour.suspended_nodes_count and suspended is not None:
-            return NodeReadiness.SUSPENDED
+            return _NodeReadiness.SUSPENDED
         if is_ready:
-            return NodeReadiness.READY
+            return _NodeReadiness.READY
         started_by = _time(node.metadata.creation_timestamp) + self.flags.max_node_startup_time
-        return NodeReadiness.NOT_STARTED if started_by > self.now else NodeReadiness.UNREADY
+        return _NodeReadiness.NOT_STARTED if started_by > self.now else _NodeReadiness.UNREADY
 
 
 def _conditions(node: Node) -> tuple[bool, int]:
-    """Return whether the node's conditions and taints are ready, and the time of their last transition."""
-    has_condition = False
+    """Return whether the node's conditions and taints are ready, and the time of their last transition. A dump without
+    any condition does not show that the node is not ready."""
+    has_condition = not node.status.conditions
     is_ready = True
     since = 0
     for condition in node.status.conditions:
@@ -450,7 +449,7 @@ def _time(text: str | None) -> int:
 
 def cluster_is_healthy(nodes: Sequence[NodeState], flags: Flags) -> bool:
     """Return whether few enough nodes are unready, including nodes without a group."""
-    unready = sum(node.readiness is NodeReadiness.UNREADY for node in nodes)
+    unready = sum(node.readiness is _NodeReadiness.UNREADY for node in nodes)
     share = flags.max_total_unready_percentage / 100.0 * float(len(nodes))
     return not (unready > flags.ok_total_unready_count and float(unready) > share)
 
@@ -473,7 +472,7 @@ def autoscaler_groups(
 
 
 def _upcoming_count(status: NodeGroupStatus, nodes: Sequence[NodeState], behaviour: AutoscalerBehaviour) -> int:
-    there = (NodeReadiness.READY, NodeReadiness.UNREADY, NodeReadiness.SUSPENDED)
+    there = (_NodeReadiness.READY, _NodeReadiness.UNREADY, _NodeReadiness.SUSPENDED)
     missing = status.target - sum(node.readiness in there for node in nodes) - status.long_unregistered
     if missing <= 0:
         return 0

@@ -11,12 +11,11 @@ from msgspec import Struct
 
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.sandbox import Sandbox
-from kschedx.autoscaler.templates import has_daemon_set_annotation
+from kschedx.autoscaler.templates import is_of_daemon_set
 from kschedx.kube.autoscalers import SCALE_UP_DELAY
 from kschedx.kube.conditions import UNSCHEDULABLE, condition_of
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.scalars import Duration, nanoseconds
-from kschedx.kube.types import controller_of
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.pods import PodTable
@@ -24,7 +23,7 @@ from kschedx.snapshot.pods import PodTable
 # Equivalence classes: cluster-autoscaler evaluates one pod of each. Upstream: core/scaleup/equivalence/groups.go,
 # simulator/scheduling/similar_pods.go.
 
-MOST_KINDS_OF_A_CONTROLLER = 10
+_MOST_KINDS_OF_A_CONTROLLER = 10
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -63,9 +62,7 @@ class PodEquivalence:
         )
 
     def is_of_daemon_set(self, row: int) -> bool:
-        owner = controller_of(self._pods.owners[row])
-        is_owned = owner is not None and owner.kind == "DaemonSet"
-        return is_owned or has_daemon_set_annotation(self._pods.annotations[row])
+        return is_of_daemon_set(self._pods.owners[row], self._pods.annotations[row])
 
     def groups(self, rows: Iterable[int]) -> tuple[tuple[int, ...], ...]:
         """Return the equivalence classes, each in the order of `rows`. A pod without a controller is alone, and so is
@@ -82,13 +79,13 @@ class PodEquivalence:
             if kind in known:
                 groups[known[kind]].append(row)
                 continue
-            if len(known) < MOST_KINDS_OF_A_CONTROLLER:
+            if len(known) < _MOST_KINDS_OF_A_CONTROLLER:
                 known[kind] = len(groups)
             groups.append([row])
         return tuple(tuple(group) for group in groups)
 
 
-class RejectedClasses:
+class _RejectedClasses:
     """Classes that fit nowhere, so that their other pods are not tried."""
 
     def __init__(self, kinds: PodEquivalence) -> None:
@@ -106,7 +103,7 @@ class RejectedClasses:
         if controller is None or self._kinds.is_of_daemon_set(row):
             return
         known = self._of_controller.setdefault(controller, set())
-        if len(known) < MOST_KINDS_OF_A_CONTROLLER:
+        if len(known) < _MOST_KINDS_OF_A_CONTROLLER:
             known.add(self._kinds.template(row))
 
 
@@ -115,7 +112,7 @@ class RejectedClasses:
 # core/static_autoscaler.go.
 
 ALL_NEW = Duration.seconds(2)
-ALL_NEW_WITH_GPU = Duration.seconds(30)
+_ALL_NEW_WITH_GPU = Duration.seconds(30)
 """The minimum age of the oldest pod."""
 
 
@@ -205,7 +202,7 @@ def without_place(
     sort_slice(waiting, lambda a, b: bool(priorities[a] > priorities[b]))
     placed: dict[int, ClusterRow] = {}
     left: list[int] = []
-    failed = RejectedClasses(kinds)
+    failed = _RejectedClasses(kinds)
     for row in waiting:
         if not failed.knows(row):
             node = world.find(row)
@@ -233,7 +230,7 @@ def are_all_new(pods: PodTable, rows: Sequence[int], requests_gpu: Callable[[int
     if min((creation_time(pods, row) for row in rows), default=now) + ALL_NEW > now:
         return True
     with_gpu = [creation_time(pods, row) for row in rows if requests_gpu(row)]
-    return bool(with_gpu) and min(with_gpu) + ALL_NEW_WITH_GPU > now
+    return bool(with_gpu) and min(with_gpu) + _ALL_NEW_WITH_GPU > now
 
 
 def creation_time(pods: PodTable, row: int) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 
 import numpy as np
 from msgspec import Struct, field
@@ -16,14 +15,13 @@ from kschedx.autoscaler.loop import Loop
 from kschedx.autoscaler.pods import PodEquivalence, PodOutcome
 from kschedx.autoscaler.sandbox import TemplateVerdict
 from kschedx.autoscaler.sizes import Resize
-from kschedx.autoscaler.state import GroupChoice, GroupResult, LoopOutcome, LoopResult, LoopSetup, PodResult
+from kschedx.autoscaler.state import GroupChoice, GroupResult, LoopOutcome, LoopResult, LoopState, PodResult
 from kschedx.autoscaler.status import NodeGroupStatus, ScaleUp, read_status
 from kschedx.autoscaler.templates import Template, cloud_templates
 from kschedx.errors import InputError
 from kschedx.framework.runtime import Framework
 from kschedx.kube.documents import Document, part_of, to_json
 from kschedx.kube.names import added_node_name
-from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import AUTOSCALER_STATUS, Node, NodeCondition, Pod, PodStatus
 from kschedx.releases import resolve
 from kschedx.releases.autoscaler import autoscaler_behaviour
@@ -220,8 +218,8 @@ class Autoscaling(Struct, frozen=True, kw_only=True):
         return loop_document(self.answer, self.pods)
 
 
-def run_loop(setup: LoopSetup) -> Autoscaling:
-    return Autoscaling(answer=Loop(setup).run(), pods=setup.framework.snapshot.pods)
+def run_loop(setup: LoopState) -> Autoscaling:
+    return Autoscaling(answer=Loop(setup).result, pods=setup.pods)
 
 
 def setup_of(
@@ -233,7 +231,7 @@ def setup_of(
     config: Mapping[str, object] | None = None,
     kube_version: str | None = None,
     now: str | None = None,
-) -> LoopSetup:
+) -> LoopState:
     """Return the input of a loop. Raises `InputError` without a valid status of an autoscaler."""
     release = resolve(kube_version)
     behaviour = autoscaler_behaviour(release.version)
@@ -249,20 +247,20 @@ def setup_of(
         name = node.metadata.labels.get(group_label)
         return name if name in names else None
 
-    return LoopSetup(
+    return LoopState(
         framework=framework,
         group_of=group_of,
         status=status,
         cloud=cloud_templates(templates),
         flags=Flags.read(flags or {}, behaviour),
         behaviour=behaviour,
-        now=nanoseconds(now or snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")),
+        now=snapshot.moment(now),
     )
 
 
 # The cluster after all scale-ups: loops run until none adds a node.
 
-MOST_LOOPS = 50
+_MOST_LOOPS = 50
 
 
 class AutoscalerGrowth(Struct, frozen=True, kw_only=True):
@@ -294,9 +292,9 @@ def grow_by_autoscaler(autoscaler: Autoscaler) -> AutoscalerGrowth:
     loops = helped = 0
     by_chance = False
     while True:
-        answer = autoscaler.loop(snapshot, status=status, more=new).run()
+        answer = autoscaler.loop(snapshot, status=status, more=new).result
         choice = answer.choices[0] if answer.choices else None
-        if choice is None or not choice.resizes or loops == MOST_LOOPS:
+        if choice is None or not choice.resizes or loops == _MOST_LOOPS:
             break
         loops += 1
         helped += len(choice.triggered)

@@ -29,8 +29,8 @@ from kschedx.snapshot.snapshot import Snapshot
 OF_OTHERS = plugins_with(Trait.ABOUT_OTHER_NODES)
 """Filter plugins that read other nodes."""
 
-PRE_FILTER_FAILED = "PreFilter failed"
-PRE_FILTER_LEFT_OUT = "PreFilter filtered the Node out"
+_PRE_FILTER_FAILED = "PreFilter failed"
+_PRE_FILTER_LEFT_OUT = "PreFilter filtered the Node out"
 
 
 class TemplateVerdict(Struct, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class AddedNode(Struct, frozen=True, kw_only=True):
     group: str = field(default="")
 
 
-class Brought(Struct, frozen=True, kw_only=True):
+class _Brought(Struct, frozen=True, kw_only=True):
     """A new node of the world, with its pods."""
 
     node: ClusterRow
@@ -69,7 +69,7 @@ class NewNodeResult(Struct, frozen=True, kw_only=True):
     """The rejections of plugins that read only the node, in order."""
     index: int
     """The node's index among the new ones."""
-    new: tuple[Brought, ...]
+    new: tuple[_Brought, ...]
     labels_of_new: tuple[Mapping[str, str], ...]
     state: CycleState
     filters: tuple[str, ...]
@@ -140,8 +140,8 @@ class Sandbox:
     def add(self, new: AddedNode) -> ClusterRow:
         return self.bring((new,))[0].node
 
-    def bring(self, news: Sequence[AddedNode]) -> tuple[Brought, ...]:
-        brought: list[Brought] = []
+    def bring(self, news: Sequence[AddedNode]) -> tuple[_Brought, ...]:
+        brought: list[_Brought] = []
         cluster, first = self.snapshot.cluster, len(self.snapshot.pods)
         pods: list[int] = []
         nodes: list[ClusterRow] = []
@@ -151,7 +151,7 @@ class Sandbox:
             start = first + len(pods)
             pods += new.pods
             nodes += [row] * len(new.pods)
-            brought.append(Brought(node=row, pods=np.arange(start, first + len(pods), dtype=np.int64)))
+            brought.append(_Brought(node=row, pods=np.arange(start, first + len(pods), dtype=np.int64)))
         copied = np.array(pods, dtype=np.int64)
         grown = self.snapshot.pods.with_copies(copied, cluster_rows(nodes), len(cluster.nodes))
         self._become(replace(self.snapshot, cluster=cluster, pods=grown, _tables={}))
@@ -188,7 +188,7 @@ class Sandbox:
         first = int(outcome.plugin[0])
         return FITS if first < 0 else _verdict(outcome.verdicts[first], 0, outcome.plugins[first])
 
-    def check_new_nodes(self, row: int, new: Sequence[Brought]) -> tuple[NewNodeResult, ...]:
+    def check_new_nodes(self, row: int, new: Sequence[_Brought]) -> tuple[NewNodeResult, ...]:
         """Run PreFilter once, then Filter on each of these nodes."""
         framework = self._framework
         pod, state, pre_filter = self._pre_filter(row)
@@ -225,9 +225,9 @@ class Sandbox:
         """Return PreFilter's rejection of the node, or None if Filter decides."""
         status = outcome.status
         if not status.is_success:
-            return TemplateVerdict(fits=False, plugin=status.plugin, reasons=status.reasons, error=PRE_FILTER_FAILED)
+            return TemplateVerdict(fits=False, plugin=status.plugin, reasons=status.reasons, error=_PRE_FILTER_FAILED)
         if self._leaves_out(outcome, node):
-            return TemplateVerdict(fits=False, plugin=", ".join(outcome.naming), error=PRE_FILTER_LEFT_OUT)
+            return TemplateVerdict(fits=False, plugin=", ".join(outcome.naming), error=_PRE_FILTER_LEFT_OUT)
         return None
 
     def _room(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Room | None:
@@ -366,7 +366,7 @@ class Evacuation:
         self._open = np.zeros(world.node_count, dtype=np.bool_)
         self._open[list(nodes)] = True
         self._takers: dict[tuple[int, ...], ClusterRows | None] = {}
-        """By the codes of a pod's spec, labels, and namespace."""
+        """By the codes of a pod's spec, labels, namespace, and owners."""
 
     def places(self, rows: Sequence[int], here: ClusterRow | None) -> tuple[list[str], Mapping[str, int] | None]:
         """Return the pods' new nodes up to the first pod that fits nowhere, and the reasons for that one."""
@@ -415,7 +415,9 @@ class Evacuation:
 
     def _takers_of(self, row: int) -> ClusterRows | None:
         pods = self._world.snapshot.pods
-        kind = tuple(int(column.codes[row]) for column in (pods.specs, pods.labels, pods.namespaces))
+        # owners have selectors, which default spread constraints use
+        columns = (pods.specs, pods.labels, pods.namespaces, pods.owners)
+        kind = tuple(int(column.codes[row]) for column in columns)
         if kind not in self._takers:
             self._takers[kind] = self._world.takers(row)
         return self._takers[kind]

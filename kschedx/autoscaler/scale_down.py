@@ -1,6 +1,6 @@
 """Why cluster-autoscaler does not remove a node: its utilization, its pods, their new nodes, and its group.
 
-Upstream: core/scaledown/ and simulator/ of kubernetes/autoscaler, version 1.36. No loop of it was recorded.
+Upstream: core/scaledown/ and simulator/ of kubernetes/autoscaler, version 1.36.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from kschedx.autoscaler.flags import ScaleDownFlags
 from kschedx.autoscaler.node_groups import DELETION_CANDIDATE, TO_BE_DELETED, NodeState, cluster_is_healthy, gpu_label
 from kschedx.autoscaler.sandbox import Evacuation, Sandbox
 from kschedx.autoscaler.status import NodeGroupStatus
+from kschedx.autoscaler.templates import is_of_daemon_set
 from kschedx.errors import InputError, UndecidableError
 from kschedx.framework.runtime import request_options
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.autoscalers import (
-    DAEMON_SET_POD,
     MIRROR,
     SAFE_TO_EVICT,
     SAFE_TO_EVICT_LOCAL_VOLUMES,
@@ -38,7 +38,16 @@ from kschedx.kube.quantity import milli_value, resource_amount
 from kschedx.kube.resources import RequestOptions, pod_request
 from kschedx.kube.scalars import Duration, nanoseconds
 from kschedx.kube.selectors import Selector, compile_selector
-from kschedx.kube.types import AUTOSCALER_STATUS, FINISHED, Node, OwnerReference, PodSpec, Taint, controller_of
+from kschedx.kube.types import (
+    AUTOSCALER_STATUS,
+    FINISHED,
+    Node,
+    OwnerReference,
+    PodDisruptionBudget,
+    PodSpec,
+    Taint,
+    controller_of,
+)
 from kschedx.releases import Release
 from kschedx.releases.autoscaler import AutoscalerBehaviour, autoscaler_behaviour
 from kschedx.snapshot.columns import ClusterRow
@@ -50,9 +59,9 @@ from kschedx.snapshot.snapshot import Snapshot
 # simulator/drainability/rules, utils/drain/drain.go, core/scaledown/pdb.
 
 SECOND = 1_000_000_000
-LONG_TERMINATING_AFTER = 30
+_LONG_TERMINATING_AFTER = 30
 """Seconds for which a pod still counts after its deletion time and grace period."""
-KUBE_SYSTEM = "kube-system"
+_KUBE_SYSTEM = "kube-system"
 MEMORY = "Memory"
 _REPLICATED = frozenset({"ReplicationController", "Job", "ReplicaSet", "StatefulSet"})
 _LISTED = {"ReplicationController": None, "Job": None, "ReplicaSet": None, "StatefulSet": "apps", "DaemonSet": "apps"}
@@ -83,7 +92,7 @@ class RemovalBlocker(StrEnum):
     NOT_ENOUGH_PDB = "NotEnoughPdb"
 
 
-MENDED_BY_ANNOTATION = frozenset(RemovalBlocker) - {
+_MENDED_BY_ANNOTATION = frozenset(RemovalBlocker) - {
     RemovalBlocker.CONTROLLER_NOT_FOUND,
     RemovalBlocker.MIN_REPLICAS_REACHED,
     RemovalBlocker.NOT_ENOUGH_PDB,  # the autoscaler would try, and the API server would refuse the eviction
@@ -105,14 +114,7 @@ class PodFate(PodFateDocument, frozen=True, kw_only=True):
     row: int
 
 
-class _Budget(Struct, frozen=True):
-    name: str
-    namespace: str
-    selector: Selector
-    allowed: int
-
-
-class Fates:
+class _Fates:
     """Decides about the pods of a snapshot."""
 
     def __init__(self, snapshot: Snapshot, flags: ScaleDownFlags, behaviour: AutoscalerBehaviour, now: int) -> None:
@@ -148,8 +150,8 @@ class Fates:
         is_known = owner is not None and (not self._flags.skips_custom_controllers or owner.kind in _REPLICATED)
         if not is_known:
             yield self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.NOT_REPLICATED)
-        budgets = [budget for budget in self._budgets if self._covers(budget, row)]
-        if self._flags.skips_system_pods and self._pods.namespaces[row] == KUBE_SYSTEM and not budgets:
+        budgets = self._budgets_of(row)
+        if self._flags.skips_system_pods and self._pods.namespaces[row] == _KUBE_SYSTEM and not budgets:
             if self._behaviour.system_pods_block_for_a_time and self._is_past_timeout(row):
                 yield self._fate(row, RemovalFate.MOVES)
             yield self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.UNMOVABLE_KUBE_SYSTEM_POD)
@@ -158,7 +160,11 @@ class Fates:
         volumes = _local_volumes(spec, self._pods.annotations[row].get(SAFE_TO_EVICT_LOCAL_VOLUMES, ""))
         if volumes and self._flags.skips_local_storage:
             yield self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.LOCAL_STORAGE_REQUESTED, volumes=volumes)
-        spent = tuple(f"{budget.namespace}/{budget.name}" for budget in budgets if budget.allowed < 1)
+        spent = tuple(
+            f"{budget.metadata.namespace}/{budget.metadata.name}"
+            for budget in budgets
+            if (budget.status.disruptions_allowed or 0) < 1
+        )
         if spent:
             yield self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.NOT_ENOUGH_PDB, budgets=spent)
 
@@ -187,9 +193,7 @@ class Fates:
     # --- conditions of the rules
 
     def is_of_daemon_set(self, row: int) -> bool:
-        owner = controller_of(self._pods.owners[row])
-        is_owned = owner is not None and owner.kind == "DaemonSet"
-        return is_owned or self._pods.annotations[row].get(DAEMON_SET_POD) == "true"
+        return is_of_daemon_set(self._pods.owners[row], self._pods.annotations[row])
 
     def is_long_terminating(self, row: int) -> bool:
         stamp = self._pods.deletion_timestamps[row]
@@ -197,7 +201,7 @@ class Fates:
             return False
         written = self._pods.specs[row].termination_grace_period_seconds
         grace_period = GRACE_PERIOD if written is None else written
-        return nanoseconds(stamp) + (grace_period + LONG_TERMINATING_AFTER) * SECOND < self._now
+        return nanoseconds(stamp) + (grace_period + _LONG_TERMINATING_AFTER) * SECOND < self._now
 
     def _lost_controller(self, row: int, owner: OwnerReference) -> PodFate | None:
         """Return the result if its controller does not exist or has too few replicas. Kinds without any object in the
@@ -224,17 +228,20 @@ class Fates:
         return frozenset(kind for kind, _, _ in self._snapshot.workloads)
 
     @cached_property
-    def _budgets(self) -> tuple[_Budget, ...]:
+    def _budgets(self) -> tuple[tuple[PodDisruptionBudget, Selector], ...]:
         budgets = []
         for budget in self._snapshot.disruption_budgets:
             with suppress(InputError):  # an invalid selector matches nothing
-                selector = compile_selector(budget.spec.selector)
-                metadata, allowed = budget.metadata, budget.status.disruptions_allowed or 0
-                budgets.append(_Budget(metadata.name, metadata.namespace, selector, allowed))
+                budgets.append((budget, compile_selector(budget.spec.selector)))
         return tuple(budgets)
 
-    def _covers(self, budget: _Budget, row: int) -> bool:
-        return budget.namespace == self._pods.namespaces[row] and budget.selector.matches(self._pods.labels[row])
+    def _budgets_of(self, row: int) -> list[PodDisruptionBudget]:
+        namespace, labels = self._pods.namespaces[row], self._pods.labels[row]
+        return [
+            budget
+            for budget, selector in self._budgets
+            if budget.metadata.namespace == namespace and selector.matches(labels)
+        ]
 
     def _is_past_timeout(self, row: int) -> bool:
         created = self._pods.creation_timestamps[row]
@@ -349,7 +356,7 @@ def _parts(device: Device) -> Device:
 
 # The requested fraction of a node, as cluster-autoscaler counts it. Upstream: simulator/utilization/info.go.
 
-CPU, UTILIZATION_MEMORY = "cpu", "memory"
+CPU, _UTILIZATION_MEMORY = "cpu", "memory"
 
 
 class UtilizationResult(Struct, frozen=True, kw_only=True):
@@ -381,7 +388,7 @@ class _UtilizationRule(Struct, frozen=True, kw_only=True):
     """How utilization is counted in a cluster."""
 
     pods: PodTable
-    fates: Fates
+    fates: _Fates
     flags: ScaleDownFlags
     options: RequestOptions
     gpu_label: str | None  # the cloud's GPU label
@@ -415,43 +422,40 @@ class _UtilizationRule(Struct, frozen=True, kw_only=True):
             )
         cpu, memory = (
             _resource_utilization(node, resource, requests, self.flags.threshold)
-            for resource in (CPU, UTILIZATION_MEMORY)
+            for resource in (CPU, _UTILIZATION_MEMORY)
         )
         if cpu is None or memory is None:
             return None
         return cpu if cpu.share > memory.share else memory
 
-    def _requests(self, rows: Iterable[int]) -> Iterator[_Request]:
+    def _requests(self, rows: Iterable[int]) -> Iterator[tuple[Mapping[str, int], bool]]:
+        """Yield a pod's requests, and whether they are subtracted from allocatable instead of counting as requested."""
         for row in rows:
             is_ignored = (self.flags.ignores_daemon_sets and self.fates.is_of_daemon_set(row)) or (
                 self.flags.ignores_mirror_pods and MIRROR in self.pods.annotations[row]
             )
             if is_ignored or not self.fates.is_long_terminating(row):
-                amounts = pod_request(self.pods.specs[row], self.pods.statuses[row], self.options).amounts
-                yield _Request(amounts=amounts, is_ignored=is_ignored)
-
-
-class _Request(Struct, frozen=True, kw_only=True):
-    amounts: Mapping[str, int]
-    is_ignored: bool  # whether it is subtracted from allocatable instead of counting as requested
+                yield pod_request(self.pods.specs[row], self.pods.statuses[row], self.options).amounts, is_ignored
 
 
 def _resource_utilization(
-    node: Node, resource: str, requests: Iterable[_Request], threshold: float, *, is_gpu: bool = False
+    node: Node,
+    resource: str,
+    requests: Iterable[tuple[Mapping[str, int], bool]],
+    threshold: float,
+    *,
+    is_gpu: bool = False,
 ) -> UtilizationResult | None:
     """Return None if the node has none of the resource."""
     allocatable = resource_amount(resource, node.status.allocatable.get(resource))
     if not allocatable:
         return None
-    ignored, counted = 0, 0
-    for request in requests:
-        amount = request.amounts.get(resource, 0)
-        if request.is_ignored:
-            ignored += amount
-        else:
-            counted += amount
+    sums = {True: 0, False: 0}
+    for amounts, is_ignored in requests:
+        sums[is_ignored] += amounts.get(resource, 0)
+    offered = allocatable - sums[True]
     return UtilizationResult(
-        resource=resource, requested=counted, offered=allocatable - ignored, threshold=threshold, is_gpu=is_gpu
+        resource=resource, requested=sums[False], offered=offered, threshold=threshold, is_gpu=is_gpu
     )
 
 
@@ -459,7 +463,7 @@ def _resource_utilization(
 # reason; all are reported here, in its order. Upstream: core/scaledown/planner, core/scaledown/eligibility,
 # core/scaledown/unneeded, simulator/cluster.go, processors/nodes.
 
-DELETION_TAKES = 10 * 60 * SECOND
+_DELETION_TAKES = 10 * 60 * SECOND
 """After this time, a node that is marked for deletion is evaluated again."""
 
 
@@ -514,6 +518,8 @@ class Removal(Struct, frozen=True, kw_only=True):
     needed: Duration  # how long it has to be unneeded or unready
     minimum: tuple[str, int, int] | None
     """A resource below its minimum, with the remaining and the required amount."""
+    pending: tuple[str, ...]
+    """The pending pods among `pods`: those that fit the node, where the autoscaler places them first."""
 
     @property
     def is_removable(self) -> bool:
@@ -537,7 +543,7 @@ class ScaleDown:
         self._loop = autoscaler.loop()
         self.flags = ScaleDownFlags.read(autoscaler.scale_down_flags)
         self._now = self._loop.state.now
-        self._fates = Fates(self._snapshot, self.flags, self._behaviour, self._now)
+        self._fates = _Fates(self._snapshot, self.flags, self._behaviour, self._now)
 
     @classmethod
     def of(cls, snapshot: Snapshot, options: AutoscalerOptions, scheduler: Scheduler) -> ScaleDown:
@@ -546,7 +552,8 @@ class ScaleDown:
         if autoscaler is None:
             names = [node.name for node in snapshot.cluster.nodes if _is_disabled(node)]
             raise UndecidableError(
-                f"no cluster-autoscaler found: the snapshot has no ConfigMap {AUTOSCALER_STATUS}"
+                f"the snapshot has no ConfigMap {AUTOSCALER_STATUS}: cluster-autoscaler does not run, or "
+                "does not write it (kubectl get configmap -n kube-system shows it)"
                 + (f"; annotation {SCALE_DOWN_DISABLED}=true keeps {', '.join(names[:3])} in any case" if names else "")
             )
         return cls(autoscaler)
@@ -565,9 +572,19 @@ class ScaleDown:
         )
 
     @cached_property
-    def _evacuation(self) -> tuple[Evacuation, Mapping[ClusterRow, ClusterRow]]:
-        world, rows = self._loop.place_on_free_nodes()
-        return Evacuation(world, [*rows.values()], self._empty), rows
+    def _world(self) -> tuple[Sandbox, Mapping[ClusterRow, ClusterRow]]:
+        return self._loop.place_on_free_nodes()
+
+    @cached_property
+    def _evacuation(self) -> Evacuation:
+        world, rows = self._world
+        return Evacuation(world, [*rows.values()], self._empty)
+
+    def _placed_on(self, row: ClusterRow, own: Collection[int]) -> list[int]:
+        """Return the pending pods that the autoscaler places on a node, beside its `own` pods."""
+        world, rows = self._world
+        placed = world.snapshot.pods.on_node(rows[row]).tolist() if row in rows else []
+        return [pod for pod in placed if pod not in own]
 
     @cached_property
     def _is_healthy(self) -> bool:
@@ -579,7 +596,9 @@ class ScaleDown:
         row = self._snapshot.cluster.index[name]
         state = self._loop.state.states[row]
         node = self._snapshot.cluster.nodes[row]
-        rows = self._loop.state.rows_on(row)
+        own = self._loop.state.rows_on(row)
+        placed = self._placed_on(row, own)
+        rows = [*own, *placed]
         pods = tuple(self._fates.of(pod, is_safe=pod in safe) for pod in rows)
         removal = Removal(
             node=name,
@@ -593,6 +612,7 @@ class ScaleDown:
             unneeded_for=self._unneeded_for(node),
             needed=self.flags.unneeded_time if state.is_ready else self.flags.unready_time,
             minimum=self._minimum(node),
+            pending=tuple(map(self._snapshot.pods.key, placed)),
         )
         reasons = tuple(self._reasons(removal, node, state))
         if not is_one_of_many or reasons[:1] not in _BEFORE_PLACES:
@@ -603,7 +623,7 @@ class ScaleDown:
 
     def safe_to_evict(self, removal: Removal) -> Removal | None:
         """Evaluate the node with every pod annotated for which that helps; None if nothing changes."""
-        rows = frozenset(fate.row for fate in removal.of(RemovalFate.BLOCKS) if fate.blocker in MENDED_BY_ANNOTATION)
+        rows = frozenset(fate.row for fate in removal.of(RemovalFate.BLOCKS) if fate.blocker in _MENDED_BY_ANNOTATION)
         return self.evaluate(removal.node, safe=rows) if rows else None
 
     def _reasons(self, removal: Removal, node: Node, state: NodeState) -> Iterator[Unremovable]:
@@ -650,7 +670,7 @@ class ScaleDown:
 
     def _is_being_deleted(self, node: Node) -> bool:
         since = _taint_time(node, TO_BE_DELETED)
-        return since is not None and self._now - since < DELETION_TAKES
+        return since is not None and self._now - since < _DELETION_TAKES
 
     def _unneeded_for(self, node: Node) -> Duration | None:
         since = _taint_time(node, DELETION_CANDIDATE)
@@ -677,8 +697,7 @@ class ScaleDown:
         that fits nowhere."""
         if not moving:
             return {}, None
-        evacuation, rows = self._evacuation
-        names, refusals = evacuation.places([fate.row for fate in moving], rows.get(row))
+        names, refusals = self._evacuation.places([fate.row for fate in moving], self._world[1].get(row))
         stranded = None if refusals is None else StrandedPod(pod=moving[len(names)].pod, refusals=refusals)
         return {fate.pod: name for fate, name in zip(moving, names, strict=False)}, stranded
 
@@ -742,6 +761,7 @@ class RemovalDocument(Document, frozen=True, omit_defaults=True):
     unneeded_seconds: int | None
     needed_seconds: int
     minimum: Minimum | None = None
+    pending: tuple[str, ...] = ()
 
 
 class ScaleDownDocument(Document, frozen=True):

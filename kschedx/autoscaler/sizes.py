@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.node_groups import (
@@ -92,20 +94,13 @@ def _is_virtual(node: Node) -> bool:
     return node.metadata.labels.get("type") == "virtual-kubelet"
 
 
-class Limits:
+class Limits(Struct, kw_only=True):
     """The remainder of the limits, and how one more node of each group counts."""
 
-    def __init__(
-        self,
-        left: Mapping[str, int],
-        machines: Machines,
-        known: dict[str, dict[str, int]],
-        behaviour: AutoscalerBehaviour,
-    ) -> None:
-        self.left = dict(left)
-        self._machines = machines
-        self._known = known
-        self._behaviour = behaviour
+    left: dict[str, int]
+    machines: Machines
+    known: dict[str, dict[str, int]]
+    behaviour: AutoscalerBehaviour
 
     @classmethod
     def of_snapshot(
@@ -126,7 +121,7 @@ class Limits:
             for name, amount in amounts.items():
                 used[name] = used.get(name, 0) + amount
         left = {limit.resource: max(limit.maximum - used.get(limit.resource, 0), 0) for limit in flags.limits}
-        return cls(left, machines, known, behaviour)
+        return cls(left=left, machines=machines, known=known, behaviour=behaviour)
 
     @classmethod
     def of_targets(
@@ -168,27 +163,27 @@ class Limits:
         }
         if unknown_gpus:
             left.update({name: 0 for name in left if name not in (CPU, MEMORY)})
-        return cls(left, machines, {}, behaviour)
+        return cls(left=left, machines=machines, known={}, behaviour=behaviour)
 
     def copy(self) -> Limits:
-        return Limits(self.left, self._machines, self._known, self._behaviour)
+        return replace(self, left=dict(self.left))
 
     def machine(self, template: Template) -> dict[str, int]:
         """Return how one more node of the template's group counts."""
-        if template.group in self._known:
-            return self._known[template.group]
-        amounts = self._machines.of(template.node, template.group)
-        if self._behaviour.limits_are_quotas:
-            self._known[template.group] = amounts
+        if template.group in self.known:
+            return self.known[template.group]
+        amounts = self.machines.of(template.node, template.group)
+        if self.behaviour.limits_are_quotas:
+            self.known[template.group] = amounts
         return amounts
 
-    def exceeded_resources(self, template: Template, count: int = 1) -> tuple[str, ...]:
-        """Return the resources of which new nodes need more than remains. Raises `LoopError`."""
+    def exceeded_resources(self, template: Template) -> tuple[str, ...]:
+        """Return the resources of which a new node needs more than remains. Raises `LoopError`."""
         return tuple(
             sorted(
                 name
                 for name, amount in self.machine(template).items()
-                if amount > 0 and name in self.left and self.left[name] < amount * count
+                if amount > 0 and name in self.left and self.left[name] < amount
             )
         )
 
@@ -241,27 +236,27 @@ class Resize(Struct, kw_only=True):
         return f"{{{self.group} {self.before}->{self.after} (max: {self.maximum})}}"
 
 
-class Similarity:
+class Similarity(Struct, frozen=True, dict=True):
     """Decides whether two groups are similar enough to share new nodes."""
 
-    def __init__(
-        self, templates: Mapping[str, Template], flags: Flags, options: RequestOptions, behaviour: AutoscalerBehaviour
-    ) -> None:
-        self._templates = templates
-        self._flags = flags
-        self._options = options
-        own = IGNORED_LABELS_OF.get(flags.cloud_provider, frozenset())
-        own -= behaviour.labels_still_compared
-        self._ignored = IGNORED_LABELS | own | frozenset(flags.balancing_ignore_labels)
+    templates: Mapping[str, Template]
+    flags: Flags
+    options: RequestOptions
+    behaviour: AutoscalerBehaviour
+
+    @cached_property
+    def _ignored(self) -> frozenset[str]:
+        own = IGNORED_LABELS_OF.get(self.flags.cloud_provider, frozenset()) - self.behaviour.labels_still_compared
+        return IGNORED_LABELS | own | frozenset(self.flags.balancing_ignore_labels)
 
     def are_similar(self, first: str, second: str) -> bool:
-        if first not in self._templates or second not in self._templates:
+        if first not in self.templates or second not in self.templates:
             return False
-        template, other = self._templates[first], self._templates[second]
+        template, other = self.templates[first], self.templates[second]
         labels, others = template.node.metadata.labels, other.node.metadata.labels
-        if self._flags.balancing_labels:
-            return all(key in labels and labels[key] == others.get(key) for key in self._flags.balancing_labels)
-        for key in SAME_POOL_LABELS.get(self._flags.cloud_provider, ()):
+        if self.flags.balancing_labels:
+            return all(key in labels and labels[key] == others.get(key) for key in self.flags.balancing_labels)
+        for key in SAME_POOL_LABELS.get(self.flags.cloud_provider, ()):
             if labels.get(key) and labels[key] == others.get(key):
                 return True
         return self._same_machine(template, other) and self._labels(template) == self._labels(other)
@@ -276,22 +271,22 @@ class Similarity:
         for name in capacity:
             if name == "memory":
                 pair = (milli_value(capacity[name]), milli_value(others[name]))
-                if not _is_within_ratio(*pair, self._flags.memory_difference_ratio):
+                if not _is_within_ratio(*pair, self.flags.memory_difference_ratio):
                     return False
             elif parse_quantity(capacity[name]) != parse_quantity(others[name]):
                 return False
-        ratio = self._flags.max_allocatable_difference_ratio
+        ratio = self.flags.max_allocatable_difference_ratio
         if not _all_within(
             _thousandths(template.node.status.allocatable), _thousandths(other.node.status.allocatable), ratio
         ):
             return False
-        return _all_within(self._free(template), self._free(other), self._flags.max_free_difference_ratio)
+        return _all_within(self._free(template), self._free(other), self.flags.max_free_difference_ratio)
 
     def _free(self, template: Template) -> dict[str, int]:
         """Return what the template's pods leave, in thousandths; for other resources, only what they request."""
         requested: dict[str, int] = {"cpu": 0, "memory": 0, "ephemeral-storage": 0, "pods": 0}
         for pod in template.pods:
-            for name, amount in pod_request(pod.spec, pod.status, self._options).amounts.items():
+            for name, amount in pod_request(pod.spec, pod.status, self.options).amounts.items():
                 requested[name] = requested.get(name, 0) + (amount if name == "cpu" else amount * 1000)
         offered = template.node.status.allocatable
         return {
@@ -435,7 +430,7 @@ class Option(Struct, frozen=True, kw_only=True):
     memory: int = 0
 
 
-class ExpanderChoice(Struct, frozen=True, kw_only=True):
+class _ExpanderChoice(Struct, frozen=True, kw_only=True):
     """The options that the expanders keep, and their warnings."""
 
     options: tuple[Option, ...]
@@ -449,7 +444,7 @@ Filter = Callable[[Sequence[Option]], tuple[Sequence[Option], Sequence[str]]]
 
 def choose(
     options: Sequence[Option], names: Sequence[str], nodes: Mapping[str, Node], priorities: ConfigMap | None
-) -> ExpanderChoice:
+) -> _ExpanderChoice:
     """Apply the expanders one after the other until one option is left; `nodes` are the groups' templates."""
     filters: Mapping[str, Filter] = {
         "least-waste": lambda left: (_least_waste(left, nodes), ()),
@@ -469,7 +464,7 @@ def choose(
         events += said
         if len(left) == 1:
             break
-    return ExpanderChoice(options=tuple(left), events=tuple(events), unknown=tuple(unknown))
+    return _ExpanderChoice(options=tuple(left), events=tuple(events), unknown=tuple(unknown))
 
 
 def waste(option: Option, node: Node) -> tuple[float, float]:

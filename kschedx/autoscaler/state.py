@@ -17,16 +17,20 @@ from kschedx.autoscaler.sizes import Option, Resize
 from kschedx.autoscaler.status import AutoscalerStatus
 from kschedx.autoscaler.templates import CloudTemplate, Template, TemplateBuilder, choose_templates, daemon_sets
 from kschedx.framework.runtime import Framework, request_options
+from kschedx.kube.resources import RequestOptions
 from kschedx.kube.types import Node, Pod
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.snapshot import Snapshot
 
 # The cluster from cluster-autoscaler's view, before it evaluates any group. Upstream: RunOnce in
 # core/static_autoscaler.go, clusterstate/.
 
 
-class LoopSetup(Struct, frozen=True, kw_only=True):
+class LoopState(Struct, frozen=True, kw_only=True, dict=True):
+    """Everything that a loop reads; nothing changes."""
+
     framework: Framework
     """The scheduler's only profile on the cluster's snapshot."""
     group_of: GroupOfNode
@@ -39,29 +43,30 @@ class LoopSetup(Struct, frozen=True, kw_only=True):
     counts: bool = True
     """Whether estimates are made by counting if the result is the same."""
 
-
-class LoopState:
-    """Everything that is read from the cluster; nothing changes."""
-
-    def __init__(self, setup: LoopSetup) -> None:
-        self.setup = setup
-        self.flags = setup.flags
-        self.behaviour = setup.behaviour
-        self.snapshot = setup.framework.snapshot
-        self.pods: PodTable = self.snapshot.pods
-        self.nodes: Sequence[Node] = self.snapshot.cluster.nodes
-        self.options = request_options(setup.framework.release)
-        self.kinds = PodEquivalence(self.pods)
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.framework.snapshot
 
     @property
-    def now(self) -> int:
-        """Nanoseconds since 1970."""
-        return self.setup.now
+    def pods(self) -> PodTable:
+        return self.snapshot.pods
+
+    @property
+    def nodes(self) -> Sequence[Node]:
+        return self.snapshot.cluster.nodes
+
+    @cached_property
+    def options(self) -> RequestOptions:
+        return request_options(self.framework.release)
+
+    @cached_property
+    def kinds(self) -> PodEquivalence:
+        return PodEquivalence(self.pods)
 
     @cached_property
     def states(self) -> tuple[NodeState, ...]:
         """Every node of the snapshot from the autoscaler's view."""
-        return node_states(self.nodes, self.setup.group_of, self.flags, self.behaviour, self.setup.now)
+        return node_states(self.nodes, self.group_of, self.flags, self.behaviour, self.now)
 
     @cached_property
     def pending_order(self) -> PendingOrder:
@@ -95,7 +100,7 @@ class LoopState:
     @cached_property
     def templates(self) -> dict[str, Template]:
         """Group to the template of a new node, if known."""
-        release = self.setup.framework.release
+        release = self.framework.release
         maker = TemplateBuilder(
             flags=self.flags,
             behaviour=self.behaviour,
@@ -103,10 +108,10 @@ class LoopState:
             options=self.options,
             compares_taints=release.enabled("TaintTolerationComparisonOperators"),
         )
-        names = [status.name for status in self.setup.status.groups]
+        names = [status.name for status in self.status.groups]
         wanted = set(names)
         examples = [(state, node) for state, node in zip(self.states, self.nodes, strict=True) if state.group in wanted]
-        return choose_templates(maker, names, examples, self._pods_on, self.setup.cloud, self.setup.now)
+        return choose_templates(maker, names, examples, self._pods_on, self.cloud, self.now)
 
     def rows_on(self, node: ClusterRow) -> list[int]:
         """Return rows of the pods that count on a node of the snapshot."""
@@ -122,7 +127,7 @@ class LoopState:
     @cached_property
     def groups(self) -> tuple[AutoscalerGroup, ...]:
         """In the order of the status."""
-        return autoscaler_groups(self.setup.status.groups, self.states, self.behaviour)
+        return autoscaler_groups(self.status.groups, self.states, self.behaviour)
 
     @cached_property
     def groups_by_name(self) -> dict[str, AutoscalerGroup]:

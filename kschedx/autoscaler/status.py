@@ -32,7 +32,7 @@ class ScaleUp(StrEnum):
     UNKNOWN = ""
 
 
-INITIALIZING = "Initializing"
+_INITIALIZING = "Initializing"
 
 
 class NodeGroupStatus(Struct, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ class AutoscalerStatus(Struct, frozen=True, kw_only=True):
     @property
     def is_initializing(self) -> bool:
         """Whether no loop has run yet. A cluster without groups has `Running`."""
-        return self.state == INITIALIZING and not self.groups
+        return self.state == _INITIALIZING and not self.groups
 
     def group(self, name: str) -> NodeGroupStatus | None:
         return next((group for group in self.groups if group.name == name), None)
@@ -212,7 +212,7 @@ def _read_text(text: str) -> AutoscalerStatus:
     health = _health(whole.get("Health", ""))
     return AutoscalerStatus(
         groups=tuple(groups),
-        state=INITIALIZING if text.rstrip().endswith(f"\n{INITIALIZING}") else "Running",
+        state=_INITIALIZING if text.rstrip().endswith(f"\n{_INITIALIZING}") else "Running",
         health=health,
         time=head[1],
     )

@@ -17,7 +17,7 @@ from kschedx.kube.autoscalers import DAEMON_SET_POD, MIRROR
 from kschedx.kube.decoding import list_at
 from kschedx.kube.resources import RequestOptions, pod_request
 from kschedx.kube.scalars import Duration
-from kschedx.kube.types import Node, ObjectMeta, Pod, Taint
+from kschedx.kube.types import Node, ObjectMeta, OwnerReference, Pod, Taint, controller_of
 from kschedx.kube.workloads import pod_from_workload, runs_on
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.columns import ClusterRow
@@ -226,8 +226,8 @@ def _kube_proxy(group: str) -> Manifest:
 # The template of a new node in each group, with the pods that run on it from the start. Upstream:
 # processors/nodeinfosprovider/mixed_nodeinfos_processor.go, simulator/node_info_utils.go, utils/daemonset/daemonset.go.
 
-TEMPLATE_LABEL = "cluster-autoscaler.kubernetes.io/template-node"
-CRITICAL = "system-node-critical"
+_TEMPLATE_LABEL = "cluster-autoscaler.kubernetes.io/template-node"
+_CRITICAL = "system-node-critical"
 
 _SETTLED = Duration.seconds(60)
 """How long a node has to be ready before it serves as a template."""
@@ -308,7 +308,7 @@ def daemon_sets(snapshot: Snapshot) -> tuple[DaemonSet, ...]:
                 name=f"{namespace}/{name}",
                 uid=str(workload.get("metadata", {}).get("uid") or ""),
                 pod=cluster.pods[0],
-                is_critical=spec.get("priorityClassName") == CRITICAL
+                is_critical=spec.get("priorityClassName") == _CRITICAL
                 and spec.get("preemptionPolicy") in (None, "PreemptLowerPriority"),
             )
         )
@@ -334,17 +334,19 @@ class TemplateBuilder(Struct, frozen=True, kw_only=True):
             if pod.metadata.deletion_timestamp:
                 continue
             controller = pod.metadata.controller
-            if is_mirror_pod(pod) or _is_daemon_set_pod(pod):
+            annotations = pod.metadata.annotations
+            if MIRROR in annotations or is_of_daemon_set(pod.metadata.owner_references, annotations):
                 staying.append(pod)
             if controller is not None and controller.kind == "DaemonSet":
                 running.add(controller.uid)
+        adds_critical = self.behaviour.critical_daemon_sets_are_added
         for daemon_set in self.daemon_sets:
-            if daemon_set.uid in running or not (force or self._is_always_added(daemon_set)):
+            if daemon_set.uid in running or not (force or (daemon_set.is_critical and adds_critical)):
                 continue
             if runs_on(daemon_set.pod.spec, sanitized, comparison=self.compares_taints):
                 staying.append(daemon_set.pod)
         if self.behaviour.templates_are_labelled:
-            labels = {**sanitized.metadata.labels, TEMPLATE_LABEL: "true"}
+            labels = {**sanitized.metadata.labels, _TEMPLATE_LABEL: "true"}
             sanitized = replace(sanitized, metadata=replace(sanitized.metadata, labels=labels))
         requests = [pod_request(pod.spec, pod.status, self.options).amounts for pod in staying]
         return Template(
@@ -366,9 +368,6 @@ class TemplateBuilder(Struct, frozen=True, kw_only=True):
             made_template,
             node=replace(made_template.node, metadata=replace(made_template.node.metadata, labels=labels)),
         )
-
-    def _is_always_added(self, daemon_set: DaemonSet) -> bool:
-        return daemon_set.is_critical and self.behaviour.critical_daemon_sets_are_added
 
     def _sanitize(self, group: str, node: Node) -> Node:
         name = f"template-node-for-{group}"
@@ -424,16 +423,6 @@ def _is_good_example(state: NodeState, node: Node, now: int) -> bool:
     return state.is_ready and settled and not state.is_cordoned and not deleted
 
 
-def is_mirror_pod(pod: Pod) -> bool:
-    return MIRROR in pod.metadata.annotations
-
-
-def _is_daemon_set_pod(pod: Pod) -> bool:
-    controller = pod.metadata.controller
-    if controller is not None and controller.kind == "DaemonSet":
-        return True
-    return has_daemon_set_annotation(pod.metadata.annotations)
-
-
-def has_daemon_set_annotation(written: Mapping[str, str]) -> bool:
-    return written.get(DAEMON_SET_POD) == "true"
+def is_of_daemon_set(owners: Iterable[OwnerReference], annotations: Mapping[str, str]) -> bool:
+    owner = controller_of(owners)
+    return (owner is not None and owner.kind == "DaemonSet") or annotations.get(DAEMON_SET_POD) == "true"

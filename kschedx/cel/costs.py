@@ -29,9 +29,9 @@ LIMIT = 1_000_000
 """Kubernetes stops a selector that exceeds it (CELSelectorExpressionMaxCost)."""
 LIST, MAP = 10, 30
 
-TRAVERSAL = 0.1
+_TRAVERSAL = 0.1
 """Per character of a text."""
-PATTERN = 0.25
+_PATTERN = 0.25
 """Per character of a regular expression, multiplied with the text's."""
 
 CallCost = Callable[[Sequence[Value], Value], int]
@@ -39,10 +39,7 @@ CallCost = Callable[[Sequence[Value], Value], int]
 
 
 def _size(value: Value) -> int:
-    measured = size(value)
-    if measured is None and isinstance(value, Optional) and value.value is not None:
-        return _size(value.value)
-    return 1 if measured is None else measured
+    return _size(value.value) if isinstance(value, Optional) and value.value is not None else _library_size(value)
 
 
 def _library_size(value: Value) -> int:
@@ -51,36 +48,24 @@ def _library_size(value: Value) -> int:
 
 
 def _traversal_cost(value: Value, factor: float = 1) -> int:
-    return math.ceil(float(_library_size(value)) * factor * TRAVERSAL)
+    return math.ceil(float(_library_size(value)) * factor * _TRAVERSAL)
 
 
 def _first_argument_cost(factor: float = 1) -> CallCost:
     return lambda arguments, _: _traversal_cost(arguments[0], factor)
 
 
-def _double_traversal_cost(arguments: Sequence[Value], _: Value) -> int:
-    return math.ceil(float(_library_size(arguments[0])) * 2 * TRAVERSAL)
-
-
-def _join(_: Sequence[Value], result: Value) -> int:
-    return math.ceil(float(_library_size(result)) * 2 * TRAVERSAL)
-
-
 def _pattern(arguments: Sequence[Value], _: Value) -> int:
-    text = math.ceil((1.0 + float(_library_size(arguments[0]))) * TRAVERSAL)
-    return text * math.ceil(float(_library_size(arguments[1])) * PATTERN)
-
-
-def _list_traversal(arguments: Sequence[Value], _: Value) -> int:
-    return _full_traversal_cost(arguments[0])
+    text = math.ceil((1.0 + float(_library_size(arguments[0]))) * _TRAVERSAL)
+    return text * math.ceil(float(_library_size(arguments[1])) * _PATTERN)
 
 
 def _full_traversal_cost(value: Value) -> int:
     """Return the cost of a value with everything in it; texts count in bytes."""
     if isinstance(value, str):
-        return int(len(value.encode(errors="surrogatepass")) * TRAVERSAL)
+        return int(len(value.encode(errors="surrogatepass")) * _TRAVERSAL)
     if isinstance(value, bytes):
-        return int(len(value) * TRAVERSAL)
+        return int(len(value) * _TRAVERSAL)
     if is_list(value):
         return sum(1 if type(item) is int else _full_traversal_cost(item) for item in value)
     if isinstance(value, MapValue):
@@ -91,8 +76,8 @@ def _full_traversal_cost(value: Value) -> int:
 def _contains_ip(is_text: bool) -> CallCost:
     def cost(arguments: Sequence[Value], _: Value) -> int:
         prefix = _library_size(arguments[0])
-        text = math.ceil(float(_library_size(arguments[1])) * TRAVERSAL) if is_text else 0
-        return math.ceil(float(2 * prefix) * TRAVERSAL) + text
+        text = math.ceil(float(_library_size(arguments[1])) * _TRAVERSAL) if is_text else 0
+        return math.ceil(float(2 * prefix) * _TRAVERSAL) + text
 
     return cost
 
@@ -106,33 +91,28 @@ def _validate(arguments: Sequence[Value], _: Value) -> int:
     item, text = arguments
     if not isinstance(item, CelFormat):
         return 1
-    return math.ceil((1.0 + float(_library_size(text))) * TRAVERSAL) * math.ceil(float(item.longest_pattern) * PATTERN)
+    return math.ceil((1.0 + float(_library_size(text))) * _TRAVERSAL) * math.ceil(
+        float(item.longest_pattern) * _PATTERN
+    )
 
 
-def _less(arguments: Sequence[Value], _: Value) -> int:
-    return math.ceil(float(min(_size(arguments[0]), _size(arguments[1]))) * TRAVERSAL)
+def shorter_traversal(arguments: Sequence[Value], _: Value) -> int:
+    return math.ceil(float(min(_size(arguments[0]), _size(arguments[1]))) * _TRAVERSAL)
 
 
 _OPAQUE = (CelQuantity, Ip, Cidr, CelFormat, CelUrl, Semver)
 
 
 def equality(arguments: Sequence[Value], result: Value) -> int:
-    return 1 if isinstance(arguments[0], _OPAQUE) else _less(arguments, result)
-
-
-inequality = _less
+    return 1 if isinstance(arguments[0], _OPAQUE) else shorter_traversal(arguments, result)
 
 
 def _sum_cost(arguments: Sequence[Value], _: Value) -> int:
-    return math.ceil(float(_size(arguments[0]) + _size(arguments[1])) * TRAVERSAL)
+    return math.ceil(float(_size(arguments[0]) + _size(arguments[1])) * _TRAVERSAL)
 
 
 def _product_cost(arguments: Sequence[Value], _: Value) -> int:
-    return math.ceil(float(_size(arguments[0])) * TRAVERSAL) * math.ceil(float(_size(arguments[1])) * TRAVERSAL)
-
-
-def _list_search_cost(arguments: Sequence[Value], _: Value) -> int:
-    return _size(arguments[1])
+    return math.ceil(float(_size(arguments[0])) * _TRAVERSAL) * math.ceil(float(_size(arguments[1])) * _TRAVERSAL)
 
 
 def _allocation_cost(factor: float, items: int) -> int:
@@ -160,7 +140,7 @@ def _self_compared(index: int) -> CallCost:
             raise EvaluationError(_NOT_A_LIST)
         if not is_list(items) or not items:
             return _allocation_cost(2.0, 0)
-        factor = 2.0 + TRAVERSAL if isinstance(items[0], str | bytes) else 2.0
+        factor = 2.0 + _TRAVERSAL if isinstance(items[0], str | bytes) else 2.0
         return _allocation_cost(factor, len(items) ** 2)
 
     return cost
@@ -181,11 +161,14 @@ _BY_OVERLOAD: dict[str, CallCost] = {
 """Costs by overload, which precede a function's own."""
 
 _BY_FUNCTION: dict[str, CallCost] = {
-    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _list_traversal),
+    **dict.fromkeys(
+        ("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"),
+        lambda arguments, _: _full_traversal_cost(arguments[0]),
+    ),
     **dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim"), _first_argument_cost()),
     **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _first_argument_cost()),
-    **dict.fromkeys(("replace", "split", "ip.isCanonical"), _double_traversal_cost),
-    "join": _join,
+    **dict.fromkeys(("replace", "split", "ip.isCanonical"), _first_argument_cost(2)),
+    "join": lambda _, result: _traversal_cost(result, 2),
     **dict.fromkeys(("find", "findAll"), _pattern),
     "validate": _validate,
 }
@@ -193,19 +176,15 @@ _BY_FUNCTION: dict[str, CallCost] = {
 _STANDARD: dict[str, CallCost] = {
     **dict.fromkeys(
         (
-            "starts_with_string",
-            "ends_with_string",
-            "string_to_bytes",
-            "bytes_to_string",
-            "strings_quote",
-            "string_format",
+            *("starts_with_string", "ends_with_string", "string_to_bytes", "bytes_to_string"),
+            *("strings_quote", "string_format"),
         ),
-        lambda arguments, _: math.ceil(float(_size(arguments[0])) * TRAVERSAL),
+        lambda arguments, _: math.ceil(float(_size(arguments[0])) * _TRAVERSAL),
     ),
-    "in_list": _list_search_cost,
+    "in_list": lambda arguments, _: _size(arguments[1]),
     **dict.fromkeys(
         (f"{w}_{kind}" for w in ("less", "greater", "less_equals", "greater_equals") for kind in ("string", "bytes")),
-        _less,
+        shorter_traversal,
     ),
     "add_string": _sum_cost,
     "add_bytes": _sum_cost,

@@ -9,9 +9,6 @@ from functools import cached_property, lru_cache
 
 from kschedx.cel.functions import Function, single
 from kschedx.cel.library import addresses, kubernetes, lists, standard, texts
-from kschedx.cel.library import kubernetes as formats
-from kschedx.cel.library import lists as optionals
-from kschedx.cel.library import standard as times
 from kschedx.cel.types import (
     ANY,
     BOOL,
@@ -30,7 +27,6 @@ from kschedx.cel.types import (
     TYPE,
     UINT,
     Type,
-    TypeKind,
     list_of,
     map_of,
     optional_of,
@@ -38,7 +34,7 @@ from kschedx.cel.types import (
 from kschedx.cel.values import NO_OVERLOAD, Budget, Fault, Value, equal, is_list
 from kschedx.kube.devices import Features
 
-LONGEST_LIST = 48
+_LONGEST_LIST = 48
 """Values in all lists of a device (ResourceSliceMaxAttributeValuesPerDevice)."""
 
 
@@ -46,49 +42,38 @@ def _includes(budget: Budget, target: Value, item: Value) -> Value:
     if not is_list(target):
         return equal(target, item, budget) is True
     for index, element in enumerate(target):
-        if index >= LONGEST_LIST:
-            return Fault(f"'includes' function cannot be applied to lists longer than {LONGEST_LIST} values")
+        if index >= _LONGEST_LIST:
+            return Fault(f"'includes' function cannot be applied to lists longer than {_LONGEST_LIST} values")
         if equal(element, item, budget) is True:
             return True
     return False
 
 
-_INCLUDES = single("includes", "dra_includes_dyn_dyn", (DYN, DYN), BOOL, _includes)
-
-_AUTHORIZER = {
-    word: Type(TypeKind.STRUCT, f"kubernetes.authorization.{word}")
-    for word in ("Authorizer", "PathCheck", "GroupCheck", "ResourceCheck", "Decision")
-}
+_INCLUDES = single("includes", "dra_includes_dyn_dyn", "dyn.(dyn) -> bool", _includes)
 
 
 def _authorizer_functions() -> tuple[Function, ...]:
     """Declared in every environment, although a selector has no authorizer."""
     rows = (
-        ("path", "Authorizer", (STRING,), "PathCheck"),
-        ("group", "Authorizer", (STRING,), "GroupCheck"),
-        ("serviceAccount", "Authorizer", (STRING, STRING), "Authorizer"),
-        ("resource", "GroupCheck", (STRING,), "ResourceCheck"),
-        ("subresource", "ResourceCheck", (STRING,), "ResourceCheck"),
-        ("namespace", "ResourceCheck", (STRING,), "ResourceCheck"),
-        ("name", "ResourceCheck", (STRING,), "ResourceCheck"),
-        ("fieldSelector", "ResourceCheck", (STRING,), "ResourceCheck"),
-        ("labelSelector", "ResourceCheck", (STRING,), "ResourceCheck"),
-        ("check", "PathCheck", (STRING,), "Decision"),
-        ("check", "ResourceCheck", (STRING,), "Decision"),
-        ("allowed", "Decision", (), BOOL),
-        ("reason", "Decision", (), STRING),
-        ("errored", "Decision", (), BOOL),
-        ("error", "Decision", (), STRING),
+        ("path", "Authorizer.(string) -> PathCheck"),
+        ("group", "Authorizer.(string) -> GroupCheck"),
+        ("serviceAccount", "Authorizer.(string, string) -> Authorizer"),
+        ("resource", "GroupCheck.(string) -> ResourceCheck"),
+        ("subresource", "ResourceCheck.(string) -> ResourceCheck"),
+        ("namespace", "ResourceCheck.(string) -> ResourceCheck"),
+        ("name", "ResourceCheck.(string) -> ResourceCheck"),
+        ("fieldSelector", "ResourceCheck.(string) -> ResourceCheck"),
+        ("labelSelector", "ResourceCheck.(string) -> ResourceCheck"),
+        ("check", "PathCheck.(string) -> Decision"),
+        ("check", "ResourceCheck.(string) -> Decision"),
+        ("allowed", "Decision.() -> bool"),
+        ("reason", "Decision.() -> string"),
+        ("errored", "Decision.() -> bool"),
+        ("error", "Decision.() -> string"),
     )
     return tuple(
-        single(
-            name,
-            f"{target.lower()}_{name}",
-            (_AUTHORIZER[target], *arguments),
-            result if isinstance(result, Type) else _AUTHORIZER[result],
-            lambda *_: NO_OVERLOAD,
-        )
-        for name, target, arguments, result in rows
+        single(name, f"{signature.partition('.')[0].lower()}_{name}", signature, lambda *_: NO_OVERLOAD)
+        for name, signature in rows
     )
 
 
@@ -124,12 +109,12 @@ class Environment:
         own = (_INCLUDES,) if self._features.list_attributes else ()
         for function in (
             *standard.STANDARD_FUNCTIONS,
-            *times.TIME_FUNCTIONS,
+            *standard.TIME_FUNCTIONS,
             *lists.LIST_FUNCTIONS,
-            *optionals.OPTIONAL_FUNCTIONS,
+            *lists.OPTIONAL_FUNCTIONS,
             *kubernetes.KUBERNETES_FUNCTIONS,
             *addresses.ADDRESS_FUNCTIONS,
-            *formats.FORMAT_FUNCTIONS,
+            *kubernetes.FORMAT_FUNCTIONS,
             *texts.TEXT_FUNCTIONS,
             *_authorizer_functions(),
             *own,

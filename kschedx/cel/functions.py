@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from kschedx.cel.types import Type, TypeKind, is_dyn
+from kschedx.cel.types import Type, TypeKind, is_dyn, read_types
 from kschedx.cel.values import Budget, Fault, MapValue, Value, is_list, type_value
 
 Run = Callable[..., Value]
 """Takes the budget, then the arguments; an invalid argument or result is a `Fault`."""
 
 
-class Overload(Struct, frozen=True, kw_only=True):
+class _Overload(Struct, frozen=True, kw_only=True):
     """An overload; the arguments of a member start with its receiver."""
 
     id: str
@@ -28,7 +28,7 @@ class Overload(Struct, frozen=True, kw_only=True):
 
 class Function(Struct, frozen=True, kw_only=True):
     name: str
-    overloads: tuple[Overload, ...]
+    overloads: tuple[_Overload, ...]
     run: Run | None = None
     """The implementation of all overloads."""
     takes: tuple[type, ...] = ()
@@ -72,7 +72,7 @@ def dispatch(function: Function) -> Run:
     return run
 
 
-def guard(function: Function, overload: Overload) -> Run | None:
+def guard(function: Function, overload: _Overload) -> Run | None:
     """Call one overload, which refuses values of other types."""
     own = overload.run
     if own is None or function.checks_its_arguments:
@@ -84,25 +84,25 @@ def guard(function: Function, overload: Overload) -> Run | None:
     return run
 
 
-def several(name: str, *overloads: Overload) -> Function:
+def several(name: str, *overloads: _Overload) -> Function:
     """Declare a function whose overloads have their own implementations."""
     return Function(name=name, overloads=overloads)
 
 
-def single(
-    name: str,
-    identifier: str,
-    arguments: tuple[Type, ...],
-    result: Type,
-    run: Run | None = None,
-    *,
-    is_member: bool = True,
-) -> Function:
+def single(name: str, identifier: str, signature: str, run: Run | None = None) -> Function:
     """Declare a function with one overload."""
-    return several(name, overload(identifier, arguments, result, run, is_member=is_member))
+    return several(name, overload(identifier, signature, run))
 
 
-def overload(
-    identifier: str, arguments: tuple[Type, ...], result: Type, run: Run | None = None, *, is_member: bool = True
-) -> Overload:
-    return Overload(id=identifier, arguments=arguments, result=result, is_member=is_member, run=run)
+def overload(identifier: str, signature: str, run: Run | None = None) -> _Overload:
+    """Declare an overload by its types: `(string) -> int`, or `list(A).(int) -> A` for a member. A capital letter is a
+    type parameter."""
+    head, _, result = signature.rpartition(" -> ")
+    target, _, arguments = head.partition(".(") if ".(" in head else ("", "", head[1:])
+    return _Overload(
+        id=identifier,
+        arguments=read_types(target) + read_types(arguments),
+        result=read_types(result)[0],
+        is_member=bool(target),
+        run=run,
+    )

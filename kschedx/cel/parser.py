@@ -144,8 +144,8 @@ def _uint_value(text: str) -> Uint:
 # Macros: calls that are expanded to longer expressions. Upstream: cel-go's parser/macro.go, ext/bindings.go,
 # ext/comprehensions.go, ext/lists.go, and cel/library.go.
 
-ACCUMULATOR = "@result"
-_RESERVED_VARIABLES = (ACCUMULATOR, "__result__")
+_ACCUMULATOR = "@result"
+_RESERVED_VARIABLES = (_ACCUMULATOR, "__result__")
 
 
 class _MacroError(Exception):
@@ -157,7 +157,7 @@ class _MacroError(Exception):
         self.message = message
 
 
-def expand_macro(position: int, function: str, target: Expr | None, arguments: list[Expr]) -> Expr | None:
+def _expand_macro(position: int, function: str, target: Expr | None, arguments: list[Expr]) -> Expr | None:
     """Expand a call, or return None if it is not a macro. Raises `_MacroError`."""
     macro = _MACROS.get((function, len(arguments), target is not None))
     return None if macro is None else macro(position, target, arguments)
@@ -201,7 +201,7 @@ def _fold(
         over=target,
         variable=names[0],
         variable2=names[1],
-        accumulator=ACCUMULATOR,
+        accumulator=_ACCUMULATOR,
         initial=initial,
         condition=condition,
         step=step,
@@ -215,7 +215,7 @@ def _quantifier(kind: str, count: int) -> _Macro:
         test = arguments[count]
 
         def accumulated() -> Expr:
-            return Ident(position, ACCUMULATOR)
+            return Ident(position, _ACCUMULATOR)
 
         def call(function: str, *own: Expr) -> Expr:
             return Call(position, function, list(own))
@@ -245,8 +245,8 @@ def _collect(
     position: int, target: Expr | None, names: list[str], test: Expr | None, initial: Expr, step: Expr
 ) -> Expr:
     if test is not None:
-        step = Call(position, "_?_:_", [test, step, Ident(position, ACCUMULATOR)])
-    return _fold(position, target, names, initial, Literal(position, True), step, Ident(position, ACCUMULATOR))
+        step = Call(position, "_?_:_", [test, step, Ident(position, _ACCUMULATOR)])
+    return _fold(position, target, names, initial, Literal(position, True), step, Ident(position, _ACCUMULATOR))
 
 
 def _list_macro(count: int) -> _Macro:
@@ -256,7 +256,7 @@ def _list_macro(count: int) -> _Macro:
         message = "argument is not an identifier" if count == 1 else "argument must be a simple name"
         names = _variables(arguments, count, message)
         test = arguments[count] if len(arguments) == count + 2 else None
-        step = Call(position, "_+_", [Ident(position, ACCUMULATOR), ListNode(position, [arguments[-1]])])
+        step = Call(position, "_+_", [Ident(position, _ACCUMULATOR), ListNode(position, [arguments[-1]])])
         return _collect(position, target, names, test, ListNode(position, []), step)
 
     return expand
@@ -264,7 +264,7 @@ def _list_macro(count: int) -> _Macro:
 
 def _filter(position: int, target: Expr | None, arguments: list[Expr]) -> Expr:
     names = _variables(arguments, 1, "argument is not an identifier")
-    step = Call(position, "_+_", [Ident(position, ACCUMULATOR), ListNode(position, [arguments[0]])])
+    step = Call(position, "_+_", [Ident(position, _ACCUMULATOR), ListNode(position, [arguments[0]])])
     return _collect(position, target, names, arguments[1], ListNode(position, []), step)
 
 
@@ -273,7 +273,7 @@ def _transform_map(*, by_entry: bool) -> _Macro:
         names = _variables(arguments, 2)
         test = arguments[2] if len(arguments) == 4 else None
         added: list[Expr] = [arguments[-1]] if by_entry else [Ident(position, names[0]), arguments[-1]]
-        step = Call(position, "cel.@mapInsert", [Ident(position, ACCUMULATOR), *added])
+        step = Call(position, "cel.@mapInsert", [Ident(position, _ACCUMULATOR), *added])
         return _collect(position, target, names, test, MapNode(position, []), step)
 
     return expand
@@ -601,7 +601,7 @@ class _Parser:
         position = self._take("(").position
         arguments, _ = self._elements(")", may_end_with_comma=False)
         try:
-            expression = expand_macro(position, function, target, arguments)
+            expression = _expand_macro(position, function, target, arguments)
         except _MacroError as fault:
             return self._fault(fault.position, fault.message)
         return Call(position, function, arguments, target) if expression is None else expression

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
+from msgspec import Struct
+
 from kschedx.cel import costs, regex
 from kschedx.cel.environment import Environment
 from kschedx.cel.functions import Function, Run, dispatch, guard
@@ -37,11 +39,11 @@ class CostExceededError(Exception):
     """The evaluation exceeds Kubernetes' cost limit."""
 
 
-MOST_WORK = 5_000_000
+_MOST_WORK = 5_000_000
 """The maximum number of steps without a cost in one evaluation."""
 
 
-class Evaluation:
+class _Evaluation:
     """The state of an evaluation: the device, its variables by slot, and its cost so far."""
 
     __slots__ = ("budget", "cost", "device", "slots")
@@ -50,82 +52,45 @@ class Evaluation:
         self.device = device
         self.slots: list[Value] = [None] * slots
         self.cost = 0
-        self.budget = Budget(MOST_WORK)
+        self.budget = Budget(_MOST_WORK)
 
 
-Evaluate = Callable[[Evaluation], Value]
+Evaluate = Callable[[_Evaluation], Value]
 
 
 # A name or value with the steps into it: fields, keys, and indexes, also of optional values. Upstream: cel-go's
 # interpreter/attributes.go.
 
-_Qualify = Callable[[Evaluation, Value], Value]
+_Qualify = Callable[[_Evaluation, Value], Value]
 
 _ABSENT = Optional()
 """The result of an optional step without a value; used only within a chain of steps."""
 
 
-class Constant:
+class Constant(Struct):
     """A value that is known without evaluation and has no cost."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
+    value: Value
 
 
-class AttributePath:
+class _AttributePath(Struct):
     """A name or value with its steps, to which more may be added."""
 
-    __slots__ = ("base", "cost", "optional_steps", "steps")
-
-    def __init__(self, base: Evaluate, cost: int = 1) -> None:
-        self.base = base
-        self.steps: list[_Qualify] = []
-        self.optional_steps: list[bool] = []
-        self.cost = cost
+    base: Evaluate
+    cost: int = 1
+    steps: list[tuple[_Qualify, bool]] = []
+    """Each with whether it is optional."""
 
     def add(self, step: _Qualify, *, is_optional: bool) -> None:
-        self.steps.append(step)
-        self.optional_steps.append(is_optional)
+        self.steps.append((step, is_optional))
 
     def resolver(self) -> Evaluate:
         """Return a function for its value without the cost of the name."""
         base, steps = self.base, tuple(self.steps)
         if not steps:
             return base
-        if any(self.optional_steps):
-            return self._optional_resolver()
-        if len(steps) == 1:
-            only = steps[0]
 
-            def resolve_one(run: Evaluation) -> Value:
-                value = base(run)
-                kind = value.__class__
-                if kind is Fault or kind is _NoSuchKey:
-                    return value
-                return _qualify_optional(run, value, steps) if kind is Optional else only(run, value)
-
-            return resolve_one
-
-        def resolve(run: Evaluation) -> Value:
-            value = base(run)
-            if isinstance(value, Optional):
-                return _qualify_optional(run, value, steps)
-            for step in steps:
-                if isinstance(value, Fault):
-                    return value
-                value = step(run, value)
-            return value
-
-        return resolve
-
-    def _optional_resolver(self) -> Evaluate:
-        base = self.base
-        steps = tuple(zip(self.steps, self.optional_steps, strict=True))
-
-        def resolve(run: Evaluation) -> Value:
-            value = base(run)
+        def walk(run: _Evaluation, value: Value) -> Value:
             is_optional = isinstance(value, Optional)
             if isinstance(value, Optional):
                 if value.value is None:
@@ -140,24 +105,24 @@ class AttributePath:
                     return NONE
             return value if isinstance(value, Fault) or not is_optional else Optional(value)
 
+        if any(is_optional for _, is_optional in steps):
+            return lambda run: walk(run, base(run))
+        plain = tuple(step for step, _ in steps)
+
+        def resolve(run: _Evaluation) -> Value:
+            value = base(run)
+            if value.__class__ is Optional:
+                return walk(run, value)
+            for step in plain:
+                if isinstance(value, Fault):
+                    return value
+                value = step(run, value)
+            return value
+
         return resolve
 
 
-def _qualify_optional(run: Evaluation, value: Value, steps: tuple[_Qualify, ...]) -> Value:
-    assert isinstance(value, Optional)
-    if value.value is None:
-        return value
-    inner = value.value
-    for step in steps:
-        if isinstance(inner, Fault):
-            return inner
-        inner = _if_present(run, step, inner)
-        if inner is _ABSENT:
-            return NONE
-    return inner if isinstance(inner, Fault) else Optional(inner)
-
-
-def _if_present(run: Evaluation, step: _Qualify, value: Value) -> Value:
+def _if_present(run: _Evaluation, step: _Qualify, value: Value) -> Value:
     before = run.cost
     result = step(run, value)
     if isinstance(result, _NoSuchKey):
@@ -169,31 +134,24 @@ def _if_present(run: Evaluation, step: _Qualify, value: Value) -> Value:
 class _NoSuchKey(Fault):
     """The key or item does not exist."""
 
-    __slots__ = ()
+
+_Planned = Constant | _AttributePath | Evaluate
 
 
-Planned = Constant | AttributePath | Evaluate
+class _ConditionalAttribute(_AttributePath, kw_only=True):
+    """One of two attributes, each of which takes the steps. `base` is the condition."""
 
-
-class _ConditionalAttribute(AttributePath):
-    """One of two attributes, each of which takes the steps."""
-
-    __slots__ = ("condition", "otherwise", "then")
-
-    def __init__(self, condition: Evaluate, then: AttributePath, otherwise: AttributePath) -> None:
-        super().__init__(condition, 0)
-        self.condition = condition
-        self.then = then
-        self.otherwise = otherwise
+    then: _AttributePath
+    otherwise: _AttributePath
 
     def add(self, step: _Qualify, *, is_optional: bool) -> None:
         self.then.add(step, is_optional=is_optional)
         self.otherwise.add(step, is_optional=is_optional)
 
     def resolver(self) -> Evaluate:
-        condition, then, otherwise = self.condition, self.then.resolver(), self.otherwise.resolver()
+        condition, then, otherwise = self.base, self.then.resolver(), self.otherwise.resolver()
 
-        def resolve(run: Evaluation) -> Value:
+        def resolve(run: _Evaluation) -> Value:
             value = condition(run)
             if value is True:
                 return then(run)
@@ -204,17 +162,17 @@ class _ConditionalAttribute(AttributePath):
         return resolve
 
 
-def ready(planned: Planned) -> Evaluate:
+def ready(planned: _Planned) -> Evaluate:
     """Return the function that evaluates a part, after all steps are added."""
     if isinstance(planned, Constant):
         value = planned.value
         return lambda _: value
-    if isinstance(planned, AttributePath):
+    if isinstance(planned, _AttributePath):
         resolve, cost = planned.resolver(), planned.cost
         if not cost:
             return resolve
 
-        def evaluate(run: Evaluation) -> Value:
+        def evaluate(run: _Evaluation) -> Value:
             value = resolve(run)
             run.cost += cost
             return value
@@ -223,7 +181,7 @@ def ready(planned: Planned) -> Evaluate:
     return planned
 
 
-def qualify(value: Value, key: Value) -> Value:
+def _qualify(value: Value, key: Value) -> Value:
     if isinstance(value, MapValue):
         item = value.find(key)
         return _NoSuchKey(f"no such key: {printed_key(key)}") if item is None else item
@@ -248,21 +206,21 @@ def _index(key: Value) -> int | Fault:
 def _step_to(key: Value) -> _Qualify:
     """Return the step to a field, or to a constant key or index."""
 
-    def step(run: Evaluation, value: Value) -> Value:
+    def step(run: _Evaluation, value: Value) -> Value:
         run.cost += 1
         if isinstance(value, MapValue):
             item = value.find(key)
             if item is not None:
                 return item
-        return qualify(value, key)
+        return _qualify(value, key)
 
     return step
 
 
 def _presence_of(field: str) -> _Qualify:
-    def step(run: Evaluation, value: Value) -> Value:
+    def step(run: _Evaluation, value: Value) -> Value:
         run.cost += 1
-        item = qualify(value, field)
+        item = _qualify(value, field)
         if isinstance(item, Fault) and not isinstance(item, _NoSuchKey):
             return item
         return not isinstance(item, Fault)
@@ -281,7 +239,7 @@ def logical(terms: list[Evaluate], *, stops_at: bool) -> Evaluate:
     """Combine two terms; a fault counts only if the other term does not decide."""
     first, second = terms
 
-    def evaluate(run: Evaluation) -> Value:
+    def evaluate(run: _Evaluation) -> Value:
         item = first(run)
         if item is stops_at:
             return item
@@ -296,8 +254,8 @@ def logical(terms: list[Evaluate], *, stops_at: bool) -> Evaluate:
     return evaluate
 
 
-def plan_loop_condition(argument: Evaluate) -> Evaluate:
-    def evaluate(run: Evaluation) -> Value:
+def _plan_loop_condition(argument: Evaluate) -> Evaluate:
+    def evaluate(run: _Evaluation) -> Value:
         value = argument(run)
         run.cost += 1
         return value is not False
@@ -306,9 +264,9 @@ def plan_loop_condition(argument: Evaluate) -> Evaluate:
 
 
 def equality(first: Evaluate, second: Evaluate, *, is_equal: bool) -> Evaluate:
-    cost = costs.equality if is_equal else costs.inequality
+    cost = costs.equality if is_equal else costs.shorter_traversal
 
-    def evaluate(run: Evaluation) -> Value:
+    def evaluate(run: _Evaluation) -> Value:
         item = first(run)
         other = second(run)
         if isinstance(item, Fault):
@@ -328,7 +286,7 @@ def equality(first: Evaluate, second: Evaluate, *, is_equal: bool) -> Evaluate:
 def _optional_or(first: Evaluate, second: Evaluate, *, unwraps: bool) -> Evaluate:
     """`or()`, or `orValue()`, which unwraps; the second is evaluated only if the first is empty."""
 
-    def evaluate(run: Evaluation) -> Value:
+    def evaluate(run: _Evaluation) -> Value:
         item = first(run)
         if not isinstance(item, Optional):
             return item
@@ -347,7 +305,7 @@ def _membership_in_constants(item: Evaluate, items: list[Value]) -> Evaluate | N
         return None
     known = {map_key(item) for item in items}
 
-    def evaluate(run: Evaluation) -> Value:
+    def evaluate(run: _Evaluation) -> Value:
         value = item(run)
         if isinstance(value, Fault):
             return value
@@ -399,13 +357,13 @@ def _of_text(own: Run) -> Run:
     return lambda budget, text, pattern: own(budget, text, pattern) if isinstance(text, str) else NO_OVERLOAD
 
 
-def plan_call(own: Run, arguments: list[Evaluate], cost: costs.CallCost | None) -> Evaluate:
+def _plan_call(own: Run, arguments: list[Evaluate], cost: costs.CallCost | None) -> Evaluate:
     """Return a call; its cost is 1 if `cost` is None."""
     limit = costs.LIMIT
     if len(arguments) == 2:
         first, second = arguments
 
-        def evaluate_two(run: Evaluation) -> Value:
+        def evaluate_two(run: _Evaluation) -> Value:
             item = first(run)
             other = second(run)
             if isinstance(item, Fault):
@@ -424,7 +382,7 @@ def plan_call(own: Run, arguments: list[Evaluate], cost: costs.CallCost | None) 
 
         return evaluate_two
 
-    def evaluate(run: Evaluation) -> Value:
+    def evaluate(run: _Evaluation) -> Value:
         values = []
         for argument in arguments:
             value = argument(run)
@@ -448,16 +406,16 @@ def plan_call(own: Run, arguments: list[Evaluate], cost: costs.CallCost | None) 
 
 
 def _slot_reader(slot: int) -> Evaluate:
-    def evaluate(run: Evaluation) -> Value:
+    def evaluate(run: _Evaluation) -> Value:
         return run.slots[slot]
 
     return evaluate
 
 
-def plan_accumulator(slot: int, initial: Evaluate) -> Evaluate:
+def _plan_accumulator(slot: int, initial: Evaluate) -> Evaluate:
     """The accumulator; its initial value is evaluated on first use."""
 
-    def evaluate(run: Evaluation) -> Value:
+    def evaluate(run: _Evaluation) -> Value:
         value = run.slots[slot]
         if value is None:
             value = initial(run)
@@ -471,7 +429,7 @@ def plan_accumulator(slot: int, initial: Evaluate) -> Evaluate:
     return evaluate
 
 
-def fold(
+def _fold(
     over: Evaluate,
     accumulator: int,
     variable: int,
@@ -485,7 +443,7 @@ def fold(
     variables."""
     limit = costs.LIMIT
 
-    def evaluate(run: Evaluation) -> Value:
+    def evaluate(run: _Evaluation) -> Value:
         items = over(run)
         slots = run.slots
         slots[accumulator] = None
@@ -518,13 +476,13 @@ def fold(
     return evaluate
 
 
-def _copy_list(run: Evaluation, items: Value) -> list[Value]:
+def _copy_list(run: _Evaluation, items: Value) -> list[Value]:
     assert is_list(items)
     run.budget.spend(len(items))
     return list(items)
 
 
-# An `AttributePath` costs one for the name and one for each step; constants, and lists and maps of them, are created
+# An `_AttributePath` costs one for the name and one for each step; constants, and lists and maps of them, are created
 # once and cost nothing; a comprehension costs what its parts cost, each time. Upstream: cel-go's interpreter/planner.go
 # and decorators.go, as apiserver sets them up.
 
@@ -545,7 +503,7 @@ class PlannedExpression:
 
     def evaluate(self, device: MapValue) -> Value:
         """Raises `CostExceededError` and `UndecidedError`."""
-        run = Evaluation(device, self._slots)
+        run = _Evaluation(device, self._slots)
         value = self._evaluate(run)
         if run.cost > costs.LIMIT:
             raise CostExceededError
@@ -562,7 +520,7 @@ class _Planner:
         self.slots = 0
         self.reads_device = False
 
-    def plan(self, expr: Expr) -> Planned:
+    def plan(self, expr: Expr) -> _Planned:
         match expr:
             case Literal():
                 return Constant(expr.value)
@@ -570,7 +528,7 @@ class _Planner:
                 return (
                     Constant(expr.stands_for)
                     if expr.stands_for is not None
-                    else AttributePath(self._variable(expr.name))
+                    else _AttributePath(self._variable(expr.name))
                 )
             case Select():
                 return self._select(expr)
@@ -597,41 +555,41 @@ class _Planner:
 
     # --- steps into a value
 
-    def _select(self, select: Select) -> Planned:
+    def _select(self, select: Select) -> _Planned:
         if select.stands_for is not None:
             return Constant(select.stands_for)
         attribute = self._plan_attribute(select.operand)
         field = select.field
         if select.is_test:
             attribute.add(_presence_of(field), is_optional=False)
-            tested = AttributePath(attribute.resolver(), 0)
+            tested = _AttributePath(attribute.resolver(), 0)
             return ready(tested)
         attribute.add(_step_to(field), is_optional=False)
         return attribute
 
-    def _plan_attribute(self, expr: Expr) -> AttributePath:
+    def _plan_attribute(self, expr: Expr) -> _AttributePath:
         planned = self.plan(expr)
-        return planned if isinstance(planned, AttributePath) else AttributePath(ready(planned))
+        return planned if isinstance(planned, _AttributePath) else _AttributePath(ready(planned))
 
-    def _plan_index(self, call: Call, *, is_optional: bool) -> Planned:
+    def _plan_index(self, call: Call, *, is_optional: bool) -> _Planned:
         attribute = self._plan_attribute(call.arguments[0])
         index = self.plan(call.arguments[1])
         if isinstance(index, Constant):
             attribute.add(_step_to(index.value), is_optional=is_optional)
             return attribute
-        by = index.resolver() if isinstance(index, AttributePath) else ready(index)
+        by = index.resolver() if isinstance(index, _AttributePath) else ready(index)
 
-        def step(run: Evaluation, value: Value) -> Value:
+        def step(run: _Evaluation, value: Value) -> Value:
             key = by(run)
             run.cost += 1
-            return key if isinstance(key, Fault) else qualify(value, key)
+            return key if isinstance(key, Fault) else _qualify(value, key)
 
         attribute.add(step, is_optional=is_optional)
         return attribute
 
     # --- calls
 
-    def _call(self, call: Call) -> Planned:
+    def _call(self, call: Call) -> _Planned:
         match call.function:
             case "_&&_":
                 return logical(self._ready_arguments(call), stops_at=False)
@@ -639,7 +597,8 @@ class _Planner:
                 return logical(self._ready_arguments(call), stops_at=True)
             case "_?_:_":
                 condition = ready(self.plan(call.arguments[0]))
-                return _ConditionalAttribute(condition, *map(self._plan_branch, call.arguments[1:]))
+                then, otherwise = map(self._plan_branch, call.arguments[1:])
+                return _ConditionalAttribute(condition, 0, then=then, otherwise=otherwise)
             case "_==_" | "_!=_":
                 return equality(*self._ready_arguments(call), is_equal=call.function == "_==_")
             case "_[_]":
@@ -651,18 +610,18 @@ class _Planner:
             case "orValue" if call.overloads == ("optional_orValue_value",) or len(call.overloads) > 1:
                 return _optional_or(*self._ready_arguments(call), unwraps=True)
             case "@not_strictly_false":
-                return plan_loop_condition(*self._ready_arguments(call))
+                return _plan_loop_condition(*self._ready_arguments(call))
         return self._function(call)
 
     def _ready_arguments(self, call: Call) -> list[Evaluate]:
         return [ready(self.plan(each)) for each in call.children()]
 
-    def _plan_branch(self, expr: Expr) -> AttributePath:
+    def _plan_branch(self, expr: Expr) -> _AttributePath:
         """The name of a branch costs nothing, its steps do."""
         planned = self.plan(expr)
-        return planned if isinstance(planned, AttributePath) else AttributePath(ready(planned), 0)
+        return planned if isinstance(planned, _AttributePath) else _AttributePath(ready(planned), 0)
 
-    def _function(self, call: Call) -> Planned:
+    def _function(self, call: Call) -> _Planned:
         planned = [self.plan(each) for each in call.children()]
         function = self._environment.functions[call.function]
         overload = call.overloads[0] if len(call.overloads) == 1 else ""
@@ -672,7 +631,7 @@ class _Planner:
                 return membership
         run = implementation(function, overload)
         if function.name in _CONVERSIONS and len(planned) == 1 and isinstance(planned[0], Constant):
-            value = run(Budget(MOST_WORK), planned[0].value)
+            value = run(Budget(_MOST_WORK), planned[0].value)
             if isinstance(value, Fault):
                 raise PlanError(value.message)
             return Constant(value)
@@ -682,18 +641,18 @@ class _Planner:
                 raise PlanError(compiled.message)
         if function.name == "matches" and isinstance(planned[1], Constant):
             run = _of_text(run)
-        return plan_call(run, [ready(each) for each in planned], costs.call_cost(function.name, overload))
+        return _plan_call(run, [ready(each) for each in planned], costs.call_cost(function.name, overload))
 
     # --- lists and maps
 
-    def _list(self, node: ListNode) -> Planned:
+    def _list(self, node: ListNode) -> _Planned:
         planned = [self.plan(each) for each in node.elements]
         if all(isinstance(each, Constant) for each in planned) and not node.optionals:
             return Constant([each.value for each in planned if isinstance(each, Constant)])
         elements = [ready(each) for each in planned]
         optionals = node.optionals
 
-        def evaluate(run: Evaluation) -> Value:
+        def evaluate(run: _Evaluation) -> Value:
             values: list[Value] = []
             for index, element in enumerate(elements):
                 value = element(run)
@@ -714,7 +673,7 @@ class _Planner:
 
         return evaluate
 
-    def _map(self, node: MapNode) -> Planned:
+    def _map(self, node: MapNode) -> _Planned:
         planned = [(self.plan(key), self.plan(value), is_optional) for key, value, is_optional in node.entries]
         if all(isinstance(key, Constant) and isinstance(value, Constant) for key, value, _ in planned):
             entries = {}
@@ -725,7 +684,7 @@ class _Planner:
             return Constant(MapValue(entries))
         parts = [(ready(key), ready(value), is_optional) for key, value, is_optional in planned]
 
-        def evaluate(run: Evaluation) -> Value:
+        def evaluate(run: _Evaluation) -> Value:
             entries: dict[object, Value] = {}
             for key_of, value_of, is_optional in parts:
                 key = key_of(run)
@@ -756,11 +715,11 @@ class _Planner:
         self.slots += 1
         return self.slots - 1
 
-    def _comprehension(self, comprehension: Comprehension) -> Planned:
+    def _comprehension(self, comprehension: Comprehension) -> _Planned:
         initial = ready(self.plan(comprehension.initial))
         over = ready(self.plan(comprehension.over))
         accumulator, variable, variable2 = self._slot(), self._slot(), self._slot()
-        self._scopes.append({comprehension.accumulator: plan_accumulator(accumulator, initial)})
+        self._scopes.append({comprehension.accumulator: _plan_accumulator(accumulator, initial)})
         names = {comprehension.variable: _slot_reader(variable)}
         if comprehension.variable2:
             names[comprehension.variable2] = _slot_reader(variable2)
@@ -770,7 +729,7 @@ class _Planner:
         result = ready(self.plan(comprehension.result))
         self._scopes.pop()
         goes_on = None if isinstance(condition, Constant) and condition.value is True else ready(condition)
-        return fold(
+        return _fold(
             over,
             accumulator,
             variable,

@@ -6,6 +6,8 @@ from functools import lru_cache
 from json import dumps
 from typing import assert_never
 
+from msgspec import Struct
+
 from kschedx.cel import regex
 from kschedx.cel.environment import TYPES, VARIABLES, Environment, environment
 from kschedx.cel.functions import Function
@@ -58,10 +60,10 @@ from kschedx.patterns import lazy_pattern
 # The type checker: the type of each expression, the possible overloads of its calls, and its errors.
 # Upstream: cel-go's checker/checker.go, and the validators that Kubernetes adds (cel/validator.go).
 
-Issue = tuple[int, str]
+_Issue = tuple[int, str]
 
 
-def check(root: Expr, environment: Environment) -> list[Issue]:
+def check(root: Expr, environment: Environment) -> list[_Issue]:
     """Set types and overloads. Return the errors with positions; none for a valid expression."""
     checker = _Checker(environment)
     checker.check(root)
@@ -76,7 +78,7 @@ class _Checker:
         self._scopes: list[dict[str, Type]] = []
         self._variables = 0
         self.mapping: Mapping = {}
-        self.issues: list[Issue] = []
+        self.issues: list[_Issue] = []
 
     def check(self, expr: Expr) -> None:
         expr.type = self._type_of(expr)
@@ -326,8 +328,8 @@ def _qualified_name(expr: Expr) -> str | None:
 _CONVERSIONS = {function.name: function for function in STANDARD if function.name in ("duration", "timestamp")}
 
 
-def _invalid_literals(root: Expr) -> list[Issue]:
-    issues: list[Issue] = []
+def _invalid_literals(root: Expr) -> list[_Issue]:
+    issues: list[_Issue] = []
     calls = [node for node in descendants(root) if isinstance(node, Call) and node.function == "format"]
     issues += [misuse for call in calls if call.target is not None and (misuse := format_error(call)) is not None]
     # arguments of format() may have any types
@@ -367,7 +369,7 @@ def _is_refused(call: Call, literal: Literal) -> bool:
     return False
 
 
-def _check_homogeneous(elements: list[tuple[Expr, bool]], issues: list[Issue]) -> None:
+def _check_homogeneous(elements: list[tuple[Expr, bool]], issues: list[_Issue]) -> None:
     first: Type | None = None
     for item, is_optional in elements:
         own = _own_type(item, is_optional)
@@ -400,13 +402,12 @@ _NO_CONDITION = {
 """Go's error for a result that is not a boolean, by the name of its type."""
 
 
-class Program:
+class Program(Struct):
     """A compiled expression."""
 
-    def __init__(self, expression: str, root: Expr, plan: PlannedExpression) -> None:
-        self._text = expression
-        self.root = root
-        self._plan = plan
+    _text: str
+    root: Expr
+    _plan: PlannedExpression
 
     @property
     def reads_device(self) -> bool:

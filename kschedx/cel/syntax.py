@@ -6,64 +6,51 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from kschedx.cel.types import DYN, Type
 
 
-class ExpressionNode:
-    """A part of an expression. The checker sets `type`."""
+class _Part(Struct, eq=False):
+    position: int
+    """Code points before it, as in errors."""
 
-    __slots__ = ("position", "type")
 
-    def __init__(self, position: int) -> None:
-        self.position = position
-        """Code points before it, as in errors."""
-        self.type: Type = DYN
+class _Node(_Part, kw_only=True):
+    """A part of an expression."""
+
+    type: Type = DYN
+    """Set by the checker."""
 
     def children(self) -> Iterator[Expr]:
         return iter(())
 
 
-class Literal(ExpressionNode):
-    __slots__ = ("value",)
-
-    def __init__(self, position: int, value: object) -> None:
-        super().__init__(position)
-        self.value = value
+class Literal(_Node):
+    value: object
 
 
-class Ident(ExpressionNode):
-    __slots__ = ("name", "stands_for")
-
-    def __init__(self, position: int, name: str) -> None:
-        super().__init__(position)
-        self.name = name
-        self.stands_for: Type | None = None
+class Ident(_Node):
+    name: str
+    stands_for: Type | None = None
 
 
-class Select(ExpressionNode):
-    __slots__ = ("field", "is_test", "operand", "stands_for")
-
-    def __init__(self, position: int, operand: Expr, field: str, *, is_test: bool = False) -> None:
-        super().__init__(position)
-        self.operand = operand
-        self.field = field
-        self.is_test = is_test
-        self.stands_for: Type | None = None
+class Select(_Node):
+    operand: Expr
+    field: str
+    is_test: bool = False
+    stands_for: Type | None = None
 
     def children(self) -> Iterator[Expr]:
         yield self.operand
 
 
-class Call(ExpressionNode):
-    __slots__ = ("arguments", "function", "overloads", "target")
-
-    def __init__(self, position: int, function: str, arguments: list[Expr], target: Expr | None = None) -> None:
-        super().__init__(position)
-        self.function = function
-        self.arguments = arguments
-        self.target = target
-        self.overloads: tuple[str, ...] = ()
-        """Possible ones, set by the checker."""
+class Call(_Node):
+    function: str
+    arguments: list[Expr]
+    target: Expr | None = None
+    overloads: tuple[str, ...] = ()
+    """Possible ones, set by the checker."""
 
     def children(self) -> Iterator[Expr]:
         if self.target is not None:
@@ -71,26 +58,17 @@ class Call(ExpressionNode):
         yield from self.arguments
 
 
-class ListNode(ExpressionNode):
-    __slots__ = ("elements", "optionals")
-
-    def __init__(self, position: int, elements: list[Expr], optionals: frozenset[int] = frozenset()) -> None:
-        super().__init__(position)
-        self.elements = elements
-        self.optionals = optionals
+class ListNode(_Node):
+    elements: list[Expr]
+    optionals: frozenset[int] = frozenset()
 
     def children(self) -> Iterator[Expr]:
         yield from self.elements
 
 
-class MapNode(ExpressionNode):
-    """`entries` are key, value, and whether the value is optional."""
-
-    __slots__ = ("entries",)
-
-    def __init__(self, position: int, entries: list[tuple[Expr, Expr, bool]]) -> None:
-        super().__init__(position)
-        self.entries = entries
+class MapNode(_Node):
+    entries: list[tuple[Expr, Expr, bool]]
+    """Key, value, and whether the value is optional."""
 
     def children(self) -> Iterator[Expr]:
         for key, value, _ in self.entries:
@@ -98,53 +76,28 @@ class MapNode(ExpressionNode):
             yield value
 
 
-class StructNode(ExpressionNode):
-    __slots__ = ("fields", "type_name")
-
-    def __init__(self, position: int, type_name: str, fields: list[tuple[int, str, Expr, bool]]) -> None:
-        super().__init__(position)
-        self.type_name = type_name
-        self.fields = fields
+class StructNode(_Node):
+    type_name: str
+    fields: list[tuple[int, str, Expr, bool]]
 
     def children(self) -> Iterator[Expr]:
         for _, _, value, _ in self.fields:
             yield value
 
 
-class Comprehension(ExpressionNode):
-    """`variable2` is empty in a comprehension with one variable."""
-
-    __slots__ = ("accumulator", "condition", "initial", "over", "result", "step", "variable", "variable2")
-
-    def __init__(
-        self,
-        position: int,
-        *,
-        over: Expr,
-        variable: str,
-        variable2: str = "",
-        accumulator: str,
-        initial: Expr,
-        condition: Expr,
-        step: Expr,
-        result: Expr,
-    ) -> None:
-        super().__init__(position)
-        self.over = over
-        self.variable = variable
-        self.variable2 = variable2
-        self.accumulator = accumulator
-        self.initial = initial
-        self.condition = condition
-        self.step = step
-        self.result = result
+class Comprehension(_Node, kw_only=True):
+    over: Expr
+    variable: str
+    variable2: str = ""
+    """Empty in a comprehension with one variable."""
+    accumulator: str
+    initial: Expr
+    condition: Expr
+    step: Expr
+    result: Expr
 
     def children(self) -> Iterator[Expr]:
-        yield self.over
-        yield self.initial
-        yield self.condition
-        yield self.step
-        yield self.result
+        yield from (self.over, self.initial, self.condition, self.step, self.result)
 
 
 Expr: TypeAlias = Literal | Ident | Select | Call | ListNode | MapNode | StructNode | Comprehension

@@ -3,9 +3,13 @@ checker/types.go."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
+from functools import cache
 
 from msgspec import Struct
+
+from kschedx.patterns import lazy_pattern
 
 
 class TypeKind(Enum):
@@ -84,6 +88,28 @@ def type_of(value: Type) -> Type:
 
 def parameter(name: str) -> Type:
     return Type(TypeKind.TYPE_PARAM, name)
+
+
+_WRITTEN = lazy_pattern(r"(\w+)(?:\(((?:[^()]|\([^()]*\))*)\))?")
+_GENERIC: dict[str, Callable[..., Type]] = {"list": list_of, "map": map_of, "optional": optional_of, "type": type_of}
+_BY_NAME = {
+    **{each.name.rpartition(".")[2].lower(): each for each in (BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING)},
+    **{each.name.rpartition(".")[2].lower(): each for each in (TIMESTAMP, UINT, QUANTITY, SEMVER, URL, IP, CIDR)},
+    "format": FORMAT,
+    **{
+        word: Type(TypeKind.STRUCT, f"kubernetes.authorization.{word}")
+        for word in ("Authorizer", "PathCheck", "GroupCheck", "ResourceCheck", "Decision")
+    },
+}
+
+
+@cache
+def read_types(text: str) -> tuple[Type, ...]:
+    """Read types as declarations write them: `list(string), int, A`."""
+    return tuple(
+        _GENERIC[name](*read_types(inner)) if inner else parameter(name) if len(name) == 1 else _BY_NAME[name]
+        for name, inner in _WRITTEN.findall(text)
+    )
 
 
 def is_dyn(type_: Type) -> bool:

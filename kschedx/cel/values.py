@@ -15,6 +15,8 @@ from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 from operator import attrgetter
 from typing import Final, TypeGuard
 
+from msgspec import Struct
+
 from kschedx.cel import types
 from kschedx.cel.types import Type
 
@@ -179,28 +181,21 @@ class Timestamp(int):
     __slots__ = ()
 
 
-class CelQuantity:
-    __slots__ = ("is_sum", "is_whole", "nano")
+class CelQuantity(Struct, eq=False):
+    """`is_whole` is false if upstream counts in a unit that is smaller than one. With a sum or a difference on the
+    right, upstream compares a value with a pointer, and fails."""
 
-    def __init__(self, nano: int, *, is_whole: bool, is_sum: bool = False) -> None:
-        """`is_whole` is false if upstream counts in a unit that is smaller than one. With a sum or a difference on the
-        right, upstream compares a value with a pointer, and fails."""
-        self.nano = nano
-        self.is_whole = is_whole
-        self.is_sum = is_sum
+    nano: int
+    is_whole: bool
+    is_sum: bool = False
 
 
 Prerelease = tuple[tuple[bool, int, str], ...]
 
 
-class Semver:
-    """`build` does not affect the order."""
-
-    __slots__ = ("numbers", "pre")
-
-    def __init__(self, numbers: tuple[int, int, int], pre: Prerelease) -> None:
-        self.numbers = numbers
-        self.pre = pre
+class Semver(Struct, eq=False):
+    numbers: tuple[int, int, int]
+    pre: Prerelease
 
     @property
     def order(self) -> tuple[tuple[int, int, int], bool, Prerelease]:
@@ -208,42 +203,28 @@ class Semver:
         return self.numbers, not self.pre, self.pre
 
 
-class Ip:
-    __slots__ = ("address",)
-
-    def __init__(self, address: IPv4Address | IPv6Address) -> None:
-        self.address = address
+class Ip(Struct, eq=False):
+    address: IPv4Address | IPv6Address
 
 
-class Cidr:
-    __slots__ = ("prefix",)
-
-    def __init__(self, prefix: IPv4Interface | IPv6Interface) -> None:
-        self.prefix = prefix
+class Cidr(Struct, eq=False):
+    prefix: IPv4Interface | IPv6Interface
 
 
-class CelUrl:
-    __slots__ = ("escaped_path", "host", "hostname", "port", "query", "scheme", "text")
-
-    def __init__(
-        self, *, text: str, scheme: str, host: str, hostname: str, port: str, escaped_path: str, query: str
-    ) -> None:
-        self.text = text
-        self.scheme = scheme
-        self.host = host
-        self.hostname = hostname
-        self.port = port
-        self.escaped_path = escaped_path
-        self.query = query
+class CelUrl(Struct, eq=False, kw_only=True):
+    text: str
+    scheme: str
+    host: str
+    hostname: str
+    port: str
+    escaped_path: str
+    query: str
 
 
-class CelFormat:
-    __slots__ = ("longest_pattern", "name", "validate")
-
-    def __init__(self, name: str, longest_pattern: int, validate: Callable[[str], list[str]]) -> None:
-        self.name = name
-        self.longest_pattern = longest_pattern
-        self.validate = validate
+class CelFormat(Struct, eq=False):
+    name: str
+    longest_pattern: int
+    validate: Callable[[str], list[str]]
 
 
 _TYPES: dict[type, Type] = {

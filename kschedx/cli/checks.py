@@ -97,14 +97,14 @@ def advice_checks(file: str, advice: Sequence[Advice]) -> list[Check]:
 
 def summary_checks(summary: Summary) -> Iterator[Check]:
     """Yield a check for each pod that differs or cannot be decided, and one for all others."""
-    from kschedx.render.comparison import pod_lines
+    from kschedx.render.comparison import change_text, pod_texts
 
     if summary.same:
         phrase = f"{summary.same:,} pods are the same"
         yield Check(name=phrase, result=Result.PASSED, rule="other-placement")
     for difference in summary.differences:
-        headline, facts = pod_lines(difference)
-        text = "\n".join((headline, *facts))
+        before, after, facts = pod_texts(difference)
+        text = "\n".join((change_text(before, after), *facts))
         yield Check(name=difference.pod, result=Result.FAILED, rule="other-placement", text=text)
     for pod, reason in summary.undecided.items():
         yield Check(name=pod, result=Result.UNDECIDED, rule="undecided", text=reason)

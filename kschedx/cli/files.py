@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import Struct
 
 from kschedx.cli.streams import print_note_if_file
 from kschedx.errors import ConfigError, InputError, Place, nearest
@@ -100,13 +99,6 @@ INSTALLED = "_profiles"
 """The folder of the profiles in the installed package."""
 
 
-class _NamedProfile(Struct, frozen=True, kw_only=True):
-    name: str
-    purpose: str
-    """The first sentence of the comment at the start of the file."""
-    path: Path
-
-
 def folder() -> Path:
     installed = _PACKAGE / INSTALLED
     return installed if installed.is_dir() else _PACKAGE.parent / "profiles"
@@ -117,12 +109,10 @@ def names() -> list[str]:
     return [DEFAULT, *sorted(path.stem for path in folder().glob("*.yaml"))]
 
 
-def named_profiles() -> list[_NamedProfile]:
-    """Return the profiles by name; the defaults of versions are last, the newest first."""
-    profiles = [
-        _NamedProfile(name=path.stem, purpose=_purpose(path), path=path) for path in sorted(folder().glob("*.yaml"))
-    ]
-    return sorted(profiles, key=lambda profile: _order(profile.name))
+def purposes() -> dict[str, str]:
+    """Return the first sentence of the comment at the start of each profile; the defaults of versions are last, the
+    newest first."""
+    return {path.stem: _purpose(path) for path in sorted(folder().glob("*.yaml"), key=lambda path: _order(path.stem))}
 
 
 def find(name: str) -> Path | None:

@@ -87,12 +87,12 @@ def profiles(context: typer.Context) -> int:
 @app.command(name="list", help="List profiles and what each is for.")
 @asks()
 def list_profiles() -> Answer:
-    from kschedx.cli.files import DEFAULT, named_profiles
+    from kschedx.cli.files import DEFAULT, purposes
     from kschedx.render.catalogue import list_lines
     from kschedx.wording import count
 
     default = (DEFAULT, "What kube-scheduler does without a configuration, in the emulated version")
-    known = [default, *((profile.name, profile.purpose) for profile in named_profiles())]
+    known = [default, *purposes().items()]
     title = count(len(known), "profile")
     return Answer(Report(screen=lambda width, _: list_lines(title, known, width), document=dict), ExitCode.SCHEDULABLE)
 

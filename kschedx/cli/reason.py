@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +11,7 @@ from kschedx.cli.output import Answer, ExitCode, Report
 from kschedx.errors import InputError
 
 if TYPE_CHECKING:
-    from kschedx.render.terminal import StyledLine
+    pass
 
 HELP = """Explain a reason: what it means, its usual causes, how to confirm it, and what fixes it.
 
@@ -50,9 +49,6 @@ def reason(
 
 def explain_reason(what: str) -> Answer:
     """Return the meaning of a text; all IDs if it is empty."""
-    from kschedx.render.catalogue import all_lines, reason_lines
+    from kschedx.render.catalogue import reason_lines
 
-    def screen(width: int, wide: bool) -> Sequence[StyledLine]:
-        return reason_lines(what, width) if what else all_lines(width)
-
-    return Answer(Report(screen=screen, document=dict), ExitCode.SCHEDULABLE)
+    return Answer(Report(screen=lambda width, _: reason_lines(what, width), document=dict), ExitCode.SCHEDULABLE)

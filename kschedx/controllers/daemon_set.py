@@ -117,7 +117,7 @@ def home_node(pods: PodTable, row: int) -> str:
     return pods.node_names[row] or pinned_to(pods.specs[row])
 
 
-class DaemonSetReaction(Struct, frozen=True, kw_only=True):
+class _DaemonSetReaction(Struct, frozen=True, kw_only=True):
     """The reaction of DaemonSets to changed nodes."""
 
     snapshot: Snapshot
@@ -128,7 +128,7 @@ class DaemonSetReaction(Struct, frozen=True, kw_only=True):
     """Rows of pods on nodes that the template no longer allows."""
 
 
-def react_to_nodes(snapshot: Snapshot, setup: Setup, changed: Iterable[tuple[Node, Node]]) -> DaemonSetReaction:
+def react_to_nodes(snapshot: Snapshot, setup: Setup, changed: Iterable[tuple[Node, Node]]) -> _DaemonSetReaction:
     """Return the controllers' reaction to nodes with other labels and taints; each pair is a node before and after."""
     comparison = compares_taints(setup)
     changed = list(changed)
@@ -146,7 +146,7 @@ def react_to_nodes(snapshot: Snapshot, setup: Setup, changed: Iterable[tuple[Nod
                 gone += rows if goes_on(daemon_pod.spec, before, comparison=comparison) else []
         snapshot, pods = copy_pod(snapshot, daemon_pod.pod, len(names))
         new_pods += [pin_to_node(pod, name) for pod, name in zip(pods, names, strict=True)]
-    return DaemonSetReaction(snapshot=snapshot, created=tuple(new_pods), gone=tuple(gone))
+    return _DaemonSetReaction(snapshot=snapshot, created=tuple(new_pods), gone=tuple(gone))
 
 
 def _rows_by_node(snapshot: Snapshot, pod: Pod, names: Collection[str]) -> Mapping[str, list[int]]:

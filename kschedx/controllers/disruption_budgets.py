@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.controllers import workloads
 from kschedx.controllers.workloads import Owners
@@ -27,7 +28,7 @@ from kschedx.wording import count, list_names
 
 ALWAYS = "AlwaysAllow"
 """The spec.unhealthyPodEvictionPolicy that always allows the eviction of a pod that is not ready."""
-SYNC_FAILED = "SyncFailed"
+_SYNC_FAILED = "SyncFailed"
 """The reason of the condition DisruptionAllowed=False if the pods' controllers have no scale subresource."""
 
 
@@ -44,6 +45,8 @@ class BudgetStatus(Struct, frozen=True, kw_only=True):
     """The unready pods without a node."""
     failure: str = ""
     """Why the controller cannot count the expected pods, so that it allows no disruption."""
+    rule: str = ""
+    """`maxUnavailable 0` or `minAvailable 90%`; empty if the budget states the number of needed pods."""
 
     @property
     def text(self) -> str:
@@ -55,7 +58,8 @@ class BudgetStatus(Struct, frozen=True, kw_only=True):
         state = f"{'is' if len(self.unready) == 1 else 'are'} "
         state += "pending" if self.pending == self.unready else "not ready"
         not_ready = f": {list_names(self.unready, 2)} {state}" if self.unready else ""
-        return f"needs {count(self.needed, 'healthy pod')} and has {self.healthy:,}{not_ready}"
+        rule = f" ({self.rule})" if self.rule else ""
+        return f"needs {count(self.needed, 'healthy pod')}{rule} and has {self.healthy:,}{not_ready}"
 
 
 class MovingBudget:
@@ -86,26 +90,19 @@ class MovingBudget:
         """Return the current status in a cluster with these `pods`; the pods in the rows `fresh` have been
         recreated."""
         now, first, status = self._count_status(snapshot, pods, fresh), self._first_status, self._budget.status
-        failure = next((condition.message for condition in status.conditions if condition.reason == SYNC_FAILED), "")
+        failure = next((condition.message for condition in status.conditions if condition.reason == _SYNC_FAILED), "")
         is_number = isinstance(self._budget.spec.min_available, int) and self._budget.spec.max_unavailable is None
         is_behind = status.observed_generation < self._budget.metadata.generation
         if status.disruptions_allowed is None or is_behind or (failure and is_number):
             return now
         if failure:
-            return BudgetStatus(
-                healthy=now.healthy,
-                needed=now.healthy,
-                allowed=0,
-                unready=now.unready,
-                pending=now.pending,
-                failure=failure,
-            )
+            return replace(now, needed=now.healthy, allowed=0, failure=failure)
         needed = now.needed if status.desired_healthy is None else status.desired_healthy + now.needed - first.needed
         healthy = (
             now.healthy if status.current_healthy is None else status.current_healthy + now.healthy - first.healthy
         )
         allowed = status.disruptions_allowed + now.allowed - first.allowed
-        return BudgetStatus(healthy=healthy, needed=needed, allowed=allowed, unready=now.unready, pending=now.pending)
+        return replace(now, healthy=healthy, needed=needed, allowed=allowed)
 
     def _count_status(self, snapshot: Snapshot, pods: PodTable, fresh: Collection[int]) -> BudgetStatus:
         """Return the status that the controller would compute: running and ready pods are healthy."""
@@ -118,7 +115,14 @@ class MovingBudget:
         )
         healthy, needed = len(rows) - len(unready), self._needed_count(snapshot, pods, rows)
         pending = tuple(key for key in unready if not pods.node_names[pods.rows[key]])
-        return BudgetStatus(healthy=healthy, needed=needed, allowed=healthy - needed, unready=unready, pending=pending)
+        spec, rule = self._budget.spec, ""
+        if spec.max_unavailable is not None:
+            rule = f"maxUnavailable {spec.max_unavailable}"
+        elif isinstance(spec.min_available, str):
+            rule = f"minAvailable {spec.min_available}"
+        return BudgetStatus(
+            healthy=healthy, needed=needed, allowed=healthy - needed, unready=unready, pending=pending, rule=rule
+        )
 
     def _needed_count(self, snapshot: Snapshot, pods: PodTable, rows: list[int]) -> int:
         """Return how many of the expected pods have to stay healthy (getExpectedPodCount)."""

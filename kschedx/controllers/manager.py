@@ -49,13 +49,13 @@ from kschedx.kube.workloads import (
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
-FEW_PODS = 10_000
+_FEW_PODS = 10_000
 """The number of pods that may be created even if the nodes do not allow them."""
 OF_CONTROLLERS = ("StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController")
 """The kinds of workloads whose evicted pods `Manager.recreate` may take over."""
 
 
-class ControlledCluster(Protocol):
+class _ControlledCluster(Protocol):
     """A moving cluster as controllers read and change it."""
 
     @property
@@ -124,7 +124,7 @@ class Rollout(Struct, kw_only=True):
         return not self.is_done and not isinstance(self.strategy, NoRollout)
 
 
-class ManagedWorkload(Struct, kw_only=True):
+class _ManagedWorkload(Struct, kw_only=True):
     """A workload whose controller may have something to do."""
 
     workload: Workload
@@ -143,7 +143,7 @@ class ManagedWorkload(Struct, kw_only=True):
 
 
 class State(Struct, kw_only=True):
-    managed: dict[Workload, ManagedWorkload]
+    managed: dict[Workload, _ManagedWorkload]
     ended: list[Rollout]
     refused: dict[Workload, RefusedReplicas]
 
@@ -153,7 +153,7 @@ class Manager:
 
     def __init__(
         self,
-        cluster: ControlledCluster,
+        cluster: _ControlledCluster,
         setup: Setup,
         *,
         known: Mapping[Workload, Manifest] = {},
@@ -165,7 +165,7 @@ class Manager:
         self._cluster = cluster
         self._setup = setup
         self._known = known
-        self._managed: dict[Workload, ManagedWorkload] = {}
+        self._managed: dict[Workload, _ManagedWorkload] = {}
         self._owners: tuple[object, Owners] | None = None
         self._ended: list[Rollout] = []
         self._ended_rows: list[set[int]] = []
@@ -233,7 +233,7 @@ class Manager:
             if managed.rollout is None or managed.rollout.is_done:
                 self._end(managed)
 
-    def _end(self, managed: ManagedWorkload) -> None:
+    def _end(self, managed: _ManagedWorkload) -> None:
         """Keep a rollout that is complete, and the pods of one that another replaces."""
         if managed.rollout is not None:
             self._ended += [managed.rollout] if managed.rollout.is_done else []
@@ -345,7 +345,7 @@ class Manager:
         moved = [self._sync(managed) for managed in [*self._managed.values()] if only in (None, managed.workload)]
         return any(moved)
 
-    def _sync(self, managed: ManagedWorkload) -> bool:
+    def _sync(self, managed: _ManagedWorkload) -> bool:
         workload = managed.workload
         self.refused.pop(workload, None)
         if managed.rollout is not None:
@@ -364,12 +364,12 @@ class Manager:
         self._measure(managed)
         return has_moved
 
-    def _sync_count(self, managed: ManagedWorkload, manifest: Manifest | None, wanted: int | None) -> bool:
+    def _sync_count(self, managed: _ManagedWorkload, manifest: Manifest | None, wanted: int | None) -> bool:
         """Sync a ReplicaSet, ReplicationController, Job, or workload without a manifest here."""
         rows = self._active(managed.workload)
         return wanted is not None and self._resize(managed, rows, wanted, self._more_of(managed, manifest, rows))
 
-    def _sync_deployment(self, managed: ManagedWorkload, manifest: Manifest) -> bool:
+    def _sync_deployment(self, managed: _ManagedWorkload, manifest: Manifest) -> bool:
         spec = _deployment_spec(manifest, workloads.wanted_replicas(manifest))
         rows = self._active(managed.workload)
         new_rows = [row for row in rows if row not in managed.outdated]
@@ -402,7 +402,7 @@ class Manager:
                 managed.refused = size - now
         return has_moved
 
-    def _sync_stateful_set(self, managed: ManagedWorkload, manifest: Manifest) -> bool:
+    def _sync_stateful_set(self, managed: _ManagedWorkload, manifest: Manifest) -> bool:
         spec = stateful_set_spec(manifest, managed.before)
         rows = {workloads.ordinal_of(self._cluster.pods.names[row]): row for row in self.members(managed.workload)}
         step = stateful_set.sync(spec, self._ordinals(managed))
@@ -424,7 +424,7 @@ class Manager:
             has_moved = True
         return has_moved
 
-    def _sync_daemon_set(self, managed: ManagedWorkload, manifest: Manifest) -> bool:
+    def _sync_daemon_set(self, managed: _ManagedWorkload, manifest: Manifest) -> bool:
         pods, deleted = self._cluster.pods, self._cluster.deleted
         runs, goes_on = nodes_of_daemon_set(self._cluster.snapshot, self._setup, manifest)
         rows: dict[str, list[int]] = {name: [] for name in runs}
@@ -481,17 +481,17 @@ class Manager:
 
     # --- parts of a sync
 
-    def _manage(self, workload: Workload, known: Manifest | None) -> ManagedWorkload:
+    def _manage(self, workload: Workload, known: Manifest | None) -> _ManagedWorkload:
         managed = self._managed.get(workload)
         if managed is None:
-            managed = self._managed[workload] = ManagedWorkload(workload=workload)
+            managed = self._managed[workload] = _ManagedWorkload(workload=workload)
             if known is not None:
                 managed.outdated = self._behind(workload, known)
                 if managed.outdated:
                     self._begin(managed, strategy_of(known, workloads.wanted_replicas(known), known))
         return managed
 
-    def _begin(self, managed: ManagedWorkload, strategy: UpdateStrategy, *, continues: bool = False) -> None:
+    def _begin(self, managed: _ManagedWorkload, strategy: UpdateStrategy, *, continues: bool = False) -> None:
         """Begin a rollout that replaces the outdated pods, or continue the present one with another strategy."""
         names, deleted = self._cluster.pods.names, self._cluster.deleted
         replaced = set() if isinstance(strategy, NoRollout) else managed.outdated - deleted
@@ -506,7 +506,7 @@ class Manager:
         managed.replaced_rows = replaced
         managed.rollout = Rollout(workload=managed.workload, strategy=strategy, old=len(replaced))
 
-    def _measure(self, managed: ManagedWorkload) -> None:
+    def _measure(self, managed: _ManagedWorkload) -> None:
         rollout = managed.rollout
         if rollout is not None:
             node, deleted = self._cluster.pods.node, self._cluster.deleted
@@ -578,7 +578,7 @@ class Manager:
         stamps = self._cluster.pods.deletion_timestamps
         return [row for row in self.members(workload) if not stamps[row]]
 
-    def _ordinals(self, managed: ManagedWorkload) -> dict[int, stateful_set.OrdinalPod]:
+    def _ordinals(self, managed: _ManagedWorkload) -> dict[int, stateful_set.OrdinalPod]:
         pods = self._cluster.pods
         return {
             workloads.ordinal_of(pods.names[row]): stateful_set.OrdinalPod(
@@ -590,7 +590,7 @@ class Manager:
         }
 
     def _more_of(
-        self, managed: ManagedWorkload, manifest: Manifest | None, rows: Sequence[int]
+        self, managed: _ManagedWorkload, manifest: Manifest | None, rows: Sequence[int]
     ) -> Callable[[Snapshot, int], tuple[Snapshot, Sequence[Pod]]]:
         """Return a function that creates more pods of a manifest; without one, more copies of existing pods."""
 
@@ -601,14 +601,17 @@ class Manager:
             if manifest is not None:
                 if managed.base is None:
                     snapshot, managed.base = workloads.template_pod(snapshot, self._setup, manifest)
-                return workloads.copy_pod(snapshot, managed.base, count)
+                snapshot, pods = workloads.copy_pod(snapshot, managed.base, count)
+                if node := managed.base.spec.node_name:  # of the template, which no kube-scheduler sees
+                    pods = [replace(pod, spec=replace(pod.spec, node_name=node)) for pod in pods]
+                return snapshot, pods
             return workloads.copy_pod(snapshot, snapshot.pods[rows[-1]], count) if rows else (snapshot, [])
 
         return make
 
     def _resize(
         self,
-        managed: ManagedWorkload,
+        managed: _ManagedWorkload,
         rows: Sequence[int],
         size: int,
         make: Callable[[Snapshot, int], tuple[Snapshot, Sequence[Pod]]],
@@ -628,7 +631,7 @@ class Manager:
 
     def _create(
         self,
-        managed: ManagedWorkload,
+        managed: _ManagedWorkload,
         make: Callable[[Snapshot], tuple[Snapshot, Sequence[Pod]]],
         count: int,
         *,
@@ -638,7 +641,7 @@ class Manager:
         pods than all nodes together allow."""
         snapshot = self._cluster.snapshot
         allowed = int(snapshot.cluster.allowed_pods.sum())
-        if count > max(allowed, FEW_PODS):
+        if count > max(allowed, _FEW_PODS):
             hint = "the others stay pending; scale to fewer replicas, or count with kschedx fit how many more fit"
             phrase = f"{count:,} more pods, but the {len(snapshot.cluster.nodes):,} nodes allow {allowed:,} pods in all"
             raise InputError(phrase, place=Place(object=managed.workload.title), hint=hint)
@@ -660,7 +663,7 @@ class Manager:
             managed.outdated |= {*rows}
         return bool(rows) and self.workload_of(rows[0]) == managed.workload  # else each sync would create more
 
-    def _refuse(self, managed: ManagedWorkload, count: int, refusal: str, pods: tuple[str, ...] = ()) -> None:
+    def _refuse(self, managed: _ManagedWorkload, count: int, refusal: str, pods: tuple[str, ...] = ()) -> None:
         if managed.rollout is not None and managed.replaced_rows - self._cluster.deleted:
             managed.rollout.refusal = refusal
         else:
@@ -668,7 +671,7 @@ class Manager:
             refused = RefusedReplicas(workload=workload, number=count, refusal=refusal, pods=pods)
             self.refused[workload] = refused
 
-    def _refuse_rest(self, managed: ManagedWorkload, ordinals: Sequence[int]) -> None:
+    def _refuse_rest(self, managed: _ManagedWorkload, ordinals: Sequence[int]) -> None:
         """Count the remaining pods as refused: a StatefulSet's controller creates no pod after a refused one."""
         refused = self.refused.get(managed.workload)
         if refused is not None:

@@ -20,15 +20,15 @@ from kschedx.kube.names import REGION_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.tolerations import NO_EXECUTE, tolerates
 from kschedx.kube.types import Node, Taint, Toleration
 
-EVICTION_RATE = 0.1
+_EVICTION_RATE = 0.1
 """--node-eviction-rate: nodes per second."""
-SECONDARY_RATE = 0.01
+_SECONDARY_RATE = 0.01
 """--secondary-node-eviction-rate."""
 LARGE_ZONE = 50
 """--large-cluster-size-threshold: a partly disrupted zone with up to this many nodes has no evictions."""
-UNHEALTHY_SHARE = 0.55
+_UNHEALTHY_SHARE = 0.55
 """--unhealthy-zone-threshold."""
-FEWEST_UNHEALTHY = 3
+_FEWEST_UNHEALTHY = 3
 """A zone with fewer nodes that are not ready is in no partial disruption."""
 GRACE, GRACE_BEFORE = 50, 40
 """--node-monitor-grace-period, in seconds: from Kubernetes 1.32 on, and before."""
@@ -140,7 +140,7 @@ def is_ready(node: Node) -> bool:
 def zone_state(ready: int, unready: int) -> ZoneState:
     if not ready and unready:
         return ZoneState.FULL
-    if unready >= FEWEST_UNHEALTHY and unready / (unready + ready) >= UNHEALTHY_SHARE:
+    if unready >= _FEWEST_UNHEALTHY and unready / (unready + ready) >= _UNHEALTHY_SHARE:
         return ZoneState.PARTIAL
     return ZoneState.NORMAL
 
@@ -148,8 +148,8 @@ def zone_state(ready: int, unready: int) -> ZoneState:
 def eviction_rate(state: ZoneState, nodes: int) -> float:
     """Return the evicted nodes per second, if at least one zone of the cluster is in no full disruption."""
     if state is ZoneState.PARTIAL:
-        return SECONDARY_RATE if nodes > LARGE_ZONE else 0.0
-    return EVICTION_RATE
+        return _SECONDARY_RATE if nodes > LARGE_ZONE else 0.0
+    return _EVICTION_RATE
 
 
 def toleration_seconds(tolerations: Sequence[Toleration], *, comparison: bool) -> int | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.states import NotScaled, ScaledToZero
-from kschedx.controllers.workloads import Workload
+from kschedx.controllers.workloads import Workload, wanted_replicas, with_replicas, workload_of
 from kschedx.kube.autoscalers import PAUSED_REPLICAS, HorizontalPodAutoscaler, ScaledObject, ScaleTarget
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.controllers import convert
@@ -44,18 +45,52 @@ def scaled_to_zero(snapshot: Snapshot, workload: Workload, manifest: Mapping[str
     return state if owner is None else replace(state, owner=f"{owner.kind} {owner.name}")
 
 
-def rescaled(snapshot: Snapshot, workload: Workload, replicas: int) -> str:
-    """Return what a HorizontalPodAutoscaler does if a workload is scaled beyond its bounds; empty if it does
-    nothing."""
+class Rescaling(Struct, frozen=True, kw_only=True):
+    """What a HorizontalPodAutoscaler does to a number of replicas beyond its bounds, whatever its metrics are."""
+
+    autoscaler: str
+    workload: str
+    replicas: int
+    bound: str
+
+    def text(self, *, again: bool = False) -> str:
+        """`HorizontalPodAutoscaler web scales shop/deploy/web to 5: its maxReplicas is 5`; `again` if a change of the
+        replicas is undone."""
+        number = f"{self.replicas:,}"
+        scales = f"HorizontalPodAutoscaler {self.autoscaler} scales {self.workload} to {number}"
+        return f"{scales}{' again' if again else ''}: its {self.bound} is {number}"
+
+
+def rescaled(snapshot: Snapshot, workload: Workload, replicas: int) -> Rescaling | None:
+    """Return None for replicas within the bounds, and for none, which disable the autoscaler."""
     for hpa in snapshot.of(HorizontalPodAutoscaler):
         least, most = 1 if hpa.spec.min_replicas is None else hpa.spec.min_replicas, hpa.spec.max_replicas
         if not replicas or most is None or not _scales(hpa.spec.scale_target_ref, hpa.metadata.namespace, workload):
             continue
         field, number = ("maxReplicas", most) if replicas > most else ("minReplicas", least)
         if replicas > most or replicas < least:
-            named = f"HorizontalPodAutoscaler {hpa.metadata.name}"
-            return f"{named} scales {workload.reference} to {number:,} again: its {field} is {number:,}"
-    return ""
+            named = hpa.metadata.name
+            return Rescaling(autoscaler=named, workload=workload.reference, replicas=number, bound=field)
+    return None
+
+
+def autoscaled(
+    snapshot: Snapshot, manifest: Mapping[str, object], before: Mapping[str, object] | None = None
+) -> tuple[Mapping[str, object], str]:
+    """Return an applied workload with the replicas that its HorizontalPodAutoscaler sets, and how; `before` is the
+    stored one."""
+    change = rescaled(snapshot, workload_of(manifest), wanted_replicas(manifest, before))
+    return (manifest, "") if change is None else (with_replicas(manifest, change.replicas), change.text())
+
+
+def autoscaled_workloads(snapshot: Snapshot, manifests: Iterable[Mapping[str, object]]) -> Iterator[Workload]:
+    """Yield the workloads that applied HorizontalPodAutoscalers scale."""
+    applied = [map_at(item, "metadata") for item in manifests if item.get("kind") == "HorizontalPodAutoscaler"]
+    written = {(metadata.get("namespace"), metadata.get("name")) for metadata in applied}
+    for hpa in snapshot.of(HorizontalPodAutoscaler) if written else ():
+        if (hpa.metadata.namespace, hpa.metadata.name) in written:
+            target = hpa.spec.scale_target_ref
+            yield Workload(target.kind or "Deployment", hpa.metadata.namespace, target.name)
 
 
 def _scales(target: ScaleTarget, namespace: str, workload: Workload) -> bool:

@@ -6,7 +6,7 @@ Also: whether the component that should act is running.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
@@ -79,7 +79,7 @@ JOB_FAILURES = ("FailureTarget", "Failed")
 JOB_ENDS = ("SuccessCriteriaMet", "Complete", *JOB_FAILURES)
 """The condition types of an ended Job. A Job has the first condition of each outcome until its last pods are gone."""
 _BY_REASON = ((OF_VOLUMES, Waits.VOLUMES), (OF_SANDBOX, Waits.NETWORK), (OF_DEVICES, Waits.DEVICES))
-RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA = "ResourceQuota", "ClusterResourceQuota"
+_RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA = "ResourceQuota", "ClusterResourceQuota"
 _NAME_LABELS = ("app.kubernetes.io/name", "app", "k8s-app")
 _READINESS = ("PodReadyToStartContainers", "Initialized", "Ready")
 
@@ -203,7 +203,7 @@ _REFUSERS = (
 _QUOTA = lazy_pattern(r"(?:exceeded|failed) quota(?:: (?P<quota>[^\s,:]+))?")
 
 
-def refuser(message: str, quotas: Sequence[str] = (RESOURCE_QUOTA,)) -> str:
+def refuser(message: str, quotas: Sequence[str] = (_RESOURCE_QUOTA,)) -> str:
     """Return the component that refuses an object. `quotas` are the kinds of quota that it may mean."""
     if _QUOTA.search(message):
         return " or ".join(quotas)
@@ -218,9 +218,9 @@ def quota_kinds(snapshot: Snapshot, namespace: str, message: str) -> tuple[str, 
     spaces = (*snapshot.namespaces, *snapshot.pods.namespaces.values)
     is_openshift = any(snapshot.of(OpenShiftScheduler)) or any(name.startswith("openshift-") for name in spaces)
     if match is None or match["quota"] in (None, *known) or not is_openshift:
-        return (RESOURCE_QUOTA,)
-    is_read = any(snapshot.of(ResourceQuota)) or snapshot.source.is_complete(RESOURCE_QUOTA, namespace)
-    return (CLUSTER_RESOURCE_QUOTA,) if is_read else (RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA)
+        return (_RESOURCE_QUOTA,)
+    is_read = any(snapshot.of(ResourceQuota)) or snapshot.source.is_complete(_RESOURCE_QUOTA, namespace)
+    return (CLUSTER_RESOURCE_QUOTA,) if is_read else (_RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA)
 
 
 def _owner(pod: Pod) -> str:
@@ -378,10 +378,23 @@ def namespace_lifecycle(
                 for condition in known.status.conditions
                 if condition.status == "True" and condition.message
             )
+            kept = () if is_pod else _kept_pods(snapshot, namespace)
             return NamespaceTerminating(
-                subject=subject, namespace=namespace, since=since, remaining=remaining, is_pod=is_pod
+                subject=subject, namespace=namespace, since=since, remaining=(*remaining, *kept), is_pod=is_pod
             )
     return None
+
+
+def _kept_pods(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:
+    """Return the pods that keep a namespace in deletion, by what keeps them."""
+    pods, kept = snapshot.pods, defaultdict[str, list[str]](list)
+    for row in pods.namespaces.where(lambda name: name == namespace).nonzero()[0].tolist():
+        node = pods.node_names[row]
+        for finalizer in snapshot.pods.finalizers.get(pods.key(row), ()):
+            kept[f"finalizer {finalizer} keeps"].append(pods.names[row])
+        if node and is_node_lost(snapshot, node):
+            kept[f"the kubelet of {node} does not respond and keeps"].append(pods.names[row])
+    return tuple(f"{what} {count(len(names), 'pod')}: {list_names(names, 3)}" for what, names in kept.items())
 
 
 def is_node_lost(snapshot: Snapshot, name: str) -> bool:
@@ -714,7 +727,7 @@ def held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: s
         meant = next((name for name in own if f'"{name}"' in hint), "")
         return replace(state, waits="waits in Kueue because its LocalQueue does not exist", meant=meant)
     if not workloads:
-        return state
+        return replace(state, waits="waits for Kueue; its Workload is not in this snapshot")
     if workloads[0].spec.active is False:
         ended = workloads[0].condition("Evicted")
         message = "" if ended is None else ended.message

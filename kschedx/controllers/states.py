@@ -511,12 +511,6 @@ class ManagedElsewhere(StateFacts, frozen=True, kw_only=True):
         return "MultiKueue" if self.manager == MULTIKUEUE else self.manager
 
 
-class SchedulingState(StateFacts, frozen=True, kw_only=True):
-    """A pod that reaches kube-scheduler or another scheduler. `verdict` is the rest of the headline."""
-
-    verdict: str = ""
-
-
 Lifecycle: TypeAlias = (
     NamespaceTerminating
     | BeingDeleted
@@ -561,181 +555,104 @@ class StateRow(Struct, frozen=True, kw_only=True):
     reads: str  # the headline, a template over the facts `s`
     counted: str  # the text that follows the number of pods or workloads in this state
     exit_code: ExitCode
-    example: StateFacts
-
-    def headline(self, facts: StateFacts) -> str:
-        return self.reads.format(s=facts)
 
 
-_POD, _DEPLOYMENT = "shop/web-0", "shop/deploy/web"
+def _row(exit_code: ExitCode, counted: str, reads: str, facts: type[StateFacts]) -> StateRow:
+    return StateRow(name=facts.__name__, reads=reads, exit_code=exit_code, counted=counted)
 
 
-def _row(exit_code: ExitCode, counted: str, reads: str, example: StateFacts, name: str = "") -> StateRow:
-    name = name or type(example).__name__
-    return StateRow(name=name, reads=reads, exit_code=exit_code, counted=counted, example=example)
-
-
-def _decision(name: str, exit_code: ExitCode, counted: str, verdict: str) -> StateRow:
-    return _row(exit_code, counted, "{s.subject} {s.verdict}", SchedulingState(subject=_POD, verdict=verdict), name)
+def _decision(name: str, exit_code: ExitCode, counted: str) -> StateRow:
+    """Return the state of a pod that reaches kube-scheduler or another scheduler; its verdict ends the headline."""
+    return StateRow(name=name, reads="{s.subject} {s.verdict}", exit_code=exit_code, counted=counted)
 
 
 _FITS, _NOT, _OPEN = ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE, ExitCode.UNDECIDED
 
 STATES: tuple[StateRow, ...] = (
     _row(
-        _NOT, "in a namespace that is being deleted",
+        _NOT,
+        "in a namespace that is being deleted",
         "{s.subject} {s.effect}: namespace {s.namespace} is being deleted",
-        NamespaceTerminating(subject=_DEPLOYMENT, namespace="shop"),
+        NamespaceTerminating,
+    ),
+    _row(_NOT, "being deleted", "{s.subject} is being deleted (since {s.since})", BeingDeleted),
+    _row(_FITS, "finished", "{s.subject} has finished: {s.phase}", Finished),
+    _row(_NOT, "failed", "{s.subject} has failed{s.detail}", Failed),
+    _row(_NOT, "rejected by a kubelet", "{s.subject} {s.effect}", RejectedByKubelet),
+    _row(_NOT, "left by a Job that has ended", "{s.subject} is pending, and its Job has ended: {s.reason}", OfEndedJob),
+    _row(_FITS, "scheduled and not running", "{s.subject} is scheduled to {s.node} and {s.detail}", WaitingForKubelet),
+    _row(
+        _NOT,
+        "bound to a missing node",
+        "{s.subject} is bound to {s.node} and cannot start: the node does not exist",
+        BoundToMissingNode,
     ),
     _row(
-        _NOT, "being deleted", "{s.subject} is being deleted (since {s.since})",
-        BeingDeleted(subject=_POD, since="2026-01-02T00:00:00Z"),
-    ),
-    _row(_FITS, "finished", "{s.subject} has finished: {s.phase}", Finished(subject=_POD, phase="Succeeded")),
-    _row(_NOT, "failed", "{s.subject} has failed{s.detail}", Failed(subject=_POD, reason="OutOfcpu", node="w0")),
-    _row(
-        _NOT, "rejected by a kubelet", "{s.subject} {s.effect}",
-        RejectedByKubelet(subject=_DEPLOYMENT, reason="TopologyAffinityError", message="", nodes=("w0",), pods=5),
-    ),
-    _row(
-        _NOT, "left by a Job that has ended", "{s.subject} is pending, and its Job has ended: {s.reason}",
-        OfEndedJob(subject=_POD, job="train", reason="DeadlineExceeded"),
-    ),
-    _row(
-        _FITS, "scheduled and not running", "{s.subject} is scheduled to {s.node} and {s.detail}",
-        WaitingForKubelet(subject=_POD, node="w0", waits=Waits.IMAGE, container="app", reason="ImagePullBackOff"),
-    ),
-    _row(
-        _NOT, "bound to a missing node", "{s.subject} is bound to {s.node} and cannot start: the node does not exist",
-        BoundToMissingNode(subject=_POD, node="w0", waits=Waits.KUBELET),
-    ),
-    _row(
-        _FITS, "kept running by a container",
+        _FITS,
+        "kept running by a container",
         "{s.subject} still runs on {s.node} (ended: {s.ended}; running: {s.running})",
-        KeptBySidecar(subject=_POD, node="w0", running="proxy", ended="app"),
+        KeptBySidecar,
     ),
+    _row(_FITS, "scaled to zero", "{s.subject} is scaled to zero{s.detail}", ScaledToZero),
+    _row(_NOT, "suspended", "{s.subject} is suspended: {s.by}", Suspended),
+    _row(_NOT, "paused", "{s.subject} is paused: {s.effect}", Paused),
+    _row(_NOT, "not created", "{s.subject} {s.effect}", Refused),
+    _row(_NOT, "not changed", "{s.subject} {s.effect}", NotChanged),
+    _row(_NOT, "refused by the host cluster", "{s.subject} {s.effect}", NotSynced),
     _row(
-        _FITS, "scaled to zero", "{s.subject} is scaled to zero{s.detail}",
-        ScaledToZero(subject=_DEPLOYMENT, field="spec.replicas"),
-    ),
-    _row(_NOT, "suspended", "{s.subject} is suspended: {s.by}", Suspended(subject="shop/job/train", kind="Job")),
-    _row(
-        _NOT, "paused", "{s.subject} is paused: {s.effect}",
-        Paused(subject=_DEPLOYMENT, kind="Deployment", has_pods=False),
-    ),
-    _row(
-        _NOT, "not created", "{s.subject} {s.effect}",
-        Refused(subject=_DEPLOYMENT, message="", by="LimitRange", is_workload=True),
-    ),
-    _row(
-        _NOT, "not changed", "{s.subject} {s.effect}",
-        NotChanged(subject=_DEPLOYMENT, message="", by="the API server", is_workload=True),
-    ),
-    _row(
-        _NOT, "refused by the host cluster", "{s.subject} {s.effect}",
-        NotSynced(subject=_POD, message="", by="ResourceQuota"),
-    ),
-    _row(
-        _NOT, "waiting for an earlier Job",
+        _NOT,
+        "waiting for an earlier Job",
         "{s.subject} starts no Job: {s.job} is still active, and concurrencyPolicy is Forbid",
-        StillActive(subject="shop/cj/backup", job="backup-29400"),
+        StillActive,
     ),
     _row(
-        _OPEN, "managed by another controller",
+        _OPEN,
+        "managed by another controller",
         "{s.subject} gets no pods from this cluster's Job controller: {s.by} manages it (spec.managedBy)",
-        ManagedElsewhere(subject="shop/job/train", manager=MULTIKUEUE),
+        ManagedElsewhere,
     ),
+    _row(_NOT, "waiting for the control plane", "{s.subject} {s.effect}: {s.component} does not run", ComponentDown),
     _row(
-        _NOT, "waiting for the control plane", "{s.subject} {s.effect}: {s.component} does not run",
-        ComponentDown(subject=_POD, component="kube-scheduler", pods=()),
-    ),
-    _row(
-        _NOT, "waiting for an earlier ordinal",
+        _NOT,
+        "waiting for an earlier ordinal",
         "{s.subject}: {s.pod} is not created, because {s.predecessor} {s.because}",
-        WaitingForOrdinal(subject="shop/sts/db", pod="db-2", predecessor="db-1", because="is not ready"),
+        WaitingForOrdinal,
     ),
+    _row(_FITS, "stalled in a rollout", "{s.subject} {s.detail}", RolloutStalled),
     _row(
-        _FITS, "stalled in a rollout", "{s.subject} {s.detail}",
-        RolloutStalled(subject=_DEPLOYMENT, message="timed out progressing", pods=("web-1 on w0",)),
+        _FITS,
+        "kept at an earlier template",
+        "{s.subject} keeps {s.detail} of an earlier template: {s.why}",
+        UpdateHeld,
     ),
+    _row(_FITS, "not scaled", "{s.subject} has its {s.detail}: {s.autoscaler} {s.why}", NotScaled),
+    _row(_FITS, "on unreachable nodes", "{s.subject} is on {s.node}, which is unreachable", OnLostNode),
+    _row(_FITS, "not resized", "{s.subject} runs on {s.node}, and its resize is {s.reason}", ResizeHeld),
+    _row(_NOT, "without Jobs", "{s.subject} starts no Job: {s.reason}", NoJobStarted),
+    _row(_OPEN, "undecided", "{s.subject} is undecided: its manifest does not say which pods it creates", UnknownPods),
+    _row(_OPEN, "undecided", "{s.subject} is undecided: the dump does not hold its pods", PodsLeftOut),
+    _row(_NOT, "without new pods", "{s.subject} gets no new pods: {s.why}", NotObserved),
+    _row(_FITS, "without a pending pod", "{s.subject} {s.does}", ObjectState),
+    _row(_OPEN, "undecided", "{s.subject} is undecided: {s.unknown} is not known", NotRead),
+    _row(_OPEN, "undecided", "{s.subject}: {s.known}", NoScheduler),
     _row(
-        _FITS, "kept at an earlier template", "{s.subject} keeps {s.detail} of an earlier template: {s.why}",
-        UpdateHeld(subject="shop/sts/db", pods=("shop/db-0", "shop/db-1"), why="updateStrategy is OnDelete"),
+        _OPEN,
+        "undecided",
+        "{s.subject} is undecided: the cluster's own event contradicts that it fits",
+        Contradicted,
     ),
-    _row(
-        _FITS, "not scaled", "{s.subject} has its {s.detail}: {s.autoscaler} {s.why}",
-        NotScaled(subject=_DEPLOYMENT, replicas=4, autoscaler="HorizontalPodAutoscaler web", why="is at maxReplicas 4"),
-    ),
-    _row(
-        _FITS, "on unreachable nodes", "{s.subject} is on {s.node}, which is unreachable",
-        OnLostNode(subject=_POD, node="w0"),
-    ),
-    _row(
-        _FITS, "not resized", "{s.subject} runs on {s.node}, and its resize is {s.reason}",
-        ResizeHeld(subject=_POD, node="w0", reason="Infeasible"),
-    ),
-    _row(
-        _NOT, "without Jobs", "{s.subject} starts no Job: {s.reason}",
-        NoJobStarted(subject="shop/cj/backup", reason="UnknownTimeZone", message=""),
-    ),
-    _row(
-        _OPEN, "undecided", "{s.subject} is undecided: its manifest does not say which pods it creates",
-        UnknownPods(subject="ml/trainjob/llm", kind="TrainJob"),
-    ),
-    _row(
-        _OPEN, "undecided", "{s.subject} is undecided: the dump does not hold its pods",
-        PodsLeftOut(subject=_DEPLOYMENT, pods=3),
-    ),
-    _row(
-        _NOT, "without new pods", "{s.subject} gets no new pods: {s.why}",
-        NotObserved(subject=_DEPLOYMENT, kind="Deployment"),
-    ),
-    _row(
-        _FITS, "without a pending pod", "{s.subject} {s.does}",
-        ObjectState(subject="shop/pvc/data", does="is bound to volume pv-1"),
-    ),
-    _row(
-        _OPEN, "undecided", "{s.subject} is undecided: {s.unknown} is not known",
-        NotRead(subject=_POD, unknown="the priority of high", because="the dump holds no priorityclasses"),
-    ),
-    _row(
-        _OPEN, "undecided", "{s.subject}: {s.known}",
-        NoScheduler(subject=_POD, scheduler="my-schedulr", profiles=("default-scheduler",)),
-    ),
-    _row(
-        _OPEN, "undecided", "{s.subject} is undecided: the cluster's own event contradicts that it fits",
-        Contradicted(subject=_POD, message="0/5 nodes are available: 5 Insufficient cpu."),
-    ),
-    _row(
-        _NOT, "not bound", "{s.subject} is not bound: {s.why}",
-        NotBound(subject=_POD, message="", claim="shop/data", provisioner="ebs.csi.aws.com"),
-    ),
-    _row(
-        _NOT, "cannot start", "{s.subject} fits {s.where}, but cannot start there: {s.why}",
-        CannotStart(subject=_POD, nodes=("w0",), why="CSINode w0 does not list driver ebs.csi.aws.com"),
-    ),
-    _decision(
-        "OtherScheduler", _OPEN, "undecided",
-        "is scheduled by Volcano (schedulerName volcano), not by kube-scheduler",
-    ),
-    _decision("Gated", _NOT, "gated", "is gated by scheduling gate example.com/gate"),
-    _decision(
-        "WaitingForGang", _NOT, "unschedulable",
-        "waits for its group pg: 3 of the 4 pods that it needs at once have room",
-    ),
-    _decision("Nominated", _NOT, "unschedulable", "waits for 2 victims to terminate on its nominated node w0"),
-    _decision(
-        "Error", _NOT, "fail with an internal error of kube-scheduler",
-        "is not decided: kube-scheduler fails with an internal error",
-    ),
-    _decision("Undecided", _OPEN, "undecided", "is undecided: the dump has no PersistentVolumeClaims"),
-    _decision(
-        "ScaleUp", _NOT, "unschedulable",
-        "is unschedulable: 0 of 5 nodes fit; cluster-autoscaler adds a node of group blue",
-    ),
-    _decision("Unschedulable", _NOT, "unschedulable", "is unschedulable: 0 of 5 nodes fit"),
-    _decision("Schedulable", _FITS, "can be scheduled", "would be assigned to w0, the only node that fits"),
-)  # fmt: skip
+    _row(_NOT, "not bound", "{s.subject} is not bound: {s.why}", NotBound),
+    _row(_NOT, "cannot start", "{s.subject} fits {s.where}, but cannot start there: {s.why}", CannotStart),
+    _decision("OtherScheduler", _OPEN, "undecided"),
+    _decision("Gated", _NOT, "gated"),
+    _decision("WaitingForGang", _NOT, "unschedulable"),
+    _decision("Nominated", _NOT, "unschedulable"),
+    _decision("Error", _NOT, "fail with an internal error of kube-scheduler"),
+    _decision("Undecided", _OPEN, "undecided"),
+    _decision("ScaleUp", _NOT, "unschedulable"),
+    _decision("Unschedulable", _NOT, "unschedulable"),
+    _decision("Schedulable", _FITS, "can be scheduled"),
+)
 """In order of precedence."""
 
 _BY_NAME = {row.name: row for row in STATES}
@@ -771,7 +688,7 @@ def row_named(name: str) -> StateRow:
 
 def headline(facts: Lifecycle) -> str:
     """Return `shop/web-0 is being deleted (since 2026-01-02T00:00:00Z)`."""
-    return row_of(facts).headline(facts)
+    return row_of(facts).reads.format(s=facts)
 
 
 StateDocument = Annotated[

@@ -40,7 +40,8 @@ from kschedx.controllers.workloads import (
     workload_of,
 )
 from kschedx.errors import InputError
-from kschedx.explain.notes import Note, runs_already
+from kschedx.explain.admission import service_accounts
+from kschedx.explain.notes import Note, RunsAlready
 from kschedx.explain.root_causes import newer_template
 from kschedx.kube import kueue
 from kschedx.kube.conditions import Condition, ObjectStatus, condition_of
@@ -115,7 +116,7 @@ def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> sta
     status, manager = map_at(manifest, "status"), map_at(manifest, "spec").get("managedBy")
     counts = [count for key in ("replicas", "active") if isinstance(count := status.get(key), int)]
     is_stored = (workload.kind, workload.namespace, workload.name) in snapshot.workloads
-    if not any(counts) or not is_stored or manager not in (None, JOB_CONTROLLER) or _rows(snapshot, workload):
+    if not any(counts) or not is_stored or manager not in (None, _JOB_CONTROLLER) or _rows(snapshot, workload):
         return None
     is_open = snapshot.source.may_lack("Pod", workload.namespace)
     return states.PodsLeftOut(subject=workload.reference, pods=max(counts)) if is_open else None
@@ -127,7 +128,7 @@ def _unobserved_state(snapshot: Snapshot, workload: Workload, manifest: Manifest
     metadata, status, spec = map_at(manifest, "metadata"), map_at(manifest, "status"), map_at(manifest, "spec")
     is_stored = bool(metadata.get("uid")) and "status" in manifest
     is_stored &= (workload.kind, workload.namespace, workload.name) in snapshot.workloads  # not only in a file
-    is_stored &= spec.get("managedBy") in (None, JOB_CONTROLLER)
+    is_stored &= spec.get("managedBy") in (None, _JOB_CONTROLLER)
     if not is_stored or workload.kind not in SCALED or True in (spec.get("suspend"), spec.get("paused")):
         return None
     rows = _rows(snapshot, workload)
@@ -274,7 +275,7 @@ def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
         phrase = f"all of its {len(rows):,} replicas have nodes{not_ready}"
     assigned = [pods.start_times[row] or "" for row in rows]
     last = max(assigned) if all(assigned) else ""
-    return (runs_already(f"{phrase}; this shows where one more would go", assigned=last),)
+    return (RunsAlready(text=f"{phrase}; this shows where one more would go", assigned=last),)
 
 
 def _held(snapshot: Snapshot, manifest: Manifest) -> states.Lifecycle | None:
@@ -489,7 +490,7 @@ def refusal_state(
 
 _RULE = lazy_pattern(
     r"quota: (?P<ResourceQuota>[^\s,:]+)|PriorityClass with name (?P<PriorityClass>\S+) was found"
-    r'|RuntimeClass\S* "(?P<RuntimeClass>[^"]+)" not found'
+    r'|RuntimeClass\S* "(?P<RuntimeClass>[^"]+)" not found|serviceaccount "(?P<ServiceAccount>[^"]+)" not found'
 )
 
 
@@ -510,6 +511,7 @@ def rule_of(snapshot: Snapshot, namespace: str, message: str) -> str:
         "ResourceQuota": [*changed],
         "PriorityClass": snapshot.priority_classes,
         "RuntimeClass": snapshot.runtime_classes,
+        "ServiceAccount": service_accounts(snapshot, namespace),
     }
     return f"{kind} {name}" if name in known.get(kind, ()) else ""
 
@@ -560,7 +562,7 @@ def _rows(snapshot: Snapshot, workload: Workload) -> list[int]:
     return Owners(snapshot).members(snapshot.pods, workload)
 
 
-JOB_CONTROLLER = "kubernetes.io/job-controller"
+_JOB_CONTROLLER = "kubernetes.io/job-controller"
 """The value of spec.managedBy for Kubernetes' own controller (pkg/controller/job/job_controller.go)."""
 _SUSPENDED = (("spec", "suspend"), ("spec", "runPolicy", "suspend"))
 """The fields with which custom resources of batch work create no pods: those of JobSet, RayJob, and Workflow, and that
@@ -689,7 +691,7 @@ def _job_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> st
         return suspended_state(snapshot, workload)
     if job.spec.parallelism == 0:
         return states.ScaledToZero(subject=subject, field="spec.parallelism")
-    if job.spec.managed_by not in (None, JOB_CONTROLLER) and not _rows(snapshot, workload):
+    if job.spec.managed_by not in (None, _JOB_CONTROLLER) and not _rows(snapshot, workload):
         return states.ManagedElsewhere(subject=subject, manager=job.spec.managed_by or "")
     return _kubelet_rejection(snapshot, workload) or _between_attempts(snapshot, workload, manifest, ended)
 
@@ -753,9 +755,9 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
     """Return the pod that keeps a workload from being complete, although all of its pods have nodes: one that cannot
     start or terminate.
 
-    For a DaemonSet, it may be a pending pod that waits for the old pod on its node, or that is itself an old one; for a
-    Deployment with strategy Recreate, an old pod that terminates. Return None if pods are missing or unscheduled, or if
-    all of them run.
+    For a DaemonSet or StatefulSet, it may be a pending pod that waits for the old pod on its node, or that is itself an
+    old one; for a Deployment with strategy Recreate, an old pod that terminates. Return None if pods are missing or
+    unscheduled, or if all of them run.
     """
     workload = workload_of(manifest)
     if workload.kind in ("CronJob", "Job"):
@@ -772,7 +774,7 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
     for row in rows if workload.kind == "Deployment" else ():
         if pods.deletion_timestamps[row] and successor(snapshot, pods[row]):
             return pods[row]
-    for row in rows if workload.kind == "DaemonSet" else ():
+    for row in rows if workload.kind in ("DaemonSet", "StatefulSet") else ():
         if not pods.node_names[row] and newer_template(snapshot, pods[row]) is not None:
             return pods[row]
     pending = next((row for row in rows if not pods.node_names[row]), None)

@@ -256,7 +256,9 @@ class Owners:
                 if any(self._may_belong_to(owner, workload) for owner in owners[code])
             ]
             inside = inside[np.isin(codes, its)]
-        rows: list[int] = self.rows_by_workload(pods, inside).get(workload, _NO_ROWS).tolist()
+        if workload.kind != "ReplicaSet":  # the pods of a Deployment's ReplicaSet belong to both
+            inside = self.rows_by_workload(pods, inside).get(workload, _NO_ROWS)
+        rows: list[int] = inside.tolist()
         return rows
 
     def rows_by_workload(self, pods: PodTable, rows: IntArray) -> dict[Workload, IntArray]:
@@ -548,7 +550,7 @@ def complete_manifest(manifest: Manifest, known: Manifest | None, running: int) 
 
 # The existing pods of a custom resource, when a manifest of it is applied.
 
-REPLACED_BY_ITS_CONTROLLER = "only its controller knows how it replaces the pods of the previous template"
+_REPLACED_BY_ITS_CONTROLLER = "only its controller knows how it replaces the pods of the previous template"
 
 
 class StandingPods(Struct, frozen=True, kw_only=True):
@@ -562,7 +564,7 @@ class StandingPods(Struct, frozen=True, kw_only=True):
 
     @property
     def undecided_reason(self) -> str:
-        return REPLACED_BY_ITS_CONTROLLER if self.is_replaced else ""
+        return _REPLACED_BY_ITS_CONTROLLER if self.is_replaced else ""
 
 
 def standing_pods(snapshot: Snapshot, pods: PodTable, manifest: Manifest) -> StandingPods:

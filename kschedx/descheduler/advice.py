@@ -39,12 +39,12 @@ class PolicyGoal(StrEnum):
     """As many nodes as possible run nothing but DaemonSets."""
 
 
-ROUNDS = 3
-MANY_PODS = 20_000
+_ROUNDS = 3
+_MANY_PODS = 20_000
 """Above it, only few thresholds, and no limits, are tried."""
-MOST_PLACED = 5_000
+_MOST_PLACED = 5_000
 """The maximum number of pods, or of a plugin's own evictions, up to which a survey also places the evicted pods."""
-SURVEYED: tuple[tuple[str, Mapping[str, object]], ...] = (
+_SURVEYED: tuple[tuple[str, Mapping[str, object]], ...] = (
     ("RemoveFailedPods", {}),
     ("RemovePodsHavingTooManyRestarts", {"podRestartThreshold": 100}),
     ("PodLifeTime", {"maxPodLifeTimeSeconds": 7 * 86400}),
@@ -122,20 +122,20 @@ def advise(
     goal: PolicyGoal,
     *,
     target: int | None = None,
-    rounds: int = ROUNDS,
+    rounds: int = _ROUNDS,
     evictions: str = API,
     now: str | None = None,
 ) -> PolicyAdvice:
     """Return advice for a goal. Raises `InputError`."""
     trials = _Trials(snapshot, setup, goal, rounds=rounds, evictions=evictions, now=now)
     before = trials.before
-    is_large = len(snapshot.pods) > MANY_PODS
+    is_large = len(snapshot.pods) > _MANY_PODS
     candidates = [*_candidates(goal, few=is_large)]
-    works = [partial(trials.survey, *item) for item in SURVEYED] + [
+    works = [partial(trials.survey, *item) for item in _SURVEYED] + [
         partial(trials.of, *candidate) for candidate in candidates
     ]
     done = [work() for work in count_items(works, Phase.TUNING, len(works), "policies")]
-    surveyed, tried = tuple(done[: len(SURVEYED)]), done[len(SURVEYED) :]
+    surveyed, tried = tuple(done[: len(_SURVEYED)]), done[len(_SURVEYED) :]
     if target is not None and _meets(goal, before, target):
         return PolicyAdvice(goal=goal, target=target, before=before, plugins=surveyed, tried=tuple(tried), chosen=None)
     best = _best(goal, tried, before, target)
@@ -160,7 +160,7 @@ class _Trials:
     def survey(self, plugin: str, args: Mapping[str, object]) -> PolicyTrial:
         """Try a plugin by itself; if it evicts very many pods, only count them."""
         loop = self._run(policy_of(plugin, args), None).loop
-        if len(loop.evicted) <= MOST_PLACED or len(self._snapshot.pods) <= MOST_PLACED:
+        if len(loop.evicted) <= _MOST_PLACED or len(self._snapshot.pods) <= _MOST_PLACED:
             return self.of(plugin, args, first=loop)
         return PolicyTrial(
             plugin=plugin,
@@ -313,13 +313,13 @@ class DeschedulerAdviceDocument(Document, frozen=True, kw_only=True, omit_defaul
     tried: tuple[PolicyTrial, ...] = ()
 
 
-ADVICE = "DeschedulerAdvice"
+_ADVICE = "DeschedulerAdvice"
 
 
 def _document(advice: PolicyAdvice) -> dict[str, object]:
     chosen = advice.chosen
     return document(
-        ADVICE,
+        _ADVICE,
         DeschedulerAdviceDocument,
         advice,
         after=None if chosen is None else chosen.measure,

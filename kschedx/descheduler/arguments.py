@@ -132,17 +132,17 @@ class RemoveDuplicatesArgs(_Args, frozen=True, kw_only=True, rename="camel"):
     exclude_owner_kinds: tuple[str, ...] = ()
 
 
-class PrometheusQuery(Struct, frozen=True, kw_only=True):
+class _PrometheusQuery(Struct, frozen=True, kw_only=True):
     query: str = ""
 
 
-class MetricsUtilization(Struct, frozen=True, kw_only=True, rename="camel"):
+class _MetricsUtilization(Struct, frozen=True, kw_only=True, rename="camel"):
     metrics_server: bool = False
     source: str = ""
-    prometheus: PrometheusQuery | None = None
+    prometheus: _PrometheusQuery | None = None
 
 
-class EvictionLimits(Struct, frozen=True, kw_only=True):
+class _EvictionLimits(Struct, frozen=True, kw_only=True):
     node: Uint | None = None
 
 
@@ -151,9 +151,9 @@ class LowNodeUtilizationArgs(_Args, frozen=True, kw_only=True, rename="camel"):
     thresholds: Thresholds = {}
     target_thresholds: Thresholds = {}
     number_of_nodes: Int64 = 0
-    metrics_utilization: MetricsUtilization | None = None
+    metrics_utilization: _MetricsUtilization | None = None
     evictable_namespaces: NameFilter | None = None
-    eviction_limits: EvictionLimits | None = None
+    eviction_limits: _EvictionLimits | None = None
 
 
 class HighNodeUtilizationArgs(_Args, frozen=True, kw_only=True, rename="camel"):

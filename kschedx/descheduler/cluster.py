@@ -16,7 +16,7 @@ from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.descheduling import NodeMetrics, PodMetrics, PodStatusFacts
 from kschedx.kube.names import CPU, MEMORY, PODS
 from kschedx.kube.quantity import ResourceList, Written
-from kschedx.kube.resources import SPEC_ALONE, Exact, exact_request, nano_units
+from kschedx.kube.resources import SPEC_ALONE, Exact, exact_request, nano_units, qos_of
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import RequiredNodeAffinity, Selector, compile_selector, required_node_affinity
 from kschedx.kube.storage import PersistentVolumeClaim
@@ -97,7 +97,9 @@ class PodFacts(Struct, frozen=True, kw_only=True, eq=False, gc=False):
     @property
     def qos(self) -> str:
         """The QoS class, computed if the status lacks it."""
-        return self.status.qos_class or _qos(self.spec)
+        containers = (*self.spec.containers, *self.spec.init_containers)
+        qos = qos_of(container.resources for container in containers)  # without pod-level resources, as upstream
+        return self.status.qos_class or qos.name.title().replace("_", "")
 
 
 def pods_of(snapshot: Snapshot) -> tuple[PodFacts, ...]:
@@ -157,29 +159,6 @@ class _Times:
         return self._known[text]
 
 
-def _qos(spec: PodSpec) -> str:
-    """Return the QoS class. Upstream: pkg/utils/qos.go, which does not support pod-level resources."""
-    requests: Exact = {}
-    limits: Exact = {}
-    limits_all = True
-    for container in (*spec.containers, *spec.init_containers):
-        for total, given in ((requests, container.resources.requests), (limits, container.resources.limits)):
-            for name in (CPU, MEMORY):
-                if name in given and nano_units(given[name]) > 0:
-                    total[name] = total.get(name, 0) + nano_units(given[name])
-        own = container.resources.limits
-        limits_all &= all(name in own and nano_units(own[name]) > 0 for name in (CPU, MEMORY))
-    if not requests and not limits:
-        return "BestEffort"
-    if (
-        limits_all
-        and len(requests) == len(limits)
-        and all(limits.get(name) == amount for name, amount in requests.items())
-    ):
-        return "Guaranteed"
-    return "Burstable"
-
-
 class Metrics(Struct, frozen=True, kw_only=True):
     """The objects of `metrics.k8s.io`, by node name and by `namespace/name` of the pod."""
 
@@ -227,7 +206,7 @@ class _Budget:
         return ""
 
 
-MORE_THAN_ONE_BUDGET = (
+_MORE_THAN_ONE_BUDGET = (
     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 )
 
@@ -315,7 +294,7 @@ class Cluster:
         if self._counts_budgets and pod.is_running and pod.labels:
             covering = [budget for budget in self._budgets.get(pod.namespace, ()) if budget.covers(pod)]
             if len(covering) > 1:
-                return MORE_THAN_ONE_BUDGET
+                return _MORE_THAN_ONE_BUDGET
             if covering and (refusal := covering[0].allows(pod)):
                 return refusal
         self.freed.append(pod.node)
@@ -490,11 +469,13 @@ class _StaticFit:
             return True
         key = (pod.template, self._taints[node.name])
         if key not in self._tolerated:
-            tolerations = self._tolerations.get(pod.template)
-            if tolerations is None:
-                tolerations = self._tolerations[pod.template] = Tolerations(pod.spec.tolerations, comparison=True)
-            self._tolerated[key] = tolerations.uncovered_taint(taints, DO_NOT_SCHEDULE) is None
+            self._tolerated[key] = self.tolerations(pod).uncovered_taint(taints, DO_NOT_SCHEDULE) is None
         return self._tolerated[key]
+
+    def tolerations(self, pod: PodFacts) -> Tolerations:
+        if pod.template not in self._tolerations:
+            self._tolerations[pod.template] = Tolerations(pod.spec.tolerations, comparison=True)
+        return self._tolerations[pod.template]
 
     def tolerated_nodes(self, pod: PodFacts, nodes: Iterable[Node]) -> list[Node]:
         """Return the nodes whose taints do not reject the pod."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import TypeVar
 
@@ -22,7 +21,6 @@ from kschedx.explain.setup import Setup
 from kschedx.kube.documents import Document, document, part_of
 from kschedx.kube.names import CPU
 from kschedx.kube.quantity import Unit, format_quantity
-from kschedx.kube.scalars import nanoseconds
 from kschedx.loading import without_collection
 from kschedx.results import Shown
 from kschedx.snapshot.snapshot import Snapshot
@@ -140,7 +138,7 @@ def _whole_percents(percents: Mapping[str, float]) -> dict[str, int]:
     return {name: round_percent(percent) for name, percent in percents.items()}
 
 
-def repeated_eviction(repeat: Repeat) -> RepeatedEviction:
+def _repeated_eviction(repeat: Repeat) -> RepeatedEviction:
     return RepeatedEviction(
         pod=repeat.first.pod.key,
         round=repeat.round,
@@ -152,34 +150,25 @@ def repeated_eviction(repeat: Repeat) -> RepeatedEviction:
     )
 
 
-def landed_pod(landing: Landing) -> EvictedPod:
+def _landed_pod(landing: Landing) -> EvictedPod:
     return replace(_evicted_pod(landing.eviction), outcome=landing.fate.value, to=landing.node, message=landing.message)
 
 
 def round_of(loop: DescheduleLoop, grace_period_seconds: int | None) -> Round:
+    reached_api = any(eviction.outcome is EvictionOutcome.REFUSED and eviction.pod.uid for eviction in loop.refused)
     return part_of(
         Round,
         loop,
         evicted=tuple(_evicted_pod(eviction) for eviction in loop.evicted),
         refused=tuple(
-            RefusedEviction(
-                pod=eviction.pod.key,
-                node=eviction.pod.node,
-                profile=eviction.profile,
-                plugin=eviction.plugin,
-                error=eviction.error,
-            )
+            part_of(RefusedEviction, eviction, pod=eviction.pod.key, node=eviction.pod.node)
             for eviction in loop.refused
         ),
         per_node={node: count for node, count in loop.per_node.items() if count},
-        grace_period_seconds=grace_period_seconds if loop.evicted or _reached_api(loop) else None,
+        grace_period_seconds=grace_period_seconds if loop.evicted or reached_api else None,
         pods=_verdicts(loop.verdicts),
         utilization=tuple(map(_utilization, loop.classifications)),
     )
-
-
-def _reached_api(loop: DescheduleLoop) -> bool:
-    return any(eviction.outcome is EvictionOutcome.REFUSED and eviction.pod.uid for eviction in loop.refused)
 
 
 def _evicted_pod(eviction: RequestedEviction) -> EvictedPod:
@@ -232,7 +221,7 @@ def amount_text(resource: str, nano: int) -> str:
     return format_quantity(round_up(nano, MILLI if resource == CPU else NANO), Unit.of(resource))
 
 
-API, DRY_RUN = "api", "dry-run"
+API, _DRY_RUN = "api", "dry-run"
 MOST_ROUNDS = 50
 
 T = TypeVar("T")
@@ -296,7 +285,7 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
         grace = self.policy.grace_period_seconds
         first, *others = (round_of(loop, grace) for loop in self.loops)
         for number, landings in enumerate(self.landings):
-            rows = tuple(map(landed_pod, landings))
+            rows = tuple(map(_landed_pod, landings))
             if number == 0:
                 first = replace(first, evicted=rows)
             else:
@@ -314,7 +303,7 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
             chance=likelihood.chance.value if likelihood is not None else "",
             rounds=tuple(others),
             settled=self.is_settled,
-            again=tuple(map(repeated_eviction, self.repeats)),
+            again=tuple(map(_repeated_eviction, self.repeats)),
             newly_placed=self.newly_placed,
             preempted=self.preempted,
             undecided=self.is_undecided,
@@ -345,14 +334,14 @@ def deschedule(
     not tried, and `first` may be the first loop if it is known. Raises `InputError`, and `UndecidableError` if kschedx
     would have to guess.
     """
-    if evictions not in (API, DRY_RUN):
-        raise InputError(f'evictions: expected "{API}" or "{DRY_RUN}", found "{evictions}"')
+    if evictions not in (API, _DRY_RUN):
+        raise InputError(f'evictions: expected "{API}" or "{_DRY_RUN}", found "{evictions}"')
     try:
         read = read_policy(policy, snapshot.priority_classes, source=source)
     except PolicyError as error:
         return Descheduling(snapshot=snapshot, error=error.message, error_field=error.place.field, hint=error.hint)
     with Place(object="now"):
-        moment = nanoseconds(now or snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+        moment = snapshot.moment(now)
     with without_collection():
         return _run(
             snapshot,

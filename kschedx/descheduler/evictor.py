@@ -21,15 +21,15 @@ from kschedx.kube.descheduling import CONFIG_SOURCE, EVICT, PREFER_NO_EVICTION
 from kschedx.kube.selectors import EVERYTHING, compile_selector, parse_label_query
 from kschedx.kube.types import Node
 
-FITS_NOWHERE = (
+_FITS_NOWHERE = (
     "pod does not fit on any other node because of nodeSelector(s), Taint(s), or nodes marked as unschedulable"
 )
-NAMESPACE_DIFFERS = "pod namespace do not match the namespaceLabelSelector filter in the policy parameter"
-SEVERAL_OWNERS = "pod has multiple owner references which is not supported for minReplicas check"
-NODES_UNKNOWN = "unable to list ready nodes"
+_NAMESPACE_DIFFERS = "pod namespace do not match the namespaceLabelSelector filter in the policy parameter"
+_SEVERAL_OWNERS = "pod has multiple owner references which is not supported for minReplicas check"
+_NODES_UNKNOWN = "unable to list ready nodes"
 
 T = TypeVar("T")
-Say = Callable[[PodFacts, str], None]
+_Say = Callable[[PodFacts, str], None]
 
 
 class EvictorVerdict(Struct, frozen=True, kw_only=True):
@@ -54,7 +54,7 @@ class EvictorVerdict(Struct, frozen=True, kw_only=True):
 
 
 class DefaultEvictor:
-    def __init__(self, profile: PolicyProfile, cluster: Cluster, now: int, say: Say) -> None:
+    def __init__(self, profile: PolicyProfile, cluster: Cluster, now: int, say: _Say) -> None:
         """`now` is in nanoseconds since 1970; `say` receives the evictor's messages about pods while plugins run."""
         self.args: DefaultEvictorArgs = profile.evictor
         self._threshold = profile.priority_threshold
@@ -105,7 +105,7 @@ class DefaultEvictor:
         message = said[-1] if said else ""
         return EvictorVerdict(filter=is_evictable, failed=failed, pre_eviction=not fault, message=message)
 
-    def _filter(self, pod: PodFacts, say: Say) -> tuple[bool, tuple[str, ...]]:
+    def _filter(self, pod: PodFacts, say: _Say) -> tuple[bool, tuple[str, ...]]:
         known = self._known.get(pod.key)
         if known is not None:
             return known
@@ -121,7 +121,7 @@ class DefaultEvictor:
             return verdict
         replicas = self._replicas_fault(pod, say)
         if replicas:
-            age = AGE_STARTS
+            age = _AGE_STARTS
             failed = (
                 *(reason for reason in failed if not reason.startswith(age)),
                 replicas,
@@ -129,12 +129,12 @@ class DefaultEvictor:
             )
         return not failed, failed
 
-    def _replicas_fault(self, pod: PodFacts, say: Say) -> str:
+    def _replicas_fault(self, pod: PodFacts, say: _Say) -> str:
         least = self.args.min_replicas
         if least <= 1 or not pod.owners:
             return ""
         if len(pod.owners) > 1:
-            say(pod, SEVERAL_OWNERS)
+            say(pod, _SEVERAL_OWNERS)
             return ""
         there = self._cluster.replicas(pod.owners[0].uid)
         return f"owner has {there} replicas which is less than minReplicas of {least}" if there < least else ""
@@ -174,7 +174,7 @@ class DefaultEvictor:
             yield "pod labels do not match the labelSelector filter in the policy parameter"
         age = self.args.min_pod_age
         if age is not None and (pod.started is None or self._now - pod.started < age):
-            yield f"{AGE_STARTS}: &Duration{{Duration:{age},}} seconds"
+            yield f"{_AGE_STARTS}: &Duration{{Duration:{age},}} seconds"
 
     def _claim_fault(self, pod: PodFacts) -> Iterator[str]:
         """Yield the failed check for a pod with PersistentVolumeClaims; if storage classes are named, only their claims
@@ -208,17 +208,17 @@ class DefaultEvictor:
     def _second_fault(self, pod: PodFacts) -> str:
         if self.args.node_fit:
             if self._fit is None:
-                return NODES_UNKNOWN
+                return _NODES_UNKNOWN
             if not self._fit.other(pod):
-                return FITS_NOWHERE
+                return _FITS_NOWHERE
         if self._namespaces.empty:
             return ""
         labels = self._cluster.namespaces.get(pod.namespace)
-        return NAMESPACE_DIFFERS if labels is None or not self._namespaces.matches(labels) else ""
+        return _NAMESPACE_DIFFERS if labels is None or not self._namespaces.matches(labels) else ""
 
 
 _EVICTABLE: tuple[bool, tuple[str, ...]] = (True, ())
-AGE_STARTS = "pod age is not older than MinPodAge"
+_AGE_STARTS = "pod age is not older than MinPodAge"
 
 
 # --- evictions
@@ -302,42 +302,30 @@ class PassedOver(Struct, frozen=True, kw_only=True):
     message: str
 
 
-class EvictorHandle:
+class EvictorHandle(Struct, kw_only=True):
     """The run as a plugin sees it; one for each plugin of a profile."""
 
-    def __init__(
-        self,
-        *,
-        profile: str,
-        plugin: str,
-        cluster: Cluster,
-        evictor: DefaultEvictor,
-        evictions: Evictions,
-        nodes: Sequence[Node],
-        now: int,
-        say: Say,
-        see: Callable[[float], None],
-    ) -> None:
-        """`nodes` are those of the run, in order; `now` is in nanoseconds since 1970; `see` is called with the
-        completed share of the plugin's work."""
-        self.profile = profile
-        self.plugin = plugin
-        self.cluster = cluster
-        self.evictor = evictor
-        self.nodes = nodes
-        self.now = now
-        self.say = say
-        self._evictions = evictions
-        self._see = see
+    profile: str
+    plugin: str
+    cluster: Cluster
+    evictor: DefaultEvictor
+    evictions: Evictions
+    nodes: Sequence[Node]
+    """In the order of the run."""
+    now: int
+    """Nanoseconds since 1970."""
+    say: _Say
+    see: Callable[[float], None]
+    """Called with the completed share of the plugin's work."""
 
     def each(self, items: Collection[T]) -> Iterator[T]:
         """Yield the items of the plugin's longest loop, and report its progress."""
         for number, item in enumerate(items):
-            self._see(number / len(items))
+            self.see(number / len(items))
             yield item
 
     def evict(self, pod: PodFacts, because: str) -> EvictionOutcome:
-        return self._evictions.evict(pod, self.profile, self.plugin, because)
+        return self.evictions.evict(pod, self.profile, self.plugin, because)
 
     def evict_each(self, pods: Iterable[tuple[PodFacts, str]]) -> bool:
         """Evict the pods of one node, given with the reasons, until a node limit is reached; return False if the plugin

@@ -387,7 +387,7 @@ def _selector_faults(selector: LabelSelector | None) -> Iterator[str]:
         try:
             compile_selector(selector)
         except InputError as error:
-            yield f"failed to get label selectors from strategy's params: {error_text(error)}"
+            yield f"failed to get label selectors from strategy's params: {_error_text(error)}"
 
 
 def _pod_faults(args: arguments.PodArgs) -> Iterator[str]:
@@ -591,9 +591,9 @@ def _build_fault(args: arguments.Args) -> str:
                 try:
                     compile_selector(selector)
                 except InputError as error:
-                    return f"unable to convert namespaceLabelSelector to label selector: {error_text(error)}"
+                    return f"unable to convert namespaceLabelSelector to label selector: {_error_text(error)}"
     except InputError as error:
-        return error_text(error)
+        return _error_text(error)
     metrics = args.metrics_utilization if isinstance(args, arguments.LowNodeUtilizationArgs) else None
     if isinstance(args, arguments.LowNodeUtilizationArgs) and metrics is not None and metrics.source == PROMETHEUS:
         for name, given in (("thresholds", args.thresholds), ("targetThresholds", args.target_thresholds)):
@@ -702,6 +702,6 @@ def quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def error_text(error: InputError) -> str:
+def _error_text(error: InputError) -> str:
     """Return the error's own text with its field, without its source."""
     return f"{error.place.field}: {error.message}" if error.place.field else error.message

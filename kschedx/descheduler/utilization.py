@@ -27,7 +27,6 @@ from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.names import CPU, MEMORY, PODS
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.resources import Exact, nano_units
-from kschedx.kube.tolerations import Tolerations
 from kschedx.kube.types import Node
 
 _BASIC = (CPU, MEMORY, PODS)
@@ -62,11 +61,11 @@ class Classification(Struct, frozen=True, kw_only=True):
     """Why nothing is evicted; empty if the run continued with evictions."""
 
 
-NONE_UNDERUTILIZED = "No node is underutilized, nothing to do here, you might tune your thresholds further"
+_NONE_UNDERUTILIZED = "No node is underutilized, nothing to do here, you might tune your thresholds further"
 TOO_FEW = "Number of nodes underutilized is less or equal than NumberOfNodes, nothing to do here"
-ALL_UNDERUTILIZED = "All nodes are underutilized, nothing to do here"
-NONE_OVERUTILIZED = "All nodes are under target utilization, nothing to do here"
-NONE_TAKES = "No node is available to schedule the pods, nothing to do here"
+_ALL_UNDERUTILIZED = "All nodes are underutilized, nothing to do here"
+_NONE_OVERUTILIZED = "All nodes are under target utilization, nothing to do here"
+_NONE_TAKES = "No node is available to schedule the pods, nothing to do here"
 
 
 class UsageError(Exception):
@@ -154,10 +153,6 @@ def _is_below(percents: Mapping[str, float], thresholds: Thresholds) -> bool:
     return all(percents.get(name, 0.0) <= threshold for name, threshold in thresholds.items())
 
 
-def _is_above(percents: Mapping[str, float], thresholds: Thresholds) -> bool:
-    return any(percents.get(name, 0.0) > threshold for name, threshold in thresholds.items())
-
-
 def _maximum_usage(node: Node, thresholds: Thresholds, resources: Sequence[str]) -> Exact:
     """Return a node's maximum usage: its capacity, or the threshold of a resource that has one."""
     capacity = _capacity(node)
@@ -223,7 +218,7 @@ def low_node_utilization(
     def category(node: Node) -> Category:
         if not node.spec.unschedulable and _is_below(percents[node.name], low):
             return Category.UNDERUTILIZED
-        return Category.OVERUTILIZED if _is_above(percents[node.name], high) else Category.APPROPRIATE
+        return Category.OVERUTILIZED if not _is_below(percents[node.name], high) else Category.APPROPRIATE
 
     nodes = tuple(
         ClassifiedNode(
@@ -233,7 +228,7 @@ def low_node_utilization(
     )
     takers = [node.node for node in nodes if node.category is Category.UNDERUTILIZED]
     sources = [node.node for node in nodes if node.category is Category.OVERUTILIZED]
-    verdict = _verdict(takers, args.number_of_nodes, len(nodes)) or ("" if sources else NONE_OVERUTILIZED)
+    verdict = _verdict(takers, args.number_of_nodes, len(nodes)) or ("" if sources else _NONE_OVERUTILIZED)
     if not verdict:
         sort_slice(sources, lambda node, other: _weight(usage.nodes[node.name]) > _weight(usage.nodes[other.name]))
         limit = args.eviction_limits.node if args.eviction_limits is not None else None
@@ -290,10 +285,10 @@ def _clamp(percent: float) -> float:
 
 def _verdict(underutilized: Sequence[Node], number_of_nodes: int, count: int) -> str:
     if not underutilized:
-        return NONE_UNDERUTILIZED
+        return _NONE_UNDERUTILIZED
     if len(underutilized) <= number_of_nodes:
         return TOO_FEW
-    return ALL_UNDERUTILIZED if len(underutilized) == count else ""
+    return _ALL_UNDERUTILIZED if len(underutilized) == count else ""
 
 
 def high_node_utilization(handle: EvictorHandle, args: HighNodeUtilizationArgs) -> Classification:
@@ -313,7 +308,7 @@ def high_node_utilization(handle: EvictorHandle, args: HighNodeUtilizationArgs) 
         classes.append(ClassifiedNode(node=node, category=category, usage=used, percent=percents[node.name]))
     sources = [classified.node for classified in classes if classified.category is Category.UNDERUTILIZED]
     takers = [classified.node for classified in classes if classified.category is Category.OVERUTILIZED]
-    verdict = _verdict(sources, args.number_of_nodes, len(handle.nodes)) or ("" if takers else NONE_TAKES)
+    verdict = _verdict(sources, args.number_of_nodes, len(handle.nodes)) or ("" if takers else _NONE_TAKES)
     if not verdict:
         sort_slice(sources, lambda node, other: _weight(usage.nodes[node.name]) < _weight(usage.nodes[other.name]))
         full: Thresholds = dict.fromkeys(args.thresholds, 100.0)
@@ -327,18 +322,11 @@ def high_node_utilization(handle: EvictorHandle, args: HighNodeUtilizationArgs) 
             used = [f"{name} {round_percent(percents[node.name].get(name, 0.0))}%" for name in args.thresholds]
             return f"{node.name} is underutilized: {', '.join(used)}"
 
-        _evict_from(
-            handle,
-            sources,
-            takers,
-            targets,
-            usage,
-            lambda _, available: min(available.values()) > 0,
-            is_removable,
-            args.evictable_namespaces,
-            None,
-            because,
-        )
+        def goes_on(_: Node, available: Exact) -> bool:
+            return min(available.values()) > 0
+
+        namespaces = args.evictable_namespaces
+        _evict_from(handle, sources, takers, targets, usage, goes_on, is_removable, namespaces, None, because)
     return Classification(profile=handle.profile, plugin=handle.plugin, nodes=tuple(classes), verdict=verdict)
 
 
@@ -371,7 +359,16 @@ def _evict_from(
     for node in takers:
         for name, nano in usage.nodes[node.name].items():
             available[name] = available.get(name, 0) + targets[node.name][name] - nano
-    tolerate = _Toleration(takers)
+    every_taints = list(dict.fromkeys(node.spec.taints for node in takers))
+    tolerated: dict[int, bool] = {}
+
+    def tolerates_any(pod: PodFacts) -> bool:
+        """Return whether the pod tolerates all taints of a taker, even PreferNoSchedule, with as many tolerations."""
+        if pod.template not in tolerated:
+            cover, most = handle.cluster.static_fit.tolerations(pod).cover, len(pod.spec.tolerations)
+            tolerated[pod.template] = any(most >= len(taints) and all(map(cover, taints)) for taints in every_taints)
+        return tolerated[pod.template]
+
     for node in handle.each(sources):
         pods = [pod for pod in usage.pods[node.name] if is_removable(pod)]
         sort_by_priority(pods)
@@ -382,7 +379,7 @@ def _evict_from(
         for pod in pods:
             if limit is not None and evicted >= limit:
                 break
-            if not tolerate.any(pod) or (namespaces is not None and pod.namespace in namespaces.exclude):
+            if not tolerates_any(pod) or (namespaces is not None and pod.namespace in namespaces.exclude):
                 continue
             if not handle.evictor.pre_eviction(pod):
                 continue
@@ -403,23 +400,3 @@ def _evict_from(
                 available[name] -= freed
             if not goes_on(node, available):
                 break
-
-
-class _Toleration:
-    """Whether pods tolerate all taints of any of some nodes, including PreferNoSchedule."""
-
-    def __init__(self, nodes: Sequence[Node]) -> None:
-        self._taints = list(dict.fromkeys(node.spec.taints for node in nodes))
-        self._known: dict[int, bool] = {}
-
-    def any(self, pod: PodFacts) -> bool:
-        """Return whether the pod tolerates a node's taints; it must also have at least as many tolerations as the node
-        has taints."""
-        tolerated = self._known.get(pod.template)
-        if tolerated is None:
-            own = pod.spec.tolerations
-            tolerations = Tolerations(own, comparison=True)
-            tolerated = self._known[pod.template] = any(
-                len(own) >= len(taints) and all(map(tolerations.cover, taints)) for taints in self._taints
-            )
-        return tolerated

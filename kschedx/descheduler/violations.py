@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from kschedx.descheduler.arguments import (
     InterPodAntiAffinityArgs,
@@ -29,7 +32,7 @@ from kschedx.kube.descheduling import PREFER_NO_EVICTION, ConditionFacts, Contai
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import PreferredSchedulingTerm, Selector, compile_preferred_terms, compile_selector
-from kschedx.kube.tolerations import NO_SCHEDULE, PREFER_NO_SCHEDULE, Tolerations
+from kschedx.kube.tolerations import NO_SCHEDULE, PREFER_NO_SCHEDULE
 from kschedx.kube.types import Node, PodAffinityTerm, Taint
 
 # Plugins that evict pods because of their age, state, or restarts.
@@ -65,14 +68,12 @@ def pod_life_time(handle: EvictorHandle, args: PodLifeTimeArgs) -> None:
         for pod in handle.cluster.pods_on(node.name)
         if is_concerned(pod) and handle.evictor.both(pod) and _is_due(handle, args, pod)
     ]
-    sort_slice(facts, lambda pod_facts, other: _is_before(pod_facts.created, other.created))
+    sort_slice(
+        facts, lambda pod, other: other.created is not None and (pod.created is None or pod.created < other.created)
+    )
     for pod in facts:
         if handle.evict(pod, _why_due(handle, args, pod)) is EvictionOutcome.TOTAL_LIMIT:
             return
-
-
-def _is_before(item: int | None, other: int | None) -> bool:
-    return other is not None and (item is None or item < other)
 
 
 def _is_due(handle: EvictorHandle, args: PodLifeTimeArgs, pod: PodFacts) -> bool:
@@ -348,28 +349,29 @@ class _Others:
                 domains.in_domain[value].pop(pod.key, None)
 
 
-class _Domains:
+class _Domains(Struct):
     """The pods that one term selects, by node and by value of its topology key."""
 
-    def __init__(self, topology_key: str) -> None:
-        self.topology_key = topology_key
-        self.on_node: dict[str, dict[str, PodFacts]] = defaultdict(dict)
-        self.in_domain: dict[str, dict[str, PodFacts]] = defaultdict(dict)
+    topology_key: str
+    on_node: dict[str, dict[str, PodFacts]] = field(default_factory=lambda: defaultdict(dict))
+    in_domain: dict[str, dict[str, PodFacts]] = field(default_factory=lambda: defaultdict(dict))
 
 
 def node_affinity(handle: EvictorHandle, args: RemovePodsViolatingNodeAffinityArgs) -> None:
     """Evict pods whose node no longer matches their required node affinity, or that prefer another node."""
     is_concerned = pod_filter(args)
     fit = FitCheck(handle.cluster, handle.nodes)
-    preferences = _Preferences(handle.nodes)
+    weights: dict[int, Mapping[str, int]] = {}
 
     def has_left(pod: PodFacts, node: Node) -> bool:
         required = pod.spec.required_node_affinity
         return required is not None and fit.any(pod) and not handle.cluster.static_fit.matches(pod, node)
 
     def likes_another(pod: PodFacts, node: Node) -> bool:
-        terms = _preferred_terms(pod)
-        return bool(terms) and preferences.best(pod) > preferences.weight(pod, node) and fit.any(pod)
+        if not _preferred_terms(pod):
+            return False
+        own = weights[pod.template] = weights.get(pod.template) or _weights(pod, handle.nodes)
+        return max((0, *own.values())) > own[node.name] and fit.any(pod)
 
     for kind in args.node_affinity_type:
         if kind not in (REQUIRED, PREFERRED):
@@ -395,51 +397,26 @@ def _preferred_terms(pod: PodFacts) -> tuple[PreferredSchedulingTerm, ...]:
     return affinity.preferred_during_scheduling_ignored_during_execution if affinity else ()
 
 
-class _Preferences:
-    """The weights of nodes for pods."""
-
-    def __init__(self, nodes: Sequence[Node]) -> None:
-        self._nodes = nodes
-        self._weights: dict[int, dict[str, int]] = {}
-
-    def best(self, pod: PodFacts) -> int:
-        return max((0, *self._of(pod).values()))
-
-    def weight(self, pod: PodFacts, node: Node) -> int:
-        return self._of(pod)[node.name]
-
-    def _of(self, pod: PodFacts) -> Mapping[str, int]:
-        weights = self._weights.get(pod.template)
-        if weights is None:
-            terms = []
-            for term in _preferred_terms(pod):
-                try:
-                    terms.append(compile_preferred_terms([term]))
-                except InputError:
-                    continue  # it adds nothing
-            weights = self._weights[pod.template] = {
-                node.name: sum(term.score(node.metadata.labels, node.name) for term in terms) for node in self._nodes
-            }
-        return weights
+def _weights(pod: PodFacts, nodes: Sequence[Node]) -> Mapping[str, int]:
+    """Return how much the pod prefers each node, by its name; an invalid term adds nothing."""
+    terms = []
+    for term in _preferred_terms(pod):
+        with suppress(InputError):
+            terms.append(compile_preferred_terms([term]))
+    return {node.name: sum(term.score(node.metadata.labels, node.name) for term in terms) for node in nodes}
 
 
 def node_taints(handle: EvictorHandle, args: NodeTaintsArgs) -> None:
     """Evict pods that do not tolerate a taint of their node; never for NoExecute, which Kubernetes itself enforces."""
     is_concerned = pod_filter(args)
     effects = (NO_SCHEDULE, PREFER_NO_SCHEDULE) if args.include_prefer_no_schedule else (NO_SCHEDULE,)
-    tolerations: dict[int, Tolerations] = {}
-
-    def untolerated(pod: PodFacts, taints: Iterable[Taint]) -> Taint | None:
-        if pod.template not in tolerations:
-            tolerations[pod.template] = Tolerations(pod.spec.tolerations, comparison=True)
-        return tolerations[pod.template].uncovered_taint(taints, effects)
-
+    tolerations = handle.cluster.static_fit.tolerations
     for node in handle.each(handle.nodes):
         taints = [taint for taint in node.spec.taints if _counts(taint, args)]
         listed = [
             pod for pod in handle.cluster.unfinished_on(node.name) if is_concerned(pod) and handle.evictor.both(pod)
         ]
-        due = [(pod, untolerated(pod, taints)) for pod in listed]
+        due = [(pod, tolerations(pod).uncovered_taint(taints, effects)) for pod in listed]
         if not handle.evict_each([(pod, f"it does not tolerate the taint {taint}") for pod, taint in due if taint]):
             return
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.admission import (
@@ -54,9 +53,10 @@ from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import decode, encode, is_stored
 from kschedx.kube.field_errors import ValidationOptions
 from kschedx.kube.kinds import KINDS
+from kschedx.kube.names import OF_OPENSHIFT
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import PersistentVolumeClaim
-from kschedx.kube.types import Namespace, ObjectMeta, OwnerReference, Pod
+from kschedx.kube.types import Namespace, ObjectMeta, OwnerReference, Pod, ServiceAccount
 from kschedx.kube.workloads import ALWAYS_STORED
 from kschedx.releases.release import Release
 from kschedx.snapshot.events import RecordedEvent
@@ -65,7 +65,6 @@ from kschedx.snapshot.snapshot import Snapshot
 _FIRST = 23
 """The first minor version that enforces the labels by default."""
 _OWN_USERS = "UserNamespacesPodSecurityStandards"
-_OPENSHIFT = "node.openshift.io/os_id"
 
 
 UNREAD = "pod-security"
@@ -80,7 +79,7 @@ def enforced_standard(
     if standards is None or wanted.level is PodSecurityLevel.PRIVILEGED:
         return None
     is_cut = snapshot.source.is_slim and maker is not None and _is_cut(maker)
-    if is_cut or _OPENSHIFT in snapshot.cluster.label_keys:
+    if is_cut or OF_OPENSHIFT in snapshot.cluster.label_keys:
         why = "SecurityContextConstraints, not evaluated here, change the pod first"
         if is_cut:
             why = "the snapshot lacks parts of the template"
@@ -126,7 +125,7 @@ def admission_warning(
 ) -> str:
     """Return kubectl's warning when the manifest of a pod or of its `maker` is applied, or an empty string."""
     standards, wanted = standards_of(release), _policy(snapshot, pod.metadata.namespace).warn
-    if standards is None or _OPENSHIFT in snapshot.cluster.label_keys or (maker is not None and is_stored(maker)):
+    if standards is None or OF_OPENSHIFT in snapshot.cluster.label_keys or (maker is not None and is_stored(maker)):
         return ""
     return PodSecurity(wanted=wanted, standards=standards).warning(pod, kubelet, is_template=maker is not None)
 
@@ -244,14 +243,14 @@ def require_owner_quota(snapshot: Snapshot, maker: ChargedObject, release: Relea
         raise NotAdmittedError(owner_create_error_text(maker, refusal))
 
 
-def require_quota_of_claims(
-    snapshot: Snapshot, claims: Sequence[PersistentVolumeClaim], pod: Pod, release: Release
-) -> None:
-    """Raise `NotAdmittedError` if a quota refuses the claims that the pod's StatefulSet creates first, one after the
-    other."""
-    ledger = QuotaLedger(snapshot, release)
-    for claim in claims:
-        refusal = ledger.take(claim)
+def require_quota_of_claims(before: Snapshot, after: Snapshot, pod: Pod, release: Release) -> None:
+    """Raise `NotAdmittedError` if a quota refuses the claims that only `after` has, which the pod's StatefulSet creates
+    first, one after the other."""
+    if after.storage.claims is before.storage.claims:
+        return
+    ledger = QuotaLedger(before, release)
+    for key, claim in after.storage.claims.items():
+        refusal = None if key in before.storage.claims else ledger.take(claim)
         if refusal is not None:
             raise NotAdmittedError(claim_not_created(claim, pod, refusal))
 
@@ -279,13 +278,6 @@ def with_allowed(
         claims = {key: claim for key, claim in applied.storage.claims.items() if key not in gone}
         held = held.with_storage(replace(held.storage, claims=claims))
     return held, refusals
-
-
-def new_claims(before: Snapshot, after: Snapshot) -> tuple[PersistentVolumeClaim, ...]:
-    """Return the claims that only `after` has."""
-    if after.storage.claims is before.storage.claims:
-        return ()
-    return tuple(claim for key, claim in after.storage.claims.items() if key not in before.storage.claims)
 
 
 def _quotas(snapshot: Snapshot, namespace: str, on: bool) -> tuple[ResourceQuota, ...]:
@@ -355,6 +347,7 @@ def admitted_pod(
     require_for_admission(snapshot, pod, plugins)
     _require_namespace(snapshot, pod)
     kubelet = decode(written, KubeletFields).spec
+    _require_service_account(snapshot, pod, kubelet.service_account_name)
     standard = enforced_standard(snapshot, pod.metadata.namespace or DEFAULT_NAMESPACE, release, maker)
     is_there = maker is not None and is_stored(maker) and has_siblings(snapshot, pod.metadata)
     pod_security = standard if isinstance(standard, PodSecurity) and not is_there else None
@@ -362,6 +355,10 @@ def admitted_pod(
         return admit(pod, _context(snapshot, release, plugins, pod_security), kubelet)
     except NotAdmittedError as error:
         raise NotAdmittedError(create_error_text(pod, error.message), place=error.place, hint=error.hint) from None
+
+
+_BUILT_IN_NAMESPACES = (DEFAULT_NAMESPACE, "kube-system", "kube-public", "kube-node-lease")
+"""Every API server creates them."""
 
 
 def _refused_by_namespace(snapshot: Snapshot, new: New) -> str | None:
@@ -376,13 +373,35 @@ def _require_namespace(snapshot: Snapshot, pod: Pod) -> None:
     if (refusal := _refused_by_namespace(snapshot, pod)) is not None:
         raise NotAdmittedError(create_error_text(pod, refusal))
     namespace, source = pod.metadata.namespace, snapshot.source
-    lived_in = {*snapshot.pods.namespaces.values, *(space for _, space, _ in snapshot.workloads)}
-    if namespace in ("", "default") or namespace in snapshot.namespaces or namespace in lived_in:
+    is_known = namespace in ("", *_BUILT_IN_NAMESPACES) or namespace in snapshot.namespaces
+    if is_known or _has_stored_objects(snapshot, namespace):
         return
     are_dumped = source.is_dump and source.kinds.get("Namespace") and "Namespace" not in source.lacks
     if source.is_complete("Namespace", namespace) or are_dumped:
         hint = nearest(namespace, snapshot.namespaces)
         raise NotAdmittedError(f'namespaces "{namespace}" not found', hint=hint)
+
+
+def _require_service_account(snapshot: Snapshot, pod: Pod, name: str) -> None:
+    """Raise `NotAdmittedError` for a service account that does not exist. Only a list with the namespace's account
+    `default`, which its controller creates, is known to be complete."""
+    namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
+    known = service_accounts(snapshot, namespace)
+    if name and "default" in known and name not in known:
+        missing = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
+        raise NotAdmittedError(create_error_text(pod, forbidden_text(pod, missing)), hint=nearest(name, known))
+
+
+def service_accounts(snapshot: Snapshot, namespace: str) -> set[str]:
+    """Return the names of the known service accounts of a namespace."""
+    accounts = (account.metadata for account in snapshot.of(ServiceAccount))
+    return {account.name for account in accounts if account.namespace == namespace}
+
+
+def _has_stored_objects(snapshot: Snapshot, namespace: str) -> bool:
+    """Return whether pods or workloads are in the namespace; workloads of the question itself do not count."""
+    workloads = (raw for (_, space, _), raw in snapshot.workloads.items() if space == namespace)
+    return namespace in snapshot.pods.namespaces.values or any(is_stored(msgspec.json.decode(raw)) for raw in workloads)
 
 
 def _context(
@@ -530,13 +549,6 @@ def _clauses(changes: Sequence[AdmissionChange]) -> Iterator[str]:
 # Pods that could not be created, according to events of their controllers.
 
 
-class _Unmade(Struct, frozen=True, kw_only=True):
-    kind: str
-    namespace: str
-    name: str
-    event: RecordedEvent
-
-
 def recorded_refusal(snapshot: Snapshot, pod: Pod) -> RecordedEvent | None:
     """Return the controller's last refusal of such a pod; None if such pods exist or there is no event."""
     owner = pod.metadata.controller
@@ -547,11 +559,12 @@ def recorded_refusal(snapshot: Snapshot, pod: Pod) -> RecordedEvent | None:
     return None if is_of_another else event
 
 
-def without_pods(snapshot: Snapshot, within: str | None) -> Iterator[_Unmade]:
-    """Yield owners in a namespace, or in all, that have no pods and whose controller reports why."""
-    for (kind, namespace, name), event in snapshot.failed_creates.items():
+def without_pods(snapshot: Snapshot, within: str | None) -> Iterator[tuple[str, str, str]]:
+    """Yield kind, namespace, and name of owners in a namespace, or in all, that have no pods and whose controller
+    reports why."""
+    for kind, namespace, name in snapshot.failed_creates:
         raw = snapshot.workloads.get((kind, namespace, name)) if within in (None, namespace) else None
         if raw is not None and (kind == "CronJob" or stored_controller(raw).wants_pods):
             owner = OwnerReference(kind=kind, name=name, controller=True)
             if not has_siblings(snapshot, ObjectMeta(namespace=namespace, owner_references=(owner,))):
-                yield _Unmade(kind=kind, namespace=namespace, name=name, event=event)
+                yield kind, namespace, name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
 
@@ -23,12 +23,11 @@ from kschedx.kube.documents import Document
 from kschedx.kube.quantity import resource_amount
 from kschedx.kube.resources import RequestPart, request_parts
 from kschedx.kube.selectors import NODE_NAME_FIELD
+from kschedx.kube.typos import LOOKED_AT
 from kschedx.snapshot.columns import BoolArray, ClusterRow, TableRow, clamp_int64
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.pods import PodTable
 
-_LOOKED_AT = 5000
-"""The maximum number of keys or values to compare; a cluster has far fewer, but hostile input may not."""
 _MOST_NEAR = 100
 """The maximum number of requirements for which a near name is searched."""
 
@@ -91,8 +90,8 @@ def _unknown_key(key: str, cluster: ClusterNodes, *, search: bool) -> LabelHint:
 
 def _nearest(wanted: tuple[str, ...], known: list[str]) -> str:
     """Return the known text nearest to one of the required values, or an empty string."""
-    for text in wanted[:_LOOKED_AT]:
-        close = difflib.get_close_matches(text, known[:_LOOKED_AT], n=1, cutoff=0.6)
+    for text in wanted[:LOOKED_AT]:
+        close = difflib.get_close_matches(text, known[:LOOKED_AT], n=1, cutoff=0.6)
         if close:
             return close[0]
     return ""
@@ -111,17 +110,6 @@ class Holder(Document, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def priority_text(self) -> str:
         return f"priority {'unknown' if self.has_unknown_priority else self.priority}"
-
-
-class _Holders(Struct, frozen=True, kw_only=True):
-    """The pods that use a resource on a node, largest first."""
-
-    resource: str
-    pods: tuple[Holder, ...]
-
-    @property
-    def total(self) -> int:
-        return sum(pod.amount for pod in self.pods)
 
 
 class EvictionVerdict(StrEnum):
@@ -153,20 +141,17 @@ class PreemptionOutcome(Struct, frozen=True, kw_only=True):
     """Pods of any priority, each of which alone frees enough; only if nothing but resources is missing."""
 
 
-def holders(cycle: Cycle, row: TableRow, resource: str) -> _Holders:
-    """Return the pods on a node (a row of `cycle.nodes`) that request a resource."""
+def holders(cycle: Cycle, row: TableRow, resource: str) -> tuple[Holder, ...]:
+    """Return the pods on a node (a row of `cycle.nodes`) that request a resource, largest first."""
     assert cycle.nodes is not None
     nodes = cycle.nodes
     column = nodes.resources.index.get(resource)
     if column is None:
-        return _Holders(resource=resource, pods=())
+        return ()
     rows = nodes.pods_on(row)
     amounts = nodes.requests.matrix[rows, column]
     order = np.argsort(-amounts, kind="stable")
-    return _Holders(
-        resource=resource,
-        pods=tuple(holder(cycle.snapshot.pods, int(rows[i]), int(amounts[i])) for i in order if amounts[i] > 0),
-    )
+    return tuple(holder(cycle.snapshot.pods, int(rows[i]), int(amounts[i])) for i in order if amounts[i] > 0)
 
 
 def holder(pods: PodTable, pod: int, amount: int) -> Holder:
@@ -249,22 +234,6 @@ class OfferedNowhere(Struct, frozen=True, kw_only=True):
 _Cause = UnwellNodes | OfferedNowhere
 
 
-def _cause_of(groups: Sequence[NodeGroup], hardware: Iterable[HardwareHint]) -> _Cause | None:
-    """Return None if the pod requests what the cluster does not have."""
-    for group in groups:
-        for finding in group.exemplar.findings:
-            if isinstance(finding, InsufficientResource) and finding.offered_nowhere:
-                hint = next((hint for hint in hardware if hint.resource == finding.resource), None)
-                return OfferedNowhere(resource=finding.resource, hardware=hint)
-    for group in groups:
-        match group.exemplar.findings:
-            case (UntoleratedTaint(key=key) as fault,) if key in FAULTS:
-                return UnwellNodes(nodes=group.count, first=group.exemplar.name, fault=fault)
-            case _:
-                pass
-    return None
-
-
 # The rejected nodes of a cycle as facts: groups, numbers, the pods that use what is missing, evictions. They are
 # computed on demand: groups from the verdict columns, and details only for the nodes shown.
 
@@ -276,7 +245,7 @@ class NodeDetail(Struct, frozen=True, kw_only=True):
     pods: int
     parts: Mapping[str, tuple[RequestPart, ...]]
     """By missing resource."""
-    holders: Mapping[str, _Holders]
+    holders: Mapping[str, tuple[Holder, ...]]
     """By missing resource."""
     eviction: PreemptionOutcome
     capacity: Mapping[str, int]
@@ -411,7 +380,18 @@ class Diagnosis(Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def cause(self) -> _Cause | None:
-        return _cause_of(self.groups, self.hardware)
+        for group in self.groups:
+            for finding in group.exemplar.findings:
+                if isinstance(finding, InsufficientResource) and finding.offered_nowhere:
+                    hint = next((hint for hint in self.hardware if hint.resource == finding.resource), None)
+                    return OfferedNowhere(resource=finding.resource, hardware=hint)
+        for group in self.groups:
+            match group.exemplar.findings:
+                case (UntoleratedTaint(key=key) as fault,) if key in FAULTS:
+                    return UnwellNodes(nodes=group.count, first=group.exemplar.name, fault=fault)
+                case _:
+                    pass
+        return None
 
     @cached_property
     def hints(self) -> tuple[LabelHint, ...]:

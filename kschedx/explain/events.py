@@ -124,7 +124,9 @@ _ROW = lazy_pattern(r"\s*(?:$|(?:\S+ +)?(?:Normal|Warning)\s)")
 """An empty line, or the next row of `kubectl get events` or `kubectl describe`."""
 _DOUBLE_QUOTED = lazy_pattern(r'"((?:[^"\\]|\\.)*)"')
 _SINGLE_QUOTED = lazy_pattern(r"'((?:[^']|'')*)'")
-_HEAD = lazy_pattern(r"(\d{1,9})/(\d{1,9}) nodes (?:are )?available:?\s*")
+_HEAD = lazy_pattern(r"(\d{1,9})/(\d{1,9}) nodes (?:are )?(?:un)?available:?\s*")
+_GANG = lazy_pattern(r"\S+ tasks in gang unschedulable: .*?; Origin reason is \S+: ")
+"""Volcano's, before the reasons of one task."""
 _OLDEST = lazy_pattern(
     r"(?:failed to fit in any node\s+fit failure summary on nodes ?|"
     r"No nodes are available that match all of the (?:following )?predicates:?): ?(.*)",
@@ -208,6 +210,9 @@ def parse(text: str) -> Event:
             if whole.is_known:
                 return Event(nodes=None, parts=(whole,))
         return Event(nodes=None, parts=tuple(_parts(Stage.FILTER, text)))
+    if (gang := _GANG.match(text)) is not None and text[gang.end() :]:
+        inner = parse(text[gang.end() :])
+        return Event(nodes=inner.nodes, parts=(_part(Stage.FILTER, None, gang[0]), *inner.parts))
     body = text[head.end() :]
     untried = _UNTRIED.search(body)
     if untried:
@@ -266,7 +271,7 @@ _EARLIER: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("NodeUnschedulable", "node-unschedulable"): (r"NodeUnschedulable",),
     ("NodeName", "node-name-mismatch"): (r"node\(s\) didn't match the requested hostname", r"HostName"),
     ("TaintToleration", "untolerated-taint"): (
-        r"node\(s\) had untolerated taint \{(?P<subject>.*?)\}",
+        r"node\(s\) had untolerated taint \{(?P<subject>[^}]*)\}?",
         r"node\(s\) had taint \{(?P<subject>.*?)\}, that the pod didn't tolerate",
         r"node\(s\) had taints?(?: \{(?P<subject>.*?)\})?(?: that the pod didn't tolerate)?",
         r"PodToleratesNodeTaints",
@@ -322,7 +327,8 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
         r"(?:.* )?running (?:Reserve|Permit|PreBind|Bind) plugin .*",
         r"binding (?:volumes|rejected): .*",
         r"pod rejected by plugin .*",
-        r"(?:.* )?Operation cannot be fulfilled on pods/binding .*",
+        r"(?:.* )?Operation cannot be fulfilled on \S+ .*",
+        r"(?:.* )?rejected due to timeout after waiting \S+ at plugin .*",
         r"(?:.* )?pod \S+ is already assigned to node .*",
     ),
     ("SchedulingGates", "scheduling-gated"): (
@@ -333,6 +339,8 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
         r"(?:.* )?\d+/\d+ tasks in gang unschedulable: .*",
         r"(?:.* )?pod group is not ready, .*",
     ),
+    ("YuniKorn", "queue-limit-reached"): (r"(?:.* )?Request '\S+' does not fit in queue '(?P<subject>[^']+)'.*",),
+    ("Volcano", "queue-limit-reached"): (r"(?:.* )?queue resource quota insufficient.*",),
     ("EKS Fargate", "not-for-fargate"): (
         r"(?:.* )?Pod not supported on Fargate: .*",
         r"(?:.* )?Misconfigured Fargate Profile: .*",
@@ -347,6 +355,7 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
         r"(?:.* )?preempting to accommodate a higher priority pod",
         r"PreemptionByScheduler",
     ),
+    ("Kueue", "preempted"): (r"(?:.* )?Preempted to accommodate a workload .*",),
     ("kube-scheduler", "deleted-while-pending"): (r"(?:.* )?skip schedule deleting pod: (?P<subject>.*)",),
     ("API server", "refused"): (
         r"(?:.* )?pods \"?(?P<subject>[^\" ]*)\"? is forbidden: .*",
@@ -358,6 +367,8 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
         r"(?:.* )?This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.*",
     ),
     ("API server", "evicted-by-api"): (r"(?:.* )?Eviction API: evicting", r"EvictionByEvictionAPI"),
+    ("cluster-autoscaler", "evicted-by-api"): (r"(?:.* )?deleting pod for node scale down",),
+    ("Karpenter", "evicted-by-api"): (r"(?:.* )?Evicted pod(?:: .*)?",),
     ("kubelet", "node-shutdown"): (
         r"(?:.* )?Pod was terminated in response to imminent node shutdown",
         r"(?:.* )?Pod was rejected as the node is shutting down",

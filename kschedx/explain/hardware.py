@@ -49,13 +49,6 @@ class DeviceDriverMissing(RootCause, frozen=True, kw_only=True):
     device_class: str
 
 
-class _IncompletePool(RootCause, frozen=True, kw_only=True):
-    """kube-scheduler uses no device of a pool until the driver has published all of its ResourceSlices."""
-
-    pool: str
-    """`driver/pool`."""
-
-
 class DeviceClaimRefused(RootCause, frozen=True, kw_only=True):
     """Why kube-controller-manager creates no ResourceClaim from the pod's template."""
 
@@ -372,8 +365,9 @@ def taint_rules(snapshot: Snapshot, shortage: DeviceShortage) -> Iterator[RootCa
             yield RootCause(text=f"DeviceTaintRule {rule.metadata.name} sets the taint {rule.spec.taint} on devices")
 
 
-def incomplete_pool(snapshot: Snapshot, pool: str) -> _IncompletePool:
-    """Return the cause for a pool, `driver/pool`, without all ResourceSlices of its newest generation."""
+def incomplete_pool(snapshot: Snapshot, pool: str) -> RootCause:
+    """Return the cause for a pool, `driver/pool`, without all ResourceSlices of its newest generation: kube-scheduler
+    uses none of its devices until then."""
     driver, _, name = pool.partition("/")
     pools = [
         resource_slice.spec.pool
@@ -385,7 +379,7 @@ def incomplete_pool(snapshot: Snapshot, pool: str) -> _IncompletePool:
     expected = max((pool.resource_slice_count for pool in of_newest), default=0)
     counts = f": {len(of_newest):,} of {expected:,} exist" if len(of_newest) < expected else ""
     text = f"driver {driver} has not published all ResourceSlices of pool {name}{counts}"
-    return _IncompletePool(text=text, pool=pool)
+    return RootCause(text=text)
 
 
 def driver_of(selectors: Iterable[DeviceSelector]) -> str:

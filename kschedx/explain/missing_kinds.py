@@ -25,12 +25,12 @@ from kschedx.kube.kinds import EVENTS, KINDS, READ_LIVE
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import NO_PROVISIONER, PersistentVolumeClaim, claim_name, own_claims
-from kschedx.kube.types import Affinity, Container, Pod, PodAffinity, PodAffinityTerm, Volume
+from kschedx.kube.types import Container, Pod, PodAffinity, PodAffinityTerm, Volume
 from kschedx.plugins.node_volume_limits.attachments import is_counted, where_unlimited
 from kschedx.plugins.volume_binding.plugin import REASON_UNBOUND_IMMEDIATE
 from kschedx.snapshot.pods import find_group, group_name
 from kschedx.snapshot.snapshot import MissingCause, Snapshot, Source
-from kschedx.wording import with_article
+from kschedx.wording import count, list_names, with_article
 
 # Kinds that a snapshot could not read: which answers depend on them, and how to make them readable. A kind that the API
 # server does not serve has no objects. A forbidden kind may have any.
@@ -68,13 +68,13 @@ def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] =
             refuse(snapshot, "Namespace", f"which annotations for {plugin} the namespace has", pod)
     named = spec.priority_class_name if spec.priority is None else ""
     runtime = spec.runtime_class_name
-    for kind, name, leaves in (
-        ("PriorityClass", "" if named in BUILT_IN_CLASSES else named, f"the priority of {named}"),
-        ("RuntimeClass", runtime, f"what RuntimeClass {runtime} adds to its pods"),
+    for kind, name, known, leaves in (
+        ("PriorityClass", named, {**BUILT_IN_CLASSES, **snapshot.priority_classes}, f"the priority of {named}"),
+        ("RuntimeClass", runtime, snapshot.runtime_classes, f"what RuntimeClass {runtime} adds to its pods"),
     ):
-        if name and _is_not_dumped(snapshot, kind):
+        if name and name not in known and _is_not_dumped(snapshot, kind):
             _refuse_dump([kind], leaves, pod.key)
-        if name and kind in forbidden:
+        if name and name not in known and kind in forbidden:
             refuse(snapshot, kind, leaves, pod)
     if "PriorityClass" in forbidden and spec.priority is None and not named:
         refuse(snapshot, "PriorityClass", "the default priority", pod)
@@ -152,6 +152,9 @@ def missing_for_many(snapshot: Snapshot) -> Note | None:
     """Return a note about objects that may affect some pods' answers."""
     if snapshot.source.may_lack("Pod"):
         return _pods_lacking(snapshot.source)
+    if snapshot.source.is_dump and len(spaces := snapshot.only_namespaces) == 1:
+        text = f"the dump has pods of namespace {spaces[0]} only; those of others use the nodes too"
+        return note("other-namespaces", text, namespaces=spaces)
     kinds = tuple(kind for kind in _forbidden_kinds(snapshot) if kind in MATTERS)
     if not kinds:
         return next(_unread_events(snapshot.source), None)
@@ -227,22 +230,15 @@ def _has_counted_volumes(cycle: Cycle) -> bool:
 def _selects_namespaces(cycle: Cycle) -> bool:
     """Return whether a term of the pod, or a term of another pod that matches its labels, selects namespaces by
     label."""
-    if any(map(selects, _terms(cycle.pod.spec.affinity))):
+    affinity = cycle.pod.spec.affinity
+    if affinity is not None and any(map(selects, affinity.pod_terms)):
         return True
     labels = cycle.pod.metadata.labels
     return any(
         selects(term) and _is_about(term, labels)
         for spec in cycle.snapshot.pods.specs.values
-        for term in _terms(spec.affinity)
+        for term in (() if spec.affinity is None else spec.affinity.pod_terms)
     )
-
-
-def _terms(affinity: Affinity | None) -> Iterator[PodAffinityTerm]:
-    for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ():
-        if side is not None:
-            yield from side.required_during_scheduling_ignored_during_execution
-            for weighted in side.preferred_during_scheduling_ignored_during_execution:
-                yield weighted.pod_affinity_term
 
 
 def selects(term: PodAffinityTerm) -> bool:
@@ -396,6 +392,7 @@ def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
     snapshot = scheduler.snapshot
     part = _known_part(snapshot, pod)
     cycle = scheduler.schedule(part.pod, profile)
+    _require_allocatable(cycle)
     optimistic = {kind: () for kind in _OPTIMISTIC if _is_unread(snapshot, kind) and MATTERS[kind](cycle)}
     named = {**part.unread, **optimistic, **_unread_gang(snapshot, pod)}
     named |= {} if part.pod.spec.has_unknown_priority else _unread_priorities(cycle)
@@ -429,6 +426,28 @@ def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
         )
     require_for_decision(cycle)
     return cycle
+
+
+def _require_allocatable(cycle: Cycle) -> None:
+    """Raise `NotReadError` for a dump in which a node has no allocatable, unless the node does not fit for another
+    reason, or the cluster's own event says the same."""
+    tried, nodes, theirs = cycle.filter, cycle.nodes, recorded_event(cycle.snapshot, cycle.pod)
+    if (
+        not cycle.snapshot.source.is_dump
+        or cycle.outcome is not Outcome.UNSCHEDULABLE
+        or tried is None
+        or nodes is None
+    ):
+        return
+    fits = np.ones(len(nodes.rows), dtype=bool)
+    for plugin, verdicts in zip(tried.plugins, tried.verdicts, strict=True):
+        fits &= ~verdicts.rejected | (plugin == "NodeResourcesFit")
+    tried_nodes = map(cycle.snapshot.cluster.nodes.__getitem__, nodes.rows[fits].tolist())
+    unknown = [node.name for node in tried_nodes if not node.status.allocatable]
+    if unknown and (theirs is None or theirs.message != cycle.message):
+        because = f"the dump has no status.allocatable of {list_names(unknown, 3)}, or no kubelet has reported it"
+        show = f"kubectl get node {unknown[0]} -o yaml shows it"
+        raise NotReadError(cycle.pod.key, f"the size of {count(len(unknown), 'node')}", because, show)
 
 
 def _unread_priorities(cycle: Cycle) -> dict[str, tuple[str, ...]]:
@@ -499,7 +518,16 @@ def is_left_out(snapshot: Snapshot, kind: str, namespace: str = "") -> bool:
         return False
     left_out = _left_out.of(snapshot)
     if (kind, namespace) not in left_out:
-        left_out[kind, namespace] = _is_used_and_lacking(snapshot, kind, namespace)
+        pods, used = snapshot.pods, _USED[kind]
+        may_use = pods.specs.where(lambda spec: bool(spec.volumes or spec.resource_claims or spec.priority_class_name))
+        runs = pods.phases.where(lambda phase: phase == "Running")
+        rows = np.flatnonzero(may_use & pods.phases.where(lambda phase: phase in ("Running", "Pending")))
+        left_out[kind, namespace] = any(
+            namespace in ("", pods.namespaces[row])
+            and used(snapshot, pods[row])
+            and (runs[row] or _has_references(snapshot, pods[row], kind))
+            for row in rows.tolist()
+        )
     return left_out[kind, namespace]
 
 
@@ -537,24 +565,15 @@ class _LeftOut:
 _left_out = _LeftOut()
 
 
-def _is_used_and_lacking(snapshot: Snapshot, kind: str, namespace: str) -> bool:
-    pods, used = snapshot.pods, _USED[kind]
-    may_use = pods.specs.where(lambda spec: bool(spec.volumes or spec.resource_claims or spec.priority_class_name))
-    runs = pods.phases.where(lambda phase: phase == "Running")
-    rows = np.flatnonzero(may_use & pods.phases.where(lambda phase: phase in ("Running", "Pending")))
-    return any(
-        namespace in ("", pods.namespaces[row])
-        and used(snapshot, pods[row])
-        and (runs[row] or _has_all_references(snapshot, pods[row]))
-        for row in rows.tolist()
-    )
-
-
-def _has_all_references(snapshot: Snapshot, pod: Pod) -> bool:
-    """Return whether kube-scheduler's own event rejects nodes one by one, so that PreFilter found every object that the
-    pod names."""
+def _has_references(snapshot: Snapshot, pod: Pod, kind: str) -> bool:
+    """Return whether kube-scheduler's own event shows that the objects of the kind exist which the pod names: it
+    rejects nodes one by one, so that PreFilter found all of them, or its claims, which are not bound."""
     theirs = recorded_event(snapshot, pod)
-    return theirs is not None and rejects_nodes(theirs.message)
+    if theirs is None:
+        return False
+    return rejects_nodes(theirs.message) or (
+        kind == "PersistentVolumeClaim" and REASON_UNBOUND_IMMEDIATE in theirs.message
+    )
 
 
 def _lacks_claim(snapshot: Snapshot, pod: Pod) -> bool:

@@ -47,54 +47,27 @@ class RunsAlready(Note, frozen=True, kw_only=True):
     """The pod has a node and was evaluated as if it had none; or all replicas have nodes, and another one was
     evaluated."""
 
-    node: str
-    not_ready: str
+    id: str = "runs-already"
+    node: str = ""
+    not_ready: str = ""
     """Why the pod is not ready, according to its kubelet; empty if it is."""
-    rejected_by: tuple[Finding, ...]
+    rejected_by: tuple[Finding, ...] = ()
     """Why its node would reject it now."""
-    behind: int | None
+    behind: int | None = None
     """The points by which its node is behind the best one; None if it is the best or rejects the pod."""
-    joined_later: tuple[str, ...]
+    joined_later: tuple[str, ...] = ()
     """The best nodes that joined the cluster after the pod was assigned."""
-    ready_later: tuple[str, ...]
+    ready_later: tuple[str, ...] = ()
     """The best nodes that became ready after that."""
-    recreated_by: str
+    recreated_by: str = ""
     """The controller, such as `ReplicaSet web-1`, if deleting the pod moves it to the best node."""
     assigned: str = ""
     """When the last of a workload's replicas was assigned; empty for a note about one pod."""
 
-
-def runs_already(
-    text: str,
-    *,
-    node: str = "",
-    not_ready: str = "",
-    rejected_by: tuple[Finding, ...] = (),
-    behind: int | None = None,
-    joined_later: tuple[str, ...] = (),
-    ready_later: tuple[str, ...] = (),
-    recreated_by: str = "",
-    assigned: str = "",
-) -> RunsAlready:
-    return RunsAlready(
-        id="runs-already",
-        text=text,
-        facts={
-            "node": node,
-            "notReady": not_ready,
-            "behind": behind,
-            "joinedLater": list(joined_later),
-            "readyLater": list(ready_later),
-        },
-        node=node,
-        not_ready=not_ready,
-        rejected_by=rejected_by,
-        behind=behind,
-        joined_later=joined_later,
-        ready_later=ready_later,
-        recreated_by=recreated_by,
-        assigned=assigned,
-    )
+    @property
+    def document(self) -> dict[str, object]:
+        names = ("node", "not_ready", "behind", "joined_later", "ready_later")
+        return super().document | {camel(name): plain(getattr(self, name)) for name in names}
 
 
 def unknown_plugins(left_out: Sequence[Unevaluated], *, stands: bool) -> Note:

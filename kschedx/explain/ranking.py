@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
 from kschedx.explain.hardware import VENDOR_LABELS
 from kschedx.explain.node_groups import account
-from kschedx.explain.notes import RunsAlready, runs_already
+from kschedx.explain.notes import RunsAlready
 from kschedx.framework.cycle import Cycle, Scores
 from kschedx.framework.preemption import ranks
 from kschedx.framework.status import Candidate
@@ -19,7 +19,7 @@ from kschedx.kube.autoscalers import MIRROR
 from kschedx.kube.names import HOSTNAME
 from kschedx.kube.selectors import compile_node_selector, compile_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, tolerates
-from kschedx.kube.types import Affinity, Node, Pod, PodAffinity, PodAffinityTerm
+from kschedx.kube.types import Affinity, Node, Pod, PodAffinityTerm
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import ClusterRow, TableRow, TableRows, each_row
 from kschedx.snapshot.pods import PodTable
@@ -41,8 +41,6 @@ class Contribution(Struct, frozen=True, kw_only=True):
 
 
 class ScoredNode(Struct, frozen=True, kw_only=True):
-    row: TableRow
-    """A row of `cycle.scores.nodes`."""
     name: str
     total: int
     contributions: tuple[Contribution, ...]
@@ -96,7 +94,6 @@ def rank_nodes(cycle: Cycle, limit: int | None = None) -> Ranking | None:
 def scored_node(scores: Scores, row: TableRow) -> ScoredNode:
     """Return one node's scores. `row` is a row of `scores.nodes`."""
     return ScoredNode(
-        row=row,
         name=scores.nodes.name(row),
         total=int(scores.totals[row]),
         contributions=tuple(
@@ -193,12 +190,7 @@ def _disabled_filters(cycle: Cycle) -> Iterator[str]:
 def _rules_without_pods(cycle: Cycle) -> Iterator[str]:
     pod, affinity = cycle.pod, cycle.pod.spec.affinity or Affinity()
     for kind, rules in (("podAffinity", affinity.pod_affinity), ("podAntiAffinity", affinity.pod_anti_affinity)):
-        rules = rules or PodAffinity()
-        terms = [
-            *rules.required_during_scheduling_ignored_during_execution,
-            *(term.pod_affinity_term for term in rules.preferred_during_scheduling_ignored_during_execution),
-        ]
-        for number, term in enumerate(terms, start=1):
+        for number, term in enumerate(rules.terms if rules is not None else (), start=1):
             if not _selects_any(cycle, pod, term):
                 selector = compile_selector(term.label_selector)
                 yield f"{kind} term {number} ({selector}) matches no pod, this pod included: it has no effect"
@@ -333,7 +325,7 @@ def running_verdict(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
     assigned = pod.status.start_time or pod.metadata.creation_timestamp or ""
     at = None if cycle.nodes is None else cycle.nodes.row_of(row)
     if row in (*cycle.choice, *cycle.best) or at is None or cycle.filter is None:
-        return runs_already(text, node=node, not_ready=not_ready)
+        return RunsAlready(text=text, node=node, not_ready=not_ready)
     findings = account(cycle, at).findings
     behind = None
     if cycle.scores is not None and (scored_at := cycle.scores.nodes.row_of(row)) is not None:
@@ -351,8 +343,8 @@ def running_verdict(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
     )
     owner = pod.metadata.controller
     moves = bool(cycle.choice) and owner is not None and owner.kind in RECREATING
-    return runs_already(
-        text,
+    return RunsAlready(
+        text=text,
         node=node,
         not_ready=not_ready,
         rejected_by=findings[:1],
@@ -366,8 +358,7 @@ def running_verdict(cycle: Cycle, node: str, not_ready: str) -> RunsAlready:
 def replicas_verdict(cycle: Cycle, verdict: RunsAlready) -> RunsAlready:
     """Add the best nodes for one more replica that joined after all others were assigned."""
     better = [cycle.all_nodes.cluster.nodes[row] for row in cycle.choice] if verdict.assigned else []
-    later = joined_later(better, verdict.assigned)
-    return replace(verdict, joined_later=later, facts={**verdict.facts, "joinedLater": list(later)})
+    return replace(verdict, joined_later=joined_later(better, verdict.assigned))
 
 
 def joined_later(nodes: Iterable[Node], assigned: str) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ from kschedx.findings import (
     VolumeNodeAffinityMismatch,
 )
 from kschedx.framework.cycle import Cycle
-from kschedx.kube.autoscalers import COMPUTE_TYPE, HAMI_SCHEDULER, NodePool
+from kschedx.kube.autoscalers import COMPUTE_TYPE, FARGATE_SCHEDULER, HAMI_SCHEDULER, NodePool
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.names import HOSTNAME, ZONE
@@ -308,6 +308,8 @@ def _virtual(cycle: Cycle) -> Iterator[VirtualNode]:
             if name:
                 text = f"{name} is a node of {provider}, which runs no pods of DaemonSets"
             written = cycle.pod.metadata.annotations.get(key, label)
+            if written == label and not name and cycle.pod.spec.scheduler_name == FARGATE_SCHEDULER:
+                continue  # a profile has selected the pod: its webhook sets this name
             if written != label and not name:
                 text = f"its annotation {key}={written} keeps it off {provider}, which has all nodes"
             is_kept_off = written != label
@@ -315,12 +317,11 @@ def _virtual(cycle: Cycle) -> Iterator[VirtualNode]:
 
 
 def _unregistered_drivers(diagnosis: Diagnosis) -> Iterator[DriverNotRegistered]:
-    """Yield drivers on nodes that are in the volume's zone, as far as it is known."""
+    """Yield drivers on nodes that only the volume excludes and that are in its zone, as far as it is known."""
     storage, cycle = diagnosis.cycle.snapshot.storage, diagnosis.cycle
     for group in diagnosis.groups:
-        mismatch = next(
-            (finding for finding in group.exemplar.findings if isinstance(finding, VolumeNodeAffinityMismatch)), None
-        )
+        mismatches = [item for item in group.exemplar.findings if isinstance(item, VolumeNodeAffinityMismatch)]
+        mismatch = next(iter(mismatches), None) if len(mismatches) == len(group.exemplar.findings) else None
         volume = None if mismatch is None else storage.volumes.get(mismatch.persistent_volume)
         driver = "" if volume is None or volume.spec.csi is None else volume.spec.csi.driver
         if mismatch is None or not driver or cycle.nodes is None:
@@ -582,9 +583,9 @@ def _claim_causes(cycle: Cycle, finding: Finding) -> Iterator[RootCause]:
 
 def _unreachable(cluster: ClusterNodes, finding: VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
     """Yield that the node of a volume is gone or has another form of its name, or that its zone has no nodes."""
-    gone = {ZONE: "no node is in zone {}", HOSTNAME: "node {} does not exist, and the volume is on its disks"}
     for requirement in finding.terms[0].requirements if finding.terms else ():
-        if requirement.operator != Operator.IN or requirement.key not in gone:
+        is_host = cluster.is_named_by(requirement.key)
+        if requirement.operator != Operator.IN or not (is_host or requirement.key == ZONE):
             continue
         known = {*cluster.label(requirement.key).values}
         if known & {*requirement.values}:
@@ -595,7 +596,9 @@ def _unreachable(cluster: ClusterNodes, finding: VolumeNodeAffinityMismatch) -> 
             text = f"label {HOSTNAME} of the node is {meant}, not {list_names(requirement.values, 2)}"
             yield HostNameDiffers(text=text, host=meant, volume=finding.persistent_volume)
         else:
-            yield RootCause(text=gone[requirement.key].format(list_names(requirement.values, 2)))
+            values = list_names(requirement.values, 2)
+            on_host = f"node {values} does not exist, and the volume is on its disks"
+            yield RootCause(text=on_host if is_host else f"no node is in zone {values}")
 
 
 def _never_preempts(diagnosis: Diagnosis) -> Iterator[RootCause]:

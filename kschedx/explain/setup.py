@@ -16,7 +16,6 @@ from kschedx.explain.admission import (
     QuotaLedger,
     admission_notes,
     admitted_pod,
-    new_claims,
     require_quota,
     require_quota_of_claims,
 )
@@ -405,7 +404,7 @@ def admit(
     before = snapshot
     snapshot, of_controller = _with_dependents(snapshot, dependents)
     with Place(object=title or _title(manifest)):
-        require_quota_of_claims(before, new_claims(before, snapshot), pod, setup.release)
+        require_quota_of_claims(before, snapshot, pod, setup.release)
         require_quota(snapshot, pod, setup.release)
     sent = Subject(snapshot=snapshot, pod=pod)
     snapshot, pod, of_volumes = _with_ephemeral_claims(

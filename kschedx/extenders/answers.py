@@ -39,7 +39,7 @@ class AnsweredNode(Struct, frozen=True, kw_only=True):
     node: Node
 
 
-class FilterAnswer(Struct, frozen=True, kw_only=True):
+class _FilterAnswer(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] | None
     """NodeNames; None if absent."""
     nodes: tuple[AnsweredNode, ...] | None
@@ -83,12 +83,12 @@ class _PreemptionResult(Struct, frozen=True):
     victims: dict[str, _MetaVictims | None] = msgspec.field(default_factory=dict, name="NodeNameToMetaVictims")
 
 
-def filter_answer(question: ExtenderRequest, reply: Reply) -> FilterAnswer:
+def filter_answer(question: ExtenderRequest, reply: Reply) -> _FilterAnswer:
     """Return the answer to a filter request. Raises `ExtenderError`."""
     result = msgspec.convert(_decode(question, reply, _FILTER_RESULT), _FilterResult)
     if result.error:
         raise ExtenderError(result.error)
-    return FilterAnswer(
+    return _FilterAnswer(
         names=result.node_names,
         nodes=None if result.nodes is None else tuple(_node(item or {}) for item in result.nodes.items),
         failed=result.failed_nodes,

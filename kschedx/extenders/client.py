@@ -45,7 +45,7 @@ from kschedx.sources.live.credentials import load_certificate
 KIND = "ExtenderAnswers"
 
 
-class RecordedCall(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class _RecordedCall(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A request and the reply."""
 
     url: str
@@ -86,10 +86,10 @@ class RecordedCall(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
         return ExtenderAnswer(status=self.status, body=self.body.encode(), ended=self.ended)
 
 
-class Recording(Struct, frozen=True, kw_only=True, rename="camel"):
+class _Recording(Struct, frozen=True, kw_only=True, rename="camel"):
     api_version: str = API_VERSION
     kind: str = KIND
-    answers: tuple[RecordedCall, ...] = ()
+    answers: tuple[_RecordedCall, ...] = ()
 
 
 class Recorder:
@@ -97,24 +97,24 @@ class Recorder:
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self._kept: dict[tuple[object, ...], RecordedCall] = {}
+        self._kept: dict[tuple[object, ...], _RecordedCall] = {}
 
     def __call__(self, questions: tuple[ExtenderRequest, ...], /) -> tuple[Reply, ...]:
         replies = self._ask(questions)
         for question, reply in zip(questions, replies, strict=True):
-            recorded = RecordedCall.of(question, reply)
+            recorded = _RecordedCall.of(question, reply)
             self._kept[recorded.key] = recorded
         return replies
 
     @property
-    def recording(self) -> Recording:
-        return Recording(answers=tuple(self._kept.values()))
+    def recording(self) -> _Recording:
+        return _Recording(answers=tuple(self._kept.values()))
 
 
 class Replay:
     """Answers from recordings. Raises `UndecidableError` for a request that they lack."""
 
-    def __init__(self, recordings: Iterable[Recording], name: str = "the recording") -> None:
+    def __init__(self, recordings: Iterable[_Recording], name: str = "the recording") -> None:
         """`name` is the name of the recordings in errors."""
         self._replies = {answer.key: answer.reply for recording in recordings for answer in recording.answers}
         self._name = name
@@ -134,10 +134,10 @@ class Replay:
         return reply
 
 
-def _recording_of(manifest: object) -> Recording:
+def _recording_of(manifest: object) -> _Recording:
     """Return a recording as parsed from YAML or JSON. Raises `InputError`."""
     try:
-        recording = msgspec.convert(manifest, Recording)
+        recording = msgspec.convert(manifest, _Recording)
     except msgspec.ValidationError as error:
         raise InputError(f"no recording of extenders: {str(error).replace('`', '')}") from None
     if (recording.api_version, recording.kind) != (API_VERSION, KIND):
@@ -150,7 +150,7 @@ DEFAULT_TIMEOUT = 5.0
 """Seconds, for an extender without an httpTimeout."""
 MAX_ANSWER = 64 << 20
 """Bytes; kube-scheduler has no limit."""
-MAX_REDIRECTS = 10
+_MAX_REDIRECTS = 10
 OK = 200
 _GRACE = 0.5
 """Seconds that a request may need to notice its timeout."""
@@ -220,7 +220,7 @@ class _Exchange(threading.Thread):
 
     def _exchange(self) -> Reply:
         method, sent, own, location = "POST", self._request.body(), _origin(self._url), ""
-        for _ in range(MAX_REDIRECTS):
+        for _ in range(_MAX_REDIRECTS):
             with self._send(method, sent, is_own=_origin(self._url) == own) as response:
                 location = response.headers.get("Location", "") if response.status in _FOLLOWED else ""
                 if not location:
@@ -229,7 +229,7 @@ class _Exchange(threading.Thread):
                     method, sent = "GET", b""
             self._url = Url(urljoin(self._url.without_credentials, location))
         self._url = Url(location)  # Go prints it as the answer has it
-        return self._failure(f"stopped after {MAX_REDIRECTS} redirects")
+        return self._failure(f"stopped after {_MAX_REDIRECTS} redirects")
 
     def _send(self, method: str, sent: bytes, *, is_own: bool) -> urllib3.BaseHTTPResponse:
         left = max(self._deadline - time.monotonic(), 0.001)

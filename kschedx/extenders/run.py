@@ -63,10 +63,10 @@ from kschedx.snapshot.columns import ClusterRow, IntArray, cluster_rows, each_cl
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import StoredManifests
 
-MAX_EXTENDER_PRIORITY = 10
+_MAX_EXTENDER_PRIORITY = 10
 
 
-class Feasible(Struct, frozen=True, kw_only=True):
+class _Feasible(Struct, frozen=True, kw_only=True):
     """A node that is still feasible. An extender can name a node several times."""
 
     row: ClusterRow
@@ -75,9 +75,9 @@ class Feasible(Struct, frozen=True, kw_only=True):
     """As an extender answered it. From then on it replaces the cluster's own node, and has no pods."""
 
 
-class FilteredByExtenders(Struct, frozen=True, kw_only=True):
+class _FilteredByExtenders(Struct, frozen=True, kw_only=True):
     calls: tuple[FilterCall, ...] = ()
-    left: tuple[Feasible, ...] = ()
+    left: tuple[_Feasible, ...] = ()
     statuses: Mapping[str, Status] = {}
     """Name to status; a name that is not a node's is possible."""
     whole: int | None = None
@@ -122,10 +122,10 @@ class HTTPExtenders:
     def take_part_in_preemption(self, pod: Pod) -> bool:
         return bool(self.called_indexes(ExtenderVerb.PREEMPT, pod))
 
-    def filter(self, pod: Pod, nodes: NodeTable) -> FilteredByExtenders:
+    def filter(self, pod: Pod, nodes: NodeTable) -> _FilteredByExtenders:
         """Call extenders one after another, each with the nodes that the earlier ones left."""
         index = nodes.cluster.index
-        left = tuple(Feasible(row=row, name=nodes.cluster.names[row]) for row in each_cluster_row(nodes.rows))
+        left = tuple(_Feasible(row=row, name=nodes.cluster.names[row]) for row in each_cluster_row(nodes.rows))
         calls: list[FilterCall] = []
         statuses: dict[str, Status] = {}
         whole: int | None = None
@@ -152,7 +152,7 @@ class HTTPExtenders:
                     )
                 )
                 if not ignored:
-                    return FilteredByExtenders(calls=tuple(calls), statuses=statuses, whole=whole, error=str(failed))
+                    return _FilteredByExtenders(calls=tuple(calls), statuses=statuses, whole=whole, error=str(failed))
                 continue
             for name, message in answer.failed_and_unresolvable.items():
                 statuses[name] = Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(message,))
@@ -170,9 +170,9 @@ class HTTPExtenders:
             )
             whole = number if any(node.answered is not None for node in kept) else whole
             left = kept
-        return FilteredByExtenders(calls=tuple(calls), left=left, statuses=statuses, whole=whole)
+        return _FilteredByExtenders(calls=tuple(calls), left=left, statuses=statuses, whole=whole)
 
-    def prioritize(self, pod: Pod, left: Sequence[Feasible], nodes: NodeTable) -> tuple[ScoreCall, ...]:
+    def prioritize(self, pod: Pod, left: Sequence[_Feasible], nodes: NodeTable) -> tuple[ScoreCall, ...]:
         """Call extenders at the same time, with the same nodes; one that fails gives no scores."""
         numbers = self.called_indexes(ExtenderVerb.PRIORITIZE, pod)
         questions = tuple(self._node_request(ExtenderVerb.PRIORITIZE, number, pod, left, nodes) for number in numbers)
@@ -189,7 +189,7 @@ class HTTPExtenders:
             added: dict[str, int] = {}
             for each in raw:
                 if each.host in names:
-                    scaled = wrap_int64(each.score * weight * (MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY))
+                    scaled = wrap_int64(each.score * weight * (MAX_NODE_SCORE // _MAX_EXTENDER_PRIORITY))
                     added[each.host] = wrap_int64(added.get(each.host, 0) + scaled)
             calls.append(ScoreCall(extender=number, weight=weight, raw=raw, added=added))
         return tuple(sorted(calls, key=lambda call: call.extender))
@@ -242,7 +242,7 @@ class HTTPExtenders:
         return self._ask(questions)
 
     def _node_request(
-        self, verb: ExtenderVerb, number: int, pod: Pod, left: Sequence[Feasible], nodes: NodeTable
+        self, verb: ExtenderVerb, number: int, pod: Pod, left: Sequence[_Feasible], nodes: NodeTable
     ) -> ExtenderRequest:
         extender = self.configured[number]
         names = tuple(node.name for node in left)
@@ -251,7 +251,10 @@ class HTTPExtenders:
             objects = self._objects
             whole = None
             if not extender.node_cache_capable:
-                whole = [_whole_node(node, objects, nodes) for node in left]
+                whole = [
+                    objects.node(nodes.cluster.nodes[node.row]) if node.answered is None else node.answered.manifest
+                    for node in left
+                ]
             return filter_request(objects.incoming_pod(pod), names, whole)
 
         return self._question(verb, number, pod, names, body)
@@ -288,10 +291,6 @@ class HTTPExtenders:
         return ExtenderRequest(extender=extender, index=number, verb=verb, url=url, pod=pod.key, about=about, body=body)
 
 
-def _whole_node(node: Feasible, objects: Objects, nodes: NodeTable) -> Mapping[str, object]:
-    return objects.node(nodes.cluster.nodes[node.row]) if node.answered is None else node.answered.manifest
-
-
 def _victims_by_node(candidates: Sequence[Candidate], nodes: NodeTable) -> dict[str, Victims]:
     """Return candidates by node name, as in requests and answers."""
     return {
@@ -304,11 +303,11 @@ def _victims_by_node(candidates: Sequence[Candidate], nodes: NodeTable) -> dict[
 
 def _kept_by_extenders(
     extender: Extender,
-    before: Sequence[Feasible],
+    before: Sequence[_Feasible],
     names: tuple[str, ...] | None,
     whole: tuple[AnsweredNode, ...] | None,
     index: Mapping[str, ClusterRow],
-) -> tuple[Feasible, ...]:
+) -> tuple[_Feasible, ...]:
     """Return the nodes that an answer leaves. Whole nodes are accepted as they are, even if the request lacked them."""
     if extender.node_cache_capable and names is not None:
         known = {node.name: node for node in before}
@@ -319,7 +318,7 @@ def _kept_by_extenders(
                 "in the input node list"
             )
         return tuple(known[name] for name in names)
-    feasible: list[Feasible] = []
+    feasible: list[_Feasible] = []
     for answered in whole or ():
         node = answered.node
         row = index.get(node.name)
@@ -328,7 +327,7 @@ def _kept_by_extenders(
                 f'the extender {extender.url} returns node "{node.name}", which the cluster does not have: '
                 "what kube-scheduler then does with the pod is not known"
             )
-        feasible.append(Feasible(row=row, name=node.name, answered=answered))
+        feasible.append(_Feasible(row=row, name=node.name, answered=answered))
     return tuple(feasible)
 
 
@@ -405,7 +404,7 @@ def _refusal_finding(name: str, status: Status, trace: Trace) -> Finding:
 # does not affect what PreScore collects from the whole cluster.
 
 
-def _scoring_framework(framework: Framework, left: Sequence[Feasible]) -> tuple[Framework, NodeTable]:
+def _scoring_framework(framework: Framework, left: Sequence[_Feasible]) -> tuple[Framework, NodeTable]:
     """Return the framework that scores the remaining nodes, and their table in the same order."""
     answered = [node.answered.node for node in left if node.answered is not None]
     if not answered:
@@ -453,7 +452,7 @@ class HTTPExtenderCycle:
         """Statuses from the evaluation of the nominated node; the plugins' rejections override them."""
         self._statuses: dict[str, Status] = {}
         self._passed: tuple[str, ...] = ()
-        self.left: tuple[Feasible, ...] | None = None
+        self.left: tuple[_Feasible, ...] | None = None
         """The nodes that passed plugins and extenders; None if no extender was called."""
         self.error = ""
 

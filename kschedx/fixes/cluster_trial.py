@@ -290,10 +290,9 @@ class ClusterTrial:
         gone = {key for step in steps for key in _deleted_by_you(step)}
         rows = [row for key in gone if (row := before.pods.rows.get(key)) is not None]
         for budget in budgets_of(before, before) if rows else ():
-            covered = sum(budget.covers(before.pods, row) for row in rows)
-            if covered:
+            if any(budget.covers(before.pods, row) for row in rows):
                 allowed = budget.current_status(before, before.pods, ()).allowed
-                yield BudgetUse(budget=budget.name, pods=covered, allowed=max(allowed, 0))
+                yield BudgetUse(budget=budget.name, allowed=max(allowed, 0))
 
     def _shortfall(
         self,

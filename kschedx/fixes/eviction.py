@@ -121,11 +121,6 @@ def _controller_name(row: int, snapshot: Snapshot) -> str:
     return "" if controller is None else f"{controller.kind} {controller.name}"
 
 
-def delete_named(key: str, place: RemedyCandidate) -> Iterator[s.FixStep]:
-    """Yield the deletion of one pod; `key` is `namespace/name`."""
-    yield from delete_all([key], 1, place)
-
-
 def delete_all(names: Sequence[str], count: int, place: RemedyCandidate) -> Iterator[s.FixStep]:
     """Yield the deletion of the `count` pods in the way, if `names` lists all of them and all may be evicted; or the
     wait for them if all are being deleted."""

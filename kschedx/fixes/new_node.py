@@ -52,8 +52,15 @@ from kschedx.kube.devices import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from kschedx.kube.names import ARCH_LABELS, HOSTNAME, INSTANCE_TYPE_LABELS, ZONE, first_label, is_extended_resource
-from kschedx.kube.quantity import Unit, format_quantity
+from kschedx.kube.names import (
+    ARCH_LABELS,
+    HOSTNAME,
+    INSTANCE_TYPE_LABELS,
+    ZONE,
+    first_label,
+    is_extended_resource,
+)
+from kschedx.kube.quantity import Unit, format_quantity, resource_amount
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.storage import CSINode, CSINodeDriver, CSINodeSpec
@@ -288,11 +295,20 @@ _FULLNESS = (
 )
 
 
+def _never_attaches(finding: Finding) -> bool:
+    """Whether the pod alone has more volumes than the node can attach."""
+    return isinstance(finding, VolumeLimitExceeded) and finding.wanted_count > finding.limit
+
+
 def is_only_full(findings: Iterable[Finding]) -> bool:
     """Whether an empty node like this one would fit the pod, as far as the kinds of the findings show: only other pods
     on this node are in the way. A node without any of a resource does not count."""
     return all(
-        (isinstance(finding, _FULLNESS) and not (isinstance(finding, InsufficientResource) and not finding.allocatable))
+        (
+            isinstance(finding, _FULLNESS)
+            and not (isinstance(finding, InsufficientResource) and not finding.allocatable)
+            and not _never_attaches(finding)
+        )
         or (
             isinstance(finding, PodAntiAffinityConflict | ExistingAntiAffinityConflict)
             and finding.topology_key == HOSTNAME
@@ -303,7 +319,7 @@ def is_only_full(findings: Iterable[Finding]) -> bool:
 
 def copies_of_full_nodes(situation: Situation) -> Iterator[s.AddNode]:
     """Yield empty nodes like those that meet every constraint of the pod and are only full. Nodes without resources
-    that the pod does not request come first."""
+    that the pod does not request come first. If DaemonSets leave no room on any of them, yield a larger node."""
     requested = pod_request(situation.pod.spec, situation.pod.status, situation.scheduler.nodes.options).amounts
     usual = (account_of(situation.nodes, situation.outcome, _usual(group, situation)) for group in situation.groups)
     full = [
@@ -313,9 +329,19 @@ def copies_of_full_nodes(situation: Situation) -> Iterator[s.AddNode]:
         and not any(isinstance(finding, InsufficientResource) and finding.never_fits for finding in account.findings)
     ]
     full = [node for node in full if not _is_of_control_plane(node)]
-    for node in sorted(full, key=lambda node: _is_special(node, requested))[:_MOST_COPIES]:
-        if situation.leaves_ports((step := _copy_node(node, situation)).node):
-            yield step
+    copies = [_copy_node(node, situation) for node in sorted(full, key=lambda node: _is_special(node, requested))]
+    copies = [step for step in copies[:_MOST_COPIES] if situation.leaves_ports(step.node)]
+    yield from copies
+    if copies and all(_is_filled_by_daemons(step, requested) for step in copies):
+        yield from islice(_plain(situation, ()), 1)
+
+
+def _is_filled_by_daemons(step: s.AddNode, requested: Mapping[str, int]) -> bool:
+    wanted = {**requested, "pods": 1}
+    return any(
+        taken + wanted.get(name, 0) > resource_amount(name, step.node.status.allocatable.get(name))
+        for name, taken in step.taken.items()
+    )
 
 
 def _usual(group: NodeGroup, situation: Situation) -> TableRow:
@@ -343,8 +369,8 @@ def _is_special(node: Node, requested: Mapping[str, int]) -> bool:
 
 def _copy_node(node: Node, situation: Situation) -> s.AddNode:
     """Return a copy of the node under a new name, without its annotations, instance, times, and current faults."""
-    name = _free_name(f"{node.name}-new", situation)
-    labels = {**node.metadata.labels, HOSTNAME: name}
+    name, named = _free_name(f"{node.name}-new", situation), situation.snapshot.cluster.is_named_by
+    labels = {key: name if named(key) else value for key, value in node.metadata.labels.items()} | {HOSTNAME: name}
     conditions = tuple(
         replace(condition, last_transition_time=None, reason="", message="") for condition in node.status.conditions
     )
@@ -411,8 +437,11 @@ def nodes_of_a_pool(situation: Situation, node: Node) -> Iterator[s.AddNode]:
 
 
 def nodes_that_would_do(situation: Situation) -> Iterator[s.AddNode]:
-    """Yield candidates: copies of existing nodes first, then the plainest nodes."""
-    pod = situation.pod
+    """Yield candidates: copies of existing nodes first, then the plainest nodes. None is known to attach more volumes
+    than those of the cluster."""
+    pod, groups = situation.pod, situation.groups
+    if groups and all(any(map(_never_attaches, group.exemplar.findings)) for group in groups):
+        return
     keys = tuple(sorted({*_topology_keys(pod), *_topology_keys_of_profile(situation), *_keys_of_all(situation)}))
     special = _with_devices(situation, keys) if _needs_devices(situation) else islice(_copies(situation), _MOST_COPIES)
     yield from (step for step in chain(special, _plain(situation, keys)) if situation.leaves_ports(step.node))
@@ -485,15 +514,18 @@ def fewer_devices(step: s.AddNode) -> Iterator[s.AddNode]:
 
 def _plain(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.AddNode]:
     wanted = list(required_terms(situation))
-    taken = {value for value in situation.snapshot.cluster.label(HOSTNAME).values if value is not None}
+    cluster = situation.snapshot.cluster
+    taken = {*cluster.index, *cluster.label(HOSTNAME).values}
     for model, requirements in product(_models(situation, keys), wanted):
         labels = {key: _domain(model, key) for key in keys if key != HOSTNAME}
         named = labels_for(labels, requirements)
         if named is None:
             continue
         name, labels = named
-        if name in situation.snapshot.cluster.index or labels.get(HOSTNAME, "") in taken:
+        hosts = {value for key, value in labels.items() if cluster.is_named_by(key)} - {s.DOMAIN_OF_ITS_OWN}
+        if name in taken or not taken.isdisjoint(hosts):
             continue  # data on the disks of that machine is not on another one
+        labels = {HOSTNAME: host, **labels} if (host := next(iter(hosts), "")) else labels
         step = _node(situation, name or _free_name("new-node", situation), labels, model)
         yield replace(step, without=tuple(dict.fromkeys(_excluded_labels(situation, requirements))))
 

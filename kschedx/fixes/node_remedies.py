@@ -19,7 +19,7 @@ from kschedx.explain.hardware import names_hardware
 from kschedx.findings import HostPortConflict, Maintenance, NodeAffinityMismatch, RequirementMatch
 from kschedx.findings.constraints import CORDON_TAINT, TermMatch
 from kschedx.fixes import steps as s
-from kschedx.fixes.eviction import delete_named
+from kschedx.fixes.eviction import delete_all
 from kschedx.fixes.node_requirements import (
     ABOUT_TO_GO,
     KEPT,
@@ -44,6 +44,7 @@ from kschedx.kube.names import (
     ARCH_LABELS,
     HOSTNAME,
     INSTANCE_TYPE_LABELS,
+    OF_OPENSHIFT,
     POOL_LABELS,
     REGION_LABELS,
     ZONE,
@@ -473,7 +474,8 @@ def taint_remedies(place: RemedyCandidate) -> Iterator[s.FixStep]:
     if all(taint in open_ or taint.key in formerly for taint in missing):
         yield s.Tolerate(taints=missing) if wrong is None else s.TolerateInstead(wrong=wrong, taint=missing[0])
     if nobody_else or not any(taint.key.startswith(KEPT) for taint in missing):
-        yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing)
+        is_of_openshift = nobody_else and OF_OPENSHIFT in place.node.metadata.labels
+        yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing, is_of_openshift=is_of_openshift)
 
 
 def _misspelled_toleration(taint: Taint, place: RemedyCandidate) -> Toleration | None:
@@ -517,4 +519,4 @@ def host_port_remedies(finding: HostPortConflict, place: RemedyCandidate) -> Ite
         yield s.UseHostPort(port=finding.port, protocol=finding.protocol, instead=free)
     if not place.pod.spec.host_network:
         yield s.UseHostPort(port=finding.port, protocol=finding.protocol, instead=0)
-    yield from delete_named(finding.holder, place)
+    yield from delete_all([finding.holder], 1, place)

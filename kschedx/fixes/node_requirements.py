@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from kschedx.controllers.daemon_set import agents_down, is_running
 from kschedx.controllers.workloads import is_of_daemon_set
 from kschedx.findings.constraints import CONDITION_OF_TAINT, CORDON_TAINT
+from kschedx.fixes.proposal import CONTROLLER_MANAGER
 from kschedx.fixes.steps.node import NodeFault
 from kschedx.framework.args import NodeAffinityArgs
 from kschedx.framework.config import Profile
@@ -265,7 +266,6 @@ def _holds(requirement: NodeSelectorRequirement, value: str | None) -> bool:
 # Taints that no pod should tolerate: the fault of the node, the component that removes the taint, and the pods for
 # which the node is reserved.
 
-_LIFECYCLE = "kube-controller-manager"
 _CLOUD = "cloud-controller-manager"
 
 _GENERAL_PARTS = ("node", "csi")
@@ -273,7 +273,7 @@ AGENT_NOT_READY = "/agent-not-ready"
 """The suffix of taints that new nodes have until an agent of their network or storage runs and removes them."""
 
 TAKEN_AWAY_BY: Mapping[str, str] = {
-    **dict.fromkeys(CONDITION_OF_TAINT, _LIFECYCLE),
+    **dict.fromkeys(CONDITION_OF_TAINT, CONTROLLER_MANAGER),
     "node.cloudprovider.kubernetes.io/uninitialized": _CLOUD,
     "node.cloudprovider.kubernetes.io/shutdown": _CLOUD,
     "karpenter.sh/unregistered": "Karpenter",
@@ -328,7 +328,7 @@ def initializes(pod: Pod, taint: Taint) -> bool:
     by = taint_remover(taint)
     names = (pod.metadata.name, *(container.image for container in pod.spec.containers))
     if by == _CLOUD:
-        return any(_CLOUD in name for name in names)
+        return any(agent in name for name in names for agent in (_CLOUD, "cloud-node-manager"))
     return (
         taint.key.endswith(AGENT_NOT_READY)
         and is_of_daemon_set(pod.metadata.owner_references)
@@ -386,7 +386,10 @@ def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) ->
     pods that select the label."""
     if taint.key.startswith(_OF_ROLES) and is_of_daemon_set(pod.metadata.owner_references):
         return False  # an agent may be meant for every node
-    if taint.key in _selected_keys(pod) or (taint.key.startswith(_OF_VIRTUAL_NODES) and _selects_virtual(pod)):
+    keys = _selected_keys(pod)
+    if any(key in keys and key in node.metadata.labels for key in OF_CONTROL_PLANE):
+        return False
+    if taint.key in keys or (taint.key.startswith(_OF_VIRTUAL_NODES) and _selects_virtual(pod)):
         return False
     if taint.key.endswith(AGENT_NOT_READY) or taint.key.startswith(KEPT):
         return True

@@ -122,11 +122,12 @@ FAILURES = (
     (r"^(?:DeletionBy|EvictionBy|TerminationBy)", "delete the pod and create it again: it was evicted"),
     (r"^DeadlineExceeded", "raise activeDeadlineSeconds, or make the work faster"),
     (r"^(?:NodeAffinity|OutOf\S+|NodeName|NodePorts)",
-     "delete the pod and create it again without nodeName: the kubelet of {node} refuses it"),
+     "delete the pod and create it again, without nodeName if it sets it: the kubelet of {node} refuses it"),
 )  # fmt: skip
 """Patterns of a kubelet's reasons for failing a pod, and the advice for each; a controller of the pod creates another
 pod."""
 REJECTIONS = (
+    (r"spec\.nodeName binds it", "remove nodeName from the pod template, so that kube-scheduler selects a node"),
     (r"^OutOf", "free resources on {node}, or cordon it: its kubelet counts more in use than kube-scheduler"),
     (
         r"^UnexpectedAdmissionError .*requested number of devices unavailable",

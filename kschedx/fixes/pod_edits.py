@@ -23,7 +23,6 @@ from kschedx.kube.selectors import NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.kube.types import (
     Affinity,
     Container,
-    ContainerPort,
     Pod,
     PodAffinity,
     PodAffinityTerm,
@@ -31,27 +30,13 @@ from kschedx.kube.types import (
     PodResourceClaimStatus,
     PodSpec,
     ResourceRequirements,
-    Taint,
-    Toleration,
-    TopologySpreadConstraint,
     Volume,
-    WeightedPodAffinityTerm,
 )
-from kschedx.kube.typos import UnlikelyQuantity
 from kschedx.kube.workloads import with_required_terms
 
 
 def with_spec(pod: Pod, spec: PodSpec) -> Pod:
     return replace(pod, spec=spec)
-
-
-def with_tolerations(pod: Pod, taints: Iterable[Taint]) -> Pod:
-    """Return the pod with a toleration of exactly each taint."""
-    new = tuple(
-        Toleration(key=t.key, operator="Equal" if t.value else "Exists", value=t.value, effect=t.effect) for t in taints
-    )
-    known = pod.spec.tolerations
-    return with_spec(pod, replace(pod.spec, tolerations=known + tuple(t for t in new if t not in known)))
 
 
 def _with_lower_request(pod: Pod, resource: str, amount: int, options: RequestOptions) -> Pod | None:
@@ -222,146 +207,45 @@ def names_nodes(pod: Pod) -> bool:
 # --- pod affinity
 
 
-def _rules(pod: Pod, *, anti: bool) -> PodAffinity:
+def rules(pod: Pod, *, anti: bool) -> PodAffinity:
     affinity = pod.spec.affinity or Affinity()
     return (affinity.pod_anti_affinity if anti else affinity.pod_affinity) or PodAffinity()
 
 
-def _with_rules(pod: Pod, rules: PodAffinity, *, anti: bool) -> Pod:
+def with_rules(pod: Pod, new: PodAffinity, *, anti: bool) -> Pod:
     affinity = pod.spec.affinity or Affinity()
-    changed = replace(affinity, pod_anti_affinity=rules) if anti else replace(affinity, pod_affinity=rules)
+    changed = replace(affinity, pod_anti_affinity=new) if anti else replace(affinity, pod_affinity=new)
     return with_spec(pod, replace(pod.spec, affinity=changed))
 
 
 def required_term(pod: Pod, index: int, *, anti: bool) -> PodAffinityTerm | None:
     """Return a required pod (anti-)affinity term."""
-    required = _rules(pod, anti=anti).required_during_scheduling_ignored_during_execution
+    required = rules(pod, anti=anti).required_during_scheduling_ignored_during_execution
     return required[index] if index < len(required) else None
-
-
-def with_preference(pod: Pod, term: PodAffinityTerm, *, anti: bool) -> Pod:
-    """Return the pod with a required pod (anti-)affinity term as a preference of the highest weight."""
-    rules = _rules(pod, anti=anti)
-    required = list(rules.required_during_scheduling_ignored_during_execution)
-    if term not in required:
-        return pod
-    required.remove(term)
-    weighted = WeightedPodAffinityTerm(weight=100, pod_affinity_term=term)
-    softer = PodAffinity(
-        required_during_scheduling_ignored_during_execution=tuple(required),
-        preferred_during_scheduling_ignored_during_execution=(
-            *rules.preferred_during_scheduling_ignored_during_execution,
-            weighted,
-        ),
-    )
-    return _with_rules(pod, softer, anti=anti)
-
-
-def with_affinity_term(pod: Pod, term: PodAffinityTerm, changed: Mapping[str, object], *, anti: bool) -> Pod:
-    """Return the pod with other values of some fields of a required pod (anti-)affinity term."""
-    rules = _rules(pod, anti=anti)
-    required = rules.required_during_scheduling_ignored_during_execution
-    terms = tuple(replace(own_term, **changed) if own_term == term else own_term for own_term in required)
-    return _with_rules(pod, replace(rules, required_during_scheduling_ignored_during_execution=terms), anti=anti)
-
-
-# --- topology spread
-
-
-def with_constraint(
-    pod: Pod, index: int, change: Callable[[TopologySpreadConstraint], TopologySpreadConstraint]
-) -> Pod:
-    constraints = list(pod.spec.topology_spread_constraints)
-    constraints[index] = change(constraints[index])
-    return with_spec(pod, replace(pod.spec, topology_spread_constraints=tuple(constraints)))
-
-
-# --- ports
-
-
-class RequestedPort(Struct, frozen=True, kw_only=True):
-    """A host port that a pod requests."""
-
-    port: int
-    protocol: str
-
-
-def with_host_port(pod: Pod, port: RequestedPort, number: int) -> Pod:
-    """Return the pod with another host port; 0 removes it. Under hostNetwork, the container listens on the same
-    number."""
-
-    def changed(old: ContainerPort) -> ContainerPort:
-        if (old.host_port, old.protocol or "TCP") != (port.port, port.protocol):
-            return old
-        if number == 0:
-            return replace(old, host_port=0, host_ip="")
-        return replace(old, host_port=number, container_port=number if pod.spec.host_network else old.container_port)
-
-    containers = tuple(replace(c, ports=tuple(map(changed, c.ports))) for c in pod.spec.containers)
-    return with_spec(pod, replace(pod.spec, containers=containers))
 
 
 # --- resources and claims
 
 
-def renaming_resource(pod: Pod, resource: str, meant: str) -> Pod:
-    """Return the pod with every request and limit of one resource under the name of another."""
+def with_amounts(pod: Pod, changed: Callable[[str, ResourceList], ResourceList]) -> Pod:
+    """Return the pod with other requests and limits; `changed` gets a container's name and what it has."""
 
-    def renamed(amounts: ResourceList) -> ResourceList:
-        return {meant if name == resource else name: amount for name, amount in amounts.items()}
+    def with_changed(container: Container) -> Container:
+        resources, name = container.resources, container.name
+        requests, limits = changed(name, resources.requests), changed(name, resources.limits)
+        return replace(container, resources=replace(resources, requests=requests, limits=limits))
 
-    def changed(container: Container) -> Container:
-        old = container.resources
-        return replace(container, resources=replace(old, requests=renamed(old.requests), limits=renamed(old.limits)))
-
-    return _with_containers(pod, changed)
+    return _with_containers(pod, with_changed)
 
 
-def with_likely_amounts(pod: Pod, unlikely: Iterable[UnlikelyQuantity]) -> Pod:
-    """Return the pod with the probable quantities in place of unlikely ones."""
-    meant = {(quantity.container, quantity.resource, quantity.written): quantity.meant for quantity in unlikely}
-
-    def changed(container: Container) -> Container:
-        def likely(amounts: ResourceList) -> ResourceList:
-            return {name: meant.get((container.name, name, str(amount)), amount) for name, amount in amounts.items()}
-
-        old = container.resources
-        return replace(container, resources=replace(old, requests=likely(old.requests), limits=likely(old.limits)))
-
-    return _with_containers(pod, changed)
+def with_volumes(pod: Pod, changed: Callable[[Volume], Volume]) -> Pod:
+    return with_spec(pod, replace(pod.spec, volumes=tuple(map(changed, pod.spec.volumes))))
 
 
 def _with_containers(pod: Pod, changed: Callable[[Container], Container]) -> Pod:
     spec = pod.spec
     containers, inits = tuple(map(changed, spec.containers)), tuple(map(changed, spec.init_containers))
     return with_spec(pod, replace(spec, containers=containers, init_containers=inits))
-
-
-def with_claim(pod: Pod, claim: str, name: str) -> Pod:
-    """Return the pod with the volumes of one claim switched to another claim."""
-
-    def changed(volume: Volume) -> Volume:
-        source = volume.persistent_volume_claim
-        if source is None or source.claim_name != claim:
-            return volume
-        return replace(volume, persistent_volume_claim=replace(source, claim_name=name))
-
-    return with_spec(pod, replace(pod.spec, volumes=tuple(map(changed, pod.spec.volumes))))
-
-
-def with_class(pod: Pod, name: str, storage_class: str) -> Pod:
-    """Return the pod with another storage class in the template of one generic ephemeral volume."""
-
-    def changed(volume: Volume) -> Volume:
-        source = volume.ephemeral
-        if volume.name != name or source is None or source.volume_claim_template is None:
-            return volume
-        spec = replace(source.volume_claim_template.spec, storage_class_name=storage_class)
-        return replace(
-            volume, ephemeral=replace(source, volume_claim_template=replace(source.volume_claim_template, spec=spec))
-        )
-
-    return with_spec(pod, replace(pod.spec, volumes=tuple(map(changed, pod.spec.volumes))))
 
 
 def with_device_claim(pod: Pod, claim: str, name: str) -> Pod:
@@ -397,17 +281,8 @@ _OF_POD: Json = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefaul
 _NOT_OF_WINDOWS = ("seccompProfile",)
 
 
-class _Setting(Struct, frozen=True, kw_only=True):
-    """A field of a security context, and the value that it is set to."""
-
-    container: str
-    """Empty for the pod."""
-    field: str
-    value: object
-
-
 class _SecuredFields(Struct, frozen=True, kw_only=True):
-    settings: tuple[_Setting, ...]
+    fields: frozenset[str]
     change: Change
 
 
@@ -418,7 +293,7 @@ def secure_fields(pod: Mapping[str, object]) -> _SecuredFields | None:
     """
     spec = map_at(pod, "spec")
     is_windows = map_at(spec, "os").get("name") == "windows"
-    settings: list[_Setting] = []
+    fields = set[str]()
     patch: list[Json] = []
     own = map_at(spec, "securityContext")
     containers = [*_containers(spec, "initContainers"), *_containers(spec, "containers")]
@@ -431,20 +306,19 @@ def secure_fields(pod: Mapping[str, object]) -> _SecuredFields | None:
         and not (is_windows and field in _NOT_OF_WINDOWS)
     }
     if of_pod:
-        settings += [_Setting(container="", field=field, value=value) for field, value in of_pod.items()]
+        fields |= of_pod.keys()
         patch.append(set_field("/spec/securityContext", _sort_fields({**own, **of_pod})))
     for path, container in () if is_windows else containers:
         context = map_at(container, "securityContext")
         said = _container_settings(context)
         if said:
-            name = str(container.get("name") or "")
-            settings += [_Setting(container=name, field=field, value=value) for field, value in said.items()]
+            fields |= said.keys()
             patch.append(set_field(f"{path}/securityContext", _sort_fields({**context, **said})))
     if not patch:
         return None
     metadata = map_at(pod, "metadata")
     target = Target.pod(f"{metadata.get('namespace') or 'default'}/{metadata.get('name') or ''}")
-    return _SecuredFields(settings=tuple(settings), change=target.patched(*patch))
+    return _SecuredFields(fields=frozenset(fields), change=target.patched(*patch))
 
 
 def _sort_fields(context: Json) -> Json:

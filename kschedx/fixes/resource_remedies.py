@@ -18,22 +18,32 @@ from kschedx.explain.hardware import (
     unhealthy_devices,
 )
 from kschedx.explain.root_causes import allocated_amount, pending_resizes
-from kschedx.findings import InsufficientResource, TooManyPods
+from kschedx.findings import (
+    ExistingAntiAffinityConflict,
+    HostPortConflict,
+    InsufficientResource,
+    PodAntiAffinityConflict,
+    TooManyPods,
+)
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import await_termination, can_evict, deletion, is_terminating, stay_deleted
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.pod_edits import INJECTED, OF_LIMIT, VERTICAL, ContainerRequest
 from kschedx.fixes.trial import RemedyCandidate, Situation
 from kschedx.kube.autoscalers import has_default_request, vertical_autoscaler
+from kschedx.kube.names import MEMORY
 from kschedx.kube.quantity import Unit, resource_amount
 from kschedx.kube.typos import UnlikelyQuantity, far_too_much, nearest_name, unlikely_quantities
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import ClusterRow, clamp_int64
 
 _HUGE_PAGES = "hugepages-"
-MEMORY = "memory"
 _MOST_NODES = 4
 """The limit is for each of these causes."""
+_OF_OTHER_PODS = (
+    ExistingAntiAffinityConflict | HostPortConflict | InsufficientResource | PodAntiAffinityConflict | TooManyPods
+)
+"""Findings that end once a terminating pod is gone."""
 
 
 def rows_of_interest(situation: Situation) -> Iterator[ClusterRow]:
@@ -55,7 +65,8 @@ def rows_of_interest(situation: Situation) -> Iterator[ClusterRow]:
     yield from [*ill][:_MOST_NODES]
     short = {finding.resource for finding in findings if isinstance(finding, InsufficientResource)}
     resized = {pending.pod for resource in sorted(short) for pending in pending_resizes(situation.snapshot, resource)}
-    terminating = np.flatnonzero(pods.terminating & (pods.node >= 0)) if short else ()
+    is_of_pods = any(isinstance(finding, _OF_OTHER_PODS) for finding in findings)
+    terminating = np.flatnonzero(pods.terminating & (pods.node >= 0)) if is_of_pods else ()
     for rows in (map(pods.rows.__getitem__, resized), terminating):
         yield from map(ClusterRow, sorted({int(pods.node[row]) for row in rows})[:_MOST_NODES])
 

@@ -42,7 +42,7 @@ from kschedx.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from kschedx.framework.extenders import Ask, Extenders
 
-P = TypeVar("P", bound=Plugin)
+_P = TypeVar("_P", bound=Plugin)
 
 
 def request_options(release: Release) -> RequestOptions:
@@ -83,13 +83,13 @@ class Framework:
         """Return the same profile on another snapshot. It is only a trial, so extenders are not called there."""
         return type(self)(self.profile, self.config, snapshot, self.release)
 
-    def plugins(self, point: str, kind: type[P]) -> tuple[P, ...]:
+    def plugins(self, point: str, kind: type[_P]) -> tuple[_P, ...]:
         """Return the plugins of an extension point in order."""
         known_plugins = self._by_point.get((point, kind))
         if known_plugins is None:
             every = tuple(self._plugin(name) for name in self.profile.points[point])
             known_plugins = self._by_point[point, kind] = tuple(plugin for plugin in every if isinstance(plugin, kind))
-        return cast("tuple[P, ...]", known_plugins)
+        return cast("tuple[_P, ...]", known_plugins)
 
     def _plugin(self, name: str) -> Plugin:
         if name not in self._plugins:
@@ -212,13 +212,20 @@ class Framework:
         return {row: first_pass.status(row) for row in each_row(rows_where(~first_pass.passed))}
 
     def nominated_change(self, pod: Pod, nodes: NodeTable) -> PodRows:
-        """Return the nominated pods that count against `pod`, on the nodes of this table."""
+        """Return the nominated pods that count against `pod`, on the nodes of this table. Members of its group do not
+        count: they have left the queue with the pod, and kube-scheduler looks nominated pods up in the queue."""
         pods: list[int] = []
         places: list[ClusterRow] = []
+        table, group = self.snapshot.pods, pod.spec.scheduling_group
+        if not self.release.enabled("GenericWorkload"):
+            group = None
         for node, rows in self.nominated.items():
             for row in rows:
-                itself = self.snapshot.pods.uids[row] == pod.metadata.uid and self.snapshot.pods.key(row) == pod.key
-                if not itself and self.snapshot.pods.priorities[row] >= pod.priority:
+                itself = table.uids[row] == pod.metadata.uid and table.key(row) == pod.key
+                is_member = group is not None and table.specs[row].scheduling_group == group
+                if is_member and table.namespaces[row] == pod.metadata.namespace:
+                    continue
+                if not itself and table.priorities[row] >= pod.priority:
                     pods.append(row)
                     places.append(node)
         count = PodRows(pods=np.array(pods, dtype=np.int64), nodes=cluster_rows(places))

@@ -98,7 +98,17 @@ def worded_error(text: str) -> Status:
     return error(text, "", PluginMessage(text=text))
 
 
-Explain = Callable[[TableRow], tuple[Finding, ...]]
+def unschedulable(text: str, *findings: Finding) -> Status:
+    """Return a rejection that the eviction of pods may end."""
+    return Status(code=Code.UNSCHEDULABLE, reasons=(text,), findings=findings)
+
+
+def unresolvable(text: str, *findings: Finding) -> Status:
+    """Return a rejection that no eviction ends."""
+    return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(text,), findings=findings)
+
+
+_Explain = Callable[[TableRow], tuple[Finding, ...]]
 """Returns the findings of a row of the filtered table; called only for rows whose code is not Success."""
 
 
@@ -115,7 +125,7 @@ class Verdicts(Struct, frozen=True, kw_only=True):
 
     codes: IntArray
     reasons: Column[tuple[str, ...]]
-    explain: Explain = field(default=_nothing)
+    explain: _Explain = field(default=_nothing)
     alike: Callable[[], IntArray] | None = None
     """Returns (node,) codes that are equal only for nodes whose findings share a headline (`same_as`) and that are
     equally far from passing. For plugins whose findings are few and expensive."""
@@ -155,7 +165,7 @@ class Verdicts(Struct, frozen=True, kw_only=True):
         cls,
         *cases: tuple[BoolArray, Code, str],
         count: int | None = None,
-        explain: Explain = _nothing,
+        explain: _Explain = _nothing,
         alike: Callable[[], IntArray] | None = None,
     ) -> Self:
         """Return, for each node, the status of the first case whose mask (node,) includes it, else Success.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # Upstream: scheduling.k8s.io, behind the gate GenericWorkload since 1.35; the group's own cycle is
 # pkg/scheduler/schedule_one_podgroup.go of 1.36.
 
-MOST_MEMBERS = 2_000
+_MOST_MEMBERS = 2_000
 """The maximum number of a group's pods that are each evaluated."""
 
 
@@ -88,7 +88,7 @@ def _pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangS
     mine = [row for row in range(len(pods)) if gang.has(pods, row)]
     rows = sorted((row for row in mine if not pods.node_names[row]), key=lambda row: _turn(pods[row]))
     is_heeded = not gang.min_count or gang.plugin in cycle.profile.points["permit"]
-    members = tuple(_alone(scheduler.on(snapshot), cycle, rows[:MOST_MEMBERS], attempt))
+    members = tuple(_alone(scheduler.on(snapshot), cycle, rows[:_MOST_MEMBERS], attempt))
     gang_status = GangStatus(
         name=f"{gang.namespace}/{gang.name}",
         min_count=gang.min_count,
@@ -220,6 +220,7 @@ def _together(group: GangStatus, run: Run, rows: list[int], nodes: ClusterRows |
     members: dict[int, GangMember] = dict(zip(rows, group.waiting, strict=True))
     has_ties = False
     refused: dict[EquivalenceKey, tuple[str, ...]] = {}
+    preempted, behaviour = set[int](), run.scheduler.release.behaviour
     for row, member in members.items():
         if member.gates:
             continue  # it is not in the queue
@@ -232,7 +233,7 @@ def _together(group: GangStatus, run: Run, rows: list[int], nodes: ClusterRows |
             raise UndecidableError(f"whether {member.pod} fits is undecided, and so is its group")
         choice = tuple(decision.choice)
         evicted: Mapping[int, tuple[int, ...]] = {}
-        filter_result = decision.post_filter if run.scheduler.release.behaviour.group_members_preempt else None
+        filter_result = decision.post_filter if behaviour.group_members_preempt else None
         if not choice and filter_result is not None and filter_result.status.is_success:
             evicted = {candidate.node: candidate.victims for candidate in filter_result.candidates}
             choice = filter_result.best
@@ -247,10 +248,15 @@ def _together(group: GangStatus, run: Run, rows: list[int], nodes: ClusterRows |
         refused.clear()
         has_ties |= len(choice) > 1
         node = choice[draw]
-        victims = evicted.get(node, ())
-        for victim in victims:
-            run.evict(victim, waits=False)
-        run.bind(row, node)
+        victims = set(evicted.get(node, ())) - preempted
+        preempted |= victims
+        if behaviour.gangs_are_of_workloads:
+            for victim in victims:
+                run.evict(victim, waits=False)
+        if evicted:  # of a group that is decided as a whole, the victims stay until all members are decided
+            run.cluster.place(row, node)
+        else:
+            run.bind(row, node)
         members[row] = replace(member, node=run.cluster.node_names[node], evicts=len(victims))
     waiting = tuple(members.values())
     return replace(group, waiting=waiting, together=sum(bool(member.node) for member in waiting), has_ties=has_ties)
@@ -261,7 +267,7 @@ def _evaluated_nodes(cycle: Cycle, nodes: ClusterRows | None) -> BoolArray | Non
     return None if nodes is None or cycle.nodes is None else np.isin(cycle.nodes.rows, nodes)
 
 
-OWNERS: Mapping[str, tuple[str, str]] = {
+_OWNERS: Mapping[str, tuple[str, str]] = {
     "kueue.x-k8s.io/": ("Kueue", "kubectl describe workloads.kueue.x-k8s.io"),
     "scheduling.volcano.sh/": ("Volcano", "kubectl describe podgroups.scheduling.volcano.sh"),
     "karpenter.sh/": ("Karpenter", "kubectl describe nodeclaims.karpenter.sh"),
@@ -278,7 +284,7 @@ def _gates_of_others(pod: Pod) -> Iterator[Gate]:
     for gate in pod.spec.scheduling_gates:
         if gate.name in (ADMISSION_GATE, TOPOLOGY_GATE):
             continue
-        owner, look_at = next((known for prefix, known in OWNERS.items() if gate.name.startswith(prefix)), ("", ""))
+        owner, look_at = next((known for prefix, known in _OWNERS.items() if gate.name.startswith(prefix)), ("", ""))
         yield Gate(name=gate.name, owner=owner, look_at=look_at)
 
 

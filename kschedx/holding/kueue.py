@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TypedDict
 
 from msgspec.structs import replace
 
@@ -98,11 +97,11 @@ def _updates(pod: Pod, workload: Workload) -> Sequence[PodSetUpdate]:
     return every if is_only_set else [update for update in every if update.name == wanted]
 
 
-FlavorDomains = Mapping[tuple[str, ...], Collection[tuple[str, ...]]]
+_FlavorDomains = Mapping[tuple[str, ...], Collection[tuple[str, ...]]]
 """Keys of labels to the values that they can have together."""
 
 
-def _domains(assigned: Sequence[PodSetAssignment]) -> FlavorDomains:
+def _domains(assigned: Sequence[PodSetAssignment]) -> _FlavorDomains:
     return {
         assignment.topology_assignment.levels: assignment.topology_assignment.values()
         for assignment in assigned
@@ -110,7 +109,7 @@ def _domains(assigned: Sequence[PodSetAssignment]) -> FlavorDomains:
     }
 
 
-def _is_within(labels: Mapping[str, str], domains: FlavorDomains) -> bool:
+def _is_within(labels: Mapping[str, str], domains: _FlavorDomains) -> bool:
     return not domains or any(tuple(labels.get(level, "") for level in levels) in domains[levels] for levels in domains)
 
 
@@ -144,7 +143,7 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
             return replace(kueue, state=WorkloadState.NO_QUEUE, known_queues=tuple(sorted(own)))
         return _incomplete_group(snapshot, pod, kueue)
     run = _kueue_state(snapshot)
-    local = _local_queue(snapshot, pod.metadata.namespace, workload.spec.queue_name)
+    local = run.local_queue(run.jobs[workload.key])
     admission = workload.status.admission
     named = admission.cluster_queue if admission else local.spec.cluster_queue if local else ""
     node = run.cache.tree.queues.get(named)
@@ -170,7 +169,7 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
         requeue_at=(workload.status.requeue_state.requeue_at or "") if workload.status.requeue_state else "",
     )
     if cluster_queue is not None:
-        kueue = replace(kueue, **_queue_sharing(cluster_queue))
+        kueue = _with_sharing(kueue, cluster_queue)
     if state is WorkloadState.WAITING and node is not None:
         order = [job.key for job in run.queues[named].everyone]
         position = order.index(workload.key) if workload.key in order else None
@@ -280,17 +279,6 @@ def _workload_of(snapshot: Snapshot, pod: Pod) -> Workload | None:
     return min(workloads, key=lambda workload: (workload.has("Finished"), workload.metadata.name), default=None)
 
 
-def _local_queue(snapshot: Snapshot, namespace: str, name: str) -> LocalQueue | None:
-    return next(
-        (
-            local_queue
-            for local_queue in snapshot.of(LocalQueue)
-            if (local_queue.metadata.namespace, local_queue.metadata.name) == (namespace, name)
-        ),
-        None,
-    )
-
-
 # --- the state of a Workload
 
 
@@ -305,8 +293,10 @@ def _state(
         return WorkloadState.CHECKING
     if local is None or queue is None:
         return WorkloadState.NO_QUEUE
+    if workload.spec.active is False:
+        return WorkloadState.DEACTIVATED
     is_inactive = is_stopped(local.spec.stop_policy) or not run.readiness[queue.metadata.name].is_active
-    return WorkloadState.STOPPED if workload.spec.active is False or is_inactive else WorkloadState.WAITING
+    return WorkloadState.STOPPED if is_inactive else WorkloadState.WAITING
 
 
 _TELLING = ("QuotaReserved", "Evicted", "Requeued", "DeactivationTarget", "PodsReady", "Finished")
@@ -333,24 +323,15 @@ def _workload_conditions(
             yield inactive.brief
 
 
-class _QueueSharing(TypedDict, total=False):
-    weighted_share: int
-    fair_weight: str
-    is_by_usage: bool
-    within_queue: str
-    within_cohort: str
-
-
-def _queue_sharing(queue: ClusterQueue) -> _QueueSharing:
-    """Return how queues are ordered by fair sharing or usage, and whose quota the queue can preempt."""
-    sharing: _QueueSharing = {}
-    spec = queue.spec
-    if queue.cohort and queue.status.fair_sharing is not None:
-        sharing["weighted_share"] = queue.status.fair_sharing.weighted_share
-        weight = spec.fair_sharing.weight if spec.fair_sharing is not None else None
-        sharing["fair_weight"] = "1" if weight is None else str(weight)
-    sharing["is_by_usage"] = spec.admission_scope is not None and spec.admission_scope.admission_mode == api.BY_USAGE
-    if spec.preemption is not None:
-        sharing["within_queue"] = spec.preemption.within_cluster_queue
-        sharing["within_cohort"] = spec.preemption.reclaim_within_cohort if queue.cohort else ""
-    return sharing
+def _with_sharing(kueue: Kueue, queue: ClusterQueue) -> Kueue:
+    """Add how queues are ordered by fair sharing or usage, and whose quota the queue can preempt."""
+    spec, is_shared = queue.spec, bool(queue.cohort) and queue.status.fair_sharing is not None
+    weight = spec.fair_sharing.weight if spec.fair_sharing is not None else None
+    return replace(
+        kueue,
+        weighted_share=queue.status.fair_sharing.weighted_share if is_shared and queue.status.fair_sharing else None,
+        fair_weight="" if not is_shared else "1" if weight is None else str(weight),
+        is_by_usage=spec.admission_scope is not None and spec.admission_scope.admission_mode == api.BY_USAGE,
+        within_queue=spec.preemption.within_cluster_queue if spec.preemption is not None else "",
+        within_cohort=spec.preemption.reclaim_within_cohort if spec.preemption is not None and queue.cohort else "",
+    )

@@ -22,8 +22,9 @@ class WorkloadState(StrEnum):
     NO_WORKLOAD = "no-workload"
     NO_QUEUE = "no-queue"
     """The LocalQueue, or the ClusterQueue behind it, does not exist."""
+    DEACTIVATED = "deactivated"
     STOPPED = "stopped"
-    """The Workload is not active, or its queue takes nothing."""
+    """Its queue takes nothing."""
     WAITING = "waiting"
     """In its queue, without quota."""
     CHECKING = "checking"
@@ -172,7 +173,7 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def fits_nowhere(self) -> bool:
         """Whether the pod would be unschedulable even if it were admitted."""
-        return bool(self.fits) and not any(fit.feasible for fit in self.fits)
+        return any(fit.exists for fit in self.fits) and not any(fit.feasible for fit in self.fits)
 
 
 class Gate(Struct, frozen=True, kw_only=True):

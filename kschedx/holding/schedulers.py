@@ -33,7 +33,7 @@ from kschedx.snapshot.events import FAILED_SCHEDULING
 from kschedx.snapshot.snapshot import Snapshot
 
 QueueFacts = TypeVar("QueueFacts")
-MOST_LEVELS = 10
+_MOST_LEVELS = 10
 """Nested queues could form a cycle."""
 GPU = "nvidia.com/gpu"
 UNLIMITED = -1
@@ -48,7 +48,7 @@ def _queues_of(snapshot: Snapshot, scheduler: str, pod: Pod, queue: str) -> tupl
     known."""
     find = {"Volcano": _volcano, "KAI": _kai, "Run:ai": _kai, "Koordinator": _koordinator, "YuniKorn": _yunikorn}
     queues = find.get(scheduler)
-    return () if queues is None else tuple(islice(queues(snapshot, pod, queue), MOST_LEVELS))
+    return () if queues is None else tuple(islice(queues(snapshot, pod, queue), _MOST_LEVELS))
 
 
 def _volcano(snapshot: Snapshot, _pod: Pod, queue: str) -> Iterator[SchedulerQueue]:
@@ -156,7 +156,7 @@ def _quota_of_namespace(
     by_name = sorted(quotas, key=lambda quota: quota.metadata.name)
 
     def names_it(quota: other_schedulers.KoordinatorQuota) -> bool:
-        return namespace in decode_annotation(
+        return namespace in _decode_annotation(
             quota.metadata.annotations.get(other_schedulers.QUOTA_NAMESPACES, ""), list[str]
         )
 
@@ -165,10 +165,10 @@ def _quota_of_namespace(
 
 
 def _amounts(quota: other_schedulers.KoordinatorQuota, annotation: str) -> ResourceList:
-    return decode_annotation(quota.metadata.annotations.get(annotation, ""), dict[str, str | int | float])
+    return _decode_annotation(quota.metadata.annotations.get(annotation, ""), dict[str, str | int | float])
 
 
-def decode_annotation(text: str, kind: type[QueueFacts]) -> QueueFacts:
+def _decode_annotation(text: str, kind: type[QueueFacts]) -> QueueFacts:
     """Decode an annotation in JSON; the result is empty if it is not of this type."""
     try:
         return msgspec.json.decode(text, type=kind)
@@ -211,7 +211,7 @@ def _below(parent: str, queues: Sequence[object]) -> Iterator[tuple[str, Mapping
     for queue in map(map_at, queues):
         name = f"{parent}.{queue.get('name')}" if parent else str(queue.get("name"))
         yield name, {str(key): value for key, value in map_at(queue, "resources", "max").items()}
-        if name.count(".") < MOST_LEVELS:
+        if name.count(".") < _MOST_LEVELS:
             yield from _below(name, list_at(queue, "queues"))
 
 
@@ -334,7 +334,7 @@ def _memory_in_use(snapshot: Snapshot) -> Counter[str]:
 
 def _registered_devices(written: str) -> Iterator[_Device]:
     if written.startswith("["):
-        yield from decode_annotation(written, list[_Device])
+        yield from _decode_annotation(written, list[_Device])
         return
     for part in filter(None, written.split(":")):
         parts = part.split(",")
@@ -342,7 +342,7 @@ def _registered_devices(written: str) -> Iterator[_Device]:
             yield _Device(id=parts[0], devmem=int(parts[2]), devcore=int(parts[3]), health=parts[6] == "true")
 
 
-class KnownScheduler(Struct, frozen=True, kw_only=True):
+class _KnownScheduler(Struct, frozen=True, kw_only=True):
     """A scheduler that pods select by name in spec.schedulerName."""
 
     title: str
@@ -354,14 +354,14 @@ class KnownScheduler(Struct, frozen=True, kw_only=True):
     application_marks: tuple[str, ...] = ()
 
 
-_VOLCANO = KnownScheduler(
+_VOLCANO = _KnownScheduler(
     title="Volcano",
     look_at="kubectl describe podgroups.scheduling.volcano.sh",
     record=other_schedulers.VolcanoPodGroup,
     queues=other_schedulers.VolcanoQueue,
     queue_marks=("volcano.sh/queue-name", "scheduling.volcano.sh/queue-name"),
 )
-_KAI = KnownScheduler(
+_KAI = _KnownScheduler(
     title="KAI",
     look_at="kubectl describe podgroups.scheduling.run.ai",
     record=other_schedulers.KaiPodGroup,
@@ -369,35 +369,35 @@ _KAI = KnownScheduler(
     queue_marks=("kai.scheduler/queue", "runai/queue"),
 )
 
-SCHEDULERS: Mapping[str, KnownScheduler] = {
+SCHEDULERS: Mapping[str, _KnownScheduler] = {
     "volcano": _VOLCANO,
     "kai-scheduler": _KAI,
-    "runai-scheduler": KnownScheduler(
+    "runai-scheduler": _KnownScheduler(
         title="Run:ai", look_at=_KAI.look_at, record=other_schedulers.KaiPodGroup, queue_marks=_KAI.queue_marks
     ),
-    "koord-scheduler": KnownScheduler(
+    "koord-scheduler": _KnownScheduler(
         title="Koordinator",
         look_at="kubectl describe podgroups.scheduling.sigs.k8s.io",
         record=other_schedulers.KoordinatorPodGroup,
         queue_marks=(other_schedulers.QUOTA_NAME,),
     ),
-    "yunikorn": KnownScheduler(
+    "yunikorn": _KnownScheduler(
         title="YuniKorn",
         look_at="the events of the pod, and YuniKorn's own web page of queues",
         queue_marks=(autoscalers.YUNIKORN_QUEUE, "queue"),
         application_marks=(autoscalers.YUNIKORN_APPLICATION, "applicationId", "spark-app-selector"),
     ),
-    autoscalers.HAMI_SCHEDULER: KnownScheduler(
+    autoscalers.HAMI_SCHEDULER: _KnownScheduler(
         title="HAMi", look_at="the events of the pod, and the logs of hami-scheduler"
     ),
-    "kube-batch": KnownScheduler(title="kube-batch", look_at="kubectl describe podgroups"),
-    "scheduler-plugins-scheduler": KnownScheduler(
+    "kube-batch": _KnownScheduler(title="kube-batch", look_at="kubectl describe podgroups"),
+    "scheduler-plugins-scheduler": _KnownScheduler(
         title="scheduler-plugins", look_at="its KubeSchedulerConfiguration: with it, --config answers for this pod"
     ),
-    "fargate-scheduler": KnownScheduler(
+    autoscalers.FARGATE_SCHEDULER: _KnownScheduler(
         title="EKS Fargate", look_at="the Fargate profile that selects the pod, and the events of the pod"
     ),
-    "stork": KnownScheduler(title="Stork", look_at="the logs of stork-scheduler"),
+    "stork": _KnownScheduler(title="Stork", look_at="the logs of stork-scheduler"),
 }
 """Schedulers by spec.schedulerName, as their charts and manuals install them."""
 
@@ -420,7 +420,12 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
         title=known.title,
         look_at=known.look_at,
         group=f"{pod.metadata.namespace}/{named}" if named else "",
-        said=(*_pod_conditions(snapshot, pod), *_moves_of(snapshot, pod), *_group_conditions(group), *nearest.said),
+        said=(
+            *_pod_conditions(snapshot, pod),
+            *_moves_of(snapshot, pod),
+            *_group_conditions(snapshot, group),
+            *nearest.said,
+        ),
         queue=nearest.name,
         queue_state=nearest.state,
         known_queues=tuple(sorted(each.metadata.name for each in exist)),
@@ -456,10 +461,17 @@ def _pod_conditions(snapshot: Snapshot, pod: Pod) -> Iterator[Condition]:
         yield Condition(type=autoscalers.HAMI_PHASE, status=phase)
 
 
-def _group_conditions(group: other_schedulers.SchedulerGroup | None) -> Iterator[Condition]:
+def _group_conditions(snapshot: Snapshot, group: other_schedulers.SchedulerGroup | None) -> Iterator[Condition]:
+    """Yield what the scheduler reports about a group: its conditions, and the event of one that waits for its queue."""
     if group is None:
         return
     yield from conditions(group.status.conditions)
+    event = snapshot.failed_creates.get(("PodGroup", group.metadata.namespace, group.metadata.name))
+    is_over = group.status.phase in ("Running", "Completed")
+    if event is not None and event.uid in ("", group.metadata.uid) and not is_over:
+        message = event.message.removeprefix(f"{event.reason}: ")
+        if all(message != condition.message for condition in group.status.conditions):
+            yield Condition(type=event.reason, status="", message=message)
     if not isinstance(group, other_schedulers.KaiPodGroup):
         return
     for condition in group.status.scheduling_conditions:
@@ -476,7 +488,7 @@ def _least(pod: Pod) -> int | None:
     return int(written) if written.isascii() and written.isdigit() else None
 
 
-def _group(snapshot: Snapshot, pod: Pod, known: KnownScheduler) -> other_schedulers.SchedulerGroup | None:
+def _group(snapshot: Snapshot, pod: Pod, known: _KnownScheduler) -> other_schedulers.SchedulerGroup | None:
     """Return the pod's group: by the name that the pod gives, else by a common owner."""
     if known.record is None:
         return None
@@ -507,7 +519,7 @@ def _count_members(snapshot: Snapshot, pod: Pod, is_one: Callable[[Pod], bool]) 
     return sum(bool(pods.node_names[row]) for row in rows), len(rows) + is_new
 
 
-def _with_task_group(snapshot: Snapshot, pod: Pod, known: KnownScheduler, scheduler: OtherScheduler) -> OtherScheduler:
+def _with_task_group(snapshot: Snapshot, pod: Pod, known: _KnownScheduler, scheduler: OtherScheduler) -> OtherScheduler:
     """Add the pod's task group of YuniKorn. One pod of an application has all its task groups in an annotation."""
     named = pod.metadata.annotations.get(autoscalers.TASK_GROUP, "")
     if not named:
@@ -521,7 +533,7 @@ def _with_task_group(snapshot: Snapshot, pod: Pod, known: KnownScheduler, schedu
     written = (
         group
         for member in (pod, *filter(is_of_application, others))
-        for group in decode_annotation(
+        for group in _decode_annotation(
             member.metadata.annotations.get(autoscalers.TASK_GROUPS, ""), list[other_schedulers.TaskGroup]
         )
     )

@@ -63,7 +63,7 @@ def _autoscaler(snapshot: Snapshot, options: AutoscalingOptions | None, schedule
         return None
     from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions
 
-    return Autoscaler.of(snapshot, (options and options.groups) or AutoscalerOptions(), scheduler)
+    return Autoscaler.of(_mark_unseen(snapshot), (options and options.groups) or AutoscalerOptions(), scheduler)
 
 
 def _karpenter(snapshot: Snapshot, options: AutoscalingOptions | None, _: Scheduler) -> Karpenter | None:
@@ -71,7 +71,7 @@ def _karpenter(snapshot: Snapshot, options: AutoscalingOptions | None, _: Schedu
         return None
     from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
 
-    return Karpenter.of(snapshot, (options and options.pools) or KarpenterOptions())
+    return Karpenter.of(_mark_unseen(snapshot), (options and options.pools) or KarpenterOptions())
 
 
 _AUTOSCALERS = (("autoscaler", "cluster-autoscaler", _autoscaler), ("karpenter", "Karpenter", _karpenter))
@@ -131,6 +131,13 @@ def _mark_unschedulable(snapshot: Snapshot, pending: Iterable[str]) -> Snapshot:
         identical[int(pods.specs.codes[row]), int(pods.statuses.codes[row])].append(row)
     marked = ((np.array(rows), _as_rejected(pods[rows[0]])) for rows in identical.values())
     return with_changed_pods(snapshot, marked) if identical else snapshot
+
+
+def _mark_unseen(snapshot: Snapshot) -> Snapshot:
+    """Mark the pending pods without a condition: kube-scheduler is about to try them, or the dump leaves it out."""
+    pods = snapshot.pods
+    unseen = (row for row in pods.pending if not (pods.statuses[row].conditions or pods.specs[row].scheduling_gates))
+    return _mark_unschedulable(snapshot, map(pods.key, unseen))
 
 
 def _as_rejected(pod: Pod) -> Pod:

@@ -19,7 +19,7 @@ from kschedx.framework.runtime import request_options
 from kschedx.inquiry.autoscalers import autoscalers_of
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.simulation import NodeUsage
-from kschedx.kube.documents import Document, document
+from kschedx.kube.documents import Document, Json, document
 from kschedx.kube.names import CPU, MEMORY, PODS
 from kschedx.kube.resources import ResourceQuota, node_allocatable, pod_request
 from kschedx.kube.types import Pod
@@ -32,8 +32,6 @@ from kschedx.snapshot.columns import ClusterRow, each_cluster_row
 from kschedx.snapshot.daemon_sets import daemon_pods, less, overhead
 from kschedx.snapshot.edits import with_only_pods, with_pods
 from kschedx.snapshot.snapshot import Snapshot
-
-Json = dict[str, object]
 
 _MOST_COPIES = 5_000
 """The maximum number of pods that are tried by default; if all fit, the answer is "or more"."""

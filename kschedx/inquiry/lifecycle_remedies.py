@@ -49,6 +49,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix, component_repair
 from kschedx.inquiry.refusal_remedies import Patch, Refusal, fix_with_outcome
 from kschedx.kube.autoscalers import PAUSED_REPLICAS
+from kschedx.kube.controllers import stored_controller
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Change, Target, merged_fields, pointer, remove_field, set_field
 from kschedx.kube.escaping import shell_command
@@ -64,8 +65,6 @@ from kschedx.kube.workloads import is_foreign
 from kschedx.patterns import lazy_pattern
 from kschedx.wording import list_names
 
-Manifest = Mapping[str, object]
-
 MOST_FIXES = 3
 _MOST_OF_ANOTHER = 2
 """Fixes of the pending pod for which another waits."""
@@ -73,7 +72,7 @@ _ATTACHED = lazy_pattern(r"Multi-Attach error|(?<!\d\) )already (exclusively )?a
 _NO_REQUEST = lazy_pattern(r"missing request for (?P<resource>\S+) in container (?P<container>\S+)")
 _NO_METRICS = lazy_pattern(r"(?P<of>custom\.|external\.)?metrics\.k8s\.io")
 _UNDISCOVERED = lazy_pattern(r"(?P<group>[a-z0-9.-]+\.[a-z0-9-]+)/(?P<version>v\d\w*)")
-_HELD_CONTENT = lazy_pattern(r"(?P<finalizer>\S+) in \d+ resource instances")
+_HELD_CONTENT = lazy_pattern(r"(?P<finalizer>\S+) (?:in \d+ resource instances|keeps \d+ pods?:)")
 _OTHER_PLATFORM = lazy_pattern(r"no match for platform|no matching manifest for|exec format error")
 _FOR_ALL = lazy_pattern(r"OutOf|UnexpectedAdmissionError")
 """Reasons for which a kubelet also fails the controller's next pod."""
@@ -123,7 +122,8 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             case states.NoJobStarted(reason=reason):
                 yield self._missed_job_fix(reason)
             case states.NamespaceTerminating(remaining=remaining):
-                yield from (_namespace_content_fix(finalizer) for finalizer in remaining)
+                fixes = filter(None, map(_namespace_content_fix, remaining))
+                yield from {fix.title: fix for fix in fixes}.values()
             case states.ScaledToZero(owner=owner) if owner:
                 yield self._scaled_by_owner(owner)
             case states.ScaledToZero(field=field):
@@ -272,8 +272,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
         if state.meant:
             return self._with_queue(state)
         if state.inactive:
-            command = self._merge_command("workloads.kueue.x-k8s.io {}", state.inactive, spec={"active": True})
-            return Fix.untried(f"activate Workload {state.inactive}, once its cause is mended", commands=(command,))
+            return activation(self._namespace, state.inactive)
         return None
 
     def _with_queue(self, state: states.Suspended) -> Fix:
@@ -396,6 +395,9 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
         advice = next((advised for words, advised in known if re.search(words, f"{state.reason} {state.message}")), "")
         if "no healthy devices" in state.message and not state.owner and self._has_devices(state.node):
             advice = "delete the pod and create it again: {node} has its devices again"
+        if state.reason.startswith("OutOf") and len(names := self._schedulers_on(state.node)) > 1:
+            both = list_names(names, 3, conjunction="and")
+            yield Fix.untried(f"let one scheduler assign pods to {state.node}, on which {both} do: they race for room")
         if state.container:
             title = f"find out from its logs why container {state.container} ended"
             yield Fix.untried(title, commands=(self._logs(self.pod.metadata.name, state.container),))
@@ -403,8 +405,8 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             rejected = state.reason.startswith("OutOf")
             repair = f"free resources on {state.node}" if rejected else f"find out on {state.node} why it ended"
             yield Fix.untried(f"{repair}: its kubelet runs this static pod from a manifest file")
-        elif state.owner and advice.startswith("delete the pod"):
-            title = f"delete the pod: {state.owner} replaces it"
+        elif state.owner and ((is_replaced := self._is_replaced(state)) or advice.startswith("delete the pod")):
+            title = f"delete the pod: {state.owner} {'has replaced' if is_replaced else 'replaces'} it"
             yield Fix.untried(title, (Target.pod(self.pod.key).deletion,), commands=(delete_pod(self.pod.key),))
         elif not state.node:
             last = state.pods[-1:]
@@ -421,6 +423,16 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(f"{title}; then {again}", commands=of_pods)
         elif advice:
             yield Fix.untried(advice.format(node=state.node))
+
+    def _is_replaced(self, state: states.Failed) -> bool:
+        """Return whether the ReplicaSet of a pod that its kubelet rejected has all of its pods, and all are ready. An
+        eviction shows a shortage on the node, which may go on."""
+        owner, pods = self.pod.metadata.controller, self.snapshot.pods
+        raw = None if owner is None else self.snapshot.workloads.get((owner.kind, self._namespace, owner.name))
+        if raw is None or owner is None or owner.kind != "ReplicaSet" or state.reason == "Evicted":
+            return False
+        rows = pods.owners.where(lambda owners: owner in owners).nonzero()[0].tolist()
+        return sum(is_ready(pods[row]) for row in rows) >= (stored_controller(raw).spec.replicas or 1)
 
     def _has_devices(self, node: str) -> bool:
         """Return whether a node has as many devices allocatable as the pod requests."""
@@ -466,9 +478,8 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
         """Yield fixes according to the messages of the kubelet, the attach controller, or the registry."""
         phrase, name = f"{state.message} {state.event}".strip(), self.pod.metadata.name
         start = f"{phrase} {state.last}" if state.last.startswith(("StartError", "ContainerCannotRun")) else phrase
-        image = next(
-            (container.image for container in self.pod.spec.containers if container.name == state.container), ""
-        )
+        containers = (*self.pod.spec.init_containers, *self.pod.spec.containers)
+        image = next((container.image for container in containers if container.name == state.container), "")
         if state.outdated:
             title = f"delete {self.pod.key}, which {state.outdated} creates with its newer revision"
             yield Fix.untried(title, (Target.pod(self.pod.key).deletion,), commands=(delete_pod(self.pod.key),))
@@ -650,6 +661,13 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             return Fix.untried(f"delete {named}, which does not exist", commands=(command,))
         return Fix.untried("delete the VolumeAttachment of the volume to its former node, if that node is gone")
 
+    def _schedulers_on(self, node: str) -> list[str]:
+        """Return the schedulers of the pods on a node, and of this pod; a DaemonSet's pod with the default one may be
+        of any cluster."""
+        pods, row = self.snapshot.pods, self.snapshot.cluster.index.get(node)
+        its = [] if row is None else pods.on_node(row).tolist()
+        return sorted({self.pod.spec.scheduler_name, *(pods.specs[pod].scheduler_name for pod in its)} - {""})
+
     def _unheld(self, finalizers: Sequence[str]) -> Fix:
         """Return the last resort: to remove finalizers, which skips the cleanup of their controllers."""
         which = "finalizers" if len(finalizers) > 1 else "finalizer"
@@ -688,6 +706,13 @@ def _namespace_content_fix(remaining: str) -> Fix | None:
         which = "finalizer" if len(finalizers) == 1 else "finalizers"
         return Fix.untried(f"repair the controller of {which} {', '.join(finalizers)}, or remove the {which}")
     return None
+
+
+def activation(namespace: str, workload: str) -> Fix:
+    """Return the fix for a Workload of Kueue that is deactivated."""
+    template = "kubectl patch workloads.kueue.x-k8s.io {} -n {} --type merge -p {}"
+    command = shell_command(template, workload, namespace, {"spec": {"active": True}})
+    return Fix.untried(f"activate Workload {workload}, once its cause is mended", commands=(command,))
 
 
 _NO_OWNER = frozenset({"com", "dev", "example", "io", "k8s", "kubernetes", "net", "org", "sh", "svc", "x"})

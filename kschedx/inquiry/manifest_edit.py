@@ -14,11 +14,10 @@ from kschedx.apiserver.unknown_fields import unknown_fields
 from kschedx.errors import InputError, Place
 from kschedx.fixes.changes import PatchError, apply_patch
 from kschedx.kube.decoding import decode, manifest, new_manifest
+from kschedx.kube.documents import Json
 from kschedx.kube.types import Pod
 from kschedx.patterns import lazy_pattern
 from kschedx.simulate.object_changes import scalar
-
-Json = dict[str, object]
 
 _PART = lazy_pattern(r"""\.?([A-Za-z0-9_-]+)|\[(\d+)\]|\['([^']*)'\]|\["([^"]*)"\]""")
 _ASSIGNMENT = lazy_pattern(r"(?P<path>[^=\s]+?)(?:(?P<gone>-)|=(?P<value>.*))", re.DOTALL)

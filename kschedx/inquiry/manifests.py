@@ -19,7 +19,8 @@ from kschedx.apiserver.workload_validation import (
     validate_claims,
     validate_workload,
 )
-from kschedx.controllers.workloads import replica_sets
+from kschedx.controllers.pod_autoscaling import autoscaled
+from kschedx.controllers.workloads import Workload, replica_sets, stored_manifest
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, NotChangedError, Place
 from kschedx.explain.admission import charged_object, recorded_refusal, require_owner_quota, with_allowed
 from kschedx.explain.missing_kinds import refuse
@@ -49,7 +50,7 @@ from kschedx.sources.dumps import LeftOut
 from kschedx.sources.line_numbers import ManifestDocument, read_manifest_documents
 from kschedx.wording import count, list_names
 
-_PlainManifest = dict[str, object]
+Manifest = dict[str, object]
 
 
 def read_as(manifest: Mapping[str, object]) -> tuple[str, str]:
@@ -59,7 +60,7 @@ def read_as(manifest: Mapping[str, object]) -> tuple[str, str]:
     return kind, group if row is None else row.group
 
 
-def workload_as_applied(snapshot: Snapshot, workload: _PlainManifest) -> CreatedPod:
+def workload_as_applied(snapshot: Snapshot, workload: Manifest) -> CreatedPod:
     """Return the next pod of a workload with the objects created for it. A Deployment's pod comes from the ReplicaSet
     with its template.
 
@@ -91,8 +92,6 @@ def title(manifest: Mapping[str, object]) -> str:
     named = map_at(manifest, "metadata")
     return f"{qualified_kind(manifest)} {named.get('name') or named.get('generateName') or ''}"
 
-
-Manifest = dict[str, object]
 
 _KUSTOMIZE = "kustomize.config.k8s.io"
 
@@ -204,6 +203,8 @@ class Manifests:
         """Files of a folder without Kubernetes objects."""
         self._refused: dict[tuple[str, str, str], InputError] = {}
         """Claims and workloads that the API server refuses, by kind, namespace, and name."""
+        self._rescaled: list[str] = []
+        """What HorizontalPodAutoscalers do to the replicas in the files."""
 
     @classmethod
     def read(cls, paths: Sequence[str], *, has_target: bool = False) -> Manifests:
@@ -256,7 +257,21 @@ class Manifests:
             except InputError as error:
                 raise document.fault(error) from None
             objects.append(document.value)
-        return with_applied(snapshot, objects) if objects else snapshot
+        if not objects:
+            return snapshot
+        applied = with_applied(snapshot, objects)
+        return with_applied(applied, [*self._autoscaled(snapshot, applied)])
+
+    def _autoscaled(self, before: Snapshot, applied: Snapshot) -> Iterator[Manifest]:
+        """Set the replicas of workloads outside the bounds of their HorizontalPodAutoscalers, and yield them."""
+        for document in self._documents:
+            kind, namespace, name = key_of(document.value)
+            stored = stored_manifest(before, Workload(kind, namespace, name))
+            scaled, text = autoscaled(applied, document.value, stored)
+            if text:
+                document.value["spec"] = scaled["spec"]
+                self._rescaled.append(text)
+                yield document.value
 
     def apply_admitted(self, cluster: Snapshot, applied: Snapshot, release: Release) -> Snapshot:
         """Return the cluster with all objects applied that the API server admits."""
@@ -347,6 +362,8 @@ class Manifests:
         if names:
             text = f"evaluated as applied together with {list_names(names, 4)}"
             yield note("applied-together", text, objects=tuple(names))
+        for text in self._rescaled:
+            yield note("rescaled", text)
         for error in self._refused.values():
             if error.place.object.partition(" ")[0] not in MAKING_PODS:
                 text = f"{error.place.object} is ignored, the API server refuses it: {error.message}"

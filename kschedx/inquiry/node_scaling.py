@@ -15,13 +15,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
-from kschedx.controllers.states import ComponentDown
 from kschedx.fixes import find_fix_by_autoscaler
 from kschedx.fixes.owners import Owner
 from kschedx.fixes.steps import FixGroup, PodStep
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
-from kschedx.inquiry.fix import Fix, component_repair
+from kschedx.inquiry.fix import Fix
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.types import Node, Pod
 from kschedx.patterns import lazy_pattern
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from kschedx.inquiry.explanation import Explanation
 
 _OF_QUOTA = lazy_pattern(r"quota|limit ?exceeded", re.IGNORECASE)
+_OF_ADDRESSES = lazy_pattern(r"ip[ _]?space|free[ _]?(ip[ _]?)?address|InsufficientFreeAddresses", re.IGNORECASE)
 _OTHER_WAYS = "use other instance types or zones, or add another"
 OTHER_TYPES = "use other instance types, zones, or capacity types"
 NO_CAPACITY = lazy_pattern(
@@ -151,6 +151,8 @@ def other_ways(group: str, error: str) -> str:
     """Return what helps against the cloud's refusal of a node."""
     if _OF_QUOTA.search(error):
         return "raise the quota of the cloud account, or use instance types or zones with quota left"
+    if _OF_ADDRESSES.search(error):
+        return f"give {group} a larger IP range, or another subnet"
     return f"let {group} {_OTHER_WAYS}"
 
 
@@ -172,16 +174,17 @@ def reported_fixes(event: RecordedEvent) -> Iterator[Fix]:
         yield autoscaler_fix(f"let the node group {_OTHER_WAYS}: {why}", group=None)
 
 
-def reported_by_karpenter(message: str, pool: str = "") -> Iterator[Fix]:
+def reported_by_karpenter(message: str, pool: str = "", limits: str = "") -> Iterator[Fix]:
     """Yield fixes according to Karpenter's own event, if the cluster's objects do not show its NodePools or their
-    instance types."""
+    instance types. `limits` is `cpu 4 of 35` for the limits of the NodePool, if they are known."""
     match = _OF_POOL.search(message)
     name = pool or (match["name"] if match else "")
     pool = f"NodePool {name}" if name else "a NodePool"
     if NO_CAPACITY.search(message):
         yield autoscaler_fix(f"let {pool} {OTHER_TYPES}: the cloud has no capacity for its NodeClaim")
     elif "exceed limits" in message:
-        yield autoscaler_fix(f"raise the limits of {pool}, which Karpenter reports as reached")
+        shares = f" ({limits} in use)" if limits else ""
+        yield autoscaler_fix(f"raise the limits of {pool}{shares}, which Karpenter reports as reached")
     elif "no instance type" in message or "filtered out all" in message:
         yield autoscaler_fix(f"allow larger or other instance types in {pool}: Karpenter reports that none fits")
     elif match := _INCOMPATIBLE.search(message):
@@ -189,11 +192,6 @@ def reported_by_karpenter(message: str, pool: str = "") -> Iterator[Fix]:
         yield autoscaler_fix(f"allow {wanted} in {pool}: Karpenter reports that it excludes the pod")
     elif "incompatible requirements" in message:
         yield autoscaler_fix(f"allow in {pool} what the pod requires, which Karpenter reports as incompatible")
-
-
-def autoscaler_repair(down: ComponentDown) -> Fix:
-    title, command = component_repair(down)
-    return autoscaler_fix(title, command, group=None)
 
 
 def autoscaler_fix(title: str, *commands: str, group: FixGroup | None = FixGroup.CAPACITY) -> Fix:

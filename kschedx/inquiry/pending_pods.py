@@ -15,8 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import default_pod
-from kschedx.controllers.workloads import manifest_of
-from kschedx.errors import UndecidableError
+from kschedx.controllers.workloads import Owners, manifest_of, new_pods
+from kschedx.errors import InputError, UndecidableError
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.proposal import Proposal, apply_steps
 from kschedx.fixes.ranking import with_nodes
@@ -35,7 +35,7 @@ from kschedx.simulate.changes import another_like
 from kschedx.simulate.simulator import run_on
 from kschedx.snapshot.columns import IntArray, rows_by_group
 from kschedx.snapshot.daemon_sets import less
-from kschedx.snapshot.edits import with_changed_pods
+from kschedx.snapshot.edits import with_changed_pods, with_pods
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -132,6 +132,21 @@ class SharedFixes:
             self._known[key] = self._story(rows)
         return self._known[key]
 
+    def story_of(self, result: WorkloadResult) -> PendingStory | None:
+        """Return the story of a workload's pending pods, with those of an ordered StatefulSet that come after them."""
+        manifest = manifest_of(self._then, result.workload) if result.to_come and result.pending else None
+        if manifest is None:
+            return self.story(result.pending)
+        members = Owners(self._then).members(self._then.pods, result.workload)
+        taken, setup = (self._then.pods.names[row] for row in members), self._simulation.setup
+        try:
+            snapshot, to_come = new_pods(self._then, setup, manifest, result.to_come, taken)
+        except (InputError, UndecidableError):
+            return self.story(result.pending)
+        scene = with_pods(snapshot, to_come)
+        later = SharedFixes(self._simulation, scene, autoscalers=self._autoscalers)
+        return later.story((*result.pending, *(pod.key for pod in to_come)))
+
     def _rows(self, pods: Sequence[str]) -> IntArray:
         """Return the pods' rows; -1 for a pod that does not exist."""
         if isinstance(pods, PodKeys) and self._scene is None and pods.table is self._simulation.run.cluster.pods:
@@ -166,8 +181,8 @@ class SharedFixes:
         """Return the fixes of the `most` workloads with the most pending pods, for the document."""
         documents = []
         for workload_result in sorted(self._simulation.workloads, key=lambda result: -len(result.pending))[:most]:
-            mended = self.shared_fix(workload_result.pending) if workload_result.pending else None
-            if mended is not None:
+            story = self.story_of(workload_result) if workload_result.pending else None
+            if story is not None and (mended := story.mended) is not None:
                 workload, certainty = workload_result.workload.reference, mended.fix.certainty
                 documents.append(to_json(part_of(SharedFixDocument, mended, workload=workload, certainty=certainty)))
         return documents

@@ -47,7 +47,7 @@ from kschedx.explain.admission import QuotaLedger, admission_warning, has_siblin
 from kschedx.explain.cycle_notes import amount_notes, claim_expansions
 from kschedx.explain.events import AFTER_THE_CHOICE, extender_failure, parse, recorded_event
 from kschedx.explain.missing_kinds import cycle_of, require_nodes
-from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note, RunsAlready, drained_nodes
+from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note, RunsAlready, drained_nodes, note
 from kschedx.explain.ranking import replicas_verdict, running_verdict
 from kschedx.explain.root_causes import provisioning_reports
 from kschedx.explain.setup import Setup, Subject, unassign
@@ -58,7 +58,6 @@ from kschedx.inquiry.manifests import WrittenPod, written_from
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import decode, encode, map_at
-from kschedx.kube.names import SYSTEM_NAMESPACES
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import ObjectMeta, Pod
@@ -97,7 +96,8 @@ def explain(
         decides = Unevaluated(kind=UnevaluatedKind.SCHEDULER, name=name, where=("spec.schedulerName",), stake=Stake.FIT)
         return _without_cycle(subject, setup, Outcome.UNDECIDED, decides)
     if unknown is not None:
-        return answer_without_cycle(subject, setup, unknown, remedies_of(subject, setup, unknown))
+        answer = _answer_of_second_scheduler(subject, setup, unknown, autoscaling)
+        return answer or answer_without_cycle(subject, setup, unknown, remedies_of(subject, setup, unknown))
     lifecycle = None if subject.is_new else pod_lifecycle(subject.snapshot, subject.pod)
     if lifecycle is not None and not subject.pod.spec.node_name:
         return answer_without_cycle(subject, setup, lifecycle, remedies_of(subject, setup, lifecycle))
@@ -162,7 +162,9 @@ def explain_object(snapshot: Snapshot, setup: Setup, reference: NamedObject) -> 
     if lifecycle is None:
         return None
     pod = Pod(metadata=ObjectMeta(name=reference.name, namespace=reference.namespace))
-    return answer_without_cycle(Subject(snapshot=snapshot, pod=pod, is_new=True), setup, lifecycle)
+    subject = Subject(snapshot=snapshot, pod=pod, is_new=True)
+    remedies = remedies_of(subject, setup, lifecycle) if isinstance(lifecycle, states.NotBound) else None
+    return answer_without_cycle(subject, setup, lifecycle, remedies)
 
 
 def _budget_state(snapshot: Snapshot, namespace: str, name: str) -> states.ObjectState | None:
@@ -207,6 +209,17 @@ def _claim_state(snapshot: Snapshot, namespace: str, name: str) -> states.Lifecy
         return None
     elif any(volume.spec.claim_ref and volume.spec.claim_ref.key == claim.key for volume in volumes.values()):
         return None  # the volume of an earlier claim of this name
+    elif (
+        storage_class.can_provision
+        and (report := snapshot.failed_create("PersistentVolumeClaim", claim.metadata)) is not None
+    ):
+        lifecycle = states.NotBound(
+            subject=subject,
+            message="",
+            claim=claim.key,
+            provisioner=storage_class.provisioner,
+            report=report.message,
+        )
     else:
         fact = f"class {claim.storage_class} binds it where its pod is scheduled (WaitForFirstConsumer)"
         lifecycle = states.ObjectState(subject=subject, does="is pending until a pod uses it", facts=(fact,))
@@ -426,6 +439,23 @@ def _is_of_another(subject: Subject, setup: Setup) -> bool:
     return name in SCHEDULERS
 
 
+def _answer_of_second_scheduler(
+    subject: Subject,
+    setup: Setup,
+    unknown: states.NoScheduler,
+    autoscaling: AutoscalingOptions | tuple[NodeAutoscaler, ...] | None,
+) -> Explanation | None:
+    """Return the first profile's answer about a pod that another kube-scheduler, such as the one of GKE Autopilot,
+    reports as unschedulable; None if the pod is schedulable with this profile, as the other's may reject more."""
+    if parse(unknown.message).nodes is None:
+        return None
+    profile = setup.profiles[0].scheduler_name
+    text = f"scheduler {unknown.scheduler} reports like kube-scheduler: its filters are taken from profile {profile}"
+    notes = (*subject.notes, note("second-scheduler", text, scheduler=unknown.scheduler, profile=profile))
+    answer = explain(replace(subject, notes=notes), replace(setup, forced_profile=profile), autoscaling)
+    return answer if answer.alone is Outcome.UNSCHEDULABLE else None
+
+
 # Signs that another component decides, or that the decision is not carried out.
 
 
@@ -489,14 +519,12 @@ def contradiction(
         return states.NotBound(subject=pod.key, message=theirs.message, extender=f"{failed.url} {failed.why}")
     is_finished = pods.finished
     ended = np.flatnonzero(is_finished & pods.node_names.where(lambda name: name in nodes))
-    spaces = tuple(sorted({*pods.namespaces.values}))
-    is_whole = snapshot.source.is_complete("Pod") or any(space.startswith(SYSTEM_NAMESPACES) for space in spaces)
     return states.Contradicted(
         subject=pod.key,
         message=theirs.message,
         nodes=nodes,
         finished=tuple(pods.key(row) for row in ended.tolist()),
-        namespaces=() if is_whole else spaces,
+        namespaces=snapshot.only_namespaces,
         counted=parse(theirs.message).nodes or 0,
         known=len(snapshot.cluster.nodes),
     )
@@ -613,7 +641,7 @@ def workloads_without_pods(
     delays them, no controller creates them or, with `queued`, a queue delays them."""
     seen: set[tuple[str, str, str]] = set()
     is_marked = (_STUCK_OR_QUEUED if queued else _STUCK).search
-    events = {(unmade.kind, unmade.namespace, unmade.name) for unmade in without_pods(snapshot, within)}
+    events = set(without_pods(snapshot, within))
     events.update(short := {*_short_workloads(snapshot)})
     events.update(short_jobs := {*_short_jobs(snapshot)})
     events.update(rejected_pods(snapshot))

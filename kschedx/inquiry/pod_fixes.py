@@ -39,10 +39,25 @@ from kschedx.fixes.ranking import ClusterTest, TrialOutcome, TriedFix, with_node
 from kschedx.fixes.steps import AddNode
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
-from kschedx.holding.model import GangStatus
+from kschedx.holding.model import GangStatus, WorkloadState
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.fix import Fix, admin_access, free_port, kueue_fixes, one_pod_at_a_time, uncordoning_more
-from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE, HAMI_SCHEDULER
+from kschedx.inquiry.fix import (
+    Fix,
+    admin_access,
+    component_repair,
+    free_port,
+    kueue_fixes,
+    one_pod_at_a_time,
+    uncordoning_more,
+)
+from kschedx.kube.autoscalers import (
+    COMPUTE_TYPE,
+    FARGATE_SCHEDULER,
+    GROUP_LABELS,
+    GROUP_SIZE,
+    HAMI_SCHEDULER,
+    NOT_FOR_FARGATE,
+)
 from kschedx.kube.documents import Change, Target, remove_field
 from kschedx.kube.escaping import add_cluster_options, shell_command, why_command
 from kschedx.kube.kueue import QUEUE_LABEL
@@ -85,11 +100,16 @@ class PodFixes:
         kueue = self.answer.holding.kueue
         if kueue is not None and kueue.verdict is not None:
             yield from kueue_fixes(kueue.verdict)
+        if kueue is not None and kueue.state is WorkloadState.DEACTIVATED and self.answer.lifecycle is None:
+            from kschedx.inquiry.lifecycle_remedies import activation
+
+            yield activation(*kueue.workload.split("/"))
         if kueue is not None and kueue.known_queues:
             meant = nearest_name(kueue.queue, kueue.known_queues)
             meant = meant or list_names(kueue.known_queues, _MOST_QUEUES, conjunction="or")
             yield Fix.untried(f"recreate the pod with label {QUEUE_LABEL}={meant} instead of {kueue.queue}")
         yield from self._volcano_fixes()
+        yield from self._fargate_fixes()
         yield from self._own_fixes()
 
     def _volcano_fixes(self) -> Iterator[Fix]:
@@ -120,6 +140,15 @@ class PodFixes:
             patch = {"spec": {"capability": {share.resource: after}}}
             command = shell_command(template, name, patch)
             yield Fix.untried(title, commands=(command,), of_group=FixGroup.CLUSTER)
+
+    def _fargate_fixes(self) -> Iterator[Fix]:
+        """Yield what helps a pod that a Fargate profile selects, and that Fargate cannot run."""
+        scheduler = self.answer.holding.scheduler
+        if scheduler is None or scheduler.name != FARGATE_SCHEDULER:
+            return
+        if any(said.message.startswith(NOT_FOR_FARGATE) for said in scheduler.said):
+            kept_off = f"annotation {COMPUTE_TYPE}: ec2 in its template"
+            yield Fix.untried(f"run the pod on EC2 nodes ({kept_off}), or remove what Fargate does not support")
 
     def _own_fixes(self) -> Iterator[Fix]:
         answer = self.answer
@@ -206,7 +235,10 @@ class PodFixes:
     def _split_by_autoscalers(
         self, owner: Owner | None, fixes: tuple[Fix, ...]
     ) -> tuple[tuple[Fix, ...], Iterator[Fix]]:
-        """Return the fixes that make room, and the others: if an autoscaler adds nodes, none is added by hand."""
+        """Return the fixes that make room, and the others: if an autoscaler adds nodes, none is added by hand. It adds
+        no node with the host name of a lost one."""
+        if any(isinstance(step, AddNode) and step.restores for fix in fixes for step in fix.steps):
+            return (), iter(fixes)
         room = self._room(owner)
         if all(fix.adds_node for fix in fixes) and all(fix.certainty is FixCertainty.UNTRIED for fix in room):
             room = self._room(owner, with_changes_of_pod=True)
@@ -400,9 +432,10 @@ class PodFixes:
         that change the pod."""
         snapshot, key = self.cycle.snapshot, self.cycle.pod.key
         event, karpenter_event = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
-        from kschedx.inquiry.node_scaling import NodeTrial, autoscaler_repair, reported_by_karpenter, reported_fixes
+        from kschedx.inquiry.node_scaling import NodeTrial, autoscaler_fix, reported_by_karpenter, reported_fixes
 
-        repair = None if (down := self.answer.autoscaler_down) is None else autoscaler_repair(down)
+        down = self.answer.autoscaler_down
+        repair = None if down is None else autoscaler_fix(*component_repair(down), group=None)
         if repair is not None and any(scaling.adds_node for scaling in self.answer.scalings):
             return (repair,)
         reported = () if event is None else tuple(reported_fixes(event))

@@ -177,7 +177,11 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         karpenter, provisioning = self.autoscaler, self.decision
         yield from self._repaired_pools()
         yield from self._claims_under_way(trial)
-        reported = [fix for pool, message in self.reports.items() for fix in reported_by_karpenter(message, pool)]
+        reported = [
+            fix
+            for pool, message in self.reports.items()
+            for fix in reported_by_karpenter(message, pool, self._limits_text(pool))
+        ]
         if provisioning.pool:
             yield from reported
             title = f"wait for Karpenter: it adds a node to NodePool {provisioning.pool}, if the cloud has capacity"
@@ -186,12 +190,22 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             yield trial.fix(title, karpenter.node_of(provisioning.pool, self.pod), helps=helps)
         yield from self._other_types()
         for remedy in self.remedies:
+            if remedy.is_of_pod and not provisioning.pool:  # room where the pod may go comes first
+                yield from reported
+                reported = []
             if with_changes_of_pod or remedy.makes_room:
                 fix = trial.remedy_fix(remedy, f"of {remedy.place}")
                 fix = fix if remedy.changed is None else _with_pool(fix, karpenter, remedy.changed)
                 yield replace(fix, reshapes_pool=remedy.step.kind is StepKind.RESHAPED)
         if not provisioning.pool:
             yield from reported
+
+    def _limits_text(self, name: str) -> str:
+        """Return `cpu 4 of 35` for the limits of a NodePool, according to its status."""
+        pool = next((pool for pool in self.autoscaler.pools if pool.name == name), None)
+        limits = {} if pool is None else pool.spec.limits
+        used = {} if pool is None else pool.status.resources
+        return ", ".join(f"{resource} {used.get(resource, 0)} of {limits[resource]}" for resource in sorted(limits))
 
     def _other_types(self) -> Iterator[Fix]:
         """Yield untried fixes of NodePools whose instance types do not suffice: other types or zones, none of which the

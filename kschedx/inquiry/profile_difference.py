@@ -20,12 +20,10 @@ from kschedx.explain.profile_changes import EvaluatedRows as PairPart
 from kschedx.explain.profile_changes import Pair, ProfileChange
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import UnevaluatedDocument
-from kschedx.kube.documents import Document, document, part_of, to_json
+from kschedx.kube.documents import Document, Json, document, part_of, to_json
 from kschedx.progress import Phase, count_items
 from kschedx.results import Shown
 from kschedx.snapshot.snapshot import Snapshot
-
-Json = dict[str, object]
 
 
 class SetupComparison(Shown, Struct, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ from kschedx.apiserver.pod_security import (
     security_view,
 )
 from kschedx.controllers.pod_lifecycle import CLUSTER_RESOURCE_QUOTA, is_ready, quota_kinds
-from kschedx.controllers.workloads import Owners, manifest_of, wanted_replicas, workload_of
+from kschedx.controllers.workloads import Manifest, Owners, manifest_of, wanted_replicas, workload_of
 from kschedx.errors import InputError, UndecidableError, nearest
 from kschedx.explain.admission import enforced_standard
 from kschedx.explain.setup import Setup, Subject, admit
@@ -50,7 +50,6 @@ from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
-Manifest = Mapping[str, object]
 Patch = list[dict[str, object]]
 
 _USUAL = {"cpu": "100m", "memory": "128Mi", "ephemeral-storage": "1Gi"}
@@ -362,7 +361,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             return
         owner = template_owner(self.snapshot, self.pod)
         change = said.change if owner is None else owner_change(said.change, owner, self.pod)
-        costs = self._without_user if any(setting.field == "runAsNonRoot" for setting in said.settings) else ()
+        costs = self._without_user if "runAsNonRoot" in said.fields else ()
         where = "pod" if self.maker is None else "pod template"
         title = f"set the securityContext that {standard.wanted.level} requires in the {where}"
         yield replace(self._secured_by(title, change, self.snapshot, manifest), costs=costs)
@@ -406,7 +405,8 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         return next((name for name in known if f'"{name}"' in hint), "")
 
     def _missing_amount_fixes(self, quota: str, missing: str) -> Iterator[Fix | None]:
-        """Yield fixes for missing requests and limits: `requests.cpu for: app,sidecar; limits.memory for: app`."""
+        """Yield fixes for missing requests and limits: `requests.cpu for: app,sidecar; limits.memory for: app`. A
+        container that is not in the pod template was added by a webhook; LimitRanges apply to it as well."""
         wanted: dict[str, dict[str, dict[str, str]]] = {}
         for part in missing.split("; "):
             resource, _, names = part.partition(" for: ")
@@ -415,18 +415,22 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             for container in names.split(","):
                 wanted.setdefault(container, {}).setdefault(side, {})[name] = _USUAL.get(name, "1")
         patch, phrases = self._resources(wanted)
-        if not patch:
-            return
-        yield self._patch_fix(f"set {', '.join(phrases)}", patch)
+        added = sorted(wanted.keys() - {str(container.get("name")) for _, container in self._containers()})
+        if not added:
+            yield self._patch_fix(f"set {', '.join(phrases)}", patch)
         limits: dict[str, dict[str, str]] = {}
         for sides in wanted.values():
-            for side, amounts in sides.items():
-                limits.setdefault("defaultRequest" if side == "requests" else "default", {}).update(amounts)
+            for side, least in sides.items():
+                limits.setdefault("defaultRequest" if side == "requests" else "default", {}).update(least)
         spec = {"limits": [{"type": "Container", **limits}]}
-        title = (
-            f"create a LimitRange with default {' and '.join(sorted({resource.split('.')[0] for resource in phrases}))}"
-        )
-        yield self._create_fix(title, "v1", "LimitRange", f"{quota}-defaults", {"spec": spec})
+        amounts = " and ".join(sorted({side for sides in wanted.values() for side in sides}))
+        title = f"create a LimitRange with default {amounts}"
+        fix = self._create_fix(title, "v1", "LimitRange", f"{quota}-defaults", {"spec": spec})
+        if added and fix is not None:
+            which = f"container{'s' if len(added) > 1 else ''} {list_names(added, 3, conjunction='and')}"
+            title = f"{title} for {which}, which a webhook adds"
+            fix = Fix.untried(title, fix.changes)
+        yield fix
 
     def _resources(self, wanted: Mapping[str, Mapping[str, Mapping[str, str]]]) -> tuple[Patch, list[str]]:
         """Return a patch that sets requests and limits of containers, and `requests.cpu of container app to 100m` for
@@ -594,7 +598,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
         manifest = {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}
         target = Target(api_version=api_version, kind=kind, namespace=namespace, name=name)
-        snapshot = self.snapshot if kind == "ServiceAccount" else with_applied(self.snapshot, [manifest])
+        snapshot = with_applied(self.snapshot, [manifest])
         commands = (command,) if command else ()
         return self._try(title, (Change(target=target, create=manifest),), snapshot=snapshot, commands=commands)
 

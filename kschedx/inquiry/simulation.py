@@ -9,10 +9,11 @@ from typing import overload
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kschedx.controllers.manager import Rollout, RolloutDocument, stateful_set_spec
 from kschedx.controllers.pod_lifecycle import cannot_start, scheduler_down
-from kschedx.controllers.states import CannotStart, RolloutStalled
+from kschedx.controllers.states import CannotStart, Failed, RejectedByKubelet, RolloutStalled
 from kschedx.controllers.workload_lifecycle import failing_rollout, workload_lifecycle
 from kschedx.controllers.workloads import (
     Manifest,
@@ -24,7 +25,7 @@ from kschedx.controllers.workloads import (
     wanted_replicas,
 )
 from kschedx.errors import NotAdmittedError, NotChangedError
-from kschedx.explain.cycle_notes import may_lack_node_support
+from kschedx.explain.cycle_notes import bound_by_hand, may_lack_node_support
 from kschedx.explain.missing_kinds import cycle_of
 from kschedx.explain.notes import drained_nodes
 from kschedx.explain.setup import Subject, stored_subject, unassign
@@ -57,6 +58,9 @@ from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot, SourceDocument
+
+_MOST_BOUND = 100
+"""The number of pods of a node that are tried against its kubelet."""
 
 
 class NodeUse(Document, frozen=True):
@@ -119,10 +123,6 @@ class NodeUsage:
             requested=dict(zip(self.resources, requested, strict=True)),
             allocatable={key: amount for key, amount in zip(self.resources, offered, strict=True) if amount},
         )
-
-    def empty(self) -> frozenset[str]:
-        """Return the nodes without a pod."""
-        return frozenset(self.names[row] for row in np.flatnonzero(self._requested[:, -1] == 0))
 
 
 # The results of pending pods after the queue has ended.
@@ -374,7 +374,42 @@ class Simulation(Shown):
         for pod in unknown.values():
             yield explain(stored_subject(after, pod), self.setup)
         yield from self._failing_rollouts()
+        yield from self._rejected_by_kubelets()
         yield from self._disputed_answers()
+
+    def _rejected_by_kubelets(self) -> Iterator[Explanation]:
+        """Yield the state of the first new pod on each node that spec.nodeName binds there and the kubelet rejects, or
+        of its workload."""
+        table, known = self.run.cluster.pods, len(self.before.pods)
+        rows = known + np.flatnonzero(table.node[known:] >= 0)
+        rows = rows[~np.isin(rows, self._queued_rows)]
+        by_node: dict[str, list[int]] = {}
+        for row in rows.tolist():
+            if row not in self.simulator.deleted:
+                by_node.setdefault(table.node_names[row], []).append(row)
+        for node, bound_rows in by_node.items():
+            for number, row in enumerate(bound_rows[:_MOST_BOUND]):
+                snapshot, pod = self.after.without_pods(bound_rows[number:]), table[row]
+                pod = replace(pod, spec=replace(pod.spec, node_name=node))
+                subject = Subject(snapshot=snapshot, pod=pod, is_new=True)
+                cycle = cycle_of(self.setup.scheduler_on(snapshot), pod, self.setup.profile_of(pod))
+                bound = bound_by_hand(cycle)
+                if bound is None or bound.is_taken:
+                    continue
+                workload, reason, left = (
+                    self.simulator.manager.owners.of(table, row),
+                    ", ".join(bound.refusals),
+                    len(bound_rows) - number,
+                )
+                state: Failed | RejectedByKubelet = Failed(
+                    subject=pod.key, reason=reason, message=bound.text, node=node
+                )
+                if workload.kind != "Pod":
+                    state = RejectedByKubelet(
+                        subject=workload.reference, reason=reason, message=bound.text, nodes=(node,), pods=left
+                    )
+                yield answer_without_cycle(subject, self.setup, state, remedies_of(subject, self.setup, state))
+                break
 
     def _failing_rollouts(self) -> Iterator[Explanation]:
         """Yield the state of each Deployment in question whose rollout, begun before, does not end."""

@@ -431,9 +431,13 @@ class Together(QueueOutcome):
         return replace(explanation, replicas=self.replicas(group), covering=covering)
 
     def _subject_before_queue(self, group: ReplicaGroup) -> Subject:
-        """Return the group's pod in the cluster before the queue, without the group's new pods."""
-        cluster = self._simulation.start
-        keys = (key for key in self.state(group).pods if key in cluster.pods.rows) if group.is_new else ()
+        """Return a pod of the group in the cluster before the queue: one that was pending, or else its new pod without
+        the group's others."""
+        cluster, pods = self._simulation.start, self.state(group).pods
+        waited = {self._simulation.simulator.pods.key(row) for row in group.waited}
+        if pending := [key for key in pods if key in waited and key in cluster.pods.rows]:
+            return replace(_subject(group, cluster, cluster.pods[cluster.pods.rows[pending[0]]]), is_new=False)
+        keys = (key for key in pods if key in cluster.pods.rows) if group.is_new else ()
         return _subject(group, cluster.without_pods(cluster.pods.rows[key] for key in keys), group.pod)
 
     def _evicting_decisions(self, group: ReplicaGroup) -> list[int]:

@@ -53,7 +53,7 @@ from kschedx.karpenter.requirements import (
     subtract,
     well_known,
 )
-from kschedx.karpenter.scheduler import PoolTypes
+from kschedx.karpenter.scheduler import KnownTypes
 from kschedx.kube.autoscalers import (
     AWS,
     CAPACITY_TYPE,
@@ -255,9 +255,9 @@ def instance_type(
 # Bottlerocket without prefix delegation. - The instance types of Karpenter's kwok provider
 # (kwok/cloudprovider/instance_types.json).
 
-VM_OVERHEAD = 0.075
+_VM_OVERHEAD = 0.075
 """The fraction of memory that the hypervisor uses (--vm-memory-overhead-percent)."""
-EVICTION_MEMORY = 100
+_EVICTION_MEMORY = 100
 """The kubelet's eviction threshold in Mi."""
 DISK = "20Gi"
 _ARM_RESERVE = 64
@@ -358,14 +358,9 @@ def _ec2_types(document: object) -> InstanceTypes:
     try:
         ec2 = msgspec.convert(document, _Ec2)
     except msgspec.ValidationError as error:
-        raise _fault(error) from None
+        raise _convert_error(str(error)) from None
     usable = (ec2_type for ec2_type in ec2.instance_types if "hvm" in ec2_type.supported_virtualization_types)
     return InstanceTypes(instance_types=tuple(_ec2_type(ec2_type) for ec2_type in usable if _architecture(ec2_type)))
-
-
-def _fault(error: msgspec.ValidationError) -> InputError:
-    text, _, where = str(error).partition(" - at `$")
-    return InputError(text[:1].lower() + text[1:], place=Place(field=where.rstrip("`").lstrip(".")))
 
 
 def _architecture(ec2_type: _Ec2Type) -> str:
@@ -375,7 +370,7 @@ def _architecture(ec2_type: _Ec2Type) -> str:
 
 def _ec2_type(ec2_type: _Ec2Type) -> WrittenType:
     memory = ec2_type.memory_info.size - (_ARM_RESERVE if _architecture(ec2_type) == "arm64" else 0)
-    memory -= ceil(memory * VM_OVERHEAD)
+    memory -= ceil(memory * _VM_OVERHEAD)
     pods = _pods(ec2_type.network_info)
     milli = ec2_type.v_cpu_info.default_v_cpus * 1000
     capacity: ResourceList = {
@@ -395,7 +390,7 @@ def _ec2_type(ec2_type: _Ec2Type) -> WrittenType:
         capacity=capacity,
         overhead={
             "cpu": f"{kept}m",
-            "memory": f"{11 * pods + 255 + EVICTION_MEMORY}Mi",
+            "memory": f"{11 * pods + 255 + _EVICTION_MEMORY}Mi",
             "ephemeral-storage": "3Gi",
         },
     )
@@ -490,7 +485,7 @@ def _kwok_types(document: object) -> InstanceTypes:
     try:
         kwok_types = msgspec.convert(document, tuple[_KwokType, ...])
     except msgspec.ValidationError as error:
-        raise _fault(error) from None
+        raise _convert_error(str(error)) from None
     return InstanceTypes(
         instance_types=tuple(
             WrittenType(
@@ -520,17 +515,6 @@ _OF_RESERVATIONS = frozenset({RESERVATION_ID, RESERVATION_TYPE, RESERVATION_INTE
 """Labels that vary between nodes of a type because of reservations."""
 
 
-class KnownTypes(Struct, frozen=True, kw_only=True):
-    """The zones and types of a pool's nodes."""
-
-    zones: tuple[str, ...]
-    zones_are_all: bool
-    """Whether the node class lists the zones."""
-    types: PoolTypes
-    has_no_reservations: bool = False
-    """Whether the node class has no reservations: then no type is `reserved`."""
-
-
 def known_types(snapshot: Snapshot, pool: NodePool, catalogue: InstanceTypes | None) -> KnownTypes:
     """Return the types of the catalogue, or the types of existing nodes. The latter are complete only if the pool
     requires no others."""
@@ -554,7 +538,8 @@ def known_types(snapshot: Snapshot, pool: NodePool, catalogue: InstanceTypes | N
     return KnownTypes(
         zones=places,
         zones_are_all=bool(zones),
-        types=PoolTypes(types=types, are_all=are_all),
+        types=types,
+        are_all=are_all,
         has_no_reservations=bool(zones) and not reserved,
     )
 

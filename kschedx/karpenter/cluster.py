@@ -13,16 +13,17 @@ from msgspec.structs import replace
 
 from kschedx.autoscaler.run import with_new_nodes
 from kschedx.errors import InputError, Place, nearest
-from kschedx.karpenter.catalogue import InstanceTypes, KnownTypes, known_types
+from kschedx.karpenter.catalogue import InstanceTypes, known_types
 from kschedx.karpenter.devices import NoDevices, published_by
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType, effective_overlays
 from kschedx.karpenter.node_claims import NewNodeClaim, PoolTemplate
 from kschedx.karpenter.nodes import ClusterState
-from kschedx.karpenter.pods import EligibilityCheck, PodEligibility, eligibility, pod_requirements
+from kschedx.karpenter.pods import EligibilityCheck, PodEligibility, eligibility, pod_requirements, template_of
 from kschedx.karpenter.rejections import REASONS, CheapestAreTooFew, LimitReached, Rejection
 from kschedx.karpenter.requirements import CAPACITY_TYPES, RESERVED, Amounts, Requirements, amounts_of
 from kschedx.karpenter.scheduler import (
     KarpenterSettings,
+    KnownTypes,
     Provisioner,
     RoundResult,
     SchedulingFailure,
@@ -40,7 +41,6 @@ from kschedx.kube.autoscalers import (
     NodeSelectorRequirementWithMinValues,
 )
 from kschedx.kube.conditions import condition_of
-from kschedx.kube.decoding import decode
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.names import HOSTNAME, ZONE, added_node_name
 from kschedx.kube.quantity import ResourceList
@@ -141,7 +141,6 @@ class PoolVerdict(Struct, frozen=True, kw_only=True):
     pool: NodePool
     certainty: LaunchCertainty
     rejection: Rejection | None = None
-    types: tuple[InstanceType, ...] = ()
     known: tuple[InstanceType, ...] = ()
     template: PoolTemplate | None = None
     zones: tuple[str, ...] = ()
@@ -249,11 +248,11 @@ class Karpenter:
 
     @property
     def types_are_known(self) -> bool:
-        return all(self.known[pool.name].types.are_all for pool in self.pools)
+        return all(self.known[pool.name].are_all for pool in self.pools)
 
     @cached_property
     def provisioner(self) -> Provisioner:
-        return Provisioner.of(self.pools, lambda pool: self.known[pool.name].types, self.settings)
+        return Provisioner.of(self.pools, self.known, self.settings)
 
     @cached_property
     def settings(self) -> KarpenterSettings:
@@ -308,13 +307,13 @@ class Karpenter:
         row = pods.rows.get(pod.key)
         if row is not None and pods.node_names[row]:
             return None
-        is_own = row is not None and pods.specs[row] == replace(pod.spec, node_name="")
-        mine = pod if is_own else replace(pod, status=UNSCHEDULABLE_STATUS)
+        stored = None if row is None or pods.specs[row] != replace(pod.spec, node_name="") else pods[row]
+        mine = stored or replace(pod, status=UNSCHEDULABLE_STATUS)
         looked = self.check_eligibility(mine)
         if looked.outcome is not PodEligibility.CONSIDERED:
             event = f"Failed to schedule pod, {looked.reason}" if looked.outcome is PodEligibility.REFUSED else ""
             return PodProvisioning(looked=looked, event=event)
-        if is_own:
+        if stored is not None:
             result = self.own
         else:
             others = [
@@ -338,7 +337,7 @@ class Karpenter:
                 looked=looked,
                 pool=node.template.name,
                 types=node.cheapest_first,
-                types_are_known=self.known[node.template.name].types.are_all,
+                types_are_known=self.known[node.template.name].are_all,
                 companions=len(node.pods) - 1,
                 pools=self._unsure(pod, node.template.name),
                 by_chance=result.by_chance,
@@ -356,7 +355,7 @@ class Karpenter:
     def _text_is_known(self, failure: SchedulingFailure) -> bool:
         """Return whether the message is certain: messages about instance types depend on all of them."""
         return all(
-            self.known[pool.pool].types.are_all
+            self.known[pool.pool].are_all
             or not isinstance(pool.rejection, NoInstanceType | CheapestAreTooFew | LimitReached)
             or (isinstance(pool.rejection, LimitReached) and pool.rejection.is_exhausted)
             for pool in failure.pools
@@ -386,13 +385,13 @@ class Karpenter:
     def _verdict(self, name: str, rejection: Rejection, requirements: Requirements) -> PoolVerdict:
         known = self.known[name]
         certainty = LaunchCertainty.REJECTS
-        if isinstance(rejection, NoInstanceType) and not known.types.are_all:
+        if isinstance(rejection, NoInstanceType) and not known.are_all:
             is_sure = self._is_out_of_zone(name, rejection) or self._lacks_a_reservation(name, rejection)
             certainty = LaunchCertainty.REJECTS if is_sure else LaunchCertainty.UNKNOWN
         elif (
             isinstance(rejection, CheapestAreTooFew)
             or (isinstance(rejection, LimitReached) and not rejection.is_exhausted)
-        ) and not known.types.are_all:
+        ) and not known.are_all:
             certainty = LaunchCertainty.UNKNOWN
         if isinstance(rejection, NoDevices) and not rejection.is_known:
             certainty = LaunchCertainty.UNKNOWN
@@ -403,7 +402,7 @@ class Karpenter:
             known=self.templates[name].types if name in self.templates else (),
             template=self.templates.get(name),
             zones=known.zones if known.zones_are_all else (),
-            types_are_known=known.types.are_all,
+            types_are_known=known.are_all,
             lacks_a_reservation=isinstance(rejection, NoInstanceType) and self._lacks_a_reservation(name, rejection),
             requirements=requirements,
         )
@@ -428,7 +427,7 @@ class Karpenter:
         for pool in self.provisioner.pools:
             if pool.name == taken:
                 break
-            if not self.known[pool.name].types.are_all:
+            if not self.known[pool.name].are_all:
                 before.append(pool)
         if not before:
             return ()
@@ -446,16 +445,8 @@ class Karpenter:
 # Upstream: pkg/state/virtualpods, pkg/utils/apps/resolve.go of Karpenter 1.14.
 
 
-SCALABLE = ("Deployment", "StatefulSet", "ReplicaSet")
-LOWEST_PRIORITY = -(2**31)
-
-
-class _Spec(Struct, frozen=True, kw_only=True):
-    template: PodTemplateSpec = PodTemplateSpec()
-
-
-class _Workload(Struct, frozen=True, kw_only=True):
-    spec: _Spec = _Spec()
+_SCALABLE = ("Deployment", "StatefulSet", "ReplicaSet")
+_LOWEST_PRIORITY = -(2**31)
 
 
 def virtual_pods(snapshot: Snapshot) -> Iterator[Pod]:
@@ -490,10 +481,10 @@ def virtual_pods(snapshot: Snapshot) -> Iterator[Pod]:
 def _buffer_template(snapshot: Snapshot, buffer: CapacityBuffer) -> PodTemplateSpec | None:
     """Return the template of the workload that a buffer refers to."""
     named = buffer.spec.scalable_ref
-    if named is None or named.kind not in SCALABLE or named.api_group not in ("", "apps"):
+    if named is None or named.kind not in _SCALABLE or named.api_group not in ("", "apps"):
         return None
     raw = snapshot.workloads.get((named.kind, buffer.metadata.namespace, named.name))
-    return None if raw is None else decode(raw, _Workload).spec.template
+    return None if raw is None else template_of(raw)
 
 
 def _placeable(spec: PodSpec) -> PodSpec:
@@ -501,7 +492,7 @@ def _placeable(spec: PodSpec) -> PodSpec:
     volumes = tuple(
         volume for volume in spec.volumes if volume.persistent_volume_claim is None and volume.ephemeral is None
     )
-    return replace(spec, node_name="", priority=LOWEST_PRIORITY, volumes=volumes)
+    return replace(spec, node_name="", priority=_LOWEST_PRIORITY, volumes=volumes)
 
 
 # The cluster after Karpenter has added all nodes that it can, with known types.

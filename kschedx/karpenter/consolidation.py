@@ -21,14 +21,16 @@ from msgspec.structs import replace
 from kschedx.karpenter.cluster import Karpenter
 from kschedx.karpenter.disruption import (
     BALANCED_THRESHOLD,
+    NODE_COST,
     NodeDisruption,
+    disruption_cost,
     disruptions,
     eviction_cost,
     is_active,
     is_invalid,
     is_reschedulable,
+    pods_on,
     price_fractions,
-    snapshot_time,
 )
 from kschedx.karpenter.instance_types import InstanceType, min_values_unmet, too_few_text
 from kschedx.karpenter.node_claims import NewNodeClaim
@@ -46,14 +48,12 @@ from kschedx.kube.types import Pod
 SPOT, ON_DEMAND = "spot", "on-demand"
 MOST_NODES = 100
 """The maximum number of nodes that are consolidated together."""
-MOST_ALONE = 50
-MOST_LOOKS = 50_000
+_MOST_ALONE = 50
+_MOST_LOOKS = 50_000
 """The maximum number of nodes that are tried alone, times the nodes of the cluster: each trial is a round over the
 cluster."""
-SPOT_TYPES = 15
+_SPOT_TYPES = 15
 """The number of cheaper types that spot-to-spot consolidation requires."""
-NODE_COST = 1.0
-"""The disruption cost of a node without its pods."""
 NOT_TRIED = "not tried alone: name the node"
 PRICES_UNKNOWN = "prices are not known: add them with --instance-types"
 """Why it is undecided whether a cheaper node replaces a node."""
@@ -91,10 +91,6 @@ class Score(Struct, frozen=True, kw_only=True):
         if self.disruption > 0:
             return self.savings / self.disruption
         return math.inf if self.savings > 0 else 0.0
-
-    @property
-    def is_approved(self) -> bool:
-        return self.value >= BALANCED_THRESHOLD
 
 
 class CommandDocument(Document, frozen=True):
@@ -203,8 +199,7 @@ class _Candidate(Struct, frozen=True, kw_only=True):
 
     @property
     def disruption_cost(self) -> float:
-        """The disruption cost for the policy Balanced."""
-        return NODE_COST + sum(max(0.0, eviction_cost(pod)) for pod in self.pods)
+        return disruption_cost(self.pods)
 
 
 class Consolidator:
@@ -215,7 +210,7 @@ class Consolidator:
         self._karpenter = karpenter
         self._only = only
         self._snapshot = karpenter.snapshot
-        self._now = snapshot_time(karpenter.snapshot)
+        self._now = karpenter.snapshot.moment()
         self._pools = {pool.name: pool for pool in karpenter.pools}
         self._states = {node.name: node for node in karpenter.cluster.staying if node.claim is not None}
         self._prices = {name: self._price(node) for name, node in self._states.items()}
@@ -255,13 +250,12 @@ class Consolidator:
         if blocked or pool is None or state.claim is None:
             self._kept[disruption.node] = blocked
             return None
-        pods = [self._snapshot.pods[row] for row in self._snapshot.pods.on_node(state.row).tolist()]
         drifted = condition_of(state.claim.status.conditions, "Drifted")
         candidate = _Candidate(
             state=state,
             pool=pool,
             price=self._prices[disruption.node],
-            pods=tuple(pod for pod in pods if is_reschedulable(pod)),
+            pods=tuple(filter(is_reschedulable, pods_on(self._snapshot, state))),
             is_consolidatable=disruption.is_consolidatable and pool.spec.replicas is None,
             is_drifted=disruption.is_drifted and pool.spec.replicas is None,
             drifted_since="" if drifted is None else drifted.last_transition_time or "",
@@ -276,7 +270,7 @@ class Consolidator:
     def _price(self, state: StateNode) -> float | None:
         """Return the price of the offering in the node's labels."""
         known = self._karpenter.known.get(state.pool)
-        types = () if known is None else known.types.types
+        types = () if known is None else known.types
         instance_type = next(
             (candidate for candidate in types if candidate.name == state.labels.get(INSTANCE_TYPE)), None
         )
@@ -369,7 +363,7 @@ class Consolidator:
         """Return every candidate that can be deleted alone; Karpenter takes the first."""
         commands = []
         ordered = self._sort_candidates()
-        most = min(MOST_ALONE, max(MOST_LOOKS // max(len(self._snapshot.cluster.nodes), 1), 1))
+        most = min(_MOST_ALONE, max(_MOST_LOOKS // max(len(self._snapshot.cluster.nodes), 1), 1))
         tried = (
             ordered[:most]
             if self._only is None
@@ -459,13 +453,13 @@ class Consolidator:
         if too_few := min_values_unmet(cheaper, requirements):
             return f"Filtering by price: {too_few_text(too_few)}"
         if is_spot_again and method is Method.SINGLE_NODE:
-            if len(cheaper) < SPOT_TYPES:
+            if len(cheaper) < _SPOT_TYPES:
                 return (
-                    f"SpotToSpotConsolidation requires {SPOT_TYPES} cheaper instance type options than the current "
+                    f"SpotToSpotConsolidation requires {_SPOT_TYPES} cheaper instance type options than the current "
                     f"candidate to consolidate, got {len(cheaper)}"
                 )
             enough = (
-                most for most in range(SPOT_TYPES, len(cheaper)) if not min_values_unmet(cheaper[:most], requirements)
+                most for most in range(_SPOT_TYPES, len(cheaper)) if not min_values_unmet(cheaper[:most], requirements)
             )
             cheaper = cheaper[: next(enough, len(cheaper))]
         prices = [
@@ -505,28 +499,20 @@ class Consolidator:
             fractions = price_fractions(mates, self._prices)
             if not fractions or (command.savings is None and command.replacements):
                 return PRICES_UNKNOWN
+            total = sum(disruption_cost(pods_on(self._snapshot, state)) for state in mates if state.row >= 0)
             saved = 1.0 if command.savings is None or not command.price else command.savings / command.price
             scores.append(
                 Score(
                     pool=name,
                     savings=saved * sum(fractions[candidate.name] for candidate in its),
-                    disruption=sum(candidate.disruption_cost for candidate in its) / self._total_disruption(mates),
+                    disruption=sum(candidate.disruption_cost for candidate in its) / total,
                 )
             )
         return replace(command, scores=tuple(scores))
 
-    def _total_disruption(self, mates: Iterable[StateNode]) -> float:
-        """Return the cost of disrupting all nodes of a pool."""
-        total = 0.0
-        for state in mates:
-            if state.row >= 0:
-                pods = [self._snapshot.pods[row] for row in self._snapshot.pods.on_node(state.row).tolist()]
-                total += NODE_COST + sum(max(0.0, eviction_cost(pod)) for pod in pods if is_reschedulable(pod))
-        return total
-
     @staticmethod
     def _is_approved(command: Command) -> bool:
-        return all(score.is_approved for score in command.scores)
+        return all(score.value >= BALANCED_THRESHOLD for score in command.scores)
 
 
 def _launch_price(instance_type: InstanceType, claim: NewNodeClaim, requirements: Requirements) -> float | None:

@@ -37,12 +37,14 @@ from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
 BLOCKED = "DisruptionBlocked"
-UNCONSOLIDATABLE = "Unconsolidatable"
+_UNCONSOLIDATABLE = "Unconsolidatable"
 """Reasons of Karpenter's events."""
-DISRUPTED = Taint(key="karpenter.sh/disrupted", effect="NoSchedule")
+_DISRUPTED = Taint(key="karpenter.sh/disrupted", effect="NoSchedule")
 NEVER = "Never"
 BALANCED_THRESHOLD = 0.5
 """1 / BalancedK."""
+NODE_COST = 1.0
+"""The disruption cost of a node without its pods."""
 _PRICED_BY = (INSTANCE_TYPE, ZONE, CAPACITY_TYPE)
 _NOTHING = frozenset({"0", "0%"})
 
@@ -138,13 +140,8 @@ def disruptions(
     snapshot. `prices` are those of nodes."""
     if not snapshot.of(NodeClaim):
         return []
-    pools = _Pools(snapshot, prices, snapshot_time(snapshot) if now is None else now)
+    pools = _Pools(snapshot, prices, snapshot.moment() if now is None else now)
     return [disruption for name in names if (disruption := pools.disruption(name)).pool]
-
-
-def snapshot_time(snapshot: Snapshot) -> int:
-    """Return the time of the snapshot in nanoseconds, as far as it is known."""
-    return nanoseconds(snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
 def price_fractions(nodes: Sequence[StateNode], prices: Mapping[str, float | None]) -> dict[str, float]:
@@ -180,7 +177,7 @@ class _Pools:
         snapshot, behaviour = self._snapshot, self._behaviour
         row = snapshot.cluster.index[name]
         state = self._states.get(row) or StateNode(node=snapshot.cluster.nodes[row], row=ClusterRow(row))
-        pods = _pods_on(snapshot, state)
+        pods = pods_on(snapshot, state)
         conditions = state.claim.status.conditions if state.claim is not None else ()
         pool = self._pools.get(state.pool)
         is_balanced = pool is not None and pool.spec.disruption.consolidation_policy == BALANCED
@@ -201,10 +198,10 @@ class _Pools:
     def _balance(self, state: StateNode) -> Balance:
         if state.pool not in self._costs:
             mates = [node for node in self._states.values() if node.pool == state.pool]
-            cost = sum(_disruption_cost(_pods_on(self._snapshot, mate)) for mate in mates)
+            cost = sum(disruption_cost(pods_on(self._snapshot, mate)) for mate in mates)
             self._costs[state.pool] = cost, price_fractions(mates, self._prices)
         cost, fractions = self._costs[state.pool]
-        own = _disruption_cost(_pods_on(self._snapshot, state))
+        own = disruption_cost(pods_on(self._snapshot, state))
         return Balance(disruption=own / cost, savings=fractions.get(state.name))
 
     def _obstacles(self, state: StateNode, pool: NodePool | None, pods: list[Pod]) -> Iterator[Obstacle]:
@@ -218,11 +215,11 @@ class _Pools:
             yield Obstacle(reason=BLOCKED, text="No allowed disruptions due to blocking budget")
         for label in (CAPACITY_TYPE, ZONE):
             if label not in state.labels:
-                yield Obstacle(reason=UNCONSOLIDATABLE, text=f'Node does not have label "{label}"')
+                yield Obstacle(reason=_UNCONSOLIDATABLE, text=f'Node does not have label "{label}"')
         if pool.spec.disruption.consolidate_after == NEVER:
-            yield Obstacle(reason=UNCONSOLIDATABLE, text=f'NodePool "{pool.name}" has consolidation disabled')
+            yield Obstacle(reason=_UNCONSOLIDATABLE, text=f'NodePool "{pool.name}" has consolidation disabled')
         elif pool.spec.disruption.consolidation_policy == "WhenEmpty" and not _is_empty(pods, self._behaviour):
-            yield Obstacle(reason=UNCONSOLIDATABLE, text=self._behaviour.not_empty.format(pool=pool.name))
+            yield Obstacle(reason=_UNCONSOLIDATABLE, text=self._behaviour.not_empty.format(pool=pool.name))
 
     def _pod_blockers(self, pods: list[Pod]) -> Iterator[str]:
         """Yield the first pod that prevents disruption, then the first budget."""
@@ -248,7 +245,7 @@ class _Pools:
         return ()
 
 
-def _pods_on(snapshot: Snapshot, state: StateNode) -> list[Pod]:
+def pods_on(snapshot: Snapshot, state: StateNode) -> list[Pod]:
     return [snapshot.pods[row] for row in snapshot.pods.on_node(state.row).tolist()]
 
 
@@ -279,8 +276,9 @@ def eviction_cost(pod: Pod) -> float:
     return min(max(cost, -10.0), 10.0)
 
 
-def _disruption_cost(pods: Iterable[Pod]) -> float:
-    return 1.0 + sum(max(0.0, eviction_cost(pod)) for pod in pods if is_reschedulable(pod))
+def disruption_cost(pods: Iterable[Pod]) -> float:
+    """Return the cost of disrupting a node with these pods, for the policy Balanced."""
+    return NODE_COST + sum(max(0.0, eviction_cost(pod)) for pod in pods if is_reschedulable(pod))
 
 
 def is_reschedulable(pod: Pod) -> bool:
@@ -395,7 +393,7 @@ def _is_guarded(pod: Pod, now: int) -> bool:
 
 def _is_evicted(pod: Pod, now: int) -> bool:
     is_going = bool(pod.metadata.deletion_timestamp) or is_static(pod.metadata.owner_references)
-    return not (is_going or tolerates_all(pod.spec.tolerations, (DISRUPTED,)) or _is_guarded(pod, now))
+    return not (is_going or tolerates_all(pod.spec.tolerations, (_DISRUPTED,)) or _is_guarded(pod, now))
 
 
 def _lets_go(budget: PodDisruptionBudget, pod: Pod) -> bool:

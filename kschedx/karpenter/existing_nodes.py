@@ -24,7 +24,7 @@ from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.snapshot import Snapshot
 
 
-class ExistingNode:
+class _ExistingNode:
     """An existing node, and the pods that a round adds to it."""
 
     def __init__(self, state: StateNode, snapshot: Snapshot, instance_type: InstanceType | None = None) -> None:
@@ -118,7 +118,7 @@ class ExistingNodes:
         """`types`: by pool and name, for the devices of nodes that are not initialized."""
         ordered = sorted(states, key=lambda state: (not state.is_initialized, state.name))
         self.nodes = [
-            ExistingNode(state, snapshot, types.get((state.pool, state.labels.get(INSTANCE_TYPE, ""))))
+            _ExistingNode(state, snapshot, types.get((state.pool, state.labels.get(INSTANCE_TYPE, ""))))
             for state in ordered
         ]
         table = snapshot.nodes(SPEC_ALONE)
@@ -165,7 +165,7 @@ class ExistingNodes:
                 row[self._columns[name]] = _units(name, amount)
         return row
 
-    def take(self, data: PodData, topologies: Topologies) -> ExistingNode | None:
+    def take(self, data: PodData, topologies: Topologies) -> _ExistingNode | None:
         """Add the pod to the first node that accepts it."""
         if any(amount.nano > 0 for name, amount in data.requests.items() if name not in self._columns):
             return None

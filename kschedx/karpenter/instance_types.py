@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
-from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -34,7 +33,7 @@ from kschedx.kube.autoscalers import CAPACITY_TYPE, NODE_POOL, NodeOverlay, Node
 from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.names import ZONE
-from kschedx.kube.types import Labels
+from kschedx.kube.types import Labels, Pod
 
 _RESERVATION = (RESERVATION_ID, RESERVATION_TYPE, RESERVATION_INTERRUPTIBLE)
 _MILLION = 10**6 * 10**9
@@ -198,16 +197,19 @@ def too_few_text(too_few: Mapping[str, int]) -> str:
     return f"minValues requirement is not met for label(s) (label(s)=[{' '.join(sorted(too_few))}])"
 
 
-class Overhead(Protocol):
-    """What DaemonSets request on a new node of some types."""
+class DaemonOverhead(Struct, frozen=True, kw_only=True):
+    """The pods of DaemonSets on new nodes of some instance types."""
 
-    @property
-    def requests(self) -> Amounts: ...
+    pods: tuple[Pod, ...] = ()
+    requests: Amounts = {}
+    types: frozenset[str] | None = None
+    """Names of types; None for all types of the pool."""
 
-    def is_for(self, name: str) -> bool: ...
+    def is_for(self, name: str) -> bool:
+        return self.types is None or name in self.types
 
 
-def _fold(overheads: Sequence[Overhead], *, least: bool) -> dict[str, Amount]:
+def _fold(overheads: Sequence[DaemonOverhead], *, least: bool) -> dict[str, Amount]:
     """Return the minimum of each resource that all overheads have, or the maximum of each that any has. Empty overheads
     do not count."""
     each = [overhead.requests for overhead in overheads if overhead.requests]
@@ -218,7 +220,7 @@ def _fold(overheads: Sequence[Overhead], *, least: bool) -> dict[str, Amount]:
     return {name: pick((item[name] for item in each if name in item), key=lambda amount: amount.nano) for name in names}
 
 
-class FilteredTypes(Struct, frozen=True, kw_only=True):
+class _FilteredTypes(Struct, frozen=True, kw_only=True):
     """The remaining types, or why there are none."""
 
     types: tuple[InstanceType, ...] = ()
@@ -232,11 +234,11 @@ def filter_types(
     requirements: Requirements,
     *,
     pod_requests: Amounts,
-    overheads: Sequence[Overhead],
+    overheads: Sequence[DaemonOverhead],
     total: Amounts,
     allowed: frozenset[str],
     relaxes_min_values: bool,
-) -> FilteredTypes:
+) -> _FilteredTypes:
     """`total` are the node's requests without the overhead of its type; a type without an overhead is left out. The
     pod's requests are for the message."""
     seen = [False] * 6
@@ -263,8 +265,8 @@ def filter_types(
             seen[index] = seen[index] or holds
     too_few = min_values_unmet(left, requirements) if requirements.has_min_values else {}
     if left and (not too_few or relaxes_min_values):
-        return FilteredTypes(types=tuple(left), relaxed=too_few)
-    return FilteredTypes(
+        return _FilteredTypes(types=tuple(left), relaxed=too_few)
+    return _FilteredTypes(
         failure=NoInstanceType(
             meets_requirements=seen[0],
             fits=seen[1],
@@ -281,26 +283,15 @@ def filter_types(
     )
 
 
-class RequestedTypes(Struct, frozen=True, kw_only=True):
-    """The types of a new node that are requested from the cloud."""
-
-    types: tuple[InstanceType, ...]
-    too_few: Mapping[str, int] = {}
-    """Keys of `minValues` with the number of values that the remaining types have."""
-
-
 def cheapest(
     types: Sequence[InstanceType], requirements: Requirements, allowed: frozenset[str], most: int
-) -> RequestedTypes:
+) -> tuple[InstanceType, ...]:
     """Keep the cheapest types, up to the maximum that is requested from the cloud. If a price is unknown, keep all."""
     if len(types) <= most or not all(instance_type.has_prices for instance_type in types):
-        return RequestedTypes(types=tuple(types))
+        return tuple(types)
     priced = [(instance_type.price(requirements, allowed), instance_type) for instance_type in types]
     sort_slice(priced, lambda a, b: a[0] < b[0])
-    left = tuple(instance_type for _, instance_type in priced[:most])
-    return RequestedTypes(
-        types=left, too_few=min_values_unmet(left, requirements) if requirements.has_min_values else {}
-    )
+    return tuple(instance_type for _, instance_type in priced[:most])
 
 
 def min_values_unmet(types: Sequence[InstanceType], requirements: Requirements) -> dict[str, int]:

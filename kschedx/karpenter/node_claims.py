@@ -6,14 +6,13 @@ Upstream: scheduling/nodeclaim.go, nodeclaimtemplate.go.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import count
 
 from msgspec import Struct
 
 from kschedx.karpenter.devices import ClaimAllocation, NoDevices
-from kschedx.karpenter.instance_types import InstanceType, cheapest, filter_types
+from kschedx.karpenter.instance_types import DaemonOverhead, InstanceType, cheapest, filter_types, min_values_unmet
 from kschedx.karpenter.nodes import PortUsage, ports_of, untolerated_taints
-from kschedx.karpenter.pods import DaemonOverhead, PodData
+from kschedx.karpenter.pods import PodData
 from kschedx.karpenter.rejections import (
     NO_TYPE_WITH_DEVICES,
     OF_DEVICES,
@@ -96,16 +95,6 @@ def written_requirements(pool: NodePool) -> Requirements:
 
 def allowed_labels(pool: NodePool) -> frozenset[str]:
     return well_known(pool.spec.template.spec.node_class_ref.api_group)
-
-
-class HostNames:
-    """The placeholder host names of new nodes."""
-
-    def __init__(self) -> None:
-        self._numbers = count(1)
-
-    def next(self) -> str:
-        return f"hostname-placeholder-{next(self._numbers):04d}"
 
 
 class AcceptedPod(Struct, frozen=True, kw_only=True):
@@ -252,6 +241,7 @@ class NewNodeClaim:
     def keep_cheapest(self, most: int) -> Mapping[str, int]:
         """Keep only the types that are requested from the cloud. Return the keys of `minValues` with too few values,
         and their number."""
-        cut = cheapest(self.types, self.requirements, self.template.allowed, most)
-        self.types = cut.types
-        return cut.too_few
+        before = len(self.types)
+        self.types = cheapest(self.types, self.requirements, self.template.allowed, most)
+        is_cut = len(self.types) < before
+        return min_values_unmet(self.types, self.requirements) if is_cut and self.requirements.has_min_values else {}

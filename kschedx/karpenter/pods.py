@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.karpenter.devices import PodDevices
+from kschedx.karpenter.instance_types import DaemonOverhead, InstanceType
 from kschedx.karpenter.nodes import is_of_daemon_set, is_static, tolerates_all
 from kschedx.karpenter.requirements import (
     CAPACITY_TYPES,
@@ -28,7 +29,7 @@ from kschedx.kube.conditions import UNSCHEDULABLE, condition_of
 from kschedx.kube.decoding import decode
 from kschedx.kube.names import HOSTNAME, label_key_errors, label_value_errors
 from kschedx.kube.scalars import parse_int64
-from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement
+from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, PreferredSchedulingTerm
 from kschedx.kube.storage import BIND_COMPLETED, IMMEDIATE, PersistentVolume, PersistentVolumeClaim, plugin_named
 from kschedx.kube.types import (
     Affinity,
@@ -41,6 +42,7 @@ from kschedx.kube.types import (
     Taint,
     Toleration,
     Volume,
+    WeightedPodAffinityTerm,
     controller_of,
 )
 from kschedx.releases.karpenter import KarpenterBehaviour
@@ -184,12 +186,7 @@ def _driver(claim: PersistentVolumeClaim, storage: Storage) -> str:
 PREFER_NO_SCHEDULE = Toleration(operator="Exists", effect="PreferNoSchedule")
 
 
-class _WeightedTerm(Protocol):
-    @property
-    def weight(self) -> int: ...
-
-
-W = TypeVar("W", bound=_WeightedTerm)
+W = TypeVar("W", PreferredSchedulingTerm, WeightedPodAffinityTerm)
 
 
 def pod_requirements(pod: Pod, *, prefers: bool) -> Requirements:
@@ -235,14 +232,9 @@ def _without_first_required_term(pod: Pod) -> Pod | None:
 
 
 def _tolerating_preferred_taints(pod: Pod) -> Pod | None:
-    if any(_is_like(toleration, PREFER_NO_SCHEDULE) for toleration in pod.spec.tolerations):
-        return None
+    if PREFER_NO_SCHEDULE in [replace(toleration, toleration_seconds=None) for toleration in pod.spec.tolerations]:
+        return None  # MatchToleration: tolerationSeconds do not count
     return replace(pod, spec=replace(pod.spec, tolerations=(*pod.spec.tolerations, PREFER_NO_SCHEDULE)))
-
-
-def _is_like(toleration: Toleration, other: Toleration) -> bool:
-    """MatchToleration: tolerationSeconds do not count."""
-    return replace(toleration, toleration_seconds=None) == replace(other, toleration_seconds=None)
 
 
 def _without_node_preference(pod: Pod) -> Pod | None:
@@ -326,11 +318,11 @@ class PodData(Struct, frozen=True, kw_only=True):
             requirements=pod_requirements(pod, prefers=prefers),
             strict=pod_requirements(pod, prefers=False),
             volumes=volumes,
-            asks_for_devices=requests_devices(pod, behaviour),
+            asks_for_devices=_requests_devices(pod, behaviour),
         )
 
 
-def requests_devices(pod: Pod, behaviour: KarpenterBehaviour) -> bool:
+def _requests_devices(pod: Pod, behaviour: KarpenterBehaviour) -> bool:
     """Return whether the pod requests devices; Karpenter ignores such pods unless it runs with
     --ignore-dra-requests=false."""
     if behaviour.claims_of_pods_count and pod.spec.resource_claims:
@@ -343,33 +335,11 @@ def requests_devices(pod: Pod, behaviour: KarpenterBehaviour) -> bool:
 # later checks omit them, because upstream shares the pods.
 
 
-class DaemonHost(Protocol):
-    """The properties of an instance type that decide which DaemonSets run on its nodes."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def requirements(self) -> Requirements: ...
-
-
-class DaemonOverhead(Struct, frozen=True, kw_only=True):
-    """The pods of DaemonSets on new nodes of some instance types."""
-
-    pods: tuple[Pod, ...] = ()
-    requests: Amounts = {}
-    types: frozenset[str] | None = None
-    """Names of types; None for all types of the pool."""
-
-    def is_for(self, name: str) -> bool:
-        return self.types is None or name in self.types
-
-
 class DaemonSets:
     """One pod for each DaemonSet of the cluster."""
 
     def __init__(self, pods: Sequence[Pod], behaviour: KarpenterBehaviour, *, leaves_out_devices: bool = True) -> None:
-        self._pods = [pod for pod in pods if not (leaves_out_devices and requests_devices(pod, behaviour))]
+        self._pods = [pod for pod in pods if not (leaves_out_devices and _requests_devices(pod, behaviour))]
         self._behaviour = behaviour
         self._seen: dict[tuple[object, ...], bool] = {}
 
@@ -378,7 +348,7 @@ class DaemonSets:
         taints: Sequence[Taint],
         requirements: Requirements,
         allowed: frozenset[str],
-        types: Sequence[DaemonHost],
+        types: Sequence[InstanceType],
     ) -> tuple[DaemonOverhead, ...]:
         """Return the pods on new nodes of a pool, by instance types."""
         if not self._behaviour.daemons_depend_on_type or not types:
@@ -447,8 +417,13 @@ class _Template(Struct, frozen=True, kw_only=True):
     template: PodTemplateSpec = PodTemplateSpec()
 
 
-class _DaemonSet(Struct, frozen=True, kw_only=True):
+class _Workload(Struct, frozen=True, kw_only=True):
     spec: _Template = _Template()
+
+
+def template_of(raw: bytes) -> PodTemplateSpec:
+    """Return the pod template of a workload's manifest."""
+    return decode(raw, _Workload).spec.template
 
 
 def karpenter_daemon_pods(snapshot: Snapshot) -> Iterator[Pod]:
@@ -456,7 +431,7 @@ def karpenter_daemon_pods(snapshot: Snapshot) -> Iterator[Pod]:
     newest = _newest_pods(snapshot)
     for (kind, namespace, name), raw in snapshot.workloads.items():
         if kind == "DaemonSet":
-            template = decode(raw, _DaemonSet).spec.template
+            template = template_of(raw)
             daemon = Pod(metadata=ObjectMeta(namespace=namespace, labels=template.metadata.labels), spec=template.spec)
             pod = newest.get((namespace, name), daemon)
             yield pod if (terms := daemon.spec.required_node_affinity) is None else _with_required_terms(pod, terms)

@@ -54,7 +54,7 @@ class Incompatible(Struct, frozen=True, kw_only=True):
         return self.prefix == OF_VOLUMES
 
 
-ON_EVERY_NODE = ("cpu", "memory", PODS)
+_ON_EVERY_NODE = ("cpu", "memory", PODS)
 """Resources that every node has."""
 
 OF_VOLUMES = "incompatible volume requirements, "
@@ -73,7 +73,7 @@ class LimitReached(Struct, frozen=True, kw_only=True):
     def is_exhausted(self) -> bool:
         """Whether even the smallest type exceeds the limits."""
         return any(
-            amount.nano < 0 or (amount.nano == 0 and name in ON_EVERY_NODE) for name, amount in self.remaining.items()
+            amount.nano < 0 or (amount.nano == 0 and name in _ON_EVERY_NODE) for name, amount in self.remaining.items()
         )
 
     @property

@@ -23,7 +23,7 @@ from kschedx.kube.types import Container, Pod
 
 ARCH = "kubernetes.io/arch"
 OS = "kubernetes.io/os"
-WINDOWS_BUILD = "node.kubernetes.io/windows-build"
+_WINDOWS_BUILD = "node.kubernetes.io/windows-build"
 
 RESERVED = "reserved"
 CAPACITY_TYPES = ("on-demand", RESERVED, "spot")
@@ -42,7 +42,7 @@ NORMALIZED: Mapping[str, str] = {
 }
 """The aliases of CSI drivers are added by the cloud providers."""
 
-_EVERYWHERE = frozenset({NODE_POOL, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, CAPACITY_TYPE, WINDOWS_BUILD})
+_EVERYWHERE = frozenset({NODE_POOL, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, CAPACITY_TYPE, _WINDOWS_BUILD})
 
 RESERVATION_ID = f"{AWS}/capacity-reservation-id"
 RESERVATION_TYPE = f"{AWS}/capacity-reservation-type"

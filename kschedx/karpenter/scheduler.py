@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.errors import ConfigError, InputError, nearest
 from kschedx.karpenter.devices import NoDevices, PodDevices, RoundDevices
 from kschedx.karpenter.existing_nodes import ExistingNodes
-from kschedx.karpenter.instance_types import InstanceType, NoInstanceType, filter_types
+from kschedx.karpenter.instance_types import DaemonOverhead, InstanceType, NoInstanceType, filter_types
 from kschedx.karpenter.node_claims import (
     AcceptedPod,
-    HostNames,
     NewNodeClaim,
     PoolTemplate,
     allowed_labels,
@@ -23,7 +23,6 @@ from kschedx.karpenter.node_claims import (
 )
 from kschedx.karpenter.nodes import ClusterState, is_of_daemon_set, is_of_stateful_set, is_static
 from kschedx.karpenter.pods import (
-    DaemonOverhead,
     DaemonSets,
     PodData,
     karpenter_daemon_pods,
@@ -127,13 +126,13 @@ _FLAGS: Mapping[str, tuple[str, Mapping[str, bool]]] = {
 # scheduling/scheduler.go, queue.go. The free capacity of reservations is not counted.
 
 ONLY_DEVICES = "pod has Dynamic Resource Allocation requirements that are not yet supported by Karpenter"
-NO_TYPES = "nodepool requirements filtered out all available instance types"
+_NO_TYPES = "nodepool requirements filtered out all available instance types"
 
 MOST_TYPES = 600
 """The maximum number of types requested for a new node (MaxInstanceTypes in nodeclaimtemplate.go)."""
 
 
-class PoolRejection(Struct, frozen=True, kw_only=True):
+class _PoolRejection(Struct, frozen=True, kw_only=True):
     """A pool's rejection of a pod that no node accepts."""
 
     pool: str
@@ -143,7 +142,7 @@ class PoolRejection(Struct, frozen=True, kw_only=True):
 class SchedulingFailure(Struct, frozen=True, kw_only=True):
     """Why no node accepts a pod, even after relaxing its preferences."""
 
-    pools: tuple[PoolRejection, ...] = ()
+    pools: tuple[_PoolRejection, ...] = ()
     """In the order in which pools are tried."""
     reason: str = ""
     """The reason if no pool was tried."""
@@ -168,32 +167,20 @@ class RoundResult(Struct, frozen=True, kw_only=True):
         return next((claim for claim in self.new if pod in claim.pods), None)
 
 
-class ProvisioningRound:
-    """One run of the scheduler over pods. `left` is what the pools' limits leave."""
+class _ProvisioningRound(Struct, kw_only=True):
+    """One run of the scheduler over pods."""
 
-    def __init__(
-        self,
-        templates: Sequence[PoolTemplate],
-        existing: ExistingNodes,
-        topologies: Topologies,
-        left: Mapping[str, Amounts],
-        volumes: Mapping[str, tuple[Requirements | None, ...]],
-        settings: KarpenterSettings,
-        *,
-        devices: RoundDevices | None,
-        tolerates_preferred_taints: bool,
-    ) -> None:
-        self._templates = templates
-        self._existing = existing
-        self._topologies = topologies
-        self._left = dict(left)
-        self._volumes = volumes
-        self._settings = settings
-        self._devices = devices
-        self._tolerates = tolerates_preferred_taints
-        self._allowed = templates[0].allowed if templates else frozenset()
-        self._new: list[NewNodeClaim] = []
-        self._host_names = HostNames()
+    templates: Sequence[PoolTemplate]
+    existing: ExistingNodes
+    topologies: Topologies
+    left: dict[str, Amounts]
+    """What the pools' limits leave."""
+    volumes: Mapping[str, tuple[Requirements | None, ...]]
+    settings: KarpenterSettings
+    devices: RoundDevices | None
+    tolerates_preferred_taints: bool
+    new: list[NewNodeClaim] = []
+    host_numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def run(self, pods: Sequence[Pod]) -> RoundResult:
         """Schedule pods. Whenever one succeeds, the pods after it are tried again."""
@@ -211,33 +198,33 @@ class ProvisioningRound:
                     gave_up.add(key)
                 continue
             failures[key] = failure
-            self._topologies.update(data[key].pod, key)
+            self.topologies.update(data[key].pod, key)
             queue.append(key)
             last_length[key] = len(queue)
         new: list[NewNodeClaim] = []
-        for node in self._new:
+        for node in self.new:
             node.use_reservations()
             too_few = node.keep_cheapest(MOST_TYPES)
-            if too_few and not self._settings.relaxes_min_values:
+            if too_few and not self.settings.relaxes_min_values:
                 pool = node.template.name
                 rejection = CheapestAreTooFew(pool=pool, most=MOST_TYPES, too_few=too_few)
                 failures |= dict.fromkeys(
-                    node.pods, SchedulingFailure(pools=(PoolRejection(pool=pool, rejection=rejection),))
+                    node.pods, SchedulingFailure(pools=(_PoolRejection(pool=pool, rejection=rejection),))
                 )
             else:
                 new.append(node)
         return RoundResult(
             new=tuple(new),
-            existing=self._existing.pods_by_node,
+            existing=self.existing.pods_by_node,
             failures=failures,
             relaxed=frozenset(gave_up),
-            by_chance=self._topologies.chance.is_taken,
+            by_chance=self.topologies.chance.is_taken,
         )
 
     def _data(self, pod: Pod) -> PodData:
-        behaviour = self._settings.behaviour
-        volumes = self._volumes.get(pod.key, (None,))
-        return PodData.of(pod, volumes, prefers=self._settings.prefers, behaviour=behaviour)
+        behaviour = self.settings.behaviour
+        volumes = self.volumes.get(pod.key, (None,))
+        return PodData.of(pod, volumes, prefers=self.settings.prefers, behaviour=behaviour)
 
     def _try(self, data: PodData) -> tuple[SchedulingFailure | None, bool]:
         """Return why the pod stays pending, and whether a preference was relaxed."""
@@ -246,51 +233,52 @@ class ProvisioningRound:
             failure = self._add(data)
             if failure is None or failure.reason == ONLY_DEVICES:
                 return failure, has_relaxed
-            less = relax(data.pod, tolerates_preferred_taints=self._tolerates)
+            less = relax(data.pod, tolerates_preferred_taints=self.tolerates_preferred_taints)
             if less is None:
                 return failure, has_relaxed
             has_relaxed = True
-            self._topologies.update(less, data.key)
+            self.topologies.update(less, data.key)
             data = self._data(less)
 
     def _add(self, data: PodData) -> SchedulingFailure | None:
-        if data.asks_for_devices and self._settings.ignores_devices:
+        if data.asks_for_devices and self.settings.ignores_devices:
             return SchedulingFailure(reason=ONLY_DEVICES)
-        if data.asks_for_devices and self._devices is not None:
-            claims = self._devices.claims_of(data.pod)
+        if data.asks_for_devices and self.devices is not None:
+            claims = self.devices.claims_of(data.pod)
             if isinstance(claims, NoDevices):
                 return SchedulingFailure(reason=claims.text)
-            data = replace(data, devices=PodDevices(self._devices, claims, self._allowed))
-        if self._existing.take(data, self._topologies) is not None:
+            allowed = self.templates[0].allowed if self.templates else frozenset()
+            data = replace(data, devices=PodDevices(self.devices, claims, allowed))
+        if self.existing.take(data, self.topologies) is not None:
             return None
-        sort_slice(self._new, lambda claim, other: len(claim.pods) < len(other.pods))
-        for node in self._new:
-            accepted = node.accept(data, self._topologies)
+        sort_slice(self.new, lambda claim, other: len(claim.pods) < len(other.pods))
+        for node in self.new:
+            accepted = node.accept(data, self.topologies)
             if isinstance(accepted, AcceptedPod):
-                node.add(data, accepted, self._topologies)
+                node.add(data, accepted, self.topologies)
                 return None
-        if not self._templates:
-            return SchedulingFailure(reason=NO_TYPES)
+        if not self.templates:
+            return SchedulingFailure(reason=_NO_TYPES)
         return self._add_node(data)
 
     def _add_node(self, data: PodData) -> SchedulingFailure | None:
         """Try the pools by weight, and add a node of the first one that accepts the pod."""
-        rejections: list[PoolRejection] = []
-        for template in self._templates:
+        rejections: list[_PoolRejection] = []
+        for template in self.templates:
             types = self._types_within_limits(template)
             if isinstance(types, tuple):
-                node = NewNodeClaim(template, types, self._host_names.next())
-                answer = node.accept(data, self._topologies, relaxes_min_values=self._settings.relaxes_min_values)
+                node = NewNodeClaim(template, types, f"hostname-placeholder-{next(self.host_numbers):04d}")
+                answer = node.accept(data, self.topologies, relaxes_min_values=self.settings.relaxes_min_values)
                 if isinstance(answer, NoInstanceType) and template.types and not types:
                     answer = self._limit_of(template)
                 if isinstance(answer, AcceptedPod):
-                    node.add(data, answer, self._topologies)
-                    self._new.append(node)
-                    self._left[template.name] = _less_the_largest(self._left[template.name], node.types)
+                    node.add(data, answer, self.topologies)
+                    self.new.append(node)
+                    self.left[template.name] = _less_the_largest(self.left[template.name], node.types)
                     return None
             else:
                 answer = types
-            rejections.append(PoolRejection(pool=template.name, rejection=answer))
+            rejections.append(_PoolRejection(pool=template.name, rejection=answer))
         return SchedulingFailure(pools=tuple(rejections))
 
     def _types_within_limits(
@@ -298,7 +286,7 @@ class ProvisioningRound:
     ) -> tuple[InstanceType, ...] | LimitReached | NodeLimitReached:
         """Return the types within the limits. If not all types are known, an unknown one may fit: then a limit decides
         first only if it leaves nothing at all."""
-        left = self._left[template.name]
+        left = self.left[template.name]
         if NODES in left and not left[NODES].nano:
             return NodeLimitReached(pool=template.name, limit=template.limits[NODES].nano // 10**9)
         types = tuple(
@@ -310,7 +298,7 @@ class ProvisioningRound:
         return types if types or not (template.types_are_known or limit.is_exhausted) else limit
 
     def _limit_of(self, template: PoolTemplate) -> LimitReached:
-        return LimitReached(pool=template.name, remaining=dict(self._left[template.name]), limits=template.limits)
+        return LimitReached(pool=template.name, remaining=dict(self.left[template.name]), limits=template.limits)
 
 
 def _sort_pods(pods: Sequence[Pod], data: Mapping[str, PodData]) -> list[Pod]:
@@ -344,12 +332,17 @@ def _less_the_largest(left: Amounts, types: Sequence[InstanceType]) -> dict[str,
 # Upstream: provisioner.go, NewScheduler in scheduling/scheduler.go, buildDomainGroups in topology.go.
 
 
-class PoolTypes(Struct, frozen=True, kw_only=True):
-    """The known instance types of a pool's cloud."""
+class KnownTypes(Struct, frozen=True, kw_only=True):
+    """The known instance types of a pool's cloud, and the zones of the pool's nodes."""
 
     types: tuple[InstanceType, ...]
     are_all: bool
     """Whether there are no other types."""
+    zones: tuple[str, ...] = ()
+    zones_are_all: bool = False
+    """Whether the node class lists the zones."""
+    has_no_reservations: bool = False
+    """Whether the node class has no reservations: then no type is `reserved`."""
 
 
 class SkippedPool(Struct, frozen=True, kw_only=True):
@@ -366,18 +359,16 @@ class Provisioner(Struct, frozen=True, kw_only=True):
     pools: tuple[NodePool, ...]
     """The usable pools, in the order in which they are tried."""
     skipped: tuple[SkippedPool, ...]
-    types: Mapping[str, PoolTypes]
+    types: Mapping[str, KnownTypes]
     settings: KarpenterSettings
 
     @classmethod
-    def of(
-        cls, pools: Sequence[NodePool], types_of: Callable[[NodePool], PoolTypes], settings: KarpenterSettings
-    ) -> Provisioner:
+    def of(cls, pools: Sequence[NodePool], types: Mapping[str, KnownTypes], settings: KarpenterSettings) -> Provisioner:
         skipped = [SkippedPool(pool=pool, why=why) for pool in pools if (why := _why_skipped(pool))]
         left_out = {pool.pool.name for pool in skipped}
         used = sorted((pool for pool in pools if pool.name not in left_out), key=lambda pool: pool.name, reverse=True)
         used.sort(key=lambda pool: -(pool.spec.weight or 0))
-        types = {pool.name: types_of(pool) for pool in used}
+        types = {pool.name: types[pool.name] for pool in used}
         kept: list[NodePool] = []
         for pool in used:
             known = types[pool.name]
@@ -421,13 +412,13 @@ class Provisioner(Struct, frozen=True, kw_only=True):
         existing = ExistingNodes(cluster.staying, snapshot, daemons, types)
         for node in existing.nodes:
             topologies.register(HOSTNAME, node.state.host_name)
-        return ProvisioningRound(
-            templates,
-            existing,
-            topologies,
-            self.left(cluster),
-            volumes,
-            self.settings,
+        return _ProvisioningRound(
+            templates=templates,
+            existing=existing,
+            topologies=topologies,
+            left=self.left(cluster),
+            volumes=volumes,
+            settings=self.settings,
             devices=devices,
             tolerates_preferred_taints=any(map(_has_preferred_taint, self.pools)),
         ).run(waiting)

@@ -1,7 +1,7 @@
 """The domains that spread constraints, affinities, and anti-affinities allow a pod, as Karpenter counts them.
 
 A domain is a value of a topology key. If upstream chooses any of several domains, the first name is chosen here and
-`DomainTie` is reported. Upstream: scheduling/topologygroup.go, topologydomaingroup.go, topologynodefilter.go.
+`_DomainTie` is reported. Upstream: scheduling/topologygroup.go, topologydomaingroup.go, topologynodefilter.go.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kschedx.kube.selectors import EVERYTHING, LabelSelector, LabelSelectorRequi
 from kschedx.kube.selectors import NOTHING as NO_SELECTOR
 from kschedx.snapshot.snapshot import Snapshot
 
-MAX_SKEW = 2**31 - 1
+_MAX_SKEW = 2**31 - 1
 _MOST_COUNTS = 25
 HONOR = "Honor"
 
@@ -56,7 +56,7 @@ class TopologyDomains:
                 yield domain
 
 
-class NodeFilter(Struct, frozen=True, kw_only=True):
+class _NodeFilter(Struct, frozen=True, kw_only=True):
     """The nodes that a spread constraint counts; by default all."""
 
     terms: tuple[Requirements, ...] = ()
@@ -70,42 +70,28 @@ class NodeFilter(Struct, frozen=True, kw_only=True):
         return not self.honors_taints or tolerates_all(self.tolerations, taints)
 
 
-class DomainTie:
+class _DomainTie:
     """Whether a domain was chosen while another one was equally good."""
 
     def __init__(self) -> None:
         self.is_taken = False
 
 
-class _TopologyGroup:
+class _TopologyGroup(Struct, eq=False, kw_only=True):
     """The pods per domain that a rule counts, and the pods with the rule."""
 
-    def __init__(
-        self,
-        kind: TopologyType,
-        key: str,
-        *,
-        namespaces: frozenset[str],
-        selector: Selector,
-        raw: LabelSelector | None,
-        domains: Iterable[str],
-        node_filter: NodeFilter,
-        chance: DomainTie,
-        max_skew: int = MAX_SKEW,
-        min_domains: int | None = None,
-    ) -> None:
-        self.kind = kind
-        self.key = key
-        self.namespaces = namespaces
-        self.raw = raw
-        self.node_filter = node_filter
-        self.max_skew = max_skew
-        self.counts = dict.fromkeys(domains, 0)
-        self.empty = set(self.counts)
-        self.owners: set[str] = set()
-        self._selector = selector
-        self._min_domains = min_domains
-        self._chance = chance
+    kind: TopologyType
+    key: str
+    namespaces: frozenset[str]
+    selector: Selector
+    raw: LabelSelector | None
+    counts: dict[str, int]
+    node_filter: _NodeFilter
+    chance: _DomainTie
+    max_skew: int
+    min_domains: int | None
+    empty: set[str]
+    owners: set[str] = set()
 
     @property
     def counted_text(self) -> str:
@@ -124,7 +110,7 @@ class _TopologyGroup:
             self.empty.discard(domain)
 
     def selects(self, namespace: str, labels: types.Labels) -> bool:
-        return namespace in self.namespaces and self._selector.matches(labels)
+        return namespace in self.namespaces and self.selector.matches(labels)
 
     def counts_pod(self, pod: types.Pod, taints: Sequence[types.Taint], requirements: Requirements) -> bool:
         selects = self.selects(pod.metadata.namespace, pod.metadata.labels)
@@ -162,7 +148,7 @@ class _TopologyGroup:
             and self.counts[domain] + counts_itself - floor <= self.max_skew
         )
         if len(ranked) > 1 and ranked[0][0] == ranked[1][0]:
-            self._chance.is_taken = True
+            self.chance.is_taken = True
         return ranked[0][1] if ranked else None
 
     def _least(self, of_pod: LabelRequirement) -> int:
@@ -170,9 +156,9 @@ class _TopologyGroup:
         if self.key == HOSTNAME:
             return 0
         counts = [count for domain, count in self.counts.items() if of_pod.has(domain)]
-        if self._min_domains is not None and len(counts) < self._min_domains:
+        if self.min_domains is not None and len(counts) < self.min_domains:
             return 0
-        return min(counts, default=MAX_SKEW)
+        return min(counts, default=_MAX_SKEW)
 
     def _affinity(self, pod: types.Pod, of_pod: LabelRequirement, of_node: LabelRequirement) -> frozenset[str]:
         may_be_first = self.selects(pod.metadata.namespace, pod.metadata.labels) and (
@@ -192,7 +178,7 @@ class _TopologyGroup:
         first = [domain for domain in sorted(self.counts) if both.has(domain)]
         anywhere = [domain for domain in sorted(self.counts) if of_pod.has(domain)]
         if len(anywhere) > 1:
-            self._chance.is_taken = True
+            self.chance.is_taken = True
         return frozenset((*first[:1], *anywhere[:1]))
 
     def _anti_affinity(self, of_pod: LabelRequirement, of_node: LabelRequirement) -> frozenset[str]:
@@ -224,7 +210,7 @@ class Unsatisfiable(Struct, frozen=True, kw_only=True):
 # All topology groups of a round: those of pending pods, and the anti-affinities of running pods. Upstream:
 # scheduling/topology.go.
 
-Fork = tuple[object, ...]
+_Fork = tuple[object, ...]
 """What two rules must have in common to be counted as one."""
 
 
@@ -244,11 +230,11 @@ class Topologies:
     """The topology groups of a round. `prefers`: whether preferences count as requirements until they are relaxed."""
 
     def __init__(self, counted: CountedCluster, *, prefers: bool) -> None:
-        self.chance = DomainTie()
+        self.chance = _DomainTie()
         self._counted = counted
         self._prefers = prefers
-        self._groups: dict[Fork, _TopologyGroup] = {}
-        self._inverse: dict[Fork, _TopologyGroup] = {}
+        self._groups: dict[_Fork, _TopologyGroup] = {}
+        self._inverse: dict[_Fork, _TopologyGroup] = {}
         self._labels: dict[str, Requirements] = {}
         """The labels of nodes, by name."""
         self._track_running()
@@ -329,7 +315,7 @@ class Topologies:
 
     # --- groups
 
-    def _spreads(self, pod: types.Pod) -> Iterator[tuple[Fork, _TopologyGroup]]:
+    def _spreads(self, pod: types.Pod) -> Iterator[tuple[_Fork, _TopologyGroup]]:
         for constraint in pod.spec.topology_spread_constraints:
             if self._prefers or constraint.when_unsatisfiable == "DoNotSchedule":
                 selector = _with_match_labels(constraint, pod.metadata.labels)
@@ -339,7 +325,7 @@ class Topologies:
                     node_filter=node_filter, max_skew=constraint.max_skew, min_domains=constraint.min_domains,
                 )  # fmt: skip
 
-    def _affinities(self, pod: types.Pod) -> Iterator[tuple[Fork, _TopologyGroup]]:
+    def _affinities(self, pod: types.Pod) -> Iterator[tuple[_Fork, _TopologyGroup]]:
         affinity = pod.spec.affinity
         if affinity is None:
             return
@@ -356,7 +342,7 @@ class Topologies:
 
     def _term_group(
         self, kind: TopologyType, pod: types.Pod, term: types.PodAffinityTerm
-    ) -> tuple[Fork, _TopologyGroup]:
+    ) -> tuple[_Fork, _TopologyGroup]:
         namespaces = self._namespaces(pod.metadata.namespace, term)
         return self._group(kind, pod, term.topology_key, namespaces, term.label_selector)
 
@@ -368,21 +354,23 @@ class Topologies:
         namespaces: frozenset[str],
         raw: LabelSelector | None,
         *,
-        node_filter: NodeFilter | None = None,
+        node_filter: _NodeFilter | None = None,
         max_skew: int = 2**31 - 1,
         min_domains: int | None = None,
-    ) -> tuple[Fork, _TopologyGroup]:
-        counted = node_filter or NodeFilter()
-        domains = self._counted.domains.get(key) or TopologyDomains()
+    ) -> tuple[_Fork, _TopologyGroup]:
+        counted = node_filter or _NodeFilter()
+        domains = (self._counted.domains.get(key) or TopologyDomains()).tolerated_domains(
+            pod.spec.tolerations, honors_taints=node_filter is None or node_filter.honors_taints
+        )
+        counts = dict.fromkeys(domains, 0)
         topology_group = _TopologyGroup(
-            kind,
-            key,
+            kind=kind,
+            key=key,
             namespaces=namespaces,
             selector=_compile_selector(raw),
             raw=raw,
-            domains=domains.tolerated_domains(
-                pod.spec.tolerations, honors_taints=node_filter is None or node_filter.honors_taints
-            ),
+            counts=counts,
+            empty=set(counts),
             node_filter=counted,
             chance=self.chance,
             max_skew=max_skew,
@@ -459,7 +447,7 @@ def _with_match_labels(constraint: types.TopologySpreadConstraint, labels: types
     return LabelSelector(match_labels=known.match_labels, match_expressions=(*known.match_expressions, *more))
 
 
-def _filter_of(pod: types.Pod, constraint: types.TopologySpreadConstraint) -> NodeFilter:
+def _filter_of(pod: types.Pod, constraint: types.TopologySpreadConstraint) -> _NodeFilter:
     selected = Requirements.of_labels(pod.spec.node_selector)
     required = pod.spec.required_node_affinity
     terms: tuple[Requirements, ...] = (selected,)
@@ -468,7 +456,7 @@ def _filter_of(pod: types.Pod, constraint: types.TopologySpreadConstraint) -> No
             selected.together(Requirements.of_expressions(term.match_expressions).values())
             for term in required.node_selector_terms
         )
-    return NodeFilter(
+    return _NodeFilter(
         terms=terms,
         honors_taints=constraint.node_taints_policy == HONOR,
         honors_affinity=constraint.node_affinity_policy in (None, HONOR),
@@ -476,7 +464,7 @@ def _filter_of(pod: types.Pod, constraint: types.TopologySpreadConstraint) -> No
     )
 
 
-def _filter_key(node_filter: NodeFilter | None) -> Fork:
+def _filter_key(node_filter: _NodeFilter | None) -> _Fork:
     """Return what upstream's hash includes: only the keys of requirements, and nothing that occurs twice."""
     if node_filter is None:
         return ()
@@ -484,7 +472,7 @@ def _filter_key(node_filter: NodeFilter | None) -> Fork:
     return terms, node_filter.honors_taints, node_filter.honors_affinity, _odd(node_filter.tolerations)
 
 
-def _selector_key(raw: LabelSelector | None) -> Fork:
+def _selector_key(raw: LabelSelector | None) -> _Fork:
     if raw is None:
         return ()
     expressions = frozenset(

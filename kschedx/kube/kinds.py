@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct
@@ -97,29 +98,39 @@ class ResourceKind(Struct, frozen=True, kw_only=True):
 
 _OF_OTHERS = frozenset({other_schedulers.TOPOLOGY_GROUP})
 """Groups with names like those of Kubernetes, which it does not serve."""
-_STORAGE = "storage.k8s.io"
-_SCHEDULING = "scheduling.k8s.io"
-_DEVICES = "resource.k8s.io"
-_OF_DEVICES = ("v1", "v1beta2", "v1beta1")
 _SINCE_BETA = ("v1", "v1beta1")
 _TEMPLATE = ("spec", "template")
-_FORMER = ("extensions",)
 _VOLUMES = ("VolumeBinding", "VolumeZone", "NodeVolumeLimits", "VolumeRestrictions")
 _SPREADING = ("PodTopologySpread",)
-_CLAIMED = ("DynamicResources",)
 
-_OF_KUEUE = ("v1beta2", "v1beta1", "v1")
-
-
-def _scalable(name: str, group: str, versions: tuple[str, ...], record: type[Struct]) -> ResourceKind:
-    """A kind whose machines cluster-autoscaler adds and removes."""
-    return ResourceKind(
-        name=name, group=group, versions=versions, is_optional=True, record=record,
-        addon="Cluster API", leaves="the shape of a new node in a node group without nodes",
-    )  # fmt: skip
-
-
-_OF_CLUSTER_API = ("v1beta2", "v1beta1")
+# What the kinds of one API group have in common.
+_core = partial(ResourceKind, template=_TEMPLATE, kept=controllers.Controller)
+_apps = partial(_core, group="apps")
+_storage = partial(ResourceKind, group="storage.k8s.io", versions=_SINCE_BETA, is_namespaced=False)
+_device = partial(
+    ResourceKind, group="resource.k8s.io", versions=("v1", "v1beta2", "v1beta1"), is_optional=True,
+    read_by=("DynamicResources",),
+)  # fmt: skip
+_plugin = partial(ResourceKind, group=other_schedulers.SCHEDULING_GROUP, versions=("v1alpha1",), is_optional=True)
+_kueue = partial(
+    ResourceKind, group=kueue.KUEUE_GROUP, versions=("v1beta2", "v1beta1", "v1"), is_optional=True, addon="Kueue"
+)
+_volcano = partial(
+    ResourceKind, group=other_schedulers.VOLCANO, versions=("v1beta1",), is_optional=True, addon="Volcano"
+)
+_kai = partial(ResourceKind, group=other_schedulers.KAI, is_optional=True, addon="KAI")
+_koordinator = partial(ResourceKind, versions=("v1alpha1",), is_optional=True, addon="Koordinator")
+_machines = partial(
+    ResourceKind, group=autoscalers.CLUSTER_API_GROUP, versions=("v1beta2", "v1beta1"), is_optional=True,
+    addon="Cluster API", leaves="the shape of a new node in a node group without nodes",
+)  # fmt: skip
+_karpenter = partial(
+    ResourceKind, group=autoscalers.KARPENTER_GROUP, versions=_SINCE_BETA, is_namespaced=False, is_optional=True,
+    addon="Karpenter",
+)  # fmt: skip
+_metrics = partial(
+    ResourceKind, group=descheduling.METRICS_GROUP, versions=("v1beta1",), is_optional=True, is_on_demand=True
+)
 
 _ROWS = (
     ResourceKind(
@@ -142,28 +153,21 @@ _ROWS = (
         name="Service", short_names=("svc",), record=types.Service, read_by=_SPREADING,
         leaves="which pods default spreading counts",
     ),
-    ResourceKind(
-        name="ReplicationController", short_names=("rc",), record=types.ReplicationController, template=_TEMPLATE,
-        kept=controllers.Controller, read_by=_SPREADING, leaves="which pods a ReplicationController spreads",
+    _core(
+        name="ReplicationController", short_names=("rc",), record=types.ReplicationController, read_by=_SPREADING,
+        leaves="which pods a ReplicationController spreads",
     ),
-    ResourceKind(
-        name="ReplicaSet", group="apps", former_groups=_FORMER, short_names=("rs",), is_numerous=True,
-        record=types.ReplicaSet, template=_TEMPLATE, kept=controllers.Controller, read_by=_SPREADING,
-        leaves="which pods a ReplicaSet spreads",
+    _apps(
+        name="ReplicaSet", former_groups=("extensions",), short_names=("rs",), is_numerous=True,
+        record=types.ReplicaSet, read_by=_SPREADING, leaves="which pods a ReplicaSet spreads",
     ),
-    ResourceKind(
-        name="StatefulSet", group="apps", short_names=("sts",), record=types.StatefulSet, template=_TEMPLATE,
-        kept=controllers.Controller, read_by=_SPREADING, leaves="which pods a StatefulSet spreads",
+    _apps(
+        name="StatefulSet", short_names=("sts",), record=types.StatefulSet, read_by=_SPREADING,
+        leaves="which pods a StatefulSet spreads",
     ),
-    ResourceKind(
-        name="Deployment", group="apps", former_groups=_FORMER, short_names=("deploy",), template=_TEMPLATE,
-        kept=controllers.Controller,
-    ),
-    ResourceKind(
-        name="DaemonSet", group="apps", former_groups=_FORMER, short_names=("ds",), template=_TEMPLATE,
-        kept=controllers.Controller,
-    ),
-    ResourceKind(name="Job", group="batch", template=_TEMPLATE, kept=controllers.Controller, is_numerous=True),
+    _apps(name="Deployment", former_groups=("extensions",), short_names=("deploy",)),
+    _apps(name="DaemonSet", former_groups=("extensions",), short_names=("ds",)),
+    _core(name="Job", group="batch", is_numerous=True),
     ResourceKind(
         name="CronJob", group="batch", versions=_SINCE_BETA, short_names=("cj",),
         template=("spec", "jobTemplate", "spec", "template"), kept=controllers.CronJobController,
@@ -176,25 +180,25 @@ _ROWS = (
         name="PersistentVolumeClaim", short_names=("pvc",), is_numerous=True, record=storage.PersistentVolumeClaim,
         read_by=_VOLUMES, leaves="what the pod's claims request",
     ),
-    ResourceKind(
-        name="StorageClass", short_names=("sc",), group=_STORAGE, versions=_SINCE_BETA, is_namespaced=False,
-        record=storage.StorageClass, read_by=("VolumeBinding",), leaves="how a claim is bound",
+    _storage(
+        name="StorageClass", short_names=("sc",), record=storage.StorageClass, read_by=("VolumeBinding",),
+        leaves="how a claim is bound",
     ),
-    ResourceKind(
-        name="CSIDriver", group=_STORAGE, versions=_SINCE_BETA, is_namespaced=False, record=storage.CSIDriver,
-        read_by=("VolumeBinding", "NodeVolumeLimits"), leaves="what a volume's driver needs",
+    _storage(
+        name="CSIDriver", record=storage.CSIDriver, read_by=("VolumeBinding", "NodeVolumeLimits"),
+        leaves="what a volume's driver needs",
     ),
-    ResourceKind(
-        name="CSIStorageCapacity", group=_STORAGE, versions=_SINCE_BETA, record=storage.CSIStorageCapacity,
-        read_by=("VolumeBinding",), leaves="the storage capacity for new volumes",
+    _storage(
+        name="CSIStorageCapacity", is_namespaced=True, record=storage.CSIStorageCapacity, read_by=("VolumeBinding",),
+        leaves="the storage capacity for new volumes",
     ),
-    ResourceKind(
-        name="CSINode", group=_STORAGE, versions=_SINCE_BETA, is_namespaced=False, is_numerous=True,
-        record=storage.CSINode, read_by=("NodeVolumeLimits",), leaves="the volume limit of a node",
+    _storage(
+        name="CSINode", is_numerous=True, record=storage.CSINode, read_by=("NodeVolumeLimits",),
+        leaves="the volume limit of a node",
     ),
-    ResourceKind(
-        name="VolumeAttachment", group=_STORAGE, versions=_SINCE_BETA, is_namespaced=False, is_numerous=True,
-        record=storage.VolumeAttachment, read_by=("NodeVolumeLimits",), leaves="which volumes are attached",
+    _storage(
+        name="VolumeAttachment", is_numerous=True, record=storage.VolumeAttachment, read_by=("NodeVolumeLimits",),
+        leaves="which volumes are attached",
     ),
     ResourceKind(
         name="HorizontalPodAutoscaler", short_names=("hpa",), group="autoscaling", versions=("v2", "v1"),
@@ -210,7 +214,7 @@ _ROWS = (
         leaves="which pods PodDisruptionBudgets protect",
     ),
     ResourceKind(
-        name="PriorityClass", short_names=("pc",), group=_SCHEDULING, versions=_SINCE_BETA, is_namespaced=False,
+        name="PriorityClass", short_names=("pc",), group="scheduling.k8s.io", versions=_SINCE_BETA, is_namespaced=False,
         record=types.PriorityClass, read_by=("DefaultPreemption",),
         leaves="the priority of a manifest that names a class, or none",
     ),
@@ -218,6 +222,7 @@ _ROWS = (
         name="LimitRange", short_names=("limits",), record=types.LimitRange,
         leaves="default requests of a manifest's containers",
     ),
+    ResourceKind(name="ServiceAccount", short_names=("sa",), is_on_demand=True, record=types.ServiceAccount),
     ResourceKind(
         name="ResourceQuota", short_names=("quota",), record=resources.ResourceQuota,
         leaves="whether a ResourceQuota refuses a new pod",
@@ -226,37 +231,29 @@ _ROWS = (
         name="RuntimeClass", group="node.k8s.io", versions=_SINCE_BETA, is_namespaced=False, record=types.RuntimeClass,
         leaves="what a RuntimeClass adds to its pods",
     ),
-    ResourceKind(
-        name="ResourceSlice", group=_DEVICES, versions=_OF_DEVICES, is_namespaced=False, is_optional=True,
-        record=devices.ResourceSlice, read_by=_CLAIMED, leaves="which devices exist",
+    _device(
+        name="ResourceSlice", is_namespaced=False, record=devices.ResourceSlice, leaves="which devices exist"
     ),
-    ResourceKind(
-        name="ResourceClaim", group=_DEVICES, versions=_OF_DEVICES, is_optional=True, record=devices.ResourceClaim,
-        read_by=_CLAIMED, leaves="which devices are allocated",
+    _device(name="ResourceClaim", record=devices.ResourceClaim, leaves="which devices are allocated"),
+    _device(
+        name="ResourceClaimTemplate", record=devices.ResourceClaimTemplate, leaves="what a new pod's claims request"
     ),
-    ResourceKind(
-        name="ResourceClaimTemplate", group=_DEVICES, versions=_OF_DEVICES, is_optional=True,
-        record=devices.ResourceClaimTemplate, read_by=_CLAIMED, leaves="what a new pod's claims request",
+    _device(name="DeviceClass", is_namespaced=False, record=devices.DeviceClass, leaves="which devices a class has"),
+    _device(
+        name="DeviceTaintRule", versions=("v1beta2", "v1alpha3"), is_namespaced=False, record=devices.DeviceTaintRule,
+        leaves="which devices are tainted",
     ),
-    ResourceKind(
-        name="DeviceClass", group=_DEVICES, versions=_OF_DEVICES, is_namespaced=False, is_optional=True,
-        record=devices.DeviceClass, read_by=_CLAIMED, leaves="which devices a class has",
-    ),
-    ResourceKind(
-        name="DeviceTaintRule", group=_DEVICES, versions=("v1beta2", "v1alpha3"), is_namespaced=False, is_optional=True,
-        record=devices.DeviceTaintRule, read_by=_CLAIMED, leaves="which devices are tainted",
-    ),
-    ResourceKind(
-        name="ResourcePoolStatusRequest", group=_DEVICES, versions=("v1alpha3",), is_namespaced=False, is_optional=True,
+    _device(
+        name="ResourcePoolStatusRequest", versions=("v1alpha3",), is_namespaced=False, read_by=(),
         record=devices.ResourcePoolStatusRequest,
     ),
     ResourceKind(
-        name="PodGroup", group=_SCHEDULING, versions=("v1", "v1beta1", "v1alpha3", "v1alpha2"), is_optional=True,
-        record=types.PodGroup, read_by=("GangScheduling",), leaves="the pod's group",
+        name="PodGroup", group="scheduling.k8s.io", versions=("v1", "v1beta1", "v1alpha3", "v1alpha2"),
+        is_optional=True, record=types.PodGroup, read_by=("GangScheduling",), leaves="the pod's group",
     ),
     ResourceKind(
-        name="Workload", group=_SCHEDULING, versions=("v1alpha1",), is_optional=True, record=types.GroupedWorkload,
-        read_by=("GangScheduling",), leaves="the pod's group",
+        name="Workload", group="scheduling.k8s.io", versions=("v1alpha1",), is_optional=True,
+        record=types.GroupedWorkload, read_by=("GangScheduling",), leaves="the pod's group",
     ),
     ResourceKind(
         name="ConfigMap", short_names=("cm",), record=types.ConfigMap,
@@ -267,137 +264,111 @@ _ROWS = (
             kueue.MANAGER_CONFIG.rpartition("/")[2],
         ),
     ),
-    ResourceKind(
-        name="PodGroup", group=other_schedulers.SCHEDULING_GROUP, versions=("v1alpha1",), is_optional=True,
-        record=other_schedulers.Gang, read_by=("Coscheduling",), leaves="the pod's group",
-    ),
-    ResourceKind(
-        name="ElasticQuota", group=other_schedulers.SCHEDULING_GROUP, versions=("v1alpha1",), is_optional=True,
-        record=other_schedulers.ElasticQuota, read_by=("CapacityScheduling",),
+    _plugin(name="PodGroup", record=other_schedulers.Gang, read_by=("Coscheduling",), leaves="the pod's group"),
+    _plugin(
+        name="ElasticQuota", record=other_schedulers.ElasticQuota, read_by=("CapacityScheduling",),
         leaves="which resources each namespace is guaranteed",
     ),
-    ResourceKind(
+    _plugin(
         name="NodeResourceTopology", group=other_schedulers.TOPOLOGY_GROUP, versions=("v1alpha2",),
-        is_namespaced=False, is_optional=True, record=other_schedulers.NodeResourceTopology,
-        read_by=("NodeResourceTopologyMatch",), leaves="what is free on each NUMA node",
+        is_namespaced=False, record=other_schedulers.NodeResourceTopology, read_by=("NodeResourceTopologyMatch",),
+        leaves="what is free on each NUMA node",
     ),
-    ResourceKind(
-        name="Workload", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE, is_optional=True, record=kueue.Workload,
-        addon="Kueue", leaves="the state of the pod's Workload in Kueue",
+    _kueue(name="Workload", record=kueue.Workload, leaves="the state of the pod's Workload in Kueue"),
+    _kueue(name="LocalQueue", record=kueue.LocalQueue, leaves="the ClusterQueue of a LocalQueue"),
+    _kueue(
+        name="ClusterQueue", is_namespaced=False, record=kueue.ClusterQueue, leaves="the quota of Kueue's queues"
     ),
-    ResourceKind(
-        name="LocalQueue", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE, is_optional=True, record=kueue.LocalQueue,
-        addon="Kueue", leaves="the ClusterQueue of a LocalQueue",
+    _kueue(
+        name="Cohort", versions=("v1beta2", "v1beta1", "v1", "v1alpha1"), is_namespaced=False, record=kueue.Cohort,
+        leaves="how much Kueue's queues may borrow",
     ),
-    ResourceKind(
-        name="ClusterQueue", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE, is_namespaced=False, is_optional=True,
-        record=kueue.ClusterQueue, addon="Kueue", leaves="the quota of Kueue's queues",
+    _kueue(
+        name="ResourceFlavor", is_namespaced=False, record=kueue.ResourceFlavor,
+        leaves="which nodes Kueue's flavors select",
     ),
-    ResourceKind(
-        name="Cohort", group=kueue.KUEUE_GROUP, versions=(*_OF_KUEUE, "v1alpha1"), is_namespaced=False,
-        is_optional=True, record=kueue.Cohort, addon="Kueue", leaves="how much Kueue's queues may borrow",
+    _kueue(
+        name="AdmissionCheck", is_namespaced=False, record=kueue.AdmissionCheck,
+        leaves="which of Kueue's queues are active",
     ),
-    ResourceKind(
-        name="ResourceFlavor", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE, is_namespaced=False, is_optional=True,
-        record=kueue.ResourceFlavor, addon="Kueue", leaves="which nodes Kueue's flavors select",
+    _kueue(
+        name="Topology", versions=("v1beta2", "v1beta1", "v1", "v1alpha1"), is_namespaced=False, record=kueue.Topology,
+        leaves="how Kueue places pods in a topology",
     ),
-    ResourceKind(
-        name="AdmissionCheck", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE, is_namespaced=False, is_optional=True,
-        record=kueue.AdmissionCheck, addon="Kueue", leaves="which of Kueue's queues are active",
+    _volcano(
+        name="PodGroup", record=other_schedulers.VolcanoPodGroup, leaves="the state of the pod's Volcano PodGroup"
     ),
-    ResourceKind(
-        name="Topology", group=kueue.KUEUE_GROUP, versions=(*_OF_KUEUE, "v1alpha1"), is_namespaced=False,
-        is_optional=True, record=kueue.Topology, addon="Kueue", leaves="how Kueue places pods in a topology",
+    _volcano(
+        name="Queue", is_namespaced=False, record=other_schedulers.VolcanoQueue,
+        leaves="the state of the pod's Volcano queue",
     ),
-    ResourceKind(
-        name="PodGroup", group=other_schedulers.VOLCANO, versions=("v1beta1",), is_optional=True,
-        record=other_schedulers.VolcanoPodGroup, addon="Volcano", leaves="the state of the pod's Volcano PodGroup",
+    _kai(
+        name="PodGroup", versions=("v2alpha2",), record=other_schedulers.KaiPodGroup,
+        leaves="the state of the pod's KAI PodGroup",
     ),
-    ResourceKind(
-        name="Queue", group=other_schedulers.VOLCANO, versions=("v1beta1",), is_namespaced=False, is_optional=True,
-        record=other_schedulers.VolcanoQueue, addon="Volcano", leaves="the state of the pod's Volcano queue",
+    _kai(
+        name="Queue", versions=("v2",), is_namespaced=False, record=other_schedulers.KaiQueue,
+        leaves="the state of the pod's KAI queue",
     ),
-    ResourceKind(
-        name="PodGroup", group=other_schedulers.KAI, versions=("v2alpha2",), is_optional=True,
-        record=other_schedulers.KaiPodGroup, addon="KAI", leaves="the state of the pod's KAI PodGroup",
-    ),
-    ResourceKind(
-        name="Queue", group=other_schedulers.KAI, versions=("v2",), is_namespaced=False, is_optional=True,
-        record=other_schedulers.KaiQueue, addon="KAI", leaves="the state of the pod's KAI queue",
-    ),
-    ResourceKind(
-        name="PodGroup", group=other_schedulers.OF_SIGS, versions=("v1alpha1",), is_optional=True,
-        record=other_schedulers.KoordinatorPodGroup, addon="Koordinator",
+    _koordinator(
+        name="PodGroup", group=other_schedulers.OF_SIGS, record=other_schedulers.KoordinatorPodGroup,
         leaves="the state of the pod's Koordinator PodGroup",
     ),
-    ResourceKind(
-        name="ElasticQuota", group=other_schedulers.OF_SIGS, versions=("v1alpha1",), is_optional=True,
-        record=other_schedulers.KoordinatorQuota, addon="Koordinator",
+    _koordinator(
+        name="ElasticQuota", group=other_schedulers.OF_SIGS, record=other_schedulers.KoordinatorQuota,
         leaves="the state of the pod's Koordinator quota",
     ),
-    ResourceKind(
-        name="Reservation", group=other_schedulers.KOORDINATOR, versions=("v1alpha1",), is_namespaced=False,
-        is_optional=True, record=other_schedulers.Reservation, addon="Koordinator",
-        leaves="what Koordinator reserves for a pod",
+    _koordinator(
+        name="Reservation", group=other_schedulers.KOORDINATOR, is_namespaced=False,
+        record=other_schedulers.Reservation, leaves="what Koordinator reserves for a pod",
     ),
-    ResourceKind(
-        name="PodMigrationJob", group=other_schedulers.KOORDINATOR, versions=("v1alpha1",), is_namespaced=False,
-        is_optional=True, record=other_schedulers.PodMigrationJob, addon="Koordinator",
-        leaves="whether Koordinator moves a pod",
+    _koordinator(
+        name="PodMigrationJob", group=other_schedulers.KOORDINATOR, is_namespaced=False,
+        record=other_schedulers.PodMigrationJob, leaves="whether Koordinator moves a pod",
     ),
-    _scalable("MachineDeployment", autoscalers.CLUSTER_API_GROUP, _OF_CLUSTER_API, autoscalers.MachineDeployment),
-    _scalable("MachineSet", autoscalers.CLUSTER_API_GROUP, _OF_CLUSTER_API, autoscalers.MachineSet),
-    _scalable("MachinePool", autoscalers.CLUSTER_API_GROUP, _OF_CLUSTER_API, autoscalers.MachinePool),
-    _scalable("MachineSet", autoscalers.OPENSHIFT_GROUP, ("v1beta1",), autoscalers.OpenShiftMachineSet),
+    _machines(name="MachineDeployment", record=autoscalers.MachineDeployment),
+    _machines(name="MachineSet", record=autoscalers.MachineSet),
+    _machines(name="MachinePool", record=autoscalers.MachinePool),
+    _machines(
+        name="MachineSet", group=autoscalers.OPENSHIFT_GROUP, versions=("v1beta1",),
+        record=autoscalers.OpenShiftMachineSet,
+    ),
     ResourceKind(
         name="Machine", group=autoscalers.OPENSHIFT_GROUP, versions=("v1beta1",), is_optional=True,
         record=autoscalers.OpenShiftMachine, addon="OpenShift", leaves="why a machine has no node",
     ),
-    ResourceKind(
-        name="NodePool", group=autoscalers.KARPENTER_GROUP, versions=_SINCE_BETA, is_namespaced=False, is_optional=True,
-        record=autoscalers.NodePool, addon="Karpenter", leaves="which nodes Karpenter may add",
+    _karpenter(name="NodePool", record=autoscalers.NodePool, leaves="which nodes Karpenter may add"),
+    _karpenter(
+        name="NodeClaim", is_numerous=True, record=autoscalers.NodeClaim, leaves="which nodes Karpenter is launching"
     ),
-    ResourceKind(
-        name="NodeClaim", group=autoscalers.KARPENTER_GROUP, versions=_SINCE_BETA, is_namespaced=False,
-        is_optional=True, is_numerous=True, record=autoscalers.NodeClaim, addon="Karpenter",
-        leaves="which nodes Karpenter is launching",
-    ),
-    ResourceKind(
-        name="NodeOverlay", group=autoscalers.KARPENTER_GROUP, versions=("v1alpha1",), is_namespaced=False,
-        is_optional=True, record=autoscalers.NodeOverlay, addon="Karpenter",
+    _karpenter(
+        name="NodeOverlay", versions=("v1alpha1",), record=autoscalers.NodeOverlay,
         leaves="how NodeOverlays change instance types",
     ),
-    ResourceKind(
-        name="CapacityBuffer", group=autoscalers.BUFFER_GROUP, versions=("v1beta1", "v1alpha1"), is_optional=True,
-        record=autoscalers.CapacityBuffer, addon="Karpenter", leaves="which capacity Karpenter keeps free",
+    _karpenter(
+        name="CapacityBuffer", group=autoscalers.BUFFER_GROUP, versions=("v1beta1", "v1alpha1"), is_namespaced=True,
+        record=autoscalers.CapacityBuffer, leaves="which capacity Karpenter keeps free",
     ),
     ResourceKind(name="PodTemplate", is_optional=True, record=types.PodTemplate, addon="Karpenter"),
-    ResourceKind(
-        name="EC2NodeClass", group=autoscalers.AWS, versions=_SINCE_BETA, is_namespaced=False, is_optional=True,
-        record=autoscalers.EC2NodeClass, addon="Karpenter", leaves="which zones its subnets are in",
+    _karpenter(
+        name="EC2NodeClass", group=autoscalers.AWS, record=autoscalers.EC2NodeClass,
+        leaves="which zones its subnets are in",
     ),
-    ResourceKind(
-        name="AKSNodeClass", group=autoscalers.AZURE, versions=("v1beta1", "v1alpha2"), is_namespaced=False,
-        is_optional=True, record=autoscalers.AKSNodeClass, addon="Karpenter", leaves="whether it can be used",
+    _karpenter(
+        name="AKSNodeClass", group=autoscalers.AZURE, versions=("v1beta1", "v1alpha2"),
+        record=autoscalers.AKSNodeClass, leaves="whether it can be used",
     ),
-    ResourceKind(
-        name="GCENodeClass", group=autoscalers.GCP, versions=("v1alpha1",), is_namespaced=False, is_optional=True,
-        record=autoscalers.GCENodeClass, addon="Karpenter", leaves="whether it can be used",
+    _karpenter(
+        name="GCENodeClass", group=autoscalers.GCP, versions=("v1alpha1",), record=autoscalers.GCENodeClass,
+        leaves="whether it can be used",
     ),
-    ResourceKind(
-        name="NodeMetrics", plural="nodes", group=descheduling.METRICS_GROUP, versions=("v1beta1",),
-        is_namespaced=False, is_optional=True, is_on_demand=True, record=descheduling.NodeMetrics,
-    ),
-    ResourceKind(
-        name="PodMetrics", plural="pods", group=descheduling.METRICS_GROUP, versions=("v1beta1",), is_optional=True,
-        is_on_demand=True, record=descheduling.PodMetrics,
-    ),
+    _metrics(name="NodeMetrics", plural="nodes", is_namespaced=False, record=descheduling.NodeMetrics),
+    _metrics(name="PodMetrics", plural="pods", record=descheduling.PodMetrics),
 )  # fmt: skip
 
 _OTHERS: Mapping[str, frozenset[str]] = {
     "": frozenset({
         "Binding", "ComponentStatus", "Endpoints", "Event", "ResourceQuota", "Secret",
-        "ServiceAccount",
     }),
     "apps": frozenset({"ControllerRevision"}),
     "autoscaling": frozenset({"Scale"}),
@@ -425,7 +396,7 @@ EVENTS = ResourceKind(
     name="Event", is_numerous=True, selector=",".join(f"reason!={reason}" for reason in _ROUTINE),
     leaves="what controllers, autoscalers, and kubelets report",
 )  # fmt: skip
-CUSTOM_KINDS = tuple(
+_CUSTOM_KINDS = tuple(
     ResourceKind(
         name=name, group=group, versions=(), is_optional=True, leaves=f"the pods of a {name}",
         plural="elasticsearches" if name == "Elasticsearch" else "",
@@ -433,7 +404,7 @@ CUSTOM_KINDS = tuple(
     for group, name in custom_resources.KINDS
 )  # fmt: skip
 """Custom resources that create pods. A live cluster is asked for those that it serves."""
-READ_LIVE: Mapping[str, ResourceKind] = {**KINDS, **{kind.key: kind for kind in (EVENTS, *CUSTOM_KINDS)}}
+READ_LIVE: Mapping[str, ResourceKind] = {**KINDS, **{kind.key: kind for kind in (EVENTS, *_CUSTOM_KINDS)}}
 """What a live cluster is asked for. No verdict depends on the kinds that are not in `KINDS`."""
 _BY_GROUP: Mapping[tuple[str, str], ResourceKind] = {
     (group, kind.name): kind for kind in _ROWS for group in (kind.group, *kind.former_groups)

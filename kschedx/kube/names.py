@@ -161,6 +161,8 @@ def is_counted(name: str) -> bool:
 
 SYSTEM_NAMESPACES = ("kube-", "openshift-")
 """Prefixes of the names of system namespaces."""
+OF_OPENSHIFT = "node.openshift.io/os_id"
+"""A label of every node of OpenShift."""
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"

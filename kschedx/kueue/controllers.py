@@ -29,11 +29,11 @@ from kschedx.kueue.workloads import PENDING, REJECTED, RETRY, Job, checks_for, c
 from kschedx.patterns import lazy_pattern
 from kschedx.wording import list_names
 
-INADMISSIBLE = "Inadmissible"
+_INADMISSIBLE = "Inadmissible"
 PREEMPTED = "Preempted"
-ADMISSION_GATED = "AdmissionGated"
-EQUIVALENT_FAILED = "Bypassed scheduling evaluation because an equivalent workload recently failed"
-PENDING_EVALUATION = "Workload is pending evaluation in the scheduling queue"
+_ADMISSION_GATED = "AdmissionGated"
+_EQUIVALENT_FAILED = "Bypassed scheduling evaluation because an equivalent workload recently failed"
+_PENDING_EVALUATION = "Workload is pending evaluation in the scheduling queue"
 _OF_SCHEDULER = frozenset(
     {
         "WaitingForQuota",
@@ -129,7 +129,7 @@ def is_stopped(policy: str | None) -> bool:
     return policy not in (None, "", "None")
 
 
-class Surroundings(Protocol):
+class _Surroundings(Protocol):
     """What the controllers read and change outside a Workload."""
 
     def local_queue(self, job: Job) -> LocalQueue | None: ...
@@ -148,7 +148,7 @@ class Surroundings(Protocol):
 
 @dataclass(slots=True)
 class Controllers:
-    around: Surroundings
+    around: _Surroundings
     settings: KueueSettings
     evicted: dict[str, str]
     """Evicted Workloads to the reason of their Preempted condition, if any."""
@@ -283,12 +283,12 @@ class Controllers:
         if not self.settings.enabled("AdmissionGatedBy"):
             return False
         stamped = job.conditions.get("QuotaReserved")
-        is_marked = stamped is not None and stamped.reason == ADMISSION_GATED
+        is_marked = stamped is not None and stamped.reason == _ADMISSION_GATED
         if job.gated_by and not is_marked:
             if self._blocker(job, self.around.local_queue(job), self.around.cluster_queue(job)) is not None:
                 return False  # Kueue writes both alternately, without end
             text = f"Admission is gated by: {job.gated_by}"
-            return self.around.update(job, lambda: job.release(ADMISSION_GATED, text, now))
+            return self.around.update(job, lambda: job.release(_ADMISSION_GATED, text, now))
         if not job.gated_by and is_marked:
             text = "AdmissionGatedBy cleared, waiting for quota reservation"
             reason = self._reason("PendingEvaluation", "Pending")
@@ -338,7 +338,7 @@ class Controllers:
         """Return reason and message of QuotaReserved=False."""
         blocker = self._blocker(job, local, queue)
         if not self.settings.enabled("UnadmittedWorkloadsObservability"):
-            return None if blocker is None else (INADMISSIBLE, blocker[1])
+            return None if blocker is None else (_INADMISSIBLE, blocker[1])
         known = job.conditions.get("QuotaReserved")
         if not job.is_active:
             return "Deactivated", "The workload is deactivated"
@@ -349,17 +349,17 @@ class Controllers:
         if queue is not None and (error := self.around.inadmissibility(job.submitted, queue)):
             return "Misconfigured", error
         if job.gated_by:
-            return ADMISSION_GATED, f"Admission is gated by: {job.gated_by}"
+            return _ADMISSION_GATED, f"Admission is gated by: {job.gated_by}"
         is_explicit = self.settings.enabled("UnadmittedWorkloadsExplicitStatus")
         if self.settings.enabled("SchedulingEquivalenceHashing") and (
             is_explicit if known is None else known.reason in _STALE
         ):
             reason = self.around.bypass_reason(job)
             if reason is not None:
-                return reason, EQUIVALENT_FAILED
+                return reason, _EQUIVALENT_FAILED
         if known is not None and known.reason in _OF_SCHEDULER:
             return known.reason, known.message
-        return ("PendingEvaluation", PENDING_EVALUATION) if known is not None or is_explicit else None
+        return ("PendingEvaluation", _PENDING_EVALUATION) if known is not None or is_explicit else None
 
     # --- Workloads with quota
 
@@ -387,9 +387,9 @@ class Controllers:
             self.evict(job, f"{kind}Stopped", f"The {kind} is stopped", now)
             return True
         if queue is None or queue.metadata.deletion_timestamp:
-            reason, text = self._reason("Misconfigured", INADMISSIBLE), f"{kind} {name} is terminating or missing"
+            reason, text = self._reason("Misconfigured", _INADMISSIBLE), f"{kind} {name} is terminating or missing"
         elif is_stopped(policy):
-            reason, text = self._reason("Suspended", INADMISSIBLE), f"{kind} {name} is stopped"
+            reason, text = self._reason("Suspended", _INADMISSIBLE), f"{kind} {name} is stopped"
         else:
             return False
         return self.around.update(job, lambda: job.release(reason, text, now), reorders=True)

@@ -40,15 +40,15 @@ from kschedx.kueue.quota import (
 from kschedx.kueue.topology import DomainUsage, Request, TopologyPlacement, TopologyUsage, taint_text
 from kschedx.kueue.workloads import READY, Job, PodSetRequests, ScanProgress
 
-MAY_STOP = ("MayStopSearch", "Borrow", "Preempt")
+_MAY_STOP = ("MayStopSearch", "Borrow", "Preempt")
 """`flavorFungibility`: the value of v1beta2, and those of v1beta1."""
-NO_TOPOLOGY_CACHE = "workload requires Topology, but there is no TAS cache information"
+_NO_TOPOLOGY_CACHE = "workload requires Topology, but there is no TAS cache information"
 
-NO_MATCHING_FLAVOR = "NoMatchingFlavor"
-EXCEEDS_MAXIMUM = "ExceedsMaxQuota"
-WAITING_FOR_QUOTA = "WaitingForQuota"
-NO_PLACE = "TopologyPlacementFailed"
-_SEVERITY = {NO_PLACE: 1, WAITING_FOR_QUOTA: 2, EXCEEDS_MAXIMUM: 3, NO_MATCHING_FLAVOR: 4}
+_NO_MATCHING_FLAVOR = "NoMatchingFlavor"
+_EXCEEDS_MAXIMUM = "ExceedsMaxQuota"
+_WAITING_FOR_QUOTA = "WaitingForQuota"
+_NO_PLACE = "TopologyPlacementFailed"
+_SEVERITY = {_NO_PLACE: 1, _WAITING_FOR_QUOTA: 2, _EXCEEDS_MAXIMUM: 3, _NO_MATCHING_FLAVOR: 4}
 
 
 def _most_severe(left: str, right: str) -> str:
@@ -119,7 +119,7 @@ class Shortage(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 @dataclass(slots=True)
-class Choice:
+class _Choice:
     """The flavor of one resource."""
 
     flavor: str
@@ -150,7 +150,7 @@ class FlavorAssignment:
     name: str
     count: int
     requests: Requests
-    flavors: dict[str, Choice] = field(default_factory=dict)
+    flavors: dict[str, _Choice] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
     error: str = ""
     attempts: list[Attempt] = field(default_factory=list)
@@ -278,7 +278,7 @@ class Assignment:
 def _cause_of(pod_set_assignment: FlavorAssignment, queue: ClusterQueue) -> str:
     """The mildest cause of a group's flavors counts, and the severest of the groups."""
     if not pod_set_assignment.attempts:
-        return NO_MATCHING_FLAVOR
+        return _NO_MATCHING_FLAVOR
     by_group: dict[int, str] = {}
     for index, attempt in enumerate(pod_set_assignment.attempts):
         if attempt.mode is not FlavorAssignmentMode.NO_FIT:
@@ -305,7 +305,7 @@ def _cause_of(pod_set_assignment: FlavorAssignment, queue: ClusterQueue) -> str:
 class _GroupSearch:
     """The result of a search through one resource group."""
 
-    flavors: dict[str, Choice]
+    flavors: dict[str, _Choice]
     reasons: list[str]
     attempts: list[Attempt]
 
@@ -407,11 +407,11 @@ class Assigner:
 
     def _flavors_of_group(
         self, indices: Sequence[int], sets: Sequence[PodSetRequests], usage: Usage
-    ) -> tuple[dict[str, Choice], list[str], list[Attempt]]:
+    ) -> tuple[dict[str, _Choice], list[str], list[Attempt]]:
         requests: Requests = {}
         for index in indices:
             requests = add_requests(requests, sets[index].requests)
-        choices: dict[str, Choice] = {}
+        choices: dict[str, _Choice] = {}
         reasons: list[str] = []
         attempts: dict[str, Attempt] = {}
         for resource in sort_resources(requests):
@@ -430,7 +430,7 @@ class Assigner:
             reasons += result.reasons
         return choices, reasons, _sort_attempts(attempts)
 
-    def _own(self, index: int, requests: PodSetRequests, choices: Mapping[str, Choice]) -> dict[str, Choice]:
+    def _own(self, index: int, requests: PodSetRequests, choices: Mapping[str, _Choice]) -> dict[str, _Choice]:
         if requests.requests:
             return {name: choice for name, choice in choices.items() if name in requests.requests}
         request = self._job.workload.spec.pod_sets[index].topology_request
@@ -452,7 +452,7 @@ class Assigner:
         start = 0
         if has_fungibility and self._progress is not None:
             start = self._progress.next_flavor(indices[0], resource)
-        best: dict[str, Choice] = {}
+        best: dict[str, _Choice] = {}
         best_rank: tuple[GranularMode, int] | None = None
         reasons: list[str] = []
         attempts: list[Attempt] = []
@@ -468,7 +468,7 @@ class Assigner:
             if refused := self._refusal(name, indices, group):
                 reasons.append(refused)
                 attempts.append(
-                    Attempt(name, FlavorAssignmentMode.NO_FIT, reasons=(refused,), cause=NO_MATCHING_FLAVOR)
+                    Attempt(name, FlavorAssignmentMode.NO_FIT, reasons=(refused,), cause=_NO_MATCHING_FLAVOR)
                 )
                 continue
             choices, rank, attempt = self._try(name, covered, usage, indices)
@@ -498,9 +498,9 @@ class Assigner:
 
     def _try(
         self, flavor: str, requests: Requests, usage: Usage, indices: Sequence[int]
-    ) -> tuple[dict[str, Choice], tuple[GranularMode, int], Attempt]:
+    ) -> tuple[dict[str, _Choice], tuple[GranularMode, int], Attempt]:
         """Check the amounts of all resources in one flavor; its rank is that of its worst resource."""
-        choices: dict[str, Choice] = {}
+        choices: dict[str, _Choice] = {}
         rank = (GranularMode.FIT, 0)
         most = 0
         reasons: list[str] = []
@@ -515,7 +515,7 @@ class Assigner:
             if self._is_better(rank, (chance, borrowing)):
                 rank = (chance, borrowing)
             if rank[0] is not GranularMode.NO_FIT:
-                choices[name] = Choice(flavor, chance.mode, borrowing)
+                choices[name] = _Choice(flavor, chance.mode, borrowing)
         is_preemption = rank[0] not in (GranularMode.NO_FIT, GranularMode.FIT)
         attempt = Attempt(flavor, rank[0].mode, most, rank[0] if is_preemption else None, tuple(reasons), cause)
         return choices, rank, attempt
@@ -544,7 +544,7 @@ class Assigner:
                 f"({shown(fr.resource, assumed)}) + current podset request ({shown(fr.resource, requested)}) > "
                 f"maximum capacity ({shown(fr.resource, maximum)})"
             )
-            return GranularMode.NO_FIT, 0, text, EXCEEDS_MAXIMUM
+            return GranularMode.NO_FIT, 0, text, _EXCEEDS_MAXIMUM
         borrowing, may_reclaim = node.lowest_fit(fr, amount)
         if amount <= available:
             return GranularMode.FIT, borrowing, "", ""
@@ -553,7 +553,7 @@ class Assigner:
         if node.quota(fr).nominal >= amount or may_reclaim or self._may_preempt_while_borrowing:
             chance, borrowing = self._simulate(self._job, fr, amount)
             return chance, borrowing, text, ""
-        return GranularMode.NO_FIT, borrowing, text, WAITING_FOR_QUOTA
+        return GranularMode.NO_FIT, borrowing, text, _WAITING_FOR_QUOTA
 
     @property
     def _may_preempt_while_borrowing(self) -> bool:
@@ -569,9 +569,9 @@ class Assigner:
         chance, borrowing = rank
         if chance in (GranularMode.NO_FIT, GranularMode.NO_CANDIDATES):
             return True
-        if chance is not GranularMode.FIT and (self._fungibility.when_can_preempt or "TryNextFlavor") not in MAY_STOP:
+        if chance is not GranularMode.FIT and (self._fungibility.when_can_preempt or "TryNextFlavor") not in _MAY_STOP:
             return True
-        return borrowing > 0 and (self._fungibility.when_can_borrow or "MayStopSearch") not in MAY_STOP
+        return borrowing > 0 and (self._fungibility.when_can_borrow or "MayStopSearch") not in _MAY_STOP
 
     def _is_better(self, left: tuple[GranularMode, int], right: tuple[GranularMode, int]) -> bool:
         """Return whether one flavor is preferred to another."""
@@ -612,7 +612,7 @@ class Assigner:
             text = f"flavor {name} does not provide resource {resource}"
             reasons = tuple(sorted({*before.reasons, text}))
             known[name] = Attempt(
-                name, FlavorAssignmentMode.NO_FIT, before.borrowing, before.chance, reasons, NO_MATCHING_FLAVOR
+                name, FlavorAssignmentMode.NO_FIT, before.borrowing, before.chance, reasons, _NO_MATCHING_FLAVOR
             )
 
     # --- whether a flavor is usable for these pods
@@ -678,7 +678,7 @@ class Assigner:
         if self._settings.enabled("UnadmittedWorkloadsObservability"):
             for attempt in assignment.of(failed[0]).attempts:
                 if attempt.flavor == failed[1].flavor:
-                    attempt.mode, attempt.cause = FlavorAssignmentMode.NO_FIT, NO_PLACE
+                    attempt.mode, attempt.cause = FlavorAssignmentMode.NO_FIT, _NO_PLACE
                     break
         assignment.set_mode(FlavorAssignmentMode.NO_FIT, [failed[0]])
 
@@ -705,7 +705,7 @@ def placement_requests(assignment: Assignment, job: Job, queue: ClusterQueue, ca
             continue
         flavor = _topology_flavor(assigned.flavors, cache)
         if not topologies:
-            assigned.error = NO_TOPOLOGY_CACHE
+            assigned.error = _NO_TOPOLOGY_CACHE
         elif isinstance(flavor, list):
             assigned.error = (
                 f"more than one TAS flavor assigned: {', '.join(flavor)}" if flavor else "no TAS flavor assigned"
@@ -733,7 +733,7 @@ def placement_requests(assignment: Assignment, job: Job, queue: ClusterQueue, ca
     return requests_by_flavor
 
 
-def _topology_flavor(flavors: Mapping[str, Choice], cache: Cache) -> str | list[str]:
+def _topology_flavor(flavors: Mapping[str, _Choice], cache: Cache) -> str | list[str]:
     """Return the only flavor with a topology, or all of them."""
     topologies = sorted({choice.flavor for choice in flavors.values() if choice.flavor in cache.topologies})
     return topologies[0] if len(topologies) == 1 else topologies

@@ -153,12 +153,6 @@ class WorkloadPreemptor:
         buffer = _BUFFER if self._settings.enabled("SchedulerTimestampPreemptionBuffer") else 0
         return is_lower or (job.priority == candidate.priority and younger_by > buffer)
 
-    def _order(self, node: QueueNode, candidate: Job, *, by_usage: bool) -> _Order:
-        return _Order(self, node, candidate, by_usage)
-
-    def _sort_jobs(self, node: QueueNode, candidates: Iterable[Job]) -> list[Job]:
-        return sorted(candidates, key=lambda candidate: self._order(node, candidate, by_usage=self._is_usage_based))
-
     # --- classical
 
     def _classical(self, attempt: _Attempt) -> list[PreemptionTarget]:
@@ -227,7 +221,7 @@ class WorkloadPreemptor:
 
     def _sort_candidates(self, node: QueueNode, group: list[_Candidate]) -> list[_Candidate]:
         if self._is_usage_based:
-            return sorted(group, key=lambda candidate: self._order(node, candidate.job, by_usage=True))
+            return sorted(group, key=lambda candidate: _Order(self, node, candidate.job, by_usage=True))
         return sorted(group, key=lambda candidate: candidate.place)
 
     def _jobs_in_queue(self, name: str) -> list[tuple[_Place, Job, frozenset[FlavorResource]]]:
@@ -349,7 +343,10 @@ class WorkloadPreemptor:
     # --- fair sharing
 
     def _fair(self, attempt: _Attempt) -> list[PreemptionTarget]:
-        candidates = self._sort_jobs(attempt.node, self._fair_candidates(attempt))
+        candidates = sorted(
+            self._fair_candidates(attempt),
+            key=lambda candidate: _Order(self, attempt.node, candidate, by_usage=self._is_usage_based),
+        )
         if not candidates:
             return []
         self._cache.add_usage(attempt.node, attempt.usage, attempt.job.topology_usage)
@@ -539,4 +536,4 @@ class _FairOrder:
         return best
 
     def _first(self, queue: QueueNode) -> _Order:
-        return self._preemptor._order(self._node, self._jobs[queue.name][0], by_usage=False)
+        return _Order(self._preemptor, self._node, self._jobs[queue.name][0], by_usage=False)

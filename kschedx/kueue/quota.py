@@ -160,7 +160,7 @@ class Quota(Struct, frozen=True, kw_only=True):
     lending_limit: int | None = None
 
 
-NO_QUOTA = Quota()
+_NO_QUOTA = Quota()
 
 
 def quotas_of(groups: Iterable[ResourceGroup]) -> dict[FlavorResource, Quota]:
@@ -192,7 +192,7 @@ class QuotaNode:
     usage: Usage = field(default_factory=dict)
 
     def quota(self, fr: FlavorResource) -> Quota:
-        return self.quotas.get(fr, NO_QUOTA)
+        return self.quotas.get(fr, _NO_QUOTA)
 
     def subtree_quota(self, fr: FlavorResource) -> int:
         return self.subtree.get(fr, 0)
@@ -521,15 +521,15 @@ def _merge(left: ResourceList, right: ResourceList, choose: _Choice) -> Resource
 
 # --- validating
 
-ABOVE_LIMITS = "requests must not exceed its limits"
-ABOVE_MAXIMUM = "requests must not be above the limitRange max"
-BELOW_MINIMUM = "requests must not be below the limitRange min"
+_ABOVE_LIMITS = "requests must not exceed its limits"
+_ABOVE_MAXIMUM = "requests must not be above the limitRange max"
+_BELOW_MINIMUM = "requests must not be below the limitRange min"
 
 
 def invalid_resources(workload: Workload) -> InputError | None:
     """Return the error of requests that exceed the limits of the same container or pod."""
     return aggregate(
-        invalid(path, as_json(names), ABOVE_LIMITS)
+        invalid(path, as_json(names), _ABOVE_LIMITS)
         for index, pod_set in enumerate(workload.spec.pod_sets)
         for path, resources in _resources(pod_set.template.spec, _path(index))
         if (names := _greater(_amounts(resources.requests), _amounts(resources.limits)))
@@ -559,9 +559,9 @@ def _outside(spec: PodSpec, path: str, summary: Mapping[str, LimitRangeItem]) ->
 
 def _bounds(path: str, least: Requests, most: Requests, bounds: LimitRangeItem) -> Iterator[InputError]:
     if names := _greater(most, _amounts(bounds.max)):
-        yield invalid(path, as_json(names), ABOVE_MAXIMUM)
+        yield invalid(path, as_json(names), _ABOVE_MAXIMUM)
     if names := _greater(_amounts(bounds.min), least):
-        yield invalid(path, as_json(names), BELOW_MINIMUM)
+        yield invalid(path, as_json(names), _BELOW_MINIMUM)
 
 
 def _path(index: int) -> str:

@@ -256,7 +256,8 @@ class AdmissionRun:
     def update(
         self, job: Job, change: Callable[[], bool], *, reorders: bool = False, is_as_submitted: bool = False
     ) -> bool:
-        """Change a Workload, and move it between queue and quota according to its state."""
+        """Change a Workload, move it between queue and quota according to its state, and return whether it changed.
+        `is_as_submitted`: Kueue queues it without adjusting its requests first."""
         before, was_active, was_admitted = job.state, job.is_active, job.is_admitted
         name = job.admission.cluster_queue if job.admission is not None else ""
         is_held = job.key in self.cache.jobs.get(name, {})

@@ -27,11 +27,11 @@ from kschedx.kueue.quota import CohortNode, QueueNode, Share, Usage, minus
 from kschedx.kueue.workloads import REJECTED, RETRY, Job, ScanProgress
 
 NAMESPACE_MISMATCH = "workload namespace doesn't match ClusterQueue selector"
-NO_LONGER_FITS = "Workload no longer fits after processing another workload"
-OVERLAPPING_TARGETS = "Workload has overlapping preemption targets with another workload"
+_NO_LONGER_FITS = "Workload no longer fits after processing another workload"
+_OVERLAPPING_TARGETS = "Workload has overlapping preemption targets with another workload"
 PODS_NOT_READY = "waiting for all admitted workloads to be in PodsReady condition"
-SLICE_REPLACEMENT_FOR = "kueue.x-k8s.io/workload-slice-replacement-for"
-FITS_AFTER_PREEMPTIONS = f"{OVERLAPPING_TARGETS}, but will fit after these preemptions complete"
+_SLICE_REPLACEMENT_FOR = "kueue.x-k8s.io/workload-slice-replacement-for"
+_FITS_AFTER_PREEMPTIONS = f"{_OVERLAPPING_TARGETS}, but will fit after these preemptions complete"
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class Entry:
         return self.assignment.usage
 
 
-class Nomination(NamedTuple):
+class _Nomination(NamedTuple):
     """The result of an evaluation, independent of its run."""
 
     assignment: Assignment
@@ -68,7 +68,7 @@ class Nomination(NamedTuple):
     """ClusterQueue, Workload, and reason."""
 
 
-Nominations = dict[tuple[object, ...], Nomination]
+Nominations = dict[tuple[object, ...], _Nomination]
 """By everything that an evaluation depends on, so that runs on similar clusters evaluate only the differences."""
 
 
@@ -136,7 +136,7 @@ class CycleScheduler:
             return "devices of Dynamic Resource Allocation in quotas"
         if is_on("ConcurrentAdmission") and node.queue.spec.concurrent_admission_policy is not None:
             return "the feature gate ConcurrentAdmission"
-        replaced = job.workload.metadata.annotations.get(SLICE_REPLACEMENT_FOR)
+        replaced = job.workload.metadata.annotations.get(_SLICE_REPLACEMENT_FOR)
         if (
             replaced
             and is_on("ElasticJobsViaWorkloadSlices")
@@ -170,7 +170,7 @@ class CycleScheduler:
             targets = tuple(
                 (self.cache.queue_of(target.job).name, target.job.key, target.reason) for target in entry.targets
             )
-            self._known[key] = Nomination(entry.assignment, targets)
+            self._known[key] = _Nomination(entry.assignment, targets)
             return
         entry.assignment = known.assignment
         entry.targets = [
@@ -330,13 +330,13 @@ class CycleScheduler:
             if not can_always_reclaim(entry.node) or is_urgent:
                 self.cache.add_usage(entry.node, self._reserved_usage(entry), places)
         elif mode is FlavorAssignmentMode.DEFERRED_FIT:
-            entry.message, entry.cause = FITS_AFTER_PREEMPTIONS, "WaitingForPreemptedWorkloads"
+            entry.message, entry.cause = _FITS_AFTER_PREEMPTIONS, "WaitingForPreemptedWorkloads"
             entry.why, entry.progress = Requeue.PENDING_PREEMPTION, None
             self.cache.add_usage(entry.node, entry.usage, places)
         elif any(target.job.key in victims for target in entry.targets):
-            self._skip(entry, OVERLAPPING_TARGETS)
+            self._skip(entry, _OVERLAPPING_TARGETS)
         elif not fits:
-            self._skip(entry, NO_LONGER_FITS)
+            self._skip(entry, _NO_LONGER_FITS)
         else:
             victims.update({target.job.key: target for target in entry.targets})
             self.cache.add_usage(entry.node, entry.usage, places)

@@ -71,7 +71,7 @@ class Resources(Struct, frozen=True, kw_only=True, rename="camel"):
     quota_check_strategy: str = ""
 
 
-class FairSharingSettings(Struct, frozen=True, kw_only=True, rename="camel"):
+class _FairSharingSettings(Struct, frozen=True, kw_only=True, rename="camel"):
     enable: bool | None = None
     """In v1beta1, false disables it."""
     preemption_strategies: tuple[str, ...] = ()
@@ -83,28 +83,28 @@ class AdmissionFairSharing(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_weights: dict[str, float] = {}
 
 
-class RequeuingStrategy(Struct, frozen=True, kw_only=True, rename="camel"):
+class _RequeuingStrategy(Struct, frozen=True, kw_only=True, rename="camel"):
     timestamp: str = ""
 
 
-class WaitForPodsReady(Struct, frozen=True, kw_only=True, rename="camel"):
+class _WaitForPodsReady(Struct, frozen=True, kw_only=True, rename="camel"):
     """The timeouts are not evaluated."""
 
     enable: bool | None = None
     """Only in v1beta1."""
     block_admission: bool | None = None
-    requeuing_strategy: RequeuingStrategy = RequeuingStrategy()
+    requeuing_strategy: _RequeuingStrategy = _RequeuingStrategy()
 
 
 class Configuration(Struct, frozen=True, kw_only=True, rename="camel"):
     """The part of `config.kueue.x-k8s.io` that admission reads."""
 
     api_version: str = ""
-    fair_sharing: FairSharingSettings | None = None
+    fair_sharing: _FairSharingSettings | None = None
     admission_fair_sharing: AdmissionFairSharing | None = None
     resources: Resources = Resources()
     feature_gates: dict[str, bool] = {}
-    wait_for_pods_ready: WaitForPodsReady | None = None
+    wait_for_pods_ready: _WaitForPodsReady | None = None
     manage_jobs_without_queue_name: bool = False
 
     @property
@@ -120,7 +120,7 @@ class KueueSettings(Struct, frozen=True, kw_only=True):
         return self.gates[gate]
 
     @property
-    def fair_sharing(self) -> FairSharingSettings | None:
+    def fair_sharing(self) -> _FairSharingSettings | None:
         sharing = self.configuration.fair_sharing
         if sharing is None or not (sharing.enable or (sharing.enable is None and not self.configuration.is_old)):
             return None

@@ -30,13 +30,13 @@ from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
 
 MOST_CYCLES = 2_000
-MOST_REMEDIES = 4
-MOST_FINISHING = 8
+_MOST_REMEDIES = 4
+_MOST_FINISHING = 8
 """The maximum number of Workloads whose completion is tried."""
-MOST_QUEUED = 3
+_MOST_QUEUED = 3
 """The maximum number of trials of one kind on a whole run."""
 
-HAS_QUOTA = ("Admitted", "QuotaReserved")
+_HAS_QUOTA = ("Admitted", "QuotaReserved")
 
 T = TypeVar("T", bound=Struct)
 
@@ -181,7 +181,7 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     @property
     def has_quota_now(self) -> bool:
         """Whether Kueue admits it in the current state."""
-        return self.head is not None and self.head.outcome in HAS_QUOTA
+        return self.head is not None and self.head.outcome in _HAS_QUOTA
 
     @property
     def victims(self) -> tuple[PreemptedWorkload, ...]:
@@ -216,7 +216,7 @@ def judge(
     if not with_remedies or verdict.wait in (None, Wait.CHECKS) or verdict.has_quota_now:
         return verdict
     trials = _Trials(snapshot, AdmissionRun(snapshot, settings, now, memory), verdict, memory)
-    return replace(verdict, remedies=tuple(trials.remedies())[:MOST_REMEDIES])
+    return replace(verdict, remedies=tuple(trials.remedies())[:_MOST_REMEDIES])
 
 
 def _verdict(run: AdmissionRun, key: str) -> Verdict:
@@ -317,7 +317,7 @@ def _is_too_large(shortages: Sequence[Shortage]) -> bool:
 
 
 def _wait_of(head: QueueHead) -> Wait:
-    if head.outcome in HAS_QUOTA:
+    if head.outcome in _HAS_QUOTA:
         return Wait.TURN
     if head.outcome == "Inadmissible":
         return Wait.NAMESPACE if head.message == NAMESPACE_MISMATCH else Wait.REQUESTS
@@ -391,14 +391,17 @@ class _Trials:
     def _try(
         self, kind: RemedyKind, title: str, snapshot: Snapshot, target: Target | None = None, patch: Sequence[Json] = ()
     ) -> Iterator[Remedy]:
-        """Yield the remedy if it helps. Evaluate the Workload alone first, because earlier ones leave it less."""
+        """Yield the remedy if it helps, or makes the queue active. Evaluate the Workload alone first, because earlier
+        ones leave it less."""
         run = AdmissionRun(snapshot, self._run.settings, self._run.now, self._memory)
         entry = run.evaluate(run.jobs[self._verdict.workload])
         may_preempt = kind is not RemedyKind.WAIT and self._verdict.head is not None and not self._verdict.victims
         if entry is None or not (entry.is_admitted or (entry.issues_preemption and may_preempt)):
+            if entry is not None and kind is RemedyKind.RESUME:
+                yield Remedy(kind=kind, title=f"{title}; it then waits for quota", target=target, patch=tuple(patch))
             return
         head, _ = _first_decision(run, run.jobs[self._verdict.workload])
-        if head is not None and head.outcome in HAS_QUOTA:
+        if head is not None and head.outcome in _HAS_QUOTA:
             yield Remedy(kind=kind, title=title, target=target, patch=tuple(patch))
         elif head is not None and head.outcome == "Preempting" and may_preempt:
             victims = tuple(victim.workload for victim in head.targets)
@@ -489,7 +492,7 @@ class _Trials:
             if local_queue.metadata.namespace == namespace and local_queue.spec.cluster_queue != own
         }
         fewest = sorted(others.items(), key=lambda item: len(self._pending_in(item[0])))
-        for _, emptiest in fewest[:MOST_QUEUED]:
+        for _, emptiest in fewest[:_MOST_QUEUED]:
             title = f"use LocalQueue {emptiest.metadata.name} (ClusterQueue {emptiest.spec.cluster_queue})"
             spec = replace(self._workload.spec, queue_name=emptiest.metadata.name)
             changed = self._replace_object(self._workload, replace(self._workload, spec=spec))
@@ -677,7 +680,7 @@ class _Trials:
 
     def _others_ready(self) -> Iterator[Remedy]:
         names = self._verdict.not_ready
-        title = f"wait until the pods of {', '.join(names[:MOST_FINISHING])} are ready"
+        title = f"wait until the pods of {', '.join(names[:_MOST_FINISHING])} are ready"
         yield from self._try(RemedyKind.WAIT, title, self._with_condition(names, "PodsReady"))
 
     def _await_completion(self) -> Iterator[Remedy]:
@@ -687,10 +690,10 @@ class _Trials:
             return
         held = [job for jobs in self._run.cache.jobs.values() for job in jobs.values() if job.uses_any(wanted)]
         held.sort(key=lambda job: (-max(job.usage.get(fr, 0) for fr in wanted), job.key))
-        groups = [[job] for job in held[:MOST_FINISHING]]
-        groups += [held[:number] for number in range(2, min(len(held), MOST_FINISHING) + 1)]
+        groups = [[job] for job in held[:_MOST_FINISHING]]
+        groups += [held[:number] for number in range(2, min(len(held), _MOST_FINISHING) + 1)]
         enough = [group for group in groups if self._fits_without(group)]
-        for group in enough[:MOST_QUEUED]:
+        for group in enough[:_MOST_QUEUED]:
             names = [job.key for job in group]
             title = (
                 f"wait until {', '.join(names[:-1])} and {names[-1]} finish"

@@ -40,8 +40,8 @@ from kschedx.kueue.quota import (
 from kschedx.kueue.settings import KueueSettings
 from kschedx.kueue.topology import DomainUsage, TopologyUsage
 
-PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
-ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
+_PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
+_ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
 
 _MOST_CONDITION_TEXT = 32 * 1024
 
@@ -97,7 +97,7 @@ class ScanProgress(Struct, frozen=True, kw_only=True):
 
 
 @dataclass(slots=True, kw_only=True)
-class TimedStatus:
+class _TimedStatus:
     status: str
     reason: str
     message: str
@@ -116,7 +116,7 @@ class Job:
     """The unchanged object."""
     settings: KueueSettings
     priority: int
-    conditions: dict[str, TimedStatus]
+    conditions: dict[str, _TimedStatus]
     checks: tuple[AdmissionCheckState, ...]
     admission: Admission | None
     is_active: bool
@@ -139,7 +139,7 @@ class Job:
     ) -> Job:
         priority = workload.priority
         if settings.enabled("PriorityBoost"):
-            boost = workload.metadata.annotations.get(PRIORITY_BOOST, "")
+            boost = workload.metadata.annotations.get(_PRIORITY_BOOST, "")
             priority += int(boost) if boost.lstrip("+-").isdigit() else 0
         state = workload.status.requeue_state
         return cls(
@@ -187,7 +187,7 @@ class Job:
         known = self.conditions.get(kind)
         written = "True" if status else "False"
         since = known.since if known is not None and known.status == written else now
-        new = TimedStatus(status=written, reason=reason, message=message, since=since)
+        new = _TimedStatus(status=written, reason=reason, message=message, since=since)
         self.conditions[kind] = new
         return known != new
 
@@ -211,7 +211,7 @@ class Job:
     def gated_by(self) -> str:
         if not self.settings.enabled("AdmissionGatedBy"):
             return ""
-        return self.workload.metadata.annotations.get(ADMISSION_GATED_BY, "")
+        return self.workload.metadata.annotations.get(_ADMISSION_GATED_BY, "")
 
     @property
     def is_on_hold(self) -> bool:
@@ -499,8 +499,8 @@ class Job:
 WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
 
 
-def _timed_status(condition: TimedCondition) -> TimedStatus:
-    return TimedStatus(
+def _timed_status(condition: TimedCondition) -> _TimedStatus:
+    return _TimedStatus(
         status=condition.status,
         reason=condition.reason,
         message=condition.message,

@@ -238,7 +238,7 @@ def _lacks_affinity(now: _State, pod: Pod, nodes: NodeTable) -> BoolArray:
 # --- the rules of existing pods
 
 
-KeysOf = Callable[[tuple[PodAffinityTerm, ...], Callable[[PodAffinityTerm], bool]], Iterable[str]]
+_KeysOf = Callable[[tuple[PodAffinityTerm, ...], Callable[[PodAffinityTerm], bool]], Iterable[str]]
 """Returns the topology keys under which a pod rejects the incoming pod. Arguments: its anti-affinity terms, and whether
 a term matches."""
 
@@ -247,7 +247,7 @@ def _matching_keys(terms: tuple[PodAffinityTerm, ...], matches: Callable[[PodAff
     return (term.topology_key for term in terms if matches(term))
 
 
-def _repelling_pods(pod: Pod, nodes: NodeTable, keys_of: KeysOf, *, in_own_namespace: bool) -> Mapping[str, IntArray]:
+def _repelling_pods(pod: Pod, nodes: NodeTable, keys_of: _KeysOf, *, in_own_namespace: bool) -> Mapping[str, IntArray]:
     """Return topology key to (pod,) 1 for the pods that keep the incoming pod out of their domain.
 
     A term without namespaces applies to its own pod's namespace, or to all namespaces without `in_own_namespace`.

@@ -71,17 +71,6 @@ def _scored_amount(container: types.Container, resource: str, default: int) -> i
     return _whole_units(container.resources.requests).get(resource, default)
 
 
-def is_best_effort(spec: types.PodSpec) -> bool:
-    """Return whether no container has a request or limit of CPU or memory above zero."""
-    named = (
-        amounts.get(resource, 0)
-        for container in spec.containers
-        for amounts in (_whole_units(container.resources.requests), _whole_units(container.resources.limits))
-        for resource in (CPU, MEMORY)
-    )
-    return not any(named)
-
-
 # Without the fields of later versions, a current rule that is reused sees only fields that its predecessor could read.
 
 
@@ -101,7 +90,7 @@ class Schema(Struct, frozen=True, kw_only=True):
 
 
 GPU = "alpha.kubernetes.io/nvidia-gpu"
-OPAQUE_INTEGER = "pod.alpha.kubernetes.io/opaque-int-resource-"
+_OPAQUE_INTEGER = "pod.alpha.kubernetes.io/opaque-int-resource-"
 
 
 def stored_snapshot(snapshot: Snapshot, schema: Schema) -> Snapshot:
@@ -153,7 +142,7 @@ def _resources(resources: ResourceList, schema: Schema) -> ResourceList:
     return {
         name: f"{amount}m" if name == CPU else str(amount)
         for name, amount in _whole_units(resources).items()
-        if schema.counts_every_resource or name in (CPU, "memory", GPU) or name.startswith(OPAQUE_INTEGER)
+        if schema.counts_every_resource or name in (CPU, "memory", GPU) or name.startswith(_OPAQUE_INTEGER)
     }
 
 

@@ -93,7 +93,7 @@ class PredicateContext(Handle, Protocol):
         ...
 
 
-class PredicateHooks:
+class _PredicateHooks:
     """Hooks that run before and between a predicate's checks; most predicates need none."""
 
     def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
@@ -106,7 +106,7 @@ class PredicateHooks:
         """Reverse `add_pods`."""
 
 
-class Predicate(PredicateHooks, ABC):
+class Predicate(_PredicateHooks, ABC):
     """A rule about nodes. `argument` comes from a Policy that defines its own predicate; most predicates have none."""
 
     def __init__(self, context: PredicateContext, argument: object = None) -> None:

@@ -15,10 +15,11 @@ from kschedx.framework.interface import CycleState
 from kschedx.framework.status import Code, Verdicts
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.names import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended_resource
+from kschedx.kube.resources import QOS, qos_of
 from kschedx.kube.selectors import CompiledNodeSelector, RequiredNodeAffinity, compile_node_selector, selector_from_set
 from kschedx.kube.tolerations import PREFER_NO_SCHEDULE
 from kschedx.kube.types import Node, Pod, Taint, Toleration
-from kschedx.legacy.api_schema import incoming_request, is_best_effort
+from kschedx.legacy.api_schema import incoming_request
 from kschedx.legacy.interface import PluginPredicate, Predicate, PredicateContext, join_verdicts
 from kschedx.plugins.node_affinity import mismatch
 from kschedx.plugins.node_name import NodeName
@@ -138,7 +139,7 @@ class CheckNodeMemoryPressure(_Pressure):
     text = "memory_pressure"
 
     def concerns(self, pod: Pod) -> bool:
-        return is_best_effort(pod.spec)
+        return qos_of(container.resources for container in pod.spec.containers) is QOS.BEST_EFFORT
 
 
 class CheckNodeDiskPressure(_Pressure):
@@ -151,14 +152,14 @@ class CheckNodePIDPressure(_Pressure):
     text = "pid_pressure"
 
 
-USABLE = {"Ready": "True", "OutOfDisk": "False", "NetworkUnavailable": "False"}
+_USABLE = {"Ready": "True", "OutOfDisk": "False", "NetworkUnavailable": "False"}
 """Condition to the status that it must have if a node reports it."""
 
 
 def unusable(node: Node) -> Iterator[str]:
     """Yield the conditions that make a node unusable."""
     for condition in node.status.conditions:
-        if USABLE.get(condition.type, condition.status) != condition.status:
+        if _USABLE.get(condition.type, condition.status) != condition.status:
             yield condition.type
 
 
@@ -171,7 +172,7 @@ class CheckNodeCondition(Predicate):
 
         def about(condition: str, reason: str) -> Verdicts:
             mask = np.array([condition in conditions for conditions in reported], dtype=np.bool_)
-            account = PluginMessage(text=f"the node's condition {condition} is not {USABLE[condition]}")
+            account = PluginMessage(text=f"the node's condition {condition} is not {_USABLE[condition]}")
             return Verdicts.first_of((mask, code, reason), explain=lambda row: (account,))
 
         return join_verdicts(

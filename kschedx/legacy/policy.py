@@ -38,7 +38,7 @@ from kschedx.patterns import lazy_pattern
 
 KIND = "Policy"
 VERSION = "v1"
-DEFAULT_HARD_POD_AFFINITY_WEIGHT = 1
+_DEFAULT_HARD_POD_AFFINITY_WEIGHT = 1
 NAME = lazy_pattern(r"[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])")
 
 TLS_FIELDS = {
@@ -150,7 +150,7 @@ def load_policy(config: Mapping[str, object] | None, provider: Provider) -> Sche
         priorities=priorities,
         weights=weights,
         extenders=document.extenders,
-        hard_pod_affinity_weight=weight or DEFAULT_HARD_POD_AFFINITY_WEIGHT,
+        hard_pod_affinity_weight=weight or _DEFAULT_HARD_POD_AFFINITY_WEIGHT,
         stops_at_first=provider.order is not None
         and not (provider.reads_policy_settings and document.always_check_all_predicates),
     )

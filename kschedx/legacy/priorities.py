@@ -280,7 +280,7 @@ class Shape(Struct, frozen=True, kw_only=True):
     shape: tuple[PolicyShapePoint, ...] = ()
 
 
-DEFAULT_SHAPE = Shape(shape=(PolicyShapePoint(utilization=0, score=10), PolicyShapePoint(utilization=100, score=0)))
+_DEFAULT_SHAPE = Shape(shape=(PolicyShapePoint(utilization=0, score=10), PolicyShapePoint(utilization=100, score=0)))
 
 
 class RequestedToCapacityRatio(_Allocation):
@@ -288,7 +288,7 @@ class RequestedToCapacityRatio(_Allocation):
 
     def __init__(self, context: PredicateContext, argument: object = None) -> None:
         super().__init__(context, argument)
-        points = argument.shape if isinstance(argument, Shape) else DEFAULT_SHAPE.shape
+        points = argument.shape if isinstance(argument, Shape) else _DEFAULT_SHAPE.shape
         self._on_shape = np.array([_shape_score(points, percent) for percent in range(101)], dtype=np.int64)
 
     def score(self, cpu: IntArray, cpu_capacity: IntArray, memory: IntArray, memory_capacity: IntArray) -> IntArray:

@@ -65,7 +65,7 @@ def _classes_by_name(*classes: type[T]) -> dict[str, type[T]]:
 
 # Common to both versions.
 
-NOT_BY_DEFAULT = frozenset({"HostName", "PodFitsHostPorts", "PodFitsPorts", "MatchNodeSelector", "PodFitsResources"})
+_NOT_BY_DEFAULT = frozenset({"HostName", "PodFitsHostPorts", "PodFitsPorts", "MatchNodeSelector", "PodFitsResources"})
 _PREDICATES: Mapping[str, type[Predicate]] = {
     **_classes_by_name(nodes.HostName, nodes.PodFitsHostPorts, nodes.PodFitsResources, volumes.NoDiskConflict),
     "PodFitsPorts": nodes.PodFitsHostPorts,
@@ -153,7 +153,7 @@ def _v1_13(release: Release) -> Provider:
             "RequestedToCapacityRatioPriority": p.RequestedToCapacityRatio,
             **limits,
         },
-        default_predicates=tuple(name for name in ORDER if name in predicates and name not in NOT_BY_DEFAULT),
+        default_predicates=tuple(name for name in ORDER if name in predicates and name not in _NOT_BY_DEFAULT),
         default_priorities={**_WEIGHTS, "ImageLocalityPriority": 1, **dict.fromkeys(limits, 1)},
         mandatory_predicates=("CheckNodeUnschedulable", "PodToleratesNodeTaints")
         if by_taints
@@ -221,7 +221,7 @@ def _v1_5(release: Release) -> Provider:
             "ServiceSpreadingPriority": p.EarlyServiceSpreadingPriority,
             "TaintTolerationPriority": p.EarlyTaintTolerationPriority,
         },
-        default_predicates=tuple(sorted(predicates.keys() - NOT_BY_DEFAULT)),
+        default_predicates=tuple(sorted(predicates.keys() - _NOT_BY_DEFAULT)),
         default_priorities=_WEIGHTS,
         mandatory_predicates=(),
         order=None,
@@ -238,7 +238,7 @@ PROVIDERS: Mapping[str, Callable[[Release], Provider]] = {"1.13": _v1_13, "1.5":
 """Providers by the version that each is modeled on."""
 
 
-LISTER = "NodeLister"
+_LISTER = "NodeLister"
 """The step that excludes nodes before any predicate."""
 
 
@@ -257,7 +257,7 @@ class _JoinedOutcome(FilterOutcome, frozen=True, kw_only=True):
         return self.whole.status(row, self.plugins[index] if self.names_predicate and index >= 0 else "")
 
 
-class PredicateRunner(Framework):
+class _PredicateRunner(Framework):
     """The counterpart of the framework for predicates and priorities."""
 
     def __init__(
@@ -301,8 +301,8 @@ class PredicateRunner(Framework):
             predicate.prepare(state, pod, self.nodes)
         if not self.era.lists_usable_nodes:
             return PreFilterOutcome()
-        step = PreFilterStep(status=Status(plugin=LISTER), nodes=self._usable)
-        return PreFilterOutcome(steps=(step,), nodes=self._usable, naming=(LISTER,))
+        step = PreFilterStep(status=Status(plugin=_LISTER), nodes=self._usable)
+        return PreFilterOutcome(steps=(step,), nodes=self._usable, naming=(_LISTER,))
 
     @cached_property
     def _usable(self) -> frozenset[str]:
@@ -386,7 +386,7 @@ UNSCHEDULABLE = Status(code=Code.UNSCHEDULABLE)
 
 
 def preempt(
-    runner: PredicateRunner, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome
+    runner: _PredicateRunner, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome
 ) -> PostFilterResult:
     """Return the node on which preemption does the least harm. The event's message does not mention preemption."""
     if _awaits_victims(runner, pod):
@@ -406,7 +406,7 @@ def preempt(
     )
 
 
-def _awaits_victims(runner: PredicateRunner, pod: Pod) -> bool:
+def _awaits_victims(runner: _PredicateRunner, pod: Pod) -> bool:
     """Return whether a pod of lower priority on the nominated node is already terminating."""
     node = runner.snapshot.cluster.index.get(pod.status.nominated_node_name)
     if node is None:
@@ -416,7 +416,7 @@ def _awaits_victims(runner: PredicateRunner, pod: Pod) -> bool:
     return bool((pods.terminating[rows] & (pods.priorities[rows] < pod.priority)).any())
 
 
-def _refuse_to_guess_victims(runner: PredicateRunner, pod: Pod) -> None:
+def _refuse_to_guess_victims(runner: _PredicateRunner, pod: Pod) -> None:
     for extender in runner.policy.extenders:
         if extender.preempt_verb and extender.is_interested(pod):
             raise UndecidableError(
@@ -428,7 +428,7 @@ def _refuse_to_guess_victims(runner: PredicateRunner, pod: Pod) -> None:
 
 
 def _dry_run(
-    runner: PredicateRunner, state: CycleState, pod: Pod, nodes: NodeTable
+    runner: _PredicateRunner, state: CycleState, pod: Pod, nodes: NodeTable
 ) -> tuple[list[Candidate], dict[ClusterRow, Status]]:
     """Return the nodes of the table on which evicting pods makes room, and the status of each node of the table."""
     state = state.clone()
@@ -470,7 +470,7 @@ def _best(candidates: Sequence[Candidate], pods: PodTable) -> Sequence[Candidate
 # One pod through predicates and priorities (pkg/scheduler/core/generic_scheduler.go).
 
 
-def _schedule_with_predicates(runner: PredicateRunner, pod: Pod) -> Cycle:
+def _schedule_with_predicates(runner: _PredicateRunner, pod: Pod) -> Cycle:
     """Run a pod through predicates, priorities, and preemption. kube-scheduler alternates between several best nodes,
     so none is chosen."""
     pod = stored_pod(pod, runner.era.schema)
@@ -503,7 +503,7 @@ def _schedule_with_predicates(runner: PredicateRunner, pod: Pod) -> Cycle:
     return replace(cycle, post_filter=preempt(runner, state, pod, nodes, outcome))
 
 
-def _refuse_to_guess(runner: PredicateRunner, pod: Pod, feasible: NodeTable) -> None:
+def _refuse_to_guess(runner: _PredicateRunner, pod: Pod, feasible: NodeTable) -> None:
     """Raise `UndecidableError` if an extender would filter the feasible nodes or score several of them."""
     scored = len(feasible) > 1 or runner.release.behaviour.single_node_is_scored
     for extender in runner.policy.extenders:
@@ -519,7 +519,7 @@ def _refuse_to_guess(runner: PredicateRunner, pod: Pod, feasible: NodeTable) -> 
 # --- messages
 
 
-def _errors(runner: PredicateRunner, outcome: FilterOutcome) -> str:
+def _errors(runner: _PredicateRunner, outcome: FilterOutcome) -> str:
     """Return the errors of predicates, node by node: each once with a count in 1.13, each time in 1.5."""
     texts = [outcome.status(row).message for row in each_row(rows_where(outcome.codes == Code.ERROR))]
     if runner.era.order is None:
@@ -530,7 +530,7 @@ def _errors(runner: PredicateRunner, outcome: FilterOutcome) -> str:
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
-def _message(runner: PredicateRunner, pod: Pod, outcome: FilterOutcome) -> str:
+def _message(runner: _PredicateRunner, pod: Pod, outcome: FilterOutcome) -> str:
     counts = Counter(_reasons(outcome))
     if runner.era.order is None:
         text = ", ".join(sorted(f"{reason} ({count})" for reason, count in counts.items()))
@@ -545,7 +545,7 @@ def _reasons(outcome: FilterOutcome) -> Iterator[str]:
         yield from outcome.status(row).reasons
 
 
-def _prioritize(runner: PredicateRunner, state: CycleState, pod: Pod, cycle: Cycle, feasible: NodeTable) -> Cycle:
+def _prioritize(runner: _PredicateRunner, state: CycleState, pod: Pod, cycle: Cycle, feasible: NodeTable) -> Cycle:
     _refuse_to_guess(runner, pod, feasible)
     scores = runner.run_scores(state, pod, feasible)
     if isinstance(scores, Status):
@@ -570,7 +570,7 @@ class PredicateScheduler:
             parallelism=16,
             extenders=(),
         )
-        self._runner = PredicateRunner(policy, era, self.config, snapshot, release)
+        self._runner = _PredicateRunner(policy, era, self.config, snapshot, release)
         self.snapshot = self._runner.snapshot
         self.nodes: NodeTable = self._runner.nodes
 

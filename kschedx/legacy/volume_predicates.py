@@ -134,11 +134,11 @@ class CheckVolumeBinding(Predicate):
 # plugin/pkg/scheduler/algorithm/predicates/predicates.go of 1.5.
 
 INSTANCE_TYPE = "beta.kubernetes.io/instance-type"
-NITRO = lazy_pattern(r"^[cmr]5.*|t3|z1d")
-NITRO_LIMIT = 25
+_NITRO = lazy_pattern(r"^[cmr]5.*|t3|z1d")
+_NITRO_LIMIT = 25
 
 
-class Disk(Struct, frozen=True, kw_only=True):
+class _Disk(Struct, frozen=True, kw_only=True):
     """A type of cloud disk, and how many of them a node can attach."""
 
     title: str
@@ -150,19 +150,19 @@ class Disk(Struct, frozen=True, kw_only=True):
     """Returns the disk of a volume; None for every other type."""
 
 
-EBS = Disk(
+EBS = _Disk(
     title="awsElasticBlockStore",
     limit=39,
     limit_resource="attachable-volumes-aws-ebs",
     name=lambda sources: sources.aws_elastic_block_store.volume_id if sources.aws_elastic_block_store else None,
 )
-GCE_PD = Disk(
+_GCE_PD = _Disk(
     title="gcePersistentDisk",
     limit=16,
     limit_resource="attachable-volumes-gce-pd",
     name=lambda sources: sources.gce_persistent_disk.pd_name if sources.gce_persistent_disk else None,
 )
-AZURE_DISK = Disk(
+_AZURE_DISK = _Disk(
     title="azureDisk",
     limit=16,
     limit_resource="attachable-volumes-azure-disk",
@@ -251,7 +251,7 @@ def _allocatable(nodes: NodeTable, row: TableRow, resource: str) -> int | None:
 class _DiskCount(_VolumeCount):
     """Disks of one type, from a claim or the pod itself. A claim with an unknown volume counts too."""
 
-    disk: ClassVar[Disk]
+    disk: ClassVar[_Disk]
 
     def volumes(self, volumes: Sequence[Volume], namespace: str) -> Iterator[tuple[str, str]]:
         for volume in volumes:
@@ -283,16 +283,16 @@ class MaxEBSVolumeCount(_DiskCount):
     disk = EBS
 
     def default_limit(self, node: Node) -> int:
-        is_nitro = NITRO.search(node.metadata.labels.get(INSTANCE_TYPE, ""))
-        return NITRO_LIMIT if is_nitro else self.disk.limit
+        is_nitro = _NITRO.search(node.metadata.labels.get(INSTANCE_TYPE, ""))
+        return _NITRO_LIMIT if is_nitro else self.disk.limit
 
 
 class MaxGCEPDVolumeCount(_DiskCount):
-    disk = GCE_PD
+    disk = _GCE_PD
 
 
 class MaxAzureDiskVolumeCount(_DiskCount):
-    disk = AZURE_DISK
+    disk = _AZURE_DISK
 
 
 class _StrictDiskCount(_DiskCount):
@@ -334,7 +334,7 @@ class StrictMaxEBSVolumeCount(_StrictDiskCount):
 
 
 class StrictMaxGCEPDVolumeCount(_StrictDiskCount):
-    disk = GCE_PD
+    disk = _GCE_PD
 
 
 class MaxCSIVolumeCount(_VolumeCount):

@@ -22,7 +22,7 @@ from kschedx.framework.interface import (
     Touch,
 )
 from kschedx.framework.preemption import NO_VICTIMS, NOT_HELPFUL, DryRun, Rankings, best_candidates, dry_run, ranks
-from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, error
+from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, error, unresolvable, unschedulable
 from kschedx.kube.conditions import DISRUPTION_TARGET, condition_of
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, rows_where
@@ -33,10 +33,15 @@ from kschedx.snapshot.pods import PodTable, group_of_pod, group_priority, member
 
 NEVER = "not eligible due to preemptionPolicy=Never."
 VICTIMS_TERMINATING = "not eligible due to a terminating pod on the nominated node."
-NO_CANDIDATE = "no candidate node for preemption"
+_NO_CANDIDATE = "no candidate node for preemption"
 
 _NO_STATUS = -1
 """The code of a node that has no status in PostFilter."""
+
+
+def no_victims_for(pod: Pod, node: str) -> Status:
+    """Return `NO_VICTIMS` in the words of scheduler-plugins."""
+    return unresolvable(f"No victims found on node {node} for preemptor pod {pod.metadata.name}")
 
 
 class Preemptor(PostFilterPlugin):
@@ -81,7 +86,7 @@ class Preemptor(PostFilterPlugin):
         elif extenders is not None and extenders.take_part_in_preemption(pod):
             certain = False
         if not candidates:
-            return replace(tried, status=self._unschedulable(NO_CANDIDATE))
+            return replace(tried, status=self._unschedulable(_NO_CANDIDATE))
         ranked = ranks(candidates, nodes.pods) if ranked is None else ranked
         best = tuple(candidate.node for candidate in best_candidates(candidates, ranked))
         # beyond the limit, kube-scheduler's choice of candidates is random
@@ -118,7 +123,7 @@ class Preemptor(PostFilterPlugin):
         return nominated
 
     def _unschedulable(self, text: str) -> Status:
-        return Status(code=Code.UNSCHEDULABLE, reasons=(f"{self.prefix}{text}",))
+        return unschedulable(f"{self.prefix}{text}")
 
     def _no_candidate(self, run: DryRun) -> Status:
         """Return the status if no node is a candidate: an error if a dry run failed, otherwise the reasons with their
@@ -134,25 +139,26 @@ class Preemptor(PostFilterPlugin):
 
 # DefaultPreemption (pkg/scheduler/framework/plugins/defaultpreemption, pkg/scheduler/framework/preemption).
 
-NO_POD_GROUP = "pod group for pod not found"
-PLACED_POD_GROUP = "not eligible due to placement-based pod group scheduling limitation"
-WORKLOAD_AWARE = "not eligible due to workload aware preemption enabled"
+_NO_POD_GROUP = "pod group for pod not found"
+_PLACED_POD_GROUP = "not eligible due to placement-based pod group scheduling limitation"
+_WORKLOAD_AWARE = "not eligible due to workload aware preemption enabled"
 
-PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
+_PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 
 
 class DefaultPreemption(PreEnqueuePlugin, Preemptor):
     """If no node is feasible, finds the node with the fewest and least important victims."""
 
     name = "DefaultPreemption"
+    touch = Touch.NOTHING
     texts: ClassVar[Texts] = {
         "preemption-not-eligible": (
             NEVER,
             VICTIMS_TERMINATING,
-            NO_POD_GROUP,
-            PLACED_POD_GROUP,
-            WORKLOAD_AWARE,
-            NO_CANDIDATE,
+            _NO_POD_GROUP,
+            _PLACED_POD_GROUP,
+            _WORKLOAD_AWARE,
+            _NO_CANDIDATE,
         ),
         "preemption-not-helpful": NOT_HELPFUL.reasons,
         "no-preemption-victims": NO_VICTIMS.reasons,
@@ -166,9 +172,6 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
 
     def reads(self, pod: Pod) -> Hashable:
         return WHOLE if pod.spec.scheduling_group is not None else (pod.priority, pod.spec.preemption_policy)
-
-    def touches(self, pod: Pod) -> Touch:
-        return Touch.NOTHING
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """kube-scheduler holds a pod back while it deletes the victims. A snapshot does not show that."""
@@ -245,13 +248,13 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
         if release.enabled("TopologyAwareWorkloadScheduling"):
             group = group_of_pod(self.handle.snapshot.pod_groups, pod)
             if group is None:
-                return NO_POD_GROUP
+                return _NO_POD_GROUP
             if group.spec.scheduling_constraints is not None:
-                return PLACED_POD_GROUP
-        return WORKLOAD_AWARE if release.enabled("WorkloadAwarePreemption") else ""
+                return _PLACED_POD_GROUP
+        return _WORKLOAD_AWARE if release.enabled("WorkloadAwarePreemption") else ""
 
 
 def _was_preempted(pod: Pod) -> bool:
     """Return whether the pod's first DisruptionTarget condition names a scheduler."""
     target = condition_of(pod.status.conditions, DISRUPTION_TARGET)
-    return target is not None and target.status == "True" and target.reason == PREEMPTION_BY_SCHEDULER
+    return target is not None and target.status == "True" and target.reason == _PREEMPTION_BY_SCHEDULER

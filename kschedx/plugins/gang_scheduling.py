@@ -9,18 +9,18 @@ import numpy as np
 
 from kschedx.findings import PodGroupIncomplete
 from kschedx.framework.interface import WHOLE, CycleState, PermitPlugin, PreEnqueuePlugin, Texts, Touch
-from kschedx.framework.status import SUCCESS, Code, Status, error
+from kschedx.framework.status import SUCCESS, Code, Status, error, unresolvable
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import GroupedWorkload, Pod, PodGroup
 from kschedx.releases.release import texts_of_all_releases
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.pods import find_group, group_name, members_of
 
-NOT_ENOUGH = "waiting for minCount pods from a gang to appear in scheduling queue"
-TIMED_OUT = "rejected due to timeout after waiting {time} at plugin GangScheduling"
-NO_GROUP = 'waiting for pods\'s pod group "{group}" to appear in scheduling queue'
-NO_WORKLOAD = 'waiting for pods\'s workload "{workload}" to appear in scheduling queue'
-NOT_OF_WORKLOAD = 'pod group "{group}" doesn\'t exist for a workload "{workload}"'
+_NOT_ENOUGH = "waiting for minCount pods from a gang to appear in scheduling queue"
+_TIMED_OUT = "rejected due to timeout after waiting {time} at plugin GangScheduling"
+_NO_GROUP = 'waiting for pods\'s pod group "{group}" to appear in scheduling queue'
+_NO_WORKLOAD = 'waiting for pods\'s workload "{workload}" to appear in scheduling queue'
+_NOT_OF_WORKLOAD = 'pod group "{group}" doesn\'t exist for a workload "{workload}"'
 
 
 class GangScheduling(PreEnqueuePlugin, PermitPlugin):
@@ -30,11 +30,11 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
     name = "GangScheduling"
     texts: ClassVar[Texts] = {
         "pod-group-incomplete": (
-            NOT_ENOUGH,
-            TIMED_OUT,
-            NO_GROUP,
-            NO_WORKLOAD,
-            NOT_OF_WORKLOAD,
+            _NOT_ENOUGH,
+            _TIMED_OUT,
+            _NO_GROUP,
+            _NO_WORKLOAD,
+            _NOT_OF_WORKLOAD,
             *texts_of_all_releases("gang_waits_on_permit"),
             *texts_of_all_releases("gang_lacks_members"),
         ),
@@ -56,18 +56,15 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
             return SUCCESS
         group = self._group(pod, name)
         if group is None:
-            return _waiting_status(
-                self._missing_group(pod, name), PodGroupIncomplete(group=name, exists=False, pods=0, min_count=0)
-            )
+            incomplete = PodGroupIncomplete(group=name, exists=False, pods=0, min_count=0)
+            return unresolvable(self._missing_group(pod, name), incomplete)
         gang = group.spec.scheduling_policy.gang
         if gang is None:
             return SUCCESS
         pods = self._members(pod, name, scheduled=False)
         if pods < gang.min_count:
-            reason = NOT_ENOUGH
-            return _waiting_status(
-                reason, PodGroupIncomplete(group=name, exists=True, pods=pods, min_count=gang.min_count)
-            )
+            incomplete = PodGroupIncomplete(group=name, exists=True, pods=pods, min_count=gang.min_count)
+            return unresolvable(_NOT_ENOUGH, incomplete)
         return SUCCESS
 
     def permit(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
@@ -76,7 +73,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
             return SUCCESS
         group = self._group(pod, name)
         if group is None:
-            return error(self._lost_group(pod, name))
+            return error(self._missing_group(pod, name, at_permit=True))
         gang = group.spec.scheduling_policy.gang
         if gang is None:
             return SUCCESS
@@ -100,24 +97,17 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
             for workload in self.handle.snapshot.of(GroupedWorkload)
         )
 
-    def _missing_group(self, pod: Pod, name: str) -> str:
+    def _missing_group(self, pod: Pod, name: str, *, at_permit: bool = False) -> str:
         """Return the message for a pod whose group does not exist."""
-        reference = pod.spec.workload_ref
-        if "/" not in name or reference is None:
-            return NO_GROUP.format(group=name)
-        if self._has_workload(pod, reference.name):
-            return NOT_OF_WORKLOAD.format(group=reference.pod_group, workload=reference.name)
-        return NO_WORKLOAD.format(workload=reference.name)
-
-    def _lost_group(self, pod: Pod, name: str) -> str:
-        """Return the error at Permit for a pod whose group does not exist."""
         namespace, reference = pod.metadata.namespace, pod.spec.workload_ref
         if "/" not in name or reference is None:
-            return f'failed to get podGroup {namespace}/{name}: podgroup.scheduling.k8s.io "{name}" not found'
-        if self._has_workload(pod, reference.name):
-            return NOT_OF_WORKLOAD.format(group=reference.pod_group, workload=reference.name)
-        key = f"{namespace}/{reference.name}"
-        return f'failed to get workload {key}: workload.scheduling.k8s.io "{reference.name}" not found'
+            lost = f'failed to get podGroup {namespace}/{name}: podgroup.scheduling.k8s.io "{name}" not found'
+            return lost if at_permit else _NO_GROUP.format(group=name)
+        workload = reference.name
+        if self._has_workload(pod, workload):
+            return _NOT_OF_WORKLOAD.format(group=reference.pod_group, workload=workload)
+        lost = f'failed to get workload {namespace}/{workload}: workload.scheduling.k8s.io "{workload}" not found'
+        return lost if at_permit else _NO_WORKLOAD.format(workload=workload)
 
     def _members(self, pod: Pod, name: str, *, scheduled: bool) -> int:
         """Count the pods of the group, or those with a node if `scheduled`."""
@@ -128,7 +118,3 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         count = int(np.count_nonzero(members))
         known = pod.key in pods.rows
         return count if known or scheduled else count + 1
-
-
-def _waiting_status(reason: str, finding: PodGroupIncomplete) -> Status:
-    return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(reason,), findings=(finding,))

@@ -22,14 +22,12 @@ class ImageLocality(ScorePlugin):
     """Prefers nodes that already have the pod's images. Larger and more widespread images count more."""
 
     name = "ImageLocality"
+    touch = Touch.NOTHING
 
     def reads(self, pod: Pod) -> Hashable:
         images = self.handle.snapshot.cluster.images
         names = [name for name in map(normalized_image_name, self._references(pod)) if images.is_held(name)]
         return (len(self._containers(pod)), *names) if names else None
-
-    def touches(self, pod: Pod) -> Touch:
-        return Touch.NOTHING
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
         held = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)

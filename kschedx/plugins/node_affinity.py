@@ -6,7 +6,6 @@ from collections.abc import Hashable
 from typing import ClassVar
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError
@@ -25,7 +24,7 @@ from kschedx.framework.interface import (
     Texts,
     Touch,
 )
-from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts, error
+from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts, error, unresolvable
 from kschedx.kube.selectors import (
     NODE_NAME_FIELD,
     CompiledNodeSelector,
@@ -43,52 +42,33 @@ from kschedx.plugins.resource_allocation import default_normalize
 from kschedx.snapshot.columns import IntArray, TableRow
 from kschedx.snapshot.nodes import NodeTable, preferred_weights, where_required, where_selector
 
-REASON_POD = "node(s) didn't match Pod's node affinity/selector"
-REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
-REASON_CONFLICT = "pod affinity terms conflict"
+_REASON_POD = "node(s) didn't match Pod's node affinity/selector"
+_REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
+_REASON_CONFLICT = "pod affinity terms conflict"
 
-PREFERRED: StateKey[PreferredSchedulingTerms] = StateKey("PreScoreNodeAffinity")
-
-
-class _Rules(Struct, frozen=True):
-    """The rules of a NodeAffinity; None for those that are absent."""
-
-    required: NodeSelector | None
-    preferred: PreferredSchedulingTerms | None
-
-    @classmethod
-    def of(cls, affinity: NodeAffinityRules | None) -> _Rules:
-        """Raises `InputError` for preferred terms that cannot be parsed."""
-        if affinity is None:
-            return cls(None, None)
-        terms = affinity.preferred_during_scheduling_ignored_during_execution
-        return cls(
-            affinity.required_during_scheduling_ignored_during_execution,
-            compile_preferred_terms(terms) if terms else None,
-        )
+_PREFERRED: StateKey[PreferredSchedulingTerms] = StateKey("PreScoreNodeAffinity")
 
 
 class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """spec.nodeSelector, spec.affinity.nodeAffinity, and the affinity that the profile adds to every pod."""
 
     name = "NodeAffinity"
+    touch = Touch.NOTHING
     texts: ClassVar[Texts] = {
-        "node-affinity-mismatch": (REASON_POD, REASON_ENFORCED, REASON_CONFLICT),
+        "node-affinity-mismatch": (_REASON_POD, _REASON_ENFORCED, _REASON_CONFLICT),
     }
     normalizes_by_extremes = True
     scores_preferences = True
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
-        added = _Rules.of(args.added_affinity if isinstance(args, NodeAffinityArgs) else None)
-        self._added = None if added.required is None else compile_node_selector(added.required)
-        self._added_preferred = added.preferred
+        added = args.added_affinity if isinstance(args, NodeAffinityArgs) else None
+        required = None if added is None else added.required_during_scheduling_ignored_during_execution
+        self._added = None if required is None else compile_node_selector(required)
+        self._added_preferred = _preferred_terms(added)
 
     def reads(self, pod: Pod) -> Hashable:
         return frozenset(pod.spec.node_selector.items()), _affinity(pod)
-
-    def touches(self, pod: Pod) -> Touch:
-        return Touch.NOTHING
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         required = pod.spec.required_node_affinity
@@ -97,12 +77,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         behaviour = self.handle.release.behaviour
         names = None if required is None else _named_nodes(required, every_term=behaviour.contradictory_term_rejects)
         if names is not None and not names:
-            conflict = Status(
-                code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-                reasons=(REASON_CONFLICT,),
-                findings=(mismatch(_compile(pod), None),),
-            )
-            return PreFilterResult(status=conflict)
+            return PreFilterResult(status=unresolvable(_REASON_CONFLICT, mismatch(_compile(pod), None)))
         return PreFilterResult(nodes=names)
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
@@ -115,9 +90,9 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
                 return (_terms("addedAffinity", self._added, node),)
             return (mismatch(rules, node),)
 
-        refused = Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_POD
+        refused = Code.UNSCHEDULABLE_AND_UNRESOLVABLE, _REASON_POD
         return Verdicts.first_of(
-            (enforced, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_ENFORCED),
+            (enforced, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, _REASON_ENFORCED),
             # both cases have the same message: a node that fails nodeSelector does not report the affinity
             (~where_required(replace(rules, node_selector=None), nodes), *refused),
             (~where_required(replace(rules, label_selector=None), nodes), *refused),
@@ -126,20 +101,15 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
         try:
-            preferred = _Rules.of(_affinity(pod)).preferred
+            preferred = state[_PREFERRED] = _preferred_terms(_affinity(pod))
         except InputError as wrong:
             return error(str(wrong))
-        state[PREFERRED] = preferred or PreferredSchedulingTerms(terms=())
-        if preferred is None and self._added_preferred is None:
-            return SKIP
-        return SUCCESS
+        return SUCCESS if preferred.terms or self._added_preferred.terms else SKIP
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
-        preferred = state[PREFERRED] if PREFERRED in state else _preferred_terms(pod)
+        preferred = state[_PREFERRED] if _PREFERRED in state else _preferred_terms(_affinity(pod))
         total = preferred_weights(preferred, nodes)
-        if self._added_preferred is not None:
-            total = total + preferred_weights(self._added_preferred, nodes)
-        return total
+        return total + preferred_weights(self._added_preferred, nodes) if self._added_preferred.terms else total
 
     def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
         return default_normalize(scores)
@@ -149,8 +119,10 @@ def _affinity(pod: Pod) -> NodeAffinityRules | None:
     return pod.spec.affinity.node_affinity if pod.spec.affinity else None
 
 
-def _preferred_terms(pod: Pod) -> PreferredSchedulingTerms:
-    return _Rules.of(_affinity(pod)).preferred or PreferredSchedulingTerms(terms=())
+def _preferred_terms(affinity: NodeAffinityRules | None) -> PreferredSchedulingTerms:
+    """Raises `InputError` for terms that cannot be parsed."""
+    terms = () if affinity is None else affinity.preferred_during_scheduling_ignored_during_execution
+    return compile_preferred_terms(terms) if terms else PreferredSchedulingTerms(terms=())
 
 
 def _compile(pod: Pod) -> RequiredNodeAffinity:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable
+from functools import partial
 
 import numpy as np
 
 from kschedx.errors import UndecidableError
 from kschedx.framework.args import DefaultPreemptionArgs, args_of_another_project
-from kschedx.framework.interface import WHOLE, CycleState, Handle, Touch
+from kschedx.framework.interface import WHOLE, CycleState, Handle
 from kschedx.framework.preemption import DryRun, dry_run
-from kschedx.framework.status import Code, Status
 from kschedx.kube.other_schedulers import MINIMUM_PREEMPTABLE_PRIORITY, TOLERATION_SECONDS
 from kschedx.kube.types import Pod, PriorityClass
-from kschedx.plugins.default_preemption import DefaultPreemption
+from kschedx.plugins.default_preemption import DefaultPreemption, no_victims_for
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
@@ -33,19 +33,12 @@ class PreemptionToleration(DefaultPreemption):
     def reads(self, pod: Pod) -> Hashable:
         return WHOLE
 
-    def touches(self, pod: Pod) -> Touch:
-        return Touch.NOTHING
-
     def _dry_run(self, state: CycleState, pod: Pod, nodes: NodeTable) -> DryRun:
-        def nobody(node: str) -> Status:
-            text = f"No victims found on node {node} for preemptor pod {pod.metadata.name}"
-            return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(text,))
-
         def exempt(pods: PodTable, rows: IntArray) -> BoolArray:
             return np.array([self._is_exempt(pods[int(row)], pod.priority) for row in rows], dtype=np.bool_)
 
-        budgets = self.handle.snapshot.disruption_budgets
-        return dry_run(self.handle, state, pod, nodes, budgets, exempt=exempt, nobody=nobody)
+        budgets, no_victims = self.handle.snapshot.disruption_budgets, partial(no_victims_for, pod)
+        return dry_run(self.handle, state, pod, nodes, budgets, exempt=exempt, no_victims=no_victims)
 
     def _is_awaited(self, pod: Pod) -> bool:
         return bool(pod.metadata.deletion_timestamp)

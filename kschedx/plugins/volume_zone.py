@@ -19,7 +19,7 @@ from kschedx.framework.interface import (
     Texts,
     Touch,
 )
-from kschedx.framework.status import Code, Status, Verdicts
+from kschedx.framework.status import Code, Status, Verdicts, unresolvable
 from kschedx.kube.names import REGION, ZONE
 from kschedx.kube.storage import (
     BETA_REGION,
@@ -34,10 +34,10 @@ from kschedx.plugins.volume_facts import claim_unbound
 from kschedx.snapshot.columns import BoolArray, TableRow
 from kschedx.snapshot.nodes import NodeTable
 
-REASON = "node(s) had no available volume zone"
+_REASON = "node(s) had no available volume zone"
 NO_CLAIM_NAME = "PersistentVolumeClaim had no name"
-NO_VOLUME_NAME = "PersistentVolume had no name"
-NO_NAMES = "PersistentVolumeClaim had no pv name and storageClass name"
+_NO_VOLUME_NAME = "PersistentVolume had no name"
+_NO_NAMES = "PersistentVolumeClaim had no pv name and storageClass name"
 
 _LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 _NEWER = {BETA_ZONE: ZONE, BETA_REGION: REGION}
@@ -52,7 +52,7 @@ class _Topology(Struct, frozen=True, kw_only=True):
     zones: frozenset[str]
 
 
-TOPOLOGIES: StateKey[tuple[_Topology, ...]] = StateKey("PreFilterVolumeZone")
+_TOPOLOGIES: StateKey[tuple[_Topology, ...]] = StateKey("PreFilterVolumeZone")
 
 
 class VolumeZone(PreFilterPlugin, FilterPlugin):
@@ -60,13 +60,14 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
     labels passes."""
 
     name = "VolumeZone"
+    touch = Touch.NOTHING
     texts: ClassVar[Texts] = {
-        "volume-zone-mismatch": (REASON,),
+        "volume-zone-mismatch": (_REASON,),
         "volume-not-found": ('persistentvolume "{subject}" not found',),
         "plugin-message": (
             NO_CLAIM_NAME,
-            NO_VOLUME_NAME,
-            NO_NAMES,
+            _NO_VOLUME_NAME,
+            _NO_NAMES,
             "VolumeBindingMode not set for StorageClass {subject}",
             'storageclass.storage.k8s.io "{subject}" not found',
         ),
@@ -74,9 +75,6 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
 
     def reads(self, pod: Pod) -> Hashable:
         return None
-
-    def touches(self, pod: Pod) -> Touch:
-        return Touch.NOTHING
 
     def tells_apart(self, pod: Pod) -> Hashable:
         topologies = self._topologies(pod)
@@ -92,11 +90,11 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
             return PreFilterResult(status=topologies)
         if not topologies:
             return PRE_FILTER_SKIP
-        state[TOPOLOGIES] = topologies
+        state[_TOPOLOGIES] = topologies
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
-        topologies = state[TOPOLOGIES] if TOPOLOGIES in state else self._topologies(pod)
+        topologies = state[_TOPOLOGIES] if _TOPOLOGIES in state else self._topologies(pod)
         labelled = np.zeros(len(nodes), dtype=np.bool_)
         for key in _LABELS:
             labelled |= nodes.label(key).where(lambda value: value is not None)
@@ -111,7 +109,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
             return tuple(_mismatch(topology, labels) for topology, mask in pairs if mask[row])
 
         rejected = np.logical_or.reduce([np.zeros(len(nodes), dtype=np.bool_), *mismatches])
-        return Verdicts.first_of((rejected, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON), explain=explain)
+        return Verdicts.first_of((rejected, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, _REASON), explain=explain)
 
     def _claims_refused(self, status: Status, labelled: BoolArray) -> Verdicts:
         """Report the error of a claim if PreFilter did not run. `labelled`: nodes with zone labels."""
@@ -138,28 +136,24 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         if claim is None:
             key = f"{pod.metadata.namespace}/{name}"
             reason = not_found_text("persistentvolumeclaim", name) if name else NO_CLAIM_NAME
-            return _rejection(reason, ClaimNotFound(claim=key, volume=volume_name, ephemeral=False))
+            return unresolvable(reason, ClaimNotFound(claim=key, volume=volume_name, ephemeral=False))
         if claim.spec.volume_name:
             volume = storage.volumes.get(claim.spec.volume_name)
             if volume is None:
-                return _rejection(
+                return unresolvable(
                     not_found_text("persistentvolume", claim.spec.volume_name),
                     VolumeNotFound(claim=claim.key, persistent_volume=claim.spec.volume_name),
                 )
             return _labels(claim, volume)
         if not claim.storage_class:
-            return _rejection(NO_NAMES, claim_unbound(claim, storage))
+            return unresolvable(_NO_NAMES, claim_unbound(claim, storage))
         storage_class = storage.classes.get(claim.storage_class)
         if storage_class is None:
             reason = not_found_text("storageclass.storage.k8s.io", claim.storage_class)
-            return _rejection(reason, claim_unbound(claim, storage))
+            return unresolvable(reason, claim_unbound(claim, storage))
         if storage_class.waits_for_first_consumer:
             return []
-        return _rejection(NO_VOLUME_NAME, claim_unbound(claim, storage))
-
-
-def _rejection(reason: str, finding: Finding) -> Status:
-    return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(reason,), findings=(finding,))
+        return unresolvable(_NO_VOLUME_NAME, claim_unbound(claim, storage))
 
 
 def _labels(claim: PersistentVolumeClaim, volume: PersistentVolume) -> list[_Topology]:

@@ -89,6 +89,8 @@ class Behaviour(DatedFacts):
     resource."""
     devices_are_scored: bool = since("1.35")
     """With DRAExtendedResource, scores count the devices for a resource of which the node itself has none."""
+    balance_cannot_evaluate_selectors: bool = only_in("1.36")
+    """NodeResourcesBalancedAllocation panics at a device whose DeviceClass has selectors."""
     balance_is_compared_with_before: bool = since("1.36")
     """NodeResourcesBalancedAllocation scores how the pod changes the balance; before, the balance with the pod."""
 

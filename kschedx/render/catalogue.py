@@ -143,7 +143,11 @@ def plugins_lines(plugins: Sequence[KnownPlugin], width: int) -> list[StyledLine
 
 
 def reason_lines(what: str, width: int) -> list[StyledLine]:
-    """Return the screen for an id, a plugin, or any text of an event. Raises `InputError` if none of it is known."""
+    """Return the screen for an id, a plugin, or any text of an event; all ids for an empty one. Raises `InputError` if
+    none of it is known."""
+    if not what:
+        known = [(name, reason.means.partition(". ")[0].rstrip(".")) for name, reason in reasons().items()]
+        return list_lines(count(len(known), "reason"), known, width)
     what = what.strip()
     if what in reasons():
         return _id_lines(what, width, everything=True)
@@ -158,11 +162,6 @@ def reason_lines(what: str, width: int) -> list[StyledLine]:
         hint = nearest(what, [*reasons(), *IN_TREE]) or "`kschedx reason` lists the ids"
         raise InputError(f'no reason "{what}"', hint=hint)
     return [line for event in events for line in (BLANK, *_event_lines(event, width))][1:]
-
-
-def all_lines(width: int) -> list[StyledLine]:
-    known = [(name, reason.means.partition(". ")[0].rstrip(".")) for name, reason in reasons().items()]
-    return list_lines(count(len(known), "reason"), known, width)
 
 
 def _their_lines(what: str, width: int) -> list[StyledLine]:

@@ -154,60 +154,37 @@ def _verb(group: DifferenceGroup, text: str, many: str) -> str:
     return text if len(group.causes) == 1 else many
 
 
-def pod_lines(difference: Difference) -> tuple[str, tuple[str, ...]]:
-    """Return what changes for one pod: one line, and further lines with the causes."""
+def pod_texts(difference: Difference) -> tuple[str, str, tuple[str, ...]]:
+    """Return the outcome for one pod on either side, empty if only their messages differ, and lines with the causes."""
+    before, after = difference.before, difference.after
     match difference.effect:
         case Effect.STOPS | Effect.STARTS | Effect.FITS:
-            message = difference.after.message if difference.effect is Effect.STOPS else ""
+            message = after.message if difference.effect is Effect.STOPS else ""
             facts = (*_shifts(difference), *((f"event: {message}",) if message else ()))
+            return _feasible(before), _feasible(after), facts
         case Effect.OUTCOME | Effect.MESSAGE:
-            before, after = difference.before, difference.after
             facts = (f"before: {before.message or before.outcome}", f"after: {after.message or after.outcome}")
+            is_only = difference.effect is Effect.MESSAGE
+            return ("", "", facts) if is_only else (before.outcome, after.outcome, facts)
         case Effect.MOVES | Effect.TIES:
-            facts = _turns(difference)
+            return _place(before, difference.old_node), _place(after, difference.new_node), _turns(difference)
         case Effect.PREEMPTS:
-            facts = ()
+            return _evictions(before.preemptions), _evictions(after.preemptions), ()
         case Effect.SCORES:
-            facts = tuple(_total_texts(difference))
+            changes = (
+                f"{plugin} by {change.largest:+,} at most, on {count(change.nodes, 'node')}"
+                for plugin, change in difference.rescored.items()
+            )
+            return _place(before, None), _place(after, None), (list_names(changes, 3),)
         case _:
             assert_never(difference.effect)
-    return _change_text(*_side_texts(difference)), facts
 
 
-def _change_text(before: str, after: str) -> str:
+def change_text(before: str, after: str) -> str:
     """Return `node-1 → node-2`; `still node-1` for equal sides."""
     if before == after:
         return f"still {after}" if after else ""
     return f"{before} {_ARROW} {after}"
-
-
-def _with_the_same_change(group: DifferenceGroup) -> list[tuple[Difference, list[str]]]:
-    """Return the first of the pods with the same change, and the names of all of them; most pods first."""
-    alike: dict[tuple[object, ...], tuple[Difference, list[str]]] = {}
-    for difference in group.differences:
-        key = _side_texts(difference), *pod_lines(difference)
-        alike.setdefault(key, (difference, []))[1].append(difference.pod)
-    return sorted(alike.values(), key=lambda entry: -len(entry[1]))
-
-
-def _side_texts(difference: Difference) -> tuple[str, str]:
-    """Return the outcome for one pod on either side; empty if only their messages differ."""
-    before, after = difference.before, difference.after
-    match difference.effect:
-        case Effect.OUTCOME:
-            return before.outcome, after.outcome
-        case Effect.PREEMPTS:
-            return _evictions(before.preemptions), _evictions(after.preemptions)
-        case Effect.STOPS | Effect.STARTS | Effect.FITS:
-            return _feasible(before), _feasible(after)
-        case Effect.MOVES | Effect.TIES:
-            return _place(before, difference.old_node), _place(after, difference.new_node)
-        case Effect.MESSAGE:
-            return "", ""
-        case Effect.SCORES:
-            return _place(before, None), _place(after, None)
-        case _:
-            assert_never(difference.effect)
 
 
 def _feasible(side: Side) -> str:
@@ -241,14 +218,6 @@ def _shifts(difference: Difference) -> tuple[str, ...]:
     lost = [f"{plugin} rejects {nodes:,} more" for plugin, nodes in difference.lost.items()]
     gained = [f"{plugin} allows {nodes:,} more" for plugin, nodes in difference.gained.items()]
     return (", ".join((*lost, *gained)),) if lost or gained else ()
-
-
-def _total_texts(difference: Difference) -> Iterator[str]:
-    texts = [
-        f"{plugin} by {score_change.largest:+,} at most, on {count(score_change.nodes, 'node')}"
-        for plugin, score_change in difference.rescored.items()
-    ]
-    yield list_names(texts, 3)
 
 
 def _evictions(preemptions: tuple[Preemption, ...]) -> str:
@@ -394,7 +363,7 @@ def _group(kind: str, items: Sequence[ViewItem], width: int, everything: bool) -
     for item in shown:
         pods = list_names(item.members, len(item.members)) if everything and item.members else item.title
         _, before, after = map(str, item.values)
-        phrase = _change_text(before, after)
+        phrase = change_text(before, after)
         whole = f"{pods}  {phrase}".rstrip()
         if fits(whole, width - 2):
             lines.append(text(f"  {whole}"))
@@ -472,12 +441,15 @@ def _comparison_view(comparison: SetupComparison) -> View:
 
 
 def _changed_items(group: DifferenceGroup) -> Iterator[ViewItem]:
-    for difference, names in _with_the_same_change(group):
-        facts = pod_lines(difference)[1]
+    """Yield a row for the pods with the same change, most pods first."""
+    pods: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for difference in group.differences:
+        pods.setdefault(pod_texts(difference), []).append(difference.pod)
+    for (before, after, facts), names in sorted(pods.items(), key=lambda entry: -len(entry[1])):
         yield ViewItem(
             title=list_names(names, 1),
             kind=_kind(group),
-            values=(len(names), *map(shown, _side_texts(difference))),
+            values=(len(names), shown(before), shown(after)),
             facts=tuple(Fact(label="because", items=(fact,)) for fact in facts),
             members=tuple(names) if len(names) > 1 else (),
         )
@@ -706,7 +678,7 @@ def _change_text_lines(
     difference: Difference, before: Story, after: Story, times: tuple[str, str], *, width: int
 ) -> list[StyledLine]:
     """Return the headline and the differences. `times` are those of the two observations."""
-    phrase, _ = pod_lines(difference)
+    phrase = change_text(*pod_texts(difference)[:2])
     title = f"{times[1]} {difference.pod} {_effect_words(difference.effect, 1)}" + (f": {phrase}" if phrase else "")
     if before.total is None or after.total is None:
         before, after = _without_scores(before), _without_scores(after)  # there are no scores to compare with

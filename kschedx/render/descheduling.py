@@ -17,15 +17,12 @@ from kschedx.descheduler.evictor import EvictionOutcome, RequestedEviction
 from kschedx.descheduler.rounds import Chance, Fate, Landing
 from kschedx.descheduler.run import DescheduleLoop
 from kschedx.descheduler.utilization import Category, Classification, Shares, round_percent
-from kschedx.render.layout import column_lines, head_lines, note_lines, table_lines
+from kschedx.render.layout import MOST_LINES, column_lines, head_lines, note_lines, table_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Page, Usage, page_of
 from kschedx.render.terminal import BLANK, DIM, StyledLine, columns, labelled_lines, line, more, paragraph, shortens
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import Fact, count, list_names
-
-MOST_LINES = 30
-"""Lines of the screen without `-o wide`."""
 
 
 class _Most(Struct, frozen=True, kw_only=True):

@@ -59,7 +59,7 @@ def _node_item(drained: DrainResult, then: DrainResult | None, story: PendingSto
         facts.append(Fact(label="forced", items=(f"with {_flags(drained, then)}: {verdict(then)}",)))
     return ViewItem(
         title=drained.node,
-        tone=Tone.GOOD if drained.is_done else Tone.BAD,
+        tone=drain_tone([drained]),
         kind=_kind(drained),
         values=(
             len(drained.of(DrainOutcome.EVICTED)),
@@ -69,7 +69,10 @@ def _node_item(drained: DrainResult, then: DrainResult | None, story: PendingSto
         facts=tuple(facts),
         fixes=story_fixes(story) or (() if story is None else tuple(_uncordoned(drained))),
         members=(
-            *(f"{leaves.pod} → {leaves.node or 'pending'}" for leaves in drained.of(DrainOutcome.EVICTED)),
+            *(
+                f"{leaves.pod} → {leaves.node or ('undecided' if leaves.is_undecided else 'pending')}"
+                for leaves in (() if drained.is_refused else drained.of(DrainOutcome.EVICTED))
+            ),
             *(f"{stays.pod} is not evicted" for stays in drained.of(*REFUSES, *STAYS)),
         ),
     )
@@ -88,9 +91,15 @@ def _result(item: ViewItem) -> tuple[object, ...]:
     return *item.values[1:], item.facts
 
 
+def drain_tone(drained: Sequence[DrainResult]) -> Tone:
+    if all(result.is_done for result in drained):
+        return Tone.GOOD
+    return Tone.OPEN if all(result.is_open for result in drained) else Tone.BAD
+
+
 def _kind(drained: DrainResult) -> str:
-    if drained.is_done:
-        return "can be drained"
+    if drained.is_open:
+        return "can be drained" if drained.is_done else "undecided"
     if drained.is_refused:
         return "kubectl refuses"
     return "pods stay pending" if drained.pending else "blocked by a PDB"
@@ -203,6 +212,8 @@ def drain_facts(drained: DrainResult, story: PendingStory | None = None, *, with
         verb = "fits" if len(stranded) == 1 else "fit"
         why = "" if story is None else story_reason(story)
         yield Fact(label="pending", items=(about(stranded, f"{verb} no other node{f', {why}' if why else ''}"),))
+    for pod in drained.undecided[:3]:
+        yield Fact(label="undecided", items=(about([pod.pod], pod.message),))
     if not with_pods:
         return
     if drained.slow and not drained.is_silent:
@@ -231,7 +242,7 @@ def _shared_cause(result: DrainResult) -> str:
     stopped = result.of(*STAYS)
     if stopped:
         return f"PDB {stopped[0].budget}" if stopped[0].fate is DrainOutcome.BUDGET else "pods with several PDBs"
-    return "pods fit no other node"
+    return "pods fit no other node" if result.pending else "undecided"
 
 
 def verdict(drained: DrainResult) -> str:
@@ -252,7 +263,9 @@ def verdict(drained: DrainResult) -> str:
     if pending:
         verb = "fits" if len(pending) == 1 else "fit"
         parts.append(f"{count(len(pending), 'pod')} {verb} no other node")
-    if evicted and not pending:
+    if drained.undecided:
+        parts.append(f"whether {count(len(drained.undecided), 'evicted pod')} can be rescheduled is undecided")
+    if evicted and not pending and not drained.undecided:
         every = "all " if not blocked and len(evicted) > 2 else ""
         verb = "fits" if len(evicted) == 1 else "fit"
         parts.append(f"{every}{count(len(evicted), 'evicted pod')} {verb} on other nodes")
@@ -284,4 +297,9 @@ def _several(budgets: str) -> str:
 
 
 def _budgets(drained: DrainResult) -> str:
-    return ", ".join(f"{name} {number:,} at a time" for name, number in drained.budgets.items() if number)
+    """Return how many evictions each budget allows now, or what those that allow none wait for."""
+    allowed = [f"{name} {number:,} at a time" for name, number in drained.budgets.items() if number]
+    return ", ".join(allowed) or f"{list_names([*drained.budgets], 3)} {_AFTER_READY}"
+
+
+_AFTER_READY = "none until the pods that are not ready are replaced and ready"

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
 from rich.cells import cell_len
 
 from kschedx.framework.cycle import Outcome
@@ -149,14 +148,9 @@ def story_reason(story: PendingStory) -> str:
     return "; ".join(because(story.explanation.diagnosis, 2))
 
 
-def story_fixes(story: PendingStory | None, to_come: int = 0) -> tuple[FixView, ...]:
-    """Return the first fix of the story's pods; empty if there is none. It is not tried for the pods `to_come`, which
-    are created once these are ready."""
-    if story is None or story.mended is None:
-        return ()
-    fix = shared_fix_view(story.mended)
-    after = f"not tried for the {count(to_come, 'pod')} to come" if to_come else ""
-    return (replace(fix, seen=SEPARATOR.join(filter(None, (fix.seen, after)))),)
+def story_fixes(story: PendingStory | None) -> tuple[FixView, ...]:
+    """Return the first fix of the story's pods; empty if there is none."""
+    return () if story is None or story.mended is None else (shared_fix_view(story.mended),)
 
 
 def story_no_fix(story: PendingStory | None) -> str:

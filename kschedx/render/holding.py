@@ -26,11 +26,6 @@ def holder_text(holding: model.Holding, key: str) -> str:
     return "" if holding.kueue is None or not holding.kueue.is_gated else _kueue_text(holding.kueue, holding.gates, key)
 
 
-def gang_text(group: model.GangStatus) -> str:
-    """Return the outcome of a pod that fits alone, in a group that lacks room."""
-    return f"is unschedulable{' ' if group.preempted else ': '}{gang_cause(group)}"
-
-
 def gang_cause(group: model.GangStatus) -> str:
     """Return why a pod that fits alone is unschedulable with its group."""
     if group.preempted:
@@ -84,9 +79,9 @@ def held_by_kueue(kueue: model.Kueue, place: str = "") -> str:
             return (
                 f"is gated by Kueue: {lacking} {'does not exist' if kueue.known_queues else 'is not in this snapshot'}"
             )
-        case model.WorkloadState.STOPPED:
-            return f"is gated by Kueue: {where} is stopped, or the Workload is not active"
-        case model.WorkloadState.WAITING:
+        case model.WorkloadState.DEACTIVATED:
+            return f"is gated by Kueue: its Workload is deactivated ({where})"
+        case model.WorkloadState.STOPPED | model.WorkloadState.WAITING:
             waits = "waits for quota in Kueue" if kueue.decision is None else kueue.decision.state_text
             return f"{waits} ({where}{place})"
         case model.WorkloadState.CHECKING:
@@ -117,10 +112,8 @@ def _checks(kueue: model.Kueue) -> str:
 def _even_then(kueue: model.Kueue) -> str:
     if kueue.fits_nowhere:
         return "; once admitted it fits no node"
-    if not kueue.fits:
-        return ""
     nodes = {node for fit in kueue.fits for node in fit.feasible}
-    return f"; once admitted it fits {count(len(nodes), 'node')}"
+    return f"; once admitted it fits {count(len(nodes), 'node')}" if nodes else ""
 
 
 def _kueue(kueue: model.Kueue, *, wide: bool) -> Iterator[Fact]:
@@ -220,6 +213,7 @@ def _preemptable_text(kueue: model.Kueue) -> tuple[str, ...]:
 _STANDS = {
     model.WorkloadState.NO_WORKLOAD: "",
     model.WorkloadState.NO_QUEUE: "has no queue here",
+    model.WorkloadState.DEACTIVATED: "is deactivated",
     model.WorkloadState.STOPPED: "is stopped",
     model.WorkloadState.WAITING: "is pending",
     model.WorkloadState.CHECKING: "has quota reserved",

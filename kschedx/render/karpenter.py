@@ -378,7 +378,7 @@ def _basis(karpenter: Karpenter) -> str:
     if karpenter.options.catalogue is not None:
         types = f"{count(len(karpenter.options.catalogue.instance_types), 'instance type')} from --instance-types"
     else:
-        seen = {instance_type.name for known in karpenter.known.values() for instance_type in known.types.types}
+        seen = {instance_type.name for known in karpenter.known.values() for instance_type in known.types}
         types = f"{count(len(seen), 'instance type')} seen in the cluster (more: --instance-types FILE)"
     overlays = karpenter.snapshot.of(NodeOverlay)
     for is_applied, phrase in ((True, "applied"), (False, "ignored: not valid for Karpenter")):

@@ -22,6 +22,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.escaping import why_command
 from kschedx.kube.kueue import MULTIKUEUE
 from kschedx.kube.types import JOB_TRACKING
+from kschedx.kube.workloads import MAKING_PODS
 from kschedx.render.fixes import fix_views
 from kschedx.render.holding import holding_facts
 from kschedx.render.outcome import then_text
@@ -114,7 +115,8 @@ def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
         case states.Failed(message=message, ends=ends, owner=owner):
             yield from filter(None, (ends, message) if lifecycle.is_retried else (message, ends))
             if owner:
-                yield f"a failed pod does not start again; {owner} creates another"
+                is_known = owner.partition(" ")[0] in MAKING_PODS
+                yield f"a failed pod does not start again; {owner} {'creates' if is_known else 'may create'} another"
         case states.OfEndedJob() | states.RejectedByKubelet():
             yield from filter(None, (lifecycle.message, _next(lifecycle)))
         case states.UpdateHeld(pods=pods, why=why):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
+from kschedx.controllers.workloads import Manifest
 from kschedx.errors import InputError
 from kschedx.fixes.changes import PatchError, apply_patch
 from kschedx.kube.decoding import map_at
@@ -146,7 +147,6 @@ _OF_ANY_VOLUME = frozenset({
 })  # fmt: skip
 """Fields of a PersistentVolume's spec other than its source."""
 
-Manifest = Mapping[str, object]
 Find = Callable[[Change], Manifest | None]
 """Returns the manifest of a change's target, or None if it is not known."""
 

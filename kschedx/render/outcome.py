@@ -16,7 +16,7 @@ from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open
 from kschedx.holding import Holding
 from kschedx.inquiry.explanation import Explanation, Replicas
 from kschedx.kube.names import HOSTNAME
-from kschedx.render.holding import gang_text, holder_text
+from kschedx.render.holding import gang_cause, holder_text
 from kschedx.render.layout import COMMAND
 from kschedx.render.scores import decision
 from kschedx.render.terminal import StyledLine, fact_lines, title_lines
@@ -213,7 +213,7 @@ def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Hol
     match cycle.outcome:
         case Outcome.SCHEDULED:
             if holding is not None and holding.group is not None and _lacks_room(cycle, holding):
-                return f"{key} {gang_text(holding.group)}"
+                return f"{key} is unschedulable{' ' if holding.group.preempted else ': '}{gang_cause(holding.group)}"
             return f"{key} {_goes(cycle, ranking)}"
         case Outcome.UNSCHEDULABLE:
             return f"{key} is unschedulable: {_why_not(diagnosis)}"

@@ -36,7 +36,7 @@ from kschedx.progress import Phase, count_items
 from kschedx.render.autoscaler import growth_text
 from kschedx.render.fixes import continue_command, fix_lines, group_fix, shared_fix_view
 from kschedx.render.holding import gang_cause, held_by_kueue, scheduler_report
-from kschedx.render.layout import headline_lines, note_lines
+from kschedx.render.layout import MOST_LINES, headline_lines, note_lines
 from kschedx.render.lifecycle import causes, own_event
 from kschedx.render.outcome import nominated_text
 from kschedx.render.page.model import (
@@ -67,7 +67,6 @@ from kschedx.words import describe
 from kschedx.words.causes import shared_headlines
 from kschedx.words.pod import could_reject
 
-MOST_LINES = 30
 _LEAST_LINES = 3
 """Of a block."""
 _SHOWN = 3
@@ -260,6 +259,10 @@ def cause_title(group: CauseGroup) -> str:
     return f"{count(number, 'pod')}: {title}" if number > 1 else title
 
 
+MOST_OTHERS = 2
+"""Causes of other nodes that are named."""
+
+
 def cause_text(answer: PodAnswer) -> str:
     """Return its outcome, or what rejects it, in one line."""
     match answer.outcome:
@@ -269,8 +272,8 @@ def cause_text(answer: PodAnswer) -> str:
             return "can be scheduled"
         case Outcome.GATED | Outcome.UNSCHEDULABLE if answer.headlines:
             first, *others = answer.headlines  # of the nearest nodes
-            if len(others) == 1:
-                return f"{first}; other nodes: {others[0]}"
+            if others and len(others) <= MOST_OTHERS:
+                return f"{first}; other nodes: {' · '.join(others)}"
             return f"{first}; other nodes fail for {count(len(others), 'other reason')}" if others else first
         case Outcome.GATED:
             return "gated"

@@ -379,6 +379,9 @@ def _other_facts(removal: Removal) -> Iterator[Fact]:
         group = removal.group
         sizes = f"{count(group.target, 'node')}, {group.min_size} to {group.max_size}"
         yield Fact(label="group", items=(f"{group.name}: {sizes}",))
+    if removal.pending:
+        names = " · ".join(removal.pending[:_MOST_BLOCKERS])
+        yield Fact(label="pending", items=(names, "the autoscaler places what fits here first, so it counts"))
     staying = removal.of(RemovalFate.DAEMON_SET)
     if staying:
         yield Fact(label="removed", items=(f"{count(len(staying), 'pod')} of DaemonSets with the node",))

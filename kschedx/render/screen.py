@@ -21,7 +21,7 @@ from kschedx.kube.names import short_names
 from kschedx.render.blocks import Level, candidates_block, excluded_block, group_block, stop_block
 from kschedx.render.fixes import fix_views
 from kschedx.render.holding import holding_facts
-from kschedx.render.layout import COMMAND, head_lines, note_lines
+from kschedx.render.layout import COMMAND, MOST_LINES, head_lines, note_lines
 from kschedx.render.outcome import (
     causes,
     event_text,
@@ -57,7 +57,6 @@ from kschedx.words.causes import main_findings
 from kschedx.words.constraints import label_hint_text
 from kschedx.words.resources import hardware_text
 
-MOST_LINES = 30
 _MOST_GROUPS = 8
 MOST_FIXES = 9
 """In lines."""

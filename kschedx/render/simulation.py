@@ -29,13 +29,14 @@ from kschedx.render.drain import (
     drain_fix,
     drain_lines,
     drain_list,
+    drain_tone,
     drains_headline,
     each_lines,
     result_lines,
     with_flags,
 )
 from kschedx.render.fixes import fix_lines, refusal_fixes, story_fixes, story_no_fix, story_reason
-from kschedx.render.layout import head_lines
+from kschedx.render.layout import MOST_LINES, head_lines
 from kschedx.render.lifecycle import rollout_text
 from kschedx.render.outcome import outcome_tone
 from kschedx.render.screen import explanation_view
@@ -90,7 +91,6 @@ def _effects(simulation: Simulation) -> Iterator[str]:
 
 # The screen of a simulation: how many pods have each outcome, workload by workload, and the nodes' utilization.
 
-MOST_LINES = 30
 _SHOWN_CHANGES = 4
 _SHOWN_PLACES = 3
 _BAR = 10
@@ -138,7 +138,7 @@ def drains_view(
     return View(
         command="kschedx drain",
         headline=drains_headline(drained),
-        tone=Tone.GOOD if all(drain_result.is_done for drain_result in drained) else Tone.BAD,
+        tone=drain_tone(drained),
         details=tuple(with_flags(drained, forced)) if each else (),
         facts=tuple(_eviction_facts(simulation)),
         fixes=tuple(map(drain_fix, lets_go)),
@@ -420,8 +420,10 @@ def _simulation_headline(simulation: Simulation) -> str:
         parts.append(f"{count(len(simulation.gated), 'pod')} gated")
     if simulation.kueue is not None and simulation.kueue.pending:
         parts.append(f"{count(len(simulation.kueue.pending), 'Workload')} pending in Kueue")
-    if simulation.of_other_schedulers:
-        parts.append(f"{count(len(simulation.of_other_schedulers), 'pod')} for another scheduler")
+    if elsewhere := simulation.of_other_schedulers:
+        table = simulation.run.cluster.pods
+        names = sorted({table.specs[table.rows[key]].scheduler_name for key in elsewhere})
+        parts.append(f"{count(len(elsewhere), 'pod')} for scheduler {list_names(names, 3)}")
     states: Counter[tuple[str, str]] = Counter()
     for state in simulation.states:
         if (facts := state.lifecycle) is not None and not isinstance(facts, NoScheduler):
@@ -490,14 +492,14 @@ def _workloads(
     each = count_items(results, Phase.TRYING_FIXES, mended, "workloads", lambda it: bool(it.pending or it.refused))
     for number, result in enumerate(each if mended else results):
         is_tried = number < most
-        story = mending.story(result.pending) if result.pending and is_tried else None
+        story = mending.story_of(result) if result.pending and is_tried else None
         yield ViewItem(
             title=result.workload.reference,
             tone=_workload_tone(result),
             kind=_workload_kind(result),
             values=(len(result.placed), len(result.pending), len(result.evicted), _result(simulation, result, story)),
             event=simulation.messages.get(result.pending[0], "") if result.pending else "",
-            fixes=(*(refusal_fixes(mending, result) if is_tried else ()), *story_fixes(story, result.to_come)),
+            fixes=(*(refusal_fixes(mending, result) if is_tried else ()), *story_fixes(story)),
             no_fix=story_no_fix(story),
             members=(*result.pending, *(f"{number} on {node}" for node, number in result.nodes.items())),
         )

@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 
 from kschedx.errors import InputError, nearest
-
-Json = dict[str, object]
+from kschedx.kube.documents import Json
 
 
 def _attribute(name: str) -> Any:

@@ -22,7 +22,7 @@ from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.daemon_sets import DaemonPod, daemon_pods, less, overhead
 from kschedx.snapshot.pods import PodTable
 
-MOST_ADDED = 500
+_MOST_ADDED = 500
 """Pods that fit none of these nodes are reported as not helped."""
 MOST_KINDS = 60
 """Equivalence classes of pods for which node shapes are tried."""
@@ -138,7 +138,7 @@ class _Addition:
         """Add nodes of the first shape on which these identical pods fit, as long as they help. Returns False if there
         is none."""
         run, cluster = self._simulator.run, self._cluster
-        if sum(self._added.values()) >= MOST_ADDED:
+        if sum(self._added.values()) >= _MOST_ADDED:
             return False
         for template in self._kinds_of_nodes(rows[0]):
             mark = cluster.mark()
@@ -148,8 +148,8 @@ class _Addition:
                 continue
             added, left = 1, list(left_over(run, rows))
             each = len(rows) - len(left)
-            while left and each and added + sum(self._added.values()) < MOST_ADDED:
-                more = min(-(-len(left) // each), MOST_ADDED - added)
+            while left and each and added + sum(self._added.values()) < _MOST_ADDED:
+                more = min(-(-len(left) // each), _MOST_ADDED - added)
                 for _ in range(more):
                     self._add(template)
                 before = len(left)

@@ -7,13 +7,14 @@ from itertools import groupby
 from typing import Never, assert_never
 
 import msgspec
+import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.apiserver.workload_validation import require_same_workload
 from kschedx.controllers import workloads
 from kschedx.controllers.daemon_set import compares_taints, daemons_on, react_to_nodes
-from kschedx.controllers.pod_autoscaling import rescaled
+from kschedx.controllers.pod_autoscaling import autoscaled, autoscaled_workloads, rescaled
 from kschedx.controllers.workload_lifecycle import creates_no_pods, replica_sets_of
 from kschedx.controllers.workloads import Workload, is_controlled, stays_with_node
 from kschedx.errors import InputError, NotAdmittedError, NotChangedError, NotReadError, Place, nearest
@@ -290,6 +291,8 @@ class ClusterChanges:
         its = pods.on_node(row).tolist()
         self._recreate([pod for pod in its if is_controlled(pods.owners[pod]) and not stays_with_node(pods, pod)])
         self._lose(self.snapshot.pods.on_node(row).tolist())
+        orphaned = self.snapshot.pods.node_names.where(lambda name: name == node.name)
+        self._drop(np.flatnonzero(orphaned).tolist())  # finished pods
         moving = MovingCluster(self.snapshot)
         moving.remove_node(row)
         self.snapshot = moving.frozen()
@@ -335,7 +338,8 @@ class ClusterChanges:
     def _scale(self, workload: Workload, replicas: int) -> None:
         workloads.require_scalable(workload.kind)
         self.workloads[workload] = None
-        self._undone = rescaled(self.snapshot, workload, replicas)
+        rescaling = rescaled(self.snapshot, workload, replicas)
+        self._undone = "" if rescaling is None else rescaling.text(again=True)
         known = None
         if workloads.manifest_of(self.snapshot, workload) is None and not self._manager.members(workload):
             known = self._manifest_of_replica_set(workload)
@@ -374,6 +378,8 @@ class ClusterChanges:
         other = other_objects.object_reference(target, self._namespace)
         if other is not None:
             self.snapshot = other_objects.delete_object(self.snapshot, other)
+            if other.kind.name == "Namespace":
+                self._delete_contents(other.name)
             if other.kind.name == "PersistentVolumeClaim":
                 self._create_claims(f"{other.namespace}/{other.name}")
             return
@@ -385,13 +391,26 @@ class ClusterChanges:
             else:
                 self._drop([row])
             return
-        self._manager.forget(workload)
-        self.workloads.pop(workload, None)
+        self._forget(workload)
         self._drop(self._manager.members(workload))
         left = dict(self.snapshot.workloads)
         if left.pop((workload.kind, workload.namespace, workload.name), None) is not None:
             self._discount(workload)
         self._simulator.put(replace(self.snapshot, workloads=left))
+
+    def _forget(self, workload: Workload) -> None:
+        self._manager.forget(workload)
+        self.workloads.pop(workload, None)
+
+    def _delete_contents(self, namespace: str) -> None:
+        """Delete the workloads and pods of a namespace, as its controller does."""
+        pods, kept = self.snapshot.pods, dict(self.snapshot.workloads)
+        for key in [key for key in kept if key[1] == namespace]:
+            del kept[key]
+            self._forget(Workload(*key))
+        rows = pods.namespaces.where(lambda name: name == namespace).nonzero()[0].tolist()
+        self._drop(row for row in rows if row not in self._simulator.deleted)
+        self._simulator.put(replace(self.snapshot, workloads=kept))
 
     def _apply_workload(self, manifest: dict[str, object], place: Place | None = None) -> None:
         if manifest.get("kind") == "Pod":
@@ -527,7 +546,8 @@ class ClusterChanges:
             raise InputError(f"no pods or workloads in this file: {kind} ({group})", place=placed[0][1], hint=hint)
         makers = [item for item in placed if _makes_pods(item[0])]
         others = (item for item in placed if not _makes_pods(item[0]))
-        self._merge([manifest for manifest, place in others if self._is_updatable(manifest, place)])
+        merged = [manifest for manifest, place in others if self._is_updatable(manifest, place)]
+        self._merge(merged)
         for is_pod, together in groupby(makers, lambda item: item[0].get("kind") == "Pod" and not is_foreign(item[0])):
             if is_pod:
                 self._apply_pods(together)
@@ -535,9 +555,20 @@ class ClusterChanges:
             for manifest, place in together:
                 with place:
                     if is_foreign(manifest):
-                        self._apply_custom(manifest)
+                        self._apply_custom(self._autoscaled(manifest))
                     else:
-                        self._apply_workload(manifest, place)
+                        self._apply_workload(dict(self._autoscaled(manifest)), place)
+        applied = {workloads.workload_of(manifest) for manifest, _ in makers}
+        for workload in autoscaled_workloads(self.snapshot, merged):
+            stored = workloads.manifest_of(self.snapshot, workload)
+            if stored is not None and workload not in applied:
+                self._apply_workload(dict(self._autoscaled(stored)))
+
+    def _autoscaled(self, manifest: Manifest) -> Manifest:
+        before = workloads.stored_manifest(self.snapshot, workloads.workload_of(manifest))
+        manifest, text = autoscaled(self.snapshot, manifest, before)
+        self._undone = "; ".join(filter(None, (self._undone, text)))
+        return manifest
 
     def _is_updatable(self, manifest: Manifest, place: Place) -> bool:
         try:

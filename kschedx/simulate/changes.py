@@ -119,7 +119,7 @@ def parse_count(text: str, most: int = MOST_COUNT) -> int:
 
 # Changes as a user writes them: options of a command line, and files with a list of them.
 
-FROM_FILE = "changes"
+_FROM_FILE = "changes"
 
 
 def typed_changes(typed: Iterable[tuple[str, str]], read: Read) -> tuple[SimulatedChange, ...]:
@@ -129,7 +129,7 @@ def typed_changes(typed: Iterable[tuple[str, str]], read: Read) -> tuple[Simulat
 
 
 def _parse_typed(verb: str, value: str, read: Read) -> Iterator[SimulatedChange]:
-    if verb != FROM_FILE:
+    if verb != _FROM_FILE:
         yield parse_change(verb, value, read)
         return
     for entries in _lists(value):
@@ -260,8 +260,11 @@ def node_of_file(objects: Sequence[tuple[Mapping[str, object], Place]], path: st
         raise InputError(f"{path} holds {len(nodes)} nodes, one is needed")
     [(manifest, place)] = nodes
     node = Snapshot.from_objects([manifest]).cluster.nodes[0]
-    for error in validate_written_node(node):
-        raise error.at(Place(object=f"Node {node.name}")).at(place)
+    with place, Place(object=f"Node {node.name}"):
+        for error in validate_written_node(node):
+            raise error
+        if not node.status.allocatable:
+            raise InputError("status.allocatable: Required value", hint="cpu, memory, and pods of the new node")
     return node
 
 

@@ -27,7 +27,7 @@ from kschedx.simulate.queue import Queue
 from kschedx.snapshot.snapshot import Snapshot
 
 
-class DrainedCluster(Protocol):
+class _DrainedCluster(Protocol):
     """A moving cluster as a drain reads and changes it."""
 
     @property
@@ -45,7 +45,7 @@ class DrainedCluster(Protocol):
         ...
 
 
-class DrainOptions(Protocol):
+class _DrainOptions(Protocol):
     """kubectl's flags of a drain, and whether controllers recreate the pods."""
 
     @property
@@ -93,17 +93,19 @@ STAYS = frozenset({DrainOutcome.BUDGET, DrainOutcome.BUDGETS})
 LEAVES = frozenset({DrainOutcome.EVICTED, DrainOutcome.DELETED, DrainOutcome.TERMINATING})
 
 
-class DrainedPod(Document, frozen=True):
+class DrainedPod(Document, frozen=True, omit_defaults=True):
     pod: str
     fate: DrainOutcome
     budget: str
     """`namespace/name` of the budget that blocks the eviction, or of all budgets if there are several."""
     node: str  # the node of its replacement; empty if there is none, or if it is pending
     message: str  # why its replacement is pending, or kubectl's message about a pod that it refuses to evict
+    is_undecided: bool = field(name="undecided", default=False)
+    """Whether it is not known that its replacement is unschedulable; then `message` says what is missing."""
 
     @property
     def is_stranded(self) -> bool:
-        """Whether its replacement is unschedulable."""
+        """Whether its replacement has no node."""
         return self.fate is DrainOutcome.EVICTED and not self.node
 
 
@@ -160,11 +162,21 @@ class DrainResult(Struct, frozen=True, kw_only=True):
     @property
     def pending(self) -> tuple[DrainedPod, ...]:
         """Pods whose replacements are unschedulable."""
-        return tuple(pod for pod in self.pods if pod.is_stranded)
+        return tuple(pod for pod in self.pods if pod.is_stranded and not pod.is_undecided)
+
+    @property
+    def undecided(self) -> tuple[DrainedPod, ...]:
+        """Pods whose replacements depend on what is not known."""
+        return tuple(pod for pod in self.pods if pod.is_stranded and pod.is_undecided)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing stops the drain as far as is known."""
+        return not (self.is_refused or self.is_unconfirmed or self.of(*STAYS) or self.pending)
 
     @property
     def is_done(self) -> bool:
-        return not (self.is_refused or self.is_unconfirmed or self.of(*STAYS) or self.pending)
+        return self.is_open and not self.undecided
 
 
 class Evictor:
@@ -172,9 +184,9 @@ class Evictor:
 
     def __init__(
         self,
-        cluster: DrainedCluster,
+        cluster: _DrainedCluster,
         base: Snapshot,
-        options: DrainOptions,
+        options: _DrainOptions,
         *,
         scenes: dict[str, Snapshot],
     ) -> None:
@@ -357,7 +369,7 @@ class Evictor:
         pods = self._run.cluster.pods
         if stopped:
             fate = DrainOutcome.BUDGET if len(stopped) == 1 else DrainOutcome.BUDGETS
-        node, message, key = "", REFUSES.get(fate, ""), pods.key(row)
+        node, message, key, is_undecided = "", REFUSES.get(fate, ""), pods.key(row), False
         if fate is DrainOutcome.NEEDS_FORCE and is_of_daemon_set(pods.owners[row]):
             name = next(owner.name for owner in pods.owners[row] if owner.controller)
             message = f'cannot delete daemonsets.apps "{name}" not found'
@@ -368,9 +380,14 @@ class Evictor:
             node = pods.node_names[now]
         elif fate is DrainOutcome.EVICTED:
             last = next((step for step in reversed(self._queue.steps) if step.pod == now), None)
-            message = "" if last is None else last.message
+            message, is_undecided = ("", False) if last is None else (last.message, last.decision is None)
         return DrainedPod(
-            pod=key, fate=fate, budget=", ".join(budget.name for budget in stopped), node=node, message=message
+            pod=key,
+            fate=fate,
+            budget=", ".join(budget.name for budget in stopped),
+            node=node,
+            message=message,
+            is_undecided=is_undecided,
         )
 
 

@@ -35,12 +35,12 @@ from kschedx.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from kschedx.simulate.simulator import Simulator
 
-MOST_MOVES = 6
+_MOST_MOVES = 6
 """Pods that are moved together."""
-MOST_SETS = 4
+_MOST_SETS = 4
 """Sets of pods that are tried for a node."""
-MOST_COMBINATIONS = 1_000
-MOST_NEXT_PLACES = 5
+_MOST_COMBINATIONS = 1_000
+_MOST_NEXT_PLACES = 5
 """Nodes on which room is tried for an evicted pod."""
 
 
@@ -51,23 +51,23 @@ class MoveTarget(Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
 
 
-class MovedPod(Struct, frozen=True, kw_only=True):
+class _MovedPod(Struct, frozen=True, kw_only=True):
     row: int
     to: ClusterRow
 
 
-class Clearing(Struct, frozen=True, kw_only=True):
+class _Clearing(Struct, frozen=True, kw_only=True):
     """Pods that leave one node, in the order in which their replacements are scheduled."""
 
     node: ClusterRow
-    pods: tuple[MovedPod, ...]
+    pods: tuple[_MovedPod, ...]
 
 
 class Moves(Struct, frozen=True, kw_only=True):
     """Clearings one after the other. All their nodes are cordoned before the first. Each node is restored after its
     own clearing, so that pods of later clearings fit there. The last clearing makes the requested room."""
 
-    clearings: tuple[Clearing, ...]
+    clearings: tuple[_Clearing, ...]
 
     @property
     def node(self) -> ClusterRow:
@@ -110,7 +110,7 @@ class MoveSearch:
         """Yield moves after which every moved pod has a node, the fewest evictions first, at most one for each place.
         The pod in the row `goal` has to fit after them."""
         done: set[ClusterRow] = set()
-        for number in range(1, MOST_MOVES + 1):
+        for number in range(1, _MOST_MOVES + 1):
             if number == 2:
                 for budget in self._budgets:
                     self._allows(budget)  # before pods of other nodes are evicted in the middle of a trial
@@ -124,7 +124,7 @@ class MoveSearch:
         none."""
         cluster = self._run.cluster
         for size in range(number, 0, -1):
-            for rows in islice(self._enough(place, size), MOST_SETS):
+            for rows in islice(self._enough(place, size), _MOST_SETS):
                 mark = cluster.mark()
                 try:
                     cleared = self._clearings(place.node, rows, number - size)
@@ -163,10 +163,10 @@ class MoveSearch:
     def _room_for(self, row: int, most: int) -> list[tuple[ClusterRow, Sequence[int]]]:
         """Return the clearings that make room for a replacement; if there are none, the cluster is left unchanged."""
         run, cluster = self._run, self._run.cluster
-        places = _nearest_places(run.cycle(row), MOST_NEXT_PLACES)
+        places = _nearest_places(run.cycle(row), _MOST_NEXT_PLACES)
         for size in range(1, most + 1):
             for place in places:
-                for rows in islice(self._enough(place, size), MOST_SETS):
+                for rows in islice(self._enough(place, size), _MOST_SETS):
                     mark, evicted = cluster.mark(), len(self._evicted)
                     if moves := self._clearings(place.node, rows, most - size):
                         return moves
@@ -183,14 +183,14 @@ class MoveSearch:
             before = {node: cluster.snapshot.cluster.nodes[node] for node, _ in clearings}
             for node, old_node in before.items():
                 cluster.replace_node(node, set_cordon(old_node, unschedulable=True))
-            done: list[Clearing] = []
+            done: list[_Clearing] = []
             for node, rows in clearings:
                 self._evict(rows)
                 order = self._sort_rows(rows)
                 if not all(map(self._is_placed, order)):
                     return None
-                pods = tuple(MovedPod(row=row, to=ClusterRow(int(cluster.pods.node[row]))) for row in order)
-                done.append(Clearing(node=node, pods=pods))
+                pods = tuple(_MovedPod(row=row, to=ClusterRow(int(cluster.pods.node[row]))) for row in order)
+                done.append(_Clearing(node=node, pods=pods))
                 cluster.replace_node(node, before[node])
             is_reached = goal is None or run.decide(goal).outcome is Outcome.SCHEDULED
             return Moves(clearings=tuple(done)) if is_reached else None
@@ -240,7 +240,7 @@ class MoveSearch:
                 owner = next((owner.uid or owner.name for owner in pods.owners[rows[index]] if owner.controller), "")
                 alike.setdefault((owner, freed[index].tobytes()), []).append(index)
         kinds = list(alike.values())
-        some = islice(combinations_with_replacement(range(len(kinds)), number), MOST_COMBINATIONS)
+        some = islice(combinations_with_replacement(range(len(kinds)), number), _MOST_COMBINATIONS)
         sets = np.array([*some], dtype=np.int64).reshape(-1, number)
         first = np.array([its[0] for its in kinds], dtype=np.int64)[sets]
         first, sets = (its[(freed[first].sum(axis=1) >= missing).all(axis=1)] for its in (first, sets))
@@ -252,14 +252,15 @@ class MoveSearch:
                     yield its
 
     def _is_movable(self, row: int) -> bool:
-        """Whether an eviction loses nothing: a controller recreates the pod, and its priority is not higher."""
+        """Whether an eviction loses nothing: a controller recreates the pod, its priority is not higher, and the same
+        scheduler finds the new pod's node."""
         pods = self._run.cluster.pods
         controller = controller_of(pods.owners[row])
         if controller is None or controller.kind not in RECREATING or pods.deletion_timestamps[row]:
             return False
         priority = int(pods.priorities[row])
         is_free = priority <= self._priority and priority < SYSTEM_CRITICAL and row not in self._evicted
-        return is_free and not pods.specs[row].resource_claims
+        return is_free and not pods.specs[row].resource_claims and self._run.has_profile(row)
 
     def _is_allowed(self, rows: Iterable[int]) -> bool:
         """Whether every budget allows all of these evictions in addition to those of the trial."""
@@ -279,9 +280,9 @@ class MoveSearch:
 
 # The goal of a simulation: pods fit, with the fewest evictions for which every evicted pod fits another node.
 
-MOST_PLACES = 50
+_MOST_PLACES = 50
 """Nodes that are tried for a pod, the nearest to fitting first."""
-MOST_TRIALS = 2_000
+_MOST_TRIALS = 2_000
 """Sets of evictions that are tried for a pod."""
 FITS = "fits"
 
@@ -345,11 +346,11 @@ def _carried_out(simulator: Simulator, row: int) -> list[GoalMove] | None:
     """Make room for a pod and return the moves; None if no moves do."""
     run = simulator.run
     try:
-        places = _nearest_places(run.cycle(row), MOST_PLACES)
+        places = _nearest_places(run.cycle(row), _MOST_PLACES)
     except UndecidableError:
         return None
     priority = int(run.cluster.pods.priorities[row])
-    search = MoveSearch(run, simulator.base, priority, trials=MOST_TRIALS, pick=simulator.pick)
+    search = MoveSearch(run, simulator.base, priority, trials=_MOST_TRIALS, pick=simulator.pick)
     moves = next(search.find(places, goal=row), None)
     if moves is None:
         return None

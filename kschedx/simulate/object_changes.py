@@ -28,7 +28,7 @@ from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of
 from kschedx.kube.quantity import value
 from kschedx.kube.storage import STORAGE, PersistentVolume, PersistentVolumeClaim, bound_claim, bound_volume
-from kschedx.kube.types import Namespace, Node, Pod, PodDisruptionBudget, PodDisruptionBudgetStatus
+from kschedx.kube.types import Node, Pod, PodDisruptionBudget, PodDisruptionBudgetStatus
 from kschedx.patterns import lazy_pattern
 from kschedx.plugins.volume_binding.matching import volume_to_bind
 from kschedx.simulate.changes import Manifest
@@ -194,10 +194,10 @@ def _written_fields(manifest: Manifest) -> Manifest:
 
 # The cluster with objects other than pods and workloads, as `kubectl apply` leaves it.
 
-AppliedManifest = Mapping[str, object]
+_AppliedManifest = Mapping[str, object]
 
 
-def merge_objects(snapshot: Snapshot, manifests: Sequence[AppliedManifest]) -> Snapshot:
+def merge_objects(snapshot: Snapshot, manifests: Sequence[_AppliedManifest]) -> Snapshot:
     """Return the cluster with these objects. A manifest replaces the object of its name, but bindings of claims and
     volumes are kept. Raises `InputError`."""
     nodes = [manifest for manifest in manifests if manifest.get("kind") == "Node"]
@@ -214,7 +214,7 @@ def merge_objects(snapshot: Snapshot, manifests: Sequence[AppliedManifest]) -> S
     return snapshot
 
 
-def _with_bound_claims(snapshot: Snapshot, manifests: Sequence[AppliedManifest]) -> Snapshot:
+def _with_bound_claims(snapshot: Snapshot, manifests: Sequence[_AppliedManifest]) -> Snapshot:
     """Bind pending claims as the volume controller does: to new volumes that name them, and written claims of classes
     that do not wait for a pod to the volumes that fit them."""
     written = {
@@ -259,7 +259,7 @@ def _with_status_of(known: Node | None, written: Node) -> Node:
 # Changes of single objects other than pods, nodes, and workloads: claims, classes, budgets, quotas.
 
 
-def require_updatable(snapshot: Snapshot, written: AppliedManifest) -> None:
+def require_updatable(snapshot: Snapshot, written: _AppliedManifest) -> None:
     """Raise `NotChangedError` if the manifest of an existing object changes an immutable field, or grows a claim whose
     class does not allow it."""
     kind, before = fixed_kind(written), stored_object(snapshot, written)
@@ -288,7 +288,7 @@ def _require_expandable(snapshot: Snapshot, before: PersistentVolumeClaim, after
     )
 
 
-def stored_object(snapshot: Snapshot, written: AppliedManifest) -> Struct | None:
+def stored_object(snapshot: Snapshot, written: _AppliedManifest) -> Struct | None:
     """Return the cluster's object with the name of a manifest, if its kind has immutable fields and creates no pods."""
     kind = fixed_kind(written)
     if kind is None or kind.record is None:
@@ -320,13 +320,9 @@ def object_reference(target: str, namespace: str) -> NamedObject | None:
 
 
 def delete_object(snapshot: Snapshot, reference: NamedObject) -> Snapshot:
-    """Return the cluster without the object. Raises `InputError` for an object that does not exist, an object that the
-    API server keeps while it is used, and a namespace with pods."""
+    """Return the cluster without the object. Raises `InputError` for an object that does not exist, and one that the
+    API server keeps while it is used."""
     record = _find_object(snapshot, reference)
-    if isinstance(record, Namespace) and snapshot.pods.namespaces.where(lambda name: name == reference.name).any():
-        raise InputError(
-            f"the pods of {reference} would be deleted with it, which is not simulated", hint="delete their controller"
-        )
     user = _user(snapshot, record)
     if user:
         raise InputError(f"{reference} stays as long as it is used: {user}")

@@ -36,16 +36,18 @@ if TYPE_CHECKING:
 
 # Pods that are placed together or not at all: the pod groups of scheduling.k8s.io with a gang policy, and those of
 # Coscheduling. kube-scheduler takes all pending members from its queue when it reaches one of them, tries them one
-# after the other, and binds them if at least minCount have a node then. Otherwise all are returned to the queue,
-# although victims of preemption are gone by then (pkg/scheduler/schedule_one_podgroup.go). Before 1.36, and with
-# Coscheduling, members on their nodes wait for each other and time out in the end. Coscheduling rejects them as soon as
-# one is unschedulable.
+# after the other, and binds them if at least minCount have a node then. A member that preempts pods is tried as placed,
+# and the victims, which several members may share, are evicted after the cycle. Without enough members, or with
+# victims, all are returned to the queue (pkg/scheduler/schedule_one_podgroup.go). Before 1.36, and with Coscheduling,
+# members on their nodes wait for each other and time out in the end. Coscheduling rejects them as soon as one is
+# unschedulable.
 
-GANG_SCHEDULING = "GangScheduling"
+_GANG_SCHEDULING = "GangScheduling"
 COSCHEDULING = "Coscheduling"
+_WAITS_FOR_PREEMPTION = "pod group is unschedulable, pod group is waiting for preemption to complete"
 
 
-class QueuedGang(Struct, frozen=True):
+class _QueuedGang(Struct, frozen=True):
     """A gang by namespace and name; equal for all members."""
 
     namespace: str
@@ -90,7 +92,7 @@ class QueuedGang(Struct, frozen=True):
         return text.format(minimum=self.min_count, scheduled=scheduled, remaining=remaining)
 
 
-def _gang_of(run: Run, row: int) -> QueuedGang | None:
+def _gang_of(run: Run, row: int) -> _QueuedGang | None:
     """Return the gang with which a pod is scheduled; None if it has none, or if its pods are scheduled one by one."""
     pods, namespace = run.cluster.pods, run.cluster.pods.namespaces[row]
     if run.snapshot.pod_groups:
@@ -99,15 +101,15 @@ def _gang_of(run: Run, row: int) -> QueuedGang | None:
         group = None if name is None else find_group(run.snapshot.pod_groups, namespace, name)
         if name is not None and group is not None:
             gang = group.spec.scheduling_policy.gang
-            if gang is not None and run.runs_permit(row, GANG_SCHEDULING):
-                return QueuedGang(namespace, name, gang.min_count)
+            if gang is not None and run.runs_permit(row, _GANG_SCHEDULING):
+                return _QueuedGang(namespace, name, gang.min_count)
             if gang is None and release.enabled("GenericWorkload") and not release.behaviour.gangs_are_of_workloads:
-                return QueuedGang(namespace, name, 0)
+                return _QueuedGang(namespace, name, 0)
     label = pods.labels[row].get(scheduler_plugins.POD_GROUP_LABEL)
     if label and run.runs_permit(row, COSCHEDULING):
         for own_gang in run.snapshot.of(scheduler_plugins.Gang):
             if (own_gang.metadata.namespace, own_gang.metadata.name) == (namespace, label):
-                return QueuedGang(namespace, label, own_gang.spec.min_member, is_of_label=True)
+                return _QueuedGang(namespace, label, own_gang.spec.min_member, is_of_label=True)
     return None
 
 
@@ -122,10 +124,10 @@ queues end long before this; a queue that does not is an error."""
 
 MANY_ALIKE = 10_000
 """The number of identical pods in a row from which they are one step."""
-FEW_ALIKE = 256
+_FEW_ALIKE = 256
 """The number of identical pods in the first batch: most often one of them does not fit any more."""
 
-QueuePlace = tuple[tuple[object, ...], int]
+_QueuePlace = tuple[tuple[object, ...], int]
 """A pod's position in the queue: the lowest comes first, and the number is its row."""
 
 _SCHEDULED = Outcome.SCHEDULED  # member lookup is slow
@@ -156,14 +158,14 @@ class StepDocument(Document, frozen=True, omit_defaults=True):
     more: IdenticalPodsDocument | None = None
 
 
-class IdenticalPods(Struct, frozen=True):
+class _IdenticalPods(Struct, frozen=True):
     """Identical pods that were decided in a row after another one."""
 
     pods: IntArray
     nodes: IntArray  # `(pod,)`, -1 for pods that stay pending
 
     @classmethod
-    def of(cls, pods: IntArray, nodes: IntArray) -> IdenticalPods:
+    def of(cls, pods: IntArray, nodes: IntArray) -> _IdenticalPods:
         return cls(pods.astype(np.int32), nodes.astype(np.int32))
 
 
@@ -182,7 +184,7 @@ class QueueStep(Struct, frozen=True, kw_only=True, gc=False):
     victim_keys: tuple[str, ...] = ()
     released: Mapping[str, ResourceClaim | None] = {}
     """Device claims that were deallocated from the pod, in their new state."""
-    more: IdenticalPods | None = None
+    more: _IdenticalPods | None = None
 
     @property
     def preempts(self) -> bool:
@@ -230,7 +232,7 @@ class QueueStep(Struct, frozen=True, kw_only=True, gc=False):
         )
 
 
-class Departure(Struct, frozen=True, kw_only=True):
+class _Departure(Struct, frozen=True, kw_only=True):
     """A pod that lost its node after so many steps, but not by preemption."""
 
     steps: int
@@ -254,13 +256,13 @@ class Creation(Struct, frozen=True, kw_only=True):
     pods: Sequence[Pod]
 
 
-QueueEvent: TypeAlias = Departure | Deletion | Creation
+_QueueEvent: TypeAlias = _Departure | Deletion | Creation
 
 
-def replay(run: Run, event: QueueEvent) -> None:
+def replay(run: Run, event: _QueueEvent) -> None:
     """Repeat an event on a cluster in the state from before the event."""
     match event:
-        case Departure():
+        case _Departure():
             evict(run, event.pod, waits=event.waits)
         case Deletion():
             run.delete(event.pod)
@@ -273,7 +275,7 @@ def replay(run: Run, event: QueueEvent) -> None:
             assert_never(event)
 
 
-class QueueMark(Struct, frozen=True, kw_only=True):
+class _QueueMark(Struct, frozen=True, kw_only=True):
     """The length of a queue's record at one moment."""
 
     steps: int
@@ -303,7 +305,7 @@ class Queue:
         self._is_open = False
         """Whether the last decision depends on unknown facts."""
         self.steps: list[QueueStep] = []
-        self.between: list[QueueEvent] = []
+        self.between: list[_QueueEvent] = []
         """Events of drains and controllers between the steps."""
         self.evicted: dict[int, int] = {}
         """Pods that were preempted and not recreated, to the step of their preemptor."""
@@ -316,7 +318,7 @@ class Queue:
         """The placement of the group that is being decided."""
         self._latest = (Decision(outcome=Outcome.UNDECIDED),) * 2
         """The last shortened decision, before and after."""
-        self._given_up: set[QueuedGang] = set()
+        self._given_up: set[_QueuedGang] = set()
         """Gangs that preempted pods and still stayed pending; they would repeat it forever."""
         self.queued: dict[int, None] = {}
         """Every pod that was ever in the queue, in the order of arrival."""
@@ -351,9 +353,9 @@ class Queue:
         """Treat this pod as pending for longer than any other of its priority."""
         self._created[row] = ""
 
-    def mark(self) -> QueueMark:
+    def mark(self) -> _QueueMark:
         """Return the length of the record, for `rewind`."""
-        return QueueMark(
+        return _QueueMark(
             steps=len(self.steps),
             between=len(self.between),
             evicted=dict(self.evicted),
@@ -363,14 +365,14 @@ class Queue:
             queued=dict(self.queued),
         )
 
-    def rewind(self, mark: QueueMark) -> None:
+    def rewind(self, mark: _QueueMark) -> None:
         """Forget the decisions since the mark; the cluster is as it was then."""
         del self.steps[mark.steps :]
         del self.between[mark.between :]
         self.evicted, self.recreated = dict(mark.evicted), dict(mark.recreated)
         self.gated, self.of_others, self.queued = dict(mark.gated), dict(mark.of_others), dict(mark.queued)
 
-    def _places(self, rows: Iterable[int]) -> list[QueuePlace]:
+    def _places(self, rows: Iterable[int]) -> list[_QueuePlace]:
         """Return the positions of these pods, in the order in which the scheduler takes them."""
         run = self._run
         has_groups = bool(run.snapshot.pod_groups) and run.scheduler.release.behaviour.groups_are_queued
@@ -383,7 +385,7 @@ class Queue:
     def _own_place(self, pod: Pod, since: str) -> tuple[object, ...]:
         return (-pod.priority, since) if self._sort_key is None else self._sort_key(pod, since)
 
-    def _place(self, row: int) -> QueuePlace:
+    def _place(self, row: int) -> _QueuePlace:
         pods = self._run.cluster.pods
         since = self._created.get(row, pods.creation_timestamps[row] or "")
         own = self._own_place(pods[row], since)
@@ -413,7 +415,7 @@ class Queue:
         if not rows:
             return
         run = self._run
-        self.between += [Departure(steps=len(self.steps), pod=row, waits=True) for row in rows]
+        self.between += [_Departure(steps=len(self.steps), pod=row, waits=True) for row in rows]
         own_claims = run.cluster.pods.specs.take(np.array(rows, dtype=np.int64)).where(has_ephemeral_claims)
         if not run.snapshot.devices.claims and not own_claims.any():
             run.cluster.remove_many(rows)
@@ -459,7 +461,7 @@ class Queue:
             self.queued[row] = None
         decided = 0
         for _ in range(MOST_ROUNDS):
-            behind, moved = list[QueuePlace](), False
+            behind, moved = list[_QueuePlace](), False
             at, identical = 0, self._identical(waiting)
             while at < len(waiting):
                 place, at = waiting[at], at + 1
@@ -476,7 +478,7 @@ class Queue:
                         left += () if placed else waiting[at : at + more]
                         at, decided = at + more, decided + more
                 else:
-                    its, others = [place], list[QueuePlace]()
+                    its, others = [place], list[_QueuePlace]()
                     for other in waiting[at:]:
                         (its if _gang_of(self._run, other[1]) == gang else others).append(other)
                     waiting, at = others, 0
@@ -494,7 +496,7 @@ class Queue:
         phrase = f"the queue does not end: pods are still created and deleted after {MOST_ROUNDS:,} rounds"
         raise InputError(phrase, hint=f"waiting: {restless}")
 
-    def _identical(self, places: Sequence[QueuePlace]) -> Mapping[int, int]:
+    def _identical(self, places: Sequence[_QueuePlace]) -> Mapping[int, int]:
         """Return a number for each of these pods, equal for identical ones; pods that are identical to no other may be
         left out."""
         pods, rows = self._run.cluster.pods, np.array([row for _, row in places], dtype=np.int64)
@@ -506,7 +508,7 @@ class Queue:
         return {row: number for row, number, shares in numbers if shares and not pods.deletion_timestamps[row]}
 
     def _place_known(
-        self, waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int], decided: int, *, joins: bool
+        self, waiting: Sequence[_QueuePlace], at: int, identical: Mapping[int, int], decided: int, *, joins: bool
     ) -> int:
         """Assign identical pods from this place of the queue on, as long as their nodes are known from earlier pods.
         Returns how many these are: 0 if there are so many that they are one step (`joins`)."""
@@ -520,7 +522,7 @@ class Queue:
         placed, small = rows.tolist(), self._row_type
         if first is not None and placed:
             step = self._step(row, first, ClusterRow(int(nodes[0])))
-            self.steps.append(replace(step, more=IdenticalPods.of(rows[1:], nodes[1:]) if len(placed) > 1 else None))
+            self.steps.append(replace(step, more=_IdenticalPods.of(rows[1:], nodes[1:]) if len(placed) > 1 else None))
             return len(placed)
         for place, key, best, node in zip(placed, pods.keys(placed), ties, each_cluster_row(nodes), strict=True):
             decision = Decision(outcome=_SCHEDULED, best=ClusterRows(best.astype(small)))
@@ -528,7 +530,7 @@ class Queue:
         return len(placed)
 
     def _join_identical(
-        self, waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int], decided: int
+        self, waiting: Sequence[_QueuePlace], at: int, identical: Mapping[int, int], decided: int
     ) -> int:
         """Make the next pods in the queue a part of the last step, if many are identical to its pod and placed like it.
         Returns how many these are."""
@@ -541,7 +543,7 @@ class Queue:
         nodes = ClusterRows(np.full(len(rows), -1))
         if step.node is not None:
             rows, nodes = self._bind_identical(iter(rows.tolist()), decided, len(waiting) - at, None)
-        self.steps[-1] = replace(step, more=IdenticalPods.of(rows, nodes)) if len(rows) else step
+        self.steps[-1] = replace(step, more=_IdenticalPods.of(rows, nodes)) if len(rows) else step
         return len(rows)
 
     def _bind_identical(
@@ -549,7 +551,7 @@ class Queue:
     ) -> tuple[IntArray, ClusterRows]:
         """Return the first of some identical pods, which `Run.bind_identical` assigns, and their nodes. `decided` and
         `left` are the numbers of pods for the progress."""
-        rows, nodes, size = np.zeros(0, dtype=np.int64), cluster_rows([]), FEW_ALIKE
+        rows, nodes, size = np.zeros(0, dtype=np.int64), cluster_rows([]), _FEW_ALIKE
 
         def seen(more: int) -> None:
             report_progress(Phase.SCHEDULING, decided + len(nodes) + more, decided + left, "pods")
@@ -561,7 +563,9 @@ class Queue:
             size = 2 * size if len(more) == size else 0
         return rows, nodes
 
-    def _decide_together(self, gang: QueuedGang, places: list[QueuePlace]) -> tuple[list[QueuePlace], list[int] | None]:
+    def _decide_together(
+        self, gang: _QueuedGang, places: list[_QueuePlace]
+    ) -> tuple[list[_QueuePlace], list[int] | None]:
         """Return the members that stay pending (all if too few fit a node), and the recreated pods as `_decide`
         does."""
         if gang in self._given_up:
@@ -569,7 +573,9 @@ class Queue:
         members = [row for _, row in places]
         again: list[int] | None = None
         has_preempted = False
-        preempts = gang.is_of_label or self._run.scheduler.release.behaviour.group_members_preempt
+        behaviour = self._run.scheduler.release.behaviour
+        is_by_pod = gang.is_of_label or behaviour.gangs_are_of_workloads
+        preempts = is_by_pod or behaviour.group_members_preempt
         while True:
             mark, first = self._run.cluster.mark(), len(self.steps)
             try:
@@ -581,20 +587,27 @@ class Queue:
                 self.steps += [self._step(row, chosen) for row in members]
                 return places, again
             self._trial = chosen
-            left: list[QueuePlace] = []
+            left: list[_QueuePlace] = []
             with nullcontext() if gang.is_of_label else self._run.group_cycle():
                 for place in places:
-                    placed, back = self._decide(place[1], preempts=preempts)
+                    placed, back = self._decide(place[1], preempts=preempts, is_member=not is_by_pod)
                     if back is not None:
                         again = [*(again or ()), *back]
                     if not placed:
                         left.append(place)
             self._trial = None
-            if len(left) < len(places) and gang.missing_count(self._run) <= 0:
-                return left, again
             steps = self.steps[first:]
+            awaits_victims = any(step.node is not None and step.nominated is not None for step in steps)
+            fits = len(left) < len(places) and gang.missing_count(self._run) <= 0
+            if fits and not awaits_victims:
+                return left, again
             del self.steps[first:]
             self._run.cluster.revert(mark)
+            message = gang.message(self._run, [step.node is not None for step in steps])
+            if awaits_victims:
+                message = _WAITS_FOR_PREEMPTION if fits else message
+                again = [*(again or ()), *self._take_back(steps, message, is_nominated=fits)]
+                continue
             try:
                 preempted = None if has_preempted else self._preempt_together(gang, members, steps)
             except UndecidableError as error:
@@ -603,14 +616,12 @@ class Queue:
             if preempted is None:
                 break
             has_preempted, again = True, [*(again or ()), *preempted]
-        message = gang.message(self._run, [step.node is not None for step in steps])
-        for step in steps:
-            self._take_back(step, message)
+        self._take_back(steps, message, is_nominated=False)
         if again is not None:
             self._given_up.add(gang)
         return places, again
 
-    def _placement_of(self, gang: QueuedGang, members: Sequence[int]) -> GroupTrial | Decision | None:
+    def _placement_of(self, gang: _QueuedGang, members: Sequence[int]) -> GroupTrial | Decision | None:
         """Return the placement of the group: None if nothing limits it, and a decision if there is none. Raises
         `UndecidableError`."""
         group = gang.group(self._run)
@@ -633,7 +644,7 @@ class Queue:
         }
         return by_node[self._pick(cluster_rows(sorted(by_node)))]
 
-    def _preempt_together(self, gang: QueuedGang, members: list[int], steps: list[QueueStep]) -> list[int] | None:
+    def _preempt_together(self, gang: _QueuedGang, members: list[int], steps: list[QueueStep]) -> list[int] | None:
         """Preempt pods for the group as a whole. Returns the recreated victims; None if preemption does not help."""
         group = gang.group(self._run)
         if group is None:
@@ -645,30 +656,27 @@ class Queue:
         if not preemption.victims:
             return None
         keys = tuple(run.cluster.pods.keys(preemption.victims))
-        again = self._evict(preemption.victims)
-        decision = Decision(outcome=Outcome.UNSCHEDULABLE, message=preemption.message)
-        for number, step in enumerate(steps):
-            self.steps.append(
-                replace(
-                    step,
-                    decision=decision if step.node is not None else step.decision,
-                    node=None,
-                    nominated=step.node,
-                    victims=() if number else preemption.victims,
-                    victim_keys=() if number else keys,
-                )
-            )
-            run.cluster.nominate(step.pod, step.node)
-        return again
+        first = replace(steps[0], victims=preemption.victims, victim_keys=keys)
+        return self._take_back([first, *steps[1:]], preemption.message, is_nominated=True)
 
-    def _take_back(self, step: QueueStep, message: str) -> None:
-        """Record a decision of a gang that is not placed: its victims are gone, and no member has a node."""
-        waits = Decision(outcome=Outcome.UNSCHEDULABLE, message=message)
-        for victim in step.victims:
-            evict(self._run, victim, waits=victim in self.recreated)
-            (self.recreated if victim in self.recreated else self.evicted)[victim] = len(self.steps)
-        self._run.release(step.released)
-        self.steps.append(step if step.node is None else replace(step, decision=waits, node=None))
+    def _take_back(self, steps: Sequence[QueueStep], message: str, *, is_nominated: bool) -> list[int]:
+        """Record the decisions of a group that is not placed: its victims are gone, and no member has a node. If it
+        fits then, its members are nominated. Returns the recreated victims."""
+        waits, again = Decision(outcome=Outcome.UNSCHEDULABLE, message=message), list[int]()
+        for step in steps:
+            again += self._evict([victim for victim in step.victims if self._run.cluster.pods.node[victim] >= 0])
+            self._run.release(step.released)
+            if step.nominated is not None:
+                self._clear_lower_nominations(step.pod, step.nominated)
+            if step.node is None:
+                self.steps.append(step)
+                continue
+            decision = step.decision if is_nominated and step.nominated is not None else waits
+            nominated = step.node if is_nominated else None
+            self.steps.append(replace(step, decision=decision, node=None, nominated=nominated))
+        for step in steps:
+            self._run.cluster.nominate(step.pod, step.node if is_nominated else None)
+        return again
 
     def _undecided_step(self, row: int, why: str) -> QueueStep:
         return QueueStep(run=self._run, pod=row, key=self._run.cluster.pods.key(row), decision=None, undecided=why)
@@ -678,9 +686,12 @@ class Queue:
             run=self._run, pod=row, key=self._run.cluster.pods.key(row), decision=self._short(decision), node=node
         )
 
-    def _decide(self, row: int, then: int | None = None, *, preempts: bool = True) -> tuple[bool, list[int] | None]:
+    def _decide(
+        self, row: int, then: int | None = None, *, preempts: bool = True, is_member: bool = False
+    ) -> tuple[bool, list[int] | None]:
         """Return whether the pod is placed, and the recreated victims; None if there are no victims and no deallocated
-        devices. `then` is the next pod in the queue; `preempts`: the pod may preempt others."""
+        devices. `then` is the next pod in the queue; `preempts`: the pod may preempt others. `is_member`: its group
+        is decided as a whole, so the pod is placed beside its victims, which are evicted later."""
         again: list[int] | None = None
         while True:
             try:
@@ -702,7 +713,15 @@ class Queue:
                 self._run.cluster.nominate(row, None)
                 self.steps.append(replace(self._step(row, decision), released=released))
                 return False, again
-            again = [*(again or ()), *self._preempt(row, decision, filter_result)]
+            node, step = self._preempting_step(row, decision, filter_result)
+            if is_member:
+                self._run.cluster.place(row, node)
+                self.steps.append(replace(step, node=node))
+                return True, again
+            again = [*(again or ()), *self._evict(step.victims)]
+            self._clear_lower_nominations(row, node)
+            self._run.nominate(row, node)
+            self.steps.append(step)
 
     def _decision(self, row: int) -> Decision:
         """Return the decision about a pod. Raises `UndecidableError` if unknown facts could reject the pod."""
@@ -717,31 +736,29 @@ class Queue:
                 return whole if placement is None else run.decide(row, placement)
         return decision
 
-    def _preempt(self, row: int, decision: Decision, filter_result: PostFilterResult) -> list[int]:
-        """Delete the victims at once; pods of lower priority lose their nomination for the node. Returns the recreated
-        victims."""
+    def _preempting_step(
+        self, row: int, decision: Decision, filter_result: PostFilterResult
+    ) -> tuple[ClusterRow, QueueStep]:
+        """Return the nominated node of a pod that preempts others, and its decision with the victims there."""
         node = self._pick(cluster_rows(filter_result.best))
-        candidates, cluster = filter_result.candidates, self._run.cluster
+        candidates = filter_result.candidates
         victims = candidates[bisect_left(candidates, node, key=attrgetter("node"))].victims
-        keys = tuple(cluster.pods.keys(victims))
-        again = self._evict(victims)
-        priorities = cluster.pods.priorities
-        name = cluster.node_names[node]
+        return node, replace(
+            self._step(row, decision),
+            nominated=node,
+            tied=filter_result.best,
+            victims=victims,
+            victim_keys=tuple(self._run.cluster.pods.keys(victims)),
+            released=filter_result.released,
+        )
+
+    def _clear_lower_nominations(self, row: int, node: ClusterRow) -> None:
+        """Clear the nomination of pods with a lower priority for the node that a pod preempts."""
+        cluster = self._run.cluster
+        priorities, name = cluster.pods.priorities, cluster.node_names[node]
         for other, nominated in list(cluster.pods.nominations.items()):
             if nominated == name and priorities[other] < priorities[row]:
                 cluster.nominate(other, None)
-        self._run.nominate(row, node)
-        self.steps.append(
-            replace(
-                self._step(row, decision),
-                nominated=node,
-                tied=filter_result.best,
-                victims=victims,
-                victim_keys=keys,
-                released=filter_result.released,
-            )
-        )
-        return again
 
     def _evict(self, victims: Sequence[int]) -> list[int]:
         """Evict the victims of the next step at once. Returns the recreated ones."""
@@ -767,14 +784,14 @@ class Queue:
         return self._latest[1]
 
 
-def _identical_rows(waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int]) -> Iterator[int]:
+def _identical_rows(waiting: Sequence[_QueuePlace], at: int, identical: Mapping[int, int]) -> Iterator[int]:
     """Yield the pod at this place of the queue and those that follow it, as long as they are identical."""
     number = identical[waiting[at][1]]
     rows = (waiting[place][1] for place in range(at, len(waiting)))
     return takewhile(lambda row: identical.get(row) == number, rows)
 
 
-def _are_many(waiting: Sequence[QueuePlace], at: int, identical: Mapping[int, int]) -> bool:
+def _are_many(waiting: Sequence[_QueuePlace], at: int, identical: Mapping[int, int]) -> bool:
     """Return whether so many identical pods follow the one at this place that they are one step."""
     number, last = identical.get(waiting[at][1]), at + MANY_ALIKE
     return number is not None and last < len(waiting) and identical.get(waiting[last][1]) == number

@@ -140,7 +140,7 @@ def measure_filling(nodes: NodeTable, pending: tuple[str, ...] = ()) -> Filling:
 
 # Nodes that can be emptied together: they are drained one after the other, as long as every pod fits another node.
 
-MOST_TRIED = 100
+_MOST_TRIED = 100
 """Nodes, those with the fewest pods first."""
 
 
@@ -190,7 +190,7 @@ def empty_together(
     simulator = Simulator(snapshot, setup, SimulationOptions(force=True, delete_emptydir_data=True))
     cluster = simulator.run.cluster
     index = cluster.snapshot.cluster.index
-    order = sorted(names, key=lambda name: (len(cluster.pods.on_node(index[name])), name))[:MOST_TRIED]
+    order = sorted(names, key=lambda name: (len(cluster.pods.on_node(index[name])), name))[:_MOST_TRIED]
     emptied: list[str] = []
     moves: dict[str, tuple[str, str]] = {}
     blocked: dict[str, str] = {}

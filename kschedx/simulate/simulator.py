@@ -31,7 +31,7 @@ from kschedx.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from kschedx.simulate.drain import DrainResult
 
-MOST_SYNCS = 100_000
+_MOST_SYNCS = 100_000
 """The largest number of syncs of controllers, each followed by the queue; rollouts end long before this."""
 
 
@@ -286,7 +286,7 @@ class Simulator:
             self.queue.depart_together(assigned)
 
     def _settle(self, rows: set[int] | None, excluded: Collection[int], *, joins: bool = False) -> None:
-        for _ in range(MOST_SYNCS):
+        for _ in range(_MOST_SYNCS):
             created = self.queue.created
             waiting = [row for row in self.pending_rows(excluded) if rows is None or row in rows or row in created]
             self.queue.run(self.queue.order(waiting), joins=joins)

@@ -41,15 +41,15 @@ Work: TypeAlias = "Callable[[int], ProfileTrial]"
 Map: TypeAlias = "Callable[[Work, int], Iterator[ProfileTrial]]"
 """Takes a work and how often to do it, and yields its results in order: in one process, or in several."""
 
-WEIGHTS = (0, 1, 2, 5, 10)
-RESOURCE_WEIGHTS = (None, (1, 1), (3, 1), (1, 3))
+_WEIGHTS = (0, 1, 2, 5, 10)
+_RESOURCE_WEIGHTS = (None, (1, 1), (3, 1), (1, 3))
 """Weights of cpu and memory in the scoring strategy; None keeps the current ones."""
-FILLS_TO = 90
+_FILLS_TO = 90
 """The percentage up to which the third strategy fills a node."""
-RUNGS = ((10, 5, 0.5), (3, 4, 0.75), (1, 1, 0.95))
+_RUNGS = ((10, 5, 0.5), (3, 4, 0.75), (1, 1, 0.95))
 """For each round, the divisor of the nodes, the divisor of the candidates that continue, and the part of the time by
 which it ends."""
-SMALLEST = 10
+_SMALLEST = 10
 """The smallest number of nodes of a part."""
 FIT, SPREAD = "NodeResourcesFit", "PodTopologySpread"
 
@@ -90,7 +90,7 @@ class ProfileCandidate(Struct, frozen=True, kw_only=True, rename="camel", omit_d
             written["type"] = self.strategy.value
             written.pop("requestedToCapacityRatio", None)
         if self.strategy is FitStrategy.UP_TO:
-            shape = [{"utilization": 0, "score": 0}, {"utilization": FILLS_TO, "score": 10}]
+            shape = [{"utilization": 0, "score": 0}, {"utilization": _FILLS_TO, "score": 10}]
             written["requestedToCapacityRatio"] = {"shape": [*shape, {"utilization": 100, "score": 0}]}
         if self.resources is not None:
             others = [item for item in maps_at(written.get("resources")) if item.get("name") not in (CPU, MEMORY)]
@@ -115,7 +115,7 @@ class ProfileCandidate(Struct, frozen=True, kw_only=True, rename="camel", omit_d
         """The description of each change, to the candidate without it."""
         candidates: dict[str, ProfileCandidate] = {}
         if self.strategy is not None:
-            up_to = f" up to {FILLS_TO}%" if self.strategy is FitStrategy.UP_TO else ""
+            up_to = f" up to {_FILLS_TO}%" if self.strategy is FitStrategy.UP_TO else ""
             candidates[f"{self.strategy.value}{up_to}"] = replace(self, strategy=None)
         if self.resources is not None:
             candidates["cpu {} memory {}".format(*self.resources)] = replace(self, resources=None)
@@ -254,8 +254,8 @@ def tune(
     candidates = _candidates(profile, random.Random(seed), most)
     trials: list[ProfileTrial] = []
     tried, count = 0, len(snapshot.cluster.nodes)
-    for part, kept, share in RUNGS:
-        if part > 1 and count // part < SMALLEST:
+    for part, kept, share in _RUNGS:
+        if part > 1 and count // part < _SMALLEST:
             continue
         place = search.trial_on_part(part, random.Random(seed))
         noun = f"candidates on {count // part:,} nodes"
@@ -404,10 +404,10 @@ def _candidates(profile: Profile, dice: random.Random, most: int) -> list[Profil
     for _ in range(20 * most):
         if len(candidates) >= most:
             break
-        weights = ((name, dice.choice(WEIGHTS[1:] if name == FIT else WEIGHTS)) for name in tunable)
+        weights = ((name, dice.choice(_WEIGHTS[1:] if name == FIT else _WEIGHTS)) for name in tunable)
         candidate = ProfileCandidate(
             strategy=dice.choice(strategies),
-            resources=dice.choice(RESOURCE_WEIGHTS) if FIT in tunable else None,
+            resources=dice.choice(_RESOURCE_WEIGHTS) if FIT in tunable else None,
             weights=tuple((name, to) for name, to in weights if dice.random() < 0.5 and to != profile.weights[name]),
             spreads_by_default=not is_spread or dice.random() < 0.5,
         )

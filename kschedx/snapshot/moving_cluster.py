@@ -6,7 +6,7 @@ import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import assert_never
+from functools import partial
 
 import numpy as np
 from msgspec import Struct, field
@@ -35,15 +35,15 @@ from kschedx.snapshot.storage import MovingStorage, StorageChange
 # The pods of a moving cluster, and the log of its moves.
 
 
-class MoveKind(IntEnum):
+class _MoveKind(IntEnum):
     """What a move does to a pod; the number is the change of its node's pod count."""
 
     PLACE = 1
     REMOVE = -1
 
 
-_PLACE, _REMOVE = MoveKind  # looking up an enum member would take longer than the rest of a move
-NOBODY = -1
+_PLACE, _REMOVE = _MoveKind  # looking up an enum member would take longer than the rest of a move
+_NOBODY = -1
 """The pod of a move if the node itself or the volumes of its pods change."""
 
 
@@ -274,10 +274,10 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
 # the size of the cluster.
 
 
-class Move(Struct, frozen=True):
+class _Move(Struct, frozen=True):
     """A pod that was placed on a node or removed from it, with the data to undo it."""
 
-    kind: MoveKind
+    kind: _MoveKind
     pod: int
     """Row of the PodTable."""
     node: ClusterRow
@@ -292,7 +292,7 @@ class Move(Struct, frozen=True):
 class _Moves(Struct, frozen=True):
     """Moves of many pods, each of which moved once."""
 
-    kind: MoveKind
+    kind: _MoveKind
     pods: IntArray
     nodes: IntArray
     node_name_codes: IntArray
@@ -301,23 +301,12 @@ class _Moves(Struct, frozen=True):
     started: IntArray
 
 
-class _AddedPods(Struct, frozen=True):
-    count: int
-    """The number of pods before others were added."""
-
-
-class _Contents(Struct, frozen=True):
-    """Fields of the snapshot before a change."""
-
-    before: Mapping[str, object]
-
-
 class _Tables(Struct, frozen=True):
     """The tables before a change of nodes, contents, or the number of pods."""
 
     snapshot: Snapshot
     pods: MovingPods
-    change: _AddedPods | _Contents | None = None
+    change: int | Callable[[], object] | None = None
     """What suffices to undo the change without these tables; None for a change of nodes."""
 
 
@@ -325,40 +314,8 @@ _MOST_TABLES, _KEPT_TABLES = 12, 4
 """When more changes keep their tables, only the last ones still do, and the others are rebuilt when they are undone."""
 
 
-class _ReplacedNode(Struct, frozen=True):
-    """A node before a change."""
-
-    row: ClusterRow
-    node: Node
-
-
-class _OldStorage(Struct, frozen=True):
-    """Claims and volumes before a change."""
-
-    before: StorageChange
-
-
-class _OldClaims(Struct, frozen=True):
-    before: Mapping[str, ResourceClaim | None]
-
-
-class _OldNomination(Struct, frozen=True):
-    """A pod's previous nominated node."""
-
-    pod: int
-    node: str
-
-
-class _DeletedPod(Struct, frozen=True):
-    """A pod before its deletion."""
-
-    pod: int
-    phase: str
-    node_name_code: int
-
-
-_Old = _OldNomination | _OldStorage | _OldClaims
-_Undo = Move | _Moves | _Tables | _AddedPods | _Contents | _ReplacedNode | _DeletedPod | _Old
+_Undo = _Move | _Moves | _Tables | int | Callable[[], object]
+"""A number is that of the pods before others were added; a function restores what it was made with."""
 
 
 class MovingCluster:
@@ -443,7 +400,7 @@ class MovingCluster:
             self._set_nominated_with_undo(pod, name)
 
     def _set_nominated_with_undo(self, pod: int, name: str) -> None:
-        self._undo.append(_OldNomination(pod, self.pods.nominated_node_names[pod]))
+        self._undo.append(partial(self._set_nominated, pod, self.pods.nominated_node_names[pod]))
         self._set_nominated(pod, name)
 
     def add_pods(self, pods: Sequence[Pod]) -> list[int]:
@@ -469,7 +426,7 @@ class MovingCluster:
             table.derived[PodTable.started] = np.append(before.started, np.full(len(pods), LATEST, dtype=np.int64))
         else:
             table.own_starts()
-        self._keep_tables(_AddedPods(first))
+        self._keep_tables(first)
         tables = self.snapshot._tables.items()
         self._swap(self.snapshot.cluster, table, {options: known.with_pods(table) for options, known in tables})
         return [*range(first, len(table))]
@@ -479,11 +436,16 @@ class MovingCluster:
         if self.pods.node[pod] >= 0:
             self.remove(pod)
         self._set_nominated_with_undo(pod, "")
-        names = self.pods.node_names
-        self._undo.append(_DeletedPod(pod, self.pods.phases[pod], int(names.codes[pod])))
+        codes = self.pods.node_names.codes
+        self._undo.append(partial(self._restore, pod, self.pods.phases[pod], int(codes[pod])))
         self.pods.phases.put(pod, "Succeeded")
-        names.codes[pod] = self._code_of_name[""]
+        codes[pod] = self._code_of_name[""]
         self.deleted.add(pod)
+
+    def _restore(self, pod: int, phase: str, node_name_code: int) -> None:
+        self.pods.phases.put(pod, phase)
+        self.pods.node_names.codes[pod] = node_name_code
+        self.deleted.discard(pod)
 
     def other_contents(self, snapshot: Snapshot) -> dict[str, object]:
         """Return the fields of a snapshot, apart from nodes, pods, and storage, that differ from the current ones."""
@@ -499,16 +461,20 @@ class MovingCluster:
     def set_contents(self, fields: Mapping[str, object]) -> None:
         """Apply `other_contents`. `snapshot` becomes a new object."""
         if fields:
-            self._keep_tables(_Contents({name: getattr(self.snapshot, name) for name in fields}))
+            self._keep_tables(partial(self._put_contents, {name: getattr(self.snapshot, name) for name in fields}))
             self.snapshot = replace(self.snapshot, **fields)
             if "devices" in fields:
                 self.snapshot = replace(self.snapshot, devices=MovingDevices.moving(self.snapshot.devices))
+
+    def _put_contents(self, fields: Mapping[str, object]) -> None:
+        self.snapshot = replace(self.snapshot, **fields)
 
     def add_node(self, node: Node) -> ClusterRow:
         """Add a node without pods. Returns its row, the last one. `snapshot` becomes a new object."""
         cluster = self.snapshot.cluster.with_added(node).moving()
         self._learn_name(node.metadata.name)
-        self._set_nodes(cluster, self.pods.with_nodes(len(cluster.nodes)))
+        self._keep_tables()
+        self._swap_nodes(cluster, self.pods.with_nodes(len(cluster.nodes)))
         return ClusterRow(len(cluster.nodes) - 1)
 
     def remove_node(self, row: ClusterRow) -> None:
@@ -521,20 +487,20 @@ class MovingCluster:
 
     def replace_node(self, row: ClusterRow, node: Node) -> None:
         """Replace a node that is cordoned, labelled, or resized. Its name stays."""
-        self._undo.append(_ReplacedNode(row, self.snapshot.cluster.nodes[row]))
+        self._undo.append(partial(self._put, row, self.snapshot.cluster.nodes[row]))
         self._put(row, node)
 
     def _put(self, row: ClusterRow, node: Node) -> None:
         cluster = self.snapshot.cluster
         if cluster.put(row, node):
-            self._note(NOBODY, row, 0)
+            self._note(_NOBODY, row, 0)
         else:
             self._swap_nodes(cluster.with_nodes({row: node}).moving(), self.pods)
 
     def set_storage(self, change: StorageChange) -> None:
         """Add, change, or remove claims and volumes."""
         if change:
-            self._undo.append(_OldStorage(self._put_storage(change)))
+            self._undo.append(partial(self._put_storage, self._put_storage(change)))
 
     def _put_storage(self, change: StorageChange) -> StorageChange:
         storage, pods = self.snapshot.storage, self.pods
@@ -542,7 +508,7 @@ class MovingCluster:
         for key in change.claims:
             # the volumes that pods attach to their nodes may change
             for node in {int(pods.node[row]) for row in pods.rows_with_claim(key)} - {-1}:
-                self._note(NOBODY, ClusterRow(node), 0)
+                self._note(_NOBODY, ClusterRow(node), 0)
         return storage.put(change)
 
     @property
@@ -555,7 +521,7 @@ class MovingCluster:
         """Add, change, or remove device claims by `namespace/name`. `place`: the node on which a pod with these claims
         is placed or evicted."""
         if change:
-            self._undo.append(_OldClaims(self._put_device_claims(change, place)))
+            self._undo.append(partial(self._put_device_claims, self._put_device_claims(change, place)))
 
     def _put_device_claims(
         self, change: Mapping[str, ResourceClaim | None], place: ClusterRow | None = None
@@ -566,12 +532,8 @@ class MovingCluster:
             nodes = {ClusterRow(len(index))}  # no node: everything that reads claims has to be updated
         for node in nodes:
             if node is not None:
-                self._note(NOBODY, node, 0)
+                self._note(_NOBODY, node, 0)
         return self.devices.put(change)
-
-    def _set_nodes(self, cluster: ClusterNodes, pods: MovingPods) -> None:
-        self._keep_tables()
-        self._swap_nodes(cluster, pods)
 
     def _swap_nodes(self, cluster: ClusterNodes, pods: MovingPods) -> None:
         """Replace the nodes and keep their rows. Data shared with earlier tables is valid again after a revert."""
@@ -582,7 +544,7 @@ class MovingCluster:
         self.pods = pods
         self.snapshot = replace(self.snapshot, cluster=cluster, pods=pods, _tables=tables)
 
-    def _keep_tables(self, change: _AddedPods | _Contents | None = None) -> None:
+    def _keep_tables(self, change: int | Callable[[], object] | None = None) -> None:
         """Remember the tables before a change. Of many changes in a row only the last ones keep theirs."""
         self._with_tables.append(len(self._undo))
         self._undo.append(_Tables(self.snapshot, self.pods, change))
@@ -621,46 +583,30 @@ class MovingCluster:
             cycle.began = None
             came = distinct(self.pods.node[self.pods.node != began])
             for node in each_cluster_row(ClusterRows(came[came >= 0])):
-                self._note(NOBODY, node, 0)  # from now on their terms are read
+                self._note(_NOBODY, node, 0)  # from now on their terms are read
 
     def revert(self, mark: int) -> None:
         """Undo every move since `mark`, last one first."""
         count = len(self.pods)
         while len(self._undo) > mark:
             first = len(self._undo)
-            while first > mark and isinstance(self._undo[first - 1], Move | _Moves):
+            while first > mark and isinstance(self._undo[first - 1], _Move | _Moves):
                 first -= 1
             if first < len(self._undo):
-                self._undo_moves([move for move in reversed(self._undo[first:]) if isinstance(move, Move | _Moves)])
+                self._undo_moves([move for move in reversed(self._undo[first:]) if isinstance(move, _Move | _Moves)])
                 del self._undo[first:]
                 continue
             move = self._undo.pop()
             self._undone += 1
-            match move:
-                case _Tables():
-                    self._with_tables.pop()
-                    self.snapshot, self.pods = move.snapshot, move.pods
-                    count = len(self.pods)
-                case _Contents():
-                    self.snapshot = replace(self.snapshot, **move.before)
-                case _AddedPods():
-                    count = move.count
-                case _ReplacedNode():
-                    self._put(move.row, move.node)
-                case _OldStorage():
-                    self._put_storage(move.before)
-                case _OldClaims():
-                    self._put_device_claims(move.before)
-                case _DeletedPod():
-                    self.pods.phases.put(move.pod, move.phase)
-                    self.pods.node_names.codes[move.pod] = move.node_name_code
-                    self.deleted.discard(move.pod)
-                case _OldNomination():
-                    self._set_nominated(move.pod, move.node)
-                case Move() | _Moves():
-                    raise AssertionError("moves of pods are undone together")
-                case _:
-                    assert_never(move)
+            assert not isinstance(move, _Move | _Moves), "moves of pods are undone together"
+            if isinstance(move, _Tables):
+                self._with_tables.pop()
+                self.snapshot, self.pods = move.snapshot, move.pods
+                count = len(self.pods)
+            elif isinstance(move, int):
+                count = move
+            else:
+                move()
         if count < len(self.pods):
             self._forget_pods_from(count)
 
@@ -673,7 +619,7 @@ class MovingCluster:
         cluster = self.snapshot.cluster
         self._swap(cluster, pods, {options: NodeTable.of(cluster, pods, options) for options in self.snapshot._tables})
 
-    def _undo_moves(self, moves: Sequence[Move | _Moves]) -> None:
+    def _undo_moves(self, moves: Sequence[_Move | _Moves]) -> None:
         """Undo moves together, last one first."""
         pods, nodes, signs = list[int](), list[int](), list[int]()
         for move in moves:
@@ -681,7 +627,7 @@ class MovingCluster:
             codes: IntArray | int
             nominated: Sequence[str]
             times: Sequence[str | None]
-            if isinstance(move, Move):
+            if isinstance(move, _Move):
                 rows, places, codes = [move.pod], [int(move.node)], move.node_name_code
                 nominated, times = [move.nominated], [move.start_time]
             else:
@@ -697,7 +643,7 @@ class MovingCluster:
             signs += [-int(move.kind)] * len(rows)
         self._moved_many(np.array(pods, dtype=np.int64), np.array(nodes, dtype=np.int64), np.array(signs))
 
-    def _remember_many(self, kind: MoveKind, rows: IntArray, places: IntArray) -> None:
+    def _remember_many(self, kind: _MoveKind, rows: IntArray, places: IntArray) -> None:
         pods = self.pods
         nominated, start_times = (
             [column[row] for row in rows.tolist()] for column in (pods.nominated_node_names, pods.start_times)
@@ -706,10 +652,10 @@ class MovingCluster:
         # copies: each may be a small part of an array that is not needed any more
         self._undo.append(_Moves(kind, rows.copy(), places.copy(), codes, nominated, start_times, started))
 
-    def _remember(self, kind: MoveKind, pod: int, node: ClusterRow) -> None:
+    def _remember(self, kind: _MoveKind, pod: int, node: ClusterRow) -> None:
         pods = self.pods
         code, nominated = int(pods.node_names.codes[pod]), pods.nominated_node_names[pod]
-        self._undo.append(Move(kind, pod, node, code, nominated, pods.start_times[pod], int(pods.started[pod])))
+        self._undo.append(_Move(kind, pod, node, code, nominated, pods.start_times[pod], int(pods.started[pod])))
 
     def _set_started(self, pods: Sequence[int], start_times: Sequence[str | None], started: IntArray | int) -> None:
         table = self.pods
@@ -729,7 +675,7 @@ class MovingCluster:
         else:
             self.pods.nominations.pop(pod, None)
 
-    def _record_move(self, pod: int, node: ClusterRow, kind: MoveKind) -> None:
+    def _record_move(self, pod: int, node: ClusterRow, kind: _MoveKind) -> None:
         pods, sign = self.pods, int(kind)  # numpy is slow with members of an enum
         if sign > 0:
             pods.node[pod] = node

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
 from itertools import chain
@@ -18,9 +19,10 @@ from kschedx.apiserver.defaulting import default_namespace, default_priority_cla
 from kschedx.kube.decoding import decode, mappings
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.kinds import Objects, objects_of
+from kschedx.kube.names import SYSTEM_NAMESPACES
 from kschedx.kube.other_schedulers import OpenShiftScheduler
 from kschedx.kube.resources import RequestOptions
-from kschedx.kube.scalars import newest
+from kschedx.kube.scalars import nanoseconds, newest
 from kschedx.kube.snapshot_header import SnapshotHeader
 from kschedx.kube.storage import PersistentVolumeClaim, bound_claim, provisioned_at_once
 from kschedx.kube.types import (
@@ -342,6 +344,11 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         last = newest(times)
         return f"{last} or later" if last else ""
 
+    def moment(self, now: str | None = None) -> int:
+        """Return `now` in nanoseconds; without it, the time at which the cluster was read, or the present time. Raises
+        `InputError` for a text that is no time."""
+        return nanoseconds(now or self.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+
     @cached_property
     def config_maps(self) -> Mapping[str, ConfigMap]:
         """ConfigMaps about cluster-autoscaler, by `namespace/name`. Those of an autoscaler in another namespace also
@@ -356,6 +363,13 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
                 if config_map.metadata.name == name:
                     by_key.setdefault(key, config_map)
         return by_key
+
+    @property
+    def only_namespaces(self) -> tuple[str, ...]:
+        """The namespaces with pods; empty if the snapshot seems to have those of all, as it has pods of the system."""
+        spaces = tuple(sorted({*self.pods.namespaces.values}))
+        is_whole = self.source.is_complete("Pod") or any(space.startswith(SYSTEM_NAMESPACES) for space in spaces)
+        return () if is_whole else spaces
 
     @cached_property
     def terminating_namespaces(self) -> frozenset[str]:

@@ -220,8 +220,9 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
             return f"the anti-affinity of {_repelling_pods(groups)} excludes {nodes}"
         case VolumeNodeAffinityMismatch():
             return f"volume {finding.persistent_volume}{_place(finding)} is not accessible from {nodes}"
-        case VolumeLimitExceeded():
-            return f"{nodes} cannot attach more volumes of {finding.driver}"
+        case VolumeLimitExceeded(limit=limit, wanted_count=wanted):
+            more = "more volumes" if wanted <= limit else f"more than {limit:,} volumes, and the pod has {wanted:,}"
+            return f"{nodes} cannot attach {more} of {finding.driver}"
         case NoMatchingVolume():
             return f"no volume matches claim {finding.claim.claim} on {nodes}{_nearest_volume(groups)}"
         case ProvisioningTopologyMismatch():

@@ -58,25 +58,25 @@ def insufficient_resource(finding: InsufficientResource, detail: NodeDetail | No
         Fact(label="requests", items=(asks,), whole=True),
         Fact(label="free", items=_offers(finding, sums, size, detail), whole=True),
     ]
-    held = detail.holders.get(finding.resource) if detail else None
-    if held and held.pods:
-        texts = sums.alike(finding.resource, tuple(holder.amount for holder in held.pods))
+    held = detail.holders.get(finding.resource, ()) if detail else ()
+    if held:
+        texts = sums.alike(finding.resource, tuple(holder.amount for holder in held))
         facts.append(
             Fact(
                 label="used by",
                 items=tuple(
-                    f"{text} {holder.pod} ({holder.priority_text})"
-                    for text, holder in zip(texts, held.pods, strict=True)
+                    f"{text} {holder.pod} ({holder.priority_text})" for text, holder in zip(texts, held, strict=True)
                 ),
                 rest=tuple(
-                    sums.alike(finding.resource, (sum(holder.amount for holder in held.pods[shown:]),))[0]
-                    + f" by {count(len(held.pods) - shown, 'other pod')}"
-                    for shown in range(len(held.pods))
+                    sums.alike(finding.resource, (sum(holder.amount for holder in held[shown:]),))[0]
+                    + f" by {count(len(held) - shown, 'other pod')}"
+                    for shown in range(len(held))
                 ),
             )
         )
-    if held and detail and _counts_nominated(detail) and finding.used > held.total:
-        (amount,) = sums.alike(finding.resource, (finding.used - held.total,))
+    of_nominated = finding.used - sum(holder.amount for holder in held)
+    if held and detail and _counts_nominated(detail) and of_nominated > 0:
+        (amount,) = sums.alike(finding.resource, (of_nominated,))
         facts.append(Fact(label="nominated", items=(f"{amount} for pods nominated for the node",)))
     if finding.offered_nowhere:
         text = f"no node has {finding.resource}"

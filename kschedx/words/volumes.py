@@ -219,6 +219,8 @@ def _claim_in_use(finding: findings.ClaimInUse) -> Words:
 @in_words.register
 def _volume_limit_exceeded(finding: findings.VolumeLimitExceeded) -> Words:
     items = tuple(map(_attached_text, finding.holders))
+    others = tuple(f"{count(len(items) - shown, 'other volume')}" for shown in range(len(items)))
+    used = Fact(label="used by", items=items, rest=others)
     return Words(
         headline=f"too many volumes, {finding.attached + finding.wanted_count:,} > limit {finding.limit:,}",
         shared="too many volumes",
@@ -231,11 +233,7 @@ def _volume_limit_exceeded(finding: findings.VolumeLimitExceeded) -> Words:
                 ),
             ),
             Fact(label="requests", items=finding.volumes),
-            Fact(
-                label="used by",
-                items=items,
-                rest=tuple(f"{count(len(items) - shown, 'other volume')}" for shown in range(len(items))),
-            ),
+            *([used] if items else []),
         ),
         brief=Brief(detail=f"{finding.attached:,} of {finding.limit:,} attached"),
     )

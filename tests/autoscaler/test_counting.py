@@ -26,7 +26,7 @@ def test_counting_comes_to_the_same_as_placing(case: Json) -> None:
         now=case["now"],
     )
     pods = setup.framework.snapshot.pods
-    counted, placed = (loop_document(Loop(replace(setup, counts=way)).run(), pods) for way in (True, False))
+    counted, placed = (loop_document(Loop(replace(setup, counts=way)).result, pods) for way in (True, False))
     assert counted == placed
 
 

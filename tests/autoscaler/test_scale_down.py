@@ -87,6 +87,39 @@ def test_a_node_whose_pods_find_another_goes() -> None:
     assert (answer.utilization.resource, answer.utilization.share) == ("cpu", 0.25)
 
 
+def test_pending_pods_that_fit_a_node_count_there() -> None:
+    """The autoscaler places them before it looks for unneeded nodes."""
+    needing = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "3"}}}
+    unschedulable = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+    created = {"creationTimestamp": OLD}
+    waiting = pod("waiting", namespace="shop", metadata=created, containers=[needing], status=unschedulable)
+    full = running("full", cpu="2", on="b")
+    answer = about(cluster(*ROOMY, full, waiting))
+    assert answer.utilization is not None
+    assert answer.utilization.share == 0.75
+    assert reasons(answer) == ["NotUnderutilized", "BlockedByPod"]
+    assert [fate.pod for fate in answer.of(RemovalFate.BLOCKS)] == ["shop/waiting"]
+    assert answer.pending == ("shop/waiting",)
+
+
+def test_default_spread_constraints_are_those_of_each_pods_owner() -> None:
+    """Two pods differ in their owners alone: the ReplicaSet selects its pods, the Job does not exist."""
+    constraint = {"maxSkew": 2, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
+    args = {"defaultConstraints": [constraint], "defaultingType": "List"}
+    profile = {"schedulerName": "default-scheduler", "pluginConfig": [{"name": "PodTopologySpread", "args": args}]}
+    version = "kubescheduler.config.k8s.io/v1"
+    config = {"apiVersion": version, "kind": "KubeSchedulerConfiguration", "profiles": [profile]}
+    labels = {"labels": {"app": "web"}}
+    of_job = running("a-job", metadata={**labels, "ownerReferences": [{**REPLICA_SET[0], "kind": "Job"}]})
+    set_spec = {"selector": {"matchLabels": {"app": "web"}}}
+    metadata = {"name": "web", "namespace": "shop", "uid": "u"}
+    owner: Manifest = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": set_spec}
+    snapshot = cluster(*ROOMY, owner, of_job, running("web", metadata=labels))
+    options = AutoscalerOptions(group_label="group", config=config)
+    removal = ScaleDown.of(snapshot, options, Setup.of_cluster(snapshot).scheduler_on(snapshot)).evaluate("a")
+    assert removal.places == {"shop/a-job": "b", "shop/web": "b"}
+
+
 @pytest.mark.parametrize(
     ("more", "version", "expected"),
     [

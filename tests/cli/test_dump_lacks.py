@@ -157,6 +157,23 @@ def test_a_class_whose_kind_the_dump_lacks_leaves_every_answer_undecided(tmp_pat
     assert document(manifest, "-s", cluster)["state"]["name"] == "NotRead"
 
 
+@pytest.mark.parametrize(
+    ("given", "spec"),
+    [
+        ({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 7}, {"priorityClassName": "own"}),
+        ({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": "own"}, {"runtimeClassName": "own"}),
+    ],
+    ids=["PriorityClass", "RuntimeClass"],
+)
+def test_a_class_in_the_manifests_is_known(tmp_path: Path, given: Manifest, spec: Manifest) -> None:
+    stored = node("n1")
+    at(stored, "metadata")["creationTimestamp"] = "2026-11-20T08:00:00Z"
+    new = pod("new", containers=[{"name": "c", "image": "x"}], **spec)
+    manifests = write(tmp_path, {**given, "metadata": {"name": "own"}}, new, name="new.yaml")
+    for command in (("why", manifests), ("simulate", "-f", manifests)):
+        assert kschedx(*command, "-s", write(tmp_path, stored)).code == 0
+
+
 _NODE = node("n1", allocatable={"cpu": "2", "memory": "4Gi", "pods": "10"})
 GOLD = "PriorityClass gold is not in this dump: it has no priorityclasses"
 
@@ -201,6 +218,28 @@ def test_the_class_in_another_file_decides(tmp_path: Path) -> None:
 def test_an_unknown_priority_is_shown_as_unknown(tmp_path: Path) -> None:
     cluster = write(tmp_path, node("n1", allocatable={"cpu": "2", "memory": "8Gi", "pods": "9"}), *_pods_of_gold())
     assert "default/runs (priority unknown)" in kschedx("why", "large", "-s", cluster, columns=200).out
+
+
+def test_a_drain_that_depends_on_what_the_dump_lacks_is_undecided(tmp_path: Path) -> None:
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "db"}}]
+    running = pod("db-0", nodeName="n1", volumes=volumes)
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "db", "uid": "u", "controller": True}
+    at(running, "metadata").update(ownerReferences=[owner], creationTimestamp="2026-11-20T08:00:00Z")
+    cluster = write(tmp_path, node("n1"), node("n2"), {**running, "status": {"phase": "Running"}})
+    ran = kschedx("drain", "n1", "-s", cluster, columns=200)
+    assert (ran.code, "whether 1 evicted pod can be rescheduled is undecided" in ran.out) == (3, True)
+    assert ("fits no other node" in ran.out, "default/db-0 → undecided" in ran.out) == (False, True)
+
+
+@pytest.mark.parametrize(("other", "is_noted"), [("shop", True), ("kube-system", False)])
+def test_a_dump_of_one_namespace_says_so(tmp_path: Path, other: str, is_noted: bool) -> None:
+    pods = [pod("a", nodeName="n1"), pod("b", nodeName="n1")]
+    stored = node("n1")
+    at(stored, "metadata")["creationTimestamp"] = "2026-11-20T08:00:00Z"
+    at(pods[0], "metadata")["namespace"] = "shop"
+    at(pods[1], "metadata").update(namespace=other)
+    ran = kschedx("drain", "n1", "--force", "-s", write(tmp_path, stored, *pods))
+    assert ("the dump has pods of namespace shop only" in ran.err) == is_noted
 
 
 def _pods_of_gold() -> list[Manifest]:

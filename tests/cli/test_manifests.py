@@ -98,6 +98,31 @@ def test_companions_count_as_if_applied(tmp_path: Path) -> None:
     assert note["objects"] == ["StorageClass fast", "PersistentVolumeClaim data"]
 
 
+def _autoscaler(least: int, most: int) -> Manifest:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    spec = {"scaleTargetRef": target, "minReplicas": least, "maxReplicas": most}
+    return {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("replicas", "becomes"),
+    [({}, 3), ({"replicas": 2}, 3), ({"replicas": 9}, 8), ({"replicas": 5}, None), ({"replicas": 0}, None)],
+)
+def test_a_horizontal_pod_autoscaler_bounds_the_replicas(
+    replicas: dict[str, Any], becomes: int | None, tmp_path: Path
+) -> None:
+    app, autoscaler = workload("Deployment", **replicas), _autoscaler(3, 8)
+    both, alone = (write(tmp_path, *items, name=f"{len(items)}.yaml") for items in ([app, autoscaler], [autoscaler]))
+    empty, stored = (write(tmp_path, NODE, *items, name=f"cluster{len(items)}.yaml") for items in ([], [app]))
+    for command in (
+        ("why", both, "-s", empty),
+        ("simulate", "-f", both, "-s", empty),
+        ("simulate", "-f", alone, "-s", stored),
+    ):
+        ran = kschedx(*command, columns=200)
+        assert (f"scales default/deploy/web to {becomes}: its m" in ran.out) == (becomes is not None)
+
+
 def test_a_priority_class_beside_the_pod(tmp_path: Path) -> None:
     kind: Manifest = {
         "apiVersion": "scheduling.k8s.io/v1",

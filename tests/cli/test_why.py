@@ -260,9 +260,14 @@ def test_a_running_pod_shows_that_its_node_was_left_out(tmp_path: Path) -> None:
 def test_a_namespace_that_does_not_exist_is_no_place_for_a_pod(tmp_path: Path) -> None:
     stored = changed(NODE, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
     space: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "store"}}
-    ran = kschedx("why", write(tmp_path, POD, name="pod.yaml"), "-s", write(tmp_path, stored, space))
-    assert (ran.code, ran.err) == (1, "")
-    assert 'because   namespaces "shop" not found' in ran.out
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": POD["spec"]}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    metadata = {"name": "web", "namespace": "shop"}
+    workload: Manifest = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+    for manifest in (POD, workload):
+        ran = kschedx("why", write(tmp_path, manifest, name="new.yaml"), "-s", write(tmp_path, stored, space))
+        assert (ran.code, ran.err) == (1, "")
+        assert 'namespaces "shop" not found' in ran.out
 
 
 def budget(name: str, **labels: str) -> Manifest:
@@ -279,6 +284,7 @@ def budget(name: str, **labels: str) -> Manifest:
         ("pvc/waiting", 0, "shop/pvc/waiting is pending until a pod uses it"),
         ("pvc/bound", 0, "shop/pvc/bound is bound to volume pv"),
         ("pvc/bound", 0, "it is being expanded to 2Gi, FileSystemResizePending"),
+        ("pvc/failing", 1, "x.io/disks reports: ProvisioningFailed: disk full"),
         ("pvc/lost", 1, "shop/pvc/lost has failed: Lost"),
         ("pvc/leaves", 1, "shop/pvc/leaves is being deleted (since 2026-01-01T00:00:00Z)"),
         ("pvc/date", 2, 'there is no PersistentVolumeClaim "date" in namespace "shop" (did you mean "data"?)'),
@@ -300,6 +306,16 @@ def test_a_claim_stands_for_its_pods(target: str, code: int, text: str, tmp_path
         storage.storage_class(),
         storage.volume("pv"),
         storage.claim("waiting", metadata=shop),
+        storage.storage_class("disks", provisioner="x.io/disks"),
+        storage.claim("failing", storage_class="disks", metadata=shop),
+        {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": "e", "namespace": "shop"},
+            "involvedObject": {"kind": "PersistentVolumeClaim", "name": "failing", "namespace": "shop"},
+            "reason": "ProvisioningFailed",
+            "message": "disk full",
+        },
         {**storage.claim("bound", volume="pv", size="2Gi", metadata=shop), "status": status},
         storage.claim("lost", volume="lost", phase="Lost", metadata=shop),
         storage.claim("leaves", volume="pv", metadata=gone),

@@ -29,6 +29,10 @@ def disabled(*names: str) -> dict[str, Any]:
     return {"disabled": [{"name": name} for name in names]}
 
 
+def scored(*resources: str) -> dict[str, Any]:
+    return {"resources": [{"name": name, "weight": 1} for name in resources]}
+
+
 FLAT = {
     "scoringStrategy": {
         "type": "RequestedToCapacityRatio",
@@ -105,6 +109,7 @@ def test_what_is_to_be_said_of_several_plugins_is_said_once() -> None:
             {"NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated"}}},
             ("packs-and-spreads", "pluginConfig"),
         ),
+        ({}, {"NodeResourcesBalancedAllocation": scored("cpu", "example.com/gpu")}, ("panics", "pluginConfig")),
     ],
 )
 def test_arguments(plugins: dict[str, Any], args: dict[str, Any], expected: tuple[str, str]) -> None:

@@ -196,3 +196,18 @@ def test_a_dump_of_nodes_alone_says_that_pods_are_unknown(is_dump: bool) -> None
     texts = {note.id: note.text for note in kschedx.explain(snapshot, me).notes}
     expected = "the dump does not hold any pod: nodes may be fuller than shown (details: kschedx doctor)"
     assert texts.get("dump") == (expected if is_dump else None)
+
+
+@pytest.mark.parametrize(
+    ("message", "is_open"),
+    [
+        ("0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found", True),
+        ("0/2 nodes are available: 2 Insufficient cpu.", True),
+        ('0/2 nodes are available: persistentvolumeclaim "data" not found. not found', False),
+    ],
+)
+def test_an_event_shows_that_a_claim_was_left_out(message: str, is_open: bool) -> None:
+    said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    waiting = changed(CLAIMING, "status", {"phase": "Pending", "conditions": [said]})
+    result = explain_pod(Snapshot.from_objects([*ROOMY, waiting]), "default/web")
+    assert (result.outcome == "Undecided") is is_open

@@ -154,3 +154,43 @@ def test_a_namespace_that_does_not_exist(objects: list[Manifest], is_dump: bool,
     with pytest.raises(NotAdmittedError) as caught:
         explain_pod(snapshot, manifest)
     assert str(caught.value) == 'Pod shpo/me: namespaces "shpo" not found (did you mean "shop"?)'
+
+
+@pytest.mark.parametrize(
+    ("accounts", "refusal"),
+    [
+        (["default"], 'error looking up service account default/api: serviceaccount "api" not found'),
+        (["default", "api"], ""),
+        (["builder"], ""),  # not every account of the namespace
+        ([], ""),
+    ],
+)
+def test_a_service_account_that_does_not_exist(accounts: list[str], refusal: str) -> None:
+    objects: list[Manifest] = [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "default"}}
+        for name in accounts
+    ]
+    spec = {"containers": [{"name": "c", "image": "x"}], "serviceAccountName": "api"}
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "me"}, "spec": spec}
+    if not refusal:
+        assert explain_pod(dump([*NODES, *objects]), manifest).outcome is Outcome.SCHEDULED
+        return
+    with pytest.raises(NotAdmittedError, match=f'pods "me" is forbidden: {refusal}'):
+        explain_pod(dump([*NODES, *objects]), manifest)
+
+
+@pytest.mark.parametrize(
+    ("is_dump", "taint", "is_open"), [(True, "", True), (True, "x:NoSchedule", False), (False, "", False)]
+)
+def test_a_node_whose_size_the_dump_lacks(is_dump: bool, taint: str, is_open: bool) -> None:
+    small = node("n1", allocatable={"cpu": "1", "memory": "1Gi", "pods": "9"})
+    empty = node("n2", taints=[taint] if taint else [])
+    empty["status"] = {}
+    snapshot = dump(
+        [small, empty, pod("me", containers=[{"name": "c", "resources": {"requests": {"cpu": "2"}}}])], is_dump=is_dump
+    )
+    if not is_open:
+        assert explain_pod(snapshot, "default/me").outcome is Outcome.UNSCHEDULABLE
+        return
+    with pytest.raises(UndecidableError, match=r"no status\.allocatable of n2"):
+        explain_pod(snapshot, "default/me")

@@ -10,6 +10,7 @@ import pytest
 import kschedx
 from tests.builders import Manifest, at, node, pod
 from tests.command import kschedx as command
+from tests.storage_builders import DRIVER, claim, in_term, volume
 
 SMALL = {"cpu": "2", "memory": "4Gi", "pods": "10"}
 FULL = node("full", allocatable={"cpu": "1", "memory": "1Gi", "pods": "0"})
@@ -544,6 +545,12 @@ def test_the_control_plane_under_its_old_name() -> None:
     assert others[0] == f"stop requiring {old}="
 
 
+def test_openshift_adds_the_taint_of_its_masters_again() -> None:
+    masters = [node(name, labels={"node.openshift.io/os_id": "rhcos"}, taints=[CONTROL_PLANE]) for name in "ab"]
+    first = f"set mastersSchedulable: true in Scheduler cluster, which removes taint {CONTROL_PLANE} from a"
+    assert told(*masters, wanting(cpu="1"))[0] == first
+
+
 def test_nobody_is_told_to_ask_for_less_than_is_needed() -> None:
     """What a node takes that other reasons keep the pod from helps, too, and no more than the most that does."""
     worker = node("n", allocatable={"cpu": "2200m", "memory": "4Gi", "pods": "10"})
@@ -738,6 +745,16 @@ def test_a_host_name_with_a_leading_zero_is_the_one_without() -> None:
     assert told(*hosts, pod("me", nodeSelector={HOST: "worker-01"}))[0] == first
 
 
+def test_a_misspelled_pool_that_is_full_gets_a_node() -> None:
+    """The pod is not let into another pool instead."""
+    full = node("a", labels={"pool": "db"}, allocatable={"cpu": "1", "memory": "1Gi", "pods": "9"})
+    other = node("b", labels={"pool": "web"}, allocatable={"cpu": "1", "memory": "1Gi", "pods": "9"})
+    resources = {"requests": {"cpu": "600m"}}
+    runs = pod("runs", on="a", containers=[{"name": "main", "image": "x", "resources": resources}])
+    me = pod("me", nodeSelector={"pool": "dbb"}, containers=[{"name": "main", "image": "x", "resources": resources}])
+    assert told(full, other, runs, me)[0] == "select pool=db instead of pool=dbb, add a node like a"
+
+
 def test_a_pod_for_the_former_control_plane_tolerates_the_present_one() -> None:
     former, key = "node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"
     here = node("cp", labels={key: ""}, taints=[f"{key}:NoSchedule"])
@@ -768,6 +785,42 @@ def test_what_terminates_on_any_node_is_awaited() -> None:
     held = [ending, running("other", "b", "1900m")]
     titles = told(node("a", allocatable=SMALL), node("b", allocatable=SMALL), *held, wanting(cpu="1"))
     assert titles[0] == "wait until default/ending on a has terminated"
+
+
+@pytest.mark.parametrize(("scheduler", "moves"), [("default-scheduler", True), ("volcano", False)])
+def test_only_pods_of_the_same_scheduler_are_moved(scheduler: str, moves: bool) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "x", "controller": True}
+    moving = running("x-1", "a", "1")
+    at(moving, "metadata")["ownerReferences"] = [owner]
+    at(moving, "spec")["schedulerName"] = scheduler
+    nodes = [node(name, allocatable=SMALL) for name in "ab"]
+    titles = told(*nodes, moving, running("other", "b", "1"), wanting(cpu="2"))
+    assert ("move default/x-1 from a to b" in titles) is moves
+
+
+@pytest.mark.parametrize("key", ["kubernetes.io/hostname", "topology.topolvm.io/node"])
+def test_a_new_node_has_no_disks_of_another(key: str) -> None:
+    nodes = [node(name, labels={key: name, "kubernetes.io/hostname": name}, allocatable=SMALL) for name in "ab"]
+    local = [claim("data", volume="v"), volume("v", holder="data", reach=in_term(key, "a"))]
+    wants = wanting(cpu="1")
+    at(wants, "spec")["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    fixes = kschedx.explain(kschedx.Snapshot.from_objects([*nodes, *local, running("x", "a", "2"), wants]), "me").fixes
+    assert not [fix.title for fix in fixes if fix.title.startswith("add a node")]
+
+
+def test_no_node_attaches_more_volumes_than_its_driver_can() -> None:
+    names = [f"v{number}" for number in range(3)]
+    volumes = [volume(name, holder=name, csi=True) for name in names]
+    claims = [claim(name, volume=name) for name in names]
+    own = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
+    driver = {"name": DRIVER, "nodeID": "n", "allocatable": {"count": 2}}
+    limit: Manifest = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSINode",
+        "metadata": {"name": "n"},
+        "spec": {"drivers": [driver]},
+    }
+    assert not told(node("n"), limit, *volumes, *claims, pod("me", volumes=own))
 
 
 def test_pods_that_move_are_not_deleted_as_another_fix() -> None:

@@ -16,6 +16,8 @@ from tests.storage_builders import DRIVER as DISK
 from tests.storage_builders import capacity, csi_driver, csi_node, in_term, storage_class, volume
 from tests.storage_builders import claim as bound_claim
 
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+
 GPU = "nvidia.com/gpu"
 UNHEALTHY = {"capacity": {GPU: "2"}, "allocatable": {GPU: "0", "pods": "9"}}
 PARTITIONING = {
@@ -382,6 +384,15 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
         ),
         pytest.param(
             [
+                node("a", labels={CONTROL_PLANE: ""}, taints=["CriticalAddonsOnly=true:NoExecute"]),
+                pod("me", nodeSelector={CONTROL_PLANE: ""}),
+            ],
+            "1 node has the taint CriticalAddonsOnly=true:NoExecute",
+            "tolerate CriticalAddonsOnly=true:NoExecute",
+            id="a pod for the control plane",
+        ),
+        pytest.param(
+            [
                 node("a", taints=[f"{UNINITIALIZED}=true:NoSchedule"]),
                 *(pod("x-cloud-controller-manager-0", namespace="kube-system"), pod("me")),
             ],
@@ -517,6 +528,7 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
                 node("b"),
                 registered("a", "csi.example.com/zone"),
                 registered("b"),
+                node("tainted", taints=["other:NoSchedule"]),
                 bound_claim("data", volume="v"),
                 volume("v", csi=True, reach=in_term("csi.example.com/zone", "1")),
                 pod("me", volumes=DATA),

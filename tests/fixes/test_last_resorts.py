@@ -93,9 +93,10 @@ def test_the_nominated_node_is_the_one_that_is_looked_at() -> None:
     assert lower.feasible_nodes == ("b",)
 
 
-def test_a_node_that_is_gone_with_its_disk() -> None:
-    there = in_term("kubernetes.io/hostname", "gone")
-    machine = node("a", labels={"kubernetes.io/hostname": "a"}, allocatable=LARGE)
+@pytest.mark.parametrize("key", ["kubernetes.io/hostname", "topology.topolvm.io/node"])
+def test_a_node_that_is_gone_with_its_disk(key: str) -> None:
+    there = in_term(key, "gone")
+    machine = node("a", labels={"kubernetes.io/hostname": "a", key: "a"}, allocatable=LARGE)
     local = storage_class(provisioner="topolvm.io")
     objects = [machine, local, volume_claim("data", volume="pv"), volume("pv", holder="data", reach=there)]
     assert told(*objects, using("me", "data")) == [

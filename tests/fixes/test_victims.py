@@ -76,6 +76,23 @@ def test_a_pod_that_is_being_deleted_is_waited_for() -> None:
     assert not first.apply
 
 
+APART = {"labelSelector": {}, "topologyKey": "kubernetes.io/hostname"}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"containers": [{"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}]},
+        {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [APART]}}},
+    ],
+    ids=["a host port", "anti-affinity"],
+)
+def test_the_pod_that_is_being_deleted_counts_on_any_node(spec: Manifest) -> None:
+    hosts = [node(name, labels={"kubernetes.io/hostname": name}) for name in "ab"]
+    old = [pod("a", on="a", spec=spec), going(pod("b", on="b", spec=spec))]
+    assert told(*hosts, *old, pod("me", spec=spec))[0] == "wait until default/b has terminated"
+
+
 def test_a_pod_that_a_finalizer_holds_is_not_waited_for() -> None:
     old = going(wanting("old", "2", on="n"))
     for finalizer, first in (("example.com/x", "repair the controller of finalizer example.com/x, which holds"),

@@ -36,6 +36,13 @@ def pod(name: str = "p", *, cpu: str = "4", gates: tuple[str, ...] = (f"{KUEUE}/
     }
 
 
+def reported(kind: str, name: str, reason: str, message: str, *, by: str) -> Json:
+    about = {"kind": kind, "namespace": "ml", "name": name}
+    metadata = {"name": f"{name}.{reason}", "namespace": "ml"}
+    event = {"involvedObject": about, "reason": reason, "message": message, "source": {"component": by}}
+    return {"apiVersion": "v1", "kind": "Event", "metadata": metadata, **event}
+
+
 def told(*objects: Json, about: Json | None = None, **options: Any) -> Json:
     result = kschedx.explain(kschedx.Snapshot.from_objects(objects), about or pod(), **options).to_dict()
     holding: Any = result.get("holding", {})

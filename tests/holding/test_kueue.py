@@ -59,6 +59,7 @@ LOCAL = {
 }
 
 
+DEACTIVATED = workload("w", "p")["spec"] | {"active": False}
 HELD = LOCAL | {"spec": {"clusterQueue": "cq", "stopPolicy": "Hold"}}
 
 
@@ -89,6 +90,7 @@ def test_a_pod_that_nobody_holds() -> None:
             (workload("w", "p"), {**LOCAL, "spec": {"clusterQueue": "cq", "stopPolicy": "Hold"}}, cluster_queue()),
             "stopped",
         ),
+        ((workload("w", "p") | {"spec": DEACTIVATED}, LOCAL, cluster_queue()), "deactivated"),
     ],
 )
 def test_how_it_stands(objects: tuple[Json, ...], state: str) -> None:

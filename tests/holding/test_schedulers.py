@@ -8,7 +8,7 @@ import pytest
 
 import kschedx
 from tests import command
-from tests.holding.objects import Json, node, pod, told
+from tests.holding.objects import Json, node, pod, reported, told
 
 
 def test_whose_a_gate_is() -> None:
@@ -51,6 +51,54 @@ def test_a_pod_of_volcano() -> None:
     assert texts["outcome"] == "Undecided"
     assert texts["scheduler"]["group"] == "ml/g"
     assert (texts["scheduler"]["phase"], texts["scheduler"]["minMember"]) == ("Inqueue", 3)
+
+
+def test_why_volcano_does_not_enqueue_a_group_is_in_its_event() -> None:
+    about = pod(gates=(), labels={}, schedulerName="volcano")
+    about["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}
+    text = "queue resource quota insufficient"
+    event = reported("PodGroup", "g", "Unschedulable", text, by="volcano")
+    for phase, expected in (("Pending", [text]), ("Running", [])):
+        scheduler = told(node("n"), volcano_group(phase=phase), event, about=about)["scheduler"]
+        assert [said["message"] for said in scheduler.get("said", ())] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "fixes"),
+    [
+        (
+            "Pod not supported on Fargate: invalid SecurityContext fields: Privileged",
+            [
+                (
+                    "run the pod on EC2 nodes (annotation eks.amazonaws.com/compute-type: ec2 in its template), "
+                    "or remove what Fargate does not support"
+                )
+            ],
+        ),
+        ("Your AWS account is currently blocked from launching new Fargate pods", []),
+    ],
+)
+def test_a_fargate_profile_has_selected_a_pod_with_its_scheduler(text: str, fixes: list[str]) -> None:
+    virtual = node("n", **{"eks.amazonaws.com/compute-type": "fargate"})
+    about = pod(gates=(), labels={}, schedulerName="fargate-scheduler")
+    event = reported("Pod", "p", "FailedScheduling", text, by="fargate-scheduler")
+    assert [fix["title"] for fix in told(virtual, event, about, about=about)["fixes"]] == fixes
+
+
+@pytest.mark.parametrize(
+    ("cpu", "text", "outcome"),
+    [
+        ("9", "0/1 nodes are available: 1 Insufficient cpu.", "Unschedulable"),
+        ("1", "0/1 nodes are available: 1 Insufficient cpu.", "Undecided"),
+        ("9", "no room in the queue", "Undecided"),
+    ],
+)
+def test_a_second_kube_scheduler_has_the_filters_of_the_first(cpu: str, text: str, outcome: str) -> None:
+    about = pod(cpu=cpu, gates=(), labels={}, schedulerName="gke.io/optimize-utilization-scheduler")
+    event = reported("Pod", "p", "FailedScheduling", text, by="gke.io/optimize-utilization-scheduler")
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects([node("n"), about, event]), "ml/p")
+    assert explanation.outcome == outcome
+    assert any(note.id == "second-scheduler" for note in explanation.notes) is (outcome == "Unschedulable")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from kschedx.cli.mcp.tools import ToolCall, answer
 from kschedx.cli.output import Answer
 from kschedx.cli.question import Question
 from kschedx.controllers.states import STATES
+from kschedx.controllers.workloads import Owners, Workload
+from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, node, pod
 from tests.command import kschedx
 from tests.inquiry.test_lifecycle import (
@@ -21,6 +23,7 @@ from tests.inquiry.test_lifecycle import (
     FAILURE,
     LARGE,
     OF_KUEUE,
+    OLD,
     ROLLED_OUT,
     SINCE,
     SMALL,
@@ -154,6 +157,16 @@ def write(folder: Path, name: str, objects: list[Manifest]) -> tuple[str, ...]:
 
 
 @pytest.mark.sample(2)
+def test_the_pods_of_a_deployment_belong_to_its_replica_set_too() -> None:
+    pods = [replica("web-1-a", "ReplicaSet", "web-1"), replica("web-0-a", "ReplicaSet", "web-0")]
+    snapshot = Snapshot.from_objects([workload("Deployment"), ROLLED_OUT, OLD, *pods])
+    owned_rows = (
+        Owners(snapshot).members(snapshot.pods, Workload(kind, "default", name))
+        for kind, name in (("ReplicaSet", "web-1"), ("ReplicaSet", "web-0"), ("Deployment", "web"))
+    )
+    assert [*owned_rows] == [[0], [1], [0, 1]]
+
+
 @pytest.mark.parametrize(("name", "target", "objects"), KNOWN)
 def test_every_command_reports_the_same_state(tmp_path: Path, name: str, target: str, objects: list[Manifest]) -> None:
     gang = write(tmp_path, name, objects)

@@ -601,6 +601,12 @@ OF_KUEUE: list[tuple[str, list[Manifest], str, int]] = [
         3,
     ),
     ("ns/default", [TERMINATING], "namespace/default gets no pods: namespace default is being deleted", 1),
+    (
+        "job/web",
+        [IN_QUEUE],
+        "default/job/web is suspended: it waits for Kueue; its Workload is not in this snapshot (queue team)",
+        1,
+    ),
 ]
 
 
@@ -954,6 +960,11 @@ REFUSALS: list[tuple[str, Manifest, str]] = [
         "raise requests.memory from 10Gi to 13Gi in ResourceQuota q",
     ),
     (
+        "failed quota: q: must specify limits.cpu for: injected; requests.cpu for: injected",
+        {},
+        "create a LimitRange with default limits and requests for container injected, which a webhook adds · not tried",
+    ),
+    (
         "insufficient quota to match these scopes: [{PriorityClass In [system-node-critical]}]",
         {"priorityClassName": "system-node-critical"},
         "create a ResourceQuota with scope PriorityClass system-node-critical",
@@ -1252,6 +1263,8 @@ def test_a_pending_pod_of_an_older_revision(tmp_path: Path, kind: str, spec: Man
     assert f"fix       {fix.format(kind)}" in ran.out
     shared = kschedx("simulate", "-s", "cluster.json", cwd=tmp_path)
     assert f"fix       {fix.format(kind)}" in " ".join(shared.out.split("\n"))
+    whole = kschedx("why", f"{kind}/web", "-s", "cluster.json", cwd=tmp_path)
+    assert (f"fix       {DELETED.format(kind)}" in whole.out) is (fix == DELETED)
 
 
 @pytest.mark.parametrize("strategy", ["Recreate", "RollingUpdate"])
@@ -1885,6 +1898,28 @@ PREEMPTED = pod(
             "delete the pod: ReplicaSet web-1 replaces it",
         ),
         (
+            "pod/x",
+            [
+                pod("x", on="n", metadata=owned("ReplicaSet", "web-1"), status=REJECTED),
+                workload("ReplicaSet", "web-1", replicas=1),
+                replica("web-1-a", "ReplicaSet", "web-1", ready=True),
+            ],
+            "delete the pod: ReplicaSet web-1 has replaced it",
+        ),
+        (
+            "pod/x",
+            [pod("x", on="n", metadata=owned("Workflow", "build"), status=REJECTED)],
+            "Workflow build may create another",
+        ),
+        (
+            "pod/x",
+            [
+                pod("x", nodeSelector={"a": "b"}),
+                reports("Pod", "x", "FailedScaleUp", "IP space exhausted", by="cluster-autoscaler"),
+            ],
+            "give the node group a larger IP range, or another subnet",
+        ),
+        (
             "pod/web-0",
             [
                 kubelet(
@@ -1909,6 +1944,16 @@ PREEMPTED = pod(
                 workload("Deployment"),
             ],
             "kubectl describe apiservice v1beta1.metrics.k8s.io",
+        ),
+        (
+            "ns/default",
+            [TERMINATING, pod("x", metadata={"finalizers": ["a.b/c"], "deletionTimestamp": SINCE})],
+            "repair the controller of finalizer a.b/c, or remove the finalizer",
+        ),
+        (
+            "pod/x",
+            [pod("x", status=REJECTED, on="n"), pod("y", on="n", spec={"schedulerName": "other"})],
+            "let one scheduler assign pods to n, on which default-scheduler and other do",
         ),
     ],
     ids=lambda item: item if isinstance(item, str) else "",

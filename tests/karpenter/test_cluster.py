@@ -211,7 +211,7 @@ def test_an_overlay_changes_prices(spec: Json, prices: Json) -> None:
     options = KarpenterOptions(catalogue=InstanceTypes(instance_types=(written,)))
     built = Karpenter.of(Snapshot.from_objects([pool(), node_class("eu-1a"), overlay(**spec)]), options)
     assert built is not None
-    (result,) = built.known["general"].types.types
+    (result,) = built.known["general"].types
     assert {offering.capacity_type: offering.price for offering in result.offerings} == prices
 
 
@@ -328,3 +328,14 @@ def test_events_are_the_same_in_any_order() -> None:
 def test_old_releases_say_the_same_in_other_words(old: str, new: str) -> None:
     assert is_same_karpenter_event(f"Failed to schedule pod, {old}", f"Failed to schedule pod, {new}")
     assert is_same_karpenter_event(f"Failed to schedule pod, {new}", f"Failed to schedule pod, {new}")
+
+
+def test_a_partial_dump_is_judged_as_a_whole_one() -> None:
+    """A pending pod without conditions is about to be marked, and a node without capacity has its allocatable."""
+    bare = node()
+    bare["status"] = {"allocatable": bare["status"]["allocatable"]}
+    unseen = _with(pod(cpu="3"), status={"phase": "Pending"})
+    full = _with(pod(cpu="3"), metadata={"name": "full", "namespace": "default"}, status={"phase": "Running"})
+    full["spec"]["nodeName"] = "one"
+    explanation = kschedx.explain(Snapshot.from_objects([pool(), bare, full, unseen]), "default/web")
+    assert next(fix.title for fix in explanation.fixes).startswith("wait for Karpenter")

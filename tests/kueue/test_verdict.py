@@ -193,6 +193,13 @@ def test_a_stopped_queue_is_resumed() -> None:
     assert [item.kind for item in result.remedies] == [RemedyKind.RESUME]
 
 
+def test_a_stopped_queue_is_resumed_before_there_is_quota() -> None:
+    result = verdict(queue("q"), local("q", stopPolicy="Hold"), workload("a", cpu="99"))
+    assert [item.title for item in result.remedies] == [
+        "set stopPolicy of LocalQueue q to None; it then waits for quota"
+    ]
+
+
 @pytest.mark.parametrize(
     ("objects", "state", "repairs"),
     [

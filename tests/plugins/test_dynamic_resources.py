@@ -647,6 +647,13 @@ def test_a_constraint_that_decides_nothing_is_no_cause() -> None:
     assert shortage(wanted, device_class(), one).constraints == ()
 
 
+def test_a_constraint_is_no_proven_cause_if_the_search_without_it_fails() -> None:
+    broken = {"cel": {"expression": f'device.attributes["{DRIVER}"].nothing == 1'}}
+    either = first_available("y", request("two", count=2), request("none", selectors=[broken]))
+    wanted = claim("gpu", request("x"), either, constraints=[{"matchAttribute": f"{DRIVER}/ghost"}])
+    assert shortage(wanted, device_class(), TWO).constraints == ()
+
+
 # --- what cannot be decided
 
 

@@ -16,7 +16,7 @@ from kschedx.framework import preemption
 from kschedx.releases import EMULATED, resolve
 
 ROOT = Path(kschedx.plugins.__file__).parent
-SAYING = {"error", "unschedulable", "RefusalError"}
+SAYING = {"error", "unschedulable", "RefusalError", "unresolvable"}
 """Functions that make a status, or what becomes one, of a text; those of a module are `_error` and the like."""
 CODES = {"ERROR", "UNSCHEDULABLE", "UNSCHEDULABLE_AND_UNRESOLVABLE"}
 
@@ -36,7 +36,9 @@ def said(module: ModuleType, node: ast.expr) -> Iterator[str]:
 
 
 def texts_of(module: ModuleType) -> Iterator[str]:
-    yield from (text for name, text in vars(module).items() if name.startswith("REASON") and isinstance(text, str))
+    yield from (
+        text for name, text in vars(module).items() if name.lstrip("_").startswith("REASON") and isinstance(text, str)
+    )
     source = Path(str(module.__file__)).read_text(encoding="utf-8")
     for node in ast.walk(ast.parse(source)):
         match node:

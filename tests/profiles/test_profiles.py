@@ -66,7 +66,7 @@ def test_a_profile_is_accepted_by_every_release_without_remark(path: Path, versi
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.stem)
 def test_a_profile_says_what_it_is_for(path: Path) -> None:
-    purpose = {profile.name: profile.purpose for profile in files.named_profiles()}[path.stem]
+    purpose = files.purposes()[path.stem]
     assert 20 < len(purpose) < 200
     assert purpose in " ".join(kschedx("profiles").out.split())
 

@@ -186,6 +186,27 @@ def test_what_is_said_about_devices(text: str, reason: str) -> None:
             [(None, "Volcano", "gang-not-ready")],
         ),
         (
+            "3/3 tasks in gang unschedulable: x; Origin reason is m-0: 0/2 nodes are unavailable: 2 Insufficient cpu.",
+            [(None, "Volcano", "gang-not-ready"), (2, "NodeResourcesFit", "insufficient-resource")],
+        ),
+        (
+            "Request 'main' does not fit in queue 'root.ml' (requested map[vcore:8000], available map[vcore:2000])",
+            [(None, "YuniKorn", "queue-limit-reached")],
+        ),
+        (
+            "rejected due to timeout after waiting 10m0s at plugin Coscheduling",
+            [(None, "kube-scheduler", "binding-failed")],
+        ),
+        (
+            "Preempted to accommodate a workload (UID: 1) due to prioritization in the ClusterQueue",
+            [(None, "Kueue", "preempted")],
+        ),
+        ("deleting pod for node scale down", [(None, "cluster-autoscaler", "evicted-by-api")]),
+        (
+            "0/9 nodes are available: 9 node(s) had untolerated taint {dedicated: ing",
+            [(9, "TaintToleration", "untolerated-taint")],
+        ),
+        (
             "Misconfigured Fargate Profile: fargate profile fp blocked for new launches due to: Pod execution role",
             [(None, "EKS Fargate", "not-for-fargate")],
         ),

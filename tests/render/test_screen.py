@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from kschedx import explain as explain_pod
 from kschedx.errors import InputError
 from kschedx.inquiry.explanation import Explanation
-from kschedx.render.screen import MOST_LINES, why_lines
+from kschedx.render.layout import MOST_LINES
+from kschedx.render.screen import why_lines
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
 from tests.golden.stories import OF_PODS, Story, explained

@@ -11,7 +11,7 @@ from kschedx.inquiry.what_if import ChangedCluster, change_cluster
 from kschedx.simulate.changes import SimulatedChange, parse_changes
 from kschedx.simulate.simulator import SimulationOptions
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import at, node
+from tests.builders import at, node, pod
 from tests.simulate.clusters import deployment, nodes, shop
 
 
@@ -33,6 +33,12 @@ def test_more_replicas_wait() -> None:
     changed = after({"scale": "deploy/web=9"})
     assert waiting(changed) == ["batch-7", "web-5", "web-7d4b9-new1", "web-7d4b9-new2", "web-7d4b9-new3"]
     assert changed.by_hand.effects[-1].made == ("shop/web-7d4b9-new1", "shop/web-7d4b9-new2", "shop/web-7d4b9-new3")
+
+
+def test_finished_pods_go_with_their_node() -> None:
+    snapshot = Snapshot.from_objects([node("a"), node("b"), pod("done", on="a", status={"phase": "Succeeded"})])
+    simulation = kschedx.simulate(snapshot, changes=[{"remove-node": "a"}])
+    assert not len(simulation.simulator.after.pods)
 
 
 def test_the_replica_that_waits_goes_first() -> None:

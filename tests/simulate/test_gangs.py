@@ -23,6 +23,7 @@ TOLD = {
     "1.36": "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, "
     "one or more plugins asked to wait and no plugin rejected pod",
 }
+HOST = "kubernetes.io/hostname"
 FULL = "0/1 nodes are available: 1 Insufficient cpu."
 
 
@@ -68,7 +69,7 @@ def asking(cpu: str) -> dict[str, object]:
 def simulated(
     *objects: Manifest, version: str = "1.36", gates: Mapping[str, bool] = GATES, cpu: str = "3"
 ) -> Simulation:
-    machine = node("a", allocatable={"cpu": cpu, "memory": "8Gi", "pods": "110"})
+    machine = node("a", labels={HOST: "a"}, allocatable={"cpu": cpu, "memory": "8Gi", "pods": "110"})
     snapshot = Snapshot.from_objects([machine, *objects])
     return kschedx.simulate(snapshot, kube_version=version, feature_gates=dict(gates))
 
@@ -250,11 +251,40 @@ def test_victims_are_gone_where_the_gang_is_not_placed() -> None:
     low = pod("low", on="a", containers=[asking("3")], metadata={"ownerReferences": [owner]})
     simulation = simulated(group("gang", 4), low, *members("gang", 4, priority=9))
     assert dict(simulation.placed) == {"default/low": "a"}
-    assert dict(simulation.evictions) == {"default/low": "default/gang-0"}
+    assert dict(simulation.evictions) == {"default/low": "default/gang-2"}, "three members preempt it, and it goes once"
     assert len(simulation.pending) == 4
     number = next(number for number, step in enumerate(simulation.steps) if step.key == "default/low")
     then = simulation.cluster_before(number).pods
     assert {then.node_names[row] for row in range(len(then))} == {""}, "nobody has a node when it comes back"
+
+
+def test_victims_of_members_stay_until_the_whole_group_is_decided() -> None:
+    low = [pod(name, on="a", priority=at, containers=[asking("1")]) for at, name in enumerate(("x", "y"))]
+    first, second, *last = simulated(group("big", 2), *low, *members("big", 2, priority=9), cpu="2").steps
+    assert (first.document.victims, second.document.victims) == (("default/x",), ("default/x", "default/y"))
+    assert (first.message, second.message) == (FULL, FULL)
+    assert [(step.key, step.node) for step in last] == [("default/big-0", 0), ("default/big-1", 0)]
+
+
+def test_a_member_that_fits_waits_for_the_victims_of_another() -> None:
+    low = pod("low", on="a", containers=[asking("1")])
+    first, *_ = simulated(group("big", 1), low, *members("big", 2, priority=9), cpu="2").steps
+    assert first.message == "pod group is unschedulable, pod group is waiting for preemption to complete"
+    assert (first.document.nominated_node, first.document.victims) == ("a", ())
+
+
+def test_nominations_of_the_own_group_do_not_count() -> None:
+    """With big-1 on node a, big-0 would exceed its maxSkew there."""
+    labels = {"app": "big"}
+    constraint = {"maxSkew": 1, "topologyKey": HOST, "labelSelector": {"matchLabels": labels}}
+    rules = [{**constraint, "whenUnsatisfiable": "DoNotSchedule"}]
+    spec: dict[str, Any] = {"priority": 9, "containers": [asking("1")], "schedulingGroup": {"podGroupName": "big"}}
+    spread = pod("big-0", labels=labels, topologySpreadConstraints=rules, **spec)
+    second = pod("big-1", labels=labels, **spec)
+    small = node("b", labels={HOST: "b"}, allocatable={"cpu": "0", "memory": "8Gi", "pods": "110"})
+    low = pod("low", on="a", containers=[asking("2")])
+    placed = simulated(group("big", 2), small, low, spread, second, cpu="2").placed
+    assert dict(placed) == {"default/big-0": "a", "default/big-1": "a"}
 
 
 COSCHEDULED = {

@@ -8,7 +8,8 @@ from kschedx.explain.setup import Setup
 from kschedx.inquiry.pending_pods import SharedFixes
 from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.what_if import drain_each, drain_in_turn, simulate
-from kschedx.render.simulation import MOST_LINES, drains_lines, simulation_lines
+from kschedx.render.layout import MOST_LINES
+from kschedx.render.simulation import drains_lines, simulation_lines
 from kschedx.simulate.changes import parse_changes
 from kschedx.simulate.simulator import SimulationOptions
 from kschedx.snapshot.snapshot import Snapshot

@@ -139,7 +139,6 @@ def test_what_has_no_value_yet_can_be_set(change: str) -> None:
             {"set": 'pvc/data:spec={"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}'},
             "cannot",
         ),
-        ({"delete": "ns/default"}, 'the pods of Namespace "default" would be deleted with it, which is not simulated'),
         ({"set": "pvc/data:spec.resources.requests.storage=1Gi"}, "spec.resources of a PersistentVolumeClaim cannot"),
         ({"set": "sc/waits:reclaimPolice=x"}, 'reclaimPolice: unknown field (did you mean "reclaimPolicy"?)'),
         ({"set": "pv/free:metadata.name=other"}, "metadata.name and metadata.namespace cannot be changed"),
@@ -150,6 +149,13 @@ def test_what_cannot_be_done_is_told(change: dict[str, object], expected: str) -
     with pytest.raises(InputError) as raised:
         simulated(change)
     assert expected in str(raised.value)
+
+
+def test_a_namespace_goes_with_its_workloads_and_pods() -> None:
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    snapshot = Snapshot.from_objects([*nodes(), space, *deployment("web", "1", ["node-1", None])])
+    after = kschedx.simulate(snapshot, changes=[{"delete": "ns/shop"}]).after
+    assert (len(after.pods), [*after.workloads], [*after.namespaces]) == (0, [], [])
 
 
 def budget(**spec: object) -> Manifest:

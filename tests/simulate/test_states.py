@@ -91,6 +91,19 @@ def test_a_stateful_set_whose_first_pod_is_pending_has_no_second_one(tmp_path: P
     (tmp_path / "app.json").write_text(json.dumps(manifest))
     ran = kschedx("simulate", "-f", tmp_path / "app.json", "-s", tmp_path / "cluster.json", columns=200)
     assert "✗ default/sts/web  pending: 2 nodes lack 5 CPU each · 2 not created before the others are ready" in ran.out
+    assert "add 3 nodes each with at least 9 CPU free · for all 3" in " ".join(ran.out.split())
+
+
+@pytest.mark.parametrize(("cpu", "code"), [("2", 0), ("3", 1)])
+def test_a_node_name_in_the_template_binds_every_replica(cpu: str, code: int, tmp_path: Path) -> None:
+    containers = [{"name": "main", "image": "x", "resources": {"requests": {"cpu": cpu}}}]
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": containers, "nodeName": "a"}}
+    manifest = workload("Deployment", replicas=2, selector=SELECTOR, template=template)
+    (tmp_path / "app.json").write_text(json.dumps(manifest))
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": NODES}))
+    ran = kschedx("simulate", "-f", tmp_path / "app.json", "-s", tmp_path / "cluster.json", columns=200)
+    assert (ran.code, "the kubelet of a rejects them: OutOfcpu" in ran.out) == (code, bool(code))
+    assert ("remove nodeName from the pod template" in ran.out) == bool(code)
 
 
 def test_replicas_that_depend_on_what_a_dump_lacks_are_undecided_in_every_form(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from ipaddress import IPv6Interface, ip_address, ip_interface
 from string import hexdigits
 
 from kschedx.cel.functions import Run, overload, several, single
-from kschedx.cel.types import BOOL, CIDR, INT, IP, STRING
 from kschedx.cel.values import Budget, Cidr, Fault, Ip, UndecidedError, Value
 from kschedx.kube.field_errors import quote_go
 from kschedx.patterns import lazy_pattern
@@ -223,38 +222,42 @@ def _mask(_: Budget, cidr: Cidr) -> Value:
 
 
 ADDRESS_FUNCTIONS = (
-    single("ip", "string_to_ip", (STRING,), IP, _ip, is_member=False),
-    single("family", "ip_family", (IP,), INT, lambda _, item: item.address.version),
-    single("ip.isCanonical", "ip_is_canonical", (STRING,), BOOL, _is_canonical, is_member=False),
-    single("isUnspecified", "ip_is_unspecified", (IP,), BOOL, _address_function(lambda ip: ip.address.is_unspecified)),
-    single("isLoopback", "ip_is_loopback", (IP,), BOOL, _address_function(lambda ip: ip.address.is_loopback)),
+    single("ip", "string_to_ip", "(string) -> ip", _ip),
+    single("family", "ip_family", "ip.() -> int", lambda _, item: item.address.version),
+    single("ip.isCanonical", "ip_is_canonical", "(string) -> bool", _is_canonical),
     single(
-        "isLinkLocalMulticast", "ip_is_link_local_multicast", (IP,), BOOL, _address_function(_is_link_local_multicast)
+        "isUnspecified", "ip_is_unspecified", "ip.() -> bool", _address_function(lambda ip: ip.address.is_unspecified)
+    ),
+    single("isLoopback", "ip_is_loopback", "ip.() -> bool", _address_function(lambda ip: ip.address.is_loopback)),
+    single(
+        "isLinkLocalMulticast",
+        "ip_is_link_local_multicast",
+        "ip.() -> bool",
+        _address_function(_is_link_local_multicast),
     ),
     single(
         "isLinkLocalUnicast",
         "ip_is_link_local_unicast",
-        (IP,),
-        BOOL,
+        "ip.() -> bool",
         _address_function(lambda ip: ip.address.is_link_local),
     ),
-    single("isGlobalUnicast", "ip_is_global_unicast", (IP,), BOOL, _address_function(_is_global)),
-    single("isIP", "is_ip", (STRING,), BOOL, _is_ip, is_member=False),
-    single("string", "ip_to_string", (IP,), STRING, lambda _, item: str(item.address), is_member=False),
-    single("cidr", "string_to_cidr", (STRING,), CIDR, _cidr, is_member=False),
+    single("isGlobalUnicast", "ip_is_global_unicast", "ip.() -> bool", _address_function(_is_global)),
+    single("isIP", "is_ip", "(string) -> bool", _is_ip),
+    single("string", "ip_to_string", "(ip) -> string", lambda _, item: str(item.address)),
+    single("cidr", "string_to_cidr", "(string) -> cidr", _cidr),
     several(
         "containsIP",
-        overload("cidr_contains_ip_string", (CIDR, STRING), BOOL, _contains_ip),
-        overload("cidr_contains_ip_ip", (CIDR, IP), BOOL, _contains_ip),
+        overload("cidr_contains_ip_string", "cidr.(string) -> bool", _contains_ip),
+        overload("cidr_contains_ip_ip", "cidr.(ip) -> bool", _contains_ip),
     ),
     several(
         "containsCIDR",
-        overload("cidr_contains_cidr_string", (CIDR, STRING), BOOL, _contains_cidr),
-        overload("cidr_contains_cidr", (CIDR, CIDR), BOOL, _contains_cidr),
+        overload("cidr_contains_cidr_string", "cidr.(string) -> bool", _contains_cidr),
+        overload("cidr_contains_cidr", "cidr.(cidr) -> bool", _contains_cidr),
     ),
-    single("ip", "cidr_ip", (CIDR,), IP, lambda _, item: Ip(item.prefix.ip)),
-    single("prefixLength", "cidr_prefix_length", (CIDR,), INT, lambda _, item: item.prefix.network.prefixlen),
-    single("masked", "cidr_masked", (CIDR,), CIDR, _mask),
-    single("isCIDR", "is_cidr", (STRING,), BOOL, _is_cidr, is_member=False),
-    single("string", "cidr_to_string", (CIDR,), STRING, lambda _, item: str(item.prefix), is_member=False),
+    single("ip", "cidr_ip", "cidr.() -> ip", lambda _, item: Ip(item.prefix.ip)),
+    single("prefixLength", "cidr_prefix_length", "cidr.() -> int", lambda _, item: item.prefix.network.prefixlen),
+    single("masked", "cidr_masked", "cidr.() -> cidr", _mask),
+    single("isCIDR", "is_cidr", "(string) -> bool", _is_cidr),
+    single("string", "cidr_to_string", "(cidr) -> string", lambda _, item: str(item.prefix)),
 )

@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote, unquote_plus
 from kschedx.cel import regex
 from kschedx.cel.functions import Run, overload, several, single
 from kschedx.cel.library.standard import timestamp_from_text
-from kschedx.cel.types import BOOL, DOUBLE, FORMAT, INT, QUANTITY, SEMVER, STRING, URL, list_of, map_of, optional_of
+from kschedx.cel.types import QUANTITY, SEMVER
 from kschedx.cel.values import (
     NONE,
     Budget,
@@ -232,9 +232,9 @@ def _validate(_: Budget, wanted_format: CelFormat, text: str) -> Value:
 
 
 FORMAT_FUNCTIONS = (
-    single("validate", "format-validate", (FORMAT, STRING), optional_of(list_of(STRING)), _validate),
-    single("format.named", "format-named", (STRING,), optional_of(FORMAT), _named_format, is_member=False),
-    *(single(f"format.{name}", f"format.{name}", (), FORMAT, _constant(name), is_member=False) for name in _FORMATS),
+    single("validate", "format-validate", "format.(string) -> optional(list(string))", _validate),
+    single("format.named", "format-named", "(string) -> optional(format)", _named_format),
+    *(single(f"format.{name}", f"format.{name}", "() -> format", _constant(name)) for name in _FORMATS),
 )
 
 
@@ -438,62 +438,72 @@ def _find_all(budget: Budget, text: str, pattern: str, limit: int = -1) -> Value
 _QQ, _VV = (QUANTITY, QUANTITY), (SEMVER, SEMVER)
 
 KUBERNETES_FUNCTIONS = (
-    single("url", "string_to_url", (STRING,), URL, _url, is_member=False),
-    single("getScheme", "url_get_scheme", (URL,), STRING, lambda _, item: item.scheme),
-    single("getHost", "url_get_host", (URL,), STRING, lambda _, item: item.host),
-    single("getHostname", "url_get_hostname", (URL,), STRING, lambda _, item: item.hostname),
-    single("getPort", "url_get_port", (URL,), STRING, lambda _, item: item.port),
-    single("getEscapedPath", "url_get_escaped_path", (URL,), STRING, lambda _, item: item.escaped_path),
-    single("getQuery", "url_get_query", (URL,), map_of(STRING, list_of(STRING)), _query),
-    single("isURL", "is_url_string", (STRING,), BOOL, _is_url, is_member=False),
-    single("find", "string_find_string", (STRING, STRING), STRING, _find),
+    single("url", "string_to_url", "(string) -> url", _url),
+    single("getScheme", "url_get_scheme", "url.() -> string", lambda _, item: item.scheme),
+    single("getHost", "url_get_host", "url.() -> string", lambda _, item: item.host),
+    single("getHostname", "url_get_hostname", "url.() -> string", lambda _, item: item.hostname),
+    single("getPort", "url_get_port", "url.() -> string", lambda _, item: item.port),
+    single("getEscapedPath", "url_get_escaped_path", "url.() -> string", lambda _, item: item.escaped_path),
+    single("getQuery", "url_get_query", "url.() -> map(string, list(string))", _query),
+    single("isURL", "is_url_string", "(string) -> bool", _is_url),
+    single("find", "string_find_string", "string.(string) -> string", _find),
     several(
         "findAll",
-        overload("string_find_all_string", (STRING, STRING), list_of(STRING), _find_all),
-        overload("string_find_all_string_int", (STRING, STRING, INT), list_of(STRING), _find_all),
+        overload("string_find_all_string", "string.(string) -> list(string)", _find_all),
+        overload("string_find_all_string_int", "string.(string, int) -> list(string)", _find_all),
     ),
-    single("quantity", "string_to_quantity", (STRING,), QUANTITY, _quantity, is_member=False),
-    single("isQuantity", "is_quantity_string", (STRING,), BOOL, _is_quantity, is_member=False),
-    single("sign", "quantity_sign", (QUANTITY,), INT, lambda _, item: _sign(item.nano), is_member=False),
+    single("quantity", "string_to_quantity", "(string) -> quantity", _quantity),
+    single("isQuantity", "is_quantity_string", "(string) -> bool", _is_quantity),
+    single("sign", "quantity_sign", "(quantity) -> int", lambda _, item: _sign(item.nano)),
     several(
         "isGreaterThan",
-        overload("quantity_is_greater_than", _QQ, BOOL, _quantity_function(lambda left, other: left > other)),
-        overload("semver_is_greater_than", _VV, BOOL, _version_function(lambda order: order > 0)),
+        overload(
+            "quantity_is_greater_than",
+            "quantity.(quantity) -> bool",
+            _quantity_function(lambda left, other: left > other),
+        ),
+        overload("semver_is_greater_than", "semver.(semver) -> bool", _version_function(lambda order: order > 0)),
     ),
     several(
         "isLessThan",
-        overload("quantity_is_less_than", _QQ, BOOL, _quantity_function(lambda left, other: left < other)),
-        overload("semver_is_less_than", _VV, BOOL, _version_function(lambda order: order < 0)),
+        overload(
+            "quantity_is_less_than", "quantity.(quantity) -> bool", _quantity_function(lambda left, other: left < other)
+        ),
+        overload("semver_is_less_than", "semver.(semver) -> bool", _version_function(lambda order: order < 0)),
     ),
     several(
         "compareTo",
-        overload("quantity_compare_to", _QQ, INT, _quantity_function(lambda left, other: _sign(left - other))),
-        overload("semver_compare_to", _VV, INT, _version_function(lambda order: order)),
+        overload(
+            "quantity_compare_to",
+            "quantity.(quantity) -> int",
+            _quantity_function(lambda left, other: _sign(left - other)),
+        ),
+        overload("semver_compare_to", "semver.(semver) -> int", _version_function(lambda order: order)),
     ),
-    single("asApproximateFloat", "quantity_get_float", (QUANTITY,), DOUBLE, lambda _, item: item.nano / _NANO),
-    single("asInteger", "quantity_get_int", (QUANTITY,), INT, _as_integer),
-    single("isInteger", "quantity_is_integer", (QUANTITY,), BOOL, _is_integer),
+    single("asApproximateFloat", "quantity_get_float", "quantity.() -> double", lambda _, item: item.nano / _NANO),
+    single("asInteger", "quantity_get_int", "quantity.() -> int", _as_integer),
+    single("isInteger", "quantity_is_integer", "quantity.() -> bool", _is_integer),
     several(
         "add",
-        overload("quantity_add", _QQ, QUANTITY, _sum(1)),
-        overload("quantity_add_int", (QUANTITY, INT), QUANTITY, _sum(1)),
+        overload("quantity_add", "quantity.(quantity) -> quantity", _sum(1)),
+        overload("quantity_add_int", "quantity.(int) -> quantity", _sum(1)),
     ),
     several(
         "sub",
-        overload("quantity_sub", _QQ, QUANTITY, _sum(-1)),
-        overload("quantity_sub_int", (QUANTITY, INT), QUANTITY, _sum(-1)),
+        overload("quantity_sub", "quantity.(quantity) -> quantity", _sum(-1)),
+        overload("quantity_sub_int", "quantity.(int) -> quantity", _sum(-1)),
     ),
     several(
         "semver",
-        overload("string_to_semver", (STRING,), SEMVER, _semver, is_member=False),
-        overload("string_bool_to_semver", (STRING, BOOL), SEMVER, _semver, is_member=False),
+        overload("string_to_semver", "(string) -> semver", _semver),
+        overload("string_bool_to_semver", "(string, bool) -> semver", _semver),
     ),
     several(
         "isSemver",
-        overload("is_semver_string", (STRING,), BOOL, _is_semver, is_member=False),
-        overload("is_semver_string_bool", (STRING, BOOL), BOOL, _is_semver, is_member=False),
+        overload("is_semver_string", "(string) -> bool", _is_semver),
+        overload("is_semver_string_bool", "(string, bool) -> bool", _is_semver),
     ),
-    single("major", "semver_major", (SEMVER,), INT, _version_part(0)),
-    single("minor", "semver_minor", (SEMVER,), INT, _version_part(1)),
-    single("patch", "semver_patch", (SEMVER,), INT, _version_part(2)),
+    single("major", "semver_major", "semver.() -> int", _version_part(0)),
+    single("minor", "semver_minor", "semver.() -> int", _version_part(1)),
+    single("patch", "semver_patch", "semver.() -> int", _version_part(2)),
 )

@@ -7,21 +7,7 @@ from functools import cmp_to_key
 
 from kschedx.cel.functions import Function, Run, overload, several, single
 from kschedx.cel.library.standard import add, contains
-from kschedx.cel.types import (
-    BOOL,
-    BYTES,
-    DOUBLE,
-    DURATION,
-    DYN,
-    INT,
-    STRING,
-    TIMESTAMP,
-    UINT,
-    list_of,
-    map_of,
-    optional_of,
-    parameter,
-)
+from kschedx.cel.types import read_types
 from kschedx.cel.values import (
     COMPARABLE,
     NO_OVERLOAD,
@@ -49,22 +35,13 @@ from kschedx.cel.values import (
 #
 # Upstream: apiserver/pkg/cel/library/lists.go; cel-go's ext/lists.go, version 3, and ext/sets.go.
 
-_SUMMED = (("int", INT, 0), ("uint", UINT, Uint(0)), ("double", DOUBLE, 0.0), ("duration", DURATION, CelDuration(0)))
-_ORDERED = (
-    ("int", INT),
-    ("uint", UINT),
-    ("double", DOUBLE),
-    ("bool", BOOL),
-    ("duration", DURATION),
-    ("timestamp", TIMESTAMP),
-    ("string", STRING),
-    ("bytes", BYTES),
-)
+_SUMMED = (("int", 0), ("uint", Uint(0)), ("double", 0.0), ("duration", CelDuration(0)))
+_ORDERED = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 
-ListOperation = Callable[[Budget, ListValue], Value]
+_ListOperation = Callable[[Budget, ListValue], Value]
 
 
-def _list_function(does: ListOperation) -> Run:
+def _list_function(does: _ListOperation) -> Run:
     def run(budget: Budget, items: Value) -> Value:
         if not is_list(items):
             return NO_OVERLOAD
@@ -85,7 +62,7 @@ def _is_sorted(_: Budget, items: ListValue) -> Value:
     return True
 
 
-def _sum(zero: Value) -> ListOperation:
+def _sum(zero: Value) -> _ListOperation:
     def run(budget: Budget, items: ListValue) -> Value:
         total = zero
         for item in items:
@@ -97,7 +74,7 @@ def _sum(zero: Value) -> ListOperation:
     return run
 
 
-def _extreme(name: str, replaced_by: int) -> ListOperation:
+def _extreme(name: str, replaced_by: int) -> _ListOperation:
     def run(_: Budget, items: ListValue) -> Value:
         extreme: Value = None
         for item in items:
@@ -115,7 +92,7 @@ def _index_of(*, from_the_end: bool) -> Run:
         if not is_list(items):
             return NO_OVERLOAD
         places = range(len(items) - 1, -1, -1) if from_the_end else range(len(items))
-        whole = items if isinstance(items, list) else copy_list(budget, items)
+        whole = items if isinstance(items, list) else _copy_list(budget, items)
         for index in places:
             budget.spend(1)
             if equal(whole[index], item, budget) is True:
@@ -125,7 +102,7 @@ def _index_of(*, from_the_end: bool) -> Run:
     return run
 
 
-def copy_list(budget: Budget, items: ListValue) -> list[Value]:
+def _copy_list(budget: Budget, items: ListValue) -> list[Value]:
     budget.spend(len(items))
     return list(items)
 
@@ -141,7 +118,7 @@ def _slice(budget: Budget, items: ListValue, start: int, end: int) -> Value:
         return Fault(f"{text}start index must be less than or equal to end index")
     if len(items) < end:
         return Fault(f"{text}list is length {len(items)}")
-    return copy_list(budget, items)[start:end]
+    return _copy_list(budget, items)[start:end]
 
 
 def _flatten(budget: Budget, items: ListValue, depth: int = 1) -> Value:
@@ -175,7 +152,7 @@ def _sorted_by(budget: Budget, items: ListValue, keys: ListValue) -> Value:
     first = keys[0]
     if type(first) not in COMPARABLE:
         return Fault("list elements must be comparable")
-    own, own_keys = copy_list(budget, items), copy_list(budget, keys)
+    own, own_keys = _copy_list(budget, items), _copy_list(budget, keys)
     if len(own) > 1 and any(type_value(key) != type_value(first) for key in own_keys):
         return Fault("list elements must have the same type")
 
@@ -197,7 +174,7 @@ def _range(budget: Budget, count: int) -> Value:
 
 
 def _reverse(budget: Budget, items: ListValue) -> Value:
-    return copy_list(budget, items)[::-1]
+    return _copy_list(budget, items)[::-1]
 
 
 def _distinct(budget: Budget, items: ListValue) -> Value:
@@ -226,7 +203,7 @@ def _set_intersects(budget: Budget, items: ListValue, others: ListValue) -> Valu
 # --- first() and last()
 
 
-def _end(*, is_last: bool) -> ListOperation:
+def _end(*, is_last: bool) -> _ListOperation:
     def run(_: Budget, items: ListValue) -> Value:
         return Optional(items[len(items) - 1 if is_last else 0]) if items else NONE
 
@@ -235,59 +212,45 @@ def _end(*, is_last: bool) -> ListOperation:
 
 # --- the table
 
-_T, _A, _V = parameter("T"), parameter("A"), parameter("V")
-_LIST = list_of(_T)
-
-
-def _extreme_function(name: str, replaced_by: int) -> Function:
-    run = _list_function(_extreme(name, replaced_by))
-    return Function(
-        name=name,
-        overloads=tuple(
-            overload(f"list_{word}_{name}_{word}", (list_of(element_type),), element_type, run)
-            for word, element_type in _ORDERED
-        ),
-    )
-
-
 LIST_FUNCTIONS = (
-    Function(
-        name="isSorted",
-        overloads=tuple(
-            overload(f"list_{word}_is_sorted_bool", (list_of(element_type),), BOOL, _list_function(_is_sorted))
-            for word, element_type in _ORDERED
+    several(
+        "isSorted",
+        *(
+            overload(f"list_{word}_is_sorted_bool", f"list({word}).() -> bool", _list_function(_is_sorted))
+            for word in _ORDERED
         ),
     ),
-    Function(
-        name="sum",
-        overloads=tuple(
-            overload(f"list_{word}_sum_{word}", (list_of(element_type),), element_type, _list_function(_sum(zero)))
-            for word, element_type, zero in _SUMMED
+    several(
+        "sum",
+        *(
+            overload(f"list_{word}_sum_{word}", f"list({word}).() -> {word}", _list_function(_sum(zero)))
+            for word, zero in _SUMMED
         ),
     ),
-    _extreme_function("max", -1),
-    _extreme_function("min", 1),
-    single("indexOf", "list_a_index_of_int", (list_of(_A), _A), INT, _index_of(from_the_end=False)),
-    single("lastIndexOf", "list_a_last_index_of_int", (list_of(_A), _A), INT, _index_of(from_the_end=True)),
-    single("sets.contains", "list_sets_contains_list", (_LIST, _LIST), BOOL, _set_contains, is_member=False),
-    single("sets.equivalent", "list_sets_equivalent_list", (_LIST, _LIST), BOOL, _set_equivalent, is_member=False),
-    single("sets.intersects", "list_sets_intersects_list", (_LIST, _LIST), BOOL, _set_intersects, is_member=False),
-    single("last", "list_last", (list_of(_V),), optional_of(_V), _list_function(_end(is_last=True))),
-    single("first", "list_first", (list_of(_V),), optional_of(_V), _list_function(_end(is_last=False))),
-    single("slice", "list_slice", (_LIST, INT, INT), _LIST, _slice),
+    *(
+        several(name, *(overload(f"list_{word}_{name}_{word}", f"list({word}).() -> {word}", run) for word in _ORDERED))
+        for name, run in ((name, _list_function(_extreme(name, sign))) for name, sign in (("max", -1), ("min", 1)))
+    ),
+    single("indexOf", "list_a_index_of_int", "list(A).(A) -> int", _index_of(from_the_end=False)),
+    single("lastIndexOf", "list_a_last_index_of_int", "list(A).(A) -> int", _index_of(from_the_end=True)),
+    single("sets.contains", "list_sets_contains_list", "(list(T), list(T)) -> bool", _set_contains),
+    single("sets.equivalent", "list_sets_equivalent_list", "(list(T), list(T)) -> bool", _set_equivalent),
+    single("sets.intersects", "list_sets_intersects_list", "(list(T), list(T)) -> bool", _set_intersects),
+    single("last", "list_last", "list(V).() -> optional(V)", _list_function(_end(is_last=True))),
+    single("first", "list_first", "list(V).() -> optional(V)", _list_function(_end(is_last=False))),
+    single("slice", "list_slice", "list(T).(int, int) -> list(T)", _slice),
     Function(
         name="flatten",
         overloads=(
-            overload("list_flatten", (list_of(_LIST),), _LIST, _flatten),
-            overload("list_flatten_int", (list_of(DYN), INT), list_of(DYN), _flatten),
+            overload("list_flatten", "list(list(T)).() -> list(T)", _flatten),
+            overload("list_flatten_int", "list(dyn).(int) -> list(dyn)", _flatten),
         ),
         checks_its_arguments=True,
     ),
     Function(
         name="sort",
         overloads=tuple(
-            overload(f"list_{element_type.name}_sort", (list_of(element_type),), list_of(element_type))
-            for _, element_type in _ORDERED
+            overload(f"list_{read_types(word)[0].name}_sort", f"list({word}).() -> list({word})") for word in _ORDERED
         ),
         run=_sort,
         takes=(list, GrowingList, ConcatenatedList),
@@ -295,15 +258,15 @@ LIST_FUNCTIONS = (
     Function(
         name="@sortByAssociatedKeys",
         overloads=tuple(
-            overload(f"list_{element_type.name}_sortByAssociatedKeys", (_LIST, list_of(element_type)), _LIST)
-            for _, element_type in _ORDERED
+            overload(f"list_{read_types(word)[0].name}_sortByAssociatedKeys", f"list(T).(list({word})) -> list(T)")
+            for word in _ORDERED
         ),
         run=_sorted_by,
         takes=(list, GrowingList, ConcatenatedList),
     ),
-    single("lists.range", "lists_range", (INT,), list_of(INT), _range, is_member=False),
-    single("reverse", "list_reverse", (_LIST,), _LIST, _reverse),
-    single("distinct", "list_distinct", (_LIST,), _LIST, _distinct),
+    single("lists.range", "lists_range", "(int) -> list(int)", _range),
+    single("reverse", "list_reverse", "list(T).() -> list(T)", _reverse),
+    single("distinct", "list_distinct", "list(T).() -> list(T)", _distinct),
 )
 
 
@@ -334,7 +297,7 @@ def _value(_: Budget, optional: Optional) -> Value:
 
 def _unwrap(budget: Budget, items: ListValue) -> Value:
     unwrapped: list[Value] = []
-    for item in copy_list(budget, items):
+    for item in _copy_list(budget, items):
         if not isinstance(item, Optional):
             return Fault(f"value {printed_key(item)} is not optional")
         if item.value is not None:
@@ -359,68 +322,34 @@ def _insert_all(budget: Budget, into: MapValue, other: MapValue) -> Value:
     return into
 
 
-_OPTIONALS_A, _B, _K, _OPTIONALS_V = parameter("A"), parameter("B"), parameter("K"), parameter("V")
-_OPTIONAL = optional_of(_OPTIONALS_V)
-
 OPTIONAL_FUNCTIONS = (
-    single("optional.of", "optional_of", (_OPTIONALS_V,), _OPTIONAL, lambda _, item: Optional(item), is_member=False),
-    single(
-        "optional.ofNonZeroValue",
-        "optional_ofNonZeroValue",
-        (_OPTIONALS_V,),
-        _OPTIONAL,
-        _optional_of_non_zero,
-        is_member=False,
-    ),
-    single("optional.none", "optional_none", (), _OPTIONAL, lambda _: NONE, is_member=False),
-    single("value", "optional_value", (_OPTIONAL,), _OPTIONALS_V, _value),
-    single("hasValue", "optional_hasValue", (_OPTIONAL,), BOOL, lambda _, item: item.value is not None),
-    single("or", "optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL),
-    single("orValue", "optional_orValue_value", (_OPTIONAL, _OPTIONALS_V), _OPTIONALS_V),
-    single("_?._", "select_optional_field", (DYN, STRING), _OPTIONAL, is_member=False),
+    single("optional.of", "optional_of", "(V) -> optional(V)", lambda _, item: Optional(item)),
+    single("optional.ofNonZeroValue", "optional_ofNonZeroValue", "(V) -> optional(V)", _optional_of_non_zero),
+    single("optional.none", "optional_none", "() -> optional(V)", lambda _: NONE),
+    single("value", "optional_value", "optional(V).() -> V", _value),
+    single("hasValue", "optional_hasValue", "optional(V).() -> bool", lambda _, item: item.value is not None),
+    single("or", "optional_or_optional", "optional(V).(optional(V)) -> optional(V)"),
+    single("orValue", "optional_orValue_value", "optional(V).(V) -> V"),
+    single("_?._", "select_optional_field", "(dyn, string) -> optional(V)"),
     several(
         "_[?_]",
-        overload("list_optindex_optional_int", (list_of(_OPTIONALS_V), INT), _OPTIONAL, is_member=False),
-        overload(
-            "optional_list_optindex_optional_int",
-            (optional_of(list_of(_OPTIONALS_V)), INT),
-            _OPTIONAL,
-            is_member=False,
-        ),
-        overload("map_optindex_optional_value", (map_of(_K, _OPTIONALS_V), _K), _OPTIONAL, is_member=False),
-        overload(
-            "optional_map_optindex_optional_value",
-            (optional_of(map_of(_K, _OPTIONALS_V)), _K),
-            _OPTIONAL,
-            is_member=False,
-        ),
+        overload("list_optindex_optional_int", "(list(V), int) -> optional(V)"),
+        overload("optional_list_optindex_optional_int", "(optional(list(V)), int) -> optional(V)"),
+        overload("map_optindex_optional_value", "(map(K, V), K) -> optional(V)"),
+        overload("optional_map_optindex_optional_value", "(optional(map(K, V)), K) -> optional(V)"),
     ),
     several(
         "_[_]",
-        overload("index_list", (list_of(_OPTIONALS_A), INT), _OPTIONALS_A, is_member=False),
-        overload("index_map", (map_of(_OPTIONALS_A, _B), _OPTIONALS_A), _B, is_member=False),
-        overload("optional_list_index_int", (optional_of(list_of(_OPTIONALS_V)), INT), _OPTIONAL, is_member=False),
-        overload("optional_map_index_value", (optional_of(map_of(_K, _OPTIONALS_V)), _K), _OPTIONAL, is_member=False),
+        overload("index_list", "(list(A), int) -> A"),
+        overload("index_map", "(map(A, B), A) -> B"),
+        overload("optional_list_index_int", "(optional(list(V)), int) -> optional(V)"),
+        overload("optional_map_index_value", "(optional(map(K, V)), K) -> optional(V)"),
     ),
-    single(
-        "optional.unwrap", "optional_unwrap", (list_of(_OPTIONAL),), list_of(_OPTIONALS_V), _unwrap, is_member=False
-    ),
-    single("unwrapOpt", "optional_unwrapOpt", (list_of(_OPTIONAL),), list_of(_OPTIONALS_V), _unwrap),
+    single("optional.unwrap", "optional_unwrap", "(list(optional(V))) -> list(V)", _unwrap),
+    single("unwrapOpt", "optional_unwrapOpt", "list(optional(V)).() -> list(V)", _unwrap),
     several(
         "cel.@mapInsert",
-        overload(
-            "@mapInsert_map_key_value",
-            (map_of(_K, _OPTIONALS_V), _K, _OPTIONALS_V),
-            map_of(_K, _OPTIONALS_V),
-            _insert,
-            is_member=False,
-        ),
-        overload(
-            "@mapInsert_map_map",
-            (map_of(_K, _OPTIONALS_V), map_of(_K, _OPTIONALS_V)),
-            map_of(_K, _OPTIONALS_V),
-            _insert_all,
-            is_member=False,
-        ),
+        overload("@mapInsert_map_key_value", "(map(K, V), K, V) -> map(K, V)", _insert),
+        overload("@mapInsert_map_map", "(map(K, V), map(K, V)) -> map(K, V)", _insert_all),
     ),
 )

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 from kschedx.cel import regex
-from kschedx.cel.functions import Function, Overload, Run
+from kschedx.cel.functions import Function, Run, overload, several
 from kschedx.cel.types import (
     BOOL,
-    BYTES,
     DOUBLE,
     DURATION,
-    DYN,
     INT,
-    STRING,
     TIMESTAMP,
     UINT,
     Type,
-    list_of,
-    map_of,
-    parameter,
-    type_of,
 )
 from kschedx.cel.values import (
     COMPARABLE,
@@ -52,16 +45,16 @@ from kschedx.patterns import lazy_pattern
 # Arithmetic, also on times, and concatenation of strings and lists; a result out of range is a fault. Upstream: the
 # operations of cel-go's common/types, and common/types/overflow.go.
 
-MIN_INT, MAX_INT, MAX_UINT = -(2**63), 2**63 - 1, 2**64 - 1
+_MIN_INT, _MAX_INT, _MAX_UINT = -(2**63), 2**63 - 1, 2**64 - 1
 _CHARACTERS_A_STEP = 16
 """For a string that is built or copied."""
 
 
-def check_range(value: int, kind: type) -> Value:
+def _check_range(value: int, kind: type) -> Value:
     """Return the result of arithmetic, or the overflow."""
     if kind is Uint:
-        return Uint(value) if 0 <= value <= MAX_UINT else Fault("unsigned integer overflow")
-    if MIN_INT <= value <= MAX_INT:
+        return Uint(value) if 0 <= value <= _MAX_UINT else Fault("unsigned integer overflow")
+    if _MIN_INT <= value <= _MAX_INT:
         return kind(value)
     return Fault({CelDuration: "duration overflow", Timestamp: "timestamp overflow"}.get(kind, "integer overflow"))
 
@@ -82,7 +75,7 @@ def add(budget: Budget, value: Value, other: Value) -> Value:
         if isinstance(value, Timestamp) and isinstance(other, Timestamp):
             return NO_OVERLOAD
         both_durations = isinstance(value, CelDuration) and isinstance(other, CelDuration)
-        return check_range(int(value) + int(other), CelDuration if both_durations else Timestamp)
+        return _check_range(int(value) + int(other), CelDuration if both_durations else Timestamp)
     if kind is not other_kind:
         return NO_OVERLOAD
     if isinstance(value, str) and isinstance(other, str):
@@ -94,29 +87,29 @@ def add(budget: Budget, value: Value, other: Value) -> Value:
     if isinstance(value, float) and isinstance(other, float):
         return value + other
     if isinstance(value, int) and isinstance(other, int):
-        return check_range(int(value) + int(other), kind)
+        return _check_range(int(value) + int(other), kind)
     return NO_OVERLOAD
 
 
 def subtract(_: Budget, value: Value, other: Value) -> Value:
     if isinstance(value, Timestamp) and isinstance(other, Timestamp):
-        return check_range(int(value) - int(other), CelDuration)
+        return _check_range(int(value) - int(other), CelDuration)
     if isinstance(value, Timestamp) and isinstance(other, CelDuration):
-        return check_range(int(value) - int(other), Timestamp)
+        return _check_range(int(value) - int(other), Timestamp)
     if type(value) is not type(other):
         return NO_OVERLOAD
     if isinstance(value, float) and isinstance(other, float):
         return value - other
     if isinstance(value, int) and isinstance(other, int):
-        return check_range(int(value) - int(other), type(value))
+        return _check_range(int(value) - int(other), type(value))
     return NO_OVERLOAD
 
 
-def multiply(_: Budget, value: Value, other: Value) -> Value:
+def _multiply(_: Budget, value: Value, other: Value) -> Value:
     if isinstance(value, float) and isinstance(other, float):
         return value * other
     if type(value) is type(other) and isinstance(value, int) and isinstance(other, int):
-        return check_range(int(value) * int(other), type(value))
+        return _check_range(int(value) * int(other), type(value))
     return NO_OVERLOAD
 
 
@@ -129,18 +122,18 @@ def divide(_: Budget, value: Value, other: Value) -> Value:
         if not other:
             return Fault("division by zero")
         quotient = abs(int(value)) // abs(int(other))
-        return check_range(quotient if (value < 0) == (other < 0) else -quotient, type(value))
+        return _check_range(quotient if (value < 0) == (other < 0) else -quotient, type(value))
     return NO_OVERLOAD
 
 
-def modulo(_: Budget, value: Value, other: Value) -> Value:
+def _modulo(_: Budget, value: Value, other: Value) -> Value:
     if type(value) is type(other) and isinstance(value, int) and isinstance(other, int):
         if not other:
             return Fault("modulus by zero")
-        if value == MIN_INT and other == -1:
+        if value == _MIN_INT and other == -1:
             return Fault("integer overflow")
         rest = abs(int(value)) % abs(int(other))
-        return check_range(rest if value >= 0 else -rest, type(value))
+        return _check_range(rest if value >= 0 else -rest, type(value))
     return NO_OVERLOAD
 
 
@@ -148,7 +141,7 @@ def _negate(_: Budget, value: Value) -> Value:
     if isinstance(value, float):
         return -value
     if type(value) is int or isinstance(value, CelDuration):
-        return check_range(-value, type(value))
+        return _check_range(-value, type(value))
     return NO_OVERLOAD
 
 
@@ -235,14 +228,12 @@ def _whole_units(unit: int) -> Run:
 def _getter(name: str, word: str, read: Callable[[datetime], int], *, unit: int = 0, tz: str = "_with_tz") -> Function:
     run = _part_of(read)
     overloads = [
-        Overload(id=f"timestamp_to_{word}", arguments=(TIMESTAMP,), result=INT, is_member=True, run=run),
-        Overload(id=f"timestamp_to_{word}{tz}", arguments=(TIMESTAMP, STRING), result=INT, is_member=True, run=run),
+        overload(f"timestamp_to_{word}", "timestamp.() -> int", run),
+        overload(f"timestamp_to_{word}{tz}", "timestamp.(string) -> int", run),
     ]
     if unit:
         of_duration = _whole_units(unit)
-        overloads.append(
-            Overload(id=f"duration_to_{word}", arguments=(DURATION,), result=INT, is_member=True, run=of_duration)
-        )
+        overloads.append(overload(f"duration_to_{word}", "duration.() -> int", of_duration))
     return Function(name=name, overloads=tuple(overloads))
 
 
@@ -287,18 +278,18 @@ def _to_int(_: Budget, operand: Value) -> Value:
         return _truncate_number(operand, -(2.0**63), 2.0**63, "integer overflow", int)
     if isinstance(operand, str):
         digits = operand if _INTEGER.fullmatch(operand) and len(operand) < 40 else ""
-        value = int(digits) if digits else MAX_INT + 1
-        return value if MIN_INT <= value <= MAX_INT else _conversion_fault(operand, INT)
-    return check_range(int(operand), int) if isinstance(operand, int) else NO_OVERLOAD
+        value = int(digits) if digits else _MAX_INT + 1
+        return value if _MIN_INT <= value <= _MAX_INT else _conversion_fault(operand, INT)
+    return _check_range(int(operand), int) if isinstance(operand, int) else NO_OVERLOAD
 
 
 def _to_uint(_: Budget, operand: Value) -> Value:
     if isinstance(operand, float):
         return _truncate_number(operand, -1.0, 2.0**64, _UINT_OVERFLOW, Uint) if operand >= 0 else Fault(_UINT_OVERFLOW)
     if isinstance(operand, str):
-        value = int(operand) if _UNSIGNED.fullmatch(operand) and len(operand) < 40 else MAX_UINT + 1
-        return Uint(value) if value <= MAX_UINT else _conversion_fault(operand, UINT)
-    return check_range(int(operand), Uint) if isinstance(operand, int) else NO_OVERLOAD
+        value = int(operand) if _UNSIGNED.fullmatch(operand) and len(operand) < 40 else _MAX_UINT + 1
+        return Uint(value) if value <= _MAX_UINT else _conversion_fault(operand, UINT)
+    return _check_range(int(operand), Uint) if isinstance(operand, int) else NO_OVERLOAD
 
 
 def _to_double(_: Budget, value: Value) -> Value:
@@ -361,9 +352,6 @@ def _check_timestamp(nanoseconds: int) -> Value:
 
 # Upstream: cel-go's common/stdlib/standard.go.
 
-_A, _B = parameter("A"), parameter("B")
-_LIST, _MAP = list_of(_A), map_of(_A, _B)
-
 
 def _logical_not(_: Budget, value: Value) -> Value:
     return (not value) if isinstance(value, bool) else NO_OVERLOAD
@@ -425,113 +413,90 @@ def _matches(_: Budget, text: Value, pattern: Value) -> Value:
 # --- the table
 
 
-def _of(overload: str, arguments: str, result: Type, run: Run | None = None, *, is_member: bool = False) -> Overload:
-    return Overload(
-        id=overload,
-        arguments=tuple(_LETTERS[argument] for argument in arguments),
-        result=result,
-        run=run,
-        is_member=is_member,
-    )
-
-
-_LETTERS = {
-    "b": BOOL,
-    "y": BYTES,
-    "d": DOUBLE,
-    "n": DURATION,
-    "i": INT,
-    "s": STRING,
-    "t": TIMESTAMP,
-    "u": UINT,
-    "L": _LIST,
-    "M": _MAP,
-    "A": _A,
-}
-_WORDS = {"i": "int64", "u": "uint64", "d": "double", "s": "string", "y": "bytes", "b": "bool"}
-_WORDS |= {"t": "timestamp", "n": "duration"}
+_ID_OF = {"int": "int64", "uint": "uint64"}
 _ADDERS = (int, Uint, float, str, bytes, list, GrowingList, ConcatenatedList, CelDuration, Timestamp)
 _NUMBERS = (int, Uint, float)
 
 
+def _id(word: str) -> str:
+    """Return the type in the names of overloads."""
+    return _ID_OF.get(word, word)
+
+
 def _comparison(name: str, word: str, holds: Callable[[int], bool]) -> Function:
-    mixed = ("bb", "ii", "id", "iu", "uu", "ud", "ui", "dd", "di", "du", "ss", "yy", "tt", "nn")
+    mixed = (
+        *("bool", "int", "int double", "int uint", "uint", "uint double", "uint int"),
+        *("double", "double int", "double uint", "string", "bytes", "timestamp", "duration"),
+    )
+    pairs = ((first, second or first) for first, _, second in (pair.partition(" ") for pair in mixed))
     return Function(
         name=name,
         overloads=tuple(
-            _of(
-                f"{word}_{_WORDS[pair[0]]}" + ("" if pair[0] == pair[1] else f"_{_WORDS[pair[1]]}"),
-                pair,
-                BOOL,
-            )
-            for pair in mixed
+            overload("_".join(dict.fromkeys((word, _id(first), _id(second)))), f"({first}, {second}) -> bool")
+            for first, second in pairs
         ),
         run=_ordering(holds),
         takes=COMPARABLE,
     )
 
 
-def _arithmetic(name: str, word: str, kinds: str, run: Run, takes: tuple[type, ...] = _NUMBERS) -> Function:
-    overloads = tuple(_of(f"{word}_{_WORDS[kind]}", kind * 2, _LETTERS[kind]) for kind in kinds)
+def _arithmetic(name: str, word: str, kinds: Sequence[str], run: Run, takes: tuple[type, ...] = _NUMBERS) -> Function:
+    overloads = tuple(overload(f"{word}_{_id(kind)}", f"({kind}, {kind}) -> {kind}") for kind in kinds)
     return Function(name=name, overloads=overloads, run=run, takes=takes)
 
 
-def _conversion(name: str, result: Type, run: Run, from_: str) -> Function:
-    own = next(letter for letter, letter_type in _LETTERS.items() if letter_type == result)
-    to = _WORDS[own]
-    return Function(
-        name=name,
-        overloads=tuple(
-            _of(f"{_WORDS[letter]}_to_{to}", letter, result, _same if letter == own else run) for letter in from_
-        ),
+def _conversion(to: str, run: Run, *kinds: str) -> Function:
+    return several(
+        to,
+        *(overload(f"{_id(kind)}_to_{_id(to)}", f"({kind}) -> {to}", _same if kind == to else run) for kind in kinds),
     )
 
 
 STANDARD_FUNCTIONS: tuple[Function, ...] = (
-    Function(name="_&&_", overloads=(_of("logical_and", "bb", BOOL),)),
-    Function(name="_||_", overloads=(_of("logical_or", "bb", BOOL),)),
+    Function(name="_&&_", overloads=(overload("logical_and", "(bool, bool) -> bool"),)),
+    Function(name="_||_", overloads=(overload("logical_or", "(bool, bool) -> bool"),)),
     Function(
         name="_?_:_",
-        overloads=(Overload(id="conditional", arguments=(BOOL, _A, _A), result=_A),),
+        overloads=(overload("conditional", "(bool, A, A) -> A"),),
     ),
-    Function(name="!_", overloads=(_of("logical_not", "b", BOOL),), run=_logical_not),
-    Function(name="@not_strictly_false", overloads=(_of("not_strictly_false", "b", BOOL),)),
-    Function(name="_==_", overloads=(_of("equals", "AA", BOOL),)),
-    Function(name="_!=_", overloads=(_of("not_equals", "AA", BOOL),)),
+    Function(name="!_", overloads=(overload("logical_not", "(bool) -> bool"),), run=_logical_not),
+    Function(name="@not_strictly_false", overloads=(overload("not_strictly_false", "(bool) -> bool"),)),
+    Function(name="_==_", overloads=(overload("equals", "(A, A) -> bool"),)),
+    Function(name="_!=_", overloads=(overload("not_equals", "(A, A) -> bool"),)),
     Function(
         name="_+_",
         overloads=(
-            _of("add_bytes", "yy", BYTES),
-            _of("add_double", "dd", DOUBLE),
-            _of("add_duration_duration", "nn", DURATION),
-            _of("add_duration_timestamp", "nt", TIMESTAMP),
-            _of("add_timestamp_duration", "tn", TIMESTAMP),
-            _of("add_int64", "ii", INT),
-            _of("add_list", "LL", _LIST),
-            _of("add_string", "ss", STRING),
-            _of("add_uint64", "uu", UINT),
+            overload("add_bytes", "(bytes, bytes) -> bytes"),
+            overload("add_double", "(double, double) -> double"),
+            overload("add_duration_duration", "(duration, duration) -> duration"),
+            overload("add_duration_timestamp", "(duration, timestamp) -> timestamp"),
+            overload("add_timestamp_duration", "(timestamp, duration) -> timestamp"),
+            overload("add_int64", "(int, int) -> int"),
+            overload("add_list", "(list(A), list(A)) -> list(A)"),
+            overload("add_string", "(string, string) -> string"),
+            overload("add_uint64", "(uint, uint) -> uint"),
         ),
         run=add,
         takes=_ADDERS,
     ),
-    _arithmetic("_/_", "divide", "diu", divide),
-    _arithmetic("_%_", "modulo", "iu", modulo, (int, Uint)),
-    _arithmetic("_*_", "multiply", "diu", multiply),
+    _arithmetic("_/_", "divide", ("double", "int", "uint"), divide),
+    _arithmetic("_%_", "modulo", ("int", "uint"), _modulo, (int, Uint)),
+    _arithmetic("_*_", "multiply", ("double", "int", "uint"), _multiply),
     Function(
         name="-_",
-        overloads=(_of("negate_double", "d", DOUBLE), _of("negate_int64", "i", INT)),
+        overloads=(overload("negate_double", "(double) -> double"), overload("negate_int64", "(int) -> int")),
         run=_negate,
         takes=(bool, int, float, CelDuration),
     ),
     Function(
         name="_-_",
         overloads=(
-            _of("subtract_double", "dd", DOUBLE),
-            _of("subtract_duration_duration", "nn", DURATION),
-            _of("subtract_int64", "ii", INT),
-            _of("subtract_timestamp_duration", "tn", TIMESTAMP),
-            _of("subtract_timestamp_timestamp", "tt", DURATION),
-            _of("subtract_uint64", "uu", UINT),
+            overload("subtract_double", "(double, double) -> double"),
+            overload("subtract_duration_duration", "(duration, duration) -> duration"),
+            overload("subtract_int64", "(int, int) -> int"),
+            overload("subtract_timestamp_duration", "(timestamp, duration) -> timestamp"),
+            overload("subtract_timestamp_timestamp", "(timestamp, timestamp) -> duration"),
+            overload("subtract_uint64", "(uint, uint) -> uint"),
         ),
         run=subtract,
         takes=(*_NUMBERS, CelDuration, Timestamp),
@@ -542,36 +507,39 @@ STANDARD_FUNCTIONS: tuple[Function, ...] = (
     _comparison("_>=_", "greater_equals", lambda order: order >= 0),
     Function(
         name="@in",
-        overloads=(_of("in_list", "AL", BOOL), _of("in_map", "AM", BOOL)),
+        overloads=(overload("in_list", "(A, list(A)) -> bool"), overload("in_map", "(A, map(A, B)) -> bool")),
         run=_contains,
     ),
     Function(
         name="size",
         overloads=tuple(
-            _of(*names, INT, is_member=is_member)
-            for word, letter in (("bytes", "y"), ("list", "L"), ("map", "M"), ("string", "s"))
-            for names, is_member in (((f"size_{word}", letter), False), ((f"{word}_size", letter), True))
+            declared
+            for word, letter in (("bytes", "bytes"), ("list", "list(A)"), ("map", "map(A, B)"), ("string", "string"))
+            for declared in (
+                overload(f"size_{word}", f"({letter}) -> int"),
+                overload(f"{word}_size", f"{letter}.() -> int"),
+            )
         ),
         run=_size,
         takes=(str, bytes, list, GrowingList, ConcatenatedList, MapValue),
     ),
-    Function(name="type", overloads=(_of("type", "A", type_of(_A)),), run=_type),
-    _conversion("bool", BOOL, _to_bool, "bs"),
-    _conversion("bytes", BYTES, _to_bytes, "ys"),
-    _conversion("double", DOUBLE, _to_double, "disu"),
-    _conversion("duration", DURATION, _to_duration, "nis"),
-    Function(name="dyn", overloads=(_of("to_dyn", "A", DYN),), run=_same),
-    _conversion("int", INT, _to_int, "idnstu"),
-    _conversion("string", STRING, _to_string, "sbydnitu"),
-    _conversion("timestamp", TIMESTAMP, _to_timestamp, "tis"),
-    _conversion("uint", UINT, _to_uint, "udis"),
+    Function(name="type", overloads=(overload("type", "(A) -> type(A)"),), run=_type),
+    _conversion("bool", _to_bool, "bool", "string"),
+    _conversion("bytes", _to_bytes, "bytes", "string"),
+    _conversion("double", _to_double, "double", "int", "string", "uint"),
+    _conversion("duration", _to_duration, "duration", "int", "string"),
+    Function(name="dyn", overloads=(overload("to_dyn", "(A) -> dyn"),), run=_same),
+    _conversion("int", _to_int, "int", "double", "duration", "string", "timestamp", "uint"),
+    _conversion("string", _to_string, "string", "bool", "bytes", "double", "duration", "int", "timestamp", "uint"),
+    _conversion("timestamp", _to_timestamp, "timestamp", "int", "string"),
+    _conversion("uint", _to_uint, "uint", "double", "int", "string"),
     *(
         Function(
             name=name,
-            overloads=(_of(overload, "ss", BOOL, _text_function(does), is_member=True),),
+            overloads=(overload(identifier, "string.(string) -> bool", _text_function(does)),),
             checks_its_arguments=True,
         )
-        for name, overload, does in (
+        for name, identifier, does in (
             ("contains", "contains_string", str.__contains__),
             ("endsWith", "ends_with_string", str.endswith),
             ("startsWith", "starts_with_string", str.startswith),
@@ -579,7 +547,10 @@ STANDARD_FUNCTIONS: tuple[Function, ...] = (
     ),
     Function(
         name="matches",
-        overloads=(_of("matches", "ss", BOOL), _of("matches_string", "ss", BOOL, is_member=True)),
+        overloads=(
+            overload("matches", "(string, string) -> bool"),
+            overload("matches_string", "string.(string) -> bool"),
+        ),
         run=_matches,
         takes=(str,),
     ),

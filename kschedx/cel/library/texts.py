@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kschedx.cel.functions import Function, Overload, Run, overload, several, single
+from kschedx.cel.functions import Function, Run, overload, several, single
 from kschedx.cel.library.standard import duration_text, text_built, timestamp_text
 from kschedx.cel.syntax import Call, Expr, ListNode, Literal, MapNode
-from kschedx.cel.types import DYN, INT, STRING, Type, TypeKind, list_of
+from kschedx.cel.types import INT, STRING, Type, TypeKind
 from kschedx.cel.values import (
     NULL,
     Budget,
@@ -115,7 +115,7 @@ def _clause(match: re.Match[str]) -> _Clause | Fault:
 # --- at run time
 
 
-def format_text(budget: Budget, text: str, arguments: Value) -> Value:
+def _format_text(budget: Budget, text: str, arguments: Value) -> Value:
     assert is_list(arguments)
     phrases: list[str] = []
     used = 0
@@ -395,43 +395,43 @@ def _join(budget: Budget, items: Value, separator: str = "") -> Value:
 _S, _I = STRING, INT
 
 TEXT_FUNCTIONS = (
-    single("charAt", "string_char_at_int", (_S, _I), _S, _char_at),
+    single("charAt", "string_char_at_int", "string.(int) -> string", _char_at),
     several(
         "indexOf",
-        overload("string_index_of_string", (_S, _S), _I, _index_of),
-        overload("string_index_of_string_int", (_S, _S, _I), _I, _index_of),
+        overload("string_index_of_string", "string.(string) -> int", _index_of),
+        overload("string_index_of_string_int", "string.(string, int) -> int", _index_of),
     ),
     several(
         "lastIndexOf",
-        overload("string_last_index_of_string", (_S, _S), _I, _last_index_of),
-        overload("string_last_index_of_string_int", (_S, _S, _I), _I, _last_index_of),
+        overload("string_last_index_of_string", "string.(string) -> int", _last_index_of),
+        overload("string_last_index_of_string_int", "string.(string, int) -> int", _last_index_of),
     ),
-    single("lowerAscii", "string_lower_ascii", (_S,), _S, _translation(_TO_LOWER)),
-    single("upperAscii", "string_upper_ascii", (_S,), _S, _translation(_TO_UPPER)),
+    single("lowerAscii", "string_lower_ascii", "string.() -> string", _translation(_TO_LOWER)),
+    single("upperAscii", "string_upper_ascii", "string.() -> string", _translation(_TO_UPPER)),
     several(
         "replace",
-        overload("string_replace_string_string", (_S, _S, _S), _S, _replace),
-        overload("string_replace_string_string_int", (_S, _S, _S, _I), _S, _replace),
+        overload("string_replace_string_string", "string.(string, string) -> string", _replace),
+        overload("string_replace_string_string_int", "string.(string, string, int) -> string", _replace),
     ),
     several(
         "split",
-        overload("string_split_string", (_S, _S), list_of(_S), _split),
-        overload("string_split_string_int", (_S, _S, _I), list_of(_S), _split),
+        overload("string_split_string", "string.(string) -> list(string)", _split),
+        overload("string_split_string_int", "string.(string, int) -> list(string)", _split),
     ),
     several(
         "substring",
-        overload("string_substring_int", (_S, _I), _S, _substring),
-        overload("string_substring_int_int", (_S, _I, _I), _S, _substring),
+        overload("string_substring_int", "string.(int) -> string", _substring),
+        overload("string_substring_int_int", "string.(int, int) -> string", _substring),
     ),
-    single("trim", "string_trim", (_S,), _S, _trim),
-    single("format", "string_format", (_S, list_of(DYN)), _S, format_text),
+    single("trim", "string_trim", "string.() -> string", _trim),
+    single("format", "string_format", "string.(list(dyn)) -> string", _format_text),
     Function(
         name="strings.quote",
-        overloads=(Overload(id="strings_quote", arguments=(_S,), result=_S, run=_quote),),
+        overloads=(overload("strings_quote", "(string) -> string", _quote),),
     ),
     several(
         "join",
-        overload("list_join", (list_of(_S),), _S, _join),
-        overload("list_join_string", (list_of(_S), _S), _S, _join),
+        overload("list_join", "list(string).() -> string", _join),
+        overload("list_join_string", "list(string).(string) -> string", _join),
     ),
 )

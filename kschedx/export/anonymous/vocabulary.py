@@ -148,34 +148,20 @@ _DATED_MESSAGES = " ".join(
 )
 
 _MESSAGES = """
-0 nodes are available: Insufficient cpu, Too many pods. node(s) were unschedulable, had untolerated taint {}, that the
-pod didn't tolerate, taints. didn't match the requested node name, hostname, ports. node selector. Pod's node
-affinity/selector. scheduler-enforced. pod affinity terms conflict. didn't satisfy plugin(s) [NodeAffinity]
-simultaneously. node is filtered out by the prefilter result. required features; declared features check failed -
-unsatisfied requirements. didn't have free ports for. had memory pressure, disk pressure, pid pressure, unavailable
-network, unknown conditions, not ready, out of disk space. pod topology spread constraints (missing required label).
-pod affinity rules, anti-affinity rules; existing pods. PersistentVolume's. had volume node affinity conflict. find
-available persistent volumes to bind. did not have enough free storage. unavailable due to one or more pvc(s) bound to
-non-existent pv(s). pod has unbound immediate PersistentVolumeClaims (repeated times). PersistentVolumeClaim is not
-bound. persistentvolumeclaim persistentvolume not found. waiting for ephemeral volume controller to create the. is
-being deleted. PVC was not created for (pod is not owner). had no available volume zone. had no pv name and
-storageClass storageclass name. with the access mode already in-use by another using same. exceed max volume count.
-CSI driver is not installed on. no new claims to deallocate. still not schedulable. cannot allocate all claims.
-waiting for scheduling gates. could not find ResourceClaim. ResourceClaim not created yet; neither nor is the owner.
-request device class does not exist; unknown unsupported request type. resourceclaim not available on the node. cannot
-schedule extended resource claim, cannot fit resource. invalid resource pools were encountered. selector CEL runtime
-compile error: no such key; compilation failed: ERROR input undeclared reference to in container found no matching
-overload for applied attribute unsupported value. division by zero, integer overflow. operation cancelled: actual cost
-limit exceeded. program instantiation failed.
-type conversion error from to. must evaluate to bool or the unknown type, not. undefined field. expected type but found.
-index out of bounds. invalid matches argument. CEL result of type could not be converted. attribute. cannot add device
-because a
-claim constraint would not be satisfied. number of requested devices exceeds the claim limit. asks for all devices but
-resource pool is currently being updated. deallocation deletion of ResourceClaim completed, unreserved for PodGroup.
-preemption: not eligible due to preemptionPolicy=Never. Preemption is not helpful for scheduling. No preemption
-victims found for incoming pod. on node. no nodes available to schedule pods. node(s) had. Successfully assigned to
+actual allocate annotation anti applied argument asks assigned attribute because been being binding bound bounds but
+cancelled CEL checking claims class compilation compile completed conditions configuration conflicts considered
+constraint contain conversion converted cost could counts CPU create created CSI currently deallocate deallocation
+define deleted deletion devices did division does eligible encountered enforced enough ERROR evaluate exceed exceeds
+exhausted exist existent existing expected field find fit found free gates getting have helpful host hostport immediate
+incoming incompatible input installed instantiation Insufficient integer invalid it label M m many matches matching met
+Million minValues must neither new No nodeDomains non nor number offering operation others overflow overload owner
+persistent persistentvolume persistentvolumeclaim PersistentVolumeClaims podDomains pools port ports preemption
+preemptionPolicy program PVC reference repeated requested requirement ResourceClaim resourceclaim rules runtime
+schedulable schedule simultaneously space still storageClass storageclass Successfully such taints terms that times
+tolerate Too types typo unbound undeclared undefined unknown unreserved unsatisfiable unsupported usage validate
+victims vs was were which would yet zero
 """
-"""kube-scheduler's messages are replaced word by word, too: words in them that are not names must stay."""
+"""The other words of kube-scheduler's and Karpenter's messages, which are replaced word by word, too."""
 
 _AUTOSCALER = """
 cluster-autoscaler-status cluster-autoscaler-priority-expander status priorities cluster-autoscaler.kubernetes.io
@@ -213,16 +199,6 @@ ValidationSucceeded NodeClassReady NodeRegistrationHealthy Launched Registered I
 InstanceTerminating Drained VolumesDetached Unconsolidatable DisruptionBlocked
 """
 """Labels, conditions, and values of enumerations."""
-
-_KARPENTER_MESSAGES = """
-Failed to schedule pod, did not tolerate taint (taint=) all available instance types exceed limits for nodepool
-node limits have been exhausted checking host port usage, hostport conflicts with existing configuration
-incompatible volume requirements, is not in and others requirements= resources= unsatisfiable topology constraint for
-spread affinity anti-affinity key= counts podDomains nodeDomains map no instance type met the scheduling or had enough
-resources required offering which satisfied all minValues requirement (CPU request >= 1 Million, m vs M typo?)
-getting persistent volume claim failed validate pvc with immediate binding mode must be bound does contain annotation
-considered unbound because it define a storage class
-"""
 
 _SET_REQUESTS = "LimitRanger plugin set Pod resources updated by container init request limit"
 """Words in the annotations of a LimitRange and of a VerticalPodAutoscaler."""
@@ -273,7 +249,6 @@ VOCABULARY: frozenset[str] = frozenset(
                 _DATED_MESSAGES,
                 _AUTOSCALER,
                 _KARPENTER,
-                _KARPENTER_MESSAGES,
                 _STATES,
             )
         )
@@ -283,88 +258,35 @@ VOCABULARY: frozenset[str] = frozenset(
 0."""
 
 _PROGRAMS = """
-Error creating: pods is forbidden: exceeded quota:, requested: used: limited: failed quota: must specify limits.memory
-requests.cpu for; maximum minimum usage per Pod Container PersistentVolumeClaim is, but limit request is. No is
-specified. max limit to request ratio, but provided ratio. insufficient quota to match these scopes: PriorityClass
-BestEffort NotBestEffort Terminating NotTerminating CrossNamespacePodAffinity. no PriorityClass with name was found.
-error looking up service account: serviceaccount not found. namespaces not found. unable to create new content in
-namespace because it is being terminated. Internal error occurred: failed calling webhook: failed to call webhook: Post
-https http svc: no endpoints available for service; context deadline exceeded (Client.Timeout exceeded while awaiting
-headers); dial tcp lookup connect: connection refused, no such host, no route to host, i/o timeout; tls: failed to
-verify certificate: x509: certificate signed by unknown authority, has expired or is not yet valid: current time is
-after before. the server could not find the requested resource. service unavailable. EOF.
-admission webhook denied the request: resource was blocked due to the following policies. ValidatingAdmissionPolicy
-with binding denied request. pod rejected: RuntimeClass not found. is invalid: spec.containers resources requests
-limits: Invalid value: must be less than or equal to cpu limit of. Required Forbidden Unsupported value: supported
-values. the integer value of priority must not be provided in pod spec; priority admission controller computed from the
-given PriorityClass name. pod node label selector conflicts with its namespace node label selector. unable to validate
-against any security context constraint: provider. serviceaccount.
-violates PodSecurity restricted baseline privileged latest: host namespaces (hostNetwork=true hostPID=true
-hostIPC=true), hostPort hostPorts, privileged (container containers init must not set
-securityContext.privileged=true), allowPrivilegeEscalation != false (must set
-securityContext.allowPrivilegeEscalation=false), unrestricted capabilities (must set
-securityContext.capabilities.drop=["ALL"]; must not include in add NET_RAW SYS_ADMIN), non-default capabilities,
-runAsNonRoot != true (pod or must set securityContext.runAsNonRoot=true), runAsUser=0 (must not set runAsUser=0),
-seccompProfile seccompProfile.type (must set to RuntimeDefault or Localhost), hostPath volumes (volume volumes use
-uses), restricted volume types, hostProcess windowsOptions, procMount, sysctls, seLinuxOptions, appArmor profile.
-Pod was rejected: Resources cannot be allocated with Topology locality. Node didn't have enough resource: capacity. The
-node was low on resource. Threshold quantity: available. Container was using, request is, has larger consumption of.
-The node had condition. Allocate failed due to requested number of devices unavailable for. Requested: Available: which
-is unexpected; maximum request size for shared resources is; rpc error: code = Unknown desc. no healthy devices
-present; cannot allocate unhealthy devices. Predicate failed. Pod The container exceeded its local ephemeral storage
-limit. Usage of EmptyDir volume exceeds the limit. ephemeral local total limit of containers. Preempted in order to
-admit critical pod. Preempted by pod on node. Pod was terminated in response to imminent node shutdown. was active on
-the node longer than the specified deadline. Node didn't have enough capacity.
-containers with unready status: with incomplete status: unknown status.
-Multi-Attach error for volume. Volume is already exclusively attached to one node and can't be attached to another.
-Volume is already used by pod(s). and pods in different namespaces. AttachVolume.Attach failed for volume; timed out
-waiting for external-attacher of CSI driver to attach volume; MountVolume.SetUp MountVolume.MountDevice
-MountVolume.NewMounter initialization failed for volume: secret configmap not found. Unable to attach or mount
-volumes: unmounted unattached; failed to process; timed out waiting for the condition. kubernetes.io/csi: attacher:
-mounter. driver name not found in the list of registered CSI drivers. hostPath type check failed: is not a directory
-file. references non-existent config key. object not registered. node
-not found. volume attachment is being deleted. volumeattachments csinode. Internal Unavailable NotFound
-ResourceExhausted DeadlineExceeded InvalidArgument.
-Failed to create pod sandbox. network plugin returns error; is not ready: cni plugin not initialized, cni config
-uninitialized. container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message: Network.
-setup network for sandbox; plugin type; failed to assign an IP address to container. no runtime for is configured.
-PLEG is not healthy. container runtime is down. Kubelet stopped posting node status. kubelet is posting ready status.
-kubelet has sufficient memory, no disk pressure, sufficient PID available. Kubelet never posted node status.
-Back-off pulling image. failed to pull and unpack image. failed to resolve reference. no match for platform in
-manifest. no matching manifest for linux windows amd64 arm64 in the manifest list entries. pull access denied,
-repository does not exist or may require authorization: server message: insufficient_scope: authorization failed.
-unexpected status from HEAD GET request to: Unauthorized Forbidden Not Found Too Many Requests.
-toomanyrequests: You have reached your unauthenticated pull rate limit. manifest unknown. exec format error. no space
-left on device. Container image is not present with pull policy of Never.
-back-off restarting failed container. couldn't find key in ConfigMap Secret. container has runAsNonRoot and image will
-run as root. failed to create containerd task. failed to create shim task. OCI runtime create failed. runc create
-failed. unable to start container process. error during container init. exec: executable file not found in PATH. no
-such file or directory. permission denied. Readiness Liveness Startup probe failed. HTTP probe failed with statuscode.
-the HPA was unable to compute the replica count: unable to get metrics for resource: unable to fetch metrics from
-resource metrics API: the server could not find the requested resource (get pods.metrics.k8s.io), no metrics returned
-from resource metrics API. missing request for cpu memory in container of Pod. failed to get utilization. the desired
-replica count is more than the maximum replica count, less than the minimum. external custom
-metrics.k8s.io. scaling is disabled since the replica count of the target is zero. the desired count is within the
-acceptable range. recommended size matches current size. was able to successfully calculate a replica count from.
-Job has reached the specified backoff limit. was active longer than specified deadline. ReplicaSet has timed out
-progressing. has successfully progressed. is progressing. Deployment has minimum availability. Deployment does not have
-minimum availability. Deployment is paused. Created new replica set. Found.
-Some content in the namespace has finalizers remaining: in resource instances. Some resources are remaining: has.
-All content successfully deleted. Discovery failed for some groups, failing: unable to retrieve the complete list of
-server APIs. persistent volumes available for this claim and no storage class is set. volume already bound. waiting
-for first consumer to be created before binding. waiting for pod to be scheduled. cannot bind to requested: requested
-size, accessMode, volume incompatible. create claim PVC for StatefulSet.
-failed filter prioritize preempt bind with extender at URL code. binding rejected. running plugin.
-couldn't assign flavors to pod set: insufficient unused quota for in flavor, more needed. insufficient quota previously
-considered podsets requests + current podset request > maximum capacity. Flavor does not support
-TopologyAwareScheduling. topology doesn't allow to fit any of pod(s).
-Workload is admitted, The workload is deactivated due to exceeding the
-maximum number of re-queuing retries. Exceeded the PodsReady timeout. ClusterQueue LocalQueue is inactive, stopped.
-Can't admit new workloads: references missing inactive AdmissionCheck(s), ResourceFlavor(s), FlavorNotFound. Workload
-namespace doesn't match ClusterQueue selector. didn't fit. Waiting for provisioning request. Not all pods are ready or
-succeeded. Previously: Admission quota reserved reservation in. At least one cohort. can't preempt. Preempted to
-accommodate a workload (UID: JobUID:) due to prioritization fair sharing reclamation within the cohort while borrowing.
+able acceptable accessMode accommodate account address ADMIN Admission admit admitted against ALL Allocate allocated
+allow allowPrivilegeEscalation an any API APIs appArmor as assign At Attach attach attached attachment AttachVolume
+authority authorization availability awaiting Back back before blocked borrowing calculate call calling Can can
+capabilities certificate Client ClusterQueue cni code cohort complete computed condition ConfigMap configmap configured
+connect connection consumer consumption containerd containers content context couldn Created creating
+CrossNamespacePodAffinity csinode current custom deactivated deadline denied desc desired dial different directory
+disabled Discovery doesn down drivers drop during EmptyDir endpoints entries EOF equal Exceeded exceeding exclusively
+exec executable expired extender failing fair fetch finalizers first Flavor flavor FlavorNotFound flavors following
+Forbidden forbidden format Found GET given groups HEAD headers healthy hostIPC hostNetwork hostPath hostPID hostPort
+hostPorts hostProcess HPA HTTP http https i image imminent inactive include incomplete initialization instances
+insufficient Internal Invalid InvalidArgument IP its JobUID Kubelet larger least left less limited Liveness Localhost
+locality LocalQueue longer looking lookup low manifest Many maximum may metrics mount MountDevice mounter MountVolume
+Multi namespace namespaces needed NET Network NetworkPluginNotReady NetworkReady never NewMounter Not NotBestEffort
+NotFound NotTerminating o object occurred OCI off order PATH paused per permission PID platform PLEG PodSecurity
+podsets policies Post posted posting Predicate preempt present Previously previously prioritization prioritize
+PriorityClass probe process procMount profile progressed progressing provided provisioning pull pulling queuing range
+rate ratio RAW re Readiness reason reclamation recommended references refused replica repository Requested Requests
+require Required resolve ResourceExhausted ResourceFlavor Resources response restarting retries retrieve returned
+returns route rpc run runAsNonRoot runAsUser runc RuntimeClass RuntimeDefault sandbox scaling scope scopes
+seccompProfile Secret secret securityContext seLinuxOptions server serviceaccount SetUp setup sharing shim signed since
+Some some spec specified specify start Startup statuscode stopped succeeded successfully sufficient support SYS sysctls
+target task tcp terminated than The these this Threshold timed Timeout tls toomanyrequests Topology
+TopologyAwareScheduling UID Unable unable unattached unauthenticated Unauthorized Unavailable unexpected unhealthy
+unmounted unpack unrestricted Unsupported unused URL Usage used uses utilization valid ValidatingAdmissionPolicy values
+verify violates Volume volumeattachments webhook while will windowsOptions within Workload workload workloads x509 You
+your
 """
+"""The other words of messages of the API server, admission webhooks, kubelets, container runtimes, CSI drivers, Pod
+Security, controllers, extenders, and Kueue."""
 MESSAGE_WORDS: frozenset[str] = frozenset(WORD.findall(_PROGRAMS)) | VOCABULARY
 """The words of what the API server, kubelets, and controllers say about pods that are refused, or do not start. They
 stay in messages, and are replaced in names."""

@@ -66,6 +66,7 @@ class Uncordon(NodeStep, frozen=True, kw_only=True):
 class RemoveTaints(NodeStep, frozen=True, kw_only=True):
     taints: tuple[Taint, ...]
     is_left_over: bool = False  # whether the node is ready again, so that the taints are out of date
+    is_of_openshift: bool = False  # whether the Machine Config Operator sets them, and would add them again
 
     @property
     def cost(self) -> Cost:
@@ -74,12 +75,18 @@ class RemoveTaints(NodeStep, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         again = ", which is ready again" if self.is_left_over else ""
-        return f"remove taint {' and '.join(map(str, self.taints))} from {self.node}{again}"
+        what = f"taint {' and '.join(map(str, self.taints))} from {self.node}{again}"
+        if self.is_of_openshift:
+            return f"set mastersSchedulable: true in Scheduler cluster, which removes {what}"
+        return f"remove {what}"
 
     def edit(self, node: Node) -> Node:
         return _without_taints(node, lambda taint: taint in self.taints)
 
     def commands(self) -> tuple[str, ...]:
+        if self.is_of_openshift:
+            template = "oc patch schedulers.config.openshift.io cluster --type merge -p {}"
+            return (shell_command(template, {"spec": {"mastersSchedulable": True}}),)
         taints = [" {}={}:{}-" if taint.value else " {}:{}-" for taint in self.taints]
         parts = [part for taint in self.taints for part in (taint.key, taint.value, taint.effect) if part]
         return (shell_command(f"kubectl taint node {{}}{''.join(taints)}", self.node, *parts),)
@@ -318,15 +325,20 @@ class AddNode(FixStep, frozen=True, kw_only=True):
         return frozenset((self.node.name,))
 
     @property
+    def restores(self) -> str:
+        """The host name without which the node does not help; empty if any new node may help."""
+        host = self.node.metadata.labels.get(HOSTNAME, self.node.name)
+        return "" if self.model or host == self.node.name else host
+
+    @property
     def title(self) -> str:
         return self.title_of(self.number)
 
     def title_of(self, number: int, zones: Sequence[str] = ()) -> str:
         """Return the title for this number of nodes, in these zones or all in one."""
         added = "add a node" if number == 1 else f"add {number:,} nodes"
-        host = self.node.metadata.labels.get(HOSTNAME, self.node.name)
-        if host != self.node.name and not self.model:
-            added = f"restore node {host}, or add a node with that host name"
+        if self.restores:
+            added = f"restore node {self.restores}, or add a node with that host name"
         if self.missing >= number and self.model:
             if self.failure:
                 return f"repair machine {self.failure}"
@@ -357,7 +369,8 @@ class AddNode(FixStep, frozen=True, kw_only=True):
             yield f"without label {join_names([*self.without], _SHOWN_LABELS)}"
 
     def _offers(self) -> Iterator[str]:
-        labels = {key: value for key, value in self.node.metadata.labels.items() if key not in (HOSTNAME, ZONE)}
+        own = self.node.metadata.labels
+        labels = {key: value for key, value in own.items() if key != ZONE and value != own.get(HOSTNAME)}
         named = [f"{key}={value}" for key, value in labels.items() if value != DOMAIN_OF_ITS_OWN]
         if named:
             yield f"label {join_names(named, _SHOWN_LABELS)}"
@@ -372,7 +385,7 @@ class AddNode(FixStep, frozen=True, kw_only=True):
             yield f"at least {join_phrases(free)} free"
         if self.more_pods_than:
             yield f"room for more than {count(self.more_pods_than, 'pod')}"
-        elif not (free or self.slices or len(self.node.metadata.labels.keys() - {HOSTNAME})):
+        elif not (free or self.slices or len({*own.values()}) > 1):
             yield "room for one pod"
 
     def _devices(self) -> Iterator[str]:

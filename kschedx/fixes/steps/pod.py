@@ -17,7 +17,17 @@ from kschedx.kube.quantity import Unit, format_quantities, format_quantity
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.tolerations import toleration_text
-from kschedx.kube.types import Pod, PodAffinityTerm, Taint, Toleration, TopologySpreadConstraint
+from kschedx.kube.types import (
+    ContainerPort,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    Taint,
+    Toleration,
+    TopologySpreadConstraint,
+    Volume,
+    WeightedPodAffinityTerm,
+)
 from kschedx.kube.typos import UnlikelyQuantity
 from kschedx.kube.workloads import without_node_names
 from kschedx.snapshot.snapshot import Snapshot
@@ -66,7 +76,12 @@ class Tolerate(PodStep, frozen=True, kw_only=True):
         return f"tolerate {' and '.join(map(str, self.taints))}"
 
     def edit(self, pod: Pod) -> Pod:
-        return edit.with_tolerations(pod, self.taints)
+        new = (
+            Toleration(key=t.key, operator="Equal" if t.value else "Exists", value=t.value, effect=t.effect)
+            for t in self.taints
+        )
+        known = pod.spec.tolerations
+        return edit.with_spec(pod, replace(pod.spec, tolerations=(*known, *(t for t in new if t not in known))))
 
 
 class TolerateInstead(PodStep, frozen=True, kw_only=True):
@@ -183,7 +198,7 @@ class DropNodeName(PodStep, frozen=True, kw_only=True):
 
 
 class UseHostPort(PodStep, frozen=True, kw_only=True):
-    """Another host port; 0 removes it."""
+    """Another host port; 0 removes it. Under hostNetwork, the container listens on the same number."""
 
     _cost = Cost.CONSTRAINT
     port: int
@@ -197,7 +212,16 @@ class UseHostPort(PodStep, frozen=True, kw_only=True):
         )
 
     def edit(self, pod: Pod) -> Pod:
-        return edit.with_host_port(pod, edit.RequestedPort(port=self.port, protocol=self.protocol), self.instead)
+        def changed(old: ContainerPort) -> ContainerPort:
+            if (old.host_port, old.protocol or "TCP") != (self.port, self.protocol):
+                return old
+            if self.instead == 0:
+                return replace(old, host_port=0, host_ip="")
+            inside = self.instead if pod.spec.host_network else old.container_port
+            return replace(old, host_port=self.instead, container_port=inside)
+
+        containers = tuple(replace(c, ports=tuple(map(changed, c.ports))) for c in pod.spec.containers)
+        return edit.with_spec(pod, replace(pod.spec, containers=containers))
 
 
 # --- rules between pods
@@ -266,10 +290,16 @@ class ChangeRule(PodStep, frozen=True, kw_only=True):
         names = (info.name for info in fields(self.before))
         changed = {name: new for name in names if (new := getattr(self.after, name)) != getattr(self.before, name)}
         if self.kind is RuleKind.SPREAD:
-            return edit.with_constraint(pod, self.index, lambda constraint: replace(constraint, **changed))
-        if isinstance(self.before, PodAffinityTerm):
-            return edit.with_affinity_term(pod, self.before, changed, anti=self.kind is RuleKind.ANTI_AFFINITY)
-        return pod
+            constraints = list(pod.spec.topology_spread_constraints)
+            constraints[self.index] = replace(constraints[self.index], **changed)
+            return edit.with_spec(pod, replace(pod.spec, topology_spread_constraints=tuple(constraints)))
+        anti = self.kind is RuleKind.ANTI_AFFINITY
+        rules = edit.rules(pod, anti=anti)
+        required = rules.required_during_scheduling_ignored_during_execution
+        terms = tuple(replace(term, **changed) if term == self.before else term for term in required)
+        return edit.with_rules(
+            pod, replace(rules, required_during_scheduling_ignored_during_execution=terms), anti=anti
+        )
 
 
 def _labels_not_in(item: _Rule, other: _Rule) -> str:
@@ -279,7 +309,7 @@ def _labels_not_in(item: _Rule, other: _Rule) -> str:
 
 
 class PreferTerm(PodStep, frozen=True, kw_only=True):
-    """A required pod (anti-)affinity term becomes a preference."""
+    """A required pod (anti-)affinity term becomes a preference of the highest weight."""
 
     _cost = Cost.CONSTRAINT
     number: int  # the number of the term among the pod's present terms, from 1
@@ -293,7 +323,20 @@ class PreferTerm(PodStep, frozen=True, kw_only=True):
         return f"make {kind} term {self.number} ({self.selector or 'every pod'}) preferred instead of required"
 
     def edit(self, pod: Pod) -> Pod:
-        return edit.with_preference(pod, self.rule, anti=self.anti)
+        rules = edit.rules(pod, anti=self.anti)
+        required = list(rules.required_during_scheduling_ignored_during_execution)
+        if self.rule not in required:
+            return pod
+        required.remove(self.rule)
+        preferred = rules.preferred_during_scheduling_ignored_during_execution
+        softer = PodAffinity(
+            required_during_scheduling_ignored_during_execution=tuple(required),
+            preferred_during_scheduling_ignored_during_execution=(
+                *preferred,
+                WeightedPodAffinityTerm(weight=100, pod_affinity_term=self.rule),
+            ),
+        )
+        return edit.with_rules(pod, softer, anti=self.anti)
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         """Apply it to the pods of the same template too: their anti-affinity may exclude the pod."""
@@ -423,7 +466,13 @@ class CorrectQuantities(PodStep, frozen=True, kw_only=True):
         return f"set {' and '.join(phrases)}"
 
     def edit(self, pod: Pod) -> Pod:
-        return edit.with_likely_amounts(pod, self.amounts)
+        meant = {(amount.container, amount.resource, amount.written): amount.meant for amount in self.amounts}
+        return edit.with_amounts(
+            pod,
+            lambda container, amounts: {
+                name: meant.get((container, name, str(amount)), amount) for name, amount in amounts.items()
+            },
+        )
 
 
 class RequestInstead(PodStep, frozen=True, kw_only=True):
@@ -442,7 +491,10 @@ class RequestInstead(PodStep, frozen=True, kw_only=True):
         return f"request {self.meant} instead of {self.resource}"
 
     def edit(self, pod: Pod) -> Pod:
-        return edit.renaming_resource(pod, self.resource, self.meant)
+        names = {self.resource: self.meant}
+        return edit.with_amounts(
+            pod, lambda _, amounts: {names.get(name, name): amount for name, amount in amounts.items()}
+        )
 
 
 class UseClaim(PodStep, frozen=True, kw_only=True):
@@ -463,7 +515,13 @@ class UseClaim(PodStep, frozen=True, kw_only=True):
         return f"use claim {self.meant} instead of {self.claim}{bound}"
 
     def edit(self, pod: Pod) -> Pod:
-        return edit.with_claim(pod, self.claim, self.meant)
+        def changed(volume: Volume) -> Volume:
+            source = volume.persistent_volume_claim
+            if source is None or source.claim_name != self.claim:
+                return volume
+            return replace(volume, persistent_volume_claim=replace(source, claim_name=self.meant))
+
+        return edit.with_volumes(pod, changed)
 
 
 class UseDeviceClaim(PodStep, frozen=True, kw_only=True):

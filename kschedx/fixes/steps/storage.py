@@ -13,7 +13,7 @@ from kschedx.kube.devices import ResourceClaim, ResourceClaimTemplate
 from kschedx.kube.documents import Change, Target
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, bound_claim
-from kschedx.kube.types import PodResourceClaimStatus
+from kschedx.kube.types import PodResourceClaimStatus, Volume
 from kschedx.snapshot.snapshot import Snapshot
 
 # --- claims and volumes
@@ -134,8 +134,16 @@ class SetEphemeralClass(ClassedClaim, frozen=True, kw_only=True):
         return f"set storage class {self.claim.storage_class}{instead} in ephemeral volume {self.name}"
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
+        def changed(volume: Volume) -> Volume:
+            source = volume.ephemeral
+            template = None if volume.name != self.name or source is None else source.volume_claim_template
+            if source is None or template is None:
+                return volume
+            spec = replace(template.spec, storage_class_name=self.claim.storage_class)
+            return replace(volume, ephemeral=replace(source, volume_claim_template=replace(template, spec=spec)))
+
         proposal = super().apply(proposal, snapshot)
-        return replace(proposal, pod=edit.with_class(proposal.pod, self.name, self.claim.storage_class))
+        return replace(proposal, pod=edit.with_volumes(proposal.pod, changed))
 
     def created_objects(self) -> Iterator[tuple[ClusterObject, str]]:
         yield from super().created_objects()

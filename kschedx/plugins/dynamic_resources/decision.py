@@ -23,7 +23,7 @@ from kschedx.findings import (
     PluginMessage,
 )
 from kschedx.framework.interface import Handle, NotPreparedError, PostFilterResult
-from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, Verdicts
+from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, Verdicts, unresolvable
 from kschedx.kube.devices import (
     IN_MEMORY,
     MAX_ALTERNATIVES,
@@ -66,7 +66,6 @@ from kschedx.plugins.dynamic_resources.claims import (
     out_of_reach,
     pod_claims,
     unreserved_by_group,
-    unschedulable,
 )
 from kschedx.plugins.dynamic_resources.pools import (
     DeviceFeatures,
@@ -120,14 +119,21 @@ def _fits_node_allocatable(
 ) -> Status:
     """Check that the pod fits with the resources that its new devices use. `result` is by claim name. Raises
     `FailureError`."""
-    known = _known_devices(handle)
+    # upstream ignores the driver
+    published = published_slices(handle.snapshot.devices, DeviceFeatures.of(handle.release))
+    devices: _Devices = {}
+    for resource_slice in published:
+        for device in resource_slice.spec.devices:
+            devices.setdefault((resource_slice.spec.pool.name, device.name), device)
     statuses = []
+    are_mapped = False
     for name in sorted(result):
-        if any(known(pick).node_allocatable_resource_mappings for pick in result[name]):
-            status = _status(pod, claims, name, result[name], known)
+        if any(devices[pick.device.id[1:]].node_allocatable_resource_mappings for pick in result[name]):
+            are_mapped = True
+            status = _status(pod, claims, name, result[name], devices)
             if status is not None:
                 statuses.append(status)
-    if not any(known(pick).node_allocatable_resource_mappings for picks in result.values() for pick in picks):
+    if not are_mapped:
         return SUCCESS
     for status in statuses:
         if not status.containers:
@@ -136,34 +142,17 @@ def _fits_node_allocatable(
     return _demand_fits(pod, tuple(statuses), nodes, row)
 
 
-class _Known:
-    """Devices by pool and name; upstream ignores the driver."""
-
-    def __init__(self, devices: Iterator[tuple[tuple[str, str], Device]]) -> None:
-        self._devices: dict[tuple[str, str], Device] = {}
-        for key, device in devices:
-            self._devices.setdefault(key, device)
-
-    def __call__(self, pick: Pick) -> Device:
-        return self._devices[pick.device.id[1:]]
-
-
-def _known_devices(handle: Handle) -> _Known:
-    slices = published_slices(handle.snapshot.devices, DeviceFeatures.of(handle.release))
-    return _Known(
-        ((resource_slice.spec.pool.name, device.name), device)
-        for resource_slice in slices
-        for device in resource_slice.spec.devices
-    )
+_Devices = dict[tuple[str, str], Device]
+"""By pool and name."""
 
 
 def _status(
-    pod: Pod, claims: Sequence[PodClaim], claim: str, picks: Sequence[Pick], known: _Known
+    pod: Pod, claims: Sequence[PodClaim], claim: str, picks: Sequence[Pick], devices: _Devices
 ) -> NodeAllocatableResourceClaimStatus | None:
     """Return what a claim uses of the node and which containers use it, or None if it uses nothing."""
     total: dict[str, int] = {}
     for pick in picks:
-        for resource, amount in _device_usage(pod, claim, pick, known(pick)):
+        for resource, amount in _device_usage(pod, claim, pick, devices[pick.device.id[1:]]):
             total[resource] = total.get(resource, 0) + amount
     if not total:
         return None
@@ -231,7 +220,7 @@ def _demand_fits(
 
 
 def _unschedulable(text: str) -> Status:
-    return unschedulable(text, PluginMessage(text=text))
+    return unresolvable(text, PluginMessage(text=text))
 
 
 # The score of a node: higher if claims get their preferred alternatives (computeScore).
@@ -289,23 +278,24 @@ def shortage(
 
 
 def _fits_unconstrained(allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> bool:
-    """Return whether the node can allocate the claims without their constraints; False if the search takes too long."""
+    """Return whether the node can allocate the claims without their constraints; False if the search takes too long,
+    or fails at a device that the constraints kept it from."""
     without = [
         replace(claim, spec=replace(claim.spec, devices=replace(claim.spec.devices, constraints=())))
         for claim in claims
     ]
     try:
         return allocator.search(node, without) is not None
-    except (UnavailableError, UndecidableError):
+    except (FailureError, UnavailableError, UndecidableError):
         return False
 
 
-HOLDERS = Memo[Mapping[DeviceID, tuple[ResourceClaim, ...]]]()
+_HOLDERS = Memo[Mapping[DeviceID, tuple[ResourceClaim, ...]]]()
 
 
 def holders(devices: Devices) -> Mapping[DeviceID, tuple[ResourceClaim, ...]]:
     """Return the claims that use each device, without admin access."""
-    return HOLDERS.of(devices.derived, lambda: _holders(devices))
+    return _HOLDERS.of(devices.derived, lambda: _holders(devices))
 
 
 def _holders(devices: Devices) -> Mapping[DeviceID, tuple[ResourceClaim, ...]]:
@@ -483,8 +473,8 @@ def _quantity(nano: int) -> str:
 
 # The decision about a pod that uses devices: prepared once, then made for each node.
 
-_NO_ALLOCATION = unschedulable(REASON_ALL_CLAIMS)
-_UNAVAILABLE = unschedulable(REASON_UNAVAILABLE)
+_NO_ALLOCATION = unresolvable(REASON_ALL_CLAIMS)
+_UNAVAILABLE = unresolvable(REASON_UNAVAILABLE)
 """A status whose details are computed on request."""
 
 
@@ -583,7 +573,7 @@ class DeviceDecision:
             except FailureError as failure:
                 answer = _ClaimAnswer(status=failure_status(failure))
             except UnavailableError as unavailable:
-                answer = _rejection(str(unavailable))
+                answer = _ClaimAnswer(status=_unschedulable(str(unavailable)))
             except UndecidableError as unknown:
                 raise UndecidableError(f"Pod {self._pod.key} requests devices: {unknown}") from None
             self._answers[name] = version, answer
@@ -597,10 +587,10 @@ class DeviceDecision:
         node, pod = nodes.node(row), self._pod
         if self._extended is not None:
             if self._extended.spec.devices.requests:
-                return _rejection(REASON_STALE)
+                return _ClaimAnswer(status=_unschedulable(REASON_STALE))
             class_of = self._devices_for(node)
             if class_of is None:
-                return _rejection(REASON_NO_RESOURCE)
+                return _ClaimAnswer(status=_unschedulable(REASON_NO_RESOURCE))
             if not self._own and (self._extended.status.allocation is not None or not class_of):
                 return _ClaimAnswer()
         unavailable: list[int] = []
@@ -777,10 +767,6 @@ def _post_filter_result(
 
 def failure_status(failure: FailureError) -> Status:
     return Status(code=Code.ERROR, reasons=(str(failure),), findings=(failure.finding,))
-
-
-def _rejection(text: str) -> _ClaimAnswer:
-    return _ClaimAnswer(status=unschedulable(text, PluginMessage(text=text)))
 
 
 def _node_selector(allocation: AllocationResult | None) -> CompiledNodeSelector | None:

@@ -6,12 +6,12 @@ pkg/scheduler/framework/types.go.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from kschedx.errors import InputError
 from kschedx.kube.field_errors import aggregate
@@ -106,24 +106,13 @@ class PodTerms(Struct, frozen=True, kw_only=True):
 
     @property
     def every(self) -> tuple[AffinityTerm, ...]:
-        return (
-            *self.required_affinity,
-            *self.required_anti_affinity,
-            *self.preferred_affinity,
-            *self.preferred_anti_affinity,
-        )
+        return tuple(term for terms in astuple(self) for term in terms)
 
     def matching_terms(self, pod: Pod, namespace_labels: Mapping[str, str]) -> PodTerms:
+        return self._map(lambda terms: (term for term in terms if term.matches(pod, namespace_labels)))
 
-        def matching(terms: tuple[AffinityTerm, ...]) -> tuple[AffinityTerm, ...]:
-            return tuple(term for term in terms if term.matches(pod, namespace_labels))
-
-        return PodTerms(
-            required_affinity=matching(self.required_affinity),
-            required_anti_affinity=matching(self.required_anti_affinity),
-            preferred_affinity=matching(self.preferred_affinity),
-            preferred_anti_affinity=matching(self.preferred_anti_affinity),
-        )
+    def _map(self, change: Callable[[tuple[AffinityTerm, ...]], Iterable[AffinityTerm]]) -> PodTerms:
+        return PodTerms(**{name: tuple(change(getattr(self, name))) for name in self.__struct_fields__})
 
     @classmethod
     def of_incoming(cls, pod: Pod, namespaces: Mapping[str, Labels]) -> PodTerms:
@@ -133,12 +122,7 @@ class PodTerms(Struct, frozen=True, kw_only=True):
         terms, errors = cls._read(pod.spec.affinity, pod.metadata.namespace)
         if wrong := aggregate(errors):
             raise wrong
-        return cls(
-            required_affinity=tuple(term.resolve(namespaces) for term in terms.required_affinity),
-            required_anti_affinity=tuple(term.resolve(namespaces) for term in terms.required_anti_affinity),
-            preferred_affinity=tuple(term.resolve(namespaces) for term in terms.preferred_affinity),
-            preferred_anti_affinity=tuple(term.resolve(namespaces) for term in terms.preferred_anti_affinity),
-        )
+        return terms._map(lambda some: (term.resolve(namespaces) for term in some))
 
     @classmethod
     def of_existing(cls, affinity: Affinity, namespace: str) -> PodTerms:
@@ -157,19 +141,14 @@ class PodTerms(Struct, frozen=True, kw_only=True):
                 return ()
 
         towards, away = affinity.pod_affinity or PodAffinity(), affinity.pod_anti_affinity or PodAffinity()
+        required, preferred = (
+            f"{kind}_during_scheduling_ignored_during_execution" for kind in ("required", "preferred")
+        )
         terms = cls(
-            required_affinity=read(
-                "requiredAffinityTerms", towards.required_during_scheduling_ignored_during_execution
-            ),
-            required_anti_affinity=read(
-                "requiredAntiAffinityTerms", away.required_during_scheduling_ignored_during_execution
-            ),
-            preferred_affinity=read(
-                "preferredAffinityTerms", towards.preferred_during_scheduling_ignored_during_execution
-            ),
-            preferred_anti_affinity=read(
-                "preferredAntiAffinityTerms", away.preferred_during_scheduling_ignored_during_execution
-            ),
+            required_affinity=read("requiredAffinityTerms", getattr(towards, required)),
+            required_anti_affinity=read("requiredAntiAffinityTerms", getattr(away, required)),
+            preferred_affinity=read("preferredAffinityTerms", getattr(towards, preferred)),
+            preferred_anti_affinity=read("preferredAntiAffinityTerms", getattr(away, preferred)),
         )
         return terms, errors
 
@@ -229,7 +208,7 @@ class ExistingTerms:
         self._naming: dict[str, list[int]] = {}
         self._selecting: list[int] = []
         for number, (source, namespace) in enumerate(self._sources):
-            terms = list(_all_terms(source))
+            terms = list(source.pod_terms)
             for name in {name for term in terms for name in _named_namespaces(term, namespace)}:
                 self._naming.setdefault(name, []).append(number)
             if any(term.namespace_selector is not None for term in terms):
@@ -294,14 +273,6 @@ def _inter_pod(affinity: Affinity | None) -> Affinity | None:
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return None
     return Affinity(pod_affinity=affinity.pod_affinity, pod_anti_affinity=affinity.pod_anti_affinity)
-
-
-def _all_terms(affinity: Affinity) -> Iterator[PodAffinityTerm]:
-    for rules in (affinity.pod_affinity, affinity.pod_anti_affinity):
-        if rules is not None:
-            yield from rules.required_during_scheduling_ignored_during_execution
-            for weighted in rules.preferred_during_scheduling_ignored_during_execution:
-                yield weighted.pod_affinity_term
 
 
 class SatisfiesAll(Struct, frozen=True):

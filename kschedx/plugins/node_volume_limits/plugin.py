@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar
@@ -20,7 +19,7 @@ from kschedx.framework.interface import (
     Texts,
     Touch,
 )
-from kschedx.framework.status import SUCCESS, Code, Status, Verdicts, worded_error
+from kschedx.framework.status import SUCCESS, Code, Status, Verdicts, unschedulable, worded_error
 from kschedx.kube.storage import (
     CSINode,
     PersistentVolumeClaim,
@@ -46,7 +45,7 @@ from kschedx.snapshot.columns import BoolArray, Column, IntArray, TableRow, each
 from kschedx.snapshot.nodes import NodeTable
 
 REASON = "node(s) exceed max volume count"
-NOT_INSTALLED = "{subject} CSI driver is not installed on the node"
+_NOT_INSTALLED = "{subject} CSI driver is not installed on the node"
 
 _NO_LIMIT = -1
 
@@ -71,7 +70,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     name = "NodeVolumeLimits"
     texts: ClassVar[Texts] = {
         "volume-limit-exceeded": (REASON,),
-        "driver-not-installed": (NOT_INSTALLED,),
+        "driver-not-installed": (_NOT_INSTALLED,),
     }
 
     def reads(self, pod: Pod) -> Hashable:
@@ -134,13 +133,9 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         return [csi_nodes.get(name) for name in self.handle.nodes.cluster.names]
 
     @cached_property
-    def _missing_drivers(self) -> dict[str, BoolArray]:
-        """Driver to (node of the cluster,) whether it is missing; filled on first use of a driver."""
-        return {}
-
-    def _evaluate_rule(self, rule: Callable[[CSINode | None], bool]) -> BoolArray:
-        """(node of the cluster,) whether the rule holds for the node's CSINode."""
-        return np.array([rule(csi_node) for csi_node in self._csi_nodes], dtype=np.bool_)
+    def _drivers_on_nodes(self) -> Column[tuple[str, ...]]:
+        """(node of the cluster,) the installed drivers."""
+        return Column.of(map(_drivers, self._csi_nodes))
 
     @cached_property
     def _ever_migrated(self) -> frozenset[str]:
@@ -164,7 +159,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     @cached_property
     def _has_limits(self) -> BoolArray:
-        limited = self._evaluate_rule(lambda csi_node: bool(csi_node and csi_node.limits))
+        limited = np.array([bool(csi_node and csi_node.limits) for csi_node in self._csi_nodes], dtype=np.bool_)
         if self.handle.release.behaviour.allocatable_limits_volumes:
             limited |= limits_any_volume(self.handle.nodes)
         return limited
@@ -230,17 +225,12 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             self._reject_without(driver, answers, mask, nodes)
 
     def _reject_without(self, driver: str, answers: _Answers, mask: BoolArray, nodes: NodeTable) -> None:
-        lacking = self._missing_drivers.get(driver)
-        if lacking is None:
-            lacking = self._missing_drivers[driver] = self._evaluate_rule(
-                lambda csi_node: driver not in _drivers(csi_node)
-            )
-        reason = NOT_INSTALLED.format(subject=driver)
+        lacking = self._drivers_on_nodes.where(lambda drivers: driver not in drivers)
 
         def explain(row: TableRow) -> tuple[Finding, ...]:
-            return (DriverNotInstalled(driver=driver, installed=_drivers(self._csi_nodes[nodes.cluster_row(row)])),)
+            return (DriverNotInstalled(driver=driver, installed=self._drivers_on_nodes[nodes.cluster_row(row)]),)
 
-        answers.reject(mask & lacking[nodes.rows], Status(code=Code.UNSCHEDULABLE, reasons=(reason,)), explain)
+        answers.reject(mask & lacking[nodes.rows], unschedulable(_NOT_INSTALLED.format(subject=driver)), explain)
 
     def _reject_broken_pods(self, answers: _Answers, limited: BoolArray, nodes: NodeTable) -> None:
         """Fail nodes with a limit and a running pod whose volumes cannot be counted."""
@@ -299,7 +289,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             )
 
         exceeded = np.logical_or.reduce([count.is_exceeded for count in counts])
-        answers.reject(limited & exceeded, Status(code=Code.UNSCHEDULABLE, reasons=(REASON,)), explain)
+        answers.reject(limited & exceeded, unschedulable(REASON), explain)
 
 
 class _Answers:
@@ -338,23 +328,27 @@ _NITRO = lazy_pattern(r"^[cmr]5.*|t3|z1d")
 _UNBOUND = "<unbound>"
 """Replaces the random prefix that upstream adds to the volumes of unbound claims."""
 
-Disks = Mapping[str, str]
+_Disks = Mapping[str, str]
 """Identifiers of volumes to their names on screens."""
 
 
-class InTreeLimits(PreFilterPlugin, FilterPlugin):
+class _InTreeLimits(PreFilterPlugin, FilterPlugin):
     """Limits the volumes of one in-tree plugin on nodes whose CSINode does not migrate it."""
 
     plugin: ClassVar[str]
     """As in storage classes."""
+    identifier: ClassVar[tuple[str, str]]
+    """The fields of `InTreeVolumeSources` and of the plugin's source that identify a volume."""
     limit_key: ClassVar[str]
     """The allocatable resource that may set a node's limit."""
     limit: ClassVar[int]
     """The limit of a node whose allocatable has none."""
 
-    @abstractmethod
-    def disk(self, source: InTreeVolumeSources) -> str | None:
+    def disk(self, sources: InTreeVolumeSources) -> str | None:
         """Return the volume's identifier, or None for another plugin's volume."""
+        name, identifier = self.identifier
+        source = getattr(sources, name)
+        return None if source is None else str(getattr(source, identifier))
 
     def default_limit(self, node: Node) -> int:
         return self.limit
@@ -405,7 +399,7 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
 
     # --- a pod's volumes
 
-    def _disks(self, pod: ObjectMeta, volumes: Iterable[Volume], *, is_new: bool) -> Disks:
+    def _disks(self, pod: ObjectMeta, volumes: Iterable[Volume], *, is_new: bool) -> _Disks:
         """Return the volumes of a pod that count. Raises `VolumeError`."""
         disks: dict[str, str] = {}
         for volume in volumes:
@@ -464,7 +458,7 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
         """(pod,) whether the pod may have a volume that counts."""
         return self.handle.snapshot.pods.specs.where(lambda spec: any(map(self._may_count, spec.volumes)))
 
-    def _attached_disks(self, nodes: NodeTable, row: TableRow) -> Disks:
+    def _attached_disks(self, nodes: NodeTable, row: TableRow) -> _Disks:
         """Return the volumes of the pods on a node. Raises `VolumeError`."""
         return {disk: title for pod in self._pods(nodes, row) for disk, title in self._pod_disks(pod).items()}
 
@@ -472,12 +466,12 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
         pods = nodes.pods_on(row)
         return pods[self._concerned_pods[pods]]
 
-    def _pod_disks(self, row: int) -> Disks:
+    def _pod_disks(self, row: int) -> _Disks:
         pods = self.handle.snapshot.pods
         metadata = ObjectMeta(name=pods.names[row], namespace=pods.namespaces[row], uid=pods.uids[row])
         return self._disks(metadata, pods.specs[row].volumes, is_new=False)
 
-    def _limit_finding(self, nodes: NodeTable, row: TableRow, wanted: Disks, limit: int) -> VolumeLimitExceeded:
+    def _limit_finding(self, nodes: NodeTable, row: TableRow, wanted: _Disks, limit: int) -> VolumeLimitExceeded:
         attached = self._attached_disks(nodes, row)
         holders: dict[str, list[str]] = {disk: [] for disk in attached}
         for pod in self._pods(nodes, row):
@@ -492,14 +486,11 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
         )
 
 
-class EBSLimits(InTreeLimits):
+class EBSLimits(_InTreeLimits):
     name = "EBSLimits"
     plugin = "kubernetes.io/aws-ebs"
+    identifier = ("aws_elastic_block_store", "volume_id")
     limit_key = "attachable-volumes-aws-ebs"
-
-    def disk(self, source: InTreeVolumeSources) -> str | None:
-        ebs = source.aws_elastic_block_store
-        return ebs.volume_id if ebs is not None else None
 
     def default_limit(self, node: Node) -> int:
         labels = node.metadata.labels
@@ -507,34 +498,25 @@ class EBSLimits(InTreeLimits):
         return 25 if _NITRO.search(kind) else 39
 
 
-class GCEPDLimits(InTreeLimits):
+class GCEPDLimits(_InTreeLimits):
     name = "GCEPDLimits"
     plugin = "kubernetes.io/gce-pd"
+    identifier = ("gce_persistent_disk", "pd_name")
     limit_key = "attachable-volumes-gce-pd"
     limit = 16
 
-    def disk(self, source: InTreeVolumeSources) -> str | None:
-        disk = source.gce_persistent_disk
-        return disk.pd_name if disk is not None else None
 
-
-class AzureDiskLimits(InTreeLimits):
+class AzureDiskLimits(_InTreeLimits):
     name = "AzureDiskLimits"
     plugin = "kubernetes.io/azure-disk"
+    identifier = ("azure_disk", "disk_name")
     limit_key = "attachable-volumes-azure-disk"
     limit = 16
 
-    def disk(self, source: InTreeVolumeSources) -> str | None:
-        disk = source.azure_disk
-        return disk.disk_name if disk is not None else None
 
-
-class CinderLimits(InTreeLimits):
+class CinderLimits(_InTreeLimits):
     name = "CinderLimits"
     plugin = "kubernetes.io/cinder"
+    identifier = ("cinder", "volume_id")
     limit_key = "attachable-volumes-cinder"
     limit = 256
-
-    def disk(self, source: InTreeVolumeSources) -> str | None:
-        disk = source.cinder
-        return disk.volume_id if disk is not None else None

@@ -39,7 +39,7 @@ _MOST_CANDIDATES = 200
 _MANY_NODES = 1_000
 """The number of nodes from which on a node's facts have only their first entries, so that the page stays below 3 MB."""
 _MOST_ENTRIES = 3
-_MOST_OF_STORIES = 2_000_000
+MOST_OF_STORIES = 2_000_000
 """Characters of all nodes' accounts together."""
 LEFT_OUT = (("more", "kschedx why with --node NAME"),)
 """The facts of a node whose own ones would make the page too large."""
@@ -110,7 +110,7 @@ def _verdicts(diagnosis: Diagnosis, *, every_node: bool) -> VerdictSection | Non
     story_of: list[int] = []
     columns = [verdicts.codes.tolist() for verdicts in cycle.filter.verdicts]
     firsts = {group.rows[0] for group in diagnosis.groups}
-    table_rows, room = None if every_node else firsts, _MOST_OF_STORIES
+    table_rows, room = None if every_node else firsts, MOST_OF_STORIES
     for row in cycle.nodes.each():
         pattern = tuple(cell[column[row]] for column in columns)
         pattern_of.append(patterns.setdefault(pattern, len(patterns)))
