@@ -66,7 +66,7 @@ _MAX_MILLI_VALUE = MAX_INT64 // 1000
 _OF_POD_LEVEL = (CPU, MEMORY)
 """LimitRanger does not support pod-level hugepages."""
 
-ResourceAmounts = Mapping[str, Quantity]
+_ResourceAmounts = Mapping[str, Quantity]
 
 
 # --- defaults
@@ -185,8 +185,8 @@ class _Usage(Struct, frozen=True, kw_only=True):
     """The requests and limits of a container or a whole pod, with one item of a LimitRange."""
 
     item: LimitRangeItem
-    requests: ResourceAmounts
-    limits: ResourceAmounts
+    requests: _ResourceAmounts
+    limits: _ResourceAmounts
     field: str
     """The path of requests and limits; empty for a pod, which is the sum of its containers."""
 
@@ -271,24 +271,24 @@ def _comparable(request: Quantity | None, limit: Quantity | None, bound: Quantit
 # They read a namespace's annotations; the API server's admission configuration is unknown. Upstream:
 # plugin/pkg/admission/{podnodeselector,podtolerationrestriction,extendedresourcetoleration}.
 
-POD_NODE_SELECTOR = "PodNodeSelector"
-POD_TOLERATION_RESTRICTION = "PodTolerationRestriction"
-EXTENDED_RESOURCE_TOLERATION = "ExtendedResourceToleration"
-OPTIONAL_PLUGINS = (POD_NODE_SELECTOR, POD_TOLERATION_RESTRICTION, EXTENDED_RESOURCE_TOLERATION)
+_POD_NODE_SELECTOR = "PodNodeSelector"
+_POD_TOLERATION_RESTRICTION = "PodTolerationRestriction"
+_EXTENDED_RESOURCE_TOLERATION = "ExtendedResourceToleration"
+OPTIONAL_PLUGINS = (_POD_NODE_SELECTOR, _POD_TOLERATION_RESTRICTION, _EXTENDED_RESOURCE_TOLERATION)
 
 NODE_SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
 DEFAULT_TOLERATIONS = "scheduler.alpha.kubernetes.io/defaultTolerations"
 TOLERATIONS_WHITELIST = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"
 
 PROJECT_NODE_SELECTOR = "openshift.io/node-selector"
-PROJECT_NODE_ENVIRONMENT = "scheduling.openshift.io/OriginPodNodeEnvironment"
+_PROJECT_NODE_ENVIRONMENT = "scheduling.openshift.io/OriginPodNodeEnvironment"
 """OpenShift's own plugin, which runs wherever such annotations exist."""
 SELECTOR_ANNOTATIONS = (NODE_SELECTOR, PROJECT_NODE_SELECTOR)
 
 PLUGIN_OF_ANNOTATION: Mapping[str, str] = {
-    NODE_SELECTOR: POD_NODE_SELECTOR,
-    DEFAULT_TOLERATIONS: POD_TOLERATION_RESTRICTION,
-    TOLERATIONS_WHITELIST: POD_TOLERATION_RESTRICTION,
+    NODE_SELECTOR: _POD_NODE_SELECTOR,
+    DEFAULT_TOLERATIONS: _POD_TOLERATION_RESTRICTION,
+    TOLERATIONS_WHITELIST: _POD_TOLERATION_RESTRICTION,
 }
 READ_ANNOTATIONS = frozenset({*PLUGIN_OF_ANNOTATION, PROJECT_NODE_SELECTOR})
 
@@ -378,10 +378,10 @@ def is_best_effort(spec: PodSpec) -> bool:
     return qos_of(every) is QOS.BEST_EFFORT
 
 
-LIMIT_RANGER = "LimitRanger"
+_LIMIT_RANGER = "LimitRanger"
 PRIORITY = "Priority"
 DEFAULT_TOLERATION_SECONDS = "DefaultTolerationSeconds"
-RUNTIME_CLASS = "RuntimeClass"
+_RUNTIME_CLASS = "RuntimeClass"
 
 _TOLERATED_FOR_A_WHILE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _SECONDS = 300
@@ -487,7 +487,7 @@ def _set_by_limit_ranges(changes: Iterable[AdmissionChange]) -> Iterator[str]:
     limits_by_kind: dict[tuple[str, str], list[str]] = {}
     for change in changes:
         side, _, resource = change.item.partition(".")
-        if change.plugin == LIMIT_RANGER:
+        if change.plugin == _LIMIT_RANGER:
             limits_by_kind.setdefault((change.container, side.removesuffix("s")), []).append(resource)
     for (container, side), resources in limits_by_kind.items():
         yield f"{', '.join(sorted(resources))} {side} for container {container}"
@@ -521,13 +521,13 @@ def _steps(pod: Pod, context: AdmissionContext) -> Iterator[_Step]:
     annotations = context.namespace_annotations.get(namespace, {})
     for limit_range in context.limit_ranges.get(namespace, ()):
         yield _Step(
-            plugin=LIMIT_RANGER,
+            plugin=_LIMIT_RANGER,
             source=f"LimitRange {namespace}/{limit_range.metadata.name}",
             change=partial(apply_limit_range, limit_range=limit_range),
         )
-    if POD_NODE_SELECTOR in context.enabled_plugins:
+    if _POD_NODE_SELECTOR in context.enabled_plugins:
         yield _Step(
-            plugin=POD_NODE_SELECTOR,
+            plugin=_POD_NODE_SELECTOR,
             source=f"Namespace {namespace}",
             change=lambda spec: apply_node_selector(
                 spec, annotations.get(NODE_SELECTOR, ""), f"metadata.annotations[{NODE_SELECTOR}]"
@@ -538,25 +538,25 @@ def _steps(pod: Pod, context: AdmissionContext) -> Iterator[_Step]:
         is_own = PROJECT_NODE_SELECTOR in annotations
         field = f"metadata.annotations[{PROJECT_NODE_SELECTOR}]" if is_own else "spec.defaultNodeSelector"
         yield _Step(
-            plugin=PROJECT_NODE_ENVIRONMENT,
+            plugin=_PROJECT_NODE_ENVIRONMENT,
             source=f"Namespace {namespace}" if is_own else "Scheduler cluster",
             change=lambda spec: apply_node_selector(spec, selector, field, "project"),
         )
     yield _Step(plugin=PRIORITY, source="", change=lambda spec: _set_priority(spec, context.priority_classes))
     yield _Step(plugin=DEFAULT_TOLERATION_SECONDS, source="", change=_with_default_tolerations)
-    if POD_TOLERATION_RESTRICTION in context.enabled_plugins:
+    if _POD_TOLERATION_RESTRICTION in context.enabled_plugins:
         yield _Step(
-            plugin=POD_TOLERATION_RESTRICTION,
+            plugin=_POD_TOLERATION_RESTRICTION,
             source=f"Namespace {namespace}",
             change=lambda spec: apply_default_tolerations(spec, annotations),
         )
-    if EXTENDED_RESOURCE_TOLERATION in context.enabled_plugins:
-        yield _Step(plugin=EXTENDED_RESOURCE_TOLERATION, source="", change=tolerate_extended_resources)
+    if _EXTENDED_RESOURCE_TOLERATION in context.enabled_plugins:
+        yield _Step(plugin=_EXTENDED_RESOURCE_TOLERATION, source="", change=tolerate_extended_resources)
     if context.runtime_classes is not None:
         runtime_class = find_runtime_class(pod.spec, context.runtime_classes)
         if runtime_class is not None:
             yield _Step(
-                plugin=RUNTIME_CLASS,
+                plugin=_RUNTIME_CLASS,
                 source=f"RuntimeClass {runtime_class.metadata.name}",
                 change=lambda spec: apply_runtime_class(spec, runtime_class),
             )

@@ -38,7 +38,7 @@ DEFAULT_NAMESPACE = "default"
 DEFAULT_SCHEDULER = "default-scheduler"
 GRACE_PERIOD = 30
 """Seconds."""
-METADATA_NAME_LABEL = "kubernetes.io/metadata.name"
+_METADATA_NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 def default_pod(pod: types.Pod) -> types.Pod:
@@ -91,9 +91,11 @@ def default_node(node: types.Node) -> types.Node:
 def default_namespace(namespace: types.Namespace) -> types.Namespace:
     """Return a namespace with its name as a label, which namespace selectors use."""
     metadata = namespace.metadata
-    if not metadata.name or metadata.labels.get(METADATA_NAME_LABEL) == metadata.name:
+    if not metadata.name or metadata.labels.get(_METADATA_NAME_LABEL) == metadata.name:
         return namespace
-    return replace(namespace, metadata=replace(metadata, labels=metadata.labels | {METADATA_NAME_LABEL: metadata.name}))
+    return replace(
+        namespace, metadata=replace(metadata, labels=metadata.labels | {_METADATA_NAME_LABEL: metadata.name})
+    )
 
 
 def default_priority_class(priority_class: types.PriorityClass) -> types.PriorityClass:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
+from functools import partial
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -20,99 +21,99 @@ from kschedx.patterns import lazy_pattern
 # They are decoded from manifests and templates in questions, never from the pods of a cluster. Upstream: core/v1.
 
 
-class SELinuxOptions(Struct, frozen=True, kw_only=True):
+class _SELinuxOptions(Struct, frozen=True, kw_only=True):
     user: str = ""
     role: str = ""
     type: str = ""
     level: str = ""
 
 
-class SecurityProfile(Struct, frozen=True, kw_only=True, rename="camel"):
+class _SecurityProfile(Struct, frozen=True, kw_only=True, rename="camel"):
     """A seccomp or AppArmor profile."""
 
     type: str = ""
     localhost_profile: str | None = None
 
 
-class WindowsOptions(Struct, frozen=True, kw_only=True, rename="camel"):
+class _WindowsOptions(Struct, frozen=True, kw_only=True, rename="camel"):
     gmsa_credential_spec_name: str | None = None
     gmsa_credential_spec: str | None = None
     run_as_user_name: str | None = None
     host_process: bool | None = None
 
 
-class Sysctl(Struct, frozen=True, kw_only=True):
+class _Sysctl(Struct, frozen=True, kw_only=True):
     name: str = ""
     value: str = ""
 
 
-class Capabilities(Struct, frozen=True, kw_only=True):
+class _Capabilities(Struct, frozen=True, kw_only=True):
     add: tuple[str, ...] | None = None
     drop: tuple[str, ...] | None = None
 
 
-class SharedContext(Struct, frozen=True, kw_only=True, rename="camel"):
+class _SharedContext(Struct, frozen=True, kw_only=True, rename="camel"):
     """Fields that a container may override."""
 
-    se_linux_options: SELinuxOptions | None = None
-    windows_options: WindowsOptions | None = None
+    se_linux_options: _SELinuxOptions | None = None
+    windows_options: _WindowsOptions | None = None
     run_as_user: Int64 | None = None
     run_as_group: Int64 | None = None
     run_as_non_root: bool | None = None
-    seccomp_profile: SecurityProfile | None = None
-    app_armor_profile: SecurityProfile | None = None
+    seccomp_profile: _SecurityProfile | None = None
+    app_armor_profile: _SecurityProfile | None = None
 
 
-class PodSecurityContext(SharedContext, frozen=True, kw_only=True, rename="camel"):
+class _PodSecurityContext(_SharedContext, frozen=True, kw_only=True, rename="camel"):
     supplemental_groups: tuple[Int64, ...] | None = None
     supplemental_groups_policy: str | None = None
     fs_group: Int64 | None = None
     fs_group_change_policy: str | None = None
     se_linux_change_policy: str | None = None
-    sysctls: tuple[Sysctl, ...] = ()
+    sysctls: tuple[_Sysctl, ...] = ()
 
 
-class SecurityContext(SharedContext, frozen=True, kw_only=True, rename="camel"):
-    capabilities: Capabilities | None = None
+class SecurityContext(_SharedContext, frozen=True, kw_only=True, rename="camel"):
+    capabilities: _Capabilities | None = None
     privileged: bool | None = None
     read_only_root_filesystem: bool | None = None
     allow_privilege_escalation: bool | None = None
     proc_mount: str | None = None
 
 
-class HTTPGetAction(Struct, frozen=True, kw_only=True):
+class _HTTPGetAction(Struct, frozen=True, kw_only=True):
     host: str = ""
 
 
-class TCPSocketAction(Struct, frozen=True, kw_only=True):
+class _TCPSocketAction(Struct, frozen=True, kw_only=True):
     host: str = ""
 
 
-class Handler(Struct, frozen=True, kw_only=True, rename="camel"):
+class _Handler(Struct, frozen=True, kw_only=True, rename="camel"):
     """The handler of a probe or lifecycle hook."""
 
-    http_get: HTTPGetAction | None = None
-    tcp_socket: TCPSocketAction | None = None
+    http_get: _HTTPGetAction | None = None
+    tcp_socket: _TCPSocketAction | None = None
 
     @property
     def hosts(self) -> tuple[str, ...]:
         return tuple(action.host for action in (self.http_get, self.tcp_socket) if action is not None and action.host)
 
 
-class Lifecycle(Struct, frozen=True, kw_only=True, rename="camel"):
-    post_start: Handler | None = None
-    pre_stop: Handler | None = None
+class _Lifecycle(Struct, frozen=True, kw_only=True, rename="camel"):
+    post_start: _Handler | None = None
+    pre_stop: _Handler | None = None
 
 
-class SecuredContainer(Struct, frozen=True, kw_only=True, rename="camel"):
+class _SecuredContainer(Struct, frozen=True, kw_only=True, rename="camel"):
     """A container of any kind, with the fields that Pod Security reads besides its ports."""
 
     name: str = ""
     security_context: SecurityContext | None = None
-    liveness_probe: Handler | None = None
-    readiness_probe: Handler | None = None
-    startup_probe: Handler | None = None
-    lifecycle: Lifecycle | None = None
+    liveness_probe: _Handler | None = None
+    readiness_probe: _Handler | None = None
+    startup_probe: _Handler | None = None
+    lifecycle: _Lifecycle | None = None
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -122,26 +123,26 @@ class SecuredContainer(Struct, frozen=True, kw_only=True, rename="camel"):
         return frozenset(host for handler in handlers if handler is not None for host in handler.hosts)
 
 
-class Rights(Struct, frozen=True, kw_only=True, rename="camel"):
+class _Rights(Struct, frozen=True, kw_only=True, rename="camel"):
     """The security settings of a pod's spec."""
 
     host_pid: bool = field(default=False, name="hostPID")
     host_ipc: bool = field(default=False, name="hostIPC")
     share_process_namespace: bool | None = None
-    security_context: PodSecurityContext | None = None
+    security_context: _PodSecurityContext | None = None
 
 
 # Other fields for the kubelet. They are decoded from manifests in questions, never from the pods of a cluster.
 
-VolumeSource = Mapping[str, object]
+_VolumeSource = Mapping[str, object]
 """A volume in a manifest: its name, and a source under each of its other keys."""
 
 
-class KubeletSpec(Rights, frozen=True, kw_only=True, rename="camel"):
-    volumes: tuple[VolumeSource, ...] = ()
-    containers: tuple[SecuredContainer, ...] = ()
-    init_containers: tuple[SecuredContainer, ...] = ()
-    ephemeral_containers: tuple[SecuredContainer, ...] = ()
+class KubeletSpec(_Rights, frozen=True, kw_only=True, rename="camel"):
+    volumes: tuple[_VolumeSource, ...] = ()
+    containers: tuple[_SecuredContainer, ...] = ()
+    init_containers: tuple[_SecuredContainer, ...] = ()
+    ephemeral_containers: tuple[_SecuredContainer, ...] = ()
     service_account_name: str = ""
     os: PodOS | None = None
 
@@ -154,25 +155,25 @@ class KubeletFields(Struct, frozen=True, kw_only=True):
 
 # What Pod Security evaluates of a pod or template.
 
-APP_ARMOR_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
+_APP_ARMOR_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
 """Followed by the container's name."""
 WINDOWS = "windows"
 
-_PROFILES: Mapping[str, SecurityProfile] = {
-    "unconfined": SecurityProfile(type="Unconfined"),
-    "runtime/default": SecurityProfile(type="RuntimeDefault"),
+_PROFILES: Mapping[str, _SecurityProfile] = {
+    "unconfined": _SecurityProfile(type="Unconfined"),
+    "runtime/default": _SecurityProfile(type="RuntimeDefault"),
 }
 _LOCALHOST = "localhost/"
 
 
-class JudgedContainer(Struct, frozen=True, kw_only=True):
+class _JudgedContainer(Struct, frozen=True, kw_only=True):
     name: str
     context: SecurityContext
     host_ports: frozenset[int]
     hosts: frozenset[str]
 
 
-class PodSecurityView(Struct, frozen=True, kw_only=True):
+class _PodSecurityView(Struct, frozen=True, kw_only=True):
     annotations: Labels
     is_windows: bool
     host_network: bool
@@ -180,17 +181,17 @@ class PodSecurityView(Struct, frozen=True, kw_only=True):
     host_ipc: bool
     has_own_users: bool
     """Whether it has its own user namespace: hostUsers is false."""
-    context: PodSecurityContext
-    volumes: tuple[VolumeSource, ...]
-    containers: tuple[JudgedContainer, ...]
+    context: _PodSecurityContext
+    volumes: tuple[_VolumeSource, ...]
+    containers: tuple[_JudgedContainer, ...]
     """Init containers, containers, and ephemeral containers."""
 
 
-def security_view(pod: Pod, kubelet: KubeletSpec, *, is_template: bool = False) -> PodSecurityView:
+def security_view(pod: Pod, kubelet: KubeletSpec, *, is_template: bool = False) -> _PodSecurityView:
     """`pod` has its defaults; `kubelet` has the other fields of its manifest."""
     spec = pod.spec
     is_windows = kubelet.os is not None and kubelet.os.name == WINDOWS
-    context = kubelet.security_context or PodSecurityContext()
+    context = kubelet.security_context or _PodSecurityContext()
     containers = (
         *_pair_containers(spec.init_containers, kubelet.init_containers),
         *_pair_containers(spec.containers, kubelet.containers),
@@ -199,7 +200,7 @@ def security_view(pod: Pod, kubelet: KubeletSpec, *, is_template: bool = False) 
     if not (is_template or is_windows):
         annotations, of_pod = pod.metadata.annotations, context.app_armor_profile
         containers = tuple(_with_profile(container, annotations, of_pod) for container in containers)
-    return PodSecurityView(
+    return _PodSecurityView(
         annotations=pod.metadata.annotations,
         is_windows=is_windows,
         host_network=spec.host_network,
@@ -212,10 +213,12 @@ def security_view(pod: Pod, kubelet: KubeletSpec, *, is_template: bool = False) 
     )
 
 
-def _pair_containers(containers: Sequence[Container], secured: Sequence[SecuredContainer]) -> Iterator[JudgedContainer]:
+def _pair_containers(
+    containers: Sequence[Container], secured: Sequence[_SecuredContainer]
+) -> Iterator[_JudgedContainer]:
     for index, container in enumerate(secured):
         ports = containers[index].ports if index < len(containers) else ()
-        yield JudgedContainer(
+        yield _JudgedContainer(
             name=container.name,
             context=container.security_context or SecurityContext(),
             host_ports=frozenset(port.host_port for port in ports if port.host_port),
@@ -223,16 +226,18 @@ def _pair_containers(containers: Sequence[Container], secured: Sequence[SecuredC
         )
 
 
-def _with_profile(container: JudgedContainer, annotations: Labels, of_pod: SecurityProfile | None) -> JudgedContainer:
+def _with_profile(
+    container: _JudgedContainer, annotations: Labels, of_pod: _SecurityProfile | None
+) -> _JudgedContainer:
     """Return the container with the AppArmor profile of an annotation, as a pod is stored (applyAppArmorVersionSkew in
     pkg/registry/core/pod/strategy.go)."""
-    written = annotations.get(f"{APP_ARMOR_ANNOTATION}{container.name}")
+    written = annotations.get(f"{_APP_ARMOR_ANNOTATION}{container.name}")
     if written is None or container.context.app_armor_profile is not None:
         return container
     profile = _PROFILES.get(written)
     name = written.removeprefix(_LOCALHOST)
     if name != written and name and name == name.strip():
-        profile = SecurityProfile(type="Localhost", localhost_profile=name)
+        profile = _SecurityProfile(type="Localhost", localhost_profile=name)
     if profile is None or profile == of_pod:
         return container
     return replace(container, context=replace(container.context, app_armor_profile=profile))
@@ -241,7 +246,7 @@ def _with_profile(container: JudgedContainer, annotations: Labels, of_pod: Secur
 # A namespace's labels for Pod Security admission. Upstream: api/helpers.go and api/constants.go.
 
 PREFIX = "pod-security.kubernetes.io/"
-LATEST = "latest"
+_LATEST = "latest"
 _VERSION = lazy_pattern(r"v1\.(0|[1-9][0-9]*)")
 
 
@@ -265,7 +270,7 @@ class LevelVersion(Struct, frozen=True):
     """The minor version of Kubernetes 1; None is the API server's newest."""
 
     def __str__(self) -> str:
-        return f"{self.level}:{LATEST if self.minor is None else f'v1.{self.minor}'}"
+        return f"{self.level}:{_LATEST if self.minor is None else f'v1.{self.minor}'}"
 
 
 class NamespacePolicy(Struct, frozen=True, kw_only=True):
@@ -288,21 +293,21 @@ def _read(labels: Mapping[str, str], mode: str, unreadable: PodSecurityLevel) ->
     """Return the level of a mode, and whether a label sets it."""
     written = labels.get(f"{PREFIX}{mode}")
     level = PodSecurityLevel.PRIVILEGED if written is None else _LEVELS.get(written, unreadable)
-    version = _VERSION.fullmatch(labels.get(f"{PREFIX}{mode}-version", LATEST))
+    version = _VERSION.fullmatch(labels.get(f"{PREFIX}{mode}-version", _LATEST))
     return LevelVersion(level, int(version[1]) if version else None), written in _LEVELS
 
 
 # The checks of the Pod Security Standards: each returns a pod's violation, or None. Upstream: policy/check_*.go.
 
 
-class Edition(Struct, frozen=True, kw_only=True):
+class _Edition(Struct, frozen=True, kw_only=True):
     """The version of the standards that applies."""
 
     minor: int
     relaxes_own_users: bool = False
     """Behind UserNamespacesPodSecurityStandards before 1.35, then always."""
 
-    def lets_pass(self, pod: PodSecurityView) -> bool:
+    def lets_pass(self, pod: _PodSecurityView) -> bool:
         """Root in the pod's own user namespace has no rights on the node."""
         return pod.has_own_users and (self.relaxes_own_users or self.minor >= _OWN_USERS)
 
@@ -317,13 +322,13 @@ class Violation(Struct, frozen=True, kw_only=True):
         return f"{self.reason} ({self.detail})"
 
 
-PodSecurityRule = Callable[[PodSecurityView, Edition], Violation | None]
+_PodSecurityRule = Callable[[_PodSecurityView, _Edition], Violation | None]
 
 _OWN_USERS = 35
 _WINDOWS = 25
 """The version since which Windows pods are exempt from checks of Linux fields."""
 
-ALLOWED_CAPABILITIES = frozenset({
+_ALLOWED_CAPABILITIES = frozenset({
     "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP",
     "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
 })  # fmt: skip
@@ -331,7 +336,7 @@ ALLOWED_CAPABILITIES = frozenset({
 NET_BIND_SERVICE = "NET_BIND_SERVICE"
 """The only capability that restricted allows."""
 ALL = "ALL"
-PROFILE_TYPES = ("RuntimeDefault", "Localhost")
+_PROFILE_TYPES = ("RuntimeDefault", "Localhost")
 """The allowed types of seccomp and AppArmor profiles."""
 
 _SYSCTLS: Mapping[str, int] = {
@@ -368,12 +373,12 @@ _OLD_SECCOMP = ("runtime/default", "docker/default")
 # --- baseline
 
 
-def _app_armor(pod: PodSecurityView, _: Edition) -> Violation | None:
+def _app_armor(pod: _PodSecurityView, _: _Edition) -> Violation | None:
     types, setters = _forbidden_types(pod, lambda context: context.app_armor_profile)
     annotations = sorted(
         f"{key}={quote_go(value)}"
         for key, value in pod.annotations.items()
-        if key.startswith(APP_ARMOR_ANNOTATION)
+        if key.startswith(_APP_ARMOR_ANNOTATION)
         and value not in ("", _OLD_SECCOMP[0])
         and not value.startswith(_LOCALHOST)
     )
@@ -388,28 +393,28 @@ def _app_armor(pod: PodSecurityView, _: Edition) -> Violation | None:
     )
 
 
-def _baseline_capabilities(pod: PodSecurityView, _: Edition) -> Violation | None:
-    bad, forbidden = _added_capabilities(pod, ALLOWED_CAPABILITIES)
+def _baseline_capabilities(pod: _PodSecurityView, _: _Edition) -> Violation | None:
+    bad, forbidden = _added_capabilities(pod, _ALLOWED_CAPABILITIES)
     if not bad:
         return None
     detail = f"{_containers(bad)} must not include {_names(forbidden)} in securityContext.capabilities.add"
     return Violation(reason="non-default capabilities", detail=detail)
 
 
-def _host_namespaces(pod: PodSecurityView, _: Edition) -> Violation | None:
+def _host_namespaces(pod: _PodSecurityView, _: _Edition) -> Violation | None:
     shared = {"hostNetwork": pod.host_network, "hostPID": pod.host_pid, "hostIPC": pod.host_ipc}
     texts = [f"{name}=true" for name, is_shared in shared.items() if is_shared]
     return Violation(reason="host namespaces", detail=", ".join(texts)) if texts else None
 
 
-def _host_path_volumes(pod: PodSecurityView, _: Edition) -> Violation | None:
+def _host_path_volumes(pod: _PodSecurityView, _: _Edition) -> Violation | None:
     names = [_name(volume) for volume in pod.volumes if volume.get("hostPath") is not None]
     if not names:
         return None
     return Violation(reason="hostPath volumes", detail=f"{_plural('volume', names)} {_names(names)}")
 
 
-def host_ports(pod: PodSecurityView, _: Edition) -> Violation | None:
+def _host_ports(pod: _PodSecurityView, _: _Edition) -> Violation | None:
     bad = [container.name for container in pod.containers if container.host_ports]
     ports = sorted({str(port) for container in pod.containers for port in container.host_ports})
     if not bad:
@@ -418,7 +423,7 @@ def host_ports(pod: PodSecurityView, _: Edition) -> Violation | None:
     return Violation(reason="hostPort", detail=detail)
 
 
-def _hosts_of_probes(pod: PodSecurityView, _: Edition) -> Violation | None:
+def _hosts_of_probes(pod: _PodSecurityView, _: _Edition) -> Violation | None:
     bad = sorted({container.name for container in pod.containers if container.hosts})
     hosts = sorted({host for container in pod.containers for host in container.hosts})
     if not bad:
@@ -427,16 +432,16 @@ def _hosts_of_probes(pod: PodSecurityView, _: Edition) -> Violation | None:
     return Violation(reason="probe or lifecycle host", detail=detail)
 
 
-def privileged(pod: PodSecurityView, _: Edition) -> Violation | None:
+def _privileged(pod: _PodSecurityView, _: _Edition) -> Violation | None:
     bad = [container.name for container in pod.containers if container.context.privileged]
     return _must_not("privileged", [_containers(bad)] if bad else [], "set securityContext.privileged=true")
 
 
-def _baseline_proc_mount(pod: PodSecurityView, edition: Edition) -> Violation | None:
-    return None if edition.lets_pass(pod) else proc_mount(pod, edition)
+def _baseline_proc_mount(pod: _PodSecurityView, edition: _Edition) -> Violation | None:
+    return None if edition.lets_pass(pod) else _proc_mount(pod, edition)
 
 
-def proc_mount(pod: PodSecurityView, _: Edition) -> Violation | None:
+def _proc_mount(pod: _PodSecurityView, _: _Edition) -> Violation | None:
     mounts = {container.name: container.context.proc_mount for container in pod.containers}
     bad = [name for name, mount in mounts.items() if mount not in (None, "Default")]
     if not bad:
@@ -447,8 +452,8 @@ def proc_mount(pod: PodSecurityView, _: Edition) -> Violation | None:
     )
 
 
-def _se_linux(pod: PodSecurityView, edition: Edition) -> Violation | None:
-    def is_bad(options: SELinuxOptions | None) -> bool:
+def _se_linux(pod: _PodSecurityView, edition: _Edition) -> Violation | None:
+    def is_bad(options: _SELinuxOptions | None) -> bool:
         return options is not None and bool(
             _is_new(_SE_LINUX_TYPES, options.type, edition) or options.user or options.role
         )
@@ -466,19 +471,19 @@ def _se_linux(pod: PodSecurityView, edition: Edition) -> Violation | None:
     return Violation(reason="seLinuxOptions", detail=detail)
 
 
-def _baseline_seccomp(pod: PodSecurityView, edition: Edition) -> Violation | None:
+def _baseline_seccomp(pod: _PodSecurityView, edition: _Edition) -> Violation | None:
     if edition.minor < 19:
         return _seccomp_annotations(pod)
     return _bad_seccomp(pod)
 
 
-def sysctls(pod: PodSecurityView, edition: Edition) -> Violation | None:
+def _sysctls(pod: _PodSecurityView, edition: _Edition) -> Violation | None:
     bad = [sysctl.name for sysctl in pod.context.sysctls if _is_new(_SYSCTLS, sysctl.name, edition)]
     return Violation(reason="forbidden sysctls", detail=", ".join(bad)) if bad else None
 
 
-def _windows_host_process(pod: PodSecurityView, _: Edition) -> Violation | None:
-    def is_bad(context: SharedContext) -> bool:
+def _windows_host_process(pod: _PodSecurityView, _: _Edition) -> Violation | None:
+    def is_bad(context: _SharedContext) -> bool:
         return context.windows_options is not None and bool(context.windows_options.host_process)
 
     return _must_not("hostProcess", _setters(pod, is_bad), "set securityContext.windowsOptions.hostProcess=true")
@@ -487,7 +492,7 @@ def _windows_host_process(pod: PodSecurityView, _: Edition) -> Violation | None:
 # --- restricted
 
 
-def allow_privilege_escalation(pod: PodSecurityView, edition: Edition) -> Violation | None:
+def _allow_privilege_escalation(pod: _PodSecurityView, edition: _Edition) -> Violation | None:
     bad = [container.name for container in pod.containers if container.context.allow_privilege_escalation is not False]
     if not bad or _is_windows(pod, edition):
         return None
@@ -497,7 +502,7 @@ def allow_privilege_escalation(pod: PodSecurityView, edition: Edition) -> Violat
     )
 
 
-def _restricted_capabilities(pod: PodSecurityView, edition: Edition) -> Violation | None:
+def _restricted_capabilities(pod: _PodSecurityView, edition: _Edition) -> Violation | None:
     if _is_windows(pod, edition):
         return None
     missing = [container.name for container in pod.containers if ALL not in _dropped_capabilities(container)]
@@ -508,7 +513,7 @@ def _restricted_capabilities(pod: PodSecurityView, edition: Edition) -> Violatio
     return Violation(reason="unrestricted capabilities", detail="; ".join(phrases)) if phrases else None
 
 
-def _restricted_volumes(pod: PodSecurityView, _: Edition) -> Violation | None:
+def _restricted_volumes(pod: _PodSecurityView, _: _Edition) -> Violation | None:
     bad: list[str] = []
     types: set[str] = set()
     for volume in pod.volumes:
@@ -525,7 +530,7 @@ def _restricted_volumes(pod: PodSecurityView, _: Edition) -> Violation | None:
     )
 
 
-def run_as_non_root(pod: PodSecurityView, edition: Edition) -> Violation | None:
+def _run_as_non_root(pod: _PodSecurityView, edition: _Edition) -> Violation | None:
     if edition.lets_pass(pod):
         return None
     reason, of_pod = "runAsNonRoot != true", pod.context.run_as_non_root
@@ -538,13 +543,13 @@ def run_as_non_root(pod: PodSecurityView, edition: Edition) -> Violation | None:
     return Violation(reason=reason, detail=f"pod or {_containers(silent)} must set securityContext.runAsNonRoot=true")
 
 
-def run_as_user(pod: PodSecurityView, edition: Edition) -> Violation | None:
+def _run_as_user(pod: _PodSecurityView, edition: _Edition) -> Violation | None:
     if edition.lets_pass(pod):
         return None
     return _must_not("runAsUser=0", _setters(pod, lambda context: context.run_as_user == 0), "set runAsUser=0")
 
 
-def _restricted_seccomp(pod: PodSecurityView, edition: Edition) -> Violation | None:
+def _restricted_seccomp(pod: _PodSecurityView, edition: _Edition) -> Violation | None:
     if _is_windows(pod, edition):
         return None
     explicit = _bad_seccomp(pod)
@@ -561,26 +566,26 @@ def _restricted_seccomp(pod: PodSecurityView, edition: Edition) -> Violation | N
 # --- shared by several checks
 
 
-def _bad_seccomp(pod: PodSecurityView) -> Violation | None:
+def _bad_seccomp(pod: _PodSecurityView) -> Violation | None:
     types, setters = _forbidden_types(pod, lambda context: context.seccomp_profile)
     return _must_not("seccompProfile", setters, f"set securityContext.seccompProfile.type to {_names(types)}")
 
 
 def _forbidden_types(
-    pod: PodSecurityView, profile_of: Callable[[SharedContext], SecurityProfile | None]
+    pod: _PodSecurityView, profile_of: Callable[[_SharedContext], _SecurityProfile | None]
 ) -> tuple[list[str], list[str]]:
     """Return the types of profiles that are not allowed, and what sets them: the pod, and containers."""
 
-    def is_bad(context: SharedContext) -> bool:
+    def is_bad(context: _SharedContext) -> bool:
         profile = profile_of(context)
-        return profile is not None and profile.type not in PROFILE_TYPES
+        return profile is not None and profile.type not in _PROFILE_TYPES
 
     profiles = map(profile_of, (pod.context, *(container.context for container in pod.containers)))
-    types = {profile.type for profile in profiles if profile is not None} - {*PROFILE_TYPES}
+    types = {profile.type for profile in profiles if profile is not None} - {*_PROFILE_TYPES}
     return sorted(types), _setters(pod, is_bad)
 
 
-def _setters(pod: PodSecurityView, is_bad: Callable[[SharedContext], bool]) -> list[str]:
+def _setters(pod: _PodSecurityView, is_bad: Callable[[_SharedContext], bool]) -> list[str]:
     """Return what sets something that is not allowed: the pod, and containers."""
     bad = [container.name for container in pod.containers if is_bad(container.context)]
     return [*(["pod"] if is_bad(pod.context) else []), *([_containers(bad)] if bad else [])]
@@ -590,7 +595,7 @@ def _must_not(reason: str, setters: Sequence[str], what: str) -> Violation | Non
     return Violation(reason=reason, detail=f"{' and '.join(setters)} must not {what}") if setters else None
 
 
-def _seccomp_annotations(pod: PodSecurityView) -> Violation | None:
+def _seccomp_annotations(pod: _PodSecurityView) -> Violation | None:
     keys = {_SECCOMP_OF_POD, *(f"{_SECCOMP_OF_CONTAINER}{container.name}" for container in pod.containers)}
     phrases = sorted(
         f"{key}={quote_go(pod.annotations[key])}"
@@ -602,7 +607,7 @@ def _seccomp_annotations(pod: PodSecurityView) -> Violation | None:
     return Violation(reason="seccompProfile", detail=f"forbidden {_plural('annotation', phrases)} {', '.join(phrases)}")
 
 
-def _added_capabilities(pod: PodSecurityView, allowed: frozenset[str]) -> tuple[list[str], list[str]]:
+def _added_capabilities(pod: _PodSecurityView, allowed: frozenset[str]) -> tuple[list[str], list[str]]:
     """Return the containers that add capabilities beyond the allowed ones, and these capabilities."""
     bad: list[str] = []
     forbidden: set[str] = set()
@@ -615,16 +620,16 @@ def _added_capabilities(pod: PodSecurityView, allowed: frozenset[str]) -> tuple[
     return bad, sorted(forbidden)
 
 
-def _dropped_capabilities(container: JudgedContainer) -> tuple[str, ...]:
+def _dropped_capabilities(container: _JudgedContainer) -> tuple[str, ...]:
     capabilities = container.context.capabilities
     return () if capabilities is None else capabilities.drop or ()
 
 
-def _is_windows(pod: PodSecurityView, edition: Edition) -> bool:
+def _is_windows(pod: _PodSecurityView, edition: _Edition) -> bool:
     return pod.is_windows and edition.minor >= _WINDOWS
 
 
-def _is_new(allowed: Mapping[str, int], value: str, edition: Edition) -> bool:
+def _is_new(allowed: Mapping[str, int], value: str, edition: _Edition) -> bool:
     """Return whether the version does not allow the value (yet)."""
     return value not in allowed or allowed[value] > edition.minor
 
@@ -652,9 +657,9 @@ def _uses(of: Sequence[str]) -> str:
 # The checks of each level by version, and their results. Upstream: policy/registry.go and policy/checks.go.
 
 
-class PodSecurityCheck(Struct, frozen=True, kw_only=True):
+class _PodSecurityCheck(Struct, frozen=True, kw_only=True):
     name: str
-    rule: PodSecurityRule
+    rule: _PodSecurityRule
     level: PodSecurityLevel = PodSecurityLevel.BASELINE
     since: int = 0
     """The first minor version of Kubernetes 1 with it."""
@@ -662,50 +667,31 @@ class PodSecurityCheck(Struct, frozen=True, kw_only=True):
     """The baseline check that it replaces."""
 
 
+_restricted = partial(_PodSecurityCheck, level=PodSecurityLevel.RESTRICTED)
+
 _CHECKS = (
-    PodSecurityCheck(name="appArmorProfile", rule=_app_armor),
-    PodSecurityCheck(name="capabilities_baseline", rule=_baseline_capabilities),
-    PodSecurityCheck(name="hostNamespaces", rule=_host_namespaces),
-    PodSecurityCheck(name="hostPathVolumes", rule=_host_path_volumes),
-    PodSecurityCheck(name="hostPorts", rule=host_ports),
-    PodSecurityCheck(name="hostProbesAndHostLifecycle", rule=_hosts_of_probes, since=34),
-    PodSecurityCheck(name="privileged", rule=privileged),
-    PodSecurityCheck(name="procMount", rule=_baseline_proc_mount),
-    PodSecurityCheck(name="seLinuxOptions", rule=_se_linux),
-    PodSecurityCheck(name="seccompProfile_baseline", rule=_baseline_seccomp),
-    PodSecurityCheck(name="sysctls", rule=sysctls),
-    PodSecurityCheck(name="windowsHostProcess", rule=_windows_host_process),
-    PodSecurityCheck(
-        name="allowPrivilegeEscalation", rule=allow_privilege_escalation, level=PodSecurityLevel.RESTRICTED, since=8
+    _PodSecurityCheck(name="appArmorProfile", rule=_app_armor),
+    _PodSecurityCheck(name="capabilities_baseline", rule=_baseline_capabilities),
+    _PodSecurityCheck(name="hostNamespaces", rule=_host_namespaces),
+    _PodSecurityCheck(name="hostPathVolumes", rule=_host_path_volumes),
+    _PodSecurityCheck(name="hostPorts", rule=_host_ports),
+    _PodSecurityCheck(name="hostProbesAndHostLifecycle", rule=_hosts_of_probes, since=34),
+    _PodSecurityCheck(name="privileged", rule=_privileged),
+    _PodSecurityCheck(name="procMount", rule=_baseline_proc_mount),
+    _PodSecurityCheck(name="seLinuxOptions", rule=_se_linux),
+    _PodSecurityCheck(name="seccompProfile_baseline", rule=_baseline_seccomp),
+    _PodSecurityCheck(name="sysctls", rule=_sysctls),
+    _PodSecurityCheck(name="windowsHostProcess", rule=_windows_host_process),
+    _restricted(name="allowPrivilegeEscalation", rule=_allow_privilege_escalation, since=8),
+    _restricted(
+        name="capabilities_restricted", rule=_restricted_capabilities, since=22, overrides="capabilities_baseline"
     ),
-    PodSecurityCheck(
-        name="capabilities_restricted",
-        rule=_restricted_capabilities,
-        level=PodSecurityLevel.RESTRICTED,
-        since=22,
-        overrides="capabilities_baseline",
-    ),
-    PodSecurityCheck(
-        name="procMount_restricted",
-        rule=proc_mount,
-        level=PodSecurityLevel.RESTRICTED,
-        since=35,
-        overrides="procMount",
-    ),
-    PodSecurityCheck(
-        name="restrictedVolumes",
-        rule=_restricted_volumes,
-        level=PodSecurityLevel.RESTRICTED,
-        overrides="hostPathVolumes",
-    ),
-    PodSecurityCheck(name="runAsNonRoot", rule=run_as_non_root, level=PodSecurityLevel.RESTRICTED),
-    PodSecurityCheck(name="runAsUser", rule=run_as_user, level=PodSecurityLevel.RESTRICTED, since=23),
-    PodSecurityCheck(
-        name="seccompProfile_restricted",
-        rule=_restricted_seccomp,
-        level=PodSecurityLevel.RESTRICTED,
-        since=19,
-        overrides="seccompProfile_baseline",
+    _restricted(name="procMount_restricted", rule=_proc_mount, since=35, overrides="procMount"),
+    _restricted(name="restrictedVolumes", rule=_restricted_volumes, overrides="hostPathVolumes"),
+    _restricted(name="runAsNonRoot", rule=_run_as_non_root),
+    _restricted(name="runAsUser", rule=_run_as_user, since=23),
+    _restricted(
+        name="seccompProfile_restricted", rule=_restricted_seccomp, since=19, overrides="seccompProfile_baseline"
     ),
 )
 """In the order of reports: baseline first, each level by name."""
@@ -718,13 +704,13 @@ class Standards(Struct, frozen=True, kw_only=True):
     relaxes_own_users: bool = False
     """UserNamespacesPodSecurityStandards."""
 
-    def edition(self, wanted: LevelVersion) -> Edition:
+    def edition(self, wanted: LevelVersion) -> _Edition:
         """A version newer than the API server counts as the API server's."""
         minor = self.minor if wanted.minor is None else min(wanted.minor, self.minor)
-        return Edition(minor=minor, relaxes_own_users=self.relaxes_own_users)
+        return _Edition(minor=minor, relaxes_own_users=self.relaxes_own_users)
 
 
-def violations(pod: PodSecurityView, wanted: LevelVersion, standards: Standards) -> tuple[Violation, ...]:
+def violations(pod: _PodSecurityView, wanted: LevelVersion, standards: Standards) -> tuple[Violation, ...]:
     """Return a pod's violations of a level, in the order of reports."""
     edition = standards.edition(wanted)
     results = (check.rule(pod, edition) for check in _checks(wanted.level, edition.minor))
@@ -735,7 +721,7 @@ def violations_text(violations_found: tuple[Violation, ...]) -> str:
     return ", ".join(map(str, violations_found))
 
 
-def _checks(level: PodSecurityLevel, minor: int) -> Iterator[PodSecurityCheck]:
+def _checks(level: PodSecurityLevel, minor: int) -> Iterator[_PodSecurityCheck]:
     checks = [check for check in _CHECKS if check.level <= level and check.since <= minor]
     overridden = {check.overrides for check in checks}
     return (check for check in checks if check.name not in overridden)

@@ -54,7 +54,7 @@ _MOST_DEVICES = 32
 _ONE = parse_quantity("1")
 _ZERO = parse_quantity("0")
 
-QuotaAmounts = Mapping[str, Quantity]
+_QuotaAmounts = Mapping[str, Quantity]
 
 
 class ChargedObject(Struct, frozen=True, kw_only=True):
@@ -127,7 +127,7 @@ def release_usage(quota: ResourceQuota, gone: New, *, pod_level_resources: bool)
     return _add_usage(quota, {resource: _negative(amount) for resource, amount in usage.items()})
 
 
-def _add_usage(quota: ResourceQuota, by: QuotaAmounts) -> ResourceQuota:
+def _add_usage(quota: ResourceQuota, by: _QuotaAmounts) -> ResourceQuota:
     used = parse_resources(quota.status.used)
     for resource, amount in by.items():
         if resource in quota.status.hard:
@@ -181,7 +181,7 @@ def claim_not_created(claim: PersistentVolumeClaim, pod: Pod, refusal: str) -> s
     return f"create Claim {name} for Pod {pod.metadata.name} in StatefulSet {owner.name} failed error: {refusal}"
 
 
-def _format_amounts(amounts: QuotaAmounts, names: Sequence[str]) -> str:
+def _format_amounts(amounts: _QuotaAmounts, names: Sequence[str]) -> str:
     return ",".join(f"{name}={amounts[name]}" for name in names if name in amounts)
 
 
@@ -275,7 +275,7 @@ def _compute_names(requests: Mapping[str, object], limits: Mapping[str, object])
     return {*requests, *(f"requests.{name}" for name in requests), *(f"limits.{name}" for name in limits)}
 
 
-def _usage(new: New, *, pod_level_resources: bool) -> QuotaAmounts:
+def _usage(new: New, *, pod_level_resources: bool) -> _QuotaAmounts:
     match new:
         case Pod():
             if new.status.phase in ("Failed", "Succeeded"):
@@ -291,7 +291,7 @@ def _usage(new: New, *, pod_level_resources: bool) -> QuotaAmounts:
             assert_never(new)
 
 
-def _compute(spec: PodSpec, *, pod_level_resources: bool) -> QuotaAmounts:
+def _compute(spec: PodSpec, *, pod_level_resources: bool) -> _QuotaAmounts:
     requests, limits = container_requests(spec), container_limits(spec)
     if pod_level_resources and spec.resources is not None:
         requests |= {
@@ -323,7 +323,7 @@ def _counts(new: ChargedObject) -> tuple[str, ...]:
     return (count, new.resource) if new.resource == "replicationcontrollers" else (count,)
 
 
-def _claim_usage(claim: PersistentVolumeClaim) -> QuotaAmounts:
+def _claim_usage(claim: PersistentVolumeClaim) -> _QuotaAmounts:
     used = dict.fromkeys(("persistentvolumeclaims", "count/persistentvolumeclaims"), _ONE)
     if claim.storage_class:
         used[f"{claim.storage_class}{_OF_CLASS}persistentvolumeclaims"] = _ONE
@@ -335,7 +335,7 @@ def _claim_usage(claim: PersistentVolumeClaim) -> QuotaAmounts:
     return used
 
 
-def _device_usage(claim: ResourceClaim) -> QuotaAmounts:
+def _device_usage(claim: ResourceClaim) -> _QuotaAmounts:
     """Of alternatives, each class counts with the largest request."""
     counts: Counter[str] = Counter()
     for request in claim.spec.devices.requests:

@@ -70,8 +70,8 @@ from kschedx.kube.types import (
     ResourceRequirements,
 )
 
-ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
-VOLUME_MODES = ("Block", "Filesystem")
+_ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_VOLUME_MODES = ("Block", "Filesystem")
 
 
 def validate_claim_spec(spec: PersistentVolumeClaimSpec, field: str) -> Errors:
@@ -81,15 +81,15 @@ def validate_claim_spec(spec: PersistentVolumeClaimSpec, field: str) -> Errors:
         yield required_error(f"{field}.accessModes", "at least 1 access mode is required")
     yield from validate_label_selector(spec.selector, f"{field}.selector")
     for mode in modes:
-        if mode not in ACCESS_MODES:
-            yield not_supported_error(f"{field}.accessModes", quote_go(mode), ACCESS_MODES)
-    if "ReadWriteOncePod" in modes and any(mode in ACCESS_MODES[:3] for mode in modes):
+        if mode not in _ACCESS_MODES:
+            yield not_supported_error(f"{field}.accessModes", quote_go(mode), _ACCESS_MODES)
+    if "ReadWriteOncePod" in modes and any(mode in _ACCESS_MODES[:3] for mode in modes):
         yield forbidden_error(f"{field}.accessModes", "may not use ReadWriteOncePod with other access modes")
     yield from _storage(spec, f"{field}.resources[storage]")
     if spec.storage_class_name:
         yield from syntax(dns_subdomain_errors, spec.storage_class_name, f"{field}.storageClassName")
-    if spec.volume_mode not in VOLUME_MODES:
-        yield not_supported_error(f"{field}.volumeMode", as_json(spec.volume_mode), VOLUME_MODES)
+    if spec.volume_mode not in _VOLUME_MODES:
+        yield not_supported_error(f"{field}.volumeMode", as_json(spec.volume_mode), _VOLUME_MODES)
 
 
 def _storage(spec: PersistentVolumeClaimSpec, field: str) -> Errors:

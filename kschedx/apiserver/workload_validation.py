@@ -25,7 +25,7 @@ from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import PersistentVolumeClaimSpec, Pod
 from kschedx.kube.workloads import LOOKS_LIKE_A_PATCH, MAKING_PODS, contains, has_same_template
 
-SELECTING = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
+_SELECTING = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
 _COUNTS = ("replicas", "parallelism", "completions")
 
 
@@ -45,7 +45,7 @@ def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
         yield from _cron_job(str(map_at(manifest, "metadata").get("name") or ""), spec)
     if (manifest.get("apiVersion"), kind) == ("v1", "ReplicationController"):
         yield from _selects_own_pods(map_at(spec, "selector"), spec)
-    if manifest.get("apiVersion") != "apps/v1" or manifest.get("kind") not in SELECTING:
+    if manifest.get("apiVersion") != "apps/v1" or manifest.get("kind") not in _SELECTING:
         return
     written = spec.get("selector")
     if not map_at(spec, "template"):
@@ -196,7 +196,7 @@ def _is_of_patch(template: Mapping[str, object]) -> bool:
 
 # Immutable fields, and the API server's refusals of updates.
 
-Manifest = Mapping[str, object]
+_Manifest = Mapping[str, object]
 
 _FIXED: Mapping[str, tuple[str, ...]] = {
     "PersistentVolume": ("spec.csi", "spec.hostPath", "spec.local", "spec.volumeMode"),
@@ -256,7 +256,7 @@ def field_at(record: object, path: str) -> object:
     return value
 
 
-def fixed_kind(written: Manifest) -> ResourceKind | None:
+def fixed_kind(written: _Manifest) -> ResourceKind | None:
     """Return the kind of a manifest if it has immutable fields and creates no pods."""
     kind = next(
         (
@@ -269,7 +269,7 @@ def fixed_kind(written: Manifest) -> ResourceKind | None:
     return None if kind is None or written.get("apiVersion") != kind.api_version else kind
 
 
-def require_same_fields(kind: ResourceKind, before: Struct, written: Manifest) -> None:
+def require_same_fields(kind: ResourceKind, before: Struct, written: _Manifest) -> None:
     """Raises `NotChangedError` if a manifest changes an immutable field of an existing object. Fields that only one of
     the two has are not compared."""
     assert kind.record is not None, "a kind of the table has objects"
@@ -281,7 +281,7 @@ def require_same_fields(kind: ResourceKind, before: Struct, written: Manifest) -
         raise _immutable_error(kind.key, name_of(after)[1], field, value)
 
 
-def require_same_workload(stored: Manifest, written: Manifest) -> None:
+def require_same_workload(stored: _Manifest, written: _Manifest) -> None:
     """Raises `NotChangedError` if a manifest changes an immutable field of an existing workload. Fields that only one
     of the two has are not compared."""
     kind = str(written.get("kind"))
@@ -307,7 +307,7 @@ _FIXED_OF_POD = {
 }
 
 
-def changed_fields_of_pod(before: Pod, written: Manifest) -> Iterator[str]:
+def changed_fields_of_pod(before: Pod, written: _Manifest) -> Iterator[str]:
     """Yield the fields that a manifest of an existing pod would change, although the API server refuses it
     (ValidatePodUpdate of pkg/apis/core/validation). Of a gated pod, the node selector and affinity may change."""
     after, spec = decode(msgspec.json.encode(written), Pod).spec, map_at(written, "spec")
@@ -323,7 +323,7 @@ def changed_fields_of_pod(before: Pod, written: Manifest) -> Iterator[str]:
                 yield f"requests.{resource} of container {container.name}"
 
 
-def _changed_fields(kind: str, before: Manifest, after: Manifest) -> Iterator[str]:
+def _changed_fields(kind: str, before: _Manifest, after: _Manifest) -> Iterator[str]:
     """Yield the names of the changed fields of the spec."""
     if kind in ("Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job"):
         item, other = before.get("selector"), after.get("selector")

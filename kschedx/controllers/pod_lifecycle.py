@@ -727,7 +727,7 @@ def held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: s
         meant = next((name for name in own if f'"{name}"' in hint), "")
         return replace(state, waits="waits in Kueue because its LocalQueue does not exist", meant=meant)
     if not workloads:
-        return state
+        return replace(state, waits="waits for Kueue; its Workload is not in this snapshot")
     if workloads[0].spec.active is False:
         ended = workloads[0].condition("Evicted")
         message = "" if ended is None else ended.message

@@ -56,7 +56,7 @@ def key_of(version: str) -> tuple[int, int, int]:
 # mixed list is decoded at once. If an object has fields of other types, only its head is read.
 
 
-class RawOwner(Struct, rename="camel", gc=False):
+class _RawOwner(Struct, rename="camel", gc=False):
     api_version: str | None = ""
     kind: str | None = ""
     name: str | None = ""
@@ -68,39 +68,39 @@ class RawOwner(Struct, rename="camel", gc=False):
         return (self.api_version or "").rpartition("/")[0]
 
 
-class RawMetadata(Struct, kw_only=True, rename="camel", gc=False):
+class _RawMetadata(Struct, kw_only=True, rename="camel", gc=False):
     name: str | None = ""
     generate_name: str | None = ""
     namespace: str | None = ""
     uid: str | None = ""
     resource_version: str | None = ""
     creation_timestamp: str | None = ""
-    owner_references: list[RawOwner] | None = None
+    owner_references: list[_RawOwner] | None = None
 
 
-class RawHead(Struct, kw_only=True, rename="camel", gc=False):
+class _RawHead(Struct, kw_only=True, rename="camel", gc=False):
     """The fields that every object has."""
 
     kind: str | None = ""
     api_version: str | None = ""
-    metadata: RawMetadata | None = None
+    metadata: _RawMetadata | None = None
 
 
-class ClaimVolume(Struct, rename="camel", gc=False):
+class _ClaimVolume(Struct, rename="camel", gc=False):
     claim_name: str | None = ""
 
 
-class RawVolume(Struct, kw_only=True, rename="camel", gc=False):
+class _RawVolume(Struct, kw_only=True, rename="camel", gc=False):
     name: str | None = ""
-    persistent_volume_claim: ClaimVolume | None = None
+    persistent_volume_claim: _ClaimVolume | None = None
     ephemeral: Raw | None = None
 
 
-class RawSpec(Struct, kw_only=True, rename="camel", gc=False):
+class _RawSpec(Struct, kw_only=True, rename="camel", gc=False):
     """The spec of pods, nodes, volumes, and claims in one."""
 
     node_name: str | None = ""
-    volumes: list[RawVolume] | None = None
+    volumes: list[_RawVolume] | None = None
     priority_class_name: str | None = ""
     runtime_class_name: str | None = ""
     resource_claims: list[Raw] | None = None
@@ -112,36 +112,36 @@ class RawSpec(Struct, kw_only=True, rename="camel", gc=False):
     provider_id: str | None = field(default="", name="providerID")
 
 
-class RawCondition(Struct, kw_only=True, rename="camel", gc=False):
+class _RawCondition(Struct, kw_only=True, rename="camel", gc=False):
     type: str | None = ""
     status: str | None = ""
     last_heartbeat_time: str | None = ""
     last_transition_time: str | None = ""
 
 
-class RawNodeInfo(Struct, rename="camel", gc=False):
+class _RawNodeInfo(Struct, rename="camel", gc=False):
     kubelet_version: str | None = ""
 
 
-class RawStatus(Struct, kw_only=True, rename="camel", gc=False):
+class _RawStatus(Struct, kw_only=True, rename="camel", gc=False):
     """The status of pods, nodes, and workloads in one."""
 
     phase: str | None = ""
     start_time: str | None = ""
-    conditions: list[RawCondition] | None = None
-    node_info: RawNodeInfo | None = None
+    conditions: list[_RawCondition] | None = None
+    node_info: _RawNodeInfo | None = None
     replicas: int | None = 0
     current_number_scheduled: int | None = 0
     active: int | list[Raw] | None = 0
     """The number of a Job's active pods; for a CronJob, the list of its Jobs."""
 
 
-class RawItem(RawHead, kw_only=True, rename="camel", gc=False):
-    spec: RawSpec | None = None
-    status: RawStatus | None = None
+class _RawItem(_RawHead, kw_only=True, rename="camel", gc=False):
+    spec: _RawSpec | None = None
+    status: _RawStatus | None = None
 
 
-COUNTED_BY = {
+_COUNTED_BY = {
     "ReplicaSet": "replicas",
     "StatefulSet": "replicas",
     "ReplicationController": "replicas",
@@ -150,8 +150,8 @@ COUNTED_BY = {
 }
 """Kinds that create pods themselves, and the status field that counts these."""
 
-_NOBODY = RawOwner()
-_NO_SPEC, _NO_STATUS, _NO_CONDITION = RawSpec(), RawStatus(), RawCondition()
+_NOBODY = _RawOwner()
+_NO_SPEC, _NO_STATUS, _NO_CONDITION = _RawSpec(), _RawStatus(), _RawCondition()
 
 
 class DumpObject(Struct, gc=False):
@@ -160,7 +160,7 @@ class DumpObject(Struct, gc=False):
     kind: str
     namespace: str
     """Empty for cluster-scoped objects."""
-    metadata: RawMetadata
+    metadata: _RawMetadata
     origin: Origin
     index: int
 
@@ -181,7 +181,7 @@ class DumpObject(Struct, gc=False):
         return self.metadata.creation_timestamp or ""
 
     @property
-    def owner(self) -> RawOwner:
+    def owner(self) -> _RawOwner:
         """The controller, else the first owner; an owner without a kind if there is none."""
         owners = self.metadata.owner_references
         if not owners:
@@ -237,7 +237,7 @@ class DumpNode(DumpObject, gc=False):
     """The last heartbeat of the condition Ready."""
 
 
-class DumpClaim(DumpObject, gc=False):
+class _DumpClaim(DumpObject, gc=False):
     """A PersistentVolumeClaim or a PersistentVolume."""
 
     storage_class: str
@@ -249,9 +249,9 @@ class DumpWorkload(DumpObject, gc=False):
     """The number of pods in its status."""
 
 
-def remember(item: RawItem, kind: str, origin: Origin, index: int) -> DumpObject:
+def _remember(item: _RawItem, kind: str, origin: Origin, index: int) -> DumpObject:
     """Return the facts of an object of a kind that is read."""
-    metadata, spec, status = item.metadata or RawMetadata(), item.spec or _NO_SPEC, item.status or _NO_STATUS
+    metadata, spec, status = item.metadata or _RawMetadata(), item.spec or _NO_SPEC, item.status or _NO_STATUS
     namespace = sys.intern(metadata.namespace or "default") if KINDS[kind].is_namespaced else ""
     common = kind, namespace, metadata, origin, index
     match kind:
@@ -269,9 +269,9 @@ def remember(item: RawItem, kind: str, origin: Origin, index: int) -> DumpObject
                 heartbeat=ready.last_heartbeat_time or "",
             )
         case "PersistentVolumeClaim" | "PersistentVolume":
-            return DumpClaim(*common, storage_class=spec.storage_class_name or "", volume=spec.volume_name or "")
-        case _ if kind in COUNTED_BY:
-            pods = getattr(status, COUNTED_BY[kind])
+            return _DumpClaim(*common, storage_class=spec.storage_class_name or "", volume=spec.volume_name or "")
+        case _ if kind in _COUNTED_BY:
+            pods = getattr(status, _COUNTED_BY[kind])
             return DumpWorkload(*common, pods=pods if isinstance(pods, int) else 0)
     return DumpObject(*common)
 
@@ -283,7 +283,7 @@ def _cloud(provider_id: str) -> str:
 
 
 def _pod(
-    common: tuple[str, str, RawMetadata, Origin, int], metadata: RawMetadata, spec: RawSpec, status: RawStatus
+    common: tuple[str, str, _RawMetadata, Origin, int], metadata: _RawMetadata, spec: _RawSpec, status: _RawStatus
 ) -> DumpPod:
     times = [condition.last_transition_time or "" for condition in status.conditions or ()]
     claims = []
@@ -324,14 +324,14 @@ _SCHEDULERS = {
 }
 
 
-def _addon(spec: RawSpec) -> str:
+def _addon(spec: _RawSpec) -> str:
     gates = [str(gate.get("name") or "") for gate in spec.scheduling_gates or ()]
     if any(gate.startswith("kueue.x-k8s.io/") for gate in gates):
         return "Kueue"
     return _SCHEDULERS.get(spec.scheduler_name or "", "")
 
 
-MOST_PROBLEMS = 20
+_MOST_PROBLEMS = 20
 """Further ones are only counted."""
 _CLUSTER_IDENTITY = "Namespace kube-system"
 
@@ -346,7 +346,7 @@ class Copy(Struct, kw_only=True):
     kinds: Counter[str]
 
 
-def _is_read(kind: ResourceKind, item: RawItem) -> bool:
+def _is_read(kind: ResourceKind, item: _RawItem) -> bool:
     """Whether the object is read: of some kinds, only a few objects are."""
     metadata = item.metadata
     return metadata is not None and kind.is_read(metadata.namespace or "default", metadata.name or "")
@@ -383,7 +383,7 @@ class DumpContents:
 
     def add(self, batch: Batch) -> None:
         """Add a batch. Raises `InputError` for text that is not JSON."""
-        items: list[RawItem | None]
+        items: list[_RawItem | None]
         try:
             items = batch.decode(_ITEMS)
         except msgspec.ValidationError:
@@ -406,7 +406,7 @@ class DumpContents:
         if self.problems and str(self.problems[-1]) == str(error):
             return  # reported twice: where it was noticed, and where the file ends because of it
         self.problem_count += 1
-        if len(self.problems) < MOST_PROBLEMS:
+        if len(self.problems) < _MOST_PROBLEMS:
             self.problems.append(error)
 
     def _record_former_dumps(self, header: SnapshotHeader) -> None:
@@ -427,7 +427,7 @@ class DumpContents:
         self.objects[kind] = {}
         self._builder.forget(kind)
 
-    def _add(self, item: RawItem, origin: Origin, index: int) -> None:
+    def _add(self, item: _RawItem, origin: Origin, index: int) -> None:
         name, group = item.kind or "", (item.api_version or "").rpartition("/")[0]
         kind = kind_of(name, group)
         if kind is None or (kind.only and not _is_read(kind, item)):
@@ -435,7 +435,7 @@ class DumpContents:
                 self.secrets[origin.source] += 1
             self.not_read[_kind_name(name, group)] += 1
             return
-        dump_object = remember(item, kind.key, origin, index)
+        dump_object = _remember(item, kind.key, origin, index)
         known = self.objects[kind.key].setdefault(dump_object.key, dump_object)
         if known is not dump_object and dump_object.name:
             self._add_copy(known, dump_object)
@@ -460,7 +460,7 @@ class DumpContents:
         except InputError as error:
             self.refuse(error)
             return
-        for written in itertools.islice(written_errors(self._builder, snapshot), MOST_PROBLEMS):
+        for written in itertools.islice(written_errors(self._builder, snapshot), _MOST_PROBLEMS):
             self.refuse(written)
 
     # --- reading
@@ -474,13 +474,13 @@ class DumpContents:
         return cast("dict[str, DumpNode]", self.objects["Node"])
 
     @property
-    def claims(self) -> dict[str, DumpClaim]:
-        return cast("dict[str, DumpClaim]", self.objects["PersistentVolumeClaim"])
+    def claims(self) -> dict[str, _DumpClaim]:
+        return cast("dict[str, _DumpClaim]", self.objects["PersistentVolumeClaim"])
 
     @property
     def workloads(self) -> Iterator[DumpWorkload]:
         """The workloads that create pods themselves."""
-        for kind in COUNTED_BY:
+        for kind in _COUNTED_BY:
             yield from cast("dict[str, DumpWorkload]", self.objects[kind]).values()
 
     def number(self, kind: str) -> int:
@@ -518,13 +518,13 @@ class DumpContents:
         return not self.not_read and not any(self.objects.values())
 
 
-_ITEMS = msgspec.json.Decoder(list[RawItem | None])
+_ITEMS = msgspec.json.Decoder(list[_RawItem | None])
 _BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_ITEM = msgspec.json.Decoder(RawItem)
-_HEAD = msgspec.json.Decoder(RawHead)
+_ITEM = msgspec.json.Decoder(_RawItem)
+_HEAD = msgspec.json.Decoder(_RawHead)
 
 
-def _item(raw: Raw) -> RawItem | None:
+def _item(raw: Raw) -> _RawItem | None:
     """Return the parts of an object that have the expected types; None if not even its head has."""
     try:
         return _ITEM.decode(raw)
@@ -534,7 +534,7 @@ def _item(raw: Raw) -> RawItem | None:
         head = _HEAD.decode(raw)
     except _BROKEN:
         return None
-    return RawItem(kind=head.kind, api_version=head.api_version, metadata=head.metadata)
+    return _RawItem(kind=head.kind, api_version=head.api_version, metadata=head.metadata)
 
 
 def _kind_name(kind: str, group: str) -> str:

@@ -44,13 +44,13 @@ from kschedx.results import Shown
 # Evidence that a dump holds two clusters, or one cluster at two times.
 
 _MINUTE = 60 * 1_000_000_000
-APART = 10 * _MINUTE
+_APART = 10 * _MINUTE
 """A kubelet reports every five minutes if nothing changes (nodeStatusReportFrequency), and may be late."""
-MOST_PAIRS = 2
+_MOST_PAIRS = 2
 """The number of pairs of files that are listed one by one."""
-SOONER = _MINUTE
+_SOONER = _MINUTE
 """A pod may start this long before its node was created, since clocks differ."""
-WIDER_SKEW = (1, 28)
+_WIDER_SKEW = (1, 28)
 """Since this version, a kubelet may be three minor versions older than the API server; before, two."""
 _ALIASES = {"eks-hybrid": "aws"}
 """Clouds that count as another one, since both occur in the same cluster."""
@@ -109,7 +109,7 @@ def _copies(contents: DumpContents) -> Iterator[TwoClusters | Copies]:
     ):
         copies = [copy for copy in contents.copies.values() if copy.difference is difference]
         copies.sort(key=lambda copy: -copy.kinds.total())
-        if len(copies) <= MOST_PAIRS:
+        if len(copies) <= _MOST_PAIRS:
             yield from (_copies_finding([copy]) for copy in copies)
         else:
             yield _copies_finding(copies)
@@ -200,7 +200,7 @@ def _skew(contents: DumpContents) -> Iterator[Skew]:
     newest, oldest = (pick(nodes, key=lambda node: key_of(node.kubelet)) for pick in (max, min))
     server = contents.header.server_version
     bound = minor_of(server) if minor_of(server) != (0, 0) else minor_of(newest.kubelet)
-    allowed = 3 if bound >= WIDER_SKEW else 2
+    allowed = 3 if bound >= _WIDER_SKEW else 2
     if minor_of(newest.kubelet) > bound or minor_of(oldest.kubelet) < (bound[0], bound[1] - allowed):
         yield Skew(
             certainty=Certainty.POSSIBLE,
@@ -227,7 +227,7 @@ def _time(text: str) -> int | None:
 def _taken_twice(contents: DumpContents) -> Iterator[TakenTwice]:
     times = ((time, header) for header in contents.headers if (time := _time(header.taken)) is not None)
     taken = sorted(times, key=lambda pair: pair[0])
-    if taken and taken[-1][0] - taken[0][0] > APART:
+    if taken and taken[-1][0] - taken[0][0] > _APART:
         first, second = taken[0][1], taken[-1][1]
         yield TakenTwice(
             certainty=Certainty.CERTAIN,
@@ -244,7 +244,7 @@ def _times(contents: DumpContents) -> Iterator[NodesOfTwoTimes | PodsAfterNodes]
     if not beats:
         return
     latest, newest = max(beats, key=lambda beat: beat[0])
-    older = [(time, node) for time, node in beats if node.is_ready and latest - time > APART]
+    older = [(time, node) for time, node in beats if node.is_ready and latest - time > _APART]
     if older:
         oldest = min(older, key=lambda beat: beat[0])[1]
         yield NodesOfTwoTimes(
@@ -260,7 +260,7 @@ def _times(contents: DumpContents) -> Iterator[NodesOfTwoTimes | PodsAfterNodes]
         )
     pod = max(contents.pods.values(), key=lambda pod: pod.seen, default=None)
     seen = _time(pod.seen) if pod else None
-    if pod is not None and seen is not None and seen - latest > APART:
+    if pod is not None and seen is not None and seen - latest > _APART:
         yield PodsAfterNodes(
             certainty=Certainty.LIKELY,
             weakens=_MOMENTS,
@@ -298,7 +298,7 @@ def _is_older(pod: DumpPod, node: DumpNode | None) -> bool:
     if node is None or pod.is_finished or pod.is_static or not pod.started or pod.started >= node.creation_time:
         return False
     started, created = _time(pod.started), _time(node.creation_time)
-    return started is not None and created is not None and started < created - SOONER
+    return started is not None and created is not None and started < created - _SOONER
 
 
 class Inventory(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -37,10 +37,10 @@ from kschedx.kube.types import AUTOSCALER_STATUS
 from kschedx.snapshot.snapshot import MissingCause
 from kschedx.sources.dumps import Dump
 
-IN_EVERY_CLUSTER = frozenset({"Node", "Pod", "Namespace", "Service", "PriorityClass"})
+_IN_EVERY_CLUSTER = frozenset({"Node", "Pod", "Namespace", "Service", "PriorityClass"})
 """The API server itself creates the namespace kube-system, the service kubernetes, and two classes."""
-OBJECTS_SHOWN = 5
-FIRST_CSI_NODE = (1, 18)
+_OBJECTS_SHOWN = 5
+_FIRST_CSI_NODE = (1, 18)
 """Since this version, a kubelet becomes ready only after its CSINode exists."""
 _DEVICES = ("ResourceClaim", "ResourceSlice", "DeviceClass")
 _GROUP = "PodGroup"
@@ -63,7 +63,7 @@ def missing_kinds(contents: DumpContents) -> Iterator[MissingKind | IncompleteDu
         row = KINDS[kind]
         is_ours = row.is_of_kubernetes and bool(row.leaves)
         is_forbidden = contents.missing_cause(kind) is MissingCause.FORBIDDEN and is_ours
-        is_in_every_cluster = kind in IN_EVERY_CLUSTER and not contents.objects[kind]
+        is_in_every_cluster = kind in _IN_EVERY_CLUSTER and not contents.objects[kind]
         if kind not in kinds and (is_forbidden or is_in_every_cluster):
             kinds.add(kind)
             yield _missing_entirely(contents, kind)
@@ -130,7 +130,7 @@ def _referenced_kinds(contents: DumpContents) -> Iterator[MissingKind]:
     # the class of a bound claim is never read, and need not exist
     classes = (claim.storage_class for claim in claims if claim.storage_class and not claim.volume)
     yield from _absent(contents, "StorageClass", classes, "unbound claims", Certainty.LIKELY)
-    ready = (node.name for node in nodes if node.is_ready and minor_of(node.kubelet) >= FIRST_CSI_NODE)
+    ready = (node.name for node in nodes if node.is_ready and minor_of(node.kubelet) >= _FIRST_CSI_NODE)
     yield from _absent(contents, "CSINode", ready, "nodes", Certainty.CERTAIN)
     spaces = (
         dump_object.namespace
@@ -190,15 +190,15 @@ def _missing_kind(
         kind=kind,
         present=contents.number(kind),
         missing=len(names),
-        names=names[:OBJECTS_SHOWN],
+        names=names[:_OBJECTS_SHOWN],
         named_by=named_by,
     )
 
 
 # Pods that must exist but are missing, and pods whose status is missing.
 
-PODS_SHOWN = 10
-TOLERATED = 50
+_PODS_SHOWN = 10
+_TOLERATED = 50
 """One pod in this many may be created or deleted between the list of pods and that of workloads."""
 
 
@@ -237,21 +237,21 @@ def _namespace_findings(contents: DumpContents) -> Iterator[PodsOfNamespaces | W
         yield PodsOfNamespaces(
             certainty=certainty,
             weakens=UNKNOWN_PODS,
-            present=tuple(sorted(present)[:PODS_SHOWN]),
+            present=tuple(sorted(present)[:_PODS_SHOWN]),
             namespaces=len(present),
-            absent=tuple(sorted(absent)[:PODS_SHOWN]),
+            absent=tuple(sorted(absent)[:_PODS_SHOWN]),
             namespaces_absent=len(absent),
             evidence=evidence,
             pods=sum(pods for _, pods in elsewhere),
         )
     here = [(workload, pods) for workload, pods in short if workload.namespace in present]
     missing, total = sum(pods for _, pods in here), sum(workload.pods for workload in contents.workloads)
-    if missing > total // TOLERATED:
+    if missing > total // _TOLERATED:
         yield WorkloadPods(
             certainty=Certainty.LIKELY,
             weakens=UNKNOWN_PODS,
             pods=missing,
-            workloads=tuple(workload.title for workload, _ in here[:PODS_SHOWN]),
+            workloads=tuple(workload.title for workload, _ in here[:_PODS_SHOWN]),
             of=total,
         )
 
@@ -309,7 +309,7 @@ def _empty_nodes(contents: DumpContents) -> Iterator[EmptyNodes]:
     yield EmptyNodes(
         certainty=Certainty.LIKELY if is_odd else Certainty.POSSIBLE,
         weakens=(Weakness(plugins=("NodeResourcesFit",), effect="optimistic on these nodes, if they run pods"),),
-        nodes=tuple(sorted(empty)[:PODS_SHOWN]),
+        nodes=tuple(sorted(empty)[:_PODS_SHOWN]),
         empty=len(empty),
         total=len(contents.nodes),
     )
@@ -323,7 +323,7 @@ def _without_status(contents: DumpContents) -> Iterator[NoStatus]:
             certainty=Certainty.CERTAIN,
             weakens=(Weakness(plugins=("NodeResourcesFit",), effect=effect),),
             pods=len(pods),
-            examples=tuple(pod.key for pod in pods[:PODS_SHOWN]),
+            examples=tuple(pod.key for pod in pods[:_PODS_SHOWN]),
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
 
@@ -234,22 +234,6 @@ class OfferedNowhere(Struct, frozen=True, kw_only=True):
 _Cause = UnwellNodes | OfferedNowhere
 
 
-def _cause_of(groups: Sequence[NodeGroup], hardware: Iterable[HardwareHint]) -> _Cause | None:
-    """Return None if the pod requests what the cluster does not have."""
-    for group in groups:
-        for finding in group.exemplar.findings:
-            if isinstance(finding, InsufficientResource) and finding.offered_nowhere:
-                hint = next((hint for hint in hardware if hint.resource == finding.resource), None)
-                return OfferedNowhere(resource=finding.resource, hardware=hint)
-    for group in groups:
-        match group.exemplar.findings:
-            case (UntoleratedTaint(key=key) as fault,) if key in FAULTS:
-                return UnwellNodes(nodes=group.count, first=group.exemplar.name, fault=fault)
-            case _:
-                pass
-    return None
-
-
 # The rejected nodes of a cycle as facts: groups, numbers, the pods that use what is missing, evictions. They are
 # computed on demand: groups from the verdict columns, and details only for the nodes shown.
 
@@ -396,7 +380,18 @@ class Diagnosis(Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def cause(self) -> _Cause | None:
-        return _cause_of(self.groups, self.hardware)
+        for group in self.groups:
+            for finding in group.exemplar.findings:
+                if isinstance(finding, InsufficientResource) and finding.offered_nowhere:
+                    hint = next((hint for hint in self.hardware if hint.resource == finding.resource), None)
+                    return OfferedNowhere(resource=finding.resource, hardware=hint)
+        for group in self.groups:
+            match group.exemplar.findings:
+                case (UntoleratedTaint(key=key) as fault,) if key in FAULTS:
+                    return UnwellNodes(nodes=group.count, first=group.exemplar.name, fault=fault)
+                case _:
+                    pass
+        return None
 
     @cached_property
     def hints(self) -> tuple[LabelHint, ...]:

@@ -152,6 +152,9 @@ def missing_for_many(snapshot: Snapshot) -> Note | None:
     """Return a note about objects that may affect some pods' answers."""
     if snapshot.source.may_lack("Pod"):
         return _pods_lacking(snapshot.source)
+    if snapshot.source.is_dump and len(spaces := snapshot.only_namespaces) == 1:
+        text = f"the dump has pods of namespace {spaces[0]} only; those of others use the nodes too"
+        return note("other-namespaces", text, namespaces=spaces)
     kinds = tuple(kind for kind in _forbidden_kinds(snapshot) if kind in MATTERS)
     if not kinds:
         return next(_unread_events(snapshot.source), None)
@@ -515,7 +518,16 @@ def is_left_out(snapshot: Snapshot, kind: str, namespace: str = "") -> bool:
         return False
     left_out = _left_out.of(snapshot)
     if (kind, namespace) not in left_out:
-        left_out[kind, namespace] = _is_used_and_lacking(snapshot, kind, namespace)
+        pods, used = snapshot.pods, _USED[kind]
+        may_use = pods.specs.where(lambda spec: bool(spec.volumes or spec.resource_claims or spec.priority_class_name))
+        runs = pods.phases.where(lambda phase: phase == "Running")
+        rows = np.flatnonzero(may_use & pods.phases.where(lambda phase: phase in ("Running", "Pending")))
+        left_out[kind, namespace] = any(
+            namespace in ("", pods.namespaces[row])
+            and used(snapshot, pods[row])
+            and (runs[row] or _has_references(snapshot, pods[row], kind))
+            for row in rows.tolist()
+        )
     return left_out[kind, namespace]
 
 
@@ -551,19 +563,6 @@ class _LeftOut:
 
 
 _left_out = _LeftOut()
-
-
-def _is_used_and_lacking(snapshot: Snapshot, kind: str, namespace: str) -> bool:
-    pods, used = snapshot.pods, _USED[kind]
-    may_use = pods.specs.where(lambda spec: bool(spec.volumes or spec.resource_claims or spec.priority_class_name))
-    runs = pods.phases.where(lambda phase: phase == "Running")
-    rows = np.flatnonzero(may_use & pods.phases.where(lambda phase: phase in ("Running", "Pending")))
-    return any(
-        namespace in ("", pods.namespaces[row])
-        and used(snapshot, pods[row])
-        and (runs[row] or _has_references(snapshot, pods[row], kind))
-        for row in rows.tolist()
-    )
 
 
 def _has_references(snapshot: Snapshot, pod: Pod, kind: str) -> bool:

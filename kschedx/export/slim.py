@@ -74,70 +74,72 @@ ANNOTATIONS = frozenset({
 # --- shapes
 
 
-class Leaf(Struct, frozen=True):
+class _Leaf(Struct, frozen=True):
     """A value that is kept unchanged."""
 
 
-class Annotations(Struct, frozen=True):
+class _Annotations(Struct, frozen=True):
     """A map whose keys in `ANNOTATIONS` are kept."""
 
 
-class SlimList(Struct, frozen=True):
-    item: Shape
+class _SlimList(Struct, frozen=True):
+    item: _Shape
 
 
-class Fields(Struct, frozen=True):
+class _Fields(Struct, frozen=True):
     """A map of which only these fields are kept."""
 
-    of: Mapping[str, Shape]
+    of: Mapping[str, _Shape]
 
 
-class NodeConditions(Struct, frozen=True):
+class _NodeConditions(Struct, frozen=True):
     """A node's condition. Its message and reason are kept only if they report a problem with the node."""
 
-    of: Mapping[str, Shape]
+    of: Mapping[str, _Shape]
 
 
-Shape = Leaf | Annotations | SlimList | Fields | NodeConditions
+_Shape = _Leaf | _Annotations | _SlimList | _Fields | _NodeConditions
 
 
-def _shape(hint: object) -> Shape:
+def _shape(hint: object) -> _Shape:
     """Return the shape of what the decoder of a type reads."""
     args = [arg for arg in get_args(hint) if arg is not type(None)]
     if get_origin(hint) is tuple:
-        return SlimList(_shape(args[0]))
+        return _SlimList(_shape(args[0]))
     if isinstance(hint, type) and issubclass(hint, Struct):
         hints = get_type_hints(hint)
-        fields: dict[str, Shape] = {info.encode_name: _shape(hints[info.name]) for info in msgspec.structs.fields(hint)}
+        fields: dict[str, _Shape] = {
+            info.encode_name: _shape(hints[info.name]) for info in msgspec.structs.fields(hint)
+        }
         if hint is types.ObjectMeta:
-            fields["annotations"] = Annotations()
+            fields["annotations"] = _Annotations()
         if hint is types.NodeCondition:
-            return NodeConditions(fields)
-        return Fields(fields)
+            return _NodeConditions(fields)
+        return _Fields(fields)
     records = [arg for arg in args if isinstance(arg, type) and issubclass(arg, Struct)]
-    return _shape(records[0]) if records and get_origin(hint) is not dict else Leaf()
+    return _shape(records[0]) if records and get_origin(hint) is not dict else _Leaf()
 
 
-def _nest_shape(path: Sequence[str], shape: Shape) -> Shape:
+def _nest_shape(path: Sequence[str], shape: _Shape) -> _Shape:
     for part in reversed(path):
-        shape = Fields({part: shape})
+        shape = _Fields({part: shape})
     return shape
 
 
-def _both(item: Shape, other: Shape) -> Shape:
-    if not (isinstance(item, Fields) and isinstance(other, Fields)):
+def _both(item: _Shape, other: _Shape) -> _Shape:
+    if not (isinstance(item, _Fields) and isinstance(other, _Fields)):
         return item
     fields = dict(item.of)
     for name, shape in other.of.items():
         fields[name] = _both(fields[name], shape) if name in fields else shape
-    return Fields(fields)
+    return _Fields(fields)
 
 
-def _shapes() -> dict[str, Shape]:
-    head = Fields({"apiVersion": Leaf(), "kind": Leaf(), "metadata": _shape(types.ObjectMeta)})
+def _shapes() -> dict[str, _Shape]:
+    head = _Fields({"apiVersion": _Leaf(), "kind": _Leaf(), "metadata": _shape(types.ObjectMeta)})
     shapes = {events.KIND: _both(head, _shape(events.EventItem))}
     for key, kind in KINDS.items():
-        shape: Shape = head
+        shape: _Shape = head
         for record in filter(None, (kind.record, kind.kept)):
             shape = _both(shape, _shape(record))
         shapes[key] = (
@@ -147,7 +149,7 @@ def _shapes() -> dict[str, Shape]:
     return shapes
 
 
-SHAPES: Mapping[str, Shape] = _shapes()
+SHAPES: Mapping[str, _Shape] = _shapes()
 """By kind. Pods are missing here, since `PodItem` reduces them."""
 _POD_SPEC, _POD_STATUS = _shape(types.PodSpec), _shape(types.PodStatus)
 _METADATA = _shape(types.ObjectMeta)
@@ -163,18 +165,18 @@ def _is_trouble(condition: Mapping[str, object]) -> bool:
     return kind in CONDITION_OF_TAINT.values() and status in (("False", "Unknown") if kind == "Ready" else ("True",))
 
 
-def cut(value: object, shape: Shape) -> object:
+def cut(value: object, shape: _Shape) -> object:
     """Return the part of a JSON value that has the shape. A value of another type stays, so that its reader refuses
     it."""
     match shape:
-        case Fields(of=of) if isinstance(value, dict):
+        case _Fields(of=of) if isinstance(value, dict):
             return {key: cut(item, of[key]) for key, item in value.items() if key in of and item is not None}
-        case NodeConditions(of=of) if isinstance(value, dict):
+        case _NodeConditions(of=of) if isinstance(value, dict):
             kept = {key: item for key, item in value.items() if key in of and item is not None}
             return kept if _is_trouble(value) else {key: item for key, item in kept.items() if key not in _WORDS}
-        case SlimList(item=item) if isinstance(value, list):
+        case _SlimList(item=item) if isinstance(value, list):
             return [cut(element, item) for element in value]
-        case Annotations() if isinstance(value, dict):
+        case _Annotations() if isinstance(value, dict):
             return {key: item for key, item in value.items() if key in ANNOTATIONS}
         case _:
             return value
@@ -192,8 +194,8 @@ _WHOLE_MAPS = frozenset({"requests", "limits", "labels", "matchLabels", "nodeSel
 
 def _slim_custom(value: object, key: str = "") -> object:
     """Return the part of a custom resource from which its pods and its state are read."""
-    shape = _POD_SPEC.of.get(key) if isinstance(_POD_SPEC, Fields) else None
-    if isinstance(value, dict if isinstance(shape, Fields) else list) and isinstance(shape, Fields | SlimList):
+    shape = _POD_SPEC.of.get(key) if isinstance(_POD_SPEC, _Fields) else None
+    if isinstance(value, dict if isinstance(shape, _Fields) else list) and isinstance(shape, _Fields | _SlimList):
         return cut(value, shape)  # a field of pods, wherever it stands
     if isinstance(value, dict) and key != "metadata" and not ("containers" in value or key in _WHOLE_MAPS):
         parts = {name: _slim_custom(item, name) for name, item in value.items() if name != "env"}
@@ -211,11 +213,11 @@ def _slim_object(key: str, whole: Mapping[str, object]) -> object:
         return _slim_custom(whole)
     kept = cut(whole, SHAPES[key])
     if key == "Deployment":
-        keep_flags(whole, kept)
+        _keep_flags(whole, kept)
     return kept
 
 
-def keep_flags(deployment: object, kept: Any) -> None:
+def _keep_flags(deployment: object, kept: Any) -> None:
     """Add to cluster-autoscaler's reduced Deployment the flags that affect decisions, and nothing else of its command
     line."""
     for position, flags in autoscaler_command.flags_of_containers(deployment):
@@ -314,7 +316,7 @@ class Slim:
                 "creationTimestamp": meta.creation_timestamp,
                 "deletionTimestamp": meta.deletion_timestamp,
                 "deletionGracePeriodSeconds": meta.deletion_grace_period_seconds,
-                "finalizers": self._share(meta.finalizers, Leaf()) if meta.deletion_timestamp else None,
+                "finalizers": self._share(meta.finalizers, _Leaf()) if meta.deletion_timestamp else None,
             }
             pod: dict[str, object] = {"apiVersion": "v1", "kind": "Pod", "metadata": _known(metadata)}
             pod["spec"] = self._spec(item.spec)
@@ -322,7 +324,7 @@ class Slim:
                 pod["status"] = _with_details(_status(status), more.status or PodStatusFacts())
             lines.append(_ENCODER.encode(pod))
 
-    def _share(self, raw: MaybeRaw, shape: Shape) -> Raw | None:
+    def _share(self, raw: MaybeRaw, shape: _Shape) -> Raw | None:
         """Return labels or owners, which many pods share."""
         if raw is UNSET:
             return None

@@ -60,7 +60,7 @@ from kschedx.kube.names import (
     first_label,
     is_extended_resource,
 )
-from kschedx.kube.quantity import Unit, format_quantity
+from kschedx.kube.quantity import Unit, format_quantity, resource_amount
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.storage import CSINode, CSINodeDriver, CSINodeSpec
@@ -319,7 +319,7 @@ def is_only_full(findings: Iterable[Finding]) -> bool:
 
 def copies_of_full_nodes(situation: Situation) -> Iterator[s.AddNode]:
     """Yield empty nodes like those that meet every constraint of the pod and are only full. Nodes without resources
-    that the pod does not request come first."""
+    that the pod does not request come first. If DaemonSets leave no room on any of them, yield a larger node."""
     requested = pod_request(situation.pod.spec, situation.pod.status, situation.scheduler.nodes.options).amounts
     usual = (account_of(situation.nodes, situation.outcome, _usual(group, situation)) for group in situation.groups)
     full = [
@@ -329,9 +329,19 @@ def copies_of_full_nodes(situation: Situation) -> Iterator[s.AddNode]:
         and not any(isinstance(finding, InsufficientResource) and finding.never_fits for finding in account.findings)
     ]
     full = [node for node in full if not _is_of_control_plane(node)]
-    for node in sorted(full, key=lambda node: _is_special(node, requested))[:_MOST_COPIES]:
-        if situation.leaves_ports((step := _copy_node(node, situation)).node):
-            yield step
+    copies = [_copy_node(node, situation) for node in sorted(full, key=lambda node: _is_special(node, requested))]
+    copies = [step for step in copies[:_MOST_COPIES] if situation.leaves_ports(step.node)]
+    yield from copies
+    if copies and all(_is_filled_by_daemons(step, requested) for step in copies):
+        yield from islice(_plain(situation, ()), 1)
+
+
+def _is_filled_by_daemons(step: s.AddNode, requested: Mapping[str, int]) -> bool:
+    wanted = {**requested, "pods": 1}
+    return any(
+        taken + wanted.get(name, 0) > resource_amount(name, step.node.status.allocatable.get(name))
+        for name, taken in step.taken.items()
+    )
 
 
 def _usual(group: NodeGroup, situation: Situation) -> TableRow:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.fixes.phrases import join_names
+from kschedx.fixes.proposal import Proposal
 from kschedx.fixes.steps import (
     AddNode,
     AwaitController,
@@ -302,14 +303,26 @@ def _enters_another_pool(situation: Situation) -> bool:
 
 def _is_needlessly_long(situation: Situation, all_of_them: Sequence[Situation]) -> bool:
     """Whether the fix has several steps and fewer suffice. Fewer do not count if they give up something and these give
-    up nothing, or if they add a node and cost more."""
-    cost, steps = situation.proposal.cost, len(situation.proposal.steps)
+    up nothing, or if they add a node and cost more. The correction of a misspelling is no step of its own."""
+    cost, steps = situation.proposal.cost, _changes_count(situation)
+    if cost is Cost.CONSTRAINT and steps < len(situation.proposal.steps):
+        return True
     shorter = [
         other.proposal.cost
         for other in all_of_them
-        if len(other.proposal.steps) < steps and (cost >= Cost.NEW_NODE or other.proposal.added is None)
+        if (_changes_count(other) < steps or _is_part(other.proposal, situation.proposal))
+        and (cost >= Cost.NEW_NODE or other.proposal.added is None)
     ]
     return any(other <= cost for other in shorter) if cost <= Cost.POD else bool(shorter)
+
+
+def _changes_count(situation: Situation) -> int:
+    steps = situation.proposal.steps
+    return sum(step.cost is not Cost.TYPO for step in steps) or 1
+
+
+def _is_part(part: Proposal, whole: Proposal) -> bool:
+    return len(part.steps) < len(whole.steps) and all(step in whole.steps for step in part.steps)
 
 
 def _lowered_share(situation: Situation) -> float:

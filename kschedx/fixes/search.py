@@ -137,6 +137,8 @@ class _Search:
         for situation in starts:
             situations += [situation] if situation is not start else []
             situations += [] if situation.feasible else self._alternatives(situation)
+        starts += (corrected := [situation for situation in situations if _lacks_room_if_corrected(situation)])
+        situations += [other for situation in corrected for other in self._alternatives(situation)]
         verified = [situation for situation in situations if situation.feasible]
         if not verified:
             deeper = list(self._deeper(situations))
@@ -461,6 +463,12 @@ def _lacks_room_alone(situation: Situation) -> bool:
         is_only_full(finding for finding in group.exemplar.findings if not _is_in_other_zone(finding))
         for group in situation.groups
     )
+
+
+def _lacks_room_if_corrected(situation: Situation) -> bool:
+    """Whether the proposal only corrects a misspelling, after which the pod lacks nothing but room."""
+    is_correction = {step.cost for step in situation.proposal.steps} == {s.Cost.TYPO}
+    return is_correction and situation.status.is_success and not situation.feasible and _lacks_room_alone(situation)
 
 
 def _is_of_cordon(finding: Finding) -> bool:

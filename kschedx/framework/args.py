@@ -104,10 +104,10 @@ PluginArgs: TypeAlias = InTreeArgs | Mapping[str, object]
 ARGS_TYPES: Mapping[str, type[InTreeArgs]] = {kind.__name__.removesuffix("Args"): kind for kind in get_args(InTreeArgs)}
 """Plugins that take no arguments are absent."""
 
-S = TypeVar("S", bound=Struct)
+_S = TypeVar("_S", bound=Struct)
 
 
-def args_of_another_project(args: object, kind: type[S], plugin: str) -> S:
+def args_of_another_project(args: object, kind: type[_S], plugin: str) -> _S:
     """Return the arguments that a plugin of another project reads, without all others. Raises `ConfigError`."""
     if isinstance(args, kind):
         return args
@@ -134,12 +134,12 @@ class NodeResourcesAllocatableArgs(Struct, frozen=True, kw_only=True, rename="ca
     resources: tuple[ResourceSpec, ...] = ()
 
 
-class TopologyScoringStrategy(Struct, frozen=True, kw_only=True, rename="camel"):
+class _TopologyScoringStrategy(Struct, frozen=True, kw_only=True, rename="camel"):
     type: str = LEAST_ALLOCATED
     resources: tuple[ResourceSpec, ...] = ()
 
 
-class TopologyCache(Struct, frozen=True, kw_only=True, rename="camel"):
+class _TopologyCache(Struct, frozen=True, kw_only=True, rename="camel"):
     foreign_pods_detect: str = ""
     resync_method: str = ""
     informer_mode: str = ""
@@ -147,10 +147,10 @@ class TopologyCache(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class NodeResourceTopologyMatchArgs(Struct, frozen=True, kw_only=True, rename="camel"):
-    scoring_strategy: TopologyScoringStrategy = TopologyScoringStrategy()
+    scoring_strategy: _TopologyScoringStrategy = _TopologyScoringStrategy()
     cache_resync_period_seconds: Int64 = 0
     discard_reserved_nodes: bool = False
-    cache: TopologyCache = TopologyCache()
+    cache: _TopologyCache = _TopologyCache()
     preemption_mode: str = ""
 
 

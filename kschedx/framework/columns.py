@@ -41,7 +41,7 @@ from kschedx.snapshot.nodes import NodeTable, PodRows
 _ERROR = int(Code.ERROR)  # numpy is slow with enum members
 
 
-class FilterColumn:
+class _FilterColumn:
     """A Filter plugin's verdicts on the nodes that PreFilter returns, in a few bytes per node."""
 
     def __init__(self, plugin: FilterPlugin, touch: Touch, *, explains: bool) -> None:
@@ -56,7 +56,7 @@ class FilterColumn:
         self._number: dict[tuple[str, ...], int] = {}
         self._verdicts: Verdicts | None = None
 
-    def copy(self) -> FilterColumn:
+    def copy(self) -> _FilterColumn:
         other = copy(self)
         other.codes, other.reason = self.codes.copy(), self.reason.copy()
         other.reasons, other._number = list(self.reasons), dict(self._number)
@@ -106,7 +106,7 @@ class FilterColumn:
         return self._verdicts
 
 
-class ScoreColumn:
+class _ScoreColumn:
     """A Score plugin's part of the totals."""
 
     def __init__(self, plugin: ScorePlugin, touch: Touch, weight: int) -> None:
@@ -122,7 +122,7 @@ class ScoreColumn:
         self.weighted: IntArray | None = None
         """(feasible node,); None if it has to be computed."""
 
-    def copy(self) -> ScoreColumn:
+    def copy(self) -> _ScoreColumn:
         """Return an independent copy; `weighted` is shared, since it never changes in place."""
         other = copy(self)
         other.raw = self.raw.copy()
@@ -144,7 +144,9 @@ class Filtering:
         self._framework = framework
         self._placement = placement
         self._pre_filters = {p.name: touch(p) for p in framework.plugins("preFilter", PreFilterPlugin)}
-        self.columns = [FilterColumn(p, touch(p), explains=explains) for p in framework.plugins("filter", FilterPlugin)]
+        self.columns = [
+            _FilterColumn(p, touch(p), explains=explains) for p in framework.plugins("filter", FilterPlugin)
+        ]
         self.pre_filter = PreFilterOutcome()
         self._left: ClusterRows | None = None
         """The nodes that PreFilter returns, ascending; None for all."""
@@ -295,12 +297,12 @@ class Filtering:
         before, self.pre_filter = self.pre_filter, self._framework.run_pre_filter(state, pod, known)
         return self.pre_filter.status.is_success and self.pre_filter.nodes == before.nodes
 
-    def _filter_again(self, filter_column: FilterColumn, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
+    def _filter_again(self, filter_column: _FilterColumn, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
         self.rejections -= filter_column.codes != 0
         self._filter(filter_column, state, pod, nodes)
         self.rejections += filter_column.codes != 0
 
-    def _filter(self, column: FilterColumn, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
+    def _filter(self, column: _FilterColumn, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
         """Run the plugin on all nodes that PreFilter returns."""
         self._outcome = None
         column.runs = column.plugin.name not in state.skip_filter
@@ -350,7 +352,7 @@ class Scoring:
     def __init__(self, framework: Framework, touch: Callable[[Plugin], Touch]) -> None:
         self._framework = framework
         weights = framework.profile.weights
-        self.columns = [ScoreColumn(p, touch(p), weights[p.name]) for p in framework.plugins("score", ScorePlugin)]
+        self.columns = [_ScoreColumn(p, touch(p), weights[p.name]) for p in framework.plugins("score", ScorePlugin)]
         # kube-scheduler calls PreScore only if something scores
         pre_scores = framework.plugins("preScore", PreScorePlugin) if self.columns or framework.extenders else ()
         self._pre_scores = [(p, touch(p)) for p in pre_scores]
@@ -463,7 +465,7 @@ class Scoring:
             if column.plugin.name in plugins:
                 if column.is_sum and not column.skipped:
                     self.sums -= column.raw.astype(np.int64) * column.weight
-                self.columns[place] = ScoreColumn(column.plugin, touch(column.plugin), column.weight)
+                self.columns[place] = _ScoreColumn(column.plugin, touch(column.plugin), column.weight)
                 anew.append(self.columns[place])
         self._pre_scores = [
             (plugin, touch(plugin) if plugin.name in plugins else known) for plugin, known in self._pre_scores
@@ -500,7 +502,7 @@ class Scoring:
         state: CycleState,
         pod: Pod,
         nodes: NodeTable,
-        columns: Collection[ScoreColumn],
+        columns: Collection[_ScoreColumn],
         pre_scores: Collection[PreScorePlugin],
     ) -> None:
         """Evaluate all nodes again, except for plugins that every move affects."""
@@ -531,7 +533,7 @@ class Scoring:
                 raise ScoreFailedError(status)
         return frozenset(skipped)
 
-    def _raw(self, score: ScoreColumn, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
+    def _raw(self, score: _ScoreColumn, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
         try:
             raw = score.plugin.score(state, pod, nodes)
         except NotPreparedError as missing:
@@ -549,7 +551,7 @@ def run_scores(framework: Framework, state: CycleState, pod: Pod, nodes: NodeTab
     return scoring.scores(lambda: nodes)
 
 
-def _check(score: ScoreColumn, scores: IntArray) -> None:
+def _check(score: _ScoreColumn, scores: IntArray) -> None:
     failed = score_error(score.plugin.name, scores)
     if failed is not None:
         raise ScoreFailedError(failed)

@@ -19,10 +19,10 @@ from kschedx.snapshot.columns import ClusterRow, IntArray, TableRows, each_row, 
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import Snapshot
 
-MAY_REJECT = frozenset({"multiPoint", "preEnqueue", "preFilter", "filter", "reserve", "permit"})
+_MAY_REJECT = frozenset({"multiPoint", "preEnqueue", "preFilter", "filter", "reserve", "permit"})
 """Extension points at which a plugin can reject a node that all other plugins pass."""
 
-MAY_PREFER = frozenset({"preScore", "score"})
+_MAY_PREFER = frozenset({"preScore", "score"})
 """Extension points at which a plugin can change which of the feasible nodes is best."""
 
 
@@ -82,17 +82,17 @@ class Unevaluated(Struct, frozen=True, kw_only=True):
             str(unevaluated_kind): self.name if unevaluated_kind is self.kind else ""
             for unevaluated_kind in UnevaluatedKind
         }
-        return part_of(UnevaluatedDocument, self, leaves_open=LEAVES_OPEN[self.stake], waived=self.is_waived, **names)
+        return part_of(UnevaluatedDocument, self, leaves_open=_LEAVES_OPEN[self.stake], waived=self.is_waived, **names)
 
 
-LEAVES_OPEN = {Stake.NOTHING: None, Stake.NODE: "node", Stake.FIT: "fit"}
+_LEAVES_OPEN = {Stake.NOTHING: None, Stake.NODE: "node", Stake.FIT: "fit"}
 """The stakes as the document spells them."""
 
 
 def unknown_plugins(profile: Profile, config: SchedulerConfig) -> Iterator[Unevaluated]:
     """Yield the plugins that a profile enables and kschedx does not have."""
     for name, where in profile.unknown.items():
-        stake = Stake.FIT if MAY_REJECT & set(where) else Stake.NODE if MAY_PREFER & set(where) else Stake.NOTHING
+        stake = Stake.FIT if _MAY_REJECT & set(where) else Stake.NODE if _MAY_PREFER & set(where) else Stake.NOTHING
         yield Unevaluated(
             kind=UnevaluatedKind.PLUGIN, name=name, where=where, stake=stake, is_waived=config.without_unknown_plugins
         )

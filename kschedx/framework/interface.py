@@ -23,10 +23,10 @@ from kschedx.snapshot.storage import StorageChange
 if TYPE_CHECKING:
     from kschedx.framework.extenders import Extenders, PreemptResult
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
-class StateKey(Generic[T]):
+class StateKey(Generic[_T]):
     """A plugin's own key, with the type of the value that it stores."""
 
     __slots__ = ("missing", "name")
@@ -57,20 +57,20 @@ class CycleState:
         self.skip_score: frozenset[str] = frozenset()
         """Plugins whose PreScore returned Skip."""
 
-    def __getitem__(self, key: StateKey[T]) -> T:
+    def __getitem__(self, key: StateKey[_T]) -> _T:
         """Return the stored value. Raises `NotPreparedError` if there is none."""
         try:
-            return cast(T, self._values[cast("StateKey[object]", key)])
+            return cast(_T, self._values[cast("StateKey[object]", key)])
         except KeyError:
             raise NotPreparedError(key.missing) from None
 
-    def __setitem__(self, key: StateKey[T], value: T) -> None:
+    def __setitem__(self, key: StateKey[_T], value: _T) -> None:
         self._values[cast("StateKey[object]", key)] = value
 
-    def __contains__(self, key: StateKey[T]) -> bool:
+    def __contains__(self, key: StateKey[_T]) -> bool:
         return key in self._values
 
-    def discard(self, key: StateKey[T]) -> None:
+    def discard(self, key: StateKey[_T]) -> None:
         self._values.pop(cast("StateKey[object]", key), None)
 
     def clone(self) -> CycleState:
@@ -194,13 +194,13 @@ Texts: TypeAlias = Mapping[str, tuple[str, ...]]
 """The id of a status' explanation to its possible texts, as format strings; `{subject}` is what a text is about."""
 
 
-class Whole(Enum):
+class _Whole(Enum):
     """Stands for the whole pod except name and uid, in place of what a plugin reads of it."""
 
     WHOLE = auto()
 
 
-WHOLE = Whole.WHOLE
+WHOLE = _Whole.WHOLE
 
 
 class Plugin(ABC):

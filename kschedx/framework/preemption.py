@@ -57,11 +57,11 @@ from kschedx.snapshot.pods import PodTable
 # Upstream: SelectVictimsOnNode and filterPodsWithPDBViolation in pkg/scheduler/framework/plugins/defaultpreemption/
 # default_preemption.go, MoreImportantPod in pkg/scheduler/util/utils.go.
 
-FEW = 64
+_FEW = 64
 """For at most this number of nodes, the pods are looked up node by node; otherwise they are filtered from all pods."""
 
 
-class PotentialVictims(Struct, frozen=True, kw_only=True):
+class _PotentialVictims(Struct, frozen=True, kw_only=True):
     """All pods of lower priority on some nodes, node by node: those of node i are `start[i]` to `start[i + 1]`.
 
     On each node, the pods whose eviction violates a disruption budget come first, then the others; the most important
@@ -91,30 +91,30 @@ class PotentialVictims(Struct, frozen=True, kw_only=True):
         return PodRows(pods=self.pods[positions], nodes=ClusterRows(nodes.rows[self.index[positions]]))
 
 
-Violating: TypeAlias = Callable[[PodTable, IntArray, IntArray], BoolArray]
+_Violating: TypeAlias = Callable[[PodTable, IntArray, IntArray], BoolArray]
 """Returns (victim,) whether disruption budgets forbid the eviction, for rows of the PodTable and the node of each.
 Nodes are ascending; on each, the most important pod is first."""
 
 
-Exempt: TypeAlias = Callable[[PodTable, IntArray], BoolArray]
+_Exempt: TypeAlias = Callable[[PodTable, IntArray], BoolArray]
 """Returns (victim,) whether pods of lower priority, given as rows of the PodTable, are exempt from preemption."""
 
 
 def potential_victims(
     nodes: NodeTable,
     priority: int,
-    violating: Violating,
+    violating: _Violating,
     *,
     ranked_by_start: bool = True,
-    exempt: Exempt | None = None,
+    exempt: _Exempt | None = None,
     rankings: Rankings | None = None,
-) -> PotentialVictims:
+) -> _PotentialVictims:
     """Return the pods on `nodes` that have a lower priority. Of pods with equal priority, the one that started earlier
     is more important if they are `ranked_by_start`, otherwise the one that was loaded first."""
     pods = nodes.pods
     table_row = np.full(len(nodes.cluster.nodes), -1, dtype=np.int64)
     table_row[nodes.rows] = np.arange(len(nodes))
-    if len(nodes) <= FEW:
+    if len(nodes) <= _FEW:
         running = np.concatenate(
             [pods.on_node(row) for row in each_cluster_row(nodes.rows)] or [np.zeros(0, dtype=np.int64)]
         )
@@ -135,8 +135,8 @@ def potential_victims(
 
 
 def order_victims(
-    nodes: NodeTable, lower: IntArray, index: IntArray, violating: Violating, *, ranked_by_start: bool = True
-) -> PotentialVictims:
+    nodes: NodeTable, lower: IntArray, index: IntArray, violating: _Violating, *, ranked_by_start: bool = True
+) -> _PotentialVictims:
     """Return pods on the nodes `index` (rows of the table) in the order in which they are reprieved; equal ones keep
     their order."""
     order = _importance_order(nodes.pods, lower, index, ranked_by_start=ranked_by_start)
@@ -156,14 +156,14 @@ def _importance_order(pods: PodTable, lower: IntArray, index: IntArray, *, ranke
     return order
 
 
-def _with_budgets(nodes: NodeTable, lower: IntArray, index: IntArray, violating: Violating) -> PotentialVictims:
+def _with_budgets(nodes: NodeTable, lower: IntArray, index: IntArray, violating: _Violating) -> _PotentialVictims:
     """Move the pods of each node that disruption budgets protect before the others."""
     protected = violating(nodes.pods, lower, index)
     if protected.any():
         order = np.lexsort((~protected, index))
         lower, protected = lower[order], protected[order]
     start = np.searchsorted(index, np.arange(len(nodes) + 1)).astype(np.int64)
-    return PotentialVictims(pods=lower, index=index, violating=protected, start=start)
+    return _PotentialVictims(pods=lower, index=index, violating=protected, start=start)
 
 
 class _Ranking(Struct):
@@ -207,7 +207,7 @@ class Rankings:
         return known.pods, known.nodes
 
 
-def sort_victims(pods: PodTable, victims: Sequence[int]) -> list[int]:
+def _sort_victims(pods: PodTable, victims: Sequence[int]) -> list[int]:
     """Sort victims by higher priority, then by earlier start."""
     started = pods.started
     keys = [(-int(pods.priorities[row]), int(started[row])) for row in victims]
@@ -262,7 +262,7 @@ def exceed_budgets(
     *,
     empty_counts: bool = False,
 ) -> BoolArray:
-    """Return, as `Violating`, whether a budget is exhausted when its pods on one node are evicted in this order.
+    """Return, as `_Violating`, whether a budget is exhausted when its pods on one node are evicted in this order.
 
     Each node is counted separately, since the pod needs only one.
     """
@@ -314,7 +314,7 @@ _NO_NEGATIVE = 2**31
 """Added to each priority, an int32, before the sum: more victims never have a smaller sum."""
 
 
-RULES = 5
+_RULES = 5
 """The number of rules of selection."""
 
 
@@ -326,7 +326,7 @@ def ranks(candidates: Sequence[Candidate], pods: PodTable, *, by_start: bool = T
     Each candidate has victims.
     """
     if not candidates:
-        return np.zeros((RULES, 0), dtype=np.int64)
+        return np.zeros((_RULES, 0), dtype=np.int64)
     count = np.array([len(candidate.victims) for candidate in candidates], dtype=np.int64)
     victims = np.array([victim for candidate in candidates for victim in candidate.victims], dtype=np.int64)
     first, priorities = np.cumsum(count) - count, pods.priorities[victims]
@@ -355,7 +355,7 @@ def best_candidates(candidates: Sequence[Candidate], ranked: IntArray) -> tuple[
 # Results of dry runs for one equivalence class of pods, node by node, kept as long as the nodes do not change.
 
 
-MOST_AHEAD = 512
+_MOST_AHEAD = 512
 """Nodes that are tried ahead at a time."""
 
 
@@ -393,7 +393,7 @@ class KeptDryRuns:
         self._reasons: dict[tuple[str, ...], int] = {}
         self._candidates = np.full(count, None, dtype=np.object_)
         """A `Candidate` if the code is Success."""
-        self._ranks: IntArray = np.zeros((RULES, count), dtype=np.int64)
+        self._ranks: IntArray = np.zeros((_RULES, count), dtype=np.int64)
 
     def copy(self) -> KeptDryRuns:
         """Return the results for a class of pods that differ only in what plugins without a part in them read."""
@@ -431,7 +431,7 @@ class KeptDryRuns:
         add."""
         likely: list[ClusterRow] = []
         if self._goes_on and nodes.pods.priorities[self._preemptor] >= priority:
-            self._width = min(2 * self._width, MOST_AHEAD) if 2 * self._used >= self._tried else self._width // 4
+            self._width = min(2 * self._width, _MOST_AHEAD) if 2 * self._used >= self._tried else self._width // 4
             able = nodes.rows[self._is_known[nodes.rows] & (self._codes[nodes.rows] == 0)]
             order = np.lexsort(self._ranks[::-1, able])[: self._width]
             likely = [node for node in each_cluster_row(ClusterRows(able[order])) if node not in self._ahead]
@@ -536,7 +536,7 @@ class DryRun(Struct, frozen=True, kw_only=True):
     """(rule, candidate) results of the rules of selection, if known already."""
 
 
-class Bounds(Protocol):
+class _Bounds(Protocol):
     """A plugin's bounds on a node besides Filter, while pods are removed and added back. The plugin counts these pods
     itself. All potential victims are removed before the first call."""
 
@@ -565,10 +565,10 @@ def dry_run(
     nodes: NodeTable,
     budgets: Sequence[PodDisruptionBudget],
     *,
-    exempt: Exempt | None = None,
+    exempt: _Exempt | None = None,
     no_victims: Callable[[str], Status] = lambda _: NO_VICTIMS,
-    potential: PotentialVictims | None = None,
-    bounds: Bounds | None = None,
+    potential: _PotentialVictims | None = None,
+    bounds: _Bounds | None = None,
     rankings: Rankings | None = None,
 ) -> DryRun:
     """Evict as few pods as possible from each of `nodes`, in their current state, so that `pod` fits there.
@@ -580,12 +580,12 @@ def dry_run(
     If `state` has `KEPT`, only nodes that have changed since are tried; then the verdicts have no findings.
     """
 
-    def possible(nodes: NodeTable) -> PotentialVictims:
+    def possible(nodes: NodeTable) -> _PotentialVictims:
         empty_counts = handle.release.behaviour.empty_budget_selector_covers_every_pod
         violating = partial(exceed_budgets, budgets, empty_counts=empty_counts)
         return potential_victims(nodes, pod.priority, violating, exempt=exempt, rankings=rankings)
 
-    def run(nodes: NodeTable, potential: PotentialVictims, state: CycleState) -> _DryRunResults:
+    def run(nodes: NodeTable, potential: _PotentialVictims, state: CycleState) -> _DryRunResults:
         trial = PreemptionTrial(handle=handle, state=state, pod=pod, nodes=nodes, potential=potential, bounds=bounds)
         return _dry_run_results(trial, no_victims)
 
@@ -615,7 +615,7 @@ def dry_run(
     return DryRun(candidates=tuple(tried.candidates.values()), verdicts=verdicts)
 
 
-class EvictedPods(Struct, frozen=True, kw_only=True):
+class _EvictedPods(Struct, frozen=True, kw_only=True):
     """The victims; arrays are (victim,)."""
 
     gone: BoolArray
@@ -624,7 +624,7 @@ class EvictedPods(Struct, frozen=True, kw_only=True):
     failed: Mapping[ClusterRow, Status] = {}
 
     @classmethod
-    def where(cls, gone: BoolArray) -> EvictedPods:
+    def where(cls, gone: BoolArray) -> _EvictedPods:
         return cls(gone=gone, unfit=gone)
 
 
@@ -636,8 +636,8 @@ class PreemptionTrial(Struct, frozen=True, kw_only=True):
     """Its own, which changes with the pods."""
     pod: Pod
     nodes: NodeTable
-    potential: PotentialVictims
-    bounds: Bounds | None = None
+    potential: _PotentialVictims
+    bounds: _Bounds | None = None
 
     @property
     def everyone(self) -> PodRows:
@@ -648,7 +648,7 @@ class PreemptionTrial(Struct, frozen=True, kw_only=True):
         """Return `world`, a part of the nodes, without any potential victims. Raises `NotPreparedError`."""
         return self.handle.remove_pods(self.state, self.pod, world, self.everyone)
 
-    def reprieve(self, world: NodeTable, fits: TableRows) -> EvictedPods:
+    def reprieve(self, world: NodeTable, fits: TableRows) -> _EvictedPods:
         """Return the victims on the nodes `fits`, rows of `nodes`; `world` has these nodes without any potential
         victims."""
         potential = self.potential
@@ -671,9 +671,9 @@ class PreemptionTrial(Struct, frozen=True, kw_only=True):
             leaving = potential.pod_rows(positions[gone[positions]], self.nodes)
             world = self.handle.remove_pods(self.state, self.pod, world, leaving)
             turn += 1
-        return EvictedPods(gone=gone, unfit=unfit, failed=failed)
+        return _EvictedPods(gone=gone, unfit=unfit, failed=failed)
 
-    def candidates(self, rows: TableRows, evicted: EvictedPods, *, by_rank: bool) -> Iterator[Candidate]:
+    def candidates(self, rows: TableRows, evicted: _EvictedPods, *, by_rank: bool) -> Iterator[Candidate]:
         """Yield the candidate for each of these rows of `nodes`. If `by_rank`, the most important victim comes first
         even if others violate a disruption budget."""
         potential, nodes = self.potential, each_cluster_row(ClusterRows(self.nodes.rows[rows]))
@@ -683,7 +683,7 @@ class PreemptionTrial(Struct, frozen=True, kw_only=True):
         protected = np.diff(_counts_before(potential.violating)[ends], axis=0)[0]
         is_mixed = (by_rank & (protected > 0) & (protected < potential.count[rows])).tolist()
         for node, (low, high), number, mixed in zip(nodes, ends_of_gone, violations, is_mixed, strict=True):
-            own = sort_victims(self.nodes.pods, victims[low:high]) if mixed else victims[low:high]
+            own = _sort_victims(self.nodes.pods, victims[low:high]) if mixed else victims[low:high]
             yield Candidate(node=node, victims=tuple(own), pdb_violations=number)
 
 
@@ -721,7 +721,7 @@ def _dry_run_results(trial: PreemptionTrial, no_victims: Callable[[str], Status]
     # a plugin that PreFilter has not prepared rejects every node, and has no bounds
     room = handle.room(state, pod, left, trial.everyone) if len(left) and trial.bounds is None else None
     if room is not None:
-        evicted = EvictedPods.where(_reprieve_by_room(room, fits, potential))
+        evicted = _EvictedPods.where(_reprieve_by_room(room, fits, potential))
     else:
         evicted = trial.reprieve(left, fits)
     by_rank = handle.release.behaviour.victims_are_ordered_by_importance
@@ -743,7 +743,7 @@ def _dry_run_results(trial: PreemptionTrial, no_victims: Callable[[str], Status]
     return _DryRunResults(candidates=candidates, statuses=statuses, explain=explain)
 
 
-def _reprieve_by_room(room: Room, fits: TableRows, potential: PotentialVictims) -> BoolArray:
+def _reprieve_by_room(room: Room, fits: TableRows, potential: _PotentialVictims) -> BoolArray:
     """Reprieve as `Trial.reprieve` does, if a pod fits as long as sums over the pods of its node stay within bounds.
     Return which potential victims are evicted.
 
@@ -764,7 +764,7 @@ def _reprieve_by_room(room: Room, fits: TableRows, potential: PotentialVictims) 
     return evicted
 
 
-def _reprieve_singly(room: Room, fits: TableRows, potential: PotentialVictims, free: IntArray) -> BoolArray:
+def _reprieve_singly(room: Room, fits: TableRows, potential: _PotentialVictims, free: IntArray) -> BoolArray:
     """Return the same for few nodes, without arrays: those of one element cost more than the numbers in them."""
     evicted = np.zeros(len(potential.pods), dtype=np.bool_)
     for row, left in zip(fits.tolist(), free.tolist(), strict=True):

@@ -29,15 +29,15 @@ def _module(row: PluginRow) -> str:
     return f"kschedx.plugins.{row.module or re.sub(r'(?<!^)(?=[A-Z])', '_', row.name).lower()}"
 
 
-ROWS: Mapping[str, PluginRow] = {row.name: row for row in PLUGINS}
+_ROWS: Mapping[str, PluginRow] = {row.name: row for row in PLUGINS}
 
 IN_TREE: Mapping[str, str] = {row.name: _module(row) for row in PLUGINS if row.module != "none"}
 """Names of the plugins in kschedx, each with the module that has the class of the same name."""
 
-ENTRY_POINTS = "kschedx.plugins"
+_ENTRY_POINTS = "kschedx.plugins"
 """The entry point group in which another package registers `Name = module:Class`."""
 
-POINTS: Mapping[str, type[Plugin]] = {
+_POINTS: Mapping[str, type[Plugin]] = {
     "preEnqueue": interface.PreEnqueuePlugin,
     "queueSort": interface.QueueSortPlugin,
     "preFilter": interface.PreFilterPlugin,
@@ -57,7 +57,7 @@ POINTS: Mapping[str, type[Plugin]] = {
 @cache
 def plugin_class(name: str) -> type[Plugin]:
     """Return the class of a plugin. Raises `ConfigError` if the name is not registered or cannot be imported."""
-    is_kubernetes = name in ROWS and ROWS[name].project == KUBERNETES
+    is_kubernetes = name in _ROWS and _ROWS[name].project == KUBERNETES
     if not is_kubernetes and name in third_party():  # if a package is installed, its plugin is meant
         loaded = _load(third_party()[name])
     elif name in IN_TREE:
@@ -76,7 +76,7 @@ def third_party() -> Mapping[str, EntryPoint]:
         return {}
     from importlib.metadata import entry_points  # slow to import, and rarely needed
 
-    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    return {point.name: point for point in entry_points(group=_ENTRY_POINTS)}
 
 
 def _may_register(place: str) -> bool:
@@ -85,7 +85,7 @@ def _may_register(place: str) -> bool:
     folder = Path(place or ".")
     try:
         files = [path / "entry_points.txt" for path in folder.iterdir() if path.suffix in (".dist-info", ".egg-info")]
-        return any(ENTRY_POINTS.encode() in file.read_bytes() for file in files if file.exists())
+        return any(_ENTRY_POINTS.encode() in file.read_bytes() for file in files if file.exists())
     except OSError:
         return folder.exists()  # packages in an archive
 
@@ -109,7 +109,7 @@ def points_of_others(named: Mapping[str, Collection[str]]) -> Mapping[str, froze
     others = {
         row.name for row in PLUGINS if row.project in projects and row.name in named and _is_same_plugin(row, named)
     }
-    others |= {name for name in named if name in third_party() and name not in ROWS} if named else set()
+    others |= {name for name in named if name in third_party() and name not in _ROWS} if named else set()
     return {name: _points_of_other(name) for name in sorted(others)}
 
 
@@ -121,20 +121,20 @@ def _is_same_plugin(row: PluginRow, named: Mapping[str, Collection[str]]) -> boo
 
 def _points_of_other(name: str) -> frozenset[str]:
     if name in third_party():
-        return points_of(plugin_class(name))
-    return points_in(ROWS[name], ())
+        return _points_of(plugin_class(name))
+    return points_in(_ROWS[name], ())
 
 
 def missing_points(name: str) -> frozenset[str]:
     """Return the extension points of a plugin that kschedx does not implement."""
-    row = ROWS.get(name)
+    row = _ROWS.get(name)
     return frozenset(row.lacks.split(", ")) if row and row.lacks and name not in third_party() else frozenset()
 
 
 def packaged_plugins() -> Iterator[tuple[str, type[Plugin] | ConfigError]]:
     """Yield the plugins of installed packages by name, with their class or the error that prevents its use."""
     for name in sorted(third_party()):
-        if name not in ROWS or ROWS[name].project != KUBERNETES:
+        if name not in _ROWS or _ROWS[name].project != KUBERNETES:
             try:
                 yield name, plugin_class(name)
             except ConfigError as error:
@@ -181,7 +181,7 @@ def known_plugins(release: Release) -> Iterator[KnownPlugin]:
         if isinstance(loaded, ConfigError):
             yield KnownPlugin(name=name, origin=origin, points=(), by_default=False, defect=loaded.message)
         else:
-            yield KnownPlugin(name=name, origin=origin, points=_order_points(points_of(loaded)), by_default=False)
+            yield KnownPlugin(name=name, origin=origin, points=_order_points(_points_of(loaded)), by_default=False)
 
 
 def _order_points(points: frozenset[str]) -> tuple[str, ...]:
@@ -215,6 +215,6 @@ def misnamed_hint(name: str) -> str:
     return f'did you mean "{near}"?' if near else ""
 
 
-def points_of(plugin: type[Plugin]) -> frozenset[str]:
+def _points_of(plugin: type[Plugin]) -> frozenset[str]:
     """Return the extension points that a class implements."""
-    return frozenset(point for point, base in POINTS.items() if issubclass(plugin, base))
+    return frozenset(point for point, base in _POINTS.items() if issubclass(plugin, base))

@@ -44,16 +44,16 @@ from kschedx.snapshot.nodes import NodeTable
 
 Pick = Callable[[ClusterRows], ClusterRow]
 """Picks one of several equally good nodes."""
-DEPTH = 32
+_DEPTH = 32
 """The maximum number of additional replicas with which a node is evaluated ahead."""
-FEW_MOVES = 500
+_FEW_MOVES = 500
 """Up to this number of moves, sorting their nodes costs less than counting over all nodes."""
-FEW_CHANGES = 10
+_FEW_CHANGES = 10
 """If more than this fraction of the nodes has changed, a decision from the start costs less."""
-EACH = 1_000
+_EACH = 1_000
 """The number of replicas between two updates of the progress."""
 _ERROR = Code.ERROR  # looking up an enum member is slow
-INFEASIBLE = np.int64(-(2**40))
+_INFEASIBLE = np.int64(-(2**40))
 """Below every total."""
 
 
@@ -212,11 +212,11 @@ class SharedResults:
             return
         _, nodes, signs = steps.since(self.seen)
         if not signs.all():
-            is_many = np.count_nonzero(signs == 0) > len(self.sum) // FEW_CHANGES
+            is_many = np.count_nonzero(signs == 0) > len(self.sum) // _FEW_CHANGES
             if is_many or nodes.max() >= len(self.sum):
                 raise NotFollowedError
             self._read_nodes(ClusterRows(distinct(nodes[signs == 0])))
-        moved = ClusterRows(np.bincount(nodes).nonzero()[0] if len(nodes) > FEW_MOVES else distinct(nodes))
+        moved = ClusterRows(np.bincount(nodes).nonzero()[0] if len(nodes) > _FEW_MOVES else distinct(nodes))
         rows = ClusterRows(moved[~self.is_refused[moved]])
         if len(rows):
             ahead, count = self._ahead, len(rows)
@@ -273,7 +273,7 @@ class SharedResults:
         """Return the scores with these feasible nodes. Raises `NotFollowedError` if one is out of bounds."""
         known = self._ranked
         if known is None or not np.array_equal(known.passes, passes):
-            feasible, total = ClusterRows(passes.nonzero()[0]), np.where(passes, 0, INFEASIBLE)
+            feasible, total = ClusterRows(passes.nonzero()[0]), np.where(passes, 0, _INFEASIBLE)
             for fixed in self.fixed:
                 self._normalize(fixed, feasible)
                 total += fixed.weighted
@@ -316,7 +316,7 @@ class SharedResults:
     def _look_ahead(self, node: ClusterRow) -> None:
         """Evaluate the node as it is and with more replicas, and all other unknown nodes with one more."""
         ahead = self._ahead
-        depth = ahead.depth[node] = min(2 * ahead.depth.get(node, 1), DEPTH)
+        depth = ahead.depth[node] = min(2 * ahead.depth.get(node, 1), _DEPTH)
         ahead.is_known[node] = True
         others = (~(ahead.is_known | self.is_refused)).nonzero()[0]
         rows = np.concatenate([np.full(depth, node), others])
@@ -484,7 +484,7 @@ class ReplicaSeries:
             placed += 1
             taken[node] += 1
             goes_on = not (ends and placed == count) and self.place(node)
-            if placed % EACH == 0:
+            if placed % _EACH == 0:
                 seen(placed)
         taken[:] = 0
         return ClusterRows(nodes[:placed].copy()), goes_on  # the copy frees the unused rest
@@ -504,7 +504,7 @@ class ReplicaSeries:
             return
         if before is not None and is_less and before.is_independent_of(changed):
             self._feasible = ClusterRows(passes.nonzero()[0])
-            self._base[changed] = INFEASIBLE  # other totals, and the remaining ties, stay
+            self._base[changed] = _INFEASIBLE  # other totals, and the remaining ties, stay
         else:
             self._ranked = ranked = standing.rank(passes)
             self._feasible, self._base, self._ties = ranked.feasible, standing.sum + ranked.total, None

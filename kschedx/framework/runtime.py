@@ -42,7 +42,7 @@ from kschedx.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from kschedx.framework.extenders import Ask, Extenders
 
-P = TypeVar("P", bound=Plugin)
+_P = TypeVar("_P", bound=Plugin)
 
 
 def request_options(release: Release) -> RequestOptions:
@@ -83,13 +83,13 @@ class Framework:
         """Return the same profile on another snapshot. It is only a trial, so extenders are not called there."""
         return type(self)(self.profile, self.config, snapshot, self.release)
 
-    def plugins(self, point: str, kind: type[P]) -> tuple[P, ...]:
+    def plugins(self, point: str, kind: type[_P]) -> tuple[_P, ...]:
         """Return the plugins of an extension point in order."""
         known_plugins = self._by_point.get((point, kind))
         if known_plugins is None:
             every = tuple(self._plugin(name) for name in self.profile.points[point])
             known_plugins = self._by_point[point, kind] = tuple(plugin for plugin in every if isinstance(plugin, kind))
-        return cast("tuple[P, ...]", known_plugins)
+        return cast("tuple[_P, ...]", known_plugins)
 
     def _plugin(self, name: str) -> Plugin:
         if name not in self._plugins:

@@ -103,7 +103,7 @@ class Decision(Struct, frozen=True, kw_only=True, gc=False):
         return self.best if self.nominated is None else cluster_rows([self.nominated])
 
 
-class ExtendedCycle(Protocol):
+class _ExtendedCycle(Protocol):
     """The extenders' part of one cycle, filled step by step during the cycle."""
 
     error: str
@@ -175,7 +175,7 @@ class EquivalenceClass:
         """The nominated node of the pod of `_decision`."""
         self._scored: ClusterRows | Scores | None = None
         """The nodes whose scores led to `_decision`, or the scores with extenders; None if nothing was scored."""
-        self._extended: ExtendedCycle | None = None
+        self._extended: _ExtendedCycle | None = None
         self._beyond: tuple[NodeTable, FilterOutcome] | None = None
         """The nodes that PreFilter returns and the nominated one, if that is not among them."""
 
@@ -367,7 +367,7 @@ class EquivalenceClass:
                 return Decision(outcome=Outcome.ERROR, message=outcome.status.message)
             return self._post_filter(pod, framework.nodes, outcome.status, f" {outcome.status.message}.")
         if framework.extenders is not None:
-            begin = cast("Callable[..., ExtendedCycle]", satellites.provider(satellites.EXTENDED_CYCLE))
+            begin = cast("Callable[..., _ExtendedCycle]", satellites.provider(satellites.EXTENDED_CYCLE))
             self._extended = begin(framework, framework.extenders, pod)
         feasible = filtering.feasible
         nominated = self._nominated_node(pod)
@@ -571,7 +571,7 @@ def _rejector_of_nominated(pod: Pod, nodes: NodeTable, outcome: FilterOutcome) -
 def _may_read_nominations(plugin: Plugin) -> bool:
     """Return whether the plugin may read nominated pods: one that does not declare what it `touches` may read
     anything."""
-    return type(plugin).touches is Plugin.touches
+    return type(plugin).touches is Plugin.touches and plugin.touch is Touch.CLUSTER
 
 
 def schedule(framework: Framework, pod: Pod) -> Cycle:

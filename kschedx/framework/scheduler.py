@@ -147,11 +147,11 @@ def filter_nodes(framework: Framework, pod: Pod) -> FilteredNodes:
     outcome = framework.run_pre_filter(state, pod)
     if not outcome.status.is_success:
         nodes = framework.nodes.at(cluster_rows([]))
-        return FilteredNodes(status=outcome.status, nodes=nodes, outcome=NOTHING_FILTERED)
+        return FilteredNodes(status=outcome.status, nodes=nodes, outcome=_NOTHING_FILTERED)
     nodes = framework.nodes if outcome.nodes is None else framework.nodes.only(outcome.nodes)
     return FilteredNodes(status=outcome.status, nodes=nodes, outcome=framework.passes_filters(state, pod, nodes))
 
 
-NOTHING_FILTERED = FilterOutcome(
+_NOTHING_FILTERED = FilterOutcome(
     plugins=(), verdicts=(), codes=np.zeros(0, dtype=np.int64), plugin=np.zeros(0, dtype=np.int64)
 )

@@ -108,7 +108,7 @@ def unresolvable(text: str, *findings: Finding) -> Status:
     return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(text,), findings=findings)
 
 
-Explain = Callable[[TableRow], tuple[Finding, ...]]
+_Explain = Callable[[TableRow], tuple[Finding, ...]]
 """Returns the findings of a row of the filtered table; called only for rows whose code is not Success."""
 
 
@@ -125,7 +125,7 @@ class Verdicts(Struct, frozen=True, kw_only=True):
 
     codes: IntArray
     reasons: Column[tuple[str, ...]]
-    explain: Explain = field(default=_nothing)
+    explain: _Explain = field(default=_nothing)
     alike: Callable[[], IntArray] | None = None
     """Returns (node,) codes that are equal only for nodes whose findings share a headline (`same_as`) and that are
     equally far from passing. For plugins whose findings are few and expensive."""
@@ -165,7 +165,7 @@ class Verdicts(Struct, frozen=True, kw_only=True):
         cls,
         *cases: tuple[BoolArray, Code, str],
         count: int | None = None,
-        explain: Explain = _nothing,
+        explain: _Explain = _nothing,
         alike: Callable[[], IntArray] | None = None,
     ) -> Self:
         """Return, for each node, the status of the first case whose mask (node,) includes it, else Success.

@@ -296,7 +296,9 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
         workload = target.workload
         owner = "" if workload is None else title(workload)
         count = 1
-        if workload is not None and has_replicas(workload) and not self.inquiry.is_alone:
+        if target.count is not None and not self.inquiry.is_alone:
+            count = target.count.number or 1
+        elif workload is not None and has_replicas(workload) and not self.inquiry.is_alone:
             there = [] if snapshot is None else Owners(snapshot).members(snapshot.pods, workload_of(workload))
             count = max(wanted_replicas(workload) - len(there), 1)
         return Item(

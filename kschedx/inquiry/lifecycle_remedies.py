@@ -478,9 +478,8 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
         """Yield fixes according to the messages of the kubelet, the attach controller, or the registry."""
         phrase, name = f"{state.message} {state.event}".strip(), self.pod.metadata.name
         start = f"{phrase} {state.last}" if state.last.startswith(("StartError", "ContainerCannotRun")) else phrase
-        image = next(
-            (container.image for container in self.pod.spec.containers if container.name == state.container), ""
-        )
+        containers = (*self.pod.spec.init_containers, *self.pod.spec.containers)
+        image = next((container.image for container in containers if container.name == state.container), "")
         if state.outdated:
             title = f"delete {self.pod.key}, which {state.outdated} creates with its newer revision"
             yield Fix.untried(title, (Target.pod(self.pod.key).deletion,), commands=(delete_pod(self.pod.key),))

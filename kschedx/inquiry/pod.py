@@ -58,7 +58,6 @@ from kschedx.inquiry.manifests import WrittenPod, written_from
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import decode, encode, map_at
-from kschedx.kube.names import SYSTEM_NAMESPACES
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import ObjectMeta, Pod
@@ -520,14 +519,12 @@ def contradiction(
         return states.NotBound(subject=pod.key, message=theirs.message, extender=f"{failed.url} {failed.why}")
     is_finished = pods.finished
     ended = np.flatnonzero(is_finished & pods.node_names.where(lambda name: name in nodes))
-    spaces = tuple(sorted({*pods.namespaces.values}))
-    is_whole = snapshot.source.is_complete("Pod") or any(space.startswith(SYSTEM_NAMESPACES) for space in spaces)
     return states.Contradicted(
         subject=pod.key,
         message=theirs.message,
         nodes=nodes,
         finished=tuple(pods.key(row) for row in ended.tolist()),
-        namespaces=() if is_whole else spaces,
+        namespaces=snapshot.only_namespaces,
         counted=parse(theirs.message).nodes or 0,
         known=len(snapshot.cluster.nodes),
     )

@@ -21,20 +21,20 @@ MIRROR = "kubernetes.io/config.mirror"
 """The annotation of a mirror pod, the API server's copy of a static pod."""
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 """A ReplicaSet that scales down deletes the pods with the lowest cost first."""
-AUTOSCALER = "cluster-autoscaler.kubernetes.io/"
-DAEMON_SET_POD = f"{AUTOSCALER}daemonset-pod"
+_AUTOSCALER = "cluster-autoscaler.kubernetes.io/"
+DAEMON_SET_POD = f"{_AUTOSCALER}daemonset-pod"
 """`true`: cluster-autoscaler treats the pod as a DaemonSet's."""
-SCALE_UP_DELAY = f"{AUTOSCALER}pod-scale-up-delay"
+SCALE_UP_DELAY = f"{_AUTOSCALER}pod-scale-up-delay"
 """How long cluster-autoscaler ignores a pending pod, as a Go duration."""
-SAFE_TO_EVICT = f"{AUTOSCALER}safe-to-evict"
-SAFE_TO_EVICT_LOCAL_VOLUMES = f"{AUTOSCALER}safe-to-evict-local-volumes"
+SAFE_TO_EVICT = f"{_AUTOSCALER}safe-to-evict"
+SAFE_TO_EVICT_LOCAL_VOLUMES = f"{_AUTOSCALER}safe-to-evict-local-volumes"
 """Names of local volumes that may be lost, separated by commas."""
-SCALE_DOWN_DISABLED = f"{AUTOSCALER}scale-down-disabled"
+SCALE_DOWN_DISABLED = f"{_AUTOSCALER}scale-down-disabled"
 """On a node, `true` prevents cluster-autoscaler from removing it."""
 NODE_POOL_ID = "oci.oraclecloud.com/node-pool-id"
 """The node group of an OKE node."""
-KARPENTER = "karpenter.sh/"
-DO_NOT_DISRUPT = f"{KARPENTER}do-not-disrupt"
+_KARPENTER = "karpenter.sh/"
+DO_NOT_DISRUPT = f"{_KARPENTER}do-not-disrupt"
 
 GANG_LEAST = "gang.scheduling.koordinator.sh/min-available"
 """The minimum of a Koordinator gang without a PodGroup."""
@@ -86,7 +86,7 @@ NOT_FOR_FARGATE = "Pod not supported on Fargate: "
 
 ANNOTATION_MARKS = (
     *(LIMIT_RANGER.encode(), VERTICAL_UPDATES.encode(), COMPUTE_TYPE.encode()),
-    *(AUTOSCALER.encode(), MIRROR.encode(), DELETION_COST.encode(), KARPENTER.encode(), GROUP_SIZE.encode()),
+    *(_AUTOSCALER.encode(), MIRROR.encode(), DELETION_COST.encode(), _KARPENTER.encode(), GROUP_SIZE.encode()),
     *(name.encode() for name in (*OTHER_SCHEDULERS, *descheduling.ANNOTATIONS)),
 )
 """Texts of which JSON with a relevant annotation contains at least one, if slashes are not escaped."""
@@ -111,7 +111,7 @@ def is_read(key: str) -> bool:
         key in (MIRROR, DELETION_COST, GROUP_SIZE, LIMIT_RANGER, VERTICAL_UPDATES, COMPUTE_TYPE)
         or key in descheduling.ANNOTATIONS
         or key in OTHER_SCHEDULERS
-        or key.startswith((AUTOSCALER, KARPENTER))
+        or key.startswith((_AUTOSCALER, _KARPENTER))
     )
 
 
@@ -132,31 +132,31 @@ OWNER_KIND, OWNER_NAME = "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/owner-
 OWNER_NAMESPACE = "cluster.x-k8s.io/cluster-namespace"
 MACHINE = "machine.openshift.io/machine"
 """On OpenShift: namespace and name of the node's Machine, whose name is that of its MachineSet and a suffix."""
-OF_MACHINES = (OWNER_KIND, OWNER_NAME, OWNER_NAMESPACE, MACHINE)
+_OF_MACHINES = (OWNER_KIND, OWNER_NAME, OWNER_NAMESPACE, MACHINE)
 """Annotations of nodes."""
-ANNOTATIONS = (CPU, MEMORY, DISK, GPU_TYPE, GPU_COUNT, MAX_PODS, LABELS, TAINTS, *OF_MACHINES)
+ANNOTATIONS = (CPU, MEMORY, DISK, GPU_TYPE, GPU_COUNT, MAX_PODS, LABELS, TAINTS, *_OF_MACHINES)
 
 
-class MachineMeta(Struct, frozen=True, kw_only=True):
+class _MachineMeta(Struct, frozen=True, kw_only=True):
     labels: Labels = {}
 
 
-class MachineSpec(Struct, frozen=True, kw_only=True):
-    metadata: MachineMeta = MachineMeta()
+class _MachineSpec(Struct, frozen=True, kw_only=True):
+    metadata: _MachineMeta = _MachineMeta()
     """The metadata of the machine's node. OpenShift copies all of it, Cluster API only labels of some domains."""
     taints: tuple[Taint, ...] = ()
 
 
-class MachineTemplate(Struct, frozen=True, kw_only=True):
-    spec: MachineSpec = MachineSpec()
+class _MachineTemplate(Struct, frozen=True, kw_only=True):
+    spec: _MachineSpec = _MachineSpec()
 
 
-class ScalableSpec(Struct, frozen=True, kw_only=True):
+class _ScalableSpec(Struct, frozen=True, kw_only=True):
     replicas: int | None = None
-    template: MachineTemplate = MachineTemplate()
+    template: _MachineTemplate = _MachineTemplate()
 
 
-class ScalableStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+class _ScalableStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     ready_replicas: int | None = None
     """Machines whose nodes are ready; None if it is not reported."""
 
@@ -164,8 +164,8 @@ class ScalableStatus(Struct, frozen=True, kw_only=True, rename="camel"):
 class Scalable(KubernetesObject, frozen=True, kw_only=True):
     """An object that creates machines and states the capacity of one."""
 
-    spec: ScalableSpec = ScalableSpec()
-    status: ScalableStatus = ScalableStatus()
+    spec: _ScalableSpec = _ScalableSpec()
+    status: _ScalableStatus = _ScalableStatus()
 
     @property
     def missing_nodes(self) -> int:
@@ -190,14 +190,14 @@ class OpenShiftMachineSet(Scalable, frozen=True, kw_only=True):
     pass
 
 
-class OpenShiftMachineStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+class _OpenShiftMachineStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     error_message: str = ""
 
 
 class OpenShiftMachine(KubernetesObject, frozen=True, kw_only=True):
     """A machine of a MachineSet, whose name begins with that of the set."""
 
-    status: OpenShiftMachineStatus = OpenShiftMachineStatus()
+    status: _OpenShiftMachineStatus = _OpenShiftMachineStatus()
 
 
 RECORDS: dict[str, tuple[type[Scalable], ...]] = {
@@ -244,7 +244,7 @@ SCALE_DOWN = frozenset({
 
 FLAGS = SCALE_UP | SCALE_DOWN
 
-SWITCHES = frozenset({
+_SWITCHES = frozenset({
     "balance-similar-node-groups", "force-ds", "scale-from-unschedulable", "scale-up-from-zero",
     "fastpath-binpacking-enabled", "scaleup-simulation-for-skipped-node-groups-enabled",
     "skip-nodes-with-local-storage", "skip-nodes-with-system-pods", "skip-nodes-with-custom-controller-pods",
@@ -264,7 +264,7 @@ def parse_flags(arguments: Sequence[str]) -> Written:
             continue
         name, equals, value = word.lstrip("-").partition("=")
         if not equals:
-            takes_next = name not in SWITCHES and words and not words[0].startswith("-")
+            takes_next = name not in _SWITCHES and words and not words[0].startswith("-")
             value = words.pop(0) if takes_next else "true"
         values_by_flag.setdefault(name, []).append(value)
     return values_by_flag
@@ -328,7 +328,7 @@ class NodeClassReference(Struct, frozen=True, kw_only=True, rename="camel"):
         return self.group or self.api_version.rpartition("/")[0]
 
 
-class NodeClaimSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _NodeClaimSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     taints: tuple[Taint, ...] = ()
     startup_taints: tuple[Taint, ...] = ()
     requirements: tuple[NodeSelectorRequirementWithMinValues, ...] = ()
@@ -336,17 +336,17 @@ class NodeClaimSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     termination_grace_period: str | None = None
 
 
-class NodeClaimTemplateSpec(NodeClaimSpec, frozen=True, kw_only=True):
+class _NodeClaimTemplateSpec(_NodeClaimSpec, frozen=True, kw_only=True):
     expire_after: str | None = None
 
 
-class TemplateMeta(Struct, frozen=True, kw_only=True):
+class _TemplateMeta(Struct, frozen=True, kw_only=True):
     labels: Labels = {}
 
 
-class NodeClaimTemplate(Struct, frozen=True, kw_only=True):
-    metadata: TemplateMeta = TemplateMeta()
-    spec: NodeClaimTemplateSpec = NodeClaimTemplateSpec()
+class _NodeClaimTemplate(Struct, frozen=True, kw_only=True):
+    metadata: _TemplateMeta = _TemplateMeta()
+    spec: _NodeClaimTemplateSpec = _NodeClaimTemplateSpec()
 
 
 BALANCED = "Balanced"
@@ -363,29 +363,29 @@ class DisruptionBudget(Struct, frozen=True, kw_only=True):
     duration: str | None = None
 
 
-class Disruption(Struct, frozen=True, kw_only=True, rename="camel"):
+class _Disruption(Struct, frozen=True, kw_only=True, rename="camel"):
     consolidate_after: str | None = None
     consolidation_policy: str = "WhenEmptyOrUnderutilized"
     budgets: tuple[DisruptionBudget, ...] = (DisruptionBudget(),)
 
 
-class NodePoolSpec(Struct, frozen=True, kw_only=True):
-    template: NodeClaimTemplate = NodeClaimTemplate()
-    disruption: Disruption = Disruption()
+class _NodePoolSpec(Struct, frozen=True, kw_only=True):
+    template: _NodeClaimTemplate = _NodeClaimTemplate()
+    disruption: _Disruption = _Disruption()
     limits: ResourceList = {}
     weight: Int32 | None = None
     replicas: Int64 | None = None
     """The fixed size of a static pool, which pending pods do not change."""
 
 
-class NodePoolStatus(Struct, frozen=True, kw_only=True):
+class _NodePoolStatus(Struct, frozen=True, kw_only=True):
     resources: ResourceList = {}
     conditions: tuple[TimedCondition, ...] = ()
 
 
 class NodePool(KubernetesObject, frozen=True, kw_only=True):
-    spec: NodePoolSpec = NodePoolSpec()
-    status: NodePoolStatus = NodePoolStatus()
+    spec: _NodePoolSpec = _NodePoolSpec()
+    status: _NodePoolStatus = _NodePoolStatus()
 
     @property
     def unready_condition(self) -> TimedCondition | None:
@@ -398,7 +398,7 @@ class NodePool(KubernetesObject, frozen=True, kw_only=True):
         return ready or TimedCondition(type="Ready")
 
 
-class NodeClaimStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+class _NodeClaimStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     node_name: str = ""
     provider_id: str = field(default="", name="providerID")
     capacity: ResourceList = {}
@@ -407,8 +407,8 @@ class NodeClaimStatus(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class NodeClaim(KubernetesObject, frozen=True, kw_only=True):
-    spec: NodeClaimSpec = NodeClaimSpec()
-    status: NodeClaimStatus = NodeClaimStatus()
+    spec: _NodeClaimSpec = _NodeClaimSpec()
+    status: _NodeClaimStatus = _NodeClaimStatus()
 
 
 class NodeOverlaySpec(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -421,13 +421,13 @@ class NodeOverlaySpec(Struct, frozen=True, kw_only=True, rename="camel"):
     weight: Int32 | None = None
 
 
-class NodeOverlayStatus(Struct, frozen=True, kw_only=True):
+class _NodeOverlayStatus(Struct, frozen=True, kw_only=True):
     conditions: tuple[TimedCondition, ...] = ()
 
 
 class NodeOverlay(KubernetesObject, frozen=True, kw_only=True):
     spec: NodeOverlaySpec = NodeOverlaySpec()
-    status: NodeOverlayStatus = NodeOverlayStatus()
+    status: _NodeOverlayStatus = _NodeOverlayStatus()
 
     @property
     def is_ready(self) -> bool:
@@ -449,7 +449,7 @@ class CapacityReservation(Struct, frozen=True, kw_only=True, rename="camel"):
     state: str = "active"
 
 
-class NodeClassStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+class _NodeClassStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     conditions: tuple[TimedCondition, ...] = ()
     subnets: tuple[Subnet, ...] = ()
     capacity_reservations: tuple[CapacityReservation, ...] = ()
@@ -458,7 +458,7 @@ class NodeClassStatus(Struct, frozen=True, kw_only=True, rename="camel"):
 class NodeClass(KubernetesObject, frozen=True, kw_only=True):
     """The fields that all node classes have in common."""
 
-    status: NodeClassStatus = NodeClassStatus()
+    status: _NodeClassStatus = _NodeClassStatus()
 
     @property
     def zones(self) -> tuple[str, ...]:
@@ -490,22 +490,22 @@ NODE_CLASSES: dict[tuple[str, str], type[NodeClass]] = {
 BUFFER_GROUP = "autoscaling.x-k8s.io"
 
 
-class ScalableRef(Struct, frozen=True, kw_only=True, rename="camel"):
+class _ScalableRef(Struct, frozen=True, kw_only=True, rename="camel"):
     api_group: str = ""
     kind: str = ""
     name: str = ""
 
 
-class BufferTemplateRef(Struct, frozen=True, kw_only=True):
+class _BufferTemplateRef(Struct, frozen=True, kw_only=True):
     name: str = ""
 
 
-class CapacityBufferSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    pod_template_ref: BufferTemplateRef | None = None
-    scalable_ref: ScalableRef | None = None
+class _CapacityBufferSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    pod_template_ref: _BufferTemplateRef | None = None
+    scalable_ref: _ScalableRef | None = None
 
 
-class CapacityBufferStatus(Struct, frozen=True, kw_only=True):
+class _CapacityBufferStatus(Struct, frozen=True, kw_only=True):
     replicas: Int32 | None = None
     conditions: tuple[TimedCondition, ...] = ()
 
@@ -513,8 +513,8 @@ class CapacityBufferStatus(Struct, frozen=True, kw_only=True):
 class CapacityBuffer(KubernetesObject, frozen=True, kw_only=True):
     """autoscaling.x-k8s.io/v1beta1."""
 
-    spec: CapacityBufferSpec = CapacityBufferSpec()
-    status: CapacityBufferStatus = CapacityBufferStatus()
+    spec: _CapacityBufferSpec = _CapacityBufferSpec()
+    status: _CapacityBufferStatus = _CapacityBufferStatus()
 
 
 # Autoscalers of workloads: HorizontalPodAutoscaler, and KEDA's ScaledObject.
@@ -528,23 +528,23 @@ class ScaleTarget(Struct, frozen=True, kw_only=True):
     name: str = ""
 
 
-class PodAutoscalerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _PodAutoscalerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     scale_target_ref: ScaleTarget = ScaleTarget()
     min_replicas: Int32 | None = None
     max_replicas: Int32 | None = None
 
 
 class HorizontalPodAutoscaler(KubernetesObject, frozen=True, kw_only=True):
-    spec: PodAutoscalerSpec = PodAutoscalerSpec()
+    spec: _PodAutoscalerSpec = _PodAutoscalerSpec()
     status: ObjectStatus = ObjectStatus()
 
 
-class ScaledObjectSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _ScaledObjectSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     scale_target_ref: ScaleTarget = ScaleTarget()
     min_replica_count: Int32 | None = None
     idle_replica_count: Int32 | None = None
 
 
 class ScaledObject(KubernetesObject, frozen=True, kw_only=True):
-    spec: ScaledObjectSpec = ScaledObjectSpec()
+    spec: _ScaledObjectSpec = _ScaledObjectSpec()
     status: ObjectStatus = ObjectStatus()

@@ -18,11 +18,11 @@ from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import ObjectMeta
 
 
-class ControllerMeta(ObjectMeta, frozen=True, kw_only=True, rename="camel"):
+class _ControllerMeta(ObjectMeta, frozen=True, kw_only=True, rename="camel"):
     generation: Int64 = 0
 
 
-class Ordinals(Struct, frozen=True):
+class _Ordinals(Struct, frozen=True):
     start: Int32 = 0
 
 
@@ -33,22 +33,22 @@ class RollingUpdate(Struct, frozen=True, kw_only=True, rename="camel"):
     """Of a StatefulSet."""
 
 
-class Strategy(Struct, frozen=True, kw_only=True, rename="camel"):
+class _Strategy(Struct, frozen=True, kw_only=True, rename="camel"):
     type: str = ""
     rolling_update: RollingUpdate = RollingUpdate()
 
 
-class ControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _ControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     replicas: Int32 | None = None
     selector: LabelSelector | None = None
     """Immutable, so that an applied manifest is compared with it."""
-    strategy: Strategy | None = None
+    strategy: _Strategy | None = None
     """Of a Deployment."""
-    update_strategy: Strategy = Strategy()
+    update_strategy: _Strategy = _Strategy()
     """Of a StatefulSet or DaemonSet."""
     paused: bool | None = None
     min_ready_seconds: Int32 = 0
-    ordinals: Ordinals | None = None
+    ordinals: _Ordinals | None = None
     pod_management_policy: str | None = None
     volume_claim_templates: tuple[PersistentVolumeClaim, ...] = ()
     # of a Job
@@ -60,7 +60,7 @@ class ControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     active_deadline_seconds: Int64 | None = None
 
 
-class ControllerStatus(ObjectStatus, frozen=True, kw_only=True, rename="camel"):
+class _ControllerStatus(ObjectStatus, frozen=True, kw_only=True, rename="camel"):
     """Its conditions are `ReplicaFailure` of a ReplicaSet, `Complete` and `Failed` of a Job."""
 
     observed_generation: Int64 | None = None
@@ -81,9 +81,9 @@ class ControllerStatus(ObjectStatus, frozen=True, kw_only=True, rename="camel"):
 class Controller(Struct, frozen=True, kw_only=True):
     """A Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, or Job."""
 
-    metadata: ControllerMeta = ControllerMeta()
-    spec: ControllerSpec = ControllerSpec()
-    status: ControllerStatus = ControllerStatus()
+    metadata: _ControllerMeta = _ControllerMeta()
+    spec: _ControllerSpec = _ControllerSpec()
+    status: _ControllerStatus = _ControllerStatus()
 
     @property
     def is_behind(self) -> bool:
@@ -96,31 +96,31 @@ class Controller(Struct, frozen=True, kw_only=True):
         return self.status.completion_time is None and self.spec.replicas != 0
 
 
-class CronJobControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _CronJobControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     job_template: Controller = Controller()
     suspend: bool | None = None
     concurrency_policy: str = ""
 
 
-class ActiveJob(Struct, frozen=True, kw_only=True):
+class _ActiveJob(Struct, frozen=True, kw_only=True):
     name: str = ""
 
 
-class CronJobControllerStatus(Struct, frozen=True, kw_only=True):
-    active: tuple[ActiveJob, ...] = ()
+class _CronJobControllerStatus(Struct, frozen=True, kw_only=True):
+    active: tuple[_ActiveJob, ...] = ()
 
 
 class CronJobController(Struct, frozen=True, kw_only=True):
-    metadata: ControllerMeta = ControllerMeta()
-    spec: CronJobControllerSpec = CronJobControllerSpec()
-    status: CronJobControllerStatus = CronJobControllerStatus()
+    metadata: _ControllerMeta = _ControllerMeta()
+    spec: _CronJobControllerSpec = _CronJobControllerSpec()
+    status: _CronJobControllerStatus = _CronJobControllerStatus()
 
 
 class _Object(Struct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
 
 
-R = TypeVar("R", bound=Struct)
+_R = TypeVar("_R", bound=Struct)
 
 
 @lru_cache(maxsize=4096)
@@ -135,7 +135,7 @@ def stored_metadata(raw: bytes) -> ObjectMeta:
     return decode(raw, _Object).metadata
 
 
-def convert(manifest: Mapping[str, object], record: type[R]) -> R:
+def convert(manifest: Mapping[str, object], record: type[_R]) -> _R:
     """Return what a record reads of a manifest; nothing if a field has another type, which the API server refuses."""
     try:
         return msgspec.convert(manifest, record)

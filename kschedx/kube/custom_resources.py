@@ -17,28 +17,28 @@ from msgspec import Struct
 from kschedx.kube.decoding import map_at
 from kschedx.kube.names import is_overcommit_allowed
 
-Fields: TypeAlias = Mapping[str, object]
-Counts: TypeAlias = Callable[[Fields], Iterator[tuple[str, int | None]]]
+_Fields: TypeAlias = Mapping[str, object]
+_Counts: TypeAlias = Callable[[_Fields], Iterator[tuple[str, int | None]]]
 """Paths of pod templates in an object, with the number of simultaneous pods; None if it cannot be computed."""
 
 
-class BuiltPods(Struct, frozen=True, kw_only=True):
+class _BuiltPods(Struct, frozen=True, kw_only=True):
     """Pods that an operator builds from fields; the template is partial."""
 
     part: str
     path: str
     count: int | None
-    spec: Fields
-    labels: Fields = {}
+    spec: _Fields
+    labels: _Fields = {}
 
 
-class CustomKind(Struct, frozen=True, kw_only=True):
+class _CustomKind(Struct, frozen=True, kw_only=True):
     """A kind of custom resource that creates pods."""
 
-    counts: Counts | None = None
-    build: Callable[[Fields], Iterator[BuiltPods]] | None = None
+    counts: _Counts | None = None
+    build: Callable[[_Fields], Iterator[_BuiltPods]] | None = None
     """Beside `counts`, pods that are wholly known."""
-    added: Callable[[Fields, str], Iterator[Fields]] | None = None
+    added: Callable[[_Fields, str], Iterator[_Fields]] | None = None
     """The containers that the controller adds to the pod of the template at a path."""
 
 
@@ -51,7 +51,7 @@ class TemplatePodCount(Struct, frozen=True, kw_only=True):
     """Why the number is incomplete, so that pods that fit do not prove that all fit."""
 
 
-def custom_kind(kind: str, group: str) -> CustomKind | None:
+def custom_kind(kind: str, group: str) -> _CustomKind | None:
     """Find the kind in the table, or return None."""
     return KINDS.get((group, kind))
 
@@ -59,20 +59,20 @@ def custom_kind(kind: str, group: str) -> CustomKind | None:
 # --- fields
 
 
-def value_at(value: object, path: str) -> object:
+def _value_at(value: object, path: str) -> object:
     """Return the value at a path of keys such as `spec.template`, or None."""
     for key in path.split("."):
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
 
 
-def _fields_at(value: object, path: str) -> Fields:
+def _fields_at(value: object, path: str) -> _Fields:
     """Return the map at a path of keys, or an empty map."""
     return map_at(value, *path.split("."))
 
 
 def number(value: object, path: str, default: int) -> int:
-    value_there = value_at(value, path)
+    value_there = _value_at(value, path)
     return (
         value_there
         if isinstance(value_there, int) and not isinstance(value_there, bool) and value_there >= 0
@@ -80,9 +80,9 @@ def number(value: object, path: str, default: int) -> int:
     )
 
 
-def _items(value: object, path: str) -> Iterator[tuple[str, Fields]]:
+def _items(value: object, path: str) -> Iterator[tuple[str, _Fields]]:
     """Yield the items of a list or map of objects, each with its path."""
-    items = value_at(value, path)
+    items = _value_at(value, path)
     if isinstance(items, Mapping):
         yield from ((f"{path}.{key}", item) for key, item in items.items() if isinstance(item, Mapping))
     elif isinstance(items, Sequence) and not isinstance(items, str):
@@ -94,26 +94,26 @@ def _items(value: object, path: str) -> Iterator[tuple[str, Fields]]:
 
 def _template_with_replicas(
     template: str = "spec.template", replicas: str = "spec.replicas", default: int = 1
-) -> Counts:
+) -> _Counts:
     """A template with a number of pods beside it."""
 
-    def counts(manifest: Fields) -> Iterator[tuple[str, int | None]]:
+    def counts(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
         yield template, number(manifest, replicas, default)
 
     return counts
 
 
-def _groups(path: str, replicas: str = "replicas", template: str = "template", default: int = 1) -> Counts:
+def _groups(path: str, replicas: str = "replicas", template: str = "template", default: int = 1) -> _Counts:
     """A list or map of groups, each with a template and a number of pods."""
 
-    def counts(manifest: Fields) -> Iterator[tuple[str, int | None]]:
+    def counts(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
         for where, group in _items(manifest, path):
             yield f"{where}.{template}", number(group, replicas, default)
 
     return counts
 
 
-def _job_set(manifest: Fields) -> Iterator[tuple[str, int | None]]:
+def _job_set(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
     for where, group in _items(manifest, "spec.replicatedJobs"):
         job = _fields_at(group, "template.spec")
         parallelism = number(job, "parallelism", 1)
@@ -121,7 +121,7 @@ def _job_set(manifest: Fields) -> Iterator[tuple[str, int | None]]:
         yield f"{where}.template.spec.template", number(group, "replicas", 1) * at_a_time
 
 
-def _leader_worker_set(manifest: Fields) -> Iterator[tuple[str, int | None]]:
+def _leader_worker_set(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
     """Groups of `size` pods, one of them the leader."""
     below = "spec.leaderWorkerTemplate"
     replicas, size = number(manifest, "spec.replicas", 1), number(manifest, f"{below}.size", 1)
@@ -131,15 +131,15 @@ def _leader_worker_set(manifest: Fields) -> Iterator[tuple[str, int | None]]:
     yield f"{below}.workerTemplate", replicas * max(size - has_leader, 0)
 
 
-def _ray(below: str) -> Counts:
+def _ray(below: str) -> _Counts:
     """A head, and groups of workers of `numOfHosts` pods each."""
 
-    def counts(manifest: Fields) -> Iterator[tuple[str, int | None]]:
+    def counts(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
         yield f"{below}.headGroupSpec.template", 1
         for where, group in _items(manifest, f"{below}.workerGroupSpecs"):
             wanted = number(group, "replicas", number(group, "minReplicas", 0))
             wanted = max(wanted, number(group, "minReplicas", 0))
-            if value_at(group, "suspend") is True:
+            if _value_at(group, "suspend") is True:
                 wanted = 0
             yield f"{where}.template", wanted * number(group, "numOfHosts", 1)
         if _fields_at(manifest, "spec.submitterPodTemplate"):
@@ -148,38 +148,38 @@ def _ray(below: str) -> Counts:
     return counts
 
 
-def _ray_added(below: str) -> Callable[[Fields, str], Iterator[Fields]]:
+def _ray_added(below: str) -> Callable[[_Fields, str], Iterator[_Fields]]:
     """Beside the head its autoscaler, and a RayJob's submitter (ray-operator/controllers/ray/common/pod.go, job.go)."""
 
-    def added(manifest: Fields, path: str) -> Iterator[Fields]:
+    def added(manifest: _Fields, path: str) -> Iterator[_Fields]:
         if path != f"{below}.headGroupSpec.template":
             return
-        if value_at(manifest, f"{below}.enableInTreeAutoscaling") is True:
+        if _value_at(manifest, f"{below}.enableInTreeAutoscaling") is True:
             own = _fields_at(manifest, f"{below}.autoscalerOptions.resources")
             yield _container("autoscaler", own or {"requests": {"cpu": "500m", "memory": "512Mi"}})
-        if value_at(manifest, "spec.submissionMode") == "SidecarMode":
+        if _value_at(manifest, "spec.submissionMode") == "SidecarMode":
             yield _container("ray-job-submitter", _SUBMITTER)
 
     return added
 
 
-_SUBMITTER: Fields = {"requests": {"cpu": "500m", "memory": "200Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
+_SUBMITTER: _Fields = {"requests": {"cpu": "500m", "memory": "200Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
 
 
-def _ray_submitter(manifest: Fields) -> Iterator[BuiltPods]:
+def _ray_submitter(manifest: _Fields) -> Iterator[_BuiltPods]:
     """Of a RayJob that a Job of Kubernetes submits, the pod without a template of its own."""
-    if value_at(manifest, "spec.submissionMode") in (None, "", "K8sJobMode") and not value_at(
+    if _value_at(manifest, "spec.submissionMode") in (None, "", "K8sJobMode") and not _value_at(
         manifest, "spec.submitterPodTemplate"
     ):
         spec = {"restartPolicy": "Never", "containers": [_container("ray-job-submitter", _SUBMITTER)]}
-        yield BuiltPods(part="submitter", path="spec", count=1, spec=spec)
+        yield _BuiltPods(part="submitter", path="spec", count=1, spec=spec)
 
 
-def _container(name: str, resources: Fields) -> Fields:
+def _container(name: str, resources: _Fields) -> _Fields:
     return {"name": name, "image": f"image-of-{name}", "resources": resources}
 
 
-def _knative_added(manifest: Fields, _path: str) -> Iterator[Fields]:
+def _knative_added(manifest: _Fields, _path: str) -> Iterator[_Fields]:
     """The queue-proxy, with the default of ConfigMap config-deployment."""
     annotations = _fields_at(manifest, "spec.template.metadata.annotations")
     amounts = {
@@ -192,7 +192,7 @@ def _knative_added(manifest: Fields, _path: str) -> Iterator[Fields]:
 _MEASURED = ("cpu", "memory", "ephemeral-storage")
 
 
-def _knative(manifest: Fields) -> Iterator[tuple[str, int | None]]:
+def _knative(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
     """The number of pods with which a revision starts."""
     annotations = _fields_at(manifest, "spec.template.metadata.annotations")
 
@@ -206,12 +206,12 @@ def _knative(manifest: Fields) -> Iterator[tuple[str, int | None]]:
     yield "spec.template", max(scale("min-scale", 0), scale("initial-scale", 1))
 
 
-def _argo_rollout(manifest: Fields) -> Iterator[tuple[str, int | None]]:
+def _argo_rollout(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
     if not _fields_at(manifest, "spec.workloadRef"):
         yield "spec.template", number(manifest, "spec.replicas", 1)
 
 
-def _notebook(manifest: Fields) -> Iterator[tuple[str, int | None]]:
+def _notebook(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
     """One pod, or none while the notebook is stopped."""
     stopped = "kubeflow-resource-stopped" in _fields_at(manifest, "metadata.annotations")
     yield "spec.template", 0 if stopped else 1
@@ -220,7 +220,7 @@ def _notebook(manifest: Fields) -> Iterator[tuple[str, int | None]]:
 # --- kinds whose operator builds the pods
 
 
-def _pod_spec(fields: Fields, requests: Fields, **more: object) -> Fields:
+def _pod_spec(fields: _Fields, requests: _Fields, **more: object) -> _Fields:
     """Build a pod spec with these requests and the placement in `fields`."""
     limits = {name: amount for name, amount in requests.items() if not is_overcommit_allowed(name)}
     resources = {"requests": dict(requests), "limits": limits}
@@ -232,18 +232,18 @@ def _pod_spec(fields: Fields, requests: Fields, **more: object) -> Fields:
     return spec | {key: value for key, value in more.items() if value}
 
 
-def _requests(resources: Fields) -> Fields:
+def _requests(resources: _Fields) -> _Fields:
     """Return a container's requests; limits replace missing ones."""
     return {**_fields_at(resources, "limits"), **_fields_at(resources, "requests")}
 
 
-def _spark(manifest: Fields) -> Iterator[BuiltPods]:
+def _spark(manifest: _Fields) -> Iterator[_BuiltPods]:
     """spark.driver and spark.executor: memory with its overhead, cores or coreRequest."""
-    is_jvm = str(value_at(manifest, "spec.type") or "Java") in ("Java", "Scala")
+    is_jvm = str(_value_at(manifest, "spec.type") or "Java") in ("Java", "Scala")
     common = {"nodeSelector": _fields_at(manifest, "spec.nodeSelector")}
     for part, count in (("driver", 1), ("executor", number(manifest, "spec.executor.instances", 1))):
         fields = _fields_at(manifest, f"spec.{part}")
-        factor = value_at(manifest, "spec.memoryOverheadFactor") or (0.1 if is_jvm else 0.4)
+        factor = _value_at(manifest, "spec.memoryOverheadFactor") or (0.1 if is_jvm else 0.4)
         memory = _jvm_bytes(fields.get("memory") or "1g")
         overhead = _jvm_bytes(fields.get("memoryOverhead")) if fields.get("memoryOverhead") else None
         if overhead is None and memory is not None:
@@ -251,7 +251,7 @@ def _spark(manifest: Fields) -> Iterator[BuiltPods]:
         cpu = fields.get("coreRequest") or fields.get("cores") or 1
         requests = {"cpu": str(cpu), **({} if memory is None else {"memory": str(memory + (overhead or 0))})}
         dynamic = _fields_at(manifest, "spec.dynamicAllocation").get("enabled") is True
-        yield BuiltPods(
+        yield _BuiltPods(
             part=part,
             path=f"spec.{part}",
             count=None if dynamic and part == "executor" else count,
@@ -269,12 +269,12 @@ def _jvm_bytes(text: object) -> int | None:
     return int(float(match.group(1)) * 1024**power)
 
 
-def _flink(manifest: Fields) -> Iterator[BuiltPods]:
+def _flink(manifest: _Fields) -> Iterator[_BuiltPods]:
     """JobManagers, and enough TaskManagers for the job's parallelism."""
     slots = str(_fields_at(manifest, "spec.flinkConfiguration").get("taskmanager.numberOfTaskSlots") or "1")
-    parallelism = value_at(manifest, "spec.job.parallelism")
+    parallelism = _value_at(manifest, "spec.job.parallelism")
     task_managers: int | None = None
-    if isinstance(value_at(manifest, "spec.taskManager.replicas"), int):
+    if isinstance(_value_at(manifest, "spec.taskManager.replicas"), int):
         task_managers = number(manifest, "spec.taskManager.replicas", 1)
     elif isinstance(parallelism, int) and slots.isdigit() and int(slots):
         task_managers = math.ceil(parallelism / int(slots))
@@ -287,61 +287,61 @@ def _flink(manifest: Fields) -> Iterator[BuiltPods]:
             **_fields_at(manifest, "spec.podTemplate.spec"),
             **_fields_at(manifest, f"spec.{part}.podTemplate.spec"),
         }
-        yield BuiltPods(part=part.lower(), path=f"spec.{part}", count=count, spec=_pod_spec(template, requests))
+        yield _BuiltPods(part=part.lower(), path=f"spec.{part}", count=count, spec=_pod_spec(template, requests))
 
 
-def _kubevirt(vm: str) -> Callable[[Fields], Iterator[BuiltPods]]:
+def _kubevirt(vm: str) -> Callable[[_Fields], Iterator[_BuiltPods]]:
     """The virt-launcher of a virtual machine whose spec is at `vm`, without the memory that it adds for itself."""
 
-    def build(manifest: Fields) -> Iterator[BuiltPods]:
+    def build(manifest: _Fields) -> Iterator[_BuiltPods]:
         fields, cpu = _fields_at(manifest, vm), _fields_at(manifest, f"{vm}.domain.cpu")
         resources = _requests(_fields_at(manifest, f"{vm}.domain.resources"))
         cores = math.prod(number(cpu, key, 1) for key in ("sockets", "cores", "threads"))
         is_dedicated = cpu.get("dedicatedCpuPlacement") is True
         usual = {"cpu": str(cores) if is_dedicated else f"{100 * cores}m", "devices.kubevirt.io/kvm": "1"}
-        if (memory := value_at(manifest, f"{vm}.domain.memory.guest")) is not None:
+        if (memory := _value_at(manifest, f"{vm}.domain.memory.guest")) is not None:
             usual["memory"] = str(memory)
         placed = {**fields, "nodeSelector": {"kubevirt.io/schedulable": "true", **_fields_at(fields, "nodeSelector")}}
-        is_off = value_at(manifest, "spec.running") is False or value_at(manifest, "spec.runStrategy") == "Halted"
+        is_off = _value_at(manifest, "spec.running") is False or _value_at(manifest, "spec.runStrategy") == "Halted"
         count = 0 if is_off else number(manifest, "spec.replicas", 1)
-        yield BuiltPods(part="", path=vm, count=count, spec=_pod_spec(placed, {**usual, **resources}))
+        yield _BuiltPods(part="", path=vm, count=count, spec=_pod_spec(placed, {**usual, **resources}))
 
     return build
 
 
-def _strimzi(*parts: str) -> Callable[[Fields], Iterator[BuiltPods]]:
+def _strimzi(*parts: str) -> Callable[[_Fields], Iterator[_BuiltPods]]:
     """Components with `replicas`, `resources`, and `template.pod`."""
 
-    def build(manifest: Fields) -> Iterator[BuiltPods]:
+    def build(manifest: _Fields) -> Iterator[_BuiltPods]:
         for part in parts:
             fields = _fields_at(manifest, part)
             if not fields or ("replicas" not in fields and part == "spec.kafka"):
                 continue  # brokers of a cluster with KafkaNodePools
             spec = _pod_spec(_fields_at(fields, "template.pod"), _requests(_fields_at(fields, "resources")))
             name = part.rpartition(".")[2] if "." in part else ""
-            yield BuiltPods(part=name, path=part, count=number(fields, "replicas", 1), spec=spec)
+            yield _BuiltPods(part=name, path=part, count=number(fields, "replicas", 1), spec=spec)
 
     return build
 
 
-def _cloud_native_pg(manifest: Fields) -> Iterator[BuiltPods]:
+def _cloud_native_pg(manifest: _Fields) -> Iterator[_BuiltPods]:
     affinity = _fields_at(manifest, "spec.affinity")
     placing = {key: affinity.get(key) for key in ("nodeSelector", "tolerations")}
-    placing["priorityClassName"] = value_at(manifest, "spec.priorityClassName")
-    labels = {"cnpg.io/cluster": str(value_at(manifest, "metadata.name") or "")}
+    placing["priorityClassName"] = _value_at(manifest, "spec.priorityClassName")
+    labels = {"cnpg.io/cluster": str(_value_at(manifest, "metadata.name") or "")}
     if affinity.get("enablePodAntiAffinity", True) and affinity.get("podAntiAffinityType") == "required":
         key = str(affinity.get("topologyKey") or "kubernetes.io/hostname")
         term = {"labelSelector": {"matchLabels": labels}, "topologyKey": key}
         placing["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     spec = _pod_spec(placing, _requests(_fields_at(manifest, "spec.resources")))
     count = number(manifest, "spec.instances", 1)
-    yield BuiltPods(part="instance", path="spec", count=count, spec=spec, labels=labels)
+    yield _BuiltPods(part="instance", path="spec", count=count, spec=spec, labels=labels)
 
 
-def _elastic(main: str, memory: str, label: str, groups: str = "") -> Callable[[Fields], Iterator[BuiltPods]]:
+def _elastic(main: str, memory: str, label: str, groups: str = "") -> Callable[[_Fields], Iterator[_BuiltPods]]:
     """Components with `count` and `podTemplate`. The container `main` has this memory by default."""
 
-    def build(manifest: Fields) -> Iterator[BuiltPods]:
+    def build(manifest: _Fields) -> Iterator[_BuiltPods]:
         for path, fields in _items(manifest, groups) if groups else [("spec", _fields_at(manifest, "spec"))]:
             template = _fields_at(fields, "podTemplate.spec")
             written = template.get("containers")
@@ -351,10 +351,10 @@ def _elastic(main: str, memory: str, label: str, groups: str = "") -> Callable[[
             own = {**own, "resources": {**resources, "requests": {"memory": memory, **_requests(resources)}}}
             beside = (container for container in containers if container.get("name") != main)
             labels = {
-                label: str(value_at(manifest, "metadata.name") or ""),
+                label: str(_value_at(manifest, "metadata.name") or ""),
                 **_fields_at(fields, "podTemplate.metadata.labels"),
             }
-            yield BuiltPods(
+            yield _BuiltPods(
                 part=str(fields.get("name") or "") if groups else "",
                 path=path,
                 count=number(fields, "count", 1),
@@ -365,16 +365,16 @@ def _elastic(main: str, memory: str, label: str, groups: str = "") -> Callable[[
     return build
 
 
-def _prometheus(manifest: Fields) -> Iterator[BuiltPods]:
+def _prometheus(manifest: _Fields) -> Iterator[_BuiltPods]:
     """Prometheus and Alertmanager: `spec` has the placement, with the fields of a pod."""
     fields = _fields_at(manifest, "spec")
     count = number(fields, "replicas", 1) * number(fields, "shards", 1)
-    yield BuiltPods(
+    yield _BuiltPods(
         part="", path="spec", count=count, spec=_pod_spec(fields, _requests(_fields_at(fields, "resources")))
     )
 
 
-def _inference_service(manifest: Fields) -> Iterator[BuiltPods]:
+def _inference_service(manifest: _Fields) -> Iterator[_BuiltPods]:
     """Each component is a pod spec. For a model with a serving runtime, only the resources are known."""
     for part in ("predictor", "transformer", "explainer"):
         fields = _fields_at(manifest, f"spec.{part}")
@@ -384,20 +384,20 @@ def _inference_service(manifest: Fields) -> Iterator[BuiltPods]:
         containers = fields.get("containers")
         requests = _requests(_fields_at(served[0], "resources")) if served and not containers else {}
         spec = _pod_spec(fields, requests, containers=containers)
-        yield BuiltPods(
+        yield _BuiltPods(
             part=part, path=f"spec.{part}", count=max(number(fields, "minReplicas", 1), 1), spec=_name_containers(spec)
         )
 
 
-def _name_containers(spec: Fields) -> Fields:
-    containers = cast("Sequence[Fields]", spec["containers"])
+def _name_containers(spec: _Fields) -> _Fields:
+    containers = cast("Sequence[_Fields]", spec["containers"])
     named = [{"name": f"container-{index}", "image": "image", **item} for index, item in enumerate(containers)]
     return {**spec, "containers": named}
 
 
-def _workflow(manifest: Fields) -> Iterator[BuiltPods]:
+def _workflow(manifest: _Fields) -> Iterator[_BuiltPods]:
     """The pod of an entrypoint that is a container. Steps and DAGs start their pods later."""
-    entrypoint = value_at(manifest, "spec.entrypoint")
+    entrypoint = _value_at(manifest, "spec.entrypoint")
     for where, template in _items(manifest, "spec.templates"):
         if template.get("name") != entrypoint:
             continue
@@ -405,52 +405,52 @@ def _workflow(manifest: Fields) -> Iterator[BuiltPods]:
         if isinstance(container, Mapping):
             requests = _requests(_fields_at(container, "resources"))
             spec = _pod_spec({**_fields_at(manifest, "spec"), **template}, requests)
-            yield BuiltPods(part="", path=where, count=1, spec=spec)
+            yield _BuiltPods(part="", path=where, count=1, spec=spec)
 
 
 _KUBEFLOW = {"TFJob": "tf", "PyTorchJob": "pytorch", "XGBoostJob": "xgb", "PaddleJob": "paddle", "JAXJob": "jax"}
 
-KINDS: Mapping[tuple[str, str], CustomKind] = {
-    ("jobset.x-k8s.io", "JobSet"): CustomKind(counts=_job_set),
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): CustomKind(counts=_leader_worker_set),
-    ("ray.io", "RayCluster"): CustomKind(counts=_ray("spec"), added=_ray_added("spec")),
-    ("ray.io", "RayJob"): CustomKind(
+KINDS: Mapping[tuple[str, str], _CustomKind] = {
+    ("jobset.x-k8s.io", "JobSet"): _CustomKind(counts=_job_set),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): _CustomKind(counts=_leader_worker_set),
+    ("ray.io", "RayCluster"): _CustomKind(counts=_ray("spec"), added=_ray_added("spec")),
+    ("ray.io", "RayJob"): _CustomKind(
         counts=_ray("spec.rayClusterSpec"), build=_ray_submitter, added=_ray_added("spec.rayClusterSpec")
     ),
-    ("ray.io", "RayService"): CustomKind(
+    ("ray.io", "RayService"): _CustomKind(
         counts=_ray("spec.rayClusterConfig"), added=_ray_added("spec.rayClusterConfig")
     ),
-    ("kubeflow.org", "MPIJob"): CustomKind(counts=_groups("spec.mpiReplicaSpecs")),
+    ("kubeflow.org", "MPIJob"): _CustomKind(counts=_groups("spec.mpiReplicaSpecs")),
     **{
-        ("kubeflow.org", kind): CustomKind(counts=_groups(f"spec.{prefix}ReplicaSpecs"))
+        ("kubeflow.org", kind): _CustomKind(counts=_groups(f"spec.{prefix}ReplicaSpecs"))
         for kind, prefix in _KUBEFLOW.items()
     },
-    ("kubeflow.org", "Notebook"): CustomKind(counts=_notebook),
-    ("trainer.kubeflow.org", "TrainJob"): CustomKind(),
-    ("batch.volcano.sh", "Job"): CustomKind(counts=_groups("spec.tasks")),
-    ("argoproj.io", "Rollout"): CustomKind(counts=_argo_rollout),
-    ("argoproj.io", "Workflow"): CustomKind(build=_workflow),
-    ("serving.knative.dev", "Service"): CustomKind(counts=_knative, added=_knative_added),
-    ("serving.knative.dev", "Configuration"): CustomKind(counts=_knative, added=_knative_added),
-    ("serving.kserve.io", "InferenceService"): CustomKind(build=_inference_service),
-    ("sparkoperator.k8s.io", "SparkApplication"): CustomKind(build=_spark),
-    ("flink.apache.org", "FlinkDeployment"): CustomKind(build=_flink),
-    ("kafka.strimzi.io", "Kafka"): CustomKind(build=_strimzi("spec.kafka", "spec.zookeeper")),
-    ("kafka.strimzi.io", "KafkaNodePool"): CustomKind(build=_strimzi("spec")),
-    ("kafka.strimzi.io", "KafkaConnect"): CustomKind(build=_strimzi("spec")),
-    ("kubevirt.io", "VirtualMachine"): CustomKind(build=_kubevirt("spec.template.spec")),
-    ("kubevirt.io", "VirtualMachineInstance"): CustomKind(build=_kubevirt("spec")),
-    ("kubevirt.io", "VirtualMachineInstanceReplicaSet"): CustomKind(build=_kubevirt("spec.template.spec")),
-    ("postgresql.cnpg.io", "Cluster"): CustomKind(build=_cloud_native_pg),
-    ("elasticsearch.k8s.elastic.co", "Elasticsearch"): CustomKind(
+    ("kubeflow.org", "Notebook"): _CustomKind(counts=_notebook),
+    ("trainer.kubeflow.org", "TrainJob"): _CustomKind(),
+    ("batch.volcano.sh", "Job"): _CustomKind(counts=_groups("spec.tasks")),
+    ("argoproj.io", "Rollout"): _CustomKind(counts=_argo_rollout),
+    ("argoproj.io", "Workflow"): _CustomKind(build=_workflow),
+    ("serving.knative.dev", "Service"): _CustomKind(counts=_knative, added=_knative_added),
+    ("serving.knative.dev", "Configuration"): _CustomKind(counts=_knative, added=_knative_added),
+    ("serving.kserve.io", "InferenceService"): _CustomKind(build=_inference_service),
+    ("sparkoperator.k8s.io", "SparkApplication"): _CustomKind(build=_spark),
+    ("flink.apache.org", "FlinkDeployment"): _CustomKind(build=_flink),
+    ("kafka.strimzi.io", "Kafka"): _CustomKind(build=_strimzi("spec.kafka", "spec.zookeeper")),
+    ("kafka.strimzi.io", "KafkaNodePool"): _CustomKind(build=_strimzi("spec")),
+    ("kafka.strimzi.io", "KafkaConnect"): _CustomKind(build=_strimzi("spec")),
+    ("kubevirt.io", "VirtualMachine"): _CustomKind(build=_kubevirt("spec.template.spec")),
+    ("kubevirt.io", "VirtualMachineInstance"): _CustomKind(build=_kubevirt("spec")),
+    ("kubevirt.io", "VirtualMachineInstanceReplicaSet"): _CustomKind(build=_kubevirt("spec.template.spec")),
+    ("postgresql.cnpg.io", "Cluster"): _CustomKind(build=_cloud_native_pg),
+    ("elasticsearch.k8s.elastic.co", "Elasticsearch"): _CustomKind(
         build=_elastic("elasticsearch", "2Gi", "elasticsearch.k8s.elastic.co/cluster-name", "spec.nodeSets")
     ),
-    ("kibana.k8s.elastic.co", "Kibana"): CustomKind(build=_elastic("kibana", "1Gi", "kibana.k8s.elastic.co/name")),
-    ("monitoring.coreos.com", "Prometheus"): CustomKind(build=_prometheus),
-    ("monitoring.coreos.com", "Alertmanager"): CustomKind(build=_prometheus),
-    ("apps.kruise.io", "CloneSet"): CustomKind(counts=_template_with_replicas()),
-    ("apps.kruise.io", "StatefulSet"): CustomKind(counts=_template_with_replicas()),
-    ("apps.openshift.io", "DeploymentConfig"): CustomKind(counts=_template_with_replicas()),
-    ("agones.dev", "GameServerSet"): CustomKind(counts=_template_with_replicas("spec.template.spec.template")),
-    ("agones.dev", "Fleet"): CustomKind(counts=_template_with_replicas("spec.template.spec.template", default=0)),
+    ("kibana.k8s.elastic.co", "Kibana"): _CustomKind(build=_elastic("kibana", "1Gi", "kibana.k8s.elastic.co/name")),
+    ("monitoring.coreos.com", "Prometheus"): _CustomKind(build=_prometheus),
+    ("monitoring.coreos.com", "Alertmanager"): _CustomKind(build=_prometheus),
+    ("apps.kruise.io", "CloneSet"): _CustomKind(counts=_template_with_replicas()),
+    ("apps.kruise.io", "StatefulSet"): _CustomKind(counts=_template_with_replicas()),
+    ("apps.openshift.io", "DeploymentConfig"): _CustomKind(counts=_template_with_replicas()),
+    ("agones.dev", "GameServerSet"): _CustomKind(counts=_template_with_replicas("spec.template.spec.template")),
+    ("agones.dev", "Fleet"): _CustomKind(counts=_template_with_replicas("spec.template.spec.template", default=0)),
 }

@@ -15,13 +15,13 @@ from msgspec import Struct
 from kschedx.errors import InputError, Place
 from kschedx.patterns import lazy_pattern
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 _DECODERS: dict[object, msgspec.json.Decoder[Any]] = {}
 
 
-def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
+def _decoder(kind: type[_T]) -> msgspec.json.Decoder[_T]:
     """Cached, because creating a decoder costs more than using it."""
     decoder = _DECODERS.get(kind)
     if decoder is None:
@@ -29,13 +29,13 @@ def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
     return decoder
 
 
-def decode(data: bytes | bytearray | memoryview | msgspec.Raw, kind: type[T]) -> T:
+def decode(data: bytes | bytearray | memoryview | msgspec.Raw, kind: type[_T]) -> _T:
     """Decode one JSON value. Fields that `kind` does not have are skipped. Raises `InputError` with the field's path,
     the value's type, and the expected type."""
     try:
         return _decode(data, kind)
     except msgspec.ValidationError as error:
-        raise input_error(error) from None
+        raise _input_error(error) from None
     except msgspec.DecodeError as error:
         raise InputError(f"not valid JSON: {error}") from None
     except UnicodeDecodeError:
@@ -44,7 +44,7 @@ def decode(data: bytes | bytearray | memoryview | msgspec.Raw, kind: type[T]) ->
         raise InputError("nested too deeply") from None
 
 
-def _decode(data: bytes | bytearray | memoryview | msgspec.Raw, kind: type[T]) -> T:
+def _decode(data: bytes | bytearray | memoryview | msgspec.Raw, kind: type[_T]) -> _T:
     try:
         return _decoder(kind).decode(data)
     except msgspec.ValidationError:
@@ -64,7 +64,7 @@ def _without_nulls(value: object) -> object:
 _PATH = lazy_pattern(r"^(?P<message>.*?)(?: - at `(?P<path>[^`]*)`)?$", re.DOTALL)
 
 
-def input_error(error: msgspec.ValidationError) -> InputError:
+def _input_error(error: msgspec.ValidationError) -> InputError:
     """Convert msgspec's `Expected int, got str - at $.spec.priority` to an error with a field path."""
     match = _PATH.match(str(error))
     message, path = (match["message"], match["path"] or "") if match else (str(error), "")

@@ -43,13 +43,13 @@ class PodDetails(Struct, frozen=True, kw_only=True):
     status: PodStatusFacts = PodStatusFacts()
 
 
-class ContainerMetrics(Struct, frozen=True, kw_only=True):
+class _ContainerMetrics(Struct, frozen=True, kw_only=True):
     name: str = ""
     usage: ResourceList = {}
 
 
 class PodMetrics(KubernetesObject, frozen=True, kw_only=True, rename="camel"):
-    containers: tuple[ContainerMetrics, ...] = ()
+    containers: tuple[_ContainerMetrics, ...] = ()
 
 
 class NodeMetrics(KubernetesObject, frozen=True, kw_only=True, rename="camel"):

@@ -69,25 +69,25 @@ class DeviceCapacity(Struct, frozen=True, kw_only=True, rename="camel"):
     request_policy: CapacityRequestPolicy | None = None
 
 
-class Counter(Struct, frozen=True, kw_only=True):
+class _Counter(Struct, frozen=True, kw_only=True):
     value: Written = "0"
 
 
 class CounterSet(Struct, frozen=True, kw_only=True):
     name: str = ""
-    counters: dict[str, Counter] = {}
+    counters: dict[str, _Counter] = {}
 
 
-class DeviceCounterConsumption(Struct, frozen=True, kw_only=True, rename="camel"):
+class _DeviceCounterConsumption(Struct, frozen=True, kw_only=True, rename="camel"):
     counter_set: str = ""
-    counters: dict[str, Counter] = {}
+    counters: dict[str, _Counter] = {}
 
 
 class DeviceTaint(Taint, frozen=True, kw_only=True):
     pass
 
 
-class NodeAllocatableResourceMapping(Struct, frozen=True, kw_only=True, rename="camel"):
+class _NodeAllocatableResourceMapping(Struct, frozen=True, kw_only=True, rename="camel"):
     capacity_key: str | None = None
     allocation_multiplier: Written | None = None
 
@@ -96,7 +96,7 @@ class BasicDevice(Struct, frozen=True, kw_only=True, rename="camel"):
     attributes: dict[str, DeviceAttribute] = {}
     """By qualified name; a name without a domain belongs to the driver."""
     capacity: dict[str, DeviceCapacity] = {}
-    consumes_counters: tuple[DeviceCounterConsumption, ...] = ()
+    consumes_counters: tuple[_DeviceCounterConsumption, ...] = ()
     node_name: str | None = None
     node_selector: NodeSelector | None = None
     all_nodes: bool = False
@@ -105,7 +105,7 @@ class BasicDevice(Struct, frozen=True, kw_only=True, rename="camel"):
     binding_conditions: tuple[str, ...] = ()
     binding_failure_conditions: tuple[str, ...] = ()
     allow_multiple_allocations: bool = False
-    node_allocatable_resource_mappings: dict[str, NodeAllocatableResourceMapping] = {}
+    node_allocatable_resource_mappings: dict[str, _NodeAllocatableResourceMapping] = {}
 
 
 class Device(BasicDevice, frozen=True, kw_only=True, rename="camel"):
@@ -131,7 +131,7 @@ class ResourceSliceSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     shared_counters: tuple[CounterSet, ...] = ()
 
 
-class PoolStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+class _PoolStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     """The device counts of kube-controller-manager for a pool; absent if the pool is invalid."""
 
     driver: str = ""
@@ -144,14 +144,14 @@ class PoolStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     validation_error: str | None = None
 
 
-class ResourcePoolStatus(Struct, frozen=True, kw_only=True):
-    pools: tuple[PoolStatus, ...] = ()
+class _ResourcePoolStatus(Struct, frozen=True, kw_only=True):
+    pools: tuple[_PoolStatus, ...] = ()
 
 
 class ResourcePoolStatusRequest(KubernetesObject, frozen=True, kw_only=True):
     """A request for a one-time count of devices."""
 
-    status: ResourcePoolStatus = ResourcePoolStatus()
+    status: _ResourcePoolStatus = _ResourcePoolStatus()
 
 
 class ResourceSlice(Struct, frozen=True, kw_only=True):
@@ -164,19 +164,19 @@ class ResourceSlice(Struct, frozen=True, kw_only=True):
         return self.metadata.name
 
 
-class DeviceTaintSelector(Struct, frozen=True, kw_only=True):
+class _DeviceTaintSelector(Struct, frozen=True, kw_only=True):
     driver: str | None = None
     pool: str | None = None
     device: str | None = None
 
 
-class DeviceTaintRuleSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    device_selector: DeviceTaintSelector | None = None
+class _DeviceTaintRuleSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    device_selector: _DeviceTaintSelector | None = None
     taint: DeviceTaint = DeviceTaint()
 
 
 class DeviceTaintRule(KubernetesObject, frozen=True, kw_only=True):
-    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
+    spec: _DeviceTaintRuleSpec = _DeviceTaintRuleSpec()
 
 
 # --- requests
@@ -248,7 +248,7 @@ class DeviceRequest(ExactDeviceRequest, frozen=True, kw_only=True, rename="camel
     first_available: tuple[DeviceSubRequest, ...] = ()
 
 
-class DeviceConstraint(Struct, frozen=True, kw_only=True, rename="camel"):
+class _DeviceConstraint(Struct, frozen=True, kw_only=True, rename="camel"):
     requests: tuple[str, ...] = ()
     match_attribute: str | None = None
     distinct_attribute: str | None = None
@@ -256,7 +256,7 @@ class DeviceConstraint(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class DeviceClaim(Struct, frozen=True, kw_only=True):
     requests: tuple[DeviceRequest, ...] = ()
-    constraints: tuple[DeviceConstraint, ...] = ()
+    constraints: tuple[_DeviceConstraint, ...] = ()
 
 
 class ResourceClaimSpec(Struct, frozen=True, kw_only=True):
@@ -311,7 +311,7 @@ class ResourceClaimConsumerReference(Struct, frozen=True, kw_only=True, rename="
     uid: str = ""
 
 
-class AllocatedDeviceStatus(Struct, frozen=True, kw_only=True):
+class _AllocatedDeviceStatus(Struct, frozen=True, kw_only=True):
     driver: str = ""
     pool: str = ""
     device: str = ""
@@ -326,7 +326,7 @@ class AllocatedDeviceStatus(Struct, frozen=True, kw_only=True):
 class ResourceClaimStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     allocation: AllocationResult | None = None
     reserved_for: tuple[ResourceClaimConsumerReference, ...] = ()
-    devices: tuple[AllocatedDeviceStatus, ...] = ()
+    devices: tuple[_AllocatedDeviceStatus, ...] = ()
 
 
 class ResourceClaim(Struct, frozen=True, kw_only=True):

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 LONGEST_INSERTION = 12
 _LONG = 50
 _STEPS = 5
 
 
-def sort_slice(items: list[T], less: Callable[[T, T], bool]) -> None:
+def sort_slice(items: list[_T], less: Callable[[_T, _T], bool]) -> None:
     """Sort in place, as sort.Slice does."""
     if len(items) <= LONGEST_INSERTION:
         _PatternDefeatingSort(items, less).insertion(0, len(items))
@@ -23,8 +23,8 @@ def sort_slice(items: list[T], less: Callable[[T, T], bool]) -> None:
         _PatternDefeatingSort(items, less).quick(0, len(items), len(items).bit_length())
 
 
-class _PatternDefeatingSort(Generic[T]):
-    def __init__(self, items: list[T], less: Callable[[T, T], bool]) -> None:
+class _PatternDefeatingSort(Generic[_T]):
+    def __init__(self, items: list[_T], less: Callable[[_T, _T], bool]) -> None:
         self._items = items
         self._less = less
 

@@ -396,7 +396,7 @@ EVENTS = ResourceKind(
     name="Event", is_numerous=True, selector=",".join(f"reason!={reason}" for reason in _ROUTINE),
     leaves="what controllers, autoscalers, and kubelets report",
 )  # fmt: skip
-CUSTOM_KINDS = tuple(
+_CUSTOM_KINDS = tuple(
     ResourceKind(
         name=name, group=group, versions=(), is_optional=True, leaves=f"the pods of a {name}",
         plural="elasticsearches" if name == "Elasticsearch" else "",
@@ -404,7 +404,7 @@ CUSTOM_KINDS = tuple(
     for group, name in custom_resources.KINDS
 )  # fmt: skip
 """Custom resources that create pods. A live cluster is asked for those that it serves."""
-READ_LIVE: Mapping[str, ResourceKind] = {**KINDS, **{kind.key: kind for kind in (EVENTS, *CUSTOM_KINDS)}}
+READ_LIVE: Mapping[str, ResourceKind] = {**KINDS, **{kind.key: kind for kind in (EVENTS, *_CUSTOM_KINDS)}}
 """What a live cluster is asked for. No verdict depends on the kinds that are not in `KINDS`."""
 _BY_GROUP: Mapping[tuple[str, str], ResourceKind] = {
     (group, kind.name): kind for kind in _ROWS for group in (kind.group, *kind.former_groups)

@@ -83,7 +83,7 @@ class PodSet(Struct, frozen=True, kw_only=True, rename="camel"):
         return self.topology_request is not None and self.topology_request.is_explicit
 
 
-class WorkloadSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _WorkloadSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     pod_sets: tuple[PodSet, ...] = ()
     queue_name: str = ""
     priority_class_name: str = ""
@@ -91,7 +91,7 @@ class WorkloadSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     active: bool | None = None
 
 
-class SharedValues(Struct, frozen=True, kw_only=True):
+class _SharedValues(Struct, frozen=True, kw_only=True):
     """Values with a common prefix and suffix."""
 
     prefix: str | None = None
@@ -99,11 +99,11 @@ class SharedValues(Struct, frozen=True, kw_only=True):
     roots: tuple[str, ...] = ()
 
 
-class LevelValues(Struct, frozen=True, kw_only=True):
+class _LevelValues(Struct, frozen=True, kw_only=True):
     """The values of one level: the same for all domains of the slice, or one for each."""
 
     universal: str | None = None
-    individual: SharedValues | None = None
+    individual: _SharedValues | None = None
 
     def of(self, domain: int) -> str:
         if self.individual is None:
@@ -113,7 +113,7 @@ class LevelValues(Struct, frozen=True, kw_only=True):
         return f"{values.prefix or ''}{root}{values.suffix or ''}"
 
 
-class PodCounts(Struct, frozen=True, kw_only=True):
+class _PodCounts(Struct, frozen=True, kw_only=True):
     """The pods of each domain of a slice: the same number in all of them, or one number each."""
 
     universal: Int32 | None = None
@@ -125,10 +125,10 @@ class PodCounts(Struct, frozen=True, kw_only=True):
         return self.individual[domain] if domain < len(self.individual) else 0
 
 
-class TopologySlice(Struct, frozen=True, kw_only=True, rename="camel"):
+class _TopologySlice(Struct, frozen=True, kw_only=True, rename="camel"):
     domain_count: Int32 = 0
-    pod_counts: PodCounts = PodCounts()
-    values_per_level: tuple[LevelValues, ...] = ()
+    pod_counts: _PodCounts = _PodCounts()
+    values_per_level: tuple[_LevelValues, ...] = ()
 
 
 class TopologyDomain(Struct, frozen=True, kw_only=True):
@@ -136,7 +136,7 @@ class TopologyDomain(Struct, frozen=True, kw_only=True):
     count: Int32 = 0
 
 
-MOST_DOMAINS = 100_000
+_MOST_DOMAINS = 100_000
 
 
 class TopologyAssignment(Struct, frozen=True, kw_only=True):
@@ -146,7 +146,7 @@ class TopologyAssignment(Struct, frozen=True, kw_only=True):
     """Keys of node labels."""
     domains: tuple[TopologyDomain, ...] = ()
     """v1beta1's form."""
-    slices: tuple[TopologySlice, ...] = ()
+    slices: tuple[_TopologySlice, ...] = ()
 
     def counted_domains(self) -> tuple[TopologyDomain, ...]:
         """Return the domains with their numbers of pods, from any API version."""
@@ -156,7 +156,7 @@ class TopologyAssignment(Struct, frozen=True, kw_only=True):
                 count=topology_slice.pod_counts.of(domain),
             )
             for topology_slice in self.slices
-            for domain in range(min(topology_slice.domain_count, MOST_DOMAINS))
+            for domain in range(min(topology_slice.domain_count, _MOST_DOMAINS))
         ]
         return (*self.domains, *from_slices)
 
@@ -199,31 +199,31 @@ class AdmissionCheckState(Struct, frozen=True, kw_only=True, rename="camel"):
     pod_set_updates: tuple[PodSetUpdate, ...] = ()
 
 
-class RequeueState(Struct, frozen=True, kw_only=True, rename="camel"):
+class _RequeueState(Struct, frozen=True, kw_only=True, rename="camel"):
     count: Int32 | None = None
     requeue_at: str | None = None
 
 
-class ReclaimablePod(Struct, frozen=True, kw_only=True):
+class _ReclaimablePod(Struct, frozen=True, kw_only=True):
     """Pods of a set that no longer need quota."""
 
     name: str = "main"
     count: Int32 = 0
 
 
-class WorkloadStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+class _WorkloadStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     admission: Admission | None = None
     conditions: tuple[TimedCondition, ...] = ()
     admission_checks: tuple[AdmissionCheckState, ...] = ()
     cluster_name: str | None = None
     """The cluster to which MultiKueue dispatched it."""
-    requeue_state: RequeueState | None = None
-    reclaimable_pods: tuple[ReclaimablePod, ...] = ()
+    requeue_state: _RequeueState | None = None
+    reclaimable_pods: tuple[_ReclaimablePod, ...] = ()
 
 
 class Workload(KubernetesObject, frozen=True, kw_only=True):
-    spec: WorkloadSpec = WorkloadSpec()
-    status: WorkloadStatus = WorkloadStatus()
+    spec: _WorkloadSpec = _WorkloadSpec()
+    status: _WorkloadStatus = _WorkloadStatus()
 
     @property
     def priority(self) -> int:
@@ -258,42 +258,42 @@ class FairSharing(Struct, frozen=True, kw_only=True):
     weight: str | int | float | None = None
 
 
-class LocalQueueSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _LocalQueueSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     cluster_queue: str = ""
     stop_policy: str | None = None
     fair_sharing: FairSharing | None = None
 
 
-class AdmissionFairSharingStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+class _AdmissionFairSharingStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     consumed_resources: ResourceList = {}
 
 
-class FairSharingStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+class _FairSharingStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     weighted_share: int = 0
-    admission_fair_sharing_status: AdmissionFairSharingStatus | None = None
+    admission_fair_sharing_status: _AdmissionFairSharingStatus | None = None
 
 
-class ReportedResource(Struct, frozen=True, kw_only=True):
+class _ReportedResource(Struct, frozen=True, kw_only=True):
     name: str = ""
     total: str | int | float = 0
 
 
-class ReportedFlavor(Struct, frozen=True, kw_only=True):
+class _ReportedFlavor(Struct, frozen=True, kw_only=True):
     """A flavor's reservation in the status of a queue."""
 
     name: str = ""
-    resources: tuple[ReportedResource, ...] = ()
+    resources: tuple[_ReportedResource, ...] = ()
 
 
-class QueueStatus(Struct, frozen=True, kw_only=True, rename="camel"):
-    flavors_reservation: tuple[ReportedFlavor, ...] = ()
+class _QueueStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    flavors_reservation: tuple[_ReportedFlavor, ...] = ()
     conditions: tuple[TimedCondition, ...] = ()
-    fair_sharing: FairSharingStatus | None = None
+    fair_sharing: _FairSharingStatus | None = None
 
 
 class LocalQueue(KubernetesObject, frozen=True, kw_only=True):
-    spec: LocalQueueSpec = LocalQueueSpec()
-    status: QueueStatus = QueueStatus()
+    spec: _LocalQueueSpec = _LocalQueueSpec()
+    status: _QueueStatus = _QueueStatus()
 
 
 class QueueResourceQuota(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -313,7 +313,7 @@ class ResourceGroup(Struct, frozen=True, kw_only=True, rename="camel"):
     flavors: tuple[FlavorQuotas, ...] = ()
 
 
-class BorrowWithinCohort(Struct, frozen=True, kw_only=True, rename="camel"):
+class _BorrowWithinCohort(Struct, frozen=True, kw_only=True, rename="camel"):
     policy: str = ""
     max_priority_threshold: Int32 | None = None
 
@@ -323,7 +323,7 @@ class QueuePreemption(Struct, frozen=True, kw_only=True, rename="camel"):
 
     within_cluster_queue: str = ""
     reclaim_within_cohort: str = ""
-    borrow_within_cohort: BorrowWithinCohort | None = None
+    borrow_within_cohort: _BorrowWithinCohort | None = None
 
 
 class FlavorFungibility(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -332,16 +332,16 @@ class FlavorFungibility(Struct, frozen=True, kw_only=True, rename="camel"):
     preference: str | None = None
 
 
-class AdmissionCheckRule(Struct, frozen=True, kw_only=True, rename="camel"):
+class _AdmissionCheckRule(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
     on_flavors: tuple[str, ...] = ()
 
 
-class AdmissionChecksStrategy(Struct, frozen=True, kw_only=True, rename="camel"):
-    admission_checks: tuple[AdmissionCheckRule, ...] = ()
+class _AdmissionChecksStrategy(Struct, frozen=True, kw_only=True, rename="camel"):
+    admission_checks: tuple[_AdmissionCheckRule, ...] = ()
 
 
-class AdmissionScope(Struct, frozen=True, kw_only=True, rename="camel"):
+class _AdmissionScope(Struct, frozen=True, kw_only=True, rename="camel"):
     admission_mode: str = ""
 
 
@@ -349,7 +349,7 @@ BY_USAGE = "UsageBasedAdmissionFairSharing"
 """The LocalQueue with the lowest usage comes first, before priority and age."""
 
 
-class ClusterQueueSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _ClusterQueueSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_groups: tuple[ResourceGroup, ...] = ()
     cohort: str = ""
     """The name in v1beta1."""
@@ -358,26 +358,26 @@ class ClusterQueueSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     stop_policy: str | None = None
     fair_sharing: FairSharing | None = None
     preemption: QueuePreemption | None = None
-    admission_scope: AdmissionScope | None = None
+    admission_scope: _AdmissionScope | None = None
     namespace_selector: LabelSelector | None = None
     flavor_fungibility: FlavorFungibility | None = None
     admission_checks: tuple[str, ...] = ()
     """The list in v1beta1."""
-    admission_checks_strategy: AdmissionChecksStrategy | None = None
+    admission_checks_strategy: _AdmissionChecksStrategy | None = None
     concurrent_admission_policy: Struct | None = None
     """Behind the feature gate ConcurrentAdmission; only its presence is read."""
 
 
 class ClusterQueue(KubernetesObject, frozen=True, kw_only=True):
-    spec: ClusterQueueSpec = ClusterQueueSpec()
-    status: QueueStatus = QueueStatus()
+    spec: _ClusterQueueSpec = _ClusterQueueSpec()
+    status: _QueueStatus = _QueueStatus()
 
     @property
     def cohort(self) -> str:
         return self.spec.cohort_name or self.spec.cohort
 
 
-class CohortSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _CohortSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     parent_name: str = ""
     parent: str = ""
     """The name in v1alpha1."""
@@ -386,14 +386,14 @@ class CohortSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Cohort(KubernetesObject, frozen=True, kw_only=True):
-    spec: CohortSpec = CohortSpec()
+    spec: _CohortSpec = _CohortSpec()
 
     @property
     def parent(self) -> str:
         return self.spec.parent_name or self.spec.parent
 
 
-class ResourceFlavorSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _ResourceFlavorSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     node_labels: Labels = {}
     node_taints: tuple[Taint, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
@@ -401,32 +401,32 @@ class ResourceFlavorSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ResourceFlavor(KubernetesObject, frozen=True, kw_only=True):
-    spec: ResourceFlavorSpec = ResourceFlavorSpec()
+    spec: _ResourceFlavorSpec = _ResourceFlavorSpec()
 
 
-class AdmissionCheckSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _AdmissionCheckSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     controller_name: str = ""
 
 
-class AdmissionCheckStatus(Struct, frozen=True, kw_only=True):
+class _AdmissionCheckStatus(Struct, frozen=True, kw_only=True):
     conditions: tuple[TimedCondition, ...] = ()
 
 
 class AdmissionCheck(KubernetesObject, frozen=True, kw_only=True):
-    spec: AdmissionCheckSpec = AdmissionCheckSpec()
-    status: AdmissionCheckStatus = AdmissionCheckStatus()
+    spec: _AdmissionCheckSpec = _AdmissionCheckSpec()
+    status: _AdmissionCheckStatus = _AdmissionCheckStatus()
 
     @property
     def is_active(self) -> bool:
         return condition_of(self.status.conditions, "Active", "True") is not None
 
 
-class TopologyLevel(Struct, frozen=True, kw_only=True, rename="camel"):
+class _TopologyLevel(Struct, frozen=True, kw_only=True, rename="camel"):
     node_label: str = ""
 
 
 class TopologySpec(Struct, frozen=True, kw_only=True):
-    levels: tuple[TopologyLevel, ...] = ()
+    levels: tuple[_TopologyLevel, ...] = ()
 
 
 class Topology(KubernetesObject, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ TOLERATION_SECONDS = "preemption-toleration.scheduling.x-k8s.io/toleration-secon
 """Annotations of a PriorityClass."""
 
 
-class GangSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _GangSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     min_member: Int32 = 0
     min_resources: ResourceList | None = None
 
@@ -29,10 +29,10 @@ class GangSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 class Gang(KubernetesObject, frozen=True, kw_only=True):
     """PodGroup of scheduling.x-k8s.io/v1alpha1; Kubernetes has a kind with the same name."""
 
-    spec: GangSpec = GangSpec()
+    spec: _GangSpec = _GangSpec()
 
 
-class ElasticQuotaSpec(Struct, frozen=True, kw_only=True):
+class _ElasticQuotaSpec(Struct, frozen=True, kw_only=True):
     min: ResourceList | None = None
     max: ResourceList | None = None
 
@@ -40,7 +40,7 @@ class ElasticQuotaSpec(Struct, frozen=True, kw_only=True):
 class ElasticQuota(KubernetesObject, frozen=True, kw_only=True):
     """scheduling.x-k8s.io/v1alpha1: the guaranteed (`min`) and maximum usage of a namespace."""
 
-    spec: ElasticQuotaSpec = ElasticQuotaSpec()
+    spec: _ElasticQuotaSpec = _ElasticQuotaSpec()
 
 
 SCOPE_ATTRIBUTE, POLICY_ATTRIBUTE = "topologyManagerScope", "topologyManagerPolicy"
@@ -62,17 +62,17 @@ NUMA_ZONE = "Node"
 NUMA_PREFIX = "node-"
 
 
-class Attribute(Struct, frozen=True, kw_only=True):
+class _Attribute(Struct, frozen=True, kw_only=True):
     setting: str = field(default="", name="name")
     choice: str = field(default="", name="value")
 
 
-class ZoneResource(Struct, frozen=True, kw_only=True):
+class _ZoneResource(Struct, frozen=True, kw_only=True):
     name: str = ""
     available: str | int | float = "0"
 
 
-class ZoneCost(Struct, frozen=True, kw_only=True):
+class _ZoneCost(Struct, frozen=True, kw_only=True):
     numa: str = field(default="", name="name")
     distance: int = field(default=0, name="value")
 
@@ -80,15 +80,15 @@ class ZoneCost(Struct, frozen=True, kw_only=True):
 class Zone(Struct, frozen=True, kw_only=True):
     numa: str = field(default="", name="name")
     zone_type: str = field(default="", name="type")
-    resources: tuple[ZoneResource, ...] = ()
-    costs: tuple[ZoneCost, ...] = ()
+    resources: tuple[_ZoneResource, ...] = ()
+    costs: tuple[_ZoneCost, ...] = ()
 
 
 class NodeResourceTopology(KubernetesObject, frozen=True, kw_only=True, rename="camel"):
     """topology.node.k8s.io/v1alpha2, with the node's name: the available resources of each NUMA node."""
 
     topology_policies: tuple[str, ...] = ()
-    attributes: tuple[Attribute, ...] = ()
+    attributes: tuple[_Attribute, ...] = ()
     zones: tuple[Zone, ...] = ()
 
 
@@ -102,10 +102,10 @@ KOORDINATOR = "scheduling.koordinator.sh"
 OF_SIGS = "scheduling.sigs.k8s.io"
 """The group of Koordinator's PodGroups and ElasticQuotas, formerly of scheduler-plugins."""
 
-QUOTA = "quota.scheduling.koordinator.sh"
-QUOTA_NAME, QUOTA_PARENT = f"{QUOTA}/name", f"{QUOTA}/parent"
+_QUOTA = "quota.scheduling.koordinator.sh"
+QUOTA_NAME, QUOTA_PARENT = f"{_QUOTA}/name", f"{_QUOTA}/parent"
 """Labels of a pod and of an ElasticQuota."""
-QUOTA_RUNTIME, QUOTA_REQUEST, QUOTA_NAMESPACES = f"{QUOTA}/runtime", f"{QUOTA}/request", f"{QUOTA}/namespaces"
+QUOTA_RUNTIME, QUOTA_REQUEST, QUOTA_NAMESPACES = f"{_QUOTA}/runtime", f"{_QUOTA}/request", f"{_QUOTA}/namespaces"
 """Annotations of an ElasticQuota, as JSON: the current quota, the requests of its pods, and its namespaces."""
 KOORDINATOR_ANNOTATIONS = (QUOTA_RUNTIME, QUOTA_REQUEST, QUOTA_NAMESPACES)
 DEFAULT_QUOTA = "koordinator-default-quota"
@@ -113,13 +113,13 @@ QUEUES_OF_YUNIKORN, QUEUES_FILE = "yunikorn-configs", "queues.yaml"
 """The name of YuniKorn's ConfigMap, in any namespace, and the key of its queues."""
 
 
-class GroupSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _GroupSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     min_member: Int32 | None = None
     queue: str = ""
     min_resources: ResourceList = {}
 
 
-class GroupStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+class _GroupStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     phase: str = ""
     conditions: tuple[TimedCondition, ...] = ()
     running: Int32 = 0
@@ -127,25 +127,25 @@ class GroupStatus(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class VolcanoPodGroup(KubernetesObject, frozen=True, kw_only=True):
-    spec: GroupSpec = GroupSpec()
-    status: GroupStatus = GroupStatus()
+    spec: _GroupSpec = _GroupSpec()
+    status: _GroupStatus = _GroupStatus()
 
 
-class QueueSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _QueueSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     parent: str = ""
     weight: Int32 | None = None
     capability: ResourceList = {}
     deserved: ResourceList = {}
 
 
-class VolcanoQueueStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+class _VolcanoQueueStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     state: str = ""
     allocated: ResourceList = {}
 
 
 class VolcanoQueue(KubernetesObject, frozen=True, kw_only=True):
-    spec: QueueSpec = QueueSpec()
-    status: VolcanoQueueStatus = VolcanoQueueStatus()
+    spec: _QueueSpec = _QueueSpec()
+    status: _VolcanoQueueStatus = _VolcanoQueueStatus()
 
 
 # --- KAI
@@ -163,69 +163,69 @@ class SchedulingCondition(Condition, frozen=True, kw_only=True, rename="camel"):
     reasons: tuple[PodExplanation, ...] = ()
 
 
-class KaiGroupStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+class _KaiGroupStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     phase: str = ""
     conditions: tuple[TimedCondition, ...] = ()
     scheduling_conditions: tuple[SchedulingCondition, ...] = ()
 
 
 class KaiPodGroup(KubernetesObject, frozen=True, kw_only=True):
-    spec: GroupSpec = GroupSpec()
-    status: KaiGroupStatus = KaiGroupStatus()
+    spec: _GroupSpec = _GroupSpec()
+    status: _KaiGroupStatus = _KaiGroupStatus()
 
 
-class KaiShare(Struct, frozen=True, kw_only=True):
+class _KaiShare(Struct, frozen=True, kw_only=True):
     """Shares of a resource, -1 for unlimited: milli-cpu, megabytes of memory, or (fractional) GPUs."""
 
     quota: str | int | float = 0
     limit: str | int | float = -1
 
 
-class KaiResources(Struct, frozen=True, kw_only=True):
-    cpu: KaiShare | None = None
-    memory: KaiShare | None = None
-    gpu: KaiShare | None = None
+class _KaiResources(Struct, frozen=True, kw_only=True):
+    cpu: _KaiShare | None = None
+    memory: _KaiShare | None = None
+    gpu: _KaiShare | None = None
 
 
-class KaiQueueSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _KaiQueueSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     parent_queue: str = ""
-    resources: KaiResources = KaiResources()
+    resources: _KaiResources = _KaiResources()
     priority: Int32 | None = None
 
 
-class KaiQueueStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+class _KaiQueueStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     conditions: tuple[TimedCondition, ...] = ()
     allocated: ResourceList = {}
     requested: ResourceList = {}
 
 
 class KaiQueue(KubernetesObject, frozen=True, kw_only=True):
-    spec: KaiQueueSpec = KaiQueueSpec()
-    status: KaiQueueStatus = KaiQueueStatus()
+    spec: _KaiQueueSpec = _KaiQueueSpec()
+    status: _KaiQueueStatus = _KaiQueueStatus()
 
 
 # --- Koordinator
 
 
 class KoordinatorPodGroup(KubernetesObject, frozen=True, kw_only=True):
-    spec: GroupSpec = GroupSpec()
-    status: GroupStatus = GroupStatus()
+    spec: _GroupSpec = _GroupSpec()
+    status: _GroupStatus = _GroupStatus()
 
 
-class QuotaSpec(Struct, frozen=True, kw_only=True):
+class _QuotaSpec(Struct, frozen=True, kw_only=True):
     min: ResourceList = {}
     max: ResourceList = {}
 
 
-class QuotaStatus(Struct, frozen=True, kw_only=True):
+class _QuotaStatus(Struct, frozen=True, kw_only=True):
     used: ResourceList = {}
 
 
 class KoordinatorQuota(KubernetesObject, frozen=True, kw_only=True):
     """ElasticQuota; quotas form a tree through their label `parent`."""
 
-    spec: QuotaSpec = QuotaSpec()
-    status: QuotaStatus = QuotaStatus()
+    spec: _QuotaSpec = _QuotaSpec()
+    status: _QuotaStatus = _QuotaStatus()
 
 
 class ReservingObject(Struct, frozen=True, kw_only=True):
@@ -243,11 +243,11 @@ class ReservationOwner(Struct, frozen=True, kw_only=True, rename="camel"):
     label_selector: LabelSelector | None = None
 
 
-class ReservationSpec(Struct, frozen=True, kw_only=True):
+class _ReservationSpec(Struct, frozen=True, kw_only=True):
     owners: tuple[ReservationOwner, ...] = ()
 
 
-class ReservationStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+class _ReservationStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     phase: str = ""
     conditions: tuple[TimedCondition, ...] = ()
     node_name: str = ""
@@ -258,11 +258,11 @@ class ReservationStatus(Struct, frozen=True, kw_only=True, rename="camel"):
 class Reservation(KubernetesObject, frozen=True, kw_only=True):
     """Resources of a node that are reserved for some pods."""
 
-    spec: ReservationSpec = ReservationSpec()
-    status: ReservationStatus = ReservationStatus()
+    spec: _ReservationSpec = _ReservationSpec()
+    status: _ReservationStatus = _ReservationStatus()
 
 
-class MigrationSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _MigrationSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     pod_ref: ReservingObject | None = None
 
 
@@ -277,7 +277,7 @@ class MigrationStatus(Struct, frozen=True, kw_only=True, rename="camel"):
 class PodMigrationJob(KubernetesObject, frozen=True, kw_only=True):
     """The move of a pod: resources on another node are reserved, then the pod is evicted."""
 
-    spec: MigrationSpec = MigrationSpec()
+    spec: _MigrationSpec = _MigrationSpec()
     status: MigrationStatus = MigrationStatus()
 
 

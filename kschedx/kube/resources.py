@@ -94,7 +94,7 @@ class PodRequest(Struct, frozen=True, kw_only=True):
 
 
 @unique
-class PartKind(StrEnum):
+class _PartKind(StrEnum):
     CONTAINER = "container"
     SIDECAR = "sidecar"
     INIT = "init"
@@ -106,7 +106,7 @@ class PartKind(StrEnum):
 class RequestPart(Struct, frozen=True, kw_only=True):
     """One part of a pod's request for a resource; `amount` in milli for cpu, otherwise in units."""
 
-    kind: PartKind
+    kind: _PartKind
     container: str
     """Empty for devices, the pod level, and the overhead."""
     amount: int
@@ -115,8 +115,8 @@ class RequestPart(Struct, frozen=True, kw_only=True):
     def label(self) -> str:
         """`web`, `init migrate`, `pod-level resources`, `overhead`."""
         if not self.container:
-            return "pod-level resources" if self.kind is PartKind.POD_LEVEL else str(self.kind)
-        return f"init {self.container}" if self.kind is PartKind.INIT else self.container
+            return "pod-level resources" if self.kind is _PartKind.POD_LEVEL else str(self.kind)
+        return f"init {self.container}" if self.kind is _PartKind.INIT else self.container
 
 
 SPEC_ALONE = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
@@ -294,27 +294,27 @@ class _Claims(Struct, frozen=True, kw_only=True):
             for name, default in missing.items()
         }
 
-    def summands(self, resource: str) -> Iterator[tuple[PartKind, str, int]]:
+    def summands(self, resource: str) -> Iterator[tuple[_PartKind, str, int]]:
         """Yield the parts of `total` for one resource, in nano-units."""
         if resource in self.pod_level:
-            yield PartKind.POD_LEVEL, "", self.pod_level[resource]
+            yield _PartKind.POD_LEVEL, "", self.pod_level[resource]
         else:
             yield from self._largest_moment(resource)
-            yield PartKind.DEVICES, "", self.devices.get(resource, 0)
-        yield PartKind.OVERHEAD, "", self.overhead.get(resource, 0)
+            yield _PartKind.DEVICES, "", self.devices.get(resource, 0)
+        yield _PartKind.OVERHEAD, "", self.overhead.get(resource, 0)
 
-    def _largest_moment(self, resource: str) -> list[tuple[PartKind, str, int]]:
+    def _largest_moment(self, resource: str) -> list[tuple[_PartKind, str, int]]:
         """Return the parts of the running pod, or of the first init container whose start needs most, with the sidecars
         before it."""
-        running = [(PartKind.CONTAINER, name, requests.get(resource, 0)) for name, requests in self.containers]
-        sidecars: list[tuple[PartKind, str, int]] = []
+        running = [(_PartKind.CONTAINER, name, requests.get(resource, 0)) for name, requests in self.containers]
+        sidecars: list[tuple[_PartKind, str, int]] = []
         starts = []
         for name, restartable, requests in self.init_containers:
             amount = requests.get(resource, 0)
             if restartable:
-                sidecars.append((PartKind.SIDECAR, name, amount))
+                sidecars.append((_PartKind.SIDECAR, name, amount))
             else:
-                starts.append([(PartKind.INIT, name, amount), *sidecars])
+                starts.append([(_PartKind.INIT, name, amount), *sidecars])
         moments = [running + sidecars, *starts]
         return max(moments, key=lambda parts: sum(amount for *_, amount in parts))
 
@@ -438,14 +438,14 @@ class ScopedResourceSelectorRequirement(Struct, frozen=True, kw_only=True, renam
     values: tuple[str, ...] = ()
 
 
-class ScopeSelector(Struct, frozen=True, kw_only=True, rename="camel"):
+class _ScopeSelector(Struct, frozen=True, kw_only=True, rename="camel"):
     match_expressions: tuple[ScopedResourceSelectorRequirement, ...] = ()
 
 
-class ResourceQuotaSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _ResourceQuotaSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     hard: ResourceList = {}
     scopes: tuple[str, ...] = ()
-    scope_selector: ScopeSelector | None = None
+    scope_selector: _ScopeSelector | None = None
 
 
 class ResourceQuotaStatus(Struct, frozen=True, kw_only=True):
@@ -454,7 +454,7 @@ class ResourceQuotaStatus(Struct, frozen=True, kw_only=True):
 
 
 class ResourceQuota(KubernetesObject, frozen=True, kw_only=True):
-    spec: ResourceQuotaSpec = ResourceQuotaSpec()
+    spec: _ResourceQuotaSpec = _ResourceQuotaSpec()
     status: ResourceQuotaStatus = ResourceQuotaStatus()
 
     @property

@@ -76,9 +76,9 @@ class Operator(StrEnum):
     LT = "Lt"
 
 
-FIELD_OPERATORS = (Operator.IN, Operator.NOT_IN)
-LABEL_OPERATORS = (*FIELD_OPERATORS, Operator.EXISTS, Operator.DOES_NOT_EXIST)
-NODE_OPERATORS = (*LABEL_OPERATORS, Operator.GT, Operator.LT)
+_FIELD_OPERATORS = (Operator.IN, Operator.NOT_IN)
+_LABEL_OPERATORS = (*_FIELD_OPERATORS, Operator.EXISTS, Operator.DOES_NOT_EXIST)
+NODE_OPERATORS = (*_LABEL_OPERATORS, Operator.GT, Operator.LT)
 
 
 class Requirement(Struct, frozen=True, kw_only=True):
@@ -215,7 +215,7 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
         return NOTHING
     requirements = [_check(requirement) for requirement in _equalities(selector.match_labels)]
     for expression in selector.match_expressions:
-        if expression.operator not in LABEL_OPERATORS:
+        if expression.operator not in _LABEL_OPERATORS:
             raise InputError(f"{quote_go(expression.operator)} is not a valid label selector operator")
         operator = Operator(expression.operator)
         requirements.append(_check(Requirement(key=expression.key, operator=operator, values=expression.values)))
@@ -296,7 +296,7 @@ class CompiledNodeSelector(Struct, frozen=True, kw_only=True):
         return self
 
 
-class WeightedTerm(Struct, frozen=True, kw_only=True):
+class _WeightedTerm(Struct, frozen=True, kw_only=True):
     weight: int
     term: CompiledTerm
 
@@ -304,7 +304,7 @@ class WeightedTerm(Struct, frozen=True, kw_only=True):
 class PreferredSchedulingTerms(Struct, frozen=True, kw_only=True):
     """Terms that add their weight if they match."""
 
-    terms: tuple[WeightedTerm, ...]
+    terms: tuple[_WeightedTerm, ...]
 
     def score(self, labels: Mapping[str, str], node_name: str) -> int:
         return sum(weighted.weight for weighted in self.terms if weighted.term.matches(labels, node_name))
@@ -338,7 +338,7 @@ def compile_preferred_terms(terms: Iterable[PreferredSchedulingTerm], *, field: 
     """NewPreferredSchedulingTerms: empty terms and terms with weight 0 are skipped without validation. Raises
     InputError with the aggregate of the others' errors, whose paths lack "preference" as upstream's do."""
     compiled = tuple(
-        WeightedTerm(weight=term.weight, term=_compile_term(term.preference, index, f"{field}[{index}]"))
+        _WeightedTerm(weight=term.weight, term=_compile_term(term.preference, index, f"{field}[{index}]"))
         for index, term in enumerate(terms)
         if term.weight != 0 and not term.preference.is_empty
     )
@@ -374,8 +374,8 @@ def _compile_term(term: NodeSelectorTerm, index: int, path: str) -> CompiledTerm
     fields: list[Requirement] = []
     for position, expression in enumerate(term.match_fields):
         where = f"{path}.matchFields[{position}]"
-        if expression.operator not in FIELD_OPERATORS:
-            errors.append(not_supported_error(f"{where}.operator", as_json(expression.operator), FIELD_OPERATORS))
+        if expression.operator not in _FIELD_OPERATORS:
+            errors.append(not_supported_error(f"{where}.operator", as_json(expression.operator), _FIELD_OPERATORS))
         elif len(expression.values) != 1:
             errors.append(invalid(f"{where}.values", as_json(expression.values), "must have one element"))
         else:
@@ -387,7 +387,7 @@ def _compile_term(term: NodeSelectorTerm, index: int, path: str) -> CompiledTerm
 # A label selector in the syntax of kubectl's -l: `app=web,tier in (front, back),!canary`. Upstream: Parse in
 # staging/src/k8s.io/apimachinery/pkg/labels/selector.go.
 
-ALLOWED = "allowed: key, !key, key=value, key!=value, key in (a, b), key notin (a, b), key>1, key<1"
+_ALLOWED = "allowed: key, !key, key=value, key!=value, key in (a, b), key notin (a, b), key>1, key<1"
 
 _KEY = r"\s*(?P<key>[^\s!=<>(),]+)\s*"
 _FORMS: tuple[tuple[str, Operator], ...] = (
@@ -430,4 +430,4 @@ def _requirement(part: str) -> Requirement:
         if operator in (Operator.GT, Operator.LT) and parse_int64(values[0]) is None:
             raise InputError(f'label selector: "{part.strip()}": expected a whole number, found "{values[0]}"')
         return Requirement(key=named["key"], operator=operator, values=values)
-    raise InputError(f'label selector: found "{part.strip()}"', hint=ALLOWED)
+    raise InputError(f'label selector: found "{part.strip()}"', hint=_ALLOWED)

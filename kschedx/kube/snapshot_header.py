@@ -12,19 +12,19 @@ from msgspec import Raw, Struct
 
 from kschedx.errors import InputError, Place
 
-DOMAIN = "kschedx.dev/"
-FORMAT = "v1"
+_DOMAIN = "kschedx.dev/"
+_FORMAT = "v1"
 
-_SNAPSHOT = f"{DOMAIN}snapshot"
-_TAKEN = f"{DOMAIN}taken"
-_SOURCE = f"{DOMAIN}source"
-_SERVER_VERSION = f"{DOMAIN}server-version"
-_KINDS = f"{DOMAIN}kinds"
-_MISSING = f"{DOMAIN}missing"
-_NAMESPACES = f"{DOMAIN}namespaces"
-_FORMATS = f"{DOMAIN}formats"
-_LACKS = f"{DOMAIN}lacks"
-_ANONYMIZED = f"{DOMAIN}anonymized"
+_SNAPSHOT = f"{_DOMAIN}snapshot"
+_TAKEN = f"{_DOMAIN}taken"
+_SOURCE = f"{_DOMAIN}source"
+_SERVER_VERSION = f"{_DOMAIN}server-version"
+_KINDS = f"{_DOMAIN}kinds"
+_MISSING = f"{_DOMAIN}missing"
+_NAMESPACES = f"{_DOMAIN}namespaces"
+_FORMATS = f"{_DOMAIN}formats"
+_LACKS = f"{_DOMAIN}lacks"
+_ANONYMIZED = f"{_DOMAIN}anonymized"
 
 
 class SnapshotHeader(Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class SnapshotHeader(Struct, frozen=True, kw_only=True):
     def annotations(self) -> dict[str, str]:
         """Return the annotations to write, without unknown parts."""
         texts = {
-            _SNAPSHOT: FORMAT,
+            _SNAPSHOT: _FORMAT,
             _TAKEN: self.taken,
             _SOURCE: self.source,
             _SERVER_VERSION: self.server_version,
@@ -69,9 +69,9 @@ def parse_annotations(annotations: Mapping[str, str]) -> SnapshotHeader | None:
     version = annotations.get(_SNAPSHOT)
     if version is None:
         return None
-    if version != FORMAT:
+    if version != _FORMAT:
         raise InputError(
-            f'a snapshot of the format "{version}", this kschedx reads "{FORMAT}"',
+            f'a snapshot of the format "{version}", this kschedx reads "{_FORMAT}"',
             place=Place(field=f"metadata.annotations[{_SNAPSHOT}]"),
             hint="a newer kschedx wrote it",
         )
@@ -95,7 +95,7 @@ class _Metadata(Struct):
 
 def parse_list_header(metadata: bytes | Raw) -> SnapshotHeader | None:
     """Parse the header in a List's metadata. Raises as `parse_annotations`."""
-    if DOMAIN.encode() not in bytes(metadata):
+    if _DOMAIN.encode() not in bytes(metadata):
         return None
     try:
         return parse_annotations(msgspec.json.decode(metadata, type=_Metadata).annotations or {})

@@ -34,14 +34,14 @@ STORAGE = "storage"
 """The resource name of a volume's size."""
 
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
-READ_WRITE_MANY = "ReadWriteMany"
+_READ_WRITE_MANY = "ReadWriteMany"
 
 IMMEDIATE = "Immediate"
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 """The provisioner of a class with manually created volumes."""
 
-DISKS = frozenset({"disk.csi.azure.com", "ebs.csi.aws.com", "pd.csi.storage.gke.io"})
+_DISKS = frozenset({"disk.csi.azure.com", "ebs.csi.aws.com", "pd.csi.storage.gke.io"})
 """Drivers that refuse to create a volume with a file system for ReadWriteMany (validateVolumeCapabilit* in each; their
 in-tree plugins refuse it too). Other drivers may create it: Cinder does, and local-path may have a shared path."""
 
@@ -81,7 +81,7 @@ class VolumeNodeAffinity(Struct, frozen=True, kw_only=True, rename="camel"):
     required: NodeSelector | None = None
 
 
-class NodePathSource(Struct, frozen=True, kw_only=True):
+class _NodePathSource(Struct, frozen=True, kw_only=True):
     """A path on a node's own disk; only its presence counts."""
 
 
@@ -96,8 +96,8 @@ class PersistentVolumeSpec(InTreeVolumeSources, frozen=True, kw_only=True, renam
     claim_ref: ObjectReference | None = None
     node_affinity: VolumeNodeAffinity | None = None
     csi: CSIPersistentVolumeSource | None = None
-    local: NodePathSource | None = None
-    host_path: NodePathSource | None = None
+    local: _NodePathSource | None = None
+    host_path: _NodePathSource | None = None
 
     @property
     def is_on_node(self) -> bool:
@@ -139,7 +139,7 @@ RESIZING = ("Resizing", "FileSystemResizePending", "ControllerResizeError", "Nod
 """Conditions of a claim whose volume is being expanded."""
 
 
-class ClaimCondition(Struct, frozen=True, kw_only=True):
+class _ClaimCondition(Struct, frozen=True, kw_only=True):
     type: str = ""
     status: str = ""
     message: str = ""
@@ -147,7 +147,7 @@ class ClaimCondition(Struct, frozen=True, kw_only=True):
 
 class PersistentVolumeClaimStatus(Struct, frozen=True, kw_only=True):
     phase: str = "Pending"
-    conditions: tuple[ClaimCondition, ...] = ()
+    conditions: tuple[_ClaimCondition, ...] = ()
 
 
 class PersistentVolumeClaim(KubernetesObject, frozen=True, kw_only=True):
@@ -207,14 +207,14 @@ class TopologySelectorLabelRequirement(Struct, frozen=True, kw_only=True):
     values: tuple[str, ...] = ()
 
 
-class TopologySelectorTerm(Struct, frozen=True, kw_only=True, rename="camel"):
+class _TopologySelectorTerm(Struct, frozen=True, kw_only=True, rename="camel"):
     match_label_expressions: tuple[TopologySelectorLabelRequirement, ...] = ()
 
 
 class StorageClass(KubernetesObject, frozen=True, kw_only=True, rename="camel"):
     provisioner: str = ""
     volume_binding_mode: str = IMMEDIATE
-    allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
+    allowed_topologies: tuple[_TopologySelectorTerm, ...] = ()
     allow_volume_expansion: bool | None = None
 
     @property
@@ -229,7 +229,7 @@ class StorageClass(KubernetesObject, frozen=True, kw_only=True, rename="camel"):
         """Return whether the provisioner is known to refuse the claim's access modes."""
         spec, plugin = claim.spec, plugin_named(self.provisioner)
         driver = self.provisioner if plugin is None else plugin.driver
-        return driver in DISKS and READ_WRITE_MANY in spec.access_modes and spec.volume_mode == FILESYSTEM
+        return driver in _DISKS and _READ_WRITE_MANY in spec.access_modes and spec.volume_mode == FILESYSTEM
 
     @property
     def is_default(self) -> bool:
@@ -330,14 +330,14 @@ def provisioned_at_once(
     return volume_for(claim, f"{claim.metadata.namespace}-{claim.name}", storage_class, bound=True)
 
 
-class CSINodeResources(Struct, frozen=True, kw_only=True):
+class _CSINodeResources(Struct, frozen=True, kw_only=True):
     count: Int32 | None = None
 
 
 class CSINodeDriver(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
     topology_keys: tuple[str, ...] = ()
-    allocatable: CSINodeResources | None = None
+    allocatable: _CSINodeResources | None = None
 
 
 class CSINodeSpec(Struct, frozen=True, kw_only=True):
@@ -364,13 +364,13 @@ class CSINode(KubernetesObject, frozen=True, kw_only=True):
         return frozenset(self.metadata.annotations.get(MIGRATED_PLUGINS, "").split(",")) - {""}
 
 
-class CSIDriverSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _CSIDriverSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     storage_capacity: bool = False
     prevent_pod_scheduling_if_missing: bool = False
 
 
 class CSIDriver(KubernetesObject, frozen=True, kw_only=True):
-    spec: CSIDriverSpec = CSIDriverSpec()
+    spec: _CSIDriverSpec = _CSIDriverSpec()
 
 
 class CSIStorageCapacity(KubernetesObject, frozen=True, kw_only=True, rename="camel"):
@@ -391,27 +391,27 @@ class CSIStorageCapacity(KubernetesObject, frozen=True, kw_only=True, rename="ca
         return 0 if self.capacity is None else quantity_value(self.capacity)
 
 
-class VolumeAttachmentSource(Struct, frozen=True, kw_only=True, rename="camel"):
+class _VolumeAttachmentSource(Struct, frozen=True, kw_only=True, rename="camel"):
     persistent_volume_name: str | None = None
 
 
-class VolumeAttachmentSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _VolumeAttachmentSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     attacher: str = ""
     node_name: str = ""
-    source: VolumeAttachmentSource = field(default_factory=VolumeAttachmentSource)
+    source: _VolumeAttachmentSource = field(default_factory=_VolumeAttachmentSource)
 
 
-class VolumeError(Struct, frozen=True, kw_only=True):
+class _VolumeError(Struct, frozen=True, kw_only=True):
     message: str = ""
 
 
-class VolumeAttachmentStatus(Struct, frozen=True, kw_only=True, rename="camel"):
-    detach_error: VolumeError | None = None
+class _VolumeAttachmentStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    detach_error: _VolumeError | None = None
 
 
 class VolumeAttachment(KubernetesObject, frozen=True, kw_only=True):
-    spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
-    status: VolumeAttachmentStatus = VolumeAttachmentStatus()
+    spec: _VolumeAttachmentSpec = _VolumeAttachmentSpec()
+    status: _VolumeAttachmentStatus = _VolumeAttachmentStatus()
 
 
 # --- checks

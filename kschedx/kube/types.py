@@ -22,14 +22,14 @@ class PersistentVolumeClaimVolumeSource(Struct, frozen=True, kw_only=True, renam
     read_only: bool = False
 
 
-class GCEPersistentDiskVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+class _GCEPersistentDiskVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
     pd_name: str = ""
     fs_type: str = ""
     partition: Int32 = 0
     read_only: bool = False
 
 
-class AWSElasticBlockStoreVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+class _AWSElasticBlockStoreVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
     volume_id: str = field(default="", name="volumeID")
     fs_type: str = ""
     partition: Int32 = 0
@@ -43,41 +43,41 @@ class AzureDiskVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
     read_only: bool | None = None
 
 
-class AzureFileVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+class _AzureFileVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
     share_name: str = ""
     secret_name: str = ""
     secret_namespace: str | None = None
 
 
-class CinderVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+class _CinderVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
     volume_id: str = field(default="", name="volumeID")
     read_only: bool = False
 
 
-class VsphereVirtualDiskVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+class _VsphereVirtualDiskVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
     volume_path: str = ""
 
 
-class PortworxVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+class _PortworxVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
     volume_id: str = field(default="", name="volumeID")
     read_only: bool = False
 
 
-class ISCSIVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+class _ISCSIVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
     target_portal: str = ""
     iqn: str = ""
     lun: Int32 = 0
     read_only: bool = False
 
 
-class RBDVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+class _RBDVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
     monitors: tuple[str, ...] = ()
     image: str = ""
     pool: str = ""
     read_only: bool = False
 
 
-class CSIVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+class _CSIVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
     driver: str = ""
     read_only: bool | None = None
 
@@ -99,17 +99,17 @@ class PersistentVolumeClaimSpec(Struct, frozen=True, kw_only=True, rename="camel
     data_source_ref: dict[str, object] = {}
 
 
-class PersistentVolumeClaimTemplate(Struct, frozen=True, kw_only=True):
+class _PersistentVolumeClaimTemplate(Struct, frozen=True, kw_only=True):
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
 
 
-class EphemeralVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+class _EphemeralVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
     """A generic ephemeral volume; its claim is named after the pod and the volume."""
 
-    volume_claim_template: PersistentVolumeClaimTemplate | None = None
+    volume_claim_template: _PersistentVolumeClaimTemplate | None = None
 
 
-class ImageVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+class _ImageVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
     reference: str = ""
 
 
@@ -118,20 +118,20 @@ class EmptyDirVolumeSource(Struct, frozen=True, kw_only=True):
     """With `Memory`, it uses no disk of the node."""
 
 
-class HostPathVolumeSource(Struct, frozen=True, kw_only=True):
+class _HostPathVolumeSource(Struct, frozen=True, kw_only=True):
     """Only cluster-autoscaler reads it."""
 
 
 class InTreeVolumeSources(Struct, frozen=True, kw_only=True, rename="camel"):
     """A source of a pod's volume or a persistent volume from an in-tree plugin that a CSI driver replaces."""
 
-    gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
-    aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
+    gce_persistent_disk: _GCEPersistentDiskVolumeSource | None = None
+    aws_elastic_block_store: _AWSElasticBlockStoreVolumeSource | None = None
     azure_disk: AzureDiskVolumeSource | None = None
-    azure_file: AzureFileVolumeSource | None = None
-    cinder: CinderVolumeSource | None = None
-    vsphere_volume: VsphereVirtualDiskVolumeSource | None = None
-    portworx_volume: PortworxVolumeSource | None = None
+    azure_file: _AzureFileVolumeSource | None = None
+    cinder: _CinderVolumeSource | None = None
+    vsphere_volume: _VsphereVirtualDiskVolumeSource | None = None
+    portworx_volume: _PortworxVolumeSource | None = None
 
 
 class Volume(InTreeVolumeSources, frozen=True, kw_only=True, rename="camel"):
@@ -139,24 +139,24 @@ class Volume(InTreeVolumeSources, frozen=True, kw_only=True, rename="camel"):
 
     name: str = ""
     empty_dir: EmptyDirVolumeSource | None = None
-    host_path: HostPathVolumeSource | None = None
+    host_path: _HostPathVolumeSource | None = None
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
-    ephemeral: EphemeralVolumeSource | None = None
-    csi: CSIVolumeSource | None = None
-    image: ImageVolumeSource | None = None
-    iscsi: ISCSIVolumeSource | None = None
-    rbd: RBDVolumeSource | None = None
+    ephemeral: _EphemeralVolumeSource | None = None
+    csi: _CSIVolumeSource | None = None
+    image: _ImageVolumeSource | None = None
+    iscsi: _ISCSIVolumeSource | None = None
+    rbd: _RBDVolumeSource | None = None
 
 
 # How a pod refers to its group.
 
 
-class PodSchedulingGroup(Struct, frozen=True, kw_only=True, rename="camel"):
+class _PodSchedulingGroup(Struct, frozen=True, kw_only=True, rename="camel"):
     pod_group_name: str | None = None
 
 
-class WorkloadReference(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Only in 1.35, behind the gate GenericWorkload; PodSchedulingGroup replaces it."""
+class _WorkloadReference(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Only in 1.35, behind the gate GenericWorkload; `_PodSchedulingGroup` replaces it."""
 
     name: str = ""
     pod_group: str = ""
@@ -244,7 +244,7 @@ class ResourceRequirements(Struct, frozen=True, kw_only=True, rename="camel"):
     claims: tuple[ContainerClaim, ...] = ()
 
 
-class ContainerRestartRule(Struct, frozen=True, kw_only=True, rename="camel"):
+class _ContainerRestartRule(Struct, frozen=True, kw_only=True, rename="camel"):
     action: str = ""
 
 
@@ -254,7 +254,7 @@ class Container(Struct, frozen=True, kw_only=True, rename="camel"):
     resources: ResourceRequirements = ResourceRequirements()
     ports: tuple[ContainerPort, ...] = ()
     restart_policy: str | None = None
-    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
+    restart_policy_rules: tuple[_ContainerRestartRule, ...] = ()
 
     @property
     def is_restartable_init(self) -> bool:
@@ -355,8 +355,8 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     resources: ResourceRequirements | None = None
     volumes: tuple[Volume, ...] = ()
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
-    scheduling_group: PodSchedulingGroup | None = None
-    workload_ref: WorkloadReference | None = None
+    scheduling_group: _PodSchedulingGroup | None = None
+    workload_ref: _WorkloadReference | None = None
     resource_claims: tuple[PodResourceClaim, ...] = ()
     host_network: bool = False
     host_users: bool | None = None
@@ -491,16 +491,16 @@ AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 """A node annotation about pods of some controllers, `AvoidPods`; schedulers before 1.22 read it."""
 
 
-class PodSignature(Struct, frozen=True, rename="camel"):
+class _PodSignature(Struct, frozen=True, rename="camel"):
     pod_controller: OwnerReference = OwnerReference()
 
 
-class AvoidedPods(Struct, frozen=True, rename="camel"):
-    pod_signature: PodSignature = PodSignature()
+class _AvoidedPods(Struct, frozen=True, rename="camel"):
+    pod_signature: _PodSignature = _PodSignature()
 
 
 class AvoidPods(Struct, frozen=True, rename="camel"):
-    prefer_avoid_pods: tuple[AvoidedPods, ...] = ()
+    prefer_avoid_pods: tuple[_AvoidedPods, ...] = ()
 
 
 class Taint(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -573,21 +573,21 @@ class NamespaceCondition(Struct, frozen=True, kw_only=True):
     message: str = ""
 
 
-class NamespaceStatus(Struct, frozen=True, kw_only=True):
+class _NamespaceStatus(Struct, frozen=True, kw_only=True):
     phase: str = ""
     conditions: tuple[NamespaceCondition, ...] = ()
 
 
 class Namespace(KubernetesObject, frozen=True, kw_only=True):
-    status: NamespaceStatus = NamespaceStatus()
+    status: _NamespaceStatus = _NamespaceStatus()
 
 
-class ServiceSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _ServiceSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     selector: Labels | None = None
 
 
 class Service(KubernetesObject, frozen=True, kw_only=True):
-    spec: ServiceSpec = ServiceSpec()
+    spec: _ServiceSpec = _ServiceSpec()
 
 
 class PodTemplateSpec(KubernetesObject, frozen=True, kw_only=True):
@@ -598,24 +598,24 @@ class PodTemplate(KubernetesObject, frozen=True, kw_only=True):
     template: PodTemplateSpec = PodTemplateSpec()
 
 
-class ReplicationControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _ReplicationControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     selector: Labels | None = None
 
 
 class ReplicationController(KubernetesObject, frozen=True, kw_only=True):
-    spec: ReplicationControllerSpec = ReplicationControllerSpec()
+    spec: _ReplicationControllerSpec = _ReplicationControllerSpec()
 
 
-class SelectorSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _SelectorSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     selector: LabelSelector | None = None
 
 
 class ReplicaSet(KubernetesObject, frozen=True, kw_only=True):
-    spec: SelectorSpec = SelectorSpec()
+    spec: _SelectorSpec = _SelectorSpec()
 
 
 class StatefulSet(KubernetesObject, frozen=True, kw_only=True):
-    spec: SelectorSpec = SelectorSpec()
+    spec: _SelectorSpec = _SelectorSpec()
 
 
 # --- objects of cluster-autoscaler
@@ -640,7 +640,7 @@ class LimitRangeItem(Struct, frozen=True, kw_only=True, rename="camel"):
     max_limit_request_ratio: ResourceList = {}
 
 
-class LimitRangeSpec(Struct, frozen=True, kw_only=True):
+class _LimitRangeSpec(Struct, frozen=True, kw_only=True):
     limits: tuple[LimitRangeItem, ...] = ()
 
 
@@ -649,14 +649,14 @@ class ServiceAccount(KubernetesObject, frozen=True, kw_only=True):
 
 
 class LimitRange(KubernetesObject, frozen=True, kw_only=True):
-    spec: LimitRangeSpec = LimitRangeSpec()
+    spec: _LimitRangeSpec = _LimitRangeSpec()
 
 
-class RuntimeClassOverhead(Struct, frozen=True, kw_only=True, rename="camel"):
+class _RuntimeClassOverhead(Struct, frozen=True, kw_only=True, rename="camel"):
     pod_fixed: ResourceList = {}
 
 
-class RuntimeClassScheduling(Struct, frozen=True, kw_only=True, rename="camel"):
+class _RuntimeClassScheduling(Struct, frozen=True, kw_only=True, rename="camel"):
     node_selector: Labels = {}
     tolerations: tuple[Toleration, ...] = ()
 
@@ -664,18 +664,18 @@ class RuntimeClassScheduling(Struct, frozen=True, kw_only=True, rename="camel"):
 class RuntimeClass(KubernetesObject, frozen=True, kw_only=True):
     """node.k8s.io."""
 
-    overhead: RuntimeClassOverhead | None = None
-    scheduling: RuntimeClassScheduling | None = None
+    overhead: _RuntimeClassOverhead | None = None
+    scheduling: _RuntimeClassScheduling | None = None
 
 
 # Typed records of policy/v1.
 
 
-class BudgetMeta(ObjectMeta, frozen=True, kw_only=True, rename="camel"):
+class _BudgetMeta(ObjectMeta, frozen=True, kw_only=True, rename="camel"):
     generation: Int64 = 0
 
 
-class PodDisruptionBudgetSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _PodDisruptionBudgetSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     selector: LabelSelector | None = None
     min_available: Int32 | str | None = None
     """A number of pods or a percentage."""
@@ -695,8 +695,8 @@ class PodDisruptionBudgetStatus(Struct, frozen=True, kw_only=True, rename="camel
 
 class PodDisruptionBudget(Struct, frozen=True, kw_only=True, rename="camel"):
     api_version: str = ""
-    metadata: BudgetMeta = BudgetMeta()
-    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    metadata: _BudgetMeta = _BudgetMeta()
+    spec: _PodDisruptionBudgetSpec = _PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
 
 
@@ -709,20 +709,20 @@ class PriorityClass(KubernetesObject, frozen=True, kw_only=True, rename="camel")
     preemption_policy: str | None = None
 
 
-class GangSchedulingPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
+class _GangSchedulingPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
     min_count: Int32 = 0
 
 
-class PodGroupSchedulingPolicy(Struct, frozen=True, kw_only=True):
-    gang: GangSchedulingPolicy | None = None
+class _PodGroupSchedulingPolicy(Struct, frozen=True, kw_only=True):
+    gang: _GangSchedulingPolicy | None = None
 
 
-class TopologyConstraint(Struct, frozen=True, kw_only=True):
+class _TopologyConstraint(Struct, frozen=True, kw_only=True):
     key: str = ""
 
 
-class PodGroupSchedulingConstraints(Struct, frozen=True, kw_only=True):
-    topology: tuple[TopologyConstraint, ...] = ()
+class _PodGroupSchedulingConstraints(Struct, frozen=True, kw_only=True):
+    topology: tuple[_TopologyConstraint, ...] = ()
 
 
 class PodGroupResourceClaim(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -731,7 +731,7 @@ class PodGroupResourceClaim(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_claim_template_name: str | None = None
 
 
-class DisruptionMode(Struct, frozen=True, kw_only=True):
+class _DisruptionMode(Struct, frozen=True, kw_only=True):
     """How the pods of a group are preempted, in the form of 1.37."""
 
     all: dict[str, object] | None = None
@@ -739,16 +739,16 @@ class DisruptionMode(Struct, frozen=True, kw_only=True):
 
 
 class PodGroupSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
-    scheduling_constraints: PodGroupSchedulingConstraints | None = None
-    disruption_mode: str | DisruptionMode | None = None
+    scheduling_policy: _PodGroupSchedulingPolicy = _PodGroupSchedulingPolicy()
+    scheduling_constraints: _PodGroupSchedulingConstraints | None = None
+    disruption_mode: str | _DisruptionMode | None = None
     """`Pod` or `PodGroup` in 1.36."""
     priority_class_name: str = ""
     priority: Int32 | None = None
     resource_claims: tuple[PodGroupResourceClaim, ...] = ()
 
 
-class PodGroupStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+class _PodGroupStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
     conditions: tuple[Condition, ...] = ()
 
@@ -757,24 +757,24 @@ class PodGroup(KubernetesObject, frozen=True, kw_only=True):
     """scheduling.k8s.io/v1alpha2, in 1.37 v1beta1 and v1alpha3, behind the gate GenericWorkload."""
 
     spec: PodGroupSpec = PodGroupSpec()
-    status: PodGroupStatus = PodGroupStatus()
+    status: _PodGroupStatus = _PodGroupStatus()
 
     @property
     def is_preempted_whole(self) -> bool:
         mode = self.spec.disruption_mode
-        return mode.all is not None if isinstance(mode, DisruptionMode) else mode == "PodGroup"
+        return mode.all is not None if isinstance(mode, _DisruptionMode) else mode == "PodGroup"
 
 
-class WorkloadPodGroup(Struct, frozen=True, kw_only=True):
+class _WorkloadPodGroup(Struct, frozen=True, kw_only=True):
     name: str = ""
-    policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
+    policy: _PodGroupSchedulingPolicy = _PodGroupSchedulingPolicy()
 
 
-class GroupedWorkloadSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    pod_groups: tuple[WorkloadPodGroup, ...] = ()
+class _GroupedWorkloadSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    pod_groups: tuple[_WorkloadPodGroup, ...] = ()
 
 
 class GroupedWorkload(KubernetesObject, frozen=True, kw_only=True):
     """Workload of scheduling.k8s.io/v1alpha1, the API of 1.35; later kube-schedulers do not read it."""
 
-    spec: GroupedWorkloadSpec = GroupedWorkloadSpec()
+    spec: _GroupedWorkloadSpec = _GroupedWorkloadSpec()

@@ -155,13 +155,13 @@ def _distance(text: str, other: str) -> int:
 # Amounts with an unlikely suffix that an API server accepts: `500M` of cpu is 500 million processors, `128m` of memory
 # a fraction of a byte.
 
-MOST_CPUS = 10_000
+_MOST_CPUS = 10_000
 """More than any machine has."""
-LEAST_BYTES = 1_000_000
+_LEAST_BYTES = 1_000_000
 """Less than any container needs."""
 
 
-FAR_TOO_MUCH = 10
+_FAR_TOO_MUCH = 10
 """The multiple of the largest node's amount from which another suffix is likely."""
 _ONE_LESS = {"Gi": "Mi", "Ti": "Gi", "G": "M", "T": "G"}
 
@@ -205,7 +205,7 @@ def far_too_much(spec: PodSpec, resource: str, largest: int) -> Iterator[Unlikel
             if not meant or (container.name, written) in reported:
                 continue
             milli = parse_quantity(written).milli_value()
-            if (milli if resource == "cpu" else milli // 1000) >= FAR_TOO_MUCH * largest > 0:
+            if (milli if resource == "cpu" else milli // 1000) >= _FAR_TOO_MUCH * largest > 0:
                 reported.add((container.name, written))
                 yield UnlikelyQuantity(
                     container=container.name,
@@ -236,9 +236,9 @@ def _likely_quantity(resource: str, written: str) -> str | None:
         milli = parse_quantity(written).milli_value()
     except InputError:
         return None
-    if resource == "cpu" and milli > MOST_CPUS * 1000 and suffix:
+    if resource == "cpu" and milli > _MOST_CPUS * 1000 and suffix:
         return f"{number}m"
-    if resource in ("memory", "ephemeral-storage") and 0 < milli < LEAST_BYTES * 1000:
+    if resource in ("memory", "ephemeral-storage") and 0 < milli < _LEAST_BYTES * 1000:
         if suffix == "m":
             return f"{number}Mi"
         if not suffix and milli < 100_000 * 1000:

@@ -22,21 +22,21 @@ from kschedx.kube.types import Affinity, Node, NodeAffinity, Pod, PodSpec
 # DaemonSet's tolerations (pkg/controller/{deployment,statefulset,daemon,job} and
 # pkg/controller/daemon/util/daemonset_util.go).
 
-Manifest = dict[str, object]
+_Manifest = dict[str, object]
 
 MAKING_PODS = tuple(kind.key for kind in KINDS.values() if kind.template)
 
 LOOKS_LIKE_A_PATCH = "it looks like a kustomize patch: kubectl kustomize FOLDER | kschedx why -"
 TEMPLATE_HASH = "pod-template-hash"
 """The label that distinguishes the pods of a Deployment's templates."""
-LABELS_OF_JOB = (
+_LABELS_OF_JOB = (
     "controller-uid",
     "job-name",
     "batch.kubernetes.io/controller-uid",
     "batch.kubernetes.io/job-name",
 )
 """Labels that the API server adds to a Job's template."""
-GENERATED_LABELS = frozenset({TEMPLATE_HASH, *LABELS_OF_JOB})
+_GENERATED_LABELS = frozenset({TEMPLATE_HASH, *_LABELS_OF_JOB})
 SYNC_MARKS = {
     "argocd.argoproj.io/tracking-id": "Argo CD",
     "argocd.argoproj.io/instance": "Argo CD",
@@ -44,11 +44,11 @@ SYNC_MARKS = {
     "helm.toolkit.fluxcd.io/name": "Flux",
 }
 """Labels and annotations on objects that a tool applies, to the tool."""
-EXACT_MAPS = (
+_EXACT_MAPS = (
     "affinity", "nodeAffinity", "podAffinity", "podAntiAffinity", "nodeSelector", "matchLabels", "limits", "requests",
 )  # fmt: skip
 """Maps of a template whose absent keys were removed on purpose."""
-NEVER_DEFAULTED = (
+_NEVER_DEFAULTED = (
     "affinity",
     "nodeName",
     "nodeSelector",
@@ -60,7 +60,7 @@ NEVER_DEFAULTED = (
     "topologySpreadConstraints",
 )
 """Fields of a pod's spec that scheduling reads and that no API server adds: both templates have them, or neither."""
-KEPT_WHOLE = ("affinity", "nodeSelector", "topologySpreadConstraints")
+_KEPT_WHOLE = ("affinity", "nodeSelector", "topologySpreadConstraints")
 """Fields that a reduced template still has completely."""
 ALWAYS_STORED = "dnsPolicy"
 """A field that an API server always sets: a template without it is reduced to what scheduling reads."""
@@ -91,19 +91,19 @@ _DAEMON_TOLERATIONS = (
 )
 
 
-NEW_HASH = "new"
+_NEW_HASH = "new"
 """A `pod-template-hash` that no real pod has, because hashes contain no vowels."""
 
 
 class CreatedPod(Struct, frozen=True, kw_only=True):
     """What the controllers create for a workload."""
 
-    pod: Manifest
-    others: tuple[Manifest, ...] = ()
+    pod: _Manifest
+    others: tuple[_Manifest, ...] = ()
     """Objects that are created before the pod, unless they exist: its claims, and a new ReplicaSet."""
 
 
-def pod_from_workload(workload: Mapping[str, object]) -> Manifest:
+def pod_from_workload(workload: Mapping[str, object]) -> _Manifest:
     """Return the manifest of a workload's next pod."""
     return created_pod(workload).pod
 
@@ -125,11 +125,11 @@ def created_pod(workload: Mapping[str, object], *, replica_set: Mapping[str, obj
         place = Place(object=f"{kind} {name}", field=".".join(path))
         raise InputError("there is no pod template", place=place, hint=LOOKS_LIKE_A_PATCH)
 
-    pod_metadata: Manifest = copy.deepcopy(dict(map_at(template, "metadata")))
+    pod_metadata: _Manifest = copy.deepcopy(dict(map_at(template, "metadata")))
     labels = dict(map_at(template, "metadata", "labels"))
-    spec: Manifest = copy.deepcopy(dict(map_at(template, "spec")))
+    spec: _Manifest = copy.deepcopy(dict(map_at(template, "spec")))
     owner: Mapping[str, object] = workload
-    others: list[Manifest] = []
+    others: list[_Manifest] = []
     pod_metadata["name"] = name if name.endswith("-new") else f"{name}-new"
     match kind:
         case "StatefulSet":
@@ -156,20 +156,18 @@ def created_pod(workload: Mapping[str, object], *, replica_set: Mapping[str, obj
     pod_metadata["namespace"] = metadata.get("namespace") or "default"
     if labels:
         pod_metadata["labels"] = labels
-    pod_metadata["ownerReferences"] = [
-        {
-            "apiVersion": owner.get("apiVersion", ""),
-            "kind": owner.get("kind", ""),
-            "name": map_at(owner, "metadata").get("name", ""),
-            "uid": map_at(owner, "metadata").get("uid") or "",
-            "controller": True,
-        }
-    ]
-    pod: Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": pod_metadata, "spec": spec}
+    pod_metadata["ownerReferences"] = [_owner_reference(owner, owner.get("apiVersion", ""), owner.get("kind", ""))]
+    pod: _Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": pod_metadata, "spec": spec}
     return CreatedPod(pod=pod, others=tuple(others))
 
 
-def current_replica_set(deployment: Mapping[str, object], replica_sets: list[Manifest]) -> Manifest | None:
+def _owner_reference(owner: Mapping[str, object], api_version: object, kind: object) -> _Manifest:
+    metadata = map_at(owner, "metadata")
+    name, uid = metadata.get("name") or "", metadata.get("uid") or ""
+    return {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": True}
+
+
+def current_replica_set(deployment: Mapping[str, object], replica_sets: list[_Manifest]) -> _Manifest | None:
     """Return the newest ReplicaSet of a Deployment that has its template, or None.
 
     A stored template matches if it contains everything in the manifest, because `kubectl apply` keeps fields that a
@@ -181,14 +179,14 @@ def current_replica_set(deployment: Mapping[str, object], replica_sets: list[Man
     return next((manifest for manifest in owned if has_template(map_at(manifest, "spec", "template"), template)), None)
 
 
-def owned_replica_sets(deployment: str, replica_sets: list[Manifest]) -> list[Manifest]:
+def owned_replica_sets(deployment: str, replica_sets: list[_Manifest]) -> list[_Manifest]:
     """Return the ReplicaSets of the Deployment with this name, newest first."""
 
-    def revision(replica_set: Manifest) -> int:
+    def revision(replica_set: _Manifest) -> int:
         text = str(map_at(replica_set, "metadata", "annotations").get(REVISION) or "0")
         return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
-    def is_owned(replica_set: Manifest) -> bool:
+    def is_owned(replica_set: _Manifest) -> bool:
         owners = map_at(replica_set, "metadata").get("ownerReferences")
         return isinstance(owners, list) and any(
             isinstance(owner, dict) and owner.get("kind") == "Deployment" and owner.get("name") == deployment
@@ -198,7 +196,7 @@ def owned_replica_sets(deployment: str, replica_sets: list[Manifest]) -> list[Ma
     return sorted(filter(is_owned, replica_sets), key=revision, reverse=True)
 
 
-def deployment_of(name: str, replica_sets: list[Manifest]) -> Manifest:
+def deployment_of(name: str, replica_sets: list[_Manifest]) -> _Manifest:
     """Reconstruct a Deployment from its ReplicaSets, newest first: the template of the newest, the replicas of all."""
     newest = replica_sets[0]
     template = map_at(newest, "spec", "template")
@@ -235,7 +233,7 @@ def has_template(stored: Mapping[str, object], template: Mapping[str, object]) -
 def _own_labels(template: Mapping[str, object]) -> dict[str, object]:
     """Return the labels without those of controllers and the API server."""
     labels = map_at(template, "metadata", "labels")
-    return {key: value for key, value in labels.items() if key not in GENERATED_LABELS}
+    return {key: value for key, value in labels.items() if key not in _GENERATED_LABELS}
 
 
 def _host_ports(spec: Mapping[str, object]) -> set[object]:
@@ -256,14 +254,14 @@ def _contains(stored: object, written: object, key: str = "", *, is_cut: bool) -
     """Return whether `stored` contains `written`, as far as it was kept; quantities may differ in format."""
     if isinstance(written, dict):
         there = stored if isinstance(stored, dict) else {}
-        if key in EXACT_MAPS and set(there) != set(written):
+        if key in _EXACT_MAPS and set(there) != set(written):
             return False
         if "containers" in written and any(
-            bool(there.get(name)) != bool(written.get(name)) for name in NEVER_DEFAULTED
+            bool(there.get(name)) != bool(written.get(name)) for name in _NEVER_DEFAULTED
         ):
             return False
         return all(
-            _contains(there.get(name), value, name, is_cut=is_cut and name not in KEPT_WHOLE)
+            _contains(there.get(name), value, name, is_cut=is_cut and name not in _KEPT_WHOLE)
             for name, value in written.items()
         )
     if isinstance(written, list):
@@ -287,36 +285,28 @@ def _amount(value: str | float) -> object:
         return None
 
 
-def _new_replica_set(deployment: Mapping[str, object], labels: Mapping[str, object]) -> Manifest:
+def _new_replica_set(deployment: Mapping[str, object], labels: Mapping[str, object]) -> _Manifest:
     """Return the ReplicaSet that the Deployment controller creates for a new template."""
     metadata = map_at(deployment, "metadata")
-    hashed = {TEMPLATE_HASH: NEW_HASH}
+    hashed = {TEMPLATE_HASH: _NEW_HASH}
     selector = dict(map_at(deployment, "spec", "selector"))
     selector["matchLabels"] = {**map_at(selector, "matchLabels"), **hashed}
     return {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
         "metadata": {
-            "name": f"{metadata.get('name') or ''}-{NEW_HASH}",
+            "name": f"{metadata.get('name') or ''}-{_NEW_HASH}",
             "namespace": metadata.get("namespace") or "default",
-            "ownerReferences": [
-                {
-                    "apiVersion": "apps/v1",
-                    "kind": "Deployment",
-                    "name": metadata.get("name") or "",
-                    "uid": metadata.get("uid") or "",
-                    "controller": True,
-                }
-            ],
+            "ownerReferences": [_owner_reference(deployment, "apps/v1", "Deployment")],
         },
         "spec": {"selector": selector, "template": {"metadata": {"labels": {**labels, **hashed}}}},
     }
 
 
-def claims_for(workload: Mapping[str, object], pod_name: str) -> list[Manifest]:
+def claims_for(workload: Mapping[str, object], pod_name: str) -> list[_Manifest]:
     """Return the claims that the StatefulSet controller creates from its templates (getPersistentVolumeClaims)."""
     templates = map_at(workload, "spec").get("volumeClaimTemplates")
-    claims: list[Manifest] = []
+    claims: list[_Manifest] = []
     for template in templates if isinstance(templates, list) else ():
         if not isinstance(template, dict):
             continue
@@ -333,7 +323,7 @@ def claims_for(workload: Mapping[str, object], pod_name: str) -> list[Manifest]:
     return claims
 
 
-def _add_claims(spec: Manifest, claims: list[Manifest], workload: Mapping[str, object]) -> None:
+def _add_claims(spec: _Manifest, claims: list[_Manifest], workload: Mapping[str, object]) -> None:
     """Add a volume for each volumeClaimTemplate, replacing the template's own volume with that name."""
     templates = cast("list[Mapping[str, object]]", map_at(workload, "spec").get("volumeClaimTemplates") or [])
     names = [
@@ -353,7 +343,7 @@ def _add_claims(spec: Manifest, claims: list[Manifest], workload: Mapping[str, o
         spec["volumes"] = volumes
 
 
-def _add_daemon_tolerations(spec: Manifest) -> None:
+def _add_daemon_tolerations(spec: _Manifest) -> None:
     keys = list(_DAEMON_TOLERATIONS)
     if spec.get("hostNetwork"):
         keys.append(("node.kubernetes.io/network-unavailable", "NoSchedule"))
@@ -366,9 +356,7 @@ def _add_daemon_tolerations(spec: Manifest) -> None:
 # a standard pod template below their `spec`. What their controllers add to a pod is unknown, except for the few fields
 # named here.
 
-ForeignWorkloadsManifest = dict[str, object]
-
-MAX_DEPTH = 8
+_MAX_DEPTH = 8
 """The maximum depth of a template below `spec`."""
 
 _KNATIVE = "serving.knative.dev"
@@ -389,7 +377,7 @@ _KUBERNETES = frozenset({
 
 
 class ForeignPod(Struct, frozen=True, kw_only=True):
-    manifest: ForeignWorkloadsManifest
+    manifest: _Manifest
     path: str
     """`spec.template`."""
     part: str
@@ -430,8 +418,8 @@ def foreign_pods(manifest: Mapping[str, object]) -> list[ForeignPod]:
         if (count := counts[path]).number == 0 and any(count.number != 0 for count in counts.values()):
             continue
         pod = _pod(template, own, kind, str(manifest.get("apiVersion")), part if len(templates) > 1 else "")
-        pod_spec = cast("ForeignWorkloadsManifest", pod["spec"])
-        containers = cast("list[ForeignWorkloadsManifest]", pod_spec["containers"])
+        pod_spec = cast("_Manifest", pod["spec"])
+        containers = cast("list[_Manifest]", pod_spec["containers"])
         for index, container in enumerate(containers):
             if group == _KNATIVE:
                 container.setdefault("name", f"user-container-{index}" if len(containers) > 1 else "user-container")
@@ -458,7 +446,7 @@ def _templates_and_counts(
         ]
         return templates, {pods.path: TemplatePodCount(number=pods.count, undecided=more) for pods in built}
     spec = manifest.get("spec")
-    templates = list(_templates(spec, "spec", "", MAX_DEPTH)) if isinstance(spec, dict) else []
+    templates = list(_templates(spec, "spec", "", _MAX_DEPTH)) if isinstance(spec, dict) else []
     numbers = {} if known is None or known.counts is None else dict(known.counts(manifest))
     unknown = TemplatePodCount(number=None, undecided=f"only the controller of {kind} knows how many pods it creates")
     counts = {path: unknown for _, path, _ in templates}
@@ -471,7 +459,7 @@ def _templates_and_counts(
     }
 
 
-def _drop_mounts(spec: ForeignWorkloadsManifest) -> None:
+def _drop_mounts(spec: _Manifest) -> None:
     """Remove mounts of volumes that the controller adds: scheduling does not read mounts."""
     volumes = spec.get("volumes")
     names = (
@@ -519,13 +507,13 @@ def _has_containers(spec: Mapping[str, object]) -> bool:
 
 def _pod(
     template: Mapping[str, object], metadata: Mapping[str, object], kind: str, api_version: str, part: str
-) -> ForeignWorkloadsManifest:
+) -> _Manifest:
     name = str(metadata.get("name") or metadata.get("generateName") or "")
     own = template.get("metadata")
     labels = own.get("labels") if isinstance(own, dict) else None
     annotations = own.get("annotations") if isinstance(own, dict) else None
     owner = {"apiVersion": api_version, "kind": kind, "name": name, "uid": str(metadata.get("uid") or "")}
-    manifest: ForeignWorkloadsManifest = {
+    manifest: _Manifest = {
         "name": "-".join(filter(None, (name.rstrip("-"), part.lower(), "new"))),
         "namespace": metadata.get("namespace") or "default",
         "ownerReferences": [{**owner, "controller": True}],

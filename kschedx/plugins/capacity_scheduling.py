@@ -39,9 +39,9 @@ from kschedx.snapshot.snapshot import Snapshot
 
 # ElasticQuotas and their usage (elasticquota.go).
 
-PODS = "pods"
+_PODS = "pods"
 
-OPTIONS = RequestOptions(
+_OPTIONS = RequestOptions(
     use_status_resources=False,
     pod_level_resources=False,
     pod_level_in_place=False,
@@ -50,68 +50,68 @@ OPTIONS = RequestOptions(
 )
 """Pod-level requests do not count. Sidecars count as ordinary init containers."""
 
-Amounts = Mapping[str, int]
+_Amounts = Mapping[str, int]
 
 
-class QuotaUsage(Struct, frozen=True, kw_only=True):
+class _QuotaUsage(Struct, frozen=True, kw_only=True):
     """The ElasticQuota of a namespace and its usage. A bound that is not set covers cpu, memory, ephemeral-storage, and
     pods only."""
 
-    minimum: Amounts
-    maximum: Amounts
-    used: Amounts
+    minimum: _Amounts
+    maximum: _Amounts
+    used: _Amounts
 
     @property
     def is_over_minimum(self) -> bool:
-        return exceeded_resource(self.used, {}, self.minimum, 0) is not None
+        return _exceeded_resource(self.used, {}, self.minimum, 0) is not None
 
-    def exceeds_maximum(self, request: Amounts) -> str | None:
-        return exceeded_resource(request, self.used, self.maximum, MAX_INT64)
+    def exceeds_maximum(self, request: _Amounts) -> str | None:
+        return _exceeded_resource(request, self.used, self.maximum, MAX_INT64)
 
-    def plus(self, amounts: Amounts, sign: int = 1) -> QuotaUsage:
+    def plus(self, amounts: _Amounts, sign: int = 1) -> _QuotaUsage:
         return replace(self, used=total(self.used, {name: sign * amount for name, amount in amounts.items()}))
 
 
-Quotas = Mapping[str, QuotaUsage]
+_Quotas = Mapping[str, _QuotaUsage]
 """Usage by namespace."""
 
 
-def quotas_of(snapshot: Snapshot) -> Quotas:
+def _quotas_of(snapshot: Snapshot) -> _Quotas:
     """Return the quotas with the requests of all pods assigned to a node, even to a node that the snapshot lacks."""
     # a namespace has one quota: the first one seen counts
     written = {quota.metadata.namespace: quota.spec for quota in reversed(snapshot.of(ElasticQuota))}
-    used: dict[str, Amounts] = {namespace: {} for namespace in written}
+    used: dict[str, _Amounts] = {namespace: {} for namespace in written}
     pods = snapshot.pods
     for row in (pods.namespaces.where(written.__contains__) & pods.node_names.where(bool)).nonzero()[0].tolist():
         pod = pods[row]
-        used[pod.metadata.namespace] = total(used[pod.metadata.namespace], request_of(pod))
+        used[pod.metadata.namespace] = total(used[pod.metadata.namespace], _request_of(pod))
     return {
-        namespace: QuotaUsage(minimum=_bound(spec.min, 0), maximum=_bound(spec.max, MAX_INT64), used=used[namespace])
+        namespace: _QuotaUsage(minimum=_bound(spec.min, 0), maximum=_bound(spec.max, MAX_INT64), used=used[namespace])
         for namespace, spec in written.items()
     }
 
 
-def request_of(pod: Pod) -> Amounts:
-    return pod_request(pod.spec, pod.status, OPTIONS).amounts
+def _request_of(pod: Pod) -> _Amounts:
+    return pod_request(pod.spec, pod.status, _OPTIONS).amounts
 
 
-def _exceeds_all(quotas: Quotas, request: Amounts) -> str | None:
+def _exceeds_all(quotas: _Quotas, request: _Amounts) -> str | None:
     """Return the first resource whose usage in all namespaces, `request` included, exceeds the sum of all `min`."""
     used, minimum = _sums(quotas)
-    return exceeded_resource(total(used, request), {}, minimum, 0)
+    return _exceeded_resource(total(used, request), {}, minimum, 0)
 
 
-def _sums(quotas: Quotas) -> tuple[Amounts, Amounts]:
+def _sums(quotas: _Quotas) -> tuple[_Amounts, _Amounts]:
     """Return the usage and the `min` of all namespaces together."""
     every = quotas.values()
     return reduce(total, (quota.used for quota in every), {}), reduce(total, (quota.minimum for quota in every), {})
 
 
-def total(first: Amounts, second: Amounts) -> Amounts:
+def total(first: _Amounts, second: _Amounts) -> _Amounts:
     return {name: first.get(name, 0) + second.get(name, 0) for name in {**first, **second}}
 
 
-def exceeded_resource(request: Amounts, used: Amounts, bound: Amounts, unset: int) -> str | None:
+def _exceeded_resource(request: _Amounts, used: _Amounts, bound: _Amounts, unset: int) -> str | None:
     """Return the first resource that exceeds the bound. A scalar resource counts only if the request names it."""
     scalars = sorted(name for name in request if name not in NATIVE)
     for name in (*NATIVE, *scalars):
@@ -121,29 +121,29 @@ def exceeded_resource(request: Amounts, used: Amounts, bound: Amounts, unset: in
     return None
 
 
-def _bound(written: ResourceList | None, unset: int) -> Amounts:
+def _bound(written: ResourceList | None, unset: int) -> _Amounts:
     if written is None:
         return dict.fromkeys(NATIVE, unset)
     amounts, pods = node_allocatable(written)
-    return {**dict.fromkeys(NATIVE, 0), PODS: pods, **amounts}
+    return {**dict.fromkeys(NATIVE, 0), _PODS: pods, **amounts}
 
 
 # Which pods a pod may preempt under quotas (SelectVictimsOnNode in capacity_scheduling.go).
 
-EXCEEDED = "global quota max exceeded"
+_EXCEEDED = "global quota max exceeded"
 
 
-class PreemptionRequest(Struct, frozen=True, kw_only=True):
+class _PreemptionRequest(Struct, frozen=True, kw_only=True):
     """The state that PreFilter writes for PostFilter."""
 
-    request: Amounts
-    with_nominated: Amounts
+    request: _Amounts
+    with_nominated: _Amounts
     """`request` plus the nominated pods of its namespace with the same or a higher priority."""
-    of_all: Amounts
+    of_all: _Amounts
     """`with_nominated` plus the nominated pods of namespaces within their `min`."""
 
 
-def may_go(other: Pod, pod: Pod, quotas: Quotas, *, is_beyond: bool) -> bool:
+def _may_go(other: Pod, pod: Pod, quotas: _Quotas, *, is_beyond: bool) -> bool:
     """Return whether `pod` may preempt `other` under these quotas.
 
     A pod without a quota preempts only pods without one. If its namespace exceeds `min` (`is_beyond`), it preempts
@@ -159,38 +159,38 @@ def may_go(other: Pod, pod: Pod, quotas: Quotas, *, is_beyond: bool) -> bool:
     return not is_beyond and theirs.is_over_minimum
 
 
-def _is_beyond(pod: Pod, quotas: Quotas, request: PreemptionRequest) -> bool:
+def _is_beyond(pod: Pod, quotas: _Quotas, request: _PreemptionRequest) -> bool:
     """Return whether the namespace would exceed its `min` with the pod."""
     own = quotas.get(pod.metadata.namespace)
-    return own is not None and exceeded_resource(request.with_nominated, own.used, own.minimum, 0) is not None
+    return own is not None and _exceeded_resource(request.with_nominated, own.used, own.minimum, 0) is not None
 
 
 class _Account:
     """The quotas during a dry run, separately for each node, while victims are removed and reprieved."""
 
     def __init__(
-        self, pods: PodTable, pod: Pod, names: Sequence[str], quotas: Quotas, request: PreemptionRequest
+        self, pods: PodTable, pod: Pod, names: Sequence[str], quotas: _Quotas, request: _PreemptionRequest
     ) -> None:
         self._pods, self._pod, self._names, self._asked = pods, pod, names, request
         self._whole = dict(quotas)
-        self._on: dict[ClusterRow, dict[str, QuotaUsage]] = {}
+        self._on: dict[ClusterRow, dict[str, _QuotaUsage]] = {}
 
-    def on(self, node: ClusterRow) -> dict[str, QuotaUsage]:
+    def on(self, node: ClusterRow) -> dict[str, _QuotaUsage]:
         return self._on.setdefault(node, dict(self._whole))
 
     def move(self, node: ClusterRow, pod: Pod, sign: int) -> None:
         quotas = self.on(node)
         if pod.metadata.namespace in quotas:
-            quotas[pod.metadata.namespace] = quotas[pod.metadata.namespace].plus(request_of(pod), sign)
+            quotas[pod.metadata.namespace] = quotas[pod.metadata.namespace].plus(_request_of(pod), sign)
 
-    def exceeds(self, node: ClusterRow, own: Amounts, of_all: Amounts) -> bool:
+    def exceeds(self, node: ClusterRow, own: _Amounts, of_all: _Amounts) -> bool:
         quotas = self.on(node)
         mine = quotas.get(self._pod.metadata.namespace)
         return mine is not None and (mine.exceeds_maximum(own) is not None or _exceeds_all(quotas, of_all) is not None)
 
     def refusal(self, node: ClusterRow) -> Status | None:
         request = self._asked.request
-        return unschedulable(EXCEEDED) if self.exceeds(node, request, request) else None
+        return unschedulable(_EXCEEDED) if self.exceeds(node, request, request) else None
 
     def stays(self, node: ClusterRow, pod: int, *, fits: bool) -> bool | Status:
         """Nominated pods count here, unlike in `refusal`. If Filter already removed the pod and the quota is still
@@ -208,7 +208,7 @@ class _Account:
 
 
 def preempt(
-    handle: Handle, state: CycleState, pod: Pod, nodes: NodeTable, quotas: Quotas, request: PreemptionRequest
+    handle: Handle, state: CycleState, pod: Pod, nodes: NodeTable, quotas: _Quotas, request: _PreemptionRequest
 ) -> DryRun:
     """Find the smallest sets of victims on `nodes` that the quotas allow."""
     account = _Account(nodes.pods, pod, nodes.cluster.names, quotas, request)
@@ -218,7 +218,7 @@ def preempt(
         for running in _least_important_first(nodes, TableRow(row)):
             other = nodes.pods[running]
             # removed victims return what they borrowed, which reprieves others
-            if may_go(other, pod, account.on(node), is_beyond=beyond):
+            if _may_go(other, pod, account.on(node), is_beyond=beyond):
                 account.move(node, other, -1)
                 victims.append((running, row))
 
@@ -242,7 +242,7 @@ def _least_important_first(nodes: NodeTable, row: TableRow) -> list[int]:
 
 # The plugin (capacity_scheduling.go).
 
-NOT_READ = "not eligible due to failed to read from cycleState"
+_NOT_READ = "not eligible due to failed to read from cycleState"
 
 
 class CapacityScheduling(PreFilterPlugin, Preemptor, ReservePlugin):
@@ -254,17 +254,17 @@ class CapacityScheduling(PreFilterPlugin, Preemptor, ReservePlugin):
         "elastic-quota-exceeded": (
             "Pod {subject} is rejected in PreFilter because ElasticQuota {quota} is more than Max",
             "Pod {subject} is rejected in PreFilter because total ElasticQuota used is more than min",
-            EXCEEDED,
+            _EXCEEDED,
         ),
-        "preemption-not-eligible": (NOT_READ,),
+        "preemption-not-eligible": (_NOT_READ,),
     }
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
-        self._quotas = quotas_of(handle.snapshot)
+        self._quotas = _quotas_of(handle.snapshot)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
-        request = state[ASKED] = self._preemption_request(pod)
+        request = state[_ASKED] = self._preemption_request(pod)
         quota = self._quotas.get(pod.metadata.namespace)
         if quota is None:
             return PreFilterResult()
@@ -279,9 +279,9 @@ class CapacityScheduling(PreFilterPlugin, Preemptor, ReservePlugin):
             return _rejection(pod, why, exceeded, request.of_all, *_sums(self._quotas), of_all=True)
         return PreFilterResult()
 
-    def _preemption_request(self, pod: Pod) -> PreemptionRequest:
+    def _preemption_request(self, pod: Pod) -> _PreemptionRequest:
         """Return the pod's request with and without the nominated pods that count before it."""
-        request = own = of_all = request_of(pod)
+        request = own = of_all = _request_of(pod)
         if pod.metadata.namespace in self._quotas:
             for row in (row for rows in self.handle.nominated.values() for row in rows):
                 other = self.handle.snapshot.pods[row]
@@ -290,42 +290,42 @@ class CapacityScheduling(PreFilterPlugin, Preemptor, ReservePlugin):
                     continue
                 if other.metadata.namespace == pod.metadata.namespace:
                     if other.priority >= pod.priority:
-                        own, of_all = total(own, request_of(other)), total(of_all, request_of(other))
+                        own, of_all = total(own, _request_of(other)), total(of_all, _request_of(other))
                 elif not theirs.is_over_minimum:
-                    of_all = total(of_all, request_of(other))
-        return PreemptionRequest(request=request, with_nominated=own, of_all=of_all)
+                    of_all = total(of_all, _request_of(other))
+        return _PreemptionRequest(request=request, with_nominated=own, of_all=of_all)
 
     # --- preemption
 
     def _ineligible(self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status) -> str:
         if pod.spec.preemption_policy == PREEMPT_NEVER:
             return NEVER
-        if ASKED not in state:
-            return NOT_READ
+        if _ASKED not in state:
+            return _NOT_READ
         nominated = self._nominated_node(pod, nodes, outcome)
         if nominated is None:
             return ""
-        pods, beyond = self.handle.nodes.pods, _is_beyond(pod, self._quotas, state[ASKED])
+        pods, beyond = self.handle.nodes.pods, _is_beyond(pod, self._quotas, state[_ASKED])
         for row in pods.on_node(nominated):
             leaving = pods[row]
             beside = leaving.metadata.namespace == pod.metadata.namespace
             # nominated pods on the node count as victims even if the namespace is within its `min`
-            if leaving.metadata.deletion_timestamp and may_go(leaving, pod, self._quotas, is_beyond=beside or beyond):
+            if leaving.metadata.deletion_timestamp and _may_go(leaving, pod, self._quotas, is_beyond=beside or beyond):
                 return VICTIMS_TERMINATING
         return ""
 
     def _dry_run(self, state: CycleState, pod: Pod, nodes: NodeTable) -> DryRun:
-        return preempt(self.handle, state, pod, nodes, self._quotas, state[ASKED])
+        return preempt(self.handle, state, pod, nodes, self._quotas, state[_ASKED])
 
     def _candidate_limit(self, nodes: int) -> int:
         return nodes
 
 
-ASKED: StateKey[PreemptionRequest] = StateKey("PreFilterCapacityScheduling")
+_ASKED: StateKey[_PreemptionRequest] = StateKey("PreFilterCapacityScheduling")
 
 
 def _rejection(
-    pod: Pod, why: str, resource: str, request: Amounts, used: Amounts, bound: Amounts, *, of_all: bool = False
+    pod: Pod, why: str, resource: str, request: _Amounts, used: _Amounts, bound: _Amounts, *, of_all: bool = False
 ) -> PreFilterResult:
     finding = ElasticQuotaExceeded(
         namespace=pod.metadata.namespace,

@@ -29,8 +29,8 @@ from kschedx.snapshot.nodes import NodeTable
 
 # Quantities as Go prints the struct, for plugins whose messages format one with %v.
 
-NO_GROUP = "can not find pod group"
-GROUP_NOT_FOUND = "PodGroup not found"
+_NO_GROUP = "can not find pod group"
+_GROUP_NOT_FOUND = "PodGroup not found"
 
 _SCALES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 
@@ -76,7 +76,7 @@ class GoQuantity(Struct, frozen=True, kw_only=True):
 # Coscheduling of scheduler-plugins (pkg/coscheduling), as of August 2026 with Kubernetes 1.35.4. A snapshot has neither
 # the groups that failed recently nor the pods that wait at Permit, so each decision is made as for a new group.
 
-PODS = "pods"
+_PODS = "pods"
 SENT_AWAY = "0/1 nodes are available: 1 optimistic rejection in PostFilter."
 """kube-scheduler's message for a member that fits, while too few members of its group fit."""
 
@@ -93,8 +93,8 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
         ),
         "gang-resources-short": ("resource gap: map[{subject}]",),
         "plugin-message": (
-            NO_GROUP,
-            GROUP_NOT_FOUND,
+            _NO_GROUP,
+            _GROUP_NOT_FOUND,
             "PodGroup {subject} gets rejected due to Pod {pod} is unschedulable even after PostFilter",
         ),
     }
@@ -134,13 +134,13 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
         """Compare the group's minimum resources with the free resources of all nodes, not counting the group's own
         pods."""
         needed = {name: GoQuantity.parse(written) for name, written in (group.spec.min_resources or {}).items()}
-        needed[PODS] = GoQuantity(value=group.spec.min_member, scale=0)
+        needed[_PODS] = GoQuantity(value=group.spec.min_member, scale=0)
         own = self.handle.snapshot.pods.node[members]
         for row in nodes.each():
             mine = members[own == nodes.cluster_row(row)]
             left = nodes.allocatable[row] - nodes.requested[row] + nodes.requests.matrix[mine].sum(axis=0)
             room = dict(zip(nodes.resources.names, left.tolist(), strict=True))
-            room[PODS] = int(nodes.allowed_pods[row] - nodes.pod_count[row]) + len(mine)
+            room[_PODS] = int(nodes.allowed_pods[row] - nodes.pod_count[row]) + len(mine)
             for name in list(needed):
                 needed[name] = needed[name].minus(room.get(name, 0), scale=-3 if name == "cpu" else 0)
                 if needed[name].value <= 0:
@@ -157,7 +157,7 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
     ) -> PostFilterResult:
         group = self._groups.get(_key(pod))
         if group is None:
-            return PostFilterResult(status=unschedulable(NO_GROUP))
+            return PostFilterResult(status=unschedulable(_NO_GROUP))
         needed, placed = group.spec.min_member, self._placed_count(pod)
         if placed >= needed or (needed - placed) / needed <= self._args.pod_group_reject_percentage / 100.0:
             return PostFilterResult(status=Status(code=Code.UNSCHEDULABLE))
@@ -172,7 +172,7 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
             return SUCCESS
         group = self._groups.get(key)
         if group is None:
-            return unschedulable(GROUP_NOT_FOUND)
+            return unschedulable(_GROUP_NOT_FOUND)
         placed = self._placed_count(pod) + 1  # this pod is already assumed on its node
         if placed >= group.spec.min_member:
             return SUCCESS

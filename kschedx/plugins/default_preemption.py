@@ -33,7 +33,7 @@ from kschedx.snapshot.pods import PodTable, group_of_pod, group_priority, member
 
 NEVER = "not eligible due to preemptionPolicy=Never."
 VICTIMS_TERMINATING = "not eligible due to a terminating pod on the nominated node."
-NO_CANDIDATE = "no candidate node for preemption"
+_NO_CANDIDATE = "no candidate node for preemption"
 
 _NO_STATUS = -1
 """The code of a node that has no status in PostFilter."""
@@ -86,7 +86,7 @@ class Preemptor(PostFilterPlugin):
         elif extenders is not None and extenders.take_part_in_preemption(pod):
             certain = False
         if not candidates:
-            return replace(tried, status=self._unschedulable(NO_CANDIDATE))
+            return replace(tried, status=self._unschedulable(_NO_CANDIDATE))
         ranked = ranks(candidates, nodes.pods) if ranked is None else ranked
         best = tuple(candidate.node for candidate in best_candidates(candidates, ranked))
         # beyond the limit, kube-scheduler's choice of candidates is random
@@ -139,11 +139,11 @@ class Preemptor(PostFilterPlugin):
 
 # DefaultPreemption (pkg/scheduler/framework/plugins/defaultpreemption, pkg/scheduler/framework/preemption).
 
-NO_POD_GROUP = "pod group for pod not found"
-PLACED_POD_GROUP = "not eligible due to placement-based pod group scheduling limitation"
-WORKLOAD_AWARE = "not eligible due to workload aware preemption enabled"
+_NO_POD_GROUP = "pod group for pod not found"
+_PLACED_POD_GROUP = "not eligible due to placement-based pod group scheduling limitation"
+_WORKLOAD_AWARE = "not eligible due to workload aware preemption enabled"
 
-PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
+_PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 
 
 class DefaultPreemption(PreEnqueuePlugin, Preemptor):
@@ -155,10 +155,10 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
         "preemption-not-eligible": (
             NEVER,
             VICTIMS_TERMINATING,
-            NO_POD_GROUP,
-            PLACED_POD_GROUP,
-            WORKLOAD_AWARE,
-            NO_CANDIDATE,
+            _NO_POD_GROUP,
+            _PLACED_POD_GROUP,
+            _WORKLOAD_AWARE,
+            _NO_CANDIDATE,
         ),
         "preemption-not-helpful": NOT_HELPFUL.reasons,
         "no-preemption-victims": NO_VICTIMS.reasons,
@@ -248,13 +248,13 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
         if release.enabled("TopologyAwareWorkloadScheduling"):
             group = group_of_pod(self.handle.snapshot.pod_groups, pod)
             if group is None:
-                return NO_POD_GROUP
+                return _NO_POD_GROUP
             if group.spec.scheduling_constraints is not None:
-                return PLACED_POD_GROUP
-        return WORKLOAD_AWARE if release.enabled("WorkloadAwarePreemption") else ""
+                return _PLACED_POD_GROUP
+        return _WORKLOAD_AWARE if release.enabled("WorkloadAwarePreemption") else ""
 
 
 def _was_preempted(pod: Pod) -> bool:
     """Return whether the pod's first DisruptionTarget condition names a scheduler."""
     target = condition_of(pod.status.conditions, DISRUPTION_TARGET)
-    return target is not None and target.status == "True" and target.reason == PREEMPTION_BY_SCHEDULER
+    return target is not None and target.status == "True" and target.reason == _PREEMPTION_BY_SCHEDULER

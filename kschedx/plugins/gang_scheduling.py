@@ -16,11 +16,11 @@ from kschedx.releases.release import texts_of_all_releases
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.pods import find_group, group_name, members_of
 
-NOT_ENOUGH = "waiting for minCount pods from a gang to appear in scheduling queue"
-TIMED_OUT = "rejected due to timeout after waiting {time} at plugin GangScheduling"
-NO_GROUP = 'waiting for pods\'s pod group "{group}" to appear in scheduling queue'
-NO_WORKLOAD = 'waiting for pods\'s workload "{workload}" to appear in scheduling queue'
-NOT_OF_WORKLOAD = 'pod group "{group}" doesn\'t exist for a workload "{workload}"'
+_NOT_ENOUGH = "waiting for minCount pods from a gang to appear in scheduling queue"
+_TIMED_OUT = "rejected due to timeout after waiting {time} at plugin GangScheduling"
+_NO_GROUP = 'waiting for pods\'s pod group "{group}" to appear in scheduling queue'
+_NO_WORKLOAD = 'waiting for pods\'s workload "{workload}" to appear in scheduling queue'
+_NOT_OF_WORKLOAD = 'pod group "{group}" doesn\'t exist for a workload "{workload}"'
 
 
 class GangScheduling(PreEnqueuePlugin, PermitPlugin):
@@ -30,11 +30,11 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
     name = "GangScheduling"
     texts: ClassVar[Texts] = {
         "pod-group-incomplete": (
-            NOT_ENOUGH,
-            TIMED_OUT,
-            NO_GROUP,
-            NO_WORKLOAD,
-            NOT_OF_WORKLOAD,
+            _NOT_ENOUGH,
+            _TIMED_OUT,
+            _NO_GROUP,
+            _NO_WORKLOAD,
+            _NOT_OF_WORKLOAD,
             *texts_of_all_releases("gang_waits_on_permit"),
             *texts_of_all_releases("gang_lacks_members"),
         ),
@@ -64,7 +64,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         pods = self._members(pod, name, scheduled=False)
         if pods < gang.min_count:
             incomplete = PodGroupIncomplete(group=name, exists=True, pods=pods, min_count=gang.min_count)
-            return unresolvable(NOT_ENOUGH, incomplete)
+            return unresolvable(_NOT_ENOUGH, incomplete)
         return SUCCESS
 
     def permit(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
@@ -102,12 +102,12 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         namespace, reference = pod.metadata.namespace, pod.spec.workload_ref
         if "/" not in name or reference is None:
             lost = f'failed to get podGroup {namespace}/{name}: podgroup.scheduling.k8s.io "{name}" not found'
-            return lost if at_permit else NO_GROUP.format(group=name)
+            return lost if at_permit else _NO_GROUP.format(group=name)
         workload = reference.name
         if self._has_workload(pod, workload):
-            return NOT_OF_WORKLOAD.format(group=reference.pod_group, workload=workload)
+            return _NOT_OF_WORKLOAD.format(group=reference.pod_group, workload=workload)
         lost = f'failed to get workload {namespace}/{workload}: workload.scheduling.k8s.io "{workload}" not found'
-        return lost if at_permit else NO_WORKLOAD.format(workload=workload)
+        return lost if at_permit else _NO_WORKLOAD.format(workload=workload)
 
     def _members(self, pod: Pod, name: str, *, scheduled: bool) -> int:
         """Count the pods of the group, or those with a node if `scheduled`."""

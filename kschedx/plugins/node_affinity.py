@@ -42,11 +42,11 @@ from kschedx.plugins.resource_allocation import default_normalize
 from kschedx.snapshot.columns import IntArray, TableRow
 from kschedx.snapshot.nodes import NodeTable, preferred_weights, where_required, where_selector
 
-REASON_POD = "node(s) didn't match Pod's node affinity/selector"
-REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
-REASON_CONFLICT = "pod affinity terms conflict"
+_REASON_POD = "node(s) didn't match Pod's node affinity/selector"
+_REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
+_REASON_CONFLICT = "pod affinity terms conflict"
 
-PREFERRED: StateKey[PreferredSchedulingTerms] = StateKey("PreScoreNodeAffinity")
+_PREFERRED: StateKey[PreferredSchedulingTerms] = StateKey("PreScoreNodeAffinity")
 
 
 class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -55,7 +55,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     name = "NodeAffinity"
     touch = Touch.NOTHING
     texts: ClassVar[Texts] = {
-        "node-affinity-mismatch": (REASON_POD, REASON_ENFORCED, REASON_CONFLICT),
+        "node-affinity-mismatch": (_REASON_POD, _REASON_ENFORCED, _REASON_CONFLICT),
     }
     normalizes_by_extremes = True
     scores_preferences = True
@@ -77,7 +77,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         behaviour = self.handle.release.behaviour
         names = None if required is None else _named_nodes(required, every_term=behaviour.contradictory_term_rejects)
         if names is not None and not names:
-            return PreFilterResult(status=unresolvable(REASON_CONFLICT, mismatch(_compile(pod), None)))
+            return PreFilterResult(status=unresolvable(_REASON_CONFLICT, mismatch(_compile(pod), None)))
         return PreFilterResult(nodes=names)
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
@@ -90,9 +90,9 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
                 return (_terms("addedAffinity", self._added, node),)
             return (mismatch(rules, node),)
 
-        refused = Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_POD
+        refused = Code.UNSCHEDULABLE_AND_UNRESOLVABLE, _REASON_POD
         return Verdicts.first_of(
-            (enforced, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_ENFORCED),
+            (enforced, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, _REASON_ENFORCED),
             # both cases have the same message: a node that fails nodeSelector does not report the affinity
             (~where_required(replace(rules, node_selector=None), nodes), *refused),
             (~where_required(replace(rules, label_selector=None), nodes), *refused),
@@ -101,13 +101,13 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
         try:
-            preferred = state[PREFERRED] = _preferred_terms(_affinity(pod))
+            preferred = state[_PREFERRED] = _preferred_terms(_affinity(pod))
         except InputError as wrong:
             return error(str(wrong))
         return SUCCESS if preferred.terms or self._added_preferred.terms else SKIP
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
-        preferred = state[PREFERRED] if PREFERRED in state else _preferred_terms(_affinity(pod))
+        preferred = state[_PREFERRED] if _PREFERRED in state else _preferred_terms(_affinity(pod))
         total = preferred_weights(preferred, nodes)
         return total + preferred_weights(self._added_preferred, nodes) if self._added_preferred.terms else total
 

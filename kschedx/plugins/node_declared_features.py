@@ -25,7 +25,7 @@ from kschedx.releases.release import texts_of_all_releases
 from kschedx.snapshot.columns import Column
 from kschedx.snapshot.nodes import NodeTable
 
-REQUIRED: StateKey[frozenset[str]] = StateKey(
+_REQUIRED: StateKey[frozenset[str]] = StateKey(
     "PreFilterNodeDeclaredFeatures", 'error reading "{}" from cycle-state: not found'
 )
 
@@ -39,7 +39,7 @@ def _user_namespace_on_host_network(pod: Pod) -> bool:
     return pod.spec.host_network and pod.spec.host_users is False
 
 
-INFERENCES: Mapping[str, Callable[[Pod], bool]] = {
+_INFERENCES: Mapping[str, Callable[[Pod], bool]] = {
     "RestartAllContainersOnContainerExits": _restarts_all_containers,
     "UserNamespacesHostNetworkSupport": _user_namespace_on_host_network,
 }
@@ -80,24 +80,24 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     }
 
     def reads(self, pod: Pod) -> Hashable:
-        return tuple(needs(pod) for needs in INFERENCES.values())
+        return tuple(needs(pod) for needs in _INFERENCES.values())
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         if not self.handle.release.enabled("NodeDeclaredFeatures"):
             return PRE_FILTER_SKIP
-        inferences = dict(INFERENCES)
+        inferences = dict(_INFERENCES)
         if not self.handle.release.behaviour.user_namespace_on_host_network_is_inferred:
             del inferences["UserNamespacesHostNetworkSupport"]
         required = frozenset(feature for feature, needs in inferences.items() if needs(pod))
         if not required:
             return PRE_FILTER_SKIP
-        state[REQUIRED] = required
+        state[_REQUIRED] = required
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         if not self.handle.release.enabled("NodeDeclaredFeatures"):
             return Verdicts.success(len(nodes))
-        required = state[REQUIRED]
+        required = state[_REQUIRED]
         read = _read_features if self.handle.release.behaviour.declared_features_are_read_in_order else frozenset
         missing = [tuple(sorted(required - read(declared))) for declared in nodes.declared_features.values]
         text = self.handle.release.messages.unmatched_declared_features

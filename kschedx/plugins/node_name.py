@@ -13,7 +13,7 @@ from kschedx.framework.status import Code, Verdicts
 from kschedx.kube.types import Pod
 from kschedx.snapshot.nodes import NodeTable
 
-REASON = "node(s) didn't match the requested node name"
+_REASON = "node(s) didn't match the requested node name"
 
 
 class NodeName(FilterPlugin):
@@ -22,7 +22,7 @@ class NodeName(FilterPlugin):
     name = "NodeName"
     touch = Touch.NOTHING
     texts: ClassVar[Texts] = {
-        "node-name-mismatch": (REASON,),
+        "node-name-mismatch": (_REASON,),
     }
 
     def reads(self, pod: Pod) -> Hashable:
@@ -34,6 +34,6 @@ class NodeName(FilterPlugin):
         if wanted:
             mismatch = nodes.rows != nodes.cluster.index.get(wanted, -1)
         return Verdicts.first_of(
-            (mismatch, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON),
+            (mismatch, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, _REASON),
             explain=lambda row: (NodeNameMismatch(wanted=wanted),),
         )

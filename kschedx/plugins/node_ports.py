@@ -27,8 +27,8 @@ from kschedx.snapshot.columns import BoolArray, ClusterRow, TableRow, all_false
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import host_ports
 
-REASON = "node(s) didn't have free ports for the requested pod ports"
-ANY_IP = "0.0.0.0"
+_REASON = "node(s) didn't have free ports for the requested pod ports"
+_ANY_IP = "0.0.0.0"
 
 
 class HostPort(Struct, frozen=True):
@@ -40,11 +40,11 @@ class HostPort(Struct, frozen=True):
 
     @classmethod
     def of(cls, port: ContainerPort) -> HostPort:
-        return cls(port.host_ip or ANY_IP, port.protocol or "TCP", port.host_port)
+        return cls(port.host_ip or _ANY_IP, port.protocol or "TCP", port.host_port)
 
     def conflicts(self, other: HostPort) -> bool:
         """Return whether both have the same port and protocol, and the same address or one of them all addresses."""
-        same_ip = self.ip == other.ip or ANY_IP in (self.ip, other.ip)
+        same_ip = self.ip == other.ip or _ANY_IP in (self.ip, other.ip)
         return same_ip and (self.protocol, self.port) == (other.protocol, other.port)
 
 
@@ -80,7 +80,7 @@ class _State(Struct, frozen=True, kw_only=True):
     kube-scheduler it is a set: if two pods share a port, removing the first one frees it."""
 
 
-STATE: StateKey[_State] = StateKey("PreFilterNodePorts")
+_STATE: StateKey[_State] = StateKey("PreFilterNodePorts")
 
 
 class NodePorts(PreFilterPlugin, FilterPlugin):
@@ -88,7 +88,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
 
     name = "NodePorts"
     texts: ClassVar[Texts] = {
-        "host-port-conflict": (REASON,),
+        "host-port-conflict": (_REASON,),
     }
 
     def reads(self, pod: Pod) -> Hashable:
@@ -106,7 +106,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         if ports:
             contested = nodes.pods.specs.where(lambda spec: bool(wanted.contested_ports(spec)))
             taken[nodes.pods.node[contested & (nodes.pods.node >= 0)]] = True
-        state[STATE] = _State(wanted=wanted, contested=contested, taken=taken, changed={})
+        state[_STATE] = _State(wanted=wanted, contested=contested, taken=taken, changed={})
         return PreFilterResult() if ports else PRE_FILTER_SKIP
 
     def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
@@ -116,24 +116,24 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         self._change(state, nodes, change, add=False)
 
     def _change(self, state: CycleState, nodes: NodeTable, change: PodRows, *, add: bool) -> None:
-        if STATE not in state:
+        if _STATE not in state:
             return  # upstream has no such extension: ports belong to a node, and Filter reports the conflict
-        now = state[STATE]
+        now = state[_STATE]
         changed = dict(now.changed)
         for i in np.flatnonzero(now.contested[change.pods]):
             node, spec = ClusterRow(int(change.nodes[i])), nodes.pods.specs[int(change.pods[i])]
             before = changed[node] if node in changed else _used_ports(nodes, node, now)
             ports = now.wanted.contested_ports(spec)
             changed[node] = before | ports if add else before - ports
-        state[STATE] = replace(now, changed=changed)
+        state[_STATE] = replace(now, changed=changed)
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
-        now = state[STATE]
+        now = state[_STATE]
         taken = now.taken.copy()
         for node, ports in now.changed.items():
             taken[node] = bool(ports)
         return Verdicts.first_of(
-            (taken[nodes.rows], Code.UNSCHEDULABLE, REASON),
+            (taken[nodes.rows], Code.UNSCHEDULABLE, _REASON),
             explain=lambda row: _conflicts(nodes, row, now.wanted),
         )
 

@@ -44,15 +44,15 @@ from kschedx.snapshot.nodes import NodeTable
 # The NUMA nodes in a NodeResourceTopology, and what pods request of them (pluginhelpers.go, numaresources.go,
 # nodeconfig).
 
-LARGEST_ID = 64
-MAX_NUMA_NODES = 8
-MOST_NUMA_NODES = 1024
+_LARGEST_ID = 64
+_MAX_NUMA_NODES = 8
+_MOST_NUMA_NODES = 1024
 
-Amounts = Mapping[str, int]
+_Amounts = Mapping[str, int]
 """Resource to amount, in nano-units."""
 
 
-class Numa(Struct, frozen=True, kw_only=True):
+class _Numa(Struct, frozen=True, kw_only=True):
     id: int
     available: dict[str, int]
     distances: Mapping[int, int]
@@ -64,29 +64,29 @@ class TopologyManager(Struct, frozen=True, kw_only=True):
 
     policy: str = "none"
     scope: str = "container"
-    max_numa_nodes: int = MAX_NUMA_NODES
+    max_numa_nodes: int = _MAX_NUMA_NODES
 
 
 def _topology_manager(topology: NodeResourceTopology) -> TopologyManager:
     """Attributes override the deprecated field, whose first entry counts."""
     first = topology.topology_policies[0] if topology.topology_policies else ""
     policy, scope = TOPOLOGY_POLICIES.get(first, ("none", "container"))
-    largest = MAX_NUMA_NODES
+    largest = _MAX_NUMA_NODES
     for attribute in topology.attributes:
         if attribute.setting == SCOPE_ATTRIBUTE and attribute.choice in SCOPES:
             scope = attribute.choice
         elif attribute.setting == POLICY_ATTRIBUTE and attribute.choice in POLICIES:
             policy = attribute.choice
         elif attribute.setting == MAX_NUMA_NODES_ATTRIBUTE and re.fullmatch(r"[+-]?[0-9]{1,18}", attribute.choice):
-            largest = min(int(attribute.choice), MOST_NUMA_NODES) if int(attribute.choice) > 1 else largest
+            largest = min(int(attribute.choice), _MOST_NUMA_NODES) if int(attribute.choice) > 1 else largest
     return TopologyManager(policy=policy, scope=scope, max_numa_nodes=largest)
 
 
-def _numas_of(topology: NodeResourceTopology) -> list[Numa]:
+def _numas_of(topology: NodeResourceTopology) -> list[_Numa]:
     """Return new copies at each call, because containers subtract from them."""
     zones = {_id(zone.numa): zone for zone in topology.zones if zone.zone_type == NUMA_ZONE}
     return [
-        Numa(
+        _Numa(
             id=number,
             available={resource.name: nano_units(resource.available) for resource in zone.resources},
             # of zones with the same id, the last one's distances count
@@ -102,14 +102,14 @@ def _id(name: str) -> int:
     digits = name.removeprefix(NUMA_PREFIX)
     if digits == name or not re.fullmatch(r"\+?[0-9]{1,18}", digits):
         return -1
-    return int(digits) if int(digits) <= LARGEST_ID else -1
+    return int(digits) if int(digits) <= _LARGEST_ID else -1
 
 
-def _requests_of(container: Container) -> Amounts:
+def _requests_of(container: Container) -> _Amounts:
     return {name: nano_units(written) for name, written in container.resources.requests.items()}
 
 
-def _effective_request(pod: Pod) -> Amounts:
+def _effective_request(pod: Pod) -> _Amounts:
     """Return the sum of all containers, or a larger init container, plus overhead (GetPodEffectiveRequest)."""
     total: dict[str, int] = {}
     for container in pod.spec.containers:
@@ -123,25 +123,25 @@ def _effective_request(pod: Pod) -> Amounts:
     return total
 
 
-def is_shared(name: str, qos: QOS) -> bool:
+def _is_shared(name: str, qos: QOS) -> bool:
     """Return whether containers share the resource: only Guaranteed pods get exclusive cpus, memory, and huge pages."""
     return qos is not QOS.GUARANTEED and (name in ("cpu", "memory") or is_hugepages(name))
 
 
 # The strategy LeastNUMANodes: fewer NUMA nodes with shorter distances score higher (_least_numa.go).
 
-LARGEST = 16
+_LARGEST = 16
 """The largest number of NUMA nodes whose combinations are all tried."""
-FARTHEST = 255
+_FARTHEST = 255
 """If none is reported."""
 
-Chosen = tuple[int, ...]
+_Chosen = tuple[int, ...]
 """Positions in the list of NUMA nodes."""
 
 
-def _least_numa(requests: Sequence[Amounts], numas: Sequence[Numa], max_numa_nodes: int) -> int:
+def _least_numa(requests: Sequence[_Amounts], numas: Sequence[_Numa], max_numa_nodes: int) -> int:
     """Score the requests one after the other. The one that needs the most NUMA nodes counts."""
-    if len(numas) > LARGEST:
+    if len(numas) > _LARGEST:
         raise UndecidableError(f"a node has {len(numas)} NUMA nodes: LeastNUMANodes tries each set of them")
     most, are_close = 0, True
     for request in requests:
@@ -159,13 +159,13 @@ def _least_numa(requests: Sequence[Amounts], numas: Sequence[Numa], max_numa_nod
     return MAX_NODE_SCORE - most * step + (step // 2 if are_close else 0)
 
 
-def _fewest_numas(numas: Sequence[Numa], request: Amounts) -> tuple[Chosen | None, bool]:
+def _fewest_numas(numas: Sequence[_Numa], request: _Amounts) -> tuple[_Chosen | None, bool]:
     """Return the fewest NUMA nodes that hold the request together, and whether no combination of that size is
     closer."""
     for count in range(1, len(numas) + 1):
         every = list(combinations(range(len(numas)), count))
         distances = [_distance(numas, chosen) for chosen in every]
-        closest = min([np.float32(FARTHEST), *distances])
+        closest = min([np.float32(_FARTHEST), *distances])
         fitting = [
             (far, chosen) for far, chosen in zip(distances, every, strict=True) if _holds(numas, chosen, request)
         ]
@@ -175,13 +175,13 @@ def _fewest_numas(numas: Sequence[Numa], request: Amounts) -> tuple[Chosen | Non
     return None, False
 
 
-def _distance(numas: Sequence[Numa], chosen: Chosen) -> np.float32:
+def _distance(numas: Sequence[_Numa], chosen: _Chosen) -> np.float32:
     """Return the mean distance of all pairs, each node with itself included."""
-    total = sum(numas[numa].distances.get(numas[other].id, FARTHEST) for numa in chosen for other in chosen)
+    total = sum(numas[numa].distances.get(numas[other].id, _FARTHEST) for numa in chosen for other in chosen)
     return np.float32(total) / np.float32(len(chosen) * len(chosen))
 
 
-def _holds(numas: Sequence[Numa], chosen: Chosen, request: Amounts) -> bool:
+def _holds(numas: Sequence[_Numa], chosen: _Chosen, request: _Amounts) -> bool:
     return all(
         all(name in numas[place].available for place in chosen)
         and (not amount or sum(numas[place].available[name] for place in chosen) >= amount)
@@ -189,7 +189,7 @@ def _holds(numas: Sequence[Numa], chosen: Chosen, request: Amounts) -> bool:
     )
 
 
-def _take_numa(numas: Sequence[Numa], chosen: Chosen, request: Amounts) -> None:
+def _take_numa(numas: Sequence[_Numa], chosen: _Chosen, request: _Amounts) -> None:
     """Subtract what a container uses, so that the next one cannot. The NUMA node with id n is assumed to be the n-th in
     the list."""
     for name, amount in request.items():
@@ -210,21 +210,21 @@ def _take_numa(numas: Sequence[Numa], chosen: Chosen, request: Amounts) -> None:
 # Scores of a NUMA node for the request of a pod or container (least_allocated.go, most_allocated.go,
 # balanced_allocation.go, scoreForEachNUMANode).
 
-LEAST_ALLOCATED = "LeastAllocated"
-NANO = 10**9
+_LEAST_ALLOCATED = "LeastAllocated"
+_NANO = 10**9
 
-Weights = Mapping[str, int]
+_Weights = Mapping[str, int]
 """Weight by resource; 1 if it is not named."""
 
 
-def _lowest_score(strategy: str, requests: Amounts, numas: Sequence[Numa], weights: Weights, node: str) -> int:
+def _lowest_score(strategy: str, requests: _Amounts, numas: Sequence[_Numa], weights: _Weights, node: str) -> int:
     """Return the lowest score of the NUMA nodes that score more than 0."""
     if not requests and numas:
         raise _panics(node, "divides by the number of resources that a container requests, which is 0")
     wrong = next((numa.id for numa in numas if numa.id >= len(numas)), None)
     if wrong is not None:
         raise _panics(node, f"keeps {len(numas)} scores and looks for the one of NUMA node {wrong}")
-    scores = [STRATEGIES[strategy](requests, numa.available, weights) for numa in numas]
+    scores = [_STRATEGIES[strategy](requests, numa.available, weights) for numa in numas]
     return min((score for score in scores if score), default=0)
 
 
@@ -232,12 +232,12 @@ def _panics(node: str, why: str) -> UndecidableError:
     return UndecidableError(f"node {node}: kube-scheduler panics in NodeResourceTopologyMatch, which {why}")
 
 
-def mean(scores: Sequence[int]) -> int:
+def _mean(scores: Sequence[int]) -> int:
     return int(float(sum(scores)) / len(scores))
 
 
-def _weighted_scorer(share: Callable[[int, int], int]) -> Callable[[Amounts, Amounts, Weights], int]:
-    def score(requested: Amounts, available: Amounts, weights: Weights) -> int:
+def _weighted_scorer(share: Callable[[int, int], int]) -> Callable[[_Amounts, _Amounts, _Weights], int]:
+    def score(requested: _Amounts, available: _Amounts, weights: _Weights) -> int:
         total = 0
         for name, amount in requested.items():
             there = available.get(name, 0)
@@ -248,7 +248,7 @@ def _weighted_scorer(share: Callable[[int, int], int]) -> Callable[[Amounts, Amo
     return score
 
 
-def _balance_score(requested: Amounts, available: Amounts, weights: Weights) -> int:
+def _balance_score(requested: _Amounts, available: _Amounts, weights: _Weights) -> int:
     """Score higher the closer the fractions of all resources are."""
     there = {name: _units(available.get(name, 0)) for name in requested}
     shares = [_units(requested[name]) / there[name] if there[name] else 1.0 for name in sorted(requested)]
@@ -264,11 +264,11 @@ def _balance_score(requested: Amounts, available: Amounts, weights: Weights) -> 
 
 def _units(nano: int) -> int:
     """Round up, as Quantity.Value does."""
-    return -(-nano // NANO)
+    return -(-nano // _NANO)
 
 
-STRATEGIES: Mapping[str, Callable[[Amounts, Amounts, Weights], int]] = {
-    LEAST_ALLOCATED: _weighted_scorer(lambda requested, there: (there - requested) * MAX_NODE_SCORE // there),
+_STRATEGIES: Mapping[str, Callable[[_Amounts, _Amounts, _Weights], int]] = {
+    _LEAST_ALLOCATED: _weighted_scorer(lambda requested, there: (there - requested) * MAX_NODE_SCORE // there),
     "MostAllocated": _weighted_scorer(lambda requested, there: requested * MAX_NODE_SCORE // there),
     "BalancedAllocation": _balance_score,
 }
@@ -276,9 +276,9 @@ STRATEGIES: Mapping[str, Callable[[Amounts, Amounts, Weights], int]] = {
 
 # The plugin (filter.go, score.go).
 
-LEAST_NUMA_NODES = "LeastNUMANodes"
-TYPES = (*STRATEGIES, LEAST_NUMA_NODES)
-ALWAYS_THERE = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
+_LEAST_NUMA_NODES = "LeastNUMANodes"
+_TYPES = (*_STRATEGIES, _LEAST_NUMA_NODES)
+_ALWAYS_THERE = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
 """Resources that kube-scheduler counts on every node, even if the node reports none."""
 
 
@@ -299,9 +299,9 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
         strategy = args_of_another_project(args, NodeResourceTopologyMatchArgs, self.name).scoring_strategy
-        if strategy.type not in TYPES:
+        if strategy.type not in _TYPES:
             raise ConfigError(
-                f'{self.name}: scoringStrategy.type "{strategy.type}" is none', hint=f"allowed: {', '.join(TYPES)}"
+                f'{self.name}: scoringStrategy.type "{strategy.type}" is none', hint=f"allowed: {', '.join(_TYPES)}"
             )
         self._strategy = strategy.type
         self._weights = {resource.name: max(resource.weight, 1) for resource in strategy.resources}
@@ -356,42 +356,42 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
         is_whole = manager.scope == "pod"
         containers = (*pod.spec.init_containers, *pod.spec.containers)
         requests = [_effective_request(pod)] if is_whole else [_requests_of(container) for container in containers]
-        if self._strategy == LEAST_NUMA_NODES:
+        if self._strategy == _LEAST_NUMA_NODES:
             return _least_numa(requests, numas, manager.max_numa_nodes)
         if manager.policy != SINGLE_NUMA_NODE:
             return 0
-        return mean(
+        return _mean(
             [_lowest_score(self._strategy, item, numas, self._weights, topology.metadata.name) for item in requests]
         )
 
 
-def _fitting_numa(numas: Iterable[Numa], requests: Amounts, qos: QOS, allocatable: ResourceList) -> int | str:
+def _fitting_numa(numas: Iterable[_Numa], requests: _Amounts, qos: QOS, allocatable: ResourceList) -> int | str:
     """Return the lowest id of the NUMA nodes that fit the whole request, or the resource that none of them has."""
     fitting: set[int] | None = None
     for name, amount in sorted(requests.items()):
         if not amount:
             continue
-        if name not in ALWAYS_THERE and not (name in allocatable and is_scalar_resource(name)):
+        if name not in _ALWAYS_THERE and not (name in allocatable and is_scalar_resource(name)):
             return name
         having = [numa for numa in numas if name in numa.available]
         if not having and (name in ("ephemeral-storage", "storage") or not is_native_resource(name)):
             continue
-        enough = {numa.id for numa in having if is_shared(name, qos) or numa.available[name] >= amount}
+        enough = {numa.id for numa in having if _is_shared(name, qos) or numa.available[name] >= amount}
         fitting = enough if fitting is None else fitting & enough
         if not fitting:
             return name
     return min(fitting) if fitting else 0
 
 
-def _take(numas: Iterable[Numa], chosen: int, requests: Amounts, qos: QOS) -> None:
+def _take(numas: Iterable[_Numa], chosen: int, requests: _Amounts, qos: QOS) -> None:
     """Subtract what a container uses, so that the next one cannot."""
     for numa in numas:
         if numa.id == chosen:
             for name, amount in requests.items():
-                if name in numa.available and not is_shared(name, qos):
+                if name in numa.available and not _is_shared(name, qos):
                     numa.available[name] -= amount
 
 
-def _rejection(text: str, container: str, resource: str, numas: list[Numa]) -> Status:
+def _rejection(text: str, container: str, resource: str, numas: list[_Numa]) -> Status:
     finding = NumaMisfit(container=container, resource=resource, numa_nodes=len(numas))
     return unschedulable(text, finding)

@@ -15,8 +15,8 @@ from kschedx.snapshot.nodes import NodeTable
 
 LEAST, MOST = "Least", "Most"
 
-MEBI: Int64 = 1 << 20
-BY_DEFAULT = (ResourceSpec(name="cpu", weight=MEBI), ResourceSpec(name="memory", weight=1))
+_MEBI: Int64 = 1 << 20
+_BY_DEFAULT = (ResourceSpec(name="cpu", weight=_MEBI), ResourceSpec(name="memory", weight=1))
 """One milli-cpu weighs as much as 1Mi of memory."""
 
 
@@ -35,7 +35,7 @@ class NodeResourcesAllocatable(ScorePlugin):
             raise ConfigError(f"{self.name}: the weight of {wrong} should be a positive value")
         self._sign = 1 if decoded.mode == MOST else -1
         # if a resource is named twice, the last weight counts
-        self._weights = {resource.name: resource.weight for resource in decoded.resources or BY_DEFAULT}
+        self._weights = {resource.name: resource.weight for resource in decoded.resources or _BY_DEFAULT}
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
         total = np.zeros(len(nodes), dtype=np.int64)

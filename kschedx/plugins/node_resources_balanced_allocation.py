@@ -25,7 +25,7 @@ from kschedx.plugins.resource_allocation import (
 from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
 
-REQUEST: StateKey[tuple[int, ...]] = StateKey("NodeResourcesBalancedAllocation")
+_REQUEST: StateKey[tuple[int, ...]] = StateKey("NodeResourcesBalancedAllocation")
 """Of each scored resource."""
 
 
@@ -47,11 +47,11 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return touches_through_requests(self.handle, pod)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
-        request = state[REQUEST] = self._request(pod, nodes)
+        request = state[_REQUEST] = self._request(pod, nodes)
         return SUCCESS if any(request) else SKIP
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
-        request = state[REQUEST] if REQUEST in state else self._request(pod, nodes)
+        request = state[_REQUEST] if _REQUEST in state else self._request(pod, nodes)
         release = self.handle.release
         if not any(request) and self.name not in release.never_skips_score:
             # PreScore skips these pods, but a profile may leave PreScore out
@@ -59,7 +59,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return self._score(self._offer(request, nodes).allocation(nodes))
 
     def scorer(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Callable[[NodeTable], IntArray]:
-        request = state[REQUEST] if REQUEST in state else self._request(pod, nodes)
+        request = state[_REQUEST] if _REQUEST in state else self._request(pod, nodes)
         if not any(request):
             return partial(self.score, state, pod)
         offered = self._offer(request, nodes)

@@ -53,18 +53,18 @@ from kschedx.snapshot.columns import BoolArray, Column, IntArray, TableRow
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import NATIVE
 
-REASON_SIDECAR = "Pod has a restartable init container and the SidecarContainers feature is disabled"
-_REFUSED_SIDECAR = unresolvable(REASON_SIDECAR, PluginMessage(text=REASON_SIDECAR))
-REASON_PODS = "Too many pods"
+_REASON_SIDECAR = "Pod has a restartable init container and the SidecarContainers feature is disabled"
+_REFUSED_SIDECAR = unresolvable(_REASON_SIDECAR, PluginMessage(text=_REASON_SIDECAR))
+_REASON_PODS = "Too many pods"
 
 _NEVER, _FULL = int(Code.UNSCHEDULABLE_AND_UNRESOLVABLE), int(Code.UNSCHEDULABLE)  # numpy is slow with enum members
 
-REQUEST: StateKey[Mapping[str, int]] = StateKey(
+_REQUEST: StateKey[Mapping[str, int]] = StateKey(
     "PreFilterNodeResourcesFit", 'error reading "{}" from cycleState: not found'
 )
 
 
-SCORED: StateKey[tuple[int, ...]] = StateKey("NodeResourcesFit/scored")
+_SCORED: StateKey[tuple[int, ...]] = StateKey("NodeResourcesFit/scored")
 """The pod's request of each scored resource, counted once for an equivalence class."""
 
 
@@ -90,9 +90,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     name = "NodeResourcesFit"
     reads_sums = True
     texts: ClassVar[Texts] = {
-        "too-many-pods": (REASON_PODS,),
+        "too-many-pods": (_REASON_PODS,),
         "insufficient-resource": ("Insufficient {subject}",),
-        "plugin-message": (REASON_SIDECAR,),
+        "plugin-message": (_REASON_SIDECAR,),
     }
 
     def __init__(self, args: object, handle: Handle) -> None:
@@ -117,7 +117,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return PreFilterResult(status=_REFUSED_SIDECAR)
         # a pod without a node is not being resized; DynamicResources counts what its devices use
         options = replace(nodes.options, use_status_resources=False, node_allocatable_claims=False)
-        state[REQUEST] = pod_request(pod.spec, pod.status, options).amounts
+        state[_REQUEST] = pod_request(pod.spec, pod.status, options).amounts
         return PreFilterResult()
 
     def _refuses_sidecars(self, pod: Pod) -> bool:
@@ -128,7 +128,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         if self._refuses_sidecars(pod):
             return Verdicts.everywhere(len(nodes), _REFUSED_SIDECAR)
-        checks = [self._check(nodes, resource, amount) for resource, amount in self._checked_resources(state[REQUEST])]
+        checks = [self._check(nodes, resource, amount) for resource, amount in self._checked_resources(state[_REQUEST])]
         crowded = nodes.pod_count + 1 > nodes.allowed_pods
 
         def explain(row: TableRow) -> tuple[TooManyPods | InsufficientResource, ...]:
@@ -144,7 +144,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         if self._behaviour.oversized_requests_are_unresolvable:
             for check in checks:
                 never |= check.never_fits
-        reasons = (REASON_PODS, *(f"Insufficient {check.resource}" for check in checks))
+        reasons = (_REASON_PODS, *(f"Insufficient {check.resource}" for check in checks))
         return Verdicts(
             codes=np.where(never, _NEVER, np.where(some, _FULL, 0)),
             reasons=_reasons(failed, reasons),
@@ -153,7 +153,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def room(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Room | None:
         """`filter` as an inequality, with all terms that depend on the node's pods on one side."""
-        checked = list(self._checked_resources(state[REQUEST]))
+        checked = list(self._checked_resources(state[_REQUEST]))
         known = nodes.resources.index
         is_bounded = all(resource in known and not self._has_device_class(resource) for resource, _ in checked)
         # sums that wrap around do not grow with every pod
@@ -221,9 +221,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return lambda part: self._score(offered.at(part.rows).allocation(part))
 
     def _offer(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Offer:
-        if SCORED not in state:
-            state[SCORED] = self._scored_request(pod, nodes)
-        requested, devices = state[SCORED], partial(scored_devices, self.handle)
+        if _SCORED not in state:
+            state[_SCORED] = self._scored_request(pod, nodes)
+        requested, devices = state[_SCORED], partial(scored_devices, self.handle)
         return Offer.of(nodes, self._strategy.resources, requested, with_defaults=True, devices=devices)
 
     def _score(self, allocation: Allocation) -> IntArray:

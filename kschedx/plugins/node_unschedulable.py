@@ -14,8 +14,8 @@ from kschedx.kube.tolerations import NO_SCHEDULE, tolerates
 from kschedx.kube.types import Node, Pod, Taint
 from kschedx.snapshot.nodes import NodeTable
 
-REASON = "node(s) were unschedulable"
-UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
+_REASON = "node(s) were unschedulable"
+_UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 
 
 class NodeUnschedulable(FilterPlugin):
@@ -24,7 +24,7 @@ class NodeUnschedulable(FilterPlugin):
     name = "NodeUnschedulable"
     touch = Touch.NOTHING
     texts: ClassVar[Texts] = {
-        "node-unschedulable": (REASON,),
+        "node-unschedulable": (_REASON,),
     }
 
     def reads(self, pod: Pod) -> Hashable:
@@ -32,12 +32,12 @@ class NodeUnschedulable(FilterPlugin):
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         comparison = self.handle.release.enabled("TaintTolerationComparisonOperators")
-        if any(tolerates(t, UNSCHEDULABLE_TAINT, comparison=comparison) for t in pod.spec.tolerations):
+        if any(tolerates(t, _UNSCHEDULABLE_TAINT, comparison=comparison) for t in pod.spec.tolerations):
             rejected = np.zeros(len(nodes), dtype=np.bool_)
         else:
             rejected = nodes.unschedulable
         return Verdicts.first_of(
-            (rejected, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON),
+            (rejected, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, _REASON),
             explain=lambda row: (_cordon_finding(nodes.cluster.nodes[row]),),
         )
 

@@ -53,7 +53,7 @@ from kschedx.snapshot.nodes import NodeTable, PodRows, where_required
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
-Controller = TypeVar("Controller", ReplicationController, ReplicaSet, StatefulSet)
+_Controller = TypeVar("_Controller", ReplicationController, ReplicaSet, StatefulSet)
 
 
 def default_selector(pod: Pod, snapshot: Snapshot) -> Selector:
@@ -83,7 +83,7 @@ def default_selector(pod: Pod, snapshot: Snapshot) -> Selector:
             return selector_from_set(labels)
 
 
-def _owner(pod: Pod, candidates: Iterable[Controller]) -> Controller | None:
+def _owner(pod: Pod, candidates: Iterable[_Controller]) -> _Controller | None:
     """Find the object with the name of the pod's controller, in the pod's namespace."""
     name = pod.metadata.controller.name if pod.metadata.controller else ""
     return next(
@@ -104,7 +104,7 @@ def _narrow(selector: Selector, other: LabelSelector | None) -> Selector:
         return selector
 
 
-class SelectedPods(Struct, frozen=True):
+class _SelectedPods(Struct, frozen=True):
     """The pods of one namespace that a selector matches; a constraint counts only the pod's own namespace. A tally
     leaves out terminating pods."""
 
@@ -131,19 +131,19 @@ class SelectedPods(Struct, frozen=True):
 # pkg/scheduler/framework/plugins/podtopologyspread/common.go, and the system defaults in plugin.go.
 
 
-DO_NOT_SCHEDULE = "DoNotSchedule"
-SCHEDULE_ANYWAY = "ScheduleAnyway"
-HONOR = "Honor"
-IGNORE = "Ignore"
+_DO_NOT_SCHEDULE = "DoNotSchedule"
+_SCHEDULE_ANYWAY = "ScheduleAnyway"
+_HONOR = "Honor"
+_IGNORE = "Ignore"
 
-SYSTEM_DEFAULTS = (
-    TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=3),
-    TopologySpreadConstraint(topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=5),
+_SYSTEM_DEFAULTS = (
+    TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=_SCHEDULE_ANYWAY, max_skew=3),
+    TopologySpreadConstraint(topology_key=ZONE, when_unsatisfiable=_SCHEDULE_ANYWAY, max_skew=5),
 )
 """The constraints of a pod without its own, unless the profile lists others."""
 
 
-class Constraint(Struct, frozen=True, kw_only=True):
+class _Constraint(Struct, frozen=True, kw_only=True):
     """A constraint with its selector compiled and its defaults set."""
 
     index: int
@@ -172,20 +172,20 @@ class Constraint(Struct, frozen=True, kw_only=True):
             topology_key=written.topology_key,
             selector=selector,
             min_domains=min_domains if release.enabled("MinDomainsInPodTopologySpread") else 0,
-            honors_affinity=not reads_policies or (written.node_affinity_policy or HONOR) == HONOR,
-            honors_taints=reads_policies and (written.node_taints_policy or IGNORE) == HONOR,
+            honors_affinity=not reads_policies or (written.node_affinity_policy or _HONOR) == _HONOR,
+            honors_taints=reads_policies and (written.node_taints_policy or _IGNORE) == _HONOR,
         )
 
 
-class ConstraintRules:
+class _ConstraintRules:
     """The constraints that apply to a pod under a profile."""
 
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
         self._handle = handle
         self._system_defaulted = args.defaulting_type == SYSTEM_DEFAULTING
-        self._defaults = SYSTEM_DEFAULTS if self._system_defaulted else args.default_constraints
+        self._defaults = _SYSTEM_DEFAULTS if self._system_defaulted else args.default_constraints
 
-    def of(self, pod: Pod, action: str) -> tuple[Constraint, ...]:
+    def of(self, pod: Pod, action: str) -> tuple[_Constraint, ...]:
         """Return the pod's constraints with this whenUnsatisfiable, or the default constraints if the pod has none at
         all. Default constraints use `default_selector` and do not apply if it is empty. Raises `InputError` for an
         invalid selector."""
@@ -196,9 +196,9 @@ class ConstraintRules:
         selector = default_selector(pod, self._handle.snapshot) if constraints else Selector()
         return () if selector.empty else tuple(replace(constraint, selector=selector) for constraint in constraints)
 
-    def _compile(self, written: Iterable[TopologySpreadConstraint], pod: Pod, action: str) -> tuple[Constraint, ...]:
+    def _compile(self, written: Iterable[TopologySpreadConstraint], pod: Pod, action: str) -> tuple[_Constraint, ...]:
         return tuple(
-            Constraint.of(index, constraint, pod, self._handle.release)
+            _Constraint.of(index, constraint, pod, self._handle.release)
             for index, constraint in enumerate(written)
             if constraint.when_unsatisfiable == action
         )
@@ -216,14 +216,14 @@ class ConstraintRules:
         count."""
         if self._counts_none(selector):
             return np.zeros(pods.node_count, dtype=np.int64)
-        return pods.tally(SelectedPods(pod.metadata.namespace, selector))
+        return pods.tally(_SelectedPods(pod.metadata.namespace, selector))
 
     def counts(self, selector: Selector, pod: Pod, row: int) -> bool:
         """Return whether a constraint of `pod` counts a pod of the handle's cluster."""
-        selected, rows = SelectedPods(pod.metadata.namespace, selector), np.array([row], dtype=np.int64)
+        selected, rows = _SelectedPods(pod.metadata.namespace, selector), np.array([row], dtype=np.int64)
         return not self._counts_none(selector) and bool(selected.weights(self._handle.nodes.pods, rows)[0])
 
-    def counted_nodes(self, constraint: Constraint, pod: Pod, nodes: NodeTable) -> BoolArray:
+    def counted_nodes(self, constraint: _Constraint, pod: Pod, nodes: NodeTable) -> BoolArray:
         """(node,) whether the constraint's inclusion policies count the node's pods and its domain."""
         counted = np.ones(len(nodes), dtype=np.bool_)
         if constraint.honors_affinity:
@@ -240,7 +240,7 @@ class ConstraintRules:
         return counted
 
 
-def _where_labelled(constraints: Iterable[Constraint], nodes: NodeTable) -> BoolArray:
+def _where_labelled(constraints: Iterable[_Constraint], nodes: NodeTable) -> BoolArray:
     """(node,) whether a node has the topology label of every constraint."""
     labelled = np.ones(len(nodes), dtype=np.bool_)
     for constraint in constraints:
@@ -257,14 +257,14 @@ REASON_LABEL = f"{REASON_SKEW} (missing required label)"
 
 NO_DOMAIN = 2**31 - 1
 """The minimum if there is no domain, upstream's math.MaxInt32."""
-SHOWN_DOMAINS = 10
+_SHOWN_DOMAINS = 10
 
 
 class Spread(Struct, frozen=True, kw_only=True, dict=True):
     """The pods that match one constraint, by domain, with the changes that a what-if makes on single nodes. A domain is
     a value of the topology key; its number is the value's code in `domains`. (node,) arrays cover the whole cluster."""
 
-    constraint: Constraint
+    constraint: _Constraint
     domains: Column[str | None]
     """(node,) the node's domain, or None without the label."""
     counted: BoolArray
@@ -274,7 +274,7 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
     matching: IntArray
     """(domain,) matching pods on counted nodes."""
     pods: PodTable
-    selected: SelectedPods
+    selected: _SelectedPods
     """The pods that change the count when they are added or removed. Unlike the count, this includes terminating pods,
     and all pods under an empty selector."""
     change: IntArray
@@ -283,7 +283,7 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
     """1 if the constraint selects the incoming pod, else 0."""
 
     @classmethod
-    def of(cls, constraint: Constraint, pod: Pod, per_node: IntArray, counted: BoolArray, nodes: NodeTable) -> Self:
+    def of(cls, constraint: _Constraint, pod: Pod, per_node: IntArray, counted: BoolArray, nodes: NodeTable) -> Self:
         """`nodes` are all nodes of the cluster; `per_node` is (node,) the matching pods."""
         domains = nodes.label(constraint.topology_key)
         per_node = per_node * counted
@@ -295,7 +295,7 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
             exists=np.bincount(domains.codes[counted], minlength=size) > 0,
             matching=np.bincount(domains.codes, weights=per_node, minlength=size).astype(np.int64),
             pods=nodes.pods,
-            selected=SelectedPods(pod.metadata.namespace, constraint.selector),
+            selected=_SelectedPods(pod.metadata.namespace, constraint.selector),
             change=np.zeros(len(nodes), dtype=np.int64),
             itself=int(constraint.selector.matches(pod.metadata.labels)),
         )
@@ -335,7 +335,7 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
         skewed = self.matching + self.itself - minimum > self.constraint.max_skew
         return ~self.domains.present | skewed[self.domains.codes]
 
-    def on(self, rows: IntArray) -> SpreadOnNodes:
+    def on(self, rows: IntArray) -> _SpreadOnNodes:
         """The constraint's inequality on these nodes (rows of the whole cluster)."""
         domain = self.domains.codes[rows]
         matching = self.matching[domain] + self.change[rows]
@@ -343,7 +343,7 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
         minimum = np.where(self.exists[domain], np.minimum(matching, least), least)
         if self.too_few_domains:
             minimum = np.zeros_like(minimum)
-        return SpreadOnNodes(
+        return _SpreadOnNodes(
             spread=self,
             missing=~self.domains.take(rows).present,
             matching=matching,
@@ -353,7 +353,7 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
         )
 
 
-class SpreadOnNodes(Struct, frozen=True, kw_only=True, dict=True):
+class _SpreadOnNodes(Struct, frozen=True, kw_only=True, dict=True):
     """One constraint on some nodes. All arrays are (node,) over these nodes, each with its own changes."""
 
     spread: Spread
@@ -418,11 +418,11 @@ class SpreadOnNodes(Struct, frozen=True, kw_only=True, dict=True):
             DomainCount(domain=names[code] or "", matching=int(counts[code]))
             for code in np.flatnonzero(self.spread.exists).tolist()
         )
-        return tuple(sorted(domains, key=lambda domain: (-domain.matching, domain.domain))[:SHOWN_DOMAINS])
+        return tuple(sorted(domains, key=lambda domain: (-domain.matching, domain.domain))[:_SHOWN_DOMAINS])
 
 
 def _spreads_of(
-    constraints: tuple[Constraint, ...], rules: ConstraintRules, pod: Pod, nodes: NodeTable
+    constraints: tuple[_Constraint, ...], rules: _ConstraintRules, pod: Pod, nodes: NodeTable
 ) -> tuple[Spread, ...]:
     """How the pods are spread for each constraint; `nodes` are all nodes of the cluster."""
     labelled = _where_labelled(constraints, nodes)
@@ -468,10 +468,10 @@ _INVALID = -1
 """Upstream's mark for an ignored node's score. A constraint without maxSkew and without pods has the same value."""
 
 
-class SoftSpread(Struct, frozen=True, kw_only=True):
+class _SoftSpread(Struct, frozen=True, kw_only=True):
     """One constraint's part of the score; arrays are (node,) over the whole cluster."""
 
-    constraint: Constraint
+    constraint: _Constraint
     weight: float
     """ln(domains + 2), so that a topology with few domains still counts beside one with many."""
     labelled: BoolArray
@@ -488,8 +488,8 @@ class SoftSpread(Struct, frozen=True, kw_only=True):
         return np.where(self.labelled[rows], cost, 0.0)
 
 
-class SoftSpreads(Struct, frozen=True, kw_only=True):
-    spreads: tuple[SoftSpread, ...]
+class _SoftSpreads(Struct, frozen=True, kw_only=True):
+    spreads: tuple[_SoftSpread, ...]
     ignored: BoolArray
     """(node,) over the whole cluster: feasible nodes that lack a required label."""
 
@@ -501,8 +501,8 @@ class SoftSpreads(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(
         cls,
-        constraints: tuple[Constraint, ...],
-        rules: ConstraintRules,
+        constraints: tuple[_Constraint, ...],
+        rules: _ConstraintRules,
         pod: Pod,
         feasible: NodeTable,
         everything: NodeTable,
@@ -515,7 +515,7 @@ class SoftSpreads(Struct, frozen=True, kw_only=True):
         candidate[feasible.rows] = True
         scored = candidate & complete
 
-        def spread(constraint: Constraint) -> SoftSpread:
+        def spread(constraint: _Constraint) -> _SoftSpread:
             matching = rules.pods_per_node(constraint.selector, pod, everything.pods)
             domain: IntArray | None = None
             if constraint.topology_key == HOSTNAME:
@@ -527,7 +527,7 @@ class SoftSpreads(Struct, frozen=True, kw_only=True):
                 domain = _domains(constraint.topology_key, everything)
                 size = int(np.count_nonzero(np.bincount(domain[scored])))
                 matching = np.bincount(domain, weights=matching * counted)[domain]
-            return SoftSpread(
+            return _SoftSpread(
                 constraint=constraint,
                 weight=_weight(size),
                 domain=domain,
@@ -580,7 +580,7 @@ class _FollowedSpreads(Following):
     """The constraints of a pod while identical pods are placed."""
 
     def __init__(
-        self, hard: Iterable[tuple[Spread, bool]], soft: Iterable[tuple[SoftSpread, bool]], *, all_topologies: bool
+        self, hard: Iterable[tuple[Spread, bool]], soft: Iterable[tuple[_SoftSpread, bool]], *, all_topologies: bool
     ) -> None:
         """Each constraint comes with whether it counts the pods. `all_topologies`: nodes need the labels of all soft
         constraints."""
@@ -598,7 +598,7 @@ class _FollowedSpreads(Following):
         return rejected
 
     def fit(self, feasible: ClusterRows) -> bool:
-        spreads: list[tuple[SoftSpread, bool]] = []
+        spreads: list[tuple[_SoftSpread, bool]] = []
         for spread, counts in self._soft:
             if self._all_topologies and not spread.labelled[feasible].all():
                 return False
@@ -635,7 +635,7 @@ class _FollowedSpreads(Following):
 
 
 HARD: StateKey[tuple[Spread, ...]] = StateKey("PreFilterPodTopologySpread")
-SOFT: StateKey[SoftSpreads] = StateKey("PreScorePodTopologySpread", 'error reading "{}" from cycleState: not found')
+_SOFT: StateKey[_SoftSpreads] = StateKey("PreScorePodTopologySpread", 'error reading "{}" from cycleState: not found')
 
 
 class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -655,7 +655,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         super().__init__(args, handle)
         if not isinstance(args, PodTopologySpreadArgs):
             args = PodTopologySpreadArgs(defaulting_type=SYSTEM_DEFAULTING)
-        self._rules = ConstraintRules(args, handle)
+        self._rules = _ConstraintRules(args, handle)
 
     def args_about(self, pod: Pod) -> object:
         return None if pod.spec.topology_spread_constraints else self.args
@@ -665,14 +665,14 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
     def touches(self, pod: Pod) -> Touch:
         try:
-            spreads = self._rules.of(pod, DO_NOT_SCHEDULE) or self._rules.of(pod, SCHEDULE_ANYWAY)
+            spreads = self._rules.of(pod, _DO_NOT_SCHEDULE) or self._rules.of(pod, _SCHEDULE_ANYWAY)
         except InputError:
             return Touch.CLUSTER
         return Touch.CLUSTER if spreads else Touch.NOTHING
 
     def follow(self, state: CycleState, pod: Pod, row: int) -> Following | None:
         try:
-            hard, soft = state[HARD], state[SOFT].spreads
+            hard, soft = state[HARD], state[_SOFT].spreads
         except NotPreparedError:
             return None
         return _FollowedSpreads(
@@ -683,7 +683,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         try:
-            constraints = self._rules.of(pod, DO_NOT_SCHEDULE)
+            constraints = self._rules.of(pod, _DO_NOT_SCHEDULE)
         except InputError as wrong:
             text = self.handle.release.messages.hard_constraints_unreadable
             return PreFilterResult(status=error(text.format(error=wrong)))
@@ -704,18 +704,18 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
         try:
-            constraints = self._rules.of(pod, SCHEDULE_ANYWAY)
+            constraints = self._rules.of(pod, _SCHEDULE_ANYWAY)
         except InputError as wrong:
             text = f"calculating preScoreState: obtaining pod's soft topology spread constraints: {wrong}"
             return error(text)
         if not constraints:
-            state[SOFT] = SoftSpreads.none(self.handle.nodes)
+            state[_SOFT] = _SoftSpreads.none(self.handle.nodes)
             return SKIP
-        state[SOFT] = SoftSpreads.of(constraints, self._rules, pod, nodes, self.handle.nodes)
+        state[_SOFT] = _SoftSpreads.of(constraints, self._rules, pod, nodes, self.handle.nodes)
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
-        return state[SOFT].score(nodes)
+        return state[_SOFT].score(nodes)
 
     def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
-        return state[SOFT].normalize(nodes, scores)
+        return state[_SOFT].normalize(nodes, scores)

@@ -24,13 +24,13 @@ from kschedx.snapshot.nodes import NodeTable
 
 # The score of a utilization on a configured shape (pkg/scheduler/framework/plugins/helper/shape_score.go).
 
-MAX_SHAPE_SCORE = 10
+_MAX_SHAPE_SCORE = 10
 """It corresponds to `MAX_NODE_SCORE`."""
 
 
 def shape_score(shape: Sequence[UtilizationShapePoint], utilization: int) -> int:
     """Return 0 to 100 for a utilization in percent: constant outside the shape, linear between two of its points."""
-    scale = MAX_NODE_SCORE // MAX_SHAPE_SCORE
+    scale = MAX_NODE_SCORE // _MAX_SHAPE_SCORE
     before: UtilizationShapePoint | None = None
     for point in shape:
         if utilization <= point.utilization:
@@ -68,13 +68,13 @@ def truncating_divide(dividend: IntArray, divisor: IntArray | int) -> IntArray:
     return quotient
 
 
-DeviceTotals = Callable[[NodeTable, str], tuple[IntArray, IntArray] | None]
+_DeviceTotals = Callable[[NodeTable, str], tuple[IntArray, IntArray] | None]
 """(node,) the devices that provide an extended resource, and how many of them are allocated; None if no devices provide
 it."""
 
 
 def scored_devices(handle: Handle, nodes: NodeTable, resource: str) -> tuple[IntArray, IntArray] | None:
-    """`DeviceTotals` of a handle's cluster."""
+    """`_DeviceTotals` of a handle's cluster."""
     release, devices = handle.release, handle.snapshot.devices
     if not release.enabled("DRAExtendedResource") or not release.behaviour.devices_are_scored:
         return None
@@ -166,7 +166,7 @@ class Offer(Struct, frozen=True, kw_only=True):
         request: Sequence[int],
         *,
         with_defaults: bool,
-        devices: DeviceTotals,
+        devices: _DeviceTotals,
     ) -> Offer:
         """`request[i]` is the pod's request of `resources[i]`. `with_defaults` adds the assumed requests of pods
         without cpu or memory requests. `devices` count on nodes that do not offer the resource themselves."""

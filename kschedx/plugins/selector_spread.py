@@ -20,7 +20,7 @@ _ZONE_LABELS = (
     ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
 )
 
-SELECTOR: StateKey[Selector] = StateKey("PreScoreSelectorSpread")
+_SELECTOR: StateKey[Selector] = StateKey("PreScoreSelectorSpread")
 
 
 class SelectorSpread(PreScorePlugin, ScorePlugin):
@@ -30,14 +30,14 @@ class SelectorSpread(PreScorePlugin, ScorePlugin):
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
         if not pod.spec.topology_spread_constraints:
-            state[SELECTOR] = default_selector(pod, self.handle.snapshot)
+            state[_SELECTOR] = default_selector(pod, self.handle.snapshot)
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
         """(node,) the number of pods on the node that the selector matches."""
         if pod.spec.topology_spread_constraints:
             return np.zeros(len(nodes), dtype=np.int64)
-        selector = state[SELECTOR]
+        selector = state[_SELECTOR]
         if selector.empty:
             return np.zeros(len(nodes), dtype=np.int64)
         pods = nodes.pods

@@ -18,7 +18,7 @@ from kschedx.releases.release import texts_of_all_releases
 from kschedx.snapshot.columns import Column, IntArray, TableRow
 from kschedx.snapshot.nodes import NodeTable
 
-TOLERATIONS: StateKey[tuple[Toleration, ...]] = StateKey(
+_TOLERATIONS: StateKey[tuple[Toleration, ...]] = StateKey(
     "PreScoreTaintToleration", 'failed to read "{}" from cycleState: not found'
 )
 
@@ -66,11 +66,11 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         )
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
-        state[TOLERATIONS] = tuple(t for t in pod.spec.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
+        state[_TOLERATIONS] = tuple(t for t in pod.spec.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
-        tolerations = state[TOLERATIONS]
+        tolerations = state[_TOLERATIONS]
         known = Tolerations(tolerations, comparison=self._comparison)
 
         def intolerable(taints: Sequence[Taint]) -> int:

@@ -27,7 +27,7 @@ from kschedx.releases.release import texts_of_all_releases
 from kschedx.snapshot.columns import BoolArray, IntArray, TableRow, all_false
 from kschedx.snapshot.nodes import NodeTable, PodRows
 
-REASON_DISK = "node(s) had no available disk"
+_REASON_DISK = "node(s) had no available disk"
 
 
 class _State(Struct, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ class _State(Struct, frozen=True, kw_only=True):
     """(pod,) whether a pod uses a disk that the incoming pod cannot share."""
 
 
-STATE: StateKey[_State] = StateKey("PreFilterVolumeRestrictions", 'cannot read "{}" from cycleState')
+_STATE: StateKey[_State] = StateKey("PreFilterVolumeRestrictions", 'cannot read "{}" from cycleState')
 
 
 class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
@@ -52,7 +52,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
 
     name = "VolumeRestrictions"
     texts: ClassVar[Texts] = {
-        "disk-conflict": (REASON_DISK,),
+        "disk-conflict": (_REASON_DISK,),
         "claim-in-use": texts_of_all_releases("read_write_once_pod_in_use"),
     }
 
@@ -85,7 +85,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         disks = [volume for volume in pod.spec.volumes if _disk(volume) is not None]
         holders = _holders(pod, nodes, single)
         specs = nodes.pods.specs
-        state[STATE] = _State(
+        state[_STATE] = _State(
             claims=single,
             references=_all_references(nodes, single),
             in_use=len(holders),
@@ -103,7 +103,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         _count(state, change, -1)
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
-        facts = state[STATE]
+        facts = state[_STATE]
         conflict = nodes.count_where(facts.same_disk) > 0
         in_use = facts.in_use + facts.change[nodes.rows] > 0
 
@@ -120,7 +120,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
             )
 
         return Verdicts.first_of(
-            (conflict, Code.UNSCHEDULABLE, REASON_DISK),
+            (conflict, Code.UNSCHEDULABLE, _REASON_DISK),
             (in_use, Code.UNSCHEDULABLE, self.handle.release.messages.read_write_once_pod_in_use),
             explain=explain,
         )
@@ -177,13 +177,13 @@ def _all_references(nodes: NodeTable, claims: frozenset[str]) -> dict[int, int]:
 
 
 def _count(state: CycleState, moved: PodRows, sign: int) -> None:
-    facts = state[STATE]
+    facts = state[_STATE]
     if not facts.references:
         return
     references = np.array([facts.references.get(row, 0) for row in moved.pods.tolist()], dtype=np.int64)
     change = facts.change.copy()
     np.add.at(change, moved.nodes, sign * references)
-    state[STATE] = replace(facts, change=change)
+    state[_STATE] = replace(facts, change=change)
 
 
 # --- disks
@@ -199,11 +199,11 @@ def _disk(volume: Volume) -> tuple[str, str, bool] | None:
     if volume.iscsi is not None:
         return "iscsi", volume.iscsi.iqn, volume.iscsi.read_only
     if volume.rbd is not None:
-        return "rbd", f"{volume.rbd.pool or DEFAULT_POOL}/{volume.rbd.image}", volume.rbd.read_only
+        return "rbd", f"{volume.rbd.pool or _DEFAULT_POOL}/{volume.rbd.image}", volume.rbd.read_only
     return None
 
 
-DEFAULT_POOL = "rbd"
+_DEFAULT_POOL = "rbd"
 """The API server's default."""
 
 

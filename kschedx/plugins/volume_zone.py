@@ -34,10 +34,10 @@ from kschedx.plugins.volume_facts import claim_unbound
 from kschedx.snapshot.columns import BoolArray, TableRow
 from kschedx.snapshot.nodes import NodeTable
 
-REASON = "node(s) had no available volume zone"
+_REASON = "node(s) had no available volume zone"
 NO_CLAIM_NAME = "PersistentVolumeClaim had no name"
-NO_VOLUME_NAME = "PersistentVolume had no name"
-NO_NAMES = "PersistentVolumeClaim had no pv name and storageClass name"
+_NO_VOLUME_NAME = "PersistentVolume had no name"
+_NO_NAMES = "PersistentVolumeClaim had no pv name and storageClass name"
 
 _LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 _NEWER = {BETA_ZONE: ZONE, BETA_REGION: REGION}
@@ -52,7 +52,7 @@ class _Topology(Struct, frozen=True, kw_only=True):
     zones: frozenset[str]
 
 
-TOPOLOGIES: StateKey[tuple[_Topology, ...]] = StateKey("PreFilterVolumeZone")
+_TOPOLOGIES: StateKey[tuple[_Topology, ...]] = StateKey("PreFilterVolumeZone")
 
 
 class VolumeZone(PreFilterPlugin, FilterPlugin):
@@ -62,12 +62,12 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
     name = "VolumeZone"
     touch = Touch.NOTHING
     texts: ClassVar[Texts] = {
-        "volume-zone-mismatch": (REASON,),
+        "volume-zone-mismatch": (_REASON,),
         "volume-not-found": ('persistentvolume "{subject}" not found',),
         "plugin-message": (
             NO_CLAIM_NAME,
-            NO_VOLUME_NAME,
-            NO_NAMES,
+            _NO_VOLUME_NAME,
+            _NO_NAMES,
             "VolumeBindingMode not set for StorageClass {subject}",
             'storageclass.storage.k8s.io "{subject}" not found',
         ),
@@ -90,11 +90,11 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
             return PreFilterResult(status=topologies)
         if not topologies:
             return PRE_FILTER_SKIP
-        state[TOPOLOGIES] = topologies
+        state[_TOPOLOGIES] = topologies
         return PreFilterResult()
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
-        topologies = state[TOPOLOGIES] if TOPOLOGIES in state else self._topologies(pod)
+        topologies = state[_TOPOLOGIES] if _TOPOLOGIES in state else self._topologies(pod)
         labelled = np.zeros(len(nodes), dtype=np.bool_)
         for key in _LABELS:
             labelled |= nodes.label(key).where(lambda value: value is not None)
@@ -109,7 +109,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
             return tuple(_mismatch(topology, labels) for topology, mask in pairs if mask[row])
 
         rejected = np.logical_or.reduce([np.zeros(len(nodes), dtype=np.bool_), *mismatches])
-        return Verdicts.first_of((rejected, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON), explain=explain)
+        return Verdicts.first_of((rejected, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, _REASON), explain=explain)
 
     def _claims_refused(self, status: Status, labelled: BoolArray) -> Verdicts:
         """Report the error of a claim if PreFilter did not run. `labelled`: nodes with zone labels."""
@@ -146,14 +146,14 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
                 )
             return _labels(claim, volume)
         if not claim.storage_class:
-            return unresolvable(NO_NAMES, claim_unbound(claim, storage))
+            return unresolvable(_NO_NAMES, claim_unbound(claim, storage))
         storage_class = storage.classes.get(claim.storage_class)
         if storage_class is None:
             reason = not_found_text("storageclass.storage.k8s.io", claim.storage_class)
             return unresolvable(reason, claim_unbound(claim, storage))
         if storage_class.waits_for_first_consumer:
             return []
-        return unresolvable(NO_VOLUME_NAME, claim_unbound(claim, storage))
+        return unresolvable(_NO_VOLUME_NAME, claim_unbound(claim, storage))
 
 
 def _labels(claim: PersistentVolumeClaim, volume: PersistentVolume) -> list[_Topology]:

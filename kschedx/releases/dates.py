@@ -14,7 +14,7 @@ from typing import TypeVar, cast
 
 Minor = tuple[int, ...]
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @cache
@@ -55,7 +55,7 @@ def between(first: str, last: str) -> bool:
     return _declare(lambda release: holds(release, first=first, last=last))
 
 
-def dated(history: Mapping[str, T]) -> T:
+def dated(history: Mapping[str, _T]) -> _T:
     """Declare a value that changes: each version with the value from then on, oldest first."""
     return _declare(
         lambda release: [value for first, value in history.items() if minor(first) <= release][-1], (*history.values(),)
@@ -88,8 +88,8 @@ class _Dated:
         self.values = values
 
 
-def _declare(at: Callable[[Minor], T], values: tuple[object, ...] = ()) -> T:
-    return cast(T, _Dated(at, values))
+def _declare(at: Callable[[Minor], _T], values: tuple[object, ...] = ()) -> _T:
+    return cast(_T, _Dated(at, values))
 
 
 def values_of(facts: type[DatedFacts], name: str) -> tuple[object, ...]:

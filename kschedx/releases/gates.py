@@ -455,26 +455,26 @@ DEPENDENCIES: Mapping[str, tuple[str, ...]] = {
 }
 """Each gate with the gates that must be on if it is on."""
 
-MERGED: Mapping[str, tuple[str, str]] = {
+_MERGED: Mapping[str, tuple[str, str]] = {
     "GangScheduling": ("GenericWorkload", "1.37"),
     "WorkloadAwarePreemption": ("GenericWorkload", "1.37"),
 }
 """Each merged gate with the gate that replaces it, and since which version: from then on, it has the value of that
 gate."""
 
-DEPENDENCIES_SINCE = "1.35"
+_DEPENDENCIES_SINCE = "1.35"
 """The first version that checks dependencies."""
 
 
 # Feature gates of a version, with the user's settings (component-base/featuregate/feature_gate.go).
 
-GROUPS = {"AllAlpha": "alpha", "AllBeta": "beta"}
+_GROUPS = {"AllAlpha": "alpha", "AllBeta": "beta"}
 """Gates that stand for all gates of a stage, except for those set by name."""
 
-REMOVED = "removed"
+_REMOVED = "removed"
 
 
-class GateSpec(Struct, frozen=True, kw_only=True):
+class _GateSpec(Struct, frozen=True, kw_only=True):
     """A gate's stage in one version."""
 
     stage: str
@@ -482,23 +482,23 @@ class GateSpec(Struct, frozen=True, kw_only=True):
     locked: bool
 
 
-def specs(version: str) -> dict[str, GateSpec]:
+def specs(version: str) -> dict[str, _GateSpec]:
     """Return the gates that exist in a minor version."""
-    return {gate: spec for gate, spec in _ever(version).items() if spec.stage != REMOVED}
+    return {gate: spec for gate, spec in _ever(version).items() if spec.stage != _REMOVED}
 
 
 @cache
-def _ever(version: str) -> dict[str, GateSpec]:
+def _ever(version: str) -> dict[str, _GateSpec]:
     """Return the gates of a minor version and of earlier ones; a removed gate keeps its last default."""
     at = minor(version)
-    known: dict[str, GateSpec] = {}
+    known: dict[str, _GateSpec] = {}
     for gate, history in HISTORY.items():
         for entry in history.split(", "):
             since, stage, *words = entry.split()
             if minor(since) > at:
                 break
-            default = known[gate].default if stage == REMOVED else words[0] == "on"
-            known[gate] = GateSpec(stage=stage, default=default, locked="locked" in words)
+            default = known[gate].default if stage == _REMOVED else words[0] == "on"
+            known[gate] = _GateSpec(stage=stage, default=default, locked="locked" in words)
     return known
 
 
@@ -510,22 +510,22 @@ def resolve_gates(version: str, wanted: Mapping[str, bool]) -> dict[str, bool]:
     """
     known = specs(version)
     for gate, value in wanted.items():
-        if gate in GROUPS:
+        if gate in _GROUPS:
             continue
         spec = known.get(gate)
         if spec is None:
-            hint = nearest(gate, [*known, *GROUPS]) or f"{len(known)} gates exist in Kubernetes {version}"
+            hint = nearest(gate, [*known, *_GROUPS]) or f"{len(known)} gates exist in Kubernetes {version}"
             raise ConfigError(f"unrecognized feature gate: {json.dumps(gate)}", hint=hint)
         if spec.locked and spec.default != value:
             fixed = _word(spec.default)
             raise ConfigError(f"cannot set feature gate {gate} to {_word(value)}, feature is locked to {fixed}")
     values = {gate: spec.default for gate, spec in _ever(version).items()}
-    for group, stage in GROUPS.items():
+    for group, stage in _GROUPS.items():
         if group in wanted:
             values |= {gate: wanted[group] for gate, spec in known.items() if spec.stage == stage}
-    values |= {gate: value for gate, value in wanted.items() if gate not in GROUPS}
-    values |= {gate: values[whole] for gate, (whole, since) in MERGED.items() if minor(since) <= minor(version)}
-    if minor(version) >= minor(DEPENDENCIES_SINCE):
+    values |= {gate: value for gate, value in wanted.items() if gate not in _GROUPS}
+    values |= {gate: values[whole] for gate, (whole, since) in _MERGED.items() if minor(since) <= minor(version)}
+    if minor(version) >= minor(_DEPENDENCIES_SINCE):
         _check_dependencies(values)
     return values
 

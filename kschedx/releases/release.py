@@ -15,10 +15,10 @@ from kschedx.releases.plugins import DefaultPlugin
 # Upstream: staging/src/k8s.io/kube-scheduler/config, pkg/scheduler/apis/config and its validation.
 
 V1 = "kubescheduler.config.k8s.io/v1"
-V1BETA3 = "kubescheduler.config.k8s.io/v1beta3"
+_V1BETA3 = "kubescheduler.config.k8s.io/v1beta3"
 V1BETA2 = "kubescheduler.config.k8s.io/v1beta2"
 
-_VERSIONS = ((V1, ""), (V1BETA3, "1.28"), (V1BETA2, "1.27"))
+_VERSIONS = ((V1, ""), (_V1BETA3, "1.28"), (V1BETA2, "1.27"))
 """Each apiVersion with the last Kubernetes version that reads it, newest first."""
 
 CONFIG_VERSIONS = tuple(version for version, _ in _VERSIONS)
@@ -30,27 +30,27 @@ def last_to_read(api_version: object) -> str:
     return dict(_VERSIONS).get(str(api_version), "")
 
 
-class Field(Struct, frozen=True, kw_only=True):
+class _Field(Struct, frozen=True, kw_only=True):
     path: str
     """`[]` stands for every element of a list, and `{Plugin}` for the element of pluginConfig with that name."""
     first: str = ""
     """The first Kubernetes version with the field."""
-    versions: tuple[str, ...] = (V1, V1BETA3, V1BETA2)
+    versions: tuple[str, ...] = (V1, _V1BETA3, V1BETA2)
 
     def is_in(self, api_version: str, release: Minor) -> bool:
         return api_version in self.versions and holds(release, first=self.first)
 
 
-FIELDS = (
-    Field(path="delayCacheUntilActive", first="1.28", versions=(V1,)),
-    Field(path="profiles[].percentageOfNodesToScore", versions=(V1,)),
-    Field(path="profiles[].plugins.multiPoint", versions=(V1, V1BETA3)),
-    Field(path="profiles[].plugins.placementGenerate", first="1.36"),
-    Field(path="profiles[].plugins.placementScore", first="1.36"),
-    Field(path="profiles[].pluginConfig[]{InterPodAffinity}.args.ignorePreferredTermsOfExistingPods", first="1.27"),
-    Field(path="profiles[].pluginConfig[]{DynamicResources}.args.bindingTimeout", first="1.35"),
-    Field(path="healthzBindAddress", versions=(V1BETA2,)),
-    Field(path="metricsBindAddress", versions=(V1BETA2,)),
+_FIELDS = (
+    _Field(path="delayCacheUntilActive", first="1.28", versions=(V1,)),
+    _Field(path="profiles[].percentageOfNodesToScore", versions=(V1,)),
+    _Field(path="profiles[].plugins.multiPoint", versions=(V1, _V1BETA3)),
+    _Field(path="profiles[].plugins.placementGenerate", first="1.36"),
+    _Field(path="profiles[].plugins.placementScore", first="1.36"),
+    _Field(path="profiles[].pluginConfig[]{InterPodAffinity}.args.ignorePreferredTermsOfExistingPods", first="1.27"),
+    _Field(path="profiles[].pluginConfig[]{DynamicResources}.args.bindingTimeout", first="1.35"),
+    _Field(path="healthzBindAddress", versions=(V1BETA2,)),
+    _Field(path="metricsBindAddress", versions=(V1BETA2,)),
 )
 
 
@@ -88,7 +88,7 @@ def versions_in(release: Minor) -> tuple[str, ...]:
 def missing_fields(api_version: str, release: Minor) -> Iterator[str]:
     """Yield the paths of the fields that an apiVersion lacks in this Kubernetes version, but has in an earlier or later
     one."""
-    return (field.path for field in FIELDS if not field.is_in(api_version, release))
+    return (field.path for field in _FIELDS if not field.is_in(api_version, release))
 
 
 # Texts of kube-scheduler that differ between versions. Texts that never changed are next to their plugins.

@@ -297,4 +297,9 @@ def _several(budgets: str) -> str:
 
 
 def _budgets(drained: DrainResult) -> str:
-    return ", ".join(f"{name} {number:,} at a time" for name, number in drained.budgets.items() if number)
+    """Return how many evictions each budget allows now, or what those that allow none wait for."""
+    allowed = [f"{name} {number:,} at a time" for name, number in drained.budgets.items() if number]
+    return ", ".join(allowed) or f"{list_names([*drained.budgets], 3)} {_AFTER_READY}"
+
+
+_AFTER_READY = "none until the pods that are not ready are replaced and ready"

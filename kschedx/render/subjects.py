@@ -8,7 +8,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from kschedx.controllers.states import Lifecycle
+from kschedx.controllers.states import Lifecycle, ResizeHeld
 from kschedx.controllers.states import headline as state_headline
 from kschedx.explain.node_groups import NodeGroup
 from kschedx.findings import Finding, Maintenance
@@ -226,7 +226,8 @@ def _node_view(answer: NodeAnswer, verdicts: Sequence[PendingPodVerdict]) -> Vie
     waiting = count(len(verdicts), "pending pod")
     would = f"fits {len(fitting):,} of {waiting}" if verdicts else "no pod is pending"
     unwell = unwell_node_text(answer.node)
-    stuck = f"{len(answer.states):,} not running, " if answer.states else ""
+    still = [state for state in answer.states if not isinstance(state, ResizeHeld)]
+    stuck = f"{len(still):,} not running, " if still else ""
     results: dict[tuple[Tone, str], list[str]] = {}
     for verdict in verdicts:
         priority = f" (priority {verdict.priority:,})" if verdict.priority else ""

@@ -322,12 +322,10 @@ def _item(survival: Survival, result: FailureResult, most: int | None, *, is_ope
         own=tuple(_eviction_facts(result)),
         fixes=tuple(fixes(result)),
         no_fix=(f"no added node helps {list_names(left, 3)}" if left else ""),
-        members=tuple(_member(pod) for loss in result.workloads for pod in loss.pods),
+        members=tuple(
+            f"{pod.pod} {pod.node} → {pod.to or pod.outcome.value}" for loss in result.workloads for pod in loss.pods
+        ),
     )
-
-
-def _member(pod: LostPod) -> str:
-    return f"{pod.pod} {pod.node} → {pod.to or pod.outcome.value}"
 
 
 def survival_page(survival: Survival) -> Page:

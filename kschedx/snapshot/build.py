@@ -42,7 +42,7 @@ from kschedx.snapshot.wire import (
 _B = TypeVar("_B")
 
 
-class ObjectOrigin(Protocol):
+class _ObjectOrigin(Protocol):
     """The origin of a batch's objects."""
 
     def place(self, index: int) -> Place: ...
@@ -52,7 +52,7 @@ class ObjectBatch(Protocol):
     """Objects as a JSON array (sources.batch.Batch)."""
 
     @property
-    def origin(self) -> ObjectOrigin: ...
+    def origin(self) -> _ObjectOrigin: ...
 
     @property
     def header(self) -> SnapshotHeader | None:
@@ -71,7 +71,7 @@ class ObjectPage(Protocol):
     def kind(self) -> str: ...
 
     @property
-    def origin(self) -> ObjectOrigin: ...
+    def origin(self) -> _ObjectOrigin: ...
 
     def decode(self, decoder: msgspec.json.Decoder[_B]) -> _B:
         """As `Batch.decode`."""
@@ -88,7 +88,7 @@ class Dicts(Struct, frozen=True):
     header: SnapshotHeader | None = None
 
     @property
-    def origin(self) -> ObjectOrigin:
+    def origin(self) -> _ObjectOrigin:
         return self
 
     def place(self, index: int) -> Place:
@@ -125,10 +125,10 @@ class SnapshotBuilder:
         self._others: dict[str, list[Struct]] = {key: [] for key in KINDS}
         self._workloads: dict[tuple[str, str, str], bytes] = {}
         self._custom: dict[tuple[str, str, str], bytes] = {}
-        self._pod_places: list[tuple[int, ObjectOrigin, Sequence[int]]] = []
+        self._pod_places: list[tuple[int, _ObjectOrigin, Sequence[int]]] = []
         """First row, origin, and positions in the batch of the pods that were added together."""
         self._events = events.RecordedEvents()
-        self._seen: dict[tuple[str, str, str], tuple[ObjectOrigin, int]] = {}
+        self._seen: dict[tuple[str, str, str], tuple[_ObjectOrigin, int]] = {}
         """The origin and position of every other object."""
 
     def add_objects(self, objects: Sequence[Mapping[str, object]]) -> None:
@@ -189,7 +189,7 @@ class SnapshotBuilder:
                 self._add_each(raws, error.indexes, origin)
         self._keep(batch)
 
-    def _add_each(self, raws: Sequence[Raw], indexes: Iterable[int], origin: ObjectOrigin) -> None:
+    def _add_each(self, raws: Sequence[Raw], indexes: Iterable[int], origin: _ObjectOrigin) -> None:
         """Add objects one by one, to find the error of each."""
         for index in indexes:
             pods = len(self._pods)
@@ -210,7 +210,7 @@ class SnapshotBuilder:
         if self._texts is not None:
             self._texts.append(msgspec.json.encode(batch.decode(_RAWS)))
 
-    def _add_items(self, items: Sequence[_BulkItem], origin: ObjectOrigin) -> None:
+    def _add_items(self, items: Sequence[_BulkItem], origin: _ObjectOrigin) -> None:
         pods: list[PodItem] = []
         indexes: list[int] = []
         for index, item in enumerate(items):
@@ -257,7 +257,7 @@ class SnapshotBuilder:
         self._events.add(item)
 
     def _add_volume(
-        self, item: PersistentVolumeItem | PersistentVolumeClaimItem, index: int, origin: ObjectOrigin
+        self, item: PersistentVolumeItem | PersistentVolumeClaimItem, index: int, origin: _ObjectOrigin
     ) -> None:
         kind = "PersistentVolume" if isinstance(item, PersistentVolumeItem) else "PersistentVolumeClaim"
         namespace = item.metadata.namespace or "default" if KINDS[kind].is_namespaced else ""
@@ -269,7 +269,7 @@ class SnapshotBuilder:
             title = f"{kind} {namespace}/{item.metadata.name}" if namespace else f"{kind} {item.metadata.name}"
             raise error.at(Place(object=title)).at(origin.place(index)) from None
 
-    def _add_object(self, raw: Raw, index: int, origin: ObjectOrigin) -> None:
+    def _add_object(self, raw: Raw, index: int, origin: _ObjectOrigin) -> None:
         """Add an object of any kind, or report its error."""
         try:
             head = decode(raw, OtherItem)
@@ -302,7 +302,7 @@ class SnapshotBuilder:
         except InputError as error:
             raise error.at(Place(object=title.strip())).at(origin.place(index)) from None
 
-    def _add_pods(self, items: Sequence[PodItem], indexes: Sequence[int], origin: ObjectOrigin) -> None:
+    def _add_pods(self, items: Sequence[PodItem], indexes: Sequence[int], origin: _ObjectOrigin) -> None:
         """`indexes` are the items' positions in their batch."""
 
         def fail(item: int, error: InputError) -> NoReturn:
@@ -323,7 +323,7 @@ class SnapshotBuilder:
         first, origin, indexes = self._pod_places[bisect_right(self._pod_places, row, key=lambda place: place[0]) - 1]
         return origin.place(indexes[row - first])
 
-    def _add_node(self, item: NodeItem, index: int, origin: ObjectOrigin) -> None:
+    def _add_node(self, item: NodeItem, index: int, origin: _ObjectOrigin) -> None:
         status = item.status
         node = types.Node(metadata=item.metadata, spec=item.spec or types.NodeSpec())
         images = b""
@@ -348,7 +348,7 @@ class SnapshotBuilder:
         except InputError as error:
             raise error.at(Place(object=f"Node {node.name}")).at(origin.place(index)) from None
 
-    def _add_other(self, kind: ResourceKind, raw: Raw, index: int, origin: ObjectOrigin) -> None:
+    def _add_other(self, kind: ResourceKind, raw: Raw, index: int, origin: _ObjectOrigin) -> None:
         metadata = decode(raw, OtherItem).metadata
         name = (metadata.name if metadata else None) or ""
         namespace = (metadata.namespace if metadata else None) or ("default" if kind.is_namespaced else "")
@@ -383,7 +383,7 @@ class SnapshotBuilder:
         self._pods.add(items, fail)
 
     def _is_first(
-        self, kind: str, namespace: str, name: str, index: int, origin: ObjectOrigin, is_equal: Callable[[], bool]
+        self, kind: str, namespace: str, name: str, index: int, origin: _ObjectOrigin, is_equal: Callable[[], bool]
     ) -> bool:
         """Register an object, and return whether it is the first of its name. An equal one may follow, for example in
         another dump; one that differs is an error, because it is unknown which one counts."""

@@ -18,7 +18,7 @@ FloatArray: TypeAlias = "NDArray[np.float64]"
 
 T = TypeVar("T")
 
-FEW = 4
+_FEW = 4
 """Up to this number of rows, evaluating all rows is cheaper than finding the distinct values."""
 
 
@@ -157,7 +157,7 @@ class Column(Generic[T]):
 
     def where(self, rule: Callable[[T], bool]) -> BoolArray:
         """(row,) whether `rule` holds, evaluated once per distinct value."""
-        if len(self.codes) <= FEW:
+        if len(self.codes) <= _FEW:
             return np.array([rule(self.values[code]) for code in self.codes], dtype=np.bool_)
         truth = np.zeros(len(self.values), dtype=np.bool_)
         for code in self._used_codes():
@@ -173,7 +173,7 @@ class Column(Generic[T]):
 
     def map(self, rule: Callable[[T], int]) -> IntArray:
         """(row,) int64 `rule(value)`, evaluated once per distinct value."""
-        if len(self.codes) <= FEW:
+        if len(self.codes) <= _FEW:
             return np.array([rule(self.values[code]) for code in self.codes], dtype=np.int64)
         numbers = np.zeros(len(self.values), dtype=np.int64)
         for code in self._used_codes():

@@ -83,7 +83,7 @@ def with_changed_pods(snapshot: Snapshot, changed: Iterable[tuple[IntArray, Pod]
 
 def with_only_pods(snapshot: Snapshot, rows: IntArray) -> Snapshot:
     """Keep only these pods, in this order."""
-    return replace(snapshot, pods=_take_rows(snapshot.pods, rows), _tables={})
+    return replace(snapshot, pods=snapshot.pods.only(rows), _tables={})
 
 
 def with_bound_pods(snapshot: Snapshot, nodes: Mapping[str, str]) -> Snapshot:
@@ -107,7 +107,7 @@ def without_nodes(snapshot: Snapshot, gone: Collection[int]) -> Snapshot:
     names = {cluster.names[row] for row in gone}
     new_row = np.full(len(cluster.nodes) + 1, -1, dtype=np.int64)  # the last entry is for pods without a node
     new_row[kept] = np.arange(len(kept))
-    left = _take_rows(pods, np.flatnonzero(~pods.node_names.where(lambda name: name in names)))
+    left = pods.only(np.flatnonzero(~pods.node_names.where(lambda name: name in names)))
     table = replace(left, node=new_row[left.node], node_count=len(kept))
     return replace(snapshot, cluster=cluster.without(gone), pods=table, _tables={})
 
@@ -131,34 +131,6 @@ def _assign_named_nodes(pods: PodTable, cluster: ClusterNodes) -> PodTable:
     finished = pods.finished
     node = np.where(finished, -1, pods.node_names.map(lambda name: cluster.index.get(name, -1)))
     return replace(pods, node=np.where(pods.node >= 0, pods.node, node), grouped=None)
-
-
-def _take_rows(pods: PodTable, rows: IntArray) -> PodTable:
-    def some(column: Sequence[str | None]) -> list[str | None]:
-        return [column[row] for row in rows]
-
-    return replace(
-        pods,
-        rows={pods.key(row): number for number, row in enumerate(rows.tolist())},
-        names=[pods.names[row] for row in rows],
-        namespaces=pods.namespaces.take(rows),
-        uids=[pods.uids[row] for row in rows],
-        labels=pods.labels.take(rows),
-        annotations=pods.annotations.take(rows),
-        owners=pods.owners.take(rows),
-        specs=pods.specs.take(rows),
-        statuses=pods.statuses.take(rows),
-        phases=pods.phases.take(rows),
-        start_times=some(pods.start_times),
-        creation_timestamps=some(pods.creation_timestamps),
-        deletion_timestamps=some(pods.deletion_timestamps),
-        nominated_node_names=[pods.nominated_node_names[row] for row in rows],
-        node_names=pods.node_names.take(rows),
-        node=pods.node[rows],
-        grouped=None,
-        derived={},
-        _requests={},
-    )
 
 
 def _join_columns(column: Column[str], more: Sequence[str]) -> Column[str]:

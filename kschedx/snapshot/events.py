@@ -11,21 +11,21 @@ from kschedx.snapshot.pods import PodTable
 
 KIND = "Event"
 FAILED_SCHEDULING = "FailedScheduling"
-SCHEDULED = "Scheduled"
+_SCHEDULED = "Scheduled"
 """From a scheduler: it has assigned the pod to a node."""
 KARPENTER = "karpenter"
 """Karpenter's name as the reporter of events."""
 FAILED_SCALE_UP, TRIGGERED_SCALE_UP = "FailedScaleUp", "TriggeredScaleUp"
-OF_AUTOSCALER = frozenset({"NotTriggerScaleUp", TRIGGERED_SCALE_UP, FAILED_SCALE_UP})
+_OF_AUTOSCALER = frozenset({"NotTriggerScaleUp", TRIGGERED_SCALE_UP, FAILED_SCALE_UP})
 SYNC_ERROR = "SyncError"
 """From vCluster's syncer: the host cluster refuses a pod of the virtual cluster."""
 CLAIM_REFUSED = "FailedResourceClaimCreation"
 """From kube-controller-manager: the API server refuses a ResourceClaim that a pod's template describes."""
-FAILED_CREATE = "FailedCreate"
+_FAILED_CREATE = "FailedCreate"
 """From a ReplicaSet, StatefulSet, DaemonSet, or Job: its pods are refused."""
 PROVISIONING_FAILED = "ProvisioningFailed"
 """From a driver that creates no volume for a claim; the message is the storage system's."""
-OF_CLAIMS = frozenset({PROVISIONING_FAILED, "FailedBinding"})
+_OF_CLAIMS = frozenset({PROVISIONING_FAILED, "FailedBinding"})
 """Why a claim has no volume."""
 ALREADY_ACTIVE = "JobAlreadyActive"
 OF_CRON_JOBS = frozenset(
@@ -35,7 +35,7 @@ OF_CRON_JOBS = frozenset(
 OF_VOLUMES = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
 OF_SANDBOX = frozenset({"FailedCreatePodSandBox", "NetworkNotReady"})
 OF_DEVICES = frozenset({"FailedPrepareDynamicResources"})
-BY_KUBELET = frozenset(
+_BY_KUBELET = frozenset(
     {*OF_VOLUMES, *OF_SANDBOX, *OF_DEVICES, "Failed", "Unhealthy", "FailedToRetrieveImagePullSecret"}
 )
 """Warnings about pods that have a node and do not start."""
@@ -46,18 +46,20 @@ _REPEATS_STATUS = "Error: "
 """The start of a kubelet event that only repeats the container's status."""
 NOT_ENQUEUED = "Unschedulable"
 """From Volcano: why it does not enqueue a PodGroup, or schedule its pods."""
-NO_CAPACITY = "InsufficientCapacityError"
+_NO_CAPACITY = "InsufficientCapacityError"
 """From Karpenter: the cloud launches no node for a NodeClaim, which Karpenter then deletes."""
 _UNMADE = {
-    "PersistentVolumeClaim": OF_CLAIMS,
+    "PersistentVolumeClaim": _OF_CLAIMS,
     "CronJob": OF_CRON_JOBS,
     "Pod": frozenset({SYNC_ERROR, CLAIM_REFUSED}),
-    "NodeClaim": frozenset({NO_CAPACITY}),
+    "NodeClaim": frozenset({_NO_CAPACITY}),
     "PodGroup": frozenset({NOT_ENQUEUED}),
 }
 """Kind to the reasons why its dependents are not created."""
 REASONS = frozenset(
-    {FAILED_SCHEDULING, SCHEDULED, FAILED_CREATE, *OF_AUTOSCALER, *BY_KUBELET, *OF_EVICTION}.union(*_UNMADE.values())
+    {FAILED_SCHEDULING, _SCHEDULED, _FAILED_CREATE, *_OF_AUTOSCALER, *_BY_KUBELET, *OF_EVICTION}.union(
+        *_UNMADE.values()
+    )
 )
 GROUPS = frozenset({"", "events.k8s.io"})
 """Every event is served in both groups, with different field names."""
@@ -155,8 +157,8 @@ class RecordedEvent(Struct, frozen=True, kw_only=True):
         return is_cut(self.message)
 
 
-Key = TypeVar("Key", bound=Hashable)
-_Newest: TypeAlias = dict[Key, tuple[_Age, RecordedEvent]]
+_Key = TypeVar("_Key", bound=Hashable)
+_Newest: TypeAlias = dict[_Key, tuple[_Age, RecordedEvent]]
 
 
 class RecordedEvents:
@@ -184,17 +186,17 @@ class RecordedEvents:
             return
         namespace = about.namespace or "default"
         pod = f"{namespace}/{about.name}" if about.kind == "Pod" else ""
-        if event.reason == SCHEDULED and pod:
+        if event.reason == _SCHEDULED and pod:
             _keep(self._assigned, pod, event)
-        if event.reason in OF_AUTOSCALER and pod:
+        if event.reason in _OF_AUTOSCALER and pod:
             _keep(self._scaling, pod, event)
         if event.reason in OF_EVICTION and pod:
             _keep(self._evictions, pod, event, prefix=event.reporter)
-        if event.reason in BY_KUBELET and pod and not _repeats(event):
+        if event.reason in _BY_KUBELET and pod and not _repeats(event):
             _keep(self._warnings, pod, event, prefix=event.reason or "")
-        if event.reason == FAILED_CREATE or event.reason in _UNMADE.get(about.kind, ()):
+        if event.reason == _FAILED_CREATE or event.reason in _UNMADE.get(about.kind, ()):
             key = (about.kind, namespace, about.name or "")
-            _keep(self._unmade, key, event, prefix="" if event.reason == FAILED_CREATE else event.reason or "")
+            _keep(self._unmade, key, event, prefix="" if event.reason == _FAILED_CREATE else event.reason or "")
         if event.reason == FAILED_SCHEDULING and pod:
             _keep(self._scheduling, (pod, event.reporter), event)
 
@@ -254,7 +256,7 @@ class RecordedEvents:
                 yield pod, reporter, event
 
 
-def _keep(newest: _Newest[Key], key: Key, event: EventItem, *, prefix: str = "") -> None:
+def _keep(newest: _Newest[_Key], key: _Key, event: EventItem, *, prefix: str = "") -> None:
     """Keep the event unless a newer one is known. Its message starts with the prefix."""
     age = _age(event)
     if key not in newest or newest[key][0] <= age:

@@ -35,15 +35,15 @@ from kschedx.snapshot.storage import MovingStorage, StorageChange
 # The pods of a moving cluster, and the log of its moves.
 
 
-class MoveKind(IntEnum):
+class _MoveKind(IntEnum):
     """What a move does to a pod; the number is the change of its node's pod count."""
 
     PLACE = 1
     REMOVE = -1
 
 
-_PLACE, _REMOVE = MoveKind  # looking up an enum member would take longer than the rest of a move
-NOBODY = -1
+_PLACE, _REMOVE = _MoveKind  # looking up an enum member would take longer than the rest of a move
+_NOBODY = -1
 """The pod of a move if the node itself or the volumes of its pods change."""
 
 
@@ -274,10 +274,10 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
 # the size of the cluster.
 
 
-class Move(Struct, frozen=True):
+class _Move(Struct, frozen=True):
     """A pod that was placed on a node or removed from it, with the data to undo it."""
 
-    kind: MoveKind
+    kind: _MoveKind
     pod: int
     """Row of the PodTable."""
     node: ClusterRow
@@ -292,7 +292,7 @@ class Move(Struct, frozen=True):
 class _Moves(Struct, frozen=True):
     """Moves of many pods, each of which moved once."""
 
-    kind: MoveKind
+    kind: _MoveKind
     pods: IntArray
     nodes: IntArray
     node_name_codes: IntArray
@@ -314,7 +314,7 @@ _MOST_TABLES, _KEPT_TABLES = 12, 4
 """When more changes keep their tables, only the last ones still do, and the others are rebuilt when they are undone."""
 
 
-_Undo = Move | _Moves | _Tables | int | Callable[[], object]
+_Undo = _Move | _Moves | _Tables | int | Callable[[], object]
 """A number is that of the pods before others were added; a function restores what it was made with."""
 
 
@@ -493,7 +493,7 @@ class MovingCluster:
     def _put(self, row: ClusterRow, node: Node) -> None:
         cluster = self.snapshot.cluster
         if cluster.put(row, node):
-            self._note(NOBODY, row, 0)
+            self._note(_NOBODY, row, 0)
         else:
             self._swap_nodes(cluster.with_nodes({row: node}).moving(), self.pods)
 
@@ -508,7 +508,7 @@ class MovingCluster:
         for key in change.claims:
             # the volumes that pods attach to their nodes may change
             for node in {int(pods.node[row]) for row in pods.rows_with_claim(key)} - {-1}:
-                self._note(NOBODY, ClusterRow(node), 0)
+                self._note(_NOBODY, ClusterRow(node), 0)
         return storage.put(change)
 
     @property
@@ -532,7 +532,7 @@ class MovingCluster:
             nodes = {ClusterRow(len(index))}  # no node: everything that reads claims has to be updated
         for node in nodes:
             if node is not None:
-                self._note(NOBODY, node, 0)
+                self._note(_NOBODY, node, 0)
         return self.devices.put(change)
 
     def _swap_nodes(self, cluster: ClusterNodes, pods: MovingPods) -> None:
@@ -583,22 +583,22 @@ class MovingCluster:
             cycle.began = None
             came = distinct(self.pods.node[self.pods.node != began])
             for node in each_cluster_row(ClusterRows(came[came >= 0])):
-                self._note(NOBODY, node, 0)  # from now on their terms are read
+                self._note(_NOBODY, node, 0)  # from now on their terms are read
 
     def revert(self, mark: int) -> None:
         """Undo every move since `mark`, last one first."""
         count = len(self.pods)
         while len(self._undo) > mark:
             first = len(self._undo)
-            while first > mark and isinstance(self._undo[first - 1], Move | _Moves):
+            while first > mark and isinstance(self._undo[first - 1], _Move | _Moves):
                 first -= 1
             if first < len(self._undo):
-                self._undo_moves([move for move in reversed(self._undo[first:]) if isinstance(move, Move | _Moves)])
+                self._undo_moves([move for move in reversed(self._undo[first:]) if isinstance(move, _Move | _Moves)])
                 del self._undo[first:]
                 continue
             move = self._undo.pop()
             self._undone += 1
-            assert not isinstance(move, Move | _Moves), "moves of pods are undone together"
+            assert not isinstance(move, _Move | _Moves), "moves of pods are undone together"
             if isinstance(move, _Tables):
                 self._with_tables.pop()
                 self.snapshot, self.pods = move.snapshot, move.pods
@@ -619,7 +619,7 @@ class MovingCluster:
         cluster = self.snapshot.cluster
         self._swap(cluster, pods, {options: NodeTable.of(cluster, pods, options) for options in self.snapshot._tables})
 
-    def _undo_moves(self, moves: Sequence[Move | _Moves]) -> None:
+    def _undo_moves(self, moves: Sequence[_Move | _Moves]) -> None:
         """Undo moves together, last one first."""
         pods, nodes, signs = list[int](), list[int](), list[int]()
         for move in moves:
@@ -627,7 +627,7 @@ class MovingCluster:
             codes: IntArray | int
             nominated: Sequence[str]
             times: Sequence[str | None]
-            if isinstance(move, Move):
+            if isinstance(move, _Move):
                 rows, places, codes = [move.pod], [int(move.node)], move.node_name_code
                 nominated, times = [move.nominated], [move.start_time]
             else:
@@ -643,7 +643,7 @@ class MovingCluster:
             signs += [-int(move.kind)] * len(rows)
         self._moved_many(np.array(pods, dtype=np.int64), np.array(nodes, dtype=np.int64), np.array(signs))
 
-    def _remember_many(self, kind: MoveKind, rows: IntArray, places: IntArray) -> None:
+    def _remember_many(self, kind: _MoveKind, rows: IntArray, places: IntArray) -> None:
         pods = self.pods
         nominated, start_times = (
             [column[row] for row in rows.tolist()] for column in (pods.nominated_node_names, pods.start_times)
@@ -652,10 +652,10 @@ class MovingCluster:
         # copies: each may be a small part of an array that is not needed any more
         self._undo.append(_Moves(kind, rows.copy(), places.copy(), codes, nominated, start_times, started))
 
-    def _remember(self, kind: MoveKind, pod: int, node: ClusterRow) -> None:
+    def _remember(self, kind: _MoveKind, pod: int, node: ClusterRow) -> None:
         pods = self.pods
         code, nominated = int(pods.node_names.codes[pod]), pods.nominated_node_names[pod]
-        self._undo.append(Move(kind, pod, node, code, nominated, pods.start_times[pod], int(pods.started[pod])))
+        self._undo.append(_Move(kind, pod, node, code, nominated, pods.start_times[pod], int(pods.started[pod])))
 
     def _set_started(self, pods: Sequence[int], start_times: Sequence[str | None], started: IntArray | int) -> None:
         table = self.pods
@@ -675,7 +675,7 @@ class MovingCluster:
         else:
             self.pods.nominations.pop(pod, None)
 
-    def _record_move(self, pod: int, node: ClusterRow, kind: MoveKind) -> None:
+    def _record_move(self, pod: int, node: ClusterRow, kind: _MoveKind) -> None:
         pods, sign = self.pods, int(kind)  # numpy is slow with members of an enum
         if sign > 0:
             pods.node[pod] = node

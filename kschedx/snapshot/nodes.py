@@ -47,10 +47,10 @@ from kschedx.snapshot.columns import (
 )
 from kschedx.snapshot.pods import Amounts, NodeRule, PodTable, RequestTable, ResourceNames
 
-ArrayOfNodes = TypeVar("ArrayOfNodes", BoolArray, IntArray)
+_ArrayOfNodes = TypeVar("_ArrayOfNodes", BoolArray, IntArray)
 
 
-class ImageState(Struct, frozen=True, kw_only=True):
+class _ImageState(Struct, frozen=True, kw_only=True):
     size_bytes: int
     nodes: ClusterRows
     """(holder,) the nodes that have it."""
@@ -106,14 +106,14 @@ class NodeImages:
         """Return whether a node has an image with exactly this name."""
         return name in self._holders
 
-    def state(self, name: str) -> ImageState | None:
+    def state(self, name: str) -> _ImageState | None:
         """Return the image with exactly this name, or None."""
         holders = self._holders.get(name)
         if holders is None:
             return None
         sizes = np.array(self._sizes[name], dtype=np.int64)
         nodes = ClusterRows(np.array(holders, dtype=np.int64))
-        return ImageState(size_bytes=int(sizes[0]), nodes=nodes, sizes=sizes)
+        return _ImageState(size_bytes=int(sizes[0]), nodes=nodes, sizes=sizes)
 
 
 def _decode_images(images: bytes) -> tuple[ContainerImage, ...]:
@@ -380,7 +380,7 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
     def name(self, row: TableRow) -> str:
         return self.cluster.names[self.cluster_row(row)]
 
-    def part(self, numbers: ArrayOfNodes) -> ArrayOfNodes:
+    def part(self, numbers: _ArrayOfNodes) -> _ArrayOfNodes:
         """Return the rows of this table's nodes of an array over the whole cluster."""
         return numbers if self.is_whole else numbers[self.rows]
 

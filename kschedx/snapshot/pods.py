@@ -552,31 +552,32 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         def grown(column: Column[T]) -> Column[T]:
             return Column(np.concatenate([column.codes, column.codes[rows]]), column.values)
 
-        def more(values: Sequence[T]) -> Sequence[T]:
-            return [*values, *(values[row] for row in rows)]
-
+        columns = {
+            name: grown(column) if isinstance(column, Column) else [*column, *(column[row] for row in rows)]
+            for name, column in self._columns()
+        }
         return replace(
             self,
-            names=more(self.names),
-            namespaces=grown(self.namespaces),
-            uids=more(self.uids),
-            labels=grown(self.labels),
-            annotations=grown(self.annotations),
-            owners=grown(self.owners),
-            specs=grown(self.specs),
-            statuses=grown(self.statuses),
-            phases=grown(self.phases),
-            start_times=more(self.start_times),
-            creation_timestamps=more(self.creation_timestamps),
-            deletion_timestamps=more(self.deletion_timestamps),
-            nominated_node_names=more(self.nominated_node_names),
-            node_names=grown(self.node_names),
+            **columns,
             node=np.concatenate([self.node, nodes]),
             node_count=node_count,
             grouped=None,
             derived={},
             _requests={options: grown(column) for options, column in self._requests.items()},
         )
+
+    def only(self, rows: IntArray) -> PodTable:
+        """Keep only these pods, in this order."""
+        columns = {
+            name: column.take(rows) if isinstance(column, Column) else [column[row] for row in rows]
+            for name, column in self._columns()
+        }
+        keys = {self.key(row): number for number, row in enumerate(rows.tolist())}
+        return replace(self, **columns, rows=keys, node=self.node[rows], grouped=None, derived={}, _requests={})
+
+    def _columns(self) -> Iterator[tuple[str, Column[object] | Sequence[object]]]:
+        """Yield the columns but for `node`, with their names."""
+        return ((name, getattr(self, name)) for name in _COLUMNS)
 
     def without(self, gone: IntArray) -> PodTable:
         """Delete pods: their rows stay, without a node and not pending."""
@@ -647,6 +648,12 @@ def _kept(status: PodStatus) -> PodStatus:
     return PodStatus(conditions=status.conditions)
 
 
+_COLUMNS = (
+    "names", "namespaces", "uids", "labels", "annotations", "owners", "specs", "statuses", "phases", "start_times",
+    "creation_timestamps", "deletion_timestamps", "nominated_node_names", "node_names",
+)  # fmt: skip
+
+
 class Amounts:
     """(pod, resource) int64 amounts. Pods of equal ones share a row, which is looked up when it is read."""
 
@@ -713,7 +720,7 @@ def host_ports(spec: PodSpec, *, sidecars: bool = True) -> tuple[ContainerPort, 
 # From 1.36 on, a group is a PodGroup. In 1.35 it is an entry of a Workload; here it is a PodGroup named
 # `train/workers`, or `train/workers/0` for pods with a replica key.
 
-PodGroups = Mapping[str, PodGroup]
+_PodGroups = Mapping[str, PodGroup]
 """`namespace/name` to pod group."""
 
 
@@ -740,7 +747,7 @@ def group_name(spec: PodSpec, *, of_workloads: bool) -> str | None:
     return f"{named.name}/{named.pod_group}{replica}"
 
 
-def find_group(groups: PodGroups, namespace: str, name: str) -> PodGroup | None:
+def find_group(groups: _PodGroups, namespace: str, name: str) -> PodGroup | None:
     """Find the group with this name; all replicas of a Workload's group share it."""
     return groups.get(f"{namespace}/{'/'.join(name.split('/')[:2])}")
 
@@ -752,13 +759,13 @@ def members_of(pods: PodTable, namespace: str, name: str) -> BoolArray:
     return mask & pods.namespaces.where(lambda space: space == namespace)
 
 
-def group_of_pod(groups: PodGroups, pod: Pod) -> PodGroup | None:
+def group_of_pod(groups: _PodGroups, pod: Pod) -> PodGroup | None:
     """Return the PodGroup that a pod names, if it exists."""
     name = group_name(pod.spec, of_workloads=False)
     return None if name is None else find_group(groups, pod.metadata.namespace, name)
 
 
-def whole_group_of(groups: PodGroups, pods: PodTable, row: int) -> PodGroup | None:
+def whole_group_of(groups: _PodGroups, pods: PodTable, row: int) -> PodGroup | None:
     """Return the PodGroup of a pod if preempting the pod means preempting the whole group."""
     named = pods.specs[row].scheduling_group
     if named is None or named.pod_group_name is None:

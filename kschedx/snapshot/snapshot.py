@@ -19,6 +19,7 @@ from kschedx.apiserver.defaulting import default_namespace, default_priority_cla
 from kschedx.kube.decoding import decode, mappings
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.kinds import Objects, objects_of
+from kschedx.kube.names import SYSTEM_NAMESPACES
 from kschedx.kube.other_schedulers import OpenShiftScheduler
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.scalars import nanoseconds, newest
@@ -362,6 +363,13 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
                 if config_map.metadata.name == name:
                     by_key.setdefault(key, config_map)
         return by_key
+
+    @property
+    def only_namespaces(self) -> tuple[str, ...]:
+        """The namespaces with pods; empty if the snapshot seems to have those of all, as it has pods of the system."""
+        spaces = tuple(sorted({*self.pods.namespaces.values}))
+        is_whole = self.source.is_complete("Pod") or any(space.startswith(SYSTEM_NAMESPACES) for space in spaces)
+        return () if is_whole else spaces
 
     @cached_property
     def terminating_namespaces(self) -> frozenset[str]:

@@ -52,12 +52,12 @@ def _is_scalar(hint: object) -> bool:
 
 
 # mypy does not follow generated structs: their fields are typed where they are used, in build.py
-SlimContainer: Any = _slim(types.Container, {})
+_SlimContainer: Any = _slim(types.Container, {})
 SlimVolume: Any = _slim(pod_volumes.Volume, {})
 SlimPodSpec: Any = _slim(
-    types.PodSpec, {"containers": SlimContainer, "init_containers": SlimContainer, "volumes": SlimVolume}
+    types.PodSpec, {"containers": _SlimContainer, "init_containers": _SlimContainer, "volumes": SlimVolume}
 )
-SlimContainerStatus: Any = _slim(types.ContainerStatus, {})
+_SlimContainerStatus: Any = _slim(types.ContainerStatus, {})
 """Decoded only where a container status is read: those of most pods are not."""
 
 
@@ -97,7 +97,7 @@ class PodItem(Struct, kw_only=True, rename="camel", tag_field="kind", tag="Pod",
     status: SlimPodStatus | None = field(default_factory=SlimPodStatus)
 
 
-class SlimNodeStatus(Struct, kw_only=True, rename="camel", gc=False):
+class _SlimNodeStatus(Struct, kw_only=True, rename="camel", gc=False):
     """As `kube.types.NodeStatus`, with raw images: they are most of a node, and few plugins read them."""
 
     capacity: ResourceList | None = None
@@ -112,7 +112,7 @@ class NodeItem(Struct, kw_only=True, rename="camel", tag_field="kind", tag="Node
     api_version: str = ""
     metadata: types.ObjectMeta = types.ObjectMeta()
     spec: types.NodeSpec | None = None
-    status: SlimNodeStatus | None = None
+    status: _SlimNodeStatus | None = None
 
 
 class PersistentVolumeItem(
@@ -157,7 +157,7 @@ class DuplicateNameError(InputError):
         self.row = row
 
 
-class Fail(Protocol):
+class _Fail(Protocol):
     """Raises the error of an added item."""
 
     def __call__(self, item: int, error: InputError) -> NoReturn: ...
@@ -186,7 +186,7 @@ class _Interner(Generic[_K]):
             self.values.append(value)
         return code
 
-    def codes_of(self, keys: Sequence[_K], make: Callable[[_K], object], fail: Fail) -> list[int]:
+    def codes_of(self, keys: Sequence[_K], make: Callable[[_K], object], fail: _Fail) -> list[int]:
         """Return the codes of many keys, nearly all of which are known."""
         with contextlib.suppress(KeyError):
             return list(map(self.index.__getitem__, keys))
@@ -239,7 +239,7 @@ class PodColumns:
     def __len__(self) -> int:
         return len(self.names)
 
-    def add(self, items: Sequence[PodItem], fail: Fail) -> Collection[int]:
+    def add(self, items: Sequence[PodItem], fail: _Fail) -> Collection[int]:
         """Append pods, and return which of them exist already, equal in all that is read. If the i-th is invalid, or
         differs from a pod of its name, `fail(i, error)` raises."""
         metas = [item.metadata for item in items]
@@ -300,7 +300,7 @@ class PodColumns:
         columns = (column.codes if isinstance(column, _Interner) else column for column in vars(self).values())
         yield from (column for column in columns if isinstance(column, list))
 
-    def _spec_codes(self, keys: Sequence[bytes], label_keys: Sequence[bytes], fail: Fail) -> list[int]:
+    def _spec_codes(self, keys: Sequence[bytes], label_keys: Sequence[bytes], fail: _Fail) -> list[int]:
         codes = self.specs.codes_of(keys, _pod_spec, fail)
         values = self.specs.values
         self._with_label_keys.update(
@@ -431,7 +431,7 @@ def _has_state(statuses: Sequence[Any], state: bytes) -> bool:
 def _container_statuses(text: bytes, name: str) -> list[Any]:
     """Return the container statuses of a field. Raises `InputError` for invalid ones."""
     try:
-        return [] if text in (b"", b"null") else decode(text, list[SlimContainerStatus])
+        return [] if text in (b"", b"null") else decode(text, list[_SlimContainerStatus])
     except InputError as error:
         raise error.at(Place(field=f"status.{name}")) from None
 
@@ -442,7 +442,7 @@ _SELDOM = attrgetter(
 _NONE_OF_THEM = (UNSET,) * 4
 
 
-def _slim_statuses(statuses: Sequence[SlimPodStatus], fail: Fail) -> list[bytes]:
+def _slim_statuses(statuses: Sequence[SlimPodStatus], fail: _Fail) -> list[bytes]:
     """`slim_status` of many pods. Most are empty, so all texts are searched at once first."""
     texts = _texts([status.conditions for status in statuses])
     distinct = set(texts)

@@ -9,6 +9,7 @@ import sys
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
@@ -54,7 +55,7 @@ class JoinedStream(Stream):
 
 FREE = 256 << 20
 """Bytes that compressed data may always unpack to."""
-RATIO = 200
+_RATIO = 200
 """Above FREE, the maximum ratio of unpacked to compressed size.
 
 A cluster's JSON compresses to a 20th, and to a 110th if pods differ only in names and uids, since their uids alone are
@@ -86,8 +87,8 @@ class SizeBudget:
     def spend(self, size: int) -> None:
         """Count unpacked bytes. Raises InputError if they exceed the budget."""
         self._unpacked += size
-        if self._unpacked > FREE and self._unpacked > RATIO * self.packed:
-            message = f"unpacks to more than {RATIO} times its size"
+        if self._unpacked > FREE and self._unpacked > _RATIO * self.packed:
+            message = f"unpacks to more than {_RATIO} times its size"
             raise InputError(message, place=Place(source=self._source), hint="unpack it yourself if that is right")
 
 
@@ -163,10 +164,11 @@ class _Decoder(Protocol):
 class _Frames(Stream):
     """Compressed streams in sequence."""
 
-    def __init__(self, file: Readable, new: Callable[[], _Decoder], feed: int) -> None:
+    def __init__(self, file: Readable, new: Callable[[], _Decoder], feed: int, error: type[Exception]) -> None:
         self._file = file
         self._new = new
         self._feed = feed
+        self._error = error
         self._decoder = new()
 
     def _next(self, size: int) -> bytes:
@@ -183,7 +185,10 @@ class _Frames(Stream):
                 data = self._file.read(self._feed)
                 if not data:
                     raise EOFError
-            block = self._decoder.decompress(data, size)
+            try:
+                block = self._decoder.decompress(data, size)
+            except self._error as error:
+                raise (_TooMuchMemoryError if "memory" in str(error).lower() else ValueError) from None
             if block:
                 return block
 
@@ -194,7 +199,6 @@ class _Zstd:
     def __init__(self) -> None:
         import zstandard
 
-        self._error = zstandard.ZstdError
         self._frame = zstandard.ZstdDecompressor().decompressobj()
         self._held = memoryview(b"")
 
@@ -212,44 +216,9 @@ class _Zstd:
 
     def decompress(self, data: bytes, max_length: int = -1) -> bytes:
         if data:
-            try:
-                self._held = memoryview(self._frame.decompress(data))
-            except self._error as error:
-                if "memory" in str(error):
-                    raise _TooMuchMemoryError from None
-                raise ValueError from None
+            self._held = memoryview(self._frame.decompress(data))
         block, self._held = self._held[:max_length], self._held[max_length:]
         return bytes(block)
-
-
-class _Xz:
-    """An xz stream with limited memory."""
-
-    def __init__(self) -> None:
-        import lzma
-
-        self._error = lzma.LZMAError
-        self._stream = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_MEMORY)
-
-    @property
-    def eof(self) -> bool:
-        return self._stream.eof
-
-    @property
-    def needs_input(self) -> bool:
-        return self._stream.needs_input
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._stream.unused_data
-
-    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        try:
-            return self._stream.decompress(data, max_length)
-        except self._error as error:
-            if "emory" in str(error):
-                raise _TooMuchMemoryError from None
-            raise ValueError from None
 
 
 def _gzip(file: Readable) -> Readable:
@@ -261,16 +230,25 @@ def _gzip(file: Readable) -> Readable:
 def _bzip2(file: Readable) -> Readable:
     import bz2
 
-    return _Frames(file, bz2.BZ2Decompressor, 1 << 16)
+    return _Frames(file, bz2.BZ2Decompressor, 1 << 16, OSError)
+
+
+def _zstd(file: Readable) -> Readable:
+    import zstandard
+
+    return _Frames(file, _Zstd, _FEED, zstandard.ZstdError)
 
 
 def _xz(file: Readable) -> Readable:
-    return _Frames(file, _Xz, 1 << 16)
+    import lzma
+
+    new = partial(lzma.LZMADecompressor, format=lzma.FORMAT_XZ, memlimit=_MEMORY)
+    return _Frames(file, new, 1 << 16, lzma.LZMAError)
 
 
 _OPEN: Mapping[str, Callable[[Readable], Readable]] = {
     "gzip": _gzip,
-    "zstd": lambda file: _Frames(file, _Zstd, _FEED),
+    "zstd": _zstd,
     "xz": _xz,
     "bzip2": _bzip2,
 }

@@ -17,17 +17,17 @@ from kschedx.sources.files import STDIN, load_documents
 from kschedx.sources.line_numbers import line_of
 
 KIND = "KubeSchedulerConfiguration"
-POLICY = "Policy"
+_POLICY = "Policy"
 """The kind of the configuration of schedulers before the framework."""
 
 Json = Mapping[str, object]
 
 
-MOST_BYTES = 4 << 20
+_MOST_BYTES = 4 << 20
 """The maximum size in bytes of a file that is searched although it holds no objects."""
 
 
-class WrittenConfiguration(Struct, frozen=True, kw_only=True):
+class _WrittenConfiguration(Struct, frozen=True, kw_only=True):
     document: Json
     place: Place
     config_map: str = ""
@@ -50,7 +50,7 @@ def read_configuration(path: str) -> dict[str, object]:
     return dict(written_pod.document)
 
 
-def find_configuration(path: str) -> WrittenConfiguration:
+def find_configuration(path: str) -> _WrittenConfiguration:
     """Return the only configuration with its place; weights are not checked.
 
     Of several configurations, the one counts that a scheduler in the same manifests mounts and names with --config.
@@ -87,7 +87,7 @@ def find_configuration(path: str) -> WrittenConfiguration:
 
 def placed_error(error: ConfigError, path: str) -> ConfigError:
     """Return an error about fields of the file's configuration, each with its line if that can be found."""
-    written = WrittenConfiguration(document={}, place=Place(source=path))
+    written = _WrittenConfiguration(document={}, place=Place(source=path))
     if path != STDIN:
         with suppress(InputError):  # the file was read before, but may have been deleted since
             written = find_configuration(path)
@@ -96,7 +96,7 @@ def placed_error(error: ConfigError, path: str) -> ConfigError:
     return _with_line(error, written)
 
 
-def _with_line(error: ConfigError, written: WrittenConfiguration) -> ConfigError:
+def _with_line(error: ConfigError, written: _WrittenConfiguration) -> ConfigError:
     if not error.place.field:
         return error
     place = written.place
@@ -117,9 +117,9 @@ def zero_weights(document: Json) -> Iterator[str]:
 # --- places of configurations
 
 
-def _configurations(document: Json, place: Place) -> Iterator[WrittenConfiguration]:
+def _configurations(document: Json, place: Place) -> Iterator[_WrittenConfiguration]:
     if _is_configuration(document):
-        yield WrittenConfiguration(document=document, place=place)
+        yield _WrittenConfiguration(document=document, place=place)
         return
     kind = document.get("kind")
     if kind not in ("ConfigMap", "Secret"):
@@ -129,22 +129,22 @@ def _configurations(document: Json, place: Place) -> Iterator[WrittenConfigurati
     name = str(metadata.get("name") or "")
     # the encoded data of a Secret is not read
     for key, text in map_at(document.get("data" if kind == "ConfigMap" else "stringData")).items():
-        if not isinstance(text, str) or not (KIND in text or f"kind: {POLICY}" in text or f'"{POLICY}"' in text):
+        if not isinstance(text, str) or not (KIND in text or f"kind: {_POLICY}" in text or f'"{_POLICY}"' in text):
             continue
         inside = replace(place, object=f"{kind} {name}[{key}]")
         below = f"{'data' if kind == 'ConfigMap' else 'stringData'}[{key}]"
         for value in _parse(text, inside):
             if _is_configuration(value):
-                yield WrittenConfiguration(document=value, place=inside, config_map=name, key=key, below=below)
+                yield _WrittenConfiguration(document=value, place=inside, config_map=name, key=key, below=below)
 
 
-def _nested_configurations(value: object, path: str, place: Place) -> Iterator[WrittenConfiguration]:
+def _nested_configurations(value: object, path: str, place: Place) -> Iterator[_WrittenConfiguration]:
     """Yield configurations in documents that are no Kubernetes objects, such as a chart's values or a tool's
     description of a cluster."""
     inside = replace(place, object=path)
     if isinstance(value, dict):
         if path and _is_configuration(value):
-            yield WrittenConfiguration(document=value, place=inside, below=path)
+            yield _WrittenConfiguration(document=value, place=inside, below=path)
             return
         for key, item in value.items():
             yield from _nested_configurations(item, f"{path}.{key}" if path else str(key), place)
@@ -153,14 +153,14 @@ def _nested_configurations(value: object, path: str, place: Place) -> Iterator[W
             yield from _nested_configurations(item, f"{path}[{index}]", place)
     elif isinstance(value, str) and f"kind: {KIND}" in value:
         held = (item for item in _parse(value, inside) if _is_configuration(item))
-        yield from (WrittenConfiguration(document=item, place=inside, below=path) for item in held)
+        yield from (_WrittenConfiguration(document=item, place=inside, below=path) for item in held)
 
 
 def _without_kinds(path: str) -> list[tuple[dict[str, object], Place]]:
     """Return the documents of a file without Kubernetes objects; empty if it is no YAML either."""
     configurations: list[tuple[dict[str, object], Place]] = []
     with suppress(InputError, OSError):
-        if path != STDIN and Path(path).is_file() and Path(path).stat().st_size <= MOST_BYTES:
+        if path != STDIN and Path(path).is_file() and Path(path).stat().st_size <= _MOST_BYTES:
             for line in yaml_text.split(Path(path).read_bytes(), source=path):
                 document = yaml_text.load(line, source=path)
                 if document is not None and isinstance(document.value, dict):
@@ -209,7 +209,7 @@ def _is_configuration(document: Json) -> bool:
     project."""
     version = str(document.get("apiVersion") or "")
     kind = document.get("kind")
-    return kind == KIND or (kind == POLICY and "/" not in version)
+    return kind == KIND or (kind == _POLICY and "/" not in version)
 
 
 def _mounted_config_maps(documents: Iterable[Json]) -> Iterator[tuple[str, str]]:

@@ -133,13 +133,13 @@ class _JsonText:
 # brackets open. The piece is then no JSON array, which its decoder notices. From there on, and in JSON of a single
 # line, items are parsed one by one, which takes twice as long.
 
-CHUNK = 1 << 18
+_CHUNK = 1 << 18
 """Bytes that are cut at a time: few enough that a processor's cache keeps them until the objects are built."""
-SMALL = 1 << 20
+_SMALL = 1 << 20
 """Bytes; a smaller document is read at once, and the place of every object is known."""
-MAX_ITEM = 32 << 20
+_MAX_ITEM = 32 << 20
 """Bytes of a list's item; an API server stores objects of less than 2 MB."""
-MAX_WHOLE = 128 << 20
+_MAX_WHOLE = 128 << 20
 """Bytes of a document that cannot be cut; reading one takes four times as much memory."""
 
 _LISTS = "lists can be of any size, as `kubectl get -o json` and `kschedx snapshot` write them"
@@ -173,10 +173,10 @@ class JsonStream:
         *,
         source: str,
         path: Path | None = None,
-        chunk: int = CHUNK,
-        small: int = SMALL,
-        max_item: int = MAX_ITEM,
-        max_whole: int = MAX_WHOLE,
+        chunk: int = _CHUNK,
+        small: int = _SMALL,
+        max_item: int = _MAX_ITEM,
+        max_whole: int = _MAX_WHOLE,
     ) -> None:
         self._lines = None if path is None else LineCounter(path)
         self._window = _JsonText(file, lines=self._lines, small=small)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from yaml import Node
 
 _STEP = lazy_pattern(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
-MAX_TEXT = 8 << 20
+_MAX_TEXT = 8 << 20
 """Bytes of a text that is read again for a line."""
 
 
@@ -105,7 +105,7 @@ def _compose(text: str) -> Node | None:
 
 def _text(source: str) -> bytes:
     path = Path(source)
-    return path.read_bytes() if path.is_file() and path.stat().st_size <= MAX_TEXT else b""
+    return path.read_bytes() if path.is_file() and path.stat().st_size <= _MAX_TEXT else b""
 
 
 def _object(root: Node | None, place: Place, first_line: int, *, is_sure: bool) -> Node | None:
@@ -141,7 +141,7 @@ def _below(node: Node | None, step: str) -> tuple[int, Node | None]:
 # Manifests of users: files, folders, and standard input, as plain dicts with their lines.
 
 _DECODER = msgspec.json.Decoder(list[dict[str, object]])
-MOST_MANIFESTS = 10_000
+_MOST_MANIFESTS = 10_000
 """Objects of a file or folder, which are explained or applied one after the other; a dump of a cluster has more."""
 _GENERATED: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
@@ -198,7 +198,7 @@ def _documents(path: str, see: See) -> list[ManifestDocument]:
             ManifestDocument(value=value, place=place, text=text)
             for value, place in zip(objects, batch.places(len(objects)), strict=True)
         ]
-        if len(documents) > MOST_MANIFESTS:
-            message = f"more than {MOST_MANIFESTS:,} objects, too many for manifests"
+        if len(documents) > _MOST_MANIFESTS:
+            message = f"more than {_MOST_MANIFESTS:,} objects, too many for manifests"
             raise InputError(message, place=Place(source=path), hint="pass a dump of a cluster with -s")
     return documents

@@ -24,7 +24,7 @@ from kschedx.patterns import lazy_pattern
 # `SecurityContext` has the host's namespaces. Neither the list nor its `Items` state their kind: `selfLink` does.
 # Upstream: pkg/apis/core/types.go, and printers.JSONPrinter of these versions.
 
-Json = dict[str, object]
+_Json = dict[str, object]
 
 _LINK = lazy_pattern(r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)(?:/namespaces/[^/]+)?/(?P<plural>[^/]+)")
 _KIND_OF = {
@@ -39,7 +39,7 @@ _OF_THE_HOST = ("HostNetwork", "HostPID", "HostIPC")
 _LEADING_CAPITALS = lazy_pattern(r"[A-Z]+")
 
 
-def as_api_list(document: bytes | memoryview) -> bytes | None:
+def _as_api_list(document: bytes | memoryview) -> bytes | None:
     """Return the list in the form of the API; None for anything else."""
     try:
         manifest = msgspec.json.decode(document)
@@ -56,15 +56,15 @@ def as_api_list(document: bytes | memoryview) -> bytes | None:
     return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects})
 
 
-def _object(value: Mapping[str, object]) -> Json:
+def _object(value: Mapping[str, object]) -> _Json:
     """Convert an object or a template: fields in lower case are metadata."""
     metadata = {key: item for key, item in value.items() if key[:1].islower() and key not in ("kind", "apiVersion")}
     rest = {key: item for key, item in value.items() if key[:1].isupper()}
     return {"metadata": metadata, **_fields(rest)}
 
 
-def _fields(value: Mapping[str, object]) -> Json:
-    document: Json = {}
+def _fields(value: Mapping[str, object]) -> _Json:
+    document: _Json = {}
     for key, item in value.items():
         if item is None:
             continue
@@ -76,7 +76,7 @@ def _fields(value: Mapping[str, object]) -> Json:
 
 def _value(value: object, *, is_template: bool = False) -> object:
     if isinstance(value, dict):
-        fields = cast("Json", value)
+        fields = cast("_Json", value)
         return _object(fields) if is_template else _fields(fields)
     if isinstance(value, list):
         return [_value(item) for item in value]
@@ -146,7 +146,7 @@ def is_nameless(text: bytes) -> bool:
         peek = _peek(text, index=None)
     except (msgspec.DecodeError, UnicodeDecodeError, InputError, RecursionError):
         return False
-    return not peek.kind and not bytes(peek.items) and as_api_list(text) is None
+    return not peek.kind and not bytes(peek.items) and _as_api_list(text) is None
 
 
 def peek_of_list(prefix: bytes) -> Peek | None:
@@ -175,7 +175,7 @@ def flatten(document: bytes | memoryview, of: Peek | None = None) -> Flat:
         peek = of or Peek(kind="List")
     else:
         peek = _peek(document, index=None)
-        if not peek.kind and bytes(peek.items) == b"" and (written := as_api_list(document)) is not None:
+        if not peek.kind and bytes(peek.items) == b"" and (written := _as_api_list(document)) is not None:
             document, peek = written, _peek(written, index=None)
         if not peek.kind and bytes(peek.items).startswith(b"["):
             peek = replace(peek, kind="List")

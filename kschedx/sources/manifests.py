@@ -53,8 +53,8 @@ _HEAD = 64 << 10
 """Bytes of a text that are searched; the patterns read each byte once."""
 
 TEMPLATE = "looks like a template"
-HELM_TEMPLATE = "looks like a template of a Helm chart"
-FILL_IN = "replace the variables first, for example with `envsubst`"
+_HELM_TEMPLATE = "looks like a template of a Helm chart"
+_FILL_IN = "replace the variables first, for example with `envsubst`"
 ALLOWED = "allowed are Kubernetes objects in YAML or JSON"
 
 
@@ -79,7 +79,7 @@ def _foreign_template(content: bytes) -> tuple[str, str, int] | None:
     """Return the error and the hint for a template, of a Helm chart or another, and the first line with a template
     expression."""
     for pattern, message, hint in (
-        (_TEMPLATE, HELM_TEMPLATE, "render it first, with `helm template`"),
+        (_TEMPLATE, _HELM_TEMPLATE, "render it first, with `helm template`"),
         (_OTHER_TEMPLATE, TEMPLATE, "render it first"),
     ):
         if match := pattern.search(content):
@@ -89,7 +89,7 @@ def _foreign_template(content: bytes) -> tuple[str, str, int] | None:
 
 def variables_hint(text: str) -> str:
     """Return the hint for an invalid value that contains an unresolved variable."""
-    return FILL_IN if _VARIABLE.search(text) and FILL_IN not in text else ""
+    return _FILL_IN if _VARIABLE.search(text) and _FILL_IN not in text else ""
 
 
 Refuse: TypeAlias = Callable[[InputError], None]

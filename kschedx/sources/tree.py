@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".yaml", ".yml", ".json")
 
 
-class TreeMember(Struct, frozen=True, kw_only=True):
+class _TreeMember(Struct, frozen=True, kw_only=True):
     """An open file of a tree."""
 
     name: str
@@ -49,7 +49,7 @@ class Tree(Protocol):
         """Return the files whose names are those of manifests, in order."""
         ...
 
-    def open(self, wanted: Collection[str]) -> Iterator[TreeMember]:
+    def open(self, wanted: Collection[str]) -> Iterator[_TreeMember]:
         """Yield the files with these names. Each must be read before the next one is requested."""
         ...
 
@@ -101,7 +101,7 @@ class Folder:
             elif _may_be_manifest(entry.name) and _is_file(entry):
                 yield prefix + entry.name
 
-    def open(self, wanted: Collection[str]) -> Iterator[TreeMember]:
+    def open(self, wanted: Collection[str]) -> Iterator[_TreeMember]:
         root = self._path.resolve()
         for name in wanted:
             path = self._path / name
@@ -110,7 +110,7 @@ class Folder:
                 raise InputError("a link that leads out of the folder", place=place, hint="name what it leads to")
             try:
                 with path.open("rb", buffering=0) as file:
-                    yield TreeMember(name=name, source=str(path), file=cast(Readable, file), path=path)
+                    yield _TreeMember(name=name, source=str(path), file=cast(Readable, file), path=path)
             except OSError as error:
                 raise unreadable(str(path), error) from None
 
@@ -125,12 +125,12 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 # The names in an archive, and their errors.
 
 MAX_MEMBERS = 200_000
-FOLDER = "a folder"
-LINK = "a link, not a file"
-DEVICE = "a device, not a file"
+_FOLDER = "a folder"
+_LINK = "a link, not a file"
+_DEVICE = "a device, not a file"
 
 
-class MemberNames:
+class _MemberNames:
     """The names of an archive's members, as they are shown."""
 
     def __init__(self, source: str) -> None:
@@ -145,11 +145,11 @@ class MemberNames:
         self._count += 1
         if self._count > MAX_MEMBERS:
             raise InputError(f"holds more than {MAX_MEMBERS:,} files", place=Place(source=self._source))
-        name = tidy(written)
+        name = _tidy(written)
         if written.startswith(("/", "\\")) or ".." in name.split("/") or "\0" in written:
             place = Place(source=f"{self._source}: {written}")
             raise InputError("a name that leads out of the archive", place=place, hint="nothing in it is read")
-        if kind != FOLDER and _may_be_manifest(name):
+        if kind != _FOLDER and _may_be_manifest(name):
             self._manifests[name] = "one of two files of this name" if name in self._manifests else kind
 
     def manifests(self) -> Sequence[str]:
@@ -159,11 +159,11 @@ class MemberNames:
         """Raise InputError for a name that does not belong to exactly one file."""
         for name in wanted:
             if problem := self._manifests[name]:
-                hint = "pack it with --dereference" if problem == LINK else ""
+                hint = "pack it with --dereference" if problem == _LINK else ""
                 raise InputError(problem, place=Place(source=f"{self._source}: {name}"), hint=hint)
 
 
-def tidy(name: str) -> str:
+def _tidy(name: str) -> str:
     """Return a member's name without "./", and with slashes instead of backslashes."""
     return "/".join(part for part in name.replace("\\", "/").split("/") if part not in ("", "."))
 
@@ -189,21 +189,21 @@ class Tar:
         self._reopened = reopened
         """Returns a stream from the archive's first byte on."""
         self._source = source
-        self._names = MemberNames(source)
+        self._names = _MemberNames(source)
 
     def names(self) -> Sequence[str]:
         for info, _ in self._members():
             self._names.add(info.name, _tar_kind(info))
         return self._names.manifests()
 
-    def open(self, wanted: Collection[str]) -> Iterator[TreeMember]:
+    def open(self, wanted: Collection[str]) -> Iterator[_TreeMember]:
         self._names.check(wanted)
         for info, archive in self._members():
-            name = tidy(info.name)
+            name = _tidy(info.name)
             if name in wanted and not _tar_kind(info):
                 content = archive.extractfile(info)
                 assert content is not None
-                yield TreeMember(
+                yield _TreeMember(
                     name=name, source=f"{self._source}: {name}", file=_TarContent(content, self._converted_errors)
                 )
 
@@ -245,10 +245,10 @@ class Tar:
 def _tar_kind(info: tarfile.TarInfo) -> str:
     """Return the type of the member; empty for a file."""
     if info.isdir() or info.name.endswith("/"):
-        return FOLDER
+        return _FOLDER
     if info.issym() or info.islnk():
-        return LINK
-    return "" if info.isreg() else DEVICE
+        return _LINK
+    return "" if info.isreg() else _DEVICE
 
 
 class _TarContent(Stream):
@@ -338,16 +338,16 @@ class Zip:
         self._file = file
         self._source = source
         self._budget = budget
-        self._names = MemberNames(source)
+        self._names = _MemberNames(source)
         self._members: dict[str, zipfile.ZipInfo] = {}
 
     def names(self) -> Sequence[str]:
         for member in self._archive.infolist():
             self._names.add(member.orig_filename, _zip_kind(member))
-            self._members[tidy(member.orig_filename)] = member
+            self._members[_tidy(member.orig_filename)] = member
         return self._names.manifests()
 
-    def open(self, wanted: Collection[str]) -> Iterator[TreeMember]:
+    def open(self, wanted: Collection[str]) -> Iterator[_TreeMember]:
         self._names.check(wanted)
         self._budget.packed = self._file.seek(0, io.SEEK_END)
         for name in wanted:
@@ -356,7 +356,7 @@ class Zip:
                 raise InputError("is encrypted", place=Place(source=source), hint="unpack the archive first")
             with _zip_errors(source):
                 content = self._archive.open(member)
-            yield TreeMember(name=name, source=source, file=_ZipContent(content, source, self._budget))
+            yield _TreeMember(name=name, source=source, file=_ZipContent(content, source, self._budget))
 
     @cached_property
     def _archive(self) -> zipfile.ZipFile:
@@ -424,8 +424,8 @@ class _Careful(io.RawIOBase):
 
 def _zip_kind(member: zipfile.ZipInfo) -> str:
     if member.is_dir():
-        return FOLDER
+        return _FOLDER
     mode = member.external_attr >> 16
     if stat.S_ISLNK(mode):
-        return LINK
-    return "" if stat.S_IFMT(mode) in (0, stat.S_IFREG) else DEVICE
+        return _LINK
+    return "" if stat.S_IFMT(mode) in (0, stat.S_IFREG) else _DEVICE

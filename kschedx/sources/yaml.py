@@ -150,7 +150,7 @@ def _short_float(value: float) -> str:
 
 Value = Scalar | list["Value"] | dict[str, "Value"]
 
-MAX_DEPTH = 200
+_MAX_DEPTH = 200
 MAX_DOCUMENT = 8 << 20
 """Bytes: libyaml reads a megabyte per second, and an API server stores objects of less than 2 MB."""
 MAX_REPEATED = 32 << 20
@@ -361,8 +361,8 @@ class _Reader:
         return False
 
     def _start(self, value: dict[str, Value] | list[Value], event: CollectionStartEvent, line: int) -> None:
-        if len(self._open) == MAX_DEPTH:
-            self.fail(f"nested more than {MAX_DEPTH} deep", line=line)
+        if len(self._open) == _MAX_DEPTH:
+            self.fail(f"nested more than {_MAX_DEPTH} deep", line=line)
         self._keep(event.anchor, value, nodes=0, length=0)
         first = self._nodes, self._characters
         self._open.append(

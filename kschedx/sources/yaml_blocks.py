@@ -25,10 +25,10 @@ from kschedx.sources.yaml import MAX_DOCUMENT, DocumentText, Value, load, resolv
 # brackets leaves them open, and the piece is no YAML. An entry in another form is read by `kschedx.sources.yaml`, which
 # is exact and many times slower. Tests verify that both agree.
 
-MAX_KNOWN = 50_000
+_MAX_KNOWN = 50_000
 """Per generation: entries of the previous generation move to the current one if they are read again."""
-MAX_DEPTH = 50
-MAX_INDENT = 400
+_MAX_DEPTH = 50
+_MAX_INDENT = 400
 _MAX_BRACKETS = 100
 """The maximum number of brackets in the JSON of an exactly read entry, since the depth of the surrounding document is
 unknown there."""
@@ -97,7 +97,7 @@ class _Blocks:
 
     def json(self, text: bytes) -> bytes | None:
         """Return the JSON; None for text outside the subset."""
-        if len(self._known) > MAX_KNOWN:
+        if len(self._known) > _MAX_KNOWN:
             self._known, self._former = {}, self._known
         try:
             return self._block(text[_begin(text) :].removesuffix(b"\n"), -1, 0)
@@ -108,7 +108,7 @@ class _Blocks:
     def _block(self, text: bytes, outer: int, depth: int) -> bytes:
         """Return the mapping or sequence of these lines. A sequence may have the indentation of its key, `outer`."""
         indent = len(text) - len(text.lstrip(b" "))
-        if depth > MAX_DEPTH or not outer <= indent <= MAX_INDENT:
+        if depth > _MAX_DEPTH or not outer <= indent <= _MAX_INDENT:
             raise _UnsureError
         if text.startswith(b"- ", indent):
             return b"[%b]" % b",".join(
@@ -223,7 +223,7 @@ def _flow(text: bytes, start: int, depth: int) -> tuple[bytes, int]:
             if key is None or key[2] in _AMBIGUOUS:
                 raise _UnsureError
             name, end = b'"%b":' % (key[1] or key[2]), key.end()
-        if depth > MAX_DEPTH:
+        if depth > _MAX_DEPTH:
             raise _UnsureError
         value, end = _flow(text, end, depth + 1)
         parts.append(name + value)
@@ -262,7 +262,7 @@ def _literals(indent: int) -> re.Pattern[bytes]:
 
 def _literal(text: bytes, style: bytes, outer: int) -> bytes:
     indent = len(text) - len(text.lstrip(b" "))
-    if not outer < indent <= MAX_INDENT or not _literals(indent).fullmatch(text):
+    if not outer < indent <= _MAX_INDENT or not _literals(indent).fullmatch(text):
         raise _UnsureError
     value = text[indent:].replace(b"\n" + b" " * indent, b"\n").rstrip(b"\n").decode()
     return msgspec.json.encode(value if style == b"|-" else value + "\n")

@@ -231,6 +231,17 @@ def test_a_drain_that_depends_on_what_the_dump_lacks_is_undecided(tmp_path: Path
     assert ("fits no other node" in ran.out, "default/db-0 → undecided" in ran.out) == (False, True)
 
 
+@pytest.mark.parametrize(("other", "is_noted"), [("shop", True), ("kube-system", False)])
+def test_a_dump_of_one_namespace_says_so(tmp_path: Path, other: str, is_noted: bool) -> None:
+    pods = [pod("a", nodeName="n1"), pod("b", nodeName="n1")]
+    stored = node("n1")
+    at(stored, "metadata")["creationTimestamp"] = "2026-11-20T08:00:00Z"
+    at(pods[0], "metadata")["namespace"] = "shop"
+    at(pods[1], "metadata").update(namespace=other)
+    ran = kschedx("drain", "n1", "--force", "-s", write(tmp_path, stored, *pods))
+    assert ("the dump has pods of namespace shop only" in ran.err) == is_noted
+
+
 def _pods_of_gold() -> list[Manifest]:
     """A running and a pending pod of the class, and pods of known priority."""
     pods = []

@@ -745,6 +745,16 @@ def test_a_host_name_with_a_leading_zero_is_the_one_without() -> None:
     assert told(*hosts, pod("me", nodeSelector={HOST: "worker-01"}))[0] == first
 
 
+def test_a_misspelled_pool_that_is_full_gets_a_node() -> None:
+    """The pod is not let into another pool instead."""
+    full = node("a", labels={"pool": "db"}, allocatable={"cpu": "1", "memory": "1Gi", "pods": "9"})
+    other = node("b", labels={"pool": "web"}, allocatable={"cpu": "1", "memory": "1Gi", "pods": "9"})
+    resources = {"requests": {"cpu": "600m"}}
+    runs = pod("runs", on="a", containers=[{"name": "main", "image": "x", "resources": resources}])
+    me = pod("me", nodeSelector={"pool": "dbb"}, containers=[{"name": "main", "image": "x", "resources": resources}])
+    assert told(full, other, runs, me)[0] == "select pool=db instead of pool=dbb, add a node like a"
+
+
 def test_a_pod_for_the_former_control_plane_tolerates_the_present_one() -> None:
     former, key = "node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"
     here = node("cp", labels={key: ""}, taints=[f"{key}:NoSchedule"])

@@ -332,6 +332,10 @@ def test_a_larger_node_is_offered_if_only_daemon_sets_leave_too_little_of_a_new_
     first, second = titles(small, agent, running, asking("me", cpu="3800m"))
     assert first.startswith("add a node with at least 3800m CPU")
     assert second == "lower requests.cpu of container main from 3800m to 3500m"
+    other_pool = node("b", allocatable={"cpu": "8", "memory": "1Gi", "pods": "9"}, taints=["team=b:NoSchedule"])
+    assert titles(small, other_pool, agent, running, asking("me", cpu="3800m"))[0].startswith(
+        "add a node with at least"
+    )
 
 
 def test_an_init_container_is_called_one() -> None:

@@ -19,6 +19,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import CycleState, ScorePlugin
 from kschedx.framework.moving import Decision, Run
 from kschedx.framework.registry import plugin_class
+from kschedx.framework.schedule import EquivalenceClass
 from kschedx.framework.scheduler import FrameworkScheduler
 from kschedx.releases import resolve
 from kschedx.schedulers import scheduler_of
@@ -91,6 +92,17 @@ def test_what_has_moved_is_decided_as_if_built_that_way(family: str) -> None:
         np.testing.assert_array_equal(pods.node, before)
         for other in question:
             assert facts_of(run.decide(other)) == facts_of(anew(run, other)), case["name"]
+
+
+def test_pods_share_a_decision_beside_nominated_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    def alone(*_: object) -> None:
+        raise AssertionError("a pod is decided by itself")
+
+    monkeypatch.setattr(EquivalenceClass, "_alone", alone)
+    high = builders.pod("high", spec={"priority": 9}, status={"nominatedNodeName": "a"})
+    snapshot = Snapshot.from_objects([builders.node("a"), builders.node("b"), high, *map(builders.pod, ("p", "q"))])
+    run = Run(scheduler_of(None, resolve(), snapshot))
+    assert [run.decide(run.cluster.pods.rows[f"default/{name}"]).outcome for name in "pq"] == [Outcome.SCHEDULED] * 2
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -601,6 +601,12 @@ OF_KUEUE: list[tuple[str, list[Manifest], str, int]] = [
         3,
     ),
     ("ns/default", [TERMINATING], "namespace/default gets no pods: namespace default is being deleted", 1),
+    (
+        "job/web",
+        [IN_QUEUE],
+        "default/job/web is suspended: it waits for Kueue; its Workload is not in this snapshot (queue team)",
+        1,
+    ),
 ]
 
 

@@ -36,7 +36,9 @@ def said(module: ModuleType, node: ast.expr) -> Iterator[str]:
 
 
 def texts_of(module: ModuleType) -> Iterator[str]:
-    yield from (text for name, text in vars(module).items() if name.startswith("REASON") and isinstance(text, str))
+    yield from (
+        text for name, text in vars(module).items() if name.lstrip("_").startswith("REASON") and isinstance(text, str)
+    )
     source = Path(str(module.__file__)).read_text(encoding="utf-8")
     for node in ast.walk(ast.parse(source)):
         match node:

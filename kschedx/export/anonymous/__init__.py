@@ -34,7 +34,7 @@ from kschedx.progress import Phase, count_items
 # Replacements in an anonymized cluster: the first pass collects the words, the second one replaces them.
 
 
-class NameCollector:
+class _NameCollector:
     """An implementation of `changes.Names` that records what it is called with."""
 
     def __init__(self) -> None:
@@ -134,7 +134,7 @@ def _text_between(low: str, high: str) -> str:
     return next((prefix for prefix in prefixes if prefix >= low and prefix + _LAST < high), low + _NO_ROOM)
 
 
-INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
+_INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _EC2 = lazy_pattern(
     r"[a-z]{1,3}-?[0-9][a-z0-9-]{0,8}\.(?:nano|micro|small|medium|large|metal|[0-9]{0,3}xlarge|metal-[0-9]{1,2}xl)"
 )
@@ -174,10 +174,10 @@ def _count_names(names: Mapping[str, int]) -> Iterator[str]:
     return count_items(names, Phase.ANONYMIZING, len(names), "names")
 
 
-class Book:
+class _Book:
     """An implementation of `changes.Names` that replaces what was collected. Raises KeyError for any other name."""
 
-    def __init__(self, seen: NameCollector) -> None:
+    def __init__(self, seen: _NameCollector) -> None:
         self._values: dict[tuple[str, str], str] = {}
         self._kept = frozenset(seen.kept)
         names = dict(seen.names)
@@ -316,7 +316,7 @@ def _stays(key: str, value: str, compared: bool) -> bool:
         return _EC2_PART.fullmatch(value) is not None
     if key.startswith(_EC2_FACTS) and _EC2_FACT.fullmatch(value):
         return True
-    if key in INSTANCE_TYPES:
+    if key in _INSTANCE_TYPES:
         return _EC2.fullmatch(value) is not None
     return compared and parse_int64(value) is not None
 
@@ -344,17 +344,17 @@ def _addresses(texts: Iterable[str]) -> Iterable[tuple[str, str]]:
 
 # Objects as lines of JSON. A hundred thousand of them may be pods, which share most of their parts.
 
-Parts = dict[str, Raw]
+_Parts = dict[str, Raw]
 
 
 class _Pod(Struct, tag_field="kind", tag="Pod", rename="camel"):
     api_version: str = ""
-    metadata: Parts | UnsetType = UNSET
-    spec: Parts | UnsetType = UNSET
-    status: Parts | UnsetType = UNSET
+    metadata: _Parts | UnsetType = UNSET
+    spec: _Parts | UnsetType = UNSET
+    status: _Parts | UnsetType = UNSET
 
 
-class Lines:
+class _Lines:
     """Anonymizes lines, and caches the results for lists and maps."""
 
     def __init__(self, names: Names) -> None:
@@ -374,7 +374,7 @@ class Lines:
         changed = {name: self._parts(POD[name].fields, part) for name, part in parts.items() if part is not UNSET}
         return _ENCODER.encode({"apiVersion": "v1", "kind": "Pod", **changed})
 
-    def _parts(self, changes: Mapping[str, Replacement], parts: Parts) -> Json:
+    def _parts(self, changes: Mapping[str, Replacement], parts: _Parts) -> Json:
         document: Json = {}
         for name, raw in parts.items():
             change = changes.get(name)
@@ -401,15 +401,15 @@ _PODS = msgspec.json.Decoder(_Pod)
 # are not names are kept, checked, or omitted (`fields`). The result is deterministic.
 
 _SHOWN = 3
-SOURCE = "an anonymized cluster"
+_SOURCE = "an anonymized cluster"
 
 
 class Anonymous:
     """Replacements for the names in some objects."""
 
-    def __init__(self, collected: NameCollector) -> None:
-        self._book = Book(collected)
-        self._lines = Lines(self._book)
+    def __init__(self, collected: _NameCollector) -> None:
+        self._book = _Book(collected)
+        self._lines = _Lines(self._book)
 
     @classmethod
     def of(
@@ -424,7 +424,7 @@ class Anonymous:
         Raises `InputError` for a device selector that depends on a text's content. With `keep_selectors`,
         such selectors are kept, and every word in them stays everywhere.
         """
-        collected = NameCollector()
+        collected = _NameCollector()
         for item in objects:
             change_object(item, collected)
         return cls._of(collected, config, keep_selectors=keep_selectors)
@@ -435,14 +435,14 @@ class Anonymous:
     ) -> Anonymous:
         """Collect the names in `lines`, one JSON object each, as `slim.Slim` writes them. This is faster, since a pod
         template is read once."""
-        collected = NameCollector()
-        reading = Lines(collected)
+        collected = _NameCollector()
+        reading = _Lines(collected)
         for line in lines:
             reading.anonymize(line)
         return cls._of(collected, config, keep_selectors=keep_selectors)
 
     @classmethod
-    def _of(cls, collected: NameCollector, config: Mapping[str, object] | None, *, keep_selectors: bool) -> Anonymous:
+    def _of(cls, collected: _NameCollector, config: Mapping[str, object] | None, *, keep_selectors: bool) -> Anonymous:
         if config is not None:
             change_configuration(config, collected)
         if collected.looking and not keep_selectors:
@@ -480,7 +480,7 @@ class Anonymous:
         """Return the header of the anonymized file: without the source of the objects."""
         return replace(
             header,
-            source=SOURCE,
+            source=_SOURCE,
             server_version=version(header.server_version, self._book) or "",
             namespaces=tuple(map(self.name, header.namespaces)),
             anonymized=True,

@@ -81,7 +81,7 @@ def _value_of(label: str) -> Replacement:
     return changes.text(lambda text, names: names.value(label, text))
 
 
-BY_FIELD: Mapping[str, Replacement] = {
+_BY_FIELD: Mapping[str, Replacement] = {
     "numa": changes.text(lambda text, _: text if re.fullmatch(r"node-[0-9]{1,3}", text) else ""),
     "setting": _setting,
     "choice": _setting,
@@ -144,7 +144,7 @@ BY_FIELD: Mapping[str, Replacement] = {
 }
 """Fields that hold no plain name, in any record."""
 
-NAMES: Mapping[type[Struct], Replacement] = {
+_NAMES: Mapping[type[Struct], Replacement] = {
     types.Container: _dns_label,
     types.ContainerStatus: _dns_label,
     descheduling.ContainerFacts: _dns_label,
@@ -153,7 +153,7 @@ NAMES: Mapping[type[Struct], Replacement] = {
 }
 """Records whose `name` has a shorter maximum length than other names."""
 
-OF_RECORD: Mapping[tuple[type[Struct], str], Replacement] = {
+_OF_RECORD: Mapping[tuple[type[Struct], str], Replacement] = {
     (TimedCondition, "message"): _statement,
     (kueue.AdmissionCheckState, "message"): _statement,
     (types.ContainerStateWaiting, "message"): _statement,
@@ -184,7 +184,7 @@ OF_RECORD: Mapping[tuple[type[Struct], str], Replacement] = {
 }
 """Fields that have another meaning in one record than elsewhere."""
 
-WRAPPED: Mapping[type[Struct], Callable[[Mapping[str, Replacement]], Replacement]] = {
+_WRAPPED: Mapping[type[Struct], Callable[[Mapping[str, Replacement]], Replacement]] = {
     types.Taint: changes.requirement,
     types.Toleration: changes.requirement,
     selectors.LabelSelectorRequirement: changes.requirement,
@@ -205,8 +205,8 @@ def _record_replacements(kind: type[Struct]) -> Mapping[str, Replacement]:
     assert isinstance(info, inspect.StructType)
     replacements: dict[str, Replacement] = {}
     for field in info.fields:
-        special = NAMES.get(kind) if field.name == "name" else BY_FIELD.get(field.name)
-        special = OF_RECORD.get((kind, field.name), special)
+        special = _NAMES.get(kind) if field.name == "name" else _BY_FIELD.get(field.name)
+        special = _OF_RECORD.get((kind, field.name), special)
         replacements[field.encode_name] = special or _type_replacement(field.type)
     return replacements
 
@@ -214,7 +214,7 @@ def _record_replacements(kind: type[Struct]) -> Mapping[str, Replacement]:
 def _type_replacement(kind: inspect.Type) -> Replacement:
     match kind:
         case inspect.StructType(cls=cls):
-            return WRAPPED.get(cls, Record)(_record_replacements(cls))
+            return _WRAPPED.get(cls, Record)(_record_replacements(cls))
         case inspect.VarTupleType(item_type=item):
             return changes.list_of(_type_replacement(item))
         case inspect.DictType(value_type=inspect.StrType()):

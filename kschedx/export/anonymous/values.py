@@ -220,10 +220,10 @@ def quantity(value: object, names: Names) -> object:
 
 
 def list_of(change: Replacement) -> Replacement:
-    return ListOf(change)
+    return _ListOf(change)
 
 
-class ListOf:
+class _ListOf:
     """The replacement for a list, all of whose items have the same form."""
 
     def __init__(self, item: Replacement) -> None:
@@ -313,8 +313,8 @@ def _both(replacement: Replacement, other: Replacement) -> Replacement:
     record of what is a map, such as a ReplicationController's selector."""
     if isinstance(replacement, Record) and isinstance(other, Record):
         return replacement.both(other.fields)
-    if isinstance(replacement, ListOf) and isinstance(other, ListOf):
-        return ListOf(_both(replacement.item, other.item))
+    if isinstance(replacement, _ListOf) and isinstance(other, _ListOf):
+        return _ListOf(_both(replacement.item, other.item))
     return replacement if isinstance(other, Record) else other
 
 

@@ -37,7 +37,7 @@ class Advice(Struct, frozen=True, kw_only=True):
     """A plugin that a kube-scheduler must have to accept the configuration; empty if there is none."""
 
 
-class AdvisedProfile(Struct, frozen=True, kw_only=True):
+class _AdvisedProfile(Struct, frozen=True, kw_only=True):
     """A profile as it is written, and the loaded one."""
 
     path: str
@@ -64,7 +64,7 @@ def advice(config: Mapping[str, object] | None, release: Release) -> tuple[Advic
     for index, profile in enumerate(scheduler.profiles):
         written = document.profiles[index]
         path = f"profiles[{index}]"
-        subject = AdvisedProfile(
+        subject = _AdvisedProfile(
             path=path,
             document=written,
             merged=merge_plugins(written.plugins, document.api_version, release, f"{path}.plugins"),
@@ -78,7 +78,7 @@ def advice(config: Mapping[str, object] | None, release: Release) -> tuple[Advic
     return tuple(warnings)
 
 
-def _unknown_names(subject: AdvisedProfile) -> Iterator[Advice]:
+def _unknown_names(subject: _AdvisedProfile) -> Iterator[Advice]:
     """Yield advice on plugins of other projects, once each, and on names in `disabled` and `pluginConfig` that
     kube-scheduler never looks up."""
     enabled = subject.profile.unknown
@@ -109,7 +109,7 @@ def _unknown_names(subject: AdvisedProfile) -> Iterator[Advice]:
             )
 
 
-def _foreign_plugins(subject: AdvisedProfile) -> Iterator[Advice]:
+def _foreign_plugins(subject: _AdvisedProfile) -> Iterator[Advice]:
     """Yield advice on plugins that the released kube-scheduler does not have: it does not start with them."""
     projects = {row.name: row.project for row in PLUGINS if row.project != KUBERNETES}
     reported: set[str] = set()
@@ -125,7 +125,7 @@ def _foreign_plugins(subject: AdvisedProfile) -> Iterator[Advice]:
                 )
 
 
-def _unknown(name: str, then: str, subject: AdvisedProfile) -> str:
+def _unknown(name: str, then: str, subject: _AdvisedProfile) -> str:
     hint = next(
         (
             f' (did you mean "{implement}"?)'
@@ -137,7 +137,7 @@ def _unknown(name: str, then: str, subject: AdvisedProfile) -> str:
     return f'there is no plugin "{name}", {then}{hint}'
 
 
-def _nothing_to_disable(subject: AdvisedProfile) -> Iterator[Advice]:
+def _nothing_to_disable(subject: _AdvisedProfile) -> Iterator[Advice]:
     for point, plugins, path in subject.sets():
         for number, plugin in enumerate(plugins.disabled):
             points = subject.implements.get(plugin.name)
@@ -150,7 +150,7 @@ def _nothing_to_disable(subject: AdvisedProfile) -> Iterator[Advice]:
                 )
 
 
-def _unused_arguments(subject: AdvisedProfile) -> Iterator[Advice]:
+def _unused_arguments(subject: _AdvisedProfile) -> Iterator[Advice]:
     running = {name for plugins in subject.profile.points.values() for name in plugins}
     for number, config in enumerate(subject.document.plugin_config):
         if config.name in subject.implements and config.name not in running:
@@ -161,7 +161,7 @@ def _unused_arguments(subject: AdvisedProfile) -> Iterator[Advice]:
             )
 
 
-def _scored_twice(subject: AdvisedProfile) -> Iterator[Advice]:
+def _scored_twice(subject: _AdvisedProfile) -> Iterator[Advice]:
     """Yield advice on plugins enabled at `score` and through MultiPoint: they score once, with the weight at
     `score`."""
     scoring = {name for name, points in subject.implements.items() if "score" in points}
@@ -184,7 +184,7 @@ def _lost_weight(name: str, default: int) -> str:
     return f"{name} is enabled without a weight, so its weight is 1 instead of its default weight {default}"
 
 
-def _named_again(subject: AdvisedProfile) -> Iterator[Advice]:
+def _named_again(subject: _AdvisedProfile) -> Iterator[Advice]:
     """Yield advice on plugins that MultiPoint enables again without a weight: they lose their default weight."""
     for number, plugin in enumerate(subject.document.plugins.multi_point.enabled):
         default = subject.default.weights.get(plugin.name, 1)
@@ -198,7 +198,7 @@ def _named_again(subject: AdvisedProfile) -> Iterator[Advice]:
             )
 
 
-def _idle_weights(subject: AdvisedProfile) -> Iterator[Advice]:
+def _idle_weights(subject: _AdvisedProfile) -> Iterator[Advice]:
     """Yield advice on weights that can never change a decision."""
     for point, plugins, path in subject.sets():
         for number, plugin in enumerate(plugins.enabled):
@@ -229,7 +229,7 @@ def _idle_weights(subject: AdvisedProfile) -> Iterator[Advice]:
         )
 
 
-def _flat_shape(subject: AdvisedProfile) -> Iterator[Advice]:
+def _flat_shape(subject: _AdvisedProfile) -> Iterator[Advice]:
     """Yield advice on a ratio that gives every node the same score."""
     args = subject.profile.args.get("NodeResourcesFit")
     if not isinstance(args, NodeResourcesFitArgs) or args.scoring_strategy.requested_to_capacity_ratio is None:
@@ -243,7 +243,7 @@ def _flat_shape(subject: AdvisedProfile) -> Iterator[Advice]:
         )
 
 
-def _half_disabled(subject: AdvisedProfile) -> Iterator[Advice]:
+def _half_disabled(subject: _AdvisedProfile) -> Iterator[Advice]:
     """Yield advice on plugins that are disabled at one of two points that need each other. Plugins with the same advice
     share one text."""
     names: dict[tuple[str, str, str], list[str]] = {}
@@ -274,7 +274,7 @@ def _half_disabled(subject: AdvisedProfile) -> Iterator[Advice]:
         yield Advice(id="half-disabled", path=f"{subject.path}.plugins.{off}", text=text)
 
 
-def _unchecked_by_filter(subject: AdvisedProfile) -> Iterator[Advice]:
+def _unchecked_by_filter(subject: _AdvisedProfile) -> Iterator[Advice]:
     checked = plugins_with(Trait.KUBELET)
     for name in subject.default.points["filter"]:
         if name in checked and name not in subject.profile.points["filter"]:
@@ -285,7 +285,7 @@ def _unchecked_by_filter(subject: AdvisedProfile) -> Iterator[Advice]:
             )
 
 
-def _packs_and_spreads(subject: AdvisedProfile) -> Iterator[Advice]:
+def _packs_and_spreads(subject: _AdvisedProfile) -> Iterator[Advice]:
     """Yield advice on bin packing that the default spreading outweighs."""
     fit, spread = subject.profile.args.get("NodeResourcesFit"), subject.profile.args.get("PodTopologySpread")
     if not isinstance(fit, NodeResourcesFitArgs) or not isinstance(spread, PodTopologySpreadArgs):
@@ -303,7 +303,7 @@ def _packs_and_spreads(subject: AdvisedProfile) -> Iterator[Advice]:
         )
 
 
-def _panics(subject: AdvisedProfile) -> Iterator[Advice]:
+def _panics(subject: _AdvisedProfile) -> Iterator[Advice]:
     """Yield advice on resources that devices may provide: the plugin has nothing to evaluate their selectors with."""
     args, release = subject.profile.args.get("NodeResourcesBalancedAllocation"), subject.release
     if not isinstance(args, NodeResourcesBalancedAllocationArgs) or not release.enabled("DRAExtendedResource"):
@@ -318,7 +318,7 @@ def _panics(subject: AdvisedProfile) -> Iterator[Advice]:
             )
 
 
-_RULES: tuple[Callable[[AdvisedProfile], Iterator[Advice]], ...] = (
+_RULES: tuple[Callable[[_AdvisedProfile], Iterator[Advice]], ...] = (
     _unknown_names,
     _foreign_plugins,
     _nothing_to_disable,

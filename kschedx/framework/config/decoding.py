@@ -109,7 +109,7 @@ def shown(value: object) -> str:
 
 # Strict decoding: an unknown field, or a value of another type, is an error with its path.
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 Unknown: TypeAlias = Callable[[str, object, Iterable[str]], ConfigError | None]
 """The error for an unknown field from its place, its name, and the names of the known fields; None to ignore it."""
 
@@ -128,8 +128,8 @@ def unknown_field_error(place: str, key: object, known: Iterable[str]) -> Config
 
 
 def decode(
-    value: object, kind: type[T], path: str, faults: Faults | None = None, unknown: Unknown = unknown_field_error
-) -> T:
+    value: object, kind: type[_T], path: str, faults: Faults | None = None, unknown: Unknown = unknown_field_error
+) -> _T:
     """Decode `value`, as parsed from YAML or JSON, as a `kind`, whose fields have defaults. `path` is its place, for
     errors.
 
@@ -137,7 +137,7 @@ def decode(
     """
     all_faults = faults or Faults()
     cleaned = _clean(value, _info(kind), path, all_faults, unknown)
-    decoded: T | None = None
+    decoded: _T | None = None
     while decoded is None:
         try:
             decoded = msgspec.convert(cleaned, kind, dec_hook=_custom)
@@ -369,14 +369,14 @@ class Extender(Struct, frozen=True, kw_only=True, rename="camel"):
         return Url(self.url_prefix)
 
 
-class PluginEntry(Struct, frozen=True, kw_only=True, rename="camel"):
+class _PluginEntry(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
     weight: Int32 = 0
 
 
 class PluginSet(Struct, frozen=True, kw_only=True, rename="camel"):
-    enabled: tuple[PluginEntry, ...] = ()
-    disabled: tuple[PluginEntry, ...] = ()
+    enabled: tuple[_PluginEntry, ...] = ()
+    disabled: tuple[_PluginEntry, ...] = ()
 
 
 class Plugins(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -88,7 +88,7 @@ def _decode_args(plugin: str, value: object, path: str, release: Release, faults
     if isinstance(value, Mapping):
         faults.extend(_type_errors(plugin, value, path, release))
         value = {key: item for key, item in value.items() if key not in ("apiVersion", "kind")}
-    return with_defaults(decode({} if value is None else value, kind, path, faults), release)
+    return _with_defaults(decode({} if value is None else value, kind, path, faults), release)
 
 
 def _type_errors(plugin: str, value: Mapping[str, object], path: str, release: Release) -> Iterator[ConfigError]:
@@ -101,7 +101,7 @@ def _type_errors(plugin: str, value: Mapping[str, object], path: str, release: R
         yield refuse(f"{path}.kind", f"args for plugin {plugin} were not of type {kind}, got {shown(value['kind'])}")
 
 
-def with_defaults(args: InTreeArgs, release: Release) -> InTreeArgs:
+def _with_defaults(args: InTreeArgs, release: Release) -> InTreeArgs:
     match args:
         case DefaultPreemptionArgs() | InterPodAffinityArgs() | NodeAffinityArgs():
             return args

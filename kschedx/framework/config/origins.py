@@ -51,7 +51,7 @@ def flat(value: object, path: str = "") -> Iterator[tuple[str, object]]:
         yield path, value
 
 
-UNSET = "1 where no weight is set"
+_UNSET = "1 where no weight is set"
 
 
 class ExpandedConfig(Struct, frozen=True, kw_only=True):
@@ -183,7 +183,7 @@ class _Source:
     def weight(self, name: str) -> str:
         entry = next(self._entries("score", name))
         if not entry.weight:
-            return f"{entry.path or self._default}, {UNSET}"
+            return f"{entry.path or self._default}, {_UNSET}"
         return f"{entry.path}.weight" if entry.path else self._default
 
     def _entries(self, point: str, name: str) -> Iterator[EnabledPlugin]:

@@ -33,7 +33,7 @@ from kschedx.snapshot.columns import ClusterRows, IntArray, TableRows, distinct,
 from kschedx.snapshot.moving_cluster import MovingCluster
 from kschedx.snapshot.nodes import NodeTable, PodRows
 
-FITS = -1
+_FITS = -1
 _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
 
 
@@ -41,7 +41,7 @@ class _RareError(Exception):
     """Only `schedule` itself can decide this case."""
 
 
-class Rejections:
+class _Rejections:
     """The distinct rejections so far, numbered."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Rejections:
         return number + 1
 
 
-class SharedPlugin:
+class _SharedPlugin:
     """A plugin and its state, for all profiles that configure it in the same way."""
 
     def __init__(self, framework: Framework, plugin: Plugin, pod: Pod, state: CycleState) -> None:
@@ -110,10 +110,10 @@ class SharedPlugin:
         return status.is_success
 
 
-class FilterWithout:
-    """A Filter plugin's verdicts, as numbers of `Rejections`."""
+class _FilterWithout:
+    """A Filter plugin's verdicts, as numbers of `_Rejections`."""
 
-    def __init__(self, plugin: SharedPlugin, rejections: Rejections, pod: Pod, nodes: NodeTable) -> None:
+    def __init__(self, plugin: _SharedPlugin, rejections: _Rejections, pod: Pod, nodes: NodeTable) -> None:
         assert isinstance(plugin.plugin, FilterPlugin)
         self.shared = plugin
         self._plugin = plugin.plugin
@@ -131,7 +131,7 @@ class FilterWithout:
         """Evaluate `spots`, the table of the spots with one pod less on each."""
         self.own = self._evaluate(pod, spots) if self.shared.touch is Touch.NODE else self.base[spots.rows]
 
-    def is_like(self, other: FilterWithout) -> bool:
+    def is_like(self, other: _FilterWithout) -> bool:
         """Return whether both have the same verdicts for every pod of the class."""
         return self is other or (
             self._plugin.name == other._plugin.name
@@ -146,7 +146,7 @@ class FilterWithout:
         return self._evaluate(pod, nodes)
 
 
-class FittingNodes(Struct):
+class _FittingNodes(Struct):
     """The nodes that one pod fits."""
 
     first: IntArray
@@ -167,14 +167,14 @@ class FittingNodes(Struct):
     def feasible(self) -> NodeTable:
         """The nodes that the pod fits."""
         if self.feasible_table is None:
-            self.feasible_table = self.table.take(rows_where(self.first == FITS))
+            self.feasible_table = self.table.take(rows_where(self.first == _FITS))
         return self.feasible_table
 
 
-class Filters:
+class _Filters:
     """The Filter plugins of a profile."""
 
-    def __init__(self, columns: Sequence[FilterWithout], nodes: NodeTable, own_count: int) -> None:
+    def __init__(self, columns: Sequence[_FilterWithout], nodes: NodeTable, own_count: int) -> None:
         """`own_count` is the number of spots."""
         self.columns = columns
         self.base = _first((column.base for column in columns), len(nodes))
@@ -190,14 +190,14 @@ class Filters:
     @cached_property
     def fitting_nodes(self) -> NodeTable:
         """The nodes that a pod fits in addition to all pods of its class."""
-        rows = rows_where(self.base == FITS)
+        rows = rows_where(self.base == _FITS)
         return self._nodes if len(rows) == len(self._nodes) else self._nodes.take(rows)
 
-    def have_same_verdicts(self, columns: Sequence[FilterWithout]) -> bool:
+    def have_same_verdicts(self, columns: Sequence[_FilterWithout]) -> bool:
         """Return whether these columns have the same verdicts for every pod of the class."""
-        return len(columns) == len(self.columns) and all(map(FilterWithout.is_like, columns, self.columns))
+        return len(columns) == len(self.columns) and all(map(_FilterWithout.is_like, columns, self.columns))
 
-    def without(self, spot: int, node: int, pod: Pod | None, anew: dict[FilterWithout, IntArray]) -> FittingNodes:
+    def without(self, spot: int, node: int, pod: Pod | None, anew: dict[_FilterWithout, IntArray]) -> _FittingNodes:
         """Return the verdict without a pod of a spot. `pod` is set if some column is evaluated again; `anew` keeps such
         columns for all profiles."""
         first = self.base.copy()
@@ -217,25 +217,25 @@ class Filters:
                 for column, numbers in zip(self._rejecting, columns, strict=True)
             ]
             first[node] = next((number for number in own if number), 0) - 1
-            changed = np.flatnonzero((first == FITS) != (self.base == FITS))
+            changed = np.flatnonzero((first == _FITS) != (self.base == _FITS))
             is_whole = bool((changed != node).any())
         else:
             first[node] = self._own[spot]
-        return FittingNodes(
+        return _FittingNodes(
             first=first,
             node=node,
             spot=spot,
-            fitted=bool(self.base[node] == FITS),
-            fits=bool(first[node] == FITS),
+            fitted=bool(self.base[node] == _FITS),
+            fits=bool(first[node] == _FITS),
             is_whole=is_whole,
             table=self._nodes,
         )
 
 
-class RawScores:
+class _RawScores:
     """A Score plugin's raw scores."""
 
-    def __init__(self, plugin: SharedPlugin, pod: Pod, nodes: NodeTable) -> None:
+    def __init__(self, plugin: _SharedPlugin, pod: Pod, nodes: NodeTable) -> None:
         assert isinstance(plugin.plugin, ScorePlugin)
         self.shared = plugin
         self.plugin = plugin.plugin
@@ -259,10 +259,10 @@ class RawScores:
         return self._evaluate(pod, feasible) if self.shared.prepare_score(pod, feasible) else None
 
 
-class ScoreWithout:
+class _ScoreWithout:
     """A Score plugin's normalized scores of the nodes that certain Filter plugins pass; 0 for all others."""
 
-    def __init__(self, raw: RawScores, filters: Filters, pod: Pod, nodes: NodeTable) -> None:
+    def __init__(self, raw: _RawScores, filters: _Filters, pod: Pod, nodes: NodeTable) -> None:
         self.shared = raw.shared
         self.base = np.zeros(len(nodes), dtype=np.int64)
         self._raw = raw
@@ -290,12 +290,12 @@ class ScoreWithout:
             raise _RareError
         return scores
 
-    def without(self, verdict: FittingNodes, pod: Pod) -> ScoredColumn | None:
+    def without(self, verdict: _FittingNodes, pod: Pod) -> _ScoredColumn | None:
         """Return the column without the pod; None if the plugin does not score."""
         scores = self._without(verdict, pod)
-        return None if scores is None else ScoredColumn(self, verdict.node, scores)
+        return None if scores is None else _ScoredColumn(self, verdict.node, scores)
 
-    def _without(self, verdict: FittingNodes, pod: Pod) -> int | IntArray | None:
+    def _without(self, verdict: _FittingNodes, pod: Pod) -> int | IntArray | None:
         """Return the score of the pod's own node if all others are those of `base`; otherwise the whole column."""
         if self.shared.moves:
             scores = self._raw.without(pod, verdict.feasible)
@@ -328,16 +328,16 @@ class ScoreWithout:
             self._value_of[raw] = int(self._normalize(pod, self._nodes, three)[0])
         return self._value_of[raw]
 
-    def _spread(self, verdict: FittingNodes, pod: Pod, raw: IntArray) -> IntArray:
+    def _spread(self, verdict: _FittingNodes, pod: Pod, raw: IntArray) -> IntArray:
         column = np.zeros(len(self.base), dtype=np.int64)
         column[verdict.feasible.rows] = self._normalize(pod, verdict.feasible, raw)
         return column
 
 
-class ScoredColumn:
+class _ScoredColumn:
     """A score column of one pod."""
 
-    def __init__(self, column: ScoreWithout, node: int, points: int | IntArray) -> None:
+    def __init__(self, column: _ScoreWithout, node: int, points: int | IntArray) -> None:
         """`points` is the score of the pod's own node if only that differs from the column's base; otherwise the whole
         column."""
         self.column = column
@@ -408,10 +408,10 @@ class Profiles:
             others = (its for other, its in every[:number] if _is_same(other, its, framework, plugin))
             self._same_as[plugin] = list(others)
 
-    def plugins_for(self, pod: Pod) -> list[dict[str, SharedPlugin]]:
+    def plugins_for(self, pod: Pod) -> list[dict[str, _SharedPlugin]]:
         """Return, for each profile, its plugins that read nodes, by name; those that are configured in the same way are
         one."""
-        known: dict[Plugin, SharedPlugin] = {}
+        known: dict[Plugin, _SharedPlugin] = {}
         sides = []
         for framework, plugins in self._plugins:
             state = CycleState()
@@ -419,7 +419,7 @@ class Profiles:
                 about = plugin.args_about(pod)
                 alike = (other for other in self._same_as[plugin] if other.args_about(pod) == about)
                 other = next(alike, None)
-                known[plugin] = SharedPlugin(framework, plugin, pod, state) if other is None else known[other]
+                known[plugin] = _SharedPlugin(framework, plugin, pod, state) if other is None else known[other]
             sides.append({plugin.name: known[plugin] for plugin in plugins})
         return sides
 
@@ -467,10 +467,10 @@ class LeaveOneOut:
         pod = cluster.pods[self._at[0][1][0]]
         cluster.revert(mark)
         plugins = self._profiles.plugins_for(pod)
-        verdicts: dict[SharedPlugin, FilterWithout] = {}
-        raw: dict[SharedPlugin, RawScores] = {}
-        rejections = Rejections()
-        used: list[tuple[list[FilterWithout], list[RawScores]]] = []
+        verdicts: dict[_SharedPlugin, _FilterWithout] = {}
+        raw: dict[_SharedPlugin, _RawScores] = {}
+        rejections = _Rejections()
+        used: list[tuple[list[_FilterWithout], list[_RawScores]]] = []
         for framework, its in zip(self._profiles.frameworks, plugins, strict=True):
             _check_enters(framework, pod)
             nodes = framework.nodes
@@ -481,10 +481,10 @@ class LeaveOneOut:
                     _prepare_alone(plugin, pod, nodes, scores=plugin in scoring)
             for plugin in filtering:
                 if plugin not in verdicts:
-                    verdicts[plugin] = FilterWithout(plugin, rejections, pod, nodes)
+                    verdicts[plugin] = _FilterWithout(plugin, rejections, pod, nodes)
             for plugin in scoring:
                 if plugin not in raw:
-                    raw[plugin] = RawScores(plugin, pod, nodes)
+                    raw[plugin] = _RawScores(plugin, pod, nodes)
             used.append(([verdicts[plugin] for plugin in filtering], [raw[plugin] for plugin in scoring]))
         spots = np.array([node for node, _ in self._at], dtype=np.int64)
         away = PodRows(pods=np.array([rows[0] for _, rows in self._at], dtype=np.int64), nodes=ClusterRows(spots))
@@ -492,34 +492,34 @@ class LeaveOneOut:
             framework: framework.nodes.take(TableRows(spots)).remove_pods(away)
             for framework in self._profiles.frameworks
         }
-        columns: list[FilterWithout | RawScores] = [*verdicts.values(), *raw.values()]
+        columns: list[_FilterWithout | _RawScores] = [*verdicts.values(), *raw.values()]
         for column in columns:
             column.evaluate_own(pod, parts[column.shared.framework])
         return [*self._put_together(used, rejections, pod)], pod
 
     def _put_together(
-        self, used: list[tuple[list[FilterWithout], list[RawScores]]], rejections: Rejections, pod: Pod
+        self, used: list[tuple[list[_FilterWithout], list[_RawScores]]], rejections: _Rejections, pod: Pod
     ) -> Iterator[_Side]:
         """Yield a side for each profile. Profiles whose Filter plugins have the same verdicts share all results of
         these."""
-        filters: list[Filters] = []
-        scores: dict[tuple[RawScores, Filters], ScoreWithout] = {}
+        filters: list[_Filters] = []
+        scores: dict[tuple[_RawScores, _Filters], _ScoreWithout] = {}
         for framework, (verdicts, raw) in zip(self._profiles.frameworks, used, strict=True):
             nodes = framework.nodes
             passed = next((known for known in filters if known.have_same_verdicts(verdicts)), None)
             if passed is None:
-                passed = Filters(verdicts, nodes, len(self._at))
+                passed = _Filters(verdicts, nodes, len(self._at))
                 filters.append(passed)
             parts = []
             for raw_scores in raw:
                 if (raw_scores, passed) not in scores:
-                    scores[raw_scores, passed] = ScoreWithout(raw_scores, passed, pod, nodes)
+                    scores[raw_scores, passed] = _ScoreWithout(raw_scores, passed, pod, nodes)
                 parts.append((scores[raw_scores, passed], framework.profile.weights[raw_scores.plugin.name]))
             yield _Side(passed, parts, rejections)
 
 
 class _Side:
-    def __init__(self, filters: Filters, parts: list[tuple[ScoreWithout, int]], rejections: Rejections) -> None:
+    def __init__(self, filters: _Filters, parts: list[tuple[_ScoreWithout, int]], rejections: _Rejections) -> None:
         self.filters = filters
         self.parts = parts
         self.rejections = rejections
@@ -527,9 +527,9 @@ class _Side:
         self._totals: IntArray = np.zeros_like(filters.base)
         for column, weight in parts:
             self._totals += column.weighted(weight)
-        self._totals[filters.base != FITS] = -1
+        self._totals[filters.base != _FITS] = -1
 
-    def outlook(self, verdict: FittingNodes, scored: dict[ScoreWithout, ScoredColumn | None]) -> Outlook:
+    def outlook(self, verdict: _FittingNodes, scored: dict[_ScoreWithout, _ScoredColumn | None]) -> Outlook:
         """Return the outlook; `scored` has the scores of every column."""
         node = verdict.node
         scores: dict[str, IntArray] = {}
@@ -551,7 +551,7 @@ class _Side:
             totals = np.zeros_like(verdict.first)
             for numbers in scores.values():
                 totals += numbers
-            totals[verdict.first != FITS] = -1
+            totals[verdict.first != _FITS] = -1
         else:
             totals = self._totals.copy()
             totals[node] = total if verdict.fits else -1
@@ -565,13 +565,13 @@ class _Side:
 
 
 def _outlooks(sides: list[_Side], spot: int, node: int, pod: Pod) -> tuple[Outlook, ...]:
-    anew: dict[FilterWithout, IntArray] = {}
-    verdicts: dict[Filters, FittingNodes] = {}
-    scored: dict[ScoreWithout, ScoredColumn | None] = {}
+    anew: dict[_FilterWithout, IntArray] = {}
+    verdicts: dict[_Filters, _FittingNodes] = {}
+    scored: dict[_ScoreWithout, _ScoredColumn | None] = {}
     for side in sides:
         if side.filters not in verdicts:
             verdicts[side.filters] = side.filters.without(spot, node, pod, anew)
-            if not (verdicts[side.filters].first == FITS).any():
+            if not (verdicts[side.filters].first == _FITS).any():
                 raise _RareError
         verdict = verdicts[side.filters]
         for column, _ in side.parts:
@@ -589,7 +589,7 @@ def _check_enters(framework: Framework, pod: Pod) -> None:
         raise _RareError
 
 
-def _prepare_alone(shared_plugin: SharedPlugin, pod: Pod, nodes: NodeTable, *, scores: bool) -> None:
+def _prepare_alone(shared_plugin: _SharedPlugin, pod: Pod, nodes: NodeTable, *, scores: bool) -> None:
     """Run PreFilter of a plugin without Filter, and PreScore of one without Score: they may still decide about the
     pod."""
     if shared_plugin.moves and not scores:

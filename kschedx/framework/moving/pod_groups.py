@@ -27,16 +27,16 @@ from kschedx.kube.types import PodGroup
 from kschedx.snapshot.columns import ClusterRow, ClusterRows
 from kschedx.snapshot.pods import group_priority, members_of, whole_group_of
 
-GENERATOR = "TopologyPlacementGenerator"
-POD_COUNT = "PodGroupPodsCount"
-NO_PLACEMENT = "no feasible placements found"
+_GENERATOR = "TopologyPlacementGenerator"
+_POD_COUNT = "PodGroupPodsCount"
+_NO_PLACEMENT = "no feasible placements found"
 
-MOST_DECISIONS = 100_000
+_MOST_DECISIONS = 100_000
 """The maximum number of members times victims, or times placements, to try for a group: kube-scheduler tries them one
 by one, too."""
 
 
-class GroupPlacement(Struct, frozen=True, kw_only=True):
+class _GroupPlacement(Struct, frozen=True, kw_only=True):
     """A set of nodes on which all pods of a group are tried."""
 
     domain: str = ""
@@ -45,27 +45,27 @@ class GroupPlacement(Struct, frozen=True, kw_only=True):
     """Ascending; None for all nodes."""
 
 
-EVERYWHERE = GroupPlacement()
+_EVERYWHERE = _GroupPlacement()
 
 
-class Placements(Struct, frozen=True, kw_only=True):
+class _Placements(Struct, frozen=True, kw_only=True):
     key: str = ""
     """The topology key; empty for a group that is tried on all nodes at once."""
-    each: tuple[GroupPlacement, ...] = (EVERYWHERE,)
+    each: tuple[_GroupPlacement, ...] = (_EVERYWHERE,)
     """In order of their domains; kube-scheduler tries them in any order."""
     problem: Decision | None = None
     """The outcome of every member if there are no placements."""
 
 
-def _placements_of(run: Run, group: PodGroup, profile: Profile) -> Placements:
+def _placements_of(run: Run, group: PodGroup, profile: Profile) -> _Placements:
     """Return a placement for each domain of the group's topology key. If pods of the group are assigned, only their
     domain has one."""
     constraints = group.spec.scheduling_constraints
     is_tried = run.scheduler.release.enabled("TopologyAwareWorkloadScheduling")
     if not is_tried or constraints is None or not constraints.topology:
-        return Placements()
-    if GENERATOR not in profile.placement:
-        return Placements()
+        return _Placements()
+    if _GENERATOR not in profile.placement:
+        return _Placements()
     key, pods = constraints.topology[0].key, run.cluster.pods
     label = run.snapshot.cluster.label(key)
     members = members_of(pods, group.metadata.namespace, group.metadata.name)
@@ -84,7 +84,7 @@ def _placements_of(run: Run, group: PodGroup, profile: Profile) -> Placements:
         if domain is not None and (not taken or domain in taken)
     }
     each = tuple(
-        GroupPlacement(
+        _GroupPlacement(
             domain=domain, nodes=None if len(placements[domain]) == len(run.cluster.node_names) else placements[domain]
         )
         for domain in sorted(placements)
@@ -92,23 +92,23 @@ def _placements_of(run: Run, group: PodGroup, profile: Profile) -> Placements:
     )
     if not each:
         # pods are not preempted for such a group, and kube-scheduler adds that to its message
-        reasons = [NO_PLACEMENT]
+        reasons = [_NO_PLACEMENT]
         if run.scheduler.release.enabled("WorkloadAwarePreemption"):
             reasons.append(_refusal(group, profile))
         problem = Decision(outcome=Outcome.UNSCHEDULABLE, message=", ".join(reasons))
-        return Placements(key=key, each=(), problem=problem)
-    return Placements(key=key, each=each)
+        return _Placements(key=key, each=(), problem=problem)
+    return _Placements(key=key, each=each)
 
 
-def _undetermined_placements(key: str, why: str) -> Placements:
+def _undetermined_placements(key: str, why: str) -> _Placements:
     phrase = f"cannot determine domain for already scheduled pods: {why}"
-    return Placements(key=key, each=(), problem=Decision(outcome=Outcome.ERROR, message=phrase))
+    return _Placements(key=key, each=(), problem=Decision(outcome=Outcome.ERROR, message=phrase))
 
 
 class GroupTrial(Struct, frozen=True, kw_only=True):
     """The result of placing the members of a group one after the other, as far as they fit without preemption."""
 
-    placement: GroupPlacement
+    placement: _GroupPlacement
     nodes: dict[int, ClusterRow]
     """The nodes of the members that fit."""
     is_feasible: bool
@@ -116,7 +116,7 @@ class GroupTrial(Struct, frozen=True, kw_only=True):
 
 
 def _try_members(
-    run: Run, members: Sequence[int], missing: int, placement: GroupPlacement, pick: Pick, *, is_brief: bool = False
+    run: Run, members: Sequence[int], missing: int, placement: _GroupPlacement, pick: Pick, *, is_brief: bool = False
 ) -> GroupTrial:
     """Place the members one after the other. `missing` is the number of members that must fit. If `is_brief`, stop as
     soon as it is known whether they do. Raises `UndecidableError`."""
@@ -145,10 +145,10 @@ def _try_members(
     return GroupTrial(placement=placement, nodes=nodes, is_feasible=bool(nodes) and len(nodes) >= missing)
 
 
-class PlacementChoice(Struct, frozen=True, kw_only=True):
+class _PlacementChoice(Struct, frozen=True, kw_only=True):
     """The placement that kube-scheduler picks for a group."""
 
-    placements: Placements
+    placements: _Placements
     trials: tuple[GroupTrial, ...]
     best: tuple[GroupTrial, ...]
     """The feasible trials with the highest score, of which kube-scheduler picks any; empty if the group fits in no
@@ -169,15 +169,15 @@ class PlacementChoice(Struct, frozen=True, kw_only=True):
 
 
 def _no_placement_text(count: int) -> str:
-    return f"0/{count} placements are available, first placement status: {GROUP_UNSCHEDULABLE}"
+    return f"0/{count} placements are available, first placement status: {_GROUP_UNSCHEDULABLE}"
 
 
 def choose_placement(
     run: Run, group: PodGroup, members: Sequence[int], missing: int, profile: Profile, pick: Pick
-) -> PlacementChoice:
+) -> _PlacementChoice:
     """Try the group in every placement. Raises `UndecidableError`."""
     placements = _placements_of(run, group, profile)
-    if len(placements.each) * len(members) > MOST_DECISIONS:
+    if len(placements.each) * len(members) > _MOST_DECISIONS:
         raise _too_many(group, f"{len(placements.each):,} domains of {placements.key}")
     with run.group_cycle():
         trials = tuple(_try_members(run, members, missing, each, pick) for each in placements.each)
@@ -185,17 +185,17 @@ def choose_placement(
     if len(feasible) > 1:
         scores = _placement_scores(run, group, feasible, profile)
         feasible = [trial for trial, score in zip(feasible, scores, strict=True) if score == max(scores)]
-    return PlacementChoice(placements=placements, trials=trials, best=tuple(feasible))
+    return _PlacementChoice(placements=placements, trials=trials, best=tuple(feasible))
 
 
 def _placement_scores(run: Run, group: PodGroup, trials: Sequence[GroupTrial], profile: Profile) -> list[int]:
     """Return the total score of each trial, from the plugins that score placements."""
     pods, totals = run.cluster.pods, [0] * len(trials)
-    if POD_COUNT in profile.placement:
+    if _POD_COUNT in profile.placement:
         mine = members_of(pods, group.metadata.namespace, group.metadata.name)
         running = int(np.count_nonzero(mine & (pods.node >= 0)))
         counts = [running + len(trial.nodes) for trial in trials]
-        totals = [count * MAX_NODE_SCORE // max(counts) * profile.placement[POD_COUNT] for count in counts]
+        totals = [count * MAX_NODE_SCORE // max(counts) * profile.placement[_POD_COUNT] for count in counts]
     framework = run.scheduler.framework(profile)
     assert framework is not None, "pod groups came after the framework"
     for plugin in framework.plugins("filter", PlacementScorePlugin):
@@ -225,7 +225,7 @@ class _Unit(Struct, frozen=True, kw_only=True):
     started: int
 
 
-class GroupPreemption(Struct, frozen=True, kw_only=True):
+class _GroupPreemption(Struct, frozen=True, kw_only=True):
     """The pods that kube-scheduler preempts for a group that does not fit."""
 
     victims: tuple[int, ...] = ()
@@ -236,7 +236,7 @@ class GroupPreemption(Struct, frozen=True, kw_only=True):
     """kube-scheduler's reason why there are no victims; empty if it does not look for any."""
 
 
-NOT_TRIED = GroupPreemption()
+_NOT_TRIED = _GroupPreemption()
 
 
 def shortfall(fits: Iterable[bool], minimum: int, running: int) -> tuple[int, int]:
@@ -252,10 +252,10 @@ def shortfall(fits: Iterable[bool], minimum: int, running: int) -> tuple[int, in
     return scheduled, remaining
 
 
-CONSTRAINED = "workload aware preemption is not supported for pod groups with scheduling constraints"
-NEVER = "not eligible due to preemptionPolicy=Never."
-NO_VICTIMS = "No preemption victims found for incoming preemptor"
-GROUP_UNSCHEDULABLE = "pod group is unschedulable"
+_CONSTRAINED = "workload aware preemption is not supported for pod groups with scheduling constraints"
+_NEVER = "not eligible due to preemptionPolicy=Never."
+_NO_VICTIMS = "No preemption victims found for incoming preemptor"
+_GROUP_UNSCHEDULABLE = "pod group is unschedulable"
 
 
 def _refusal(group: PodGroup, profile: Profile) -> str:
@@ -263,7 +263,7 @@ def _refusal(group: PodGroup, profile: Profile) -> str:
     if "DefaultPreemption" not in profile.points["postFilter"]:
         return "default preemption plugin is not registered, workload aware preemption is disabled"
     constraints = group.spec.scheduling_constraints
-    return CONSTRAINED if constraints is not None and constraints.topology else ""
+    return _CONSTRAINED if constraints is not None and constraints.topology else ""
 
 
 def preempt_for_group(
@@ -273,22 +273,22 @@ def preempt_for_group(
     missing: int,
     profile: Profile,
     pick: Pick,
-) -> GroupPreemption:
+) -> _GroupPreemption:
     """Return the pods to preempt so that `missing` of the pending members fit. Raises `UndecidableError`."""
     if not run.scheduler.release.enabled("WorkloadAwarePreemption"):
-        return NOT_TRIED
+        return _NOT_TRIED
     if reason := _refusal(group, profile):
-        return GroupPreemption(reason=reason)
+        return _GroupPreemption(reason=reason)
     # with topology awareness, a group without constraints is tried in one placement, which has all nodes
     is_placed = run.scheduler.release.enabled("TopologyAwareWorkloadScheduling")
-    message = _no_placement_text(1) if is_placed else GROUP_UNSCHEDULABLE
+    message = _no_placement_text(1) if is_placed else _GROUP_UNSCHEDULABLE
     pods = run.cluster.pods
     if any(pods.specs[row].preemption_policy == "Never" for row in members):
-        return GroupPreemption(reason=NEVER)
+        return _GroupPreemption(reason=_NEVER)
     units = _lower_units(run, group_priority(group, run.snapshot.priority_classes))
     if not units:
-        return GroupPreemption(reason=NO_VICTIMS)
-    if len(units) * len(members) > MOST_DECISIONS:
+        return _GroupPreemption(reason=_NO_VICTIMS)
+    if len(units) * len(members) > _MOST_DECISIONS:
         raise _too_many(group, f"{len(units):,} victims")
     at = {row: ClusterRow(int(pods.node[row])) for unit in units for row in unit.pods}
     counts_all = run.scheduler.release.behaviour.groups_preempt_for_every_member
@@ -298,15 +298,15 @@ def preempt_for_group(
         try:
             for row in at:
                 run.cluster.remove(row)
-            trial = _try_members(run, members, missing, EVERYWHERE, pick, is_brief=not counts_all)
+            trial = _try_members(run, members, missing, _EVERYWHERE, pick, is_brief=not counts_all)
             if not trial.is_feasible:
-                return GroupPreemption(reason=message)
+                return _GroupPreemption(reason=message)
             most = len(trial.nodes)
             units.sort(key=_importance)
             for unit in _violating_first(units, run):
                 for row in unit.pods:
                     run.cluster.place(row, at[row])
-                trial = _try_members(run, members, missing, EVERYWHERE, pick, is_brief=not counts_all)
+                trial = _try_members(run, members, missing, _EVERYWHERE, pick, is_brief=not counts_all)
                 is_spared = trial.is_feasible and (not counts_all or len(trial.nodes) >= most)
                 most = max(most, len(trial.nodes))
                 if not is_spared:
@@ -316,7 +316,7 @@ def preempt_for_group(
         finally:
             run.cluster.revert(mark)
     gone.sort(key=_importance)
-    return GroupPreemption(victims=tuple(row for unit in gone for row in unit.pods), message=message)
+    return _GroupPreemption(victims=tuple(row for unit in gone for row in unit.pods), message=message)
 
 
 def _lower_units(run: Run, priority: int) -> list[_Unit]:

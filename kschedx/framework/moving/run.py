@@ -33,7 +33,7 @@ from kschedx.snapshot.snapshot import Snapshot
 # whole pod, some parts are left out: names and uids, the names of claims, and the labels that number the pods of a
 # workload, unless a selector names these.
 
-NUMBERING = (
+_NUMBERING = (
     "apps.kubernetes.io/pod-index", "statefulset.kubernetes.io/pod-name", "batch.kubernetes.io/job-completion-index"
 )  # fmt: skip
 """Labels that distinguish the pods of one workload."""
@@ -73,7 +73,7 @@ class _Readers(Struct):
     """By row of the pod."""
 
 
-class EquivalenceClasses:
+class _EquivalenceClasses:
     """The equivalence classes of the pods of a moving cluster."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -85,7 +85,7 @@ class EquivalenceClasses:
         self._status_codes: dict[bytes, int] = {}
         self._labels: dict[int, int] = {}
         self._label_codes: dict[bytes, int] = {}
-        self._left_out = frozenset(NUMBERING) - frozenset(_selected_numbering_labels(snapshot))
+        self._left_out = frozenset(_NUMBERING) - frozenset(_selected_numbering_labels(snapshot))
         self._readers: dict[str, _Readers] = {}
         self._read_codes: dict[Hashable, int] = {}
 
@@ -198,13 +198,13 @@ def _selected_numbering_labels(snapshot: Snapshot) -> Iterator[str]:
     written = [_ENCODER.encode((spec.affinity, spec.topology_spread_constraints)) for spec in concerned]
     controllers = (snapshot.services, snapshot.replication_controllers, snapshot.replica_sets, snapshot.stateful_sets)
     written += [_ENCODER.encode([item.spec.selector for item in some]) for some in controllers]
-    yield from (key for key in NUMBERING if any(key.encode() in text for text in written))
+    yield from (key for key in _NUMBERING if any(key.encode() in text for text in written))
 
 
-MOST_ROWS = 600_000
+_MOST_ROWS = 600_000
 """The maximum number of rows of all equivalence classes together, with a row for each node. The least recently used
 class is dropped first."""
-MOST_STANDING_ROWS = 1_000_000
+_MOST_STANDING_ROWS = 1_000_000
 """The same for the results that classes share."""
 
 
@@ -239,7 +239,7 @@ class Run:
         self.cluster = MovingCluster(scheduler.snapshot) if cluster is None else cluster
         self._follows = scheduler.framework(scheduler.config.profiles[0]) is not None
         self._moving = scheduler.on(self.cluster.snapshot) if self._follows else scheduler
-        self._keys = EquivalenceClasses(self.cluster.snapshot)
+        self._keys = _EquivalenceClasses(self.cluster.snapshot)
         self._classes: dict[EquivalenceKey, EquivalenceClass] = {}
         self._placements: dict[bytes, int] = {}
         """The rows of a placement, as bytes, to a number."""
@@ -274,7 +274,7 @@ class Run:
                 self._latest.clear()
                 self._classes.clear()
                 self._standings.clear()
-                self._keys = EquivalenceClasses(self.cluster.snapshot)  # there may be more pods
+                self._keys = _EquivalenceClasses(self.cluster.snapshot)  # there may be more pods
         return self._moving
 
     @property
@@ -448,7 +448,7 @@ class Run:
         own = self._classes.get(kind)
         standing = None if own is None or self.cluster.pods.nominations else own.shared_results(row)
         if standing is not None:
-            if len(self._standings) >= max(MOST_STANDING_ROWS // len(self.cluster.node_names), 1):
+            if len(self._standings) >= max(_MOST_STANDING_ROWS // len(self.cluster.node_names), 1):
                 del self._standings[next(iter(self._standings))]
             self._standings[kind.fit] = standing
             self._series = self._next_series(row) if goes_on else None
@@ -521,7 +521,7 @@ class Run:
         if own is None:
             own = self._beginning_with_another(key, pods[row], framework)
             own = own or EquivalenceClass(framework, pods[row], pods.steps, placement, preempts=self._preempts)
-            if len(self._classes) >= max(MOST_ROWS // max(len(self.cluster.node_names), 1), 1):
+            if len(self._classes) >= max(_MOST_ROWS // max(len(self.cluster.node_names), 1), 1):
                 del self._classes[next(iter(self._classes))]
         self._classes[key] = own
         self._latest[key.likeness] = key

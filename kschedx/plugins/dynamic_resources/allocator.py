@@ -58,7 +58,7 @@ from kschedx.snapshot.devices import Devices
 # structured/internal/incubating/constraint.go, allocator_incubating.go.
 
 
-class AllocationConstraint(ABC):
+class _AllocationConstraint(ABC):
     """A constraint. Devices are added as they are picked and removed in reverse order; a device that violates it is not
     added."""
 
@@ -89,7 +89,7 @@ class AllocationConstraint(ABC):
     def _remove(self, request: str) -> None: ...
 
 
-class _MatchAttribute(AllocationConstraint):
+class _MatchAttribute(_AllocationConstraint):
     """All devices have the attribute value of the first one."""
 
     def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
@@ -109,7 +109,7 @@ class _MatchAttribute(AllocationConstraint):
         self._count -= 1
 
 
-class DistinctAttribute(AllocationConstraint):
+class _DistinctAttribute(_AllocationConstraint):
     """All devices have different values. Upstream keeps one value per request, that of its last device."""
 
     def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
@@ -236,19 +236,19 @@ _MOST_STEPS_OF_CYCLE = 1_000_000
 """kube-scheduler gives up on a node after ten seconds. Whether a search with more steps takes that long is unknown."""
 
 
-MISSING_ATTRIBUTE = (
+_MISSING_ATTRIBUTE = (
     ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional "
     "fields"
 )
 """The end of the error of a selector that reads an attribute which the device lacks."""
 
-Solution = tuple[tuple[tuple[str, int, bool, Mapping[str, int] | None], ...], ...]
+_Solution = tuple[tuple[tuple[str, int, bool, Mapping[str, int] | None], ...], ...]
 """Picks by claim: request, the device's position on the node, admin access, and the share of a shared device."""
 _MOST_SOLUTIONS = 200_000
 _ENCODE = msgspec.json.Encoder().encode
 
 
-class ClaimKind(Struct, frozen=True):
+class _ClaimKind(Struct, frozen=True):
     """An equivalence class of claims: a node gives all of them the same result."""
 
     number: int
@@ -268,14 +268,14 @@ class Solutions:
     def __init__(self, classes: Mapping[str, DeviceClass], features: DeviceFeatures) -> None:
         self._classes, self._features = classes, features
         self._numbers: dict[Hashable, int] = {}
-        self._kinds: dict[bytes, ClaimKind] = {}
+        self._kinds: dict[bytes, _ClaimKind] = {}
         self._matches: dict[tuple[str, int], bool | None] = {}
         self._traits: dict[tuple[int, int], int] = {}
         self._layouts: dict[tuple[int, int], tuple[NodeDevices, int]] = {}
         self._states: dict[int, tuple[NodeDevices, AllocatedState, int, int]] = {}
-        self._found: dict[tuple[int, int, int], Solution | None] = {}
+        self._found: dict[tuple[int, int, int], _Solution | None] = {}
 
-    def kind(self, claims: Sequence[ResourceClaim]) -> ClaimKind:
+    def kind(self, claims: Sequence[ResourceClaim]) -> _ClaimKind:
         """Return the equivalence class of claims that need devices."""
         written = _ENCODE([claim.spec for claim in claims])
         known = self._kinds.get(written)
@@ -299,7 +299,7 @@ class Solutions:
                 dict.fromkeys(selector.cel.expression for selector in selectors if selector.cel is not None)
             )
             seen = expressions, tuple(dict.fromkeys(names))
-            known = self._kinds[written] = ClaimKind(len(self._kinds), *seen, self._number(seen))
+            known = self._kinds[written] = _ClaimKind(len(self._kinds), *seen, self._number(seen))
         return known
 
     def matches(self, expression: str, pooled_device: PooledDevice) -> bool | None:
@@ -313,7 +313,7 @@ class Solutions:
                 self._matches[key] = None
         return self._matches[key]
 
-    def key(self, here: NodeDevices, allocated: AllocatedState, kind: ClaimKind) -> tuple[int, int, int] | None:
+    def key(self, here: NodeDevices, allocated: AllocatedState, kind: _ClaimKind) -> tuple[int, int, int] | None:
         """Return a key that is equal for searches with the same result, or None if a search depends on more."""
         if not here.is_alone:
             return None
@@ -322,7 +322,7 @@ class Solutions:
             layout = self._layouts[kind.lens, id(here)] = here, self._layout(here, kind)
         return kind.number, layout[1], self._state(here, allocated)
 
-    def get(self, key: tuple[int, int, int]) -> tuple[Solution | None] | None:
+    def get(self, key: tuple[int, int, int]) -> tuple[_Solution | None] | None:
         """Return the result of an earlier search, if any; it holds None if there was no solution."""
         return (self._found[key],) if key in self._found else None
 
@@ -341,7 +341,7 @@ class Solutions:
     def _number(self, key: Hashable) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
 
-    def _layout(self, here: NodeDevices, kind: ClaimKind) -> int:
+    def _layout(self, here: NodeDevices, kind: _ClaimKind) -> int:
         names = here.pool_names
         return self._number(
             tuple(
@@ -356,7 +356,7 @@ class Solutions:
             )
         )
 
-    def _trait(self, device: PooledDevice, kind: ClaimKind) -> int:
+    def _trait(self, device: PooledDevice, kind: _ClaimKind) -> int:
         """Return a number for the properties of a device that claims of this class can read."""
         key = kind.lens, id(device.device)
         known = self._traits.get(key)
@@ -380,13 +380,13 @@ class Solutions:
         return number
 
 
-SOLUTIONS = Memo[Solutions]()
+_SOLUTIONS = Memo[Solutions]()
 
 
 def solutions(devices: Devices, features: DeviceFeatures) -> Solutions:
     """Return the results of searches in these slices, for any allocations."""
     classes = devices.classes
-    return SOLUTIONS.of(devices.derived_from_slices, lambda: Solutions(classes, features), features, id(classes))
+    return _SOLUTIONS.of(devices.derived_from_slices, lambda: Solutions(classes, features), features, id(classes))
 
 
 class Allocator:
@@ -464,7 +464,7 @@ class AllocationSearch:
         self.pools, self.devices = here.pools, here.devices
         self.requests: list[list[list[CheckedRequest]]] = []
         """By claim, request, and alternative."""
-        self._constraints: list[list[AllocationConstraint]] = []
+        self._constraints: list[list[_AllocationConstraint]] = []
         self._matches: dict[tuple[DeviceID, int, int, int], bool] = {}
         self._in_use: dict[DeviceID, set[int]] = {}
         """Picked devices to the indexes of their claims."""
@@ -569,12 +569,12 @@ class AllocationSearch:
         checked.count = len(places)
         return checked
 
-    def _constraint(self, claim: ResourceClaim, position: int) -> AllocationConstraint:
+    def _constraint(self, claim: ResourceClaim, position: int) -> _AllocationConstraint:
         constraint = claim.spec.devices.constraints[position]
         if constraint.match_attribute is not None:
             return _MatchAttribute(constraint.match_attribute, constraint.requests)
         if constraint.distinct_attribute is not None and not self._features.is_stable:
-            return DistinctAttribute(constraint.distinct_attribute, constraint.requests)
+            return _DistinctAttribute(constraint.distinct_attribute, constraint.requests)
         empty = "empty constraint (unsupported constraint type?)"
         raise FailureError(f"claim {claim.key}, constraint #{position}: {empty}")
 
@@ -693,7 +693,7 @@ class AllocationSearch:
                     owner=whose, expression=expression, device="/".join(device.id), error=str(error)
                 )
                 is_missing = self._features.missing_attributes_have_a_hint and "no such key:" in str(error)
-                hint = MISSING_ATTRIBUTE if is_missing else ""
+                hint = _MISSING_ATTRIBUTE if is_missing else ""
                 raise FailureError(f"{whose}: selector #{position}: CEL {kind} error: {error}{hint}", failed) from None
             except UndecidableError as error:
                 raise UndecidableError(f"{whose}: selector #{position}: {error}") from None

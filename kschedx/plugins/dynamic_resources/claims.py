@@ -132,7 +132,7 @@ def _check_owner(pod: Pod, claim: ResourceClaim, *, of_groups: bool) -> None:
     finding = DeviceClaimNotOwned(claim=claim.key, owner=f"{owner.kind}/{owner.name}" if owner else "")
     if not of_groups:
         raise RefusalError(f"{text} (Pod is not owner)", finding)
-    group = group_name(pod)
+    group = _group_name(pod)
     if group is None:
         raise UndecidableError(f"{text}, and the pod is in no group: kube-scheduler panics over that")
     is_groups = owner is not None and owner.name == group and owner.kind == "PodGroup"
@@ -147,7 +147,7 @@ def _is_controlled_by(claim: ResourceClaim, owner: ObjectMeta) -> bool:
 
 def _is_reserved(claim: ResourceClaim, pod: Pod, *, of_groups: bool) -> bool:
     """Return whether the claim is reserved for the pod, or for its group if groups may reserve claims."""
-    group = group_name(pod) if of_groups else None
+    group = _group_name(pod) if of_groups else None
     for consumer in claim.status.reserved_for:
         if consumer.uid == pod.metadata.uid:
             return True
@@ -171,7 +171,7 @@ def extended_resource_claim(pod: Pod, snapshot: Snapshot) -> ResourceClaim | Non
 # --- pod groups
 
 
-def group_name(pod: Pod) -> str | None:
+def _group_name(pod: Pod) -> str | None:
     return pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group is not None else None
 
 
@@ -200,7 +200,7 @@ def _is_same(shared: PodGroupResourceClaim, reference: PodResourceClaim) -> bool
 
 
 def _group(pod: Pod, snapshot: Snapshot) -> PodGroup | None:
-    name = group_name(pod)
+    name = _group_name(pod)
     if name is None:
         return None
     group = snapshot.pod_groups.get(f"{pod.metadata.namespace}/{name}")
@@ -386,27 +386,27 @@ def _request(index: int, container: Container, resource: str, device_class: str,
 # --- the API server's validation of selectors in a new DeviceClass or ResourceClaim: validateSelectorSlice in
 # pkg/apis/resource/validation/validation.go
 
-Refusal = tuple[str, str]
+_Refusal = tuple[str, str]
 """A field and the error of its value."""
 
 
-def class_refusals(device_class: DeviceClass, features: Features) -> Iterator[Refusal]:
+def class_refusals(device_class: DeviceClass, features: Features) -> Iterator[_Refusal]:
     yield from _selector_refusals(device_class.spec.selectors, "spec.selectors", features)
 
 
-def claim_refusals(resource_claim: ResourceClaim, features: Features) -> Iterator[Refusal]:
+def claim_refusals(resource_claim: ResourceClaim, features: Features) -> Iterator[_Refusal]:
     for index, request in enumerate(resource_claim.spec.devices.requests):
         yield from _request_refusals(request, f"spec.devices.requests[{index}]", features)
 
 
-def _request_refusals(request: DeviceRequest, field: str, features: Features) -> Iterator[Refusal]:
+def _request_refusals(request: DeviceRequest, field: str, features: Features) -> Iterator[_Refusal]:
     if request.exactly is not None:
         yield from _selector_refusals(request.exactly.selectors, f"{field}.exactly.selectors", features)
     for index, subrequest in enumerate(request.first_available):
         yield from _selector_refusals(subrequest.selectors, f"{field}.firstAvailable[{index}].selectors", features)
 
 
-def _selector_refusals(selectors: Sequence[DeviceSelector], field: str, features: Features) -> Iterator[Refusal]:
+def _selector_refusals(selectors: Sequence[DeviceSelector], field: str, features: Features) -> Iterator[_Refusal]:
     for index, selector in enumerate(selectors):
         if selector.cel is None:
             continue

@@ -290,12 +290,12 @@ def _fits_unconstrained(allocator: Allocator, node: Node, claims: Sequence[Resou
         return False
 
 
-HOLDERS = Memo[Mapping[DeviceID, tuple[ResourceClaim, ...]]]()
+_HOLDERS = Memo[Mapping[DeviceID, tuple[ResourceClaim, ...]]]()
 
 
 def holders(devices: Devices) -> Mapping[DeviceID, tuple[ResourceClaim, ...]]:
     """Return the claims that use each device, without admin access."""
-    return HOLDERS.of(devices.derived, lambda: _holders(devices))
+    return _HOLDERS.of(devices.derived, lambda: _holders(devices))
 
 
 def _holders(devices: Devices) -> Mapping[DeviceID, tuple[ResourceClaim, ...]]:

@@ -54,14 +54,14 @@ from kschedx.snapshot.nodes import NodeTable
 if TYPE_CHECKING:
     from kschedx.plugins.dynamic_resources.decision import DeviceDecision
 
-NO_CLAIMS = "no new claims to deallocate"
-DISABLED = "plugin disabled"
-NO_STATE = "not found"
+_NO_CLAIMS = "no new claims to deallocate"
+_DISABLED = "plugin disabled"
+_NO_STATE = "not found"
 """CycleState's error for a key that was not written, because an earlier plugin ended PreFilter."""
 
 _DEFAULT_BINDING_TIMEOUT = Duration.seconds(600)
 
-STATE: StateKey[DeviceDecision | None] = StateKey("DynamicResources", NO_STATE)
+_STATE: StateKey[DeviceDecision | None] = StateKey("DynamicResources", _NO_STATE)
 """None for a pod that uses no devices or that PreFilter rejected."""
 
 
@@ -75,13 +75,13 @@ class DynamicResources(
     scores_preferences = True
     texts: ClassVar[Texts] = {
         "": (
-            NO_CLAIMS,
+            _NO_CLAIMS,
             REASON_STILL,
             REASON_DEALLOCATED,
             REASON_DELETED,
             REASON_UNRESERVED,
         ),
-        "preemption-not-tried": (NO_STATE,),
+        "preemption-not-tried": (_NO_STATE,),
         "insufficient-devices": (REASON_ALL_CLAIMS,),
         "device-claim-out-of-reach": (REASON_UNAVAILABLE,),
         "device-claim-not-found": ('could not find ResourceClaim "{subject}"',),
@@ -99,7 +99,7 @@ class DynamicResources(
         "plugin-message": (
             REASON_STALE,
             REASON_NO_RESOURCE,
-            DISABLED,
+            _DISABLED,
             f"{{whose}} {{claim}}: {UNSUPPORTED}",
             f'pod "{{pod}}", spec.resourceClaim {{claim}}: {UNSUPPORTED}',
             "podgroup.{group} {name} not found",
@@ -168,7 +168,7 @@ class DynamicResources(
         if not self._is_enabled:
             return PRE_FILTER_SKIP
         self._refuse_early_releases(pod)
-        state[STATE] = None
+        state[_STATE] = None
         resources = self._extended_resources(pod)
         if not pod.spec.resource_claims and not resources:
             return PRE_FILTER_SKIP
@@ -184,7 +184,7 @@ class DynamicResources(
             return PreFilterResult(status=failure_status(failure))
         if not decision.claims:
             return PRE_FILTER_SKIP
-        state[STATE] = decision
+        state[_STATE] = decision
         return PreFilterResult()
 
     def _refuse_early_releases(self, pod: Pod) -> None:
@@ -211,19 +211,19 @@ class DynamicResources(
         return timeout or _DEFAULT_BINDING_TIMEOUT
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
-        decision = state[STATE] if self._is_enabled else None
+        decision = state[_STATE] if self._is_enabled else None
         return Verdicts.success(len(nodes)) if decision is None else decision.filter(nodes)
 
     def post_filter(
         self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status
     ) -> PostFilterResult:
         if not self._is_enabled:
-            return PostFilterResult(status=unschedulable(DISABLED))
-        if STATE not in state:
-            return PostFilterResult(status=error(NO_STATE))
-        decision = state[STATE]
+            return PostFilterResult(status=unschedulable(_DISABLED))
+        if _STATE not in state:
+            return PostFilterResult(status=error(_NO_STATE))
+        decision = state[_STATE]
         if decision is None:
-            return PostFilterResult(status=unschedulable(NO_CLAIMS))
+            return PostFilterResult(status=unschedulable(_NO_CLAIMS))
         try:
             return decision.help(self.name, nodes, outcome)
         except (GroupError, RefusalError) as wrong:
@@ -231,7 +231,7 @@ class DynamicResources(
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
         scores = self._is_enabled and self.handle.release.enabled("DRAPrioritizedList")
-        decision = state[STATE] if scores else None
+        decision = state[_STATE] if scores else None
         return np.zeros(len(nodes), dtype=np.int64) if decision is None else decision.score(nodes)
 
     def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
@@ -239,11 +239,11 @@ class DynamicResources(
 
     def reserve(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         """Allocate devices in memory."""
-        decision = state[STATE] if self._is_enabled else None
+        decision = state[_STATE] if self._is_enabled else None
         return SUCCESS if decision is None else Status(findings=decision.plan(self.handle.snapshot.cluster.names[node]))
 
     def bound(self, state: CycleState, pod: Pod, node: ClusterRow) -> BindingEffect:
-        if STATE not in state or (decision := state[STATE]) is None:
+        if _STATE not in state or (decision := state[_STATE]) is None:
             return NOTHING_BOUND
         return BindingEffect(devices=decision.allocated_claims(self.handle.snapshot.cluster.nodes[node]))
 

@@ -45,7 +45,7 @@ from kschedx.snapshot.devices import ClaimChange, Devices, MovingDevices
 
 DeviceID = tuple[str, str, str]
 """Driver, pool and device."""
-PoolID = tuple[str, str]
+_PoolID = tuple[str, str]
 """Driver and pool, the order in which pools are tried."""
 
 
@@ -53,13 +53,13 @@ class PooledDevice(Struct, frozen=True, kw_only=True):
     id: DeviceID
     device: Device
     slice: ResourceSlice
-    pool: DevicePool
+    pool: _DevicePool
 
 
-class DevicePool(Struct, kw_only=True):
+class _DevicePool(Struct, kw_only=True):
     """A pool from the view of a node."""
 
-    id: PoolID
+    id: _PoolID
     is_incomplete: bool = False
     """Whether its driver is replacing it, so that slices are missing."""
     invalid: str = ""
@@ -93,7 +93,7 @@ class DevicePool(Struct, kw_only=True):
 class NodeDevices:
     """The pools that a node can reach."""
 
-    def __init__(self, pools: Sequence[DevicePool]) -> None:
+    def __init__(self, pools: Sequence[_DevicePool]) -> None:
         self.pools = pools
         """As GatherPools returns them: by driver and name, those with binding conditions last. Complete pools without
         devices for the node are left out."""
@@ -143,12 +143,12 @@ class Slices:
         self._partitionable = partitionable
         self._of_node: dict[str, list[ResourceSlice]] = {}
         self._shared: list[ResourceSlice] = []
-        self._counters: dict[PoolID, list[ResourceSlice]] = {}
+        self._counters: dict[_PoolID, list[ResourceSlice]] = {}
         """Slices with counters; every node reaches them."""
-        self._of_pool: dict[PoolID, list[ResourceSlice]] = {}
+        self._of_pool: dict[_PoolID, list[ResourceSlice]] = {}
         self._seen: dict[str, tuple[Node, NodeDevices]] = {}
         """Earlier results by node name, with the node object they are valid for."""
-        self._made: dict[tuple[int, ...], DevicePool] = {}
+        self._made: dict[tuple[int, ...], _DevicePool] = {}
         """By the ids of the slices that a node reaches: nodes that reach the same slices share a pool."""
         for published in slices:
             spec = published.spec
@@ -174,15 +174,15 @@ class Slices:
         return here
 
     @cached_property
-    def _incomplete_pools(self) -> list[DevicePool]:
+    def _incomplete_pools(self) -> list[_DevicePool]:
         """Unusable pools of a node that reaches only their counters."""
         newest = {id_: _newest(slices) for id_, slices in self._counters.items()}
         pools = (self._pool(id_, slices) for id_, slices in newest.items())
         return [pool for pool in pools if pool is not None and not pool.is_usable]
 
-    def _reached_slices(self, node: Node) -> dict[PoolID, list[ResourceSlice]]:
+    def _reached_slices(self, node: Node) -> dict[_PoolID, list[ResourceSlice]]:
         """Return the newest slices that the node reaches, by pool, without pools of which it reaches only counters."""
-        slices_by_pool: dict[PoolID, list[ResourceSlice]] = {}
+        slices_by_pool: dict[_PoolID, list[ResourceSlice]] = {}
         for published in self._of_node.get(node.name, []) + self._shared:
             if self._is_reached(published, node):
                 slices_by_pool.setdefault((published.spec.driver, published.spec.pool.name), []).append(published)
@@ -196,7 +196,7 @@ class Slices:
             return reaches(node, spec.node_name, spec.node_selector, all_nodes=spec.all_nodes)
         return bool(spec.per_device_node_selection) and any(device_reaches(node, device) for device in spec.devices)
 
-    def _pool(self, id_: PoolID, slices: list[ResourceSlice]) -> DevicePool | None:
+    def _pool(self, id_: _PoolID, slices: list[ResourceSlice]) -> _DevicePool | None:
         """Build a pool, or return None if a newer generation is for other nodes."""
         key = tuple(map(id, slices))
         known = self._made.get(key)
@@ -206,7 +206,7 @@ class Slices:
                 self._made[key] = known
         return known
 
-    def _gather(self, id_: PoolID, slices: list[ResourceSlice]) -> DevicePool | None:
+    def _gather(self, id_: _PoolID, slices: list[ResourceSlice]) -> _DevicePool | None:
         wanted, generation = slices[0].spec.pool.resource_slice_count, slices[0].spec.pool.generation
         if len(slices) == wanted:
             return self._built(id_, slices, slices)
@@ -215,10 +215,10 @@ class Slices:
             return None
         current = [published for published in all_slices if published.spec.pool.generation == generation]
         if len(current) != wanted:
-            return DevicePool(id=id_, is_incomplete=True)
+            return _DevicePool(id=id_, is_incomplete=True)
         return self._built(id_, slices, current)
 
-    def _built(self, id_: PoolID, slices: list[ResourceSlice], current: list[ResourceSlice]) -> DevicePool:
+    def _built(self, id_: _PoolID, slices: list[ResourceSlice], current: list[ResourceSlice]) -> _DevicePool:
         """`slices` are those of `current` that the node reaches."""
         slices = sorted(slices, key=lambda published: published.name)
         with_devices = slices
@@ -236,8 +236,8 @@ class Slices:
                 elsewhere = [published for published in current if published.name not in names]
                 wrong = _unknown_counter(counter_sets, elsewhere)
         if wrong:
-            return DevicePool(id=id_, invalid=wrong)
-        pool = DevicePool(id=id_, elsewhere=tuple(elsewhere), counter_sets=counter_sets)
+            return _DevicePool(id=id_, invalid=wrong)
+        pool = _DevicePool(id=id_, elsewhere=tuple(elsewhere), counter_sets=counter_sets)
         pool.devices = tuple(
             PooledDevice(id=(*id_, device.name), device=device, slice=published, pool=pool)
             for published in with_devices
@@ -358,7 +358,7 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
 
 
 PUBLISHED = Memo[tuple[ResourceSlice, ...]]()
-SLICES = Memo[Slices]()
+_SLICES = Memo[Slices]()
 
 
 def published_slices(devices: Devices, features: DeviceFeatures) -> tuple[ResourceSlice, ...]:
@@ -372,7 +372,7 @@ def published_slices(devices: Devices, features: DeviceFeatures) -> tuple[Resour
 
 def slices(devices: Devices, features: DeviceFeatures) -> Slices:
     """Return the published slices by node."""
-    return SLICES.of(
+    return _SLICES.of(
         devices.derived_from_slices,
         lambda: Slices(published_slices(devices, features), partitionable=features.partitionable),
         features.taint_rules,
@@ -436,12 +436,12 @@ def allocation_reach(node: str, claim: ResourceClaim, picks: Sequence[Pick]) -> 
 
 _NANO = 10**9
 
-Amounts = Mapping[str, int]
+_Amounts = Mapping[str, int]
 """Capacity to nano-units."""
 
 
 def fits_capacity(
-    capacity: Mapping[str, DeviceCapacity], wanted: CapacityRequirements | None, consumed: Amounts, picked: Amounts
+    capacity: Mapping[str, DeviceCapacity], wanted: CapacityRequirements | None, consumed: _Amounts, picked: _Amounts
 ) -> bool:
     """Return whether every capacity of the device suffices after existing claims and this search's picks."""
     if any(name not in capacity for name in _requests(wanted)):
@@ -594,7 +594,7 @@ def _add(counter: Counter[DeviceID], id_: DeviceID, sign: int) -> None:
         del counter[id_]
 
 
-ALLOCATED = Memo[AllocatedState]()
+_ALLOCATED = Memo[AllocatedState]()
 
 
 def allocated_state(devices: Devices, *, shares: bool) -> AllocatedState:
@@ -606,7 +606,7 @@ def allocated_state(devices: Devices, *, shares: bool) -> AllocatedState:
         return AllocatedState(devices.claims.values(), shares=shares, seen=len(changes))
 
     kept = devices.lasting if isinstance(devices, MovingDevices) else devices.derived
-    return ALLOCATED.of(kept, counted, shares).follow(changes)
+    return _ALLOCATED.of(kept, counted, shares).follow(changes)
 
 
 # Counters that the devices of a pool share, as partitions of one device do. Amounts are exact, in nano-units. Upstream:
@@ -623,7 +623,7 @@ class Available:
         self._allocated = allocated
         self._left: dict[str, tuple[int, dict[CounterID, int]]] = {}
 
-    def of(self, pool: DevicePool) -> dict[CounterID, int]:
+    def of(self, pool: _DevicePool) -> dict[CounterID, int]:
         """Return the remaining counters; negative if more is allocated than exists."""
         moves = self._allocated.moves[pool.name]
         known, left = self._left.get(pool.name, (-1, {}))

@@ -172,7 +172,7 @@ def _repelling_weights(repelling: Mapping[int, tuple[AffinityTerm, ...]]) -> dic
 
 # What PreScore sums up for Score. Upstream: pkg/scheduler/framework/plugins/interpodaffinity/scoring.go.
 
-SCORES: StateKey[IntArray] = StateKey("PreScoreInterPodAffinity", 'failed to read "{}" from cycleState: not found')
+_SCORES: StateKey[IntArray] = StateKey("PreScoreInterPodAffinity", 'failed to read "{}" from cycleState: not found')
 """(node,) raw scores of all nodes of the cluster."""
 
 
@@ -295,7 +295,7 @@ class _FollowedAffinity(Following):
         return normalize(scores)
 
 
-SHOWN = 5
+_SHOWN = 5
 """The maximum number of pods or domains in a finding."""
 
 
@@ -407,7 +407,7 @@ class Accounts:
         return tuple(f"{key}={labels[key]}" for key in keys)
 
     def _keys(self, pods: IntArray) -> tuple[str, ...]:
-        return tuple(self._nodes.pods.key(int(pod)) for pod in pods[:SHOWN])
+        return tuple(self._nodes.pods.key(int(pod)) for pod in pods[:_SHOWN])
 
     # --- the pods behind the counts, sorted on first use
 
@@ -470,7 +470,9 @@ class _Neighbours:
     def domains(self) -> tuple[str, ...]:
         """The first domains with such pods."""
         held = np.flatnonzero(np.diff(self._start))
-        return tuple(sorted(value for code in held.tolist() if (value := self._label.values[code]) is not None)[:SHOWN])
+        return tuple(
+            sorted(value for code in held.tolist() if (value := self._label.values[code]) is not None)[:_SHOWN]
+        )
 
     def around(self, node: ClusterRow) -> IntArray:
         """Rows of the pods in a node's domain, with the node's changes."""
@@ -546,7 +548,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def follow(self, state: CycleState, pod: Pod, row: int) -> Following | None:
         nodes, args = self.handle.nodes, self._args
         try:
-            terms, scores = self._terms_of(pod), state[SCORES]
+            terms, scores = self._terms_of(pod), state[_SCORES]
             counts = None if self.name in state.skip_filter else state[FILTER]
         except (InputError, NotPreparedError):
             return None
@@ -591,7 +593,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return state[FILTER].count_any(nodes, change)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
-        state[SCORES] = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)
+        state[_SCORES] = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)
         if self._args.ignore_preferred_terms_of_existing_pods and not _has_preferred_terms(pod):
             return SKIP
         namespaces = self.handle.snapshot.namespaces
@@ -602,11 +604,11 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         scores = raw_scores(pod, terms, self._existing_terms, namespaces, nodes, self._args.hard_pod_affinity_weight)
         if scores is None:
             return SKIP
-        state[SCORES] = scores
+        state[_SCORES] = scores
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
-        return state[SCORES][nodes.rows]
+        return state[_SCORES][nodes.rows]
 
     def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
         return normalize(scores)

@@ -45,7 +45,7 @@ from kschedx.snapshot.columns import BoolArray, Column, IntArray, TableRow, each
 from kschedx.snapshot.nodes import NodeTable
 
 REASON = "node(s) exceed max volume count"
-NOT_INSTALLED = "{subject} CSI driver is not installed on the node"
+_NOT_INSTALLED = "{subject} CSI driver is not installed on the node"
 
 _NO_LIMIT = -1
 
@@ -70,7 +70,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     name = "NodeVolumeLimits"
     texts: ClassVar[Texts] = {
         "volume-limit-exceeded": (REASON,),
-        "driver-not-installed": (NOT_INSTALLED,),
+        "driver-not-installed": (_NOT_INSTALLED,),
     }
 
     def reads(self, pod: Pod) -> Hashable:
@@ -230,7 +230,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         def explain(row: TableRow) -> tuple[Finding, ...]:
             return (DriverNotInstalled(driver=driver, installed=self._drivers_on_nodes[nodes.cluster_row(row)]),)
 
-        answers.reject(mask & lacking[nodes.rows], unschedulable(NOT_INSTALLED.format(subject=driver)), explain)
+        answers.reject(mask & lacking[nodes.rows], unschedulable(_NOT_INSTALLED.format(subject=driver)), explain)
 
     def _reject_broken_pods(self, answers: _Answers, limited: BoolArray, nodes: NodeTable) -> None:
         """Fail nodes with a limit and a running pod whose volumes cannot be counted."""
@@ -328,11 +328,11 @@ _NITRO = lazy_pattern(r"^[cmr]5.*|t3|z1d")
 _UNBOUND = "<unbound>"
 """Replaces the random prefix that upstream adds to the volumes of unbound claims."""
 
-Disks = Mapping[str, str]
+_Disks = Mapping[str, str]
 """Identifiers of volumes to their names on screens."""
 
 
-class InTreeLimits(PreFilterPlugin, FilterPlugin):
+class _InTreeLimits(PreFilterPlugin, FilterPlugin):
     """Limits the volumes of one in-tree plugin on nodes whose CSINode does not migrate it."""
 
     plugin: ClassVar[str]
@@ -399,7 +399,7 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
 
     # --- a pod's volumes
 
-    def _disks(self, pod: ObjectMeta, volumes: Iterable[Volume], *, is_new: bool) -> Disks:
+    def _disks(self, pod: ObjectMeta, volumes: Iterable[Volume], *, is_new: bool) -> _Disks:
         """Return the volumes of a pod that count. Raises `VolumeError`."""
         disks: dict[str, str] = {}
         for volume in volumes:
@@ -458,7 +458,7 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
         """(pod,) whether the pod may have a volume that counts."""
         return self.handle.snapshot.pods.specs.where(lambda spec: any(map(self._may_count, spec.volumes)))
 
-    def _attached_disks(self, nodes: NodeTable, row: TableRow) -> Disks:
+    def _attached_disks(self, nodes: NodeTable, row: TableRow) -> _Disks:
         """Return the volumes of the pods on a node. Raises `VolumeError`."""
         return {disk: title for pod in self._pods(nodes, row) for disk, title in self._pod_disks(pod).items()}
 
@@ -466,12 +466,12 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
         pods = nodes.pods_on(row)
         return pods[self._concerned_pods[pods]]
 
-    def _pod_disks(self, row: int) -> Disks:
+    def _pod_disks(self, row: int) -> _Disks:
         pods = self.handle.snapshot.pods
         metadata = ObjectMeta(name=pods.names[row], namespace=pods.namespaces[row], uid=pods.uids[row])
         return self._disks(metadata, pods.specs[row].volumes, is_new=False)
 
-    def _limit_finding(self, nodes: NodeTable, row: TableRow, wanted: Disks, limit: int) -> VolumeLimitExceeded:
+    def _limit_finding(self, nodes: NodeTable, row: TableRow, wanted: _Disks, limit: int) -> VolumeLimitExceeded:
         attached = self._attached_disks(nodes, row)
         holders: dict[str, list[str]] = {disk: [] for disk in attached}
         for pod in self._pods(nodes, row):
@@ -486,7 +486,7 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
         )
 
 
-class EBSLimits(InTreeLimits):
+class EBSLimits(_InTreeLimits):
     name = "EBSLimits"
     plugin = "kubernetes.io/aws-ebs"
     identifier = ("aws_elastic_block_store", "volume_id")
@@ -498,7 +498,7 @@ class EBSLimits(InTreeLimits):
         return 25 if _NITRO.search(kind) else 39
 
 
-class GCEPDLimits(InTreeLimits):
+class GCEPDLimits(_InTreeLimits):
     name = "GCEPDLimits"
     plugin = "kubernetes.io/gce-pd"
     identifier = ("gce_persistent_disk", "pd_name")
@@ -506,7 +506,7 @@ class GCEPDLimits(InTreeLimits):
     limit = 16
 
 
-class AzureDiskLimits(InTreeLimits):
+class AzureDiskLimits(_InTreeLimits):
     name = "AzureDiskLimits"
     plugin = "kubernetes.io/azure-disk"
     identifier = ("azure_disk", "disk_name")
@@ -514,7 +514,7 @@ class AzureDiskLimits(InTreeLimits):
     limit = 16
 
 
-class CinderLimits(InTreeLimits):
+class CinderLimits(_InTreeLimits):
     name = "CinderLimits"
     plugin = "kubernetes.io/cinder"
     identifier = ("cinder", "volume_id")

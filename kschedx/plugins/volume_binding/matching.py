@@ -33,7 +33,7 @@ class _ReachableNodes(Struct, frozen=True):
     start: IntArray
 
 
-class VolumeRanking:
+class _VolumeRanking:
     """Volumes that a claim of their class could be bound to while they have no claimRef, smallest first."""
 
     def __init__(self, volumes: Iterable[tuple[int, PersistentVolume]]) -> None:
@@ -52,16 +52,16 @@ class VolumeRanking:
         self.first: IntArray = start[self.reach[self.by_reach]]
         """(rank,) where in `by_reach` the group of the same reach starts."""
         self._reached: _ReachableNodes | None = None
-        self._fitting: tuple[int, FreeVolumes] | None = None
+        self._fitting: tuple[int, _FreeVolumes] | None = None
 
     @cached_property
     def volumes_by_place(self) -> Mapping[int, PersistentVolume]:
         return dict(zip(self.places.tolist(), self.volumes, strict=True))
 
-    def free_volumes(self, candidates: VolumeCandidates, storage_class: str) -> FreeVolumes:
+    def free_volumes(self, candidates: VolumeCandidates, storage_class: str) -> _FreeVolumes:
         version = candidates.version(storage_class)
         if self._fitting is None or self._fitting[0] != version:
-            self._fitting = version, FreeVolumes(self, candidates.are_free(self.places))
+            self._fitting = version, _FreeVolumes(self, candidates.are_free(self.places))
         return self._fitting[1]
 
     def reachable_nodes(self, lookup: NodeLookup) -> _ReachableNodes:
@@ -72,8 +72,8 @@ class VolumeRanking:
         return self._reached
 
 
-class FreeVolumes:
-    def __init__(self, ranking: VolumeRanking, is_free: BoolArray) -> None:
+class _FreeVolumes:
+    def __init__(self, ranking: _VolumeRanking, is_free: BoolArray) -> None:
         """`is_free` is (rank,)."""
         self.ranking = ranking
         self._is_free = is_free
@@ -131,7 +131,7 @@ class SearchError(Exception):
     """The error of a claim that cannot be matched, as upstream's message: an error on every node."""
 
 
-_RANKINGS = Memo[dict[object, VolumeRanking]]()
+_RANKINGS = Memo[dict[object, _VolumeRanking]]()
 
 
 class VolumeSearch:
@@ -155,9 +155,9 @@ class VolumeSearch:
         """Volumes whose claimRef names the claim, by place: it gets the first of them or none."""
         self.free = self._ranking(candidates).free_volumes(candidates, claim.storage_class)
 
-    def _ranking(self, candidates: VolumeCandidates) -> VolumeRanking:
+    def _ranking(self, candidates: VolumeCandidates) -> _VolumeRanking:
         """Return the ranking for claims with the same requirements."""
-        known = _RANKINGS.of(candidates.derived, dict[object, VolumeRanking])
+        known = _RANKINGS.of(candidates.derived, dict[object, _VolumeRanking])
         claim = self.claim
         likeness = (
             msgspec.json.encode(replace(claim.spec, volume_name="")), claim.storage_class, self._attributes_classes
@@ -167,7 +167,7 @@ class VolumeSearch:
             if len(known) == _KEPT:
                 del known[next(iter(known))]
             unclaimed = candidates.unclaimed_volumes(claim.storage_class)
-            ranking = known[likeness] = VolumeRanking(item for item in unclaimed if self._lost(item[1]) is None)
+            ranking = known[likeness] = _VolumeRanking(item for item in unclaimed if self._lost(item[1]) is None)
         return ranking
 
     def _lost(self, volume: PersistentVolume) -> str | None:

@@ -95,7 +95,7 @@ class PodClaims(Struct, frozen=True, kw_only=True):
     """Unbound claims with WaitForFirstConsumer."""
 
 
-def pod_claims(pod: Pod, storage: Storage) -> PodClaims | Status | None:
+def _pod_claims(pod: Pod, storage: Storage) -> PodClaims | Status | None:
     """Return the claims to evaluate on nodes, the status that rejects the pod on all nodes, or None without claims."""
     claims: list[PersistentVolumeClaim] = []
     for volume in pod.spec.volumes:
@@ -147,13 +147,13 @@ def _wrong(pod: Pod, volume: Volume, name: str, claim: PersistentVolumeClaim | N
 
 # Volumes to provision for claims, on all nodes at once (checkVolumeProvisions in binder.go).
 
-UNLIMITED = -1
-NO_CAPACITY = -2
+_UNLIMITED = -1
+_NO_CAPACITY = -2
 
 _MOST_CAPACITIES = 10
 
 
-class Provision(Struct, frozen=True, kw_only=True, dict=True):
+class _Provision(Struct, frozen=True, kw_only=True, dict=True):
     """Provisioning of a volume for a claim. All arrays are (node,)."""
 
     claim: PersistentVolumeClaim
@@ -178,7 +178,7 @@ class Provision(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def no_space(self) -> BoolArray:
         """Nodes where only capacity is missing."""
-        full: BoolArray = self.capacity == NO_CAPACITY
+        full: BoolArray = self.capacity == _NO_CAPACITY
         return self.needed & full
 
     @cached_property
@@ -197,7 +197,7 @@ class Provision(Struct, frozen=True, kw_only=True, dict=True):
         """Node to the positions in `capacities` that apply to it, largest first."""
         positions: dict[int, list[int]] = {}
         for position in self._largest_first:
-            for row in reachable(self.capacities[position], self.lookup).tolist():
+            for row in _reachable(self.capacities[position], self.lookup).tolist():
                 positions.setdefault(row, []).append(position)
         return positions
 
@@ -215,7 +215,7 @@ class Provision(Struct, frozen=True, kw_only=True, dict=True):
         )
 
 
-def allowed_topologies(storage_class: StorageClass) -> NodeSelector | None:
+def _allowed_topologies(storage_class: StorageClass) -> NodeSelector | None:
     """Return the class's allowedTopologies as a node selector; None allows every node."""
     if not storage_class.allowed_topologies:
         return None
@@ -232,22 +232,22 @@ def allowed_topologies(storage_class: StorageClass) -> NodeSelector | None:
     )
 
 
-def provision(claim: PersistentVolumeClaim, needed: BoolArray, storage: Storage, lookup: NodeLookup) -> Provision:
+def provision(claim: PersistentVolumeClaim, needed: BoolArray, storage: Storage, lookup: NodeLookup) -> _Provision:
     """The class that `claim` names has to exist."""
     storage_class = storage.classes[claim.storage_class]
     in_topology = np.zeros(len(needed), dtype=np.bool_)
-    in_topology[lookup.selector(allowed_topologies(storage_class))] = True
+    in_topology[lookup.selector(_allowed_topologies(storage_class))] = True
     capacities: tuple[CSIStorageCapacity, ...] = ()
-    capacity = np.full(len(needed), UNLIMITED, dtype=np.int64)
+    capacity = np.full(len(needed), _UNLIMITED, dtype=np.int64)
     driver = storage.csi_drivers.get(storage_class.provisioner)
     if STORAGE in claim.spec.resources.requests and driver is not None and driver.spec.storage_capacity:
         capacities = storage.capacities_of_class.get(storage_class.name, ())
-        capacity[:] = NO_CAPACITY
+        capacity[:] = _NO_CAPACITY
         for position, storage_capacity in enumerate(capacities):
             if storage_capacity.limit is not None and storage_capacity.limit >= claim.size_in_bytes:
-                rows = reachable(storage_capacity, lookup)
-                capacity[rows[capacity[rows] == NO_CAPACITY]] = position
-    return Provision(
+                rows = _reachable(storage_capacity, lookup)
+                capacity[rows[capacity[rows] == _NO_CAPACITY]] = position
+    return _Provision(
         claim=claim,
         storage_class=storage_class,
         needed=needed,
@@ -258,7 +258,7 @@ def provision(claim: PersistentVolumeClaim, needed: BoolArray, storage: Storage,
     )
 
 
-def reachable(capacity: CSIStorageCapacity, lookup: NodeLookup) -> IntArray:
+def _reachable(capacity: CSIStorageCapacity, lookup: NodeLookup) -> IntArray:
     """Rows of the nodes that a capacity applies to: none without a topology or with an invalid one."""
     if capacity.node_topology is None:
         return np.zeros(0, dtype=np.int64)
@@ -347,7 +347,7 @@ class Binding:
         """Position in `errors`; 0 means no error."""
         self._explain: list[tuple[BoolArray, _Explain]] = []
         self._matches = Matches(searches=(), choices=())
-        self._provisions: list[Provision] = []
+        self._provisions: list[_Provision] = []
         self._settle_bound()
         self._settle_unbound(attributes_classes)
 
@@ -428,7 +428,7 @@ class Binding:
             needed = here & (self._matches.choices[number] == NO_VOLUME)
             self._settle_provision(provision(search.claim, needed, self._storage, self._lookup), number)
 
-    def _settle_provision(self, claim_provision: Provision, search: int | None) -> None:
+    def _settle_provision(self, claim_provision: _Provision, search: int | None) -> None:
         """The first claim that cannot be provisioned decides about a node; later claims are not evaluated."""
         self._provisions.append(claim_provision)
         settled = self.conflicts & (Conflict.NO_VOLUME | Conflict.NO_SPACE) > 0
@@ -438,7 +438,7 @@ class Binding:
             findings = self._explain_unmatched(claim_provision, search, node)
             if findings and not claim_provision.storage_class.can_provision:
                 return findings
-            topology = allowed_topologies(claim_provision.storage_class)
+            topology = _allowed_topologies(claim_provision.storage_class)
             mismatch = ProvisioningTopologyMismatch(
                 claim=claim_facts(claim_provision.claim),
                 provisioner=claim_provision.storage_class.provisioner,
@@ -474,7 +474,7 @@ class Binding:
         )
 
     def _explain_unmatched(
-        self, claim_provision: Provision, search: int | None, node: ClusterRow
+        self, claim_provision: _Provision, search: int | None, node: ClusterRow
     ) -> tuple[Finding, ...]:
         """Explain why no existing volume matches; empty if there is none and one could be provisioned."""
         volume_search = None if search is None else self._matches.searches[search]
@@ -506,7 +506,7 @@ class Binding:
         pairs = zip(self._matches.searches, chosen, strict=True)
         return tuple((search.claim, volume) for search, volume in pairs if volume is not None)
 
-    def provisions(self, node: ClusterRow) -> tuple[Provision, ...]:
+    def provisions(self, node: ClusterRow) -> tuple[_Provision, ...]:
         """Return the claims for which a volume would be provisioned."""
         return tuple(claim_provision for claim_provision in self._provisions if claim_provision.needed[node])
 
@@ -527,7 +527,7 @@ class Binding:
         return (*bindings, *provisions)
 
 
-def settle(binding: Binding, node: ClusterRow, nodes: NodeTable, storage: Storage) -> StorageChange:
+def _settle(binding: Binding, node: ClusterRow, nodes: NodeTable, storage: Storage) -> StorageChange:
     """Return the changes when every claim of a pod on this node has a volume."""
     claims: dict[str, PersistentVolumeClaim] = {}
     volumes: dict[str, PersistentVolume] = {}
@@ -542,7 +542,7 @@ def settle(binding: Binding, node: ClusterRow, nodes: NodeTable, storage: Storag
 
 
 def _provisioned_volume(
-    claim_provision: Provision, node: ClusterRow, nodes: NodeTable, storage: Storage
+    claim_provision: _Provision, node: ClusterRow, nodes: NodeTable, storage: Storage
 ) -> PersistentVolume:
     """Return the volume that the driver provisions: accessible from the node, by the driver's topology keys there."""
     claim, provisioner, name = (
@@ -608,7 +608,7 @@ def _utilization(requested: int, capacity: int) -> int:
     return truncated_quotient(requested * _FULL, capacity)
 
 
-def binding_key(claims: PodClaims, storage: Storage) -> Hashable:
+def _binding_key(claims: PodClaims, storage: Storage) -> Hashable:
     """Return a value that is equal for pods whose claims can be bound, or are bound, on the same nodes."""
     bound = tuple(_reach(claim, storage) for claim in claims.bound)
     names = [claim.key for claim in claims.delayed]
@@ -633,11 +633,11 @@ def _claim_key(claim: PersistentVolumeClaim, storage: Storage) -> tuple[Hashable
     return spec, claim.storage_class, claim.selected_node, prebound, candidates.version(claim.storage_class)
 
 
-REASON_NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
-REASON_NO_SPACE = "node(s) did not have enough free storage"
-REASON_VOLUME_MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+_REASON_NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
+_REASON_NO_SPACE = "node(s) did not have enough free storage"
+_REASON_VOLUME_MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 
-BINDING: StateKey[Binding | None] = StateKey("VolumeBinding", "not found")
+_BINDING: StateKey[Binding | None] = StateKey("VolumeBinding", "not found")
 """None for a pod without claims."""
 
 _EVERY_CONFLICT = sum(Conflict)
@@ -650,9 +650,9 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     touch = Touch.NOTHING
     texts: ClassVar[Texts] = {
         "volume-node-affinity-mismatch": texts_of_all_releases("volume_node_affinity_conflict"),
-        "no-matching-volume": (REASON_NO_VOLUME,),
-        "insufficient-storage-capacity": (REASON_NO_SPACE,),
-        "volume-not-found": (REASON_VOLUME_MISSING,),
+        "no-matching-volume": (_REASON_NO_VOLUME,),
+        "insufficient-storage-capacity": (_REASON_NO_SPACE,),
+        "volume-not-found": (_REASON_VOLUME_MISSING,),
         "claim-unbound": (REASON_UNBOUND_IMMEDIATE,),
         "claim-not-found": (
             'persistentvolumeclaim "{subject}" not found',
@@ -667,19 +667,19 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         return None
 
     def tells_apart(self, pod: Pod) -> Hashable:
-        claims = pod_claims(pod, self.handle.snapshot.storage)
-        return pod.key if isinstance(claims, Status) else claims and binding_key(claims, self.handle.snapshot.storage)
+        claims = _pod_claims(pod, self.handle.snapshot.storage)
+        return pod.key if isinstance(claims, Status) else claims and _binding_key(claims, self.handle.snapshot.storage)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         storage = self.handle.snapshot.storage
-        claims = pod_claims(pod, storage)
+        claims = _pod_claims(pod, storage)
         if isinstance(claims, Status):
             return PreFilterResult(status=claims)
         if claims is None:
-            state[BINDING] = None
+            state[_BINDING] = None
             return PRE_FILTER_SKIP
         release = self.handle.release
-        state[BINDING] = Binding(
+        state[_BINDING] = Binding(
             claims,
             storage,
             self.handle.nodes,
@@ -690,7 +690,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         return PreFilterResult(nodes=_local_nodes(claims.bound, storage) if named else None)
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
-        binding = state[BINDING]
+        binding = state[_BINDING]
         if binding is None:
             return Verdicts.success(len(nodes))
         conflicts, errors = binding.conflicts[nodes.rows], binding.error[nodes.rows]
@@ -706,16 +706,16 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     def _reasons(self, conflict: Conflict) -> tuple[str, ...]:
         texts = {
             Conflict.NODE_AFFINITY: self.handle.release.messages.volume_node_affinity_conflict,
-            Conflict.NO_VOLUME: REASON_NO_VOLUME,
-            Conflict.NO_SPACE: REASON_NO_SPACE,
-            Conflict.VOLUME_MISSING: REASON_VOLUME_MISSING,
+            Conflict.NO_VOLUME: _REASON_NO_VOLUME,
+            Conflict.NO_SPACE: _REASON_NO_SPACE,
+            Conflict.VOLUME_MISSING: _REASON_VOLUME_MISSING,
         }
         return tuple(text for named_conflict, text in texts.items() if named_conflict in conflict)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
         if not self._scores:
             return SKIP
-        binding = state[BINDING]
+        binding = state[_BINDING]
         provisions_count = self.handle.release.behaviour.provisioned_volumes_are_scored
         has_bindings = binding is not None and any(binding.bindings(row) for row in each_cluster_row(nodes.home_rows))
         return SUCCESS if provisions_count or has_bindings else SKIP
@@ -727,7 +727,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
         if not self._scores:
             return np.zeros(len(nodes), dtype=np.int64)
-        binding = state[BINDING]
+        binding = state[_BINDING]
         shape = self.args.shape if isinstance(self.args, VolumeBindingArgs) else None
         if binding is None or not shape:
             return np.zeros(len(nodes), dtype=np.int64)
@@ -738,17 +738,17 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
 
     def reserve(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         """Bind the claims to volumes in memory, or plan their provisioning."""
-        binding = state[BINDING]
+        binding = state[_BINDING]
         return SUCCESS if binding is None or binding.is_settled else Status(findings=binding.plan(node))
 
     def bound(self, state: CycleState, pod: Pod, node: ClusterRow) -> BindingEffect:
-        if BINDING not in state or (binding := state[BINDING]) is None or binding.is_settled:
+        if _BINDING not in state or (binding := state[_BINDING]) is None or binding.is_settled:
             return NOTHING_BOUND
-        return BindingEffect(storage=settle(binding, node, self.handle.nodes, self.handle.snapshot.storage))
+        return BindingEffect(storage=_settle(binding, node, self.handle.nodes, self.handle.snapshot.storage))
 
     def pre_bind(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         """Write the bindings to the cluster. kube-scheduler then waits for the volume controller."""
-        binding = state[BINDING]
+        binding = state[_BINDING]
         return SKIP if binding is None or binding.is_settled else Status(findings=binding.plan(node))
 
 

@@ -25,7 +25,7 @@ from kschedx.sources.lists import Batch, flatten
 # dump does. If that is the case in two places, the end is ambiguous.
 # Upstream: staging/src/k8s.io/kubectl/pkg/cmd/clusterinfo/clusterinfo_dump.go.
 
-FORMAT = "kubectl cluster-info dump"
+_FORMAT = "kubectl cluster-info dump"
 _FILES = ("events", "replication-controllers", "services", "daemonsets", "deployments", "replicasets", "pods")
 _DUMPED = (
     "Node", "Event", "ReplicationController", "Service", "DaemonSet", "Deployment", "ReplicaSet", "Pod",
@@ -48,7 +48,7 @@ def _find_cluster_info(names: Sequence[str]) -> Iterator[Form]:
     for top in sorted(namespaces):
         # names of logs are not those of manifests; files that were added to the folder are read as well
         yield Form(
-            format=FORMAT, top=top, files=None, lacks=_cluster_info_lacks(everywhere=namespaces[top] >= _ALWAYS_THERE)
+            format=_FORMAT, top=top, files=None, lacks=_cluster_info_lacks(everywhere=namespaces[top] >= _ALWAYS_THERE)
         )
 
 
@@ -123,7 +123,7 @@ class WithoutLogs(Stream):
             return None
         # the output does not name an empty namespace, so namespaces are counted
         return Dump(
-            format=FORMAT, place=place, lacks=_cluster_info_lacks(everywhere=self._namespaces >= len(_ALWAYS_THERE))
+            format=_FORMAT, place=place, lacks=_cluster_info_lacks(everywhere=self._namespaces >= len(_ALWAYS_THERE))
         )
 
     def _advance(self) -> Iterator[bytes]:
@@ -491,7 +491,7 @@ def _support_bundle_lacks(files: Mapping[str, str]) -> Iterator[Lack]:
     yield from all_but(held)
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class _Plan(Struct, frozen=True, kw_only=True):
     """The files of a folder or an archive that are read."""
 
     place: str
@@ -525,7 +525,7 @@ def _emptiness(names: Sequence[str]) -> str:
     return f"the content of {names[0]}{more} empty"
 
 
-def plan(names: Sequence[str], place: str) -> Plan:
+def plan(names: Sequence[str], place: str) -> _Plan:
     """Return the plan: all files outside of recognized dumps, and the files in these that hold what scheduling
     reads."""
     forms = {
@@ -547,7 +547,7 @@ def plan(names: Sequence[str], place: str) -> Plan:
             wanted[name] = ""
         elif name in form.files:
             wanted[name] = form.files[name]
-    return Plan(place=place, wanted=wanted, forms=tuple(forms.values()))
+    return _Plan(place=place, wanted=wanted, forms=tuple(forms.values()))
 
 
 def _innermost(forms: Mapping[str, Form], name: str) -> Form | None:
@@ -588,7 +588,7 @@ class _Origin(Struct, frozen=True, kw_only=True):
         return Place(source=f"{self.source}: {self.key}[{index}]")
 
 
-class Export(Struct, frozen=True, kw_only=True):
+class _Export(Struct, frozen=True, kw_only=True):
     """An export, with each of its arrays in JSON."""
 
     source: str
@@ -622,14 +622,14 @@ def may_be_export(head: bytes) -> bool:
     return _EXPORT_HEAD.match(head) is not None
 
 
-def export(text: bytes, source: str) -> Export | None:
+def export(text: bytes, source: str) -> _Export | None:
     """Return the export in a text; None if it is something else."""
     try:
         document = _DOCUMENT.decode(text if text.lstrip()[:1] == b"{" else _from_yaml(text, source))
     except (InputError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None  # reported by the reader of the actual format
     is_one = {"pods", "nodes"} <= set(document) <= {*_EXPORT_LISTS, _CONFIG}
-    return Export(source=source, arrays=document) if is_one else None
+    return _Export(source=source, arrays=document) if is_one else None
 
 
 def as_list(kind: str, items: bytes) -> bytes:

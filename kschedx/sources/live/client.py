@@ -23,13 +23,13 @@ from kschedx.patterns import lazy_pattern
 from kschedx.sources.live.credentials import Access
 from kschedx.sources.live.kubeconfig import KubeconfigUser, NamedEntry
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 MAX_PAGE = 64 << 20
 """Bytes of a response; five hundred pods have ten million."""
 GRACE = 2.0
 """Seconds by which a request may be late before it is abandoned."""
-FOREVER = 24 * 3600.0
+_FOREVER = 24 * 3600.0
 """Seconds; for a request without a timeout."""
 
 _JSON = "application/json"
@@ -104,7 +104,7 @@ class ApiServer:
         request including its retries; 0 is none."""
         self.url = str(access.url)
         """The URL as it is shown."""
-        self.timeout = timeout or FOREVER
+        self.timeout = timeout or _FOREVER
         self.stopped = threading.Event()
         """If set, all running requests stop."""
         self._access = access
@@ -267,9 +267,9 @@ def _inner(error: Exception) -> str:
     return " ".join(_WRAPPING.sub("", text).split())[:_SHOWN]
 
 
-def run_within(seconds: float, work: Callable[[], T], late: Callable[[], InputError]) -> T:
+def run_within(seconds: float, work: Callable[[], _T], late: Callable[[], InputError]) -> _T:
     """Return the result of `work`, or raise the error `late` if it takes longer; its thread then keeps running."""
-    outcome: list[T | BaseException] = []
+    outcome: list[_T | BaseException] = []
 
     def run() -> None:
         try:

@@ -59,7 +59,7 @@ class _Groups(Struct, frozen=True):
 _DECODER = msgspec.json.Decoder(_Groups)
 
 
-class Discovery(Struct, frozen=True, kw_only=True):
+class _Discovery(Struct, frozen=True, kw_only=True):
     """The discovery document of a server."""
 
     groups: Mapping[str, Mapping[str, frozenset[str] | None]] | None = None
@@ -77,7 +77,7 @@ class Discovery(Struct, frozen=True, kw_only=True):
         )
 
 
-def discover(server: ApiServer) -> Discovery:
+def discover(server: ApiServer) -> _Discovery:
     """Request the discovery document. Raises `InputError` if the server does not respond."""
     place = Place(source=server.url, object=PATH)
     try:
@@ -85,18 +85,18 @@ def discover(server: ApiServer) -> Discovery:
     except RefusedError as refused:
         if refused.status not in _KEPT_TO_ITSELF:
             raise
-        return Discovery()
+        return _Discovery()
     try:
         answer = _DECODER.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return Discovery()
+        return _Discovery()
     if not answer.kind.endswith(("GroupDiscoveryList", "GroupList")):
-        return Discovery()
+        return _Discovery()
     groups = {
         group.name or group.metadata.name: {version.version: _plurals(version) for version in group.versions}
         for group in (*answer.items, *answer.groups)
     }
-    return Discovery(groups=groups)
+    return _Discovery(groups=groups)
 
 
 def _plurals(version: _Version) -> frozenset[str] | None:
@@ -106,11 +106,11 @@ def _plurals(version: _Version) -> frozenset[str] | None:
     return frozenset(resource.resource for resource in version.resources)
 
 
-THREADS = 4
+_THREADS = 4
 """Lists that are read at the same time."""
-WAITING = 4
+_WAITING = 4
 """Pages that are queued for decoding."""
-TICK = 0.2
+_TICK = 0.2
 """Seconds between two checks of the time."""
 
 
@@ -192,16 +192,16 @@ class _ListReader:
         self._namespace = namespace
         self._waiting = deque(sorted(kinds, key=lambda kind: not kind.is_numerous))
         self._left = len(kinds)
-        self._events: queue.Queue[Event | _End | Exception] = queue.Queue(WAITING)
+        self._events: queue.Queue[Event | _End | Exception] = queue.Queue(_WAITING)
         self._asked: dict[int, tuple[ResourceKind, float]] = {}
         """The kind that a thread requests, and the start time, by thread."""
 
     def events(self) -> Iterator[Event]:
-        for _ in range(min(THREADS, self._left)):
+        for _ in range(min(_THREADS, self._left)):
             threading.Thread(target=self._work, daemon=True).start()
         while self._left:
             try:
-                event = self._events.get(timeout=TICK)
+                event = self._events.get(timeout=_TICK)
             except queue.Empty:
                 self._check_clock()
                 yield Tick()
@@ -255,7 +255,7 @@ class _ListReader:
     def _put(self, event: Event | _End | Exception) -> None:
         while not self._server.stopped.is_set():
             try:
-                self._events.put(event, timeout=TICK)
+                self._events.put(event, timeout=_TICK)
                 return
             except queue.Full:
                 continue

@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 # A plugin's standard error goes to that of kschedx, as with kubectl, and nowhere else. Upstream: client-go's
 # plugin/pkg/client/auth/exec.
 
-GROUP = "client.authentication.k8s.io"
-_VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
+_GROUP = "client.authentication.k8s.io"
+_VERSIONS = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
 _MODES = ("", "Never", "IfAvailable", "Always")
 LONGEST = 1 << 20
 """Bytes of an ExecCredential."""
 
 
-class Credential(Struct, frozen=True, kw_only=True, rename="camel"):
+class _Credential(Struct, frozen=True, kw_only=True, rename="camel"):
     token: str = ""
     client_certificate_data: str = ""
     client_key_data: str = ""
@@ -55,10 +55,10 @@ class Credential(Struct, frozen=True, kw_only=True, rename="camel"):
 class _Answer(Struct, frozen=True, kw_only=True):
     api_version: str = field(default="", name="apiVersion")
     kind: str = ""
-    status: Credential | None = None
+    status: _Credential | None = None
 
 
-def run(plugin: ExecPlugin, cluster: KubeconfigCluster, place: Place, *, timeout: float) -> Credential:
+def run(plugin: ExecPlugin, cluster: KubeconfigCluster, place: Place, *, timeout: float) -> _Credential:
     """Return the status that the plugin prints. Raises `InputError`.
 
     After `timeout` seconds, the plugin and its children are ended. There is no limit if it is interactive, since the
@@ -215,7 +215,7 @@ def _read_within(process: subprocess.Popen[bytes], timeout: float | None) -> byt
     return printed
 
 
-def _decode_credential(printed: bytes, plugin: ExecPlugin, name: str, place: Place) -> Credential:
+def _decode_credential(printed: bytes, plugin: ExecPlugin, name: str, place: Place) -> _Credential:
     try:
         answer = msgspec.json.decode(printed[:LONGEST], type=_Answer)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kschedx.errors import InputError, Place, nearest
 from kschedx.kube.decoding import decode
 
-LARGEST = 10 << 20
+_LARGEST = 10 << 20
 """Bytes."""
 
 
@@ -33,7 +33,7 @@ class KubeconfigCluster(Struct, frozen=True, kw_only=True, rename="kebab"):
     proxy_url: str = ""
 
 
-class Variable(Struct, frozen=True, kw_only=True):
+class _Variable(Struct, frozen=True, kw_only=True):
     name: str = ""
     value: str = ""
 
@@ -43,7 +43,7 @@ class ExecPlugin(Struct, frozen=True, kw_only=True, rename="camel"):
 
     command: str = ""
     args: tuple[str, ...] = ()
-    env: tuple[Variable, ...] = ()
+    env: tuple[_Variable, ...] = ()
     api_version: str = ""
     install_hint: str = ""
     provide_cluster_info: bool = False
@@ -78,7 +78,7 @@ class Context(Struct, frozen=True, kw_only=True):
     namespace: str = ""
 
 
-KubeconfigEntry = TypeVar("KubeconfigEntry", KubeconfigCluster, KubeconfigUser, Context)
+_KubeconfigEntry = TypeVar("_KubeconfigEntry", KubeconfigCluster, KubeconfigUser, Context)
 
 
 class _Element(Struct, frozen=True, kw_only=True):
@@ -101,11 +101,11 @@ class _Document(Struct, frozen=True, kw_only=True):
 # --- the files, and the choice among their entries
 
 
-class NamedEntry(Struct, Generic[KubeconfigEntry], frozen=True, kw_only=True):
+class NamedEntry(Struct, Generic[_KubeconfigEntry], frozen=True, kw_only=True):
     """An entry, and the file that defines it."""
 
     name: str
-    entry: KubeconfigEntry
+    entry: _KubeconfigEntry
     source: str
 
     def place(self, what: str) -> Place:
@@ -172,8 +172,8 @@ class Kubeconfig(Struct, frozen=True, kw_only=True):
 
 
 def _find(
-    entries: Mapping[str, NamedEntry[KubeconfigEntry]], what: str, name: str, place: Place
-) -> NamedEntry[KubeconfigEntry]:
+    entries: Mapping[str, NamedEntry[_KubeconfigEntry]], what: str, name: str, place: Place
+) -> NamedEntry[_KubeconfigEntry]:
     if name not in entries:
         known = f"known: {', '.join(sorted(entries))}" if entries else f"there is no {what}"
         raise InputError(f'{what} "{name}" does not exist', place=place, hint=nearest(name, entries) or known)
@@ -230,11 +230,11 @@ def _read(path: Path) -> _Document:
     source = str(path)
     try:
         with path.open("rb") as file:
-            text = file.read(LARGEST + 1)
+            text = file.read(_LARGEST + 1)
     except OSError as error:
         message = f"cannot be read: {(error.strerror or str(error)).lower()}"
         raise InputError(message, place=Place(source=source)) from None
-    if len(text) > LARGEST:
+    if len(text) > _LARGEST:
         raise InputError("too large for a kubeconfig", place=Place(source=source))
     documents = [yaml_text.load(document, source=source) for document in yaml_text.split(text, source=source)]
     values = [document.value for document in documents if document is not None]
@@ -260,7 +260,7 @@ def _elements(listed: Sequence[msgspec.Raw], what: str, path: Path) -> Iterator[
         yield element
 
 
-def _resolve_paths(entry: KubeconfigEntry, path: Path, *names: str) -> KubeconfigEntry:
+def _resolve_paths(entry: _KubeconfigEntry, path: Path, *names: str) -> _KubeconfigEntry:
     """Resolve relative paths against the folder of the file."""
     return replace(entry, **{name: str(_folder(path) / value) for name in names if (value := getattr(entry, name))})
 

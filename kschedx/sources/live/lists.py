@@ -28,11 +28,11 @@ PIECE = 400 << 10
 """Bytes: a hundred pods."""
 MAX_RESTARTS = 5
 """How often a list is read again if it expires midway."""
-MAX_PAGES = 10_000
+_MAX_PAGES = 10_000
 """Pages of one list: a server that returns more may never end."""
-MAX_SHORT = 100
+_MAX_SHORT = 100
 """Consecutive pages that are nearly empty but not the last: a server fills a page before it begins another."""
-SHORT = 2500
+_SHORT = 2500
 """A page with fewer bytes is nearly empty: SMALL_LIMIT objects need more."""
 MAX_SECONDS = 900.0
 """The maximum time for one list, or ten times that of a request if that is longer."""
@@ -57,7 +57,7 @@ class _Body(Struct, rename="camel"):
     items: Raw = field(default_factory=lambda: Raw(b"null"))
 
 
-class PageOrigin(Struct, frozen=True, kw_only=True):
+class _PageOrigin(Struct, frozen=True, kw_only=True):
     """The places of a page's objects."""
 
     server: str
@@ -94,9 +94,9 @@ class ListPage:
         return self.resource.key
 
     @property
-    def origin(self) -> PageOrigin:
+    def origin(self) -> _PageOrigin:
         origin = self.batch.origin
-        assert isinstance(origin, PageOrigin)
+        assert isinstance(origin, _PageOrigin)
         return origin
 
     def pieces(self) -> Iterator[ListPage]:
@@ -187,7 +187,7 @@ def path_of(kind: ResourceKind, version: str, namespace: str = "", only: str = "
     return f"{api}/namespaces/{inside}/{kind.plural}" if inside else f"{api}/{kind.plural}"
 
 
-def query_of(kind: ResourceKind, namespace: str, only: str = "") -> dict[str, str]:
+def _query_of(kind: ResourceKind, namespace: str, only: str = "") -> dict[str, str]:
     """Return the query of the list's request: a field selector if not all objects are meant."""
     name = only.partition("/")[2] or (namespace if kind.key == "Namespace" else "")
     selector = f"metadata.name={name}" if name else kind.selector
@@ -199,16 +199,16 @@ def _list_pages(server: ApiServer, resource: ResourceKind, namespace: str, only:
     deadline = time.monotonic() + max(MAX_SECONDS, 10 * server.timeout)
     path, body = _first(server, resource, namespace, only)
     token, short = "", 0
-    for number in range(1, MAX_PAGES + 1):
-        page, following = _page(body, resource, PageOrigin(server=server.url, path=path, number=number))
+    for number in range(1, _MAX_PAGES + 1):
+        page, following = _page(body, resource, _PageOrigin(server=server.url, path=path, number=number))
         yield page
         if not following:
             return
-        short = short + 1 if len(page.batch.items) < SHORT else 0
-        if following == token or short > MAX_SHORT or time.monotonic() > deadline:
+        short = short + 1 if len(page.batch.items) < _SHORT else 0
+        if following == token or short > _MAX_SHORT or time.monotonic() > deadline:
             break
         token = following
-        body = _get_sized(server, path, {**query_of(resource, namespace, only), "continue": token})
+        body = _get_sized(server, path, {**_query_of(resource, namespace, only), "continue": token})
     raise InputError("a list that does not end", place=Place(source=server.url + path))
 
 
@@ -217,7 +217,7 @@ def _first(server: ApiServer, resource: ResourceKind, namespace: str, only: str)
     for version in resource.versions:
         path = path_of(resource, version, namespace, only)
         try:
-            return path, _get_sized(server, path, query_of(resource, namespace, only))
+            return path, _get_sized(server, path, _query_of(resource, namespace, only))
         except RefusedError as refused:
             if refused.status != 404 or version == resource.versions[-1]:
                 raise
@@ -231,7 +231,7 @@ def _get_sized(server: ApiServer, path: str, query: dict[str, str]) -> bytes:
         return server.get(path, {"limit": str(SMALL_LIMIT), **query})
 
 
-def _page(body: bytes, resource: ResourceKind, origin: PageOrigin) -> tuple[ListPage, str]:
+def _page(body: bytes, resource: ResourceKind, origin: _PageOrigin) -> tuple[ListPage, str]:
     """Return the page, and the token for the next one. Raises `InputError` for an invalid list of the kind."""
     if not body.isascii() and invalid_utf8_at(body) is not None:  # a decoder skips the keys that it does not know
         raise InputError("not valid UTF-8", place=Place(source=origin.source))
