@@ -206,11 +206,9 @@ class _Fates:
     def _lost_controller(self, row: int, owner: OwnerReference) -> PodFate | None:
         """Return the result if its controller does not exist or has too few replicas. Kinds without any object in the
         snapshot are ignored."""
-        kind = "DaemonSet" if self.is_of_daemon_set(row) else owner.kind
-        group = owner.api_version.rpartition("/")[0]
-        if kind != owner.kind or kind not in _LISTED or _LISTED[kind] not in (None, group):
-            return None
-        if kind not in self._kinds:
+        kind, group = owner.kind, owner.api_version.rpartition("/")[0]
+        is_other = kind not in ("ReplicationController", "DaemonSet") and self.is_of_daemon_set(row)
+        if is_other or kind not in self._kinds or kind not in _LISTED or _LISTED[kind] not in (None, group):
             return None
         raw = self._snapshot.workloads.get((kind, self._pods.namespaces[row], owner.name))
         if raw is None:

@@ -222,6 +222,17 @@ def test_a_controller_that_is_gone_is_told_where_its_kind_is_known() -> None:
     assert (few.blocker, few.replicas) == (RemovalBlocker.MIN_REPLICAS_REACHED, 1)
 
 
+@pytest.mark.parametrize(("kind", "is_looked_up"), [("ReplicationController", True), ("ReplicaSet", False)])
+def test_a_controller_is_looked_up_although_its_pods_count_as_a_daemon_sets(kind: str, is_looked_up: bool) -> None:
+    api_version = "v1" if kind == "ReplicationController" else "apps/v1"
+    other: Manifest = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "other", "namespace": "shop"}}
+    owner = {**REPLICA_SET[0], "apiVersion": api_version, "kind": kind}
+    annotations = {"cluster-autoscaler.kubernetes.io/daemonset-pod": "true"}
+    web = running("web", metadata={"ownerReferences": [owner], "annotations": annotations})
+    (fate,) = about(cluster(*ROOMY, web, other)).pods
+    assert (fate.blocker is RemovalBlocker.CONTROLLER_NOT_FOUND) == is_looked_up
+
+
 def test_every_reason_is_told_in_the_autoscalers_order() -> None:
     marked = of_pool("a", annotations={"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"})
     full = running("other", on="b", cpu="3")
