@@ -75,7 +75,7 @@ def test_every_pod_of_a_custom_resource_counts(tmp_path: Path, target: list[str]
             1,
             "✗ ml/job.batch.volcano.sh/llm has failed: Aborted",
         ),
-        ("jobset/llm", {**JOB_SET, "spec": {**at(JOB_SET, "spec"), "suspend": True}}, 1, "✗ 2 pods are suspended"),
+        ("jobset/llm", {**JOB_SET, "spec": {**at(JOB_SET, "spec"), "suspend": True}}, 1, "✗ 4 pods are suspended"),
     ],
 )
 def test_what_its_controller_reports_comes_first(
