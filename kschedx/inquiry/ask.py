@@ -155,7 +155,8 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             explanation = explain(stored_subject(clusters.applied, state.pods[0]), setup, self.autoscaling)
             if own.workload is None or not state.running:
                 return explanation
-            text = f"{state.running:,} of {state.wanted:,} pods of {own.workload.reference} have a node"
+            has = "has" if state.running == 1 else "have"
+            text = f"{state.running:,} of {state.wanted:,} pods of {own.workload.reference} {has} a node"
             others = note(OTHER_REPLICAS, text, running=state.running, wanted=state.wanted)
             return replace(explanation, first_notes=(*explanation.first_notes, others))
         if not isinstance(target, Pod) and target.document is None and workload is not None and not state.pods:
