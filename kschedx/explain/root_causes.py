@@ -618,12 +618,10 @@ def _bound_together(cycle: Cycle, finding: VolumeNodeAffinityMismatch) -> Iterat
         for its in storage.claims_of(snapshot.pods[row])
         if its.storage_class == storage_class.name
     ]
-    if (
-        storage_class.can_provision
-        and rules.required_during_scheduling_ignored_during_execution
-        and any(of_others)
-        and all(its and its.required_node_affinity == volume.required_node_affinity for its in of_others)
-    ):
+    are_together = any(of_others) and all(
+        its and its.required_node_affinity == volume.required_node_affinity for its in of_others
+    )
+    if are_together and storage_class.can_provision and rules.required_during_scheduling_ignored_during_execution:
         why = f"class {storage_class.name} binds claims before scheduling (Immediate)"
         yield RootCause(text=f"{why}: the volumes of all replicas are in one place")
 

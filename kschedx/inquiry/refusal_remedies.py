@@ -248,14 +248,9 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         higher: _Resources = {}
         most = parse_quantity(ratio).scaled_value(-9)
         for _, container in self._containers():
-            sides = container.get("resources")
-            amounts = [
-                side.get(resource) if isinstance(side := sides.get(name), Mapping) else None
-                for name in ("requests", "limits")
-            ] if isinstance(sides, Mapping) else []  # fmt: skip
-            if len(amounts) < 2 or None in amounts:
+            request, limit = (_amount(container, side, resource) for side in ("requests", "limits"))
+            if request is None or limit is None:
                 continue
-            request, limit = (parse_quantity(str(amount)) for amount in amounts)
             if limit.scaled_value(_MILLI) * 10**9 <= most * request.scaled_value(_MILLI):
                 continue
             name = str(container.get("name"))
@@ -540,15 +535,13 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             return self._shares(resource, limit)
         wanted: _Resources = {}
         for _, container in containers if match["type"] == "Container" or len(containers) == 1 else ():
-            resources = container.get("resources")
             for side in ("requests", "limits"):
-                amounts = resources.get(side) if isinstance(resources, Mapping) else None
-                value = amounts.get(resource) if isinstance(amounts, Mapping) else None
-                if value is None:
+                quantity = _amount(container, side, resource)
+                if quantity is None:
                     if match["absent"] and side.startswith(match["absent"]):
                         wanted.setdefault(str(container.get("name")), {})[side] = {resource: bound}
                     continue
-                amount = parse_quantity(str(value)).scaled_value(_MILLI)
+                amount = quantity.scaled_value(_MILLI)
                 if (amount > limit) if is_most else (amount < limit):
                     wanted.setdefault(str(container.get("name")), {})[side] = {resource: bound}
         return wanted
@@ -561,12 +554,10 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             for path, container in self._containers()
             if path.startswith("/spec/containers/") or container.get("restartPolicy") == "Always"
         ]
-        limits = [_amount(container, "limits", resource) for container in counted]
-        total = sum(limit.scaled_value(_MILLI) for limit in limits if limit is not None)
+        pairs = [(item, limit) for item in counted if (limit := _amount(item, "limits", resource)) is not None]
+        total = sum(limit.scaled_value(_MILLI) for _, limit in pairs)
         lower: _Resources = {}
-        for container, limit in zip(counted, limits, strict=True) if total > most else ():
-            if limit is None:
-                continue
+        for container, limit in pairs if total > most else ():
             share = limit.scaled_value(_MILLI) * most // total
             request = _amount(container, "requests", resource)
             is_above = request is not None and request.scaled_value(_MILLI) > share
