@@ -38,7 +38,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.kube.conditions import condition_of
-from kschedx.kube.decoding import decode, encode, map_at
+from kschedx.kube.decoding import decode, encode, list_at, map_at
 from kschedx.kube.documents import Change, Target, merged_fields, pointer, remove_field, set_field
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.quantity import Quantity, parse_quantity
@@ -114,8 +114,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _workload_name(self) -> str:
-        metadata = {} if self.maker is None else self.maker.get("metadata")
-        return str(metadata.get("name") or "") if isinstance(metadata, Mapping) else ""
+        return str(map_at(self.maker, "metadata").get("name") or "")
 
     @property
     def _namespace(self) -> str:
@@ -433,24 +432,20 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         patch: Patch = []
         phrases: list[str] = []
         for path, container in self._containers():
-            name, own = str(container.get("name")), container.get("resources")
+            name = str(container.get("name"))
             sides = wanted.get(name)
             if not sides:
                 continue
-            before = own if isinstance(own, Mapping) else {}
-            after = dict(before)
+            after = dict(map_at(container, "resources"))
             for side, amounts in sides.items():
-                had = before.get(side)
-                after[side] = {**(had if isinstance(had, Mapping) else {}), **amounts}
+                after[side] = {**map_at(after, side), **amounts}
                 phrases += [f"{side}.{resource} of container {name} to {value}" for resource, value in amounts.items()]
             patch.append(set_field(f"{path}/resources", after))
         return patch, phrases
 
     def _containers(self) -> Iterator[tuple[str, Mapping[str, object]]]:
-        spec = self.manifest.get("spec")
         for kind in ("initContainers", "containers"):
-            listed = spec.get(kind) if isinstance(spec, Mapping) else None
-            for index, item in enumerate(listed if isinstance(listed, list) else ()):
+            for index, item in enumerate(list_at(self.manifest, "spec", kind)):
                 if isinstance(item, Mapping):
                     yield f"/spec/{kind}/{index}", item
 
