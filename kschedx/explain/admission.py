@@ -373,8 +373,8 @@ def _require_namespace(snapshot: Snapshot, pod: Pod) -> None:
     if (refusal := _refused_by_namespace(snapshot, pod)) is not None:
         raise NotAdmittedError(create_error_text(pod, refusal))
     namespace, source = pod.metadata.namespace, snapshot.source
-    is_known = namespace in ("", *_BUILT_IN_NAMESPACES) or namespace in snapshot.namespaces
-    if is_known or _has_stored_objects(snapshot, namespace):
+    known = ("", *_BUILT_IN_NAMESPACES, *snapshot.namespaces, *snapshot.pods.namespaces.values, *source.populated)
+    if namespace in known:
         return
     are_dumped = source.is_dump and source.kinds.get("Namespace") and "Namespace" not in source.lacks
     if source.is_complete("Namespace", namespace) or are_dumped:
@@ -396,12 +396,6 @@ def service_accounts(snapshot: Snapshot, namespace: str) -> set[str]:
     """Return the names of the known service accounts of a namespace."""
     accounts = (account.metadata for account in snapshot.of(ServiceAccount))
     return {account.name for account in accounts if account.namespace == namespace}
-
-
-def _has_stored_objects(snapshot: Snapshot, namespace: str) -> bool:
-    """Return whether pods or workloads are in the namespace; workloads of the question itself do not count."""
-    workloads = (raw for (_, space, _), raw in snapshot.workloads.items() if space == namespace)
-    return namespace in snapshot.pods.namespaces.values or any(is_stored(msgspec.json.decode(raw)) for raw in workloads)
 
 
 def _context(

@@ -283,7 +283,10 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             return answer_without_cycle(self._unadmitted_subject, self.setup, lifecycle, fixes)
         try:
             answer = explain(admit(self.snapshot), self.setup, self.autoscaling)
-        except (NotAdmittedError, UndecidableError):
+        except (NotAdmittedError, UndecidableError) as error:
+            is_unobserved = isinstance(lifecycle, states.NotObserved) and not lifecycle.message
+            if isinstance(error, NotAdmittedError) and is_unobserved:
+                return self.refused(error)  # its controller could create no pod
             return answer_without_cycle(self._unadmitted_subject, self.setup, lifecycle, fixes)
         return replace(answer, lifecycle=lifecycle, remedies=fixes)
 

@@ -535,8 +535,10 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         resource, bound = match["resource"], match["bound"]
         is_most = match["rule"] == "maximum"
         containers = [*self._containers()]
-        wanted: _Resources = {}
         limit = parse_quantity(bound).scaled_value(_MILLI)
+        if match["type"] == "Pod" and is_most and len(containers) > 1:
+            return self._shares(resource, limit)
+        wanted: _Resources = {}
         for _, container in containers if match["type"] == "Container" or len(containers) == 1 else ():
             resources = container.get("resources")
             for side in ("requests", "limits"):
@@ -550,6 +552,27 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
                 if (amount > limit) if is_most else (amount < limit):
                     wanted.setdefault(str(container.get("name")), {})[side] = {resource: bound}
         return wanted
+
+    def _shares(self, resource: str, most: int) -> _Resources:
+        """Return the limits of containers, lowered by the same factor, with which the pod as a whole has at most `most`
+        thousandths, and the requests above them."""
+        counted = [
+            container
+            for path, container in self._containers()
+            if path.startswith("/spec/containers/") or container.get("restartPolicy") == "Always"
+        ]
+        limits = [_amount(container, "limits", resource) for container in counted]
+        total = sum(limit.scaled_value(_MILLI) for limit in limits if limit is not None)
+        lower: _Resources = {}
+        for container, limit in zip(counted, limits, strict=True) if total > most else ():
+            if limit is None:
+                continue
+            share = limit.scaled_value(_MILLI) * most // total
+            request = _amount(container, "requests", resource)
+            is_above = request is not None and request.scaled_value(_MILLI) > share
+            sides = ("limits", "requests") if is_above else ("limits",)
+            lower[str(container.get("name"))] = {side: {resource: _format_like(limit, share)} for side in sides}
+        return lower
 
     def _other_bound(self, match: re.Match[str], side: str) -> Fix | None:
         resource, value, namespace = match["resource"], match["value"], self.pod.metadata.namespace
@@ -718,6 +741,11 @@ def _unready_pods(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:
 
 _MILLI = -3
 """The scale of milli-units: an int64 can hold petabytes of them."""
+
+
+def _amount(container: Mapping[str, object], side: str, resource: str) -> Quantity | None:
+    amount = map_at(container, "resources", side).get(resource)
+    return None if amount is None else parse_quantity(str(amount))
 
 
 def _format_like(sample: Quantity, thousandths: int) -> str:

@@ -389,24 +389,21 @@ class Simulation(Shown):
                 by_node.setdefault(table.node_names[row], []).append(row)
         for node, bound_rows in by_node.items():
             for number, row in enumerate(bound_rows[:_MOST_BOUND]):
-                snapshot, pod = self.after.without_pods(bound_rows[number:]), table[row]
+                snapshot, pod = self.simulator.after_without(bound_rows[number:]), table[row]
                 pod = replace(pod, spec=replace(pod.spec, node_name=node))
                 subject = Subject(snapshot=snapshot, pod=pod, is_new=True)
                 cycle = cycle_of(self.setup.scheduler_on(snapshot), pod, self.setup.profile_of(pod))
                 bound = bound_by_hand(cycle)
                 if bound is None or bound.is_taken:
                     continue
-                workload, reason, left = (
-                    self.simulator.manager.owners.of(table, row),
-                    ", ".join(bound.refusals),
-                    len(bound_rows) - number,
-                )
-                state: Failed | RejectedByKubelet = Failed(
-                    subject=pod.key, reason=reason, message=bound.text, node=node
-                )
-                if workload.kind != "Pod":
+                workload, reason = self.simulator.manager.owners.of(table, row), ", ".join(bound.refusals)
+                state: Failed | RejectedByKubelet
+                if workload.kind == "Pod":
+                    state = Failed(subject=pod.key, reason=reason, message=bound.text, node=node)
+                else:
+                    reference, left = workload.reference, len(bound_rows) - number
                     state = RejectedByKubelet(
-                        subject=workload.reference, reason=reason, message=bound.text, nodes=(node,), pods=left
+                        subject=reference, reason=reason, message=bound.text, nodes=(node,), pods=left
                     )
                 yield answer_without_cycle(subject, self.setup, state, remedies_of(subject, self.setup, state))
                 break

@@ -162,7 +162,11 @@ class Simulator:
     @property
     def after(self) -> Snapshot:
         """The current cluster, as a value, without permanently deleted pods."""
-        value, gone = self.snapshot, self.deleted
+        return self.after_without(())
+
+    def after_without(self, rows: Iterable[int]) -> Snapshot:
+        """Return the current cluster without permanently deleted pods and without these."""
+        value, gone = self.snapshot, {*self.deleted, *rows}
         if not gone:
             return value
         return with_only_pods(value, np.setdiff1d(np.arange(len(value.pods)), sorted(gone)))

@@ -426,9 +426,12 @@ class SnapshotBuilder:
         pods = self._pods.table(index, classes, keeps_order=keeps_order)
         contents = Contents(
             namespaces={},
-            source=Source(text=source, kinds=dict(sorted(self.kinds.items())), is_slim=bool(self.headers)).with_header(
-                merge_headers(self.headers)
-            ),
+            source=Source(
+                text=source,
+                kinds=dict(sorted(self.kinds.items())),
+                is_slim=bool(self.headers),
+                populated=frozenset(namespace for _, namespace, _ in self._workloads),
+            ).with_header(merge_headers(self.headers)),
             cluster=ClusterNodes(nodes, self._images.of([ClusterRow(row) for row in order])),
             pods=pods,
             workloads=self._workloads if keeps_order else dict(sorted(self._workloads.items())),

@@ -96,6 +96,8 @@ class Source(Struct, frozen=True, kw_only=True):
     """Files without Kubernetes objects."""
     is_dump: bool = False
     """Whether an API server has stored its objects: a kind without objects may have been left out."""
+    populated: frozenset[str] = frozenset()
+    """Namespaces with workloads, which therefore exist. Workloads of a question do not count."""
 
     @property
     def document(self) -> SourceDocument:
