@@ -197,6 +197,11 @@ class Refused(StateFacts, frozen=True, kw_only=True):
         return f"gets no {'other ' if self.has_pods else ''}pods: {refuses}"
 
 
+def share_of(number: int, wanted: int) -> str:
+    """Return how many of its pods a workload has, such as `8 of 12`; empty if it has none or all."""
+    return f"{number:,} of {wanted:,}" if 0 < number < wanted else ""
+
+
 class NotChanged(Refused, frozen=True, kw_only=True):
     """An update of an immutable field. The object stays as it is."""
 

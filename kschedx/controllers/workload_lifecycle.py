@@ -442,7 +442,7 @@ def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Control
         source=source,
         is_workload=True,
         has_pods=bool(rows),
-        numbers=share_of(len(rows), replicas),
+        numbers=states.share_of(len(rows), replicas),
     )
 
 
@@ -489,11 +489,6 @@ def refusal_state(
         has_pods=has_pods,
         numbers=numbers,
     )
-
-
-def share_of(number: int, wanted: int) -> str:
-    """Return how many of its pods a workload has, such as `8 of 12`; empty if it has none or all."""
-    return f"{number:,} of {wanted:,}" if 0 < number < wanted else ""
 
 
 _RULE = lazy_pattern(

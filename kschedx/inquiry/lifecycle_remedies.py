@@ -209,8 +209,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                     earlier = replace(self, pod=self.snapshot.pods[row])
                     yield from earlier._lost_node_fixes(node)
             case states.WaitingForOrdinal(predecessor=name, because=because):
-                fixes = [*self._started_other(f"{self.pod.metadata.namespace}/{name}")]
-                yield from fixes
+                yield from (fixes := [*self._started_other(f"{self.pod.metadata.namespace}/{name}")])
                 if not fixes and because == "is not ready":
                     command = shell_command("kubectl describe pod {} -n {}", name, self._namespace)
                     yield Fix.untried(f"find out why {name} {because}", commands=(command,))
@@ -621,10 +620,9 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                 yield (recreate := self._recreate_strategy(holder))
                 if recreate is None and (stop := stop_workload(row, self.snapshot, rows)) is not None:
                     stopped.update(victim.pod for victim in stop.victims)
-                    if stop.is_deleted:
-                        yield Fix.untried(f"wait until Job {stop.name} ends, which uses the volume on {node}")
-                    else:
-                        yield Fix.untried(stop.title, tuple(stop.changes(self._namespace)), commands=stop.commands())
+                    wait = Fix.untried(f"wait until Job {stop.name} ends, which uses the volume on {node}")
+                    changes = tuple(stop.changes(self._namespace))
+                    yield wait if stop.is_deleted else Fix.untried(stop.title, changes, commands=stop.commands())
                     yield Fix.untried("run both pods on one node, or use a claim with ReadWriteMany")
                     continue
                 title = f"delete {holder.key} on {node}, which uses the volume"

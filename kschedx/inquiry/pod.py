@@ -30,7 +30,6 @@ from kschedx.controllers.workload_lifecycle import (
     refusal_state,
     rejected_pods,
     rule_of,
-    share_of,
     state_of,
     unready_reason,
 )
@@ -354,7 +353,9 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         maker = self.written.workload
         if maker is None or self.written.document is not None or maker.get("kind") not in {*SCALED} - {"Job"}:
             return ""
-        return share_of(len(Owners(self.before).members(self.before.pods, workload_of(maker))), wanted_replicas(maker))
+        return states.share_of(
+            len(Owners(self.before).members(self.before.pods, workload_of(maker))), wanted_replicas(maker)
+        )
 
     def _warning(self, pod: Pod, maker: Mapping[str, object]) -> Note | None:
         """Return kubectl's warning about a workload that is created although Pod Security refuses its pods."""
