@@ -153,7 +153,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
             return gathering.place().explain(own, self.autoscaling)
         if state.pods and state.pods[0] in clusters.applied.pods.rows:
             explanation = explain(stored_subject(clusters.applied, state.pods[0]), setup, self.autoscaling)
-            if own.workload is None or not state.running:
+            if own.workload is None or not 0 < state.running < state.wanted:
                 return explanation
             has = "has" if state.running == 1 else "have"
             text = f"{state.running:,} of {state.wanted:,} pods of {own.workload.reference} {has} a node"

@@ -465,7 +465,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
             data = (self._workload_name, self._namespace, {"spec": {"strategy": rolling}})
             command = shell_command("kubectl patch deployment/{} -n {} -p {}", *data)
-            title = "set maxSurge: 0, so that an old pod goes before a new one is created"
+            title = "set maxSurge: 0, maxUnavailable: 1, so that an old pod goes before a new one is created"
             yield Fix.untried(
                 title, (self._workload_change([set_field("/spec/strategy", rolling)]),), commands=(command,)
             )

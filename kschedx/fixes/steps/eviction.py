@@ -49,7 +49,7 @@ class TakeOldFirst(VictimStep, frozen=True, kw_only=True):
         old = " and ".join(victim.pod for victim in self.victims)
         if self.is_single:
             return f"set strategy Recreate on {self.kind} {self.owner}, so that {old} goes first"
-        return f"set maxSurge: 0 on {self.kind} {self.owner}, so that an old pod such as {old} goes first"
+        return f"set maxSurge: 0, maxUnavailable: 1 on {self.kind} {self.owner}: an old pod such as {old} goes first"
 
     @property
     def costs(self) -> tuple[str, ...]:
