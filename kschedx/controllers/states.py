@@ -183,6 +183,7 @@ class Refused(StateFacts, frozen=True, kw_only=True):
     hint: str = ""  # the object with the rule, the event that reports it, or what follows
     is_workload: bool = False
     has_pods: bool = False
+    numbers: str = ""  # `8 of 12`, for a workload that has some of its pods
     past: str = ""  # the rule in the cluster that no longer refuses the pods, such as `ResourceQuota team`
 
     @property
@@ -191,7 +192,14 @@ class Refused(StateFacts, frozen=True, kw_only=True):
             return f"is not created: {self.by} refuses the pod"
         no_longer = f"the API server refused them because of {self.past}, and no longer does"
         refuses = no_longer if self.past else f"{self.by} refuses them"
+        if self.numbers:
+            return f"has {self.numbers} pods and gets no others: {refuses}"
         return f"gets no {'other ' if self.has_pods else ''}pods: {refuses}"
+
+
+def share_of(number: int, wanted: int) -> str:
+    """Return how many of its pods a workload has, such as `8 of 12`; empty if it has none or all."""
+    return f"{number:,} of {wanted:,}" if 0 < number < wanted else ""
 
 
 class NotChanged(Refused, frozen=True, kw_only=True):

@@ -442,6 +442,7 @@ def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Control
         source=source,
         is_workload=True,
         has_pods=bool(rows),
+        numbers=states.share_of(len(rows), replicas),
     )
 
 
@@ -472,6 +473,7 @@ def refusal_state(
     hint: str = "",
     is_workload: bool,
     has_pods: bool = False,
+    numbers: str = "",
 ) -> states.Refused | states.NamespaceTerminating:
     """Return the state of a refused object. `recorded` is the cluster that reports the refusal, if one does."""
     if (terminating := _IN_TERMINATING.search(message)) is not None:
@@ -485,6 +487,7 @@ def refusal_state(
         hint=hint,
         is_workload=is_workload,
         has_pods=has_pods,
+        numbers=numbers,
     )
 
 

@@ -567,6 +567,7 @@ def _claim_causes(cycle: Cycle, finding: Finding) -> Iterator[RootCause]:
             yield RootCause(text=f"node {node} does not exist, so that no volume is provisioned there")
         case VolumeNodeAffinityMismatch():
             yield from _unreachable(cycle.snapshot.cluster, finding)
+            yield from _bound_together(cycle, finding)
         case ClaimNotFound(ephemeral=False, claim=claim):
             namespace, _, name = claim.partition("/")
             others = sorted(key for key in cycle.snapshot.storage.claims if key.partition("/")[2] == name)
@@ -599,6 +600,30 @@ def _unreachable(cluster: ClusterNodes, finding: VolumeNodeAffinityMismatch) -> 
             values = list_names(requirement.values, 2)
             on_host = f"node {values} does not exist, and the volume is on its disks"
             yield RootCause(text=on_host if is_host else f"no node is in zone {values}")
+
+
+def _bound_together(cycle: Cycle, finding: VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
+    """Yield that the volumes of pods that avoid each other are in one place because their class does not wait for the
+    pods."""
+    snapshot, pod, storage = cycle.snapshot, cycle.pod, cycle.snapshot.storage
+    claim, volume = storage.claims.get(finding.claim), storage.volumes.get(finding.persistent_volume)
+    storage_class = None if claim is None else storage.classes.get(claim.storage_class)
+    rules = pod.spec.affinity and pod.spec.affinity.pod_anti_affinity
+    if volume is None or storage_class is None or storage_class.waits_for_first_consumer or not rules:
+        return
+    of_others = [
+        storage.volumes.get(its.spec.volume_name)
+        for row in snapshot.pods.owners.where(lambda owners: pod.metadata.controller in owners).nonzero()[0].tolist()
+        if snapshot.pods.key(row) != pod.key
+        for its in storage.claims_of(snapshot.pods[row])
+        if its.storage_class == storage_class.name
+    ]
+    are_together = any(of_others) and all(
+        its and its.required_node_affinity == volume.required_node_affinity for its in of_others
+    )
+    if are_together and storage_class.can_provision and rules.required_during_scheduling_ignored_during_execution:
+        why = f"class {storage_class.name} binds claims before scheduling (Immediate)"
+        yield RootCause(text=f"{why}: the volumes of all replicas are in one place")
 
 
 def _never_preempts(diagnosis: Diagnosis) -> Iterator[RootCause]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
 from msgspec.structs import replace
 
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, PREEMPT_NEVER, SYSTEM_CRITICAL
-from kschedx.controllers.workloads import current_replica_set_of, name_of
+from kschedx.controllers.workloads import SCALED, current_replica_set_of, name_of
 from kschedx.errors import UndecidableError
 from kschedx.findings import HostPortConflict
 from kschedx.fixes import steps as s
@@ -19,14 +19,13 @@ from kschedx.fixes.trial import RemedyCandidate, Situation
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Run
 from kschedx.kube.conditions import reports_ready
+from kschedx.kube.names import ARCH_LABELS
 from kschedx.kube.types import OWN_FINALIZERS, UNREACHABLE, Node, OwnerReference, Pod, PriorityClass, controller_of
 from kschedx.kube.workloads import pinned_to
 from kschedx.simulate.moves import MoveSearch, MoveTarget, lacks_only_room
 from kschedx.snapshot.snapshot import Snapshot
 
 _SYSTEM_NAMESPACE = "kube-system"
-STOPPED = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job")
-"""Kinds of workloads that create no more pods when they are scaled to 0; a Job, when it is deleted."""
 
 
 def can_evict(row: int, situation: Situation) -> bool:
@@ -160,16 +159,16 @@ def take_from_holder(key: str, place: RemedyCandidate) -> tuple[s.FixStep, ...]:
 
 
 def _removal_steps(row: int, place: RemedyCandidate) -> tuple[s.FixStep, ...]:
-    return (_stop_workload(row, place.snapshot) or deletion([row], place.snapshot),)
+    return (stop_workload(row, place.snapshot) or deletion([row], place.snapshot),)
 
 
-def _stop_workload(row: int, snapshot: Snapshot) -> s.StopWorkload | None:
+def stop_workload(row: int, snapshot: Snapshot, among: Collection[int] = ()) -> s.StopWorkload | None:
     """Return the step that stops the pod's workload, if the snapshot has the workload and this is its only assigned
-    pod."""
+    pod, but for those in the rows of `among`."""
     pods = snapshot.pods
     controller = _controlling_owner(row, snapshot)
     above = workload_above(controller, pods.labels[row])
-    if controller is None or above is None or above[0] not in STOPPED:
+    if controller is None or above is None or above[0] not in SCALED:
         return None
     kind, name = above
     namespace = pods.namespaces[row]
@@ -180,7 +179,7 @@ def _stop_workload(row: int, snapshot: Snapshot) -> s.StopWorkload | None:
         and pods.namespaces[other] == namespace
         and above == workload_above(_controlling_owner(other, snapshot), pods.labels[other])
     ]
-    if rows != [row] or (kind, namespace, name) not in snapshot.workloads:
+    if not {row, *among}.issuperset(rows) or (kind, namespace, name) not in snapshot.workloads:
         return None
     victims = _victims_of(rows, snapshot)
     return s.StopWorkload(
@@ -216,11 +215,17 @@ def moves(situation: Situation) -> Iterator[s.MovePods]:
         victims = iter(_victims_of(found_moves.rows, situation.snapshot))
         yield s.MovePods(
             moves=tuple(
-                s.VictimMove(victim=next(victims), source=names[clearing.node], to=names[pod.to])
+                _move(next(victims), names[clearing.node], names[pod.to], situation.snapshot)
                 for clearing in found_moves.clearings
                 for pod in clearing.pods
             )
         )
+
+
+def _move(victim: s.Victim, source: str, to: str, snapshot: Snapshot) -> s.VictimMove:
+    cluster = snapshot.cluster
+    was, becomes = (cluster.nodes[cluster.index[name]].metadata.labels.get(ARCH_LABELS[0]) for name in (source, to))
+    return s.VictimMove(victim=victim, source=source, to=to, architecture=becomes if becomes and becomes != was else "")
 
 
 # Preemption: for the pod as it is, and for a DaemonSet's pod with a higher priority class. A DaemonSet's pod has one

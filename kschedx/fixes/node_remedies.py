@@ -215,7 +215,9 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: RemedyCandidate) -> 
             cost = s.Cost.CONSTRAINT
             yield s.SelectInstead(source=finding.source, term=term.index, wrong=unmatched[0], meant=meant, cost=cost)
         elif unmatched and not kept:
-            is_offered = all(_is_offered(requirement, cluster) for requirement in unmatched)
+            is_offered = all(
+                _is_offered(requirement, cluster) or _repeats_request(requirement, place) for requirement in unmatched
+            )
             cost = s.Cost.CONSTRAINT if is_offered else s.Cost.STOPGAP
             yield s.DropRequirements(source=finding.source, term=term.index, requirements=unmatched, cost=cost)
     labels = {r.key: r.values[0] if r.values else "true" for r in unmatched if _may_label(r, place)}
@@ -243,6 +245,12 @@ def _only_pool(requirement: RequirementMatch, cluster: ClusterNodes) -> str:
         return ""
     pools = set(filter(None, cluster.label(requirement.key).values))
     return min(pools) if len(pools) == 1 else ""
+
+
+def _repeats_request(requirement: RequirementMatch, place: RemedyCandidate) -> bool:
+    """Whether the label only marks nodes with a resource that the pod requests anyway: `nvidia.com/gpu=true`."""
+    requested = pod_request(place.pod.spec, place.pod.status, place.situation.scheduler.nodes.options).amounts
+    return bool(requested.get(requirement.key.removesuffix(".present"))) and _MARKS.issuperset(requirement.values)
 
 
 def _is_offered(requirement: RequirementMatch, cluster: ClusterNodes) -> bool:

@@ -331,15 +331,26 @@ def _as_new_claim(
 def give_up_volume(
     finding: VolumeNodeAffinityMismatch | VolumeZoneMismatch, place: RemedyCandidate
 ) -> Iterator[s.FixStep]:
-    """Yield a claim without its old volume, if no other pod uses it."""
-    claim = place.snapshot.storage.claims.get(finding.claim)
-    if claim is not None and not any(True for _ in _users(claim, place.snapshot)):
-        yield _without_data(claim, place)
+    """Yield a claim without its old volume, if no other pod uses it. If its class binds it before the pod is scheduled,
+    it gets the class of the same provisioner that waits."""
+    claim, classes = place.snapshot.storage.claims.get(finding.claim), place.snapshot.storage.classes
+    if claim is None or any(True for _ in _users(claim, place.snapshot)):
+        return
+    own = classes.get(claim.storage_class)
+    is_early = own is not None and own.can_provision and not own.waits_for_first_consumer
+    waiting = (
+        it.name for it in classes.values() if is_early and own and _waits(it) and it.provisioner == own.provisioner
+    )
+    yield _without_data(claim, place, next(waiting, ""))
 
 
-def _without_data(claim: PersistentVolumeClaim, place: RemedyCandidate) -> s.FixStep:
-    title = f"delete and recreate claim {claim.key}; the data on volume {claim.spec.volume_name} is lost"
-    return s.ObjectStep(title=title, cost=s.Cost.DATA, objects=(_as_new_claim(claim, place),))
+def _without_data(claim: PersistentVolumeClaim, place: RemedyCandidate, other_class: str = "") -> s.FixStep:
+    new_claim, named = _as_new_claim(claim, place), ""
+    if other_class:
+        new_claim = replace(new_claim, spec=replace(new_claim.spec, storage_class_name=other_class))
+        named = f" with class {other_class}, which waits for the pod"
+    title = f"delete and recreate claim {claim.key}{named}; the data on volume {claim.spec.volume_name} is lost"
+    return s.ObjectStep(title=title, cost=s.Cost.DATA, objects=(new_claim,))
 
 
 def _users(claim: PersistentVolumeClaim, snapshot: Snapshot, *, and_pending: bool = False) -> Iterator[int]:

@@ -21,7 +21,7 @@ from kschedx.controllers.workload_lifecycle import (
 from kschedx.controllers.workloads import Owners, workload_of
 from kschedx.errors import NotAdmittedError, NotReadError
 from kschedx.explain.cycle_notes import may_lack_node_support
-from kschedx.explain.notes import TRIED, Note, note
+from kschedx.explain.notes import OTHER_REPLICAS, TRIED, Note, note
 from kschedx.explain.setup import Setup, Subject, stored_subject
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
@@ -152,7 +152,13 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         if not state.is_only(own.pod.key) or own.undecided:
             return gathering.place().explain(own, self.autoscaling)
         if state.pods and state.pods[0] in clusters.applied.pods.rows:
-            return explain(stored_subject(clusters.applied, state.pods[0]), setup, self.autoscaling)
+            explanation = explain(stored_subject(clusters.applied, state.pods[0]), setup, self.autoscaling)
+            if own.workload is None or not 0 < state.running < state.wanted:
+                return explanation
+            has = "has" if state.running == 1 else "have"
+            text = f"{state.running:,} of {state.wanted:,} pods of {own.workload.reference} {has} a node"
+            others = note(OTHER_REPLICAS, text, running=state.running, wanted=state.wanted)
+            return replace(explanation, first_notes=(*explanation.first_notes, others))
         if not isinstance(target, Pod) and target.document is None and workload is not None and not state.pods:
             subject = replace(subject, notes=(*all_replicas(clusters.applied, workload), *subject.notes))
         explanation = explain(subject, setup, self.autoscaling)

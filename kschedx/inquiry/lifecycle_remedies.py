@@ -37,6 +37,7 @@ from kschedx.explain.root_causes import NewerTemplate
 from kschedx.explain.setup import Subject, stored_subject
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.dead_end import gate_of_controller
+from kschedx.fixes.eviction import stop_workload
 from kschedx.fixes.node_remedies import node_repairs
 from kschedx.fixes.node_requirements import taint_remover
 from kschedx.fixes.owners import template_owner
@@ -207,8 +208,11 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                 if row is not None and self.snapshot.pods.deletion_timestamps[row]:
                     earlier = replace(self, pod=self.snapshot.pods[row])
                     yield from earlier._lost_node_fixes(node)
-            case states.WaitingForOrdinal(predecessor=name):
-                yield from self._started_other(f"{self.pod.metadata.namespace}/{name}")
+            case states.WaitingForOrdinal(predecessor=name, because=because):
+                yield from (fixes := [*self._started_other(f"{self.pod.metadata.namespace}/{name}")])
+                if not fixes and because == "is not ready":
+                    command = shell_command("kubectl describe pod {} -n {}", name, self._namespace)
+                    yield Fix.untried(f"find out why {name} {because}", commands=(command,))
             case states.BeingDeleted(finalizers=finalizers, is_workload=False) if finalizers:
                 if lifecycle.down and (down := controller_manager_down(self.snapshot, self.pod.key)) is not None:
                     title, command = component_repair(down)
@@ -596,8 +600,11 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
 
     def _attachment_fixes(self) -> Iterator[Fix | None]:
         """Yield fixes for a volume that is attached to the node of another pod with the same claim."""
-        rows = holders_elsewhere(self.snapshot, self.pod)
-        for holder in (self.snapshot.pods[row] for row in rows):
+        rows, stopped = [*holders_elsewhere(self.snapshot, self.pod)], set[str]()
+        for row in rows:
+            holder = self.snapshot.pods[row]
+            if holder.key in stopped:
+                continue
             node = holder.spec.node_name
             if is_node_lost(self.snapshot, node):
                 ways = reversed([*replace(self, pod=holder)._lost(node)])  # the taint detaches the volume as well
@@ -610,8 +617,14 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                         "run 1 replica, use a claim with ReadWriteMany, or a StatefulSet with a claim each"
                     )
                     continue
-                if (recreate := self._recreate_strategy(holder)) is not None:
-                    yield recreate
+                yield (recreate := self._recreate_strategy(holder))
+                if recreate is None and (stop := stop_workload(row, self.snapshot, rows)) is not None:
+                    stopped.update(victim.pod for victim in stop.victims)
+                    wait = Fix.untried(f"wait until Job {stop.name} ends, which uses the volume on {node}")
+                    changes = tuple(stop.changes(self._namespace))
+                    yield wait if stop.is_deleted else Fix.untried(stop.title, changes, commands=stop.commands())
+                    yield Fix.untried("run both pods on one node, or use a claim with ReadWriteMany")
+                    continue
                 title = f"delete {holder.key} on {node}, which uses the volume"
                 yield Fix.untried(title, commands=(delete_pod(holder.key),))
         if not rows:

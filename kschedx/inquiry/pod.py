@@ -282,7 +282,10 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             return answer_without_cycle(self._unadmitted_subject, self.setup, lifecycle, fixes)
         try:
             answer = explain(admit(self.snapshot), self.setup, self.autoscaling)
-        except (NotAdmittedError, UndecidableError):
+        except (NotAdmittedError, UndecidableError) as error:
+            is_unobserved = isinstance(lifecycle, states.NotObserved) and not lifecycle.message
+            if isinstance(error, NotAdmittedError) and is_unobserved:
+                return self.refused(error)  # its controller could create no pod
             return answer_without_cycle(self._unadmitted_subject, self.setup, lifecycle, fixes)
         return replace(answer, lifecycle=lifecycle, remedies=fixes)
 
@@ -335,6 +338,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             hint=error.hint,
             is_workload=workload is not None,
             has_pods=has_siblings(self.snapshot, subject.pod.metadata),
+            numbers=self._share() if count is None else "",
         )
         if maker is not None and (warning := self._warning(subject.pod, maker)) is not None:
             subject = replace(subject, notes=(*subject.notes, warning))
@@ -343,6 +347,15 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         elif isinstance(lifecycle, states.Refused):
             lifecycle = replace(lifecycle, past=self._past_rule(error.message))
         return answer_without_cycle(subject, self.setup, lifecycle, self.fixes(lifecycle, count=count))
+
+    def _share(self) -> str:
+        """Return how many of its replicas a stored workload has."""
+        maker = self.written.workload
+        if maker is None or self.written.document is not None or maker.get("kind") not in {*SCALED} - {"Job"}:
+            return ""
+        return states.share_of(
+            len(Owners(self.before).members(self.before.pods, workload_of(maker))), wanted_replicas(maker)
+        )
 
     def _warning(self, pod: Pod, maker: Mapping[str, object]) -> Note | None:
         """Return kubectl's warning about a workload that is created although Pod Security refuses its pods."""

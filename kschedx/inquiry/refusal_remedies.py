@@ -38,7 +38,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.kube.conditions import condition_of
-from kschedx.kube.decoding import decode, encode, map_at
+from kschedx.kube.decoding import decode, encode, list_at, map_at
 from kschedx.kube.documents import Change, Target, merged_fields, pointer, remove_field, set_field
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.quantity import Quantity, parse_quantity
@@ -114,8 +114,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _workload_name(self) -> str:
-        metadata = {} if self.maker is None else self.maker.get("metadata")
-        return str(metadata.get("name") or "") if isinstance(metadata, Mapping) else ""
+        return str(map_at(self.maker, "metadata").get("name") or "")
 
     @property
     def _namespace(self) -> str:
@@ -248,14 +247,9 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         higher: _Resources = {}
         most = parse_quantity(ratio).scaled_value(-9)
         for _, container in self._containers():
-            sides = container.get("resources")
-            amounts = [
-                side.get(resource) if isinstance(side := sides.get(name), Mapping) else None
-                for name in ("requests", "limits")
-            ] if isinstance(sides, Mapping) else []  # fmt: skip
-            if len(amounts) < 2 or None in amounts:
+            request, limit = (_amount(container, side, resource) for side in ("requests", "limits"))
+            if request is None or limit is None:
                 continue
-            request, limit = (parse_quantity(str(amount)) for amount in amounts)
             if limit.scaled_value(_MILLI) * 10**9 <= most * request.scaled_value(_MILLI):
                 continue
             name = str(container.get("name"))
@@ -438,24 +432,20 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         patch: Patch = []
         phrases: list[str] = []
         for path, container in self._containers():
-            name, own = str(container.get("name")), container.get("resources")
+            name = str(container.get("name"))
             sides = wanted.get(name)
             if not sides:
                 continue
-            before = own if isinstance(own, Mapping) else {}
-            after = dict(before)
+            after = dict(map_at(container, "resources"))
             for side, amounts in sides.items():
-                had = before.get(side)
-                after[side] = {**(had if isinstance(had, Mapping) else {}), **amounts}
+                after[side] = {**map_at(after, side), **amounts}
                 phrases += [f"{side}.{resource} of container {name} to {value}" for resource, value in amounts.items()]
             patch.append(set_field(f"{path}/resources", after))
         return patch, phrases
 
     def _containers(self) -> Iterator[tuple[str, Mapping[str, object]]]:
-        spec = self.manifest.get("spec")
         for kind in ("initContainers", "containers"):
-            listed = spec.get(kind) if isinstance(spec, Mapping) else None
-            for index, item in enumerate(listed if isinstance(listed, list) else ()):
+            for index, item in enumerate(list_at(self.manifest, "spec", kind)):
                 if isinstance(item, Mapping):
                     yield f"/spec/{kind}/{index}", item
 
@@ -465,7 +455,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
             data = (self._workload_name, self._namespace, {"spec": {"strategy": rolling}})
             command = shell_command("kubectl patch deployment/{} -n {} -p {}", *data)
-            title = "set maxSurge: 0, so that an old pod goes before a new one is created"
+            title = "set maxSurge: 0, maxUnavailable: 1, so that an old pod goes before a new one is created"
             yield Fix.untried(
                 title, (self._workload_change([set_field("/spec/strategy", rolling)]),), commands=(command,)
             )
@@ -535,21 +525,40 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         resource, bound = match["resource"], match["bound"]
         is_most = match["rule"] == "maximum"
         containers = [*self._containers()]
-        wanted: _Resources = {}
         limit = parse_quantity(bound).scaled_value(_MILLI)
+        if match["type"] == "Pod" and is_most and len(containers) > 1:
+            return self._shares(resource, limit)
+        wanted: _Resources = {}
         for _, container in containers if match["type"] == "Container" or len(containers) == 1 else ():
-            resources = container.get("resources")
             for side in ("requests", "limits"):
-                amounts = resources.get(side) if isinstance(resources, Mapping) else None
-                value = amounts.get(resource) if isinstance(amounts, Mapping) else None
-                if value is None:
+                quantity = _amount(container, side, resource)
+                if quantity is None:
                     if match["absent"] and side.startswith(match["absent"]):
                         wanted.setdefault(str(container.get("name")), {})[side] = {resource: bound}
                     continue
-                amount = parse_quantity(str(value)).scaled_value(_MILLI)
+                amount = quantity.scaled_value(_MILLI)
                 if (amount > limit) if is_most else (amount < limit):
                     wanted.setdefault(str(container.get("name")), {})[side] = {resource: bound}
         return wanted
+
+    def _shares(self, resource: str, most: int) -> _Resources:
+        """Return the limits of containers, lowered by the same factor, with which the pod as a whole has at most `most`
+        thousandths, and the requests above them."""
+        counted = [
+            container
+            for path, container in self._containers()
+            if path.startswith("/spec/containers/") or container.get("restartPolicy") == "Always"
+        ]
+        pairs = [(item, limit) for item in counted if (limit := _amount(item, "limits", resource)) is not None]
+        total = sum(limit.scaled_value(_MILLI) for _, limit in pairs)
+        lower: _Resources = {}
+        for container, limit in pairs if total > most else ():
+            share = limit.scaled_value(_MILLI) * most // total
+            request = _amount(container, "requests", resource)
+            is_above = request is not None and request.scaled_value(_MILLI) > share
+            sides = ("limits", "requests") if is_above else ("limits",)
+            lower[str(container.get("name"))] = {side: {resource: _format_like(limit, share)} for side in sides}
+        return lower
 
     def _other_bound(self, match: re.Match[str], side: str) -> Fix | None:
         resource, value, namespace = match["resource"], match["value"], self.pod.metadata.namespace
@@ -718,6 +727,11 @@ def _unready_pods(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:
 
 _MILLI = -3
 """The scale of milli-units: an int64 can hold petabytes of them."""
+
+
+def _amount(container: Mapping[str, object], side: str, resource: str) -> Quantity | None:
+    amount = map_at(container, "resources", side).get(resource)
+    return None if amount is None else parse_quantity(str(amount))
 
 
 def _format_like(sample: Quantity, thousandths: int) -> str:

@@ -403,8 +403,11 @@ def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Seque
         return [snapshot.pods[row]]
     custom = [*_stored_custom_resources(snapshot, target, namespace)]
     if created := _custom_resource_pods(snapshot, target, namespace):
-        is_paused = custom and isinstance(workload_lifecycle(snapshot, custom[0].workload or {}), Paused)
-        return custom if is_paused and all(pod.spec.node_name for pod in created) else created
+        lifecycle = workload_lifecycle(snapshot, custom[0].workload or {}) if custom else None
+        if all(pod.spec.node_name for pod in created):
+            return custom if isinstance(lifecycle, Paused) else created
+        # the answer about the resource counts its other pods
+        return custom if lifecycle is None and len(custom) == len(created) == 1 else created
     if (member := _member_of_group(snapshot, target, namespace)) is not None:
         return [member]
     if (held := _held_by_kueue(snapshot, target, namespace)) is not None:

@@ -19,7 +19,7 @@ from kschedx.autoscaler.scale_down import (
     UtilizationResult,
 )
 from kschedx.karpenter.consolidation import NOT_TRIED, PRICES_UNKNOWN, Command, Consolidation, Method
-from kschedx.karpenter.disruption import Balance, NodeDisruption
+from kschedx.karpenter.disruption import BLOCKED, Balance, NodeDisruption
 from kschedx.kube.autoscalers import DO_NOT_DISRUPT, SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 from kschedx.kube.escaping import add_cluster_options, shell_command
 from kschedx.render.fixes import fix_lines
@@ -537,7 +537,7 @@ def _disruption(disruption: NodeDisruption, consolidation: Consolidation | None)
         kind={Tone.GOOD: "removed", Tone.OPEN: "undecided"}.get(tone, "kept"),
         values=("", "", "Karpenter", facts[0].items[0].removeprefix("Karpenter keeps it, ")),
         facts=facts,
-        fixes=(*_guard_fixes(disruption), *(_budget_fix(disruption.pool, place) for place in disruption.blocking)),
+        fixes=(*_guard_fixes(disruption), *(_budget_fix(disruption, place) for place in disruption.blocking)),
     )
 
 
@@ -557,10 +557,11 @@ def _guard_fixes(disruption: NodeDisruption) -> Iterator[FixView]:
         yield _spared(disruption.node, disruption.protected)
 
 
-def _budget_fix(pool: str, place: int) -> FixView:
+def _budget_fix(disruption: NodeDisruption, place: int) -> FixView:
     """Return the fix for a budget that is 0: it allows one node, the simplest number that is not a share of an unknown
     size."""
     patch = [{"op": "replace", "path": f"/spec/disruption/budgets/{place}/nodes", "value": "1"}]
-    command = shell_command("kubectl patch nodepool {} --type json -p {}", pool, patch)
-    title = f"allow 1 node in disruption budget {place + 1} of NodePool {pool}"
-    return FixView(title=title, seen="not tried", commands=(command,))
+    command = shell_command("kubectl patch nodepool {} --type json -p {}", disruption.pool, patch)
+    title = f"allow 1 node in disruption budget {place + 1} of NodePool {disruption.pool}"
+    left = [obstacle.text for obstacle in disruption.obstacles if obstacle.reason != BLOCKED]
+    return FixView(title=title, seen=f"then {left[0]}" if left else "not tried", commands=(command,))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import Manifest, pod
+from tests.builders import Manifest, at, pod
 from tests.cli.manifests import NODE, POD, changed, small_pod, write
 from tests.command import kschedx
 
@@ -65,6 +65,50 @@ def test_a_limit_range_refuses_a_workloads_pods(tmp_path: Path) -> None:
     )
     document = json.loads(kschedx(*question, "-o", "json", cwd=tmp_path).out)
     assert (document["outcome"], document["state"]["name"], len(document["fixes"])) == ("Unschedulable", "Refused", 2)
+
+
+def test_a_refusal_precedes_an_empty_status(tmp_path: Path) -> None:
+    template = {"metadata": {"labels": {"app": "web"}}, **at(DEPLOYMENT, "spec.template")}
+    replica_set: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web-1", "namespace": "shop", "uid": "r"},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template},
+        "status": {"replicas": 0},
+    }
+    for bounds, says in (
+        ([LIMITS], "gets no pods: LimitRange refuses them"),
+        ([], "gets no new pods: no controller has observed it"),
+    ):
+        write(tmp_path, NODE, *bounds, replica_set)
+        ran = kschedx("why", "rs/web-1", "-n", "shop", "-s", "cluster.yaml", cwd=tmp_path)
+        assert (ran.code, ran.out.startswith(f"✗ shop/rs/web-1 {says}")) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("amounts", "fix"),
+    [
+        (
+            [{"limits": {"cpu": "2"}}, {"limits": {"cpu": "2"}}],
+            "lower limits.cpu of container a to 1500m, limits.cpu of container b to 1500m · fits node-01",
+        ),
+        (
+            [{"limits": {"cpu": "5"}, "requests": {"cpu": "4"}}, {"limits": {"cpu": "1"}, "requests": {"cpu": "10m"}}],
+            (
+                "lower limits.cpu of container a to 2500m, requests.cpu of container a to 2500m, limits.cpu of "
+                "container b to 500m · fits node-01"
+            ),
+        ),
+    ],
+)
+def test_a_limit_range_bounds_the_pod_as_a_whole(tmp_path: Path, amounts: list[Manifest], fix: str) -> None:
+    bounds = changed(LIMITS, "spec.limits", [{"type": "Pod", "max": {"cpu": "3"}}])
+    containers = [{"name": name, "image": "app:1", "resources": each} for name, each in zip("ab", amounts, strict=True)]
+    write(tmp_path, NODE, bounds)
+    write(tmp_path, changed(POD, "spec.containers", containers), name="pod.yaml")
+    ran = kschedx("why", "pod.yaml", "-n", "shop", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
+    first = next(line for line in ran.out.splitlines() if line.startswith("  fix"))
+    assert first.removeprefix("  fix 1").strip() == fix
 
 
 def test_optional_plugins_are_named_on_the_command_line(tmp_path: Path) -> None:

@@ -144,6 +144,44 @@ def test_every_pending_pod_of_a_running_custom_resource_counts(tmp_path: Path) -
     assert (ran.code, ran.out.splitlines()[0]) == (1, "✗ 3 pods: 1 can be scheduled, 2 unschedulable")
 
 
+@pytest.mark.parametrize(
+    ("target", "group", "kind", "name"),
+    [
+        ("deploy/web", "apps", "Deployment", "deploy/web"),
+        ("rollout/web", "argoproj.io", "Rollout", "rollout/web"),
+        ("rs/web-1", "", "", "rs/web-1"),
+    ],
+)
+def test_a_single_pending_pod_is_shown_beside_the_number_of_others(
+    tmp_path: Path, target: str, group: str, kind: str, name: str
+) -> None:
+    def owner(kind: str, name: str, group: str) -> Manifest:
+        return {"apiVersion": f"{group}/v1", "kind": kind, "name": name, "uid": name, "controller": True}
+
+    labels = {"app": "web"}
+    spec = {
+        "replicas": 2,
+        "selector": {"matchLabels": labels},
+        "template": {**TEMPLATE, "metadata": {"labels": labels}},
+    }
+    above = [owner(kind, "web", group)] if kind else []
+    replica_set = {"namespace": "ml", "name": "web-1", "uid": "web-1", "labels": labels, "ownerReferences": above}
+    objects: list[Manifest] = [
+        *({**it, "metadata": {"namespace": "ml", "name": "web", "uid": "web"}, "spec": spec} for it in above),
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": replica_set, "spec": spec},
+        pod("other", namespace="ml", on="b", spec=POD_SPEC),
+    ]
+    metadata = {"labels": labels, "ownerReferences": [owner("ReplicaSet", "web-1", "apps")]}
+    pods = [pod(f"web-1-{on}", namespace="ml", on=on, metadata=metadata, spec=POD_SPEC) for on in ("a", None)]
+    ran = asked(tmp_path, "why", target, objects=[*objects, *pods])
+    assert (ran.code, ran.out.splitlines()[:2]) == (
+        1,
+        ["✗ ml/web-1-None is unschedulable: 0 of 2 nodes fit", f"  1 of 2 pods of ml/{name} has a node"],
+    )
+    of_pod = asked(tmp_path, "why", "pod/web-1-None", objects=[*objects, *pods])
+    assert "has a node" not in of_pod.out
+
+
 @pytest.mark.parametrize("has_pods", [False, True])
 def test_a_rollout_uses_the_template_of_the_deployment_to_which_it_refers(tmp_path: Path, *, has_pods: bool) -> None:
     reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llm"}

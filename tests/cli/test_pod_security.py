@@ -156,7 +156,9 @@ def test_pods_that_run_are_left_alone(tmp_path: Path) -> None:
     assert "namespace payments refuses new pods of this template (violates PodSecurity" in all_there.out
     one_lacks = asked(tmp_path, [*CLUSTER, *running(2)])
     assert one_lacks.code == 1
-    assert one_lacks.out.startswith("✗ payments/deploy/ledger gets no other pods: Pod Security refuses them\n")
+    assert one_lacks.out.startswith(
+        "✗ payments/deploy/ledger has 2 of 3 pods and gets no others: Pod Security refuses them\n"
+    )
     assert WORDS in one_lacks.out
 
 

@@ -77,13 +77,20 @@ def test_a_paused_deployment_is_resumed() -> None:
     assert '"path": "/spec/paused", "value": false' in commands[0]
 
 
-def test_moving_a_pod_cordons_its_node_until_its_replacement_runs_elsewhere() -> None:
+@pytest.mark.parametrize(
+    ("kind", "costs"), [("amd64", ()), ("arm64", ("check that the image of default/db-0 runs on arm64",))]
+)
+def test_moving_a_pod_cordons_its_node_until_its_replacement_runs_elsewhere(kind: str, costs: tuple[str, ...]) -> None:
     reference = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "u", "controller": True}
     there = {**HELD, "metadata": {**at(HELD, "metadata"), "name": "db-0", "ownerReferences": [reference]}}
-    nodes = [node("n", allocatable=ROOM), node("small", allocatable={**ROOM, "cpu": "1"})]
+    nodes = [
+        node("n", labels={"kubernetes.io/arch": "amd64"}, allocatable=ROOM),
+        node("small", labels={"kubernetes.io/arch": kind}, allocatable={**ROOM, "cpu": "1"}),
+    ]
     snapshot = kschedx.Snapshot.from_objects([*nodes, there, pod("me", containers=ASKS)])
     move = next(fix for fix in kschedx.explain(snapshot, "default/me").fixes if fix.title.startswith("move"))
     assert move.title == "move default/db-0 from n to small"
+    assert move.costs == costs
     assert move.commands == (
         "kubectl cordon n",
         "kubectl delete pod db-0 -n default",

@@ -304,6 +304,23 @@ def test_a_label_that_states_a_fact_is_not_set_by_hand(key: str) -> None:
     assert not [title for title in titles if title.startswith("label")]
 
 
+@pytest.mark.parametrize(
+    ("selector", "is_repeated"),
+    [
+        ({"nvidia.com/gpu": "true"}, True),
+        ({"nvidia.com/gpu.present": "true"}, True),
+        ({"nvidia.com/gpu": "a100"}, False),
+        ({"nvidia.com/gpu": "true", "nvidia.com/gpu.product": "a100"}, False),
+        ({"amd.com/gpu": "true"}, False),
+    ],
+)
+def test_a_label_that_repeats_a_request_is_dropped_first(selector: Manifest, is_repeated: bool) -> None:
+    wanted = {"resources": {"limits": {"nvidia.com/gpu": "1"}, "requests": {"nvidia.com/gpu": "1"}}}
+    gpu_node = node("n", allocatable={**SMALL, "nvidia.com/gpu": "1"})
+    titles = told(gpu_node, pod("me", nodeSelector=selector, containers=[{"name": "main", **wanted}]))
+    assert titles[0].startswith("stop requiring" if is_repeated else "add a node")
+
+
 def test_a_requirement_that_admission_adds_again_is_not_dropped() -> None:
     runtime: Manifest = {
         "apiVersion": "node.k8s.io/v1",

@@ -57,7 +57,7 @@ def fixes(strategy: Manifest) -> list[tuple[str, tuple[Change, ...]]]:
 
 def test_an_old_pod_goes_before_a_new_one_comes() -> None:
     result = fixes(SURGING)
-    title = "set maxSurge: 0 on Deployment web, so that an old pod such as default/old-a goes first"
+    title = "set maxSurge: 0, maxUnavailable: 1 on Deployment web: an old pod such as default/old-a goes first"
     assert result[0][0] == title
     assert not [other for other, _ in result[1:] if other.startswith("set ")]
     assert kubectl_commands(result[0][1]).startswith("kubectl patch deployment.apps web -n default --type=json")
@@ -102,7 +102,7 @@ def test_a_daemon_set_replaces_the_pod_that_has_the_port(surge: int, is_first: b
     }
     snapshot = kschedx.Snapshot.from_objects([*NODES, daemon_set, daemon("old", "a"), daemon("me", None)])
     titles = [fix.title for fix in kschedx.explain(snapshot, "default/me").fixes]
-    assert titles[0].startswith("set maxSurge: 0 on DaemonSet web") == is_first
+    assert titles[0].startswith("set maxSurge: 0, maxUnavailable: 1 on DaemonSet web") == is_first
     assert not any("priorityClassName" in title for title in titles)
 
 

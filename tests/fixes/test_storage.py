@@ -6,8 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 import kschedx
+from kschedx.render.outcome import roots
 from tests.builders import Manifest, at, node, pod
-from tests.storage_builders import DRIVER, claim, storage_class, volume
+from tests.storage_builders import DRIVER, HOSTNAME, claim, in_term, storage_class, volume
 
 RESTORED = "restore volume gone with the handle of its disk, if the disk still exists"
 EMPTIED = "delete and recreate claim default/data; the data on volume gone is lost"
@@ -287,3 +288,52 @@ def test_a_claim_without_a_provisioner_takes_the_form_of_the_free_volume(
     recreated = f"delete and recreate claim default/data with {first}, as volume v has it"
     volumes = free if isinstance(free, list) else [free]
     assert titles(own, *volumes, storage_class(provisioner=DRIVER))[0] == recreated
+
+
+@pytest.mark.parametrize(
+    ("other", "is_offered"),
+    [
+        ([storage_class(provisioner=DRIVER)], True),
+        ([storage_class(provisioner="other.example.com")], False),
+        ([], False),
+    ],
+)
+def test_a_claim_that_was_bound_too_early_gets_a_class_that_waits(other: list[Manifest], *, is_offered: bool) -> None:
+    bound = claim("data", storage_class="now", volume="gone")
+    disk = volume("gone", storage_class="now", holder="data", reach=in_term(HOSTNAME, "elsewhere"))
+    fixes = titles(bound, disk, storage_class("now", provisioner=DRIVER, waits=False), *other)
+    named = EMPTIED.replace(";", " with class waits, which waits for the pod;")
+    assert [title for title in fixes if "recreate" in title] == ([named] if is_offered else [])
+
+
+ALIKE = [{"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": HOSTNAME}]
+APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": ALIKE}}
+
+
+@pytest.mark.parametrize(
+    ("waits", "affinity", "reach", "is_named"),
+    [
+        (False, APART, "a", True),
+        (True, APART, "a", False),
+        (False, APART, "b", False),
+        (False, {}, "a", False),
+    ],
+)
+def test_volumes_in_one_place_name_a_class_that_does_not_wait(
+    waits: bool, affinity: Manifest, reach: str, is_named: bool
+) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "u", "controller": True}
+    metadata = {"labels": {"app": "db"}, "ownerReferences": [owner]}
+    objects: list[Manifest] = [storage_class("now", provisioner=DRIVER, waits=waits)]
+    for name, place in (("db-0", reach), ("db-1", "a")):
+        used = [{"name": "data", "persistentVolumeClaim": {"claimName": f"data-{name}"}}]
+        objects += [
+            claim(f"data-{name}", storage_class="now", volume=name),
+            volume(name, storage_class="now", holder=f"data-{name}", reach=in_term(HOSTNAME, place)),
+            pod(name, on=reach if name == "db-0" else None, metadata=metadata, affinity=affinity, volumes=used),
+        ]
+    full = node("a", allocatable={"cpu": "1", "memory": "1Gi", "pods": "0"})
+    snapshot = kschedx.Snapshot.from_objects([full, node("b"), *objects])
+    texts = roots(kschedx.explain(snapshot, "default/db-1").diagnosis)
+    why = "class now binds claims before scheduling (Immediate): the volumes of all replicas are in one place"
+    assert (why in texts) == is_named

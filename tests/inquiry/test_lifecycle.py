@@ -328,7 +328,7 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
     (
         "deploy/web",
         [workload("Deployment", replicas=2), REPLICA_SET, replica("web-1-a", "ReplicaSet", "web-1")],
-        "default/deploy/web gets no other pods: the API server refuses them",
+        "default/deploy/web has 1 of 2 pods and gets no others: the API server refuses them",
         1,
     ),
     (
@@ -1316,6 +1316,30 @@ ELSEWHERE: list[tuple[bool, Manifest, str]] = [
     (True, GONE, "wait until default/old on m has terminated"),
     (True, {}, "delete default/old on m, which uses the volume"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fix"),
+    [
+        ("StatefulSet", "scale StatefulSet default/old to 0, which removes default/old-0 and default/old-1"),
+        ("Job", "wait until Job old ends, which uses the volume on m"),
+    ],
+)
+def test_the_workload_that_uses_the_volume_ends(tmp_path: Path, kind: str, fix: str) -> None:
+    """Its controller would recreate a pod that is deleted."""
+    event = reports("Pod", "web-0", "FailedAttachVolume", 'Multi-Attach error for volume "v"')
+    starting = kubelet(containerStatuses=waiting("ContainerCreating"))
+    at(starting, "spec").update(USING)
+    holders = [pod(f"old-{number}", on="m", metadata=owned(kind, "old"), spec=USING) for number in range(2)]
+    ran = why(tmp_path, "pod/web-0", starting, event, node("m"), workload(kind, "old"), *holders, output="json")
+    titles = [fix["title"] for fix in json.loads(ran.out)["fixes"]]
+    assert titles == [fix, "run both pods on one node, or use a claim with ReadWriteMany"]
+
+
+def test_what_runs_and_is_not_ready_is_looked_at(tmp_path: Path) -> None:
+    ran = why(tmp_path, "sts/web", workload("StatefulSet", replicas=3), UNREADY, output="json")
+    [fix] = json.loads(ran.out)["fixes"]
+    assert fix["title"] == "find out why web-0 is not ready"
 
 
 @pytest.mark.parametrize("is_expired", [False, True])

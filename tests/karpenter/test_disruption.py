@@ -107,6 +107,12 @@ def test_a_budget_that_allows_nothing_is_named_in_the_fix() -> None:
     assert "/spec/disruption/budgets/1/nodes" in fix.commands[0]
 
 
+def test_a_budget_is_not_the_only_obstacle() -> None:
+    [result] = disruptions(cluster(budgets=[{"nodes": "0"}], consolidateAfter="Never"), ["one"], NOW)
+    (fix,) = scale_down_view(None, (), [result]).items[0].fixes
+    assert fix.seen == 'then NodePool "general" has consolidation disabled'
+
+
 def test_identical_nodes_are_one_row_with_the_causes_counted() -> None:
     [kept] = disruptions(cluster(budgets=[{"nodes": "0"}]), ["one"], NOW)
     result = [replace(kept, node=f"node-{number}") for number in range(40)]

@@ -49,7 +49,7 @@ class TakeOldFirst(VictimStep, frozen=True, kw_only=True):
         old = " and ".join(victim.pod for victim in self.victims)
         if self.is_single:
             return f"set strategy Recreate on {self.kind} {self.owner}, so that {old} goes first"
-        return f"set maxSurge: 0 on {self.kind} {self.owner}, so that an old pod such as {old} goes first"
+        return f"set maxSurge: 0, maxUnavailable: 1 on {self.kind} {self.owner}: an old pod such as {old} goes first"
 
     @property
     def costs(self) -> tuple[str, ...]:
@@ -126,6 +126,7 @@ class VictimMove(Struct, frozen=True, kw_only=True):
     victim: Victim
     source: str
     to: str  # the node for the pod that the controller creates instead
+    architecture: str = ""  # that of the new node, if the old one has another
 
 
 class MovePods(FixStep, frozen=True, kw_only=True):
@@ -151,6 +152,11 @@ class MovePods(FixStep, frozen=True, kw_only=True):
     def title(self) -> str:
         moves = [f"{move.victim.pod} from {move.source} to {move.to}" for move in self.moves]
         return "move " + join_names(moves, _SHOWN_VICTIMS)
+
+    @property
+    def costs(self) -> tuple[str, ...]:
+        others = {move.architecture: move.victim.pod for move in self.moves if move.architecture}
+        return tuple(f"check that the image of {pod} runs on {other}" for other, pod in others.items())
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         return replace(proposal, moved={**proposal.moved, **{move.victim.pod: move.to for move in self.moves}})
@@ -232,7 +238,8 @@ class StopWorkload(VictimStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        named, pods = f"{self.kind} {self.namespace}/{self.name}", " and ".join(victim.pod for victim in self.victims)
+        named = f"{self.kind} {self.namespace}/{self.name}"
+        pods = join_names([victim.pod for victim in self.victims], _SHOWN_VICTIMS)
         return f"delete {named} with its pod {pods}" if self.is_deleted else f"scale {named} to 0, which removes {pods}"
 
     def commands(self) -> tuple[str, ...]:
