@@ -280,7 +280,7 @@ def held_custom_resources(snapshot: Snapshot, within: str | None) -> Iterator[tu
         if owner is None or is_done or not workload.spec.pod_sets or within not in (None, namespace):
             continue
         target = f"{namespace}/{owner.kind}/{owner.name}"
-        if owner.kind not in (*MAKING_PODS, "Pod") and not _custom_resource_pods(snapshot, target, namespace):
+        if owner.kind not in (*MAKING_PODS, "Pod") and not _custom_resource_rows(snapshot, target, namespace):
             number = sum(pod_set.count for pod_set in workload.spec.pod_sets)
             yield _pod_of_workload(workload), f"{owner.kind} {owner.name}", number
 
@@ -314,9 +314,8 @@ def _scaled_by(snapshot: Snapshot, target: str, namespace: str) -> Pod | Written
     return None
 
 
-def _custom_resource_pods(snapshot: Snapshot, target: str, namespace: str) -> Sequence[Pod]:
-    """Return the pods that `jobset/NAME` or `lws/NAME` owns, directly or through a workload: the pending ones, else the
-    last one."""
+def _custom_resource_rows(snapshot: Snapshot, target: str, namespace: str) -> list[int]:
+    """Return the rows of the pods that `jobset/NAME` or `lws/NAME` owns, directly or through a workload."""
     namespace, word, _, name = _split(target, namespace)
     pods = snapshot.pods
     owned: dict[tuple[OwnerReference, ...], bool] = {}
@@ -328,7 +327,7 @@ def _custom_resource_pods(snapshot: Snapshot, target: str, namespace: str) -> Se
                 owned[owners] = any(owner.name == name and word in _words_for(owner.kind) for owner in chain)
             if owned[owners]:
                 rows.append(row)
-    return [pods[row] for row in _speaking(pods, rows)]
+    return rows
 
 
 def _member_of_group(snapshot: Snapshot, target: str, namespace: str) -> Pod | None:
@@ -402,12 +401,14 @@ def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Seque
     if row is not None:
         return [snapshot.pods[row]]
     custom = [*_stored_custom_resources(snapshot, target, namespace)]
-    if created := _custom_resource_pods(snapshot, target, namespace):
+    if rows := _custom_resource_rows(snapshot, target, namespace):
+        created = [snapshot.pods[each] for each in _speaking(snapshot.pods, rows)]
         lifecycle = workload_lifecycle(snapshot, custom[0].workload or {}) if custom else None
         if all(pod.spec.node_name for pod in created):
             return custom if isinstance(lifecycle, Paused) else created
-        # the answer about the resource counts its other pods
-        return custom if lifecycle is None and len(custom) == len(created) == 1 else created
+        count = custom[0].count if lifecycle is None and len(custom) == len(created) == 1 else None
+        # the answer about the resource counts its other pods; one beyond them belongs to an update
+        return custom if count is not None and len(rows) <= (count.number or 0) else created
     if (member := _member_of_group(snapshot, target, namespace)) is not None:
         return [member]
     if (held := _held_by_kueue(snapshot, target, namespace)) is not None:

@@ -145,22 +145,25 @@ def test_every_pending_pod_of_a_running_custom_resource_counts(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("target", "group", "kind", "name"),
+    ("target", "group", "kind", "replicas", "line"),
     [
-        ("deploy/web", "apps", "Deployment", "deploy/web"),
-        ("rollout/web", "argoproj.io", "Rollout", "rollout/web"),
-        ("rs/web-1", "", "", "rs/web-1"),
+        ("deploy/web", "apps", "Deployment", 2, "  1 of 2 pods of ml/deploy/web has a node"),
+        ("rollout/web", "argoproj.io", "Rollout", 2, "  1 of 2 pods of ml/rollout/web has a node"),
+        ("rollout/web", "argoproj.io", "Rollout", 1, "  because   2 nodes lack 2 CPU each"),
+        ("rs/web-1", "", "", 2, "  1 of 2 pods of ml/rs/web-1 has a node"),
     ],
 )
 def test_a_single_pending_pod_is_shown_beside_the_number_of_others(
-    tmp_path: Path, target: str, group: str, kind: str, name: str
+    tmp_path: Path, target: str, group: str, kind: str, replicas: int, line: str
 ) -> None:
+    """A pod beyond the replicas belongs to an update; the others do not count it."""
+
     def owner(kind: str, name: str, group: str) -> Manifest:
         return {"apiVersion": f"{group}/v1", "kind": kind, "name": name, "uid": name, "controller": True}
 
     labels = {"app": "web"}
     spec = {
-        "replicas": 2,
+        "replicas": replicas,
         "selector": {"matchLabels": labels},
         "template": {**TEMPLATE, "metadata": {"labels": labels}},
     }
@@ -176,7 +179,7 @@ def test_a_single_pending_pod_is_shown_beside_the_number_of_others(
     ran = asked(tmp_path, "why", target, objects=[*objects, *pods])
     assert (ran.code, ran.out.splitlines()[:2]) == (
         1,
-        ["✗ ml/web-1-None is unschedulable: 0 of 2 nodes fit", f"  1 of 2 pods of ml/{name} has a node"],
+        ["✗ ml/web-1-None is unschedulable: 0 of 2 nodes fit", line],
     )
     of_pod = asked(tmp_path, "why", "pod/web-1-None", objects=[*objects, *pods])
     assert "has a node" not in of_pod.out
