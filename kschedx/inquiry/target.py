@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.states import Paused
+from kschedx.controllers.states import Paused, Refused
 from kschedx.controllers.workload_lifecycle import workload_lifecycle
 from kschedx.errors import InputError, nearest
 from kschedx.explain.missing_kinds import refuse
@@ -391,6 +391,18 @@ def _stored_custom_resources(snapshot: Snapshot, target: str, namespace: str) ->
             return
 
 
+def _refused_replicas(snapshot: Snapshot, target: str, namespace: str) -> Iterator[WrittenPod]:
+    """Yield the pod of each ReplicaSet of a custom resource, such as a Rollout's, whose pods the API server refuses."""
+    namespace, word, _, name = _split(target, namespace)
+    for (kind, space, _), raw in snapshot.workloads.items():
+        if kind == "ReplicaSet" and space == namespace:
+            owners = stored_metadata(raw).owner_references
+            is_meant = any(owner.name == name and word in _words_for(owner.kind) for owner in owners)
+            manifest = msgspec.json.decode(raw) if is_meant else {}
+            if is_meant and isinstance(workload_lifecycle(snapshot, manifest), Refused):
+                yield written_from(snapshot, manifest)
+
+
 def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Sequence[Pod | WrittenPod]:
     """Return the object for `web-0` or `shop/web-0`, short for `pod/web-0`, or for the custom resource `jobset/big`."""
     space, slash, name = target.partition("/")
@@ -405,7 +417,9 @@ def _bare_name_objects(snapshot: Snapshot, target: str, namespace: str) -> Seque
         created = [snapshot.pods[each] for each in _speaking(snapshot.pods, rows)]
         lifecycle = workload_lifecycle(snapshot, custom[0].workload or {}) if custom else None
         if all(pod.spec.node_name for pod in created):
-            return custom if isinstance(lifecycle, Paused) else created
+            if isinstance(lifecycle, Paused):
+                return custom
+            return [*_refused_replicas(snapshot, target, namespace)] or created
         count = custom[0].count if lifecycle is None and len(custom) == len(created) == 1 else None
         # the answer about the resource counts its other pods; one beyond them belongs to an update
         return custom if count is not None and len(rows) <= (count.number or 0) else created

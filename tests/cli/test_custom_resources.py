@@ -185,6 +185,37 @@ def test_a_single_pending_pod_is_shown_beside_the_number_of_others(
     assert "has a node" not in of_pod.out
 
 
+def test_a_rollout_whose_new_pods_are_refused_answers_that(tmp_path: Path) -> None:
+    def owner(kind: str, name: str, group: str) -> Manifest:
+        return {"apiVersion": f"{group}/v1", "kind": kind, "name": name, "uid": name, "controller": True}
+
+    message = 'pods "web-2-x" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1'
+    failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message}
+    rollout = {"namespace": "ml", "name": "web", "uid": "web"}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": TEMPLATE}
+    replica_sets: list[Manifest] = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {
+                "namespace": "ml",
+                "name": name,
+                "uid": name,
+                "ownerReferences": [owner("Rollout", "web", "argoproj.io")],
+            },
+            "spec": spec,
+            "status": {"replicas": running, "conditions": [] if running else [failure]},
+        }
+        for name, running in (("web-1", 1), ("web-2", 0))
+    ]
+    owned: Manifest = {"ownerReferences": [owner("ReplicaSet", "web-1", "apps")]}
+    old = pod("web-1-x", namespace="ml", on="a", metadata=owned)
+    resource: Manifest = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "metadata": rollout, "spec": spec}
+    ran = asked(tmp_path, "why", "rollout/web", objects=[resource, *replica_sets, old])
+    assert ran.out.startswith("✗ ml/rs/web-2 gets no pods: ResourceQuota refuses them\n")
+    assert ran.code == 1
+
+
 @pytest.mark.parametrize("has_pods", [False, True])
 def test_a_rollout_uses_the_template_of_the_deployment_to_which_it_refers(tmp_path: Path, *, has_pods: bool) -> None:
     reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llm"}
