@@ -725,7 +725,7 @@ def activation(namespace: str, workload: str) -> Fix:
     """Return the fix for a Workload of Kueue that is deactivated."""
     template = "kubectl patch workloads.kueue.x-k8s.io {} -n {} --type merge -p {}"
     command = shell_command(template, workload, namespace, {"spec": {"active": True}})
-    return Fix.untried(f"activate Workload {workload}, once its cause is mended", commands=(command,))
+    return Fix.untried(f"activate Workload {workload}, once its cause is fixed", commands=(command,))
 
 
 _NO_OWNER = frozenset({"com", "dev", "example", "io", "k8s", "kubernetes", "net", "org", "sh", "svc", "x"})
