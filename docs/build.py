@@ -177,6 +177,10 @@ def reasons() -> Iterator[tuple[str, str]]:
 # States, plugins, profiles, documents, permissions.
 
 
+def _with_placeholders(template: str) -> str:
+    return re.sub(r"\{s\.(\w+)\}", lambda field: f"*{field[1].replace('_', ' ')}*", template)
+
+
 def states() -> str:
     from kschedx.controllers.states import STATES
 
@@ -188,7 +192,7 @@ def states() -> str:
         "",
         "| State | Headline | Exit code |",
         "| --- | --- | --- |",
-        *(f"| `{row.name}` | {row.headline(row.example)} | {row.exit_code.value} |" for row in STATES),
+        *(f"| `{row.name}` | {_with_placeholders(row.reads)} | {row.exit_code.value} |" for row in STATES),
         "",
     ]
     return "\n".join(lines)

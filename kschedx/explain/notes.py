@@ -16,8 +16,6 @@ CLAIMS_MADE = "claims-from-templates"
 """The id of notes about claims that controllers create for a new pod."""
 AFTER_CHANGES, TRIED = "after-changes", "tried"
 """The ids of notes about hypothetical changes of the cluster and of the pod."""
-OTHER_REPLICAS = "other-replicas"
-"""The id of the note about the pods of a workload beside its only pending one."""
 
 
 class Note(Struct, frozen=True, kw_only=True):

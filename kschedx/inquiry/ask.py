@@ -21,7 +21,7 @@ from kschedx.controllers.workload_lifecycle import (
 from kschedx.controllers.workloads import Owners, workload_of
 from kschedx.errors import NotAdmittedError, NotReadError
 from kschedx.explain.cycle_notes import may_lack_node_support
-from kschedx.explain.notes import OTHER_REPLICAS, TRIED, Note, note
+from kschedx.explain.notes import TRIED, Note, note
 from kschedx.explain.setup import Setup, Subject, stored_subject
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
@@ -157,7 +157,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
                 return explanation
             has = "has" if state.running == 1 else "have"
             text = f"{state.running:,} of {state.wanted:,} pods of {own.workload.reference} {has} a node"
-            others = note(OTHER_REPLICAS, text, running=state.running, wanted=state.wanted)
+            others = note("other-replicas", text, running=state.running, wanted=state.wanted)
             return replace(explanation, first_notes=(*explanation.first_notes, others))
         if not isinstance(target, Pod) and target.document is None and workload is not None and not state.pods:
             subject = replace(subject, notes=(*all_replicas(clusters.applied, workload), *subject.notes))

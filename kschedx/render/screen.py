@@ -12,7 +12,7 @@ from kschedx.errors import InputError, nearest
 from kschedx.explain.cycle_notes import UNTRIED
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.events import recorded_event
-from kschedx.explain.notes import OTHER_REPLICAS, ROUTINE, RunsAlready
+from kschedx.explain.notes import ROUTINE, RunsAlready
 from kschedx.explain.ranking import Ranking, rank_nodes
 from kschedx.framework.cycle import Cycle, Outcome, UnevaluatedKind
 from kschedx.inquiry.explanation import Explanation
@@ -65,10 +65,8 @@ _MOST_VICTIMS = 3
 _MOST_LABELS = 4
 """In lines."""
 
-_BELOW_HEADLINE = {OTHER_REPLICAS, UNTRIED}
 _SAID = frozenset(
-    {"bound-by-hand", "gated", "nominated-node-first", "runs-already", "single-feasible-node", "tie", ROUTINE}
-    | _BELOW_HEADLINE
+    {"bound-by-hand", "gated", "nominated-node-first", "runs-already", "single-feasible-node", "tie", ROUTINE, UNTRIED}
 )
 """Ids of notes whose text the outcome's line already has, or that add nothing."""
 
@@ -161,7 +159,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
             *filter(None, (now,)),
             *outcome_details(cycle, ranked, explanation.holding),
             *_running_facts(explanation),
-            *(note.text for note in explanation.notes if note.id in _BELOW_HEADLINE),
+            *(note.text for note in explanation.notes if note.id == UNTRIED),
         ),
         because=causes(diagnosis),
         roots=(

@@ -147,10 +147,10 @@ def test_every_pending_pod_of_a_running_custom_resource_counts(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("target", "group", "kind", "replicas", "line"),
     [
-        ("deploy/web", "apps", "Deployment", 2, "  1 of 2 pods of ml/deploy/web has a node"),
-        ("rollout/web", "argoproj.io", "Rollout", 2, "  1 of 2 pods of ml/rollout/web has a node"),
-        ("rollout/web", "argoproj.io", "Rollout", 1, "  because   2 nodes lack 2 CPU each"),
-        ("rs/web-1", "", "", 2, "  1 of 2 pods of ml/rs/web-1 has a node"),
+        ("deploy/web", "apps", "Deployment", 2, "1 of 2 pods of ml/deploy/web has a node"),
+        ("rollout/web", "argoproj.io", "Rollout", 2, "1 of 2 pods of ml/rollout/web has a node"),
+        ("rollout/web", "argoproj.io", "Rollout", 1, ""),
+        ("rs/web-1", "", "", 2, "1 of 2 pods of ml/rs/web-1 has a node"),
     ],
 )
 def test_a_single_pending_pod_is_shown_beside_the_number_of_others(
@@ -177,10 +177,8 @@ def test_a_single_pending_pod_is_shown_beside_the_number_of_others(
     metadata = {"labels": labels, "ownerReferences": [owner("ReplicaSet", "web-1", "apps")]}
     pods = [pod(f"web-1-{on}", namespace="ml", on=on, metadata=metadata, spec=POD_SPEC) for on in ("a", None)]
     ran = asked(tmp_path, "why", target, objects=[*objects, *pods])
-    assert (ran.code, ran.out.splitlines()[:2]) == (
-        1,
-        ["✗ ml/web-1-None is unschedulable: 0 of 2 nodes fit", line],
-    )
+    assert ran.out.startswith("✗ ml/web-1-None is unschedulable: 0 of 2 nodes fit\n")
+    assert (ran.code, line in ran.out, "has a node" in ran.out) == (1, True, bool(line))
     of_pod = asked(tmp_path, "why", "pod/web-1-None", objects=[*objects, *pods])
     assert "has a node" not in of_pod.out
 
