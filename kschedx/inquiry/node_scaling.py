@@ -38,7 +38,6 @@ OTHER_TYPES = "use other instance types, zones, or capacity types"
 NO_CAPACITY = lazy_pattern(
     r"insufficient ?(instance ?)?capacity|UnfulfillableCapacity|ZonalAllocationFailed|stockout", re.IGNORECASE
 )
-EXCEED_LIMITS = "exceed limits"
 _INCOMPATIBLE = lazy_pattern(r"incompatible requirements, key (?P<key>\S+), \S+ In \[(?P<values>[^]]*)\] not in")
 _OF_POOL = lazy_pattern(r"(?:node ?pool:? |NodePool=)\W{0,3}(?P<name>[a-z0-9][a-z0-9.-]*)")
 _CLUSTER_LIMIT = lazy_pattern(r"max cluster (?P<resource>\S+) limit reached")
@@ -183,7 +182,7 @@ def reported_by_karpenter(message: str, pool: str = "", limits: str = "") -> Ite
     pool = f"NodePool {name}" if name else "a NodePool"
     if NO_CAPACITY.search(message):
         yield autoscaler_fix(f"let {pool} {OTHER_TYPES}: the cloud has no capacity for its NodeClaim")
-    elif EXCEED_LIMITS in message:
+    elif "exceed limits" in message:
         shares = f" ({limits} in use)" if limits else ""
         yield autoscaler_fix(f"raise the limits of {pool}{shares}, which Karpenter reports as reached")
     elif "no instance type" in message or "filtered out all" in message:

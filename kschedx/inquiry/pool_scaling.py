@@ -18,7 +18,6 @@ from kschedx.fixes.resource_remedies import rounded_down
 from kschedx.fixes.steps import DropRequirements, LowerRequests, SelectInstead, Tolerate
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.node_scaling import (
-    EXCEED_LIMITS,
     LEAST_SHARE,
     NO_CAPACITY,
     OTHER_TYPES,
@@ -178,28 +177,36 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         karpenter, provisioning = self.autoscaler, self.decision
         yield from self._repaired_pools()
         yield from self._claims_under_way(trial)
-        reached: list[Fix] = []
-        reported: list[Fix] = []
-        for pool, message in self.reports.items():
-            fixes = reported_by_karpenter(message, pool, self._limits_text(pool))
-            (reached if EXCEED_LIMITS in message else reported).extend(fixes)
+        reported = [
+            fix
+            for pool, message in self.reports.items()
+            for fix in reported_by_karpenter(message, pool, self._limits_text(pool))
+        ]
         if provisioning.pool:
-            yield from (*reached, *reported)
+            yield from reported
             title = f"wait for Karpenter: it adds a node to NodePool {provisioning.pool}, if the cloud has capacity"
             is_own = self.pod.key in karpenter.snapshot.pods.rows
             helps = frozenset(key for new in karpenter.own.new for key in new.pods) if is_own else None
             yield trial.fix(title, karpenter.node_of(provisioning.pool, self.pod), helps=helps)
         yield from self._other_types()
         for remedy in self.remedies:
-            if remedy.is_of_pod and not provisioning.pool:  # room where the pod may go comes first
-                yield from reached
-                reached = []
+            # room where the pod may go comes first
+            if remedy.is_of_pod and not provisioning.pool and not self._tolerates_devices(remedy):
+                yield from reported
+                reported = []
             if with_changes_of_pod or remedy.makes_room:
                 fix = trial.remedy_fix(remedy, f"of {remedy.place}")
                 fix = fix if remedy.changed is None else _with_pool(fix, karpenter, remedy.changed)
                 yield replace(fix, reshapes_pool=remedy.step.kind is StepKind.RESHAPED)
         if not provisioning.pool:
-            yield from (*reached, *reported)
+            yield from reported
+
+    def _tolerates_devices(self, remedy: NodeRemedy) -> bool:
+        """Return whether a remedy adds only tolerations for devices that the pod requests, such as nvidia.com/gpu."""
+        before, after = ({toleration.key for toleration in pod.spec.tolerations} for pod in (self.pod, remedy.pod))
+        amounts = [container.resources for container in (*self.pod.spec.init_containers, *self.pod.spec.containers)]
+        requested = {name for each in amounts for name in (*each.requests, *each.limits)}
+        return bool(after - before) and after - before <= requested
 
     def _limits_text(self, name: str) -> str:
         """Return `cpu 4 of 35` for the limits of a NodePool, according to its status."""
