@@ -355,7 +355,7 @@ def _failure_note(trace: Trace, extender: int, error: str, then: str) -> Note:
 # its reasons in the status.
 
 
-class _BoundByHand(Struct, frozen=True, kw_only=True):
+class BoundByHand(Struct, frozen=True, kw_only=True):
     node: str
     exists: bool
     refusals: tuple[str, ...] = ()
@@ -380,7 +380,7 @@ class _BoundByHand(Struct, frozen=True, kw_only=True):
         return f"{bound}; resources, ports, node affinity, and NoExecute taints permit it"
 
 
-def bound_by_hand(cycle: Cycle) -> _BoundByHand | None:
+def bound_by_hand(cycle: Cycle) -> BoundByHand | None:
     """Return what is known about a pod with spec.nodeName; None for other pods."""
     name = cycle.pod.spec.node_name
     if not name or cycle.snapshot.source.may_lack("Node"):
@@ -389,10 +389,10 @@ def bound_by_hand(cycle: Cycle) -> _BoundByHand | None:
         return None
     row = cycle.snapshot.cluster.index.get(name)
     if row is None:
-        return _BoundByHand(node=name, exists=False)
+        return BoundByHand(node=name, exists=False)
     refusals = dict.fromkeys(_kubelet_refusals(cycle, cycle.snapshot.cluster.nodes[row]))
     claim = claim_without_node(cycle.snapshot, cycle.pod)
-    return _BoundByHand(node=name, exists=True, refusals=tuple(refusals), claim=claim)
+    return BoundByHand(node=name, exists=True, refusals=tuple(refusals), claim=claim)
 
 
 # What keeps a pod from starting on a node that kube-scheduler accepts: the kubelet checks spec.os

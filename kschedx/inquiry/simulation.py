@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import overload
 
 import numpy as np
@@ -21,11 +23,12 @@ from kschedx.controllers.workloads import (
     Owners,
     Workload,
     evict,
+    is_of_daemon_set,
     manifest_of,
     wanted_replicas,
 )
 from kschedx.errors import NotAdmittedError, NotChangedError
-from kschedx.explain.cycle_notes import bound_by_hand, may_lack_node_support
+from kschedx.explain.cycle_notes import BoundByHand, bound_by_hand, may_lack_node_support
 from kschedx.explain.missing_kinds import cycle_of
 from kschedx.explain.notes import drained_nodes
 from kschedx.explain.setup import Subject, stored_subject, unassign
@@ -60,7 +63,7 @@ from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot, SourceDocument
 
 _MOST_BOUND = 100
-"""The number of pods of a node that are tried against its kubelet."""
+"""The number of different pods in a row of a node that are tried against its kubelet."""
 
 
 class NodeUse(Document, frozen=True):
@@ -385,28 +388,40 @@ class Simulation(Shown):
         rows = rows[~np.isin(rows, self._queued_rows)]
         by_node: dict[str, list[int]] = {}
         for row in rows.tolist():
-            if row not in self.simulator.deleted:
+            # the DaemonSet controller creates pods only for nodes that they fit
+            if row not in self.simulator.deleted and not is_of_daemon_set(table.owners[row]):
                 by_node.setdefault(table.node_names[row], []).append(row)
         for node, bound_rows in by_node.items():
-            for number, row in enumerate(bound_rows[:_MOST_BOUND]):
-                snapshot, pod = self.simulator.after_without(bound_rows[number:]), table[row]
-                pod = replace(pod, spec=replace(pod.spec, node_name=node))
-                subject = Subject(snapshot=snapshot, pod=pod, is_new=True)
-                cycle = cycle_of(self.setup.scheduler_on(snapshot), pod, self.setup.profile_of(pod))
-                bound = bound_by_hand(cycle)
-                if bound is None or bound.is_taken:
+            ends = [*(np.flatnonzero(np.diff(table.specs.codes[bound_rows])) + 1).tolist(), len(bound_rows)]
+            for start, end in pairwise((0, *ends[:_MOST_BOUND])):
+                if self._kubelet_rejection(node, bound_rows[end - 1 :]) is None:
                     continue
-                workload, reason = self.simulator.manager.owners.of(table, row), ", ".join(bound.refusals)
+                # of identical pods, those after the first rejected one are rejected as well
+                number = start + bisect_left(
+                    range(start, end), True, key=lambda at: self._kubelet_rejection(node, bound_rows[at:]) is not None
+                )
+                if (rejection := self._kubelet_rejection(node, left := bound_rows[number:])) is None:
+                    continue
+                subject, bound = rejection
+                workload, reason = self.simulator.manager.owners.of(table, left[0]), ", ".join(bound.refusals)
                 state: Failed | RejectedByKubelet
                 if workload.kind == "Pod":
-                    state = Failed(subject=pod.key, reason=reason, message=bound.text, node=node)
+                    state = Failed(subject=subject.pod.key, reason=reason, message=bound.text, node=node)
                 else:
-                    reference, left = workload.reference, len(bound_rows) - number
                     state = RejectedByKubelet(
-                        subject=reference, reason=reason, message=bound.text, nodes=(node,), pods=left
+                        subject=workload.reference, reason=reason, message=bound.text, nodes=(node,), pods=len(left)
                     )
                 yield answer_without_cycle(subject, self.setup, state, remedies_of(subject, self.setup, state))
                 break
+
+    def _kubelet_rejection(self, node: str, rows: Sequence[int]) -> tuple[Subject, BoundByHand] | None:
+        """Return how the kubelet of a node rejects the first of these pods, without the others; None if it does not."""
+        snapshot, pod = self.simulator.after_without(rows), self.run.cluster.pods[rows[0]]
+        pod = replace(pod, spec=replace(pod.spec, node_name=node))
+        bound = bound_by_hand(cycle_of(self.setup.scheduler_on(snapshot), pod, self.setup.profile_of(pod)))
+        if bound is None or bound.is_taken:
+            return None
+        return Subject(snapshot=snapshot, pod=pod, is_new=True), bound
 
     def _failing_rollouts(self) -> Iterator[Explanation]:
         """Yield the state of each Deployment in question whose rollout, begun before, does not end."""
