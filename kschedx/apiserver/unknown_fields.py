@@ -63,7 +63,8 @@ def _faults(value: object, kind: Any, steps: _Steps, root: str) -> Iterator[Inpu
         case str() if kind.startswith("#") and isinstance(value, Mapping):
             fields = _fields(kind[1:])
             for name in fields:
-                yield from _faults(value.get(name), fields[name], (*steps, name), root)
+                if name in value:
+                    yield from _faults(value[name], fields[name], (*steps, name), root)
             yield from (_unknown(steps, str(name), list(fields), root) for name in value if name not in fields)
         case str() if kind in _WORDS:
             yield from _scalar_faults(value, kind, steps)

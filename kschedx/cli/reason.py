@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from kschedx.cli import completion
 from kschedx.cli.output import Answer, ExitCode, Report
 from kschedx.errors import InputError
-
-if TYPE_CHECKING:
-    pass
 
 HELP = """Explain a reason: what it means, its usual causes, how to confirm it, and what fixes it.
 

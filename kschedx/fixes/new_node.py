@@ -329,8 +329,9 @@ def copies_of_full_nodes(situation: Situation) -> Iterator[s.AddNode]:
         and not any(isinstance(finding, InsufficientResource) and finding.never_fits for finding in account.findings)
     ]
     full = [node for node in full if not _is_of_control_plane(node)]
-    copies = [_copy_node(node, situation) for node in sorted(full, key=lambda node: _is_special(node, requested))]
-    copies = [step for step in copies[:_MOST_COPIES] if situation.leaves_ports(step.node)]
+    usual_first = sorted(full, key=lambda node: _is_special(node, requested))
+    copies = [_copy_node(node, situation) for node in usual_first[:_MOST_COPIES]]
+    copies = [step for step in copies if situation.leaves_ports(step.node)]
     yield from copies
     if copies and all(_is_filled_by_daemons(step, requested) for step in copies):
         yield from islice(_plain(situation, ()), 1)
