@@ -106,6 +106,21 @@ def test_a_node_name_in_the_template_binds_every_replica(cpu: str, code: int, tm
     assert ("remove nodeName from the pod template" in ran.out) == bool(code)
 
 
+def test_pods_are_rejected_from_the_first_one_that_the_node_has_no_room_for(tmp_path: Path) -> None:
+    def manifest(name: str, replicas: int, cpu: str) -> Manifest:
+        containers = [{"name": "main", "image": "x", "resources": {"requests": {"cpu": cpu}}}]
+        template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": containers, "nodeName": "a"}}
+        made = workload("Deployment", replicas=replicas, selector={"matchLabels": {"app": name}}, template=template)
+        return {**made, "metadata": {"name": name, "namespace": "default"}}
+
+    apps = {"kind": "List", "apiVersion": "v1", "items": [manifest("few", 2, "1"), manifest("many", 7, "500m")]}
+    (tmp_path / "apps.json").write_text(json.dumps(apps))
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": NODES}))
+    ran = kschedx("simulate", "-f", tmp_path / "apps.json", "-s", tmp_path / "cluster.json", "-o", "json")
+    (rejected,) = json.loads(ran.out)["states"]
+    assert (rejected["subject"], rejected["pods"], rejected["reason"]) == ("default/deploy/many", 3, "OutOfcpu")
+
+
 def test_replicas_that_depend_on_what_a_dump_lacks_are_undecided_in_every_form(tmp_path: Path) -> None:
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": CONTAINERS, "volumes": CLAIM}}
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*NODES, USES_A_CLAIM]}))
