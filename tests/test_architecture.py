@@ -49,6 +49,7 @@ ORDER = (
     "loading",
     "schedulers",
     "explain",
+    "growth",
     "autoscaler",
     "karpenter",
     "words",
@@ -82,6 +83,7 @@ ONLY_IN = {
         "extenders",
         "fixes",
         "framework",
+        "growth",
         "holding",
         "inquiry",
         "karpenter",
@@ -249,12 +251,12 @@ def test_imports_point_one_way() -> None:
 
 
 SATELLITES = {
-    "autoscaler": {TOP, "cli", "inquiry", "karpenter", "render", "schemas", "words"},
+    "autoscaler": {TOP, "cli", "inquiry", "render", "schemas"},
     "cel": {"autoscaler"},
     "descheduler": {TOP, "cli", "render"},
     "extenders": {TOP, "cli"},
     "holding": {"inquiry", "render", "schemas", "simulate"},
-    "karpenter": {"cli", "inquiry", "render", "schemas", "words"},
+    "karpenter": {"cli", "inquiry", "render", "schemas"},
     "kueue": {TOP, "cli", "controllers", "holding", "inquiry", "render", "schemas", "simulate"},
     "legacy": {"schemas"},
 }
