@@ -1,4 +1,4 @@
-"""The stories of `fixtures/`, and how each is told."""
+"""The stories of `fixtures/`, and the commands of each."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def tell(story: Story, *options: str, columns: int = 100) -> Ran:
 
 
 def screen(story: Story, *options: str, columns: int = 100) -> str:
-    """What somebody sees who types the command."""
+    """What a user of the command sees."""
     ran = tell(story, *options, columns=columns)
     typed = " ".join(("$ kschedx", *story.arguments, *options))
     notes = f"--- stderr\n{ran.err}" if ran.err else ""

@@ -1,4 +1,4 @@
-"""Every story of `fixtures/` is told as the expected files here say, and every screen keeps to its laws."""
+"""Every story of `fixtures/` prints what the expected files here hold, and every screen keeps to its laws."""
 
 from __future__ import annotations
 
