@@ -106,7 +106,7 @@ TCP UDP SCTP
 Always OnFailure Never PreemptLowerPriority RestartAllContainers Restart
 DoNotSchedule ScheduleAnyway Honor Ignore
 RollingUpdate Recreate AlwaysAllow IfHealthyBudget
-Pending Running Succeeded Failed Unknown Bound Available Released Lost
+Pending Running Succeeded Failed Unknown Bound Available Released Lost Retain Delete Recycle
 True False PodScheduled PodResizePending PodResizeInProgress Infeasible Deferred DisruptionTarget PreemptionByScheduler
 Ready MemoryPressure DiskPressure PIDPressure NetworkUnavailable OutOfDisk
 Unschedulable SchedulingGated SchedulerError FailedScheduling Active Terminating Suspended ReplicaFailure FailedCreate
