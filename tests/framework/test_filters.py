@@ -14,7 +14,7 @@ from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import ClusterRow, cluster_rows, each_cluster_row
 from kschedx.snapshot.nodes import PodRows
 from tests.builders import framework
-from tests.laws.clusters import TARGET, Cluster, clusters, place_of, ports_of
+from tests.laws.clusters import TARGET, Cluster, clusters, node_of, ports_of
 
 
 def prepared(cluster: Cluster) -> tuple[Framework, Pod, CycleState, bool]:
@@ -78,7 +78,7 @@ def could_join(cluster: Cluster, row: int, place: str) -> bool:
     kube-scheduler keeps ports as a set, so that of two pods with the same port the first one to go frees it.
     """
     joining = cluster.pods[row]
-    there = [pod for pod in cluster.pods if place_of(pod) == place]
+    there = [pod for pod in cluster.pods if node_of(pod) == place]
     return joining not in there and not any(ports_of(pod) & ports_of(joining) for pod in there)
 
 
