@@ -208,7 +208,7 @@ def cluster(seed: int) -> list[Manifest]:
 
 def clusters() -> list[tuple[str, list[Manifest]]]:
     number = int(os.environ.get("ORDERS", CLUSTERS))
-    stories = [(f"story {at}", story) for number, story in enumerate(hostile.stories())]
+    stories = [(f"story {number}", story) for number, story in enumerate(hostile.stories())]
     selected_stories = stories if number > CLUSTERS else stories[::96]
     moving = ((f"moving cluster {seed}", Dealer(random.Random(seed)).deal()) for seed in range(number // 2))
     random_clusters = ((f"cluster {seed}", cluster(seed)) for seed in range(number // 2))
