@@ -333,7 +333,7 @@ def test_a_node_that_counts_as_upcoming_is_not_evaluated() -> None:
 
 def replace_time(snapshot: kschedx.Snapshot) -> kschedx.Snapshot:
     """Return the snapshot as taken at noon."""
-    return replace(snapshot, source=replace(snapshot.source, allocated="2026-06-20T12:00:00Z"))
+    return replace(snapshot, source=replace(snapshot.source, taken="2026-06-20T12:00:00Z"))
 
 
 def slices(*devices: Manifest, count: int = 1, **spec: Any) -> Manifest:

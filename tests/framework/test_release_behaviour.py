@@ -279,8 +279,8 @@ def test_the_host_port_of_a_sidecar(version: str, is_free: bool) -> None:
 
 @pytest.mark.parametrize(("version", "nodes"), [("1.26", None), ("1.27", ["a"]), ("1.31", ["a"]), ("1.32", None)])
 def test_a_local_volume_names_its_node(version: str, nodes: list[str] | None) -> None:
-    nodes = [node(name, labels={"kubernetes.io/hostname": name}) for name in "ab"]
-    result = document(version, [*nodes, *local_volume("a"), pod("new", volumes=[DATA])])
+    hosts = [node(name, labels={"kubernetes.io/hostname": name}) for name in "ab"]
+    result = document(version, [*hosts, *local_volume("a"), pod("new", volumes=[DATA])])
     assert [step["nodes"] for step in result["preFilter"] if step["plugin"] == "VolumeBinding"] == [nodes]
     assert result["bestNodes"] == ["a"]
 

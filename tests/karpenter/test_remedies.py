@@ -114,9 +114,9 @@ def test_a_limit_is_raised_for_every_identical_pod() -> None:
     older = [pod("3"), pod("3")]
     for number, other in enumerate(older):
         other["metadata"] = {**other["metadata"], "name": f"old-{number}", "creationTimestamp": "2026-01-01T00:00:00Z"}
-    target = pod("3")
-    target["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
-    provisioner = karpenter(pool(limits={"cpu": "4"}), node(), node_class("eu-1a"), *older, target)
+    newest = pod("3")
+    newest["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
+    provisioner = karpenter(pool(limits={"cpu": "4"}), node(), node_class("eu-1a"), *older, newest)
     target = provisioner.snapshot.pods[provisioner.snapshot.pods.rows["default/web"]]
     decision = provisioner.explain(target)
     assert decision is not None

@@ -179,10 +179,10 @@ def test_an_admission_check_follows_quota_reservation() -> None:
 )
 def test_preemption_within_a_queue(policy: Json, running: list[tuple[str, int]], victims: list[str]) -> None:
     share = str(4 // len(running))
-    victims = [
+    reserved = [
         workload(name, cpu=share, priority=priority, minute=9, reserved_flavor="f") for name, priority in running
     ]
-    admission = admit(queue("q", preemption=policy), local("q"), *victims, workload("a", cpu=share, priority=10))
+    admission = admit(queue("q", preemption=policy), local("q"), *reserved, workload("a", cpu=share, priority=10))
     targets = [target.workload for target in admission.cycles[0].heads["ml/a"].targets]
     assert targets == [f"ml/{name}" for name in victims]
 
@@ -285,8 +285,8 @@ def test_a_workload_waits_for_its_backoff(second: int, is_limit: bool, heads: li
     if is_limit:
         late["spec"]["podSets"][0]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "8"}}
     else:
-        condition = {"status": "False", "reason": "PodsReadyTimeout", "message": "gone", "lastTransitionTime": None}
-        late["status"]["conditions"] = [{"type": "Requeued", **condition}]
+        evicted = {"status": "False", "reason": "PodsReadyTimeout", "message": "gone", "lastTransitionTime": None}
+        late["status"]["conditions"] = [{"type": "Requeued", **evicted}]
     admission = admit(*QUEUE, workload("first", cpu="9"), late)
     assert [name for name, _ in outcomes(admission)] == heads
     condition = admission.workloads["ml/late"].requeued

@@ -491,7 +491,7 @@ def test_deallocation_needs_a_node_that_passes_earlier_plugins() -> None:
 )
 def test_binding_conditions_of_devices(conditions: list[Manifest], bind_start: str | None, passes: bool) -> None:
     conditions_of_device = {"bindingConditions": ["ready"], "bindingFailureConditions": ["broken"]}
-    result = allocated("gpu", "a", "d", bind_start=bind_start, conditions=conditions, **conditions_of_device)
+    result = allocated("gpu", "a", "d", since=bind_start, conditions=conditions, **conditions_of_device)
     assert (on_one_node([claiming("gpu"), result]) == "") == passes
 
 

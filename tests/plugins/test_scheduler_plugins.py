@@ -466,8 +466,8 @@ def topology(*zones: Mapping[str, str], scope: str = "container", policy: str = 
     }
 
 
-def guaranteed_pod(*cpus: str, **resources: str) -> Manifest:
-    amounts_by_container = [{"cpu": cpu, "memory": "1Gi", **resources} for cpu in cpus]
+def guaranteed_pod(*cpus: str, **extended: str) -> Manifest:
+    amounts_by_container = [{"cpu": cpu, "memory": "1Gi", **extended} for cpu in cpus]
     resources = [{"requests": amounts, "limits": amounts} for amounts in amounts_by_container]
     return {"containers": [{"name": f"c{i}", "resources": item} for i, item in enumerate(resources)]}
 
