@@ -174,7 +174,7 @@ def test_a_spot_node_is_replaced_with_the_cheapest_of_fifteen_types() -> None:
         "consolidate, got 2"
     }
     (replacement,) = commands_of(consolidation(*objects, types=many_types(20), flags=flags), Method.SINGLE_NODE)
-    assert replacement.types == tuple(f"tiny-{index}" for number in range(1, 16))
+    assert replacement.types == tuple(f"tiny-{number}" for number in range(1, 16))
 
 
 def test_the_cheaper_types_have_to_meet_min_values() -> None:

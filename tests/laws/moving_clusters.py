@@ -147,7 +147,7 @@ class Dealer:
             result = pod(
                 name,
                 labels=pod_labels,
-                node_name=node_name,
+                on=node_name,
                 metadata=metadata,
                 status=status,
                 spec={**spec, "volumes": volumes},
