@@ -19,7 +19,7 @@ from kschedx.kube.types import Pod
 from kschedx.kube.workloads import MAKING_PODS, pod_from_workload
 from kschedx.sources.files import read
 from tests.admission.test_recorded_admission import CASES as ADMISSION_CASES
-from tests.admission.test_recorded_admission import admitted
+from tests.admission.test_recorded_admission import admit
 from tests.builders import Manifest
 from tests.command import ROOT
 from tests.conformance.decisions import Case, cases
@@ -181,19 +181,19 @@ def test_anonymizing_keeps_a_recorded_decision(case: Case) -> None:
 
 @pytest.mark.parametrize("case", ADMISSION_CASES, ids=lambda case: case["name"])
 def test_anonymizing_keeps_the_admitted_pod(case: dict[str, Any]) -> None:
-    def admit(context: Sequence[Manifest], manifest: Manifest) -> Manifest | None:
+    def admit_or_none(context: Sequence[Manifest], manifest: Manifest) -> Manifest | None:
         """Return the stored pod, or None if it is refused."""
         try:
-            admission = admitted({"context": context, "manifest": manifest})
+            admission = admit({"context": context, "manifest": manifest})
         except InputError:
             return None
         result: Manifest = msgspec.json.decode(msgspec.json.encode(admission))
         return {"apiVersion": "v1", "kind": "Pod", **result}
 
     context, manifest = case["context"], case["manifest"]
-    original = admit(context, manifest)
+    original = admit_or_none(context, manifest)
     anonymous = Anonymous.of([*context, manifest, *([original] if original else [])])
-    other = admit([anonymized(anonymous, item) for item in context], anonymized(anonymous, manifest))
+    other = admit_or_none([anonymized(anonymous, item) for item in context], anonymized(anonymous, manifest))
     assert (original is None) == (other is None)
     if original and other:
         assert msgspec.convert(other, Pod).spec == msgspec.convert(anonymized(anonymous, original), Pod).spec
