@@ -113,8 +113,9 @@ def test_a_fix_names_the_blocking_budget() -> None:
 
 def test_a_fix_reports_the_next_obstacle() -> None:
     [result] = disruptions(cluster(budgets=[{"nodes": "0"}], consolidateAfter="Never"), ["one"], NOW)
-    (fix,) = scale_down_view(None, (), [result]).items[0].fixes
-    assert fix.seen == 'then NodePool "general" has consolidation disabled'
+    budget, consolidation = scale_down_view(None, (), [result]).items[0].fixes
+    assert budget.seen == 'then NodePool "general" has consolidation disabled'
+    assert consolidation.title == "set consolidateAfter of NodePool general from Never to 30s"
 
 
 def test_identical_nodes_share_a_row() -> None:
