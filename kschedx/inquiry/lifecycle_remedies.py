@@ -41,7 +41,7 @@ from kschedx.fixes.eviction import stop_workload
 from kschedx.fixes.node_remedies import node_repairs
 from kschedx.fixes.node_requirements import taint_remover
 from kschedx.fixes.owners import template_owner
-from kschedx.fixes.phrases import FAILURES, NO_DRIVER, PULLS, REJECTIONS, STARTS, delete_pod
+from kschedx.fixes.phrases import FAILURES, NO_DRIVER, OF_JOBS, PULLS, REJECTIONS, STARTS, advice_for, delete_pod
 from kschedx.fixes.proposal import FixGroup
 from kschedx.fixes.steps import TakeOldFirst
 from kschedx.fixes.storage_remedies import provisioner_repair
@@ -79,7 +79,6 @@ _FOR_ALL = lazy_pattern(r"OutOf|UnexpectedAdmissionError")
 """Reasons for which a kubelet also fails the controller's next pod."""
 _KILLED = lazy_pattern(r"exit code (?:0|137|143)\b")
 """How a container ends that its kubelet stops."""
-_DISRUPTED = lazy_pattern(r"failed: (?:Preempt|Eviction|Deletion|Termination)\w+")
 _NO_FINALIZERS: Mapping[str, object] = {"metadata": {"finalizers": None}}
 _KINDS_OF_PODS = {
     "secret": "Secret",
@@ -131,7 +130,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                 yield self._scale_fix(field)
             case states.RejectedByKubelet(reason=reason, message=message, nodes=nodes):
                 phrase = f"{reason} {message}"
-                advice = next((advised for words, advised in REJECTIONS if re.search(words, phrase)), "")
+                advice = advice_for(REJECTIONS, phrase)
                 yield Fix.untried(advice.format(node=list_names(nodes, 3))) if advice else None
             case states.RolloutStalled(nodes=nodes) if nodes:
                 yield from map(_repair_fix, nodes)
@@ -396,7 +395,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
     def _failure_fixes(self, state: states.Failed) -> Iterator[Fix]:
         """Yield fixes for a pod or Job that has failed permanently."""
         known = REJECTIONS if state.owner and _FOR_ALL.match(state.reason) else FAILURES
-        advice = next((advised for words, advised in known if re.search(words, f"{state.reason} {state.message}")), "")
+        advice = advice_for(known, f"{state.reason} {state.message}")
         if "no healthy devices" in state.message and not state.owner and self._has_devices(state.node):
             advice = "delete the pod and create it again: {node} has its devices again"
         if state.reason.startswith("OutOf") and len(names := self._schedulers_on(state.node)) > 1:
@@ -414,10 +413,11 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(title, (Target.pod(self.pod.key).deletion,), commands=(delete_pod(self.pod.key),))
         elif not state.node:
             last = state.pods[-1:]
-            if not advice and _DISRUPTED.search(state.ends):
-                advice, last = "let podFailurePolicy ignore condition DisruptionTarget, or raise the Job's priority", ()
-            if not advice and "OOMKilled" in state.ends:
-                advice, last = "raise limits.memory in its pod template: its containers were OOMKilled", ()
+            end = state.ends.partition(" failed: ")[2].replace(": ", " ", 1)
+            if not advice and (known_end := advice_for(OF_JOBS, end)):
+                pods = self.snapshot.pods
+                node = pods[pods.rows[f"{self._namespace}/{state.pods[-1]}"]].spec.node_name
+                advice, last = known_end.format(node=node), ()
             title = advice or ("find out from their logs why its pods fail" if last else "find out why its pods fail")
             of_pods = tuple(map(self._logs, last))
             kind = str((self.maker or {}).get("kind") or "Job")
@@ -426,7 +426,8 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             again = f"delete {kind} {self._workload_name} and create it again: {why}"
             yield Fix.untried(f"{title}; then {again}", commands=of_pods)
         elif advice:
-            yield Fix.untried(advice.format(node=state.node))
+            then = "" if "again" in advice or state.owner else "; then delete the pod and create it again"
+            yield Fix.untried(f"{advice.format(node=state.node)}{then}")
 
     def _is_replaced(self, state: states.Failed) -> bool:
         """Return whether the ReplicaSet of a pod that its kubelet rejected has all of its pods, and all are ready. An
@@ -514,7 +515,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(advice.format(image=image or "the image", node=state.node))
         elif state.last.startswith("OOMKilled"):
             yield Fix.untried(f"raise limits.memory of container {state.container}: it was OOMKilled")
-        elif advice := next((advised for words, advised in STARTS if re.search(words, start)), ""):
+        elif advice := advice_for(STARTS, start):
             driver = match["name"] if (match := NO_DRIVER.search(phrase)) else "its driver"
             agents = agents_down(self.snapshot, state.node)
             down = f": {', '.join(agents[:3])} {'is' if len(agents) == 1 else 'are'} not ready there" if agents else ""

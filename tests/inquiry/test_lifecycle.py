@@ -1733,6 +1733,9 @@ PREEMPTED = pod(
     metadata=owned("Job", "web"),
     status={"phase": "Failed", **limits("DisruptionTarget", "True", "PreemptionByScheduler", "preempting")},
 )
+UNALIGNED = pod(
+    "web-x", on="n", metadata=owned("Job", "web"), status={"phase": "Failed", "reason": "TopologyAffinityError"}
+)
 
 
 @pytest.mark.parametrize(
@@ -1845,6 +1848,11 @@ PREEMPTED = pod(
             "job/web",
             [{**workload("Job"), "status": limits("Failed", "True", "BackoffLimitExceeded")}, PREEMPTED],
             "let podFailurePolicy ignore condition DisruptionTarget",
+        ),
+        (
+            "job/web",
+            [{**workload("Job"), "status": limits("Failed", "True", "BackoffLimitExceeded")}, UNALIGNED],
+            "make room in one NUMA node of n, or relax its topology policy; then delete Job web and create it again",
         ),
         (
             "ds/web",
@@ -2045,6 +2053,14 @@ USES_DEVICE: Manifest = {"containers": [{"name": "app", "resources": {"limits": 
                 "message": NOT_ALLOCATED.format("requested number of devices unavailable for x.com/gpu"),
             },
             "fix restart the kubelet of m, which has fewer devices left than reported, and create the pod again",
+        ),
+        (
+            {"reason": "UnexpectedAdmissionError", "message": NOT_ALLOCATED.format("not enough cpus available")},
+            "fix free exclusive CPUs on m, whose kubelet pins them to pods; then delete the pod and create it again",
+        ),
+        (
+            {"reason": "SMTAlignmentError", "message": "SMT Alignment Error: not enough free physical CPUs"},
+            "its CPU manager divides none; then delete the pod and create it again",
         ),
         ({"phase": "Pending"}, "because node m is unreachable: Kubelet stopped posting node status."),
         (
