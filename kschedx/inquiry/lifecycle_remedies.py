@@ -47,7 +47,7 @@ from kschedx.fixes.steps import TakeOldFirst
 from kschedx.fixes.storage_remedies import provisioner_repair
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.fix import Fix, component_repair
+from kschedx.inquiry.fix import Fix, activation, component_repair
 from kschedx.inquiry.refusal_remedies import Patch, Refusal, fix_with_outcome
 from kschedx.kube.autoscalers import PAUSED_REPLICAS
 from kschedx.kube.controllers import stored_controller
@@ -73,7 +73,8 @@ _ATTACHED = lazy_pattern(r"Multi-Attach error|(?<!\d\) )already (exclusively )?a
 _NO_REQUEST = lazy_pattern(r"missing request for (?P<resource>\S+) in container (?P<container>\S+)")
 _NO_METRICS = lazy_pattern(r"(?P<of>custom\.|external\.)?metrics\.k8s\.io")
 _UNDISCOVERED = lazy_pattern(r"(?P<group>[a-z0-9.-]+\.[a-z0-9-]+)/(?P<version>v\d\w*)")
-_HELD_CONTENT = lazy_pattern(r"(?P<finalizer>\S+) (?:in \d+ resource instances|keeps \d+ pods?:)")
+_HELD_CONTENT = lazy_pattern(r"(?P<finalizer>(?!and )\S+) (?:in \d+ resource instances|keeps \d+ pods?:)")
+_ON_LOST_NODE = lazy_pattern(r"the kubelet of (?P<node>\S+) does not respond and keeps \d+ pods?: (?P<pod>[^\s,]+)")
 _OTHER_PLATFORM = lazy_pattern(r"no match for platform|no matching manifest for|exec format error")
 _FOR_ALL = lazy_pattern(r"OutOf|UnexpectedAdmissionError")
 """Reasons for which a kubelet also fails the controller's next pod."""
@@ -122,7 +123,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             case states.NoJobStarted(reason=reason):
                 yield self._missed_job_fix(reason)
             case states.NamespaceTerminating(remaining=remaining):
-                fixes = filter(None, map(_namespace_content_fix, remaining))
+                fixes = filter(None, (_namespace_content_fix(lifecycle.namespace, item) for item in remaining))
                 yield from {fix.title: fix for fix in fixes}.values()
             case states.ScaledToZero(owner=owner) if owner:
                 yield self._scaled_by_owner(owner)
@@ -219,7 +220,8 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                 yield self._unheld(finalizers)
             case states.NoScheduler(profiles=profiles, hint=hint, others=0, message=""):
                 known = hint or ("default-scheduler" if "default-scheduler" in profiles else min(profiles, default=""))
-                yield self._patch_fix(f"set schedulerName to {known}", [set_field("/spec/schedulerName", known)])
+                title, patch = f"set schedulerName to {known}", [set_field("/spec/schedulerName", known)]
+                yield self._patch_fix(title, patch) if known in profiles else Fix.untried(title)
             case states.NotSynced():
                 yield Fix.untried("mend it in the host cluster, whose API server refuses the pod")
             case states.Refused(past=past) if past:
@@ -710,8 +712,12 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
         return fix_with_outcome(title, (change,), explanation, commands=(command,), lost=lost)
 
 
-def _namespace_content_fix(remaining: str) -> Fix | None:
-    """Return the fix for a message in a namespace's condition."""
+def _namespace_content_fix(namespace: str, remaining: str) -> Fix | None:
+    """Return the fix for a message in a namespace's condition, or about its pods."""
+    if match := _ON_LOST_NODE.match(remaining):
+        title = f"repair {match['node']}, or force the deletion of its pods if it is gone for good"
+        command = delete_pod(f"{namespace}/{match['pod']}")
+        return Fix.untried(title, commands=(f"{command} --force --grace-period=0",))
     if "iscovery" in remaining and (match := _UNDISCOVERED.search(remaining)):
         name = f"{match['version']}.{match['group']}"
         command = shell_command("kubectl describe apiservice {}", name)
@@ -720,13 +726,6 @@ def _namespace_content_fix(remaining: str) -> Fix | None:
         which = "finalizer" if len(finalizers) == 1 else "finalizers"
         return Fix.untried(f"repair the controller of {which} {', '.join(finalizers)}, or remove the {which}")
     return None
-
-
-def activation(namespace: str, workload: str) -> Fix:
-    """Return the fix for a Workload of Kueue that is deactivated."""
-    template = "kubectl patch workloads.kueue.x-k8s.io {} -n {} --type merge -p {}"
-    command = shell_command(template, workload, namespace, {"spec": {"active": True}})
-    return Fix.untried(f"activate Workload {workload}, once its cause is fixed", commands=(command,))
 
 
 _NO_OWNER = frozenset({"com", "dev", "example", "io", "k8s", "kubernetes", "net", "org", "sh", "svc", "x"})

@@ -43,6 +43,7 @@ from kschedx.holding.model import GangStatus, WorkloadState
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import (
     Fix,
+    activation,
     admin_access,
     component_repair,
     free_port,
@@ -101,8 +102,6 @@ class PodFixes:
         if kueue is not None and kueue.verdict is not None:
             yield from kueue_fixes(kueue.verdict)
         if kueue is not None and kueue.state is WorkloadState.DEACTIVATED and self.answer.lifecycle is None:
-            from kschedx.inquiry.lifecycle_remedies import activation
-
             yield activation(*kueue.workload.split("/"))
         if kueue is not None and kueue.known_queues:
             meant = nearest_name(kueue.queue, kueue.known_queues)
@@ -434,7 +433,7 @@ class PodFixes:
         event, karpenter_event = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
         from kschedx.inquiry.node_scaling import NodeTrial, autoscaler_fix, reported_by_karpenter, reported_fixes
 
-        down = self.answer.autoscaler_down
+        down = self.answer.add_on_down
         repair = None if down is None else autoscaler_fix(*component_repair(down), group=None)
         if repair is not None and any(scaling.adds_node for scaling in self.answer.scalings):
             return (repair,)

@@ -251,7 +251,7 @@ def decider_of(scaling: NodeScaling, explanation: Explanation) -> Decider:
         remedy for remedy in scaling.remedies if not any(title.startswith(remedy.step.title) for title in titles)
     )
     sentence = decider.sentence
-    if (down := explanation.autoscaler_down) is not None:
+    if (down := explanation.add_on_down) is not None:
         sentence = f"does not run: {down.shown}; otherwise {sentence}"
     fixes = tuple(FixView(title=remedy.step.title, seen=seen(remedy)) for remedy in remedies)
     return replace(decider, sentence=sentence, fixes=fixes)

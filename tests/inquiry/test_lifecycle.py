@@ -564,6 +564,18 @@ CHECKED = kueue(
 )
 IN_QUEUE = workload("Job", metadata={"labels": QUEUED}, suspend=True)
 CRASHES = replica("web-0", "StatefulSet", "web", ready=False, containerStatuses=waiting("CrashLoopBackOff"))
+KUEUE_DOWN = pod(
+    "manager",
+    on="n",
+    metadata={**owned("ReplicaSet", "kueue"), "labels": {"app.kubernetes.io/name": "kueue"}},
+    status={"phase": "Running", "containerStatuses": waiting("CrashLoopBackOff"), **limits("Ready", "False", "")},
+)
+ADMITTED = kueue(
+    "Workload",
+    metadata=OWNED_BY_JOB,
+    spec={"queueName": "team", "podSets": []},
+    status={"conditions": [{"type": kind, "status": "True"} for kind in ("QuotaReserved", "Admitted")]},
+)
 OF_KUEUE: list[tuple[str, list[Manifest], str, int]] = [
     (
         "job/web",
@@ -1018,6 +1030,11 @@ REFUSALS: list[tuple[str, Manifest, str]] = [
         ),
         {},
         "let service account default use SecurityContextConstraints privileged, if the pod needs it · not tried",
+    ),
+    (
+        "unable to validate against any security context constraint: []",
+        {},
+        "let service account default use SecurityContextConstraints restricted-v2, if the pod needs it · not tried",
     ),
     (
         "the integer value of priority (9) must not be provided in pod spec; priority admission controller computed 0",
@@ -1981,6 +1998,18 @@ UNALIGNED = pod(
             "ns/default",
             [TERMINATING, pod("x", metadata={"finalizers": ["a.b/c"], "deletionTimestamp": SINCE})],
             "repair the controller of finalizer a.b/c, or remove the finalizer",
+        ),
+        (
+            "ns/default",
+            [TERMINATING, pod("x", on="gone", metadata={"deletionTimestamp": SINCE})],
+            "fix repair gone, or force the deletion of its pods if it is gone for good",
+        ),
+        ("job/web", [IN_QUEUE, TEAM, ADMITTED], "it is admitted by Kueue, which has not resumed it"),
+        ("job/web", [IN_QUEUE, KUEUE_DOWN], "repair Kueue: its logs say why it does not run"),
+        (
+            "pod/x",
+            [pod("x", spec={"schedulerName": "vocalno"}), pod("y", on="n", spec={"schedulerName": "volcano"})],
+            "fix set schedulerName to volcano",
         ),
         (
             "pod/x",
