@@ -163,10 +163,10 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         """Whether an autoscaler adds a node for the pod, or reports that it does."""
         event = None if self.autoscalers else self.cycle.snapshot.autoscaler_events.get(self.cycle.pod.key)
         is_reported = event is not None and event.reason == TRIGGERED_SCALE_UP
-        return (is_reported or any(scaling.adds_node for scaling in self.scalings)) and self.add_on_down is None
+        return (is_reported or any(scaling.adds_node for scaling in self.scalings)) and self.autoscaler_down is None
 
     @cached_property
-    def add_on_down(self) -> ComponentDown | None:
+    def autoscaler_down(self) -> ComponentDown | None:
         """The autoscaler that would help, if the cluster shows its pods but none of them runs."""
         from kschedx.controllers.pod_lifecycle import add_on_down
 

@@ -433,7 +433,7 @@ class PodFixes:
         event, karpenter_event = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
         from kschedx.inquiry.node_scaling import NodeTrial, autoscaler_fix, reported_by_karpenter, reported_fixes
 
-        down = self.answer.add_on_down
+        down = self.answer.autoscaler_down
         repair = None if down is None else autoscaler_fix(*component_repair(down), group=None)
         if repair is not None and any(scaling.adds_node for scaling in self.answer.scalings):
             return (repair,)

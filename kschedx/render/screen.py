@@ -230,7 +230,7 @@ def _headline(explanation: Explanation, diagnosis: Diagnosis, ranked: Ranking | 
             return f"{explanation.cycle.pod.key} {nominated_text(explanation)}"
         case "ScaleUp":
             return f"{phrase}; {_scale_up(explanation)}"
-        case "Unschedulable" if (down := explanation.add_on_down) is not None:
+        case "Unschedulable" if (down := explanation.autoscaler_down) is not None:
             return f"{phrase}; {down.component} does not run"
         case _:
             return phrase
@@ -263,7 +263,7 @@ def _request_sources(explanation: Explanation) -> Iterator[str]:
 
 def _refusals(explanation: Explanation, deciders: Iterable[Decider]) -> Iterator[str]:
     """Yield why no autoscaler adds a node for the pod: `Karpenter adds no node: general: limit reached: ...`."""
-    if explanation.add_on_down is not None:
+    if explanation.autoscaler_down is not None:
         return
     for scaling, decider in zip(explanation.scalings, deciders, strict=True):
         name = scaling.autoscaler.name
@@ -282,7 +282,7 @@ def _refusals(explanation: Explanation, deciders: Iterable[Decider]) -> Iterator
 def _deciders(explanation: Explanation) -> Iterator[Decider]:
     """Yield what each autoscaler does. Most clusters have none, so the renderer is loaded only if needed."""
     for scaling in explanation.scalings:
-        from kschedx.render.autoscaler import decider_of
+        from kschedx.render.growth import decider_of
 
         yield decider_of(scaling, explanation)
 
@@ -341,7 +341,7 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[S
 
 
 def _decider(decider: Decider, width: int, *, everything: bool = False) -> list[StyledLine]:
-    from kschedx.render.autoscaler import MOST_ROWS, decider_lines
+    from kschedx.render.growth import MOST_ROWS, decider_lines
 
     return decider_lines(decider, width, None if everything else MOST_ROWS)
 
