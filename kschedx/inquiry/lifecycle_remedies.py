@@ -36,7 +36,6 @@ from kschedx.explain.events import extender_failure
 from kschedx.explain.root_causes import NewerTemplate
 from kschedx.explain.setup import Subject, stored_subject
 from kschedx.fixes import FixCertainty
-from kschedx.fixes.dead_end import gate_of_controller
 from kschedx.fixes.eviction import stop_workload
 from kschedx.fixes.node_remedies import node_repairs
 from kschedx.fixes.node_requirements import taint_remover
@@ -61,7 +60,7 @@ from kschedx.kube.quantity import value
 from kschedx.kube.resources import container_requests
 from kschedx.kube.storage import own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, tolerates
-from kschedx.kube.types import FINISHED, OUT_OF_SERVICE, Node, Pod, Taint
+from kschedx.kube.types import OUT_OF_SERVICE, Node, Pod, Taint
 from kschedx.kube.workloads import is_foreign
 from kschedx.patterns import lazy_pattern
 from kschedx.wording import list_names
@@ -219,9 +218,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                     yield Fix.untried(title, commands=(command,))
                 yield self._unheld(finalizers)
             case states.NoScheduler(profiles=profiles, hint=hint, others=0, message=""):
-                known = hint or ("default-scheduler" if "default-scheduler" in profiles else min(profiles, default=""))
-                title, patch = f"set schedulerName to {known}", [set_field("/spec/schedulerName", known)]
-                yield self._patch_fix(title, patch) if known in profiles else Fix.untried(title)
+                yield self._scheduler_fix(hint, profiles)
             case states.NotSynced():
                 yield Fix.untried("mend it in the host cluster, whose API server refuses the pod")
             case states.Refused(past=past) if past:
@@ -288,6 +285,11 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
         command = shell_command(template, state.kind.lower(), self._workload_name, self._namespace, state.meant)
         condition = ", if Kueue suspended it" if state.may_be_of_kueue else ""
         return Fix.untried(f"use LocalQueue {state.meant}{instead}{condition}", commands=(command,))
+
+    def _scheduler_fix(self, meant: str, profiles: Sequence[str]) -> Fix | None:
+        name = meant or ("default-scheduler" if "default-scheduler" in profiles else min(profiles, default=""))
+        title, patch = f"set schedulerName to {name}", [set_field("/spec/schedulerName", name)]
+        return self._patch_fix(title, patch) if name in profiles else Fix.untried(title)
 
     def _scale_fix(self, field: str) -> Fix | None:
         if self.maker is None or not field.startswith("spec."):
@@ -726,35 +728,6 @@ def _namespace_content_fix(namespace: str, remaining: str) -> Fix | None:
         which = "finalizer" if len(finalizers) == 1 else "finalizers"
         return Fix.untried(f"repair the controller of {which} {', '.join(finalizers)}, or remove the {which}")
     return None
-
-
-_NO_OWNER = frozenset({"com", "dev", "example", "io", "k8s", "kubernetes", "net", "org", "sh", "svc", "x"})
-"""Parts of a gate's domain that do not identify its controller."""
-_CONTROLS = lazy_pattern("controller|manager|operator|scheduler|webhook")
-
-
-def gate_keepers(explanation: Explanation) -> Iterator[Fix]:
-    """Yield what to ask first about a gated pod whose gate is not of a known controller: the one that is likely to
-    remove the gate, by the names of its pods and their namespace."""
-    gates = [gate.name for gate in explanation.cycle.pod.spec.scheduling_gates]
-    if not gates or gate_of_controller(gates) is not None:
-        return
-    pods, words = explanation.cycle.snapshot.pods, set(re.split("[.-]", gates[0].partition("/")[0])) - _NO_OWNER
-    alike = {
-        row: len(words & set(re.split("[.-]", f"{pods.namespaces[row]}-{name}")))
-        for row, name in enumerate(pods.names)
-        if _CONTROLS.search(name) and pods.phases[row] not in FINISHED
-    }
-    row = max(alike, key=lambda row: alike[row], default=None)
-    removes = f"removes gate {gates[0]}"
-    if row is None or not alike[row]:
-        yield Fix.untried(f"check why the controller that {removes} has not: its logs, the pod's events")
-        return
-    command = shell_command("kubectl logs {} -n {}", pods.names[row], pods.namespaces[row])
-    if is_ready(pods[row]):
-        yield Fix.untried(f"check why {pods.key(row)}, which likely {removes}, has not", commands=(command,))
-    else:
-        yield Fix.untried(f"repair {pods.key(row)}, which is not ready and likely {removes}", commands=(command,))
 
 
 def with_newer_template(explanation: Explanation, pod: Pod, template: NewerTemplate) -> Fix | None:
