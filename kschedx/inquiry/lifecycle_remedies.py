@@ -48,7 +48,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix, activation, component_repair
 from kschedx.inquiry.refusal_remedies import Patch, Refusal, fix_with_outcome
-from kschedx.kube.autoscalers import PAUSED_REPLICAS
+from kschedx.kube.autoscalers import PAUSED
 from kschedx.kube.controllers import stored_controller
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Change, Target, merged_fields, pointer, remove_field, set_field
@@ -318,10 +318,10 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
     def _scaled_by(self, autoscaler: str, why: str) -> Fix | None:
         """Return a change of the autoscaler, which would revert `kubectl scale`."""
         kind, _, name = autoscaler.partition(" ")
-        if PAUSED_REPLICAS in why:
-            patch: Patch = [remove_field(f"/metadata/annotations/{pointer(PAUSED_REPLICAS)}")]
-            title, template = f"resume {autoscaler}", f"kubectl annotate {{}} {{}} {PAUSED_REPLICAS}- -n {{}}"
-            command = shell_command(template, kind.lower(), name, self._namespace)
+        if why.startswith(f"annotation {PAUSED}"):
+            patch: Patch = [remove_field(f"/metadata/annotations/{pointer(annotation := why.split()[1])}")]
+            title, template = f"resume {autoscaler}", "kubectl annotate {} {} {} -n {}"
+            command = shell_command(template, kind.lower(), name, f"{annotation}-", self._namespace)
         else:
             fields: tuple[str, ...] = ("minReplicas",)
             if kind == "ScaledObject":

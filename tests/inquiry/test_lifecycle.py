@@ -1657,6 +1657,11 @@ def test_a_lost_node_is_repaired_first_if_its_pod_fits_no_other(tmp_path: Path) 
             '{"spec":{"idleReplicaCount":null,"minReplicaCount":1}}',
         ),
         (
+            scaler("ScaledObject", annotations={"autoscaling.keda.sh/paused": "true"}, minReplicaCount=2),
+            "ScaledObject scaler: annotation autoscaling.keda.sh/paused is true",
+            "kubectl annotate scaledobject scaler autoscaling.keda.sh/paused- -n default",
+        ),
+        (
             scaler("ScaledObject", annotations={"autoscaling.keda.sh/paused-replicas": "0"}),
             "ScaledObject scaler: annotation autoscaling.keda.sh/paused-replicas is 0",
             "kubectl annotate scaledobject scaler autoscaling.keda.sh/paused-replicas- -n default",
