@@ -109,8 +109,9 @@ def test_a_budget_that_allows_nothing_is_named_in_the_fix() -> None:
 
 def test_a_budget_is_not_the_only_obstacle() -> None:
     [result] = disruptions(cluster(budgets=[{"nodes": "0"}], consolidateAfter="Never"), ["one"], NOW)
-    (fix,) = scale_down_view(None, (), [result]).items[0].fixes
-    assert fix.seen == 'then NodePool "general" has consolidation disabled'
+    budget, consolidation = scale_down_view(None, (), [result]).items[0].fixes
+    assert budget.seen == 'then NodePool "general" has consolidation disabled'
+    assert consolidation.title == "set consolidateAfter of NodePool general from Never to 30s"
 
 
 def test_identical_nodes_are_one_row_with_the_causes_counted() -> None:
