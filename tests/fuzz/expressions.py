@@ -120,9 +120,9 @@ def _outcome(objects: list[Manifest], pod: str) -> str:
 def scalars(data: bytes) -> None:
     """Parse the other languages in strings."""
     text = data.decode(errors="surrogateescape")
-    for parse in (quantity.parse_quantity, timestamps.nanoseconds, label_query.parse_label_query):
+    for parse_text in (quantity.parse_quantity, timestamps.nanoseconds, label_query.parse_label_query):
         with contextlib.suppress(InputError):
-            parse(text)
+            parse_text(text)
     with contextlib.suppress(InputError):
         parsed = quantity.parse_quantity(text)
         reparsed = quantity.parse_quantity(str(parsed))
