@@ -6,7 +6,7 @@ import pytest
 
 from kschedx.controllers.disruption_budgets import budgets_of
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
 
 NO_SCALE = "daemonsets.apps does not implement the scale subresource"
 
@@ -26,9 +26,8 @@ def members(number: int, kind: str = "ReplicaSet", phase: str = "Running") -> li
         status = {"phase": phase, "conditions": [ready]}
         name = f"{kind.lower()}-{phase.lower()}-{index}"
         item = pod(name, labels={"app": "web"}, on="n", status=status)
-        if kind:
-            item["metadata"]["ownerReferences"] = [owner]  # type: ignore[index]
-        made.append(item)
+        metadata = {**at(item, "metadata"), **({"ownerReferences": [owner]} if kind else {})}
+        made.append({**item, "metadata": metadata})
     return made
 
 
