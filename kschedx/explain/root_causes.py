@@ -32,6 +32,7 @@ from kschedx.explain.pod_selectors import (
     more_pods_text,
     others_counted,
     unselected_namespaces,
+    waiting_groups,
 )
 from kschedx.findings import (
     ClaimInUse,
@@ -66,7 +67,7 @@ from kschedx.kube.resources import requested_amount
 from kschedx.kube.scalars import parse_int64
 from kschedx.kube.selectors import Operator
 from kschedx.kube.storage import CSINode, PersistentVolumeClaim
-from kschedx.kube.types import AUTOSCALER_STATUS, Pod
+from kschedx.kube.types import AUTOSCALER_STATUS, Node, Pod
 from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION, REVISION_HASH, TEMPLATE_GENERATION, pinned_to
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.events import RecordedEvent
@@ -193,6 +194,7 @@ def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
         *_services(cycle, findings),
         *failed,
         *found_causes,
+        *waiting_groups(cycle, findings),
     ]
     causes += [*_virtual(cycle), *_unregistered_drivers(diagnosis), *_unpublished_capacity(cycle, findings)]
     return tuple(dict.fromkeys((*causes, *_reported_provisioning(cycle))))
@@ -284,6 +286,11 @@ _VIRTUAL_NODES = (
     (COMPUTE_TYPE, "fargate", "EKS Fargate"),
     ("type", "virtual-kubelet", "Virtual Kubelet"),
 )
+
+
+def is_virtual(node: Node) -> bool:
+    """Whether its provider creates the node for other pods, and never runs pods of DaemonSets there."""
+    return any(node.metadata.labels.get(key) == label for key, label, _ in _VIRTUAL_NODES)
 
 
 def _missing_node(diagnosis: Diagnosis) -> Iterator[NodeGone]:

@@ -73,6 +73,9 @@ GROUP_SIZE, GROUP_LABELS = (
 )
 """The annotation with the size of a LeaderWorkerSet's group, and the labels that its pods share."""
 
+SPARK_APPLICATION, SPARK_ROLE = "spark-app-selector", "spark-role"
+"""The labels with the application of a Spark pod, and with its role: `driver` or `executor`."""
+
 LIMIT_RANGER = "kubernetes.io/limit-ranger"
 """Lists requests and limits that a LimitRange set: `LimitRanger plugin set: cpu, memory request for container app`."""
 VERTICAL_UPDATES = "vpaUpdates"
@@ -521,6 +524,7 @@ class CapacityBuffer(KubernetesObject, frozen=True, kw_only=True):
 
 KEDA_GROUP = "keda.sh"
 PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas"
+PAUSED = "autoscaling.keda.sh/paused"
 
 
 class ScaleTarget(Struct, frozen=True, kw_only=True):
@@ -548,3 +552,11 @@ class _ScaledObjectSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 class ScaledObject(KubernetesObject, frozen=True, kw_only=True):
     spec: _ScaledObjectSpec = _ScaledObjectSpec()
     status: ObjectStatus = ObjectStatus()
+
+    @property
+    def pausing_annotation(self) -> str:
+        """The annotation that keeps the workload at its replicas; empty if KEDA scales it."""
+        annotations = self.metadata.annotations
+        if PAUSED_REPLICAS in annotations:
+            return PAUSED_REPLICAS
+        return PAUSED if annotations.get(PAUSED, "false").lower() not in ("false", "f", "0") else ""

@@ -45,7 +45,7 @@ def members(number: int, kind: str = "ReplicaSet", phase: str = "Running") -> li
         ([replica_set(2), *members(2), *members(4, kind="")], {"maxUnavailable": 1}, 6, 1, 5, ""),
         ([replica_set(0), *members(1)], {"maxUnavailable": 1}, 1, 0, 0, ""),
         # nobody counts the pods of a DaemonSet, but a number of them needs no count
-        ([*members(3, kind="DaemonSet")], {"maxUnavailable": 1}, 3, 3, 0, NO_SCALE),
+        ([*members(3, kind="DaemonSet")], {"maxUnavailable": 1}, 3, 0, 0, NO_SCALE),
         ([*members(3, kind="DaemonSet")], {"minAvailable": 1}, 3, 1, 2, ""),
         ([*members(3, kind="CloneSet")], {"maxUnavailable": 1}, 3, 2, 1, ""),  # its replicas are not in the dump
     ],

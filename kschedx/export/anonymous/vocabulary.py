@@ -54,6 +54,7 @@ quota.scheduling.koordinator.sh/name quota.scheduling.koordinator.sh/parent gang
 koordinator-default-quota koordinator-root-quota koordinator-system-quota
 pod-group.scheduling.sigs.k8s.io pod-group.scheduling.sigs.k8s.io/name
 yunikorn.apache.org/queue yunikorn.apache.org/app-id queue applicationId spark-app-selector root
+spark-role driver executor
 yunikorn-configs queues.yaml vcore
 volcano kai-scheduler runai-scheduler koord-scheduler yunikorn hami-scheduler kube-batch scheduler-plugins-scheduler
 fargate-scheduler stork karpenter cluster-autoscaler
@@ -67,9 +68,10 @@ node.kubernetes.io/memory-pressure node.kubernetes.io/disk-pressure node.kuberne
 node.kubernetes.io/network-unavailable node.kubernetes.io/out-of-service node.kubernetes.io/out-of-disk
 node.cloudprovider.kubernetes.io/uninitialized node.cloudprovider.kubernetes.io/shutdown
 node-restriction.kubernetes.io
-ToBeDeletedByClusterAutoscaler DeletionCandidateOfClusterAutoscaler agent-not-ready
+ToBeDeletedByClusterAutoscaler DeletionCandidateOfClusterAutoscaler agent-not-ready not-ready
 karpenter.sh/unregistered karpenter.sh/disrupted aws-node-termination-handler CriticalAddonsOnly components.gke.io
-cloud.google.com/impending-node-termination eks.amazonaws.com/compute-type virtual-kubelet.io
+node.cluster.x-k8s.io/uninitialized cloud.google.com/impending-node-termination eks.amazonaws.com/compute-type
+virtual-kubelet.io
 """
 
 _NAMES = """
@@ -106,7 +108,7 @@ TCP UDP SCTP
 Always OnFailure Never PreemptLowerPriority RestartAllContainers Restart
 DoNotSchedule ScheduleAnyway Honor Ignore
 RollingUpdate Recreate AlwaysAllow IfHealthyBudget
-Pending Running Succeeded Failed Unknown Bound Available Released Lost
+Pending Running Succeeded Failed Unknown Bound Available Released Lost Retain Delete Recycle
 True False PodScheduled PodResizePending PodResizeInProgress Infeasible Deferred DisruptionTarget PreemptionByScheduler
 Ready MemoryPressure DiskPressure PIDPressure NetworkUnavailable OutOfDisk
 Unschedulable SchedulingGated SchedulerError FailedScheduling Active Terminating Suspended ReplicaFailure FailedCreate
