@@ -333,7 +333,7 @@ _ALLOWED_CAPABILITIES = frozenset({
     "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
 })  # fmt: skip
 """Allowed by baseline."""
-NET_BIND_SERVICE = "NET_BIND_SERVICE"
+_NET_BIND_SERVICE = "NET_BIND_SERVICE"
 """The only capability that restricted allows."""
 ALL = "ALL"
 _PROFILE_TYPES = ("RuntimeDefault", "Localhost")
@@ -506,7 +506,7 @@ def _restricted_capabilities(pod: _PodSecurityView, edition: _Edition) -> Violat
     if _is_windows(pod, edition):
         return None
     missing = [container.name for container in pod.containers if ALL not in _dropped_capabilities(container)]
-    bad, forbidden = _added_capabilities(pod, frozenset({NET_BIND_SERVICE}))
+    bad, forbidden = _added_capabilities(pod, frozenset({_NET_BIND_SERVICE}))
     phrases = [f'{_containers(missing)} must set securityContext.capabilities.drop=["ALL"]'] if missing else []
     if bad:
         phrases.append(f"{_containers(bad)} must not include {_names(forbidden)} in securityContext.capabilities.add")

@@ -106,7 +106,7 @@ def _is_simple(pod: Pod) -> bool:
 # core/scaleup/orchestrator/orchestrator.go, estimator/.
 
 
-class Packing(Struct, frozen=True, dict=True):
+class _Packing(Struct, frozen=True, dict=True):
     """Packs pending pods on new nodes of one group; its changes of the world are undone."""
 
     state: LoopState
@@ -364,7 +364,7 @@ class Loop:
             for group in self.state.groups
             if group.name not in self._skipped
         }
-        packing = Packing(self.state, world, self._new_nodes, self._seen)
+        packing = _Packing(self.state, world, self._new_nodes, self._seen)
         options = [option for name in fitting if (option := packing.option(name, kinds, fitting, current)) is not None]
         helped = {i for some in fitting.values() for i in some}
         for i, kind in enumerate(kinds):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kschedx.render.manifests import Find
     from kschedx.snapshot.snapshot import Snapshot
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 _STEP = lazy_pattern(r"\.?([^.\[\]]+)|\[(\d+)\]")
 
@@ -40,7 +40,7 @@ def _changes_to_send(changes: Sequence[Change], written_pod: Pod | WrittenPod, p
     return [owner_change(change, owner, pod) for change in changes]
 
 
-def fix_number(fixes: Sequence[T], number: int) -> T:
+def fix_number(fixes: Sequence[_T], number: int) -> _T:
     """Return the fix of this number. Raises `InputError` if there are fewer."""
     if number > len(fixes):
         there = f"there {'is' if len(fixes) == 1 else 'are'} {len(fixes)}" if fixes else "there are no fixes"

@@ -25,11 +25,11 @@ SUMMARY = "Print the manual page"
 
 
 def man(context: typer.Context) -> int:
-    typer.echo("\n".join(page(context.find_root().command)))
+    typer.echo("\n".join(_page(context.find_root().command)))
     return ExitCode.SCHEDULABLE
 
 
-def page(program: Any) -> Iterator[str]:
+def _page(program: Any) -> Iterator[str]:
     """Yield the lines of a page in man(7)'s macros, for a click command with its commands."""
     yield f'.TH KSCHEDX 1 "" "kschedx {__version__}" "User Commands"'
     yield ".SH NAME"

@@ -75,18 +75,18 @@ Exit codes: 0 a profile is better than today's, 1 none is, 2 usage or input erro
 app = typer.Typer(help=HELP, invoke_without_command=True, rich_markup_mode=None)
 
 
-Name = Annotated[str, typer.Argument(metavar="NAME|FILE", show_default=False, autocompletion=completion.profiles)]
+_Name = Annotated[str, typer.Argument(metavar="NAME|FILE", show_default=False, autocompletion=completion.profiles)]
 
 
 @app.callback()
 def profiles(context: typer.Context) -> int:
     """Lists them where nothing else is asked for."""
-    return ExitCode.SCHEDULABLE if context.invoked_subcommand else list_profiles()
+    return ExitCode.SCHEDULABLE if context.invoked_subcommand else _list_profiles()
 
 
 @app.command(name="list", help="List profiles and what each is for.")
 @asks()
-def list_profiles() -> Answer:
+def _list_profiles() -> Answer:
     from kschedx.cli.files import DEFAULT, purposes
     from kschedx.render.catalogue import list_lines
     from kschedx.wording import count
@@ -100,7 +100,7 @@ def list_profiles() -> Answer:
 @app.command(help=_SHOW, short_help="Show a profile in full, point by point.", cls=HelpCommand)
 @asks(OptionGroup.RELEASE, OptionGroup.GATES)
 def show(
-    name: Name,
+    name: _Name,
     output: Annotated[
         Format | None, option(Format.YAML, Format.JSON, text="Print an equivalent configuration.")
     ] = None,

@@ -23,7 +23,7 @@ Pods, workloads, nodes, and namespaces are completed from --snapshot, or from th
 """
 SUMMARY = "Print the completion script of a shell"
 
-BASH = r"""# bash completion of kschedx, printed by `kschedx completion bash`
+_BASH = r"""# bash completion of kschedx, printed by `kschedx completion bash`
 
 _kschedx_completion() {
     local IFS=$'\n' candidate index
@@ -45,7 +45,7 @@ _kschedx_completion() {
 complete -o default -F _kschedx_completion kschedx
 """
 
-ZSH = r"""#compdef kschedx
+_ZSH = r"""#compdef kschedx
 # zsh completion of kschedx, printed by `kschedx completion zsh`
 
 _kschedx() {
@@ -77,7 +77,7 @@ else
 fi
 """
 
-FISH = r"""# fish completion of kschedx, printed by `kschedx completion fish`
+_FISH = r"""# fish completion of kschedx, printed by `kschedx completion fish`
 
 function __kschedx_candidates
     set -l typed (commandline --current-process --tokenize --cut-at-cursor)
@@ -108,11 +108,11 @@ class Shell(StrEnum):
 def script(shell: Shell) -> str:
     match shell:
         case Shell.BASH:
-            return BASH
+            return _BASH
         case Shell.ZSH:
-            return ZSH
+            return _ZSH
         case Shell.FISH:
-            return FISH
+            return _FISH
         case _:
             assert_never(shell)
 

@@ -142,11 +142,11 @@ def simulate(
     tie_phrase = None if other is None else ties_text(other, simulation.choices)
     if out is not None:
         write_snapshot(out, simulation.after)
-    simulation_report = report(simulation, steps=steps, ties=tie_phrase, growths=growths)
+    simulation_report = _report(simulation, steps=steps, ties=tie_phrase, growths=growths)
     return Answer(simulation_report, row_named(decision_name(simulation.overall)).exit_code)
 
 
-def report(
+def _report(
     simulation: Simulation,
     *,
     steps: bool = False,

@@ -42,7 +42,7 @@ from kschedx.sources.live.credentials import load_certificate
 # recognized by its URL, its pod, and its subject: the nodes, or the victims on each node, in any order. Passwords in
 # URLs are not kept.
 
-KIND = "ExtenderAnswers"
+_KIND = "ExtenderAnswers"
 
 
 class _RecordedCall(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -88,7 +88,7 @@ class _RecordedCall(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
 class _Recording(Struct, frozen=True, kw_only=True, rename="camel"):
     api_version: str = API_VERSION
-    kind: str = KIND
+    kind: str = _KIND
     answers: tuple[_RecordedCall, ...] = ()
 
 
@@ -111,7 +111,7 @@ class Recorder:
         return _Recording(answers=tuple(self._kept.values()))
 
 
-class Replay:
+class _Replay:
     """Answers from recordings. Raises `UndecidableError` for a request that they lack."""
 
     def __init__(self, recordings: Iterable[_Recording], name: str = "the recording") -> None:
@@ -140,18 +140,18 @@ def _recording_of(manifest: object) -> _Recording:
         recording = msgspec.convert(manifest, _Recording)
     except msgspec.ValidationError as error:
         raise InputError(f"no recording of extenders: {str(error).replace('`', '')}") from None
-    if (recording.api_version, recording.kind) != (API_VERSION, KIND):
-        raise InputError(f"expected kind {KIND} in {API_VERSION}, found {recording.kind} in {recording.api_version}")
+    if (recording.api_version, recording.kind) != (API_VERSION, _KIND):
+        raise InputError(f"expected kind {_KIND} in {API_VERSION}, found {recording.kind} in {recording.api_version}")
     return recording
 
 
 CALL = "call"
-DEFAULT_TIMEOUT = 5.0
+_DEFAULT_TIMEOUT = 5.0
 """Seconds, for an extender without an httpTimeout."""
 MAX_ANSWER = 64 << 20
 """Bytes; kube-scheduler has no limit."""
 _MAX_REDIRECTS = 10
-OK = 200
+_OK = 200
 _GRACE = 0.5
 """Seconds that a request may need to notice its timeout."""
 _FOLLOWED = (301, 302, 303, 307, 308)
@@ -164,20 +164,20 @@ _BODY_LATE = "context deadline exceeded (Client.Timeout or context cancellation 
 def answer_source(extenders: str | Mapping[str, object]) -> Ask:
     """Return the source of answers: the extenders themselves for "call", or a recording. Raises `InputError`."""
     if isinstance(extenders, Mapping):
-        return Replay([_recording_of(extenders)])
+        return _Replay([_recording_of(extenders)])
     if extenders == CALL:
         return call
     raise InputError(f'extenders: found {extenders!r}, allowed are "call" and a recording')
 
 
-def load_replay(path: str) -> Replay:
+def load_replay(path: str) -> _Replay:
     """Return the recordings in a file of any form that a snapshot can have. Raises `InputError` if there are none."""
     manifests = (msgspec.json.decode(raw) for batch in read(path, ignore) for raw in batch.decode(RAWS))
-    recordings = [manifest for manifest in manifests if isinstance(manifest, Mapping) and manifest.get("kind") == KIND]
+    recordings = [manifest for manifest in manifests if isinstance(manifest, Mapping) and manifest.get("kind") == _KIND]
     if not recordings:
         hint = "kschedx why --extenders record=FILE writes one"
-        raise InputError(f"holds no {KIND}", place=Place(source=path), hint=hint)
-    return Replay(map(_recording_of, recordings), path)
+        raise InputError(f"holds no {_KIND}", place=Place(source=path), hint=hint)
+    return _Replay(map(_recording_of, recordings), path)
 
 
 def call(requests: tuple[ExtenderRequest, ...]) -> tuple[Reply, ...]:
@@ -196,7 +196,7 @@ class _Exchange(threading.Thread):
     def __init__(self, request: ExtenderRequest) -> None:
         super().__init__(daemon=True)
         self._request = request
-        self._deadline = time.monotonic() + (request.extender.http_timeout / NANOSECONDS["s"] or DEFAULT_TIMEOUT)
+        self._deadline = time.monotonic() + (request.extender.http_timeout / NANOSECONDS["s"] or _DEFAULT_TIMEOUT)
         self._url = request.url
         self._body: list[bytes] | None = None
         """The part that was read; None before the headers arrive."""
@@ -286,7 +286,7 @@ class _Exchange(threading.Thread):
         return Place(field=f"extenders[{self._request.index}].tlsConfig.{field}")
 
     def _read(self, response: urllib3.BaseHTTPResponse) -> Reply:
-        if response.status != OK:
+        if response.status != _OK:
             return ExtenderAnswer(status=response.status)
         self._body = []
         size = 0
@@ -300,7 +300,7 @@ class _Exchange(threading.Thread):
                 )
             if time.monotonic() > self._deadline:
                 return self._failure("")
-        return ExtenderAnswer(status=OK, body=self._shown_body())
+        return ExtenderAnswer(status=_OK, body=self._shown_body())
 
     def _shown_body(self) -> bytes:
         """Return what was read of the body, without the login."""
@@ -313,7 +313,7 @@ class _Exchange(threading.Thread):
         """Return the reply for a failure; empty `words` mean a timeout. A failure within the body ends the body there;
         before the body, there is no answer."""
         if self._body is not None:
-            return ExtenderAnswer(status=OK, body=self._shown_body(), ended=words or _BODY_LATE)
+            return ExtenderAnswer(status=_OK, body=self._shown_body(), ended=words or _BODY_LATE)
         return ExtenderFailure(text=f"Post {quote_go(str(self._url))}: {words or _HEADERS_LATE}")
 
     def _words(self, error: Exception) -> str:
@@ -368,7 +368,7 @@ def _origin(url: Url) -> tuple[str, str]:
 # Objects are the manifests as read, with the API server's defaults, and without the fields that kube-scheduler's cache
 # drops.
 
-Json = dict[str, object]
+_Json = dict[str, object]
 
 _AS_ADMITTED = frozenset({"tolerations", "nodeSelector"})
 """Fields of a pod that scheduling reads as a whole: admission can change any part of them."""
@@ -380,7 +380,7 @@ class Objects:
     def __init__(self, manifests: StoredManifests | None) -> None:
         self._manifests = manifests
 
-    def incoming_pod(self, pod: Pod) -> Json:
+    def incoming_pod(self, pod: Pod) -> _Json:
         manifest = self.pod(pod)
         spec, status = _part(manifest, "spec"), _part(manifest, "status")
         if not pod.spec.node_name:
@@ -388,10 +388,10 @@ class Objects:
         status.setdefault("phase", "Pending")
         return manifest | {"spec": spec, "status": status}
 
-    def pod(self, pod: Pod) -> Json:
+    def pod(self, pod: Pod) -> _Json:
         return _merge(_kept(self._known("Pod", pod.key)), _plain(pod))
 
-    def node(self, node: Node) -> Json:
+    def node(self, node: Node) -> _Json:
         known = self._known("Node", node.name)
         manifest = _kept(known) if known else _merge({}, _plain(node))
         status = _part(manifest, "status")
@@ -408,18 +408,18 @@ class Objects:
         return self._manifests.get(kind, name) or {}  # a simulated object has only its typed record
 
 
-def filter_request(pod: Json, names: Sequence[str], nodes: Sequence[Mapping[str, object]] | None) -> bytes:
+def filter_request(pod: _Json, names: Sequence[str], nodes: Sequence[Mapping[str, object]] | None) -> bytes:
     """Return ExtenderArgs for filter and prioritize; `nodes` is None for an extender that caches nodes."""
     whole = None if nodes is None else {"metadata": {}, "items": nodes}
     return msgspec.json.encode({"Pod": pod, "Nodes": whole, "NodeNames": list(names) if nodes is None else None})
 
 
 def preempt_request(
-    pod: Json, victims: Mapping[str, Victims], pods: Mapping[str, Json] | None, uids: Mapping[str, str]
+    pod: _Json, victims: Mapping[str, Victims], pods: Mapping[str, _Json] | None, uids: Mapping[str, str]
 ) -> bytes:
     """Return ExtenderPreemptionArgs; `pods` is None for an extender that knows pods by UID."""
 
-    def each(pods_of: object, violations: int) -> Json:
+    def each(pods_of: object, violations: int) -> _Json:
         return {"Pods": pods_of, "NumPDBViolations": violations}
 
     whole, meta = None, None
@@ -430,7 +430,7 @@ def preempt_request(
     return msgspec.json.encode({"Pod": pod, "NodeNameToVictims": whole, "NodeNameToMetaVictims": meta})
 
 
-def _kept(manifest: Mapping[str, object]) -> Json:
+def _kept(manifest: Mapping[str, object]) -> _Json:
     """Return the manifest without its kind, which a typed client omits, and without managedFields, which its cache
     drops."""
     kept = {key: value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
@@ -440,7 +440,7 @@ def _kept(manifest: Mapping[str, object]) -> Json:
     return kept
 
 
-def _part(manifest: Json, field: str) -> Json:
+def _part(manifest: _Json, field: str) -> _Json:
     part = manifest.get(field)
     return dict(part) if isinstance(part, Mapping) else {}
 
@@ -449,7 +449,7 @@ def _plain(value: object) -> object:
     """Convert a typed record to JSON, without fields that have their defaults."""
     match value:
         case Struct():
-            document: Json = {}
+            document: _Json = {}
             for info in msgspec.structs.fields(value):
                 held = getattr(value, info.name)
                 if held != (info.default if info.default_factory is NODEFAULT else info.default_factory()):
@@ -463,7 +463,7 @@ def _plain(value: object) -> object:
             return value
 
 
-def _merge(written: Mapping[str, object], typed: object) -> Json:
+def _merge(written: Mapping[str, object], typed: object) -> _Json:
     """Return the written fields, and those that only the typed record has."""
     merged = dict(written)
     for key, value in typed.items() if isinstance(typed, Mapping) else ():

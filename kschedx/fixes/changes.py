@@ -13,14 +13,14 @@ from kschedx.kube.types import Container, Node, Pod, PodSpec
 
 # JSON patches (RFC 6902) on manifests: add, remove, and replace.
 
-PatchDocument = TypeVar("PatchDocument", bound=object)
+_PatchDocument = TypeVar("_PatchDocument", bound=object)
 
 
 class PatchError(Exception):
     """An operation that cannot be applied to the document."""
 
 
-def apply_patch(document: PatchDocument, operations: Iterable[Mapping[str, object]]) -> PatchDocument:
+def apply_patch(document: _PatchDocument, operations: Iterable[Mapping[str, object]]) -> _PatchDocument:
     """Return a copy with all operations applied. Raises `PatchError`."""
     patched = copy.deepcopy(document)
     for operation in operations:

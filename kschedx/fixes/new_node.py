@@ -281,7 +281,7 @@ def _base(driver: str, wanted: Sequence[_DeviceNeed], situation: Situation) -> D
 _MOST_MODELS = 6
 """Existing nodes that serve as models: each is in another domain, or has other devices."""
 _MOST_COPIES = 4
-PODS = "110"
+_PODS = "110"
 """The kubelet's default for the number of pods on a node."""
 
 
@@ -555,7 +555,7 @@ def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Nod
     node = Node(
         metadata=ObjectMeta(name=name, labels=labels),
         status=NodeStatus(
-            allocatable={"cpu": "0", "memory": "0", **allocatable, "pods": PODS}, declared_features=features
+            allocatable={"cpu": "0", "memory": "0", **allocatable, "pods": _PODS}, declared_features=features
         ),
     )
     csi_node = CSINode(

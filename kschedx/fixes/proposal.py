@@ -36,7 +36,7 @@ KUBELET = "kubelet"
 UID_TO_COME = "<uid>"
 """A placeholder for the UID that an API server gives a pod of which there is only a manifest."""
 
-Record = TypeVar("Record", bound=Struct)
+_Record = TypeVar("_Record", bound=Struct)
 
 _API_VERSIONS: Mapping[type[Struct], str] = {
     PersistentVolumeClaim: "v1",
@@ -254,7 +254,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
             changed = replace(changed, slices=(*kept, *slices), derived_from_slices={})
         return snapshot.with_devices(changed)
 
-    def _of(self, kind: type[Record]) -> Iterator[Record]:
+    def _of(self, kind: type[_Record]) -> Iterator[_Record]:
         return (item for item in self.objects if isinstance(item, kind))
 
     def _released_claims(self, snapshot: Snapshot) -> Iterator[Change]:

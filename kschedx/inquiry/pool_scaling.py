@@ -68,7 +68,7 @@ from kschedx.wording import count, list_names
 
 _MOST_TRIALS = 8
 _MOST_REMEDIES = 3
-MOST_TYPES = 4
+_MOST_TYPES = 4
 """Instance types for which a limit is raised, smallest first."""
 _OF_TYPES = lazy_pattern(r"/(instance-|sku-)")
 """Keys of requirements that restrict the instance types of a NodePool."""
@@ -321,7 +321,7 @@ def _raise_for_identical(
     helped = alike if remedy is None else remedy.helps & alike
     number = len(alike) if remedy is None else -(-len(alike) // max(len(helped), 1))
     for verdict in provisioning.pools if number > 1 else ():
-        for trial in islice(_limit_trials(verdict, number), MOST_TYPES) if verdict.name == place else ():
+        for trial in islice(_limit_trials(verdict, number), _MOST_TYPES) if verdict.name == place else ():
             larger = _try(karpenter, trial, pod)[1]
             if larger is not None and larger.helps >= alike:
                 return larger
@@ -388,7 +388,7 @@ def _limit_trials(verdict: PoolVerdict, nodes: int = 1) -> Iterator[_Trial]:
     if not isinstance(rejection, LimitReached):
         return
     limits = rejection.limits
-    for instance_type in sorted(verdict.known, key=attrgetter("size"))[:MOST_TYPES]:
+    for instance_type in sorted(verdict.known, key=attrgetter("size"))[:_MOST_TYPES]:
         needed = {
             name: _rounded_up(name, limits[name].nano - rejection.remaining[name].nano + amount, limits[name].format)
             for name in limits

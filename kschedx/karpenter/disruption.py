@@ -40,7 +40,7 @@ BLOCKED = "DisruptionBlocked"
 _UNCONSOLIDATABLE = "Unconsolidatable"
 """Reasons of Karpenter's events."""
 _DISRUPTED = Taint(key="karpenter.sh/disrupted", effect="NoSchedule")
-NEVER = "Never"
+_NEVER = "Never"
 BALANCED_THRESHOLD = 0.5
 """1 / BalancedK."""
 NODE_COST = 1.0
@@ -216,7 +216,7 @@ class _Pools:
         for label in (CAPACITY_TYPE, ZONE):
             if label not in state.labels:
                 yield Obstacle(reason=_UNCONSOLIDATABLE, text=f'Node does not have label "{label}"')
-        if pool.spec.disruption.consolidate_after == NEVER:
+        if pool.spec.disruption.consolidate_after == _NEVER:
             yield Obstacle(reason=_UNCONSOLIDATABLE, text=f'NodePool "{pool.name}" has consolidation disabled')
         elif pool.spec.disruption.consolidation_policy == "WhenEmpty" and not _is_empty(pods, self._behaviour):
             yield Obstacle(reason=_UNCONSOLIDATABLE, text=self._behaviour.not_empty.format(pool=pool.name))

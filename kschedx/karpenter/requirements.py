@@ -28,7 +28,7 @@ _WINDOWS_BUILD = "node.kubernetes.io/windows-build"
 RESERVED = "reserved"
 CAPACITY_TYPES = ("on-demand", RESERVED, "spot")
 
-RESTRICTED = frozenset({HOSTNAME})
+_RESTRICTED = frozenset({HOSTNAME})
 """Labels that no requirement may use and no message names."""
 
 NORMALIZED: Mapping[str, str] = {
@@ -98,7 +98,7 @@ def is_reserved_label(key: str, group: str) -> bool:
     domain, slash, _ = key.partition("/")
     owners = {KARPENTER_GROUP, group} if group in _OF_CLOUD else {KARPENTER_GROUP}
     is_owned = bool(slash) and any(domain == owner or domain.endswith(f".{owner}") for owner in owners)
-    return is_owned or key in RESTRICTED
+    return is_owned or key in _RESTRICTED
 
 
 def reserved_domains(group: str) -> tuple[str, ...]:
@@ -306,7 +306,7 @@ class Requirements(Mapping[str, LabelRequirement]):
         """Equal for requirements that mean the same to an instance type, which has no host name."""
         if self._signature is None:
             self._signature = frozenset(
-                requirement for key, requirement in self._by_key.items() if key not in RESTRICTED
+                requirement for key, requirement in self._by_key.items() if key not in _RESTRICTED
             )
         return self._signature
 
@@ -353,7 +353,9 @@ class Requirements(Mapping[str, LabelRequirement]):
         return min(similar, key=lambda key: not key.endswith(f"/{suffix}"), default="")
 
     def __str__(self) -> str:
-        return ", ".join(sorted(str(requirement) for key, requirement in self._by_key.items() if key not in RESTRICTED))
+        return ", ".join(
+            sorted(str(requirement) for key, requirement in self._by_key.items() if key not in _RESTRICTED)
+        )
 
 
 # Exact amounts of resources, formatted as Karpenter formats them.

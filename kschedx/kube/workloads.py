@@ -526,7 +526,7 @@ def _pod(
 # A DaemonSet's pods and their nodes, by the rules of its controller: pkg/controller/daemon/daemon_controller.go and
 # util/daemonset_util.go.
 
-NAME = "metadata.name"
+_NAME = "metadata.name"
 
 
 def runs_on(spec: PodSpec, node: Node, *, comparison: bool) -> bool:
@@ -554,7 +554,7 @@ def _is_kept_out(spec: PodSpec, node: Node, effects: tuple[str, ...], *, compari
 
 def pin_to_node(pod: Pod, node: str) -> Pod:
     """ReplaceDaemonSetPodNodeNameNodeAffinity: replace every required term with the node's name."""
-    term = NodeSelectorTerm(match_fields=(NodeSelectorRequirement(key=NAME, operator="In", values=(node,)),))
+    term = NodeSelectorTerm(match_fields=(NodeSelectorRequirement(key=_NAME, operator="In", values=(node,)),))
     affinity = pod.spec.affinity or Affinity()
     own = affinity.node_affinity or NodeAffinity()
     required = NodeSelector(node_selector_terms=(term,))
@@ -567,7 +567,7 @@ def pinned_to(spec: PodSpec) -> str:
     required = spec.required_node_affinity
     for term in required.node_selector_terms if required is not None else ():
         for field in term.match_fields:
-            if field.key == NAME and field.operator == "In" and len(field.values) == 1:
+            if field.key == _NAME and field.operator == "In" and len(field.values) == 1:
                 return field.values[0]
     return ""
 

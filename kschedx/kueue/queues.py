@@ -20,7 +20,7 @@ from kschedx.kueue.settings import AdmissionFairSharing, KueueSettings, seconds
 from kschedx.kueue.topology import DomainUsage, FlavorTopology, Request, TopologyPlacement, TopologyUsage, Values
 from kschedx.kueue.workloads import Job, checks_of
 
-STRICT = "StrictFIFO"
+_STRICT = "StrictFIFO"
 
 LocalQueueKey = tuple[str, str]
 """Namespace and name."""
@@ -42,10 +42,10 @@ _AT_ONCE = (Requeue.FAILED_AFTER_NOMINATION, Requeue.PENDING_PREEMPTION)
 _BUNDLED = (Requeue.NO_FIT, Requeue.NO_CANDIDATES)
 
 
-Place = tuple[int, int, str, str]
+_Place = tuple[int, int, str, str]
 
 
-def _place(job: Job) -> Place:
+def _place(job: Job) -> _Place:
     """Return the sort key among Workloads with equal usage."""
     return -job.priority, job.queued_since, job.uid, job.key
 
@@ -128,9 +128,9 @@ class WorkloadQueue:
     preemptor: str | None = None
     """The Workload that waits for its victims."""
     in_flight: str | None = None
-    _line: list[Place] = field(default_factory=list)
+    _line: list[_Place] = field(default_factory=list)
     """The sort keys of all Workloads ever queued, in order; some are no longer queued."""
-    _places: dict[str, Place] = field(default_factory=dict)
+    _places: dict[str, _Place] = field(default_factory=dict)
     """By key, the entry in `_line`."""
     _first_place: int = 0
     """The first index in `_line` that may be queued."""
@@ -145,7 +145,7 @@ class WorkloadQueue:
 
     @property
     def is_strict(self) -> bool:
-        return self.queue.spec.queueing_strategy == STRICT
+        return self.queue.spec.queueing_strategy == _STRICT
 
     def order(self, job: Job) -> tuple[object, ...]:
         is_sticky = not self.is_strict and self.preemptor == job.key

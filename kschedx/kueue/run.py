@@ -67,7 +67,7 @@ from kschedx.kueue.workloads import (
 from kschedx.progress import Phase, report_progress
 from kschedx.snapshot.snapshot import Snapshot
 
-MOST_CYCLES = 100_000
+_MOST_CYCLES = 100_000
 
 
 class Memory:
@@ -648,7 +648,7 @@ def _document_of(assignment: PodSetAssignment, count: int) -> PodSetDocument:
 # --- whole runs
 
 
-def cycles_of(run: AdmissionRun, most_cycles: int = MOST_CYCLES) -> Iterator[AdmissionCycle]:
+def cycles_of(run: AdmissionRun, most_cycles: int = _MOST_CYCLES) -> Iterator[AdmissionCycle]:
     """Yield cycles until no queue has a head or a state repeats; a repetition of the last cycle is left out."""
     seen = {run.state()}
     last: AdmissionCycle | None = None

@@ -286,7 +286,7 @@ class Job:
             return evicted.since * 1000
         if not self.settings.enabled("PrioritySortingWithinCohort"):
             preempted = self.conditions.get("Preempted")
-            if preempted is not None and preempted.status == "True" and preempted.reason == WHILE_BORROWING:
+            if preempted is not None and preempted.status == "True" and preempted.reason == _WHILE_BORROWING:
                 return preempted.since * 1000 + 1
         return self.created
 
@@ -496,7 +496,7 @@ class Job:
         return any(pod_set.requests_topology for pod_set in self.workload.spec.pod_sets)
 
 
-WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
+_WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
 
 
 def _timed_status(condition: TimedCondition) -> _TimedStatus:

@@ -80,7 +80,7 @@ def _compile(selector: LabelSelector | None) -> Selector | None:
 # MatchInterPodAffinity in 1.13 (pkg/scheduler/algorithm/predicates/predicates.go and metadata.go).
 
 
-class Rules(Struct, frozen=True, kw_only=True):
+class _Rules(Struct, frozen=True, kw_only=True):
     """The incoming pod's required terms, and how existing pods relate to them."""
 
     affinity: tuple[AffinityTerm, ...]
@@ -89,7 +89,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     """The same counts as in the current plugin, to explain rejections."""
 
     @classmethod
-    def of(cls, pod: Pod, existing: ExistingTerms, nodes: NodeTable) -> Rules:
+    def of(cls, pod: Pod, existing: ExistingTerms, nodes: NodeTable) -> _Rules:
         """Compute the rules. Raises `InputError` for an invalid selector."""
         terms = PodTerms.of_incoming(pod, {})
         return cls(
@@ -98,7 +98,7 @@ class Rules(Struct, frozen=True, kw_only=True):
             accounts=FilterState.of(pod, terms, existing, {}, nodes),
         )
 
-    def after(self, nodes: NodeTable, change: PodRows, sign: int) -> Rules:
+    def after(self, nodes: NodeTable, change: PodRows, sign: int) -> _Rules:
         return replace(self, accounts=self.accounts.after(nodes, change, sign))
 
     def explain(self, pod: Pod, nodes: NodeTable, reason: str) -> Callable[[TableRow], tuple[Finding, ...]]:
@@ -109,7 +109,7 @@ class Rules(Struct, frozen=True, kw_only=True):
 
 
 class _State(Struct, frozen=True, kw_only=True):
-    rules: Rules
+    rules: _Rules
     affinity: DomainSums
     """Pods that satisfy all affinity terms of the incoming pod."""
     anti_affinity: DomainSums
@@ -137,7 +137,7 @@ class MatchInterPodAffinity(Predicate):
 
     def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
         try:
-            rules = Rules.of(pod, self._existing_terms, nodes)
+            rules = _Rules.of(pod, self._existing_terms, nodes)
             repelling = _repelling_pods(pod, nodes, _matching_keys, in_own_namespace=True)
         except InputError as wrong:
             state[self._key] = str(wrong)
@@ -254,7 +254,7 @@ def _repelling_pods(pod: Pod, nodes: NodeTable, keys_of: _KeysOf, *, in_own_name
     Raises `InputError` for an invalid selector.
     """
     pods = nodes.pods
-    keys = {term.topology_key for spec in pods.specs.values for term in anti_affinity_terms(spec)}
+    keys = {term.topology_key for spec in pods.specs.values for term in _anti_affinity_terms(spec)}
     here = pods.namespaces.where(lambda namespace: namespace == pod.metadata.namespace)
 
     def matches(term: PodAffinityTerm, own: bool) -> bool:
@@ -262,7 +262,7 @@ def _repelling_pods(pod: Pod, nodes: NodeTable, keys_of: _KeysOf, *, in_own_name
         return named and compile_selector(term.label_selector).matches(pod.metadata.labels)
 
     def states(spec: PodSpec, key: str, own: bool) -> bool:
-        return key in keys_of(anti_affinity_terms(spec), lambda term: matches(term, own))
+        return key in keys_of(_anti_affinity_terms(spec), lambda term: matches(term, own))
 
     weights: dict[str, IntArray] = {}
     for key in keys:
@@ -272,7 +272,7 @@ def _repelling_pods(pod: Pod, nodes: NodeTable, keys_of: _KeysOf, *, in_own_name
     return weights
 
 
-def anti_affinity_terms(spec: PodSpec) -> tuple[PodAffinityTerm, ...]:
+def _anti_affinity_terms(spec: PodSpec) -> tuple[PodAffinityTerm, ...]:
     rules = spec.affinity.pod_anti_affinity if spec.affinity else None
     return rules.required_during_scheduling_ignored_during_execution if rules else ()
 
@@ -281,7 +281,7 @@ def anti_affinity_terms(spec: PodSpec) -> tuple[PodAffinityTerm, ...]:
 
 
 class _TermState(Struct, frozen=True, kw_only=True):
-    rules: Rules
+    rules: _Rules
     existing: DomainSums
 
 
@@ -304,7 +304,7 @@ class MatchInterPodAffinityByTerm(Predicate):
             per_pod = _repelling_pods(pod, nodes, _last_key_if_any_matches, in_own_namespace=False)
             repelling = {key: Numbers(numbers) for key, numbers in per_pod.items()}
             state[self._key] = _TermState(
-                rules=Rules.of(pod, self._existing_terms, nodes),
+                rules=_Rules.of(pod, self._existing_terms, nodes),
                 existing=DomainSums.of(nodes, repelling),
             )
         except InputError as wrong:

@@ -269,7 +269,7 @@ class EarlyBalancedResourceAllocation(BalancedResourceAllocation):
         return 10 - difference * 10
 
 
-class PolicyShapePoint(Struct, frozen=True, kw_only=True):
+class _PolicyShapePoint(Struct, frozen=True, kw_only=True):
     utilization: int = 0
     score: int = 0
 
@@ -277,10 +277,10 @@ class PolicyShapePoint(Struct, frozen=True, kw_only=True):
 class Shape(Struct, frozen=True, kw_only=True):
     """Scores by the percentage that is requested, with straight lines in between."""
 
-    shape: tuple[PolicyShapePoint, ...] = ()
+    shape: tuple[_PolicyShapePoint, ...] = ()
 
 
-_DEFAULT_SHAPE = Shape(shape=(PolicyShapePoint(utilization=0, score=10), PolicyShapePoint(utilization=100, score=0)))
+_DEFAULT_SHAPE = Shape(shape=(_PolicyShapePoint(utilization=0, score=10), _PolicyShapePoint(utilization=100, score=0)))
 
 
 class RequestedToCapacityRatio(_Allocation):
@@ -301,7 +301,7 @@ class RequestedToCapacityRatio(_Allocation):
         return scores
 
 
-def _shape_score(points: Sequence[PolicyShapePoint], percent: int) -> int:
+def _shape_score(points: Sequence[_PolicyShapePoint], percent: int) -> int:
     for before, point in zip((None, *points), points, strict=False):
         if percent <= point.utilization:
             if before is None:

@@ -113,7 +113,7 @@ _SHOWN_ROWS = (
     _ShownCounts(2, 1, 1),
 )
 """Sizes that are tried until the screen is short enough."""
-ALL = _ShownCounts(1_000_000, 1_000_000, 1_000_000)
+_ALL = _ShownCounts(1_000_000, 1_000_000, 1_000_000)
 _ON_PAGE = _ShownCounts(20, 0, 3)
 """The rows for which fixes are tried on a page, largest first. In a cluster of 5,000 nodes, each takes half a
 second."""
@@ -167,13 +167,13 @@ def drains_lines(
     At most 30 lines, unless `wide` or blocked drains need more. The arguments are those of `drains_view`, whose `view`
     may have been computed before.
     """
-    tried = ALL if wide else _SHOWN_ROWS[0]
+    tried = _ALL if wide else _SHOWN_ROWS[0]
     view = view or drains_view(simulation, tried, each=each, lets_go=lets_go, forced=forced)
     if each:
         return [*head_lines(view, width), *each_lines(view.lists[0], width, wide=wide)]
     nodes, causes = view.lists
     lines: list[StyledLine] = []
-    for number, shown in enumerate((ALL,) if wide else _SHOWN_ROWS):
+    for number, shown in enumerate((_ALL,) if wide else _SHOWN_ROWS):
         most = None if wide else max((20 - 4 * number) // max(len(nodes.items), 1), 2)
         if len(nodes.items) == 1:
             lines = head_lines(replace(view, fixes=()), width)
@@ -261,7 +261,7 @@ def simulation_lines(
     """Return at most 30 lines, unless `wide` or `steps`, or drains and changes need more. `view` is that of the
     simulation, if it was computed before."""
     shared = SharedFixes(simulation)
-    start = ALL if wide else _ShownCounts(0, 0, 0)
+    start = _ALL if wide else _ShownCounts(0, 0, 0)
     whole = view or simulation_view(simulation, start, ties=ties, growths=growths, shared=shared)
 
     def tried(counts: _ShownCounts) -> View:
@@ -312,7 +312,7 @@ def simulation_lines(
         whole = tried(_SHOWN_ROWS[0])
     is_single = sum(bool(item.fixes) for item in whole.items) == 1
     lines: list[StyledLine] = []
-    for shown in (ALL,) if wide else _SHOWN_ROWS:
+    for shown in (_ALL,) if wide else _SHOWN_ROWS:
         lines = screen(whole, shown, is_single=is_single)
         if len(lines) <= MOST_LINES:
             break

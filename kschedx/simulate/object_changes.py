@@ -43,7 +43,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 # A single field of a manifest, by its path: `spec.template.spec.containers[web].resources.requests.cpu`.
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 _PART = lazy_pattern(r"""\.?([^.\[\]]+)|\[([^\]]*)\]""")
 
@@ -104,7 +104,7 @@ def scalar(text: str) -> object:
         return text
 
 
-def with_field(record: T, path: str, value: object) -> T:
+def with_field(record: _T, path: str, value: object) -> _T:
     """Return a node or a pod with one field set. Raises `InputError` for a field that scheduling does not read."""
     written = cast("dict[str, object]", msgspec.to_builtins(record))
     wanted = with_value(written, path, value)

@@ -58,7 +58,7 @@ class KueueResult(Document, frozen=True):
     refused: Mapping[str, str]  # admitted Workloads to why the API server refuses their pods
 
 
-class Mark(Struct, frozen=True, kw_only=True):
+class _Mark(Struct, frozen=True, kw_only=True):
     """A moment to which a simulator can revert."""
 
     moves: int
@@ -335,14 +335,14 @@ class Simulator:
         evictor = Evictor(self, self.base, self.options, scenes=self.scenes)
         self.drained += evictor.drain(nodes, comes_back=comes_back)
 
-    def mark(self) -> Mark:
-        return Mark(
+    def mark(self) -> _Mark:
+        return _Mark(
             moves=self.run.cluster.mark(),
             created=frozenset(self.queue.created),
             controllers=self.manager.save(),
         )
 
-    def revert(self, mark: Mark) -> None:
+    def revert(self, mark: _Mark) -> None:
         """Revert to a moment after the last manual change. Steps and drains are kept as a record."""
         self.run.cluster.revert(mark.moves)
         self.queue.forget(mark.created)

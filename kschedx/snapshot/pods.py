@@ -75,20 +75,20 @@ class ResourceNames:
 
 _ENCODER = msgspec.json.Encoder()
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
-class _node_independent(Memo[T]):  # noqa: N801 - used like cached_property
+class _node_independent(Memo[_T]):  # noqa: N801 - used like cached_property
     """A property of pods that does not depend on their nodes: computed once for all tables with the same pods."""
 
-    def __init__(self, compute: Callable[[PodTable], T]) -> None:
+    def __init__(self, compute: Callable[[PodTable], _T]) -> None:
         self._compute = compute
 
     @overload
     def __get__(self, table: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, table: PodTable, owner: type) -> T: ...
-    def __get__(self, table: PodTable | None, owner: type) -> Self | T:
+    def __get__(self, table: PodTable, owner: type) -> _T: ...
+    def __get__(self, table: PodTable | None, owner: type) -> Self | _T:
         if table is None:
             return self
         return self.of(table.derived, lambda: self._compute(table))
@@ -482,7 +482,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         """Append pods without a node."""
         count = len(pods)
 
-        def grown(column: Column[T], values: Sequence[T]) -> Column[T]:
+        def grown(column: Column[_T], values: Sequence[_T]) -> Column[_T]:
             first = len(column.values)
             codes = np.arange(first, first + count, dtype=np.int64)
             return Column(np.concatenate([column.codes, codes]), [*column.values, *values])
@@ -549,7 +549,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         if not len(rows):  # columns of many pods are shared, not copied
             return replace(self, node_count=node_count, grouped=None, derived={})
 
-        def grown(column: Column[T]) -> Column[T]:
+        def grown(column: Column[_T]) -> Column[_T]:
             return Column(np.concatenate([column.codes, column.codes[rows]]), column.values)
 
         columns = {

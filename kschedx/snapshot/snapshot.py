@@ -176,8 +176,8 @@ class ManifestHead(Struct, frozen=True, kw_only=True, rename="camel"):
 
 _HEADS: msgspec.json.Decoder[list[ManifestHead]] = msgspec.json.Decoder(list[ManifestHead])
 _RAWS: msgspec.json.Decoder[list[Raw]] = msgspec.json.Decoder(list[Raw])
-R = TypeVar("R", bound=Struct)
-M = TypeVar("M", bound=ManifestHead)
+_R = TypeVar("_R", bound=Struct)
+_M = TypeVar("_M", bound=ManifestHead)
 
 
 class StoredManifests:
@@ -202,14 +202,14 @@ class StoredManifests:
         """Add or replace the manifest of a pod."""
         return StoredManifests(self._texts, {**self._added, ("Pod", key): manifest})
 
-    def records(self, kind: str, record: type[M]) -> dict[str, M]:
+    def records(self, kind: str, record: type[_M]) -> dict[str, _M]:
         """Return the objects of a kind by `namespace/name`, or by name for nodes. Raises `InputError`. A list is
         decoded at once if `record` fits all its objects, of any kind."""
         decoder = msgspec.json.Decoder(list[record])  # type: ignore[valid-type] # a type at run time
-        records_by_key: dict[str, M] = {}
+        records_by_key: dict[str, _M] = {}
         for text in self._texts:
             try:
-                read: Sequence[M] = decoder.decode(text)
+                read: Sequence[_M] = decoder.decode(text)
             except msgspec.ValidationError:
                 heads = zip(_HEADS.decode(text), _RAWS.decode(text), strict=True)
                 read = [decode(raw, record) for head, raw in heads if head.key_of(kind)]
@@ -390,7 +390,7 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         event = self.failed_creates.get((kind, owner.namespace, owner.name))
         return event if event is not None and event.uid in ("", owner.uid) else None
 
-    def of(self, record: type[R]) -> tuple[R, ...]:
+    def of(self, record: type[_R]) -> tuple[_R, ...]:
         """Return the objects of the kind with this record."""
         return objects_of(self.objects, record)
 
@@ -399,7 +399,7 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         """The node selector that OpenShift adds to pods in projects without their own."""
         return next((config.spec.default_node_selector for config in self.of(OpenShiftScheduler)), "")
 
-    def with_records(self, record: type[R], objects: Iterable[R]) -> Snapshot:
+    def with_records(self, record: type[_R], objects: Iterable[_R]) -> Snapshot:
         """Replace the objects of the kind with this record, which has no field of its own."""
         return replace(self, objects={**self.objects, record: tuple(objects)}, _tables=dict(self._tables))
 

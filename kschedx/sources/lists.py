@@ -461,7 +461,7 @@ class _Items(msgspec.Struct):
     """The items of a list in kubectl's internal types (`lists.as_api_list`)."""
 
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -536,7 +536,7 @@ class Batch(Struct, kw_only=True, eq=False):
     header: SnapshotHeader | None = None
     """The header of a snapshot, in the batch with its first objects."""
 
-    def decode(self, decoder: msgspec.json.Decoder[T]) -> T:
+    def decode(self, decoder: msgspec.json.Decoder[_T]) -> _T:
         """Decode `items` with a decoder of a list. Raises InputError for text that is not JSON.
 
         An invalid object raises msgspec.ValidationError, so that the caller can try another decoder, or raise
@@ -547,7 +547,7 @@ class Batch(Struct, kw_only=True, eq=False):
         except RecursionError:
             raise InputError("nested too deeply", place=self.origin.place(0)) from None
 
-    def _decode(self, decoder: msgspec.json.Decoder[T]) -> T:
+    def _decode(self, decoder: msgspec.json.Decoder[_T]) -> _T:
         try:
             decoded = decoder.decode(self.items)
         except msgspec.ValidationError:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MOST_NAMES = 3
 SAME = "the recorded event is the same"
-Verdict = TypeVar("Verdict")
+_Verdict = TypeVar("_Verdict")
 
 
 def most_frequent_text(text: str, pods: int | None) -> str:
@@ -24,9 +24,9 @@ def most_frequent_text(text: str, pods: int | None) -> str:
     return f". {most}{text}" if text else ""
 
 
-def group_by_headline(verdicts: Iterable[Verdict], headline: Callable[[Verdict], str]) -> list[list[Verdict]]:
+def group_by_headline(verdicts: Iterable[_Verdict], headline: Callable[[_Verdict], str]) -> list[list[_Verdict]]:
     """Return the verdicts in rows of the same headline."""
-    together: dict[str, list[Verdict]] = {}
+    together: dict[str, list[_Verdict]] = {}
     for verdict in verdicts:
         together.setdefault(headline(verdict), []).append(verdict)
     return list(together.values())

@@ -101,7 +101,7 @@ def name(limit: int = DNS_SUBDOMAIN) -> Replacement:
     return text(lambda written, names: names.name(written, limit))
 
 
-def keep(written: str, _: Names) -> str:
+def _keep(written: str, _: Names) -> str:
     return written
 
 
@@ -407,7 +407,7 @@ _VALUES: dict[str, Replacement] = {
     "strings": list_of(name(ANY_LENGTH)),
     "versions": list_of(text(semver)),
 }
-_KEPT_ATTRIBUTES: dict[str, Replacement] = _VALUES | {"string": text(keep), "strings": list_of(text(keep))}
+_KEPT_ATTRIBUTES: dict[str, Replacement] = _VALUES | {"string": text(_keep), "strings": list_of(text(_keep))}
 
 
 def attributes(value: object, names: Names) -> object:

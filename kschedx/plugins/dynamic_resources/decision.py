@@ -252,7 +252,7 @@ _SHOWN = 8
 """The maximum number of reported counters."""
 
 
-def shortage(
+def _shortage(
     allocator: Allocator, devices: Devices, node: Node, claims: Sequence[ResourceClaim]
 ) -> tuple[Finding, ...]:
     """Explain why the node cannot allocate the claims."""
@@ -556,7 +556,7 @@ class DeviceDecision:
 
     def _explain(self, node: Node, status: Status) -> tuple[Finding, ...]:
         if status is _NO_ALLOCATION and self._allocator is not None:
-            return shortage(self._allocator, self._handle.snapshot.devices, node, self._wanted_claims(node))
+            return _shortage(self._allocator, self._handle.snapshot.devices, node, self._wanted_claims(node))
         if status is _UNAVAILABLE:
             indexes = [index for index in range(len(self.claims)) if not self._is_available(index, node)]
             return tuple(out_of_reach(self.claims[index], node, self._available_on[index]) for index in indexes)

@@ -357,7 +357,7 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
         return Features(consumable_capacity=self.consumable_capacity, list_attributes=self.list_attributes)
 
 
-PUBLISHED = Memo[tuple[ResourceSlice, ...]]()
+_PUBLISHED = Memo[tuple[ResourceSlice, ...]]()
 _SLICES = Memo[Slices]()
 
 
@@ -367,7 +367,7 @@ def published_slices(devices: Devices, features: DeviceFeatures) -> tuple[Resour
     if features.rules_need_selectors:
         rules = [rule for rule in rules if rule.spec.device_selector is not None]
     apart = features.taint_rules, features.rules_need_selectors
-    return PUBLISHED.of(devices.derived_from_slices, lambda: apply_taint_rules(devices.slices, rules), *apart)
+    return _PUBLISHED.of(devices.derived_from_slices, lambda: apply_taint_rules(devices.slices, rules), *apart)
 
 
 def slices(devices: Devices, features: DeviceFeatures) -> Slices:

@@ -250,7 +250,7 @@ def _signed_weights(terms: PodTerms) -> Iterator[tuple[AffinityTerm, int]]:
         yield term, -term.weight
 
 
-def normalize(scores: IntArray) -> IntArray:
+def _normalize(scores: IntArray) -> IntArray:
     """(node,) 0 for the lowest score to 100 for the highest; all 0 if they are equal."""
     lowest, highest = int(scores.min()), int(scores.max())
     if highest == lowest:
@@ -292,7 +292,7 @@ class _FollowedAffinity(Following):
         return True
 
     def normalized(self, scores: IntArray) -> IntArray:
-        return normalize(scores)
+        return _normalize(scores)
 
 
 _SHOWN = 5
@@ -611,4 +611,4 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return state[_SCORES][nodes.rows]
 
     def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
-        return normalize(scores)
+        return _normalize(scores)

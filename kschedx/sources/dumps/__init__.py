@@ -11,7 +11,7 @@ from kschedx.kube.kinds import KINDS, key_of
 from kschedx.sources import compression as compressed
 
 
-def every(kind: str) -> str:
+def _every(kind: str) -> str:
     """Return the description of a kind that is missing as a whole."""
     return f"every {kind}"
 
@@ -26,12 +26,12 @@ class Lack(Struct, frozen=True, kw_only=True):
     @property
     def is_whole(self) -> bool:
         """Whether everything of the kind is missing."""
-        return self.what == every(self.kind)
+        return self.what == _every(self.kind)
 
 
 def lack(kind: str, what: str = "") -> Lack:
     """Return that `what` is missing; without it, everything of the kind."""
-    return Lack(kind=kind, what=what or every(kind))
+    return Lack(kind=kind, what=what or _every(kind))
 
 
 def all_but(kinds: Iterable[str]) -> tuple[Lack, ...]:
