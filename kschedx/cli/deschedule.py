@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli import connection
-from kschedx.cli.options import DECIDES, EVICTIONS, NOW
+from kschedx.cli.options import DECIDES, EVICTIONS, NOW, Command
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from kschedx.descheduler.descheduling import Descheduling, WrittenPolicy
     from kschedx.snapshot.snapshot import Snapshot
 
-HELP = """Show what the descheduler (0.36) evicts with a policy, why it leaves other pods alone, and where pods land.
+COMMAND = Command(
+    "Show what the descheduler evicts, and what follows",
+    DECIDES,
+    help="""Show what the descheduler (0.36) evicts with a policy, why it leaves other pods alone, and where pods land.
 
 One loop runs over the cluster as the descheduler runs it. Controllers then recreate the evicted pods, kube-scheduler
 places them, and the next loop shows whether it evicts them again. With --rounds N, up to N loops run, until one evicts
@@ -37,9 +40,8 @@ Examples:
 
 Exit codes: 0 every evicted pod finds a node, 1 one stays pending or the next loop evicts it again, 2 usage or input
 error or a policy that the descheduler refuses, 3 kschedx cannot decide.
-"""
-SUMMARY = "Show what the descheduler evicts, and what follows"
-PARTS = (*DECIDES,)
+""",
+)
 _LIVE = ("configmap/", "cm/")
 """Prefixes of a policy in the live cluster."""
 

@@ -18,6 +18,7 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.cli.options import Command
 from kschedx.cli.output import Answer, ExitCode, Format, Report, answer_to, input_digest, needs, option
 from kschedx.cli.worker import CapturedAnswer, Worker
 from kschedx.errors import InputError, Place, nearest
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
     from kschedx.render.terminal import StyledLine
     from kschedx.render.view import Tone
 
-HELP = """Ask many clusters one question, each in its own process with a time limit.
+COMMAND = Command(
+    "Ask many clusters one question",
+    allow_interspersed_args=False,  # later words belong to the question
+    help="""Ask many clusters one question, each in its own process with a time limit.
 
 \b
 Examples:
@@ -43,8 +47,8 @@ QUESTION is a kschedx command line without its cluster: why --all-pending, why -
 answer is a line of JSON; a second run asks only the clusters that gave none.
 
 Exit codes: 0 nothing found, 1 something found in a cluster, 2 usage or input error, 3 a cluster gave no answer.
-"""
-SUMMARY = "Ask many clusters one question"
+""",
+)
 
 _QUESTIONS = ("why", "doctor", "diff-profiles", "drain", "simulate", "fit")
 

@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kschedx import __version__
+from kschedx.cli.options import Command
 from kschedx.cli.output import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-HELP = """Print the manual page.
+COMMAND = Command(
+    "Print the manual page",
+    help="""Print the manual page.
 
 \b
 Examples:
   kschedx man | man -l -
   kschedx man > ~/.local/share/man/man1/kschedx.1
-"""
-SUMMARY = "Print the manual page"
+""",
+)
 
 
 def man(context: typer.Context) -> int:

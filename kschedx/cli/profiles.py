@@ -9,7 +9,7 @@ import typer
 
 from kschedx.cli import completion, connection
 from kschedx.cli.help import HelpCommand
-from kschedx.cli.options import DECIDES, OptionGroup
+from kschedx.cli.options import DECIDES, Command, OptionGroup
 from kschedx.cli.output import SHARED, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question, asks
 from kschedx.errors import require_one_of
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from kschedx.framework.config import Profile
     from kschedx.releases import Release
 
-HELP = """List scheduler profiles, show one in full, check a file, or search for a better one.
+COMMAND = Command(
+    "List, show, check, and tune scheduler profiles",
+    help="""List scheduler profiles, show one in full, check a file, or search for a better one.
 
 \b
 Examples:
@@ -28,8 +30,8 @@ Examples:
   kschedx profiles show binpack
   kschedx profiles check scheduler.yaml
   kschedx profiles tune --goal fewest-nodes
-"""
-SUMMARY = "List, show, check, and tune scheduler profiles"
+""",
+)
 
 _SHOW = """Show a profile in full: plugins, weights, arguments, and where each setting comes from.
 
@@ -72,7 +74,7 @@ Examples:
 Exit codes: 0 a profile is better than today's, 1 none is, 2 usage or input error.
 """
 
-app = typer.Typer(help=HELP, invoke_without_command=True, rich_markup_mode=None)
+app = typer.Typer(help=COMMAND.help, invoke_without_command=True, rich_markup_mode=None)
 
 
 _Name = Annotated[str, typer.Argument(metavar="NAME|FILE", show_default=False, autocompletion=completion.profiles)]

@@ -11,7 +11,12 @@ from typing import Annotated, assert_never
 
 import typer
 
-HELP = """Print the completion script of a shell.
+from kschedx.cli.options import Command
+
+COMMAND = Command(
+    "Print the completion script of a shell",
+    no_args_is_help=True,
+    help="""Print the completion script of a shell.
 
 \b
 Examples:
@@ -20,8 +25,8 @@ Examples:
   kschedx completion fish > ~/.config/fish/completions/kschedx.fish
 
 Pods, workloads, nodes, and namespaces are completed from --snapshot, or from the live cluster.
-"""
-SUMMARY = "Print the completion script of a shell"
+""",
+)
 
 _BASH = r"""# bash completion of kschedx, printed by `kschedx completion bash`
 
