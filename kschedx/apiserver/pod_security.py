@@ -157,7 +157,6 @@ class KubeletFields(Struct, frozen=True, kw_only=True):
 
 _APP_ARMOR_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
 """Followed by the container's name."""
-WINDOWS = "windows"
 
 _PROFILES: Mapping[str, _SecurityProfile] = {
     "unconfined": _SecurityProfile(type="Unconfined"),
@@ -190,7 +189,7 @@ class _PodSecurityView(Struct, frozen=True, kw_only=True):
 def security_view(pod: Pod, kubelet: KubeletSpec, *, is_template: bool = False) -> _PodSecurityView:
     """`pod` has its defaults; `kubelet` has the other fields of its manifest."""
     spec = pod.spec
-    is_windows = kubelet.os is not None and kubelet.os.name == WINDOWS
+    is_windows = kubelet.os is not None and kubelet.os.name == "windows"
     context = kubelet.security_context or _PodSecurityContext()
     containers = (
         *_pair_containers(spec.init_containers, kubelet.init_containers),

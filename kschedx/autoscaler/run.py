@@ -20,7 +20,7 @@ from kschedx.autoscaler.status import NodeGroupStatus, ScaleUp, read_status
 from kschedx.autoscaler.templates import Template, cloud_templates
 from kschedx.errors import InputError
 from kschedx.framework.runtime import Framework
-from kschedx.kube.documents import Document, part_of, to_json
+from kschedx.kube.documents import Document, Json, part_of, to_json
 from kschedx.kube.names import added_node_name
 from kschedx.kube.types import AUTOSCALER_STATUS, Node, NodeCondition, Pod, PodStatus
 from kschedx.releases import resolve
@@ -29,8 +29,6 @@ from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 # The loop as a document, the value of the key `autoscaler`.
-
-_Json = dict[str, object]
 
 
 class _LoopEntry(Struct, frozen=True, kw_only=True):
@@ -66,14 +64,14 @@ def _identity(pods: PodTable, kinds: PodEquivalence, row: int) -> Hashable:
     )
 
 
-def loop_document(answer: LoopResult, pods: PodTable) -> _Json:
+def loop_document(answer: LoopResult, pods: PodTable) -> Json:
     entries = _entries_of(answer, pods)
     name_of = {pod.row: entry.name for entry in entries for pod in entry.pods}
 
     def counted(rows: Iterable[int]) -> dict[str, int]:
         return dict(Counter(name_of[row] for row in rows))
 
-    document: _Json = {
+    document: Json = {
         "result": answer.result.value,
         "groups": {group.group.name: _group(group) for group in answer.groups},
         "pods": {entry.name: _entry(entry, pods) for entry in entries},
@@ -97,9 +95,9 @@ def loop_document(answer: LoopResult, pods: PodTable) -> _Json:
     return document
 
 
-def _group(group_result: GroupResult) -> _Json:
+def _group(group_result: GroupResult) -> Json:
     status = group_result.group.status
-    document: _Json = {
+    document: Json = {
         "health": status.health.value,
         "target": status.target,
         "minSize": status.min_size,
@@ -115,7 +113,7 @@ def _group(group_result: GroupResult) -> _Json:
     return document
 
 
-def _template(template: Template) -> _Json:
+def _template(template: Template) -> Json:
     node = template.node
     return {
         "from": template.source,
@@ -136,8 +134,8 @@ def _pod_name(pod: Pod) -> str:
     return f"Pod {pod.key}"
 
 
-def _entry(entry: _LoopEntry, pods: PodTable) -> _Json:
-    rows: list[_Json] = []
+def _entry(entry: _LoopEntry, pods: PodTable) -> Json:
+    rows: list[Json] = []
     counts: list[int] = []
     for pod in entry.pods:
         row = _outcome(pod)
@@ -152,8 +150,8 @@ def _entry(entry: _LoopEntry, pods: PodTable) -> _Json:
     }
 
 
-def _outcome(pod_result: PodResult) -> _Json:
-    document: _Json = {"outcome": pod_result.outcome.value}
+def _outcome(pod_result: PodResult) -> Json:
+    document: Json = {"outcome": pod_result.outcome.value}
     if pod_result.outcome is PodOutcome.SCHEDULABLE:
         document["on"] = "upcoming" if pod_result.is_on_upcoming else "existing"
     if pod_result.verdicts:
@@ -163,17 +161,17 @@ def _outcome(pod_result: PodResult) -> _Json:
     return document
 
 
-def _verdict(verdict: TemplateVerdict) -> _Json:
+def _verdict(verdict: TemplateVerdict) -> Json:
     if verdict.fits:
         return {"fits": True}
-    document: _Json = {"fits": False, "plugin": verdict.plugin, "reasons": list(verdict.reasons)}
+    document: Json = {"fits": False, "plugin": verdict.plugin, "reasons": list(verdict.reasons)}
     if verdict.error:
         document["error"] = verdict.error
     return document
 
 
-def _choice(choice: GroupChoice, count: Callable[[Iterable[int]], dict[str, int]]) -> _Json:
-    document: _Json = {
+def _choice(choice: GroupChoice, count: Callable[[Iterable[int]], dict[str, int]]) -> Json:
+    document: Json = {
         "result": choice.result.value,
         "scaleUps": list(map(to_json, choice.resizes)),
         "triggered": count(choice.triggered),
@@ -214,7 +212,7 @@ class Autoscaling(Struct, frozen=True, kw_only=True):
             for group, verdict in (pod.verdicts or untried).items()
         ]
 
-    def to_dict(self) -> _Json:
+    def to_dict(self) -> Json:
         return loop_document(self.answer, self.pods)
 
 

@@ -42,9 +42,6 @@ AT_MAXIMUM = "max node group size reached"
 
 _CPU, _MEMORY = "cpu", "memory"
 
-Amounts = Mapping[str, int]
-"""Cores, bytes of memory, and GPUs by the value of the GPU label."""
-
 
 class LoopError(Exception):
     """The autoscaler's error that ends the scale-up."""

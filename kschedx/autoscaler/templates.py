@@ -15,6 +15,7 @@ from kschedx.errors import InputError, Place, nearest
 from kschedx.kube import autoscalers as capi
 from kschedx.kube.autoscalers import DAEMON_SET_POD, MIRROR
 from kschedx.kube.decoding import list_at
+from kschedx.kube.documents import Json
 from kschedx.kube.resources import RequestOptions, pod_request
 from kschedx.kube.scalars import Duration
 from kschedx.kube.types import Node, ObjectMeta, OwnerReference, Pod, Taint, controller_of
@@ -144,12 +145,10 @@ _MOST_PODS = "110"
 _MANAGED = ("node-role.kubernetes.io", "node-restriction.kubernetes.io", "node.cluster.x-k8s.io")
 """Domains of the labels that machines copy to their nodes."""
 
-_Manifest = dict[str, object]
 
-
-def machine_templates(snapshot: Snapshot) -> dict[str, _Manifest]:
+def machine_templates(snapshot: Snapshot) -> dict[str, Json]:
     """Group to `{"Node": manifest, "Pods": [manifest]}`, for groups with cpu and memory capacity."""
-    templates: dict[str, _Manifest] = {}
+    templates: dict[str, Json] = {}
     for kind, records in capi.RECORDS.items():
         for record in records:
             for scalable in snapshot.of(record):
@@ -173,7 +172,7 @@ def _capacity(written: Mapping[str, str]) -> dict[str, str]:
     return amounts
 
 
-def _node(scalable: capi.Scalable, capacity: Mapping[str, str]) -> _Manifest:
+def _node(scalable: capi.Scalable, capacity: Mapping[str, str]) -> Json:
     name = f"{scalable.metadata.name}-asg"
     generic = {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "kubernetes.io/hostname": name}
     passed_on = {key: value for key, value in scalable.spec.template.spec.metadata.labels.items() if _is_managed(key)}
@@ -211,11 +210,11 @@ def _taints(scalable: capi.Scalable) -> tuple[Taint, ...]:
     return tuple(taints.values())
 
 
-def _manifest(taint: Taint) -> _Manifest:
+def _manifest(taint: Taint) -> Json:
     return {"key": taint.key, "value": taint.value, "effect": taint.effect}
 
 
-def _kube_proxy(group: str) -> _Manifest:
+def _kube_proxy(group: str) -> Json:
     """The autoscaler assumes a kube-proxy pod on every new node; it requests nothing."""
     return {
         "metadata": {"name": f"kube-proxy-{group}", "namespace": "kube-system", "labels": {"component": "kube-proxy"}},

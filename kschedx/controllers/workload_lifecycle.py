@@ -4,10 +4,8 @@ ordinal, refused, or missing in the dump."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeVar
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers import states
@@ -47,7 +45,7 @@ from kschedx.kube import kueue
 from kschedx.kube.conditions import Condition, ObjectStatus, condition_of
 from kschedx.kube.controllers import Controller, CronJobController, convert, stored_controller, stored_metadata
 from kschedx.kube.custom_resources import custom_kind
-from kschedx.kube.decoding import map_at
+from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import ObjectMeta, Pod
@@ -65,17 +63,14 @@ from kschedx.snapshot.events import ALREADY_ACTIVE, OF_CRON_JOBS
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
-_Manifest = Mapping[str, object]
-R = TypeVar("R", bound=Struct)
 
-
-def state_of(snapshot: Snapshot, manifest: _Manifest, *, is_stored: bool) -> states.Lifecycle | None:
+def state_of(snapshot: Snapshot, manifest: Manifest, *, is_stored: bool) -> states.Lifecycle | None:
     """Return why a workload creates no pods or, if all of its pods have nodes, no further pods; None if it creates
     pods."""
     return workload_lifecycle(snapshot, manifest) or (_held(snapshot, manifest) if is_stored else None)
 
 
-def workload_lifecycle(snapshot: Snapshot, manifest: _Manifest) -> states.Lifecycle | None:
+def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> states.Lifecycle | None:
     """Return why a workload creates no pods, or no more; None if its pods are created. `snapshot` is the cluster
     without the manifest, if that is not applied yet."""
     workload, metadata = workload_of(manifest), map_at(manifest, "metadata")
@@ -111,7 +106,7 @@ def workload_lifecycle(snapshot: Snapshot, manifest: _Manifest) -> states.Lifecy
             return None
 
 
-def _left_out(snapshot: Snapshot, workload: Workload, manifest: _Manifest) -> states.PodsLeftOut | None:
+def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.PodsLeftOut | None:
     """Return the state of a stored workload with pods, if the dump contains none of them."""
     status, manager = map_at(manifest, "status"), map_at(manifest, "spec").get("managedBy")
     counts = [count for key in ("replicas", "active") if isinstance(count := status.get(key), int)]
@@ -122,7 +117,7 @@ def _left_out(snapshot: Snapshot, workload: Workload, manifest: _Manifest) -> st
     return states.PodsLeftOut(subject=workload.reference, pods=max(counts)) if is_open else None
 
 
-def _unobserved_state(snapshot: Snapshot, workload: Workload, manifest: _Manifest) -> states.NotObserved | None:
+def _unobserved_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.NotObserved | None:
     """Return the state of a workload that an API server has stored and that lacks pods, if its controller has not yet
     written its status, or that of an earlier manifest alone."""
     metadata, status, spec = map_at(manifest, "metadata"), map_at(manifest, "status"), map_at(manifest, "spec")
@@ -143,7 +138,7 @@ def _unobserved_state(snapshot: Snapshot, workload: Workload, manifest: _Manifes
     return None if has_status or is_reported else state
 
 
-def creates_no_pods(snapshot: Snapshot, manifest: _Manifest) -> bool:
+def creates_no_pods(snapshot: Snapshot, manifest: Manifest) -> bool:
     """Return whether the controller of a workload leaves its pods as they are, whatever its manifest specifies."""
     match workload_lifecycle(snapshot, manifest):
         case states.NamespaceTerminating() | states.BeingDeleted() | states.Finished():
@@ -156,7 +151,7 @@ def creates_no_pods(snapshot: Snapshot, manifest: _Manifest) -> bool:
             return False
 
 
-def _replicas_state(snapshot: Snapshot, workload: Workload, manifest: _Manifest) -> states.Lifecycle | None:
+def _replicas_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
     controller, subject = convert(manifest, Controller), workload.reference
     if controller.spec.replicas == 0:
         return scaled_to_zero(snapshot, workload, manifest)
@@ -259,7 +254,7 @@ _REPLACED_AT_ONCE = ("Deployment", "ReplicaSet", "ReplicationController")
 pkg/controller/controller_utils.go)."""
 
 
-def all_replicas(snapshot: Snapshot, manifest: _Manifest) -> tuple[Note, ...]:
+def all_replicas(snapshot: Snapshot, manifest: Manifest) -> tuple[Note, ...]:
     """Return a note that a workload has all of its replicas, and that all of them have nodes. It is empty for workloads
     whose pods have names of their own."""
     rows, pods = _rows(snapshot, workload_of(manifest)), snapshot.pods
@@ -278,7 +273,7 @@ def all_replicas(snapshot: Snapshot, manifest: _Manifest) -> tuple[Note, ...]:
     return (RunsAlready(text=f"{phrase}; this shows where one more would go", assigned=last),)
 
 
-def _held(snapshot: Snapshot, manifest: _Manifest) -> states.Lifecycle | None:
+def _held(snapshot: Snapshot, manifest: Manifest) -> states.Lifecycle | None:
     """Return why a workload whose pods all have nodes gets no further pods."""
     workload = workload_of(manifest)
     rows, pods = _rows(snapshot, workload), snapshot.pods
@@ -292,7 +287,7 @@ def _held(snapshot: Snapshot, manifest: _Manifest) -> states.Lifecycle | None:
     )
 
 
-def _update_held(snapshot: Snapshot, manifest: _Manifest, rows: Sequence[int]) -> states.UpdateHeld | None:
+def _update_held(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> states.UpdateHeld | None:
     """Return the state of a StatefulSet or DaemonSet with a newer template that its update strategy does not roll out
     to its pods."""
     controller, pods = convert(manifest, Controller), snapshot.pods
@@ -315,7 +310,7 @@ def _update_held(snapshot: Snapshot, manifest: _Manifest, rows: Sequence[int]) -
     return states.UpdateHeld(subject=workload_of(manifest).reference, pods=tuple(outdated), why=why)
 
 
-def deadline_exceeded(manifest: _Manifest) -> str:
+def deadline_exceeded(manifest: Manifest) -> str:
     """Return the message of a Deployment's condition that its rollout makes no progress; empty if there is none."""
     if manifest.get("kind") != "Deployment":
         return ""
@@ -327,7 +322,7 @@ def deadline_exceeded(manifest: _Manifest) -> str:
 
 
 def _stalled_rollout(
-    snapshot: Snapshot, manifest: _Manifest, rows: Sequence[int]
+    snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]
 ) -> states.RolloutStalled | states.Paused | None:
     """Return the state of a Deployment whose rollout exceeded its progress deadline, is paused, or waits for new pods
     while old ones run; and of a StatefulSet that waits for its new pods."""
@@ -360,7 +355,7 @@ def _stalled_rollout(
     return replace(state, pods=tuple(_unready_text(snapshot, pod) for pod in unready))
 
 
-def failing_rollout(snapshot: Snapshot, workload: Workload) -> _Manifest | None:
+def failing_rollout(snapshot: Snapshot, workload: Workload) -> Manifest | None:
     """Return the manifest of a Deployment whose rollout does not end because a container of a pod fails."""
     raw = snapshot.workloads.get((workload.kind, workload.namespace, workload.name))
     if raw is None or workload.kind != "Deployment":
@@ -375,7 +370,7 @@ def failing_rollout(snapshot: Snapshot, workload: Workload) -> _Manifest | None:
     return msgspec.json.decode(raw, type=dict[str, object])
 
 
-def _stalled_by_lost_node(snapshot: Snapshot, manifest: _Manifest, rows: Sequence[int]) -> states.RolloutStalled | None:
+def _stalled_by_lost_node(snapshot: Snapshot, manifest: Manifest, rows: Sequence[int]) -> states.RolloutStalled | None:
     """Return the state of a DaemonSet whose rollout waits for a pod on a lost node, which counts as unavailable."""
     if manifest.get("kind") != "DaemonSet":
         return None
@@ -522,7 +517,7 @@ def rule_of(snapshot: Snapshot, namespace: str, message: str) -> str:
 _IN_TERMINATING = lazy_pattern(r"unable to create new content in namespace (\S+) because it is being terminated")
 
 
-def _stateful_set_state(snapshot: Snapshot, workload: Workload, manifest: _Manifest) -> states.Lifecycle | None:
+def _stateful_set_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
     """Return the state of a StatefulSet. Its controller creates each pod once the pods before it are ready (monotonic
     mode of pkg/controller/statefulset/stateful_set_control.go)."""
     spec, subject = convert(manifest, Controller).spec, workload.reference
@@ -572,7 +567,7 @@ _SUSPENDED = (("spec", "suspend"), ("spec", "runPolicy", "suspend"))
 of Kubeflow."""
 
 
-def _custom_resource_state(snapshot: Snapshot, workload: Workload, manifest: _Manifest) -> states.Lifecycle | None:
+def _custom_resource_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
     for path in _SUSPENDED:
         if map_at(manifest, *path[:-1]).get(path[-1]) is True:
             queue = str(map_at(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
@@ -607,7 +602,7 @@ def _custom_resource_state(snapshot: Snapshot, workload: Workload, manifest: _Ma
     return None
 
 
-def _paused_at_step(workload: Workload, manifest: _Manifest) -> states.Paused | None:
+def _paused_at_step(workload: Workload, manifest: Manifest) -> states.Paused | None:
     """Return the state of a Rollout that its controller has paused at a step, once every pod is available."""
     status = map_at(manifest, "status")
     causes, wanted, updated = (status.get(key) for key in ("pauseConditions", "replicas", "updatedReplicas"))
@@ -618,7 +613,7 @@ def _paused_at_step(workload: Workload, manifest: _Manifest) -> states.Paused | 
     return replace(state, updated=updated or 0, wanted=wanted)
 
 
-def _suspended_by_owner(snapshot: Snapshot, workload: Workload, manifest: _Manifest) -> states.Suspended | None:
+def _suspended_by_owner(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Suspended | None:
     """Return the state of a Job whose owner, such as a JobSet, is suspended and would suspend the Job again."""
     owner = controlling_custom_resource(snapshot, manifest)
     state = None if owner is None else workload_lifecycle(snapshot, owner)
@@ -627,7 +622,7 @@ def _suspended_by_owner(snapshot: Snapshot, workload: Workload, manifest: _Manif
     return replace(state, subject=workload.reference, owner=f"{state.kind} {workload_of(owner).name}")
 
 
-def _conditions(manifest: _Manifest) -> Sequence[Condition]:
+def _conditions(manifest: Manifest) -> Sequence[Condition]:
     return convert(map_at(manifest, "status"), ObjectStatus).conditions
 
 
@@ -637,7 +632,7 @@ _SUCCEEDED = frozenset({"completed", "complete", "succeeded"})
 _FAILED = frozenset({"failed", "error", "aborted", "terminated", "submission_failed"})
 
 
-def _phases(manifest: _Manifest) -> list[tuple[str, str]]:
+def _phases(manifest: Manifest) -> list[tuple[str, str]]:
     """Return the phases of batch work, each with its message."""
     status = map_at(manifest, "status")
     parts = [(map_at(status, *path[:-1]), path[-1]) for path in _PHASES]
@@ -646,7 +641,7 @@ def _phases(manifest: _Manifest) -> list[tuple[str, str]]:
     ]
 
 
-def _end_state(manifest: _Manifest) -> states.Finished | states.Failed | None:
+def _end_state(manifest: Manifest) -> states.Finished | states.Failed | None:
     """Return how the work of a custom resource has ended, without its name; None if it has not."""
     phases = _phases(manifest)
     phases += [
@@ -665,7 +660,7 @@ def _end_state(manifest: _Manifest) -> states.Finished | states.Failed | None:
 _LIMIT_OF_FAILURE = {"DeadlineExceeded": "activeDeadlineSeconds", "BackoffLimitExceeded": "backoffLimit"}
 
 
-def _job_state(snapshot: Snapshot, workload: Workload, manifest: _Manifest) -> states.Lifecycle | None:
+def _job_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
     job, subject = convert(manifest, Controller), workload.reference
     conditions = sorted(
         job.status.conditions, key=lambda condition: condition.type in ("SuccessCriteriaMet", "FailureTarget")
@@ -707,7 +702,7 @@ def _failed_pods(snapshot: Snapshot, workload: Workload) -> list[Pod]:
 
 
 def _between_attempts(
-    snapshot: Snapshot, workload: Workload, manifest: _Manifest, ended: Sequence[Pod]
+    snapshot: Snapshot, workload: Workload, manifest: Manifest, ended: Sequence[Pod]
 ) -> states.Failed | None:
     """Return the state of a Job without an active pod, whose next pod its controller creates after a back-off."""
     rows = _rows(snapshot, workload)
@@ -723,7 +718,7 @@ def _between_attempts(
     )
 
 
-def _cron_job_state(snapshot: Snapshot, workload: Workload, manifest: _Manifest) -> states.Lifecycle | None:
+def _cron_job_state(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> states.Lifecycle | None:
     cron_job, subject = convert(manifest, CronJobController), workload.reference
     if cron_job.spec.suspend:
         return states.Suspended(subject=subject, kind="CronJob")
@@ -754,7 +749,7 @@ def _cron_job_state(snapshot: Snapshot, workload: Workload, manifest: _Manifest)
     return None
 
 
-def waiting_member(snapshot: Snapshot, manifest: _Manifest) -> Pod | None:
+def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
     """Return the pod that keeps a workload from being complete, although all of its pods have nodes: one that cannot
     start or terminate.
 

@@ -19,7 +19,7 @@ from kschedx.framework.moving import Run
 from kschedx.kube.autoscalers import DELETION_COST, MIRROR
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.controllers import stored_metadata
-from kschedx.kube.decoding import decode, map_at
+from kschedx.kube.decoding import Manifest, decode, map_at
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.quantity import value
 from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus, ephemeral_claim_name
@@ -141,8 +141,6 @@ def staying_with_nodes(pods: PodTable) -> BoolArray:
         lambda owners: is_of_daemon_set(owners) or any(owner.kind == "Node" for owner in owners)
     )
 
-
-Manifest = Mapping[str, object]
 
 SCALED = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job")
 """The kinds with a number of replicas."""

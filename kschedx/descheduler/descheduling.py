@@ -222,7 +222,6 @@ def _amount_text(resource: str, nano: int) -> str:
 
 
 API, _DRY_RUN = "api", "dry-run"
-MOST_ROUNDS = 50
 
 _T = TypeVar("_T")
 

@@ -26,7 +26,7 @@ from urllib3 import exceptions
 from kschedx.errors import InputError, Place, UndecidableError
 from kschedx.framework.config.decoding import ExtenderTLSConfig
 from kschedx.framework.extenders import Ask, ExtenderAnswer, ExtenderFailure, ExtenderRequest, Reply, Victims
-from kschedx.kube.documents import API_VERSION
+from kschedx.kube.documents import API_VERSION, Json
 from kschedx.kube.escaping import MASK, Url
 from kschedx.kube.field_errors import quote_go
 from kschedx.kube.scalars import NANOSECONDS
@@ -368,7 +368,6 @@ def _origin(url: Url) -> tuple[str, str]:
 # Objects are the manifests as read, with the API server's defaults, and without the fields that kube-scheduler's cache
 # drops.
 
-_Json = dict[str, object]
 
 _AS_ADMITTED = frozenset({"tolerations", "nodeSelector"})
 """Fields of a pod that scheduling reads as a whole: admission can change any part of them."""
@@ -380,7 +379,7 @@ class Objects:
     def __init__(self, manifests: StoredManifests | None) -> None:
         self._manifests = manifests
 
-    def incoming_pod(self, pod: Pod) -> _Json:
+    def incoming_pod(self, pod: Pod) -> Json:
         manifest = self.pod(pod)
         spec, status = _part(manifest, "spec"), _part(manifest, "status")
         if not pod.spec.node_name:
@@ -388,10 +387,10 @@ class Objects:
         status.setdefault("phase", "Pending")
         return manifest | {"spec": spec, "status": status}
 
-    def pod(self, pod: Pod) -> _Json:
+    def pod(self, pod: Pod) -> Json:
         return _merge(_kept(self._known("Pod", pod.key)), _plain(pod))
 
-    def node(self, node: Node) -> _Json:
+    def node(self, node: Node) -> Json:
         known = self._known("Node", node.name)
         manifest = _kept(known) if known else _merge({}, _plain(node))
         status = _part(manifest, "status")
@@ -408,18 +407,18 @@ class Objects:
         return self._manifests.get(kind, name) or {}  # a simulated object has only its typed record
 
 
-def filter_request(pod: _Json, names: Sequence[str], nodes: Sequence[Mapping[str, object]] | None) -> bytes:
+def filter_request(pod: Json, names: Sequence[str], nodes: Sequence[Mapping[str, object]] | None) -> bytes:
     """Return ExtenderArgs for filter and prioritize; `nodes` is None for an extender that caches nodes."""
     whole = None if nodes is None else {"metadata": {}, "items": nodes}
     return msgspec.json.encode({"Pod": pod, "Nodes": whole, "NodeNames": list(names) if nodes is None else None})
 
 
 def preempt_request(
-    pod: _Json, victims: Mapping[str, Victims], pods: Mapping[str, _Json] | None, uids: Mapping[str, str]
+    pod: Json, victims: Mapping[str, Victims], pods: Mapping[str, Json] | None, uids: Mapping[str, str]
 ) -> bytes:
     """Return ExtenderPreemptionArgs; `pods` is None for an extender that knows pods by UID."""
 
-    def each(pods_of: object, violations: int) -> _Json:
+    def each(pods_of: object, violations: int) -> Json:
         return {"Pods": pods_of, "NumPDBViolations": violations}
 
     whole, meta = None, None
@@ -430,7 +429,7 @@ def preempt_request(
     return msgspec.json.encode({"Pod": pod, "NodeNameToVictims": whole, "NodeNameToMetaVictims": meta})
 
 
-def _kept(manifest: Mapping[str, object]) -> _Json:
+def _kept(manifest: Mapping[str, object]) -> Json:
     """Return the manifest without its kind, which a typed client omits, and without managedFields, which its cache
     drops."""
     kept = {key: value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
@@ -440,7 +439,7 @@ def _kept(manifest: Mapping[str, object]) -> _Json:
     return kept
 
 
-def _part(manifest: _Json, field: str) -> _Json:
+def _part(manifest: Json, field: str) -> Json:
     part = manifest.get(field)
     return dict(part) if isinstance(part, Mapping) else {}
 
@@ -449,7 +448,7 @@ def _plain(value: object) -> object:
     """Convert a typed record to JSON, without fields that have their defaults."""
     match value:
         case Struct():
-            document: _Json = {}
+            document: Json = {}
             for info in msgspec.structs.fields(value):
                 held = getattr(value, info.name)
                 if held != (info.default if info.default_factory is NODEFAULT else info.default_factory()):
@@ -463,7 +462,7 @@ def _plain(value: object) -> object:
             return value
 
 
-def _merge(written: Mapping[str, object], typed: object) -> _Json:
+def _merge(written: Mapping[str, object], typed: object) -> Json:
     """Return the written fields, and those that only the typed record has."""
     merged = dict(written)
     for key, value in typed.items() if isinstance(typed, Mapping) else ():

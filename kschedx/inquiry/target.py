@@ -19,7 +19,6 @@ from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import note
 from kschedx.explain.setup import Setup, Subject, admit, stored_subject
 from kschedx.inquiry.manifests import (
-    Manifest,
     WrittenPod,
     key_of,
     knows_claims,
@@ -34,6 +33,7 @@ from kschedx.kube import custom_resources, kueue
 from kschedx.kube.autoscalers import GROUP_NAMES, HorizontalPodAutoscaler, ScaledObject
 from kschedx.kube.controllers import stored_metadata
 from kschedx.kube.decoding import map_at, no_name_of_a_pod, no_pod
+from kschedx.kube.documents import Json
 from kschedx.kube.kinds import kind_of
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import OwnerReference, Pod, PodSchedulingGate
@@ -168,7 +168,7 @@ def _named_object(snapshot: Snapshot, kind: str, namespace: str, name: str) -> P
         raise InputError(
             f'no {kind} "{name}" in namespace "{namespace}"', hint=hint or _orphan_pods_text(snapshot, name, namespace)
         )
-    workload: Manifest = msgspec.json.decode(manifest)
+    workload: Json = msgspec.json.decode(manifest)
     return written_from(snapshot, workload)
 
 
@@ -519,7 +519,7 @@ class _NewPod(Struct, frozen=True, kw_only=True):
     """The pod in question and its workload."""
 
     subject: Subject
-    workload: Manifest | None = None
+    workload: Json | None = None
     """The workload that creates the pod, if that was given."""
 
 
@@ -568,6 +568,6 @@ def written_in(snapshot: Snapshot, workload: Mapping[str, object]) -> tuple[Snap
     return applied, written_from(applied, manifest)
 
 
-def _with_namespace(manifest: Manifest) -> Manifest:
+def _with_namespace(manifest: Json) -> Json:
     own = map_at(manifest, "metadata")
     return {**manifest, "metadata": {**own, "namespace": own.get("namespace") or "default"}}

@@ -16,6 +16,8 @@ from kschedx.errors import InputError, Place
 from kschedx.patterns import lazy_pattern
 
 _T = TypeVar("_T")
+Manifest = Mapping[str, object]
+"""An object as it is written."""
 
 
 _DECODERS: dict[object, msgspec.json.Decoder[Any]] = {}

@@ -192,17 +192,6 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
         return self.head.shortages if self.head is not None else ()
 
 
-def workload_of(snapshot: Snapshot, namespace: str, kind: str, name: str) -> kueue.Workload | None:
-    """Return the Workload of a Job, a pod, or another owner."""
-    workloads = [
-        workload
-        for workload in snapshot.of(kueue.Workload)
-        if workload.metadata.namespace == namespace
-        and any((owner.kind, owner.name) == (kind, name) for owner in workload.metadata.owner_references)
-    ]
-    return min(workloads, key=lambda workload: (workload.has("Finished"), workload.metadata.name), default=None)
-
-
 def judge(
     snapshot: Snapshot, key: str, settings: KueueSettings | None = None, *, now: int = 0, with_remedies: bool = True
 ) -> Verdict | None:

@@ -21,7 +21,7 @@ from kschedx.errors import InputError, NotAdmittedError, NotChangedError, NotRea
 from kschedx.explain.admission import QuotaLedger, charged_object
 from kschedx.explain.setup import admit
 from kschedx.kube.custom_resources import custom_kind
-from kschedx.kube.decoding import map_at
+from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.documents import Document
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.tolerations import NO_EXECUTE, find_untolerated, tolerates
@@ -31,7 +31,6 @@ from kschedx.simulate import object_changes as other_objects
 from kschedx.simulate.changes import (
     MOST_NODES,
     ChangeVerb,
-    Manifest,
     SimulatedChange,
     bare_name,
     names_node,

@@ -15,11 +15,11 @@ from kschedx.apiserver.placement_validation import EFFECTS
 from kschedx.apiserver.validation import validate_written_node
 from kschedx.errors import InputError, Place, nearest
 from kschedx.findings.constraints import CORDON_TAINT
+from kschedx.kube.decoding import Manifest
 from kschedx.kube.selectors import required_node_affinity
 from kschedx.kube.types import LOST_TAINTS, Node, Pod, Taint
 from kschedx.snapshot.snapshot import Snapshot
 
-Manifest = Mapping[str, object]
 Read = Callable[[str], list[tuple[dict[str, object], Place]]]
 """Returns the objects of a file or folder with their places."""
 

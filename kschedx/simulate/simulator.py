@@ -13,11 +13,12 @@ from msgspec import Struct
 from kschedx.controllers.disruption_budgets import is_ready
 from kschedx.controllers.manager import OF_CONTROLLERS, Manager, State
 from kschedx.controllers.pod_lifecycle import rows_to_be_deleted
-from kschedx.controllers.workloads import Manifest, Workload, is_recreated, ordinal_of
+from kschedx.controllers.workloads import Workload, is_recreated, ordinal_of
 from kschedx.explain.setup import Setup
 from kschedx.framework.moving import Run
 from kschedx.framework.replicas import Pick
 from kschedx.kube.conditions import reports_ready
+from kschedx.kube.decoding import Manifest
 from kschedx.kube.documents import Document
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import Pod

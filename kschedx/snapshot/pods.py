@@ -45,10 +45,8 @@ from kschedx.snapshot.columns import (
     rows_by_group,
 )
 
-CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
-"""The first columns of every resource matrix. cpu is in milli-units, everything else in units."""
-
 NATIVE = ("cpu", "memory", "ephemeral-storage")
+"""The first columns of every resource matrix. cpu is in milli-units, everything else in units."""
 
 
 class ResourceNames:

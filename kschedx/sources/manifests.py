@@ -52,7 +52,7 @@ _VARIABLE = lazy_pattern(r"\$\{\w")
 _HEAD = 64 << 10
 """Bytes of a text that are searched; the patterns read each byte once."""
 
-TEMPLATE = "looks like a template"
+_ANY_TEMPLATE = "looks like a template"
 _HELM_TEMPLATE = "looks like a template of a Helm chart"
 _FILL_IN = "replace the variables first, for example with `envsubst`"
 ALLOWED = "allowed are Kubernetes objects in YAML or JSON"
@@ -80,7 +80,7 @@ def _foreign_template(content: bytes) -> tuple[str, str, int] | None:
     expression."""
     for pattern, message, hint in (
         (_TEMPLATE, _HELM_TEMPLATE, "render it first, with `helm template`"),
-        (_OTHER_TEMPLATE, TEMPLATE, "render it first"),
+        (_OTHER_TEMPLATE, _ANY_TEMPLATE, "render it first"),
     ):
         if match := pattern.search(content):
             return message, hint, content.count(b"\n", 0, match.start()) + 1

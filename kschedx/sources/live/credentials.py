@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 _GROUP = "client.authentication.k8s.io"
 _VERSIONS = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
 _MODES = ("", "Never", "IfAvailable", "Always")
-LONGEST = 1 << 20
-"""Bytes of an ExecCredential."""
+_LONGEST = 1 << 20
+"""Bytes of an ExecCredential, and of an identity provider's response."""
 
 
 class _Credential(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -153,7 +153,7 @@ def _plugin_output(
         os.close(its_end)
     with _ended_at_last(process, our_end, has_group=not is_interactive):
         printed = _read_within(process, None if is_interactive else timeout)
-        if len(printed) <= LONGEST and process.wait():
+        if len(printed) <= _LONGEST and process.wait():
             raise subprocess.CalledProcessError(process.returncode, plugin.command)
     return printed
 
@@ -200,7 +200,7 @@ def _read_within(process: subprocess.Popen[bytes], timeout: float | None) -> byt
     def read() -> None:
         size = 0
         with contextlib.suppress(OSError, ValueError):
-            while size <= LONGEST and (part := os.read(stream.fileno(), 1 << 16)):
+            while size <= _LONGEST and (part := os.read(stream.fileno(), 1 << 16)):
                 parts.append(part)
                 size += len(part)
 
@@ -210,14 +210,14 @@ def _read_within(process: subprocess.Popen[bytes], timeout: float | None) -> byt
     if reader.is_alive():
         raise subprocess.TimeoutExpired(process.args, timeout or 0)
     printed = b"".join(parts)
-    if len(printed) <= LONGEST:
+    if len(printed) <= _LONGEST:
         process.wait(timeout)
     return printed
 
 
 def _decode_credential(printed: bytes, plugin: ExecPlugin, name: str, place: Place) -> _Credential:
     try:
-        answer = msgspec.json.decode(printed[:LONGEST], type=_Answer)
+        answer = msgspec.json.decode(printed[:_LONGEST], type=_Answer)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
         # the output is never shown: it may be a secret
         raise InputError(f"{name} prints no ExecCredential", place=place) from None
@@ -239,8 +239,6 @@ def _decode_credential(printed: bytes, plugin: ExecPlugin, name: str, place: Pla
 
 _EARLY = 10.0
 """Seconds before its expiry from which a token is no longer used."""
-_LONGEST = 1 << 20
-"""Bytes of a response."""
 
 
 class _Claims(Struct, frozen=True):
