@@ -7,8 +7,7 @@ core/scaleup/orchestrator/orchestrator.go, processors/customresources/gpu_proces
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -381,22 +380,8 @@ CLUSTER_UNHEALTHY = "Warning ClusterUnhealthy: Cluster is unhealthy"
 FILTERED_OUT = "expansion options filtered out and no longer considered"
 
 
-def parts_of(reasons: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Return the sorted parts after `pod didn't trigger scale-up: `; `reasons` has one entry for each group."""
-    counts = Counter(reason for group in reasons for reason in group)
-    return tuple(sorted(f"{count} {reason}" for reason, count in counts.items()))
-
-
 def not_triggered_text(parts: Sequence[str]) -> str:
     return f"pod didn't trigger scale-up: {', '.join(parts)}"
-
-
-def triggered_text(resizes: Sequence[Resize]) -> str:
-    return f"pod triggered scale-up: [{' '.join(map(str, resizes))}]"
-
-
-def max_nodes_total_reached(maximum: int) -> str:
-    return f"Warning MaxNodesTotalReached: Max total nodes in cluster reached: {maximum}"
 
 
 def is_same_autoscaler_event(theirs: str, ours: str) -> bool:

@@ -33,17 +33,6 @@ if TYPE_CHECKING:
     from kschedx.results import Shown
 
 
-def exit_code_of(outcome: str) -> ExitCode:
-    """Return the exit code of a pod's `framework.cycle.Outcome`; only decided outcomes have the codes 0 and 1."""
-    match outcome:
-        case "Scheduled":
-            return ExitCode.SCHEDULABLE
-        case "Undecided":
-            return ExitCode.UNDECIDED
-        case _:
-            return ExitCode.UNSCHEDULABLE
-
-
 # Packages that only some commands need: extras of the installation, with a clear error if one is missing.
 
 

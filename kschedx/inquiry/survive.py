@@ -34,11 +34,11 @@ from kschedx.inquiry.what_if import settle
 from kschedx.kube.documents import Document, Json, camel, document
 from kschedx.kube.names import CPU, MEMORY, POOL_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.selectors import required_node_affinity
-from kschedx.kube.types import Node
+from kschedx.kube.types import LOST_TAINTS, Node, Taint
 from kschedx.progress import Phase, count_items
 from kschedx.results import Shown
 from kschedx.simulate.added_nodes import AddedNodes, nodes_for
-from kschedx.simulate.changes import SimulatedChange, unreachable
+from kschedx.simulate.changes import SimulatedChange
 from kschedx.simulate.drain import MOST_SCENES, STAYS, DrainDocument, DrainOutcome, DrainResult
 from kschedx.simulate.queue import QueueStep
 from kschedx.simulate.simulator import SimulationOptions, Simulator
@@ -457,7 +457,7 @@ class _Trial:
         """Delete all pods and make the nodes unreachable: controllers' new pods are placed on other nodes."""
         simulator, cluster = self._simulator, self._simulator.run.cluster
         for place in places:
-            cluster.replace_node(place, unreachable(cluster.snapshot.cluster.nodes[place]))
+            cluster.replace_node(place, _unreachable(cluster.snapshot.cluster.nodes[place]))
         lost = np.array([*rows], dtype=np.int64)
         is_recreated = cluster.pods.owners.take(lost).where(is_controlled)
         for row in lost[~is_recreated].tolist():
@@ -553,6 +553,14 @@ class _Trial:
                 evictions.append(NodeEviction(node=name, taint_after=taint, pods=times))
         evictions.sort(key=lambda eviction: (eviction.taint_after is None, eviction.taint_after or 0, eviction.node))
         return {"zones": zones, "evictions": tuple(evictions)}
+
+
+def _unreachable(node: Node) -> Node:
+    """Return the node with the taints that the node lifecycle controller sets once the node stops reporting."""
+    key = "node.kubernetes.io/unreachable"
+    taints = tuple(taint for taint in node.spec.taints if taint.key not in LOST_TAINTS)
+    taints += tuple(Taint(key=key, effect=effect) for effect in ("NoSchedule", "NoExecute"))
+    return replace(node, spec=replace(node.spec, taints=taints))
 
 
 def _without_labels(node: Node) -> Node:

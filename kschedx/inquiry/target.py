@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers.states import Paused, Refused
 from kschedx.controllers.workload_lifecycle import workload_lifecycle
-from kschedx.errors import InputError, nearest
+from kschedx.errors import InputError, Place, nearest
 from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import note
 from kschedx.explain.setup import Setup, Subject, admit, stored_subject
@@ -32,7 +32,7 @@ from kschedx.inquiry.manifests import (
 from kschedx.kube import custom_resources, kueue
 from kschedx.kube.autoscalers import GROUP_NAMES, HorizontalPodAutoscaler, ScaledObject
 from kschedx.kube.controllers import stored_metadata
-from kschedx.kube.decoding import map_at, no_name_of_a_pod, no_pod
+from kschedx.kube.decoding import map_at, no_pod
 from kschedx.kube.documents import Json
 from kschedx.kube.kinds import kind_of
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
@@ -532,7 +532,7 @@ def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -
     if isinstance(pod, str):
         if pod in snapshot.pods.rows or f"default/{pod}" in snapshot.pods.rows:
             return _NewPod(subject=stored_subject(snapshot, pod))
-        if (wrong := no_name_of_a_pod(pod)) is not None:
+        if (wrong := nameless_error(pod)) is not None:
             raise wrong
         if referred_kind(pod) is None:
             return _NewPod(subject=stored_subject(snapshot, pod))
@@ -559,6 +559,18 @@ def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -
     if len(pods) != 1:
         raise no_pod(manifest, tuple(pod.path for pod in pods))
     return _NewPod(subject=admit(snapshot, pods[0].manifest, setup, title=title(manifest)), workload=manifest)
+
+
+def nameless_error(given: str) -> InputError | None:
+    """Explain a text that is not the name of a pod but looks like a manifest or a file; otherwise return None."""
+    place = Place(object="pod")
+    if "\n" in given:
+        hint = "a manifest is given as a mapping"
+        return InputError("expected namespace/name, found several lines", place=place, hint=hint)
+    if not given.endswith((".yaml", ".yml", ".json")):
+        return None
+    hint = "a manifest is given as a mapping"
+    return InputError(f'expected namespace/name, found "{given}"', place=place, hint=hint)
 
 
 def written_in(snapshot: Snapshot, workload: Mapping[str, object]) -> tuple[Snapshot, WrittenPod]:

@@ -240,7 +240,3 @@ def is_of_daemon_set(owners: Sequence[OwnerReference]) -> bool:
 
 def is_static(owners: Sequence[OwnerReference]) -> bool:
     return any(owner.kind == "Node" and owner.api_version == "v1" for owner in owners)
-
-
-def is_of_stateful_set(owners: Sequence[OwnerReference]) -> bool:
-    return any(owner.kind == "StatefulSet" and owner.api_version == "apps/v1" for owner in owners)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
@@ -415,18 +414,6 @@ def merge_amounts(*lists: Amounts) -> dict[str, Amount]:
 def subtract(amounts: Amounts, less: Amounts) -> dict[str, Amount]:
     """Subtract; only the resources of `amounts` are in the result."""
     return {name: amount - less[name] if name in less else amount for name, amount in amounts.items()}
-
-
-def fits_within(requests: Amounts, offered: Amounts) -> bool:
-    """Return whether the request fits. Nothing fits if an offered amount is negative."""
-    if any(amount.nano < 0 for amount in offered.values()):
-        return False
-    return all(amount.nano <= offered.get(name, ZERO).nano for name, amount in requests.items())
-
-
-def format_amounts(amounts: Amounts) -> str:
-    """QuantityFormat as JSON with sorted names."""
-    return json.dumps({name: str(amounts[name]) for name in sorted(amounts)}, separators=(",", ":"))
 
 
 def allocatable(capacity: Amounts, overhead: Amounts) -> dict[str, Amount]:

@@ -223,18 +223,6 @@ def _article(name: str) -> str:
     return f"{'an' if name[:1] in 'aeiou' else 'a'} {name}"
 
 
-def no_name_of_a_pod(given: str) -> InputError | None:
-    """Explain a text that is not the name of a pod but looks like a manifest or a file; otherwise return None."""
-    place = Place(object="pod")
-    if "\n" in given:
-        hint = "a manifest is given as a mapping"
-        return InputError("expected namespace/name, found several lines", place=place, hint=hint)
-    if not given.endswith((".yaml", ".yml", ".json")):
-        return None
-    hint = "a manifest is given as a mapping"
-    return InputError(f'expected namespace/name, found "{given}"', place=place, hint=hint)
-
-
 def no_pod(manifest: Mapping[str, object], templates: Sequence[str]) -> InputError:
     """Return the error for a manifest without pods, or with several kinds of pods in `templates`."""
     kind, place = str(manifest.get("kind")), Place(object="pod")

@@ -784,17 +784,3 @@ def _reduce_terms(terms: Iterable[NodeSelectorTerm], keys: Mapping[str, str]) ->
 
 
 # --- partial admission
-
-
-def partial_counts(pod_sets: Sequence[PodSet]) -> list[list[int]]:
-    """Return the numbers of pods between all and `minCount`, largest first; only pod sets with `minCount` are
-    reduced."""
-    given_up = [
-        pod_set.count - (pod_set.count if pod_set.min_count is None else pod_set.min_count) for pod_set in pod_sets
-    ]
-    total = sum(given_up)
-    return [
-        [pod_set.count - most * step // total for pod_set, most in zip(pod_sets, given_up, strict=True)]
-        for step in range(total + 1)
-        if total
-    ]

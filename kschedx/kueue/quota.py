@@ -626,11 +626,6 @@ def _transform(requests: Mapping[str, Fraction], transformations: Iterable[Trans
     return retained
 
 
-def quota_unit(resource: str) -> Fraction:
-    """Return the amount of one integer in the resource's unit."""
-    return Fraction(1, 1000) if resource == CPU else Fraction(1)
-
-
 # --- equivalence
 
 

@@ -15,7 +15,6 @@ from kschedx.errors import InputError, Place
 from kschedx.kube.kueue import MANAGER_CONFIG
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.resources import exact_amounts
-from kschedx.kube.scalars import Duration
 from kschedx.kube.types import ConfigMap, ObjectMeta
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -165,10 +164,6 @@ def _resolve(config: Mapping[str, object] | None) -> KueueSettings:
         raise InputError(f"Kueue configuration: {error}") from None
     known = {name: on for name, on in configuration.feature_gates.items() if name in _GATES}
     return KueueSettings(configuration=configuration, gates={**_GATES, **known})
-
-
-def seconds(duration: str) -> float:
-    return Duration.parse(duration) / 1e9
 
 
 # --- a cluster's settings

@@ -521,15 +521,6 @@ def checks_of(queue: ClusterQueue) -> dict[str, frozenset[str]]:
     return {rule.name: frozenset(rule.on_flavors) or every for rule in rules}
 
 
-def checks_for(job: Job, queue: ClusterQueue) -> set[str]:
-    """Return the checks that a Workload needs: those of its flavors, or of all flavors if it has none yet."""
-    checks = checks_of(queue)
-    if job.admission is None:
-        every = frozenset(flavor.name for group in queue.spec.resource_groups for flavor in group.flavors)
-        return {name for name, flavors in checks.items() if flavors >= every}
-    return checks_for_admission(checks, job.admission)
-
-
 def checks_for_admission(checks: Mapping[str, frozenset[str]], admission: Admission) -> set[str]:
     assigned = {flavor for assignment in admission.pod_set_assignments for flavor in assignment.flavors.values()}
     return {name for name, flavors in checks.items() if flavors & assigned}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 
 import numpy as np
@@ -13,7 +13,7 @@ from kschedx.errors import InputError
 from kschedx.findings import Finding, PluginMessage
 from kschedx.framework.interface import CycleState, StateKey
 from kschedx.framework.status import Code, Verdicts, worded_error
-from kschedx.kube.selectors import LabelSelector, Selector, compile_selector, selector_from_set
+from kschedx.kube.selectors import compile_selector, selector_from_set
 from kschedx.kube.types import Labels, Pod, PodAffinityTerm, PodSpec, Service
 from kschedx.legacy.interface import Predicate, PredicateContext, join_verdicts
 from kschedx.plugins.inter_pod_affinity.plugin import Accounts, FilterState
@@ -39,42 +39,6 @@ def services_of(pod: Pod, snapshot: Snapshot) -> tuple[Service, ...]:
         and service.spec.selector is not None
         and selector_from_set(service.spec.selector).matches(pod.metadata.labels)
     )
-
-
-def service_selectors(pod: Pod, snapshot: Snapshot) -> Iterator[Selector]:
-    for service in services_of(pod, snapshot):
-        yield selector_from_set(service.spec.selector)
-
-
-def controller_selectors(pod: Pod, snapshot: Snapshot, *, stateful_sets: bool) -> Iterator[Selector]:
-    """Yield the selectors of the ReplicationControllers, ReplicaSets, and with `stateful_sets` StatefulSets of the
-    pod."""
-    labels, namespace = pod.metadata.labels, pod.metadata.namespace
-    if not labels:
-        return
-    for controller in snapshot.replication_controllers:
-        if controller.metadata.namespace == namespace and controller.spec.selector:
-            selector = selector_from_set(controller.spec.selector)
-            if selector.matches(labels):
-                yield selector
-    workloads = [(replica_set.metadata.namespace, replica_set.spec.selector) for replica_set in snapshot.replica_sets]
-    if stateful_sets:
-        workloads += [
-            (stateful_set.metadata.namespace, stateful_set.spec.selector) for stateful_set in snapshot.stateful_sets
-        ]
-    for its_namespace, written in workloads:
-        compiled_selector = _compile(written)
-        if its_namespace == namespace and compiled_selector is not None and compiled_selector.matches(labels):
-            yield compiled_selector
-
-
-def _compile(selector: LabelSelector | None) -> Selector | None:
-    """Return None for a selector that selects nothing: absent, empty, or invalid."""
-    try:
-        compiled = compile_selector(selector)
-    except InputError:
-        return None
-    return compiled if compiled.requirements else None
 
 
 # MatchInterPodAffinity in 1.13 (pkg/scheduler/algorithm/predicates/predicates.go and metadata.go).

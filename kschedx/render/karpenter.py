@@ -45,7 +45,7 @@ from kschedx.kube.autoscalers import NodeClaim, NodeOverlay
 from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import Unit
 from kschedx.kube.types import Pod
-from kschedx.releases.karpenter import karpenter_title
+from kschedx.releases.karpenter import MEASURED
 from kschedx.render.terminal import StyledLine, text
 from kschedx.render.view import Decider, DeciderRow
 from kschedx.wording import Fact, amount, count, list_names
@@ -441,8 +441,13 @@ def pool_decider(of_pools: PoolScaling, explanation: Explanation) -> Decider:
         event=provisioning.event,
         recorded="" if said is None else _recorded_text(said.message, provisioning.event),
         reports=tuple(of_pools.reports.values()),
-        basis=(_basis(karpenter), f"rules of Karpenter {karpenter_title(karpenter.settings.rules_version)}"),
+        basis=(_basis(karpenter), f"rules of Karpenter {version_title(karpenter.settings.rules_version)}"),
     )
+
+
+def version_title(version: str) -> str:
+    """Return the version's title, such as `1.14, as published and not measured`."""
+    return version if version in MEASURED else f"{version}, as published and not measured"
 
 
 def seen(remedy: NodeRemedy) -> str:

@@ -37,7 +37,7 @@ from kschedx.render.terminal import (
     wrap,
 )
 from kschedx.render.terminal import shown as as_shown
-from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem, identical, shared_value, title_of
+from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem, identical, shared_value
 from kschedx.simulate.repack import EmptiedTogether
 from kschedx.wording import Fact, amount, count, list_names
 
@@ -232,8 +232,11 @@ def _table(items: Sequence[ViewItem], width: int, *, wide: bool) -> list[StyledL
     groups = [[item] for item in items] if wide or len(items) <= MOST_NODES else identical(in_any_group)
     shown = groups if wide else groups[:MOST_NODES]
     cells = [
-        [title_of(group), *(str(shared_value(values)) for values in zip(*(item.values for item in group), strict=True))]
-        for group in shown
+        [
+            _title_of(items),
+            *(str(shared_value(values)) for values in zip(*(item.values for item in items), strict=True)),
+        ]
+        for items in shown
     ]
     has_shares, moves = any(row[1] for row in cells), any(row[2] for row in cells)
     kept = [0, *([1] if has_shares else []), *([2] if moves else []), 4]
@@ -250,6 +253,11 @@ def _table(items: Sequence[ViewItem], width: int, *, wide: bool) -> list[StyledL
     if left:
         lines.append(text(f"  {count(left, 'more node')}: -o wide", DIM))
     return lines
+
+
+def _title_of(items: Sequence[ViewItem]) -> str:
+    """Return `node-1 and 2 more`."""
+    return f"{items[0].title} and {len(items) - 1:,} more" if len(items) > 1 else items[0].title
 
 
 def _together_facts(together: EmptiedTogether, most: int) -> Iterator[Fact]:

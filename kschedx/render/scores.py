@@ -28,7 +28,7 @@ from kschedx.render.terminal import (
 )
 from kschedx.render.view import Tone
 from kschedx.snapshot.columns import TableRow
-from kschedx.wording import count, list_names, visible
+from kschedx.wording import count, visible
 from kschedx.words import describe
 
 SHOWN = 4
@@ -38,11 +38,6 @@ SHOWN = 4
 def _format_signed(number: int) -> str:
     """Return `+12`, `-3`, or `·` for no difference."""
     return f"{number:+,}" if number else "·"
-
-
-def decision(ranking: Ranking) -> str:
-    """Return `NodeResourcesFit +9, ImageLocality +3, TaintToleration -2`."""
-    return list_names([f"{lead.plugin} {lead.difference:+,}" for lead in ranking.leads], 4)
 
 
 def ranking_block(ranking: Ranking, width: int, shown: int = SHOWN, *, by_plugin: bool = True) -> list[StyledLine]:

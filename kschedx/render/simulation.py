@@ -35,7 +35,7 @@ from kschedx.render.drain import (
     result_lines,
     with_flags,
 )
-from kschedx.render.fixes import fix_lines, refusal_fixes, story_fixes, story_no_fix, story_reason
+from kschedx.render.fixes import fix_lines, story_fixes, story_reason
 from kschedx.render.layout import MOST_LINES, head_lines
 from kschedx.render.lifecycle import rollout_text
 from kschedx.render.outcome import outcome_tone
@@ -54,7 +54,7 @@ from kschedx.render.terminal import (
     shortens,
     title_lines,
 )
-from kschedx.render.view import ItemList, Timeline, Tone, UsageRow, UsageView, View, ViewItem
+from kschedx.render.view import FixView, ItemList, Timeline, Tone, UsageRow, UsageView, View, ViewItem
 from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.drain import DrainResult
 from kschedx.simulate.moves import GoalResult
@@ -499,10 +499,21 @@ def _workloads(
             kind=_workload_kind(result),
             values=(len(result.placed), len(result.pending), len(result.evicted), _result(simulation, result, story)),
             event=simulation.messages.get(result.pending[0], "") if result.pending else "",
-            fixes=(*(refusal_fixes(mending, result) if is_tried else ()), *story_fixes(story)),
-            no_fix=story_no_fix(story),
+            fixes=(*(_refusal_fixes(mending, result) if is_tried else ()), *story_fixes(story)),
+            no_fix=_story_no_fix(story),
             members=(*result.pending, *(f"{number} on {node}" for node, number in result.nodes.items())),
         )
+
+
+def _refusal_fixes(mending: SharedFixes, result: WorkloadResult) -> tuple[FixView, ...]:
+    """Return the fix after which the API server admits the refused replicas of a workload; empty if none is known."""
+    fix = mending.let_in(result) if result.refused else None
+    return () if fix is None else (FixView(title=fix.title, commands=fix.commands),)
+
+
+def _story_no_fix(story: PendingStory | None) -> str:
+    """Return why the story's pods have no fix; empty if they have one."""
+    return "" if story is None or story.mended is not None else story.explanation.no_fix
 
 
 def _workload_kind(result: WorkloadResult) -> str:
@@ -653,7 +664,7 @@ def _causes(simulation: Simulation, mending: SharedFixes, most: int, *, are_alon
                 values=(len(pods), list_names(pods, 1)),
                 event=simulation.messages[pods[0]] or "unschedulable",
                 fixes=story_fixes(story),
-                no_fix=story_no_fix(story),
+                no_fix=_story_no_fix(story),
                 members=tuple(pods),
             )
         )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import count, groupby
 from typing import Never, assert_never
 
 import msgspec
@@ -11,6 +12,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kschedx.apiserver.placement_validation import EFFECTS
 from kschedx.apiserver.workload_validation import require_same_workload
 from kschedx.controllers import workloads
 from kschedx.controllers.daemon_set import compares_taints, daemons_on, react_to_nodes
@@ -25,23 +27,19 @@ from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.documents import Document
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.tolerations import NO_EXECUTE, find_untolerated, tolerates
-from kschedx.kube.types import Node, Pod, controller_of
+from kschedx.kube.types import LOST_TAINTS, Node, Pod, Taint, controller_of
 from kschedx.kube.workloads import SHORT_NAMES, foreign_pods, is_foreign, kind_and_group
 from kschedx.simulate import object_changes as other_objects
 from kschedx.simulate.changes import (
+    MOST_COUNT,
     MOST_NODES,
     ChangeVerb,
     SimulatedChange,
+    another_like,
     bare_name,
     names_node,
-    node_of,
     node_of_file,
-    nodes_like,
-    parse_count,
     set_cordon,
-    split_at_sign,
-    with_label,
-    with_taint,
 )
 from kschedx.simulate.object_changes import (
     merge_objects,
@@ -202,7 +200,7 @@ class ClusterChanges:
         gone = self._removed_node(name)
         if gone is not None:
             raise InputError(f'node "{gone.name}" is gone', hint="an earlier change removes it")
-        return node_of(self.snapshot, name)
+        return _node_of(self.snapshot, name)
 
     def _removed_node(self, name: str) -> Node | None:
         """Return the node that a change removed, in its last state; None for a node that exists or never did."""
@@ -215,11 +213,11 @@ class ClusterChanges:
             case ChangeVerb.APPLY:
                 self._apply_objects(change.objects)
             case ChangeVerb.SCALE:
-                target, number = split_at_sign(text, "=", "KIND/NAME=REPLICAS")
+                target, number = _split_at_sign(text, "=", "KIND/NAME=REPLICAS")
                 if (resource := self._custom_resource(target)) is not None:
-                    self._apply_custom(_with_replicas(resource, parse_count(number)))
+                    self._apply_custom(_with_replicas(resource, _parse_count(number)))
                 else:
-                    self._scale(self._workload(target), parse_count(number))
+                    self._scale(self._workload(target), _parse_count(number))
             case ChangeVerb.CORDON | ChangeVerb.UNCORDON:
                 node = self._node(text)
                 self._put(set_cordon(node, unschedulable=change.verb is ChangeVerb.CORDON))
@@ -230,14 +228,14 @@ class ClusterChanges:
             case ChangeVerb.REMOVE_NODE:
                 self._remove_node(text)
             case ChangeVerb.TAINT:
-                name, taint = split_at_sign(text, ":", "NODE:KEY=VALUE:EFFECT, or NODE:KEY- to remove")
-                self._put(with_taint(self._node(name), taint))
+                name, taint = _split_at_sign(text, ":", "NODE:KEY=VALUE:EFFECT, or NODE:KEY- to remove")
+                self._put(_with_taint(self._node(name), taint))
             case ChangeVerb.LABEL:
-                name, label = split_at_sign(text, ":", "NODE:KEY=VALUE, or NODE:KEY- to remove")
-                self._put(with_label(self._node(name), label))
+                name, label = _split_at_sign(text, ":", "NODE:KEY=VALUE, or NODE:KEY- to remove")
+                self._put(_with_label(self._node(name), label))
             case ChangeVerb.SET:
-                target, rest = split_at_sign(text, ":", "KIND/NAME:PATH=VALUE")
-                path, value = split_at_sign(rest, "=", "KIND/NAME:PATH=VALUE")
+                target, rest = _split_at_sign(text, ":", "KIND/NAME:PATH=VALUE")
+                path, value = _split_at_sign(rest, "=", "KIND/NAME:PATH=VALUE")
                 self._set(target, path, scalar(value))
             case ChangeVerb.DRAIN:
                 _refuse_manual()
@@ -266,12 +264,12 @@ class ClusterChanges:
         self._lose(reaction.gone)
 
     def _add_nodes(self, change: SimulatedChange) -> None:
-        number, model = split_at_sign(change.text, "=", "NUMBER=NODE, or NUMBER=FILE with a Node")
-        count = parse_count(number, MOST_NODES)
+        number, model = _split_at_sign(change.text, "=", "NUMBER=NODE, or NUMBER=FILE with a Node")
+        count = _parse_count(number, MOST_NODES)
         if not count:
             raise InputError(f'found "{number}", expected a number from 1 on')
         template = node_of_file(change.objects, model) if change.objects else self._template(model)
-        added = list(nodes_like(self.snapshot, template, count))
+        added = list(_nodes_like(self.snapshot, template, count))
         self.snapshot = with_changed_nodes(self.snapshot, added)
         self.added_nodes += [node.name for node in added]
         self._add_daemons_on(added)
@@ -664,6 +662,77 @@ class ClusterChanges:
         changed = with_value(manifest, path, value)
         require_workload(manifest, changed)
         self._apply_workload(changed)
+
+
+def _nodes_like(snapshot: Snapshot, template: Node, number: int) -> Iterator[Node]:
+    """Yield so many new nodes like the template, under unused names of the same domain."""
+    host, dot, domain = template.name.partition(".")
+    every = (f"{host}-new{number}{dot}{domain}" for number in count(1))
+    names = (name for name in every if name not in snapshot.cluster.index)
+    for _ in range(number):
+        yield another_like(template, next(names))
+
+
+def _with_label(node: Node, text: str) -> Node:
+    """Return the node with the label `KEY=VALUE`, or without the label of `KEY-`. Raises `InputError`."""
+    labels = dict(node.metadata.labels)
+    if text.endswith("-"):
+        if labels.pop(text[:-1], None) is None:
+            raise InputError(f'"{text[:-1]}" is not a label of {node.name}', hint=nearest(text[:-1], labels))
+    else:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise InputError(f'found "{text}", allowed is KEY=VALUE')
+        labels[key] = value
+    return replace(node, metadata=replace(node.metadata, labels=labels))
+
+
+def _with_taint(node: Node, text: str) -> Node:
+    """Return the node with the taint `KEY=VALUE:EFFECT`, or without the taints of `KEY-`. Raises `InputError`."""
+    taints = node.spec.taints
+    if text.endswith("-"):
+        key, _, effect = text[:-1].partition(":")
+        left = tuple(taint for taint in taints if taint.key != key or (effect and taint.effect != effect))
+        if left == taints:
+            raise InputError(
+                f'"{key}" is not a taint of {node.name}', hint=nearest(key, (taint.key for taint in taints))
+            )
+    else:
+        rest, colon, effect = text.rpartition(":")
+        if not colon or effect not in EFFECTS:
+            hint = nearest(effect, EFFECTS) or f"one of {', '.join(EFFECTS)}"
+            raise InputError(f'"{effect}" is not a taint effect', hint=hint)
+        key, _, value = rest.partition("=")
+        effects = (effect, "NoSchedule") if key in LOST_TAINTS and effect == "NoExecute" else (effect,)
+        others = tuple(taint for taint in taints if taint.key != key or taint.effect not in effects)
+        left = (*others, *(Taint(key=key, value=value, effect=effect) for effect in effects))
+    return replace(node, spec=replace(node.spec, taints=left))
+
+
+def _node_of(snapshot: Snapshot, name: str) -> Node:
+    """Return the node `node-1`, `node/node-1`, or `no/node-1`. Raises `InputError` with the nearest name."""
+    name = snapshot.cluster.full_name(bare_name(name))
+    row = snapshot.cluster.index.get(name)
+    if row is None:
+        raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, snapshot.cluster.index))
+    return snapshot.cluster.nodes[row]
+
+
+def _parse_count(text: str, most: int = MOST_COUNT) -> int:
+    """Return a number of nodes or replicas. Raises `InputError` for more than `most`."""
+    if not re.fullmatch(r"[0-9]+", text):
+        raise InputError(f'found "{text}", expected a number')
+    if len(text) > 9 or int(text) > most:
+        raise InputError(f"found {int(text[:99]):,}, at most {most:,} are simulated")
+    return int(text)
+
+
+def _split_at_sign(text: str, sign: str, allowed: str) -> tuple[str, str]:
+    """Return the parts before and after the first `sign`. Raises `InputError` with what is allowed."""
+    before, separator, after = text.partition(sign)
+    if not separator or not before or not after:
+        raise InputError(f'found "{text}", allowed is {allowed}')
+    return before, after
 
 
 def _is_unknown(manifest: Manifest) -> bool:

@@ -20,13 +20,11 @@ from kschedx.kube.storage import claim_name
 from kschedx.kube.types import (
     FINISHED,
     ContainerPort,
-    GroupedWorkload,
     Node,
     ObjectMeta,
     OwnerReference,
     Pod,
     PodGroup,
-    PodGroupSpec,
     PodSpec,
     PodStatus,
     PriorityClass,
@@ -219,30 +217,6 @@ def longer(texts: Sequence[str], more: Sequence[str]) -> Sequence[str]:
         return [*texts, *more]
     *before, last = texts.parts
     return _JoinedTexts(*before, [*last, *more]) if isinstance(last, list) else _JoinedTexts(*texts.parts, [*more])
-
-
-class _MoreRows(Mapping[str, int]):
-    """Rows by key of pods, and of others, of which one may have the name of one before."""
-
-    def __init__(self, rows: Mapping[str, int], more: dict[str, int]) -> None:
-        self.rows, self.more = rows, more
-
-    def __len__(self) -> int:
-        return len(self.rows) + sum(key not in self.rows for key in self.more)
-
-    def __iter__(self) -> Iterator[str]:
-        yield from self.rows
-        yield from (key for key in self.more if key not in self.rows)
-
-    def __getitem__(self, key: str) -> int:
-        return self.more[key] if key in self.more else self.rows[key]
-
-
-def longer_rows(rows: Mapping[str, int], more: dict[str, int]) -> Mapping[str, int]:
-    """`longer` of rows by key; the last of a name counts."""
-    if isinstance(rows, _MoreRows):
-        return _MoreRows(rows.rows, {**rows.more, **more})
-    return {**rows, **more} if isinstance(rows, dict) else _MoreRows(rows, more)
 
 
 class _RowsOfCopies(Mapping[str, int]):
@@ -720,18 +694,6 @@ def host_ports(spec: PodSpec, *, sidecars: bool = True) -> tuple[ContainerPort, 
 
 _PodGroups = Mapping[str, PodGroup]
 """`namespace/name` to pod group."""
-
-
-def groups_by_key(groups: Iterable[PodGroup], workloads: Iterable[GroupedWorkload]) -> dict[str, PodGroup]:
-    group_of = {f"{group.metadata.namespace}/{group.metadata.name}": group for group in groups}
-    for workload in workloads:
-        namespace = workload.metadata.namespace
-        for entry in workload.spec.pod_groups:
-            name = f"{workload.metadata.name}/{entry.name}"
-            metadata = ObjectMeta(name=name, namespace=namespace)
-            spec = PodGroupSpec(scheduling_policy=entry.policy)
-            group_of[f"{namespace}/{name}"] = PodGroup(metadata=metadata, spec=spec)
-    return group_of
 
 
 def group_name(spec: PodSpec, *, of_workloads: bool) -> str | None:

@@ -24,7 +24,7 @@ from kschedx.kube.other_schedulers import OpenShiftScheduler
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.scalars import nanoseconds, newest
 from kschedx.kube.snapshot_header import SnapshotHeader
-from kschedx.kube.storage import PersistentVolumeClaim, bound_claim, provisioned_at_once
+from kschedx.kube.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, bound_claim, volume_for
 from kschedx.kube.types import (
     AUTOSCALER_PRIORITIES,
     AUTOSCALER_STATUS,
@@ -38,6 +38,7 @@ from kschedx.kube.types import (
     Pod,
     PodDisruptionBudget,
     PodGroup,
+    PodGroupSpec,
     PriorityClass,
     ReplicaSet,
     ReplicationController,
@@ -49,7 +50,7 @@ from kschedx.snapshot.columns import ClusterRow, distinct
 from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
-from kschedx.snapshot.pods import PodTable, groups_by_key
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.storage import Storage
 
 
@@ -293,11 +294,23 @@ def fields_from_objects(objects: Objects) -> dict[str, object]:
         "stateful_sets": objects_of(objects, StatefulSet),
         "disruption_budgets": objects_of(objects, PodDisruptionBudget),
         "priority_classes": priority_classes(objects),
-        "pod_groups": groups_by_key(objects_of(objects, PodGroup), objects_of(objects, GroupedWorkload)),
+        "pod_groups": _groups_by_key(objects_of(objects, PodGroup), objects_of(objects, GroupedWorkload)),
         "devices": Devices.of(objects),
         "storage": Storage.of(objects),
         "objects": {record: tuple(some) for record, some in objects.items()},
     }
+
+
+def _groups_by_key(groups: Iterable[PodGroup], workloads: Iterable[GroupedWorkload]) -> dict[str, PodGroup]:
+    group_of = {f"{group.metadata.namespace}/{group.metadata.name}": group for group in groups}
+    for workload in workloads:
+        namespace = workload.metadata.namespace
+        for entry in workload.spec.pod_groups:
+            name = f"{workload.metadata.name}/{entry.name}"
+            metadata = ObjectMeta(name=name, namespace=namespace)
+            spec = PodGroupSpec(scheduling_policy=entry.policy)
+            group_of[f"{namespace}/{name}"] = PodGroup(metadata=metadata, spec=spec)
+    return group_of
 
 
 def priority_classes(objects: Objects) -> dict[str, PriorityClass]:
@@ -489,10 +502,25 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         for key, claim in created.items():
             named = self.storage.with_default(claim)
             storage_class = self.storage.classes.get(named.storage_class)
-            volume = provisioned_at_once(named, storage_class, self.storage.csi_nodes.values())
+            volume = _provisioned_at_once(named, storage_class, self.storage.csi_nodes.values())
             claims[key] = named if volume is None else bound_claim(named, volume.name)
             volumes |= {} if volume is None else {volume.name: volume}
         return self.with_storage(replace(self.storage, claims=claims, volumes=volumes))
 
     def with_storage(self, storage: Storage) -> Snapshot:
         return replace(self, storage=storage, _tables=dict(self._tables))
+
+
+def _provisioned_at_once(
+    claim: PersistentVolumeClaim, storage_class: StorageClass | None, nodes: Iterable[CSINode]
+) -> PersistentVolume | None:
+    """Return the volume that a driver provisions for a new claim before its pod is scheduled, if every node can reach
+    it. None if the driver chooses the location by the nodes' topology keys or the class's topologies."""
+    if storage_class is None or not storage_class.can_provision or storage_class.waits_for_first_consumer:
+        return None
+    drivers = [driver for node in nodes for driver in node.spec.drivers if driver.name == storage_class.provisioner]
+    if claim.spec.volume_name or storage_class.allowed_topologies or not drivers:
+        return None
+    if any(driver.topology_keys for driver in drivers):
+        return None
+    return volume_for(claim, f"{claim.metadata.namespace}-{claim.name}", storage_class, bound=True)

@@ -70,27 +70,6 @@ def refuse(path: str, message: str, hint: str = "") -> ConfigError:
     return ConfigError(message, place=Place(field=path), hint=hint)
 
 
-def invalid(path: str, value: object, detail: str) -> ConfigError:
-    return config_error(field_errors.invalid(path, shown(value), detail))
-
-
-def not_supported_error(path: str, value: str, supported: Iterable[str]) -> ConfigError:
-    values = sorted(supported)
-    return config_error(field_errors.not_supported_error(path, shown(value), values), nearest(value, values))
-
-
-def required_error(path: str, detail: str = "") -> ConfigError:
-    return config_error(field_errors.required_error(path, detail))
-
-
-def forbidden_error(path: str, detail: str) -> ConfigError:
-    return config_error(field_errors.forbidden_error(path, detail))
-
-
-def duplicate(path: str, value: object) -> ConfigError:
-    return refuse(path, f"Duplicate value: {shown(value)}")
-
-
 def config_error(error: InputError, hint: str = "") -> ConfigError:
     return ConfigError(error.message, place=error.place, hint=hint or error.hint)
 

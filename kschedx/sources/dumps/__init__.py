@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from msgspec import Struct
-
-from kschedx.kube.kinds import KINDS, key_of
-from kschedx.sources import compression as compressed
 
 
 def _every(kind: str) -> str:
@@ -32,12 +29,6 @@ class Lack(Struct, frozen=True, kw_only=True):
 def lack(kind: str, what: str = "") -> Lack:
     """Return that `what` is missing; without it, everything of the kind."""
     return Lack(kind=kind, what=what or _every(kind))
-
-
-def all_but(kinds: Iterable[str]) -> tuple[Lack, ...]:
-    """Return Kubernetes' kinds that answers depend on, except those that the dump holds."""
-    held = frozenset(kinds)
-    return tuple(lack(key) for key, kind in KINDS.items() if kind.leaves and kind.is_of_kubernetes and key not in held)
 
 
 class Dump(Struct, frozen=True, kw_only=True):
@@ -78,16 +69,3 @@ class Form(Struct, frozen=True, kw_only=True):
     files: Mapping[str, str] | None
     """The files to read, each with the kind of its list ("v1 PodList"); None for all files."""
     lacks: tuple[Lack, ...]
-
-
-def plain(name: str) -> str:
-    """Return a file's name without the suffixes of compression."""
-    for suffix in compressed.SUFFIXES:
-        name = name.removesuffix(suffix)
-    return name
-
-
-def listed_kind(list_kind: str) -> str:
-    """Return `Pod` for `v1 PodList`: the key in the table of kinds."""
-    version, _, name = list_kind.partition(" ")
-    return key_of(name.removesuffix("List"), version.rpartition("/")[0])
