@@ -278,7 +278,7 @@ def _refusals(explanation: Explanation, deciders: Iterable[Decider]) -> Iterator
 def _deciders(explanation: Explanation) -> Iterator[Decider]:
     """Yield what each autoscaler does. Most clusters have none, so the renderer is loaded only if needed."""
     for scaling in explanation.scalings:
-        from kschedx.render.autoscaler import decider_of
+        from kschedx.render.growth import decider_of
 
         yield decider_of(scaling, explanation)
 
@@ -337,7 +337,7 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[S
 
 
 def _decider(decider: Decider, width: int, *, everything: bool = False) -> list[StyledLine]:
-    from kschedx.render.autoscaler import MOST_ROWS, decider_lines
+    from kschedx.render.growth import MOST_ROWS, decider_lines
 
     return decider_lines(decider, width, None if everything else MOST_ROWS)
 

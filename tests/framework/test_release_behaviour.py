@@ -299,27 +299,6 @@ def test_the_limit_of_in_tree_volumes(version: str, limit: str, outcome: str) ->
     assert explain(version, [machine, pod("new", volumes=[disk])]).outcome == outcome
 
 
-@pytest.mark.parametrize(
-    ("version", "listed", "reasons"),
-    [
-        ("1.35", False, []),
-        ("1.35", True, ["node(s) exceed max volume count"]),
-        ("1.36", False, ["node(s) exceed max volume count"]),
-    ],
-)
-def test_where_an_in_tree_volume_counts_as_its_drivers(version: str, listed: bool, reasons: list[str]) -> None:
-    listing = {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs"} if listed else {}
-    csi_node: Manifest = {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "CSINode",
-        "metadata": {"name": "a", "annotations": listing},
-        "spec": {"drivers": [{"name": "ebs.csi.aws.com", "nodeID": "a", "allocatable": {"count": 1}}]},
-    }
-    disks = [{"name": name, "awsElasticBlockStore": {"volumeID": f"vol-{name}"}} for name in ("x", "y")]
-    result = document(version, [node("a"), csi_node, pod("new", volumes=disks)])
-    assert result["filter"]["nodes"]["a"]["verdict"]["reasons"] == reasons
-
-
 NOTHING_IN_COMMON = "node(s) didn't satisfy plugin(s) [NodeAffinity VolumeBinding] simultaneously"
 NOT_RUN = 'reading "PreFilterPodTopologySpread" from cycleState: not found'
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenOffering, WrittenType
-from kschedx.karpenter.cluster import Karpenter, KarpenterOptions, grow_by_karpenter
+from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
 from kschedx.karpenter.scheduler import KarpenterSettings
 from kschedx.kube.devices import ResourceSliceSpec
 from kschedx.kube.names import ZONE
@@ -92,7 +92,7 @@ def test_new_nodes_have_the_devices_of_their_instance_types() -> None:
         (["gpus"], 2),
         (["gpus"], 1),
     ]
-    grown = grow_by_karpenter(provisioner).snapshot
+    grown = provisioner.grow().snapshot
     assert [len(item.spec.devices) for item in grown.devices.slices] == [2, 2]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from kschedx.errors import ConfigError
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenOffering, WrittenType
-from kschedx.karpenter.cluster import Karpenter, KarpenterOptions, grow_by_karpenter, virtual_pods
+from kschedx.karpenter.cluster import Karpenter, KarpenterOptions, virtual_pods
 from kschedx.karpenter.disruption import disruptions, eviction_cost
 from kschedx.karpenter.scheduler import ONLY_DEVICES, KarpenterSettings, RoundResult, karpenter_version
 from kschedx.kube.types import ObjectMeta, Pod, PodSpec
@@ -181,7 +181,7 @@ def test_a_buffer_keeps_capacity_free(version: str, gate: bool, status: str, nod
     built = Karpenter.of(snapshot, options)
     assert built is not None
     assert len(built.own.new) == nodes
-    assert grow_by_karpenter(built).helped == 1
+    assert built.grow().helped == 1
 
 
 # --- disruption

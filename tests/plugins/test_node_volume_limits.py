@@ -13,7 +13,8 @@ from kschedx.framework.status import Code, Status
 from kschedx.plugins.node_volume_limits import NodeVolumeLimits
 from kschedx.snapshot.columns import ClusterRow, TableRow, cluster_rows
 from kschedx.snapshot.nodes import NodeTable, PodRows
-from tests.builders import Manifest, evaluate, framework, node, only, pod
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import Manifest, evaluate, explain_pod, framework, node, only, pod
 from tests.storage_builders import DRIVER, attachment, claim, csi_driver, csi_node, storage_class, using, volume
 
 REASON = "node(s) exceed max volume count"
@@ -115,6 +116,40 @@ def test_migrated_volumes_count_for_their_driver(limit: int, fits: bool) -> None
     cycle = evaluate(objects, "default/new", only("NodeVolumeLimits"))
     assert cycle.filter is not None
     assert cycle.filter.status(TableRow(0)).is_success == fits
+
+
+_INLINE: dict[str, tuple[str, Manifest]] = {
+    "aws-ebs": (EBS, ebs("v")),
+    "azure-disk": ("disk.csi.azure.com", {"azureDisk": {"diskName": "v", "diskURI": "u", "kind": "Managed"}}),
+    "cinder": ("cinder.csi.openstack.org", {"cinder": {"volumeID": "v"}}),
+    "gce-pd": ("pd.csi.storage.gke.io", {"gcePersistentDisk": {"pdName": "v"}}),
+    "portworx-volume": ("pxd.portworx.com", {"portworxVolume": {"volumeID": "v"}}),
+    "vsphere-volume": ("csi.vsphere.vmware.com", {"vsphereVolume": {"volumePath": "v"}}),
+}
+
+
+@pytest.mark.parametrize(
+    ("version", "listed", "counted"),
+    [
+        # Cinder's gate was gone before 1.26, those of EBS and Azure in 1.27, of GCE in 1.28, of Portworx in 1.36
+        ("1.26", False, {"cinder"}),
+        ("1.26", True, {"aws-ebs", "azure-disk", "cinder", "gce-pd"}),
+        ("1.27", False, {"aws-ebs", "azure-disk", "cinder"}),
+        ("1.28", False, {"aws-ebs", "azure-disk", "cinder", "gce-pd"}),
+        ("1.35", False, {"aws-ebs", "azure-disk", "cinder", "gce-pd"}),
+        ("1.35", True, {"aws-ebs", "azure-disk", "cinder", "gce-pd", "portworx-volume"}),
+        ("1.36", False, {"aws-ebs", "azure-disk", "cinder", "gce-pd", "portworx-volume"}),
+    ],
+)
+def test_a_node_lists_plugins_that_a_gate_migrates(version: str, listed: bool, counted: set[str]) -> None:
+    rejected = set()
+    for plugin, (driver, source) in _INLINE.items():
+        migrated = f"kubernetes.io/{plugin}" if listed else ""
+        own = csi_node("n", limit=0, driver=driver, migrated=migrated)
+        cluster = Snapshot.from_objects([using("new", volumes=[source]), node("n"), own])
+        if not explain_pod(cluster, "default/new", config=only("NodeVolumeLimits"), kube_version=version).best_nodes:
+            rejected.add(plugin)
+    assert rejected == counted
 
 
 def test_volumes_of_no_driver_are_skipped() -> None:

@@ -1,4 +1,4 @@
-"""An event's text, of this release or an older one, is taken apart into counted, known reasons."""
+"""The text of an event, of any version, is parsed into counted, known reasons."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_every_recorded_event_is_known() -> None:
     assert all(event.parts for event in events.values())
 
 
-def test_an_unknown_reason_is_said_to_be_unknown() -> None:
+def test_an_unknown_reason_is_named_unknown() -> None:
     lines = [line.plain for line in reason_lines("0/2 nodes are available: 2 foo.", 80)]
     assert any("unknown" in line for line in lines)
 
@@ -142,7 +142,7 @@ def test_screens_keep_to_the_width(what: str, width: int) -> None:
     assert all(line.cell_len <= width or line.plain.startswith("https://") for line in lines)
 
 
-def test_what_is_no_reason_is_refused_with_the_nearest() -> None:
+def test_an_unknown_id_is_an_error_with_the_nearest() -> None:
     with pytest.raises(InputError, match='did you mean "insufficient-resource"'):
         reason_lines("insuficient-resource", 80)
 
@@ -161,7 +161,7 @@ def test_what_is_no_reason_is_refused_with_the_nearest() -> None:
         ("invalid resource pools were encountered", "plugin-message"),
     ],
 )
-def test_what_is_said_about_devices(text: str, reason: str) -> None:
+def test_messages_about_devices(text: str, reason: str) -> None:
     assert told(text) == [(None, "DynamicResources", reason)]
 
 
@@ -337,7 +337,7 @@ def test_what_is_said_about_devices(text: str, reason: str) -> None:
         ),
     ],
 )
-def test_what_other_components_say(text: str, expected: Told) -> None:
+def test_messages_of_other_components(text: str, expected: Told) -> None:
     assert told(text) == expected
     assert reason_lines(text, 80)
 
@@ -383,7 +383,7 @@ FITS_NONE = (
         "  Warning  FailedScheduling  4m (x5 over 24m)  default-scheduler  " + FITS_NONE.replace(", 2", ",\n    2"),
     ],
 )
-def test_an_event_however_pasted(pasted: str) -> None:
+def test_an_event_is_read_in_every_pasted_form(pasted: str) -> None:
     [event] = events_in(pasted)
     assert event.texts == parse(FITS_NONE).texts
 
