@@ -13,6 +13,7 @@ from types import ModuleType
 
 import pytest
 
+from kschedx.controllers.states import STATES
 from kschedx.words.reasons import DOCUMENTATION, reasons
 from tests.command import ROOT
 from tests.conftest import Golden
@@ -31,6 +32,12 @@ def build_module() -> ModuleType:
 def test_the_picture_of_the_readme_is_the_output_of_the_program(golden: Golden) -> None:
     for path, svg in build_module().pictures():
         golden.check(path, svg)
+
+
+def test_every_state_has_an_example_without_placeholders() -> None:
+    rows = [line.split(" | ") for line in build_module().states().splitlines() if line.startswith("| `")]
+    assert len(rows) == len(STATES)
+    assert not [headline for _, headline, _ in rows if len(headline) < 20 or re.search(r"[{}*]|\s$", headline)]
 
 
 # Words: ../shared/STYLE.md's table, as far as it can be held by a pattern.

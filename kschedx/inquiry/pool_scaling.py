@@ -401,13 +401,7 @@ def _smaller(scaling: PoolScaling, verdict: PoolVerdict, rejection: NoInstanceTy
     """Yield smaller requests: those for which the largest otherwise suitable type has enough."""
     if verdict.template is None or rejection.too_few:
         return
-    fitting = [
-        known
-        for known in verdict.known
-        if known.requirements.overlaps(rejection.requirements)
-        and known.is_offered(rejection.requirements, verdict.template.allowed)
-    ]
-    for instance_type in sorted(fitting, key=attrgetter("size"), reverse=True)[:1]:
+    for instance_type in verdict.matching_types(rejection)[:1]:
         daemons = verdict.template.overhead(instance_type.name).requests
         short = _short(rejection.pod_requests, daemons, instance_type)
         amounts: dict[str, int] = {}

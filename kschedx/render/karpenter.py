@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, assert_never
 
 from kschedx.inquiry.node_scaling import NodeRemedy
@@ -266,21 +267,8 @@ def _missing_of_type(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
 
 def _nearest_type(verdict: PoolVerdict, rejection: NoInstanceType) -> InstanceType | None:
     """Return the nearest type that meets all requirements and is only too small; the largest of equally near ones."""
-    if verdict.template is None:
-        return None
-    allowed = verdict.template.allowed
-    fitting = [
-        instance_type
-        for instance_type in verdict.known
-        if instance_type.requirements.overlaps(rejection.requirements)
-        and instance_type.is_offered(rejection.requirements, allowed)
-    ]
-    short = [instance_type for instance_type in fitting if any(True for _ in _short(instance_type, rejection.requests))]
-    return max(
-        short,
-        key=lambda instance_type: (-len(list(_short(instance_type, rejection.requests))), *instance_type.size),
-        default=None,
-    )
+    shorts = ((len(list(_short(each, rejection.requests))), each) for each in verdict.matching_types(rejection))
+    return min((pair for pair in shorts if pair[0]), key=itemgetter(0), default=(0, None))[1]
 
 
 def _short(instance_type: InstanceType, requests: Amounts) -> Iterator[str]:

@@ -17,7 +17,7 @@ from kschedx.explain.ranking import Ranking, rank_nodes
 from kschedx.framework.cycle import Cycle, Outcome, UnevaluatedKind
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.escaping import shell_command
-from kschedx.kube.names import short_names
+from kschedx.kube.names import HOSTNAME, short_names
 from kschedx.render.blocks import Level, candidates_block, excluded_block, group_block, stop_block
 from kschedx.render.fixes import fix_views
 from kschedx.render.holding import holding_facts
@@ -75,7 +75,7 @@ _Block = Callable[[Level], list[StyledLine]]
 
 def _nodes_of(explanation: Explanation) -> Sequence[str]:
     """Return the nodes that are shown by their short names: none if the pod or its volume selects a value that equals a
-    short name, because the two would look the same."""
+    short name, or a node whose host name equals its short name, because the two would look the same."""
     spec, names, storage = (
         explanation.cycle.pod.spec,
         explanation.cycle.all_nodes.names,
@@ -88,7 +88,11 @@ def _nodes_of(explanation: Explanation) -> Sequence[str]:
     terms = (term for selector in selectors for term in selector.node_selector_terms)
     expressions = (expression for term in terms for expression in term.match_expressions)
     selected = {*spec.node_selector.values(), *(value for expression in expressions for value in expression.values)}
-    return () if selected.intersection(short_names(names).values()) else names
+    short, cluster = {*short_names(names).values()}, explanation.cycle.snapshot.cluster
+    hosts = (
+        cluster.nodes[cluster.index[value]].metadata.labels.get(HOSTNAME) for value in selected & cluster.index.keys()
+    )
+    return () if short.intersection((*selected, *hosts)) else names
 
 
 def why_lines(

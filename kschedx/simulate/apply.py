@@ -40,16 +40,18 @@ from kschedx.simulate.changes import (
     names_node,
     node_of_file,
     set_cordon,
+    split_at_sign,
 )
 from kschedx.simulate.object_changes import (
+    Fields,
     merge_objects,
     require_node,
     require_pod,
     require_updatable,
     require_workload,
     scalar,
-    with_field,
-    with_value,
+    with_fields,
+    with_values,
 )
 from kschedx.simulate.simulator import Simulator
 from kschedx.snapshot.edits import with_changed_nodes
@@ -176,18 +178,19 @@ class ClusterChanges:
         rows = (row for row in range(first, end) if row not in deleted and row not in replacing)
         yield from (key for key in map(pods.key, rows) if key not in evicted)
 
-    def apply(self, change: SimulatedChange) -> None:
-        """Apply a change. Raises `InputError` with the change."""
+    def apply(self, change: SimulatedChange, fields: Sequence[SimulatedChange] = ()) -> None:
+        """Apply a change. `fields` are earlier settings of its object, in the same update. Raises `InputError` with the
+        change."""
         first_row = len(self._simulator.pods)
         self._evicted, self._gone, self._undone = [], [], ""
         self._manager.left_nodes.clear()
         with Place(object=str(change)):
-            self._apply(change)
+            self._apply(change, fields)
             self._manager.sync()
         self._gone += map(self._simulator.pods.key, self._manager.left_nodes)
         evicted, gone = tuple(self._evicted), tuple(self._gone)
         effect = ChangeEffect(change=change, evicted=evicted, gone=gone, undone=self._undone)
-        self._applied.append((first_row, effect))
+        self._applied += [*((first_row, ChangeEffect(change=earlier)) for earlier in fields), (first_row, effect)]
 
     def node(self, change: SimulatedChange) -> Node:
         """Return the only node that a change names. Raises `InputError` with the change."""
@@ -207,13 +210,13 @@ class ClusterChanges:
         bare = bare_name(name)
         return None if bare in self.snapshot.cluster.index else self._removed.get(bare)
 
-    def _apply(self, change: SimulatedChange) -> None:
+    def _apply(self, change: SimulatedChange, fields: Sequence[SimulatedChange]) -> None:
         text = change.text
         match change.verb:
             case ChangeVerb.APPLY:
                 self._apply_objects(change.objects)
             case ChangeVerb.SCALE:
-                target, number = _split_at_sign(text, "=", "KIND/NAME=REPLICAS")
+                target, number = split_at_sign(text, "=", "KIND/NAME=REPLICAS")
                 if (resource := self._custom_resource(target)) is not None:
                     self._apply_custom(_with_replicas(resource, _parse_count(number)))
                 else:
@@ -228,15 +231,13 @@ class ClusterChanges:
             case ChangeVerb.REMOVE_NODE:
                 self._remove_node(text)
             case ChangeVerb.TAINT:
-                name, taint = _split_at_sign(text, ":", "NODE:KEY=VALUE:EFFECT, or NODE:KEY- to remove")
+                name, taint = split_at_sign(text, ":", "NODE:KEY=VALUE:EFFECT, or NODE:KEY- to remove")
                 self._put(_with_taint(self._node(name), taint))
             case ChangeVerb.LABEL:
-                name, label = _split_at_sign(text, ":", "NODE:KEY=VALUE, or NODE:KEY- to remove")
+                name, label = split_at_sign(text, ":", "NODE:KEY=VALUE, or NODE:KEY- to remove")
                 self._put(_with_label(self._node(name), label))
             case ChangeVerb.SET:
-                target, rest = _split_at_sign(text, ":", "KIND/NAME:PATH=VALUE")
-                path, value = _split_at_sign(rest, "=", "KIND/NAME:PATH=VALUE")
-                self._set(target, path, scalar(value))
+                self._set(change.target_and_path[0], [_field(each) for each in (*fields, change)])
             case ChangeVerb.DRAIN:
                 _refuse_manual()
             case _:
@@ -264,7 +265,7 @@ class ClusterChanges:
         self._lose(reaction.gone)
 
     def _add_nodes(self, change: SimulatedChange) -> None:
-        number, model = _split_at_sign(change.text, "=", "NUMBER=NODE, or NUMBER=FILE with a Node")
+        number, model = split_at_sign(change.text, "=", "NUMBER=NODE, or NUMBER=FILE with a Node")
         count = _parse_count(number, MOST_NODES)
         if not count:
             raise InputError(f'found "{number}", expected a number from 1 on')
@@ -633,25 +634,25 @@ class ClusterChanges:
             return {**manifest, "metadata": own}
         return {**manifest, "metadata": {**own, "namespace": own.get("namespace") or self._namespace}}
 
-    # --- single fields
+    # --- fields
 
-    def _set(self, target: str, path: str, value: object) -> None:
+    def _set(self, target: str, fields: Fields) -> None:
         if names_node(target):
             node = self._node(target)
-            changed_node = with_field(node, path, value)
+            changed_node = with_fields(node, fields)
             if changed_node.name != node.name:
                 raise InputError("metadata.name cannot be changed")
             self._put(changed_node)
             return
         other = other_objects.object_reference(target, self._namespace)
         if other is not None:
-            self.snapshot = other_objects.set_object_field(self.snapshot, other, path, value)
+            self.snapshot = other_objects.set_object_fields(self.snapshot, other, fields)
             self._count_quotas()
             return
         workload = self._workload(target)
         if workload.kind == "Pod":
             row = self._row(workload)
-            pod = with_field(self.snapshot.pods[row], path, value)
+            pod = with_fields(self.snapshot.pods[row], fields)
             require_pod(self.snapshot.pods[row], pod)
             self._drop([row])
             self._simulator.create(self.snapshot, [replace(pod, spec=replace(pod.spec, node_name=""))])
@@ -659,9 +660,13 @@ class ClusterChanges:
         manifest = workloads.manifest_of(self.snapshot, workload)
         if manifest is None:
             raise InputError(f"the snapshot has pods of {workload.reference}, and not its manifest")
-        changed = with_value(manifest, path, value)
+        changed = with_values(manifest, fields)
         require_workload(manifest, changed)
         self._apply_workload(changed)
+
+
+def _field(change: SimulatedChange) -> tuple[str, object]:
+    return change.target_and_path[1], scalar(change.text.partition("=")[2])
 
 
 def _nodes_like(snapshot: Snapshot, template: Node, number: int) -> Iterator[Node]:
@@ -725,14 +730,6 @@ def _parse_count(text: str, most: int = MOST_COUNT) -> int:
     if len(text) > 9 or int(text) > most:
         raise InputError(f"found {int(text[:99]):,}, at most {most:,} are simulated")
     return int(text)
-
-
-def _split_at_sign(text: str, sign: str, allowed: str) -> tuple[str, str]:
-    """Return the parts before and after the first `sign`. Raises `InputError` with what is allowed."""
-    before, separator, after = text.partition(sign)
-    if not separator or not before or not after:
-        raise InputError(f'found "{text}", allowed is {allowed}')
-    return before, after
 
 
 def _is_unknown(manifest: Manifest) -> bool:

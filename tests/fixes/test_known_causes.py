@@ -401,6 +401,18 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
             id="nodes without their cloud-controller-manager",
         ),
         pytest.param(
+            [node("a", taints=["node.cluster.x-k8s.io/uninitialized:NoSchedule"]), pod("me")],
+            "1 node is not initialized by Cluster API yet",
+            "repair Cluster API, so that it initializes a",
+            id="nodes that Cluster API has not initialized",
+        ),
+        pytest.param(
+            [node("a", taints=["cni.istio.io/not-ready:NoSchedule"]), pod("me")],
+            "1 node has the taint cni.istio.io/not-ready:NoSchedule",
+            "repair the agent of cni.istio.io on a, which then removes its taint",
+            id="an agent's taint under another name",
+        ),
+        pytest.param(
             [
                 node("a", taints=["ebs.csi.aws.com/agent-not-ready:NoExecute"]),
                 pod("ebs-csi-node-me", metadata={"name": "me", "generateName": "ebs-csi-node-"}),

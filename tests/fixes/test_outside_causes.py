@@ -532,6 +532,17 @@ def test_a_virtual_node_is_not_freed_for_a_daemon_set() -> None:
     assert title.startswith("keep DaemonSet agent off nodes of EKS Fargate")
 
 
+def test_a_virtual_node_without_pods_of_a_daemon_set_needs_no_fix() -> None:
+    fargate = "eks.amazonaws.com/compute-type"
+    virtual = node("a", labels={fargate: "fargate"}, taints=[f"{fargate}=fargate:NoSchedule"])
+    template = {"metadata": {"labels": {"app": "agent"}}, "spec": {"containers": [{"name": "main", "image": "x"}]}}
+    spec = {"selector": {"matchLabels": {"app": "agent"}}, "template": template}
+    agent = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent"}, "spec": spec}
+    answer = kschedx.explain_daemon_set(kschedx.Snapshot.from_objects([virtual, node("b")]), agent)
+    [left_out] = answer.left_out
+    assert answer.fix_of(left_out) is None
+
+
 def test_a_host_port_conflict_ignores_priority() -> None:
     port: Manifest = {"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}
     result = titles(node("a"), pod("debug", on="a", containers=[port]), daemon_pod(containers=[port]))

@@ -564,6 +564,18 @@ CHECKED = kueue(
 )
 IN_QUEUE = workload("Job", metadata={"labels": QUEUED}, suspend=True)
 CRASHES = replica("web-0", "StatefulSet", "web", ready=False, containerStatuses=waiting("CrashLoopBackOff"))
+KUEUE_DOWN = pod(
+    "manager",
+    on="n",
+    metadata={**owned("ReplicaSet", "kueue"), "labels": {"app.kubernetes.io/name": "kueue"}},
+    status={"phase": "Running", "containerStatuses": waiting("CrashLoopBackOff"), **limits("Ready", "False", "")},
+)
+ADMITTED = kueue(
+    "Workload",
+    metadata=OWNED_BY_JOB,
+    spec={"queueName": "team", "podSets": []},
+    status={"conditions": [{"type": kind, "status": "True"} for kind in ("QuotaReserved", "Admitted")]},
+)
 OF_KUEUE: list[tuple[str, list[Manifest], str, int]] = [
     (
         "job/web",
@@ -1016,6 +1028,11 @@ REFUSALS: list[tuple[str, Manifest, str]] = [
         ),
         {},
         "let service account default use SecurityContextConstraints privileged, if the pod needs it · not tried",
+    ),
+    (
+        "unable to validate against any security context constraint: []",
+        {},
+        "let service account default use SecurityContextConstraints restricted-v2, if the pod needs it · not tried",
     ),
     (
         "the integer value of priority (9) must not be provided in pod spec; priority admission controller computed 0",
@@ -1640,6 +1657,11 @@ def test_a_lost_node_is_repaired_first_if_its_pod_fits_no_other(tmp_path: Path) 
             '{"spec":{"idleReplicaCount":null,"minReplicaCount":1}}',
         ),
         (
+            scaler("ScaledObject", annotations={"autoscaling.keda.sh/paused": "true"}, minReplicaCount=2),
+            "ScaledObject scaler: annotation autoscaling.keda.sh/paused is true",
+            "kubectl annotate scaledobject scaler autoscaling.keda.sh/paused- -n default",
+        ),
+        (
             scaler("ScaledObject", annotations={"autoscaling.keda.sh/paused-replicas": "0"}),
             "ScaledObject scaler: annotation autoscaling.keda.sh/paused-replicas is 0",
             "kubectl annotate scaledobject scaler autoscaling.keda.sh/paused-replicas- -n default",
@@ -1728,6 +1750,9 @@ PREEMPTED = pod(
     on="n",
     metadata=owned("Job", "web"),
     status={"phase": "Failed", **limits("DisruptionTarget", "True", "PreemptionByScheduler", "preempting")},
+)
+UNALIGNED = pod(
+    "web-x", on="n", metadata=owned("Job", "web"), status={"phase": "Failed", "reason": "TopologyAffinityError"}
 )
 
 
@@ -1841,6 +1866,11 @@ PREEMPTED = pod(
             "job/web",
             [{**workload("Job"), "status": limits("Failed", "True", "BackoffLimitExceeded")}, PREEMPTED],
             "let podFailurePolicy ignore condition DisruptionTarget",
+        ),
+        (
+            "job/web",
+            [{**workload("Job"), "status": limits("Failed", "True", "BackoffLimitExceeded")}, UNALIGNED],
+            "make room in one NUMA node of n, or relax its topology policy; then delete Job web and create it again",
         ),
         (
             "ds/web",
@@ -1971,6 +2001,18 @@ PREEMPTED = pod(
             "repair the controller of finalizer a.b/c, or remove the finalizer",
         ),
         (
+            "ns/default",
+            [TERMINATING, pod("x", on="gone", metadata={"deletionTimestamp": SINCE})],
+            "fix repair gone, or force the deletion of its pods if it is gone for good",
+        ),
+        ("job/web", [IN_QUEUE, TEAM, ADMITTED], "it is admitted by Kueue, which has not resumed it"),
+        ("job/web", [IN_QUEUE, KUEUE_DOWN], "repair Kueue: its logs say why it does not run"),
+        (
+            "pod/x",
+            [pod("x", spec={"schedulerName": "vocalno"}), pod("y", on="n", spec={"schedulerName": "volcano"})],
+            "fix set schedulerName to volcano",
+        ),
+        (
             "pod/x",
             [pod("x", status=REJECTED, on="n"), pod("y", on="n", spec={"schedulerName": "other"})],
             "let one scheduler assign pods to n, on which default-scheduler and other do",
@@ -2041,6 +2083,14 @@ USES_DEVICE: Manifest = {"containers": [{"name": "app", "resources": {"limits": 
                 "message": NOT_ALLOCATED.format("requested number of devices unavailable for x.com/gpu"),
             },
             "fix restart the kubelet of m, which has fewer devices left than reported, and create the pod again",
+        ),
+        (
+            {"reason": "UnexpectedAdmissionError", "message": NOT_ALLOCATED.format("not enough cpus available")},
+            "fix free exclusive CPUs on m, whose kubelet pins them to pods; then delete the pod and create it again",
+        ),
+        (
+            {"reason": "SMTAlignmentError", "message": "SMT Alignment Error: not enough free physical CPUs"},
+            "its CPU manager divides none; then delete the pod and create it again",
         ),
         ({"phase": "Pending"}, "because node m is unreachable: Kubelet stopped posting node status."),
         (

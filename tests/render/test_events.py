@@ -273,7 +273,7 @@ def test_messages_about_devices(text: str, reason: str) -> None:
         ("Pod should schedule on: nodeclaim/default-x7b", [(None, "Karpenter", "scale-up")]),
         (
             'Error creating: pods "web-6c" is forbidden: exceeded quota: compute, requested: cpu=1, used: cpu=4',
-            [(None, "API server", "refused")],
+            [(None, "API server", "quota-exceeded")],
         ),
         (
             (
@@ -340,6 +340,52 @@ def test_messages_about_devices(text: str, reason: str) -> None:
 def test_messages_of_other_components(text: str, expected: Told) -> None:
     assert told(text) == expected
     assert reason_lines(text, 80)
+
+
+@pytest.mark.parametrize(
+    ("said", "author", "reason"),
+    [
+        ("failed quota: compute: must specify limits.cpu for: app", "API server", "quota-exceeded"),
+        ('pods "x" is forbidden: maximum cpu usage per Pod is 2, but limit is 4', "API server", "limit-range-violated"),
+        (
+            'pods "x" is forbidden: violates PodSecurity "baseline:latest": host ports',
+            "API server",
+            "pod-security-violated",
+        ),
+        ('pods "x" is forbidden: no PriorityClass with name high was found', "API server", "refused"),
+        ('Error creating: admission webhook "a.b" denied the request: no', "API server", "denied-by-webhook"),
+        ("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no", "API server", "denied-by-webhook"),
+        ('failed calling webhook "a.b": failed to call webhook: Post "https://x"', "API server", "webhook-unreachable"),
+        ('Error creating: Pod "w" is invalid: spec: Required value', "kube-controller-manager", "pods-not-created"),
+        ("FailedCreate", "kube-controller-manager", "pods-not-created"),
+        (
+            "Found failed daemon pod a/b on node c, will try to kill it",
+            "kube-controller-manager",
+            "failed-pod-replaced",
+        ),
+        ("failed to get cpu utilization: missing request for cpu", "kube-controller-manager", "metrics-missing"),
+        ('AttachVolume.Attach failed for volume "v" : rpc error', "kube-controller-manager", "volume-not-attached"),
+        ('storageclass.storage.k8s.io "fast" not found', "VolumeZone", "storage-class-not-found"),
+        ('Error: configmap "app" not found', "kubelet", "container-not-configured"),
+        ("Readiness probe failed: connection refused", "kubelet", "probe-failed"),
+        ("NotTriggerScaleUp", "cluster-autoscaler", "no-scale-up"),
+        ("Scale-up failed for group ng-1: OutOfResource", "cluster-autoscaler", "scale-up-failed"),
+        ('all available instance types exceed limits for nodepool: "a"', "Karpenter", "node-pool-at-limit"),
+        ("Unconsolidatable: Can't replace with a cheaper node", "Karpenter", "not-consolidated"),
+        ("InsufficientCapacityError: creating instance failed", "Karpenter", "instance-not-launched"),
+        (
+            "couldn't assign flavors to pod set main: topology \"t\" doesn't allow to fit any of 4 pod(s)",
+            "Kueue",
+            "topology-misfit",
+        ),
+        ("At least one admission check is false", "Kueue", "admission-check-not-ready"),
+        ("Exceeded the PodsReady timeout shop/job-1", "Kueue", "pods-ready-timeout"),
+        ("The workload is deactivated", "Kueue", "workload-deactivated"),
+    ],
+)
+def test_each_component_has_a_reason_of_its_own(said: str, author: str, reason: str) -> None:
+    [part] = parse(said).parts
+    assert (part.plugin, part.reason) == (author, reason)
 
 
 DESCRIBED = """\

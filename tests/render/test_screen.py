@@ -118,6 +118,13 @@ def test_preemption_names_its_victims() -> None:
     assert any(line.endswith("evicts    default/cheap (priority 0)") for line in screen)
 
 
+def test_a_host_name_that_is_not_the_node_name_is_shown_in_full() -> None:
+    nodes = [node(f"ip-{at}.ec2.internal", labels={"kubernetes.io/hostname": f"ip-{at}"}) for at in (1, 2)]
+    lines = plain(of_objects(*nodes, asking(nodeSelector={"kubernetes.io/hostname": "ip-1.ec2.internal"})), 160)
+    fix = "select kubernetes.io/hostname=ip-1 instead of kubernetes.io/hostname=ip-1.ec2.internal"
+    assert any(fix in line for line in lines)
+
+
 def test_an_empty_cluster() -> None:
     assert plain(of_objects(asking()))[0] == "✗ default/new is unschedulable: the cluster has no nodes"
 

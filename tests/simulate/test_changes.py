@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 import kschedx
@@ -199,3 +200,15 @@ def test_fields_without_a_value_in_the_manifest_are_kept() -> None:
     changed = change_cluster(snapshot, Setup.of_cluster(snapshot), wanted, SimulationOptions(), "shop")
     assert waiting(changed) == []
     assert changed.snapshot.storage.claims["shop/data"].spec.volume_name == "pv-1"
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_settings_of_one_object_are_one_update(order: int) -> None:
+    path = "deploy/web:spec.template.spec.containers[main].resources"
+    settings: list[dict[str, object]] = [{"set": f"{path}.limits.cpu=500m"}, {"set": f"{path}.requests.cpu=500m"}]
+    first, second = settings[::order]
+    changed = after(first, {"set": "node/node-1:metadata.labels.rack=seven"}, second)
+    written = msgspec.json.decode(changed.snapshot.workloads["Deployment", "shop", "web"])
+    [container] = written["spec"]["template"]["spec"]["containers"]
+    assert container["resources"] == {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"cpu": "500m"}}
+    assert len(changed.by_hand.effects) == 3

@@ -280,13 +280,22 @@ def test_pending_pods_are_scheduled_before_the_drain() -> None:
     assert [*result.messages] == ["shop/web-0"]
 
 
-def test_always_allow_permits_evictions_of_unready_pods() -> None:
-    made, replica_set, first = deployment("web", "1", ["node-1"])
-    held = pdb({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 1}, minAvailable=1)
-    objects = [*nodes(), made, replica_set, ready(first, "False"), held]
-    assert fates(drained(objects, "node-1")[0]) == {"web-0": DrainOutcome.BUDGET}
-    at(held, "spec")["unhealthyPodEvictionPolicy"] = "AlwaysAllow"
-    assert fates(drained(objects, "node-1")[0]) == {"web-0": DrainOutcome.EVICTED}
+@pytest.mark.parametrize("policy", ["IfHealthyBudget", "AlwaysAllow"])
+@pytest.mark.parametrize(
+    ("reason", "fate"),
+    [
+        ("CrashLoopBackOff", DrainOutcome.BUDGET),
+        ("ImagePullBackOff", DrainOutcome.BUDGET),
+        ("ContainerCreating", DrainOutcome.EVICTED),
+    ],
+)
+def test_the_replacement_of_a_failing_pod_is_not_healthy(policy: str, reason: str, fate: DrainOutcome) -> None:
+    made, replica_set, healthy, second = deployment("web", "1", ["node-1", "node-1"])
+    failing = ready(second, "False")
+    at(failing, "status")["containerStatuses"] = [{"name": "main", "state": {"waiting": {"reason": reason}}}]
+    held = pdb(None, minAvailable=1, unhealthyPodEvictionPolicy=policy)
+    (each,) = drained([*nodes(), made, replica_set, ready(healthy), failing, held], "node-1")
+    assert fates(each) == {"web-0": fate, "web-1": DrainOutcome.EVICTED}
 
 
 def test_a_refusal_has_the_message_of_kubectl() -> None:

@@ -109,18 +109,25 @@ def test_a_node_name_in_the_template_binds_every_replica(cpu: str, code: int, tm
 
 
 def test_kubelets_reject_pods_from_the_first_without_room(tmp_path: Path) -> None:
+    """A smaller pod after them is not, and rejected pods do not count in the usage of the node."""
+
     def manifest(name: str, replicas: int, cpu: str) -> Manifest:
         containers = [{"name": "main", "image": "x", "resources": {"requests": {"cpu": cpu}}}]
         template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": containers, "nodeName": "a"}}
         made = workload("Deployment", replicas=replicas, selector={"matchLabels": {"app": name}}, template=template)
         return {**made, "metadata": {"name": name, "namespace": "default"}}
 
-    apps = {"kind": "List", "apiVersion": "v1", "items": [manifest("few", 2, "1"), manifest("many", 7, "500m")]}
+    few, many, big, small = ("few", 2, "1"), ("many", 7, "500m"), ("big", 1, "3"), ("small", 2, "0")
+    apps = {"kind": "List", "apiVersion": "v1", "items": [manifest(*app) for app in (few, many, big, small)]}
     (tmp_path / "apps.json").write_text(json.dumps(apps))
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": NODES}))
     ran = kschedx("simulate", "-f", tmp_path / "apps.json", "-s", tmp_path / "cluster.json", "-o", "json")
-    (rejected,) = json.loads(ran.out)["states"]
-    assert (rejected["subject"], rejected["pods"], rejected["reason"]) == ("default/deploy/many", 3, "OutOfcpu")
+    document = json.loads(ran.out)
+    assert [(state["subject"], state["pods"], state["reason"]) for state in document["states"]] == [
+        ("default/deploy/many", 3, "OutOfcpu"),
+        ("default/deploy/big", 1, "OutOfcpu"),
+    ]
+    assert document["nodes"]["a"]["after"]["requested"] == {"cpu": 4000, "memory": 0, "pods": 8}
 
 
 def test_replicas_that_depend_on_what_a_dump_lacks_are_undecided_in_every_form(tmp_path: Path) -> None:
