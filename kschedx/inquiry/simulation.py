@@ -348,11 +348,12 @@ class Simulation(Shown):
 
     def _states(self) -> Iterator[Explanation]:
         after, unread = self.after, self.simulator.manager.unread
-        if not self.changes:  # changes may be made for them
-            yield from (explanation for _, explanation in workloads_without_pods(self.before, self.setup))
+        yield from self._without_pods()
         for workload, written in self._changed_workloads.items():
             manifest = written or manifest_of(after, workload)
-            if manifest is None or (workload not in unread and workload_lifecycle(after, manifest) is None):
+            if manifest is None or workload in self.refused:
+                continue
+            if workload not in unread and workload_lifecycle(after, manifest) is None:
                 continue
             written_pod = (
                 WrittenPod(manifest=dict(manifest)) if workload.kind == "Pod" else written_from(after, dict(manifest))
@@ -379,6 +380,18 @@ class Simulation(Shown):
         yield from self._failing_rollouts()
         yield from self._rejected_by_kubelets()
         yield from self._disputed_answers()
+
+    def _without_pods(self) -> Iterator[Explanation]:
+        """Yield the workloads that lack pods, before the changes and after them. A drain does not concern them, and
+        the simulation itself reports those that a change names."""
+        lacking = workloads_without_pods(self.before, self.setup)
+        if self.changes:
+            is_any = not self.drained and next(lacking, None) is not None
+            lacking = workloads_without_pods(self.after, self.setup) if is_any else iter(())
+        named = {workload.reference for workload in (*self._changed_workloads, *self.refused)}
+        for _, explanation in lacking:
+            if explanation.lifecycle is not None and explanation.lifecycle.subject not in named:
+                yield explanation
 
     def _rejected_by_kubelets(self) -> Iterator[Explanation]:
         """Yield the state of the first new pod on each node that spec.nodeName binds there and the kubelet rejects, or

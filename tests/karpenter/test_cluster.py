@@ -235,6 +235,13 @@ def test_a_limit_that_leaves_nothing_is_reached_whatever_the_type() -> None:
     assert about(pool(limits={"cpu": "6"}), node(), pod())[2] == (LaunchCertainty.UNKNOWN,)
 
 
+def test_a_pool_counts_nodes_whose_capacity_a_dump_lacks() -> None:
+    lean, full = node(), {"resources": {"cpu": "6", "nodes": "1"}}
+    lean["status"].pop("capacity", None)
+    limited = pool(limits={"cpu": "6"})
+    assert about({**limited, "status": {**limited["status"], **full}}, lean, pod())[2] == (LaunchCertainty.REJECTS,)
+
+
 def _with(manifest: Json, **status: Any) -> Json:
     return {**manifest, **status}
 
