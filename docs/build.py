@@ -29,12 +29,12 @@ COLUMNS = 92
 
 
 @functools.cache
-def run(command: str, expected: int = 0) -> str:
+def run(command: str, expected: int = 0, columns: int = COLUMNS) -> str:
     """What `kschedx COMMAND` prints in the repository, without colors. Raises `PluginError` for another exit code."""
     from kschedx.cli.app import run as run_command
 
     out = io.StringIO()
-    environment = {"PATH": os.environ["PATH"], "HOME": os.devnull, "COLUMNS": str(COLUMNS), "NO_COLOR": "1"}
+    environment = {"PATH": os.environ["PATH"], "HOME": os.devnull, "COLUMNS": str(columns), "NO_COLOR": "1"}
     words = shlex.split(command)
     with (
         contextlib.chdir(ROOT),
@@ -177,8 +177,93 @@ def reasons() -> Iterator[tuple[str, str]]:
 # States, plugins, profiles, documents, permissions.
 
 
-def _with_placeholders(template: str) -> str:
-    return re.sub(r"\{s\.(\w+)\}", lambda field: f"*{field[1].replace('_', ' ')}*", template)
+_EXAMPLES: dict[str, dict[str, Any]] = {
+    "NamespaceTerminating": {"subject": "shop/deploy/web", "namespace": "shop"},
+    "BeingDeleted": {"since": "2026-11-20T08:00:00Z"},
+    "Finished": {"phase": "Succeeded"},
+    "Failed": {"reason": "Evicted", "node": "node-7"},
+    "RejectedByKubelet": {
+        "subject": "shop/deploy/web",
+        "reason": "UnexpectedAdmissionError",
+        "message": "",
+        "nodes": ("node-7",),
+        "pods": 3,
+    },
+    "OfEndedJob": {"subject": "shop/report-x7k2p", "job": "report", "reason": "BackoffLimitExceeded"},
+    "WaitingForKubelet": {"node": "node-7", "waits": 3, "container": "app", "reason": "ImagePullBackOff"},
+    "BoundToMissingNode": {"node": "node-7", "waits": 0},
+    "KeptBySidecar": {"subject": "shop/report-x7k2p", "node": "node-7", "running": "proxy", "ended": "report"},
+    "ScaledToZero": {"subject": "shop/deploy/web", "field": "spec.replicas"},
+    "Suspended": {"subject": "ml/job/train", "kind": "Job", "queue": "research"},
+    "Paused": {"subject": "shop/deploy/web", "kind": "Deployment", "hasPods": True},
+    "Refused": {"subject": "shop/deploy/web", "message": "", "by": "ResourceQuota", "isWorkload": True},
+    "NotChanged": {"subject": "shop/sts/db", "message": "", "by": "the API server", "isWorkload": True},
+    "NotSynced": {"subject": "shop/sts/db", "message": "", "by": "the API server", "isWorkload": True},
+    "StillActive": {"subject": "shop/cronjob/backup", "job": "shop/backup-29403840"},
+    "ManagedElsewhere": {"subject": "ml/job/train", "manager": "kueue.x-k8s.io/multikueue"},
+    "ComponentDown": {"component": "kube-scheduler", "pods": (), "isPending": True},
+    "WaitingForOrdinal": {
+        "subject": "shop/sts/db",
+        "pod": "db-2",
+        "predecessor": "db-1",
+        "because": "is not ready",
+    },
+    "RolloutStalled": {"subject": "shop/deploy/web", "message": "", "pods": ("shop/web-7d9f8-x7k2p",)},
+    "UpdateHeld": {"subject": "shop/sts/db", "pods": ("shop/db-0",), "why": "updateStrategy is OnDelete"},
+    "NotScaled": {
+        "subject": "shop/deploy/web",
+        "replicas": 4,
+        "autoscaler": "HorizontalPodAutoscaler web",
+        "why": "is at maxReplicas 4",
+    },
+    "OnLostNode": {"node": "node-7"},
+    "ResizeHeld": {"node": "node-7", "reason": "Deferred"},
+    "NoJobStarted": {"subject": "shop/cronjob/backup", "reason": "UnknownTimeZone", "message": ""},
+    "UnknownPods": {"subject": "shop/backup/nightly", "kind": "Backup"},
+    "PodsLeftOut": {"subject": "shop/deploy/web", "pods": 3},
+    "NotObserved": {"subject": "shop/deploy/web", "kind": "Deployment"},
+    "ObjectState": {"subject": "shop/pvc/data", "does": "is pending until a pod uses it"},
+    "NotRead": {"unknown": "the priority of high", "because": ""},
+    "NoScheduler": {"scheduler": "batch-scheduler", "profiles": ()},
+    "Contradicted": {"message": ""},
+    "NotBound": {"message": "", "claim": "shop/data"},
+    "CannotStart": {"nodes": ("node-7",), "why": "the node has MemoryPressure"},
+}
+"""Facts of states, by the names of the states and of their fields; `subject` is shop/web-0 if it is not here."""
+_COMMANDS = {
+    "OtherScheduler": "why fixtures/volcano-job/pod.yaml -s fixtures/volcano-job/cluster.yaml",
+    "Gated": "why fixtures/gated/pod.yaml -s fixtures/gated/cluster.yaml",
+    "WaitingForGang": (
+        "why pod/worker-0 -n ml -s fixtures/pod-group-no-room/cluster.yaml "
+        "--feature-gate GenericWorkload=true --feature-gate GangScheduling=true"
+    ),
+    "Undecided": (
+        "why fixtures/unknown-plugin/pod.yaml -s fixtures/unknown-plugin/cluster.yaml "
+        "--config fixtures/unknown-plugin/scheduler.yaml"
+    ),
+    "ScaleUp": "why fixtures/autoscaler-grows/pod.yaml -s fixtures/autoscaler-grows/cluster.yaml",
+    "Unschedulable": "why fixtures/zone-full/pod.yaml -s fixtures/zone-full/cluster",
+    "Schedulable": "why fixtures/tie/pod.yaml -s fixtures/tie/cluster.yaml",
+}
+"""Commands whose screens begin with the verdict of a scheduler."""
+_VERDICTS = {
+    "Nominated": "shop/web-0 waits for 2 victims to terminate on its nominated node node-7",
+    "Error": "shop/web-0: kube-scheduler fails with an internal error and makes no decision",
+}
+
+
+def _example(state: str, exit_code: int) -> str:
+    """The headline of an example."""
+    from typing import get_args
+
+    import msgspec
+
+    from kschedx.controllers.states import Lifecycle, headline
+
+    if (known := _EXAMPLES.get(state)) is not None:
+        [facts] = (facts for facts in get_args(Lifecycle) if facts.__name__ == state)
+        return headline(msgspec.convert({"subject": "shop/web-0", **known}, facts))
+    return _VERDICTS.get(state) or run(_COMMANDS[state], exit_code, columns=400).partition("\n")[0][2:]
 
 
 def states() -> str:
@@ -190,9 +275,12 @@ def states() -> str:
         "Before it asks the scheduler, `kschedx why` determines the state of the pod or workload.",
         "The first state in this table that applies wins. It makes the headline and the exit code.",
         "",
-        "| State | Headline | Exit code |",
+        "| State | Example of its headline | Exit code |",
         "| --- | --- | --- |",
-        *(f"| `{row.name}` | {_with_placeholders(row.reads)} | {row.exit_code.value} |" for row in STATES),
+        *(
+            f"| `{row.name}` | {_escaped(_example(row.name, row.exit_code))} | {row.exit_code.value} |"
+            for row in STATES
+        ),
         "",
     ]
     return "\n".join(lines)

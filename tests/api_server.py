@@ -1,4 +1,4 @@
-"""A Kubernetes API server in a thread: lists of given objects, page by page, and what can go wrong with them."""
+"""A Kubernetes API server in a thread: lists of given objects in pages, and its failures."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from kschedx.sources.live.lists import path_of
 Manifest = Mapping[str, object]
 
 CERTIFICATE = Path(__file__).parent / "certificates" / "server.pem"
-"""Of 127.0.0.1, signed by itself, with its key."""
+"""A self-signed certificate for 127.0.0.1, with its key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One that arrived."""
+    """A received request."""
 
     method: str
     path: str
@@ -35,19 +35,19 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """One that is sent instead of a list."""
+    """A response instead of a list."""
 
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     length: int | None = None
-    """What Content-Length claims, where that is not the body's."""
+    """The value of Content-Length, if it is not the length of the body."""
     write: Callable[[Handler], None] | None = None
-    """Writes the body itself, until the client goes away."""
+    """Writes the body, until the client closes the connection."""
 
 
 def failure(status: int, message: str = "", **headers: str) -> Reply:
-    """An error as an API server words it."""
+    """Return an error Status as an API server writes it."""
     body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": status}
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Reply(status=status, body=json.dumps(body).encode(), headers=named)
@@ -57,7 +57,7 @@ Fault = Callable[[Request], Reply | None]
 
 
 class FakeApiServer:
-    """`faults` are asked first, in order; the first answer counts."""
+    """`faults` are called first, in order; the first response counts."""
 
     def __init__(self, objects: Iterable[Manifest] = (), *, version: str = "v1.36.2") -> None:
         self.requests: list[Request] = []
@@ -65,18 +65,18 @@ class FakeApiServer:
         self.page_size = 500
         self.version = version
         self.discovery: Manifest = discovery_of(KINDS.values())
-        """The answer to /apis."""
+        """The response to /apis."""
         self._lists: dict[str, list[Manifest]] = {}
         self.replace(objects)
 
     def replace(self, objects: Iterable[Manifest]) -> None:
-        """These are all the objects of the cluster now."""
+        """Replace all objects of the cluster."""
         self._lists = {}
         for item in objects:
             self._lists.setdefault(str(item["kind"]), []).append(item)
 
     def fail(self, path: str, *replies: Reply, forever: bool = False) -> None:
-        """The first requests for a path that ends like this get these replies, or each of them the last one."""
+        """Answer the first requests for a path with this end by these replies, or all of them by the last one."""
         left = list(replies)
 
         def fault(request: Request) -> Reply | None:
@@ -123,7 +123,7 @@ class FakeApiServer:
 
 
 def discovery_of(kinds: Iterable[ResourceKind]) -> Manifest:
-    """An APIGroupDiscoveryList with these kinds, each in the version that is asked for first."""
+    """Return an APIGroupDiscoveryList with these kinds, each in its preferred version."""
     served: dict[str, dict[str, list[str]]] = {}
     for kind in kinds:
         if kind.group:
@@ -184,12 +184,12 @@ class Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = answer  # noqa: N815 - http.server's names
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
-        """Nothing is logged."""
+        """Log nothing."""
 
 
 @contextlib.contextmanager
 def served(api: FakeApiServer, *, tls: bool = False, context: ssl.SSLContext | None = None) -> Iterator[str]:
-    """The URL under which the server answers; encrypted with `tls`, or as `context` says."""
+    """Yield the URL of the server; encrypted with `tls`, or with `context`."""
     handler = type("BoundHandler", (Handler,), {"api": api})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
@@ -208,7 +208,7 @@ def served(api: FakeApiServer, *, tls: bool = False, context: ssl.SSLContext | N
 
 
 def kubeconfig(folder: Path, url: str, *, user: Mapping[str, object] | None = None, **cluster: object) -> Path:
-    """A file with one context, `test`, in namespace `shop`."""
+    """Write a kubeconfig with one context, `test`, in namespace `shop`."""
     path = folder / "kubeconfig"
     document = {
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""Short ways to write a cluster, and to ask what the framework decides about it."""
+"""Builders of clusters, and functions that evaluate pods on them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Manifest = dict[str, object]
 
 
 def at(manifest: Mapping[str, object], path: str) -> Any:
-    """What a manifest holds at `spec.containers`; the nested maps of a manifest have no types."""
+    """Return the value of a manifest at `spec.containers`; nested maps of a manifest have no types."""
     result: Any = manifest
     for name in path.split("."):
         result = result[name]
@@ -29,7 +29,7 @@ def at(manifest: Mapping[str, object], path: str) -> Any:
 
 
 def taint(text: str) -> Manifest:
-    """`key=value:effect` or `key:effect`, as kubectl writes it."""
+    """Return the taint `key=value:effect` or `key:effect`, as kubectl writes it."""
     rest, _, effect = text.rpartition(":")
     key, _, value = rest.partition("=")
     return {"key": key, "value": value, "effect": effect}
@@ -43,7 +43,7 @@ def node(
     allocatable: Mapping[str, str] | None = None,
     **spec: object,
 ) -> Manifest:
-    """A node; `allocatable` is roomy unless it is given."""
+    """Return a node, with much room unless `allocatable` is given."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -64,7 +64,7 @@ def pod(
     spec: Mapping[str, object] | None = None,
     **more_spec: object,
 ) -> Manifest:
-    """A pod, pending unless it runs `on` a node; further keywords are fields of its spec, under their own names."""
+    """Return a pod, pending unless it runs `on` a node; other keywords are fields of its spec."""
     placed: Manifest = {"nodeName": on} if on is not None else {}
     return {
         "apiVersion": "v1",
@@ -82,7 +82,7 @@ def pod(
 
 
 def only(plugin: str, args: Mapping[str, object] | None = None) -> Manifest:
-    """A configuration in which one plugin decides alone."""
+    """Return a configuration with a single plugin."""
     enabled = [{"name": name} for name in ("PrioritySort", plugin, "DefaultBinder")]
     profile: Manifest = {"plugins": {"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled}}}
     if args is not None:
@@ -100,7 +100,7 @@ def framework(
     gates: Mapping[str, bool] | None = None,
     scheduler_name: str = "default-scheduler",
 ) -> Framework:
-    """A profile on a cluster, to call single plugins."""
+    """Return the framework of a cluster, to call single plugins."""
     release = resolve(feature_gates=gates)
     loaded = load_profiles(config, release)
     return Framework(loaded.profile_for(scheduler_name), loaded, Snapshot.from_objects(list(objects)), release)
@@ -112,7 +112,7 @@ def evaluate(
     config: Mapping[str, object] | None = None,
     gates: Mapping[str, bool] | None = None,
 ) -> Cycle:
-    """The whole cycle of a pod, `namespace/name`, that is among the objects."""
+    """Run the scheduling cycle of the pod `namespace/name`, which is among the objects."""
     objects = list(objects)
     pods = Snapshot.from_objects(objects).pods
     chosen = pods[pods.rows[pod_key]]

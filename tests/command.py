@@ -1,4 +1,4 @@
-"""The `kschedx` command in this process: what it prints, and its exit code."""
+"""The `kschedx` command in this process: its output, and its exit code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def check_document(document: Mapping[str, object]) -> None:
-    """Raise `jsonschema.ValidationError` unless the document keeps to the schema of its kind."""
+    """Raise `jsonschema.ValidationError` if the document violates the schema of its kind."""
     _validator(str(document.get("kind"))).validate(document)
 
 
@@ -42,7 +42,7 @@ class Ran:
 def kschedx(
     *arguments: str | Path, columns: int = 100, stdin: str = "", env: Mapping[str, str] | None = None, cwd: Path = ROOT
 ) -> Ran:
-    """Run `kschedx ARGUMENTS` as from a script, so without colour, in a window of `columns`; never raises."""
+    """Run `kschedx ARGUMENTS` as a script does, without color, in a window of `columns`; never raises."""
     streams = [io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8") for text in (stdin, "", "")]
     argv = ["kschedx", *map(str, arguments)]
     clean = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}

@@ -1,4 +1,4 @@
-"""What all tests share. Expected files: `pytest --update-golden` writes them anew."""
+"""Options and fixtures of all tests. `pytest --update-golden` rewrites the expected files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave each n-th case of a test marked `sample(n)` to every run, and the others to `-m long`."""
+    """Keep each n-th case of a test marked `sample(n)` in every run; the others run with `-m long`."""
     cases: Counter[str] = Counter()
     for item in items:
         if (marker := item.get_closest_marker("sample")) is not None:
@@ -52,14 +52,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave what thousands of collected tests hold out of the garbage collector's rounds."""
+    """Exclude the objects of thousands of collected tests from garbage collection."""
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Give the tests of a module to one process, so that what they share is computed once."""
+    """Run the tests of a module in one process, so that shared values are computed once."""
     from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped] # xdist declares no types
 
     return LoadFileScheduling(config, log)
@@ -67,12 +67,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Golden:
-    """Compares texts with the files that hold what is expected of them."""
+    """Compares texts with expected files."""
 
     updating: bool
 
     def check(self, path: Path, actual: str) -> None:
-        """Fail with a unified diff where the file holds another text; write it when updating."""
+        """Fail with a unified diff if the file differs; write the file when updating."""
         if self.updating:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(actual, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Devices, classes and claims for tests, as manifests."""
+"""Builders of devices, DeviceClasses, and ResourceClaims, as manifests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DRIVER = "gpu.example.com"
 
 
 def device(name: str, *, memory: str = "", **more: object) -> Manifest:
-    """Keywords in capitals are fields of the device; others are attributes: `model="a100"`, `numa=0`."""
+    """Return a device. Capitalized keywords are its fields, others its attributes: `model="a100"`, `numa=0`."""
     fields = {key: value for key, value in more.items() if key[0].isupper()}
     attributes = {key: _attribute(value) for key, value in more.items() if key not in fields}
     built: Manifest = {"name": name, "attributes": attributes}
@@ -25,7 +25,7 @@ def _attribute(value: object) -> object:
 
 
 def resource_slice(node: str, *devices: Manifest, name: str = "", **spec: object) -> Manifest:
-    """The devices of a node in a pool of its name; `spec` replaces fields, None leaves one out."""
+    """Return the devices of a node in a pool of its name; `spec` replaces fields, and None omits one."""
     full = {
         "driver": DRIVER,
         "nodeName": node,
@@ -62,7 +62,7 @@ def request(name: str = "r", *, device_class: str = "gpu", select: Sequence[str]
 
 
 def first_available(name: str, *alternatives: Manifest) -> Manifest:
-    """Of requests as `request` makes them."""
+    """Return a request with alternatives, each from `request`."""
     options: list[Manifest] = []
     for alternative in alternatives:
         fields = alternative["exactly"]
@@ -96,7 +96,7 @@ def allocated(
     conditions: Sequence[Manifest] = (),
     **result: object,
 ) -> Manifest:
-    """A claim that has devices of a node, for pods; `conditions` are those of every device."""
+    """Return a claim with allocated devices of a node, reserved for pods; every device has the `conditions`."""
     results = [{"request": "r", "driver": DRIVER, "pool": node, "device": item, **result} for item in devices]
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     allocation = {"devices": {"results": results}, "nodeSelector": {"nodeSelectorTerms": [term]}}
@@ -111,6 +111,6 @@ def allocated(
 
 
 def claiming(*claims: str, name: str = "me", **more: object) -> Manifest:
-    """A pending pod that uses claims by their names."""
+    """Return a pending pod that uses claims by name."""
     uses = [{"name": item, "resourceClaimName": item} for item in claims]
     return pod(name, spec={"resourceClaims": uses, **more})

@@ -32,7 +32,7 @@ with socket.socket(socket.AF_UNIX) as server:
 
 @contextmanager
 def fork_server(folder: Path) -> Iterator[Path]:
-    """Write the script into an empty folder, and return its path."""
+    """Write the script into an empty folder, and yield its path."""
     script = folder / "kschedx"
     address = str(folder / "server")
     script.write_text(_SCRIPT.format(python=sys.executable, address=address))
@@ -52,7 +52,7 @@ def fork_server(folder: Path) -> Iterator[Path]:
 
 
 def _load() -> None:
-    """Import what calls would import one by one, each of them again."""
+    """Import the modules that every call would import again."""
     for module in walk_packages(kschedx.__path__, "kschedx."):
         with suppress(ImportError):  # of an extra that is not installed
             if module.name not in ("kschedx.__main__", "kschedx.pytest_plugin"):

@@ -1,4 +1,4 @@
-"""Short ways to write volumes, claims and what drivers say about themselves."""
+"""Builders of volumes, claims, classes, and the objects of CSI drivers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def claim(
     phase: str | None = None,
     **spec: object,
 ) -> Manifest:
-    """A claim in the namespace `default`; with a `volume` it is bound to it."""
+    """Return a claim in the namespace `default`, bound to `volume` if it is given."""
     bound = {"pv.kubernetes.io/bind-completed": "yes"} if volume else {}
     named: Manifest = {"volumeName": volume} if volume else {}
     if storage_class is not None:
@@ -47,7 +47,7 @@ def claim(
 
 
 def in_term(key: str, *values: str) -> Manifest:
-    """Node affinity of one expression."""
+    """Return a node affinity of one expression."""
     expression = {"key": key, "operator": "In", "values": list(values)}
     return {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
 
@@ -67,7 +67,7 @@ def volume(
     csi: bool = False,
     **spec: object,
 ) -> Manifest:
-    """A PersistentVolume; `holder` is the claim that it names, `reach` its node affinity."""
+    """Return a PersistentVolume; `holder` is its claim, and `reach` its node affinity."""
     more: Manifest = {}
     if holder:
         more["claimRef"] = {"namespace": "default", "name": holder, "uid": f"uid-{holder}" if uid is None else uid}
@@ -98,7 +98,7 @@ def storage_class(
     zones: Iterable[str] = (),
     metadata: Mapping[str, object] | None = None,
 ) -> Manifest:
-    """A class; `zones` are its allowedTopologies."""
+    """Return a StorageClass; `zones` are its allowedTopologies."""
     allowed = [{"matchLabelExpressions": [{"key": ZONE, "values": list(zones)}]}]
     return {
         "apiVersion": STORAGE_GROUP,
@@ -134,7 +134,7 @@ def capacity(
     topology: Manifest | None = None,
     **more: object,
 ) -> Manifest:
-    """What can still be made in a zone; without one it is for all nodes."""
+    """Return the CSIStorageCapacity of a zone, or of all nodes."""
     labels = {"matchLabels": {ZONE: zone}} if zone is not None else {}
     return {
         "apiVersion": STORAGE_GROUP,
@@ -165,7 +165,7 @@ def using(
     status: Mapping[str, object] | None = None,
     **spec: object,
 ) -> Manifest:
-    """A pod that uses claims, and further volumes under their own fields."""
+    """Return a pod that uses claims, and other volumes by their fields."""
     named: list[Manifest] = [
         {"name": f"v{number}", "persistentVolumeClaim": {"claimName": item}} for number, item in enumerate(claims)
     ]

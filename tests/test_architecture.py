@@ -1,4 +1,4 @@
-"""Imports point one way, and what is slow to import is not imported early."""
+"""Rules of the code: imports point one way, and packages that load slowly are imported late."""
 
 from __future__ import annotations
 
@@ -49,6 +49,7 @@ ORDER = (
     "loading",
     "schedulers",
     "explain",
+    "growth",
     "autoscaler",
     "karpenter",
     "words",
@@ -67,7 +68,7 @@ ORDER = (
     "cli",
     "__main__",
 )
-"""A part may import what stands before it."""
+"""The parts, in order: each may import only earlier ones."""
 
 # Who may import a package at all. Findings hold plain values, so numpy ends below them; one module quotes for a shell.
 ONLY_IN = {
@@ -82,6 +83,7 @@ ONLY_IN = {
         "extenders",
         "fixes",
         "framework",
+        "growth",
         "holding",
         "inquiry",
         "karpenter",
@@ -106,7 +108,7 @@ class Import:
     line: int
     module: str
     at_start: bool
-    """It runs when the module is imported: outside of functions and of `if TYPE_CHECKING`."""
+    """Whether it runs when the module is imported: outside functions and `if TYPE_CHECKING`."""
 
     @property
     def distribution(self) -> str:
@@ -114,7 +116,7 @@ class Import:
 
     @property
     def target(self) -> str:
-        """The part of kschedx that is imported."""
+        """The imported part of kschedx."""
         return part_of_module(self.module)
 
     def __str__(self) -> str:
@@ -166,7 +168,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 
 def bodies(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """The functions of a module with their lines, without those of parameters and docstring."""
+    """Return the functions of a module with their number of lines, without parameters and docstring."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
             first = node.body[1 if ast.get_docstring(node) and len(node.body) > 1 else 0]
@@ -175,7 +177,7 @@ def bodies(tree: ast.Module) -> Iterator[tuple[str, int]]:
 
 @cache
 def all_modules() -> Mapping[Path, tuple[list[Import], list[tuple[str, int]]]]:
-    """The imports and functions of each module, parsed once, and not by every process that collects this file."""
+    """Return the imports and functions of each module, parsed once and not at collection."""
     trees = ((path, ast.parse(path.read_text(encoding="utf-8"), str(path))) for path in FILES)
     return {path: (list(imports_below(path, tree)), list(bodies(tree))) for path, tree in trees}
 
@@ -189,7 +191,7 @@ def listed(result: Iterator[Import]) -> str:
     return "\n".join(map(str, result))
 
 
-def test_every_part_has_its_place() -> None:
+def test_every_part_is_in_the_order() -> None:
     assert {part_of_file(path) for path in FILES} == set(ORDER)
 
 
@@ -198,7 +200,7 @@ def module_of(path: Path) -> str:
 
 
 def edges() -> dict[str, set[str]]:
-    """Module to the modules that it imports, wherever the import stands."""
+    """Return the modules that each module imports at any place."""
     modules = {module_of(path) for path in FILES}
     result: dict[str, set[str]] = {}
     for path, imports in all_imports().items():
@@ -208,7 +210,7 @@ def edges() -> dict[str, set[str]]:
 
 
 ONLY_FOR_MYPY = "_typeshed"
-"""mypy's own stubs, which are never there when kschedx runs."""
+"""mypy's own stubs, which do not exist at runtime."""
 
 
 def test_the_package_imports_what_it_declares() -> None:
@@ -223,7 +225,7 @@ KNOWN_CIRCLES = {
     "kschedx.snapshot.build",
     "kschedx.snapshot.snapshot",
 }
-"""Modules that import each other inside functions. Nothing is added here."""
+"""Modules that import each other inside functions. Do not add any."""
 
 
 def test_no_module_imports_itself_through_others() -> None:
@@ -249,16 +251,16 @@ def test_imports_point_one_way() -> None:
 
 
 SATELLITES = {
-    "autoscaler": {TOP, "cli", "inquiry", "karpenter", "render", "schemas", "words"},
+    "autoscaler": {TOP, "cli", "inquiry", "render", "schemas"},
     "cel": {"autoscaler"},
     "descheduler": {TOP, "cli", "render"},
     "extenders": {TOP, "cli"},
     "holding": {"inquiry", "render", "schemas", "simulate"},
-    "karpenter": {"cli", "inquiry", "render", "schemas", "words"},
+    "karpenter": {"cli", "inquiry", "render", "schemas"},
     "kueue": {TOP, "cli", "controllers", "holding", "inquiry", "render", "schemas", "simulate"},
     "legacy": {"schemas"},
 }
-"""Who imports a satellite by name. What the core has of one, it has by `satellites`, which names what each provides."""
+"""The importers of a satellite. The core uses satellites only through `satellites`."""
 
 
 @pytest.mark.parametrize("satellite", SATELLITES)
@@ -272,7 +274,7 @@ def test_the_core_imports_no_satellite(satellite: str) -> None:
     assert importing - {satellite} == SATELLITES[satellite]
 
 
-def test_what_satellites_provide_is_there() -> None:
+def test_satellites_provide_what_their_table_names() -> None:
     assert all(provider(name) is not None for name in PROVIDERS)
 
 
@@ -281,18 +283,18 @@ WHICH_SCHEDULER = {
     "FrameworkScheduler": ("framework/scheduler.py", "schedulers.py"),
     "PredicateScheduler": ("legacy/scheduler.py", "satellites.py"),
 }
-"""What tells one `Scheduler` from another, and who may know; everybody else asks the scheduler."""
+"""Names that distinguish one `Scheduler` from another, and the modules that may use them."""
 
 
 @pytest.mark.parametrize("name", WHICH_SCHEDULER)
-def test_nobody_asks_which_scheduler_it_is(name: str) -> None:
+def test_no_other_module_distinguishes_schedulers(name: str) -> None:
     known = {path.relative_to(PACKAGE).as_posix() for path in FILES if name in path.read_text(encoding="utf-8")}
     assert not [path for path in known if not path.startswith(WHICH_SCHEDULER[name])]
     assert known
 
 
 @pytest.mark.parametrize("package", sorted(ONLY_IN))
-def test_only_its_layer_imports(package: str) -> None:
+def test_a_package_is_imported_only_by_its_layer(package: str) -> None:
     wrong = (
         result
         for path, imports in all_imports().items()
@@ -302,7 +304,7 @@ def test_only_its_layer_imports(package: str) -> None:
     assert not (text := listed(wrong)), f"{package} belongs in {sorted(ONLY_IN[package])} alone:\n{text}"
 
 
-def test_every_layer_of_a_package_imports_it() -> None:
+def test_every_listed_layer_imports_the_package() -> None:
     importing = {
         (result.distribution, part_of_file(path)) for path, imports in all_imports().items() for result in imports
     }
@@ -342,13 +344,13 @@ NOTES = (
     "setup",
 )
 WITH_SENTENCES = {*(PACKAGE / "explain" / f"{module}.py" for module in NOTES), *FIX_TEXTS}
-"""Notes, fixes and their steps, each of which is made and worded in one place."""
+"""Notes, fixes, and steps, each created and worded in one place."""
 SENTENCE = re.compile(r"(?!kubectl |kschedx ).*\b[a-z']{2,}[,:]? [a-z']{2,}", re.DOTALL)
-"""Two words in a row; a command line is none."""
+"""Two consecutive words, except of a command line."""
 
 
 def sentences(source: str) -> Iterator[str]:
-    """The literals of a module that are said to somebody: no docstrings, errors, assertions and types."""
+    """Return the literals of a module that users read: no docstrings, errors, assertions, and types."""
     tree = ast.parse(source)
     aside = set[ast.AST]()
     for node in ast.walk(tree):
@@ -365,7 +367,7 @@ def sentences(source: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("part", WITHOUT_SENTENCES)
-def test_facts_are_told_in_render_alone(part: str) -> None:
+def test_only_words_and_render_have_sentences(part: str) -> None:
     files = [path for path in FILES if part_of_file(path) == part and path not in WITH_SENTENCES]
     said = [
         f"{path.relative_to(ROOT)}:{text}" for path in files for text in sentences(path.read_text(encoding="utf-8"))
@@ -373,7 +375,7 @@ def test_facts_are_told_in_render_alone(part: str) -> None:
     assert not said, "sentences belong in words:\n" + "\n".join(said)
 
 
-def test_a_sentence_is_known_from_other_literals() -> None:
+def test_a_sentence_is_distinguished_from_other_literals() -> None:
     source = """
 '''What it is about.'''
 def refuse(kind: str) -> NoReturn:
@@ -392,20 +394,20 @@ def told(pod):
 
 LONGEST = 800
 LONGER: dict[str, str] = {}
-"""Modules of more lines, and why they are not divided."""
+"""Longer modules, and the reason why they are not divided."""
 
 
-def test_a_module_is_one_subject() -> None:
+def test_modules_have_a_maximum_length() -> None:
     longer = {path.relative_to(PACKAGE).as_posix() for path in FILES if len(path.read_text().splitlines()) > LONGEST}
     assert longer == LONGER.keys()
 
 
 LONGEST_BODY = 60
 LONGER_BODIES: dict[str, str] = {}
-"""Functions of more lines, options and docstring aside, and why they are not divided."""
+"""Longer functions, without options and docstring, and the reason why they are not divided."""
 
 
-def test_a_function_can_be_seen_at_once() -> None:
+def test_functions_have_a_maximum_length() -> None:
     longer = {
         f"{path.relative_to(PACKAGE).as_posix()} {name}"
         for path, (_, functions) in all_modules().items()
@@ -431,10 +433,10 @@ WITH_ANY = {
     "schemas/__init__.py": "records, by their names",
     "snapshot/wire.py": "structs that are generated",
 }
-"""Modules beside those of sources that name `Any`, and what of theirs has no type."""
+"""Modules outside of sources that use `Any`, and the values without a type."""
 
 
-def test_any_stands_where_something_untyped_comes_in() -> None:
+def test_any_is_used_only_for_untyped_input() -> None:
     naming = {
         path.relative_to(PACKAGE).as_posix()
         for path, imports in all_imports().items()
@@ -445,11 +447,11 @@ def test_any_stands_where_something_untyped_comes_in() -> None:
 
 
 SILENCED = re.compile(r"# (?:type: ignore\b(?:\[[\w, -]+\])?+|noqa\b(?:: [A-Z]+\d++)?+)(?! (?:#|-) \w)")
-"""What silences mypy or ruff, and no reason beside it."""
+"""A comment that silences mypy or ruff without a reason."""
 ABOUT_MYPY = {"tests/snapshot/test_rows.py": "mypy refuses each of its lines, which is what it tests"}
 
 
-def test_a_silenced_check_says_why() -> None:
+def test_a_silenced_check_has_a_reason() -> None:
     files = [path for folder in ("kschedx", "tests", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))]
     silent = [
         f"{name}:{number}"
@@ -492,7 +494,7 @@ def test_the_part_of_an_import(module: str, part: str) -> None:
     assert part_of_module(module) == part
 
 
-def test_imports_are_read_where_they_stand() -> None:
+def test_imports_are_found_at_every_place() -> None:
     source = """
 import json, yaml.parser
 if TYPE_CHECKING:
@@ -532,7 +534,7 @@ print(json.dumps([status or 0, sorted(sys.modules)]))
 
 
 def started(*words: str) -> tuple[str, int, list[str]]:
-    """What a command writes, its exit code, and the modules that it loads."""
+    """Return the output of a command, its exit code, and the modules that it loads."""
     ran = subprocess.run([sys.executable, "-c", START, *words], cwd=ROOT, capture_output=True, text=True, check=False)
     *written, last = ran.stdout.splitlines() or [""]
     assert last, ran.stderr
@@ -542,11 +544,11 @@ def started(*words: str) -> tuple[str, int, list[str]]:
 
 
 def below(loaded: Iterable[str], packages: Iterable[str]) -> list[str]:
-    """The modules that are one of `packages`, or in one."""
+    """Return the modules that are one of `packages`, or in one."""
     return [module for module in loaded if any(f"{module}.".startswith(f"{package}.") for package in packages)]
 
 
-def test_start_up_imports_nothing_slow() -> None:
+def test_startup_imports_nothing_slow() -> None:
     version, status, loaded = started("--version")
     assert (status, version.startswith("kschedx ")) == (0, True)
     assert not below(loaded, NEVER_AT_MODULE_LEVEL | {"numpy", "rich"})
@@ -569,7 +571,7 @@ RARELY_NEEDED = (
 )
 
 
-def test_what_is_rarely_needed_is_there() -> None:
+def test_rarely_needed_modules_can_be_imported() -> None:
     modules = {module_of(path) for path in FILES}
     assert not [name for name in RARELY_NEEDED if name.startswith(TOP) and name not in modules]
 
@@ -586,7 +588,7 @@ def test_a_pod_that_fits_needs_no_fixes() -> None:
 
 
 def test_every_pattern_compiles() -> None:
-    """They are compiled when they are first used, so that importing them is no test."""
+    """Patterns are compiled on first use, so that an import does not test them."""
     for path in FILES:
         if "lazy_pattern(" not in path.read_text(encoding="utf-8") or path.stem == "patterns":
             continue

@@ -1,4 +1,4 @@
-"""The documentation's picture shows what the program prints, and its words are those of the field."""
+"""The pictures of the documentation equal the program's output, and its words are those of the field."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from types import ModuleType
 
 import pytest
 
+from kschedx.controllers.states import STATES
 from kschedx.words.reasons import DOCUMENTATION, reasons
 from tests.command import ROOT
 from tests.conftest import Golden
@@ -28,9 +29,15 @@ def build_module() -> ModuleType:
     return module
 
 
-def test_the_picture_of_the_readme_is_what_the_program_prints(golden: Golden) -> None:
+def test_the_picture_of_the_readme_is_the_output_of_the_program(golden: Golden) -> None:
     for path, svg in build_module().pictures():
         golden.check(path, svg)
+
+
+def test_every_state_has_an_example_without_placeholders() -> None:
+    rows = [line.split(" | ") for line in build_module().states().splitlines() if line.startswith("| `")]
+    assert len(rows) == len(STATES)
+    assert not [headline for _, headline, _ in rows if len(headline) < 20 or re.search(r"[{}*]|\s$", headline)]
 
 
 # Words: ../shared/STYLE.md's table, as far as it can be held by a pattern.
@@ -67,11 +74,11 @@ WRITTEN = [
     *(path for path in (ROOT / ".github").rglob("*") if path.suffix in (".yml", ".md")),
     *SCREENS,
 ]
-"""What a reader sees as a file; a fixture's manifests are data, and its README is its text."""
+"""Files that readers see. Manifests of a fixture are data, and its README is text."""
 
 
 UPSTREAM = ("asks for all devices, but resource pool", "0 nodes are available: Insufficient cpu")
-"""Texts of the real components, which stay as they are."""
+"""Texts of the real components, which stay unchanged."""
 
 
 def screen_id(path: Path) -> str:
@@ -79,7 +86,7 @@ def screen_id(path: Path) -> str:
 
 
 def literals(path: Path) -> Iterator[tuple[int, str]]:
-    """The texts of several words in a module with their lines, without docstrings."""
+    """Return the texts of several words in a module with their lines, without docstrings."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     alone = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
@@ -93,7 +100,7 @@ def replaced_words(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[str
             yield f"{path.relative_to(ROOT)}:{number}: {match[0]!r} in {line.strip()[:100]!r}"
 
 
-def test_what_is_written_uses_the_words_of_the_field() -> None:
+def test_documentation_uses_the_words_of_the_field() -> None:
     items = [
         text
         for path in sorted(WRITTEN)
@@ -105,7 +112,7 @@ def test_what_is_written_uses_the_words_of_the_field() -> None:
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("part", sorted(path.name for path in (ROOT / "kschedx").iterdir() if path.is_dir()))
-def test_what_is_printed_uses_the_words_of_the_field(part: str) -> None:
+def test_screens_use_the_words_of_the_field(part: str) -> None:
     paths = sorted((ROOT / "kschedx" / part).rglob("*.py"))
     items = [
         text
@@ -118,7 +125,7 @@ def test_what_is_printed_uses_the_words_of_the_field(part: str) -> None:
 
 LONGEST_SENTENCE = 25
 LONGEST_ON_SCREEN = 15
-"""Words, without names and amounts."""
+"""Words, without names and quantities."""
 
 
 def test_sentences_of_the_reasons_are_short() -> None:
@@ -130,7 +137,7 @@ def test_sentences_of_the_reasons_are_short() -> None:
     assert not [text for text in texts if len(text.split()) > LONGEST_SENTENCE]
 
 
-def test_the_address_of_the_documentation_is_one() -> None:
+def test_the_address_of_the_documentation_is_everywhere_the_same() -> None:
     config = (ROOT / "docs/mkdocs.yml").read_text(encoding="utf-8")
     assert f"site_url: {DOCUMENTATION}" in config
 
@@ -162,7 +169,7 @@ PLAIN = re.compile(r"(?<!\S)[A-Za-z'-]+[,.:;)]?(?!\S)")
 
 
 def headlines(screen: str) -> Iterator[str]:
-    """The answer's first sentence, joined from its lines up to the first labelled one."""
+    """Return the first sentence of an answer, joined from its lines up to the first labeled one."""
     lines = screen.splitlines()[1:]
     if lines and MARK.match(lines[0]):
         rest = takewhile(lambda line: re.match(r"  \S", line) and not LABELLED.match(line), lines[1:])
@@ -193,7 +200,7 @@ def test_sentences_of_notes_and_fixes_are_short(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SCREENS, ids=screen_id)
-def test_the_sum_of_a_screen_is_in_one_unit(path: Path) -> None:
+def test_the_amounts_of_a_screen_have_one_unit(path: Path) -> None:
     for amounts in BALANCE.findall(path.read_text(encoding="utf-8")):
         units = {re.sub(r"^[\d.]+", "", amount) for amount in amounts if amount != "0"}
         assert len(units) <= 1, amounts

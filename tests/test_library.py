@@ -1,4 +1,4 @@
-"""What a program may give to kschedx, and that everything else is refused in a line of kschedx's own."""
+"""Arguments of the library: accepted types, and the errors about all others."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def test_objects_are_a_list_of_mappings(given: Any) -> None:
 
 
 @pytest.mark.parametrize("manifest", BAD_MANIFESTS, ids=range(len(BAD_MANIFESTS)))
-def test_a_manifest_that_is_none(manifest: Any) -> None:
+def test_a_manifest_that_is_no_mapping(manifest: Any) -> None:
     refused(lambda: kschedx.Snapshot.from_objects([NODE, manifest]))
     refused(lambda: kschedx.explain(SNAPSHOT, manifest))
 
 
-def test_other_mappings_and_sequences_are_as_good() -> None:
+def test_all_mappings_and_sequences_are_accepted() -> None:
     def objects() -> Iterator[Any]:
         yield UserDict(NODE)
         yield {**POD, "metadata": UserDict(POD["metadata"]), "spec": {"containers": UserList([{"name": "c"}])}}
@@ -84,11 +84,11 @@ def test_other_mappings_and_sequences_are_as_good() -> None:
 
 
 @pytest.mark.parametrize("given", ["", "/nope", "\0", "a" * 5000, "\ud800", *GARBAGE], ids=lambda item: str(type(item)))
-def test_what_is_loaded_is_a_path(given: Any) -> None:
+def test_load_requires_a_path(given: Any) -> None:
     refused(lambda: kschedx.load(given))
 
 
-def test_a_path_may_be_an_object(tmp_path: Path) -> None:
+def test_a_path_may_be_a_path_object(tmp_path: Path) -> None:
     path: Any = tmp_path / "nope.yaml"
     assert refused(lambda: kschedx.load(path)) == f"{path}: no such file or folder"
 
@@ -109,7 +109,7 @@ def test_a_pod_is_a_name_or_a_manifest(given: Any) -> None:
     ],
     ids=["explain", "fit", "simulate", "autoscale"],
 )
-def test_a_snapshot_is_one(ask: Callable[[Any], object], given: Any) -> None:
+def test_a_snapshot_argument_must_be_a_snapshot(ask: Callable[[Any], object], given: Any) -> None:
     assert "expected a snapshot, found " in refused(lambda: ask(given))
 
 
@@ -127,7 +127,7 @@ def of(name: str, *given: Any) -> list[tuple[str, Any]]:
         *of("extenders", 5, "nope", []),
     ],
 )
-def test_what_belongs_to_a_question(name: str, given: Any) -> None:
+def test_options_of_explain(name: str, given: Any) -> None:
     line = refused(lambda: kschedx.explain(SNAPSHOT, POD, **{name: given}))
     assert len(line) < 2000
 
@@ -141,12 +141,12 @@ def test_what_belongs_to_a_question(name: str, given: Any) -> None:
         *of("replicas", "3", 1.5, True, -1, 2**70),
     ],
 )
-def test_what_belongs_to_how_many_fit(name: str, given: Any) -> None:
+def test_options_of_fit(name: str, given: Any) -> None:
     refused(lambda: kschedx.fit(SNAPSHOT, POD, **{name: given}))
 
 
 @pytest.mark.parametrize("given", [None, 5, object(), "\ud800", endless()])
-def test_what_may_fit_is_a_pod(given: Any) -> None:
+def test_fit_requires_a_pod(given: Any) -> None:
     refused(lambda: kschedx.fit(SNAPSHOT, given))
 
 
@@ -159,19 +159,19 @@ def test_what_may_fit_is_a_pod(given: Any) -> None:
         *of("now", 5, "x", "\ud800"),
     ],
 )
-def test_what_belongs_to_the_autoscaler(name: str, given: Any) -> None:
+def test_options_of_the_autoscaler(name: str, given: Any) -> None:
     growing = kschedx.load(str(ROOT / "fixtures" / "autoscaler-grows" / "cluster.yaml"))
     arguments: Any = {"group_label": "pool", name: given}
     refused(lambda: kschedx.autoscale(growing, **arguments))
 
 
 @pytest.mark.parametrize(("name", "given"), [("changes", 5), ("changes", [5]), ("changes", [{}]), ("namespace", 5)])
-def test_what_belongs_to_a_simulation(name: str, given: Any) -> None:
+def test_options_of_simulate(name: str, given: Any) -> None:
     arguments: Any = {name: given}
     refused(lambda: kschedx.simulate(SNAPSHOT, **arguments))
 
 
-def test_where_it_is_wrong_is_said() -> None:
+def test_an_error_names_its_place() -> None:
     objects: Any = [NODE, None]
     assert refused(lambda: kschedx.Snapshot.from_objects(objects)) == "objects[1]: expected a mapping, found None"
     gates: Any = {"DRAAdminAccess": "true"}
@@ -219,7 +219,7 @@ def workload(kind: str, version: str = "apps/v1", **spec: Any) -> Any:
     ],
     ids=lambda item: item["kind"] if isinstance(item, dict) else item,
 )
-def test_a_workload_stands_for_the_next_pod_of_its_template(manifest: Any, name: str) -> None:
+def test_a_workload_is_explained_by_its_next_pod(manifest: Any, name: str) -> None:
     snapshot = kschedx.Snapshot.from_objects([NODE, CLASS])
     explanation = kschedx.explain(snapshot, manifest)
     assert (explanation.cycle.pod.key, explanation.outcome) == (f"shop/{name}", "Scheduled")
@@ -240,7 +240,7 @@ def test_a_workload_stands_for_the_next_pod_of_its_template(manifest: Any, name:
         (Path("deploy.yaml"), "(parse YAML first: yaml.safe_load returns mappings)"),
     ],
 )
-def test_what_is_no_pod_is_told_for_what_it_is(given: Any, said: str) -> None:
+def test_an_object_without_pods_is_named_in_the_error(given: Any, said: str) -> None:
     assert said in refused(lambda: kschedx.explain(SNAPSHOT, given))
     assert said in refused(lambda: kschedx.fit(SNAPSHOT, given))
 
@@ -261,19 +261,19 @@ def test_lists_of_a_kind_are_their_items() -> None:
     assert kschedx.explain(kschedx.Snapshot.from_objects(items), "shop/web").outcome == "Scheduled"
 
 
-def test_what_is_given_in_the_wrong_shape_says_the_right_one() -> None:
+def test_an_argument_of_the_wrong_shape_names_the_right_one() -> None:
     given: Any = ["a.yaml"]
     assert "each path is an argument of its own" in refused(lambda: kschedx.load(given))
     assert "kschedx.Snapshot.from_objects accepts" in refused(lambda: kschedx.load("kind: Pod\nmetadata: {}\n"))
     assert "pass it in a list" in refused(lambda: kschedx.Snapshot.from_objects(POD))
 
 
-def test_the_library_shows_its_functions_and_nothing_else() -> None:
+def test_the_library_exports_exactly_its_functions() -> None:
     assert dir(kschedx) == sorted(kschedx.__all__)
     assert all(hasattr(kschedx, name) for name in kschedx.__all__)
 
 
-def test_results_are_short_to_look_at_and_print_their_screen() -> None:
+def test_results_have_a_short_repr_and_print_their_screen() -> None:
     container = {"name": "app", "image": "app"}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": [container]}}
     snapshot = kschedx.Snapshot.from_objects([NODE])

@@ -1,4 +1,4 @@
-"""What README.md, pyproject.toml and the locks say of each other is true."""
+"""README.md, pyproject.toml, the locks, and the documentation agree."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def dependencies() -> dict[str, Requirement]:
 
 
 def group(name: str) -> list[Requirement]:
-    """A dependency group, with the groups it includes."""
+    """Return a dependency group, with the groups that it includes."""
     result: list[Requirement] = []
     for entry in PYPROJECT["dependency-groups"][name]:
         result += [Requirement(entry)] if isinstance(entry, str) else group(entry["include-group"])
@@ -42,13 +42,13 @@ def group(name: str) -> list[Requirement]:
 
 
 def locked(lock: str) -> dict[str, str]:
-    """Each package of a lock and its version."""
+    """Return each package of a lock with its version."""
     pins = re.findall(r"^([\w.-]+)==([^\s;]+)", (ROOT / lock).read_text(encoding="utf-8"), re.MULTILINE)
     return {canonicalize_name(name): version for name, version in pins}
 
 
 def command(name: str) -> str:
-    """The command of README.md that is marked `run: NAME`."""
+    """Return the command of README.md that is marked `run: NAME`."""
     result = re.search(rf"^<!-- run: {name} -->\n```sh\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
     assert result, f"README.md has no command marked run: {name}"
     return result[1]
@@ -103,7 +103,7 @@ def test_a_lock_pins_by_content_and_names_no_host(lock: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["demo", "test"])
-def test_a_command_of_the_readme_names_files_that_are_there(name: str) -> None:
+def test_files_in_commands_of_the_readme_exist(name: str) -> None:
     words = shlex.split(command(name))
     files = [word for word in words if not word.startswith((".venv", "-")) and ("/" in word or word.endswith(".lock"))]
     assert files
@@ -123,11 +123,11 @@ CODE_PATH = re.compile(r"`((?:[a-z_<>.-]+/)+(?:[a-z_<>-]+\.(?:py|md|yaml|json))?
 
 
 def paths_named() -> list[tuple[str, str]]:
-    """Paths in backquotes, with the page that names them; `<...>` stands for any name."""
+    """Return the paths in backquotes with their page; `<...>` is any name."""
     return [(page.name, path) for page in PAGES for path in CODE_PATH.findall(page.read_text(encoding="utf-8"))]
 
 
-def test_the_docs_name_files_that_are_there() -> None:
+def test_files_named_in_the_docs_exist() -> None:
     named = paths_named()
     assert len(named) > 30
     missing = [
@@ -160,15 +160,15 @@ def test_the_changelog_names_the_version() -> None:
     assert versions[:2] == ["Unreleased", PYPROJECT["project"]["version"]]
 
 
-def test_each_promise_of_security_names_tests_that_are_there() -> None:
+def test_tests_named_in_security_exist() -> None:
     named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", (ROOT / "SECURITY.md").read_text(encoding="utf-8"))
     assert len(named) > 20
     for file, test in named:
         assert f"def {test}" in (ROOT / file).read_text(encoding="utf-8"), (file, test)
 
 
-def test_every_answer_about_a_cluster_has_a_bound() -> None:
-    """`benchmarks/bounds.py` measures them, and the documentation lists the same bounds."""
+def test_every_answer_about_a_cluster_has_a_size_limit() -> None:
+    """`benchmarks/bounds.py` measures the sizes, and the documentation lists the same limits."""
     spec = spec_from_file_location("bounds", ROOT / "benchmarks" / "bounds.py")
     assert spec is not None
     assert spec.loader is not None

@@ -1,4 +1,4 @@
-"""The wheel, installed where nothing of this repository is in reach: README.md's lines for who has no checkout."""
+"""The wheel, installed without a checkout, as README.md describes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ PIP = ("-m", "pip", "--disable-pip-version-check", "-q")
 
 
 class Installed(Struct, frozen=True):
-    """An environment with the wheel in it."""
+    """An environment with the installed wheel."""
 
     folder: Path
-    """Where commands run: empty."""
+    """The empty folder in which commands run."""
     site: Path
 
     def run(self, *command: str | Path) -> subprocess.CompletedProcess[str]:
-        """A command of this interpreter: the wheel, and the packages that it needs, but no link to a checkout."""
+        """Run a command with the wheel and its dependencies, without a path to a checkout."""
         env = {key: value for key, value in os.environ.items() if key in ("PATH", "HOME")}
         packages = [path for path in sys.path if path.endswith("-packages")]
         return subprocess.run(
@@ -55,7 +55,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return Installed(folder=tmp_path_factory.mktemp("empty"), site=site)
 
 
-def test_nothing_comes_from_the_checkout(installed: Installed) -> None:
+def test_no_module_comes_from_the_checkout(installed: Installed) -> None:
     result = installed.run("-c", "import kschedx; print(kschedx.__file__)")
     assert Path(result.stdout.strip()).is_relative_to(installed.site), result.stderr
 
@@ -78,7 +78,7 @@ def test_a_pod_is_explained(installed: Installed) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_what_it_ships_is_there(arguments: tuple[str, ...], says: str, installed: Installed) -> None:
+def test_data_files_are_installed(arguments: tuple[str, ...], says: str, installed: Installed) -> None:
     ran = installed.run("-m", "kschedx", *arguments)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert says in ran.stdout
@@ -97,7 +97,7 @@ def test_placement_rules_are_tested(installed: Installed) -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-def test_the_readme_asks_no_index_for_kschedx() -> None:
-    """Nobody has published it: what is installed is a folder or a file."""
+def test_the_readme_installs_kschedx_from_a_file() -> None:
+    """kschedx is not published: the readme installs a folder or a file."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert not re.findall(r"(?:pip|pipx|uv tool) install [\"']?kschedx", readme)

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import ClassVar, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.autoscaler.flags import Flags, deployment_flags
 from kschedx.autoscaler.loop import Loop
 from kschedx.autoscaler.node_groups import Membership, group_title, membership
 from kschedx.autoscaler.pods import PodOutcome
-from kschedx.autoscaler.sizes import NOT_READY
+from kschedx.autoscaler.sizes import NOT_READY, Resize
 from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, LoopState, PodResult
-from kschedx.autoscaler.status import AutoscalerStatus, read_status
+from kschedx.autoscaler.status import AutoscalerStatus, ScaleUp, read_status
 from kschedx.autoscaler.templates import CloudTemplate, GroupsFile, Template, cloud_templates, machine_templates
 from kschedx.errors import ConfigError, InputError, Place
 from kschedx.framework.config import Profile, SchedulerConfig, load_profiles
 from kschedx.framework.runtime import Framework
 from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.status import Status
+from kschedx.growth import READY, NodeGrowth, with_new_nodes
 from kschedx.kube.autoscalers import SCALE_DOWN, SCALE_UP, SCHEDULER_CONFIG, Written
+from kschedx.kube.documents import Document, part_of
+from kschedx.kube.names import HOSTNAME, added_node_name
 from kschedx.kube.types import AUTOSCALER_STATUS, UNSCHEDULABLE_STATUS, Node, Pod
 from kschedx.releases import Release
 from kschedx.releases.autoscaler import MEASURED, AutoscalerBehaviour, autoscaler_behaviour
@@ -104,33 +109,48 @@ class PodScaling(Struct, frozen=True, kw_only=True):
         return next((template.node for template in templates if template is not None), None)
 
 
-class Autoscaler:
+class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     """cluster-autoscaler on a snapshot with its status ConfigMap."""
 
-    name = "cluster-autoscaler"
+    name: ClassVar[Literal["cluster-autoscaler"]] = "cluster-autoscaler"
 
-    def __init__(
-        self, snapshot: Snapshot, status: AutoscalerStatus, options: AutoscalerOptions, release: Release
-    ) -> None:
-        self.snapshot = snapshot
-        self.status = status
-        self.release = release
-        self._options = options
+    snapshot: Snapshot
+    status: AutoscalerStatus
+    options: AutoscalerOptions
+    release: Release
+    membership: Membership
+    changed_flags: Flags | None = None
+    """Other flags than those of the options and the Deployment."""
+    templates: Mapping[str, CloudTemplate] = {}
+    """The cloud's templates of groups that do not exist yet."""
 
     @classmethod
     def of(cls, snapshot: Snapshot, options: AutoscalerOptions, scheduler: Scheduler) -> Autoscaler | None:
         """Return None for a cluster without the ConfigMap, or with a scheduler without plugins. Raises `InputError` for
         a ConfigMap that is invalid or has no groups yet."""
-        written = snapshot.config_maps.get(AUTOSCALER_STATUS)
-        if written is None or scheduler.framework(scheduler.config.profiles[0]) is None:
-            return None
-        status = read_status(written.data.get("status", ""))
-        if status.is_initializing:
+        is_of_framework = scheduler.framework(scheduler.config.profiles[0]) is not None
+        autoscaler = cls.of_status(snapshot, options, scheduler.release) if is_of_framework else None
+        if autoscaler is not None and autoscaler.status.is_initializing:
             raise InputError(
                 "the autoscaler had just started and had not read its node groups yet",
                 place=Place(object=f"ConfigMap {AUTOSCALER_STATUS}"),
             )
-        return cls(snapshot, status, options, scheduler.release)
+        return autoscaler
+
+    @classmethod
+    def of_status(cls, snapshot: Snapshot, options: AutoscalerOptions, release: Release) -> Autoscaler | None:
+        """Return None without the ConfigMap. Raises `InputError` if it is invalid."""
+        written = snapshot.config_maps.get(AUTOSCALER_STATUS)
+        if written is None:
+            return None
+        status = read_status(written.data.get("status", ""))
+        groups = membership(
+            snapshot.cluster.nodes,
+            [group.name for group in status.groups],
+            label=options.group_label,
+            group_by_node=options.file.nodes,
+        )
+        return cls(snapshot=snapshot, status=status, options=options, release=release, membership=groups)
 
     def open_groups(self, scaling: PodScaling) -> tuple[str, ...]:
         """Return the groups whose templates only the autoscaler knows, so that they may help, unless an event of the
@@ -153,7 +173,7 @@ class Autoscaler:
     @cached_property
     def flags_are_known(self) -> bool:
         """Whether the user or the Deployment gives the flags."""
-        return bool(self._options.flags) or self._deployment_flags is not None
+        return bool(self.options.flags) or self._deployment_flags is not None
 
     @cached_property
     def _deployment_flags(self) -> Written | None:
@@ -168,13 +188,13 @@ class Autoscaler:
                 for name, values in (self._deployment_flags or {}).items()
                 if name in SCALE_UP and self._is_readable(name, values)
             },
-            **{name: list(values) for name, values in self._options.flags.items() if name in SCALE_UP},
+            **{name: list(values) for name, values in self.options.flags.items() if name in SCALE_UP},
         }
 
     @cached_property
     def scale_down_flags(self) -> dict[str, list[str]]:
         """The flags about scale-down; the user's override the Deployment's."""
-        said = {name: list(values) for name, values in self._options.flags.items()}
+        said = {name: list(values) for name, values in self.options.flags.items()}
         return {
             name: values for name, values in {**(self._deployment_flags or {}), **said}.items() if name in SCALE_DOWN
         }
@@ -182,7 +202,7 @@ class Autoscaler:
     @property
     def config_not_here(self) -> str:
         """The path of the scheduler configuration that the autoscaler uses, if the content is not given."""
-        if self._options.config is not None or not self.behaviour.takes_scheduler_config:
+        if self.options.config is not None or not self.behaviour.takes_scheduler_config:
             return ""
         return (self.written_flags.get(SCHEDULER_CONFIG) or [""])[-1]
 
@@ -193,7 +213,7 @@ class Autoscaler:
 
     @cached_property
     def _scheduler_config(self) -> SchedulerConfig:
-        return scheduler_config(self._options.config, self.release)
+        return scheduler_config(self.options.config, self.release)
 
     def _is_readable(self, name: str, values: list[str]) -> bool:
         """Return whether a Deployment's flag is valid; invalid ones are ignored."""
@@ -206,40 +226,21 @@ class Autoscaler:
     @cached_property
     def flags(self) -> Flags:
         """Raises `ConfigError`."""
-        return Flags.read(self.written_flags, self.behaviour)
+        return self.changed_flags or Flags.read(self.written_flags, self.behaviour)
 
-    @cached_property
-    def membership(self) -> Membership:
-        names = [group.name for group in self.status.groups]
-        nodes = self.snapshot.cluster.nodes
-        return membership(nodes, names, label=self._options.group_label, group_by_node=self._options.file.nodes)
-
-    def loop(
-        self,
-        snapshot: Snapshot | None = None,
-        *,
-        status: AutoscalerStatus | None = None,
-        more: Mapping[str, str] | None = None,
-        flags: Flags | None = None,
-        templates: Mapping[str, CloudTemplate] | None = None,
-    ) -> Loop:
-        """Return a loop over the cluster or a changed one. `more` are new nodes with their groups, `templates` the
-        cloud's templates of other groups."""
-        snapshot = snapshot or self.snapshot
-        groups = {**self.membership.groups, **(more or {})}
-        scheduler = self._scheduler_config
+    def loop(self, snapshot: Snapshot | None = None, now: str | None = None) -> Loop:
+        """Return a loop over the cluster, or over one with other pods. The default time is that of the snapshot."""
+        snapshot, groups, scheduler = snapshot or self.snapshot, self.membership.groups, self._scheduler_config
+        written = {**machine_templates(snapshot), **self.options.file.templates}
         return Loop(
             LoopState(
                 framework=Framework(scheduler.profiles[0], scheduler, snapshot, self.release),
                 group_of=lambda node: groups.get(node.name),
-                status=status or self.status,
-                cloud={
-                    **cloud_templates({**machine_templates(snapshot), **self._options.file.templates}),
-                    **(templates or {}),
-                },
-                flags=flags or self.flags,
+                status=self.status,
+                cloud={**cloud_templates(written), **self.templates},
+                flags=self.flags,
                 behaviour=self.behaviour,
-                now=snapshot.moment(),
+                now=snapshot.moment(now),
             )
         )
 
@@ -248,19 +249,10 @@ class Autoscaler:
         """The loop over the current cluster."""
         return self.loop()
 
-    def explain(
-        self,
-        pod: Pod,
-        *,
-        snapshot: Snapshot | None = None,
-        status: AutoscalerStatus | None = None,
-        templates: Mapping[str, CloudTemplate] | None = None,
-        flags: Flags | None = None,
-    ) -> PodScaling | None:
+    def explain(self, pod: Pod) -> PodScaling | None:
         """Return the result for a pending pod among all pending ones; None for other pods. A pod that is not in the
-        snapshot counts as rejected by kube-scheduler long enough ago; one that is there has the given spec. `snapshot`,
-        `status`, `templates`, and `flags` describe a changed cluster and its autoscaler."""
-        changed = snapshot or self.snapshot
+        snapshot counts as rejected by kube-scheduler long enough ago; one that is there has the given spec."""
+        changed = self.snapshot
         row = changed.pods.rows.get(pod.key)
         if row is None:
             row = len(changed.pods)
@@ -271,11 +263,106 @@ class Autoscaler:
             return None
         elif changed.pods.specs[row] != replace(pod.spec, node_name=""):
             changed = replace(changed, pods=changed.pods.with_spec(row, pod.spec), _tables={})
-        is_own = changed is self.snapshot and status is None and flags is None
-        loop = self._own if is_own else self.loop(changed, status=status, templates=templates, flags=flags)
+        loop = self._own if changed is self.snapshot else self.loop(changed)
         answer = loop.result
         mine = next((pod for pod in answer.pods if pod.row == row), None)
         return None if mine is None else _pod_scaling(loop, answer, mine)
+
+    def grow(self) -> AutoscalerGrowth:
+        """Run loops until none adds a node; new nodes are ready at the next loop. Of equally good options, the first is
+        chosen."""
+        last, now = self._own.result, self
+        loops = helped = 0
+        by_chance = False
+        while loops < _MOST_LOOPS and last.choices and last.choices[0].resizes:
+            choice = last.choices[0]
+            loops += 1
+            helped += len(choice.triggered)
+            by_chance = by_chance or len(last.choices) > 1
+            now = now._with_choice(choice, last)
+            last = now.loop().result
+        first = {group.name: group.target for group in self.status.groups}
+        grown = (
+            Resize(group=group.name, before=first[group.name], after=group.target, maximum=group.max_size)
+            for group in now.status.groups
+            if group.target != first[group.name]
+        )
+        outcomes = Counter(pod.outcome for pod in last.pods)
+        del outcomes[PodOutcome.CONSIDERED], outcomes[PodOutcome.SCHEDULABLE]
+        return AutoscalerGrowth(
+            snapshot=now.snapshot,
+            groups=tuple(grown),
+            loops=loops,
+            helped=helped,
+            left=sum(pod.remains for pod in last.pods),
+            passed_over=outcomes,
+            last=last,
+            by_chance=by_chance,
+        )
+
+    def _with_choice(self, choice: GroupChoice, loop: LoopResult) -> Autoscaler:
+        """Return the autoscaler after the new nodes of a choice are ready."""
+        templates = {group.group.name: group.template for group in loop.groups if group.template is not None}
+        groups: dict[str, str] = {}
+        nodes: list[tuple[Node, Sequence[Pod]]] = []
+        for resize in choice.resizes:
+            template = templates[resize.group]
+            for number in range(resize.before + 1, resize.after + 1):
+                name = added_node_name(resize.group, number)
+                metadata = replace(
+                    template.node.metadata, name=name, labels={**template.node.metadata.labels, HOSTNAME: name}
+                )
+                status = replace(template.node.status, conditions=READY)
+                nodes.append((replace(template.node, metadata=metadata, status=status), template.pods))
+                groups[name] = resize.group
+        sizes = {resize.group: resize.after for resize in choice.resizes}
+        statuses = (
+            replace(status, target=sizes[status.name], scale_up=ScaleUp.NO_ACTIVITY) if status.name in sizes else status
+            for status in self.status.groups
+        )
+        return replace(
+            self,
+            snapshot=with_new_nodes(self.snapshot, nodes),
+            status=replace(self.status, groups=tuple(statuses)),
+            membership=replace(self.membership, groups={**self.membership.groups, **groups}),
+            changed_flags=self.flags,
+        )
+
+
+_MOST_LOOPS = 50
+
+
+class AutoscalerGrowth(NodeGrowth, frozen=True, kw_only=True):
+    autoscaler: ClassVar[Literal["cluster-autoscaler"]] = "cluster-autoscaler"
+
+    passed_over: Mapping[PodOutcome, int]
+    """The outcomes of pods that are not considered, with their numbers."""
+    groups: tuple[Resize, ...]
+    loops: int
+    """The number of loops that added nodes."""
+    last: LoopResult
+    """The loop that added no node."""
+
+    @property
+    def document(self) -> AutoscalerGrowthDocument:
+        groups = {step.group: step for step in self.groups}
+        return part_of(AutoscalerGrowthDocument, self, groups=groups, result=self.last.result)
+
+
+class SizeDocument(Document, frozen=True):
+    before: int = field(name="from")
+    after: int = field(name="to")
+    maximum: int = field(name="max")
+
+
+class AutoscalerGrowthDocument(Document, frozen=True, tag_field="kind", tag="cluster-autoscaler"):
+    """What the autoscaler adds in the end, as the value of the key `autoscaler` of a Simulation document."""
+
+    loops: int
+    groups: Mapping[str, SizeDocument]
+    helped: int
+    result: LoopOutcome
+    by_chance: bool
 
 
 def _pod_scaling(loop: Loop, answer: LoopResult, pod: PodResult) -> PodScaling:

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 
-import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.autoscaler.cluster import Autoscaler, scheduler_config
+from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions
 from kschedx.autoscaler.flags import Flags, FlagValue
 from kschedx.autoscaler.loop import Loop
 from kschedx.autoscaler.pods import PodEquivalence, PodOutcome
 from kschedx.autoscaler.sandbox import TemplateVerdict
-from kschedx.autoscaler.sizes import Resize
-from kschedx.autoscaler.state import GroupChoice, GroupResult, LoopOutcome, LoopResult, LoopState, PodResult
-from kschedx.autoscaler.status import NodeGroupStatus, ScaleUp, read_status
-from kschedx.autoscaler.templates import Template, cloud_templates
+from kschedx.autoscaler.state import GroupChoice, GroupResult, LoopResult, LoopState, PodResult
+from kschedx.autoscaler.templates import GroupsFile, Template
 from kschedx.errors import InputError
-from kschedx.framework.runtime import Framework
-from kschedx.kube.documents import Document, part_of, to_json
-from kschedx.kube.names import added_node_name
-from kschedx.kube.types import AUTOSCALER_STATUS, Node, NodeCondition, Pod, PodStatus
+from kschedx.kube.documents import to_json
+from kschedx.kube.types import AUTOSCALER_STATUS, Pod
 from kschedx.releases import resolve
-from kschedx.releases.autoscaler import autoscaler_behaviour
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -233,145 +227,9 @@ def setup_of(
     now: str | None = None,
 ) -> LoopState:
     """Return the input of a loop. Raises `InputError` without a valid status of an autoscaler."""
-    release = resolve(kube_version)
-    behaviour = autoscaler_behaviour(release.version)
-    written = snapshot.config_maps.get(AUTOSCALER_STATUS)
-    if written is None:
+    options = AutoscalerOptions(group_label=group_label, file=GroupsFile(templates=templates or {}), config=config)
+    autoscaler = Autoscaler.of_status(snapshot, options, resolve(kube_version))
+    if autoscaler is None:
         raise InputError(f"the snapshot has no ConfigMap {AUTOSCALER_STATUS}, which the cluster-autoscaler writes")
-    status = read_status(written.data.get("status", ""))
-    names = {group.name for group in status.groups}
-    scheduler = scheduler_config(config, release)
-    framework = Framework(scheduler.profiles[0], scheduler, snapshot, release)
-
-    def group_of(node: Node) -> str | None:
-        name = node.metadata.labels.get(group_label)
-        return name if name in names else None
-
-    return LoopState(
-        framework=framework,
-        group_of=group_of,
-        status=status,
-        cloud=cloud_templates(templates),
-        flags=Flags.read(flags or {}, behaviour),
-        behaviour=behaviour,
-        now=snapshot.moment(now),
-    )
-
-
-# The cluster after all scale-ups: loops run until none adds a node.
-
-_MOST_LOOPS = 50
-
-
-class AutoscalerGrowth(Struct, frozen=True, kw_only=True):
-    """All nodes that the autoscaler adds."""
-
-    snapshot: Snapshot
-    """The cluster with the new nodes and the pods on them."""
-    groups: tuple[Resize, ...]
-    loops: int
-    """The number of loops that added nodes."""
-    helped: int
-    """The number of pods for which nodes were added."""
-    last: LoopResult
-    """The loop that added no node."""
-    by_chance: bool
-    """Whether several options were equally good somewhere; the first was chosen."""
-
-    @property
-    def document(self) -> AutoscalerGrowthDocument:
-        groups = {step.group: step for step in self.groups}
-        return part_of(AutoscalerGrowthDocument, self, groups=groups, result=self.last.result)
-
-
-def grow_by_autoscaler(autoscaler: Autoscaler) -> AutoscalerGrowth:
-    """Run loops; new nodes are ready at the next loop. Of equally good options, the first is chosen."""
-    snapshot, status = autoscaler.snapshot, autoscaler.status
-    first = {group.name: group for group in status.groups}
-    new: dict[str, str] = {}
-    loops = helped = 0
-    by_chance = False
-    while True:
-        answer = autoscaler.loop(snapshot, status=status, more=new).result
-        choice = answer.choices[0] if answer.choices else None
-        if choice is None or not choice.resizes or loops == _MOST_LOOPS:
-            break
-        loops += 1
-        helped += len(choice.triggered)
-        by_chance = by_chance or len(answer.choices) > 1
-        templates = {group.group.name: group.template for group in answer.groups if group.template is not None}
-        nodes = _new_nodes(choice, templates)
-        new |= {node.name: group for group, node, _ in nodes}
-        snapshot = with_new_nodes(snapshot, [(node, pods) for _, node, pods in nodes])
-        sizes = {resize.group: resize.after for resize in choice.resizes}
-        status = replace(status, groups=tuple(_with_target(group, sizes) for group in status.groups))
-    grown = (
-        Resize(group=group.name, before=first[group.name].target, after=group.target, maximum=group.max_size)
-        for group in status.groups
-        if group.target != first[group.name].target
-    )
-    return AutoscalerGrowth(
-        snapshot=snapshot, groups=tuple(grown), loops=loops, helped=helped, last=answer, by_chance=by_chance
-    )
-
-
-def _with_target(status: NodeGroupStatus, sizes: Mapping[str, int]) -> NodeGroupStatus:
-    size = sizes.get(status.name)
-    return status if size is None else replace(status, target=size, scale_up=ScaleUp.NO_ACTIVITY)
-
-
-def _new_nodes(choice: GroupChoice, templates: Mapping[str, Template]) -> list[tuple[str, Node, Sequence[Pod]]]:
-    ready = (NodeCondition(type="Ready", status="True"),)
-    new_nodes: list[tuple[str, Node, Sequence[Pod]]] = []
-    for resize in choice.resizes:
-        template = templates[resize.group]
-        for number in range(resize.before + 1, resize.after + 1):
-            name = added_node_name(resize.group, number)
-            labels = {**template.node.metadata.labels, "kubernetes.io/hostname": name}
-            node = replace(
-                template.node,
-                metadata=replace(template.node.metadata, name=name, labels=labels),
-                status=replace(template.node.status, conditions=ready),
-            )
-            new_nodes.append((resize.group, node, template.pods))
-    return new_nodes
-
-
-def with_new_nodes(snapshot: Snapshot, nodes: Sequence[tuple[Node, Sequence[Pod]]]) -> Snapshot:
-    """Append nodes, with copies of pods that run on them."""
-    cluster = snapshot.cluster
-    new_pods: list[Pod] = []
-    places: list[int] = []
-    for node, pods in nodes:
-        row = len(cluster.nodes)
-        cluster = cluster.with_added(node)
-        new_pods += [_copy_to_node(pod, node) for pod in pods]
-        places += [row] * len(pods)
-    table = snapshot.pods.with_pods(new_pods)
-    where = np.concatenate([snapshot.pods.node, np.array(places, dtype=np.int64)])
-    return replace(snapshot, cluster=cluster, pods=table.moved(where, len(cluster.nodes)), _tables={})
-
-
-def _copy_to_node(pod: Pod, node: Node) -> Pod:
-    return replace(
-        pod,
-        metadata=replace(pod.metadata, name=f"{pod.metadata.name}-{node.name}", uid=""),
-        spec=replace(pod.spec, node_name=node.name),
-        status=PodStatus(),
-    )
-
-
-class SizeDocument(Document, frozen=True):
-    before: int = field(name="from")
-    after: int = field(name="to")
-    maximum: int = field(name="max")
-
-
-class AutoscalerGrowthDocument(Document, frozen=True, tag_field="kind", tag="cluster-autoscaler"):
-    """What the autoscaler adds in the end, as the value of the key `autoscaler` of a Simulation document."""
-
-    loops: int
-    groups: Mapping[str, SizeDocument]
-    helped: int
-    result: LoopOutcome
-    by_chance: bool
+    read = Flags.read(flags or {}, autoscaler.behaviour)
+    return replace(autoscaler, changed_flags=read).loop(now=now).state

@@ -564,7 +564,7 @@ class Why(TablePage):
                 with TabPane("fixes", id="fixes"), Vertical():
                     yield OptionList(id="fixes-list")
                     with VerticalScroll(id="fix"):
-                        yield Static(id="fix-told")
+                        yield Static(id="fix-text")
                     yield Input(placeholder="try: spec.nodeSelector.disk=ssd", id="change")
         yield Footer()
 
@@ -607,7 +607,7 @@ class Why(TablePage):
             nodes = ", ".join(fix.feasible_nodes[:_SHOWN]) + (", …" if len(fix.feasible_nodes) > _SHOWN else "")
             lines = [text(f"enter tries it; it fits {nodes}" if nodes else "enter tries it"), text("")]
             lines += [text(visible(line), "dim") for line in kubectl_commands(fix.apply).splitlines()]
-        self.query_one("#fix-told", Static).update(_join_lines(lines))
+        self.query_one("#fix-text", Static).update(_join_lines(lines))
 
     def _show_node(self) -> None:
         """Show the chosen node's explanation. A node that a fix added disappears when the fix is undone."""

@@ -20,8 +20,8 @@ Examples:
   kubectl describe pod web-0 | kschedx reason -  # every event in a text
 
 WHAT is the ID of a reason, a plugin, or the text of an event, which is split into its reasons. Events of
-kube-scheduler, cluster-autoscaler, Karpenter, and Kueue are known, and why a kubelet, the eviction API, or a taint
-ended a pod. With - the text is read from standard input.
+kube-scheduler, the API server, controllers, kubelets, cluster-autoscaler, Karpenter, and Kueue are known. With - the
+text is read from standard input.
 Without WHAT, all IDs are listed.
 """
 _LONGEST_INPUT = 1 << 20

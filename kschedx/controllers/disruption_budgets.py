@@ -111,7 +111,7 @@ class MovingBudget:
         mask &= ~pods.finished
         rows = np.flatnonzero(mask).tolist()
         unready = tuple(
-            pods.key(row) for row in rows if pods.deletion_timestamps[row] or not _is_healthy(pods, row, fresh)
+            pods.key(row) for row in rows if pods.deletion_timestamps[row] or not is_healthy(pods, row, fresh)
         )
         healthy, needed = len(rows) - len(unready), self._needed_count(snapshot, pods, rows)
         pending = tuple(key for key in unready if not pods.node_names[pods.rows[key]])
@@ -145,16 +145,13 @@ def budgets_of(snapshot: Snapshot, base: Snapshot) -> Iterator[MovingBudget]:
             continue
 
 
-def is_ready(pods: PodTable, row: int) -> bool:
-    """Whether the kubelet reports the pod as ready; a pod without a report counts as ready."""
-    return reports_ready(pods.statuses[row].conditions)
-
-
-def _is_healthy(pods: PodTable, row: int, fresh: Collection[int]) -> bool:
-    """Whether a pod counts as healthy: it has a node and no report of being unready, or it is reported as ready."""
+def is_healthy(pods: PodTable, row: int, fresh: Collection[int]) -> bool:
+    """Whether a pod counts as healthy: it has a node and no report of being unready, or it is reported as ready. A
+    recreated pod (`fresh`) becomes ready, unless the containers of the pod that it replaces fail."""
+    status = pods.statuses[row]
     if pods.node[row] < 0:
-        return condition_of(pods.statuses[row].conditions, "Ready", "True") is not None
-    return row in fresh or is_ready(pods, row)
+        return condition_of(status.conditions, "Ready", "True") is not None
+    return reports_ready(status.conditions) or (row in fresh and not status.is_failing)
 
 
 def _expected_count(snapshot: Snapshot, pods: PodTable, rows: list[int]) -> int:

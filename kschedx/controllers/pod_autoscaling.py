@@ -26,8 +26,10 @@ def scaled_to_zero(snapshot: Snapshot, workload: Workload, manifest: Mapping[str
         unready = condition_of(keda.status.conditions, "Ready", "False")
         if _scales(keda.spec.scale_target_ref, keda.metadata.namespace, workload):
             why = "no trigger is active, and minReplicaCount is 0"
-            if keda.metadata.annotations.get(PAUSED_REPLICAS) == "0":
-                why = f"annotation {PAUSED_REPLICAS} is 0"
+            pausing = keda.pausing_annotation
+            value = keda.metadata.annotations.get(pausing, "")
+            if pausing and (pausing != PAUSED_REPLICAS or value == "0"):
+                why = f"annotation {pausing} is {value}"
             elif keda.spec.idle_replica_count == 0:
                 why = "no trigger is active, and idleReplicaCount is 0"
             elif keda.spec.min_replica_count:

@@ -673,9 +673,9 @@ def _scaled_to_zero(snapshot: Snapshot, component: str) -> str:
     return ""
 
 
-def autoscaler_down(snapshot: Snapshot, subject: str, name: str) -> ComponentDown | None:
-    """Return the autoscaler if it is down. Its pods are found by the labels and container names of its charts and
-    manifests."""
+def add_on_down(snapshot: Snapshot, subject: str, name: str) -> ComponentDown | None:
+    """Return the autoscaler or Kueue if it is down. Its pods are found by the labels and container names of its
+    charts and manifests."""
     pods, meant = snapshot.pods, name.lower()
     rows = pods.labels.where(lambda labels: any(labels.get(key, "").endswith(meant) for key in _NAME_LABELS))
     rows |= pods.specs.where(lambda spec: any(container.name.endswith(meant) for container in spec.containers))
@@ -716,8 +716,10 @@ def _kueue_workloads(snapshot: Snapshot, workload: Workload) -> list[kueue.Workl
     ]
 
 
-def held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: str) -> Suspended:
+def held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: str) -> Suspended | ComponentDown:
     """Return the state of a Job that Kueue keeps suspended, with the reason."""
+    if (down := add_on_down(snapshot, subject, "Kueue")) is not None:
+        return replace(down, is_workload=True)
     workloads = _kueue_workloads(snapshot, workload)
     state = Suspended(subject=subject, kind=workload.kind, queue=queue)
     queues = [local_queue.metadata for local_queue in snapshot.of(kueue.LocalQueue)]
@@ -741,5 +743,7 @@ def held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: s
         checks = [check for check in workloads[0].status.admission_checks if check.state != "Ready"]
         awaited = f"admission check {checks[0].name}" if checks else "admission"
         waits = f"has quota in Kueue and waits for {awaited}"
+        if (admitted := workloads[0].condition("Admitted")) is not None and admitted.status == "True":
+            waits = "is admitted by Kueue, which has not resumed it"
         return replace(state, message=checks[0].message if checks else "", waits=waits)
     return replace(state, message=message, waits="" if verdict is None else verdict.state_text)

@@ -357,10 +357,26 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ),
     ("Kueue", "preempted"): (r"(?:.* )?Preempted to accommodate a workload .*",),
     ("kube-scheduler", "deleted-while-pending"): (r"(?:.* )?skip schedule deleting pod: (?P<subject>.*)",),
-    ("API server", "refused"): (
-        r"(?:.* )?pods \"?(?P<subject>[^\" ]*)\"? is forbidden: .*",
+    ("API server", "quota-exceeded"): (
+        r"(?:.* )?exceeded quota: (?P<subject>[^,]+)(?:, requested: .*)?",
+        r"(?:.* )?failed quota: (?P<subject>[^:]+): must specify .*",
+        r"(?:.* )?insufficient quota to match these scopes: .*",
+    ),
+    ("API server", "limit-range-violated"): (
+        r"(?:.* )?\[?(?:maximum|minimum) \S+ usage per \w+ is .*",
+        r"(?:.* )?\[?\S+ max limit to request ratio per \w+ is .*",
+    ),
+    ("API server", "pod-security-violated"): (r"(?:.* )?violates PodSecurity \"?(?P<subject>[^\" ]*).*",),
+    ("API server", "denied-by-webhook"): (
         r"(?:.* )?admission webhook \"?(?P<subject>[^\" ]*)\"? denied the request.*",
-        r"(?:.* )?failed calling webhook .*",
+        r"(?:.* )?ValidatingAdmissionPolicy '(?P<subject>[^']+)' (?:with binding '[^']+' )?denied request.*",
+    ),
+    ("API server", "webhook-unreachable"): (
+        r"(?:.* )?failed calling webhook \"?(?P<subject>[^\" ]*).*",
+        r"(?:.* )?no endpoints available for service .*",
+    ),
+    ("API server", "refused"): (
+        r"(?:.* )?(?:pods|persistentvolumeclaims) \"?(?P<subject>[^\" ]*)\"? is forbidden: .*",
     ),
     ("API server", "eviction-refused"): (
         r"(?:.* )?Cannot evict pod as it would violate the pod's disruption budget.*",
@@ -412,11 +428,30 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
         r"(?:.* )?failed to provision volume with StorageClass .*",
         r"ProvisioningFailed",
     ),
+    ("kube-controller-manager", "pods-not-created"): (
+        r"(?:.* )?Error creating: .*",
+        r"(?:.* )?create (?:Pod|Claim) .* failed error: .*",
+        r"FailedCreate|ReplicaFailure",
+    ),
+    ("kube-controller-manager", "failed-pod-replaced"): (
+        r"(?:.* )?Found failed daemon pod \S+ on node (?P<subject>\S+), will try to kill it",
+        r"(?:.* )?is recreating (?:failed|terminated) Pod (?P<subject>\S+)",
+        r"FailedDaemonPod|FailedPlacement|RecreatingFailedPod|RecreatingTerminatedPod",
+    ),
+    ("kube-controller-manager", "claim-lost"): (
+        r"(?:.* )?Bound claim has lost (?:its|reference to) PersistentVolume\. .*",
+        r"(?:.* )?Volume is already bound to a different claim|ClaimLost|ClaimMisbound",
+    ),
+    ("kube-controller-manager", "metrics-missing"): (
+        r"(?:.* )?(?:failed to get \S+ utilization|unable to get metrics for resource|missing request for) .*",
+        r"(?:.* )?no metrics returned from resource metrics API",
+        r"FailedGet\w+Metric|FailedComputeMetricsReplicas|InvalidMetricSourceType",
+    ),
     ("kube-controller-manager", "job-failed"): (
         r"(?:.* )?Job has reached the specified backoff limit",
         r"(?:.* )?Job was active longer than specified deadline",
         r"(?:.* )?Container \S+ for pod \S+ failed with exit code \d+ matching FailJob rule .*",
-        r"BackoffLimitExceeded|PodFailurePolicy",
+        r"BackoffLimitExceeded|PodFailurePolicy|DeadlineExceeded",
     ),
     ("kube-controller-manager", "runs-missed"): (
         r"(?:.* )?too many missed start times?\b.*",
@@ -434,10 +469,14 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
         r"(?:.* )?ReplicaSet \S+ has timed out progressing\.?",
         r"ProgressDeadlineExceeded",
     ),
+    ("kube-controller-manager", "volume-not-attached"): (
+        r"(?:.* )?AttachVolume\.\S+ failed for volume .*",
+        r"FailedAttachVolume",
+    ),
     ("kubelet", "volume-not-mounted"): (
-        r"(?:.* )?MountVolume\.\S+ failed for volume .*",
+        r"(?:.* )?(?:Mount|Map)Volume\.\S+ failed for volume .*",
         r"(?:.* )?Unable to attach or mount volumes: .*",
-        r"FailedMount",
+        r"FailedMount|FailedMapVolume",
     ),
     ("kubelet", "sandbox-not-created"): (
         r"(?:.* )?Failed to create pod sandbox: .*",
@@ -449,6 +488,13 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
         r"(?:.* )?Failed to apply default image tag .*",
         r"ErrImagePull|ImagePullBackOff|InvalidImageName",
     ),
+    ("kubelet", "container-not-configured"): (
+        r"(?:.* )?(?:configmap|secret) \"(?P<subject>[^\"]+)\" not found",
+        r"(?:.* )?couldn't find key (?P<subject>\S+) in (?:ConfigMap|Secret) .*",
+        r"(?:.* )?container has runAsNonRoot and image .*",
+        r"CreateContainerConfigError",
+    ),
+    ("kubelet", "probe-failed"): (r"(?:.* )?(?:Liveness|Readiness|Startup) probe (?:failed|errored).*", r"Unhealthy"),
     ("kubelet", "container-fails"): (
         r"(?:.* )?Back-off (?:\S+ )?restarting failed container.*",
         r"CrashLoopBackOff|OOMKilled|ContainerStatusUnknown|RunContainerError",
@@ -458,23 +504,52 @@ _OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
         r"(?:.* )?pdb \S+ prevents pod evictions",
         r"DisruptionBlocked",
     ),
+    ("Karpenter", "not-consolidated"): (
+        r"(?:.* )?Can't (?:replace with a cheaper node|remove without creating \d+ candidates)",
+        r"(?:.* )?SpotToSpotConsolidation is disabled.*",
+        r"(?:.* )?NodePool \S+ has (?:consolidation disabled|non-empty consolidation disabled)",
+        r"Unconsolidatable(?:: .*)?",
+    ),
+    ("Karpenter", "instance-not-launched"): (
+        r"(?:.* )?InsufficientCapacityError\b.*",
+        r"(?:.* )?Failed resolving NodeClass",
+        r"LaunchFailed|NodeClassNotReady",
+    ),
+    ("Kueue", "topology-misfit"): (
+        r"(?:.* )?topology \"(?P<subject>[^\"]+)\" (?:doesn't allow to fit any of|allows to fit only) .*",
+    ),
+    ("Kueue", "admission-check-not-ready"): (
+        r"(?:.* )?At least one admission check is false",
+        r"(?:.* )?waiting for (?:the following )?admission checks?\b.*",
+        r"(?:.* )?Admission check\(s\): .* rejected",
+    ),
+    ("Kueue", "pods-ready-timeout"): (r"(?:.* )?Exceeded the PodsReady timeout(?: (?P<subject>\S+))?",),
+    ("Kueue", "workload-deactivated"): (r"(?:.* )?The workload is (?:deactivated|inactive).*",),
     ("Kueue", "quota-not-reserved"): (
         r"(?:.* )?couldn't assign flavors to pod set .*",
         r"(?:.* )?insufficient (?:unused )?quota .*",
         r"(?:.* )?(?:Cluster|Local)Queue \S+ (?:doesn't exist|is inactive).*",
         r"(?:.* )?Workload no longer fits after processing another workload",
     ),
-    ("cluster-autoscaler", "scale-up"): (r"(?:.* )?pod triggered scale-up: .*",),
+    ("cluster-autoscaler", "scale-up"): (r"(?:.* )?pod triggered scale-up: .*", r"TriggeredScaleUp"),
+    ("cluster-autoscaler", "scale-up-failed"): (
+        r"(?:.* )?Scale-up (?:failed|timed out)\b.*",
+        r"(?:.* )?Nodes added to group (?P<subject>\S+) failed to register within .*",
+        r"(?:.* )?Failed to scale-up: .*",
+        r"FailedToScaleUpGroup|ScaleUpTimedOut",
+    ),
     ("cluster-autoscaler", "no-scale-up"): (
         r"pod didn't trigger scale-up(?: \(it wouldn't fit if a new node is added\))?",
         r"max node group size reached",
         r"in backoff after failed scale-up",
         r"not ready for scale-up",
         r"max (?:cluster|limit) .*reached",
-        r"exceeded quota.*",
+        r"exceeded quota: .*, resources: .*",
+        r"NotTriggerScaleUp",
         r"(?:.* )?No node pool can be auto-provisioned .*",
         r"no\.scale\.up\.\S+",
     ),
+    ("Karpenter", "node-pool-at-limit"): (r"(?:.* )?all available instance types exceed limits for nodepool.*",),
     ("Karpenter", "no-node-pool"): (
         r"(?:.* )?(?:Failed to|could not) schedule pod, .*",
         r"all available instance types .*",

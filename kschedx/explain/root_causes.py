@@ -66,7 +66,7 @@ from kschedx.kube.resources import requested_amount
 from kschedx.kube.scalars import parse_int64
 from kschedx.kube.selectors import Operator
 from kschedx.kube.storage import CSINode, PersistentVolumeClaim
-from kschedx.kube.types import AUTOSCALER_STATUS, Pod
+from kschedx.kube.types import AUTOSCALER_STATUS, Node, Pod
 from kschedx.kube.workloads import GENERATION_OF_TEMPLATE, REVISION, REVISION_HASH, TEMPLATE_GENERATION, pinned_to
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.events import RecordedEvent
@@ -284,6 +284,11 @@ _VIRTUAL_NODES = (
     (COMPUTE_TYPE, "fargate", "EKS Fargate"),
     ("type", "virtual-kubelet", "Virtual Kubelet"),
 )
+
+
+def is_virtual(node: Node) -> bool:
+    """Whether its provider creates the node for other pods, and never runs pods of DaemonSets there."""
+    return any(node.metadata.labels.get(key) == label for key, label, _ in _VIRTUAL_NODES)
 
 
 def _missing_node(diagnosis: Diagnosis) -> Iterator[NodeGone]:

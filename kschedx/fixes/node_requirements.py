@@ -269,14 +269,15 @@ def _holds(requirement: NodeSelectorRequirement, value: str | None) -> bool:
 _CLOUD = "cloud-controller-manager"
 
 _GENERAL_PARTS = ("node", "csi")
-AGENT_NOT_READY = "/agent-not-ready"
-"""The suffix of taints that new nodes have until an agent of their network or storage runs and removes them."""
+AGENT_NOT_READY = ("/agent-not-ready", "/not-ready")
+"""The suffixes of taints that new nodes have until an agent of their network or storage runs and removes them."""
 
 TAKEN_AWAY_BY: Mapping[str, str] = {
     **dict.fromkeys(CONDITION_OF_TAINT, CONTROLLER_MANAGER),
     "node.cloudprovider.kubernetes.io/uninitialized": _CLOUD,
     "node.cloudprovider.kubernetes.io/shutdown": _CLOUD,
     "karpenter.sh/unregistered": "Karpenter",
+    "node.cluster.x-k8s.io/uninitialized": "Cluster API",
 }
 """Taints of nodes that are unhealthy or not initialized, to the component that removes them afterwards."""
 
@@ -287,6 +288,7 @@ _OF_VIRTUAL_NODES = ("virtual-kubelet.io/",)
 KEPT = (
     "node.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",
+    "node.cluster.x-k8s.io/",
     "karpenter.sh/",
     "aws-node-termination-handler/",
     "cloud.google.com/impending-node-termination",
@@ -318,9 +320,8 @@ OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernet
 def taint_remover(taint: Taint) -> str:
     """Return the component that removes the taint once the node is healthy; empty for a taint that was set on
     purpose."""
-    if taint.key.endswith(AGENT_NOT_READY):
-        return taint.key.removesuffix(AGENT_NOT_READY)
-    return TAKEN_AWAY_BY.get(taint.key, "")
+    agent = taint.key.rpartition("/")[0] if taint.key.endswith(AGENT_NOT_READY) else ""
+    return TAKEN_AWAY_BY.get(taint.key, agent)
 
 
 def initializes(pod: Pod, taint: Taint) -> bool:

@@ -107,8 +107,10 @@ FAILURES = (
      "request one shared device in each container, and create the pod again: {node} gives a container no more"),
     (r"^UnexpectedAdmissionError .*requested number of devices unavailable",
      "restart the kubelet of {node}, which has fewer devices left than reported, and create the pod again"),
+    (r"^UnexpectedAdmissionError .*not enough cpus", "free exclusive CPUs on {node}, whose kubelet pins them to pods"),
     (r"^UnexpectedAdmissionError", "repair the device plugin on {node}, then delete the pod and create it again"),
     (r"^TopologyAffinityError", "make room in one NUMA node of {node}, or relax its topology policy"),
+    (r"^SMTAlignmentError", "request whole cores, or free some on {node}: its CPU manager divides none"),
     (r"^Evicted .*DiskPressure", "free disk space on {node}"),
     (r"^Evicted .*MemoryPressure", "free memory on {node}"),
     (r"^Evicted .*PIDPressure", "free process IDs on {node}"),
@@ -134,12 +136,26 @@ REJECTIONS = (
         "restart the kubelet of {node}, which has fewer devices left than reported; cordon it until then",
     ),
     (
-        r"^UnexpectedAdmissionError (?!.*maximum request size)",
+        r"^UnexpectedAdmissionError (?!.*(?:maximum request size|not enough cpus))",
         "repair the device plugin on {node}; cordon it until then",
     ),
     *((words, advice) for words, advice in FAILURES if not advice.startswith("delete the pod")),
 )
 """Patterns of a kubelet's reasons for failing every pod of a workload, and the advice for each."""
+OF_JOBS = (
+    (r"^(?:Preempt|Eviction|Deletion|Termination)\w+",
+     "let podFailurePolicy ignore condition DisruptionTarget, or raise the Job's priority"),
+    ("OOMKilled", "raise limits.memory in its pod template: its containers were OOMKilled"),
+    *REJECTIONS,
+)  # fmt: skip
+"""Patterns of how most pods of a failed Job ended, and the advice for each; the logs of these pods show nothing."""
+
+
+def advice_for(known: Iterable[tuple[str, str]], failure: str) -> str:
+    """Return the advice of the first pattern that a kubelet's reason and message match; empty if none does."""
+    return next((advice for pattern, advice in known if re.search(pattern, failure)), "")
+
+
 _PROVISIONING = (
     (r"MULTI_NODE|access ?modes?\b.*(?:not supported|unsupported|invalid)|only accessmodes",
      "recreate claim {claim} with an access mode that {driver} supports, or with a class of another driver"),

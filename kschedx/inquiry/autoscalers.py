@@ -23,15 +23,14 @@ from kschedx.snapshot.edits import with_changed_nodes, with_changed_pods, with_p
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions
-    from kschedx.autoscaler.run import AutoscalerGrowth
+    from kschedx.autoscaler.cluster import Autoscaler, AutoscalerGrowth, AutoscalerOptions
     from kschedx.inquiry.group_scaling import GroupScaling
     from kschedx.inquiry.pool_scaling import PoolScaling
     from kschedx.karpenter.cluster import Karpenter, KarpenterGrowth, KarpenterOptions
 
+    Growth: TypeAlias = AutoscalerGrowth | KarpenterGrowth
     NodeAutoscaler: TypeAlias = Autoscaler | Karpenter
     NodeScaling: TypeAlias = GroupScaling | PoolScaling
-    Growth: TypeAlias = AutoscalerGrowth | KarpenterGrowth
 
 
 class AutoscalingOptions(Struct, frozen=True, kw_only=True):
@@ -81,17 +80,15 @@ _AUTOSCALERS = (("autoscaler", "cluster-autoscaler", _autoscaler), ("karpenter",
 def scalings_of(autoscalers: Iterable[NodeAutoscaler], pod: Pod) -> Iterator[NodeScaling]:
     """Yield the decision of each autoscaler about a pod that fits no node; none about other pods."""
     for autoscaler in autoscalers:
-        from kschedx.autoscaler.cluster import Autoscaler
-
-        if isinstance(autoscaler, Autoscaler):
-            from kschedx.inquiry.group_scaling import GroupScaling
-
-            if (scaling := autoscaler.explain(pod)) is not None:
-                yield GroupScaling(autoscaler=autoscaler, decision=scaling, pod=pod)
-        elif (provisioning := autoscaler.explain(pod)) is not None:
+        if autoscaler.name == "Karpenter":
             from kschedx.inquiry.pool_scaling import PoolScaling
 
-            yield PoolScaling(autoscaler=autoscaler, decision=provisioning, pod=pod)
+            if (provisioning := autoscaler.explain(pod)) is not None:
+                yield PoolScaling(autoscaler=autoscaler, decision=provisioning, pod=pod)
+        elif (scaling := autoscaler.explain(pod)) is not None:
+            from kschedx.inquiry.group_scaling import GroupScaling
+
+            yield GroupScaling(autoscaler=autoscaler, decision=scaling, pod=pod)
 
 
 def _growths_of(snapshot: Snapshot, options: AutoscalingOptions | None, scheduler: Scheduler) -> Iterator[Growth]:
@@ -100,7 +97,7 @@ def _growths_of(snapshot: Snapshot, options: AutoscalingOptions | None, schedule
     for _, _, load in _AUTOSCALERS:
         autoscaler = load(snapshot, options, scheduler)
         if autoscaler is not None:
-            yield (growth := growth_of(autoscaler))
+            yield (growth := autoscaler.grow())
             snapshot = growth.snapshot
 
 
@@ -154,15 +151,6 @@ def _restore_cordoned(before: Snapshot, after: Snapshot) -> Snapshot:
         if node.spec.unschedulable and node.name in was
     ]
     return with_changed_nodes(after, nodes) if nodes else after
-
-
-def growth_of(autoscaler: NodeAutoscaler) -> Growth:
-    """Return all nodes that the autoscaler adds."""
-    from kschedx.autoscaler.cluster import Autoscaler
-    from kschedx.autoscaler.run import grow_by_autoscaler
-    from kschedx.karpenter.cluster import grow_by_karpenter
-
-    return grow_by_autoscaler(autoscaler) if isinstance(autoscaler, Autoscaler) else grow_by_karpenter(autoscaler)
 
 
 def autoscaler_document(documents: Iterable[Document]) -> Json:

@@ -20,6 +20,7 @@ from kschedx.explain.admission import QuotaLedger
 from kschedx.explain.cycle_notes import may_lack_node_support, start_obstacle
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.node_groups import Blocker, NodeGroup
+from kschedx.explain.root_causes import is_virtual
 from kschedx.explain.setup import Setup, Subject
 from kschedx.findings import UntoleratedTaint
 from kschedx.fixes.proposal import FixGroup
@@ -191,11 +192,13 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
 
     def fix_of(self, group: NodeGroup) -> Fix | None:
         """Return the first fix that was tried for the pod of the first of these nodes. If the DaemonSet skips the node,
-        fixes of the workload come first, and only a taint calls for a fix."""
-        is_left_out = group in self.left_out
-        if is_left_out and not any(isinstance(finding, UntoleratedTaint) for finding in group.exemplar.findings):
+        fixes of the workload come first, and only a taint of a node that can run its pods calls for a fix."""
+        is_left_out, name = group in self.left_out, self.names(group)[0]
+        is_tainted = any(isinstance(finding, UntoleratedTaint) for finding in group.exemplar.findings)
+        cluster = self.subject.snapshot.cluster
+        if is_left_out and (not is_tainted or is_virtual(cluster.nodes[cluster.index[name]])):
             return None
-        fixes = self.answer_on(self.names(group)[0]).fixes
+        fixes = self.answer_on(name).fixes
         if is_left_out:
             return min(fixes, key=lambda fix: fix.group is not FixGroup.WORKLOAD, default=None)
         return next(iter(fixes), None)

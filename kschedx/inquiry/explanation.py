@@ -169,11 +169,11 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     @cached_property
     def autoscaler_down(self) -> ComponentDown | None:
         """The autoscaler that would help, if the cluster shows its pods but none of them runs."""
-        from kschedx.controllers.pod_lifecycle import autoscaler_down
+        from kschedx.controllers.pod_lifecycle import add_on_down
 
         if not self.scalings:
             return None
-        return autoscaler_down(self.cycle.snapshot, self.cycle.pod.key, self.scalings[0].autoscaler.name)
+        return add_on_down(self.cycle.snapshot, self.cycle.pod.key, self.scalings[0].autoscaler.name)
 
     def __repr__(self) -> str:
         return f"<Explanation of {self.cycle.pod.key}: {self.outcome.value}>"

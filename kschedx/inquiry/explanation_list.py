@@ -18,7 +18,7 @@ from kschedx.explain.cycle_notes import untried_minutes, untried_text
 from kschedx.explain.missing_kinds import depends_on_unread
 from kschedx.explain.setup import Subject, stored_subject
 from kschedx.inquiry.ask import Inquiry, gather, gather_other
-from kschedx.inquiry.autoscalers import autoscalers_of, growth_of
+from kschedx.inquiry.autoscalers import autoscalers_of
 from kschedx.inquiry.daemon_set import explain_daemon_set
 from kschedx.inquiry.explanation import Explanation, terminating_victims
 from kschedx.inquiry.manifests import WrittenPod, place_of, title
@@ -146,7 +146,7 @@ class ListInquiry(Struct, frozen=True, kw_only=True):
             snapshot=snapshot,
             evicted=() if outcome is None else outcome.evicted_pods,
             notes=(*filter(None, (text,)), *(note.text for note in unread)),
-            growths=tuple(map(growth_of, autoscalers)) if not is_part else (),
+            growths=tuple(autoscaler.grow() for autoscaler in autoscalers) if not is_part else (),
             shared_fix=None if outcome is None else outcome.shared_fix,
         )
 

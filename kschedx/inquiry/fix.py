@@ -82,6 +82,13 @@ def uncordoning_more(
     return fix
 
 
+def activation(namespace: str, workload: str) -> Fix:
+    """Return the fix for a Workload of Kueue that is deactivated."""
+    template = "kubectl patch workloads.kueue.x-k8s.io {} -n {} --type merge -p {}"
+    command = shell_command(template, workload, namespace, {"spec": {"active": True}})
+    return Fix.untried(f"activate Workload {workload}, once its cause is fixed", commands=(command,))
+
+
 def component_repair(down: ComponentDown) -> tuple[str, str]:
     """Return the title and the command of the fix for a component of which no instance runs."""
     if down.scaled:

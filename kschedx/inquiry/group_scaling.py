@@ -13,12 +13,11 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, resolve_priority
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
-from kschedx.autoscaler.flags import Flags
 from kschedx.autoscaler.node_groups import group_title
 from kschedx.autoscaler.pods import PodOutcome
 from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF, Resize, not_triggered_text
 from kschedx.autoscaler.state import LoopOutcome
-from kschedx.autoscaler.status import AutoscalerStatus, Health, NodeGroupStatus, ScaleUp
+from kschedx.autoscaler.status import Health, NodeGroupStatus, ScaleUp
 from kschedx.autoscaler.templates import CloudTemplate, Template, daemon_sets
 from kschedx.findings import InsufficientResource, NodeUnschedulable, UntoleratedTaint
 from kschedx.fixes.node_requirements import labels_for, own_terms, required_terms
@@ -28,7 +27,17 @@ from kschedx.framework.config import Profile
 from kschedx.framework.runtime import request_options
 from kschedx.framework.status import StatusDocument
 from kschedx.inquiry.fix import Fix
-from kschedx.inquiry.node_scaling import LEAST_SHARE, NodeRemedy, NodeTrial, RemedyStep, StepKind, edit_step, other_ways
+from kschedx.inquiry.node_scaling import (
+    LEAST_SHARE,
+    NodeRemedy,
+    NodeTrial,
+    RemedyStep,
+    ScalingTrial,
+    StepKind,
+    edit_step,
+    find_remedies,
+    other_ways,
+)
 from kschedx.kube.autoscalers import OpenShiftMachineSet
 from kschedx.kube.documents import Document, Json, part_of
 from kschedx.kube.names import ZONE, is_extended_resource
@@ -41,25 +50,12 @@ from kschedx.simulate.changes import set_cordon
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
-_MOST_TRIALS = 6
 _MOST_MODELS = 3
 """The maximum number of existing groups after which a new group is modeled."""
 _PLENTY = 1000
 
 
 _UPCOMING = lazy_pattern(r"template-node-for-(?P<group>.+)-upcoming-\d+")
-
-
-class _Trial(Struct, frozen=True, kw_only=True):
-    step: RemedyStep
-    pod: Pod
-    is_maximum: bool = False
-    """Whether the maximum is raised; the title then also states the size that the group reaches."""
-    snapshot: Snapshot | None = None
-    status: AutoscalerStatus | None = None
-    templates: Mapping[str, CloudTemplate] | None = None
-    """The templates of groups that do not exist yet."""
-    flags: Flags | None = None
 
 
 class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
@@ -88,18 +84,25 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
         return "" if match is None else match["group"]
 
     @property
+    def event(self) -> str:
+        """The event about the pod; empty if there is none, or if it is not known."""
+        if self.decision.choice is not None:
+            return self.decision.choice.event
+        is_known = self.decision.pod.remains and not self.autoscaler.open_groups(self.decision)
+        return not_triggered_text(self.decision.pod.parts) if is_known else ""
+
+    @property
     def document(self) -> ScalingDocument:
         autoscaler, scaling = self.autoscaler, self.decision
         pod, choice = scaling.pod, scaling.choice
         is_there = pod.outcome is PodOutcome.SCHEDULABLE
-        sends = pod.remains and not autoscaler.open_groups(scaling)
         return part_of(
             ScalingDocument,
             scaling,
             outcome=pod.outcome,
             groups={group.name: _group(group) for group in scaling.groups},
             scale_ups=choice.resizes if choice else (),
-            event=choice.event if choice else not_triggered_text(pod.parts) if sends else "",
+            event=self.event,
             is_told=bool(choice) or pod.is_told,
             groups_told_by=autoscaler.membership.told_by,
             flags_are_known=autoscaler.flags_are_known,
@@ -115,19 +118,11 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
     def remedies(self) -> tuple[NodeRemedy, ...]:
         """The remedies for a pod for which no node is added: changes of the pod, or, if these do not help, a new
         group."""
-        autoscaler, scaling = self.autoscaler, self.decision
+        scaling = self.decision
         if scaling.choice is not None or scaling.is_waiting:
             return ()
-        remedies: dict[RemedyStep, NodeRemedy] = {}
-        for trial in islice(_trials(autoscaler, scaling, self.pod), _MOST_TRIALS):
-            remedy = _try(autoscaler, trial)
-            if remedy is not None:
-                remedies.setdefault(remedy.step, remedy)
-        if not remedies:
-            trials = islice(_new_groups(autoscaler, scaling, self.pod), _MOST_MODELS)
-            tried = (_try(autoscaler, trial) for trial in trials)
-            return tuple(islice((remedy for remedy in tried if remedy is not None), 1))
-        return tuple(remedies.values())
+        models = islice(_new_groups(self.autoscaler, scaling, self.pod), _MOST_MODELS)
+        return find_remedies(_trials(self.autoscaler, scaling, self.pod)) or find_remedies(models)[:1]
 
     def fixes(self, trial: NodeTrial, *, with_changes_of_pod: bool) -> Iterator[Fix]:
         """Yield what the autoscaler does, or would do with other settings."""
@@ -170,29 +165,24 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
             yield trial.fix(f"raise the maximum of node group {names}, which is reached", None)
 
 
-def _try(autoscaler: Autoscaler, trial: _Trial) -> NodeRemedy | None:
-    then = autoscaler.explain(
-        trial.pod, snapshot=trial.snapshot, status=trial.status, templates=trial.templates, flags=trial.flags
-    )
-    if then is None:
-        return None
-    if then.choice is None and then.is_waiting:
-        fitting = next(group.name for group in then.groups if group.fits and not group.skipped)
-        return None if trial.is_maximum else _remedy(autoscaler, trial, then, trial.step, fitting, nodes=0)
-    if then.choice is None or not then.choice.resizes:
-        return None
-    first = then.choice.resizes[0]
-    step = trial.step
-    if trial.is_maximum:
-        step = replace(step, title=f"{step.title} to {first.after}")
-    return _remedy(autoscaler, trial, then, step, first.group, nodes=first.after - first.before)
+class _GroupTrial(ScalingTrial, frozen=True, kw_only=True):
+    autoscaler: Autoscaler
 
-
-def _remedy(
-    autoscaler: Autoscaler, trial: _Trial, then: PodScaling, step: RemedyStep, group: str, *, nodes: int
-) -> NodeRemedy:
-    node, helps = then.node_of(group), _helped_pods(autoscaler, then) | {trial.pod.key}
-    return NodeRemedy(step=step, place=group, nodes=nodes, pod=trial.pod, node=node, helps=helps)
+    def run(self) -> NodeRemedy | None:
+        """The title of a raised limit also states the size that the group reaches."""
+        then, step = self.autoscaler.explain(self.pod), self.step
+        if then is None:
+            return None
+        if then.choice is None and then.is_waiting and not self.limited:
+            group, nodes = next(group.name for group in then.groups if group.fits and not group.skipped), 0
+        elif then.choice is not None and then.choice.resizes:
+            first = then.choice.resizes[0]
+            group, nodes = first.group, first.after - first.before
+            step = replace(step, title=f"{step.title} to {first.after}") if self.limited else step
+        else:
+            return None
+        helps = _helped_pods(self.autoscaler, then) | {self.pod.key}
+        return NodeRemedy(step=step, place=group, nodes=nodes, pod=self.pod, node=then.node_of(group), helps=helps)
 
 
 def _helped_pods(autoscaler: Autoscaler, scaling: PodScaling) -> frozenset[str]:
@@ -201,7 +191,7 @@ def _helped_pods(autoscaler: Autoscaler, scaling: PodScaling) -> frozenset[str]:
     return frozenset(pods.key(row) for row in rows if row < len(pods))
 
 
-def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[_Trial]:
+def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[ScalingTrial]:
     if scaling.pod.outcome is PodOutcome.EXPENDABLE:
         yield from _higher_priority_trials(autoscaler, pod)
     if scaling.pod.outcome is not PodOutcome.CONSIDERED:
@@ -210,7 +200,11 @@ def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[_
         step = RemedyStep(
             f"raise --max-nodes-total of cluster-autoscaler above {autoscaler.flags.max_nodes_total}", StepKind.ROOM
         )
-        yield _Trial(step=step, pod=pod, flags=replace(autoscaler.flags, max_nodes_total=0))
+        yield _GroupTrial(
+            step=step,
+            pod=pod,
+            autoscaler=replace(autoscaler, changed_flags=replace(autoscaler.flags, max_nodes_total=0)),
+        )
     for group in scaling.groups:
         if not group.skipped and group.template is not None and len(group.rejections) == 1:
             yield from _rejection_trials(autoscaler, group, pod)
@@ -225,7 +219,7 @@ def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[_
             )
             status = replace(autoscaler.status, groups=tuple(larger))
             step = RemedyStep(f"raise {_maximum(autoscaler, group.name)} from {group.max_size}", StepKind.ROOM)
-            yield _Trial(step=step, pod=pod, status=status, is_maximum=True)
+            yield _GroupTrial(step=step, pod=pod, autoscaler=replace(autoscaler, status=status), limited=group.name)
 
 
 def _maximum(autoscaler: Autoscaler, group: str) -> str:
@@ -237,7 +231,7 @@ def _maximum(autoscaler: Autoscaler, group: str) -> str:
     return f"the maximum of node group {group_title(group)}"
 
 
-def _higher_priority_trials(autoscaler: Autoscaler, pod: Pod) -> Iterator[_Trial]:
+def _higher_priority_trials(autoscaler: Autoscaler, pod: Pod) -> Iterator[ScalingTrial]:
     """Yield the pod with the lowest PriorityClass that is not below the cutoff, or without a class."""
     cutoff, classes = autoscaler.flags.expendable_pods_priority_cutoff, autoscaler.snapshot.priority_classes
     own = pod.spec.priority_class_name
@@ -253,11 +247,11 @@ def _higher_priority_trials(autoscaler: Autoscaler, pod: Pod) -> Iterator[_Trial
         instead = f" instead of {own}" if own else ""
         title = f"use PriorityClass {name}{instead}" if name else f"remove priorityClassName {own}"
         step = RemedyStep(f"{title}: priority {spec.priority}", StepKind.ROOM)
-        yield _Trial(step=step, pod=replace(pod, spec=spec))
+        yield _GroupTrial(step=step, pod=replace(pod, spec=spec), autoscaler=autoscaler)
         return
 
 
-def _rejection_trials(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iterator[_Trial]:
+def _rejection_trials(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iterator[ScalingTrial]:
     """Yield trials for the only plugin that rejects the pod on the group's template."""
     findings = group.rejections[0].findings
     template = group.template
@@ -265,7 +259,7 @@ def _rejection_trials(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> 
     match findings[:1]:
         case (UntoleratedTaint(),):
             step, changed = edit_step(Tolerate(taints=tuple(_untolerated_taints(template.node.spec.taints, pod))), pod)
-            yield _Trial(step=step, pod=changed)
+            yield _GroupTrial(step=step, pod=changed, autoscaler=autoscaler)
         case (InsufficientResource(),):
             short = [finding for finding in findings if isinstance(finding, InsufficientResource)]
             if len(short) < len(findings) or any(item.free * LEAST_SHARE < item.requested for item in short):
@@ -274,18 +268,22 @@ def _rejection_trials(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> 
             lowered = LowerRequests.of(pod, amounts, request_options(autoscaler.release))
             if lowered is not None:
                 step, changed = edit_step(lowered, pod)
-                yield _Trial(step=step, pod=changed)
+                yield _GroupTrial(step=step, pod=changed, autoscaler=autoscaler)
         case (NodeUnschedulable(),) if template.source != "template":
             name = template.source.removeprefix("node/")
             row = autoscaler.snapshot.cluster.index[name]
             node = autoscaler.snapshot.cluster.nodes[row]
             open_ = set_cordon(node, unschedulable=False)
             step_of = RemedyStep(f"uncordon {name}, the template of new nodes")
-            yield _Trial(step=step_of, pod=pod, snapshot=autoscaler.snapshot.with_nodes({row: open_}))
+            yield _GroupTrial(
+                step=step_of,
+                pod=pod,
+                autoscaler=replace(autoscaler, snapshot=autoscaler.snapshot.with_nodes({row: open_})),
+            )
             if autoscaler.behaviour.cordoned_templates_can_be_opened:
                 flags = replace(autoscaler.flags, scale_from_unschedulable=True)
                 flag = RemedyStep("start cluster-autoscaler with --scale-from-unschedulable")
-                yield _Trial(step=flag, pod=pod, flags=flags)
+                yield _GroupTrial(step=flag, pod=pod, autoscaler=replace(autoscaler, changed_flags=flags))
 
 
 def _untolerated_taints(taints: tuple[Taint, ...], pod: Pod) -> Iterator[Taint]:
@@ -294,7 +292,7 @@ def _untolerated_taints(taints: tuple[Taint, ...], pod: Pod) -> Iterator[Taint]:
             yield taint
 
 
-def _new_groups(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[_Trial]:
+def _new_groups(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[ScalingTrial]:
     """Yield new groups derived from existing ones, closest first: with the labels that the pod requires, and without
     the taints that it does not tolerate."""
     if scaling.pod.outcome is not PodOutcome.CONSIDERED:
@@ -318,7 +316,7 @@ def _new_groups(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterat
 
 def _new_group(
     autoscaler: Autoscaler, template: Template, verdict: GroupVerdict, labels: Mapping[str, str], pod: Pod
-) -> _Trial:
+) -> ScalingTrial:
     node = template.node
     before = node.metadata.labels
     without = tuple(_untolerated_taints(node.spec.taints, pod))
@@ -339,12 +337,13 @@ def _new_group(
         ("without taint", list(map(str, without))),
     )
     but_for = " and ".join(f"{what} {', '.join(names)}" for what, names in differences if names)
-    return _Trial(
-        step=RemedyStep(f"add a node group like {verdict.title} {but_for}", StepKind.NEW_GROUP),
-        pod=pod,
+    changed_autoscaler = replace(
+        autoscaler,
         status=replace(autoscaler.status, groups=(*groups, new)),
         templates={name: CloudTemplate(node=changed, pods=_pods_of_every_node(autoscaler, template))},
     )
+    step = RemedyStep(f"add a node group like {verdict.title} {but_for}", StepKind.NEW_GROUP)
+    return _GroupTrial(step=step, pod=pod, autoscaler=changed_autoscaler)
 
 
 def _pods_of_every_node(autoscaler: Autoscaler, template: Template) -> tuple[Pod, ...]:

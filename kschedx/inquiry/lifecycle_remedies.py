@@ -36,20 +36,19 @@ from kschedx.explain.events import extender_failure
 from kschedx.explain.root_causes import NewerTemplate
 from kschedx.explain.setup import Subject, stored_subject
 from kschedx.fixes import FixCertainty
-from kschedx.fixes.dead_end import gate_of_controller
 from kschedx.fixes.eviction import stop_workload
 from kschedx.fixes.node_remedies import node_repairs
 from kschedx.fixes.node_requirements import taint_remover
 from kschedx.fixes.owners import template_owner
-from kschedx.fixes.phrases import FAILURES, NO_DRIVER, PULLS, REJECTIONS, STARTS, delete_pod
+from kschedx.fixes.phrases import FAILURES, NO_DRIVER, OF_JOBS, PULLS, REJECTIONS, STARTS, advice_for, delete_pod
 from kschedx.fixes.proposal import FixGroup
 from kschedx.fixes.steps import TakeOldFirst
 from kschedx.fixes.storage_remedies import provisioner_repair
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.fix import Fix, component_repair
+from kschedx.inquiry.fix import Fix, activation, component_repair
 from kschedx.inquiry.refusal_remedies import Patch, Refusal, fix_with_outcome
-from kschedx.kube.autoscalers import PAUSED_REPLICAS
+from kschedx.kube.autoscalers import PAUSED
 from kschedx.kube.controllers import stored_controller
 from kschedx.kube.decoding import map_at
 from kschedx.kube.documents import Change, Target, merged_fields, pointer, remove_field, set_field
@@ -61,7 +60,7 @@ from kschedx.kube.quantity import value
 from kschedx.kube.resources import container_requests
 from kschedx.kube.storage import own_claims
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, tolerates
-from kschedx.kube.types import FINISHED, OUT_OF_SERVICE, Node, Pod, Taint
+from kschedx.kube.types import OUT_OF_SERVICE, Node, Pod, Taint
 from kschedx.kube.workloads import is_foreign
 from kschedx.patterns import lazy_pattern
 from kschedx.wording import list_names
@@ -73,13 +72,13 @@ _ATTACHED = lazy_pattern(r"Multi-Attach error|(?<!\d\) )already (exclusively )?a
 _NO_REQUEST = lazy_pattern(r"missing request for (?P<resource>\S+) in container (?P<container>\S+)")
 _NO_METRICS = lazy_pattern(r"(?P<of>custom\.|external\.)?metrics\.k8s\.io")
 _UNDISCOVERED = lazy_pattern(r"(?P<group>[a-z0-9.-]+\.[a-z0-9-]+)/(?P<version>v\d\w*)")
-_HELD_CONTENT = lazy_pattern(r"(?P<finalizer>\S+) (?:in \d+ resource instances|keeps \d+ pods?:)")
+_HELD_CONTENT = lazy_pattern(r"(?P<finalizer>(?!and )\S+) (?:in \d+ resource instances|keeps \d+ pods?:)")
+_ON_LOST_NODE = lazy_pattern(r"the kubelet of (?P<node>\S+) does not respond and keeps \d+ pods?: (?P<pod>[^\s,]+)")
 _OTHER_PLATFORM = lazy_pattern(r"no match for platform|no matching manifest for|exec format error")
 _FOR_ALL = lazy_pattern(r"OutOf|UnexpectedAdmissionError")
 """Reasons for which a kubelet also fails the controller's next pod."""
 _KILLED = lazy_pattern(r"exit code (?:0|137|143)\b")
 """How a container ends that its kubelet stops."""
-_DISRUPTED = lazy_pattern(r"failed: (?:Preempt|Eviction|Deletion|Termination)\w+")
 _NO_FINALIZERS: Mapping[str, object] = {"metadata": {"finalizers": None}}
 _KINDS_OF_PODS = {
     "secret": "Secret",
@@ -123,7 +122,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             case states.NoJobStarted(reason=reason):
                 yield self._missed_job_fix(reason)
             case states.NamespaceTerminating(remaining=remaining):
-                fixes = filter(None, map(_namespace_content_fix, remaining))
+                fixes = filter(None, (_namespace_content_fix(lifecycle.namespace, item) for item in remaining))
                 yield from {fix.title: fix for fix in fixes}.values()
             case states.ScaledToZero(owner=owner) if owner:
                 yield self._scaled_by_owner(owner)
@@ -131,7 +130,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                 yield self._scale_fix(field)
             case states.RejectedByKubelet(reason=reason, message=message, nodes=nodes):
                 phrase = f"{reason} {message}"
-                advice = next((advised for words, advised in REJECTIONS if re.search(words, phrase)), "")
+                advice = advice_for(REJECTIONS, phrase)
                 yield Fix.untried(advice.format(node=list_names(nodes, 3))) if advice else None
             case states.RolloutStalled(nodes=nodes) if nodes:
                 yield from map(_repair_fix, nodes)
@@ -219,8 +218,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                     yield Fix.untried(title, commands=(command,))
                 yield self._unheld(finalizers)
             case states.NoScheduler(profiles=profiles, hint=hint, others=0, message=""):
-                known = hint or ("default-scheduler" if "default-scheduler" in profiles else min(profiles, default=""))
-                yield self._patch_fix(f"set schedulerName to {known}", [set_field("/spec/schedulerName", known)])
+                yield self._scheduler_fix(hint, profiles)
             case states.NotSynced():
                 yield Fix.untried("mend it in the host cluster, whose API server refuses the pod")
             case states.Refused(past=past) if past:
@@ -288,6 +286,11 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
         condition = ", if Kueue suspended it" if state.may_be_of_kueue else ""
         return Fix.untried(f"use LocalQueue {state.meant}{instead}{condition}", commands=(command,))
 
+    def _scheduler_fix(self, meant: str, profiles: Sequence[str]) -> Fix | None:
+        name = meant or ("default-scheduler" if "default-scheduler" in profiles else min(profiles, default=""))
+        title, patch = f"set schedulerName to {name}", [set_field("/spec/schedulerName", name)]
+        return self._patch_fix(title, patch) if name in profiles else Fix.untried(title)
+
     def _scale_fix(self, field: str) -> Fix | None:
         if self.maker is None or not field.startswith("spec."):
             return None
@@ -315,10 +318,10 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
     def _scaled_by(self, autoscaler: str, why: str) -> Fix | None:
         """Return a change of the autoscaler, which would revert `kubectl scale`."""
         kind, _, name = autoscaler.partition(" ")
-        if PAUSED_REPLICAS in why:
-            patch: Patch = [remove_field(f"/metadata/annotations/{pointer(PAUSED_REPLICAS)}")]
-            title, template = f"resume {autoscaler}", f"kubectl annotate {{}} {{}} {PAUSED_REPLICAS}- -n {{}}"
-            command = shell_command(template, kind.lower(), name, self._namespace)
+        if why.startswith(f"annotation {PAUSED}"):
+            patch: Patch = [remove_field(f"/metadata/annotations/{pointer(annotation := why.split()[1])}")]
+            title, template = f"resume {autoscaler}", "kubectl annotate {} {} {} -n {}"
+            command = shell_command(template, kind.lower(), name, f"{annotation}-", self._namespace)
         else:
             fields: tuple[str, ...] = ("minReplicas",)
             if kind == "ScaledObject":
@@ -396,7 +399,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
     def _failure_fixes(self, state: states.Failed) -> Iterator[Fix]:
         """Yield fixes for a pod or Job that has failed permanently."""
         known = REJECTIONS if state.owner and _FOR_ALL.match(state.reason) else FAILURES
-        advice = next((advised for words, advised in known if re.search(words, f"{state.reason} {state.message}")), "")
+        advice = advice_for(known, f"{state.reason} {state.message}")
         if "no healthy devices" in state.message and not state.owner and self._has_devices(state.node):
             advice = "delete the pod and create it again: {node} has its devices again"
         if state.reason.startswith("OutOf") and len(names := self._schedulers_on(state.node)) > 1:
@@ -414,10 +417,11 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(title, (Target.pod(self.pod.key).deletion,), commands=(delete_pod(self.pod.key),))
         elif not state.node:
             last = state.pods[-1:]
-            if not advice and _DISRUPTED.search(state.ends):
-                advice, last = "let podFailurePolicy ignore condition DisruptionTarget, or raise the Job's priority", ()
-            if not advice and "OOMKilled" in state.ends:
-                advice, last = "raise limits.memory in its pod template: its containers were OOMKilled", ()
+            end = state.ends.partition(" failed: ")[2].replace(": ", " ", 1)
+            if not advice and (known_end := advice_for(OF_JOBS, end)):
+                pods = self.snapshot.pods
+                node = pods[pods.rows[f"{self._namespace}/{state.pods[-1]}"]].spec.node_name
+                advice, last = known_end.format(node=node), ()
             title = advice or ("find out from their logs why its pods fail" if last else "find out why its pods fail")
             of_pods = tuple(map(self._logs, last))
             kind = str((self.maker or {}).get("kind") or "Job")
@@ -426,7 +430,8 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             again = f"delete {kind} {self._workload_name} and create it again: {why}"
             yield Fix.untried(f"{title}; then {again}", commands=of_pods)
         elif advice:
-            yield Fix.untried(advice.format(node=state.node))
+            then = "" if "again" in advice or state.owner else "; then delete the pod and create it again"
+            yield Fix.untried(f"{advice.format(node=state.node)}{then}")
 
     def _is_replaced(self, state: states.Failed) -> bool:
         """Return whether the ReplicaSet of a pod that its kubelet rejected has all of its pods, and all are ready. An
@@ -514,7 +519,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(advice.format(image=image or "the image", node=state.node))
         elif state.last.startswith("OOMKilled"):
             yield Fix.untried(f"raise limits.memory of container {state.container}: it was OOMKilled")
-        elif advice := next((advised for words, advised in STARTS if re.search(words, start)), ""):
+        elif advice := advice_for(STARTS, start):
             driver = match["name"] if (match := NO_DRIVER.search(phrase)) else "its driver"
             agents = agents_down(self.snapshot, state.node)
             down = f": {', '.join(agents[:3])} {'is' if len(agents) == 1 else 'are'} not ready there" if agents else ""
@@ -709,8 +714,12 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
         return fix_with_outcome(title, (change,), explanation, commands=(command,), lost=lost)
 
 
-def _namespace_content_fix(remaining: str) -> Fix | None:
-    """Return the fix for a message in a namespace's condition."""
+def _namespace_content_fix(namespace: str, remaining: str) -> Fix | None:
+    """Return the fix for a message in a namespace's condition, or about its pods."""
+    if match := _ON_LOST_NODE.match(remaining):
+        title = f"repair {match['node']}, or force the deletion of its pods if it is gone for good"
+        command = delete_pod(f"{namespace}/{match['pod']}")
+        return Fix.untried(title, commands=(f"{command} --force --grace-period=0",))
     if "iscovery" in remaining and (match := _UNDISCOVERED.search(remaining)):
         name = f"{match['version']}.{match['group']}"
         command = shell_command("kubectl describe apiservice {}", name)
@@ -719,42 +728,6 @@ def _namespace_content_fix(remaining: str) -> Fix | None:
         which = "finalizer" if len(finalizers) == 1 else "finalizers"
         return Fix.untried(f"repair the controller of {which} {', '.join(finalizers)}, or remove the {which}")
     return None
-
-
-def activation(namespace: str, workload: str) -> Fix:
-    """Return the fix for a Workload of Kueue that is deactivated."""
-    template = "kubectl patch workloads.kueue.x-k8s.io {} -n {} --type merge -p {}"
-    command = shell_command(template, workload, namespace, {"spec": {"active": True}})
-    return Fix.untried(f"activate Workload {workload}, once its cause is fixed", commands=(command,))
-
-
-_NO_OWNER = frozenset({"com", "dev", "example", "io", "k8s", "kubernetes", "net", "org", "sh", "svc", "x"})
-"""Parts of a gate's domain that do not identify its controller."""
-_CONTROLS = lazy_pattern("controller|manager|operator|scheduler|webhook")
-
-
-def gate_keepers(explanation: Explanation) -> Iterator[Fix]:
-    """Yield what to ask first about a gated pod whose gate is not of a known controller: the one that is likely to
-    remove the gate, by the names of its pods and their namespace."""
-    gates = [gate.name for gate in explanation.cycle.pod.spec.scheduling_gates]
-    if not gates or gate_of_controller(gates) is not None:
-        return
-    pods, words = explanation.cycle.snapshot.pods, set(re.split("[.-]", gates[0].partition("/")[0])) - _NO_OWNER
-    alike = {
-        row: len(words & set(re.split("[.-]", f"{pods.namespaces[row]}-{name}")))
-        for row, name in enumerate(pods.names)
-        if _CONTROLS.search(name) and pods.phases[row] not in FINISHED
-    }
-    row = max(alike, key=lambda row: alike[row], default=None)
-    removes = f"removes gate {gates[0]}"
-    if row is None or not alike[row]:
-        yield Fix.untried(f"check why the controller that {removes} has not: its logs, the pod's events")
-        return
-    command = shell_command("kubectl logs {} -n {}", pods.names[row], pods.namespaces[row])
-    if is_ready(pods[row]):
-        yield Fix.untried(f"check why {pods.key(row)}, which likely {removes}, has not", commands=(command,))
-    else:
-        yield Fix.untried(f"repair {pods.key(row)}, which is not ready and likely {removes}", commands=(command,))
 
 
 def with_newer_template(explanation: Explanation, pod: Pod, template: NewerTemplate) -> Fix | None:

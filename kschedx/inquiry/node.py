@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.controllers.disruption_budgets import BudgetStatus, budgets_of, is_ready
+from kschedx.controllers.disruption_budgets import BudgetStatus, budgets_of, is_healthy
 from kschedx.controllers.pod_lifecycle import pod_lifecycle
 from kschedx.controllers.states import (
     ExitCode,
@@ -159,7 +159,7 @@ class NodeAnswer:
         for budget in budgets_of(snapshot, snapshot):
             covered = [row for row in rows if budget.covers(snapshot.pods, row)]
             status = budget.current_status(snapshot, snapshot.pods, ()) if covered else None
-            is_free = budget.frees_unhealthy and not any(is_ready(snapshot.pods, row) for row in covered)
+            is_free = budget.frees_unhealthy and not any(is_healthy(snapshot.pods, row, ()) for row in covered)
             if status is not None and status.allowed <= 0 and not is_free:
                 blocking[budget.name] = status
         return blocking

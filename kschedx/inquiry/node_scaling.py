@@ -7,8 +7,9 @@ Each was tried in a loop of the autoscaler. Its other changes of the pod are rep
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, auto
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -80,6 +81,8 @@ class NodeRemedy(Struct, frozen=True, kw_only=True):
     changed: NodePool | None = None
     helps: frozenset[str] = frozenset()
     """The pending pods, `namespace/name`, for which the nodes are added."""
+    is_likely: bool = False
+    """Whether nodes are added only if the place has an instance type that is not known."""
 
     @property
     def is_of_pod(self) -> bool:
@@ -90,6 +93,40 @@ class NodeRemedy(Struct, frozen=True, kw_only=True):
         """Whether it comes before other changes of the pod: a larger or reshaped group or NodePool, or a correction of
         the pod."""
         return self.step.kind in (StepKind.ROOM, StepKind.RESHAPED, StepKind.CORRECTION)
+
+
+class ScalingTrial(Struct, frozen=True, kw_only=True):
+    """A change of the pod, or of what the autoscaler reads."""
+
+    step: RemedyStep
+    pod: Pod
+    limited: str = ""
+    """The node group or NodePool whose limit it raises."""
+
+    def run(self) -> NodeRemedy | None:
+        """Return the autoscaler's reaction; None if it adds no node."""
+        raise NotImplementedError
+
+
+_MOST_TRIALS = 8
+_MOST_REMEDIES = 3
+
+
+def find_remedies(trials: Iterable[ScalingTrial]) -> tuple[NodeRemedy, ...]:
+    """Return the first remedies, one for each raised limit; likely ones come last."""
+    sure: dict[RemedyStep, NodeRemedy] = {}
+    likely: list[NodeRemedy] = []
+    raised: set[str] = set()
+    for trial in islice(trials, _MOST_TRIALS):
+        remedy = None if trial.limited in raised else trial.run()
+        if remedy is not None and remedy.is_likely:
+            likely.append(remedy)
+        elif remedy is not None:
+            sure.setdefault(remedy.step, remedy)
+            raised |= {trial.limited} - {""}
+        if len(sure) == _MOST_REMEDIES:
+            break
+    return (*sure.values(), *likely)[:_MOST_REMEDIES]
 
 
 LEAST_SHARE = 2

@@ -494,8 +494,9 @@ def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> states.NoSchedul
     others = int((with_name & pods.node_names.where(bool)).sum())
     event = recorded_event(snapshot, pod)
     message = "" if event is None else event.message
-    hint = "" if others or message else nearest(name, known)
-    meant = next((name for name in known if f'"{name}"' in hint), "")
+    in_use = {spec.scheduler_name for spec in pods.specs.values} - {name}
+    hint = "" if others or message else nearest(name, (*known, *sorted(in_use.difference(known))))
+    meant = next((name for name in (*known, *in_use) if f'"{name}"' in hint), "")
     state = states.NoScheduler(subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant)
     return replace(state, message=message)
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.pod_autoscaling import rescaled
+from kschedx.controllers.pod_lifecycle import is_ready
 from kschedx.controllers.workload_lifecycle import refusal_state
 from kschedx.controllers.workloads import Owners, Workload, wanted_replicas
 from kschedx.explain.hardware import DeviceClaimRefused, DeviceDriverMissing, SharedByHami
@@ -33,6 +34,7 @@ from kschedx.explain.root_causes import (
 from kschedx.findings import PodAntiAffinityConflict
 from kschedx.fixes import FixCertainty, find_fixes
 from kschedx.fixes.cluster_trial import ClusterTrial
+from kschedx.fixes.dead_end import gate_of_controller
 from kschedx.fixes.owners import Owner, template_owner
 from kschedx.fixes.proposal import FixGroup
 from kschedx.fixes.ranking import ClusterTest, TrialOutcome, TriedFix, with_nodes
@@ -43,6 +45,7 @@ from kschedx.holding.model import GangStatus, WorkloadState
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import (
     Fix,
+    activation,
     admin_access,
     component_repair,
     free_port,
@@ -65,8 +68,9 @@ from kschedx.kube.names import HOSTNAME
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.quantity import Unit, format_quantities, resource_amount
 from kschedx.kube.resources import container_requests, pod_request
-from kschedx.kube.types import Pod
+from kschedx.kube.types import FINISHED, Pod
 from kschedx.kube.typos import nearest_name
+from kschedx.patterns import lazy_pattern
 from kschedx.simulate.changes import another_like
 from kschedx.snapshot.daemon_sets import less
 from kschedx.snapshot.edits import with_bound_pods, with_pods
@@ -101,8 +105,6 @@ class PodFixes:
         if kueue is not None and kueue.verdict is not None:
             yield from kueue_fixes(kueue.verdict)
         if kueue is not None and kueue.state is WorkloadState.DEACTIVATED and self.answer.lifecycle is None:
-            from kschedx.inquiry.lifecycle_remedies import activation
-
             yield activation(*kueue.workload.split("/"))
         if kueue is not None and kueue.known_queues:
             meant = nearest_name(kueue.queue, kueue.known_queues)
@@ -175,9 +177,7 @@ class PodFixes:
             return
         yield from self._missing_members()
         if answer.outcome is Outcome.GATED:
-            from kschedx.inquiry.lifecycle_remedies import gate_keepers
-
-            yield from gate_keepers(answer)
+            yield from _gate_keepers(answer)
         yield from self._cause_fixes()
         if any(cause.leaves_no_node for cause in root_causes(self.answer.diagnosis)):
             return
@@ -530,3 +530,32 @@ class PodFixes:
                 return 0
             run.bind(row, decision.choice[0])
         return number
+
+
+_NO_OWNER = frozenset({"com", "dev", "example", "io", "k8s", "kubernetes", "net", "org", "sh", "svc", "x"})
+"""Parts of a gate's domain that do not identify its controller."""
+_CONTROLS = lazy_pattern("controller|manager|operator|scheduler|webhook")
+
+
+def _gate_keepers(explanation: Explanation) -> Iterator[Fix]:
+    """Yield what to ask first about a gated pod whose gate is not of a known controller: the one that is likely to
+    remove the gate, by the names of its pods and their namespace."""
+    gates = [gate.name for gate in explanation.cycle.pod.spec.scheduling_gates]
+    if not gates or gate_of_controller(gates) is not None:
+        return
+    pods, words = explanation.cycle.snapshot.pods, set(re.split("[.-]", gates[0].partition("/")[0])) - _NO_OWNER
+    alike = {
+        row: len(words & set(re.split("[.-]", f"{pods.namespaces[row]}-{name}")))
+        for row, name in enumerate(pods.names)
+        if _CONTROLS.search(name) and pods.phases[row] not in FINISHED
+    }
+    row = max(alike, key=lambda row: alike[row], default=None)
+    removes = f"removes gate {gates[0]}"
+    if row is None or not alike[row]:
+        yield Fix.untried(f"check why the controller that {removes} has not: its logs, the pod's events")
+        return
+    command = shell_command("kubectl logs {} -n {}", pods.names[row], pods.namespaces[row])
+    if is_ready(pods[row]):
+        yield Fix.untried(f"check why {pods.key(row)}, which likely {removes}, has not", commands=(command,))
+    else:
+        yield Fix.untried(f"repair {pods.key(row)}, which is not ready and likely {removes}", commands=(command,))

@@ -15,7 +15,7 @@ from kschedx.findings import RequirementMatch
 from kschedx.fixes.changes import pool_patch
 from kschedx.fixes.node_remedies import is_of_provider
 from kschedx.fixes.resource_remedies import rounded_down
-from kschedx.fixes.steps import DropRequirements, LowerRequests, SelectInstead, Tolerate
+from kschedx.fixes.steps import DropRequirements, LowerRequests, PodStep, SelectInstead, Tolerate
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.node_scaling import (
     LEAST_SHARE,
@@ -24,9 +24,11 @@ from kschedx.inquiry.node_scaling import (
     NodeRemedy,
     NodeTrial,
     RemedyStep,
+    ScalingTrial,
     StepKind,
     autoscaler_fix,
     edit_step,
+    find_remedies,
     reported_by_karpenter,
 )
 from kschedx.karpenter.catalogue import unready_text
@@ -66,23 +68,10 @@ from kschedx.kube.typos import nearest_name
 from kschedx.patterns import lazy_pattern
 from kschedx.wording import count, list_names
 
-_MOST_TRIALS = 8
-_MOST_REMEDIES = 3
 MOST_TYPES = 4
 """Instance types for which a limit is raised, smallest first."""
 _OF_TYPES = lazy_pattern(r"/(instance-|sku-)")
 """Keys of requirements that restrict the instance types of a NodePool."""
-
-
-class _Trial(Struct, frozen=True, kw_only=True):
-    step: RemedyStep
-    pod: Pod | None = None
-    """The changed pod."""
-    pool: NodePool | None = None
-    """The changed NodePool."""
-    raises_limits: bool = False
-    is_evident: bool = False
-    """Whether the NodePool has the missing value in another field."""
 
 
 class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
@@ -140,37 +129,11 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         If not all instance types of a NodePool are known, the trials after which it could lack only an instance type
         come last and name no type.
         """
-        karpenter, provisioning, pod = self.autoscaler, self.decision, self.pod
-        outcome = provisioning.looked.outcome
-        if (
-            outcome not in (PodEligibility.CONSIDERED, PodEligibility.REFUSED)
-            or provisioning.pool
-            or provisioning.existing
-        ):
+        provisioning = self.decision
+        if provisioning.pool or provisioning.existing:
             return ()
-        each = _without_reserved(pod, karpenter.group)
-        if outcome is PodEligibility.CONSIDERED:
-            each = _trials(provisioning, pod, karpenter.group)
-        trials = sorted(each, key=lambda trial: (trial.pod is None, not trial.is_evident))
-        remedies: list[NodeRemedy] = []
-        raised: set[str] = set()
-        likely: list[NodeRemedy] = []
-        for trial in islice(trials, _MOST_TRIALS):
-            limited = trial.pool.name if trial.pool is not None and trial.raises_limits else ""
-            if limited in raised:
-                continue
-            then, remedy = _try(karpenter, trial, pod)
-            if limited:
-                remedy = _raise_for_identical(karpenter, provisioning, pod, limited, remedy)
-            if remedy is not None and all(remedy.step != trial.step for remedy in remedies):
-                raised |= {limited} if limited else set()
-                remedies.append(remedy)
-            elif then is not None and not then.pool:
-                opened = [pool for pool in then.open_pools if pool not in provisioning.open_pools]
-                likely += [_remedy(karpenter, trial, pod, pool, ()) for pool in opened[:1]]
-            if len(remedies) == _MOST_REMEDIES:
-                break
-        return (*remedies, *likely)[:_MOST_REMEDIES]
+        trials = sorted(_trials(self), key=_PoolTrial.order)
+        return find_remedies(trials)
 
     def fixes(self, trial: NodeTrial, *, with_changes_of_pod: bool) -> Iterator[Fix]:
         """Yield what Karpenter does, or would do with other settings."""
@@ -285,106 +248,124 @@ def _with_pool(fix: Fix, karpenter: Karpenter, changed: NodePool) -> Fix:
     return replace(fix, changes=(change, *fix.changes), apply=(change, *fix.apply), costs=costs)
 
 
-def _try(karpenter: Karpenter, trial: _Trial, pod: Pod) -> tuple[PodProvisioning | None, NodeRemedy | None]:
-    """Return the result of a trial, and the remedy if Karpenter then adds a node."""
-    changed = _apply_trial(karpenter, trial)
-    then = changed.explain(trial.pod or pod)
-    if then is None or not then.pool:
-        return then, None
-    remedy = _remedy(karpenter, trial, pod, then.pool, tuple(instance_type.name for instance_type in then.types))
-    if trial.pod is None and pod.key in karpenter.snapshot.pods.rows:
-        helps = {key for new in changed.own.new if new.template.name == then.pool for key in new.pods}
-        remedy = replace(remedy, helps=remedy.helps | helps)
-    return then, remedy
+class _PoolTrial(ScalingTrial, frozen=True, kw_only=True):
+    scaling: PoolScaling
+    pool: NodePool | None = None
+    """The changed NodePool."""
+    is_evident: bool = False
+    """Whether the NodePool has the missing value in another field."""
+
+    def order(self) -> tuple[bool, bool]:
+        return self.pool is not None, not self.is_evident
+
+    @classmethod
+    def of_pod(cls, scaling: PoolScaling, change: PodStep, kind: StepKind = StepKind.OF_POD) -> _PoolTrial:
+        step, pod = edit_step(change, scaling.pod, kind)
+        return cls(step=step, pod=pod, scaling=scaling)
+
+    def run(self) -> NodeRemedy | None:
+        """A remedy is likely if a NodePool then lacks at most an instance type, and not all of them are known."""
+        karpenter = self.scaling.autoscaler
+        changed = karpenter if self.pool is None else karpenter.with_pools({self.pool.name: self.pool})
+        then, remedy = changed.explain(self.pod), None
+        if then is not None and (place := then.pool or self._opened(then)):
+            helps = {self.pod.key}
+            if then.pool and self.pool is not None and self.pod.key in karpenter.snapshot.pods.rows:
+                helps |= {key for new in changed.own.new if new.template.name == place for key in new.pods}
+            remedy = NodeRemedy(
+                step=self.step,
+                place=place,
+                types=tuple(instance_type.name for instance_type in then.types),
+                pod=self.pod,
+                node=changed.node_of(place, self.pod),
+                changed=self.pool,
+                helps=frozenset(helps),
+                is_likely=not then.pool,
+            )
+        return remedy
+
+    def _opened(self, then: PodProvisioning) -> str:
+        before = self.scaling.decision.open_pools
+        return next((pool for pool in then.open_pools if pool not in before), "")
 
 
-def _apply_trial(karpenter: Karpenter, trial: _Trial) -> Karpenter:
-    return karpenter if trial.pool is None else karpenter.with_pools({trial.pool.name: trial.pool})
+class _LimitTrial(_PoolTrial, frozen=True, kw_only=True):
+    def run(self) -> NodeRemedy | None:
+        """Raise the limits for all pending pods that are identical to the pod. The limits for one more node may help
+        only another of these pods."""
+        remedy, scaling, pod = super().run(), self.scaling, self.pod
+        pods = scaling.autoscaler.snapshot.pods
+        failed = scaling.autoscaler.own.failures if pod.key in pods.rows else ()
+        identical = {key for key in failed if key in pods.rows and pods.specs[pods.rows[key]] == pod.spec}
+        is_sure = remedy is not None and not remedy.is_likely
+        helped = remedy.helps & identical if remedy is not None and is_sure else identical
+        number = -(-len(identical) // max(len(helped), 1)) if is_sure else len(identical)
+        for verdict in scaling.decision.pools if number > 1 else ():
+            trials = _limit_trials(scaling, verdict, number) if verdict.name == self.limited else ()
+            for trial in islice(trials, MOST_TYPES):
+                larger = super(_LimitTrial, trial).run()
+                if larger is not None and not larger.is_likely and larger.helps >= identical:
+                    return larger
+        return remedy
 
 
-def _remedy(karpenter: Karpenter, trial: _Trial, pod: Pod, pool: str, types: tuple[str, ...]) -> NodeRemedy:
-    pod = trial.pod or pod
-    node = _apply_trial(karpenter, trial).node_of(pool, pod)
-    return NodeRemedy(
-        step=trial.step, place=pool, types=types, pod=pod, node=node, changed=trial.pool, helps=frozenset({pod.key})
-    )
-
-
-def _raise_for_identical(
-    karpenter: Karpenter, provisioning: PodProvisioning, pod: Pod, place: str, remedy: NodeRemedy | None
-) -> NodeRemedy | None:
-    """Return the remedy with limits of NodePool `place` raised for all pending pods that are identical to the pod. It
-    is None before that if Karpenter gives the room of one more node to another of these pods."""
-    pods = karpenter.snapshot.pods
-    failed = karpenter.own.failures if pod.key in pods.rows else ()
-    alike = {key for key in failed if key in pods.rows and pods.specs[pods.rows[key]] == pod.spec}
-    helped = alike if remedy is None else remedy.helps & alike
-    number = len(alike) if remedy is None else -(-len(alike) // max(len(helped), 1))
-    for verdict in provisioning.pools if number > 1 else ():
-        for trial in islice(_limit_trials(verdict, number), MOST_TYPES) if verdict.name == place else ():
-            larger = _try(karpenter, trial, pod)[1]
-            if larger is not None and larger.helps >= alike:
-                return larger
-    return remedy
-
-
-def _trials(provisioning: PodProvisioning, pod: Pod, group: str) -> Iterator[_Trial]:
-    for verdict in provisioning.pools:
+def _trials(scaling: PoolScaling) -> Iterator[_PoolTrial]:
+    group, outcome = scaling.autoscaler.group, scaling.decision.looked.outcome
+    if outcome is PodEligibility.REFUSED:
+        yield from _without_reserved(scaling, group)
+    for verdict in scaling.decision.pools:
         match verdict.rejection:
             case NotTolerated(taints=taints):
-                step, changed = edit_step(Tolerate(taints=taints), pod)
-                yield _Trial(step=step, pod=changed)
+                yield _PoolTrial.of_pod(scaling, Tolerate(taints=taints))
             case LimitReached() | NodeLimitReached():
-                yield from _limit_trials(verdict)
+                yield from _limit_trials(scaling, verdict)
             case NoInstanceType():
-                yield from _smaller(verdict, verdict.rejection, pod)
+                yield from _smaller(scaling, verdict, verdict.rejection)
             case Incompatible():
-                yield from _correction_trials(verdict.rejection, pod, group)
-                yield from _label_trials(verdict, verdict.rejection)
+                yield from _correction_trials(scaling, verdict.rejection, group)
+                yield from _label_trials(scaling, verdict, verdict.rejection)
             case _:
                 pass
 
 
-def _correction_trials(rejection: Incompatible, pod: Pod, group: str) -> Iterator[_Trial]:
+def _correction_trials(scaling: PoolScaling, rejection: Incompatible, group: str) -> Iterator[_PoolTrial]:
     """Yield corrections of a NodePool's name, or of a label value that is no property of machines, if the pod requires
     nearly the right one."""
     names = well_known(group) - {NODE_POOL}
     for conflict in rejection.conflicts:
         if isinstance(conflict, NothingInCommon) and conflict.key not in names and conflict.existing.operator == "In":
-            yield from _selector_trials(pod, conflict.key, conflict.existing.values)
+            yield from _selector_trials(scaling, conflict.key, conflict.existing.values)
 
 
-def _without_reserved(pod: Pod, group: str) -> Iterator[_Trial]:
+def _without_reserved(scaling: PoolScaling, group: str) -> Iterator[_PoolTrial]:
     """Yield the pod without labels that Karpenter reserves, or with the capacity type that was probably meant."""
-    yield from _selector_trials(pod, CAPACITY_TYPE, CAPACITY_TYPES)
-    for key, value in pod.spec.node_selector.items():
+    yield from _selector_trials(scaling, CAPACITY_TYPE, CAPACITY_TYPES)
+    for key, value in scaling.pod.spec.node_selector.items():
         if is_reserved_label(key, group):
             dropped = DropRequirements(source="nodeSelector", term=0, requirements=(_label_match(key, value),))
-            step, changed = edit_step(dropped, pod, StepKind.CORRECTION)
-            yield _Trial(step=step, pod=changed)
+            yield _PoolTrial.of_pod(scaling, dropped, StepKind.CORRECTION)
 
 
 def _label_match(key: str, value: str) -> RequirementMatch:
     return RequirementMatch(key=key, operator="=", values=(value,), actual=None, matched=False)
 
 
-def _selector_trials(pod: Pod, key: str, values: Iterable[str]) -> Iterator[_Trial]:
+def _selector_trials(scaling: PoolScaling, key: str, values: Iterable[str]) -> Iterator[_PoolTrial]:
     """Yield the pod with the value that resembles the one in its nodeSelector."""
-    wrong = pod.spec.node_selector.get(key, "")
+    wrong = scaling.pod.spec.node_selector.get(key, "")
     if meant := nearest_name(wrong, sorted(values)):
         selected = SelectInstead(
             source="nodeSelector", term=0, wrong=_label_match(key, wrong), meant=_label_match(key, meant)
         )
-        step, changed = edit_step(selected, pod, StepKind.CORRECTION)
-        yield _Trial(step=step, pod=changed)
+        yield _PoolTrial.of_pod(scaling, selected, StepKind.CORRECTION)
 
 
-def _limit_trials(verdict: PoolVerdict, nodes: int = 1) -> Iterator[_Trial]:
+def _limit_trials(scaling: PoolScaling, verdict: PoolVerdict, nodes: int = 1) -> Iterator[_LimitTrial]:
     """Yield limits raised for so many nodes of the smallest known instance types that would fit the pod without the
     limits."""
     rejection = verdict.rejection
     if isinstance(rejection, NodeLimitReached):
-        yield _with_limits(verdict.pool, {NODES: (str(rejection.limit), str(rejection.limit + nodes))})
+        yield _with_limits(scaling, verdict.pool, {NODES: (str(rejection.limit), str(rejection.limit + nodes))})
     if not isinstance(rejection, LimitReached):
         return
     limits = rejection.limits
@@ -394,7 +375,9 @@ def _limit_trials(verdict: PoolVerdict, nodes: int = 1) -> Iterator[_Trial]:
             for name in limits
             if (amount := instance_type.capacity.get(name, ZERO).nano * nodes) > rejection.remaining[name].nano
         }
-        yield _with_limits(verdict.pool, {name: (str(limits[name]), str(amount)) for name, amount in needed.items()})
+        yield _with_limits(
+            scaling, verdict.pool, {name: (str(limits[name]), str(amount)) for name, amount in needed.items()}
+        )
 
 
 def _rounded_up(resource: str, nano: int, format_: QuantityFormat) -> Amount:
@@ -403,27 +386,22 @@ def _rounded_up(resource: str, nano: int, format_: QuantityFormat) -> Amount:
     return Amount(-(-nano // unit) * unit, format_)
 
 
-def _with_limits(pool: NodePool, limits: Mapping[str, tuple[str, str]]) -> _Trial:
+def _with_limits(scaling: PoolScaling, pool: NodePool, limits: Mapping[str, tuple[str, str]]) -> _LimitTrial:
     """Return a trial that raises all limits that prevent another node, because raising a single one would not help.
     `limits` has each limit before and after."""
     raised = " and ".join(f"from {before} to {after} {name}" for name, (before, after) in limits.items())
     title = f"raise the {'limit' if len(limits) == 1 else 'limits'} of NodePool {pool.name} {raised}"
     after = {**pool.spec.limits, **{name: after for name, (_, after) in limits.items()}}
     changed = replace(pool, spec=replace(pool.spec, limits=after))
-    return _Trial(step=RemedyStep(title, StepKind.ROOM), pool=changed, raises_limits=True)
+    step = RemedyStep(title, StepKind.ROOM)
+    return _LimitTrial(step=step, pod=scaling.pod, scaling=scaling, pool=changed, limited=pool.name)
 
 
-def _smaller(verdict: PoolVerdict, rejection: NoInstanceType, pod: Pod) -> Iterator[_Trial]:
+def _smaller(scaling: PoolScaling, verdict: PoolVerdict, rejection: NoInstanceType) -> Iterator[_PoolTrial]:
     """Yield smaller requests: those for which the largest otherwise suitable type has enough."""
     if verdict.template is None or rejection.too_few:
         return
-    fitting = [
-        known
-        for known in verdict.known
-        if known.requirements.overlaps(rejection.requirements)
-        and known.is_offered(rejection.requirements, verdict.template.allowed)
-    ]
-    for instance_type in sorted(fitting, key=attrgetter("size"), reverse=True)[:1]:
+    for instance_type in verdict.matching_types(rejection)[:1]:
         daemons = verdict.template.overhead(instance_type.name).requests
         short = _short(rejection.pod_requests, daemons, instance_type)
         amounts: dict[str, int] = {}
@@ -431,10 +409,9 @@ def _smaller(verdict: PoolVerdict, rejection: NoInstanceType, pod: Pod) -> Itera
             if amount <= 0 or amount * LEAST_SHARE < wanted or name == "pods":
                 return
             amounts[name] = amount
-        lowered = LowerRequests.of(pod, amounts, SPEC_ALONE) if amounts else None
+        lowered = LowerRequests.of(scaling.pod, amounts, SPEC_ALONE) if amounts else None
         if lowered is not None:
-            step, changed = edit_step(lowered, pod)
-            yield _Trial(step=step, pod=changed)
+            yield _PoolTrial.of_pod(scaling, lowered)
 
 
 def _short(requests: Amounts, daemons: Amounts, instance_type: InstanceType) -> dict[str, tuple[int, int]]:
@@ -449,7 +426,7 @@ def _short(requests: Amounts, daemons: Amounts, instance_type: InstanceType) -> 
     return shortage
 
 
-def _label_trials(verdict: PoolVerdict, rejection: Incompatible) -> Iterator[_Trial]:
+def _label_trials(scaling: PoolScaling, verdict: PoolVerdict, rejection: Incompatible) -> Iterator[_PoolTrial]:
     """Yield NodePools with the label that the pod requires, unless another provisioner sets it, or with one more
     allowed value."""
     for conflict in rejection.conflicts:
@@ -467,13 +444,14 @@ def _label_trials(verdict: PoolVerdict, rejection: Incompatible) -> Iterator[_Tr
                 labels = {**template.metadata.labels, conflict.key: wanted}
                 changed = replace(template, metadata=replace(template.metadata, labels=labels))
                 pool = replace(verdict.pool, spec=replace(verdict.pool.spec, template=changed))
-                yield _Trial(step=step, pool=pool, is_evident=is_misplaced)
+                yield _PoolTrial(step=step, pod=scaling.pod, scaling=scaling, pool=pool, is_evident=is_misplaced)
         elif isinstance(conflict, NothingInCommon):
             values = _addable(verdict.pool, conflict)
             if values:
                 title = f"allow {conflict.key} {', '.join(values)} in NodePool {verdict.name}"
                 step = RemedyStep(title, StepKind.RESHAPED)
-                yield _Trial(step=step, pool=_with_values(verdict.pool, conflict.key, values))
+                pool = _with_values(verdict.pool, conflict.key, values)
+                yield _PoolTrial(step=step, pod=scaling.pod, scaling=scaling, pool=pool)
 
 
 def _addable(pool: NodePool, conflict: NothingInCommon) -> tuple[str, ...]:

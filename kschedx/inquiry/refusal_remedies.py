@@ -317,7 +317,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             yield Fix.untried(
                 f"remove {list_names(fields, 3, conjunction='and')} from the pod template: OpenShift sets them"
             )
-        granted = "anyuid" if is_of_user else "privileged"
+        granted = "anyuid" if is_of_user else "privileged" if fields else "restricted-v2"
         account = str(map_at(self.manifest, "spec").get("serviceAccountName") or "default")
         command = shell_command(f"oc adm policy add-scc-to-user {granted} -z {{}} -n {{}}", account, self._namespace)
         title = f"let service account {account} use SecurityContextConstraints {granted}, if the pod needs it"

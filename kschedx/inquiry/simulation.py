@@ -241,6 +241,16 @@ class SimulationDocument(ClusterDocument, frozen=True, kw_only=True, omit_defaul
     goal: GoalResult | None = None
 
 
+class _KubeletRejection(Struct, frozen=True, kw_only=True):
+    """Pods of a workload that a kubelet rejects, and its reasons for the first one."""
+
+    node: str
+    workload: Workload
+    rows: tuple[int, ...]
+    subject: Subject
+    bound: BoundByHand
+
+
 class Simulation(Shown):
     """Queues that have ended, one after the other. Pods are named `namespace/name`."""
 
@@ -394,8 +404,24 @@ class Simulation(Shown):
                 yield explanation
 
     def _rejected_by_kubelets(self) -> Iterator[Explanation]:
-        """Yield the state of the first new pod on each node that spec.nodeName binds there and the kubelet rejects, or
-        of its workload."""
+        """Yield the state of each workload, or else the first pod, that a kubelet rejects."""
+        by_workload: dict[tuple[str, Workload], list[_KubeletRejection]] = {}
+        for rejection in self._rejections:
+            by_workload.setdefault((rejection.node, rejection.workload), []).append(rejection)
+        for (node, workload), rejections in by_workload.items():
+            subject, bound = rejections[0].subject, rejections[0].bound
+            reason, text = ", ".join(bound.refusals), bound.text
+            state: Failed | RejectedByKubelet = Failed(subject=subject.pod.key, reason=reason, message=text, node=node)
+            if workload.kind != "Pod":
+                number = sum(len(rejection.rows) for rejection in rejections)
+                state = RejectedByKubelet(
+                    subject=workload.reference, reason=reason, message=text, nodes=(node,), pods=number
+                )
+            yield answer_without_cycle(subject, self.setup, state, remedies_of(subject, self.setup, state))
+
+    @cached_property
+    def _rejections(self) -> tuple[_KubeletRejection, ...]:
+        """The new pods that spec.nodeName binds to a node whose kubelet rejects them."""
         table, known = self.run.cluster.pods, len(self.before.pods)
         rows = known + np.flatnonzero(table.node[known:] >= 0)
         rows = rows[~np.isin(rows, self._queued_rows)]
@@ -404,28 +430,27 @@ class Simulation(Shown):
             # the DaemonSet controller creates pods only for nodes that they fit
             if row not in self.simulator.deleted and not is_of_daemon_set(table.owners[row]):
                 by_node.setdefault(table.node_names[row], []).append(row)
-        for node, bound_rows in by_node.items():
-            ends = [*(np.flatnonzero(np.diff(table.specs.codes[bound_rows])) + 1).tolist(), len(bound_rows)]
-            for start, end in pairwise((0, *ends[:_MOST_BOUND])):
-                if self._kubelet_rejection(node, bound_rows[end - 1 :]) is None:
-                    continue
-                # of identical pods, those after the first rejected one are rejected as well
-                number = start + bisect_left(
-                    range(start, end), True, key=lambda at: self._kubelet_rejection(node, bound_rows[at:]) is not None
-                )
-                if (rejection := self._kubelet_rejection(node, left := bound_rows[number:])) is None:
-                    continue
+        return tuple(rejection for node, bound in by_node.items() for rejection in self._rejections_on(node, bound))
+
+    def _rejections_on(self, node: str, rows: Sequence[int]) -> Iterator[_KubeletRejection]:
+        """Yield the rejections among these pods of a node, one for each row of identical pods. Those after the first
+        rejected one are rejected as well."""
+        table, rejected = self.run.cluster.pods, list[int]()
+
+        def reject(at: int) -> tuple[Subject, BoundByHand] | None:
+            return self._kubelet_rejection(node, [*rows[at:], *rejected])
+
+        ends = [*(np.flatnonzero(np.diff(table.specs.codes[rows])) + 1).tolist(), len(rows)]
+        for start, end in pairwise((0, *ends[:_MOST_BOUND])):
+            if reject(end - 1) is None:
+                continue
+            first = start + bisect_left(range(start, end), True, key=lambda at: reject(at) is not None)
+            if (rejection := reject(first)) is not None:
                 subject, bound = rejection
-                workload, reason = self.simulator.manager.owners.of(table, left[0]), ", ".join(bound.refusals)
-                state: Failed | RejectedByKubelet
-                if workload.kind == "Pod":
-                    state = Failed(subject=subject.pod.key, reason=reason, message=bound.text, node=node)
-                else:
-                    state = RejectedByKubelet(
-                        subject=workload.reference, reason=reason, message=bound.text, nodes=(node,), pods=len(left)
-                    )
-                yield answer_without_cycle(subject, self.setup, state, remedies_of(subject, self.setup, state))
-                break
+                workload = self.simulator.manager.owners.of(table, rows[first])
+                of_kind = tuple(rows[first:end])
+                yield _KubeletRejection(node=node, workload=workload, rows=of_kind, subject=subject, bound=bound)
+                rejected += of_kind
 
     def _kubelet_rejection(self, node: str, rows: Sequence[int]) -> tuple[Subject, BoundByHand] | None:
         """Return how the kubelet of a node rejects the first of these pods, without the others; None if it does not."""
@@ -626,6 +651,8 @@ class Simulation(Shown):
 
     @cached_property
     def usage_after(self) -> NodeUsage:
+        if rejected := [row for rejection in self._rejections for row in rejection.rows]:
+            return NodeUsage(self.setup.scheduler_on(self.simulator.after_without(rejected)).nodes)
         return NodeUsage(self.run.scheduler.nodes)
 
     @property

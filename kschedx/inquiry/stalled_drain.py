@@ -171,10 +171,10 @@ class _ReadyPods(Struct, frozen=True, kw_only=True):
 
     @property
     def changes(self) -> tuple[SimulatedChange, ...]:
-        ready = json.dumps([{"type": "Ready", "status": "True"}])
+        ready = json.dumps({"conditions": [{"type": "Ready", "status": "True"}]})
         keys = (pod.partition("/") for pod in self.pods)
         return tuple(
-            SimulatedChange(verb=ChangeVerb.SET, text=f"{namespace}/pod/{name}:status.conditions={ready}")
+            SimulatedChange(verb=ChangeVerb.SET, text=f"{namespace}/pod/{name}:status={ready}")
             for namespace, _, name in keys
         )
 

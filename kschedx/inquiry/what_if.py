@@ -21,7 +21,7 @@ from kschedx.inquiry.simulation import Simulation
 from kschedx.kube.kueue import Workload as KueueWorkload
 from kschedx.progress import Phase, count_items
 from kschedx.simulate.apply import ClusterChanges
-from kschedx.simulate.changes import ChangeVerb, SimulatedChange
+from kschedx.simulate.changes import ChangeVerb, SimulatedChange, updates
 from kschedx.simulate.moves import Goal, GoalResult, reach
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.columns import ClusterRow, ClusterRows
@@ -95,11 +95,11 @@ def change_cluster(
             is_first = False
             continue
         is_first = False
-        for change in some:
+        for *fields, change in updates(some):
             if simulator.manager.is_rolling_out:
                 simulator.settle_created(changed.rows_in_question(in_question))
             simulator.manager.end_rollouts()
-            by_hand.apply(change)
+            by_hand.apply(change, fields)
     return changed
 
 

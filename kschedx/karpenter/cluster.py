@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
 from itertools import takewhile
+from typing import ClassVar, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.autoscaler.run import with_new_nodes
 from kschedx.errors import InputError, Place, nearest
+from kschedx.growth import READY, NodeGrowth, with_new_nodes
 from kschedx.karpenter.catalogue import InstanceTypes, known_types
 from kschedx.karpenter.devices import NoDevices, published_by
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType, effective_overlays
@@ -48,7 +49,6 @@ from kschedx.kube.scalars import parse_int64
 from kschedx.kube.types import (
     UNSCHEDULABLE_STATUS,
     Node,
-    NodeCondition,
     NodeSpec,
     NodeStatus,
     ObjectMeta,
@@ -176,6 +176,18 @@ class PoolVerdict(Struct, frozen=True, kw_only=True):
             "unsatisfiable-topology": 2, "host-port-taken": 2, "incompatible-requirements": 3, "untolerated-taint": 3,
         }.get(self.reason, 4)  # fmt: skip
 
+    def matching_types(self, rejection: NoInstanceType) -> list[InstanceType]:
+        """Return the known types that meet all requirements but those on resources, largest first."""
+        if self.template is None:
+            return []
+        requirements, allowed = rejection.requirements, self.template.allowed
+        matching = (
+            known
+            for known in self.known
+            if known.requirements.overlaps(requirements) and known.is_offered(requirements, allowed)
+        )
+        return sorted(matching, key=lambda instance_type: instance_type.size, reverse=True)
+
     def minimum(self, key: str) -> int:
         """Return the pool's `minValues` for a key."""
         requirements = self.pool.spec.template.spec.requirements
@@ -216,7 +228,7 @@ class PodProvisioning(Struct, frozen=True, kw_only=True):
 class Karpenter:
     """Karpenter on a snapshot that has NodePools."""
 
-    name = "Karpenter"
+    name: ClassVar[Literal["Karpenter"]] = "Karpenter"
 
     def __init__(self, snapshot: Snapshot, options: KarpenterOptions) -> None:
         self.snapshot = snapshot
@@ -300,6 +312,51 @@ class Karpenter:
         keeps = settings.keeps_buffers and settings.behaviour.knows_buffers
         return tuple(virtual_pods(self.snapshot)) if keeps else ()
 
+    def grow(self) -> KarpenterGrowth:
+        """Add all new nodes as ready. Each has its cheapest possible type, or the smallest if no price is known."""
+        waiting = Counter(looked.outcome for looked in self.pending_pods().values())
+        considered = waiting.pop(PodEligibility.CONSIDERED, 0)
+        result = self.own if considered else RoundResult()
+        nodes = list(_nodes(result))
+        rows = self.snapshot.pods.rows  # without virtual pods
+        grown = Counter((new.template.name, instance_type.name) for new, instance_type, _ in nodes)
+        choices = {(new.template.name, instance_type.name): len(new.types) for new, instance_type, _ in reversed(nodes)}
+        added = [(node, new.template.overhead(instance_type.name).pods) for new, instance_type, node in nodes]
+        grown_snapshot = with_new_nodes(self.snapshot, added)
+        slices = [
+            each
+            for _, instance_type, node in nodes
+            for each in published_by(node.name, instance_type.resource_slices or ())
+        ]
+        if slices:
+            devices = grown_snapshot.devices
+            devices = replace(devices, slices=(*devices.slices, *slices), derived_from_slices={})
+            grown_snapshot = replace(grown_snapshot, devices=devices)
+        return KarpenterGrowth(
+            snapshot=grown_snapshot,
+            grown=tuple(
+                KarpenterGrowthStep(pool=pool, instance_type=name, nodes=number, choices=choices[pool, name])
+                for (pool, name), number in grown.items()
+            ),
+            helped=sum(key in rows for new in result.new for key in new.pods),
+            expected=sum(key in rows for keys in result.existing.values() for key in keys),
+            left=sum(key in rows for key in result.failures),
+            rejected=self._most_rejected(result),
+            passed_over=waiting,
+            by_chance=result.by_chance,
+            types_are_known=self.types_are_known,
+            follows=self.settings.rules_version,
+        )
+
+    def _most_rejected(self, result: RoundResult) -> tuple[tuple[PoolVerdict, ...], int]:
+        pods = self.snapshot.pods
+        failures = [(key, failure) for key, failure in result.failures.items() if key in pods.rows]
+        if not failures:
+            return (), 0
+        text, number = Counter(failure.text for _, failure in failures).most_common(1)[0]
+        key, failure = next(pair for pair in failures if pair[1].text == text)
+        return self.verdicts(pods[pods.rows[key]], failure), number
+
     def explain(self, pod: Pod) -> PodProvisioning | None:
         """Return the result for a pending pod among all pending ones; None for a pod with a node. A pod that is not in
         the cluster counts as just rejected by kube-scheduler."""
@@ -330,7 +387,8 @@ class Karpenter:
         if failure is not None:
             pools = self.verdicts(pod, failure)
             is_sure = all(pool.certainty is LaunchCertainty.REJECTS for pool in pools)
-            event = f"Failed to schedule pod, {failure.text}" if is_sure and self._text_is_known(failure) else ""
+            is_known = all(pool.text_is_known for pool in pools) and not self._has_skipped_unknown
+            event = f"Failed to schedule pod, {failure.text}" if is_sure and is_known else ""
             return PodProvisioning(looked=looked, pools=pools, event=event, by_chance=result.by_chance)
         if node is not None:
             return PodProvisioning(
@@ -352,14 +410,10 @@ class Karpenter:
             has_relaxed=has_relaxed,
         )
 
-    def _text_is_known(self, failure: SchedulingFailure) -> bool:
-        """Return whether the message is certain: messages about instance types depend on all of them."""
-        return all(
-            self.known[pool.pool].are_all
-            or not isinstance(pool.rejection, NoInstanceType | CheapestAreTooFew | LimitReached)
-            or (isinstance(pool.rejection, LimitReached) and pool.rejection.is_exhausted)
-            for pool in failure.pools
-        ) and not any(pool.why == "no-types" and not self.types_are_known for pool in self.skipped)
+    @property
+    def _has_skipped_unknown(self) -> bool:
+        """Whether a pool is skipped only because none of its types is known."""
+        return not self.types_are_known and any(pool.why == "no-types" for pool in self.skipped)
 
     @cached_property
     def templates(self) -> Mapping[str, PoolTemplate]:
@@ -384,26 +438,28 @@ class Karpenter:
 
     def _verdict(self, name: str, rejection: Rejection, requirements: Requirements) -> PoolVerdict:
         known = self.known[name]
-        certainty = LaunchCertainty.REJECTS
-        if isinstance(rejection, NoInstanceType) and not known.are_all:
-            is_sure = self._is_out_of_zone(name, rejection) or self._lacks_a_reservation(name, rejection)
-            certainty = LaunchCertainty.REJECTS if is_sure else LaunchCertainty.UNKNOWN
-        elif (
-            isinstance(rejection, CheapestAreTooFew)
-            or (isinstance(rejection, LimitReached) and not rejection.is_exhausted)
-        ) and not known.are_all:
-            certainty = LaunchCertainty.UNKNOWN
-        if isinstance(rejection, NoDevices) and not rejection.is_known:
-            certainty = LaunchCertainty.UNKNOWN
+        lacks_a_reservation = isinstance(rejection, NoInstanceType) and self._lacks_a_reservation(name, rejection)
+        is_sure = known.are_all
+        match rejection:
+            case NoInstanceType():
+                is_sure = is_sure or lacks_a_reservation or self._is_out_of_zone(name, rejection)
+            case LimitReached():
+                is_sure = is_sure or rejection.is_exhausted
+            case NoDevices():
+                is_sure = rejection.is_known
+            case CheapestAreTooFew():
+                pass
+            case _:
+                is_sure = True
         return PoolVerdict(
             pool=next(pool for pool in self.pools if pool.name == name),
-            certainty=certainty,
+            certainty=LaunchCertainty.REJECTS if is_sure else LaunchCertainty.UNKNOWN,
             rejection=rejection,
             known=self.templates[name].types if name in self.templates else (),
             template=self.templates.get(name),
             zones=known.zones if known.zones_are_all else (),
             types_are_known=known.are_all,
-            lacks_a_reservation=isinstance(rejection, NoInstanceType) and self._lacks_a_reservation(name, rejection),
+            lacks_a_reservation=lacks_a_reservation,
             requirements=requirements,
         )
 
@@ -524,69 +580,21 @@ class KarpenterGrowthDocument(Document, frozen=True, kw_only=True, tag_field="ki
     by_chance: bool
 
 
-class KarpenterGrowth(KarpenterGrowthDocument, frozen=True, kw_only=True):
-    """What Karpenter adds for all pending pods."""
+class KarpenterGrowth(NodeGrowth, frozen=True, kw_only=True):
+    autoscaler: ClassVar[Literal["Karpenter"]] = "Karpenter"
 
-    snapshot: Snapshot
-    """The cluster with the new nodes and the pods of DaemonSets on them."""
+    passed_over: Mapping[PodEligibility, int]
+    """The outcomes of pods that are not considered, with their numbers."""
+    follows: str
+    grown: tuple[KarpenterGrowthStep, ...]
+    expected: int
+    types_are_known: bool
     rejected: tuple[tuple[PoolVerdict, ...], int]
     """The pools' verdicts about most of the pods that are left, and their number."""
-    passed_over: Mapping[PodEligibility, int]
 
     @property
     def document(self) -> KarpenterGrowthDocument:
         return part_of(KarpenterGrowthDocument, self)
-
-
-def grow_by_karpenter(karpenter: Karpenter) -> KarpenterGrowth:
-    """Add all new nodes as ready. Each has its cheapest possible type, or the smallest if no price is known."""
-    waiting = Counter(looked.outcome for looked in karpenter.pending_pods().values())
-    considered = waiting.pop(PodEligibility.CONSIDERED, 0)
-    result = karpenter.own if considered else RoundResult()
-    nodes = list(_nodes(result))
-    rows = karpenter.snapshot.pods.rows  # without virtual pods
-    grown = Counter((new.template.name, instance_type.name) for new, instance_type, _ in nodes)
-    choices = {(new.template.name, instance_type.name): len(new.types) for new, instance_type, _ in reversed(nodes)}
-    grown_snapshot = with_new_nodes(
-        karpenter.snapshot,
-        [(node, new.template.overhead(instance_type.name).pods) for new, instance_type, node in nodes],
-    )
-    slices = [
-        each
-        for _, instance_type, node in nodes
-        for each in published_by(node.name, instance_type.resource_slices or ())
-    ]
-    if slices:
-        devices = grown_snapshot.devices
-        devices = replace(devices, slices=(*devices.slices, *slices), derived_from_slices={})
-        grown_snapshot = replace(grown_snapshot, devices=devices)
-    return KarpenterGrowth(
-        snapshot=grown_snapshot,
-        grown=tuple(
-            KarpenterGrowthStep(pool=pool, instance_type=name, nodes=number, choices=choices[pool, name])
-            for (pool, name), number in grown.items()
-        ),
-        helped=sum(key in rows for new in result.new for key in new.pods),
-        expected=sum(key in rows for keys in result.existing.values() for key in keys),
-        left=sum(key in rows for key in result.failures),
-        rejected=_most_rejected(karpenter, result),
-        passed_over=dict(waiting),
-        by_chance=result.by_chance,
-        types_are_known=karpenter.types_are_known,
-        follows=karpenter.settings.rules_version,
-    )
-
-
-def _most_rejected(karpenter: Karpenter, result: RoundResult) -> tuple[tuple[PoolVerdict, ...], int]:
-    rows = karpenter.snapshot.pods.rows
-    said = Counter(failure.text for key, failure in result.failures.items() if key in rows)
-    if not said:
-        return (), 0
-    text, number = said.most_common(1)[0]
-    failures = ((key, failure) for key, failure in result.failures.items() if key in rows)
-    key, failure = next((key, failure) for key, failure in failures if failure.text == text)
-    pods = karpenter.snapshot.pods
-    return karpenter.verdicts(pods[pods.rows[key]], failure), number
 
 
 def _nodes(result: RoundResult) -> Iterator[tuple[NewNodeClaim, InstanceType, Node]]:
@@ -619,7 +627,7 @@ def _node(name: str, new: NewNodeClaim, instance_type: InstanceType) -> Node:
         status=NodeStatus(
             capacity=_resources(instance_type.capacity),
             allocatable=_resources(instance_type.allocatable),
-            conditions=(NodeCondition(type="Ready", status="True"),),
+            conditions=READY,
         ),
     )
 

@@ -41,6 +41,7 @@ _UNCONSOLIDATABLE = "Unconsolidatable"
 """Reasons of Karpenter's events."""
 _DISRUPTED = Taint(key="karpenter.sh/disrupted", effect="NoSchedule")
 NEVER = "Never"
+WHEN_EMPTY = "WhenEmpty"
 BALANCED_THRESHOLD = 0.5
 """1 / BalancedK."""
 NODE_COST = 1.0
@@ -122,6 +123,8 @@ class NodeDisruption(Struct, frozen=True, kw_only=True):
     """Whether the node has that annotation."""
     protected: tuple[str, ...] = ()
     """The PodDisruptionBudgets that prevent the eviction of a pod, such as `shop/web`."""
+    disabling: tuple[str, str] | None = None
+    """The field below spec.disruption of the pool that disables the node's consolidation, and its value."""
 
     @property
     def may_go(self) -> bool:
@@ -193,6 +196,7 @@ class _Pools:
             guarded=next((pod.key for pod in pods if state.claim is not None and _is_guarded(pod, self._now)), ""),
             protected=() if state.claim is None else self._protecting(pods),
             is_guarded=state.node is not None and state.node.metadata.annotations.get(DO_NOT_DISRUPT) == "true",
+            disabling=None if pool is None or state.claim is None else self._disabling(pool, pods),
         )
 
     def _balance(self, state: StateNode) -> Balance:
@@ -216,10 +220,16 @@ class _Pools:
         for label in (CAPACITY_TYPE, ZONE):
             if label not in state.labels:
                 yield Obstacle(reason=_UNCONSOLIDATABLE, text=f'Node does not have label "{label}"')
-        if pool.spec.disruption.consolidate_after == NEVER:
-            yield Obstacle(reason=_UNCONSOLIDATABLE, text=f'NodePool "{pool.name}" has consolidation disabled')
-        elif pool.spec.disruption.consolidation_policy == "WhenEmpty" and not _is_empty(pods, self._behaviour):
-            yield Obstacle(reason=_UNCONSOLIDATABLE, text=self._behaviour.not_empty.format(pool=pool.name))
+        if (disabling := self._disabling(pool, pods)) is not None:
+            text = 'NodePool "{pool}" has consolidation disabled' if NEVER in disabling else self._behaviour.not_empty
+            yield Obstacle(reason=_UNCONSOLIDATABLE, text=text.format(pool=pool.name))
+
+    def _disabling(self, pool: NodePool, pods: list[Pod]) -> tuple[str, str] | None:
+        disruption = pool.spec.disruption
+        if disruption.consolidate_after == NEVER:
+            return "consolidateAfter", NEVER
+        is_left = disruption.consolidation_policy == WHEN_EMPTY and not _is_empty(pods, self._behaviour)
+        return ("consolidationPolicy", WHEN_EMPTY) if is_left else None
 
     def _pod_blockers(self, pods: list[Pod]) -> Iterator[str]:
         """Yield the first pod that prevents disruption, then the first budget."""

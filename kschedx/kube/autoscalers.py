@@ -521,6 +521,7 @@ class CapacityBuffer(KubernetesObject, frozen=True, kw_only=True):
 
 KEDA_GROUP = "keda.sh"
 PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas"
+PAUSED = "autoscaling.keda.sh/paused"
 
 
 class ScaleTarget(Struct, frozen=True, kw_only=True):
@@ -548,3 +549,11 @@ class _ScaledObjectSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 class ScaledObject(KubernetesObject, frozen=True, kw_only=True):
     spec: _ScaledObjectSpec = _ScaledObjectSpec()
     status: ObjectStatus = ObjectStatus()
+
+    @property
+    def pausing_annotation(self) -> str:
+        """The annotation that keeps the workload at its replicas; empty if KEDA scales it."""
+        annotations = self.metadata.annotations
+        if PAUSED_REPLICAS in annotations:
+            return PAUSED_REPLICAS
+        return PAUSED if annotations.get(PAUSED, "false").lower() not in ("false", "f", "0") else ""

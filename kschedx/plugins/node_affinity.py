@@ -29,6 +29,7 @@ from kschedx.kube.selectors import (
     NODE_NAME_FIELD,
     CompiledNodeSelector,
     NodeSelector,
+    PreferredSchedulingTerm,
     PreferredSchedulingTerms,
     RequiredNodeAffinity,
     RequirementResult,
@@ -66,6 +67,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         required = None if added is None else added.required_during_scheduling_ignored_during_execution
         self._added = None if required is None else compile_node_selector(required)
         self._added_preferred = _preferred_terms(added)
+        self._adds_preferences = bool(_preferences(added))
 
     def reads(self, pod: Pod) -> Hashable:
         return frozenset(pod.spec.node_selector.items()), _affinity(pod)
@@ -100,11 +102,13 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         )
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
+        affinity = _affinity(pod)
         try:
-            preferred = state[_PREFERRED] = _preferred_terms(_affinity(pod))
+            state[_PREFERRED] = _preferred_terms(affinity)
         except InputError as wrong:
             return error(str(wrong))
-        return SUCCESS if preferred.terms or self._added_preferred.terms else SKIP
+        # an empty preference matches no node, but the plugin scores
+        return SUCCESS if _preferences(affinity) or self._adds_preferences else SKIP
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
         preferred = state[_PREFERRED] if _PREFERRED in state else _preferred_terms(_affinity(pod))
@@ -119,10 +123,13 @@ def _affinity(pod: Pod) -> NodeAffinityRules | None:
     return pod.spec.affinity.node_affinity if pod.spec.affinity else None
 
 
+def _preferences(affinity: NodeAffinityRules | None) -> tuple[PreferredSchedulingTerm, ...]:
+    return () if affinity is None else affinity.preferred_during_scheduling_ignored_during_execution
+
+
 def _preferred_terms(affinity: NodeAffinityRules | None) -> PreferredSchedulingTerms:
     """Raises `InputError` for terms that cannot be parsed."""
-    terms = () if affinity is None else affinity.preferred_during_scheduling_ignored_during_execution
-    return compile_preferred_terms(terms) if terms else PreferredSchedulingTerms(terms=())
+    return compile_preferred_terms(_preferences(affinity))
 
 
 def _compile(pod: Pod) -> RequiredNodeAffinity:

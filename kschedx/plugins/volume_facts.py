@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from kschedx.errors import InputError
 from kschedx.findings import ClaimFacts, ClaimUnbound, RequirementMatch, TermMatch
 from kschedx.kube.selectors import LabelSelector, NodeSelector, compile_node_selector, compile_selector
-from kschedx.kube.storage import IN_TREE_PLUGINS, PersistentVolumeClaim
+from kschedx.kube.storage import IN_TREE_PLUGINS, CSINode, PersistentVolumeClaim
 from kschedx.releases import Release
 from kschedx.snapshot.storage import Storage
 
 # In-tree volume plugins that scheduling treats as their CSI drivers. Upstream: isCSIMigrationOn in
 # pkg/scheduler/framework/plugins/nodevolumelimits/utils.go, and a similar function in volumebinding.
 
-_GATES: Mapping[str, str] = {"kubernetes.io/portworx-volume": "CSIMigrationPortworx"}
-"""Plugin to the feature gate that some version needs; the other plugins were migrated before."""
+_GATES: Mapping[str, str] = {
+    "kubernetes.io/aws-ebs": "CSIMigrationAWS",
+    "kubernetes.io/azure-disk": "CSIMigrationAzureDisk",
+    "kubernetes.io/gce-pd": "CSIMigrationGCE",
+    "kubernetes.io/portworx-volume": "CSIMigrationPortworx",
+}
+"""Plugin to the feature gate of its migration in some version."""
 
 
 def migrated_plugins(release: Release) -> frozenset[str]:
@@ -25,6 +30,15 @@ def migrated_plugins(release: Release) -> frozenset[str]:
         for plugin in IN_TREE_PLUGINS
         if plugin.is_migrated and (plugin.name not in _GATES or release.enabled(_GATES[plugin.name]))
     )
+
+
+def migrated_on(csi_nodes: Iterable[CSINode | None], release: Release) -> Iterator[frozenset[str]]:
+    """Yield for each node the plugins whose volumes NodeVolumeLimits counts as their CSI driver's. As long as a version
+    has the gate of a plugin, the CSINode has to list the plugin."""
+    migrated = migrated_plugins(release)
+    everywhere = frozenset(name for name in migrated if not release.has_gate(_GATES.get(name, "")))
+    for csi_node in csi_nodes:
+        yield frozenset() if csi_node is None else everywhere | (migrated & csi_node.migrated_plugins)
 
 
 def claim_facts(claim: PersistentVolumeClaim) -> ClaimFacts:

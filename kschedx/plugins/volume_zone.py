@@ -69,8 +69,8 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
             _NO_VOLUME_NAME,
             _NO_NAMES,
             "VolumeBindingMode not set for StorageClass {subject}",
-            'storageclass.storage.k8s.io "{subject}" not found',
         ),
+        "storage-class-not-found": ('storageclass.storage.k8s.io "{subject}" not found',),
     }
 
     def reads(self, pod: Pod) -> Hashable:

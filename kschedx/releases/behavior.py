@@ -144,9 +144,6 @@ class Behaviour(DatedFacts):
     volumes."""
     allocatable_limits_volumes: bool = up_to("1.31")
     """NodeVolumeLimits also reads a limit from the node's allocatable `attachable-volumes-csi-*`."""
-    csi_nodes_name_migrated_plugins: bool = up_to("1.35")
-    """NodeVolumeLimits counts an in-tree volume only on nodes whose CSINode lists its plugin as migrated; later, on
-    every node with a CSINode."""
     missing_claim_is_unresolvable: bool = since("1.30")
     """NodeVolumeLimits rejects a pod with a claim that does not exist; before, this is an internal error."""
     provisioned_volumes_are_scored: bool = since("1.33")

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from kschedx.releases.behavior import Behaviour
 from kschedx.releases.dates import DatedFacts, Minor, dated, holds, since, values_of
+from kschedx.releases.gates import specs
 from kschedx.releases.plugins import DefaultPlugin
 
 # KubeSchedulerConfiguration by Kubernetes version: its API versions, their fields, and the defaults and checks of
@@ -209,6 +210,10 @@ class Release(Struct, frozen=True, kw_only=True):
     def enabled(self, gate: str) -> bool:
         """Return whether a feature gate is on. A gate of a later version is off; a removed gate has its final value."""
         return self.gates.get(gate, False)
+
+    def has_gate(self, gate: str) -> bool:
+        """Return whether a feature gate exists in this version."""
+        return gate in specs(self.version)
 
     def shares_facts_with(self, other: Release) -> bool:
         """Return whether gates, texts, and behaviors can be compared one by one. A scheduler before the framework

@@ -4,37 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, assert_never
+from functools import partial
 
-from msgspec.structs import replace
-
-from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
+from kschedx.autoscaler.cluster import Autoscaler, AutoscalerGrowth, GroupVerdict, PodScaling
 from kschedx.autoscaler.node_groups import group_title
 from kschedx.autoscaler.pods import PodOutcome
-from kschedx.autoscaler.run import AutoscalerGrowth
-from kschedx.autoscaler.sizes import BACKED_OFF, NOT_READY, Resize, is_same_autoscaler_event, not_triggered_text
+from kschedx.autoscaler.sizes import BACKED_OFF, NOT_READY, Resize, is_same_autoscaler_event
 from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, PodResult
 from kschedx.autoscaler.templates import Template
 from kschedx.findings import InsufficientResource, NodeUnschedulable, TooManyPods
-from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.group_scaling import GroupScaling, undeclared_need
 from kschedx.inquiry.node_scaling import NodeRemedy, StepKind
-from kschedx.render.terminal import DIM, StyledLine, fact_lines, labelled_lines, paragraph, text
-from kschedx.render.view import Decider, DeciderRow, FixView
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.wording import Fact, amount, count, list_names
 from kschedx.words import describe, headline
-from kschedx.words.node_groups import (
-    MOST_NAMES,
-    SAME,
-    group_by_headline,
-    most_frequent_text,
-    names_of,
-    reasons_by_name,
-)
-
-if TYPE_CHECKING:
-    from kschedx.inquiry.autoscalers import Growth, NodeScaling
+from kschedx.words.growth import MOST_NAMES, OUTCOMES, DecisionWords, GrowthWords, PlaceWords
 
 _UNKNOWN_TEMPLATE = "its template is not in the cluster"
 
@@ -53,27 +37,13 @@ def _sentence(autoscaler: Autoscaler, scaling: PodScaling) -> str:
         case PodOutcome.SCHEDULABLE:
             coming = ", a node that is starting" if pod.is_on_upcoming else ""
             return f"adds no node: by its own simulation the pod fits {pod.node}{coming}"
-        case PodOutcome.DAEMON_SET:
-            return "adds no node: a DaemonSet pod is bound to its own node"
-        case PodOutcome.TOO_YOUNG:
-            return "waits: the pod is younger than the scale-up delay"
-        case PodOutcome.ALL_NEW:
-            return "waits: all pending pods are new, more may follow"
-        case PodOutcome.NOT_MARKED:
-            return "ignores the pod: kube-scheduler has not set the condition Unschedulable"
-        case PodOutcome.NOMINATED:
-            return "adds no node: the pod has a nominated node"
-        case PodOutcome.DELETING:
-            return "adds no node: the pod is being deleted"
         case PodOutcome.NOT_LOOKED_AT if scaling.result is LoopOutcome.NOT_TRIED:
             return "adds no nodes: too many nodes are not ready"
         case PodOutcome.NOT_LOOKED_AT if flags.allowed_schedulers:
             allowed = list_names(flags.allowed_schedulers, MOST_NAMES)
             return f"ignores the pod: its scheduler is not in --allowed-scheduler-names={allowed}"
-        case PodOutcome.NOT_LOOKED_AT:
-            return "ignores all pods in this loop: one is nominated for a node that has not started"
-        case _:
-            assert_never(pod.outcome)
+        case outcome:
+            return OUTCOMES[outcome][0]
 
 
 def _summary(autoscaler: Autoscaler, scaling: PodScaling) -> str:
@@ -119,12 +89,8 @@ def _resize(resize: Resize) -> str:
     return f"{count(resize.after - resize.before, 'node')} to {group_title(resize.group)}: {sizes}"
 
 
-def _group_headline(group: GroupVerdict) -> str:
-    """Return why a group does not help, or that it would."""
-    return "; ".join(_clauses(group))
-
-
 def _clauses(group: GroupVerdict) -> Iterator[str]:
+    """Yield why a group does not help, or that it would."""
     if group.skipped and not (group.is_unknown and group.skipped == (NOT_READY,)):
         sizes = f": {group.target} of {group.max_size} nodes" if group.target >= group.max_size else ""
         detail = f" ({group.detail})" if group.detail else ""
@@ -181,55 +147,32 @@ def _basis(autoscaler: Autoscaler) -> Iterator[str]:
         yield " · ".join(phrases)
 
 
-def _growth_text(growth: AutoscalerGrowth) -> str:
-    """Return what the autoscaler adds for all pending pods, in a sentence."""
-    left = Counter(pod.outcome for pod in growth.last.pods)
-    remain = sum(pod.remains for pod in growth.last.pods)
-    if growth.groups:
-        sizes = ", ".join(map(_sizes, growth.groups))
-        phrase = f"cluster-autoscaler adds {sizes} for {count(growth.helped, 'pod')}"
-        if growth.loops > 1:
-            phrase += f", in {count(growth.loops, 'loop')}"
-        if growth.by_chance:
-            phrase += "; other node groups have the same score, the choice is random"
-    else:
-        phrase = "cluster-autoscaler adds no node"
-    clauses = [f"no node group helps {count(remain, 'pod')}"] if remain else []
-    clauses += [
-        f"{left[outcome]:,} {text}"
-        for outcome, text in (
-            (PodOutcome.EXPENDABLE, "ignored for low priority"),
-            (PodOutcome.DAEMON_SET, "of DaemonSets, ignored"),
-            (PodOutcome.NOT_MARKED, "not yet marked unschedulable"),
-            (PodOutcome.NOT_LOOKED_AT, "ignored"),
-        )
-        if left[outcome]
-    ]
-    if growth.last.error:
-        clauses.append(f"then it fails: {growth.last.error}")
-    return f"{phrase}; {', '.join(clauses)}{_refusals(growth.last)}" if clauses else phrase
+def growth_words(growth: AutoscalerGrowth) -> GrowthWords:
+    last = growth.last
+    loops = f", in {count(growth.loops, 'loop')}" if growth.loops > 1 else ""
+    refused = Counter(_refusal(last, pod) for pod in last.pods if pod.remains).most_common(1)
+    reasons: dict[str, list[str]] = {}
+    for reason, group in refused[0][0] if refused else ():
+        reasons.setdefault(reason, []).extend([group_title(group)] if group else [])
+    return GrowthWords(
+        added=tuple(map(_sizes, growth.groups)),
+        how=f"{loops}; other node groups have the same score, the choice is random" if growth.by_chance else loops,
+        no_help="no node group helps {}",
+        failed=(f"then it fails: {last.error}",) if last.error else (),
+        reasons=reasons,
+        refused=refused[0][1] if refused else 0,
+    )
 
 
-def _refusals(answer: LoopResult) -> str:
-    """Return the most common reason of the groups for pods that none helps: `. spot: in backoff after failed
-    scale-up`."""
-    refused = Counter(_refusal(answer, pod) for pod in answer.pods if pod.remains)
-    if not refused:
-        return ""
-    phrase, number = refused.most_common(1)[0]
-    return most_frequent_text(phrase, None if len(refused) == 1 else number)
-
-
-def _refusal(answer: LoopResult, pod: PodResult) -> str:
-    said: dict[str, list[str]] = {}
+def _refusal(answer: LoopResult, pod: PodResult) -> tuple[tuple[str, str], ...]:
+    """Return the reasons of the groups for a pod that none helps, each with the group's name; or why none is tried."""
+    refusals: list[tuple[str, str]] = []
     for group in answer.groups:
         verdict = pod.verdicts.get(group.group.name)
         skipped = (_UNKNOWN_TEMPLATE,) if group.is_unknown and group.skipped == (NOT_READY,) else group.skipped
-        for reason in skipped or (verdict.reasons if verdict is not None else ()):
-            said.setdefault(reason, []).append(group.group.name)
-    if not said:
-        return ", ".join(part.partition(" ")[2] if part[:1].isdigit() else part for part in pod.parts)
-    return reasons_by_name((groups, reason) for reason, groups in said.items())
+        reasons = skipped or (verdict.reasons if verdict is not None else ())
+        refusals += [(reason, group.group.name) for reason in reasons]
+    return tuple(refusals) or ((", ".join(part.lstrip("0123456789 ") for part in pod.parts), ""),)
 
 
 def _sizes(step: Resize) -> str:
@@ -237,96 +180,36 @@ def _sizes(step: Resize) -> str:
     return f"{more} to {group_title(step.group)} ({step.before} → {step.after}, maximum {step.maximum})"
 
 
-def decider_of(scaling: NodeScaling, explanation: Explanation) -> Decider:
-    """Return what an autoscaler does about the pod, and that it does not run if none of its pods runs."""
-    if isinstance(scaling, GroupScaling):
-        decider = _group_decider(scaling, explanation)
-        seen = _trial_result
-    else:
-        from kschedx.render.karpenter import pool_decider, seen
-
-        decider = pool_decider(scaling, explanation)
-    titles = tuple(fix.title for fix in explanation.fixes)
-    remedies = (
-        remedy for remedy in scaling.remedies if not any(title.startswith(remedy.step.title) for title in titles)
-    )
-    sentence = decider.sentence
-    if (down := explanation.autoscaler_down) is not None:
-        sentence = f"does not run: {down.shown}; otherwise {sentence}"
-    fixes = tuple(FixView(title=remedy.step.title, seen=seen(remedy)) for remedy in remedies)
-    return replace(decider, sentence=sentence, fixes=fixes)
-
-
-def _trial_result(remedy: NodeRemedy) -> str:
+def trial_result(remedy: NodeRemedy) -> str:
     where = "it" if remedy.step.kind is StepKind.NEW_GROUP else group_title(remedy.place)
     return f"adds {count(remedy.nodes, 'node')} to {where}" if remedy.nodes else f"the pod fits {where} and is next"
 
 
-def _group_decider(of_groups: GroupScaling, explanation: Explanation) -> Decider:
+def decision_words(of_groups: GroupScaling, recorded: RecordedEvent | None) -> DecisionWords:
     autoscaler, scaling = of_groups.autoscaler, of_groups.decision
-    considered = scaling.choice is None and scaling.pod.outcome is PodOutcome.CONSIDERED
-    rows = (
-        sorted(
-            group_by_headline(filter(_group_headline, scaling.groups), _group_headline),
-            key=lambda row: _nearness(row[0]),
-        )
-        if considered
-        else ()
-    )
-    event = scaling.choice.event if scaling.choice else ""
-    if not event and scaling.pod.remains and scaling.pod.is_told and not autoscaler.open_groups(scaling):
-        event = not_triggered_text(scaling.pod.parts)
-    said = explanation.cycle.snapshot.autoscaler_events.get(explanation.cycle.pod.key)
-    lacking = undeclared_need(autoscaler, scaling, explanation.cycle.pod)
-    reads = "" if lacking is None else f"{lacking.group} has no node from which to read {lacking.need}"
+    is_considered = scaling.choice is None and scaling.pod.outcome is PodOutcome.CONSIDERED
+    event = of_groups.event if scaling.choice is not None or scaling.pod.is_told else ""
+    message = "" if recorded is None else recorded.message
+    lacking = undeclared_need(autoscaler, scaling, of_groups.pod)
     sentence = _sentence(autoscaler, scaling)
-    return Decider(
-        name="autoscaler",
+    return DecisionWords(
         sentence=sentence,
-        rows=(
-            *((DeciderRow(text=reads),) if reads else ()),
-            *(_row(row, is_brief=number > 0) for number, row in enumerate(rows)),
-        ),
+        places=(words for words in map(_words, scaling.groups if is_considered else ()) if words.text),
+        noun="group",
+        first="" if lacking is None else f"{lacking.group} has no node from which to read {lacking.need}",
         event=event,
-        recorded=_recorded_text(said, event),
-        reports=(said.message,) if said is not None and sentence.startswith("is undecided") else (),
+        recorded=message,
+        is_same=is_same_autoscaler_event(message, event),
+        settings="flags",
+        reports=(message,) if message and sentence.startswith("is undecided") else (),
         basis=tuple(_basis(autoscaler)),
     )
 
 
-def _row(groups: Sequence[GroupVerdict], *, is_brief: bool) -> DeciderRow:
-    text = f"{names_of(groups, 'group')} {_group_headline(groups[0])}"
-    return DeciderRow(text=text, facts=tuple(_facts(groups[0])), is_brief=is_brief)
-
-
-def _recorded_text(said: RecordedEvent | None, event: str) -> str:
-    if said is None:
-        return ""
-    is_same = is_same_autoscaler_event(said.message, event)
-    return SAME if is_same else f"{said.message}  (recorded at another time, or with other flags)"
-
-
-MOST_ROWS = 5
-"""Rows of a decider on the first screen."""
-
-
-def decider_lines(decider: Decider, width: int, limit: int | None = MOST_ROWS) -> list[StyledLine]:
-    """Return the sentence, why each node group or NodePool does not help, the event, and what makes it help."""
-    lines = paragraph(decider.sentence, width, first=decider.name.ljust(12))
-    for row in decider.rows[:limit]:
-        lines += paragraph(row.text, width, first="  ", indent=6)
-        for fact in () if row.is_brief and limit is not None else row.facts:
-            lines += fact_lines(fact, width, 2)
-    if limit is not None and len(decider.rows) > limit:
-        lines.append(text(f"  {count(len(decider.rows) - limit, 'more reason')}: -o wide", DIM))
-    if decider.event:
-        lines += labelled_lines("event", decider.event, width, exact=True)
-    if decider.recorded:
-        lines += labelled_lines("" if decider.recorded == SAME else "recorded", decider.recorded, width, exact=True)
-    for number, fix in enumerate(decider.fixes):
-        lines += labelled_lines("" if number else "fix", fix.text, width, further=2)
-    basis = decider.basis if limit is None else decider.basis[:1]
-    return [*lines, *(line for phrase in basis for line in labelled_lines("by", phrase, width))]
+def _words(group: GroupVerdict) -> PlaceWords:
+    return PlaceWords(
+        name=group.title, text="; ".join(_clauses(group)), order=_nearness(group), facts=partial(_facts, group)
+    )
 
 
 def _nearness(group: GroupVerdict) -> tuple[float, ...]:
@@ -348,14 +231,3 @@ def _facts(group: GroupVerdict) -> Iterator[Fact]:
         model = group.template.source.removeprefix("node/")
         text = f"{model} is cordoned, so cluster-autoscaler treats a new node as cordoned"
         yield Fact(label="model", items=(text,))
-
-
-# What cluster-autoscaler and Karpenter add for all pending pods.
-
-
-def growth_text(growth: Growth) -> str:
-    if isinstance(growth, AutoscalerGrowth):
-        return _growth_text(growth)
-    from kschedx.render.karpenter import node_claim_growth_text
-
-    return node_claim_growth_text(growth)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, assert_never
 
-from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.node_scaling import NodeRemedy
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenType, unready_text
 from kschedx.karpenter.cluster import (
@@ -47,16 +48,9 @@ from kschedx.kube.quantity import Unit
 from kschedx.kube.types import Pod
 from kschedx.releases.karpenter import karpenter_title
 from kschedx.render.terminal import StyledLine, text
-from kschedx.render.view import Decider, DeciderRow
+from kschedx.snapshot.events import RecordedEvent
 from kschedx.wording import Fact, amount, count, list_names
-from kschedx.words.node_groups import (
-    MOST_NAMES,
-    SAME,
-    group_by_headline,
-    most_frequent_text,
-    names_of,
-    reasons_by_name,
-)
+from kschedx.words.growth import MOST_NAMES, OUTCOMES, DecisionWords, GrowthWords, PlaceWords
 
 if TYPE_CHECKING:
     from kschedx.inquiry.pool_scaling import PoolScaling
@@ -67,8 +61,13 @@ _TOLD = ("cpu", "memory", "nvidia.com/gpu", "amd.com/gpu", "pods")
 
 def _sentence(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
     """Return the pod's outcome."""
-    if provisioning.looked.outcome is not PodEligibility.CONSIDERED:
-        return _ineligible_text(karpenter, provisioning)
+    outcome = provisioning.looked.outcome
+    if outcome is PodEligibility.WAITING:
+        claims = karpenter.cluster.not_launched
+        text = f"waits for the cloud to launch NodeClaim {list_names(claims, MOST_NAMES)}"
+        return f"{text}{_conditions(karpenter, claims)}"
+    if outcome is not PodEligibility.CONSIDERED:
+        return OUTCOMES[outcome][0]
     if provisioning.pool:
         return _adds(karpenter, provisioning)
     if provisioning.existing:
@@ -121,32 +120,6 @@ def _adds(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
     if provisioning.by_chance:
         text += "; its zone is random"
     return f"{text}; without one of the pod's preferences" if provisioning.has_relaxed else text
-
-
-def _ineligible_text(karpenter: Karpenter, provisioning: PodProvisioning) -> str:
-    match provisioning.looked.outcome:
-        case PodEligibility.CONSIDERED:
-            raise AssertionError("a considered pod has its own sentence")
-        case PodEligibility.NOT_MARKED:
-            return "ignores the pod: kube-scheduler has not set the condition Unschedulable"
-        case PodEligibility.NOMINATED:
-            return "adds no node: the pod has a nominated node"
-        case PodEligibility.DAEMON_SET:
-            return "adds no node: a DaemonSet pod is bound to its own node"
-        case PodEligibility.STATIC:
-            return "adds no node: a static pod belongs to its kubelet"
-        case PodEligibility.AVOIDS_KARPENTER:
-            return "adds no node: the pod requires a node without karpenter.sh/nodepool"
-        case PodEligibility.REFUSED:
-            return "ignores the pod for the reason in its event"
-        case PodEligibility.NO_POOLS:
-            return "has no usable NodePool"
-        case PodEligibility.WAITING:
-            names = karpenter.cluster.not_launched
-            text = f"waits for the cloud to launch NodeClaim {list_names(names, MOST_NAMES)}"
-            return f"{text}{_conditions(karpenter, names)}"
-        case _:
-            assert_never(provisioning.looked.outcome)
 
 
 def _pool_headline(verdict: PoolVerdict) -> str:
@@ -294,21 +267,8 @@ def _missing_of_type(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
 
 def _nearest_type(verdict: PoolVerdict, rejection: NoInstanceType) -> InstanceType | None:
     """Return the nearest type that meets all requirements and is only too small; the largest of equally near ones."""
-    if verdict.template is None:
-        return None
-    allowed = verdict.template.allowed
-    fitting = [
-        instance_type
-        for instance_type in verdict.known
-        if instance_type.requirements.overlaps(rejection.requirements)
-        and instance_type.is_offered(rejection.requirements, allowed)
-    ]
-    short = [instance_type for instance_type in fitting if any(True for _ in _short(instance_type, rejection.requests))]
-    return max(
-        short,
-        key=lambda instance_type: (-len(list(_short(instance_type, rejection.requests))), *instance_type.size),
-        default=None,
-    )
+    shorts = ((len(list(_short(each, rejection.requests))), each) for each in verdict.matching_types(rejection))
+    return min((pair for pair in shorts if pair[0]), key=itemgetter(0), default=(0, None))[1]
 
 
 def _short(instance_type: InstanceType, requests: Amounts) -> Iterator[str]:
@@ -388,77 +348,48 @@ def _basis(karpenter: Karpenter) -> str:
     return f"{types} · availability and prices not evaluated"
 
 
-def node_claim_growth_text(growth: KarpenterGrowth) -> str:
-    """Return what Karpenter adds for all pending pods, in a sentence."""
-    if growth.grown:
-        text = ", ".join(
+def growth_words(growth: KarpenterGrowth) -> GrowthWords:
+    pools, refused = growth.rejected
+    reasons: dict[str, list[str]] = {}
+    for pool in sorted(pools, key=lambda pool: pool.distance):
+        reasons.setdefault(_pool_headline(pool), []).append(pool.name)
+    return GrowthWords(
+        added=tuple(
             f"{count(step.nodes, 'node')} of NodePool {step.pool}, {step.instance_type}"
             + (f" or {count(step.choices - 1, 'other type')}" if step.choices > 1 else "")
             for step in growth.grown
-        )
-        sentence = f"Karpenter adds {text} for {count(growth.helped, 'pod')}, if the cloud has capacity"
-    else:
-        sentence = "Karpenter adds no node"
-    unknown = "" if growth.types_are_known else " with the known instance types"
-    clauses = [f"no NodePool helps {count(growth.left, 'pod')}{unknown}"] if growth.left else []
-    if growth.expected:
-        clauses.append(f"it expects {count(growth.expected, 'pod')} on existing nodes")
-    clauses += [f"{number:,} {_PASSED_OVER[outcome]}" for outcome, number in growth.passed_over.items()]
-    return "; ".join((sentence, *clauses)) + _rejections(growth)
+        ),
+        how=", if the cloud has capacity",
+        no_help=f"no NodePool helps {{}}{'' if growth.types_are_known else ' with the known instance types'}",
+        expected=(f"it expects {count(growth.expected, 'pod')} on existing nodes",) if growth.expected else (),
+        reasons=reasons,
+        refused=refused,
+    )
 
 
-_PASSED_OVER = {
-    PodEligibility.CONSIDERED: "considered",
-    PodEligibility.NOT_MARKED: "not yet marked unschedulable",
-    PodEligibility.NOMINATED: "nominated for a node",
-    PodEligibility.DAEMON_SET: "of DaemonSets, ignored",
-    PodEligibility.STATIC: "static",
-    PodEligibility.AVOIDS_KARPENTER: "excluding nodes of Karpenter",
-    PodEligibility.REFUSED: "ignored for their spec",
-    PodEligibility.NO_POOLS: "without a usable NodePool",
-    PodEligibility.WAITING: "waiting for a NodeClaim to launch",
-}
-
-
-def _rejections(growth: KarpenterGrowth) -> str:
-    """Return why NodePools reject most of the pods that none helps: `. general: limit reached: 32 of at most 32
-    cpu`."""
-    pools, number = growth.rejected
-    said: dict[str, list[str]] = {}
-    for pool in sorted(pools, key=lambda pool: pool.distance):
-        said.setdefault(_pool_headline(pool), []).append(pool.name)
-    phrase = reasons_by_name((names, text) for text, names in said.items())
-    return most_frequent_text(phrase, None if number == growth.left else number)
-
-
-def pool_decider(of_pools: PoolScaling, explanation: Explanation) -> Decider:
+def decision_words(of_pools: PoolScaling, recorded: RecordedEvent | None) -> DecisionWords:
     karpenter, provisioning = of_pools.autoscaler, of_pools.decision
-    said = explanation.cycle.snapshot.karpenter_events.get(explanation.cycle.pod.key)
-    return Decider(
-        name="karpenter",
+    message = "" if recorded is None else recorded.message
+    return DecisionWords(
         sentence=_sentence(karpenter, provisioning),
-        rows=tuple(_pools(of_pools)),
+        places=_places(of_pools),
+        noun="NodePool",
         event=provisioning.event,
-        recorded="" if said is None else _recorded_text(said.message, provisioning.event),
+        recorded=message,
+        is_same=is_same_karpenter_event(message, provisioning.event),
+        settings="types and settings",
         reports=tuple(of_pools.reports.values()),
         basis=(_basis(karpenter), f"rules of Karpenter {karpenter_title(karpenter.settings.rules_version)}"),
     )
 
 
-def seen(remedy: NodeRemedy) -> str:
+def trial_result(remedy: NodeRemedy) -> str:
     """Return the result of trying a remedy."""
     return f"adds a node of {remedy.place}, {list_names(remedy.types, MOST_NAMES) or 'if a type fits'}"
 
 
-def _recorded_text(said: str, event: str) -> str:
-    if event and is_same_karpenter_event(said, event):
-        return SAME
-    return f"{said}  (recorded at another time, or with other types and settings)" if event else said
-
-
-def _pools(of_pools: PoolScaling) -> Iterator[DeciderRow]:
-    """Yield the rows: NodePools that a change makes help, then the nearest, otherwise in the order in which they are
-    tried."""
+def _places(of_pools: PoolScaling) -> Iterator[PlaceWords]:
+    """Yield NodePools. Those that a change makes help are the nearest; the skipped ones come last."""
     karpenter, provisioning = of_pools.autoscaler, of_pools.decision
     if (
         provisioning.looked.outcome not in (PodEligibility.CONSIDERED, PodEligibility.NO_POOLS)
@@ -467,17 +398,16 @@ def _pools(of_pools: PoolScaling) -> Iterator[DeciderRow]:
     ):
         return
     helped = {remedy.place for remedy in of_pools.remedies}
-    rows = group_by_headline(provisioning.pools, _pool_headline)
-    rows.sort(key=lambda row: (row[0].name not in helped, row[0].distance))
-    for number, row in enumerate(rows):
-        mark = "?" if row[0].certainty is LaunchCertainty.UNKNOWN else "✗"
-        yield DeciderRow(
-            text=f"{names_of(row, 'NodePool')} {mark} {_pool_headline(row[0])}",
-            facts=tuple(_pool_facts(row[0])),
-            is_brief=number > 0 or not isinstance(row[0].rejection, NoInstanceType),
+    for pool in provisioning.pools:
+        yield PlaceWords(
+            name=pool.name,
+            text=f"{'?' if pool.certainty is LaunchCertainty.UNKNOWN else '✗'} {_pool_headline(pool)}",
+            order=(pool.name not in helped, pool.distance),
+            facts=partial(_pool_facts, pool),
+            is_brief=not isinstance(pool.rejection, NoInstanceType),
         )
-    for pool in karpenter.skipped:
-        yield DeciderRow(text=f"{pool.pool.name} ✗ {_skipped_pool_text(pool, karpenter)}")
+    for skipped in karpenter.skipped:
+        yield PlaceWords(name=skipped.pool.name, text=f"✗ {_skipped_pool_text(skipped, karpenter)}", order=(2,))
 
 
 # The screen of a catalog of instance types.

@@ -33,8 +33,8 @@ from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.workloads import MAKING_PODS
 from kschedx.parallel import processors, results
 from kschedx.progress import Phase, count_items
-from kschedx.render.autoscaler import growth_text
 from kschedx.render.fixes import continue_command, fix_lines, group_fix, shared_fix_view
+from kschedx.render.growth import growth_text
 from kschedx.render.holding import gang_cause, held_by_kueue, scheduler_report
 from kschedx.render.layout import MOST_LINES, headline_lines, note_lines
 from kschedx.render.lifecycle import causes, own_event

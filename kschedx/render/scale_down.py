@@ -323,6 +323,9 @@ def _karpenter_facts(disruption: NodeDisruption, consolidation: Consolidation | 
     """Return the tone and facts of a node: whether Karpenter removes it, as far as that is decided, and why or why
     not."""
     obstacles = [obstacle.text for obstacle in disruption.obstacles]
+    if disruption.disabling is not None:  # it is the last one
+        field, value = disruption.disabling
+        obstacles[-1] += f" ({field} is {value})"
     goes = consolidation is not None and any(disruption.node in command.nodes for command in consolidation.commands)
     why = "" if consolidation is None else consolidation.kept.get(disruption.node, "")
     if not obstacles and not goes:
@@ -537,7 +540,11 @@ def _disruption(disruption: NodeDisruption, consolidation: Consolidation | None)
         kind={Tone.GOOD: "removed", Tone.OPEN: "undecided"}.get(tone, "kept"),
         values=("", "", "Karpenter", facts[0].items[0].removeprefix("Karpenter keeps it, ")),
         facts=facts,
-        fixes=(*_guard_fixes(disruption), *(_budget_fix(disruption, place) for place in disruption.blocking)),
+        fixes=(
+            *_guard_fixes(disruption),
+            *(_budget_fix(disruption, place) for place in disruption.blocking),
+            *_consolidation_fix(disruption),
+        ),
     )
 
 
@@ -565,3 +572,17 @@ def _budget_fix(disruption: NodeDisruption, place: int) -> FixView:
     title = f"allow 1 node in disruption budget {place + 1} of NodePool {disruption.pool}"
     left = [obstacle.text for obstacle in disruption.obstacles if obstacle.reason != BLOCKED]
     return FixView(title=title, seen=f"then {left[0]}" if left else "not tried", commands=(command,))
+
+
+_ENABLING = {"consolidateAfter": "30s", "consolidationPolicy": "WhenEmptyOrUnderutilized"}
+"""Karpenter's usual values of the fields that can disable consolidation."""
+
+
+def _consolidation_fix(disruption: NodeDisruption) -> Iterator[FixView]:
+    """Yield the fix for a NodePool that disables the node's consolidation."""
+    if disruption.disabling is not None:
+        field, value = disruption.disabling
+        patch = {"spec": {"disruption": {field: _ENABLING[field]}}}
+        command = shell_command("kubectl patch nodepool {} --type merge -p {}", disruption.pool, patch)
+        title = f"set {field} of NodePool {disruption.pool} from {value} to {_ENABLING[field]}"
+        yield FixView(title=title, seen="not tried", commands=(command,))

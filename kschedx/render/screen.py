@@ -17,7 +17,7 @@ from kschedx.explain.ranking import Ranking, rank_nodes
 from kschedx.framework.cycle import Cycle, Outcome, UnevaluatedKind
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.escaping import shell_command
-from kschedx.kube.names import short_names
+from kschedx.kube.names import HOSTNAME, short_names
 from kschedx.render.blocks import Level, candidates_block, excluded_block, group_block, stop_block
 from kschedx.render.fixes import fix_views
 from kschedx.render.holding import holding_facts
@@ -75,7 +75,7 @@ Block = Callable[[Level], list[StyledLine]]
 
 def _nodes_of(explanation: Explanation) -> Sequence[str]:
     """Return the nodes that are shown by their short names: none if the pod or its volume selects a value that equals a
-    short name, because the two would look the same."""
+    short name, or a node whose host name equals its short name, because the two would look the same."""
     spec, names, storage = (
         explanation.cycle.pod.spec,
         explanation.cycle.all_nodes.names,
@@ -88,7 +88,11 @@ def _nodes_of(explanation: Explanation) -> Sequence[str]:
     terms = (term for selector in selectors for term in selector.node_selector_terms)
     expressions = (expression for term in terms for expression in term.match_expressions)
     selected = {*spec.node_selector.values(), *(value for expression in expressions for value in expression.values)}
-    return () if selected.intersection(short_names(names).values()) else names
+    short, cluster = {*short_names(names).values()}, explanation.cycle.snapshot.cluster
+    hosts = (
+        cluster.nodes[cluster.index[value]].metadata.labels.get(HOSTNAME) for value in selected & cluster.index.keys()
+    )
+    return () if short.intersection((*selected, *hosts)) else names
 
 
 def why_lines(
@@ -278,7 +282,7 @@ def _refusals(explanation: Explanation, deciders: Iterable[Decider]) -> Iterator
 def _deciders(explanation: Explanation) -> Iterator[Decider]:
     """Yield what each autoscaler does. Most clusters have none, so the renderer is loaded only if needed."""
     for scaling in explanation.scalings:
-        from kschedx.render.autoscaler import decider_of
+        from kschedx.render.growth import decider_of
 
         yield decider_of(scaling, explanation)
 
@@ -337,7 +341,7 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[S
 
 
 def _decider(decider: Decider, width: int, *, everything: bool = False) -> list[StyledLine]:
-    from kschedx.render.autoscaler import MOST_ROWS, decider_lines
+    from kschedx.render.growth import MOST_ROWS, decider_lines
 
     return decider_lines(decider, width, None if everything else MOST_ROWS)
 

@@ -24,7 +24,6 @@ from kschedx.inquiry.stalled_drain import DrainFix
 from kschedx.inquiry.what_if import OtherOutcomes
 from kschedx.kube.names import PODS
 from kschedx.progress import Phase, count_items
-from kschedx.render.autoscaler import growth_text
 from kschedx.render.drain import (
     drain_fix,
     drain_lines,
@@ -36,6 +35,7 @@ from kschedx.render.drain import (
     with_flags,
 )
 from kschedx.render.fixes import fix_lines, refusal_fixes, story_fixes, story_no_fix, story_reason
+from kschedx.render.growth import growth_text
 from kschedx.render.layout import MOST_LINES, head_lines
 from kschedx.render.lifecycle import rollout_text
 from kschedx.render.outcome import outcome_tone

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from kschedx.autoscaler.run import AutoscalerGrowthDocument
+from kschedx.autoscaler.cluster import AutoscalerGrowthDocument
 from kschedx.autoscaler.scale_down import ScaleDownDocument
 from kschedx.controllers.states import StateDocument
 from kschedx.framework.config.advice import Advice

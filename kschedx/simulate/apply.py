@@ -45,14 +45,15 @@ from kschedx.simulate.changes import (
     with_taint,
 )
 from kschedx.simulate.object_changes import (
+    Fields,
     merge_objects,
     require_node,
     require_pod,
     require_updatable,
     require_workload,
     scalar,
-    with_field,
-    with_value,
+    with_fields,
+    with_values,
 )
 from kschedx.simulate.simulator import Simulator
 from kschedx.snapshot.edits import with_changed_nodes
@@ -179,18 +180,19 @@ class ClusterChanges:
         rows = (row for row in range(first, end) if row not in deleted and row not in replacing)
         yield from (key for key in map(pods.key, rows) if key not in evicted)
 
-    def apply(self, change: SimulatedChange) -> None:
-        """Apply a change. Raises `InputError` with the change."""
+    def apply(self, change: SimulatedChange, fields: Sequence[SimulatedChange] = ()) -> None:
+        """Apply a change. `fields` are earlier settings of its object, in the same update. Raises `InputError` with the
+        change."""
         first_row = len(self._simulator.pods)
         self._evicted, self._gone, self._undone = [], [], ""
         self._manager.left_nodes.clear()
         with Place(object=str(change)):
-            self._apply(change)
+            self._apply(change, fields)
             self._manager.sync()
         self._gone += map(self._simulator.pods.key, self._manager.left_nodes)
         evicted, gone = tuple(self._evicted), tuple(self._gone)
         effect = ChangeEffect(change=change, evicted=evicted, gone=gone, undone=self._undone)
-        self._applied.append((first_row, effect))
+        self._applied += [*((first_row, ChangeEffect(change=earlier)) for earlier in fields), (first_row, effect)]
 
     def node(self, change: SimulatedChange) -> Node:
         """Return the only node that a change names. Raises `InputError` with the change."""
@@ -210,7 +212,7 @@ class ClusterChanges:
         bare = bare_name(name)
         return None if bare in self.snapshot.cluster.index else self._removed.get(bare)
 
-    def _apply(self, change: SimulatedChange) -> None:
+    def _apply(self, change: SimulatedChange, fields: Sequence[SimulatedChange]) -> None:
         text = change.text
         match change.verb:
             case ChangeVerb.APPLY:
@@ -237,9 +239,7 @@ class ClusterChanges:
                 name, label = split_at_sign(text, ":", "NODE:KEY=VALUE, or NODE:KEY- to remove")
                 self._put(with_label(self._node(name), label))
             case ChangeVerb.SET:
-                target, rest = split_at_sign(text, ":", "KIND/NAME:PATH=VALUE")
-                path, value = split_at_sign(rest, "=", "KIND/NAME:PATH=VALUE")
-                self._set(target, path, scalar(value))
+                self._set(change.target_and_path[0], [_field(each) for each in (*fields, change)])
             case ChangeVerb.DRAIN:
                 _refuse_manual()
             case _:
@@ -636,25 +636,25 @@ class ClusterChanges:
             return {**manifest, "metadata": own}
         return {**manifest, "metadata": {**own, "namespace": own.get("namespace") or self._namespace}}
 
-    # --- single fields
+    # --- fields
 
-    def _set(self, target: str, path: str, value: object) -> None:
+    def _set(self, target: str, fields: Fields) -> None:
         if names_node(target):
             node = self._node(target)
-            changed_node = with_field(node, path, value)
+            changed_node = with_fields(node, fields)
             if changed_node.name != node.name:
                 raise InputError("metadata.name cannot be changed")
             self._put(changed_node)
             return
         other = other_objects.object_reference(target, self._namespace)
         if other is not None:
-            self.snapshot = other_objects.set_object_field(self.snapshot, other, path, value)
+            self.snapshot = other_objects.set_object_fields(self.snapshot, other, fields)
             self._count_quotas()
             return
         workload = self._workload(target)
         if workload.kind == "Pod":
             row = self._row(workload)
-            pod = with_field(self.snapshot.pods[row], path, value)
+            pod = with_fields(self.snapshot.pods[row], fields)
             require_pod(self.snapshot.pods[row], pod)
             self._drop([row])
             self._simulator.create(self.snapshot, [replace(pod, spec=replace(pod.spec, node_name=""))])
@@ -662,9 +662,13 @@ class ClusterChanges:
         manifest = workloads.manifest_of(self.snapshot, workload)
         if manifest is None:
             raise InputError(f"the snapshot has pods of {workload.reference}, and not its manifest")
-        changed = with_value(manifest, path, value)
+        changed = with_values(manifest, fields)
         require_workload(manifest, changed)
         self._apply_workload(changed)
+
+
+def _field(change: SimulatedChange) -> tuple[str, object]:
+    return change.target_and_path[1], scalar(change.text.partition("=")[2])
 
 
 def _is_unknown(manifest: Manifest) -> bool:

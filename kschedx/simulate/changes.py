@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from itertools import count
+from itertools import count, groupby
 from pathlib import Path
 
 from msgspec import Struct
@@ -24,6 +24,7 @@ Read = Callable[[str], list[tuple[dict[str, object], Place]]]
 """Returns the objects of a file or folder with their places."""
 
 
+SET_FORM = "KIND/NAME:PATH=VALUE"
 MOST_COUNT = 1_000_000
 MOST_NODES = 10_000
 """The largest number of nodes or replicas in one change."""
@@ -54,6 +55,30 @@ class SimulatedChange(Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         return f"{self.verb} {self.text}".rstrip()
+
+    @property
+    def target_and_path(self) -> tuple[str, str]:
+        """The object and the field of SET. Raises `InputError`."""
+        with Place(object=str(self)):
+            target, rest = split_at_sign(self.text, ":", SET_FORM)
+            return target, split_at_sign(rest, "=", SET_FORM)[0]
+
+
+def updates(changes: Iterable[SimulatedChange]) -> Iterator[Sequence[SimulatedChange]]:
+    """Yield changes with those that the API server gets as one update: settings of different fields of one object that
+    no other change separates. They may be valid only together."""
+    for is_set, some in groupby(changes, key=lambda change: change.verb is ChangeVerb.SET):
+        if not is_set:
+            yield from ([change] for change in some)
+            continue
+        by_path: dict[str, list[dict[str, SimulatedChange]]] = {}
+        for change in some:
+            target, path = change.target_and_path
+            of_target = by_path.setdefault(target, [{}])
+            if path in of_target[-1]:
+                of_target.append({})
+            of_target[-1][path] = change
+        yield from ([*update.values()] for of_target in by_path.values() for update in of_target)
 
 
 def parse_change(verb: str, value: object, read: Read) -> SimulatedChange:

@@ -14,7 +14,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct, field
 
-from kschedx.controllers.disruption_budgets import BudgetStatus, MovingBudget, budgets_of, is_ready
+from kschedx.controllers.disruption_budgets import BudgetStatus, MovingBudget, budgets_of, is_healthy
 from kschedx.controllers.workloads import is_controlled, is_mirror_pod, is_of_daemon_set
 from kschedx.framework.moving import Run
 from kschedx.kube.conditions import condition_of
@@ -349,8 +349,8 @@ class Evictor:
         allowed = {budget: status.allowed for budget, status in standing.items()}
         wave: set[int] = set()
         for row, budgets in left.items():
-            is_made = row in self._queue.created
-            if not budgets or pods.deletion_timestamps[row] or (pods.phases[row] == "Pending" and not is_made):
+            is_pending = pods.phases[row] == "Pending" and row not in self._queue.created
+            if not budgets or pods.deletion_timestamps[row] or is_pending:
                 wave.add(row)
                 continue
             budget = budgets[0]
@@ -358,7 +358,7 @@ class Evictor:
             if len(budgets) > 1:
                 continue
             is_enough = budget_status.healthy >= budget_status.needed > 0
-            if not (is_made or is_ready(pods, row)) and (budget.frees_unhealthy or is_enough):
+            if not is_healthy(pods, row, self._queue.created) and (budget.frees_unhealthy or is_enough):
                 wave.add(row)
             elif allowed[budget] > 0:
                 allowed[budget] -= 1

@@ -1,4 +1,4 @@
-"""Changes of single fields and objects, as `kubectl apply` and the API server would accept them."""
+"""Changes of fields and objects, as `kubectl apply` and the API server would accept them."""
 
 from __future__ import annotations
 
@@ -45,6 +45,8 @@ from kschedx.snapshot.snapshot import Snapshot
 # A single field of a manifest, by its path: `spec.template.spec.containers[web].resources.requests.cpu`.
 
 T = TypeVar("T")
+Fields = Sequence[tuple[str, object]]
+"""Paths with their new values."""
 
 _PART = lazy_pattern(r"""\.?([^.\[\]]+)|\[([^\]]*)\]""")
 
@@ -105,14 +107,22 @@ def scalar(text: str) -> object:
         return text
 
 
-def with_field(record: T, path: str, value: object) -> T:
-    """Return a node or a pod with one field set. Raises `InputError` for a field that scheduling does not read."""
-    written = cast("dict[str, object]", msgspec.to_builtins(record))
-    wanted = with_value(written, path, value)
-    changed = decode(msgspec.json.encode(wanted), type(record))
-    if changed == record and wanted != written:
-        raise InputError(f'"{path}" is not a field that scheduling reads', hint=_nearest_field(written, path))
-    return changed
+def with_values(manifest: Mapping[str, object], fields: Fields) -> dict[str, object]:
+    for path, setting in fields:
+        manifest = with_value(manifest, path, setting)
+    return dict(manifest)
+
+
+def with_fields(record: T, fields: Fields) -> T:
+    """Return an object with these fields set. Raises `InputError` for a field that scheduling does not read."""
+    for path, setting in fields:
+        written = cast("dict[str, object]", msgspec.to_builtins(record))
+        wanted = with_value(written, path, setting)
+        changed = decode(msgspec.json.encode(wanted), type(record))
+        if changed == record and wanted != written:
+            raise InputError(f'"{path}" is not a field that scheduling reads', hint=_nearest_field(written, path))
+        record = changed
+    return record
 
 
 def _nearest_field(written: object, path: str) -> str:
@@ -330,12 +340,12 @@ def delete_object(snapshot: Snapshot, reference: NamedObject) -> Snapshot:
     return without_object(snapshot, record)
 
 
-def set_object_field(snapshot: Snapshot, reference: NamedObject, path: str, setting: object) -> Snapshot:
-    """Return the cluster with one field of the object set. Raises `InputError`."""
+def set_object_fields(snapshot: Snapshot, reference: NamedObject, fields: Fields) -> Snapshot:
+    """Return the cluster with fields of the object set in one update. Raises `InputError`."""
     before = _find_object(snapshot, reference)
     written = manifest(reference.kind.api_version, reference.kind.name, before)
-    _require_object(written, with_value(written, path, setting))
-    after = with_field(before, path, setting)
+    _require_object(written, with_values(written, fields))
+    after = with_fields(before, fields)
     if name_of(after) != name_of(before):
         raise InputError("metadata.name and metadata.namespace cannot be changed")
     for field in fixed_fields(before, reference.kind):

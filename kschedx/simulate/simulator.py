@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from kschedx.controllers.disruption_budgets import is_ready
+from kschedx.controllers.disruption_budgets import is_healthy
 from kschedx.controllers.manager import OF_CONTROLLERS, Manager, State
 from kschedx.controllers.pod_lifecycle import rows_to_be_deleted
 from kschedx.controllers.workloads import Manifest, Workload, is_recreated, ordinal_of
@@ -180,7 +180,8 @@ class Simulator:
         """Return `is_available` of each pod, `(pod,)`."""
         pods, cluster = self.pods, (self.start if self._run is None else self._run.snapshot).cluster
         ready = pods.statuses.where(lambda status: reports_ready(status.conditions))
-        ready[[*self.queue.queued, *self.queue.created]] = True
+        recreated = [*self.queue.queued, *self.queue.created]
+        ready[recreated] |= ~pods.statuses.where(lambda status: status.is_failing)[recreated]
         is_lost = np.array([*(node.is_lost for node in cluster.nodes), True])
         runs: BoolArray = ready & ~is_lost[pods.node] & ~pods.terminating
         return runs
@@ -194,7 +195,7 @@ class Simulator:
         cluster = (self.start if self._run is None else self._run.snapshot).cluster
         if cluster.nodes[pods.node[row]].is_lost:
             return False
-        return row in self.queue.queued or row in self.queue.created or is_ready(pods, row)
+        return is_healthy(pods, row, (row,) if row in self.queue.queued or row in self.queue.created else ())
 
     # --- changes
 

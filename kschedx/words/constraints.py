@@ -105,6 +105,8 @@ _TROUBLE = {
     "node.kubernetes.io/network-unavailable": ("has", "no network"),
     "node.cloudprovider.kubernetes.io/uninitialized": ("is", "not initialized by the cloud-controller-manager yet"),
     "node.cloudprovider.kubernetes.io/shutdown": ("is", "shut down"),
+    "node.cluster.x-k8s.io/uninitialized": ("is", "not initialized by Cluster API yet"),
+    "karpenter.sh/unregistered": ("is", "not registered by Karpenter yet"),
     "karpenter.sh/disrupted": ("is", "being removed by Karpenter"),
     "ToBeDeletedByClusterAutoscaler": ("is", "being removed by cluster-autoscaler"),
     "cloud.google.com/impending-node-termination": ("is", "about to be terminated by Google Cloud"),

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven over its DevTools protocol."""
+"""A headless Chromium, controlled by its DevTools protocol."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ OPTIONS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm
 
 @dataclass
 class Page:
-    """One open page, and what it complained about."""
+    """An open page, and its errors."""
 
     socket: websocket.WebSocket
     complaints: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
-    """Every address that was asked for."""
+    """Every requested address."""
     _loaded: bool = False
     _number: int = 0
 
@@ -57,7 +57,7 @@ class Page:
                 self._loaded = True
 
     def open(self, path: Path, *, scripts: bool = True, address: str = "") -> None:
-        """`address` is what follows the file's name."""
+        """Open a file; `address` is the part after its name."""
         if address:  # a page that differs by its hash alone is not loaded again
             self.send("Page.navigate", url="about:blank")
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -71,7 +71,7 @@ class Page:
             self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def run(self, script: str) -> object:
-        """The value of an expression in the page."""
+        """Return the value of an expression in the page."""
         answer = self.send("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in answer, answer
         result = answer["result"]
@@ -79,7 +79,7 @@ class Page:
         return result.get("value")
 
     def text(self, selector: str) -> list[str]:
-        """What the elements show."""
+        """Return the text of the elements."""
         result = self.run(f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.innerText)")
         assert isinstance(result, list)
         return result
@@ -91,7 +91,7 @@ class Page:
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def screenshot(self, path: Path, *, whole: bool = True) -> None:
-        """Of the whole page, or of what is in the window, as PNG or WebP."""
+        """Return a picture of the page or of the window, as PNG or WebP."""
         form = path.suffix.removeprefix(".")
         data = self.send("Page.captureScreenshot", captureBeyondViewport=whole, format=form)["data"]
         path.write_bytes(base64.b64decode(str(data)))
@@ -99,7 +99,7 @@ class Page:
 
 @contextmanager
 def chromium(folder: Path) -> Iterator[Page]:
-    """A page in a browser with a profile in `folder`."""
+    """Yield a page in a browser with a profile in `folder`."""
     program = next(filter(None, map(shutil.which, NAMES)), None)
     assert program, "these tests need Chromium: apt-get install chromium"
     command = [program, *OPTIONS, f"--user-data-dir={folder}", "about:blank"]

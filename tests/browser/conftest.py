@@ -17,7 +17,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The words of a question that stand for a file: a pod that fits nowhere, and clusters."""
+    """Placeholders of files in a question: a pod that fits on no node, and clusters."""
     folder = tmp_path_factory.mktemp("clusters")
     lists = {"POD": pod("web", "64"), "SMALL": generated(500), "CLUSTER": generated(5_000, pods=2)}
     for name, items in lists.items():

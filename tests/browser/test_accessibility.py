@@ -1,4 +1,4 @@
-"""axe-core finds nothing, also at 5,000 nodes. AXE_CORE names its axe.min.js, which `.ci/run` installs."""
+"""axe-core reports nothing, also for 5,000 nodes. AXE_CORE is its axe.min.js, which `.ci/run` installs."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ LARGE = {
     "simulate": ("simulate", "-s", "CLUSTER"),
     "nodes": ("nodes", "-s", "CLUSTER"),
 }
-"""Asked about 5,000 nodes and 10,000 running pods."""
+"""Questions about 5,000 nodes and 10,000 running pods."""
 
 MAX_SIZE, MAX_SECONDS = 3_000_000, 1.0
 WINDOWS = ((1280, "light"), (1280, "dark"), (400, "light"))
 
 
 def violations(browser: Page) -> list[tuple[str, list[str]]]:
-    """What axe-core finds on the open page, with every `details` open."""
+    """Return what axe-core reports on the open page, with every `details` open."""
     browser.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     browser.run(Path(SCRIPT).read_text(encoding="utf-8") + ";0")
     result = browser.run("axe.run().then((found) => JSON.stringify(found.violations))")
@@ -47,7 +47,7 @@ def opened(browser: Page, path: Path, width: int, scheme: str) -> float:
 
 
 @pytest.mark.parametrize("items", ASKED.values(), ids=ASKED)
-def test_axe_finds_nothing(browser: Page, tmp_path: Path, files: dict[str, str], items: tuple[str, ...]) -> None:
+def test_axe_reports_nothing(browser: Page, tmp_path: Path, files: dict[str, str], items: tuple[str, ...]) -> None:
     path = answered(tmp_path, *(files.get(word, word) for word in items))
     for width, scheme in WINDOWS:
         opened(browser, path, width, scheme)

@@ -1,4 +1,4 @@
-"""The HTML file of an answer, in a real browser. Run by `pytest -m browser`; needs Chromium."""
+"""The HTML file of an answer in a real browser. Run by `pytest -m browser`; needs Chromium."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def pod(name: str, cpu: str, **spec: object) -> dict[str, object]:
 
 @pytest.mark.parametrize("name", ["zone-full", "tie", "preemption-pdb", "gated", "volume-statefulset-no-claim"])
 @pytest.mark.parametrize("width", [1400, 420])
-def test_it_opens_without_a_complaint_and_asks_nobody(page: Page, tmp_path: Path, name: str, width: int) -> None:
+def test_a_page_opens_without_errors_and_requests(page: Page, tmp_path: Path, name: str, width: int) -> None:
     page.resize(width, 900)
     path = written(tmp_path, story(name))
     page.open(path)
@@ -86,7 +86,7 @@ def test_without_scripts_the_first_screen_can_be_read(page: Page, tmp_path: Path
     assert "insufficient cpu, short by 600m" in page.text("details pre")[0]
 
 
-def test_a_row_is_a_group_and_a_click_tells_its_story(page: Page, tmp_path: Path) -> None:
+def test_a_row_is_a_group_and_a_click_shows_its_details(page: Page, tmp_path: Path) -> None:
     page.resize(1400, 900)
     page.open(written(tmp_path, story("zone-full")))
     rows = page.text(".row.body")
@@ -135,7 +135,7 @@ def test_scores_are_bars_raw_normalized_and_weighted(page: Page, tmp_path: Path)
             assert unit != "normalized" or float(width) == float(value)
 
 
-def test_what_the_cluster_says_is_text(page: Page, tmp_path: Path) -> None:
+def test_texts_of_the_cluster_are_not_markup(page: Page, tmp_path: Path) -> None:
     evil = "</script><script>document.title='taken'</script><img src=x onerror=document.title='taken'>"
     snapshot = kschedx.Snapshot.from_objects([node("n", "4", {"disk": evil})])
     page.open(written(tmp_path, kschedx.explain(snapshot, pod("web", "1", nodeSelector={"disk": "ssd"}))))
@@ -145,7 +145,7 @@ def test_what_the_cluster_says_is_text(page: Page, tmp_path: Path) -> None:
     assert page.run("document.querySelectorAll('img').length") == 0
 
 
-def test_a_large_cluster_has_only_the_rows_in_sight(page: Page, tmp_path: Path) -> None:
+def test_a_large_cluster_has_only_the_visible_rows(page: Page, tmp_path: Path) -> None:
     page.resize(1400, 900)
     nodes = [node(f"node-{number:05}", str(1 + number % 7)) for number in range(NODES)]
     explanation = kschedx.explain(kschedx.Snapshot.from_objects(nodes), pod("web", "4500m"))
@@ -237,7 +237,7 @@ SIZES = ("250m", "500m", "1", "2", "4")
 
 
 def generated(count: int, pods: int = 4) -> list[dict[str, object]]:
-    """Nodes of three pools in three zones with `pods` pods each, and a pending pod for every tenth node."""
+    """Return nodes of three pools in three zones with `pods` pods each, and a pending pod per ten nodes."""
     names = list(POOLS)
     objects: list[dict[str, object]] = []
     for at in range(count):
@@ -388,22 +388,22 @@ def test_a_heat_map_by_zone_or_pool_has_one_color_for_each_plugin(page: Page, tm
 
 
 PAPER = (717, 1046)
-"""The part of A4 that Chromium prints on, in CSS pixels."""
+"""The printable area of A4 in Chromium, in CSS pixels."""
 ROWS = "[...document.querySelectorAll('.grid')].map((one) => [Number(one.getAttribute('aria-rowcount')) - 1, "
 ROWS += "one.querySelectorAll('.row.body').length])"
 CUT = """[...document.querySelectorAll('body *')].filter((one) => one.checkVisibility()
   && getComputedStyle(one).overflowX !== 'visible' && one.tagName !== 'svg'
   && (one.scrollWidth > one.clientWidth + 1 || one.scrollHeight > one.clientHeight + 1))
   .map((one) => one.outerHTML.slice(0, 90))"""
-"""Elements whose content is larger than what they show."""
+"""Elements whose content is larger than their box."""
 OVERLAP = """[...document.querySelectorAll('section *')].filter((one) => one.checkVisibility()
   && one.getBoundingClientRect().bottom > one.parentElement.getBoundingClientRect().bottom + 3)
   .map((one) => one.outerHTML.slice(0, 90))"""
-"""Elements that reach below the box that they are in, onto what follows."""
+"""Elements that exceed their box and overlap the next one."""
 
 
 def unsaid(document: object) -> Iterator[str]:
-    """Every text of a section that is for a reader."""
+    """Return every readable text of a section."""
     match document:
         case str():
             yield document
@@ -465,7 +465,7 @@ CHOICES = (
     ".chips button[aria-pressed=false]:nth-of-type(2)", ".tools button[aria-pressed=false]", ".chip + details summary",
     ".row.head > :nth-child(2) button", ".row.body:nth-child(2)", "th button", "#screen summary",
 )  # fmt: skip
-"""Everything on a page that a click changes; the last of each kind is clicked."""
+"""Everything on a page that reacts to a click; the last element of each kind is clicked."""
 STATE = """JSON.stringify([
   [...document.querySelectorAll('button, th, [role=columnheader], .row.body')].map((one) => [one.innerText,
     one.ariaPressed, one.ariaSort, one.ariaSelected]),
@@ -510,7 +510,7 @@ def test_every_state_has_an_address(page: Page, tmp_path: Path, cluster: Path, a
     assert page.complaints == []
 
 
-def test_identical_nodes_are_one_row_until_each_is_wanted(page: Page, tmp_path: Path, cluster: Path) -> None:
+def test_identical_nodes_are_one_row_until_expanded(page: Page, tmp_path: Path, cluster: Path) -> None:
     page.resize(1400, 900)
     page.open(answered(tmp_path, "drain", "--each", "-s", str(cluster)))
     (text,) = page.text(".count")
@@ -558,12 +558,12 @@ PICTURES = {
     "page-nodes-5000": (5_000, ("nodes",)),
     "page-flow-500": (500, ("diff-profiles", "default", "binpack", "--all")),
 }
-"""Of the documentation, with the size of the cluster and the question."""
+"""Pictures of the documentation, with the size of the cluster and the question."""
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_the_documentation_shows_large_clusters(page: Page, tmp_path: Path, golden: Golden, name: str) -> None:
-    """`pytest -m browser --update-golden` takes the pictures again."""
+    """`pytest -m browser --update-golden` renews the pictures."""
     nodes, question = PICTURES[name]
     cluster = tmp_path / "cluster.json"
     cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": generated(nodes, pods=2)}))

@@ -1,4 +1,4 @@
-"""Manifests on disk, as a user would have them."""
+"""Manifest files, as a user would have them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NODE = node("node-01", allocatable={"cpu": "4", "memory": "8Gi", "pods": "110"})
 def small_pod(
     name: str, cpu: str = "1", *, namespace: str = "default", labels: Mapping[str, str] | None = None
 ) -> Manifest:
-    """A pod that the API server would take."""
+    """A pod that the API server admits."""
     container = {"name": "main", "image": "registry.example/app:v1", "resources": {"requests": {"cpu": cpu}}}
     return pod(name, namespace=namespace, labels=labels, containers=[container])
 
@@ -37,7 +37,7 @@ def changed(manifest: Manifest, path: str, value: object) -> Manifest:
 
 
 def write(folder: Path, *manifests: Manifest, name: str = "cluster.yaml") -> Path:
-    """A YAML file with a document for each manifest; JSON is YAML."""
+    """Write a YAML file with a document for each manifest; JSON is YAML."""
     path = folder / name
     path.write_text("\n---\n".join(json.dumps(manifest, indent=1) for manifest in manifests), encoding="utf-8")
     return path

@@ -1,4 +1,4 @@
-"""The API server's refusals on the command line: of a manifest, and of what people wrote into a cluster's files."""
+"""Pods that the API server refuses, on the command line: of a manifest, and of a cluster file."""
 
 from __future__ import annotations
 
@@ -181,12 +181,12 @@ def test_a_node_of_a_cluster_file(path: str, value: object, says: str, tmp_path:
     assert f"Node node-01: {says}" in line
 
 
-def test_a_sketch_of_a_cluster_is_enough(tmp_path: Path) -> None:
+def test_a_cluster_file_may_omit_fields(tmp_path: Path) -> None:
     write(tmp_path, NODE, POD, pod("Web_1", namespace="shop", containers=[]))
     assert kschedx("why", "web-0", "-n", "shop", "-s", "cluster.yaml", cwd=tmp_path).code == 0
 
 
-def test_what_an_api_server_has_stored_is_not_judged(tmp_path: Path) -> None:
+def test_stored_pods_are_not_validated(tmp_path: Path) -> None:
     stored = changed(POD, "spec.nodeSelector", {"disk": "a b"})
     write(tmp_path, NODE, changed(stored, "metadata.creationTimestamp", "2026-01-01T00:00:00Z"))
     assert kschedx("why", "web-0", "-n", "shop", "-s", "cluster.yaml", cwd=tmp_path).code == 1
@@ -197,7 +197,7 @@ def namespace(**labels: str) -> Manifest:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": own}}
 
 
-def test_a_namespace_that_warns_lets_in(tmp_path: Path) -> None:
+def test_a_namespace_that_only_warns_refuses_no_pod(tmp_path: Path) -> None:
     write(tmp_path, POD, name="pod.yaml")
     for level, is_told in (("restricted", True), ("baseline", False)):
         write(tmp_path, NODE, namespace(warn=level))
@@ -219,7 +219,7 @@ def test_security_context_constraints_come_before_pod_security(tmp_path: Path) -
     assert "namespace shop enforces Pod Security restricted, and SecurityContextConstraints" in ran.out
 
 
-def test_what_one_namespace_refuses_leaves_the_others(tmp_path: Path) -> None:
+def test_a_refusal_in_one_namespace_leaves_the_others(tmp_path: Path) -> None:
     """One is not there, in one a LimitRange's limit lies below what the pod requests, one pod names no class, and one
     fits."""
     defaults: Manifest = {

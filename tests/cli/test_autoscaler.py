@@ -1,4 +1,4 @@
-"""The autoscaler on the command line: options, what cannot be read, all pods, and the cluster that has grown."""
+"""cluster-autoscaler on the command line: options, bad input, all pods, and the cluster after a scale-up."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def scaling(*options: str, cluster: str = GROWS, pod: str = "search-0") -> dict[
     return result
 
 
-def test_the_document_has_what_is_added() -> None:
+def test_the_document_has_the_added_nodes() -> None:
     scaled = scaling()
     assert scaled["result"] == "ScaleUpSuccessful"
     assert scaled["scaleUps"] == [{"group": NAME, "from": 2, "to": 5, "max": 10}]
     assert scaled["event"] == f"pod triggered scale-up: [{{{NAME} 2->5 (max: 10)}}]"
 
 
-def test_a_row_for_every_node_asks_no_autoscaler() -> None:
+def test_a_table_of_all_nodes_runs_no_autoscaler() -> None:
     ran = kschedx("why", ROOT / "fixtures/autoscaler-at-maximum/pod.yaml", "-s", MAXIMUM, "--nodes", "all")
     assert (ran.code, ran.err, "adds no node" in ran.out) == (1, "", False)
 
@@ -55,7 +55,7 @@ def test_a_flag_changes_the_answer() -> None:
         (("--node-groups", "missing.yaml"), "missing.yaml"),
     ],
 )
-def test_a_wrong_option_is_told(options: tuple[str, ...], expected: str) -> None:
+def test_an_invalid_option_is_an_error(options: tuple[str, ...], expected: str) -> None:
     ran = kschedx("why", "pod/search-0", "-n", "shop", "-s", GROWS, *options)
     assert (ran.code, expected in ran.err) == (2, True)
 
@@ -67,7 +67,7 @@ def test_a_label_that_names_no_group_leaves_templates_unknown() -> None:
     assert {group["template"] for group in groups.values()} == {None}
 
 
-def test_a_garbled_status_is_a_note_and_no_error(tmp_path: Path) -> None:
+def test_a_status_that_cannot_be_read_is_a_note(tmp_path: Path) -> None:
     text = Path(GROWS).read_text(encoding="utf-8").replace("nodeGroups:", "nodeGroups: 3 #")
     (tmp_path / "cluster.yaml").write_text(text, encoding="utf-8")
     ran = kschedx("why", "pod/search-0", "-n", "shop", "-s", str(tmp_path / "cluster.yaml"), "-o", "json")
@@ -77,7 +77,7 @@ def test_a_garbled_status_is_a_note_and_no_error(tmp_path: Path) -> None:
     assert "autoscaler-unreadable" in [note["id"] for note in document["notes"]]
 
 
-def test_a_status_in_unknown_words_is_named(tmp_path: Path) -> None:
+def test_an_unknown_status_is_quoted(tmp_path: Path) -> None:
     text = Path(GROWS).read_text(encoding="utf-8").replace("status: NoActivity", "status: Resting")
     (tmp_path / "cluster.yaml").write_text(text, encoding="utf-8")
     cluster = str(tmp_path / "cluster.yaml")
@@ -86,7 +86,7 @@ def test_a_status_in_unknown_words_is_named(tmp_path: Path) -> None:
     assert "its status has unknown values Resting" in " ".join(ran.split())
 
 
-def test_many_pods_end_with_what_is_added_for_all() -> None:
+def test_a_list_of_pods_ends_with_the_nodes_added_for_all() -> None:
     ran = kschedx("why", "--all-pending", "-s", GROWS)
     assert "cluster-autoscaler adds 3 nodes to" in ran.out
     assert "for 5 pods" in ran.out
@@ -95,7 +95,7 @@ def test_many_pods_end_with_what_is_added_for_all() -> None:
     assert f"adds no node; no node group helps 1 pod. {general}: max node group size reached; eks-memory-" in text
 
 
-def test_the_queue_runs_on_the_cluster_that_has_grown() -> None:
+def test_the_queue_runs_with_the_added_nodes() -> None:
     ran = kschedx("simulate", "--autoscale", "-s", GROWS, "-o", "json")
     document = json.loads(ran.out)
     assert (ran.code, document["pending"]) == (0, [])
@@ -132,13 +132,13 @@ def test_a_snapshot_and_an_anonymized_one_say_the_same(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_would_help_was_tried(story: str, pod: str, title: str) -> None:
+def test_fixes_were_tried(story: str, pod: str, title: str) -> None:
     fixes = scaling(cluster=str(ROOT / f"fixtures/{story}/cluster.yaml"), pod=pod)["fixes"]
     assert isinstance(fixes, list)
     assert [(fix["title"], fix["nodes"]) for fix in fixes] == [(title, 1)]
 
 
-def test_a_group_without_a_node_is_known_by_a_file(tmp_path: Path) -> None:
+def test_a_file_describes_a_group_without_nodes(tmp_path: Path) -> None:
     groups = {"groups": {NAME: {"nodes": [], "capacity": {"cpu": "4", "memory": "14Gi"}, "labels": {"pool": "x"}}}}
     (tmp_path / "groups.yaml").write_text(json.dumps(groups), encoding="utf-8")
     scaled = scaling("--node-group-label", "nobody", "--node-groups", str(tmp_path / "groups.yaml"))
@@ -166,20 +166,18 @@ def _affinity(key: str, operator: str) -> Mapping[str, object]:
         ),
     ],
 )
-def test_a_group_that_is_not_there_was_tried(
-    tmp_path: Path, spec: Mapping[str, Any], node: Mapping[str, object], title: str
-) -> None:
+def test_a_new_group_was_tried(tmp_path: Path, spec: Mapping[str, Any], node: Mapping[str, object], title: str) -> None:
     objects = [small.status(small.group()), {**small.node(), "spec": node}, small.pod("web", **spec)]
     scaled = scaling("--node-group-label", "group", cluster=_written(tmp_path, objects), pod="web")
     assert scaled["fixes"] == [{"title": title, "group": "workers-new", "nodes": 1}]
 
 
-def test_no_group_is_made_up_where_room_is_what_lacks(tmp_path: Path) -> None:
+def test_no_new_group_is_proposed_if_only_room_is_lacking(tmp_path: Path) -> None:
     objects = [small.status(small.group()), small.node(), small.pod("web", cpu="64", nodeSelector={"disk": "nvme"})]
     assert "fixes" not in scaling("--node-group-label", "group", cluster=_written(tmp_path, objects), pod="web")
 
 
-def test_what_is_tried_may_be_behind_other_pods(tmp_path: Path) -> None:
+def test_a_fix_counts_pods_that_come_first(tmp_path: Path) -> None:
     tainted = {**small.node(), "spec": {"taints": [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]}}
     others = [small.pod(f"other-{number}", cpu="1500m") for number in range(3)]
     spare = small.node("spare-0", group="spare")
@@ -193,7 +191,7 @@ def test_what_is_tried_may_be_behind_other_pods(tmp_path: Path) -> None:
     assert scaled["fixes"] == [{"title": "tolerate dedicated=db:NoSchedule", "group": "workers", "nodes": 0}]
 
 
-def test_the_autoscaler_has_a_scheduler_configuration_of_its_own(tmp_path: Path) -> None:
+def test_the_autoscaler_has_its_own_scheduler_configuration(tmp_path: Path) -> None:
     command = ["cluster-autoscaler", "--cloud-provider=aws", "--scheduler-config-file=/etc/ca/scheduler.yaml"]
     deployment = {
         "apiVersion": "apps/v1",
@@ -230,7 +228,7 @@ def _written(folder: Path, objects: Sequence[Mapping[str, object]]) -> str:
 
 
 def test_a_group_whose_template_only_the_autoscaler_knows_may_help(tmp_path: Path) -> None:
-    """Unless the autoscaler's own event says that it does not."""
+    """The autoscaler's own event decides if there is one."""
     empty = small.group("empty", target=0)
     objects = [small.node(cpu="1"), small.status(small.group(maximum=1), empty), small.pod("web", cpu="2")]
     path = tmp_path / "cluster.json"

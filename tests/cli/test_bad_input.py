@@ -1,4 +1,4 @@
-"""Bad input is refused in one clear line: the place, what was found, the nearest valid thing; exit code 2."""
+"""Bad input is refused in one clear line with the place, the value, and the nearest valid one; exit code 2."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BAD_SELECTOR = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution"
 
 @dataclass(frozen=True)
 class Bad:
-    """Files of a folder, the command's arguments there, and all that its one line has to say."""
+    """The files of a folder, the arguments of the command in it, and the texts that its error line must contain."""
 
     name: str
     says: tuple[str, ...]
@@ -200,7 +200,7 @@ def check(bad: Bad, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", [*FILES, *OBJECTS, *CONFIGURATION, *TARGETS], ids=lambda bad: bad.name)
-def test_what_cannot_be_used_is_refused_in_a_line(bad: Bad, tmp_path: Path) -> None:
+def test_bad_input_is_refused_in_one_line(bad: Bad, tmp_path: Path) -> None:
     check(bad, tmp_path)
 
 
@@ -217,7 +217,7 @@ def test_what_cannot_be_used_is_refused_in_a_line(bad: Bad, tmp_path: Path) -> N
     ],
     ids=" ".join,
 )
-def test_a_command_line_that_cannot_be_read(arguments: tuple[str, ...], says: str) -> None:
+def test_an_invalid_command_line_is_an_error(arguments: tuple[str, ...], says: str) -> None:
     ran = kschedx(*arguments)
     assert (ran.code, ran.out) == (2, "")
     line, see = ran.err.splitlines()
@@ -233,7 +233,7 @@ def test_a_command_without_arguments_shows_its_help(arguments: tuple[str, ...]) 
     assert ran.err.startswith("Usage: kschedx")
 
 
-def test_memory_that_does_not_suffice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def read(*_: object) -> None:
         raise MemoryError
 
@@ -243,7 +243,7 @@ def test_memory_that_does_not_suffice(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("debug", ["", "1"])
-def test_a_defect_of_kschedx_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, debug: str) -> None:
+def test_an_internal_error_is_not_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, debug: str) -> None:
     def read(*_: object) -> None:
         raise KeyError("oops")
 
@@ -255,8 +255,8 @@ def test_a_defect_of_kschedx_is_no_answer(tmp_path: Path, monkeypatch: pytest.Mo
     assert ("Traceback" in ran.err) == bool(debug)
 
 
-def test_the_line_is_the_fields(tmp_path: Path) -> None:
-    """Not that on which its object begins, in a document, a list and JSON."""
+def test_an_error_has_the_line_of_the_field(tmp_path: Path) -> None:
+    """In a document, a list, and JSON; not the line on which its object begins."""
     broken = changed(NODE, "status.allocatable.memory", "8GiB")
     for name, text in (
         ("documents.yaml", yaml.safe_dump_all([POD, broken])),

@@ -1,4 +1,4 @@
-"""A manifest with spec.nodeName: kube-scheduler never sees it, and what is sure of the kubelet's answer is said."""
+"""A manifest with spec.nodeName bypasses kube-scheduler; the answer says whether the kubelet admits it."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def test_the_kubelet_decides(tmp_path: Path, pod: Manifest, taints: list[str], e
     assert not any("kube-scheduler:" in line or "nodes are available" in line for line in below), "nobody writes that"
 
 
-def test_what_the_scheduler_would_think_of_the_node_is_no_matter(tmp_path: Path) -> None:
-    """Cordoned: one that fits there, one that does not, and a Deployment whose template names the node."""
+def test_filters_of_the_scheduler_do_not_count(tmp_path: Path) -> None:
+    """On a cordoned node: a pod that fits, one that does not, and a Deployment whose template names the node."""
     machines = [node("a", allocatable={"cpu": "4", "pods": "9"}, unschedulable=True), node("b")]
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": machines}))
     fits, large = asking("1"), {**asking("9"), "metadata": {"name": "large"}}
@@ -102,7 +102,7 @@ def bound(name: str, cpu: str, replicas: int, **spec: object) -> Manifest:
         ),
     ],
 )
-def test_the_kubelet_takes_as_many_replicas_as_it_has_room_for(
+def test_the_kubelet_admits_replicas_while_it_has_room(
     tmp_path: Path, manifest: Manifest, code: int, said: str
 ) -> None:
     machine = node("a", allocatable={"cpu": "4", "pods": "9"})
@@ -118,7 +118,7 @@ def test_the_kubelet_takes_as_many_replicas_as_it_has_room_for(
     assert document["kubelet"]["takes"] is (code == 0)
 
 
-def test_what_one_workload_takes_of_a_kubelet_another_does_not_get(tmp_path: Path) -> None:
+def test_two_workloads_share_the_room_of_a_kubelet(tmp_path: Path) -> None:
     machine = node("a", allocatable={"cpu": "4", "pods": "9"})
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [machine]}))
     items = [bound("web", "1500m", 2), bound("other", "1", 2)]

@@ -1,4 +1,4 @@
-"""The options that change a cluster first: the same on every command that asks about it, in the order typed."""
+"""The options that change a cluster first: equal on every command, and applied in their order."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ EVERY = {
 
 
 @pytest.mark.parametrize("command", EVERY.values(), ids=EVERY)
-def test_every_command_takes_them_and_names_the_one_that_is_wrong(command: tuple[str, ...], cluster: Path) -> None:
+def test_every_command_has_them_and_names_an_invalid_one(command: tuple[str, ...], cluster: Path) -> None:
     fine = asked(cluster, *command, "--cordon", "node-1", "--add-nodes", "1=node-2", "--scale", "deploy/batch=9")
     assert (fine.code in (0, 1), fine.err) == (True, "")
     wrong = asked(cluster, *command, "--cordon", "node-1", "--drain", "node-9")
@@ -47,7 +47,7 @@ def test_every_command_takes_them_and_names_the_one_that_is_wrong(command: tuple
     assert wrong.err == 'error: drain node-9: no node "node-9" in the snapshot (did you mean "node-5"?)\n'
 
 
-def test_they_are_made_in_the_order_typed(cluster: Path) -> None:
+def test_changes_are_applied_in_their_order(cluster: Path) -> None:
     cordoned = asked(cluster, "simulate", "--uncordon", "node-1", "--cordon", "node-1", "-o", "json")
     open_again = asked(cluster, "simulate", "--cordon", "node-1", "--uncordon", "node-1", "-o", "json")
     assert json.loads(cordoned.out)["changes"] == ["uncordon node-1", "cordon node-1"]
@@ -57,14 +57,14 @@ def test_they_are_made_in_the_order_typed(cluster: Path) -> None:
     assert "after     scale deploy/web=8 · drain node-1 · scale deploy/web=9" in mixed.out
 
 
-def test_why_asks_about_replicas_that_a_change_makes(cluster: Path) -> None:
+def test_why_explains_replicas_that_a_change_creates(cluster: Path) -> None:
     ran = asked(cluster, "why", "deploy/batch", "--scale", "deploy/batch=30")
     assert ran.out.splitlines()[0] == "✗ shop/deploy/batch: 6 of 23 missing replicas can be scheduled, 17 stay pending"
     assert "note      after scale deploy/batch=30" in ran.out
 
 
-def test_what_a_change_evicts_has_its_place_before_the_question(tmp_path: Path) -> None:
-    """The pods of node-1 fill node-2, where the one that is asked about would go otherwise."""
+def test_evicted_pods_are_placed_before_the_question(tmp_path: Path) -> None:
+    """The evicted pods of node-1 fill node-2, on which the explained pod would fit otherwise."""
     objects = [*nodes(("4", "4")), *deployment("batch", "2", ["node-1", "node-1"]), *deployment("web", "3", [None])]
     path = written(tmp_path, objects)
     assert asked(path, "why", "pod/web-0").code == 0
@@ -74,7 +74,7 @@ def test_what_a_change_evicts_has_its_place_before_the_question(tmp_path: Path) 
     assert asked(path, "fit", "pod/web-0", "--drain", "node-1").code == 1
 
 
-def test_a_pending_pod_has_its_turn_before_those_of_a_drain(tmp_path: Path) -> None:
+def test_a_pending_pod_is_placed_before_evicted_pods(tmp_path: Path) -> None:
     objects = [*nodes(("4", "4")), *deployment("batch", "2", ["node-1", "node-1"]), *deployment("web", "3", [None])]
     at(objects[1], "spec")["unschedulable"] = True
     ran = asked(written(tmp_path, objects), "why", "pod/web-0", "--uncordon", "node-2", "--drain", "node-1")
@@ -93,14 +93,14 @@ def test_why_continues_the_rollout_of_a_changed_strategy(tmp_path: Path) -> None
     assert asked(path, "why", "deploy/web", *recreate).code == asked(path, "simulate", *recreate).code == 0
 
 
-def test_nodes_can_be_replaced_by_others_like_them(cluster: Path) -> None:
+def test_nodes_can_be_replaced_by_copies(cluster: Path) -> None:
     ran = asked(cluster, "simulate", "--remove-node", "node-1", "--add-nodes", "2=node-1", "-o", "json")
     nodes = json.loads(ran.out)["nodes"]
     assert nodes["node-1"]["after"] is None
     assert nodes["node-1-new1"]["after"]["allocatable"] == nodes["node-1"]["before"]["allocatable"]
 
 
-def test_new_nodes_are_of_the_domain_of_the_one_that_they_are_like(tmp_path: Path) -> None:
+def test_copies_of_a_node_are_in_its_topology_domain(tmp_path: Path) -> None:
     path = written(tmp_path, [node("node-1.x.io"), node("node-2.x.io")])
     ran = asked(path, "simulate", "--add-nodes", "1=node-1.x.io", "-o", "json")
     assert "node-1-new1.x.io" in json.loads(ran.out)["nodes"]
@@ -113,7 +113,7 @@ def test_new_nodes_are_of_the_domain_of_the_one_that_they_are_like(tmp_path: Pat
         ("6", "after remove-node node-1: 1 pod moves, shop/batch-1 loses its node and stays pending"),
     ],
 )
-def test_whom_changes_cost_their_nodes_is_told(cpu: str, expected: str, tmp_path: Path) -> None:
+def test_pods_that_lose_their_nodes_are_named(cpu: str, expected: str, tmp_path: Path) -> None:
     """batch has two pods of 2 cpu on node-1, and node-2 runs 3 cpu of web."""
     objects = [*nodes(("4", cpu)), *deployment("batch", "2", ["node-1", "node-1"])]
     path = written(tmp_path, [*objects, *deployment("web", "3", ["node-2"])])
@@ -124,8 +124,8 @@ def test_whom_changes_cost_their_nodes_is_told(cpu: str, expected: str, tmp_path
     assert [*note.get("moved", ()), *note.get("waiting", ())] == ["shop/batch-0", "shop/batch-1"]
 
 
-def test_a_workload_is_known_by_its_pods_alone(tmp_path: Path) -> None:
-    """A dump of nodes and pods, as `kubectl get nodes,pods -A -o json` makes it."""
+def test_pods_alone_show_their_workload(tmp_path: Path) -> None:
+    """A dump of nodes and pods, as `kubectl get nodes,pods -A -o json` prints it."""
     objects = [*nodes(("4",)), *deployment("web", "1", ["node-1", "node-1"])]
     path = written(tmp_path, [item for item in objects if item["kind"] in ("Node", "Pod")])
     for target in ("deploy/web", "shop/deploy/web", "shop/deployment.apps/web"):
@@ -137,7 +137,7 @@ def test_a_workload_is_known_by_its_pods_alone(tmp_path: Path) -> None:
     assert (nowhere.code, nowhere.err) == (2, 'error: no Deployment "api" in namespace "shop"\n')
 
 
-def test_a_drain_that_is_not_done_is_told(tmp_path: Path) -> None:
+def test_an_incomplete_drain_is_reported(tmp_path: Path) -> None:
     objects = [*nodes(("4", "4")), *deployment("web", "1", ["node-1", "node-1"]), budget("web", 0)]
     ran = asked(written(tmp_path, objects), "why", "deploy/web", "--drain", "node-1")
     assert ran.code == 0
@@ -163,13 +163,13 @@ def test_a_drain_that_is_not_done_is_told(tmp_path: Path) -> None:
         (("simulate", "--set", "deploy/web:spec.template.spec.contaners[0].image=x"), 'there is no "contaners"'),
     ],
 )
-def test_bad_input_is_a_line(arguments: tuple[str, ...], expected: str, cluster: Path) -> None:
+def test_bad_input_is_one_line(arguments: tuple[str, ...], expected: str, cluster: Path) -> None:
     ran = asked(cluster, *arguments)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert expected in ran.err
 
 
-def test_a_pod_that_is_asked_about_has_not_lost_its_node(cluster: Path) -> None:
+def test_the_explained_pod_is_not_reported_as_evicted(cluster: Path) -> None:
     assert "nodes that are not there" not in asked(cluster, "why", "pod/web-0").out
 
 
@@ -183,14 +183,14 @@ CPU = "spec.template.spec.containers[main].resources.requests.cpu"
         ("3", "✗ shop/deploy/web: none of 2 replicas can be scheduled; the rollout stalls with 2 pods"),
     ],
 )
-def test_why_rolls_out_what_it_is_asked_about(cpu: str, expected: str, tmp_path: Path) -> None:
-    """A third pod has to fit beside two of 1 cpu on a node of 4."""
+def test_why_continues_the_rollout_of_its_target(cpu: str, expected: str, tmp_path: Path) -> None:
+    """The third pod must fit beside two pods of 1 cpu on a node with 4 cpu."""
     path = written(tmp_path, [*nodes(("4",)), *deployment("web", "1", ["node-1", "node-1"])])
     ran = asked(path, "why", "deploy/web", "--set", f"deploy/web:{CPU}={cpu}")
     assert (ran.out.splitlines()[0].startswith(expected), ran.err) == (True, "")
 
 
-def test_a_rollout_of_others_that_stops_is_told(tmp_path: Path) -> None:
+def test_a_stalled_rollout_of_another_workload_is_reported(tmp_path: Path) -> None:
     web, more = deployment("web", "1", ["node-1", "node-1"]), deployment("more", "1", [None])
     path = written(tmp_path, [*nodes(("4",)), *web, *more])
     ran = asked(path, "why", "deploy/more", "--set", f"deploy/web:{CPU}=3")
@@ -198,7 +198,7 @@ def test_a_rollout_of_others_that_stops_is_told(tmp_path: Path) -> None:
     assert ran.err.startswith("note: rollout of shop/deploy/web stalls: 0 of 2 pods replaced, 1 new pod stays pending")
 
 
-def test_nodes_that_changes_add_and_take_away_are_drained_as_they_are(cluster: Path) -> None:
+def test_added_and_removed_nodes_can_be_drained(cluster: Path) -> None:
     each = asked(cluster, "drain", "--each", "--remove-node", "node-2", "--add-nodes", "1=node-1", "-o", "name")
     nodes = {line.removeprefix("node/") for line in each.out.split()}
     assert "node-1-new1" in nodes

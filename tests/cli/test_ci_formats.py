@@ -1,4 +1,4 @@
-"""`-o junit` and `-o sarif`: what CI systems read."""
+"""`-o junit` and `-o sarif`, which CI systems read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def cluster(tmp_path: Path) -> Path:
     return write(tmp_path, NODE)
 
 
-def test_a_manifest_that_fits_nowhere_is_a_failure_at_its_line(cluster: Path, tmp_path: Path) -> None:
+def test_a_manifest_that_fits_on_no_node_fails_at_its_line(cluster: Path, tmp_path: Path) -> None:
     manifests = write(tmp_path, POD, BIG_POD, name="pods.yaml")
     ran = kschedx("why", "-f", manifests, "-s", cluster, "-o", "junit")
     suite = ElementTree.fromstring(ran.out)
@@ -49,7 +49,7 @@ def test_an_annotation_has_a_file_and_a_line(cluster: Path, tmp_path: Path) -> N
     assert location["region"]["startLine"] > 1
 
 
-def test_one_manifest_that_fits(cluster: Path, tmp_path: Path) -> None:
+def test_a_manifest_that_fits_passes(cluster: Path, tmp_path: Path) -> None:
     manifest = write(tmp_path, POD, name="pod.yaml")
     assert json.loads(kschedx("why", manifest, "-s", cluster, "-o", "sarif").out)["runs"][0]["results"] == []
     assert "failure" not in kschedx("why", manifest, "-s", cluster, "-o", "junit").out.replace("failures", "")
@@ -63,7 +63,7 @@ def test_pods_that_a_profile_moves_are_failures(tmp_path: Path) -> None:
     assert [case.get("name") for case in suite if not len(case)] == ["5 pods are the same"]
 
 
-def test_what_a_cluster_says_is_text() -> None:
+def test_texts_of_a_cluster_are_escaped() -> None:
     check = Check(
         name="a\x1b[31m<b>", result=Result.FAILED, rule="unschedulable", text='<x>&"\x00', place=Place(source="-")
     )
@@ -83,7 +83,7 @@ def test_undecided_is_an_error_and_a_warning() -> None:
     assert json.loads(sarif([check], "1.0"))["runs"][0]["results"][0]["level"] == "warning"
 
 
-def test_a_fault_in_the_input_is_an_annotation_on_its_line(cluster: Path, tmp_path: Path) -> None:
+def test_an_input_error_is_an_annotation_on_its_line(cluster: Path, tmp_path: Path) -> None:
     config = tmp_path / "scheduler.yaml"
     config.write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -105,7 +105,7 @@ def test_a_fault_in_the_input_is_an_annotation_on_its_line(cluster: Path, tmp_pa
     assert int(case.get("line") or 0) > 1
 
 
-def test_many_pods_as_a_page(cluster: Path, tmp_path: Path) -> None:
+def test_a_list_of_pods_has_a_page(cluster: Path, tmp_path: Path) -> None:
     manifests = write(tmp_path, POD, BIG_POD, name="pods.yaml")
     ran = kschedx("why", "-f", manifests, "-s", cluster, "-o", "markdown")
     assert ran.out.startswith("## ✗ 2 pods: ")
@@ -114,13 +114,13 @@ def test_many_pods_as_a_page(cluster: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", [Format.NAME, Format.PATCH, Format.MARKDOWN, Format.JUNIT, Format.SARIF])
-def test_an_answer_without_a_form_says_so(form: Format) -> None:
+def test_a_missing_output_form_is_an_error(form: Format) -> None:
     bare = Report(screen=lambda *_: (), document=dict)
     with pytest.raises(InputError, match=f"^-o {form} is not available for this answer"):
         output.write(bare, form)
 
 
-def test_what_people_regret_in_a_configuration_is_a_finding(tmp_path: Path) -> None:
+def test_advice_on_a_configuration_is_a_finding(tmp_path: Path) -> None:
     config = tmp_path / "scheduler.yaml"
     config.write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -153,7 +153,7 @@ def test_a_baseline_lets_only_new_findings_fail(cluster: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"kind": "Explanation"}'])
-def test_a_baseline_is_sarif(text: str, cluster: Path, tmp_path: Path) -> None:
+def test_a_baseline_must_be_sarif(text: str, cluster: Path, tmp_path: Path) -> None:
     known = tmp_path / "known.json"
     known.write_text(text)
     ran = kschedx("why", "-f", write(tmp_path, POD), "-s", cluster, "--baseline", known)

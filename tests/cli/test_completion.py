@@ -1,4 +1,4 @@
-"""What the shells are offered, and the scripts that ask for it."""
+"""Completions of the shells, and the scripts that request them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ BIN = Path(sys.executable).parent
 Offered = Callable[..., list[str]]
 
 
-def asked_for(command: str | Path, *words: str, cwd: Path = ROOT) -> list[str]:
-    """What a command offers a shell for `kschedx WORDS`, the last of which is being typed."""
+def completions(command: str | Path, *words: str, cwd: Path = ROOT) -> list[str]:
+    """Return the completions of the last word of `kschedx WORDS`."""
     questions = {
         "PATH": f"{BIN}:{os.environ['PATH']}",
         "_KSCHEDX_COMPLETE": "complete_bash",
@@ -45,7 +45,7 @@ def asked_for(command: str | Path, *words: str, cwd: Path = ROOT) -> list[str]:
 @pytest.fixture(scope="module")
 def offered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Offered]:
     with fork_server(tmp_path_factory.mktemp("bin")) as script:
-        yield partial(asked_for, script)
+        yield partial(completions, script)
 
 
 @pytest.mark.parametrize("shell", Shell)
@@ -55,7 +55,7 @@ def test_the_files_are_what_the_command_prints(shell: Shell, golden: Golden) -> 
     golden.check(ROOT / "completions" / shell.file, printed.out)
 
 
-def test_there_is_a_file_for_every_shell_and_no_other() -> None:
+def test_every_shell_has_a_file() -> None:
     assert {path.name for path in (ROOT / "completions").iterdir()} == {shell.file for shell in Shell}
 
 
@@ -77,12 +77,12 @@ def test_there_is_a_file_for_every_shell_and_no_other() -> None:
     ],
     ids=" ".join,
 )
-def test_what_is_offered(words: list[str], expected: list[str], offered: Offered) -> None:
+def test_completions(words: list[str], expected: list[str], offered: Offered) -> None:
     assert offered(*words) == expected
 
 
-def test_the_commands_are_offered() -> None:
-    assert {"why", "reason", "completion"} <= set(asked_for("kschedx", ""))
+def test_commands_are_completed() -> None:
+    assert {"why", "reason", "completion"} <= set(completions("kschedx", ""))
 
 
 def test_targets_are_the_pods_and_workloads_of_the_namespace(tmp_path: Path, offered: Offered) -> None:
@@ -96,14 +96,14 @@ def test_targets_are_the_pods_and_workloads_of_the_namespace(tmp_path: Path, off
     assert offered("why", "-s", str(cluster), "pod/") == ["pod/web-1"]
 
 
-def test_a_name_that_a_shell_might_run_is_not_offered(tmp_path: Path, offered: Offered) -> None:
+def test_a_name_that_a_shell_might_run_is_not_completed(tmp_path: Path, offered: Offered) -> None:
     names = ["web-0", "$(touch owned)", "`id`", "a b", "a;b", "'", '"', "\x1b[31m", "-rf", "*", "a\\b", "a\nb", "a:b"]
     cluster = write(tmp_path, *map(node, names), *(pod(name) for name in names))
     assert offered("why", "-s", str(cluster), "--node", "") == ["web-0"]
     assert offered("why", "-s", str(cluster), "") == ["node/web-0", "pod/web-0"]
 
 
-def test_a_huge_snapshot_does_not_keep_the_shell_waiting(tmp_path: Path, offered: Offered) -> None:
+def test_a_large_snapshot_is_not_read_for_completion(tmp_path: Path, offered: Offered) -> None:
     huge = tmp_path / "huge.json"
     with huge.open("wb") as file:
         file.truncate(1 << 30)
@@ -137,11 +137,11 @@ def test_bash_completes(words: str) -> None:
 
 
 @pytest.mark.parametrize("shell", Shell)
-def test_nothing_that_kschedx_prints_is_evaluated(shell: Shell) -> None:
+def test_the_shell_evaluates_no_completion(shell: Shell) -> None:
     assert "eval" not in script(shell)
 
 
-def test_names_of_an_archive_and_of_a_folder_with_links_in_circles(tmp_path: Path, offered: Offered) -> None:
+def test_names_in_an_archive_and_a_folder_with_circular_links(tmp_path: Path, offered: Offered) -> None:
     (tmp_path / "cluster").mkdir()
     cluster = write(tmp_path / "cluster", node("node-a"))
     for name in "abc":

@@ -1,4 +1,4 @@
-"""Custom resources of a dump: they are answered for all of their pods, whether these exist or not."""
+"""Custom resources of a dump are answered for all their pods, existing or not."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ def test_every_pod_of_a_custom_resource_counts(tmp_path: Path, target: list[str]
         ("jobset/llm", {**JOB_SET, "spec": {**at(JOB_SET, "spec"), "suspend": True}}, 1, "✗ 4 pods are suspended"),
     ],
 )
-def test_what_its_controller_reports_comes_first(
+def test_a_condition_of_the_controller_comes_first(
     tmp_path: Path, target: str, manifest: Manifest, code: int, headline: str
 ) -> None:
     ran = asked(tmp_path, "why", target, objects=[manifest])
     assert (ran.code, ran.out.partition("; otherwise")[0].splitlines()[0]) == (code, headline)
 
 
-def test_a_kind_with_the_name_of_another_is_found_by_its_group(tmp_path: Path) -> None:
+def test_kinds_of_the_same_name_differ_by_group(tmp_path: Path) -> None:
     ran = asked(tmp_path, "why", "job.batch.volcano.sh/llm", objects=[VOLCANO])
     assert (ran.code, "scheduled by Volcano" in ran.out.splitlines()[0]) == (3, True)
 
@@ -156,7 +156,7 @@ def test_every_pending_pod_of_a_running_custom_resource_counts(tmp_path: Path) -
 def test_a_single_pending_pod_is_shown_beside_the_number_of_others(
     tmp_path: Path, target: str, group: str, kind: str, replicas: int, line: str
 ) -> None:
-    """A pod beyond the replicas belongs to an update; the others do not count it."""
+    """A pod beyond the replicas belongs to an update and does not count."""
 
     def owner(kind: str, name: str, group: str) -> Manifest:
         return {"apiVersion": f"{group}/v1", "kind": kind, "name": name, "uid": name, "controller": True}
@@ -183,7 +183,7 @@ def test_a_single_pending_pod_is_shown_beside_the_number_of_others(
     assert "has a node" not in of_pod.out
 
 
-def test_a_rollout_whose_new_pods_are_refused_answers_that(tmp_path: Path) -> None:
+def test_the_answer_names_refused_pods_of_a_rollout(tmp_path: Path) -> None:
     def owner(kind: str, name: str, group: str) -> Manifest:
         return {"apiVersion": f"{group}/v1", "kind": kind, "name": name, "uid": name, "controller": True}
 
@@ -263,7 +263,7 @@ CLONES: Manifest = {
 
 
 def clones(number: int) -> list[Manifest]:
-    """The CloneSet with this many pods, the first on node a, the second on node b, the others pending."""
+    """A CloneSet with this many pods: the first on node a, the second on node b, the others pending."""
     owner = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "web", "uid": "c", "controller": True}
     nodes = ("a", "b", None)[:number]
     rows = [pod(f"web-{row}", on=on, namespace="ml", spec=POD_SPEC) for row, on in enumerate(nodes)]

@@ -47,7 +47,7 @@ CLUSTER = (
 
 
 @pytest.mark.parametrize("question", ["ds/agent", "agent.yaml"])
-def test_its_nodes_by_what_becomes_of_a_pod_there(question: str, tmp_path: Path) -> None:
+def test_nodes_are_grouped_by_the_outcome_of_their_pod(question: str, tmp_path: Path) -> None:
     write(tmp_path, AGENT, name="agent.yaml")
     cluster = write(tmp_path, *CLUSTER)
     target = tmp_path / question if question.endswith("yaml") else question
@@ -65,7 +65,7 @@ def test_its_nodes_by_what_becomes_of_a_pod_there(question: str, tmp_path: Path)
     assert "  fix       remove taint gpu=a:NoSchedule from tainted\n" in ran.out
 
 
-def test_the_document_names_them_and_their_fixes(tmp_path: Path) -> None:
+def test_the_document_has_nodes_and_fixes(tmp_path: Path) -> None:
     ran = kschedx("why", "ds", "agent", "-n", "infra", "-s", write(tmp_path, *CLUSTER), "-o", "json")
     document = json.loads(ran.out)
     assert (ran.code, document["outcome"], document["overall"]) == (1, "Scheduled", "Unschedulable")
@@ -93,7 +93,7 @@ def test_the_document_names_them_and_their_fixes(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_one_node_is_answered_with_its_fix(name: str, said: str, fix: str | None, tmp_path: Path) -> None:
+def test_a_node_has_its_own_fix(name: str, said: str, fix: str | None, tmp_path: Path) -> None:
     """The verdict of each plugin follows."""
     cluster = write(tmp_path, *(item for item in CLUSTER if at(item, "metadata.name") != "tainted-and-small"))
     ran = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster, "--node", name, columns=120)
@@ -103,7 +103,7 @@ def test_one_node_is_answered_with_its_fix(name: str, said: str, fix: str | None
     assert re.search(rf"^  fix( 1)? +{fix}", ran.out, re.MULTILINE) if fix else "fix" not in ran.out
 
 
-def test_a_daemon_set_that_fits_wherever_it_is_for(tmp_path: Path) -> None:
+def test_a_daemon_set_that_fits_on_all_its_nodes(tmp_path: Path) -> None:
     ran = kschedx(
         "why", "ds/agent", "-n", "infra", "-s", write(tmp_path, machine("runs"), machine("x", disk="h"), AGENT)
     )
@@ -112,7 +112,7 @@ def test_a_daemon_set_that_fits_wherever_it_is_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("--alone",)])
-def test_among_others_it_is_a_pod_on_each_of_its_nodes(options: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_manifest_among_others_has_a_pod_per_node(options: tuple[str, ...], tmp_path: Path) -> None:
     both = write(tmp_path, AGENT, small_pod("web", "1", namespace="infra"), name="both.yaml")
     cluster = write(tmp_path, *CLUSTER)
     ran = kschedx("why", "-f", both, "-s", cluster, *options)
@@ -123,7 +123,7 @@ def test_among_others_it_is_a_pod_on_each_of_its_nodes(options: tuple[str, ...],
     assert re.search(r"infra/agent \(DaemonSet\) × 2 → (runs, cordoned|cordoned, runs) ", ran.out)
 
 
-def test_one_that_is_for_no_node(tmp_path: Path) -> None:
+def test_a_daemon_set_without_matching_nodes(tmp_path: Path) -> None:
     cluster = write(tmp_path, machine("a", disk="hdd"), machine("b", disk="hdd"), AGENT)
     ran = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster)
     assert ran.code == 1
@@ -134,7 +134,7 @@ def test_one_that_is_for_no_node(tmp_path: Path) -> None:
     assert '  selector  disk=ssd ✗ the node has "hdd"' in lines
 
 
-def test_a_rollout_that_waits_for_a_lost_node_names_it(tmp_path: Path) -> None:
+def test_a_rollout_names_the_lost_node_that_blocks_it(tmp_path: Path) -> None:
     lost = machine("gone", taints=("node.kubernetes.io/unreachable:NoSchedule",))
     pods = [changed(changed(OWN, "metadata.ownerReferences", [OWNER]), "metadata.name", name) for name in ("a", "b")]
     pods[1] = changed(pods[1], "spec.nodeName", "gone")
@@ -160,14 +160,14 @@ def test_a_rollout_that_waits_for_a_lost_node_names_it(tmp_path: Path) -> None:
         ({"schedulerName": "volcano"}, ["? DaemonSet infra/agent: kschedx cannot decide about its pods"]),
     ],
 )
-def test_pods_that_wait_whatever_their_nodes(spec: Manifest, expected: list[str], tmp_path: Path) -> None:
+def test_pods_that_are_pending_regardless_of_nodes(spec: Manifest, expected: list[str], tmp_path: Path) -> None:
     stopped = changed(AGENT, "spec.template.spec", {**at(AGENT, "spec.template.spec"), **spec})
     ran = kschedx("why", "ds/agent", "-n", "infra", "-s", write(tmp_path, machine("a"), stopped))
     assert [line for line in ran.out.splitlines() if line in expected] == expected
 
 
 @pytest.mark.parametrize(("options", "code"), [((), 1), (("--node", "runs"), 0), (("--node", "small"), 1)])
-def test_every_format_has_the_same_outcome(options: tuple[str, ...], code: int, tmp_path: Path) -> None:
+def test_all_output_forms_have_the_same_outcome(options: tuple[str, ...], code: int, tmp_path: Path) -> None:
     cluster = write(tmp_path, *CLUSTER)
     heads = {}
     for form in ("wide", "json", "markdown", "html", "svg", "junit", "sarif", "name"):
@@ -193,7 +193,7 @@ def test_every_format_has_the_same_outcome(options: tuple[str, ...], code: int, 
 def test_a_kubelet_rejects_its_pod_while_the_node_has_pressure(
     tmp_path: Path, condition: str, priority: int, code: int, *, runs: bool
 ) -> None:
-    """As pkg/kubelet/eviction: a DaemonSet tolerates the taint, and only critical pods are admitted."""
+    """pkg/kubelet/eviction: a DaemonSet tolerates the taint, and the kubelet admits only critical pods."""
     pressed = machine("pressed", taints=(f"node.kubernetes.io/{condition[:-8].lower()}-pressure=:NoSchedule",))
     at(pressed, "status")["conditions"] = [{"type": condition, "status": "True"}]
     agent = changed(AGENT, "spec.template.spec.priority", priority)

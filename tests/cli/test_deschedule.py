@@ -59,7 +59,7 @@ def deschedule(folder: Path, url: str, *arguments: str) -> Ran:
     return kschedx("deschedule", "--now", NOW, "--kubeconfig", kubeconfig(folder, url), *arguments)
 
 
-def test_the_policy_of_the_clusters_config_map(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_the_policy_is_read_from_the_config_map(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.fail("/namespaces/kube-system/configmaps/descheduler", config_map(MEASURED), forever=True)
     ran = deschedule(tmp_path, url, "--policy", "configmap/kube-system/descheduler", "-o", "json")
     document = json.loads(ran.out)
@@ -72,14 +72,14 @@ def test_the_policy_of_the_clusters_config_map(api: FakeApiServer, url: str, tmp
     assert {request.method for request in api.requests} == {"GET"}
 
 
-def test_usage_is_only_read_for_a_policy_that_measures_it(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_usage_is_read_only_for_a_policy_that_needs_it(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text(yaml.safe_dump(policy("LowNodeUtilization", LOW)))
     assert deschedule(tmp_path, url, "--policy", str(file)).code == 0
     assert not [request.path for request in api.requests if "metrics.k8s.io/" in request.path]
 
 
-def test_a_config_map_that_is_not_there(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_a_missing_config_map_is_an_error(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.fail("/configmaps/other", failure(404, "not found"), forever=True)
     ran = deschedule(tmp_path, url, "--policy", "configmap/other")
     assert (ran.code, ran.out) == (2, "")
@@ -95,7 +95,7 @@ def test_a_config_map_that_is_not_there(api: FakeApiServer, url: str, tmp_path: 
     ],
     ids=["values", "values of a parent chart", "HelmRelease"],
 )
-def test_values_of_the_helm_chart(held: Manifest, url: str, tmp_path: Path) -> None:
+def test_values_of_the_helm_chart_are_a_policy(held: Manifest, url: str, tmp_path: Path) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(yaml.safe_dump(held))
     ran = deschedule(tmp_path, url, "--policy", str(file))

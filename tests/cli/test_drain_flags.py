@@ -1,4 +1,4 @@
-"""A drain that kubectl refuses says what becomes of it with the flags that kubectl wants."""
+"""A drain that kubectl refuses shows the outcome with the flags that kubectl asks for."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def bare(spec: Manifest | None = None) -> Manifest:
     ],
     ids=["no controller", "data as well", "one is given", "both are"],
 )
-def test_the_next_line_says_what_flags_would_do(
+def test_the_next_line_has_the_outcome_with_the_flags(
     spec: Manifest, given: tuple[str, ...], expected: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "cluster.json"
@@ -77,7 +77,7 @@ def test_a_drain_may_end_a_job(limit: int, fails: bool, tmp_path: Path) -> None:
     assert (ran.code, says in " ".join(ran.out.split())) == (0, fails)
 
 
-def test_a_note_says_that_every_node_takes_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_note_names_a_drain_of_minutes_per_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps({"kind": "List", "items": nodes(("4", "4"))}))
     assert kschedx("drain", "--each", "-s", path).err == ""
@@ -117,7 +117,7 @@ def test_nodes_are_selected_by_labels(tmp_path: Path) -> None:
     assert kschedx("drain", "-l", "gone=1", "-s", path).err.startswith("error: no node has the labels gone=1")
 
 
-def test_the_command_about_a_pending_pod_asks_the_same_cluster(tmp_path: Path) -> None:
+def test_the_command_for_a_pending_pod_has_the_same_input(tmp_path: Path) -> None:
     labels = {"app": "web"}
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "1", "controller": True}
     metadata: dict[str, object] = {"namespace": "shop", "labels": labels, "ownerReferences": [owner]}
@@ -138,7 +138,7 @@ def test_the_command_about_a_pending_pod_asks_the_same_cluster(tmp_path: Path) -
     assert kschedx(*shlex.split(line)).out.startswith("✗ shop/web-1 is unschedulable")
 
 
-def test_pods_that_only_the_drained_node_matches_need_another_like_it(tmp_path: Path) -> None:
+def test_pods_that_match_only_the_drained_node_need_a_copy_of_it(tmp_path: Path) -> None:
     first, *others = nodes(("4", "4"))
     labeled = changed(first, "metadata.labels", {"pool": "db"})
     selecting = deployment("db", "1", ["node-1"], node_selector={"pool": "db"})
@@ -170,7 +170,7 @@ def test_a_pod_that_an_evicted_pod_preempts_counts_as_pending(tmp_path: Path) ->
     assert ran.code == 1
 
 
-def test_a_pod_that_belongs_to_its_node_waits_until_it_is_uncordoned(tmp_path: Path) -> None:
+def test_a_pod_bound_to_its_node_is_pending_until_the_uncordon(tmp_path: Path) -> None:
     bound = deployment("osd", "1", ["node-1"], node_selector={"kubernetes.io/hostname": "node-1"})
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps({"kind": "List", "items": [*nodes(("4", "4")), *bound]}))

@@ -1,4 +1,4 @@
-"""`--dry-run=server`: what is sent of a pod, and what is made of the answer."""
+"""`--dry-run=server`: the request, and the use of the response."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MANIFEST: dict[str, Any] = {
 }
 
 
-def test_an_owner_without_a_uid_and_what_a_server_says_are_not_sent() -> None:
+def test_owners_without_uid_and_fields_of_the_server_are_not_sent() -> None:
     sent = create_manifest(MANIFEST)
     assert sent["metadata"] == {"name": "web-new", "namespace": "shop"}
     assert "status" not in sent
@@ -30,11 +30,11 @@ def test_an_owner_without_a_uid_and_what_a_server_says_are_not_sent() -> None:
     assert there["metadata"] == {"name": "a", "ownerReferences": [{**OWNER, "uid": "2"}]}
 
 
-def test_a_name_that_is_taken_is_left_to_the_server() -> None:
+def test_an_existing_name_is_replaced_by_a_generated_one() -> None:
     assert create_manifest(MANIFEST, renamed=True)["metadata"] == {"generateName": "web-new-", "namespace": "shop"}
 
 
-def test_the_answer_has_the_name_and_the_owners_that_were_asked_about() -> None:
+def test_the_answer_keeps_the_name_and_the_owners() -> None:
     stored: dict[str, Any] = {"metadata": {"name": "web-new-x7k", "creationTimestamp": "2024-01-01T00:00:00Z"}}
     assert restore_identity(MANIFEST, stored)["metadata"] == {
         "name": "web-new",

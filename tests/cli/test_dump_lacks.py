@@ -1,4 +1,4 @@
-"""What is said of a dump that never holds everything: by `why`, by a snapshot made of it, and by `doctor`."""
+"""`why`, `doctor`, and snapshots of a dump that lacks objects."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def manifest(tmp_path: Path) -> Path:
     return write(tmp_path, pod(containers=[{"name": "main", "image": "app:v1"}]), name="pod.yaml")
 
 
-def test_why_says_that_nodes_may_be_fuller(manifest: Path, tmp_path: Path) -> None:
+def test_why_notes_that_nodes_may_be_fuller(manifest: Path, tmp_path: Path) -> None:
     (first, *_) = notes(document(manifest, "-s", dump(tmp_path)))
     assert first == f"a must-gather does not hold {LACK}: nodes may be fuller than shown (details: kschedx doctor)"
 
 
-def test_a_snapshot_of_the_dump_says_the_same(manifest: Path, tmp_path: Path) -> None:
+def test_a_snapshot_of_the_dump_has_the_same_note(manifest: Path, tmp_path: Path) -> None:
     small = tmp_path / "small.json"
     assert kschedx("snapshot", "-s", dump(tmp_path), "-o", small).code == 0
     before, after = document(manifest, "-s", dump(tmp_path)), document(manifest, "-s", small)
@@ -75,7 +75,7 @@ def test_events_alone_leave_their_pods_undecided(tmp_path: Path) -> None:
     assert kschedx("nodes", "-s", cluster).code == 2
 
 
-def test_a_dump_of_one_namespace_says_so_where_the_event_contradicts(tmp_path: Path) -> None:
+def test_an_event_that_contradicts_a_dump_of_one_namespace(tmp_path: Path) -> None:
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes: full"}
     created = {"creationTimestamp": "2026-01-02T00:00:00Z"}
     item = {**node("a"), "metadata": {"name": "a", **created}}
@@ -86,7 +86,7 @@ def test_a_dump_of_one_namespace_says_so_where_the_event_contradicts(tmp_path: P
 
 
 @pytest.mark.parametrize("arguments", [("drain", "n"), ("drain", "--each"), ("survive", "--each", "node")])
-def test_what_happens_to_the_pods_is_unknown_in_a_dump_without_pods(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_the_outcome_is_unknown_in_a_dump_without_pods(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     stored = {**node("n"), "metadata": {"name": "n", "creationTimestamp": "2026-01-01T00:00:00Z"}}
     write(tmp_path, stored)
     ran = kschedx(*arguments, "-s", "cluster.yaml", cwd=tmp_path)
@@ -94,7 +94,7 @@ def test_what_happens_to_the_pods_is_unknown_in_a_dump_without_pods(tmp_path: Pa
     assert "error: which pods the nodes run is not known: the dump holds no pods" in ran.err
 
 
-def test_what_another_file_brings_is_not_missed(tmp_path: Path) -> None:
+def test_a_kind_in_another_file_is_present(tmp_path: Path) -> None:
     gathered = tmp_path / "dump"
     forms.folder(gathered, forms.cluster_info())
     claims = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
@@ -110,7 +110,7 @@ def test_what_another_file_brings_is_not_missed(tmp_path: Path) -> None:
     assert "storageclasses," in with_it["completedBy"]
 
 
-def test_many_pods_are_told_of_it_once(tmp_path: Path) -> None:
+def test_a_list_of_pods_has_the_note_once(tmp_path: Path) -> None:
     ran = kschedx("why", "--all-pending", "-s", dump(tmp_path))
     assert ran.err.startswith(f"note: a must-gather does not hold {LACK}")
     assert ran.err.count("must-gather") == 1
@@ -124,7 +124,7 @@ NOT_REACHED = "0/1 nodes are available: 1 node(s) had volume node affinity confl
     [(NOT_REACHED, 3), ('0/1 nodes are available: persistentvolumeclaim "data" not found.', 1)],
 )
 def test_an_event_about_nodes_proves_that_the_claim_exists(tmp_path: Path, message: str, code: int) -> None:
-    """Claims were not dumped, and no pod of the dump that runs uses one."""
+    """The dump has no claims, and none of its running pods uses one."""
     refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
     pod = {
@@ -198,7 +198,7 @@ GOLD = "PriorityClass gold is not in this dump: it has no priorityclasses"
 def test_a_stored_pod_whose_class_the_dump_lacks_has_an_unknown_priority(
     tmp_path: Path, command: str, code: int, says: str
 ) -> None:
-    """It could be a victim or not, and could have to wait or not: only what depends on that is undecided."""
+    """It may be a victim, and it may be nominated first: only answers that depend on this are undecided."""
     write(tmp_path, _NODE, *_pods_of_gold(), name="cluster.yaml")
     ran = kschedx(*command.split(), "-s", "cluster.yaml", cwd=tmp_path, columns=400)
     assert ran.code == code, ran.out
@@ -207,7 +207,7 @@ def test_a_stored_pod_whose_class_the_dump_lacks_has_an_unknown_priority(
     assert "create PriorityClass" not in ran.out
 
 
-def test_the_class_in_another_file_decides(tmp_path: Path) -> None:
+def test_a_priority_class_in_another_file_counts(tmp_path: Path) -> None:
     cluster = write(tmp_path, _NODE, *_pods_of_gold(), name="cluster.yaml")
     gold = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "gold"}, "value": -1}
     added = write(tmp_path, gold, name="missing.yaml")
@@ -220,7 +220,7 @@ def test_an_unknown_priority_is_shown_as_unknown(tmp_path: Path) -> None:
     assert "default/runs (priority unknown)" in kschedx("why", "large", "-s", cluster, columns=200).out
 
 
-def test_a_drain_that_depends_on_what_the_dump_lacks_is_undecided(tmp_path: Path) -> None:
+def test_a_drain_that_depends_on_missing_objects_is_undecided(tmp_path: Path) -> None:
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "db"}}]
     running = pod("db-0", nodeName="n1", volumes=volumes)
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "db", "uid": "u", "controller": True}
@@ -232,7 +232,7 @@ def test_a_drain_that_depends_on_what_the_dump_lacks_is_undecided(tmp_path: Path
 
 
 @pytest.mark.parametrize(("other", "is_noted"), [("shop", True), ("kube-system", False)])
-def test_a_dump_of_one_namespace_says_so(tmp_path: Path, other: str, is_noted: bool) -> None:
+def test_a_dump_of_one_namespace_has_a_note(tmp_path: Path, other: str, is_noted: bool) -> None:
     pods = [pod("a", nodeName="n1"), pod("b", nodeName="n1")]
     stored = node("n1")
     at(stored, "metadata")["creationTimestamp"] = "2026-11-20T08:00:00Z"

@@ -1,4 +1,4 @@
-"""A dump that a colleague sends, given as it came."""
+"""Dumps and archives of other tools are read as they are."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tests.sources.dumps import forms
     ],
     ids=["must-gather", "support-bundle", "cluster-info", "simulator"],
 )
-def test_why_a_pod_of_a_dump(content: bytes, tmp_path: Path) -> None:
+def test_why_explains_a_pod_of_a_dump(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "dump").write_bytes(content)
     ran = kschedx("why", "pod/web-2", "-n", "shop", "--snapshot", str(tmp_path / "dump"), "-o", "name")
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("node/node-")
 
 
-def test_a_refused_archive_is_one_line_whatever_its_names(tmp_path: Path) -> None:
+def test_the_error_about_an_archive_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "dump").write_bytes(forms.tar({"../\x1b[2J[bold]\n.yaml": b""}, prefix=""))
     ran = kschedx("why", "pod/web-2", "--snapshot", str(tmp_path / "dump"))
     assert (ran.code, ran.out) == (2, "")
@@ -37,7 +37,7 @@ def test_a_refused_archive_is_one_line_whatever_its_names(tmp_path: Path) -> Non
     )
 
 
-def test_doctor_takes_a_dump_with_and_without_its_option(tmp_path: Path) -> None:
+def test_doctor_accepts_a_dump_as_argument_and_as_option(tmp_path: Path) -> None:
     (tmp_path / "dump").write_bytes(forms.tar(forms.must_gather()))
     with_option, without = kschedx("doctor", "-s", tmp_path / "dump"), kschedx("doctor", tmp_path / "dump")
     assert without == with_option

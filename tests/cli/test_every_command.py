@@ -1,4 +1,4 @@
-"""What holds for whatever is asked: every command is here with its files, and a new one has to be."""
+"""Rules for every command. Each command is listed here with its files; a new one must be added."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_every_command_is_here() -> None:
 
 
 @each
-def test_it_answers(line: tuple[str, ...], files: dict[str, Path]) -> None:
+def test_every_command_answers(line: tuple[str, ...], files: dict[str, Path]) -> None:
     result = ran(line, files)
     assert result.code in (0, 1), result.err
     assert result.out or line[0] == "mcp"
@@ -155,10 +155,10 @@ def process(
 
 
 LIKE_WHY = {"why", "drain", "survive", "fit", "simulate", "scale-down", "deschedule", "nodes", "diff-profiles"}
-"""Commands whose screens are printed by the same function, so that one of them stands for all."""
+"""Commands whose screens are printed by the same function: one represents the others."""
 PRINTING = {"screen" if line[0] in LIKE_WHY and "-o" not in line else named(line): line for line in LINES}
 TELLING = [pytest.param(line, id=named(line)) for line in PRINTING.values() if line[0] != "mcp"]
-"""Without somebody who asks an assistant's server says nothing."""
+"""The MCP server prints nothing without requests."""
 
 
 @pytest.mark.sample(3)
@@ -196,14 +196,16 @@ HOSTILE: dict[str, bytes] = {
     "long": b'{"a": ' + b"9" * 6000 + b"}",
 }
 FEW = ("half", "wrong types")
-"""For a file that an earlier command reads by the same function."""
+"""Commands that read their file by the same function as an earlier one."""
 FIRST = {word: line for line in reversed(LINES) for word in line if word.isupper()}
 READS_BY_ITSELF = {"doctor", "fleet", "mcp", "merge", "snapshot"}
 
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize(("line", "word"), OF_FILES)
-def test_a_file_that_holds_anything(line: tuple[str, ...], word: str, files: dict[str, Path], tmp_path: Path) -> None:
+def test_any_content_of_a_file_is_answered_or_refused(
+    line: tuple[str, ...], word: str, files: dict[str, Path], tmp_path: Path
+) -> None:
     for name in HOSTILE if FIRST[word] == line or line[0] in READS_BY_ITSELF else FEW:
         content = HOSTILE[name]
         path = tmp_path / f"hostile{files[word].suffix}"
@@ -213,7 +215,7 @@ def test_a_file_that_holds_anything(line: tuple[str, ...], word: str, files: dic
 
 
 @pytest.mark.parametrize(("line", "word"), OF_FILES)
-def test_a_path_that_leads_nowhere(line: tuple[str, ...], word: str, files: dict[str, Path], tmp_path: Path) -> None:
+def test_a_path_that_does_not_exist(line: tuple[str, ...], word: str, files: dict[str, Path], tmp_path: Path) -> None:
     loop, empty = tmp_path / "loop.yaml", tmp_path / "empty.yaml"
     loop.symlink_to(loop)
     empty.mkdir()
@@ -222,7 +224,7 @@ def test_a_path_that_leads_nowhere(line: tuple[str, ...], word: str, files: dict
 
 
 def assert_refused(value: Ran, expected: str) -> None:
-    """In lines, or as what is left of the answer: never as a defect."""
+    """Check that the command refuses its input in lines or answers in part, without an internal error."""
     assert value.code in (0, 1, 2, 3), (expected, value)
     assert "internal error" not in value.err, (expected, value.err)
     if value.code == 2:
@@ -254,7 +256,7 @@ def hidden(text: str) -> Iterator[str]:
     "line",
     [pytest.param(line, id=named(line)) for line in LINES if any(word.isupper() for word in line)],
 )
-def test_no_character_of_a_name_is_hidden_or_obeyed(line: tuple[str, ...], tmp_path: Path) -> None:
+def test_control_characters_in_names_are_escaped(line: tuple[str, ...], tmp_path: Path) -> None:
     files = written(tmp_path, objects(HIDDEN))
     result = kschedx(*(word.replace("node-01", HIDDEN) for word in words(line, files)))
     assert not list(hidden(result.out + result.err)), (result.out, result.err)
@@ -325,7 +327,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize(("line", "most"), BOUNDED, ids=lambda value: named(value) if isinstance(value, tuple) else "")
-def test_an_answer_has_a_bound(line: tuple[str, ...], most: int, large: dict[str, Path]) -> None:
+def test_answers_have_a_maximum_size(line: tuple[str, ...], most: int, large: dict[str, Path]) -> None:
     result = ran(line, large)
     assert result.code in (0, 1), result.err
     assert 0 < len(result.out.encode()) <= most

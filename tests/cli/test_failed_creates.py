@@ -1,4 +1,4 @@
-"""Pods that somebody refuses of whom nothing is known: the words of their controller's event."""
+"""Pods that an unknown webhook or plugin refuses: the answer quotes the controller's FailedCreate event."""
 
 from __future__ import annotations
 
@@ -64,19 +64,19 @@ def test_the_newest_event_is_the_answer(target: str, tmp_path: Path) -> None:
     )
 
 
-def test_not_where_pods_are_there_or_it_is_of_another(tmp_path: Path) -> None:
+def test_an_event_does_not_count_if_the_pods_exist_or_it_is_about_another_workload(tmp_path: Path) -> None:
     owned = changed(POD, "metadata.ownerReferences", [owner("ReplicaSet", "web-6d9f", "r")])
     assert why(tmp_path, event(), changed(owned, "spec.nodeName", "node-01")).code == 0
     assert why(tmp_path, event(uid="before")).code == 0
 
 
-def test_a_manifest_is_judged_by_itself(tmp_path: Path) -> None:
+def test_an_event_does_not_count_for_a_manifest(tmp_path: Path) -> None:
     write(tmp_path, NODE, DEPLOYMENT, REPLICA_SET, event())
     write(tmp_path, {**DEPLOYMENT, "metadata": {"name": "web", "namespace": "shop"}}, name="web.yaml")
     assert kschedx("why", "-f", "web.yaml", "-s", "cluster.yaml", cwd=tmp_path).code == 0
 
 
-def test_where_nothing_waits_it_is_named(tmp_path: Path) -> None:
+def test_a_list_without_pending_pods_names_refused_ones(tmp_path: Path) -> None:
     write(tmp_path, NODE, DEPLOYMENT, REPLICA_SET, event())
     ran = kschedx("why", "--all-pending", "-A", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
     assert ran.code == 1
@@ -91,7 +91,7 @@ def test_where_nothing_waits_it_is_named(tmp_path: Path) -> None:
     assert elsewhere.out.startswith("✓ no pod is pending")
 
 
-def test_a_snapshot_file_keeps_it(tmp_path: Path) -> None:
+def test_a_snapshot_keeps_the_event(tmp_path: Path) -> None:
     write(tmp_path, NODE, DEPLOYMENT, REPLICA_SET, event())
     assert kschedx("snapshot", "-s", "cluster.yaml", "-o", "kept.json", cwd=tmp_path).code == 0
     ran = kschedx("why", "deploy/web", "-n", "shop", "-s", "kept.json", cwd=tmp_path, columns=400)

@@ -1,4 +1,4 @@
-"""`why --fix N` prints a fix to apply, `--try` tries what somebody thinks of. Nothing is sent."""
+"""`why --fix N` prints a fix, and `--try` tries a change of the pod. Nothing is sent."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_fix_changes_the_owners_template(tmp_path: Path, owners: list[Manifest
 
 
 def test_a_fix_changes_the_template_of_a_rollout(tmp_path: Path) -> None:
-    """Its ReplicaSet is made anew from it."""
+    """The controller creates a new ReplicaSet from it."""
     owner = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "web", "uid": "o", "controller": True}
     replica_set = {**REPLICA_SET, "metadata": {**at(REPLICA_SET, "metadata"), "ownerReferences": [owner]}}
     path = cluster(tmp_path, node("a", allocatable=ROOM), replica_set, WAITING)
@@ -96,10 +96,8 @@ def test_a_fix_changes_the_template_of_a_rollout(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("owners", "changed"), [([OF_REPLICA_SET], "/spec/template/spec/affinity"), ([], "/spec/affinity")]
 )
-def test_what_the_api_server_adds_to_selectors_is_no_part_of_a_patch(
-    owners: list[Manifest], changed: str, tmp_path: Path
-) -> None:
-    """The pod's own hash: a template's next pod has another, and a recreated pod gets it again."""
+def test_a_patch_has_no_labels_that_controllers_set(owners: list[Manifest], changed: str, tmp_path: Path) -> None:
+    """Such as pod-template-hash: the next pod of a changed template has another hash."""
     labels = {"app": "web", "pod-template-hash": "1"}
     wanted = {"key": "app", "operator": "In", "values": ["db"]}
     added = {"key": "pod-template-hash", "operator": "In", "values": ["1"]}
@@ -125,7 +123,7 @@ def test_what_the_api_server_adds_to_selectors_is_no_part_of_a_patch(
     assert preferred["podAffinityTerm"]["labelSelector"] == {"matchExpressions": [wanted]}
 
 
-def test_a_toleration_joins_the_templates_own(tmp_path: Path) -> None:
+def test_a_toleration_is_added_to_those_of_the_template(tmp_path: Path) -> None:
     tainted = node("a", taints=["team=a:NoSchedule"])
     path = cluster(tmp_path, tainted, DEPLOYMENT, REPLICA_SET, WAITING)
     ran = kschedx("why", "pod/web-1-x", "-n", "shop", "-s", path, "--fix", "1", "-o", "patch")
@@ -138,7 +136,7 @@ LOAD: Manifest = {"name": "load", "image": "load:1", "resources": {"requests": {
 
 
 def job(more: Manifest) -> Manifest:
-    """As the API server stores it; `more` is of its metadata."""
+    """A Job as the API server stores it; `more` goes into its metadata."""
     uid = {"batch.kubernetes.io/controller-uid": "j", "controller-uid": "j"}
     return {
         "apiVersion": "batch/v1",
@@ -166,8 +164,8 @@ OF_JOB = pod(
 )
 
 
-def test_a_job_goes_and_comes_again(tmp_path: Path) -> None:
-    """Its template cannot be changed, and what the API server put on it cannot be created."""
+def test_a_job_is_deleted_and_recreated(tmp_path: Path) -> None:
+    """Its template is immutable, and fields that the API server sets cannot be created."""
     path = cluster(tmp_path, node("a", allocatable=ROOM), job({}), OF_JOB)
     ran = kschedx("why", "pod/load-x", "-n", "shop", "-s", path, "--fix", "2", "-o", "patch")
     comment, command = ran.out.splitlines()
@@ -183,7 +181,7 @@ def test_a_job_goes_and_comes_again(tmp_path: Path) -> None:
     ]
 
 
-def test_a_pod_of_a_cron_job_changes_its_job_and_what_makes_the_next_jobs(tmp_path: Path) -> None:
+def test_a_fix_of_a_cron_jobs_pod_changes_job_and_cron_job(tmp_path: Path) -> None:
     nightly: Manifest = {
         "apiVersion": "batch/v1",
         "kind": "CronJob",
@@ -202,7 +200,7 @@ def test_a_pod_of_a_cron_job_changes_its_job_and_what_makes_the_next_jobs(tmp_pa
     assert operation["path"] == "/spec/jobTemplate/spec/template/spec/containers/0/resources"
 
 
-def test_the_manifest_of_a_job_is_printed_as_it_would_be(tmp_path: Path) -> None:
+def test_the_changed_manifest_of_a_job_is_printed(tmp_path: Path) -> None:
     path = cluster(tmp_path, node("a", allocatable=ROOM))
     template = {"spec": {"restartPolicy": "Never", "containers": [LOAD]}}
     written = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "load"}, "spec": {"template": template}}
@@ -214,20 +212,20 @@ def test_the_manifest_of_a_job_is_printed_as_it_would_be(tmp_path: Path) -> None
     assert kschedx("why", str(file), "-s", path).code == 0
 
 
-def test_a_pod_of_nobody_goes_and_comes_again(tmp_path: Path) -> None:
+def test_a_bare_pod_is_deleted_and_recreated(tmp_path: Path) -> None:
     path = cluster(tmp_path, node("a", taints=["team=a:NoSchedule"]), pod("me"))
     ran = kschedx("why", "pod/me", "-s", path, "--fix", "1", "-o", "patch")
     assert ran.out.startswith("kubectl get pod me -n default -o json | kubectl patch --local -f - --type=json ")
     assert ran.out.endswith(" -o json | kubectl replace --force -f -\n")
 
 
-def test_commands_that_kubectl_has_stand_under_the_fix(tmp_path: Path) -> None:
+def test_a_fix_shows_its_kubectl_command(tmp_path: Path) -> None:
     path = cluster(tmp_path, node("a", unschedulable=True), pod("me"))
     assert "$ kubectl uncordon a" in kschedx("why", "pod/me", "-s", path).out
     assert kschedx("why", "pod/me", "-s", path, "--fix", "1", "-o", "patch").out == "kubectl uncordon a\n"
 
 
-def test_a_manifest_is_printed_as_it_would_be(tmp_path: Path) -> None:
+def test_the_changed_manifest_is_printed(tmp_path: Path) -> None:
     path = cluster(tmp_path, node("a", allocatable=ROOM))
     file = tmp_path / "web.yaml"
     file.write_text(yaml.safe_dump(DEPLOYMENT))
@@ -289,7 +287,7 @@ def test_a_patch_is_tried(tmp_path: Path, patch: object) -> None:
         (["--try", "spec.hostname-"], '--try: "spec.hostname-": there is no "hostname"'),
     ],
 )
-def test_what_cannot_be_done_is_one_line(tmp_path: Path, options: list[str], message: str) -> None:
+def test_an_impossible_change_is_a_one_line_error(tmp_path: Path, options: list[str], message: str) -> None:
     path = cluster(tmp_path, node("a", unschedulable=True), pod("me"))
     ran = kschedx("why", "pod/me", "-s", path, *options)
     assert (ran.code, ran.err.strip()) == (2, f"error: {message}")
@@ -308,7 +306,7 @@ def of_file(tmp_path: Path, manifest: Manifest, *there: Manifest, output: str = 
 
 
 def applied(script: str) -> Manifest:
-    """The only manifest that a script applies."""
+    """Return the only manifest that a script applies."""
     head, _, rest = script.partition("kubectl apply --server-side -f - <<'EOF'\n")
     assert head.startswith("# "), script
     assert rest.endswith("EOF\n"), script
@@ -321,7 +319,7 @@ def cpu_of(template: object) -> str:
     return str(template["spec"]["containers"][0]["resources"]["requests"]["cpu"])
 
 
-def test_what_the_cluster_does_not_have_is_applied(tmp_path: Path) -> None:
+def test_a_new_object_is_applied(tmp_path: Path) -> None:
     script = of_file(tmp_path, DEPLOYMENT)
     assert script.startswith("# Deployment web is not in the cluster in this form")
     result = applied(script)
@@ -335,13 +333,13 @@ def test_what_the_cluster_does_not_have_is_applied(tmp_path: Path) -> None:
     assert cpu_of(yaml.safe_load(of_file(tmp_path, DEPLOYMENT, output="yaml"))["spec"]["template"]) == "2"
 
 
-def test_what_the_cluster_has_as_it_is_written_is_patched(tmp_path: Path) -> None:
+def test_an_unchanged_object_is_patched(tmp_path: Path) -> None:
     assert of_file(tmp_path, DEPLOYMENT, DEPLOYMENT, REPLICA_SET).startswith(
         "kubectl patch deployment.apps web -n shop"
     )
 
 
-def test_what_the_cluster_has_with_another_template_is_applied(tmp_path: Path) -> None:
+def test_an_object_with_a_changed_template_is_applied(tmp_path: Path) -> None:
     old = json.loads(json.dumps(DEPLOYMENT).replace("web:1", "web:0"))
     spec = applied(of_file(tmp_path, DEPLOYMENT, old))["spec"]
     assert isinstance(spec, dict)
@@ -356,7 +354,7 @@ def test_a_bare_pod_of_a_file(tmp_path: Path) -> None:
     assert "\nkubectl create -f - <<'EOF'\n" in of_file(tmp_path, generated)
 
 
-def test_the_template_of_somebody_elses_kind(tmp_path: Path) -> None:
+def test_the_template_of_a_custom_resource(tmp_path: Path) -> None:
     rollout = {**DEPLOYMENT, "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
     result = applied(of_file(tmp_path, rollout))
     spec = result["spec"]
@@ -364,8 +362,8 @@ def test_the_template_of_somebody_elses_kind(tmp_path: Path) -> None:
     assert (result["kind"], cpu_of(spec["template"])) == ("Rollout", "2")
 
 
-def test_a_claim_of_a_file_that_comes_in_another_form(tmp_path: Path) -> None:
-    """It is not deleted before: it never was. What says where a volume is kept is nobody's guess."""
+def test_a_new_claim_is_not_deleted_first(tmp_path: Path) -> None:
+    """The claim does not exist yet. No fix guesses where its volume is."""
     claim: Manifest = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -398,7 +396,7 @@ def test_a_claim_of_a_file_that_comes_in_another_form(tmp_path: Path) -> None:
     )
 
 
-def test_an_autoscaler_adds_the_node_by_itself() -> None:
+def test_an_autoscaler_adds_the_node() -> None:
     story = Path(__file__).parents[2] / "fixtures/karpenter-taint-not-tolerated"
     question = ("why", str(story / "pod.yaml"), "-s", str(story / "cluster.yaml"))
     fix, *_ = json.loads(kschedx(*question, "-o", "json").out)["fixes"]
@@ -409,7 +407,7 @@ def test_an_autoscaler_adds_the_node_by_itself() -> None:
     assert script[1:] == ["# Karpenter adds the node by itself"]
 
 
-def test_a_fix_says_for_how_many_replicas_it_does(tmp_path: Path) -> None:
+def test_a_fix_has_the_number_of_replicas_that_it_helps(tmp_path: Path) -> None:
     wanted = {**DEPLOYMENT, "spec": {**at(DEPLOYMENT, "spec"), "replicas": 3}}
     small = node("n", allocatable={"cpu": "6", "memory": "8Gi", "pods": "9"})
     gpu = node("g", allocatable={"cpu": "8", "memory": "8Gi", "pods": "9"}, taints=["dedicated=gpu:NoSchedule"])
@@ -422,7 +420,7 @@ def test_a_fix_says_for_how_many_replicas_it_does(tmp_path: Path) -> None:
     assert document["fixes"][0]["replicas"] == {"title": "add 2 nodes like n", "pods": 2, "of": 2}
 
 
-def test_a_new_node_is_described_with_what_it_offers(tmp_path: Path) -> None:
+def test_a_new_node_is_described_by_its_allocatable(tmp_path: Path) -> None:
     asks = [{"name": "c", "image": "c", "resources": {"requests": {"cpu": "40"}}}]
     path = cluster(tmp_path, node("a", allocatable=ROOM), pod("me", containers=asks))
     script = kschedx("why", "pod/me", "-s", path, "--fix", "1", "-o", "patch").out

@@ -1,4 +1,4 @@
-"""Help, and the manual page that is made of it."""
+"""The help, and the manual page that is generated from it."""
 
 from __future__ import annotations
 

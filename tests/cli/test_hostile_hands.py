@@ -1,4 +1,4 @@
-"""Commands in hostile hands: files in the place of objects, terminals that go, parents that are killed."""
+"""Hostile circumstances: files named like objects, terminals that close, and parents that are killed."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ def is_alive(process: int) -> bool:
         ("other", False),
     ],
 )
-def test_an_object_is_no_file(target: str, means_file: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_is_an_object_not_a_file(
+    target: str, means_file: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for file in ("deploy/web", "pod/web-0", "shop/deploy/web", "node/n1", "etc/passwd", "web"):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text("")
@@ -76,7 +78,7 @@ def test_an_object_is_no_file(target: str, means_file: bool, tmp_path: Path, mon
     assert is_file(target) is means_file
 
 
-def test_a_file_in_an_objects_place_gets_a_note(tmp_path: Path) -> None:
+def test_a_file_named_like_an_object_has_a_note(tmp_path: Path) -> None:
     (tmp_path / "deploy").mkdir()
     (tmp_path / "deploy" / "web").write_text(MANIFEST)
     ran = kschedx("why", "deploy/web", "-s", ZONE_FULL / "cluster", cwd=tmp_path)
@@ -84,7 +86,7 @@ def test_a_file_in_an_objects_place_gets_a_note(tmp_path: Path) -> None:
     assert kschedx("why", "./deploy/web", "-s", ZONE_FULL / "cluster", cwd=tmp_path).code == 1
 
 
-def test_a_file_in_a_profiles_place_gets_a_note(tmp_path: Path) -> None:
+def test_a_file_named_like_a_profile_has_a_note(tmp_path: Path) -> None:
     document = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -109,7 +111,7 @@ def test_a_file_in_a_profiles_place_gets_a_note(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("tool", ["pod_explain", "capacity_check"])
-def test_no_tool_opens_a_file(
+def test_mcp_tools_open_no_file(
     tool: str, target: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for file in ("deploy/web", "etc/passwd", "pod/secret.yaml", "secret"):
@@ -135,7 +137,7 @@ def test_no_tool_opens_a_file(
 # --- nothing is left behind
 
 
-def test_an_interactive_answer_ends_with_its_terminal() -> None:
+def test_an_interactive_answer_ends_when_its_terminal_closes() -> None:
     leader, follower = pty.openpty()
     ran = subprocess.Popen(
         [sys.executable, "-m", "kschedx", "why", str(ZONE_FULL / "pod.yaml"), "-s", str(ZONE_FULL / "cluster"), "-i"],
@@ -155,8 +157,8 @@ def test_an_interactive_answer_ends_with_its_terminal() -> None:
 
 
 @pytest.mark.parametrize("is_own", [True, False], ids=["hangs up", "ends"])
-def test_reading_ends_with_its_terminal(is_own: bool, tmp_path: Path) -> None:
-    """Of its own terminal the system says so with SIGHUP; of another only writing shows it."""
+def test_reading_ends_when_the_terminal_closes(is_own: bool, tmp_path: Path) -> None:
+    """The system sends SIGHUP for the controlling terminal; another terminal fails on write."""
     pipe = tmp_path / "cluster.json"
     os.mkfifo(pipe)
     leader, follower = pty.openpty()
@@ -190,7 +192,7 @@ def test_reading_ends_with_its_terminal(is_own: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("profiles", "list"), ("why", "--help"), ("why", "fixtures/zone-full", "-i")])
-def test_an_answer_for_a_terminal_that_is_gone(arguments: tuple[str, ...]) -> None:
+def test_an_answer_to_a_closed_terminal(arguments: tuple[str, ...]) -> None:
     leader, follower = pty.openpty()
     os.close(leader)
     ran = subprocess.run([sys.executable, "-m", "kschedx", *arguments], stdout=follower, cwd=ROOT, check=False)
@@ -199,7 +201,7 @@ def test_an_answer_for_a_terminal_that_is_gone(arguments: tuple[str, ...]) -> No
 
 
 def test_a_worker_ends_with_its_parent() -> None:
-    """While it works: an idle one ends with its pipe."""
+    """While it works; an idle worker ends when its pipe closes."""
     code = """
 import signal, time
 from kschedx.cli.worker import Worker
@@ -240,7 +242,7 @@ def pool_in_a_worker(_: object) -> int:
     return sum(parallel.results(lambda item: item, range(200), 4))
 
 
-def test_a_worker_has_no_workers_of_its_own() -> None:
+def test_a_worker_starts_no_workers() -> None:
     worker = Worker(pool_in_a_worker)
     try:
         assert worker.ask((), 60).exit_code == sum(range(200))
@@ -249,7 +251,7 @@ def test_a_worker_has_no_workers_of_its_own() -> None:
 
 
 def test_profiles_are_compared_in_a_worker(tmp_path: Path) -> None:
-    """`fleet` and the MCP server ask in workers, of more pods than one process compares."""
+    """`fleet` and the MCP server compare more pods in a worker than a single process compares."""
     room = {"cpu": "99", "memory": "99Gi", "pods": "110"}
     nodes = [node(f"n{number}", allocatable=room) for number in range(2)]
     running = [pod(f"web-{number}", on=f"n{number % 2}") for number in range(2 * parallel.FEW + 2)]
@@ -320,7 +322,7 @@ STARTING_OTHERS: dict[str, tuple[str, ...]] = {
 
 
 def marked(mark: str) -> list[int]:
-    """The processes that have this in their environment."""
+    """Return the processes with this variable in their environment."""
     items = []
     for environment in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
@@ -332,11 +334,11 @@ def marked(mark: str) -> list[int]:
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
 KILLS = int(os.environ.get("KILLS", "0"))
-"""Random moments for each of them, from the start of its interpreter to the end of its work."""
+"""Random kills per program, between the start of its interpreter and the end of its work."""
 
 
 def kills(name: str) -> Iterator[Any]:
-    """Signals soon after the others have begun, all of them with `KILLS`, and some at any moment."""
+    """Yield signals and delays: soon after each phase begins (all with `KILLS`), and at random moments."""
     chance = random.Random(name)
     for number in SIGNALS if KILLS else (signal.SIGKILL, chance.choice(SIGNALS[1:])):
         yield pytest.param(name, number, None, id=f"{name}-{number.name}")
@@ -347,7 +349,9 @@ def kills(name: str) -> Iterator[Any]:
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize(("name", "number", "moment"), [kill for name in STARTING_OTHERS for kill in kills(name)])
-def test_nothing_runs_on_after_a_kill(name: str, number: signal.Signals, moment: float | None, tmp_path: Path) -> None:
+def test_no_process_remains_after_a_kill(
+    name: str, number: signal.Signals, moment: float | None, tmp_path: Path
+) -> None:
     (tmp_path / "login").write_text(PLUGIN)
     (tmp_path / "login").chmod(0o755)
     (tmp_path / "config").write_text(KUBECONFIG)
@@ -382,7 +386,7 @@ def test_nothing_runs_on_after_a_kill(name: str, number: signal.Signals, moment:
     ]
 
 
-def test_a_login_at_a_terminal_ends_with_kschedx(tmp_path: Path) -> None:
+def test_a_login_plugin_at_a_terminal_ends_with_kschedx(tmp_path: Path) -> None:
     (tmp_path / "login").write_text(PLUGIN)
     (tmp_path / "login").chmod(0o755)
     (tmp_path / "config").write_text(KUBECONFIG.replace("Never", "Always"))

@@ -1,4 +1,4 @@
-"""What comes from a cluster is shown, never obeyed: markup, terminal escapes, anything that a shell would run."""
+"""Markup, terminal escapes, and shell text of a cluster are shown and have no effect."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ SCREENS = ((), ("-o", "wide"), ("--nodes", "all"))
 each = pytest.mark.parametrize(("raw", "shown"), HOSTILE.values(), ids=HOSTILE)
 
 
-def obeyed(text: str) -> list[str]:
-    """The characters of an output that a terminal would act on."""
+def control_characters(text: str) -> list[str]:
+    """Return the characters of an output that control a terminal."""
     return [
         c
         for c in text
@@ -43,18 +43,18 @@ def obeyed(text: str) -> list[str]:
 
 
 @each
-def test_a_hostile_node_is_shown_as_it_is(raw: str, shown: str, tmp_path: Path) -> None:
+def test_a_hostile_node_name_is_escaped(raw: str, shown: str, tmp_path: Path) -> None:
     cluster = write(tmp_path, node(raw, taints=["x:NoSchedule"]), node("b"))
     texts = [
         kschedx("why", write(tmp_path, small_pod("p"), name="pod.yaml"), "-s", cluster, *screen).out
         for screen in SCREENS
     ]
-    assert not [obeyed(text) for text in texts if obeyed(text)]
+    assert not [control_characters(text) for text in texts if control_characters(text)]
     assert all(shown in text for text in texts[1:])
 
 
 @each
-def test_a_hostile_taint_label_and_pod_are_shown_as_they_are(raw: str, shown: str, tmp_path: Path) -> None:
+def test_a_hostile_taint_label_and_pod_are_escaped(raw: str, shown: str, tmp_path: Path) -> None:
     port = {"containerPort": 80, "hostPort": 80}
     wanted = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["nvme"]}]}
     asking = changed(small_pod("new"), "spec.containers.0.ports", [port])
@@ -64,7 +64,7 @@ def test_a_hostile_taint_label_and_pod_are_shown_as_they_are(raw: str, shown: st
     place = changed(node("a", labels={"disk": raw}), "spec.taints", [{"key": raw, "effect": "NoSchedule"}])
     ran = kschedx("why", write(tmp_path, asking, name="pod.yaml"), "-s", write(tmp_path, place, holder), "--node", "a")
     assert ran.code == 1
-    assert not obeyed(ran.out)
+    assert not control_characters(ran.out)
     assert ran.out.count(shown) >= 3
 
 
@@ -82,21 +82,21 @@ def test_a_hostile_error_is_one_line(raw: str, shown: str, tmp_path: Path) -> No
     ran = kschedx("why", write(tmp_path, small_pod("p"), name="pod.yaml"), "-s", write(tmp_path, NODE, *twice))
     assert ran.code == 2
     (line,) = ran.err.splitlines()
-    assert not obeyed(ran.err)
+    assert not control_characters(ran.err)
     assert shown in line
 
 
 @each
-def test_a_hostile_argument_is_shown_as_it_is(raw: str, shown: str, tmp_path: Path) -> None:
+def test_a_hostile_argument_is_escaped(raw: str, shown: str, tmp_path: Path) -> None:
     cluster = write(tmp_path, NODE)
     for arguments in (("why", raw, "-s", cluster), ("why", "x", "-s", raw), ("why", "x", "-o", raw), (raw,)):
         ran = kschedx(*arguments)
         assert ran.code == 2
-        assert not obeyed(ran.err)
+        assert not control_characters(ran.err)
 
 
 @each
-def test_no_line_of_a_list_or_of_yaml_is_obeyed(raw: str, shown: str, tmp_path: Path) -> None:
+def test_lists_and_yaml_have_no_control_characters(raw: str, shown: str, tmp_path: Path) -> None:
     asking = small_pod(raw, namespace=raw)
     unknown: Manifest = {"apiVersion": "example.com/v1", "kind": raw, "metadata": {"name": raw}}
     long = changed(
@@ -106,13 +106,13 @@ def test_no_line_of_a_list_or_of_yaml_is_obeyed(raw: str, shown: str, tmp_path: 
     for asked in (("why", "--all-pending", "-o", "name"), ("nodes", "-o", "yaml"), ("doctor", "-o", "yaml")):
         ran = kschedx(*asked, "-s", cluster)
         assert ran.out, ran.err
-        assert not obeyed(ran.out)
+        assert not control_characters(ran.out)
         assert not re.search(r"^\s*::error|##vso\[", ran.out, re.MULTILINE)
 
 
 @each
-def test_machines_get_the_true_text_and_terminals_no_escape(raw: str, shown: str, tmp_path: Path) -> None:
+def test_documents_keep_the_text_and_terminals_get_no_escape(raw: str, shown: str, tmp_path: Path) -> None:
     files = (write(tmp_path, small_pod("p"), name="pod.yaml"), "-s", write(tmp_path, node(raw), name="cluster.yaml"))
     printed = kschedx("why", *files, "-o", "json").out
     assert json.loads(printed)["bestNodes"] == [raw]
-    assert not set(obeyed(printed)) - set("\u202e")
+    assert not set(control_characters(printed)) - set("\u202e")

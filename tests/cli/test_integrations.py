@@ -1,4 +1,4 @@
-"""The files for other programs: what their hosts take, and that the commands in them exist."""
+"""Files for other programs: their hosts accept them, and their commands exist and answer."""
 
 from __future__ import annotations
 
@@ -115,12 +115,12 @@ def content(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_the_host_takes_it(name: str) -> None:
+def test_the_host_accepts_the_file(name: str) -> None:
     Draft202012Validator(SCHEMAS[name]).validate(content(name))
 
 
 def commands(value: object) -> list[list[str]]:
-    """Every command line of kschedx in a file, with what is filled in replaced by a word."""
+    """Return every command line of kschedx in a file, with a word for each placeholder."""
     if isinstance(value, dict):
         return [line for item in value.values() for line in commands(item)]
     if isinstance(value, list):
@@ -132,7 +132,7 @@ def commands(value: object) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("name", sorted(set(INTEGRATIONS) - {"ray", "skill"}))
-def test_every_command_in_it_exists(name: str) -> None:
+def test_every_command_in_the_file_exists(name: str) -> None:
     result = commands(content(name))
     assert result
     known = {command.name: command for command in program().registered_commands}
@@ -146,7 +146,7 @@ def test_every_command_in_it_exists(name: str) -> None:
                 assert re.search(rf"(^|[\s,]){re.escape(word)}\b", ran), f"{line[0]} has no {word}"
 
 
-def test_an_api_server_takes_the_indexed_job(tmp_path: Path) -> None:
+def test_an_api_server_accepts_the_indexed_job(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(kschedx("integrations", "indexed-job").out)
     snapshot = write(tmp_path, NODE, CLAIM)
     ran = kschedx("why", tmp_path / "job.yaml", "-s", snapshot)
@@ -163,7 +163,7 @@ SHELL = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.en
 
 @pytest.fixture(scope="module", autouse=True)
 def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Let `kschedx` be the command of the fork server."""
+    """Make `kschedx` the command of the fork server."""
     with fork_server(tmp_path_factory.mktemp("bin")) as script:
         before = SHELL["PATH"]
         SHELL["PATH"] = f"{script.parent}{os.pathsep}{before}"
@@ -186,7 +186,7 @@ ZONED = changed(NODE, "metadata.labels", {"topology.kubernetes.io/zone": "a"})
 
 
 def workload(kind: str, version: str) -> Manifest:
-    """`shop/web`, of which no pod fits."""
+    """Deployment `shop/web`, whose pods do not fit."""
     labels = {"app": "web"}
     template: dict[str, object] = {
         "metadata": {"labels": labels},
@@ -202,7 +202,7 @@ def workload(kind: str, version: str) -> Manifest:
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """What a host's process has: the command, and a kubeconfig with the context `test`."""
+    """The environment of a host: the command, and a kubeconfig with the context `test`."""
     folder = tmp_path_factory.mktemp("live")
     with served(FakeApiServer([ZONED, POD, BIG_POD, *(workload(*item) for item in WORKLOADS.values())])) as url:
         yield {**SHELL, "KUBECONFIG": str(kubeconfig(folder, url)), "HOME": str(folder)}
@@ -211,7 +211,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
 def shell(
     command: str, environment: Mapping[str, str] = SHELL, *, cwd: Path = ROOT
 ) -> subprocess.CompletedProcess[str]:
-    """As a step of GitHub's runner."""
+    """Run a script as a step of GitHub's runner."""
     return subprocess.run(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", command],
         env=environment,
@@ -253,7 +253,7 @@ def test_a_plugin_of_k9s_answers(environment: dict[str, str], name: str, chosen:
 
 
 @pytest.mark.parametrize("name", ["k9s-drain", "k9s-namespace", "k9s-node", "k9s-pod", "k9s-workload"])
-def test_a_plugin_of_k9s_reads_no_name_as_shell_text(environment: dict[str, str], tmp_path: Path, name: str) -> None:
+def test_a_plugin_of_k9s_runs_no_shell_on_names(environment: dict[str, str], tmp_path: Path, name: str) -> None:
     hostile = f'"; touch {tmp_path}/a; $(touch {tmp_path}/b) `touch {tmp_path}/c` "'
     for chosen in ("NAME", "NAMESPACE", "CONTEXT"):
         ran = k9s(name, environment, **{"NAME": "web", "RESOURCE_NAME": "deployments", chosen: hostile})
@@ -268,7 +268,7 @@ def test_the_plugin_for_workloads_of_k9s_answers_for_each_of_its_scopes(environm
         assert re.match("[✓✗] (DaemonSet )?shop/web", ran.stdout), (scope, ran.stderr)
 
 
-def test_every_tool_of_holmesgpt_answers(environment: dict[str, str]) -> None:
+def test_every_tool_of_holmesgpt_answers_with_exit_code_0(environment: dict[str, str]) -> None:
     """HolmesGPT quotes each argument for the shell; any other exit code than 0 is an error to it."""
     toolset = content("holmesgpt")["toolsets"]["kschedx"]
     for prerequisite in toolset["prerequisites"]:
@@ -336,12 +336,12 @@ def test_the_action_fails_after_it_wrote_its_files(tmp_path: Path, baseline: str
 
 
 def differing(answer: str) -> object:
-    """The pods of a comparison, counted by what changes."""
+    """Return the number of pods of a comparison by change."""
     return json.loads(answer)["pods"]["effects"]
 
 
-def test_the_parts_of_a_job_and_of_ray_merge_to_one_answer(tmp_path: Path) -> None:
-    """The scripts of a Job, a Workflow and Ray, with a stub of pip and of Ray, and the volume in a folder."""
+def test_the_parts_of_a_job_a_workflow_and_ray_merge(tmp_path: Path) -> None:
+    """Run the scripts of a Job, a Workflow, and Ray with stubs of pip and Ray, and a folder as the volume."""
     data, bin_ = tmp_path / "data", tmp_path / "bin"
     data.mkdir()
     bin_.mkdir()
@@ -370,7 +370,7 @@ def test_the_parts_of_a_job_and_of_ray_merge_to_one_answer(tmp_path: Path) -> No
     assert differing(result.stdout) == differing(whole.out)
 
 
-def test_they_are_listed_and_a_typo_is_told() -> None:
+def test_files_are_listed_and_a_typo_has_its_nearest_name() -> None:
     assert [line.split()[0] for line in kschedx("integrations").out.splitlines()[2:]] == list(INTEGRATIONS)
     ran = kschedx("integrations", "k8s")
     assert (ran.code, ran.err.partition("(")[0]) == (2, 'error: no integration "k8s" ')

@@ -1,4 +1,4 @@
-"""`kschedx why -i`, by textual's own pilot."""
+"""`kschedx why -i`, with textual's pilot."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def changed(before: Explanation, change: str) -> Explanation:
 
 
 def walked(name: str, walk: Callable[[Browser, Pilot[None]], Awaitable[None]]) -> None:
-    """A walk through a fixture's answer."""
+    """Return a function that runs a session with the answer of a fixture."""
     folder = ROOT / "fixtures" / name
     cluster = next(path for path in (folder / "cluster", folder / "cluster.yaml") if path.exists())
     manifest = yaml.safe_load((folder / "pod.yaml").read_text())
@@ -63,7 +63,7 @@ def shown(app: Browser, selector: str) -> str:
     return str(app.screen.query_one(selector, Static).render())
 
 
-def test_every_node_is_there_and_a_row_tells_its_story() -> None:
+def test_every_node_has_a_row_with_its_details() -> None:
     async def walk(app: Browser, pilot: Pilot[None]) -> None:
         assert len(names(app)) == 6
         await pilot.press("down", "enter")
@@ -86,11 +86,11 @@ def test_typing_filters_by_name_plugin_or_reason() -> None:
     walked("zone-full", walk)
 
 
-def test_a_fix_is_tried_and_taken_back() -> None:
+def test_a_fix_is_tried_and_undone() -> None:
     async def walk(app: Browser, pilot: Pilot[None]) -> None:
         await pilot.press("f")
         await pilot.pause()
-        assert "kind: Node" in shown(app, "#fix-told")
+        assert "kind: Node" in shown(app, "#fix-text")
         await pilot.press("enter")
         await pilot.pause()
         assert "Scheduled" in shown(app, "#tried")
@@ -105,9 +105,11 @@ def test_a_fix_is_tried_and_taken_back() -> None:
 
 def test_a_change_is_typed_and_tried() -> None:
     async def walk(app: Browser, pilot: Pilot[None]) -> None:
-        await pilot.press("t", *"spec.nodeSelector-", "enter")
+        await pilot.press("t")
+        await pilot.pause()  # until the input has the focus
+        await pilot.press(*"spec.nodeSelector-", "enter")
         await pilot.pause()
-        assert "there is no" in next(iter(app._notifications)).message  # what went wrong is told, and the answer stays
+        assert "there is no" in next(iter(app._notifications)).message  # the error is shown, and the answer stays
         assert not app.screen.query_one("#tried", Static).display
         app.screen.query_one("#change", Input).value = 'spec.nodeSelector={"disk":"none"}'
         await pilot.press("enter")
@@ -117,7 +119,7 @@ def test_a_change_is_typed_and_tried() -> None:
     walked("tie", walk)
 
 
-def test_nodes_that_fit_come_first_with_their_totals() -> None:
+def test_feasible_nodes_come_first_with_their_totals() -> None:
     async def walk(app: Browser, pilot: Pilot[None]) -> None:
         assert names(app)[-1] == "lab-cp-01"
         assert str(app.screen.query_one(DataTable).get_cell("lab-worker-01", "total")) == "458"
@@ -191,8 +193,8 @@ def test_from_causes_to_pods_to_nodes_and_back() -> None:
     anyio.run(run)
 
 
-def test_pods_are_there_before_they_are_decided() -> None:
-    """How far the work is, what is known already, then the answer in its place; the filter stays."""
+def test_pods_are_listed_before_they_are_decided() -> None:
+    """The list shows progress, then each answer in its row; the filter stays."""
     waiting = PodAnswer(pod="shop/a", priority=0, outcome=None, message="not decided yet")
     other = replace(waiting, pod="lab/b", cause=("lab",))
     decided = replace(waiting, outcome=Outcome.UNSCHEDULABLE, message="", headlines=("insufficient cpu",))
@@ -231,7 +233,7 @@ def test_pods_are_there_before_they_are_decided() -> None:
 @pytest.mark.parametrize(
     ("snapshot", "keys", "code"), [("fixtures/nowhere", "", 2), ("fixtures/tie/cluster.yaml", "q", 0)]
 )
-def test_an_error_is_printed_when_the_terminal_is_free(snapshot: str, keys: str, code: int) -> None:
+def test_an_error_is_printed_after_the_screen_closes(snapshot: str, keys: str, code: int) -> None:
     command = [sys.executable, "-m", "kschedx", "why", "fixtures/tie/pod.yaml", "-i", "-s", snapshot]
     ours, its = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "140", "LINES": "40"}
@@ -259,7 +261,7 @@ def test_an_error_is_printed_when_the_terminal_is_free(snapshot: str, keys: str,
         (("fixtures/tie/pod.yaml", "-o", "json"), "-o json"),
     ],
 )
-def test_it_needs_a_terminal(arguments: tuple[str, ...], told: str) -> None:
+def test_interactive_needs_a_terminal(arguments: tuple[str, ...], told: str) -> None:
     ran = kschedx("why", *arguments, "-i", "-s", "fixtures/tie/cluster.yaml")
     assert ran.code == 2
     assert ran.err == f"error: --interactive needs a terminal and cannot be combined with {told}\n"

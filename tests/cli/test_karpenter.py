@@ -1,4 +1,4 @@
-"""Karpenter on the command line: its part of an answer, the catalogue, and the cluster with its nodes."""
+"""Karpenter on the command line: its part of an answer, the catalog, and the cluster with its nodes."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def provisioning(*options: str, cluster: str, pod: str) -> dict[str, object]:
     return result
 
 
-def test_the_document_has_what_is_added() -> None:
+def test_the_document_has_the_added_nodes() -> None:
     provisioned = provisioning(cluster=GROWS, pod="search-0")
     assert provisioned["kind"] == "karpenter"
     assert provisioned["adds"] == {"pool": "general", "instanceTypes": ["c6i.2xlarge"]}
     assert provisioned["typesAreKnown"] is False
 
 
-def test_the_document_has_each_pools_reason_and_what_would_help() -> None:
+def test_the_document_has_the_reason_and_the_fixes_of_each_pool() -> None:
     provisioned = provisioning(cluster=LIMIT, pod="checkout-7c9d")
     assert provisioned["pools"] == {
         "system": {
@@ -83,7 +83,7 @@ EXCLUDED = {
         (EXCLUDED, "64", "allow example.com/disk ssd in NodePool general"),
     ],
 )
-def test_karpenters_own_words_count_where_its_instance_types_are_not_known(
+def test_karpenters_event_counts_if_its_instance_types_are_unknown(
     tmp_path: Path, event: dict[str, object], cpu: str, fix: str
 ) -> None:
     objects = [node(), pool("general"), node_class("eu-1a"), pod(cpu), event]
@@ -94,7 +94,7 @@ def test_karpenters_own_words_count_where_its_instance_types_are_not_known(
     assert fix in text
 
 
-def test_a_catalogue_has_all_types(tmp_path: Path) -> None:
+def test_a_catalog_has_all_types(tmp_path: Path) -> None:
     file = tmp_path / "types.yaml"
     file.write_text(CATALOGUE, encoding="utf-8")
     provisioned = provisioning("--instance-types", str(file), cluster=GROWS, pod="search-0")
@@ -102,7 +102,7 @@ def test_a_catalogue_has_all_types(tmp_path: Path) -> None:
     assert provisioned["typesAreKnown"] is True
 
 
-def test_the_cheapest_type_comes_first_where_the_pod_can_be(tmp_path: Path) -> None:
+def test_the_cheapest_type_that_fits_comes_first(tmp_path: Path) -> None:
     prices = {"a.large": (0.4, 0.1), "b.large": (0.3, 0.3), "c.large": (None, None)}
     types = [
         {
@@ -132,7 +132,7 @@ def test_the_cheapest_type_comes_first_where_the_pod_can_be(tmp_path: Path) -> N
     assert added() == ["b.large", "a.large", "c.large"]
 
 
-def test_a_wrong_field_is_told_with_its_line(tmp_path: Path) -> None:
+def test_an_invalid_field_has_its_line(tmp_path: Path) -> None:
     file = tmp_path / "types.yaml"
     file.write_text(CATALOGUE.replace("labels:", "label:"), encoding="utf-8")
     ran = kschedx("instance-types", str(file))
@@ -140,7 +140,7 @@ def test_a_wrong_field_is_told_with_its_line(tmp_path: Path) -> None:
     assert ran.err == (f'error: {file}:5: instanceTypes[0].label: "label" is not a field (did you mean "labels"?)\n')
 
 
-def test_a_catalogue_is_shown_and_written(tmp_path: Path) -> None:
+def test_a_catalog_is_shown_and_written(tmp_path: Path) -> None:
     file = tmp_path / "types.yaml"
     file.write_text(CATALOGUE, encoding="utf-8")
     assert (
@@ -153,7 +153,7 @@ def test_a_catalogue_is_shown_and_written(tmp_path: Path) -> None:
     assert json.loads(kschedx("instance-types", str(file), "-o", "json").out)["kind"] == "InstanceTypes"
 
 
-def test_its_nodes_take_the_pods_that_wait() -> None:
+def test_added_nodes_run_the_pending_pods() -> None:
     ran = kschedx("simulate", "--autoscale", "-s", GROWS, "-o", "json")
     document = json.loads(ran.out)
     assert ran.code == 0
@@ -163,17 +163,17 @@ def test_its_nodes_take_the_pods_that_wait() -> None:
     assert document["placed"] == {"shop/search-0": "general-new-1", "shop/search-1": "general-new-1"}
 
 
-def test_all_pending_pods_end_with_it() -> None:
+def test_a_list_of_pending_pods_ends_with_karpenters_nodes() -> None:
     text = " ".join(kschedx("why", "--all-pending", "-s", GROWS).out.split())
     assert "Karpenter adds 1 node of NodePool general, c6i.2xlarge for 2 pods" in text
 
 
-def test_where_no_pool_helps_each_says_why() -> None:
+def test_every_pool_that_does_not_help_has_a_reason() -> None:
     text = " ".join(kschedx("why", "--all-pending", "-s", LIMIT).out.split())
     assert "no NodePool helps 1 pod. general: limit reached: 32 of 32 cpu in use; system: untolerated" in text
 
 
-def test_a_cluster_with_both_autoscalers_is_told_of_both(tmp_path: Path) -> None:
+def test_a_cluster_with_both_autoscalers_has_both_answers(tmp_path: Path) -> None:
     objects = list(yaml.safe_load_all(Path(LIMIT).read_text(encoding="utf-8")))
     both = [*objects, small.status(small.group(maximum=1)), small.node(cpu="1")]
     (tmp_path / "both.yaml").write_text(yaml.safe_dump_all(both), encoding="utf-8")
@@ -210,7 +210,7 @@ def test_a_flag_of_karpenter_changes_the_answer(tmp_path: Path) -> None:
         ("preference-policy", "is not NAME=VALUE"),
     ],
 )
-def test_a_wrong_flag_is_told(flag: str, expected: str) -> None:
+def test_an_invalid_flag_is_an_error(flag: str, expected: str) -> None:
     ran = kschedx("why", "pod/search-0", "-n", "shop", "-s", GROWS, "--karpenter-flag", flag)
     assert (ran.code, expected in ran.err) == (2, True)
 
@@ -235,7 +235,7 @@ def test_an_anonymized_cluster_decides_the_same(tmp_path: Path, story: str, pod:
 
 
 def _nameless(value: dict[str, Any]) -> object:
-    """What does not depend on names."""
+    """Return the parts of a document that do not depend on names."""
     pools = [(item["certainty"], item.get("reason"), bool(item.get("text"))) for item in value["pools"].values()]
     fixes = [item["instanceTypes"] for item in value.get("fixes", ())]
     return value["outcome"], pools, bool(value["event"]), value.get("adds", {}).get("instanceTypes"), fixes

@@ -1,4 +1,4 @@
-"""kschedx as kubectl's plugin: its name in usage lines, and what kubectl is told can follow."""
+"""kschedx as a plugin of kubectl: its name in usage lines, and kubectl's completions."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ MAIN = "import sys\nsys.argv = sys.argv[1:]\nfrom kschedx.cli import main\nmain(
 NO_FILES = ":4"
 
 
-def ran_as(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """kschedx, run under a name as kubectl finds it in PATH."""
+def run_as(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run kschedx under a name, as kubectl runs a program of PATH."""
     command = [sys.executable, "-c", MAIN, f"/usr/local/bin/{name}", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def candidates(*words: str) -> list[str]:
-    ran = ran_as(COMPLETER, *words)
+    ran = run_as(COMPLETER, *words)
     assert (ran.returncode, ran.stderr) == (0, "")
     return ran.stdout.splitlines()
 
 
 @pytest.mark.parametrize("name", [PLUGIN, COMPLETER])
-def test_pip_installs_it(name: str) -> None:
+def test_pip_installs_the_plugin(name: str) -> None:
     main = PYPROJECT["project"]["scripts"]["kschedx"]
     assert PYPROJECT["project"]["scripts"][name] == main
     assert callable(EntryPoint(name=name, value=main, group="console_scripts").load())
@@ -51,15 +51,15 @@ def test_pip_installs_it(name: str) -> None:
         ("/opt/kubectl-kschedx/kschedx", "kschedx"),
     ],
 )
-def test_usage_lines_say_what_was_typed(path: str, name: str) -> None:
+def test_usage_lines_repeat_the_command(path: str, name: str) -> None:
     assert program_name(path) == name
 
 
-def test_the_plugin_is_called_by_its_name_in_help_and_errors() -> None:
-    assert "Usage: kubectl kschedx why " in ran_as(PLUGIN, "why", "--help").stdout
-    wrong = ran_as(PLUGIN, "why", "--wrong")
+def test_help_and_errors_have_the_name_of_the_plugin() -> None:
+    assert "Usage: kubectl kschedx why " in run_as(PLUGIN, "why", "--help").stdout
+    wrong = run_as(PLUGIN, "why", "--wrong")
     assert (wrong.returncode, wrong.stderr.splitlines()[-1]) == (2, "See 'kubectl kschedx why --help' for usage.")
-    assert "Usage: kschedx why " in ran_as("kschedx", "why", "--help").stdout
+    assert "Usage: kschedx why " in run_as("kschedx", "why", "--help").stdout
 
 
 @pytest.mark.parametrize(
@@ -75,17 +75,17 @@ def test_the_plugin_is_called_by_its_name_in_help_and_errors() -> None:
     ],
     ids=" ".join,
 )
-def test_what_kubectl_is_told(words: list[str], expected: list[str]) -> None:
+def test_completions_of_kubectl(words: list[str], expected: list[str]) -> None:
     assert candidates(*words) == expected
 
 
-def test_kubectl_is_told_the_commands_with_their_purpose() -> None:
+def test_kubectl_completes_commands_with_their_summary() -> None:
     commands = dict(line.split("\t") for line in candidates("")[:-1])
     assert {"why", "reason", "profiles"} <= set(commands)
     assert all(commands.values())
 
 
-def test_krew_can_install_what_the_build_makes(tmp_path: Path) -> None:
+def test_krew_can_install_the_built_archive(tmp_path: Path) -> None:
     for platform in ("linux-amd64", "darwin-arm64"):
         (tmp_path / f"kubectl-kschedx-1.2.3-{platform}.tar.gz").write_bytes(platform.encode())
     archives = sorted(map(str, tmp_path.iterdir()))

@@ -1,4 +1,4 @@
-"""`kschedx why` on a live cluster: what is asked, what may go wrong, and what it says then."""
+"""`kschedx why` on a live cluster: its requests, failures, and their errors."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def why(folder: Path, url: str, *arguments: str | Path, env: Mapping[str, str] |
 
 
 def error(ran: Ran, code: int = 2) -> str:
-    """The one line of a command that failed."""
+    """Return the only line of a command that failed."""
     assert (ran.code, ran.out) == (code, ""), ran.err
     (line,) = ran.err.splitlines()
     return line
@@ -75,21 +75,21 @@ def test_the_answer_is_the_same_as_from_a_file(url: str, tmp_path: Path) -> None
     assert live == dumped
 
 
-def test_a_command_about_one_of_many_pods_asks_the_same_cluster(url: str, tmp_path: Path) -> None:
+def test_a_printed_command_has_the_connection_of_its_list(url: str, tmp_path: Path) -> None:
     config = kubeconfig(tmp_path, url)
     screen = kschedx("why", "--all-pending", "--kubeconfig", config).out
     (command,) = re.findall(r"more +kschedx (why .*)", screen.replace("\\\n", ""))
     assert f"--kubeconfig {config}" in " ".join(command.split())
 
 
-def test_nothing_but_get_is_sent(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_only_get_is_sent(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     assert why(tmp_path, url).code == 0
     assert why(tmp_path, url, "pod/big-0").code == 1
     assert why(tmp_path, url, write(tmp_path, POD, name="pod.yaml")).code == 0
     assert {request.method for request in api.requests} == {"GET"}
 
 
-def test_every_kind_is_listed_and_no_other(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_exactly_the_needed_kinds_are_listed(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     why(tmp_path, url)
     question = {request.path for request in api.requests}
     assert question == {"/version", "/apis", "/api/v1/events"} | {
@@ -115,7 +115,7 @@ JOB_SET: Manifest = {
 }
 
 
-def test_what_the_cluster_reports_is_read(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_events_are_read(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.replace([NODE, POD, EVENT])
     notes = {note["id"]: note["text"] for note in json.loads(why(tmp_path, url).out)["notes"]}
     assert notes["recorded-event"].startswith("the recorded event differs: kschedx finds a node")
@@ -132,7 +132,7 @@ def test_events_that_may_not_be_listed_are_named(api: FakeApiServer, url: str, t
         assert "listing events is forbidden" in ran.out + ran.err, arguments
 
 
-def test_custom_resources_are_read_where_the_server_has_them(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_custom_resources_are_read_if_the_server_serves_them(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.replace([NODE, POD, JOB_SET])
     arguments = ("why", "jobset/train", "-n", "shop", "--kubeconfig", kubeconfig(tmp_path, url))
     assert kschedx(*arguments).code == 2
@@ -141,7 +141,7 @@ def test_custom_resources_are_read_where_the_server_has_them(api: FakeApiServer,
     assert "shop/jobset/train is suspended" in ran.out, ran.err
 
 
-def test_lists_are_taken_in_pages(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_lists_are_read_in_pages(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     ran = why(tmp_path, url)
     assert json.loads(ran.out)["source"]["kinds"]["Pod"] == 14
     questions = [request.query for request in api.requests if request.path == "/api/v1/pods"]
@@ -153,7 +153,7 @@ def test_the_contexts_namespace_is_the_default(url: str, tmp_path: Path) -> None
     assert 'no pod "web-0" in namespace "other"' in error(why(tmp_path, url, "pod/web-0", "-n", "other"))
 
 
-def test_a_manifest_without_a_namespace_goes_where_the_context_says(url: str, tmp_path: Path) -> None:
+def test_a_manifest_without_a_namespace_has_that_of_the_context(url: str, tmp_path: Path) -> None:
     manifest = write(tmp_path, changed(POD, "metadata", {"name": "new"}), name="pod.yaml")
     assert json.loads(why(tmp_path, url, manifest, "-o", "json").out)["pod"]["namespace"] == "shop"
 
@@ -168,7 +168,7 @@ def test_a_namespace_that_contradicts_the_manifest_is_an_error(url: str, tmp_pat
     ("version", "emulated", "says"),
     [("v1.35.4", "1.35", "emulates kube-scheduler 1.35"), ("v1.99.0", "1.38", "does not support"), ("", "1.36", None)],
 )
-def test_the_servers_release_is_emulated(
+def test_the_servers_version_is_emulated(
     version: str, emulated: str, says: str | None, api: FakeApiServer, url: str, tmp_path: Path
 ) -> None:
     api.version = version
@@ -178,7 +178,7 @@ def test_the_servers_release_is_emulated(
     assert notes == [] if says is None else says in notes[0]
 
 
-def test_a_release_that_is_named_is_emulated_without_a_note(url: str, tmp_path: Path) -> None:
+def test_a_given_version_is_emulated_without_a_note(url: str, tmp_path: Path) -> None:
     document = json.loads(why(tmp_path, url, "pod/web-0", "-o", "json", "--kube-version", "1.34").out)
     assert document["kubernetesVersion"] == "1.34"
     assert "release" not in {note["id"] for note in document["notes"]}
@@ -200,7 +200,7 @@ def test_files_and_a_connection_exclude_each_other(url: str, tmp_path: Path) -> 
     assert "--kubeconfig applies to a live cluster" in line
 
 
-def test_without_any_configuration_the_ways_in_are_named(tmp_path: Path) -> None:
+def test_the_error_without_a_configuration_names_the_options(tmp_path: Path) -> None:
     line = error(kschedx("why", "web-0", env={"HOME": str(tmp_path)}))
     assert "no cluster is configured" in line
     assert "--snapshot" in line
@@ -209,20 +209,20 @@ def test_without_any_configuration_the_ways_in_are_named(tmp_path: Path) -> None
 # --- logging in
 
 
-def test_a_token_goes_over_tls(api: FakeApiServer, tmp_path: Path) -> None:
+def test_a_token_is_sent_over_tls(api: FakeApiServer, tmp_path: Path) -> None:
     with served(api, tls=True) as url:
         config = kubeconfig(tmp_path, url, user={"token": "secret"}, **{"certificate-authority": str(CERTIFICATE)})
         assert kschedx("why", "web-0", "--kubeconfig", config).code == 0
     assert {request.headers["authorization"][0] for request in api.requests} == {"Bearer secret"}
 
 
-def test_no_token_goes_over_a_connection_that_anybody_can_read(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_no_token_is_sent_without_encryption(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     assert kschedx("why", "web-0", "--kubeconfig", kubeconfig(tmp_path, url, user={"token": "secret"})).code == 0
     assert not any("authorization" in request.headers for request in api.requests)
 
 
 def plugin(folder: Path, script: str) -> Manifest:
-    """A login plugin beside the kubeconfig, and the user that has it."""
+    """Write a login plugin beside the kubeconfig, and return the user that has it."""
     path = folder / "login"
     path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
     path.chmod(0o755)
@@ -231,7 +231,7 @@ def plugin(folder: Path, script: str) -> Manifest:
 
 
 def answer(status: str, version: str = "v1") -> str:
-    """A script that prints an ExecCredential."""
+    """Return a script that prints an ExecCredential."""
     group = "client.authentication.k8s.io"
     return f"""echo '{{"apiVersion": "{group}/{version}", "kind": "ExecCredential", "status": {status}}}'"""
 
@@ -264,7 +264,7 @@ def test_a_login_plugin_gives_a_token(api: FakeApiServer, tmp_path: Path) -> Non
         (None, "is not installed (brew it)"),
     ],
 )
-def test_a_login_plugin_that_fails_is_named_with_its_words(script: str | None, says: str, tmp_path: Path) -> None:
+def test_a_failed_login_plugin_is_named_with_its_output(script: str | None, says: str, tmp_path: Path) -> None:
     user = plugin(tmp_path, script or "")
     if script is None:
         (tmp_path / "login").unlink()
@@ -275,7 +275,7 @@ def test_a_login_plugin_that_fails_is_named_with_its_words(script: str | None, s
     assert "secret" not in line
 
 
-def test_what_a_login_plugin_says_to_a_person_goes_on_to_that_person(tmp_path: Path) -> None:
+def test_standard_error_of_a_login_plugin_is_passed_through(tmp_path: Path) -> None:
     config = kubeconfig(tmp_path, "https://127.0.0.1:1", user=plugin(tmp_path, "echo log in first >&2; exit 3"))
     command = [str(Path(sys.executable).parent / "kschedx"), "why", "web-0", "--kubeconfig", str(config)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -285,7 +285,7 @@ def test_what_a_login_plugin_says_to_a_person_goes_on_to_that_person(tmp_path: P
 
 
 @pytest.mark.parametrize("name", ["A=B", "", "A\0"])
-def test_a_login_plugins_variable_that_cannot_be_one(name: str, tmp_path: Path) -> None:
+def test_an_invalid_variable_of_a_login_plugin_is_an_error(name: str, tmp_path: Path) -> None:
     user = plugin(tmp_path, "exit 0")
     exec_plugin = user["exec"]
     assert isinstance(exec_plugin, dict)
@@ -295,8 +295,8 @@ def test_a_login_plugins_variable_that_cannot_be_one(name: str, tmp_path: Path) 
     assert "secret" not in line
 
 
-def test_a_login_plugin_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With its children, though they hold on to its output."""
+def test_a_login_plugin_has_a_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its children are ended as well, even if they keep its output open."""
     monkeypatch.setattr(credentials, "LOGIN_TIMEOUT", 0.5)
     child = tmp_path / "child"
     user = plugin(tmp_path, f"sleep 60 & echo $! > {child}; wait")
@@ -311,7 +311,7 @@ def test_a_login_plugin_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pyte
     pytest.fail("the plugin's child is still there")
 
 
-def test_a_login_plugin_learns_of_the_cluster(api: FakeApiServer, tmp_path: Path) -> None:
+def test_a_login_plugin_gets_the_cluster(api: FakeApiServer, tmp_path: Path) -> None:
     text = tmp_path / "told"
     user = plugin(tmp_path, f'echo "$KUBERNETES_EXEC_INFO $WHO" > {text}; {answer(json.dumps({"token": "fresh"}))}')
     exec_plugin = user["exec"]
@@ -328,7 +328,7 @@ def test_a_login_plugin_learns_of_the_cluster(api: FakeApiServer, tmp_path: Path
     }
 
 
-def test_a_server_that_nobody_vouches_for(api: FakeApiServer, tmp_path: Path) -> None:
+def test_a_server_with_an_untrusted_certificate(api: FakeApiServer, tmp_path: Path) -> None:
     with served(api, tls=True) as url:
         config = kubeconfig(tmp_path, url)
         assert "certificate verify failed" in error(kschedx("why", "web-0", "--kubeconfig", config))
@@ -340,7 +340,7 @@ def test_a_server_that_nobody_vouches_for(api: FakeApiServer, tmp_path: Path) ->
     [(b"", "/version: the connection broke: "), (b"HTTP/1.1 400 Bad Request\r\n\r\n", ": no encrypted connection: ")],
     ids=["nothing", "plain text"],
 )
-def test_a_connection_that_is_not_encrypted_is_no_matter_of_trust(answer: bytes, says: str, tmp_path: Path) -> None:
+def test_a_failed_plain_connection_is_not_a_certificate_error(answer: bytes, says: str, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def hang_up() -> None:
@@ -359,7 +359,7 @@ def test_a_connection_that_is_not_encrypted_is_no_matter_of_trust(answer: bytes,
 # --- what goes wrong
 
 
-def test_a_list_that_expires_midway_is_taken_again(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_a_list_that_expires_midway_is_read_again(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     later = [small_pod(f"later-{number}", namespace="shop") for number in range(3)]
     answers = itertools.count()
 
@@ -375,23 +375,23 @@ def test_a_list_that_expires_midway_is_taken_again(api: FakeApiServer, url: str,
     assert json.loads(ran.out)["source"]["kinds"]["Pod"] == 4
 
 
-def test_a_list_that_always_expires_is_given_up(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_a_list_that_always_expires_is_an_error(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.faults.append(lambda request: failure(410, "too old") if "continue" in request.query else None)
     assert f"expired {lists.MAX_RESTARTS + 1} times" in error(why(tmp_path, url))
 
 
-def test_a_busy_server_is_asked_again_when_it_says(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_a_busy_server_is_retried_after_its_delay(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.fail("/nodes", failure(429, "too many requests", Retry_After="0"), failure(503, "wait", Retry_After="0"))
     assert why(tmp_path, url).code == 0
 
 
-def test_a_connection_that_breaks_after_many_tries(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_a_connection_that_always_breaks_is_an_error(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     busy = [failure(429, "too many requests", Retry_After="0")] * 9
     api.fail("/nodes", *busy, Reply(body=b"{", length=5))
     assert "/api/v1/nodes: the connection broke: " in error(why(tmp_path, url))
 
 
-def test_a_server_that_is_busy_for_longer_than_the_timeout(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_a_server_that_stays_busy_is_an_error(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.fail("/nodes", failure(429, "too many requests", Retry_After="60"), forever=True)
     line = error(why(tmp_path, url, "web-0", "--request-timeout", "5s"))
     assert "429 Too Many Requests: too many requests" in line
@@ -430,7 +430,7 @@ def test_a_server_that_is_busy_for_longer_than_the_timeout(api: FakeApiServer, u
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else "",
 )
-def test_what_a_server_does_wrong_is_said_in_a_line(
+def test_an_error_of_the_server_is_one_line(
     path: str, reply: Reply, says: str, api: FakeApiServer, url: str, tmp_path: Path
 ) -> None:
     api.fail(path, reply, forever=True)
@@ -439,19 +439,19 @@ def test_what_a_server_does_wrong_is_said_in_a_line(
     assert "\x1b" not in line
 
 
-def test_a_connection_that_broke_once_is_tried_again(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_a_broken_connection_is_retried(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.fail("/pods", Reply(body=b'{"kind":"PodList"', length=1000))
     assert why(tmp_path, url).code == 0
 
 
-def test_a_list_without_an_end(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_an_endless_list_is_an_error(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     page = b'{"kind":"PodList","apiVersion":"v1","metadata":{"continue":"again"},"items":[]}'
     api.fail("/pods", Reply(body=page), forever=True)
     assert "/api/v1/pods: a list that does not end" in error(why(tmp_path, url))
 
 
 def endless(item: bytes) -> Callable[[Request], Reply | None]:
-    """One object a page, each with another token."""
+    """Serve pages of one object, each with a new continue token."""
     count, names = itertools.count(), itertools.count()
 
     def fault(request: Request) -> Reply | None:
@@ -463,14 +463,12 @@ def endless(item: bytes) -> Callable[[Request], Reply | None]:
     return fault
 
 
-def test_a_list_of_one_object_a_page_ends(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_a_list_with_one_object_per_page_is_read(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.faults.append(endless(b'{"metadata":{"name":"p-%d","namespace":"shop"}}'))
     assert "/api/v1/pods: a list that does not end" in error(why(tmp_path, url))
 
 
-def test_a_list_that_takes_too_long_ends(
-    api: FakeApiServer, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_has_a_timeout(api: FakeApiServer, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lists, "MAX_SECONDS", 0.1)
     annotations = b'{"a":"' + b"x" * 9000 + b'"}'
     api.faults.append(endless(b'{"metadata":{"name":"p-%d","namespace":"shop","annotations":' + annotations + b"}}"))
@@ -479,7 +477,7 @@ def test_a_list_that_takes_too_long_ends(
 
 
 def trickle(pause: float) -> Reply:
-    """A body that never ends, a little at a time."""
+    """Serve a body that never ends, in small parts."""
 
     def write(handler: Handler) -> None:
         handler.wfile.write(b'{"kind":"PodList","items":[')
@@ -497,9 +495,7 @@ def silent(handler: Handler) -> None:
 
 @pytest.mark.parametrize("path", ["/version", "/pods"])
 @pytest.mark.parametrize("reply", [Reply(write=silent), trickle(0.01)], ids=["silent", "slow"])
-def test_nobody_waits_longer_than_the_timeout(
-    path: str, reply: Reply, api: FakeApiServer, url: str, tmp_path: Path
-) -> None:
+def test_a_silent_server_has_a_timeout(path: str, reply: Reply, api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.fail(path, reply, forever=True)
     begun = time.monotonic()
     line = error(why(tmp_path, url, "web-0", "--request-timeout", "300ms"))
@@ -515,7 +511,7 @@ def test_an_endless_answer_is_cut_off(
     assert "/api/v1/pods: more than 8 MB in one response" in error(why(tmp_path, url))
 
 
-def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones(
+def test_a_page_that_is_too_large_is_read_in_smaller_ones(
     api: FakeApiServer, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "MAX_PAGE", 100_000)
@@ -527,12 +523,12 @@ def test_a_page_that_is_too_large_is_asked_for_in_smaller_ones(
     assert json.loads(ran.out)["source"]["kinds"]["Pod"] == 13
 
 
-def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+def test_an_unreachable_server(tmp_path: Path) -> None:
     assert "http://127.0.0.1:1: cannot be reached: " in error(why(tmp_path, "http://127.0.0.1:1"))
 
 
 @pytest.mark.parametrize("text", ["soon", "-1", "1d", "1e9", ""])
-def test_a_timeout_that_cannot_be_read(text: str, url: str, tmp_path: Path) -> None:
+def test_an_invalid_timeout(text: str, url: str, tmp_path: Path) -> None:
     line = error(why(tmp_path, url, "web-0", f"--request-timeout={text}"))
     assert f'--request-timeout: found "{text}"' in line
 
@@ -548,14 +544,14 @@ def forbid(api: FakeApiServer, *kinds: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Node", "Pod"])
-def test_nothing_is_decided_without_nodes_or_pods(kind: str, api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_nodes_and_pods_are_required(kind: str, api: FakeApiServer, url: str, tmp_path: Path) -> None:
     forbid(api, kind)
     line = error(why(tmp_path, url), code=3)
     assert f"listing {KINDS[kind].plural} is forbidden" in line
     assert f"--verb=get,list --resource={KINDS[kind].plural}" in line
 
 
-def test_all_that_is_forbidden_is_asked_for_at_once(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_one_error_names_all_forbidden_kinds(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     forbid(api, "Node", "Service", "LimitRange")
     line = error(why(tmp_path, url), code=3)
     assert "listing nodes is forbidden, and so is listing 2 more kinds (kubectl create clusterrole kschedx" in line
@@ -563,8 +559,10 @@ def test_all_that_is_forbidden_is_asked_for_at_once(api: FakeApiServer, url: str
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_other_kinds_are_only_missed_where_they_count(part: int, api: FakeApiServer, url: str, tmp_path: Path) -> None:
-    """One node, so that nothing is compared; a pod without claims and owners."""
+def test_other_forbidden_kinds_matter_only_to_pods_that_depend_on_them(
+    part: int, api: FakeApiServer, url: str, tmp_path: Path
+) -> None:
+    """A single node is not scored, and the pod has no claims and owners."""
     whole = why(tmp_path, url)
     kinds = [kind for kind in LISTED if kind not in ("Node", "Pod")][part::4]
     forbid(api, *kinds)
@@ -577,14 +575,14 @@ def test_other_kinds_are_only_missed_where_they_count(part: int, api: FakeApiSer
     assert all(set(note["kinds"]) <= set(kinds) for note in texts)
 
 
-def test_all_that_does_not_count_is_one_note(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_forbidden_kinds_without_effect_are_one_note(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     forbid(api, "Service", "PodDisruptionBudget", "Namespace")
     notes = {note["id"]: note for note in json.loads(why(tmp_path, url).out)["notes"]}
     assert notes["unread-kind"]["kinds"] == ["Namespace", "PodDisruptionBudget", "Service"]
     assert "poddisruptionbudgets.policy" in notes["unread-kind"]["text"]
 
 
-def test_services_count_where_nodes_are_compared(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_services_matter_if_nodes_are_scored(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.replace([NODE, node("node-02"), POD])
     forbid(api, "Service")
     assert "which pods default spreading counts is not known: listing services" in error(why(tmp_path, url), code=3)
@@ -599,7 +597,7 @@ def test_a_kind_that_the_server_does_not_serve_has_no_objects(api: FakeApiServer
     assert why(tmp_path, url).code == 0
 
 
-def test_an_older_version_of_a_kind_is_asked_for(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_an_older_version_of_a_kind_is_read(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     body = (
         b'{"kind":"PodDisruptionBudgetList","apiVersion":"policy/v1beta1","metadata":{},'
         b'"items":[{"metadata":{"name":"web","namespace":"shop"}}]}'
@@ -613,7 +611,7 @@ def test_an_older_version_of_a_kind_is_asked_for(api: FakeApiServer, url: str, t
         assert json.loads(why(tmp_path, url).out)["source"]["kinds"]["PodDisruptionBudget"] == 1
 
 
-def test_what_is_not_served_is_not_asked_for(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_kinds_that_are_not_served_are_not_requested(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.discovery = discovery_of(kind for kind in LISTED.values() if not kind.is_optional)
     document = json.loads(why(tmp_path, url).out)
     optional = {
@@ -630,9 +628,7 @@ def test_a_workload_that_may_not_be_read_is_not_called_missing(api: FakeApiServe
     assert "listing deployments.apps is forbidden" in line
 
 
-def test_the_pods_of_a_deployment_are_not_guessed_at_without_its_replica_sets(
-    api: FakeApiServer, url: str, tmp_path: Path
-) -> None:
+def test_pods_of_a_deployment_are_unknown_without_replica_sets(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     template = {"metadata": {"labels": {"app": "web"}}, "spec": POD["spec"]}
     selector = {"matchLabels": {"app": "web"}}
     web = {
@@ -656,8 +652,8 @@ def test_a_namespace_that_admission_reads(api: FakeApiServer, url: str, tmp_path
     assert (ran.code, "which annotations for PodNodeSelector the namespace has is not known" in ran.out) == (3, True)
 
 
-def test_what_a_live_cluster_does_not_have_does_not_exist(api: FakeApiServer, url: str, tmp_path: Path) -> None:
-    """A dump without the kind would be given the benefit of the doubt."""
+def test_an_object_that_a_live_cluster_lacks_does_not_exist(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    """With a dump that lacks the kind, the answer would be undecided."""
     manifest = write(tmp_path, changed(POD, "spec.runtimeClassName", "kata"), name="pod.yaml")
     live = why(tmp_path, url, manifest)
     assert (live.code, 'RuntimeClass "kata" not found' in live.out) == (1, True)
@@ -672,15 +668,15 @@ def test_a_priority_class_that_may_not_be_read(api: FakeApiServer, url: str, tmp
     assert (ran.code, "the priority of gold is not known" in ran.out) == (3, True)
 
 
-def test_pods_of_the_cluster_that_wait(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_pending_pods_of_the_cluster(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.replace([NODE, POD, pod("there", namespace="shop", on="node-01"), BIG_POD])
     ran = why(tmp_path, url, "--all-pending")
     assert (ran.code, ran.err) == (1, "")
     assert "there" not in ran.out
 
 
-def test_many_pods_and_what_may_not_be_read(api: FakeApiServer, url: str, tmp_path: Path) -> None:
-    """It is told once; of the kinds that only admission reads, nothing need be said about pods that were admitted."""
+def test_a_list_of_pods_has_the_note_about_forbidden_kinds_once(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    """The note leaves out kinds that only admission reads, since the pods are admitted."""
     api.replace([NODE, POD, BIG_POD])
     forbid(api, "Service", "CSINode", "LimitRange")
     note = "note: listing is forbidden for csinodes.storage.k8s.io, services: pods that use them are undecided"
@@ -712,14 +708,14 @@ def test_profiles_are_compared_as_on_a_file(
     assert {request.method for request in api.requests} == {"GET"}
 
 
-def test_two_releases_are_compared_on_a_target(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_two_versions_are_compared_on_a_target(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.replace([*HALF_FULL, POD])
     for arguments in (["pod/web-0"], ["web-0"], ["binpack", "web-0"], ["binpack", write(tmp_path, POD, name="p.yaml")]):
         ran = diff(tmp_path, url, "--kube-version", "1.35..1.36", *arguments)
         assert (ran.err, "1 pod" in ran.out) == ("", True)
 
 
-def test_the_live_servers_release_is_compared_on(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_the_live_servers_version_is_compared(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.version = "v1.33.1"
     assert "Kubernetes 1.33" in diff(tmp_path, url, "default", "binpack", "pod/web-0").out
 
@@ -729,14 +725,14 @@ def test_configurations_are_compared_without_a_cluster(api: FakeApiServer, url: 
     assert api.requests == []
 
 
-def test_a_profile_that_does_not_exist_is_told_before_a_cluster_is_read(
-    api: FakeApiServer, url: str, tmp_path: Path
-) -> None:
+def test_a_missing_profile_is_an_error_before_the_cluster_is_read(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     assert "binpak" in error(diff(tmp_path, url, "default", "binpak", "--all"))
     assert api.requests == []
 
 
-def test_profiles_are_not_compared_by_what_may_not_be_read(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_a_comparison_that_depends_on_forbidden_kinds_is_undecided(
+    api: FakeApiServer, url: str, tmp_path: Path
+) -> None:
     api.replace([*HALF_FULL, POD])
     forbid(api, "Service")
     reason = "which pods default spreading counts is not known: listing services is forbidden"
@@ -747,7 +743,7 @@ def test_profiles_are_not_compared_by_what_may_not_be_read(api: FakeApiServer, u
     assert "listing pods is forbidden" in error(diff(tmp_path, url, "default", "binpack", "--all"), code=3)
 
 
-def test_one_pod_and_many_exclude_each_other(url: str, tmp_path: Path) -> None:
+def test_a_pod_and_all_pods_exclude_each_other(url: str, tmp_path: Path) -> None:
     assert "--pod selects one pod" in error(diff(tmp_path, url, "default", "binpack", "--pod", "web-0", "--all"))
 
 
@@ -755,7 +751,7 @@ def test_one_pod_and_many_exclude_each_other(url: str, tmp_path: Path) -> None:
 
 
 def dry_run(api: FakeApiServer, **spec: object) -> None:
-    """The server stores what it is sent, with more fields in the spec."""
+    """A server that returns the pod with more fields in its spec."""
 
     def answer(request: Request) -> Reply | None:
         if request.method != "POST":
@@ -778,7 +774,7 @@ def test_a_dry_run_is_the_only_post_and_stores_nothing(api: FakeApiServer, url: 
     ]
 
 
-def test_what_the_server_makes_differently_counts_and_is_told(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_fields_that_the_server_changes_count_and_are_shown(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     dry_run(api, priority=0, nodeSelector={"pool": "gold"})
     manifest = write(tmp_path, changed(POD, "metadata.name", "new"), name="pod.yaml")
     assert why(tmp_path, url, manifest).code == 0
@@ -788,8 +784,8 @@ def test_what_the_server_makes_differently_counts_and_is_told(api: FakeApiServer
     assert 'spec.nodeSelector.pool is "gold", not null' in note["changes"]
 
 
-def test_amounts_that_a_server_prints_otherwise_are_the_same(api: FakeApiServer, url: str, tmp_path: Path) -> None:
-    """It makes `1` of 1 and of 1000m, and what really differs is told field by field."""
+def test_quantities_in_another_form_are_equal(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    """The server writes `1` for 1 and 1000m; real differences are shown by field."""
     container = {"name": "main", "image": "registry.example/app:v1", "resources": {"requests": {"cpu": "1"}}}
     dry_run(api, containers=[container], priority=0, preemptionPolicy="PreemptLowerPriority")
     for written in (1, "1000m", "1500m"):
@@ -801,7 +797,7 @@ def test_amounts_that_a_server_prints_otherwise_are_the_same(api: FakeApiServer,
         assert changes == ([different] if written == "1500m" else [])
 
 
-def test_who_may_not_create_pods_is_told_what_goes_without(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_a_forbidden_dry_run_names_the_way_without_it(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     manifest = write(tmp_path, POD, name="pod.yaml")
     said = 'pods is forbidden: User "me" cannot create resource "pods" in API group ""'
     api.fail("/namespaces/shop/pods", failure(403, said))
@@ -818,7 +814,7 @@ def test_a_quota_that_refuses_the_dry_run_is_the_answer(api: FakeApiServer, url:
     assert said in ran.out
 
 
-def test_what_the_server_refuses_is_an_error_in_its_words(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_another_refusal_of_the_dry_run_is_quoted_as_an_error(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.fail("/namespaces/shop/pods", failure(422, "Pod is invalid: spec: too odd"), forever=True)
     manifest = write(tmp_path, POD, name="pod.yaml")
     assert "Pod is invalid: spec: too odd" in error(why(tmp_path, url, manifest, "--dry-run=server"))

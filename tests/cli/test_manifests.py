@@ -1,4 +1,4 @@
-"""Manifests as people have them: several workloads, companions, folders, kinds of others."""
+"""Manifests as users have them: several workloads, other objects beside them, folders, and custom resources."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def test_several_workloads_are_one_answer(tmp_path: Path) -> None:
     assert "each pod is evaluated alone" in alone.out
 
 
-def test_one_of_several_by_its_name(tmp_path: Path) -> None:
+def test_a_name_selects_one_of_several_workloads(tmp_path: Path) -> None:
     path = write(tmp_path, workload("Deployment"), workload("Deployment", "api"), name="app.yaml")
     ran = kschedx("why", "deploy", "api", "-f", path, "-s", write(tmp_path, NODE), "-o", "json")
     assert document(ran)["pod"]["name"] == "api-new"
 
 
-def test_a_folder_and_standard_input(tmp_path: Path) -> None:
+def test_manifests_of_a_folder_and_of_standard_input(tmp_path: Path) -> None:
     folder = tmp_path / "manifests"
     folder.mkdir()
     write(folder, workload("Deployment"), name="a.yaml")
@@ -90,7 +90,7 @@ USING = changed(
 )
 
 
-def test_companions_count_as_if_applied(tmp_path: Path) -> None:
+def test_other_objects_of_the_file_count_as_applied(tmp_path: Path) -> None:
     assert asked(tmp_path, USING).code != 0
     ran = asked(tmp_path, CLASS, CLAIM, USING, options="-o json")
     assert document(ran)["outcome"] == "Scheduled"
@@ -123,7 +123,7 @@ def test_a_horizontal_pod_autoscaler_bounds_the_replicas(
         assert (f"scales default/deploy/web to {becomes}: its m" in ran.out) == (becomes is not None)
 
 
-def test_a_priority_class_beside_the_pod(tmp_path: Path) -> None:
+def test_a_priority_class_beside_the_pod_counts(tmp_path: Path) -> None:
     kind: Manifest = {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
@@ -134,7 +134,7 @@ def test_a_priority_class_beside_the_pod(tmp_path: Path) -> None:
     assert document(ran)["pod"]["priority"] == 1000
 
 
-def test_a_new_stateful_set_is_judged_with_its_claims(tmp_path: Path) -> None:
+def test_a_new_stateful_set_counts_with_its_claims(tmp_path: Path) -> None:
     claims = [{"metadata": {"name": "data"}, "spec": CLAIM_SPEC}]
     ran = asked(tmp_path, CLASS, workload("StatefulSet", serviceName="web", volumeClaimTemplates=claims))
     assert (ran.code, ran.err) == (0, "")
@@ -142,8 +142,8 @@ def test_a_new_stateful_set_is_judged_with_its_claims(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("of_pod", [{}, {"scratch": CLAIM_SPEC}], ids=["its own", "ephemeral ones too"])
-def test_the_first_attempt_stays_in_the_document(tmp_path: Path, of_pod: Manifest) -> None:
-    """Where kube-scheduler sees the pod before its claims; of claims that come after the pod it always does."""
+def test_an_attempt_before_the_claim_stays_in_the_document(tmp_path: Path, of_pod: Manifest) -> None:
+    """If a claim comes after its pod, kube-scheduler tries the pod before the claim exists."""
     claims = [{"metadata": {"name": "data"}, "spec": CLAIM_SPEC}]
     stateful = workload("StatefulSet", serviceName="web", volumeClaimTemplates=claims)
     volumes = [{"name": name, "ephemeral": {"volumeClaimTemplate": {"spec": spec}}} for name, spec in of_pod.items()]
@@ -156,7 +156,7 @@ def test_the_first_attempt_stays_in_the_document(tmp_path: Path, of_pod: Manifes
     assert said == {f"0/1 nodes are available: {expected}. not found"}
 
 
-def test_an_ephemeral_volume_is_judged_with_its_claim(tmp_path: Path) -> None:
+def test_an_ephemeral_volume_counts_with_its_claim(tmp_path: Path) -> None:
     volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM_SPEC}}}
     ran = asked(tmp_path, CLASS, changed(POD, "spec.volumes", [volume]), options="-o json")
     (note,) = (note for note in document(ran)["notes"] if note["id"] == "claims-from-templates")
@@ -177,8 +177,8 @@ SPREAD = [
 
 
 @pytest.mark.parametrize(("image", "fits"), [("registry.example/app:v1", False), ("registry.example/app:v2", True)])
-def test_a_changed_template_has_a_hash_of_its_own(image: str, fits: bool, tmp_path: Path) -> None:
-    """Old pods are all on the second node, which is full: those of the same template push new ones to the first, where
+def test_a_changed_template_has_a_new_hash(image: str, fits: bool, tmp_path: Path) -> None:
+    """Old pods are all on the second node, which is full. Pods of the same template push new ones to the first, where
     they do not fit."""
     deployment = workload("Deployment")
     deployment = dict(changed(deployment, "spec.template.spec.topologySpreadConstraints", SPREAD))
@@ -215,14 +215,14 @@ JOB: Manifest = {
 }
 
 
-def test_a_foreign_workload_is_explained_by_its_template(tmp_path: Path) -> None:
+def test_a_custom_resource_is_explained_by_its_template(tmp_path: Path) -> None:
     ran = asked(tmp_path, ROLLOUT, options="-o json")
     (note,) = (note for note in document(ran)["notes"] if note["id"] == "foreign-workload")
     assert note["path"] == "spec.template"
     assert "Rollout (argoproj.io)" in note["text"]
 
 
-def test_each_template_of_a_foreign_workload_is_a_pod(tmp_path: Path) -> None:
+def test_each_template_of_a_custom_resource_is_a_pod(tmp_path: Path) -> None:
     result = asked(tmp_path, JOB, options="-o name").out.split()
     placed = ["default/train-master-new", *(f"default/train-worker-new{number}" for number in (1, 2, 3))]
     assert result == [word for pod in placed for word in (pod, "node/node-01")] + ["default/train-worker-new4"]
@@ -248,7 +248,7 @@ def test_each_template_of_a_foreign_workload_is_a_pod(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_makes_no_pod_is_named(manifest: Manifest, code: int, expected: str, tmp_path: Path) -> None:
+def test_a_manifest_without_pods_is_named(manifest: Manifest, code: int, expected: str, tmp_path: Path) -> None:
     ran = asked(tmp_path, manifest)
     assert (ran.code, ran.out) == (code, "")
     assert expected in ran.err
@@ -273,12 +273,12 @@ def test_a_custom_resource_that_hides_its_pods_is_undecided(command: str, tmp_pa
     assert (result["state"]["name"], result["outcome"]) == ("UnknownPods", "Undecided")
 
 
-def test_it_is_undecided_beside_others_too(tmp_path: Path) -> None:
+def test_it_is_undecided_beside_other_manifests(tmp_path: Path) -> None:
     ran = asked(tmp_path, TRAIN_JOB, workload("Deployment"))
     assert (ran.code, ran.out.splitlines()[0]) == (3, "? 2 pods: 1 can be scheduled, 1 undecided")
 
 
-def test_of_several_workloads_each_is_counted(tmp_path: Path) -> None:
+def test_every_workload_of_a_file_counts(tmp_path: Path) -> None:
     big = workload("StatefulSet", "db")
     big["spec"]["template"]["spec"] = BIG_POD["spec"]
     manifests, cluster = write(tmp_path, workload("Deployment"), big, TRAIN_JOB, name="app.yaml"), write(tmp_path, NODE)
@@ -342,14 +342,14 @@ def test_a_refused_update_is_an_answer(
 
 
 @pytest.mark.parametrize("manifest", [workload("Deployment"), workload("StatefulSet", serviceName="web"), _job()])
-def test_the_same_manifest_again_is_no_refused_update(manifest: Manifest, tmp_path: Path) -> None:
+def test_an_unchanged_manifest_is_not_a_refused_update(manifest: Manifest, tmp_path: Path) -> None:
     stored = changed(manifest, "spec.template.metadata.labels.job-name", "web")
     path, cluster = write(tmp_path, manifest, name="app.yaml"), write(tmp_path, NODE, stored)
     result = document(kschedx("why", path, "-s", cluster, "-o", "json"))
     assert result["outcome"] == "Scheduled"
 
 
-def test_a_fault_is_told_with_its_own_line(tmp_path: Path) -> None:
+def test_an_error_has_its_own_line(tmp_path: Path) -> None:
     path = tmp_path / "app.yaml"
     path.write_text(
         "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  nodeselector: {a: b}\n  containers:\n"
@@ -363,7 +363,7 @@ def test_a_fault_is_told_with_its_own_line(tmp_path: Path) -> None:
     ]
 
 
-def test_a_selector_that_misses_its_own_pods_is_refused(tmp_path: Path) -> None:
+def test_a_selector_that_does_not_match_the_template_is_refused(tmp_path: Path) -> None:
     ran = asked(tmp_path, changed(workload("Deployment"), "spec.selector.matchLabels.app", "other"))
     assert ran.code == 2
     text = 'spec.template.metadata.labels: Invalid value: {"app":"web"}: `selector` does not match template `labels`'
@@ -374,7 +374,7 @@ def test_a_selector_that_misses_its_own_pods_is_refused(tmp_path: Path) -> None:
     ("name", "hint"), [("kustomization.yaml", "kubectl kustomize"), ("Chart.yaml", "helm template")]
 )
 @pytest.mark.parametrize("folder_name", ["app", "a; touch x"])
-def test_a_folder_that_has_to_be_rendered_first(folder_name: str, name: str, hint: str, tmp_path: Path) -> None:
+def test_a_folder_with_templates_is_an_error(folder_name: str, name: str, hint: str, tmp_path: Path) -> None:
     folder = tmp_path / folder_name
     folder.mkdir()
     (folder / name).write_text("resources: []\n")
@@ -391,7 +391,7 @@ def test_too_many_manifests_are_refused(tmp_path: Path) -> None:
     assert "all.json: more than 10,000 objects, too many for manifests (pass a dump of a cluster with -s)" in ran.err
 
 
-def test_a_pod_by_the_beginning_of_its_name(tmp_path: Path) -> None:
+def test_a_pod_is_found_by_the_prefix_of_its_name(tmp_path: Path) -> None:
     cluster = write(tmp_path, NODE, POD)
     assert kschedx("why", "pod", "web", "-n", "shop", "-s", cluster).out.startswith("✓ shop/web-0")
     both = write(tmp_path, NODE, POD, changed(POD, "metadata.name", "web-1"), name="both.yaml")
@@ -400,8 +400,8 @@ def test_a_pod_by_the_beginning_of_its_name(tmp_path: Path) -> None:
     assert "2 that start with it (web-0, web-1)" in ran.err
 
 
-def test_the_pods_of_daemon_sets_take_room(tmp_path: Path) -> None:
-    """With one answer for all of the files and for each of them, as they are in one queue."""
+def test_pods_of_daemon_sets_use_room(tmp_path: Path) -> None:
+    """All manifests share one queue, whether one or all of them are explained."""
     daemons = workload("DaemonSet", "agent")
     daemons["spec"]["template"]["spec"] = at(small_pod("agent", "1"), "spec")
     replicas = workload("Deployment", replicas=3)
@@ -416,8 +416,8 @@ def test_the_pods_of_daemon_sets_take_room(tmp_path: Path) -> None:
     assert alone.code == 0
 
 
-def test_a_daemon_set_finds_the_pods_beside_it(tmp_path: Path) -> None:
-    """Whichever is first in the files: what waits is tried again when others have their nodes."""
+def test_affinity_of_a_daemon_set_matches_pods_beside_it(tmp_path: Path) -> None:
+    """In any order of the files: pending pods are retried after other pods are assigned."""
     agent, proxy = workload("DaemonSet", "agent"), workload("DaemonSet", "proxy")
     term = {"labelSelector": {"matchLabels": {"app": "agent"}}, "topologyKey": "kubernetes.io/hostname"}
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
@@ -431,7 +431,7 @@ def test_a_daemon_set_finds_the_pods_beside_it(tmp_path: Path) -> None:
     assert story.out.startswith("✓ DaemonSet infra/proxy fits 2 eligible nodes")
 
 
-def test_a_pod_that_cannot_be_updated_is_noted(tmp_path: Path) -> None:
+def test_a_pod_that_cannot_be_updated_has_a_note(tmp_path: Path) -> None:
     cluster = write(tmp_path, NODE, small_pod("web"))
     path = write(tmp_path, changed(small_pod("web", "2"), "spec.nodeSelector", {"disk": "ssd"}), name="pod.yaml")
     refused = "the API server refuses to change spec.nodeSelector, requests.cpu of container main"

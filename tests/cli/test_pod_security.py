@@ -1,4 +1,4 @@
-"""A pod that Pod Security lets nobody make: the screen, what would help, and where nothing is said for certain."""
+"""Pods that Pod Security refuses: the screen, fixes, and undecided cases."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def asked(folder: Path, cluster: Sequence[Manifest], *options: str, columns: int
 
 
 def running(count: int) -> list[Manifest]:
-    """Pods that the ReplicaSet has."""
+    """Return running pods of the ReplicaSet."""
     owner = {key: REPLICA_SET[key] for key in ("apiVersion", "kind")}
     owner |= {"name": REPLICA_SET["metadata"]["name"], "uid": REPLICA_SET["metadata"]["uid"], "controller": True}
     template = REPLICA_SET["spec"]["template"]
@@ -63,7 +63,7 @@ def test_the_screen(columns: int, golden: Golden) -> None:
     golden.check(Path(__file__).parent / "golden" / f"pod-security-{columns}.txt", ran.out)
 
 
-def test_a_fix_lets_the_pods_in(tmp_path: Path) -> None:
+def test_a_fix_is_admitted(tmp_path: Path) -> None:
     for number in ("1", "2"):
         ran = asked(tmp_path, CLUSTER, "--fix", number, "-o", "yaml")
         assert ran.code == 1
@@ -81,7 +81,7 @@ def test_a_fix_lets_the_pods_in(tmp_path: Path) -> None:
     assert asked(tmp_path, CLUSTER, "--fix", "3", "-o", "yaml").err == "error: no fix 3: there are 2\n"
 
 
-def test_what_a_pod_insists_on_is_left_to_it(tmp_path: Path) -> None:
+def test_a_setting_that_the_pod_needs_has_no_fix(tmp_path: Path) -> None:
     cluster = changed(DEPLOYMENT, "spec.template.spec.hostNetwork", True)
     ran = asked(tmp_path, [*CLUSTER[:3], cluster])
     assert "fix       enforce privileged in namespace payments, for all its pods · fits node-a" in ran.out
@@ -99,7 +99,7 @@ def test_the_order_of_fields_does_not_matter() -> None:
     assert patches[0] == patches[1]
 
 
-def test_what_is_in_the_way_afterwards(tmp_path: Path) -> None:
+def test_the_next_obstacle_after_the_fix_is_shown(tmp_path: Path) -> None:
     path = "spec.template.spec.containers.0.resources.requests.cpu"
     ran = asked(tmp_path, [*CLUSTER[:3], changed(DEPLOYMENT, path, "9")])
     assert "; then add a node in zone eu-1a with at least 9 CPU" in ran.out
@@ -117,7 +117,7 @@ def test_what_is_in_the_way_afterwards(tmp_path: Path) -> None:
     )
 
 
-def test_kubectl_only_warns_of_a_workload(tmp_path: Path) -> None:
+def test_kubectl_only_warns_about_a_workload(tmp_path: Path) -> None:
     new = {**DEPLOYMENT, "metadata": {"name": "new", "namespace": "payments"}}
     write(tmp_path, *CLUSTER)
     write(tmp_path, new, name="new.yaml")
@@ -138,7 +138,7 @@ def test_kubectl_only_warns_of_a_workload(tmp_path: Path) -> None:
     ("labels", "warns"),
     [({"warn": "privileged"}, False), ({"warn": "restricted"}, True), ({"enforce": "x"}, False)],
 )
-def test_what_kubectl_says_is_what_the_namespace_warns_of(tmp_path: Path, labels: dict[str, str], warns: bool) -> None:
+def test_the_warning_of_kubectl_is_that_of_the_namespace(tmp_path: Path, labels: dict[str, str], warns: bool) -> None:
     own = {f"pod-security.kubernetes.io/{key}": value for key, value in ({"enforce": "baseline"} | labels).items()}
     space: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "payments", "labels": own}}
     new = changed(DEPLOYMENT, "spec.template.spec.hostPID", True)
@@ -149,8 +149,8 @@ def test_what_kubectl_says_is_what_the_namespace_warns_of(tmp_path: Path, labels
     assert ("kubectl apply only warns" in ran.out) is warns
 
 
-def test_pods_that_run_are_left_alone(tmp_path: Path) -> None:
-    """They may be older than the label; only those that are wanted beside them are refused."""
+def test_running_pods_are_not_refused(tmp_path: Path) -> None:
+    """They may be older than the label; only missing replicas are refused."""
     all_there = asked(tmp_path, [*CLUSTER, *running(3)])
     assert all_there.code == 0
     assert "namespace payments refuses new pods of this template (violates PodSecurity" in all_there.out
@@ -162,7 +162,7 @@ def test_pods_that_run_are_left_alone(tmp_path: Path) -> None:
     assert WORDS in one_lacks.out
 
 
-def test_a_template_that_was_cut_down_decides_nothing(tmp_path: Path) -> None:
+def test_a_slim_template_is_undecided(tmp_path: Path) -> None:
     write(tmp_path, *CLUSTER)
     assert kschedx("snapshot", "-s", "cluster.yaml", "-o", "cut.json", cwd=tmp_path).code == 0
     ran = kschedx("why", "deploy/ledger", "-n", "payments", "-s", "cut.json", cwd=tmp_path, columns=400)
@@ -170,7 +170,7 @@ def test_a_template_that_was_cut_down_decides_nothing(tmp_path: Path) -> None:
     assert "namespace payments enforces Pod Security restricted, and the snapshot lacks parts" in ran.out
 
 
-def test_an_anonymized_namespace_enforces_what_it_did(tmp_path: Path) -> None:
+def test_an_anonymized_namespace_enforces_the_same_level(tmp_path: Path) -> None:
     write(tmp_path, *CLUSTER)
     assert kschedx("snapshot", "-s", "cluster.yaml", "--anonymize", "-o", "hidden.json", cwd=tmp_path).code == 0
     items = json.loads((tmp_path / "hidden.json").read_text(encoding="utf-8"))["items"]
@@ -179,11 +179,11 @@ def test_an_anonymized_namespace_enforces_what_it_did(tmp_path: Path) -> None:
     assert its == {key: value for key, value in SPACE["metadata"]["labels"].items() if "pod-security" in key}
 
 
-def test_releases_before_pod_security_do_not_read_the_labels(tmp_path: Path) -> None:
+def test_versions_before_pod_security_ignore_the_labels(tmp_path: Path) -> None:
     assert asked(tmp_path, CLUSTER, "--kube-version", "1.13").code == 0
 
 
-def test_a_pod_by_itself(tmp_path: Path) -> None:
+def test_a_pod_without_a_workload(tmp_path: Path) -> None:
     write(tmp_path, NODE, changed(SPACE, "metadata.name", "shop"))
     write(tmp_path, POD, name="pod.yaml")
     ran = kschedx("why", "pod.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=200)

@@ -1,4 +1,4 @@
-"""`kschedx profiles` and `kschedx diff-profiles`: bad input, and what is refused where."""
+"""`kschedx profiles` and `kschedx diff-profiles`: bad input and its errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def write(folder: Path, text: str) -> Path:
 
 
 def refused(ran: Ran, *parts: str) -> None:
-    """A line for each fault, with all of these among them, and exit code 2."""
+    """Check that the command prints a line for each error, all of these among them, and exits with 2."""
     assert (ran.code, ran.out) == (2, "")
     assert all(line.startswith("error: ") for line in ran.err.splitlines())
     assert not [part for part in parts if part not in ran.err], ran.err
@@ -43,7 +43,7 @@ def refused(ran: Ran, *parts: str) -> None:
     ],
 )
 @pytest.mark.parametrize("command", [("profiles", "check"), ("profiles", "show"), ("diff-profiles", "default")])
-def test_what_kube_scheduler_refuses_is_refused_with_its_place(
+def test_a_configuration_that_kube_scheduler_refuses_has_its_place(
     tmp_path: Path, text: str, parts: tuple[str, ...], command: tuple[str, ...]
 ) -> None:
     path = write(tmp_path, text)
@@ -83,14 +83,14 @@ def test_a_policy_is_shown_as_predicates_and_priorities() -> None:
     ]
 
 
-def test_a_weight_of_zero_is_a_remark_of_check_alone(tmp_path: Path) -> None:
+def test_only_check_advises_on_a_weight_of_zero(tmp_path: Path) -> None:
     path = write(tmp_path, HEAD + "profiles: [{plugins: {score: {enabled: [{name: ImageLocality, weight: 0}]}}}]")
     ran = kschedx("profiles", "check", path)
     assert (ran.code, "counts as 1" in ran.out) == (0, True)
     refused(kschedx("diff-profiles", "default", path), "profiles[0].plugins.score.enabled[0].weight")
 
 
-def test_show_says_where_settings_come_from(tmp_path: Path) -> None:
+def test_show_has_the_origin_of_settings(tmp_path: Path) -> None:
     path = write(
         tmp_path,
         HEAD

@@ -1,4 +1,4 @@
-"""What long work says of itself, and the bar that shows it in a terminal."""
+"""Progress of long work, and the bar that shows it in a terminal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ print("done", file=sys.stderr, flush=True)
 """
 
 
-def test_work_that_knows_its_total_hides_its_parts() -> None:
+def test_work_with_a_total_hides_its_parts() -> None:
     seen: list[ProgressStep] = []
     with listen_to_progress(seen.append):
         for _ in count_items(["a", "bc"], Phase.DECIDING, 3, "pods", weight=len):
@@ -52,7 +52,7 @@ def test_work_that_knows_its_total_hides_its_parts() -> None:
     assert seen == [*done, ProgressStep(Phase.WRITING), ProgressStep(Phase.NOTHING)]
 
 
-def test_parts_move_the_bar_of_what_counts_them() -> None:
+def test_parts_move_the_bar_of_their_phase() -> None:
     seen: list[ProgressStep] = []
     with listen_to_progress(seen.append):
         for _ in count_items("ab", Phase.TUNING, 2, "candidates"):
@@ -69,7 +69,7 @@ def parts_of_work(item: int) -> int:
     return item
 
 
-def test_parts_that_other_processes_do_move_it_too() -> None:
+def test_parts_of_other_processes_move_the_bar() -> None:
     seen: list[ProgressStep] = []
     with listen_to_progress(seen.append):
         made = results(parts_of_work, range(2), 2, weights=[FEW, FEW])
@@ -78,7 +78,7 @@ def test_parts_that_other_processes_do_move_it_too() -> None:
     assert seen[-1].share == 1
 
 
-def test_a_loop_that_is_left_counts_no_more() -> None:
+def test_an_interrupted_loop_stops_counting() -> None:
     seen: list[ProgressStep] = []
     with listen_to_progress(seen.append):
         loop = count_items([1, 2], Phase.DECIDING, 2, "pods")
@@ -88,7 +88,7 @@ def test_a_loop_that_is_left_counts_no_more() -> None:
     assert seen[-1] == ProgressStep(Phase.WRITING)
 
 
-def test_a_phase_of_a_cluster_leaves_room_for_the_next() -> None:
+def test_phases_share_the_bar() -> None:
     work, shares = Work("a.json"), []
     for phase in (Phase.READING, Phase.DECIDING, Phase.WRITING):
         for done in range(5):
@@ -99,7 +99,7 @@ def test_a_phase_of_a_cluster_leaves_room_for_the_next() -> None:
     assert shares[-1] < 1
 
 
-def test_a_loop_of_the_descheduler_knows_how_much_is_left() -> None:
+def test_a_loop_of_the_descheduler_has_a_total() -> None:
     folder, seen = ROOT / "fixtures" / "descheduler-fight", list[ProgressStep]()
     policy = yaml.safe_load((folder / "policy.yaml").read_text())
     snapshot = kschedx.load(str(folder / "cluster.yaml"), whole=True)
@@ -118,7 +118,7 @@ def test_a_loop_of_the_descheduler_knows_how_much_is_left() -> None:
         "why --all-pending -s fixtures/autoscaler-grows/cluster.yaml",
     ],
 )
-def test_the_search_for_fixes_knows_how_much_is_left(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_for_fixes_has_a_total(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     seen: list[ProgressStep] = []
     with listen_to_progress(seen.append):
@@ -133,7 +133,7 @@ def test_the_search_for_fixes_knows_how_much_is_left(asked: str, monkeypatch: py
 
 
 def run(*, in_terminal: bool) -> str:
-    """What standard error gets."""
+    """Run the command, and return its standard error."""
     command = [sys.executable, "-c", SLOW]
     if not in_terminal:
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stderr
@@ -160,7 +160,7 @@ def in_a_terminal(command: list[str], seen: Callable[[str], None] = lambda _: No
 
 
 @pytest.mark.parametrize("in_terminal", [True, False])
-def test_the_bar_is_for_terminals_and_leaves_nothing_behind(in_terminal: bool) -> None:
+def test_the_bar_is_shown_in_terminals_and_erased(in_terminal: bool) -> None:
     text = run(in_terminal=in_terminal)
     assert text.count("note: a line") == 4
     assert ("of 4 pods" in text) is in_terminal
@@ -173,9 +173,7 @@ def test_the_bar_is_for_terminals_and_leaves_nothing_behind(in_terminal: bool) -
 
 
 @pytest.mark.parametrize("name", ["nodes", "doctor"])
-def test_it_is_there_before_the_first_byte_is_read_and_the_answer_goes_to_standard_output(
-    name: str, tmp_path: Path
-) -> None:
+def test_the_bar_is_shown_before_the_input_is_read(name: str, tmp_path: Path) -> None:
     pipe, cluster = tmp_path / "cluster", (ROOT / "fixtures/tie/cluster.yaml").read_bytes()
     os.mkfifo(pipe)
     written: list[str] = []

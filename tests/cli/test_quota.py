@@ -1,4 +1,4 @@
-"""A new pod that a ResourceQuota refuses: the words that somebody would read, and exit code 1."""
+"""New pods that a ResourceQuota refuses: the screen, and exit code 1."""
 
 from __future__ import annotations
 
@@ -73,19 +73,19 @@ def test_the_refusal(tmp_path: Path, manifest: Manifest, words: str) -> None:
     assert "exceeded quota: q" in said
 
 
-def test_what_the_quota_leaves_room_for(tmp_path: Path) -> None:
+def test_pods_within_the_quota_are_placed(tmp_path: Path) -> None:
     assert asked(tmp_path, bare(SMALL), QUOTA)[0] == 0
     elsewhere = {**QUOTA, "metadata": {"name": "q", "namespace": "other"}}
     assert asked(tmp_path, bare(ASKED), elsewhere)[0] == 0
 
 
-def test_a_workload_that_has_its_pods_is_counted_already(tmp_path: Path) -> None:
+def test_existing_pods_of_a_workload_count_once(tmp_path: Path) -> None:
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "u", "controller": True}
     there = pod("web-0", on="n", metadata={"ownerReferences": [owner]}, spec=ASKED)
     assert asked(tmp_path, workload("StatefulSet", ASKED, serviceName="web"), QUOTA, there)[0] == 0
 
 
-def test_a_refusal_is_a_group_and_the_others_are_told(tmp_path: Path) -> None:
+def test_a_refusal_is_a_group_beside_the_others(tmp_path: Path) -> None:
     """Three replicas that a quota refuses, a pod that a LimitRange refuses, and one that fits."""
     limits: Manifest = {
         "apiVersion": "v1",
@@ -126,7 +126,7 @@ def test_a_refusal_is_a_group_and_the_others_are_told(tmp_path: Path) -> None:
 
 
 def cluster(tmp_path: Path, *more: Manifest) -> None:
-    """A node with room for all, in cluster.json."""
+    """Write cluster.json with a node that has room for all pods."""
     items = [node("n", allocatable={"cpu": "64", "memory": "64Gi", "pods": "99"}), *more]
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": items}))
 
@@ -166,7 +166,7 @@ def test_replicas_above_the_quota(tmp_path: Path) -> None:
     assert why(tmp_path, "-o", "name").out.split()[-2:] == replicas["refused"]
 
 
-def test_what_fits_a_quota_alone_and_not_together(tmp_path: Path) -> None:
+def test_workloads_that_exceed_a_quota_only_together(tmp_path: Path) -> None:
     cluster(tmp_path, quota({"cpu": "0"}, cpu="5"))
     item, other = (named(workload("Deployment", ASKED, replicas=3), name) for name in ("one", "other"))
     written(tmp_path, item, other, bare(SMALL))
@@ -180,8 +180,8 @@ def test_what_fits_a_quota_alone_and_not_together(tmp_path: Path) -> None:
     assert why(tmp_path, "--alone").code == 0
 
 
-def test_what_a_workload_has_or_replaces_counts_once(tmp_path: Path) -> None:
-    """Two of four replicas are there, one waits; the quota has room for one more."""
+def test_existing_and_replaced_replicas_count_once(tmp_path: Path) -> None:
+    """Two of four replicas run and one is pending; the quota allows one more."""
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "u", "controller": True}
     there = [
         pod(f"web-{number}", on=on, metadata={"ownerReferences": [owner]}, spec=ASKED)
@@ -202,8 +202,8 @@ def test_what_a_workload_has_or_replaces_counts_once(tmp_path: Path) -> None:
     [("3", {}, 1), ("4", {}, 0), ("3", {"type": "Recreate"}, 0), ("3", {"rollingUpdate": {"maxUnavailable": 1}}, 0)],
     ids=["no room for one more", "room", "recreate", "one may be missing"],
 )
-def test_a_rollout(tmp_path: Path, limit: str, strategy: Manifest, code: int) -> None:
-    replica_set, *pods = replicas_of_before(3)
+def test_surge_pods_of_a_rollout_count(tmp_path: Path, limit: str, strategy: Manifest, code: int) -> None:
+    replica_set, *pods = existing_replicas(3)
     old = workload("Deployment", ASKED, replicas=3)
     cluster(tmp_path, quota({"pods": "3"}, pods=limit), old, replica_set, *pods)
     written(tmp_path, workload("Deployment", SMALL, replicas=3, strategy=strategy))
@@ -214,8 +214,8 @@ def test_a_rollout(tmp_path: Path, limit: str, strategy: Manifest, code: int) ->
         assert "the rollout stalls, and the pods of the previous template stay" in ran.out
 
 
-def replicas_of_before(number: int) -> list[Manifest]:
-    """A Deployment's ReplicaSet, and its pods."""
+def existing_replicas(number: int) -> list[Manifest]:
+    """Return the ReplicaSet of a Deployment, and its pods."""
     labels = {"app": "web", "pod-template-hash": "abc"}
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": True}
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-abc", "uid": "r", "controller": True}
@@ -265,7 +265,7 @@ WITH_CLAIM: Manifest = {**SMALL, "volumes": [{"name": "data", "persistentVolumeC
         (OF_CLASS, "7Gi"),
     ],
 )
-def test_a_claim_that_a_quota_refuses_refuses_its_pods(tmp_path: Path, used: str, hard: str) -> None:
+def test_a_claim_that_a_quota_refuses_blocks_its_pods(tmp_path: Path, used: str, hard: str) -> None:
     cluster(tmp_path, CLASS, quota({used: "0"}, **{used: hard}))
     written(tmp_path, CLAIM, bare(WITH_CLAIM), named(bare(SMALL), "other"))
     ran = why(tmp_path)
@@ -287,7 +287,7 @@ def test_a_claim_that_a_limit_range_refuses(tmp_path: Path) -> None:
     assert f'because   persistentvolumeclaims "data" is forbidden: {said}\n' in why(tmp_path).out
 
 
-def test_a_refused_claim_that_no_pod_names_is_left_out(tmp_path: Path) -> None:
+def test_a_refused_claim_without_pods_is_left_out(tmp_path: Path) -> None:
     cluster(tmp_path, CLASS, quota({"persistentvolumeclaims": "0"}, persistentvolumeclaims="0"))
     written(tmp_path, CLAIM, bare(SMALL))
     ran = why(tmp_path)
@@ -306,7 +306,7 @@ def test_claims_of_a_stateful_set_add_up(tmp_path: Path) -> None:
     assert said in ran.out
 
 
-def test_workloads_are_counted_too(tmp_path: Path) -> None:
+def test_a_quota_counts_workloads(tmp_path: Path) -> None:
     cluster(tmp_path, quota({"count/deployments.apps": "1"}, **{"count/deployments.apps": "2"}))
     written(tmp_path, *(named(workload("Deployment", SMALL), name) for name in ("one", "other")))
     ran = why(tmp_path)
@@ -326,7 +326,7 @@ def test_workloads_are_counted_too(tmp_path: Path) -> None:
         ("CronJob", "jobs.batch", 'Error creating job: jobs.batch "web-new" is forbidden: exceeded quota: q'),
     ],
 )
-def test_what_stands_between_a_workload_and_its_pod(tmp_path: Path, kind: str, counted: str, said: str) -> None:
+def test_a_quota_that_refuses_an_intermediate_object(tmp_path: Path, kind: str, counted: str, said: str) -> None:
     cluster(tmp_path, quota({f"count/{counted}": "1"}, **{f"count/{counted}": "1"}))
     job = workload("Job", {**SMALL, "restartPolicy": "Never"})
     manifest = workload("Deployment", SMALL)
@@ -339,8 +339,8 @@ def test_what_stands_between_a_workload_and_its_pod(tmp_path: Path, kind: str, c
 
 
 @pytest.mark.parametrize(("replicas", "room"), [(1, "0"), (3, "2")])
-def test_a_claim_of_an_ephemeral_volume_that_nobody_makes(tmp_path: Path, replicas: int, room: str) -> None:
-    """The pod is there, and kube-scheduler's words are that it waits: the note says what for."""
+def test_a_refused_claim_of_an_ephemeral_volume(tmp_path: Path, replicas: int, room: str) -> None:
+    """The pod exists, and kube-scheduler reports the missing claim; a note names the quota."""
     cluster(tmp_path, CLASS, quota({"persistentvolumeclaims": "0"}, persistentvolumeclaims=room))
     volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM["spec"]}}}
     written(tmp_path, workload("Deployment", {**SMALL, "volumes": [volume]}, replicas=replicas))
@@ -360,7 +360,7 @@ def test_a_claim_of_an_ephemeral_volume_that_nobody_makes(tmp_path: Path, replic
 
 
 def test_pods_of_a_daemon_set_add_up(tmp_path: Path) -> None:
-    """One of three nodes has its pod, which the quota counts; there is room for one more."""
+    """One of three nodes has its pod, which counts; the quota allows one more."""
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "web", "uid": "u", "controller": True}
     there = pod("web-x", on="n", metadata={"ownerReferences": [owner]}, spec=SMALL)
     for limit, code in (("3", 0), ("2", 1)):

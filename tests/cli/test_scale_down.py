@@ -1,4 +1,4 @@
-"""`kschedx scale-down`: which autoscaler is asked, and what is refused."""
+"""`kschedx scale-down`: the choice of the autoscaler, and bad input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KARPENTER = ROOT / "fixtures" / "karpenter-grows" / "cluster.yaml"
 NODE = "ip-10-0-2-31.ec2.internal"
 
 
-def test_karpenters_nodes_are_told_in_its_words(tmp_path: Path) -> None:
+def test_nodes_of_karpenter_have_its_messages(tmp_path: Path) -> None:
     objects = [item for item in yaml.safe_load_all(KARPENTER.read_text()) if item]
     for item in objects:
         if (item["kind"], item["metadata"]["name"]) == ("Node", NODE):
@@ -53,13 +53,13 @@ def test_without_an_autoscaler_the_annotation_that_keeps_a_node_is_named(tmp_pat
     assert (ran.code, f"annotation {disabled}=true keeps idle in any case" in ran.err) == (3, True)
 
 
-def test_a_node_that_is_not_there_has_its_nearest() -> None:
+def test_a_missing_node_has_the_nearest_name() -> None:
     ran = kschedx("scale-down", "ip-10-0-1-2.ec2.internal", "-s", "fixtures/scale-down-blocked/cluster.yaml")
     assert ran.code == 2
     assert 'did you mean "ip-10-0-1-2' in ran.err
 
 
-def test_a_flag_that_cannot_be_read_is_named() -> None:
+def test_an_invalid_flag_is_named() -> None:
     flag = ("--autoscaler-flag", "scale-down-unneeded-time=soon")
     ran = kschedx("scale-down", "-s", "fixtures/scale-down-blocked/cluster.yaml", *flag)
     assert ran.code == 2
@@ -67,7 +67,7 @@ def test_a_flag_that_cannot_be_read_is_named() -> None:
 
 
 @pytest.mark.parametrize("minimum", [1, 2])
-def test_what_is_set_to_keep_a_node_has_a_fix(tmp_path: Path, minimum: int) -> None:
+def test_a_setting_that_keeps_a_node_has_a_fix(tmp_path: Path, minimum: int) -> None:
     disabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
     idle = small.node("workers-1")
     idle["metadata"]["annotations"] = {disabled: "true"}
@@ -83,7 +83,7 @@ def test_what_is_set_to_keep_a_node_has_a_fix(tmp_path: Path, minimum: int) -> N
     assert ("nothing else keeps the node" in out) is (minimum == 1)
 
 
-def test_the_table_says_in_words_what_keeps_a_node_and_a_guarded_pod_has_a_fix(tmp_path: Path) -> None:
+def test_the_table_names_what_keeps_a_node_and_a_protected_pod_has_a_fix(tmp_path: Path) -> None:
     ran = kschedx("scale-down", "-s", "fixtures/scale-down-blocked/cluster.yaml", columns=200)
     assert not any(code in ran.out for code in ("NotReplicated", "LocalStorageRequested", "NotSafeToEvict"))
     objects = [item for item in yaml.safe_load_all(KARPENTER.read_text()) if item]

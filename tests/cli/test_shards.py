@@ -1,4 +1,4 @@
-"""One question in parts: `--shard` and `kschedx merge`."""
+"""A question in parts: `--shard` and `kschedx merge`."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ def cluster(tmp_path: Path) -> Path:
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("question", [WHY, DIFF, MOVED], ids=" ".join)
 @pytest.mark.parametrize("of", [1, 3, 20])
-def test_the_parts_together_are_the_whole_to_the_byte(
-    cluster: Path, tmp_path: Path, question: tuple[str, ...], of: int
-) -> None:
+def test_merged_parts_equal_the_whole(cluster: Path, tmp_path: Path, question: tuple[str, ...], of: int) -> None:
     whole = kschedx(*question, "-s", cluster)
     parts = []
     for index in range(1, of + 1):
@@ -43,14 +41,14 @@ def test_the_parts_together_are_the_whole_to_the_byte(
 
 @pytest.mark.parametrize("of", range(1, 12))
 @pytest.mark.parametrize("count", range(12))
-def test_every_row_is_in_one_part(of: int, count: int) -> None:
+def test_every_row_is_in_exactly_one_part(of: int, count: int) -> None:
     rows = list(range(count))
     parts = [Shard(index=index, of=of).part(rows) for index in range(1, of + 1)]
     assert [row for part in parts for row in part] == rows
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
-def test_what_does_not_belong_together_is_told(cluster: Path, tmp_path: Path) -> None:
+def test_parts_of_different_answers_are_refused(cluster: Path, tmp_path: Path) -> None:
     def part(name: str, *arguments: str) -> Path:
         path = tmp_path / name
         path.write_text(kschedx(*arguments, "-s", cluster).out)

@@ -1,4 +1,4 @@
-"""Replicas that a ResourceQuota refuses never become pods: told in the API server's words, with exit code 1."""
+"""Replicas that a ResourceQuota refuses, in `simulate` and `fit`: the API server's message, and exit code 1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.simulate.clusters import deployment, nodes
 
 
 def quota(pods: int, used: int | None = None) -> Manifest:
-    """One that nobody has counted for yet, unless `used` is given."""
+    """A ResourceQuota; without `used`, its controller has not counted yet."""
     hard = {"pods": str(pods)}
     status = {} if used is None else {"status": {"hard": hard, "used": {"pods": str(used)}}}
     metadata = {"name": "q", "namespace": "shop"}
@@ -34,7 +34,7 @@ def web(ran: Ran) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("used", [None, 3], ids=["counted here", "counted by its controller"])
-def test_the_quota_takes_the_first_of_new_replicas(tmp_path: Path, used: int | None) -> None:
+def test_the_quota_admits_the_first_new_replicas(tmp_path: Path, used: int | None) -> None:
     ran = simulated(tmp_path, [quota(5, used)], "--scale", "deploy/web=6", "-o", "json")
     said = web(ran)
     assert ran.code == 1
@@ -44,7 +44,7 @@ def test_the_quota_takes_the_first_of_new_replicas(tmp_path: Path, used: int | N
     assert refusal in str(said["refusal"])
 
 
-def test_the_screen_tells_it(tmp_path: Path) -> None:
+def test_the_screen_shows_refused_replicas(tmp_path: Path) -> None:
     ran = simulated(tmp_path, [quota(5)], "--scale", "deploy/web=6")
     assert "2 replicas refused by the API server" in ran.out.splitlines()[0]
     assert "4 of 6 assigned" in ran.out
@@ -67,11 +67,11 @@ def test_the_screen_tells_it(tmp_path: Path) -> None:
     ],
     ids=["fits", "one too many", "room first", "room later", "fewer again", "the next", "set", "deleted"],
 )
-def test_changes_count_one_after_the_other(tmp_path: Path, options: Sequence[str], code: int) -> None:
+def test_changes_count_in_their_order(tmp_path: Path, options: Sequence[str], code: int) -> None:
     assert simulated(tmp_path, [quota(5)], *options).code == code
 
 
-def test_a_rollout_stops_where_the_quota_is_used_up(tmp_path: Path) -> None:
+def test_a_rollout_stalls_if_the_quota_is_used_up(tmp_path: Path) -> None:
     new_template = "deploy/web:spec.template.metadata.labels.version=two"
     ran = simulated(tmp_path, [quota(3)], "--set", new_template, "-o", "json")
     (rolled,) = json.loads(ran.out)["rollouts"]
@@ -81,12 +81,12 @@ def test_a_rollout_stops_where_the_quota_is_used_up(tmp_path: Path) -> None:
     assert simulated(tmp_path, [quota(4)], "--set", new_template).code == 0
 
 
-def test_a_quota_of_elsewhere_refuses_nothing(tmp_path: Path) -> None:
+def test_a_quota_of_another_namespace_refuses_nothing(tmp_path: Path) -> None:
     elsewhere = {**quota(0), "metadata": {"name": "q", "namespace": "other"}}
     assert simulated(tmp_path, [elsewhere], "--scale", "deploy/web=6").code == 0
 
 
-def test_a_new_stateful_set_gets_as_many_pods_and_claims_as_the_quota_has_left(tmp_path: Path) -> None:
+def test_a_quota_limits_pods_and_claims_of_a_new_stateful_set(tmp_path: Path) -> None:
     hard = {"persistentvolumeclaims": "1"}
     claims = {**quota(0), "spec": {"hard": hard}}
     container = {"name": "main", "image": "db:1"}
@@ -112,14 +112,14 @@ def test_a_new_stateful_set_gets_as_many_pods_and_claims_as_the_quota_has_left(t
     assert [name for kind, name in kinds if kind == "PersistentVolumeClaim"] == ["data-db-0"]
 
 
-def test_a_quota_that_is_applied_counts_at_once(tmp_path: Path) -> None:
+def test_an_applied_quota_counts(tmp_path: Path) -> None:
     file = tmp_path / "quota.json"
     file.write_text(json.dumps(quota(3)))
     assert simulated(tmp_path, [], "-f", str(file), "--scale", "deploy/web=3").code == 1
     assert simulated(tmp_path, [quota(3)], "--scale", "deploy/web=2").code == 0
 
 
-def test_the_page_tells_it(tmp_path: Path) -> None:
+def test_the_page_shows_refused_replicas(tmp_path: Path) -> None:
     page = simulated(tmp_path, [quota(5)], "--scale", "deploy/web=6", "-o", "markdown").out
     assert "refused by the API server" in page
     assert "exceeded quota: q" in page
@@ -134,7 +134,7 @@ def test_the_page_tells_it(tmp_path: Path) -> None:
     ],
     ids=["too many", "enough", "as many as fit"],
 )
-def test_no_more_fit_than_the_quota_lets_in(tmp_path: Path, options: Sequence[str], code: int, told: str) -> None:
+def test_fit_counts_the_quota(tmp_path: Path, options: Sequence[str], code: int, told: str) -> None:
     simulated(tmp_path, [quota(5)])  # writes the cluster
     ran = kschedx("fit", "deploy/web", "--snapshot", str(tmp_path / "cluster.json"), "-n", "shop", *options)
     assert ran.code == code
@@ -165,8 +165,8 @@ def test_quotas_count_workloads(resource: str, hard: int, options: Sequence[str]
     assert (said["pods"], said.get("refused", 0)) == ((0, 2) if refusal else (2, 0))
 
 
-def test_the_questions_about_a_refused_replica_agree(tmp_path: Path) -> None:
-    """No condition reports it yet: its controller has not tried."""
+def test_commands_agree_about_a_refused_replica(tmp_path: Path) -> None:
+    """No condition reports the refusal yet: the controller has not tried."""
     objects = [*nodes(), *deployment("web", "1", ["node-1", "node-2"]), quota(2)]
     for each in objects:
         if each["kind"] in ("Deployment", "ReplicaSet"):

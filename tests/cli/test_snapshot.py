@@ -1,4 +1,4 @@
-"""`kschedx snapshot`: the file, what it says of itself, and that it answers as its cluster does."""
+"""`kschedx snapshot`: the file, its header, and answers equal to those of its cluster."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CLUSTER: list[Manifest] = [NODE, POD, BIG_POD, NAMESPACE, small_pod("other-0", "
 
 
 def taken(ran: Ran) -> str:
-    """What a command that wrote a file told."""
+    """Return the standard error of a command that wrote a file."""
     assert (ran.code, ran.out) == (0, ""), ran.err
     return ran.err
 
@@ -44,7 +44,7 @@ def why(*arguments: str | Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["c.json", "c.yaml", "c.yml", "c.json.gz", "c.yaml.gz", "c.json.zst", "c.yaml.zst"])
-def test_every_form_holds_the_same(name: str, tmp_path: Path) -> None:
+def test_all_formats_hold_the_same_objects(name: str, tmp_path: Path) -> None:
     cluster = write(tmp_path, *CLUSTER, SECRET)
     told = taken(kschedx("snapshot", "-s", cluster, "-o", tmp_path / name))
     assert "1 node, 3 pods, 1 other object" in told
@@ -59,7 +59,7 @@ def test_every_form_holds_the_same(name: str, tmp_path: Path) -> None:
     assert (result["apiVersion"], result["kind"]) == ("v1", "List")
 
 
-def test_yaml_is_read_by_kubectl_as_it_was_meant(tmp_path: Path) -> None:
+def test_kubectl_reads_the_yaml_unchanged(tmp_path: Path) -> None:
     odd = {
         "a": "on",
         "b": "1e3",
@@ -103,7 +103,7 @@ def test_a_snapshot_of_a_snapshot_is_the_same(tmp_path: Path) -> None:
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
 
 
-def test_a_namespace_alone_is_named_in_every_answer(tmp_path: Path) -> None:
+def test_every_answer_names_the_only_namespace(tmp_path: Path) -> None:
     taken(kschedx("snapshot", "-s", write(tmp_path, *CLUSTER), "-n", "shop", "-o", tmp_path / "a.json"))
     document = why("shop/web-0", "-s", tmp_path / "a.json")
     assert document["source"]["namespaces"] == ["shop"]
@@ -131,20 +131,20 @@ def test_an_anonymized_cluster_gives_the_same_answer_under_other_names(tmp_path:
     assert after["source"]["anonymized"] is True
 
 
-def test_one_anonymized_namespace_is_named_by_its_new_name(tmp_path: Path) -> None:
+def test_an_anonymized_namespace_has_its_new_name(tmp_path: Path) -> None:
     cluster = write(tmp_path, *CLUSTER)
     result = json.loads(kschedx("snapshot", "-s", cluster, "-n", "shop", "--anonymize", "-o", "-").out)
     (namespace,) = [item["metadata"]["name"] for item in result["items"] if item["kind"] == "Namespace"]
     assert result["metadata"]["annotations"]["kschedx.dev/namespaces"] == namespace != "shop"
 
 
-def test_a_map_of_nothing(tmp_path: Path) -> None:
+def test_a_map_without_a_snapshot_is_an_error(tmp_path: Path) -> None:
     ran = kschedx("snapshot", "-s", write(tmp_path, *CLUSTER), "--anonymize-map", "m.json", "-o", "-")
     assert (ran.code, ran.err) == (2, "error: --anonymize-map needs --anonymize\n")
 
 
 @pytest.mark.parametrize("name", ["-", "a.json", "./a.json"])
-def test_a_map_is_not_given_away_with_the_file(name: str, tmp_path: Path) -> None:
+def test_the_map_is_not_in_the_snapshot(name: str, tmp_path: Path) -> None:
     cluster = write(tmp_path, *CLUSTER)
     to = "-" if name == "-" else "a.json"
     ran = kschedx("snapshot", "-s", cluster, "--anonymize", "-o", to, "--anonymize-map", name, cwd=tmp_path)
@@ -207,12 +207,12 @@ def test_a_configuration_is_anonymized_with_its_cluster(tmp_path: Path) -> None:
     assert (ran.code, ran.out) == (2, "")
 
 
-def test_without_its_configuration_a_note_says_so(tmp_path: Path) -> None:
+def test_a_note_names_the_missing_configuration(tmp_path: Path) -> None:
     told = taken(kschedx("snapshot", "-s", write(tmp_path, *CLUSTER), "--anonymize", "-o", tmp_path / "a.json"))
     assert "note: a scheduler's configuration that names labels" in told
 
 
-def test_a_selector_that_looks_into_a_text_stops_it(tmp_path: Path) -> None:
+def test_a_selector_that_parses_text_prevents_anonymization(tmp_path: Path) -> None:
     selector = "device.attributes['gpu.acme.io'].model.startsWith('acme')"
     objects = [*CLUSTER, device_class("acme-gpu", selector)]
     to = tmp_path / "a.json"
@@ -243,7 +243,7 @@ def test_an_address_is_replaced_as_a_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["cluster", "cluster.txt", "cluster.json.xz", "cluster.gz", ".zst"])
-def test_a_name_that_says_no_format(name: str, tmp_path: Path) -> None:
+def test_a_file_name_without_a_format_is_an_error(name: str, tmp_path: Path) -> None:
     ran = kschedx("snapshot", "-s", write(tmp_path, *CLUSTER), "-o", name, cwd=tmp_path)
     assert ran.code == 2
     assert (
@@ -251,7 +251,7 @@ def test_a_name_that_says_no_format(name: str, tmp_path: Path) -> None:
     )
 
 
-def test_what_cannot_be_written(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     cluster = write(tmp_path, *CLUSTER)
     (tmp_path / "folder.json").mkdir()
     for name, reason in (("folder.json", "is a directory"), ("none/a.json", "no such file or directory")):
@@ -259,7 +259,7 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
         assert (ran.code, ran.err) == (2, f"error: {name}: cannot be written: {reason}\n")
 
 
-def test_what_was_there_stays_until_the_new_one_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_existing_file_stays_until_the_new_one_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, old = write(tmp_path, *CLUSTER), tmp_path / "a.json"
     old.write_text("old")
     before = sorted(tmp_path.iterdir())
@@ -273,7 +273,7 @@ def test_what_was_there_stays_until_the_new_one_is_whole(tmp_path: Path, monkeyp
     assert (old.read_text(), sorted(tmp_path.iterdir())) == ("old", before)
 
 
-def test_a_namespace_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_namespace_is_an_error(tmp_path: Path) -> None:
     ran = kschedx("snapshot", "-s", write(tmp_path, *CLUSTER), "-n", "shpo", "-o", "-")
     assert (ran.code, ran.err) == (2, 'error: -n: there is no namespace "shpo" (did you mean "shop"?)\n')
 
@@ -303,7 +303,7 @@ def test_the_live_answer_and_the_files_are_the_same_document(config: Path, tmp_p
         assert why(pod, "-s", tmp_path / "a.yaml.gz") == live
 
 
-def test_what_could_not_be_read_is_in_the_file_too(api: FakeApiServer, config: Path, tmp_path: Path) -> None:
+def test_the_file_names_forbidden_kinds(api: FakeApiServer, config: Path, tmp_path: Path) -> None:
     api.fail("/services", failure(403, "no"), forever=True)
     api.fail("/podgroups", failure(404, "no"), forever=True)
     told = taken(kschedx("snapshot", "--kubeconfig", config, "-o", tmp_path / "a.json"))
@@ -316,7 +316,7 @@ def test_what_could_not_be_read_is_in_the_file_too(api: FakeApiServer, config: P
 
 
 @pytest.mark.parametrize("without", ["nodes", "pods"])
-def test_without_nodes_or_pods_nothing_is_said(without: str, api: FakeApiServer, config: Path, tmp_path: Path) -> None:
+def test_a_snapshot_needs_nodes_and_pods(without: str, api: FakeApiServer, config: Path, tmp_path: Path) -> None:
     api.fail(f"/{without}", failure(403, "no"), forever=True)
     taken(kschedx("snapshot", "--kubeconfig", config, "-o", tmp_path / "a.json"))
     live = kschedx("why", "shop/web-0", "--kubeconfig", config)
@@ -324,7 +324,7 @@ def test_without_nodes_or_pods_nothing_is_said(without: str, api: FakeApiServer,
     assert kschedx("why", "shop/web-0", "-s", tmp_path / "a.json") == live
 
 
-def test_a_pod_on_a_node_that_has_just_gone(api: FakeApiServer, config: Path, tmp_path: Path) -> None:
+def test_a_pod_on_a_node_that_was_just_deleted(api: FakeApiServer, config: Path, tmp_path: Path) -> None:
     api.replace([*CLUSTER, changed(small_pod("left", "10m"), "spec", {"nodeName": "gone", "containers": []})])
     taken(kschedx("snapshot", "--kubeconfig", config, "-o", tmp_path / "a.json"))
     assert why("shop/big-0", "-s", tmp_path / "a.json") == why("shop/big-0", "--kubeconfig", config)
@@ -345,7 +345,7 @@ def test_the_header(api: FakeApiServer, config: Path) -> None:
     }
 
 
-def test_of_a_namespace_nothing_else_is_asked_for(api: FakeApiServer, config: Path, tmp_path: Path) -> None:
+def test_a_snapshot_of_a_namespace_reads_nothing_else(api: FakeApiServer, config: Path, tmp_path: Path) -> None:
     taken(kschedx("snapshot", "--kubeconfig", config, "-n", "shop", "-o", tmp_path / "a.json"))
     asked = {request.path for request in api.requests}
     assert {"/api/v1/namespaces/shop/pods", "/api/v1/nodes", "/apis/apps/v1/namespaces/shop/replicasets"} <= asked
@@ -355,7 +355,7 @@ def test_of_a_namespace_nothing_else_is_asked_for(api: FakeApiServer, config: Pa
     assert {request.method for request in api.requests} == {"GET"}
 
 
-def test_a_list_that_expired_midway_is_in_the_file_once(api: FakeApiServer, config: Path) -> None:
+def test_a_list_that_expired_midway_is_written_once(api: FakeApiServer, config: Path) -> None:
     whole = json.loads(kschedx("snapshot", "--kubeconfig", config, "-o", "-").out)["items"]
     expired = iter([None, failure(410, "gone")])
     api.faults.append(lambda request: next(expired, None) if request.path == "/api/v1/pods" else None)
@@ -365,7 +365,7 @@ def test_a_list_that_expired_midway_is_in_the_file_once(api: FakeApiServer, conf
 # --- headers
 
 
-def test_a_header_says_the_same_when_it_is_read() -> None:
+def test_a_header_is_read_as_written() -> None:
     header = SnapshotHeader(
         taken="2026-11-21T20:00:00Z",
         source="context a=b, prod (https://x)",
@@ -383,7 +383,7 @@ def test_a_header_says_the_same_when_it_is_read() -> None:
 
 
 @pytest.mark.parametrize("text", ["Node", "Node=", "=3", "Node=x,Pod=-1", "Node=٣", ",,,", "Node=3=4"])
-def test_a_header_that_nobody_wrote_is_harmless(text: str) -> None:
+def test_an_invalid_header_is_harmless(text: str) -> None:
     result = parse_annotations({"kschedx.dev/snapshot": "v1", "kschedx.dev/kinds": text, "kschedx.dev/lacks": text})
     assert result == SnapshotHeader()
 
@@ -412,24 +412,24 @@ NOISY = {"example.com/csi-node-id": "7"}
 FULL = changed(small_pod("there", "4", namespace="shop"), "spec.nodeName", "node-01")
 
 
-def test_a_node_that_is_to_be_added_has_nothing_that_a_file_lacks(tmp_path: Path) -> None:
+def test_an_added_node_lacks_nothing(tmp_path: Path) -> None:
     cluster = write(tmp_path, changed(NODE, "metadata.annotations", NOISY), FULL, POD)
-    fixes = the_same_fixes(tmp_path, "pod/web-0", cluster)
+    fixes = assert_equal_fixes(tmp_path, "pod/web-0", cluster)
     assert "add a node like node-01" in [fix["title"] for fix in fixes]
 
 
-def test_a_claim_that_is_to_be_created_has_nothing_that_a_file_lacks(tmp_path: Path) -> None:
+def test_a_created_claim_lacks_nothing(tmp_path: Path) -> None:
     folder = ROOT / "fixtures" / "volume-statefulset-no-claim"
     objects = list(yaml.safe_load_all((folder / "cluster.yaml").read_text(encoding="utf-8")))
     for each in objects:
         for template in each["spec"].get("volumeClaimTemplates", ()) if each["kind"] == "StatefulSet" else ():
             template["metadata"]["annotations"] = NOISY
-    fixes = the_same_fixes(tmp_path, folder / "pod.yaml", write(tmp_path, *objects))
+    fixes = assert_equal_fixes(tmp_path, folder / "pod.yaml", write(tmp_path, *objects))
     assert fixes[0]["title"].startswith("create claim ")
 
 
-def the_same_fixes(folder: Path, target: str | Path, cluster: Path) -> list[dict[str, Any]]:
-    """Those of a dump, which are those of its snapshot."""
+def assert_equal_fixes(folder: Path, target: str | Path, cluster: Path) -> list[dict[str, Any]]:
+    """Return the fixes of a dump; those of its snapshot must be equal."""
     space = ("-n", "shop") if isinstance(target, str) else ()
     taken(kschedx("snapshot", "-s", cluster, "-o", folder / "cut.json"))
     dumped, kept = (why(target, *space, "-s", path)["fixes"] for path in (cluster, folder / "cut.json"))

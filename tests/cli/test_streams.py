@@ -1,4 +1,4 @@
-"""Output that is full, closed, or has no reader any more; signals; and what an unset variable of a shell leaves."""
+"""Output that is full, closed, or without a reader; signals; and unset variables of a shell."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def commands(cluster: Path) -> dict[str, list[str | Path]]:
 @pytest.mark.parametrize(
     "name", ["version", "help", "screen", "json", "snapshot", "doctor", "reason", "profiles", "completion"]
 )
-def test_a_full_disk_is_said_in_a_line(name: str, cluster: Path) -> None:
+def test_a_full_disk_is_a_one_line_error(name: str, cluster: Path) -> None:
     with Path("/dev/full").open("w") as full:
         result = ran(*commands(cluster)[name], stdout=full.fileno())
     assert (result.returncode, result.stderr) == (2, FULL)
 
 
 @pytest.mark.parametrize("name", ["version", "screen"])
-def test_a_closed_output_is_said_in_a_line(name: str, cluster: Path) -> None:
+def test_a_closed_output_is_a_one_line_error(name: str, cluster: Path) -> None:
     words = " ".join(f"'{word}'" for word in (COMMAND, *commands(cluster)[name]))
     result = subprocess.run(["sh", "-c", f"{words} >&-"], capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr) == (2, "error: write: bad file descriptor\n")
@@ -70,7 +70,7 @@ def test_a_closed_output_is_said_in_a_line(name: str, cluster: Path) -> None:
 
 @pytest.mark.parametrize(("target", "code"), [("pod/web-0", 0), ("pod/huge", 1)])
 @pytest.mark.parametrize("form", ["wide", "json"])
-def test_a_reader_that_leaves_changes_no_exit_code(target: str, code: int, form: str, tmp_path: Path) -> None:
+def test_a_closed_pipe_does_not_change_the_exit_code(target: str, code: int, form: str, tmp_path: Path) -> None:
     huge = changed(POD, "metadata.name", "huge")
     huge = changed(huge, "spec.containers", [{"name": "c", "resources": {"requests": {"cpu": "4000"}}}])
     cluster = write(tmp_path, NODE, POD, huge)
@@ -81,7 +81,7 @@ def test_a_reader_that_leaves_changes_no_exit_code(target: str, code: int, form:
     assert (result.returncode, result.stderr) == (code, "")
 
 
-def test_errors_that_nobody_can_be_told_keep_their_exit_code(cluster: Path) -> None:
+def test_errors_without_a_reader_keep_their_exit_code(cluster: Path) -> None:
     for to in ("2>/dev/full", "2>&-"):
         words = f"'{COMMAND}' why nope -s '{cluster}' {to}"
         assert subprocess.run(["sh", "-c", words], capture_output=True, check=False).returncode == 2
@@ -91,7 +91,7 @@ def test_errors_that_nobody_can_be_told_keep_their_exit_code(cluster: Path) -> N
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_it_quietly(number: signal.Signals, tmp_path: Path) -> None:
+def test_a_signal_ends_the_command_quietly(number: signal.Signals, tmp_path: Path) -> None:
     pipe = tmp_path / "cluster.json"
     os.mkfifo(pipe)
     process = subprocess.Popen(
@@ -130,8 +130,8 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_that_python_loses_comes_again(number: signal.Signals) -> None:
-    """Python ignores what the callback of a weak reference raises."""
+def test_a_signal_that_python_loses_is_sent_again(number: signal.Signals) -> None:
+    """Python ignores exceptions in the callback of a weak reference."""
     done = subprocess.run(
         [sys.executable, "-c", LOSING, str(int(number))],
         cwd=ROOT,
@@ -144,7 +144,7 @@ def test_a_signal_that_python_loses_comes_again(number: signal.Signals) -> None:
 
 @pytest.mark.parametrize("after", [0.03, 0.06, 0.1, 0.2])
 def test_an_early_interrupt_is_quiet(after: float, cluster: Path) -> None:
-    """Not while Python itself begins: that is not ours."""
+    """Except while Python itself starts, before kschedx runs."""
     begin = "import kschedx.cli as c; print('begun', flush=True); c.main()"
     process = subprocess.Popen(
         [sys.executable, "-c", f"import sys; sys.argv[0] = 'kschedx'; {begin}", "why", "--all-pending", "-s", cluster],
@@ -158,7 +158,7 @@ def test_an_early_interrupt_is_quiet(after: float, cluster: Path) -> None:
     assert process.communicate(timeout=20)[1] == b""
 
 
-def test_workers_end_with_their_parent_and_say_nothing() -> None:
+def test_workers_end_quietly_with_their_parent() -> None:
     code = (
         "import time\n"
         "from kschedx import parallel\n"
@@ -175,7 +175,7 @@ def test_workers_end_with_their_parent_and_say_nothing() -> None:
     assert process.returncode == 128 + signal.SIGTERM
 
 
-def test_a_file_that_is_not_finished_is_not_left(tmp_path: Path) -> None:
+def test_an_incomplete_file_is_removed(tmp_path: Path) -> None:
     def parts() -> Iterator[bytes]:
         yield b"x" * (2 << 20)
         raise SystemExit(143)
@@ -189,7 +189,7 @@ def test_a_file_that_is_not_finished_is_not_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
-def test_a_file_that_is_written_over_keeps_its_mode(mode: int, cluster: Path, tmp_path: Path) -> None:
+def test_an_overwritten_file_keeps_its_mode(mode: int, cluster: Path, tmp_path: Path) -> None:
     to = tmp_path / "to.json"
     to.touch()
     to.chmod(mode)
@@ -198,7 +198,7 @@ def test_a_file_that_is_written_over_keeps_its_mode(mode: int, cluster: Path, tm
     assert to.stat().st_size
 
 
-def test_links_that_lead_to_each_other(cluster: Path, tmp_path: Path) -> None:
+def test_circular_links_are_an_error(cluster: Path, tmp_path: Path) -> None:
     item, other = tmp_path / "one.json", tmp_path / "other.json"
     item.symlink_to(other)
     other.symlink_to(item)
@@ -222,7 +222,7 @@ def test_links_that_lead_to_each_other(cluster: Path, tmp_path: Path) -> None:
 HIDDEN = "a\u202eb\u200bc\u2066d\ufeffe\x7ff\U000e0001"
 
 
-def test_documents_and_snapshots_show_what_would_be_hidden(tmp_path: Path) -> None:
+def test_documents_and_snapshots_escape_invisible_characters(tmp_path: Path) -> None:
     cluster = tmp_path / "cluster.json"
     cluster.write_text(
         json.dumps(
@@ -268,7 +268,7 @@ def test_an_empty_path_is_an_error(arguments: tuple[str, ...], cluster: Path) ->
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "x", ""])
-def test_a_question_of_a_shell_without_its_words_is_answered_with_nothing(shell: str) -> None:
+def test_completion_without_words_prints_nothing(shell: str) -> None:
     result = kschedx("why", env={"_KSCHEDX_COMPLETE": f"complete_{shell}"})
     assert (result.code, result.out, result.err) == (0, "", "")
     words = {"_KSCHEDX_COMPLETE": "complete_bash", "COMP_WORDS": "kschedx w", "COMP_CWORD": "x"}
@@ -285,7 +285,7 @@ def test_a_question_of_a_shell_without_its_words_is_answered_with_nothing(shell:
         ("[", "config.yaml:"),
     ],
 )
-def test_a_bad_configuration_is_named_whatever_is_asked(
+def test_a_bad_configuration_is_an_error_of_every_command(
     text: str, says: str, question: tuple[str, ...], cluster: Path, tmp_path: Path
 ) -> None:
     config = tmp_path / "config.yaml"

@@ -1,4 +1,4 @@
-"""Whom a live cluster's connection trusts, and who learns a secret: with real certificates, proxies and providers."""
+"""Certificates, proxies, and login providers of a live connection, and who receives its secrets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.cli.manifests import NODE, POD
 from tests.command import ROOT, Ran, kschedx
 
 OTHER = CERTIFICATE.parent / "other.pem"
-"""Of 127.0.0.1, too, signed by itself, with its key."""
+"""A self-signed certificate for 127.0.0.1 with its key, as well."""
 TRUSTED: dict[str, Any] = {"certificate-authority": str(CERTIFICATE)}
 SECRET = "sesame"
 ZONE_FULL = ROOT / "fixtures" / "zone-full"
@@ -69,7 +69,7 @@ def test_only_a_boolean_turns_checks_off(written: object, api: FakeApiServer, tm
         ({**TRUSTED, "tls-server-name": "127.0.0.1"}, 0, ""),
     ],
 )
-def test_who_learns_the_token(
+def test_only_the_server_receives_the_token(
     cluster: dict[str, object], code: int, says: str, api: FakeApiServer, tmp_path: Path
 ) -> None:
     with served(api, tls=True) as url:
@@ -170,7 +170,7 @@ ABOUT_FILES = (
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize(("number", "url"), [*enumerate(SECRET_URLS)])
-def test_no_answer_about_a_configuration_shows_a_secret_of_a_url(number: int, url: str, tmp_path: Path) -> None:
+def test_no_answer_shows_a_secret_of_a_configured_url(number: int, url: str, tmp_path: Path) -> None:
     """Every answer is checked with some of the URLs, and every URL in a third of the answers."""
     (tmp_path / "config").write_text(EXTENDERS % json.dumps(url))
     (tmp_path / "policy").write_text(PROMETHEUS % json.dumps(url))
@@ -182,7 +182,7 @@ def test_no_answer_about_a_configuration_shows_a_secret_of_a_url(number: int, ur
 
 
 @pytest.mark.parametrize("form", ["wide", "html", "markdown", "svg", "sarif", "junit"])
-def test_no_answer_shows_a_secret_of_a_url_that_a_message_quotes(form: str, tmp_path: Path) -> None:
+def test_no_answer_shows_a_secret_of_a_quoted_url(form: str, tmp_path: Path) -> None:
     message = f'failed calling webhook "h.example": Post "{SECRET_URLS[0]}": dial tcp: connect: connection refused'
     failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message}
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "c"}]}}
@@ -203,10 +203,10 @@ def test_no_answer_shows_a_secret_of_a_url_that_a_message_quotes(form: str, tmp_
 @pytest.mark.parametrize("user", [{"token": SECRET}, {"username": "me", "password": SECRET}], ids=["token", "password"])
 @pytest.mark.parametrize("status", [302, 400, 401, 403, 500])
 @pytest.mark.parametrize("path", ["/version", "/apis", "/pods"])
-def test_a_server_that_says_the_secret_back(
+def test_a_server_that_echoes_the_secret(
     path: str, status: int, user: dict[str, object], api: FakeApiServer, tmp_path: Path
 ) -> None:
-    """As a proxy's page of errors may, that shows the request."""
+    """An error page of a proxy may show the request."""
 
     def echo(request: Request) -> Reply | None:
         if not request.path.endswith(path):
@@ -222,7 +222,7 @@ def test_a_server_that_says_the_secret_back(
     assert SECRET not in ran.out + ran.err
 
 
-def test_a_file_of_a_token_may_end_in_a_line_end(api: FakeApiServer, tmp_path: Path) -> None:
+def test_a_token_file_may_end_with_a_newline(api: FakeApiServer, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(f"{SECRET}\n")
     with served(api, tls=True) as url:
         assert why(kubeconfig(tmp_path, url, user={"tokenFile": "token"}, **TRUSTED)).code == 0
@@ -233,7 +233,7 @@ def test_a_file_of_a_token_may_end_in_a_line_end(api: FakeApiServer, tmp_path: P
 
 
 class Proxy:
-    """It connects to wherever it is asked to, and remembers how it was asked. With `socks`, by SOCKS5."""
+    """A proxy that records its requests and connects to their addresses; with `socks`, a SOCKS5 proxy."""
 
     def __init__(self, answer: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n") -> None:
         self.asked: list[bytes] = []
@@ -272,7 +272,7 @@ def pour(source: socket.socket, to: socket.socket) -> None:
 
 
 @pytest.mark.parametrize("by", ["kubeconfig", "environment"])
-def test_a_proxys_password_is_for_the_proxy(by: str, api: FakeApiServer, tmp_path: Path) -> None:
+def test_only_the_proxy_receives_its_password(by: str, api: FakeApiServer, tmp_path: Path) -> None:
     proxy = Proxy()
     proxy_url = f"http://me:{SECRET}@{proxy.address}"
     with served(api, tls=True) as url:
@@ -298,8 +298,8 @@ def test_a_proxy_that_refuses(tmp_path: Path) -> None:
     assert SECRET not in ran.err
 
 
-def test_a_socks_proxy_is_asked_for_the_name(tmp_path: Path) -> None:
-    """SOCKS5, to which the name goes as it is."""
+def test_a_socks_proxy_resolves_the_name(tmp_path: Path) -> None:
+    """SOCKS5: the client sends the name, not an address."""
     heard: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
@@ -362,7 +362,7 @@ def test_an_expired_token_is_renewed(api: FakeApiServer, issuer: FakeApiServer, 
     assert b"grant_type=refresh_token" in issuer.requests[1].body
 
 
-def test_a_token_that_lasts_needs_no_provider(api: FakeApiServer, fresh: str, tmp_path: Path) -> None:
+def test_a_valid_token_needs_no_provider(api: FakeApiServer, fresh: str, tmp_path: Path) -> None:
     with served(api, tls=True) as url:
         user = provider("https://127.0.0.1:1", **{"id-token": fresh})
         assert why(kubeconfig(tmp_path, url, user=user, **TRUSTED)).code == 0
@@ -379,7 +379,9 @@ def test_a_token_that_lasts_needs_no_provider(api: FakeApiServer, fresh: str, tm
         ({"refresh-token": ""}, "the ID token has expired, and refresh-token is missing to renew it"),
     ],
 )
-def test_a_provider_that_is_not_trusted(more: dict[str, str], says: str, issuer: FakeApiServer, tmp_path: Path) -> None:
+def test_an_untrusted_provider_is_an_error(
+    more: dict[str, str], says: str, issuer: FakeApiServer, tmp_path: Path
+) -> None:
     with served(issuer, tls=True) as issuer_url:
         ran = why(kubeconfig(tmp_path, "https://127.0.0.1:1", user=provider(issuer_url, **more)))
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
@@ -398,7 +400,7 @@ def test_a_provider_that_is_not_trusted(more: dict[str, str], says: str, issuer:
         (Reply(status=302, headers={"Location": "https://elsewhere"}), "answers 302"),
     ],
 )
-def test_a_provider_that_fails(reply: Reply, says: str, issuer: FakeApiServer, tmp_path: Path) -> None:
+def test_a_failed_provider_is_an_error(reply: Reply, says: str, issuer: FakeApiServer, tmp_path: Path) -> None:
     issuer.faults.insert(0, lambda request: reply)
     with served(issuer, tls=True) as issuer_url:
         user = provider(issuer_url, **{"idp-certificate-authority": str(CERTIFICATE)})
@@ -423,7 +425,9 @@ def test_a_provider_that_fails(reply: Reply, says: str, issuer: FakeApiServer, t
     ],
     ids=["forbidden", "broken", "number", "no version", "list", "nothing"],
 )
-def test_without_a_version_the_kubelets_tell_the_release(reply: Reply, api: FakeApiServer, tmp_path: Path) -> None:
+def test_the_version_of_the_kubelets_counts_without_that_of_the_server(
+    reply: Reply, api: FakeApiServer, tmp_path: Path
+) -> None:
     node = json.loads(json.dumps(NODE))
     node.setdefault("status", {})["nodeInfo"] = {"kubeletVersion": "v1.34.2"}
     api.replace([node, POD])

@@ -1,4 +1,4 @@
-"""A configuration with plugins that kschedx does not have, and --without-unknown-plugins, wherever pods are decided."""
+"""Configurations with plugins that kschedx lacks, and --without-unknown-plugins, in every command that decides pods."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize(("command", "open_code", "taken_code"), COMMANDS.values(), ids=COMMANDS)
-def test_they_are_named_and_leave_the_answer_open_unless_somebody_answers_for_them(
+def test_unknown_plugins_make_the_answer_undecided_without_the_option(
     command: tuple[str, ...], open_code: int, taken_code: int
 ) -> None:
     ran, taken = kschedx(*command), kschedx(*command, TAKEN)
@@ -37,7 +37,7 @@ def test_they_are_named_and_leave_the_answer_open_unless_somebody_answers_for_th
     assert "as you asked" in taken.out + taken.err
 
 
-def test_what_is_rejected_without_them_stays_rejected() -> None:
+def test_a_rejection_by_known_plugins_is_decided() -> None:
     asking = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1000"}}}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [asking]}}
     ran = kschedx("why", "-f", "-", *CLUSTER, *CONFIG, stdin=json.dumps(pod))
@@ -45,7 +45,7 @@ def test_what_is_rejected_without_them_stays_rejected() -> None:
     assert "the answer does not depend on them" in " ".join(ran.out.split())
 
 
-def test_how_many_fit_is_undecided_with_whose_word_is_missing() -> None:
+def test_fit_names_the_unknown_plugins() -> None:
     ran = kschedx("fit", POD, *CLUSTER, *CONFIG, "-o", "json")
     document = json.loads(ran.out)
     assert (ran.code, document["fits"]) == (3, 0)
@@ -54,7 +54,7 @@ def test_how_many_fit_is_undecided_with_whose_word_is_missing() -> None:
 
 
 @pytest.mark.parametrize("taken", [(), (TAKEN,)])
-def test_documents_have_their_names(taken: tuple[str, ...]) -> None:
+def test_documents_name_unknown_plugins(taken: tuple[str, ...]) -> None:
     simulated = json.loads(kschedx("simulate", "-f", POD, *CLUSTER, *CONFIG, "-o", "json", *taken).out)
     compared = json.loads(kschedx(*OTHER, POD, "-o", "json", *taken).out)
     for unknownplugin in (simulated["unknownPlugins"], compared["after"]["unknownPlugins"]):

@@ -1,4 +1,4 @@
-"""`kschedx why --watch`: what is told, when it ends, and what it puts up with."""
+"""`kschedx why --watch`: the printed changes, the end, and failures between."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Watched = Callable[..., Ran]
 
 @pytest.fixture
 def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
-    """Watches big-0 while the cluster goes from one of `states` to the next; after the last, somebody presses Ctrl-C.
+    """Watch big-0 while the cluster goes through `states`; after the last one, the user presses Ctrl-C.
 
     A state is the objects of the cluster, or what is written in their place.
     """
@@ -63,16 +63,16 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
     return run
 
 
-def told(ran: Ran) -> list[str]:
-    """The headlines below the first screen."""
+def headlines(ran: Ran) -> list[str]:
+    """Return the headlines below the first screen."""
     return [line for line in ran.out.splitlines() if line.startswith("12:")]
 
 
-def test_a_change_is_told_and_the_end(watched: Watched) -> None:
+def test_changes_and_the_end_are_printed(watched: Watched) -> None:
     before, roomy = [NODE, BIG_POD], [NODE, ROOMY, BIG_POD]
     ran = watched(before, before, roomy, roomy, [NODE, ROOMY, BOUND])
     assert (ran.code, ran.err) == (0, "")
-    assert told(ran) == [
+    assert headlines(ran) == [
         "12:02 shop/big-0 becomes schedulable: 0 nodes fit → 1 node fits, best node-02",
         "12:04 shop/big-0 is on node node-02",
     ]
@@ -82,20 +82,20 @@ def test_a_change_is_told_and_the_end(watched: Watched) -> None:
     assert not [line for line in lines if line.startswith("scores of")]  # there were none to hold them against
 
 
-def test_what_stays_is_not_told(watched: Watched) -> None:
+def test_an_unchanged_answer_is_not_printed(watched: Watched) -> None:
     ran = watched([NODE, BIG_POD], [NODE, BIG_POD], [NODE, BIG_POD])
-    assert (ran.code, ran.err, told(ran)) == (130, "", [])
+    assert (ran.code, ran.err, headlines(ran)) == (130, "", [])
     assert "Insufficient cpu" in ran.out
 
 
-def test_scores_alone_are_not_told(watched: Watched) -> None:
+def test_changed_scores_are_not_printed(watched: Watched) -> None:
     other = changed(changed(small_pod("other", "3"), "spec.nodeName", "node-02"), "metadata.uid", "other")
-    assert told(watched([NODE, ROOMY, BIG_POD], [NODE, ROOMY, BIG_POD, other])) == []
+    assert headlines(watched([NODE, ROOMY, BIG_POD], [NODE, ROOMY, BIG_POD, other])) == []
 
 
-def test_another_message_is_told(watched: Watched) -> None:
+def test_a_changed_message_is_printed(watched: Watched) -> None:
     tainted = node("node-01", taints=["gpu=true:NoSchedule"])
-    (change,) = told(watched([NODE, BIG_POD], [tainted, BIG_POD]))
+    (change,) = headlines(watched([NODE, BIG_POD], [tainted, BIG_POD]))
     assert change == "12:01 shop/big-0 has another event text"
 
 
@@ -107,25 +107,25 @@ def test_another_message_is_told(watched: Watched) -> None:
         pytest.param([NODE, changed(BIG_POD, "status.phase", "Failed")], id="failed"),
     ],
 )
-def test_a_pod_that_is_gone_ends_it(after: list[Manifest], watched: Watched) -> None:
+def test_the_deletion_of_the_pod_ends_the_watch(after: list[Manifest], watched: Watched) -> None:
     ran = watched([NODE, BIG_POD], after)
-    assert (ran.code, ran.err, told(ran)) == (1, "", ["12:01 shop/big-0 is gone"])
+    assert (ran.code, ran.err, headlines(ran)) == (1, "", ["12:01 shop/big-0 is gone"])
 
 
-def test_a_pod_that_has_a_node_is_not_watched(watched: Watched) -> None:
+def test_a_pod_with_a_node_is_not_watched(watched: Watched) -> None:
     ran = watched([NODE, ROOMY, BOUND])
-    assert (ran.code, told(ran)) == (0, ["12:00 shop/big-0 is on node node-02"])
+    assert (ran.code, headlines(ran)) == (0, ["12:00 shop/big-0 is on node node-02"])
 
 
-def test_a_look_that_fails_is_told_once_and_taken_again(watched: Watched) -> None:
+def test_a_failed_request_is_printed_once_and_retried(watched: Watched) -> None:
     ran = watched([NODE, BIG_POD], "{", "{", [NODE, ROOMY, BOUND])
-    assert (ran.code, told(ran)) == (0, ["12:03 shop/big-0 is on node node-02"])
+    assert (ran.code, headlines(ran)) == (0, ["12:03 shop/big-0 is on node node-02"])
     (warning,) = ran.err.splitlines()
     assert warning.startswith("warning: ")
     assert warning.endswith("; it is tried again")
 
 
-def test_a_live_cluster_is_listed_for_every_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_live_cluster_is_listed_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     api = FakeApiServer([NODE, BIG_POD])
     states = iter([[NODE, ROOMY, BIG_POD], [NODE, ROOMY, BOUND]])
     monkeypatch.setattr(watch.Clock, "sleep", lambda clock, seconds: api.replace(next(states)))
@@ -139,7 +139,7 @@ def test_a_live_cluster_is_listed_for_every_look(tmp_path: Path, monkeypatch: py
     assert sum(request.path == "/api/v1/nodes" for request in api.requests) == 3
 
 
-def test_a_large_cluster_is_looked_at_less_often(tmp_path: Path) -> None:
+def test_a_large_cluster_is_read_less_often(tmp_path: Path) -> None:
     waits: list[float] = []
 
     class Slow(watch.Clock):
@@ -172,7 +172,7 @@ def test_a_large_cluster_is_looked_at_less_often(tmp_path: Path) -> None:
     ],
     ids=["document", "many", "manifest", "interval"],
 )
-def test_what_cannot_be_watched_is_refused(arguments: list[str], says: str, tmp_path: Path) -> None:
+def test_input_that_cannot_be_watched_is_refused(arguments: list[str], says: str, tmp_path: Path) -> None:
     write(tmp_path, NODE, BIG_POD)
     write(tmp_path, POD, name="new.yaml")
     ran = kschedx("why", *arguments, "-s", "cluster.yaml", "--watch", cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""`kschedx why`: where its pod and its cluster come from, what it prints, and its exit code."""
+"""`kschedx why`: its target, its input, its output, and its exit code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.device_builders import claim, device, device_class, request, resource
 
 CLAIMING = changed(POD, "spec.resourceClaims", [{"name": "gpu", "resourceClaimName": "gpu"}])
 UNKNOWN = "lists.range(1000000000).size() > 1"
-"""A device selector with a library that kschedx does not have."""
+"""A device selector with a CEL library that kschedx lacks."""
 DEVICES = [
     NODE,
     device_class(),
@@ -35,13 +35,15 @@ GATED = changed(POD, "spec.schedulingGates", [{"name": "acme.io/quota"}])
     ids=["fits", "too big", "gated", "devices"],
 )
 @pytest.mark.parametrize("output", [(), ("-o", "wide"), ("-o", "json"), ("-o", "yaml"), ("-o", "name")], ids=" ".join)
-def test_the_exit_code_is_the_answer(manifest: Manifest, code: int, output: tuple[str, ...], tmp_path: Path) -> None:
+def test_the_exit_code_is_that_of_the_verdict(
+    manifest: Manifest, code: int, output: tuple[str, ...], tmp_path: Path
+) -> None:
     ran = kschedx("why", write(tmp_path, manifest, name="pod.yaml"), "-s", write(tmp_path, *DEVICES), *output)
     assert ran.code == code
     assert bool(ran.err) == (code == 3)
 
 
-def test_what_cannot_be_decided_is_said_in_a_line(tmp_path: Path) -> None:
+def test_an_undecided_answer_has_its_reason(tmp_path: Path) -> None:
     ran = kschedx("why", write(tmp_path, CLAIMING, name="pod.yaml"), "-s", write(tmp_path, *DEVICES))
     (line,) = ran.err.splitlines()
     assert ran.out == ""
@@ -50,7 +52,7 @@ def test_what_cannot_be_decided_is_said_in_a_line(tmp_path: Path) -> None:
 
 
 def named(*arguments: str | Path, stdin: str = "") -> str:
-    """The pod that a command explains."""
+    """Return the pod that a command explains."""
     ran = kschedx("why", *arguments, "-o", "json", stdin=stdin)
     assert ran.code == 0, ran.err
     told = json.loads(ran.out)["pod"]
@@ -66,7 +68,7 @@ def test_a_pod_by_namespace_and_name(tmp_path: Path) -> None:
     assert named("shop/web-0", "-s", write(tmp_path, NODE, POD)) == "shop/web-0"
 
 
-def test_a_manifest_without_a_namespace_is_in_the_one_named(tmp_path: Path) -> None:
+def test_a_manifest_without_a_namespace_has_that_of_the_option(tmp_path: Path) -> None:
     bare = changed(POD, "metadata", {"name": "web-0"})
     path = write(tmp_path, bare, name="pod.yaml")
     cluster = write(tmp_path, NODE)
@@ -100,7 +102,7 @@ WORKLOADS = {
 
 
 @pytest.mark.parametrize("short", WORKLOADS)
-def test_the_pod_that_a_workload_makes(short: str, tmp_path: Path) -> None:
+def test_a_workload_is_explained_by_its_next_pod(short: str, tmp_path: Path) -> None:
     version, kind = WORKLOADS[short]
     template = {"metadata": {"labels": {"app": "web"}}, "spec": POD["spec"]}
     spec: Manifest = {"selector": {"app": "web"} if short == "rc" else {"matchLabels": {"app": "web"}}}
@@ -142,13 +144,13 @@ def test_a_replica_set_of_a_deployment_that_lacks_pods(tmp_path: Path) -> None:
 
 
 def test_a_running_pod_is_explained_without_itself(tmp_path: Path) -> None:
-    """It takes all of the node: with itself in the way it would not fit."""
+    """The pod uses all of the node and would not fit beside itself."""
     running = changed(changed(POD, "spec.containers.0.resources.requests.cpu", "4"), "spec.nodeName", "node-01")
     ran = kschedx("why", "pod/web-0", "-n", "shop", "-s", write(tmp_path, NODE, running), "-o", "name")
     assert (ran.code, ran.out) == (0, "node/node-01\n")
 
 
-def test_the_profile_is_the_one_named(tmp_path: Path) -> None:
+def test_the_pod_selects_the_profile(tmp_path: Path) -> None:
     packing: Manifest = {"schedulerName": "packing", "plugins": {"score": {"disabled": [{"name": "ImageLocality"}]}}}
     config = write(tmp_path, configuration({"schedulerName": "default-scheduler"}, packing), name="config.yaml")
     files = (write(tmp_path, POD, name="pod.yaml"), "-s", write(tmp_path, NODE), "--config", config, "-o", "json")
@@ -159,7 +161,7 @@ def test_the_profile_is_the_one_named(tmp_path: Path) -> None:
     assert names[0] - names[1] == {"ImageLocality"}
 
 
-def test_a_nodes_whole_story_names_it_and_no_other(tmp_path: Path) -> None:
+def test_details_of_a_node_name_no_other_node(tmp_path: Path) -> None:
     cluster = write(tmp_path, NODE, node("node-02"), node("node-03"))
     files = (write(tmp_path, BIG_POD, name="pod.yaml"), "-s", cluster)
     told = kschedx("why", *files, "--node", "node-01").out
@@ -177,7 +179,7 @@ def test_nodes_all_has_a_row_for_every_node(tmp_path: Path) -> None:
     assert not [name for name in names if name not in ran.out]
 
 
-def test_orphans_can_be_put_up_with(tmp_path: Path) -> None:
+def test_orphans_can_be_ignored(tmp_path: Path) -> None:
     cluster = write(tmp_path, NODE, pod("lost", on="gone"))
     files = (write(tmp_path, POD, name="pod.yaml"), "-s", cluster)
     assert kschedx("why", *files).code == 2
@@ -198,7 +200,7 @@ ESCAPE = "\x1b["
     [({}, False), ({"FORCE_COLOR": "1"}, True), ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False)],
     ids=["a pipe", "forced", "forbidden"],
 )
-def test_colour_is_for_those_who_want_it(env: dict[str, str], coloured: bool, tmp_path: Path) -> None:
+def test_color_follows_the_terminal_and_the_environment(env: dict[str, str], coloured: bool, tmp_path: Path) -> None:
     files = (write(tmp_path, BIG_POD, name="pod.yaml"), "-s", write(tmp_path, NODE))
     assert (ESCAPE in kschedx("why", *files, env=env).out) == coloured
 
@@ -213,14 +215,14 @@ def process(*arguments: str | Path, more: str = "") -> subprocess.CompletedProce
 
 
 @pytest.mark.parametrize("output", ["wide", "json"])
-def test_a_reader_that_goes_away_is_no_error(output: str, tmp_path: Path) -> None:
+def test_a_closed_pipe_is_no_error(output: str, tmp_path: Path) -> None:
     cluster = write(tmp_path, {"apiVersion": "v1", "kind": "List", "items": [node(f"node-{i}") for i in range(400)]})
     files = (write(tmp_path, BIG_POD, name="pod.yaml"), "-s", cluster)
     ran = process("why", *files, "-o", output, more="| head -c 10")
     assert (len(ran.stdout), ran.stderr) == (10, b"")
 
 
-def test_the_command_is_the_same_in_a_process_of_its_own(tmp_path: Path) -> None:
+def test_the_installed_command_answers_the_same(tmp_path: Path) -> None:
     files = (write(tmp_path, BIG_POD, name="pod.yaml"), "-s", write(tmp_path, NODE))
     ran, here = process("why", *files), kschedx("why", *files)
     assert (ran.returncode, ran.stdout.decode(), ran.stderr.decode()) == (here.code, here.out, here.err)
@@ -228,7 +230,7 @@ def test_the_command_is_the_same_in_a_process_of_its_own(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("resource", ["nvidia.com/gpu", "hugepages-1Gi"])
 @pytest.mark.parametrize("release", ["1.26", "1.33", "1.36"])
-def test_a_resource_that_no_node_has_is_held_by_nobody(tmp_path: Path, resource: str, release: str) -> None:
+def test_a_resource_without_nodes_has_no_users(tmp_path: Path, resource: str, release: str) -> None:
     asked = changed(POD, "spec.containers.0.resources", {"limits": {resource: "1Gi", "memory": "1Gi"}})
     files = write(tmp_path, asked, name="pod.yaml"), "-s", write(tmp_path, NODE)
     ran = kschedx("why", *files, "--kube-version", release)
@@ -236,7 +238,7 @@ def test_a_resource_that_no_node_has_is_held_by_nobody(tmp_path: Path, resource:
     assert f"no node has {resource}" in ran.out
 
 
-def test_a_pod_of_a_cluster_on_a_node_that_is_gone_is_left_out(tmp_path: Path) -> None:
+def test_a_pod_on_a_missing_node_is_left_out(tmp_path: Path) -> None:
     lost = changed(small_pod("lost"), "spec.nodeName", "node-99")
     stored = changed(lost, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
     pod = write(tmp_path, POD, name="pod.yaml")
@@ -257,7 +259,7 @@ def test_a_running_pod_shows_that_its_node_was_left_out(tmp_path: Path) -> None:
     assert "undecided: node node-99 is not known" in ran.out
 
 
-def test_a_namespace_that_does_not_exist_is_no_place_for_a_pod(tmp_path: Path) -> None:
+def test_a_pod_in_a_missing_namespace_is_refused(tmp_path: Path) -> None:
     stored = changed(NODE, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
     space: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "store"}}
     template = {"metadata": {"labels": {"app": "web"}}, "spec": POD["spec"]}
@@ -294,7 +296,7 @@ def budget(name: str, **labels: str) -> Manifest:
         ("quota/team", 2, "`kschedx why` explains pods, workloads, nodes, namespaces, claims, and budgets"),
     ],
 )
-def test_a_claim_stands_for_its_pods(target: str, code: int, text: str, tmp_path: Path) -> None:
+def test_a_claim_is_answered_by_its_pods(target: str, code: int, text: str, tmp_path: Path) -> None:
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
     claims: list[Manifest] = [
         {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "shop"}}
@@ -348,7 +350,7 @@ def test_a_name_without_a_pod_may_mean_a_workload(target: str, hint: str, tmp_pa
     assert (ran.code, hint in ran.err) == (2, True), ran.err
 
 
-def test_a_cron_job_with_too_short_a_deadline_is_noted(tmp_path: Path) -> None:
+def test_a_cron_job_with_too_short_a_deadline_has_a_note(tmp_path: Path) -> None:
     template = {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "b"}]}}}}
     spec = {"schedule": "* * * * *", "startingDeadlineSeconds": 5, "jobTemplate": template}
     cron: Manifest = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "report"}, "spec": spec}

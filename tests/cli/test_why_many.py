@@ -35,7 +35,7 @@ def cluster(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_one_cause_is_told_once_and_its_pods_in_the_order_of_the_queue(cluster: str) -> None:
+def test_a_cause_is_shown_once_with_its_pods_in_queue_order(cluster: str) -> None:
     ran = kschedx("why", "--all-pending", "-s", cluster)
 
     assert ran.code == 1
@@ -74,7 +74,7 @@ def test_identical_pods_have_a_node_each(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_which_pods(cluster: str, arguments: list[str], pods: list[str]) -> None:
+def test_options_select_pods(cluster: str, arguments: list[str], pods: list[str]) -> None:
     assert kschedx("why", *arguments, "-o", "name", "-s", cluster).out.splitlines() == pods
 
 
@@ -90,12 +90,12 @@ def test_the_document_holds_every_explanation(cluster: str) -> None:
     ]
 
 
-def test_all_that_were_asked_for_fit(cluster: str) -> None:
+def test_a_list_of_pods_that_all_fit(cluster: str) -> None:
     assert kschedx("why", "--all-pending", "-l", "!app,!other", "-n", "default", "-s", cluster).code == 1
     assert kschedx("why", "-l", "app=nothing", "-s", cluster).code == 0
 
 
-def test_one_target_or_many(cluster: str) -> None:
+def test_a_target_and_all_pods_exclude_each_other(cluster: str) -> None:
     ran = kschedx("why", "pod/fits", "--all-pending", "-s", cluster)
 
     assert (ran.code, ran.err) == (
@@ -104,7 +104,7 @@ def test_one_target_or_many(cluster: str) -> None:
     )
 
 
-def test_a_pod_that_cannot_be_decided_keeps_no_other_from_its_document(tmp_path: Path) -> None:
+def test_an_undecided_pod_leaves_the_other_documents(tmp_path: Path) -> None:
     claiming = pod("claims", containers=SMALL, resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu-0"}])
     path = tmp_path / "cluster.json"
     claim = device_claim("gpu-0", request(select=["lists.range(1000000000).size() > 1"]))
@@ -125,7 +125,7 @@ def test_a_pod_that_cannot_be_decided_keeps_no_other_from_its_document(tmp_path:
     assert [result["pod"] for result in document["undecided"]] == ["default/claims"]
 
 
-def test_a_heading_of_devices_is_true_for_every_pod_below_it(tmp_path: Path) -> None:
+def test_a_heading_about_devices_holds_for_all_its_pods(tmp_path: Path) -> None:
     items = [node("n1"), device_class(), resource_slice("n1")]
     for name, requested in (("a", request()), ("b", request()), ("typo", request(device_class="gpuu"))):
         claims = [{"name": "gpu", "resourceClaimName": name}]
@@ -138,7 +138,7 @@ def test_a_heading_of_devices_is_true_for_every_pod_below_it(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("more", [[], ["--alone"]])
-def test_the_order_is_that_of_the_configured_queue(cluster: str, tmp_path: Path, more: list[str]) -> None:
+def test_pods_are_in_the_order_of_the_configured_queue(cluster: str, tmp_path: Path, more: list[str]) -> None:
     objects = json.loads(Path(cluster).read_text())["items"]
     guaranteed = [{"name": "c", "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}]
     objects.append(pod("third", containers=guaranteed, namespace="queue"))
@@ -160,8 +160,8 @@ def test_the_order_is_that_of_the_configured_queue(cluster: str, tmp_path: Path,
 
 
 @pytest.mark.parametrize("more", [[], ["--alone"]])
-def test_pods_that_are_alike_are_looked_at_once_and_told_one_by_one(tmp_path: Path, more: list[str]) -> None:
-    """As if each had been looked at: each kind's story, with a nomination or without, under each pod's own name."""
+def test_identical_pods_have_equal_answers(tmp_path: Path, more: list[str]) -> None:
+    """Identical pods share one explanation, with or without a nominated node, under their own names."""
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "1", "controller": True}
     path = tmp_path / "alike.json"
 
@@ -186,7 +186,7 @@ def test_pods_that_are_alike_are_looked_at_once_and_told_one_by_one(tmp_path: Pa
     assert shared == told(alike=False)
 
 
-def test_what_other_controllers_report_is_the_headline(tmp_path: Path) -> None:
+def test_a_report_of_another_controller_is_the_headline(tmp_path: Path) -> None:
     labels = {"kueue.x-k8s.io/queue-name": "q", "kueue.x-k8s.io/pod-group-name": "grp"}
     total = {"annotations": {"kueue.x-k8s.io/pod-group-total-count": "3"}}
     gates = [{"name": "kueue.x-k8s.io/admission"}]
@@ -210,7 +210,7 @@ def test_what_other_controllers_report_is_the_headline(tmp_path: Path) -> None:
     assert "the scheduler scheduler-plugins-scheduler decides, not kube-scheduler: no sibling pods" in ran.out
 
 
-def test_a_job_that_lacks_some_pods_and_a_custom_resource_of_kueue_are_listed(tmp_path: Path) -> None:
+def test_jobs_with_missing_pods_and_workloads_of_kueue_are_listed(tmp_path: Path) -> None:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "fan", "uid": "j", "controller": True}
     template = {"metadata": {}, "spec": {"containers": SMALL, "restartPolicy": "Never"}}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "fan", "namespace": "default", "uid": "j"}}
@@ -247,7 +247,7 @@ def test_a_job_that_lacks_some_pods_and_a_custom_resource_of_kueue_are_listed(tm
 
 
 def test_a_workload_whose_pods_need_several_cordoned_nodes_names_those_that_help(tmp_path: Path) -> None:
-    """Each zone takes one replica; the other cordoned node of zone b helps no pod."""
+    """Each zone has room for one replica; the other cordoned node of zone b helps no pod."""
     spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
     rule = {**spread, "labelSelector": {"matchLabels": {"app": "web"}}}
     template = {
@@ -293,7 +293,7 @@ TEAM: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": 
         ([node("n1"), TEAM, pod("x", namespace="a", on="n1")], ("-n", "a"), 0, "✓ no pod is pending in namespace a"),
     ],
 )
-def test_no_pod_is_an_answer_only_where_pods_and_the_namespace_are_known(
+def test_no_pending_pod_is_an_answer_if_pods_and_namespace_are_known(
     tmp_path: Path, objects: list[Manifest], arguments: tuple[str, ...], code: int, text: str
 ) -> None:
     path = tmp_path / "cluster.json"

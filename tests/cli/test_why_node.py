@@ -23,7 +23,7 @@ CLUSTER = (
 )
 
 
-def test_what_it_offers_who_holds_it_and_whom_it_would_take(tmp_path: Path) -> None:
+def test_the_screen_has_allocatable_pods_and_pending_pods_that_fit(tmp_path: Path) -> None:
     ran = kschedx("why", "node", "n1", "-s", write(tmp_path, *CLUSTER))
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.splitlines() == [
@@ -43,7 +43,7 @@ def test_what_it_offers_who_holds_it_and_whom_it_would_take(tmp_path: Path) -> N
     ]
 
 
-def test_the_document_and_the_names(tmp_path: Path) -> None:
+def test_the_document_and_the_output_of_names(tmp_path: Path) -> None:
     cluster = write(tmp_path, *CLUSTER)
     document = json.loads(kschedx("why", "node/n1", "-s", cluster, "-o", "json").out)
     assert document["resources"]["cpu"]["holders"] == [{"pod": "default/runs", "priority": 7, "amount": 3000}]
@@ -62,14 +62,14 @@ def test_the_document_has_the_trouble_of_the_node(tmp_path: Path) -> None:
     assert document["taints"] == ["node.kubernetes.io/network-unavailable:NoSchedule"]
 
 
-def test_a_node_that_is_not_there_and_what_a_node_has_not(tmp_path: Path) -> None:
+def test_a_missing_node_and_invalid_options_are_errors(tmp_path: Path) -> None:
     cluster = write(tmp_path, *CLUSTER)
     ran = kschedx("why", "node/n3", "-s", cluster)
     assert (ran.code, 'no node "n3"' in ran.err) == (2, True)
     assert kschedx("why", "node/n1", "-s", cluster, "--watch").code == 2
 
 
-def test_pods_that_do_not_run_are_listed_with_their_state(tmp_path: Path) -> None:
+def test_pods_that_are_not_running_are_listed_with_their_state(tmp_path: Path) -> None:
     waiting = {"name": "main", "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}}}
     status = {"phase": "Pending", "containerStatuses": [waiting]}
     stuck = changed(changed(small_pod("stuck"), "spec.nodeName", "n1"), "status", status)
@@ -85,7 +85,7 @@ def test_pods_that_do_not_run_are_listed_with_their_state(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("leaving", [{"spec.unschedulable": True}, {"metadata.deletionTimestamp": TAKEN}, {}])
 def test_budgets_that_keep_a_node_from_being_emptied(tmp_path: Path, leaving: dict[str, object]) -> None:
-    """Only if it is cordoned or being deleted, and not for pods that are deleted already."""
+    """They are named if the node is cordoned or being deleted; pods that are being deleted do not count."""
     machine = node("n1", allocatable=ROOM)
     for path, value in leaving.items():
         machine = changed(machine, path, value)

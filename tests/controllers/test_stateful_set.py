@@ -60,7 +60,7 @@ def test_one_sync(spec: StatefulSetSpec, pods: dict[int, OrdinalPod], step: Stat
     assert sync(spec, pods) == step
 
 
-def test_which_ordinal_is_waited_for() -> None:
+def test_the_ordinal_that_blocks_the_next() -> None:
     spec = StatefulSetSpec(replicas=4)
     assert blocking_ordinal(spec, {0: READY, 1: PENDING}, 3) == 1
     assert blocking_ordinal(spec, {0: READY}, 3) == 1

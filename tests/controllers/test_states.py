@@ -1,4 +1,4 @@
-"""The table of states: which wins, how it reads, its exit code."""
+"""The table of states: precedence, headline, and exit code."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ READS: list[tuple[states.Lifecycle, str, int]] = [
 
 
 @pytest.mark.parametrize(("facts", "reads", "code"), READS, ids=[type(item[0]).__name__ for item in READS])
-def test_how_a_state_reads(facts: states.Lifecycle, reads: str, code: int) -> None:
+def test_the_headline_of_a_state(facts: states.Lifecycle, reads: str, code: int) -> None:
     assert (states.headline(facts), states.row_of(facts).exit_code) == (f"{WEB} {reads}", code)
 
 
-def test_a_scheduler_that_is_not_known() -> None:
+def test_an_unknown_scheduler() -> None:
     runs = states.NoScheduler(subject=WEB, scheduler="mine", profiles=(), others=3)
     assert states.headline(runs) == f"{WEB}: scheduler mine decides about it, and its configuration is not known"
     assert states.row_of(runs).exit_code == 3

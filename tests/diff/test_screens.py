@@ -1,4 +1,4 @@
-"""`kschedx diff-profiles` as the expected files beside this one say, and the laws of every such screen."""
+"""The screens of `kschedx diff-profiles`, compared with expected files, and rules of every screen."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         "fixtures/volume-attach-limit/cluster",
     ),
 }
-"""Name of the expected file to what follows `kschedx diff-profiles`."""
+"""Name of the expected file to the arguments of `kschedx diff-profiles`."""
 
 OTHER_OUTPUTS = [("weight", "wide"), ("filter", "markdown"), ("filter", "yaml")]
 
@@ -112,13 +112,13 @@ def test_a_screen_fits(name: str) -> None:
 
 
 @each_of_pods
-def test_the_exit_code_tells_whether_pods_differ(name: str) -> None:
+def test_the_exit_code_shows_whether_pods_differ(name: str) -> None:
     pods = json.loads(run(name, "-o", "json").out)["pods"]
     assert run(name).code == (1 if pods["different"] else 0)
 
 
 @each_of_pods
-def test_the_document_adds_up(name: str) -> None:
+def test_the_numbers_of_the_document_add_up(name: str) -> None:
     pods = json.loads(run(name, "-o", "json").out)["pods"]
     listed = [pod for group in pods["groups"] for pod in group["pods"]]
     assert pods["compared"] == pods["same"] + pods["different"] + len(pods["undecided"])
@@ -135,8 +135,8 @@ def test_the_document_adds_up(name: str) -> None:
 
 
 @each_command
-def test_the_reverse_is_as_different(name: str) -> None:
-    """Comparing B with A finds what comparing A with B finds."""
+def test_the_reverse_comparison_has_the_same_differences(name: str) -> None:
+    """A comparison of B with A finds the same differences as one of A with B."""
     command = list(COMMANDS[name])
     if command[0] == "--kube-version":
         old, _, new = command[1].partition("..")
@@ -146,7 +146,7 @@ def test_the_reverse_is_as_different(name: str) -> None:
     assert kschedx("diff-profiles", *command).code == run(name).code
 
 
-def test_processes_agree_with_one() -> None:
+def test_several_processes_give_the_same_result() -> None:
     snapshot = ("-s", "fixtures/web-rollout/cluster", "-s", "fixtures/fragmentation/cluster")
     command = ("diff-profiles", "default", "binpack", *snapshot, "--all", "-o", "json")
     assert kschedx(*command, "-j", "1").out == kschedx(*command, "-j", "3").out

@@ -1,4 +1,4 @@
-"""A small cluster with all that scheduling reads, to be saved whole, in part, or mixed with another."""
+"""A small cluster with everything that scheduling reads, saved whole, in part, or mixed with another."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def add_node(cluster: Cluster, name: str, *, cloud: str = "aws", kubelet: str = 
 
 
 def whole(*, prefix: str = "node", cloud: str = "aws") -> Cluster:
-    """Three nodes, the cluster's own pods, a Deployment's ReplicaSet and a StatefulSet with a volume."""
+    """Return a cluster: three nodes, system pods, the ReplicaSet of a Deployment, and a StatefulSet with a volume."""
     built = Cluster()
     nodes = [f"{prefix}-{number}" for number in (1, 2, 3)]
     for name in nodes:
@@ -98,7 +98,7 @@ def whole(*, prefix: str = "node", cloud: str = "aws") -> Cluster:
 
 
 def save(path: Path, objects: Iterable[Manifest], header: SnapshotHeader | None = None) -> Path:
-    """As `kubectl get -o json` prints a list; with a header, as `kschedx snapshot` does."""
+    """Write a list as `kubectl get -o json` does; with a header, as `kschedx snapshot` does."""
     path.parent.mkdir(parents=True, exist_ok=True)
     metadata = {"annotations": header.annotations()} if header else {}
     listed = {"apiVersion": "v1", "kind": "List", "metadata": metadata, "items": list(objects)}

@@ -1,4 +1,4 @@
-"""What doctor finds in a cluster that lacks something, or is mixed with another: a case for each finding."""
+"""Findings of `kschedx doctor`: a case for each one."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tests.doctor.dumps import TAKEN, Cluster, add_node, add_pod, save, whole
 
 
 def diagnosed(folder: Path, *dumps: Iterable[Manifest]) -> DumpDiagnosis:
-    """What is found in files `0.json`, `1.json`, ..."""
+    """Return the diagnosis of files `0.json`, `1.json`, ..."""
     paths = [str(save(folder / f"{number}.json", dump)) for number, dump in enumerate(dumps)]
     return diagnose(contents_of(paths), paths)
 
 
-def told(diagnosis: DumpDiagnosis) -> list[dict[str, Any]]:
-    """The findings of the document, without what is only to be known."""
+def findings(diagnosis: DumpDiagnosis) -> list[dict[str, Any]]:
+    """Return the findings of the document, without those for information only."""
     return [document for document in _documents(diagnosis) if document["id"] not in ("perhaps-none", "secrets")]
 
 
@@ -222,11 +222,11 @@ CASES: dict[str, tuple[Callable[[Cluster], None], dict[str, object] | None]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_one_thing_is_found(name: str, tmp_path: Path) -> None:
+def test_a_dump_has_a_single_finding(name: str, tmp_path: Path) -> None:
     change, expected = CASES[name]
     cluster = whole()
     change(cluster)
-    texts = told(diagnosed(tmp_path, cluster.values()))
+    texts = findings(diagnosed(tmp_path, cluster.values()))
     if expected is None:
         assert texts == []
     else:
@@ -238,10 +238,10 @@ def test_one_thing_is_found(name: str, tmp_path: Path) -> None:
 def test_pods_with_device_claims_need_three_kinds(kind: str, tmp_path: Path) -> None:
     cluster = whole()
     _devices(cluster)
-    texts = told(diagnosed(tmp_path, cluster.values()))
+    texts = findings(diagnosed(tmp_path, cluster.values()))
     assert kind in [item.get("kind") for item in texts]
     cluster.put("resource.k8s.io/v1", kind, "x", spec={})
-    assert kind not in [item.get("kind") for item in told(diagnosed(tmp_path, cluster.values()))]
+    assert kind not in [item.get("kind") for item in findings(diagnosed(tmp_path, cluster.values()))]
 
 
 # --- two dumps at once
@@ -253,7 +253,7 @@ def _pods_of(cluster: Cluster) -> list[Manifest]:
 
 def test_copies_in_the_same_state(tmp_path: Path) -> None:
     cluster = whole()
-    (item,) = told(diagnosed(tmp_path, cluster.values(), _pods_of(cluster)))
+    (item,) = findings(diagnosed(tmp_path, cluster.values(), _pods_of(cluster)))
     assert (item["id"], item["difference"], item["kinds"], item["reaction"]) == (
         "copies",
         "none",
@@ -274,22 +274,22 @@ def test_copies_in_the_same_state(tmp_path: Path) -> None:
 def test_copies_that_differ(field: str, value: str, difference: str, certainty: str, tmp_path: Path) -> None:
     cluster, later = whole(), whole()
     later.change("Pod shop/db-0", f"metadata.{field}", value)
-    texts = told(diagnosed(tmp_path, cluster.values(), [later["Pod shop/db-0"]]))
+    texts = findings(diagnosed(tmp_path, cluster.values(), [later["Pod shop/db-0"]]))
     (item,) = [each for each in texts if each["id"] == "copies"]
     assert (item["difference"], item["certainty"], item["example"]) == (difference, certainty, "Pod shop/db-0")
 
 
-def test_copies_in_many_files_are_told_together(tmp_path: Path) -> None:
+def test_copies_in_many_files_are_one_finding(tmp_path: Path) -> None:
     cluster = whole()
     pods = _pods_of(cluster)
-    (item,) = told(diagnosed(tmp_path, cluster.values(), pods[:3], pods[3:5], pods[5:]))
+    (item,) = findings(diagnosed(tmp_path, cluster.values(), pods[:3], pods[3:5], pods[5:]))
     assert (item["id"], item["pairs"], item["kinds"]) == ("copies", 3, {"Pod": 6})
 
 
 def test_two_uids_of_kube_system_are_two_clusters(tmp_path: Path) -> None:
     item, other = whole(), whole()
     other.change("Namespace kube-system", "metadata.uid", "other")
-    texts = told(diagnosed(tmp_path, item.values(), other.of("Namespace")))
+    texts = findings(diagnosed(tmp_path, item.values(), other.of("Namespace")))
     assert (texts[0]["id"], texts[0]["certainty"]) == ("two-clusters", "certain")
     assert (texts[0]["firstUid"], texts[0]["secondUid"]) == ("Namespace-kube-system-uid", "other")
 
@@ -317,18 +317,18 @@ def test_a_snapshot_of_every_kind_lacks_nothing(tmp_path: Path) -> None:
     assert diagnosis.inventory.server_version == "v1.36.2"
 
 
-def test_a_pod_whose_node_has_just_gone_is_no_orphan_of_a_snapshot(tmp_path: Path) -> None:
+def test_a_pod_of_a_just_deleted_node_is_no_orphan(tmp_path: Path) -> None:
     cluster = whole()
     _orphan(cluster)
     assert of_snapshots(tmp_path, (cluster, header(cluster))).findings == ()
 
 
-def test_kinds_that_were_forbidden_are_missing_in_the_snapshot_too(tmp_path: Path) -> None:
+def test_forbidden_kinds_are_missing_in_the_snapshot(tmp_path: Path) -> None:
     cluster = whole()
     without_kind("Service")(cluster)
     kinds = {kind: number for kind, number in header(cluster).complete.items() if kind not in ("Service", "PodGroup")}
     said = header(cluster, complete=kinds, missing={"Service": "forbidden", "PodGroup": "absent"})
-    (item,) = told(of_snapshots(tmp_path, (cluster, said)))
+    (item,) = findings(of_snapshots(tmp_path, (cluster, said)))
     assert (item["kind"], item["isForbidden"], item["reaction"]) == ("Service", True, "shows")
 
 
@@ -336,7 +336,7 @@ def test_a_snapshot_of_a_namespace(tmp_path: Path) -> None:
     cluster = whole()
     _user_only(cluster)
     without_kind("Service")(cluster)
-    (item,) = told(of_snapshots(tmp_path, (cluster, header(cluster, namespaces=("shop",)))))
+    (item,) = findings(of_snapshots(tmp_path, (cluster, header(cluster, namespaces=("shop",)))))
     assert (item["id"], item["namespaces"], item["certainty"]) == ("namespaces-only", ["shop"], "certain")
 
 
@@ -344,7 +344,7 @@ def test_a_snapshot_that_was_edited(tmp_path: Path) -> None:
     cluster = whole()
     said = header(cluster)
     del cluster["Pod shop/db-0"], cluster["Pod shop/web-5d7b9-0"]
-    (item,) = told(of_snapshots(tmp_path, (cluster, said)))
+    (item,) = findings(of_snapshots(tmp_path, (cluster, said)))
     assert (item["id"], item["kinds"], item["there"]) == ("cut", {"Pod": 6}, {"Pod": 4})
 
 
@@ -352,7 +352,7 @@ def test_snapshots_of_two_times(tmp_path: Path) -> None:
     first, second = whole(), Cluster()
     second.put("v1", "Namespace", "late")
     said = header(first), SnapshotHeader(taken="2026-11-21T08:00:00Z", source="prod")
-    (item,) = told(of_snapshots(tmp_path, (first, said[0]), (second, said[1])))
+    (item,) = findings(of_snapshots(tmp_path, (first, said[0]), (second, said[1])))
     assert (item["id"], item["first"], item["second"], item["secondSource"]) == (
         "taken-twice",
         TAKEN,
@@ -363,14 +363,14 @@ def test_snapshots_of_two_times(tmp_path: Path) -> None:
 
 def test_a_server_that_is_older_than_its_kubelets(tmp_path: Path) -> None:
     cluster = whole()
-    (item,) = told(of_snapshots(tmp_path, (cluster, header(cluster, server_version="v1.35.9"))))
+    (item,) = findings(of_snapshots(tmp_path, (cluster, header(cluster, server_version="v1.35.9"))))
     assert (item["id"], item["server"], item["newest"]) == ("skew", "v1.35.9", "v1.36.2")
 
 
 # --- the rest of the document
 
 
-def test_what_is_there_is_counted(tmp_path: Path) -> None:
+def test_present_objects_are_counted(tmp_path: Path) -> None:
     cluster = whole()
     add_pod(cluster, "shop/waits", "ReplicaSet web-5d7b9")
     _finished_orphan(cluster)
@@ -384,7 +384,7 @@ def test_what_is_there_is_counted(tmp_path: Path) -> None:
     assert (diagnosis.oldest_kubelet, diagnosis.newest_kubelet) == ("v1.36.2", "v1.36.2")
 
 
-def test_secrets_are_named_and_nothing_of_them_is(tmp_path: Path) -> None:
+def test_secrets_are_named_without_their_content(tmp_path: Path) -> None:
     cluster = whole()
     cluster.put("v1", "Secret", "shop/token", data={"password": "aHVudGVyMg=="})
     diagnosis = diagnosed(tmp_path, cluster.values())
@@ -394,7 +394,7 @@ def test_secrets_are_named_and_nothing_of_them_is(tmp_path: Path) -> None:
     assert "token" not in str(item)
 
 
-def test_kinds_that_are_missing_altogether_are_added(tmp_path: Path) -> None:
+def test_missing_kinds_are_added_to_the_dump(tmp_path: Path) -> None:
     cluster = whole()
     without_kind("Service", "CSINode")(cluster)
     diagnosis = diagnosed(tmp_path, cluster.values()).completion
@@ -404,7 +404,7 @@ def test_kinds_that_are_missing_altogether_are_added(tmp_path: Path) -> None:
     assert "podgroups" not in diagnosis.command
 
 
-def test_what_is_there_in_part_is_taken_anew(tmp_path: Path) -> None:
+def test_incomplete_kinds_need_a_new_dump(tmp_path: Path) -> None:
     cluster = whole()
     del cluster["CSINode node-2"]
     diagnosis = diagnosed(tmp_path, cluster.values()).completion
@@ -414,21 +414,21 @@ def test_what_is_there_in_part_is_taken_anew(tmp_path: Path) -> None:
     assert "configmaps" not in diagnosis.command
 
 
-def test_a_whole_cluster_needs_nothing(tmp_path: Path) -> None:
+def test_a_complete_dump_needs_no_command(tmp_path: Path) -> None:
     assert diagnosed(tmp_path, whole().values()).completion is None
 
 
 # --- dumps of other tools
 
 
-def test_what_a_recognized_dump_never_holds(tmp_path: Path) -> None:
+def test_kinds_that_a_recognized_dump_never_holds(tmp_path: Path) -> None:
     contents = contents_of([str(save(tmp_path / "0.json", whole().values()))])
     pods = "pods of namespaces that were not gathered"
     lacks = (lack("Pod", pods), lack("LimitRange"), lack("Node"))
     holds = ("a KubeSchedulerConfiguration",)
     contents.record(Dump(format="must-gather", place="dump/", lacks=lacks, holds=holds))
     diagnosis = diagnose(contents, ["0.json"])
-    (item,) = told(diagnosis)
+    (item,) = findings(diagnosis)
     assert (item["id"], item["what"], item["kinds"]) == ("lacking", [pods], ["LimitRange"])
     assert "NodeResourcesFit" in item["weakens"][0]["plugins"]
     assert diagnosis.inventory.formats == ("must-gather",)
@@ -451,33 +451,33 @@ def test_what_a_recognized_dump_never_holds(tmp_path: Path) -> None:
         ("schedulingGates", [{"name": "acme.io/later"}], set()),
     ],
 )
-def test_what_others_keep_is_missing_where_they_hold_pods(
+def test_kinds_of_other_queues_are_missing_if_they_hold_pods(
     field: str, value: object, kinds: set[str], tmp_path: Path
 ) -> None:
     cluster = whole()
     cluster.change("Pod shop/db-0", f"spec.{field}", value)
-    texts = told(diagnosed(tmp_path, cluster.values()))
+    texts = findings(diagnosed(tmp_path, cluster.values()))
     assert {str(item["kind"]).partition(".")[0] for item in texts if item["id"] == "missing-kind"} == kinds
 
 
-def test_what_is_missing_of_the_autoscaler(tmp_path: Path) -> None:
+def test_missing_data_of_the_autoscaler(tmp_path: Path) -> None:
     cluster = whole()
     add_pod(cluster, "kube-system/cluster-autoscaler-6d8f", "DaemonSet kube-proxy", "node-1")
-    entries = {item["id"]: item for item in told(diagnosed(tmp_path, cluster.values()))}
+    entries = {item["id"]: item for item in findings(diagnosed(tmp_path, cluster.values()))}
     assert entries["no-autoscaler-status"]["pod"] == "kube-system/cluster-autoscaler-6d8f"
     cluster.put("v1", "ConfigMap", "kube-system/cluster-autoscaler-status")
-    entries = {item["id"]: item for item in told(diagnosed(tmp_path, cluster.values()))}
+    entries = {item["id"]: item for item in findings(diagnosed(tmp_path, cluster.values()))}
     assert "no-autoscaler-status" not in entries
     assert "autoscaler-flags" in entries
     cluster.put("apps/v1", "Deployment", "kube-system/eks-cluster-autoscaler")
-    assert "autoscaler-flags" not in {item["id"] for item in told(diagnosed(tmp_path, cluster.values()))}
+    assert "autoscaler-flags" not in {item["id"] for item in findings(diagnosed(tmp_path, cluster.values()))}
 
 
-def test_nodes_of_karpenter_without_its_pools(tmp_path: Path) -> None:
+def test_missing_node_pools_of_karpenter(tmp_path: Path) -> None:
     cluster = whole()
     owner = {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": "general-x", "uid": "u", "controller": True}
     cluster.change("Node node-1", "metadata.ownerReferences", [owner])
-    entries = {item["id"]: item for item in told(diagnosed(tmp_path, cluster.values()))}
+    entries = {item["id"]: item for item in findings(diagnosed(tmp_path, cluster.values()))}
     assert (entries["no-node-pools"]["nodes"], entries["no-node-pools"]["example"]) == (1, "node-1")
     cluster.put("karpenter.sh/v1", "NodePool", "general")
-    assert "no-node-pools" not in {item["id"] for item in told(diagnosed(tmp_path, cluster.values()))}
+    assert "no-node-pools" not in {item["id"] for item in findings(diagnosed(tmp_path, cluster.values()))}

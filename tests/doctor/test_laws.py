@@ -1,4 +1,4 @@
-"""Whatever a cluster lacks, has twice or has broken: doctor has a screen, a document and an exit code for it."""
+"""For every incomplete, duplicated, or broken dump, doctor has a screen, a document, and an exit code."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PATHS = st.sampled_from([
 
 @st.composite
 def dumps(draw: st.DrawFn) -> list[list[Manifest]]:
-    """Two files with parts of a cluster, some of whose fields hold something else."""
+    """Draw two files with parts of a cluster, with some fields of a wrong value."""
     cluster = whole()
     files = [[copy.deepcopy(cluster[title]) for title in draw(st.sets(st.sampled_from(TITLES)))] for _ in range(2)]
     for _ in range(draw(st.integers(0, 5))):
@@ -61,7 +61,7 @@ def dumps(draw: st.DrawFn) -> list[list[Manifest]]:
 
 @settings(max_examples=60)
 @given(dumps())
-def test_there_is_an_answer_to_every_dump(files: list[list[Manifest]]) -> None:
+def test_every_dump_has_an_answer(files: list[list[Manifest]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         named = []
         for number, file in enumerate(files):
@@ -84,7 +84,7 @@ def test_there_is_an_answer_to_every_dump(files: list[list[Manifest]]) -> None:
 
 @settings(max_examples=20)
 @given(st.sets(st.sampled_from(TITLES), min_size=1))
-def test_a_file_given_twice_is_a_copy_of_everything(titles: set[str]) -> None:
+def test_a_file_given_twice_is_a_copy_of_all_objects(titles: set[str]) -> None:
     cluster = whole()
     with tempfile.TemporaryDirectory() as folder:
         for name in ("a.json", "b.json"):

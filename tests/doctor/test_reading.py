@@ -1,4 +1,4 @@
-"""`kschedx doctor` on files of every quality, standard input and a live cluster."""
+"""`kschedx doctor` on broken files, standard input, and a live cluster."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ def doctor(*arguments: str | Path, cwd: Path, stdin: str = "") -> Ran:
 
 
 def problems(ran: Ran) -> list[str]:
-    """File and line, or file and object, of all that cannot be read."""
+    """Return file and line, or file and object, of each problem."""
     (result,) = [finding for finding in json.loads(ran.out)["findings"] if finding["id"] == "unreadable"]
     return [f"{finding['place']['source']}:{finding['place']['line']}" for finding in result["problems"]]
 
 
 @pytest.fixture
 def dump(tmp_path: Path) -> Path:
-    """A whole cluster in a folder with what cannot be read."""
+    """Write a complete cluster into a folder with broken files."""
     cluster = whole()
     save(tmp_path / "dump" / "b.json", cluster.of("Node", "CSINode", "Namespace"))
     save(tmp_path / "dump" / "d.json", [item for item in cluster.values() if item["kind"] not in ("Node", "CSINode")])
     return tmp_path
 
 
-def test_a_broken_file_keeps_no_other_from_being_read(dump: Path) -> None:
+def test_other_files_are_read_despite_a_broken_one(dump: Path) -> None:
     (dump / "dump" / "a.yaml").write_text("kind: Node\nmetadata: [\n", encoding="utf-8")
     (dump / "dump" / "c.json").write_text('{"kind": "Node",\n "metadata": }', encoding="utf-8")
     ran = doctor("-s", "dump", "-o", "json", cwd=dump)
@@ -41,7 +41,7 @@ def test_a_broken_file_keeps_no_other_from_being_read(dump: Path) -> None:
     assert json.loads(ran.out)["inventory"]["kinds"]["Node"] == 3
 
 
-def test_a_broken_object_keeps_no_other_from_being_read(dump: Path) -> None:
+def test_other_objects_are_read_despite_a_broken_one(dump: Path) -> None:
     cluster = whole()
     cluster.change("Pod shop/db-0", "spec.containers.0.resources.requests.cpu", "1 core")
     cluster.change("Pod shop/web-5d7b9-0", "spec.nodeName", 7)
@@ -58,7 +58,7 @@ def test_a_broken_object_keeps_no_other_from_being_read(dump: Path) -> None:
     assert json.loads(ran.out)["inventory"]["kinds"]["Pod"] == 6
 
 
-def test_the_end_of_a_long_file_is_missing(tmp_path: Path) -> None:
+def test_a_truncated_file(tmp_path: Path) -> None:
     text = save(tmp_path / "long.json", [*whole().values()] * 400).read_text(encoding="utf-8")
     (tmp_path / "long.json").write_text(text[: len(text) - 1000], encoding="utf-8")
     ran = doctor("-s", "long.json", "-o", "json", cwd=tmp_path)
@@ -114,7 +114,7 @@ def test_standard_input(tmp_path: Path) -> None:
     ],
     ids=lambda value: " ".join(value),
 )
-def test_what_cannot_be_read_at_all(arguments: tuple[str, ...], says: tuple[str, ...], tmp_path: Path) -> None:
+def test_unreadable_input_is_an_error(arguments: tuple[str, ...], says: tuple[str, ...], tmp_path: Path) -> None:
     save(tmp_path / "cluster.json", whole().values())
     (tmp_path / "empty").mkdir()
     (tmp_path / "broken.json").write_text('{"kind": ', encoding="utf-8")
@@ -123,7 +123,7 @@ def test_what_cannot_be_read_at_all(arguments: tuple[str, ...], says: tuple[str,
     assert all(part in ran.err.splitlines()[0] for part in says)
 
 
-def test_names_are_shown_and_not_obeyed(tmp_path: Path) -> None:
+def test_names_are_escaped(tmp_path: Path) -> None:
     cluster = whole()
     cluster.put("example.org/v1", "Wid\x1b[31mget", "shop/x")
     cluster.change("Pod shop/db-0", "spec.nodeName", "node-\x1b[2J[bold]9")
@@ -150,14 +150,14 @@ def url(api: FakeApiServer) -> Iterator[str]:
         yield result
 
 
-def test_a_live_cluster_is_whole(url: str, tmp_path: Path) -> None:
+def test_a_live_cluster_is_complete(url: str, tmp_path: Path) -> None:
     ran = doctor("--kubeconfig", kubeconfig(tmp_path, url), "-o", "json", cwd=tmp_path)
     document = json.loads(ran.out)
     assert (ran.code, document["findings"], document["completion"]) == (0, [], None)
     assert document["inventory"]["serverVersion"].startswith("v1.36")
 
 
-def test_what_may_not_be_listed_is_named(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+def test_forbidden_kinds_are_named(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     def forbid(request: Request) -> Reply | None:
         return failure(403, "forbidden") if request.path.endswith("/services") else None
 
@@ -168,8 +168,8 @@ def test_what_may_not_be_listed_is_named(api: FakeApiServer, url: str, tmp_path:
     assert "kubectl create clusterrole kschedx --verb=get,list --resource=services" in ran.out
 
 
-def test_what_comes_after_a_fault_is_read_too(tmp_path: Path) -> None:
-    """Faults of every kind in one file: what only the whole can tell is told as well."""
+def test_objects_after_an_error_are_read(tmp_path: Path) -> None:
+    """Errors of every kind in one file do not prevent findings about the whole cluster."""
     cluster = whole()
     cluster.change("Pod shop/db-0", "spec.containers.0.resources.requests.cpu", "1 core")
     cluster.change("Node node-1", "status.allocatable.memory", "much")

@@ -1,4 +1,4 @@
-"""The screens of `kschedx doctor` as the expected files beside this one say, and the laws of every such screen."""
+"""The screens of `kschedx doctor`, compared with expected files, and rules of every screen."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _simulator(folder: Path) -> None:
 
 
 def _system_only(folder: Path) -> None:
-    """One file a kind, and pods of the cluster's own namespaces only."""
+    """Return a file per kind, with pods of system namespaces only."""
     cluster = whole()
     for number in range(40):
         cluster.put("v1", "Namespace", f"team-{number:02}")
@@ -83,7 +83,7 @@ def _orphans(folder: Path) -> None:
 
 
 def _everything(folder: Path) -> None:
-    """More findings than fit on a screen."""
+    """Return a dump with more findings than fit on a screen."""
     _two_times(folder)
     other = whole(prefix="gke-pool", cloud="gce")
     other.change("Namespace kube-system", "metadata.uid", "9a8b7c6d")
@@ -114,7 +114,7 @@ STORIES: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "orphans": (_orphans, ("cluster.json",)),
     "everything": (_everything, ("cluster.json", "pods.json", "nodes.json", "other.json", "broken.yaml")),
 }
-"""Name of the expected file to what makes the dump and what --snapshot names."""
+"""Expected file to the function that writes the dump, and the values of --snapshot."""
 
 
 def ran(name: str, folder: Path, *arguments: str, columns: int = 80) -> Ran:

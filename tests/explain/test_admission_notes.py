@@ -1,4 +1,4 @@
-"""What the notes say about a manifest that admission would change, and about what cannot be known."""
+"""Notes about changes by admission, and about unknown objects that it reads."""
 
 from __future__ import annotations
 
@@ -116,11 +116,11 @@ def texts(manifest: Manifest, *objects: Manifest, plugins: Sequence[str] = ()) -
         ),
     ],
 )
-def test_what_is_told(manifest: Manifest, objects: tuple[Manifest, ...], expected: list[str]) -> None:
+def test_notes(manifest: Manifest, objects: tuple[Manifest, ...], expected: list[str]) -> None:
     assert texts(manifest, *objects) == expected
 
 
-def test_what_happens_to_every_pod_is_told_apart() -> None:
+def test_changes_of_every_pod_are_separate() -> None:
     (note,) = (note.document for note in explained(pod()).notes if note.id == "admission-routine")
     assert (note["plugin"], note["source"]) == ("DefaultTolerationSeconds", "")
     assert note["changes"] == [
@@ -134,14 +134,14 @@ def test_what_happens_to_every_pod_is_told_apart() -> None:
     ]
 
 
-def test_what_admission_adds_decides() -> None:
+def test_fields_that_admission_adds_decide() -> None:
     assert set(explained(pod()).best_nodes) <= {"small", "team"}
     assert explained(pod(), LIMITS).best_nodes == ("team",)
     assert explained(pod(runtimeClassName="kata"), KATA).best_nodes == ("kata",)
     assert explained(pod(), SHOP, plugins=["PodNodeSelector"]).best_nodes == ("team",)
 
 
-def test_an_enabled_plugin_tells_what_it_did() -> None:
+def test_an_enabled_plugin_has_a_note() -> None:
     assert texts(pod(), SHOP, plugins=["PodNodeSelector"]) == ["Namespace shop set nodeSelector.team shop"]
 
 

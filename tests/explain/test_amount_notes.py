@@ -1,4 +1,4 @@
-"""Amounts with a suffix that is hardly meant."""
+"""Quantities with a suffix that is probably wrong."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.builders import pod
         ("ephemeral-storage", "2000m", "2000m of ephemeral-storage is 2 bytes: did you mean 2000Mi?"),
     ],
 )
-def test_what_was_probably_meant(resource: str, amount: str, expected: str | None) -> None:
+def test_the_probable_quantity_is_named(resource: str, amount: str, expected: str | None) -> None:
     containers = [{"name": "main", "resources": {"requests": {resource: amount}, "limits": {resource: amount}}}]
     snapshot = Snapshot.from_objects([pod("web", containers=containers)])
     assert [note.text.removeprefix("container main: ") for note in amount_notes(snapshot.pods[0])] == (

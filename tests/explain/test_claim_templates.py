@@ -1,4 +1,4 @@
-"""A manifest that is not in the cluster yet gets its claims from templates, a pod that is there does not."""
+"""ResourceClaimTemplates: a new manifest gets its claims from them, a stored pod does not."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def test_a_new_pod() -> None:
     assert (note["claims"], note["templates"]) == (["default/me-gpu"], ["default/gpus"])
 
 
-def test_a_new_pod_whose_template_is_not_there() -> None:
+def test_a_new_pod_with_a_missing_template() -> None:
     assert NOT_CREATED in explained(CLUSTER, NEW).message
 
 
-def test_a_pod_that_is_there_waits_for_the_controller() -> None:
+def test_a_stored_pod_needs_the_controller() -> None:
     assert NOT_CREATED in explained([*CLUSTER, TEMPLATE, ME], "default/me").message
 
 
@@ -46,7 +46,7 @@ def test_a_pod_that_is_there_waits_for_the_controller() -> None:
     ("objects", "complete", "exists"),
     [([*CLUSTER, TEMPLATE, ME], False, True), ([*CLUSTER, ME], True, False), ([*CLUSTER, ME], False, None)],
 )
-def test_a_template_is_only_missed_where_all_are_known(
+def test_a_template_is_missing_only_if_all_are_known(
     objects: list[Manifest], complete: bool, exists: bool | None
 ) -> None:
     snapshot = kschedx.Snapshot.from_objects(objects)
@@ -59,7 +59,7 @@ def test_a_template_is_only_missed_where_all_are_known(
 
 
 @pytest.mark.parametrize(("labels", "expected"), [({}, 1), ({"resource.kubernetes.io/admin-access": "true"}, 0)])
-def test_admin_access_is_for_namespaces_with_a_label(labels: dict[str, str], expected: int) -> None:
+def test_admin_access_needs_a_namespace_label(labels: dict[str, str], expected: int) -> None:
     namespace: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": labels}}
     result = request()
     at(result, "exactly")["adminAccess"] = True

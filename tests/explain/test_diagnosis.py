@@ -1,4 +1,4 @@
-"""What is said about a cycle: groups, the two truths, holders, eviction, the winner's margin."""
+"""The diagnosis of a cycle: node groups, blockers, holders, evictions, and margins."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def cycle_of(*objects: Manifest) -> Cycle:
 
 
 def told(cycle: Cycle) -> list[tuple[list[str], list[str]]]:
-    """Names and rejecting plugins of each group."""
+    """Return the nodes and the rejecting plugins of each group."""
     assert cycle.nodes is not None
     return [
         ([cycle.nodes.name(row) for row in group.rows], [blocker.plugin for blocker in group.exemplar.blockers])
@@ -40,7 +40,7 @@ def told(cycle: Cycle) -> list[tuple[list[str], list[str]]]:
     ]
 
 
-def test_a_node_with_more_requested_than_allocatable_takes_nothing_from_the_others() -> None:
+def test_an_overcommitted_node_does_not_reduce_free_resources() -> None:
     cycle = cycle_of(
         node("over", allocatable={**SMALL, "cpu": "2"}),
         node("free", allocatable={**SMALL, "cpu": "3"}),
@@ -174,7 +174,7 @@ def test_eviction(objects: list[Manifest], new: Manifest, answer: EvictionVerdic
     assert eviction(cycle, account(cycle, TableRow(0))).answer is answer
 
 
-def test_who_would_make_room_by_leaving() -> None:
+def test_pods_whose_deletion_makes_room() -> None:
     cycle = cycle_of(
         node("n", allocatable=SMALL),
         running("a", "n", "500m"),
@@ -189,12 +189,12 @@ def test_who_would_make_room_by_leaving() -> None:
 # --- the rest of the diagnosis
 
 
-def test_free_in_sum() -> None:
+def test_free_resources_of_all_nodes() -> None:
     cycle = cycle_of(node("a", allocatable=SMALL), node("b", allocatable=SMALL), running("x", "a", "1"), asking("5"))
     assert Diagnosis(cycle).free([0, 1], "cpu") == 7000
 
 
-def test_nodes_that_prefilter_left_out() -> None:
+def test_nodes_that_pre_filter_excludes() -> None:
     fields = [{"key": "metadata.name", "operator": "In", "values": ["a", "gone"]}]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": fields}]}}
     excluded = Diagnosis(cycle_of(node("a"), node("b"), asking(affinity={"nodeAffinity": required}))).excluded

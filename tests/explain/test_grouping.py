@@ -1,4 +1,4 @@
-"""Which rejected nodes are told together."""
+"""The groups of rejected nodes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 def groups(*objects: Manifest) -> list[list[str]]:
-    """The names of each group's nodes, the nearest group first."""
+    """Return the nodes of each group, the nearest group first."""
     cycle = evaluate(objects, "default/me")
     assert cycle.nodes is not None
     return [[cycle.nodes.name(row) for row in group.rows] for group in node_groups(cycle)]
 
 
 def near(key: str) -> Manifest:
-    """A pod that must be where a pod of app=db is, which is nowhere."""
+    """Return a pod with affinity to app=db, which no pod has."""
     term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": "db"}}}
     return pod("me", affinity={"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}})
 
@@ -30,17 +30,17 @@ def with_port(name: str, port: int, protocol: str, *, on: str | None = None) -> 
     return pod(name, on=on, containers=[{"name": "main", "ports": ports}])
 
 
-def test_a_zone_that_lacks_a_pod_stands_for_itself_alone() -> None:
+def test_a_zone_without_matching_pods_is_its_own_group() -> None:
     nodes = [node(f"{zone}{number}", labels={ZONE: zone}) for zone in "abc" for number in range(2)]
     assert groups(*nodes, near(ZONE)) == [["a0", "a1"], ["b0", "b1"], ["c0", "c1"]]
 
 
-def test_nodes_that_are_each_a_domain_are_told_together() -> None:
+def test_nodes_that_are_domains_are_one_group() -> None:
     nodes = [node(name, labels={HOSTNAME: name}) for name in "abc"]
     assert groups(*nodes, near(HOSTNAME)) == [["a", "b", "c"]]
 
 
-def test_one_port_of_two_protocols_is_two_ports() -> None:
+def test_a_port_of_two_protocols_is_two_groups() -> None:
     wanted = with_port("me", 80, "TCP")
     containers = at(wanted, "spec.containers")
     containers[0]["ports"].append({"containerPort": 80, "hostPort": 80, "protocol": "UDP"})
@@ -52,7 +52,7 @@ def test_one_port_of_two_protocols_is_two_ports() -> None:
     assert groups(node("a"), node("b"), node("c"), *taken, wanted) == [["a", "c"], ["b"]]
 
 
-def test_what_the_whole_node_lacks_is_another_matter_than_what_others_hold() -> None:
+def test_a_too_small_node_and_a_full_node_are_two_groups() -> None:
     asks = {"resources": {"requests": {"cpu": "2"}}}
     small, full = ({"cpu": cpu, "memory": "1Gi", "pods": "110"} for cpu in ("1", "2"))
     holder = pod("holder", on="full", containers=[{"name": "main", **asks}])
@@ -61,7 +61,7 @@ def test_what_the_whole_node_lacks_is_another_matter_than_what_others_hold() -> 
 
 
 @pytest.mark.parametrize(("used", "distance"), [(0, 0.0), (1500, 0.25), (2000, 0.5), (4000, 1.5)])
-def test_the_distance_of_a_shortage_is_a_share_of_the_request(used: int, distance: float) -> None:
+def test_the_distance_of_a_shortage_is_a_fraction_of_the_request(used: int, distance: float) -> None:
     short = InsufficientResource(resource="cpu", requested=2000, used=used, allocatable=3000, unit="m")
     assert short.distance == distance
 
@@ -75,7 +75,7 @@ def test_the_holder_of_a_port_does_not_matter() -> None:
     assert first.same_as == second.same_as
 
 
-def test_rejected_by_nominated_pods_only_is_a_group_of_its_own() -> None:
+def test_nodes_rejected_only_by_nominated_pods_are_one_group() -> None:
     asks = {"resources": {"requests": {"cpu": "2"}}}
     room = {"cpu": "2", "memory": "1Gi", "pods": "110"}
     running = pod("running", on="full", containers=[{"name": "main", **asks}])
@@ -88,7 +88,7 @@ def test_rejected_by_nominated_pods_only_is_a_group_of_its_own() -> None:
     assert items == [True, False]
 
 
-def test_a_selector_that_hides_an_affinity_is_another_matter() -> None:
+def test_a_mismatched_selector_is_its_own_group() -> None:
     terms = [{"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}]
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
     me = pod("me", nodeSelector={ZONE: "a"}, affinity=affinity)

@@ -1,4 +1,4 @@
-"""A resource that no node offers, and the nodes that have the hardware for it."""
+"""A resource that no node has, and the nodes that have its hardware."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_hint_in_words() -> None:
     )
 
 
-def test_a_resource_that_another_node_offers_is_another_matter() -> None:
+def test_a_resource_of_another_node_has_no_hint() -> None:
     diagnosis = diagnosed(
         node("a", labels={"nvidia.com/gpu.present": "true"}),
         node("b", taints=["gpu:NoSchedule"], allocatable={**OFFERS, "nvidia.com/gpu": "1"}),
@@ -83,13 +83,13 @@ def test_a_resource_that_another_node_offers_is_another_matter() -> None:
     }
 
 
-def test_the_document_tells_only_where_it_is_so() -> None:
+def test_the_document_has_a_hint_only_if_it_applies() -> None:
     (finding,) = diagnosed(node("a")).groups[0].exemplar.findings
     assert finding.to_dict()["offeredNowhere"] is True
 
 
-def test_a_plugin_that_runs_and_offers_something_else() -> None:
-    """As for memory of GPUs, which the scheduler of another project counts, and for MIG devices that nobody made."""
+def test_a_running_plugin_with_other_resources() -> None:
+    """Such as GPU memory, which another scheduler counts, and MIG devices that are not configured."""
     labels = {"nvidia.com/gpu.present": "true"}
     offers = node("a", labels=labels, allocatable={**OFFERS, "nvidia.com/gpu": "8"})
     has_none = node("b", labels=labels, allocatable={**OFFERS, "nvidia.com/gpu": "0"})
@@ -106,7 +106,7 @@ def plugin_pod(status: Manifest, on: str) -> Manifest:
     return pod(f"{PLUGIN}-x", metadata={"name": f"{PLUGIN}-x", "ownerReferences": [owner]}, status=status, on=on)
 
 
-def test_a_device_plugin_that_waits_for_its_driver() -> None:
+def test_a_device_plugin_without_its_driver() -> None:
     initializing = {"state": {"waiting": {"reason": "PodInitializing"}}}
     waits = {
         "initContainerStatuses": [{"name": "check", "state": {"running": {}}}],

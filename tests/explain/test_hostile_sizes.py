@@ -1,4 +1,4 @@
-"""Objects as large as an API server stores them, full of one thing, are explained within seconds."""
+"""Objects of the maximum size of an API server are explained within seconds."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_an_object_of_many_parts(place: Manifest, spec: Manifest) -> None:
 
 
 def terms(count: int, kind: str) -> Manifest:
-    """Affinity to pods with one of many labels."""
+    """Return an affinity to pods with any of many labels."""
     selectors = [{"matchLabels": {f"a{number}": "b"}} for number in range(count)]
     listed = [{"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"} for selector in selectors]
     return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": listed}}}
@@ -71,7 +71,7 @@ TAINTS = [{"key": f"t{number}", "operator": "Exists"} for number in range(10_000
     ids=["tolerations", "affinity", "anti-affinity", "terms", "expressions", "labels", "constraints"],
 )
 def test_a_screen_about_a_new_pod_of_many_parts(place: Manifest, spec: Manifest, tmp_path: Path) -> None:
-    """Its admission and validation, its fixes and every line are in it."""
+    """The screen includes admission, validation, fixes, and every line."""
     asking = pod("x", spec={"containers": [{"name": "c", "image": "i"}], **spec})
     for name, manifest in (("cluster.json", place), ("pod.json", asking)):
         (tmp_path / name).write_text(json.dumps(manifest))
@@ -106,14 +106,14 @@ def test_why_no_fix_is_tried_is_in_the_document() -> None:
         ". 1 " * 60_000,
     ],
 )
-def test_a_message_without_end(message: str) -> None:
+def test_a_very_long_message(message: str) -> None:
     started = time.process_time()
     events.parse(message)
     assert time.process_time() - started < 10  # each position of the text again would take many minutes
 
 
-def test_requests_whose_sum_passes_int64(tmp_path: Path) -> None:
-    """The node then counts as requested far below zero, and kube-scheduler's free amount overflows as well."""
+def test_requests_whose_sum_exceeds_int64(tmp_path: Path) -> None:
+    """The sum of requests becomes negative, and the free amount of kube-scheduler overflows as well."""
 
     def requesting(cpu: str) -> list[Manifest]:
         return [{"name": "main", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}]

@@ -1,4 +1,4 @@
-"""What was probably meant by a label that no node has."""
+"""Hints for a label that no node has."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def test_the_nearest_label_in_use(
     assert (None if result is None else (result.nearest, result.nearest_count)) == nearest
 
 
-def test_a_key_in_use_tells_its_values_by_frequency() -> None:
+def test_a_used_key_has_its_values_by_frequency() -> None:
     result = label_hint("disktype", "In", ("tape",), CLUSTER)
     assert result is not None
     assert (result.values, result.in_use) == (("tape",), (("nvme", 3), ("ssd", 2)))
 
 
-def test_only_requirements_that_no_node_satisfies_have_one() -> None:
+def test_only_requirements_without_nodes_have_a_hint() -> None:
     questions = [("zone", "In", ("eu-1a",)), ("zone", "In", ("eu-1b",))]
     assert [item.values for item in label_hints(questions, CLUSTER)] == [("eu-1b",)]

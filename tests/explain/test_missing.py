@@ -1,4 +1,4 @@
-"""Which answers depend on a kind that may not be listed: each rule once where it matters and once where it does not."""
+"""Answers that depend on a forbidden kind: each rule with and without an effect."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def claim(volume: str) -> Manifest:
 
 
 def keeps_away(selector: Mapping[str, object] | None) -> Manifest:
-    """An anti-affinity to pods of `app: web`."""
+    """Return an anti-affinity to pods of `app: web`."""
     term: Manifest = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
     if selector is not None:
         term["namespaceSelector"] = dict(selector)
@@ -118,7 +118,7 @@ CASES: list[tuple[str, Manifest, list[Manifest], bool]] = [
     CASES,
     ids=[f"{number}-{case[0]}-{case[3]}" for number, case in enumerate(CASES)],
 )
-def test_a_kind_is_missed_where_the_answer_depends_on_it(
+def test_a_kind_is_missing_if_the_answer_depends_on_it(
     kind: str, manifest: Manifest, objects: list[Manifest], matters: bool
 ) -> None:
     waiting = changed(manifest, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
@@ -132,7 +132,7 @@ def test_a_kind_is_missed_where_the_answer_depends_on_it(
         assert notes["unread-kind"].facts == {"kinds": [kind], "cause": "forbidden"}
 
 
-def test_a_kind_that_is_not_served_is_only_mentioned_where_it_matters() -> None:
+def test_a_kind_that_is_not_served_is_named_if_it_matters() -> None:
     waiting = changed(WEB, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
     texts = {
         note.id: note for note in explain_pod(without("Service", [*ROOMY, waiting], MissingCause.ABSENT), "web").notes
@@ -166,7 +166,7 @@ def test_a_kind_that_is_not_served_is_only_mentioned_where_it_matters() -> None:
         ),
     ],
 )
-def test_admission_reads_kinds_too(kind: str, path: str, value: object, leaves: str | None) -> None:
+def test_admission_depends_on_kinds(kind: str, path: str, value: object, leaves: str | None) -> None:
     manifest = pod("new", namespace="kube-system", containers=asks("1"))
     snapshot = without(kind, ROOMY[:1])
     if leaves is None:
@@ -178,7 +178,7 @@ def test_admission_reads_kinds_too(kind: str, path: str, value: object, leaves: 
 
 @pytest.mark.parametrize(("created", "outcome"), [("", "Undecided"), ("2026-01-01T00:00:00Z", "Unschedulable")])
 def test_a_new_claim_may_get_a_default_class_that_a_dump_left_out(created: str, outcome: str) -> None:
-    """A claim that is there went without one."""
+    """An existing claim has no class and needs none."""
     spec: Manifest = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     metadata = {"name": "data", "namespace": "default", "creationTimestamp": created or None}
     claimed = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}

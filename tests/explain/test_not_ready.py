@@ -1,4 +1,4 @@
-"""A chosen node on which the pod cannot start, or that is not ready and that nobody has tainted."""
+"""A chosen node on which the pod cannot start, or that is NotReady without a taint."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def a_node(status: str, *taints: str) -> Manifest:
     [(a_node("True"), False), (a_node("False"), True), (a_node("Unknown"), True), (node("a"), False)],
     ids=["ready", "not-ready", "unknown", "unsaid"],
 )
-def test_it_is_told(manifest: Manifest, is_told: bool) -> None:
+def test_a_note_names_the_node(manifest: Manifest, is_told: bool) -> None:
     notes = kschedx.explain(kschedx.Snapshot.from_objects([manifest, pod("p")]), "default/p").notes
     texts = [note.text for note in notes if note.id == "not-ready-node"]
     assert texts == (["a is not ready but not tainted: kube-scheduler checks only taints"] if is_told else [])
 
 
-def test_who_tolerates_the_taint_knows() -> None:
+def test_a_pod_that_tolerates_the_taint_has_no_note() -> None:
     me = pod("p", spec={"tolerations": [{"key": NOT_READY, "operator": "Exists"}]})
     notes = kschedx.explain(kschedx.Snapshot.from_objects([a_node("False", NOT_READY), me]), "default/p").notes
     assert "not-ready-node" not in {note.id for note in notes}
@@ -53,7 +53,9 @@ LINUX = [("linux", "amd64"), ("linux", "amd64")]
         (LINUX, {"containers": [{**IMAGE, "image": "app-amd64:1.2"}]}, ""),
     ],
 )
-def test_what_only_the_kubelet_checks(platforms: list[tuple[str, str]], spec: Manifest, expected: str) -> None:
+def test_conditions_that_only_the_kubelet_checks(
+    platforms: list[tuple[str, str]], spec: Manifest, expected: str
+) -> None:
     nodes = [
         node(f"n{number}", labels={"kubernetes.io/os": os, "kubernetes.io/arch": architecture})
         for number, (os, architecture) in enumerate(platforms)

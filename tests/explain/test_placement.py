@@ -1,4 +1,4 @@
-"""Why a pod is on the node that it has, and what a reader may expect to decide and does not."""
+"""Why a pod is on its node, and fields that do not decide although a reader may expect it."""
 
 from __future__ import annotations
 
@@ -91,14 +91,14 @@ def apart(app: str, **term: object) -> Manifest:
         ),
     ],
 )
-def test_what_does_not_decide(objects: list[Manifest], me: Manifest, expected: str | None) -> None:
+def test_fields_that_do_not_decide(objects: list[Manifest], me: Manifest, expected: str | None) -> None:
     texts = list(indecisive(evaluate([*objects, me], "default/me")))
     assert len(texts) == (expected is not None), texts
     assert not expected or texts[0].startswith(expected)
     assert len(texts) <= MOST_ROOT_CAUSES
 
 
-def test_a_profile_that_lacks_filters_and_one_that_is_not_used() -> None:
+def test_a_profile_without_filters_and_an_unused_profile() -> None:
     cycle = evaluate([node("a"), pod("me")], "default/me", only("NodeResourcesFit"))
     first, other = indecisive(cycle, ("default-scheduler", "packing"))
     assert first == "the pod's schedulerName is default-scheduler, so that profile packing is not used"
@@ -149,7 +149,7 @@ def test_why_a_running_pod_is_on_its_node(other: Manifest, expected: str) -> Non
     assert "kubectl delete pod me -n default" in lines
 
 
-def test_a_node_that_would_reject_the_pod_that_it_runs() -> None:
+def test_a_node_that_would_reject_its_pod() -> None:
     lines = asked(node("a", taints=[ML]), node("b"), pod("me", on="a", status=RUNS))
     start = lines.index("it runs on a; this shows what scheduling it now would give")
     text = " ".join(lines[start + 1 : start + 3])

@@ -1,4 +1,4 @@
-"""How two setups differ as configuration."""
+"""Differences between two configurations."""
 
 from __future__ import annotations
 
@@ -81,16 +81,16 @@ def enabled(point: str, *plugins: Mapping[str, object]) -> Mapping[str, object]:
     ],
     ids=["nothing", "less", "weight", "order of a sum", "order", "percentage", "argument", "gate"],
 )
-def test_what_differs_is_told_once(before: Setup, after: Setup, expected: list[Told]) -> None:
+def test_a_difference_is_listed_once(before: Setup, after: Setup, expected: list[Told]) -> None:
     assert told(before, after) == expected
 
 
-def test_another_release_comes_first() -> None:
+def test_another_version_comes_first() -> None:
     texts = told(setup(version="1.35"), setup(version="1.36"))
     assert texts[0] == ("release", "Kubernetes", "", resolve("1.35").version, resolve("1.36").version)
 
 
-def test_what_is_swapped_is_told_the_other_way_round() -> None:
+def test_swapped_configurations_have_reversed_differences() -> None:
     item, other = setup(), setup({"score": {"disabled": [{"name": "ImageLocality"}]}}, percentageOfNodesToScore=30)
     assert [
         (place, subject, setting, after, before) for place, subject, setting, before, after in told(item, other)

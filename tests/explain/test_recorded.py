@@ -1,4 +1,4 @@
-"""The cluster's own event beside kschedx's message: which one counts, and what a difference comes from."""
+"""The recorded event beside the message of kschedx: which one counts, and the cause of a difference."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OLDER = "0/9 nodes are available: 9 Insufficient cpu."
 
 
 def pending(message: str | None = None, *, reason: str = "Unschedulable", on: str | None = None) -> Manifest:
-    """Asks for more than `FULL` has; `message` is its condition's."""
+    """Return a pod that requests more than `FULL` has; `message` is that of its condition."""
     condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
     status = {"phase": "Pending", "conditions": [] if message is None else [condition]}
     container = {"name": "main", "resources": {"requests": {"cpu": "1500m"}}}
@@ -31,7 +31,7 @@ NOON = "2026-01-31T12:00:00Z"
 
 
 def event(message: str, seen: str = NOON, fields: Manifest | None = None, **more: object) -> Manifest:
-    """As kube-scheduler's comes out of core/v1."""
+    """Return an event of kube-scheduler in core/v1."""
     about = {"kind": "Pod", "namespace": "default", "name": "new"}
     return {
         "apiVersion": "v1",
@@ -91,7 +91,7 @@ def test_a_condition_counts_if_kube_scheduler_failed(reason: str, counts: bool) 
     assert (note(pending("something else", reason=reason)) is not None) is counts
 
 
-def test_an_event_counts_where_there_is_no_condition() -> None:
+def test_an_event_counts_without_a_condition() -> None:
     series = {"count": 12, "lastObservedTime": "2026-01-31T13:00:00.000000Z"}
     result = note(pending(), event(NO_ROOM, series=series))
     assert result is not None
@@ -100,7 +100,7 @@ def test_an_event_counts_where_there_is_no_condition() -> None:
     assert (result.facts["count"], result.facts["lastSeen"]) == (12, "2026-01-31T13:00:00.000000Z")
 
 
-def test_the_condition_counts_and_the_event_says_when() -> None:
+def test_the_condition_counts_with_the_time_of_the_event() -> None:
     assert message(pending(NO_ROOM), event(OLDER)) == NO_ROOM
     result = note(pending(NO_ROOM), event(NO_ROOM, count=3, lastTimestamp="2026-01-31T12:30:00Z"))
     assert result is not None
@@ -122,7 +122,7 @@ def test_events_of_the_new_group_are_read() -> None:
     assert message(pending(), built) == NO_ROOM
 
 
-def test_an_event_of_long_ago_names_its_source() -> None:
+def test_an_old_event_names_its_source() -> None:
     result = event(NO_ROOM, source={"component": "default-scheduler"}, reportingComponent="")
     assert message(pending(), result) == NO_ROOM
 
@@ -140,7 +140,7 @@ def test_an_event_of_long_ago_names_its_source() -> None:
     ],
     ids=str,
 )
-def test_an_event_about_something_else_does_not_count(fields: Manifest) -> None:
+def test_another_event_does_not_count(fields: Manifest) -> None:
     assert message(pending(), event(OLDER, fields=fields)) is None
 
 
@@ -205,18 +205,18 @@ def test_a_difference_is_explained(theirs: str, expected: list[str]) -> None:
     assert differences(theirs, OURS) == expected
 
 
-def test_a_nominated_pod_was_told_of_before_its_victims_were_gone() -> None:
+def test_the_event_of_a_nominated_pod_is_older_than_the_eviction() -> None:
     assert differences(f"{HERE}.", OURS, nominated=True) == []
     (text,) = differences(f"{HERE}.".replace("0/5", "0/4"), OURS, nominated=True)
     assert text.startswith("it counts 4 nodes")
 
 
-def test_a_pod_that_fits_by_now() -> None:
+def test_a_pod_that_fits_now() -> None:
     (text,) = differences(OURS, "")
     assert text == "kschedx finds a node: recorded at another time, or with another configuration"
 
 
-def test_an_event_that_was_cut_is_compared_as_far_as_it_goes() -> None:
+def test_a_truncated_event_is_compared_up_to_its_end() -> None:
     taints = ", ".join(f"1 node(s) had untolerated taint {{key-{number}: value}}" for number in range(40))
     ours = f"0/40 nodes are available: {taints}. no new claims to deallocate."
     cut = ours[: NOTE_LENGTH - len(CUT)] + CUT
@@ -225,7 +225,7 @@ def test_an_event_that_was_cut_is_compared_as_far_as_it_goes() -> None:
     assert text.startswith("it counts 40 nodes, the snapshot has 41")
 
 
-def test_a_long_event_makes_no_long_note() -> None:
+def test_a_long_event_has_a_short_note() -> None:
     taints = ", ".join(f"1 node(s) had untolerated taint {{key-{number}: value}}" for number in range(40))
     text = "; ".join(differences(f"0/5 nodes are available: {taints}, 1 {'x' * 9999}.", OURS))
     assert len(text) < 600

@@ -1,4 +1,4 @@
-"""What does not fit together is said, and decided as kube-scheduler does; nothing of it is fatal."""
+"""Notes about inconsistent storage objects, on which kube-scheduler decides all the same."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_inconsistencies(objects: list[Manifest], expected: str, words: str) -> 
         ("rancher.io/local-path", "Filesystem", False),
     ],
 )
-def test_only_what_is_known_to_be_refused_is_told(provisioner: str, mode: str, expected: bool) -> None:
+def test_only_certain_refusals_are_noted(provisioner: str, mode: str, expected: bool) -> None:
     shared = claim("data", modes=("ReadWriteMany",), volumeMode=mode)
     snapshot = Snapshot.from_objects([using("new", "data"), node("n"), shared, storage_class(provisioner=provisioner)])
     assert (
@@ -102,16 +102,16 @@ def test_only_what_is_known_to_be_refused_is_told(provisioner: str, mode: str, e
     ) == expected
 
 
-def test_a_sound_cluster_needs_no_note() -> None:
+def test_a_consistent_cluster_has_no_note() -> None:
     assert notes(using("new", "data"), *HERE, claim("data", volume="pv"), volume("pv", holder="data")) == {}
 
 
-def test_a_kind_that_is_missing_altogether() -> None:
+def test_a_missing_kind() -> None:
     result = storage_notes(snapshot := Snapshot.from_objects([using("new", "data"), node("n")]), snapshot.pods[0])
     assert [note.id for note in result] == ["missing-kind", "missing-kind"]
 
 
-def test_a_cluster_that_was_read_whole_has_none_of_a_kind() -> None:
+def test_a_complete_cluster_without_objects_of_a_kind() -> None:
     dumped = Snapshot.from_objects([using("new", "data"), node("n")])
     whole = replace(dumped.source, complete=frozenset({"PersistentVolumeClaim", "CSINode"}))
     result = storage_notes(replace(dumped, source=whole), dumped.pods[0])
@@ -119,7 +119,7 @@ def test_a_cluster_that_was_read_whole_has_none_of_a_kind() -> None:
     assert all("dump" not in text and "is known" not in text for text in (note.text for note in result))
 
 
-def test_a_pod_without_volumes_is_not_bothered() -> None:
+def test_a_pod_without_volumes_has_no_note() -> None:
     assert notes(pod("new"), node("bare"), csi_node("gone")) == {}
 
 
@@ -136,7 +136,7 @@ def test_a_pod_without_volumes_is_not_bothered() -> None:
         ),
     ],
 )
-def test_a_claim_that_is_being_expanded_is_noted(condition: str, expected: str) -> None:
+def test_a_claim_that_is_being_expanded_has_a_note(condition: str, expected: str) -> None:
     bound = claim("data", size="20Gi", volume="disk")
     bound = {**bound, "status": {"phase": "Bound", "conditions": [{"type": condition, "status": "True"}]}}
     new = pod("new", spec={"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]})

@@ -1,4 +1,4 @@
-"""What a dump lacks, for each kind that a pod can point to: what would fit is undecided, rejections stand."""
+"""Kinds that a dump lacks: a fit is undecided, and a rejection is decided."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ON_EACH = [
         using(f"it-{number}", f"its-{number}", on=f"n{number}"),
     )
 ]
-"""A pod with a volume on each node, which may have no room for another."""
+"""Nodes with a pod and its volume, whose volume limit is unknown."""
 
 
 def selecting(side: str) -> Manifest:
@@ -62,9 +62,7 @@ def dump(objects: Sequence[Manifest], *, is_dump: bool = True, **lacks: str) -> 
 
 
 @pytest.mark.parametrize(("kind", "names", "me", "others"), CASES)
-def test_without_a_kind_what_would_fit_is_undecided(
-    kind: str, names: list[str], me: Manifest, others: list[Manifest]
-) -> None:
+def test_a_fit_without_a_kind_is_undecided(kind: str, names: list[str], me: Manifest, others: list[Manifest]) -> None:
     gates = {"GangScheduling": True, "GenericWorkload": True} if kind == "PodGroup" else None
     explanation = explain_pod(dump([*NODES, *others, me]), "default/me", feature_gates=gates)
     assert explanation.outcome is Outcome.UNDECIDED
@@ -77,7 +75,7 @@ def test_without_a_kind_what_would_fit_is_undecided(
 
 
 @pytest.mark.parametrize(("attached", "stake"), [([], None), (ON_EACH[:3], Stake.NODE), (ON_EACH, Stake.FIT)])
-def test_no_limit_rejects_the_first_volume_of_a_node(attached: list[Manifest], stake: Stake | None) -> None:
+def test_the_first_volume_of_a_node_is_within_every_limit(attached: list[Manifest], stake: Stake | None) -> None:
     objects = [*NODES, using("me", "data"), claim("data", volume="disk"), volume("disk"), *attached]
     explanation = explain_pod(dump(objects), "default/me")
     assert [item.stake for item in explanation.cycle.unevaluated if item.name == "CSINode"] == (
@@ -90,7 +88,9 @@ def test_no_limit_rejects_the_first_volume_of_a_node(attached: list[Manifest], s
 
 
 @pytest.mark.parametrize(("kind", "names", "me", "others"), CASES[:1] + CASES[5:7])
-def test_what_others_reject_is_decided(kind: str, names: list[str], me: Manifest, others: list[Manifest]) -> None:
+def test_a_rejection_by_other_plugins_is_decided(
+    kind: str, names: list[str], me: Manifest, others: list[Manifest]
+) -> None:
     tainted = [node("n1", taints=["team=a:NoSchedule"])]
     explanation = explain_pod(dump([*tainted, *others, me]), "default/me")
     assert explanation.outcome is Outcome.UNSCHEDULABLE
@@ -105,15 +105,13 @@ def test_namespaces_with_pods_exist() -> None:
 
 
 @pytest.mark.parametrize(("kind", "names", "me", "others"), CASES[:1] + CASES[5:7])
-def test_what_is_no_dump_is_taken_at_its_word(
-    kind: str, names: list[str], me: Manifest, others: list[Manifest]
-) -> None:
+def test_input_that_is_no_dump_is_complete(kind: str, names: list[str], me: Manifest, others: list[Manifest]) -> None:
     explanation = explain_pod(dump([*NODES, *others, me], is_dump=False), "default/me")
     assert explanation.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED)
     assert not explanation.cycle.unevaluated
 
 
-def test_a_claim_is_missing_where_the_dump_has_others() -> None:
+def test_a_claim_is_missing_if_the_dump_has_others() -> None:
     objects = [*NODES, using("me", "data"), claim("logs")]
     assert explain_pod(dump(objects), "default/me").outcome is Outcome.UNSCHEDULABLE
     partly = explain_pod(dump(objects, PersistentVolumeClaim="claims of other namespaces"), "default/me")

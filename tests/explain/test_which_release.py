@@ -1,4 +1,4 @@
-"""Which release is emulated where nobody names one."""
+"""The emulated version without an option."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def with_kubelet(name: str, version: str) -> Manifest:
         ),
     ],
 )
-def test_kubelets_tell_the_release(kubelets: list[str], emulated: str, note: str | None) -> None:
+def test_kubelets_decide_the_version(kubelets: list[str], emulated: str, note: str | None) -> None:
     nodes = [with_kubelet(f"n{i}", version) for i, version in enumerate(kubelets)] or [node("n")]
     result = kschedx.explain(kschedx.Snapshot.from_objects([*nodes, pod("new")]), "default/new")
     assert result.to_dict()["kubernetesVersion"] == emulated
@@ -52,7 +52,7 @@ def test_kubelets_tell_the_release(kubelets: list[str], emulated: str, note: str
     assert texts == ([] if note is None else [note])
 
 
-def test_a_release_that_is_named_counts_before_the_kubelets() -> None:
+def test_a_given_version_precedes_the_kubelets() -> None:
     snapshot = kschedx.Snapshot.from_objects([with_kubelet("n", "v1.31.0"), pod("new")])
     result = kschedx.explain(snapshot, "default/new", kube_version="1.29")
     assert result.to_dict()["kubernetesVersion"] == "1.29"

@@ -1,4 +1,4 @@
-"""The answer once a fix is made keeps what the fix promises."""
+"""The answer after a fix equals its promise."""
 
 from __future__ import annotations
 

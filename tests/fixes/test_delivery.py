@@ -1,4 +1,4 @@
-"""A change of a template that its controller does not bring to the pod: what has to be done besides, as commands."""
+"""Changes of a template that its controller does not apply to the pod, with the additional commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOM = {"cpu": "2", "memory": "4Gi", "pods": "10"}
 
 
 def lowered(kind: str, spec: Manifest, name: str = "x-0", metadata: Manifest = METADATA) -> Fix:
-    """The fix that lowers the request."""
+    """Return the fix that lowers the request."""
     template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": ASKS}}
     api_version = "v1" if kind == "ReplicationController" else "apps/v1"
     owner: Manifest = {
@@ -36,7 +36,7 @@ def lowered(kind: str, spec: Manifest, name: str = "x-0", metadata: Manifest = M
 
 
 def script(kind: str, spec: Manifest, name: str = "x-0") -> tuple[str, list[str]]:
-    """Its title, and its kubectl commands."""
+    """Return the title and the kubectl commands of a fix."""
     lower = lowered(kind, spec, name)
     return lower.title, kubectl_commands(lower.apply).splitlines()
 
@@ -59,7 +59,7 @@ PARTITIONED: Manifest = {"updateStrategy": {"type": "RollingUpdate", "rollingUpd
         ("Deployment", {}, False),
     ],
 )
-def test_the_pod_is_deleted_where_its_controller_keeps_it(kind: str, spec: Manifest, deleted: bool) -> None:
+def test_the_pod_is_deleted_if_its_controller_keeps_it(kind: str, spec: Manifest, deleted: bool) -> None:
     title, commands = script(kind, spec)
     assert (DELETED in commands) is deleted
     assert ("delete pod x-0" in title) is deleted
@@ -101,13 +101,13 @@ def test_moving_a_pod_cordons_its_node_until_its_replacement_runs_elsewhere(kind
     assert move.feasible_nodes == ("n",)
 
 
-def test_a_pod_that_no_controller_creates_again_is_not_moved() -> None:
+def test_a_pod_without_a_controller_is_not_moved() -> None:
     nodes = [node("n", allocatable=ROOM), node("small", allocatable={**ROOM, "cpu": "1"})]
     snapshot = kschedx.Snapshot.from_objects([*nodes, HELD, pod("me", containers=ASKS)])
     assert not [fix for fix in kschedx.explain(snapshot, "default/me").fixes if fix.title.startswith("move")]
 
 
-def test_a_template_that_others_write_is_changed_there() -> None:
+def test_a_template_of_an_owner_is_changed_in_the_owner() -> None:
     above = {"apiVersion": "example.com/v1", "kind": "Database", "name": "db", "uid": "d", "controller": True}
     for more, place in (
         ({"ownerReferences": [above]}, "Database db"),

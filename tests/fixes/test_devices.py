@@ -1,4 +1,4 @@
-"""Pods whose deletion would free devices: told only where that was tried and helps."""
+"""Fixes for device claims; a deletion of pods is proposed only if it helps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SAME_ROOT: list[Manifest] = [{"matchAttribute": f"{DRIVER}/root"}]
 
 
 def held(name: str, *devices: str, priority: int = 0) -> list[Manifest]:
-    """A pod, and the claim of its own with devices."""
+    """Return a pod and its claim with allocated devices."""
     uses = [{"name": "gpu", "resourceClaimName": name}]
     return [
         pod(name, on="a", resourceClaims=uses, priority=priority),
@@ -23,7 +23,7 @@ def held(name: str, *devices: str, priority: int = 0) -> list[Manifest]:
 
 
 def titles(*objects: Manifest, certainty: FixCertainty = FixCertainty.VERIFIED, of: str = "delete") -> list[str]:
-    """Of the fixes that begin with a word."""
+    """Return the fixes that begin with a word."""
     snapshot = kschedx.Snapshot.from_objects([node("a"), device_class(), GPUS, claiming("mine"), *objects])
     fixes = kschedx.explain(snapshot, "default/me").fixes
     return [fix.title for fix in fixes if fix.certainty is certainty and fix.title.startswith(of)]
@@ -44,12 +44,12 @@ def titles(*objects: Manifest, certainty: FixCertainty = FixCertainty.VERIFIED, 
         (claim("mine", request(count=5)), held("one", "gpu-0"), []),
     ],
 )
-def test_pods_that_have_devices(wanted: Manifest, pods: list[Manifest], expected: list[str] | None) -> None:
+def test_pods_that_use_devices(wanted: Manifest, pods: list[Manifest], expected: list[str] | None) -> None:
     both = ["delete default/one (priority 0) and default/two (priority 0) on a"]
     assert titles(wanted, *pods) == (both if expected is None else expected)
 
 
-def test_only_the_pod_whose_devices_go_with_those_that_are_free() -> None:
+def test_only_the_pod_whose_devices_match_the_free_ones() -> None:
     wanted = claim("mine", request(count=2), constraints=SAME_ROOT)
     busy = [*held("one", "gpu-0", "gpu-1"), *held("two", "gpu-2")]
     assert titles(wanted, *busy) == [f"delete default/{name} (priority 0) on a" for name in ("two", "one")]
@@ -57,14 +57,14 @@ def test_only_the_pod_whose_devices_go_with_those_that_are_free() -> None:
     assert titles(wanted, *apart) == ["delete default/one (priority 0) on a"]
 
 
-def test_fewer_devices_where_some_are_free() -> None:
+def test_fewer_devices_if_some_are_free() -> None:
     wanted = claim("mine", request(count=3))
     assert titles(wanted, *held("one", "gpu-0", "gpu-1", priority=5), of="request") == [
         "request 2 devices in request r of claim default/mine"
     ]
 
 
-def test_a_node_with_as_few_devices_as_do() -> None:
+def test_a_new_node_with_the_fewest_devices() -> None:
     wanted = claim("mine", request(count=3))
     busy = held("one", "gpu-0", "gpu-1", "gpu-2", "gpu-3", priority=5)
     (fix,) = kschedx.explain(
@@ -74,8 +74,8 @@ def test_a_node_with_as_few_devices_as_do() -> None:
     assert [len(at(item, "spec.devices")) for item in created] == [3]
 
 
-def test_devices_that_kube_scheduler_takes_back_need_no_other_fix() -> None:
-    """They are on a node that the pod may not use; the next attempt gives it others."""
+def test_devices_that_kube_scheduler_deallocates_need_no_other_fix() -> None:
+    """The devices are on a node that the pod cannot use; the next attempt allocates others."""
     apart = kschedx.Snapshot.from_objects(
         [
             *(node("a"), node("b", labels={"team": "a"}), device_class()),
@@ -91,8 +91,8 @@ def test_devices_that_kube_scheduler_takes_back_need_no_other_fix() -> None:
     assert not fix.apply
 
 
-def test_an_error_on_one_node_ends_the_attempt_on_all() -> None:
-    """A device without an attribute that a selector reads without asking."""
+def test_an_error_on_one_node_ends_the_attempt() -> None:
+    """A device lacks an attribute that a selector reads without a check."""
     nodes = [node("a", labels={"team": "b"}), node("b", labels={"team": "b"})]
     slices = [resource_slice("a", device("gpu-0", root=1)), resource_slice("b", device("gpu-0"))]
     mine = claim("mine", request(select=[f'device.attributes["{DRIVER}"].root == 1']))
@@ -104,7 +104,7 @@ def test_an_error_on_one_node_ends_the_attempt_on_all() -> None:
 
 
 def test_a_template_that_is_missing_is_created_and_not_its_claim() -> None:
-    """The controller creates the claim, and writes the pod's status, which you cannot."""
+    """The controller creates the claim and writes the status of the pod, which users cannot."""
     containers = [{"name": "m", "resources": {"claims": [{"name": "gpu"}]}}]
     claims = [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]
     me = pod("me", spec={"containers": containers, "resourceClaims": claims})
@@ -117,8 +117,8 @@ def test_a_template_that_is_missing_is_created_and_not_its_claim() -> None:
     ]
 
 
-def test_the_template_changes_and_not_the_claim_that_came_from_it() -> None:
-    """The controller creates a deleted claim again, from the template as it is then."""
+def test_the_template_changes_and_not_its_claim() -> None:
+    """The controller recreates a deleted claim from the changed template."""
     wanted = request(select=[f'device.attributes["{DRIVER}"].root == 99'])
     template = {
         "apiVersion": "resource.k8s.io/v1",
@@ -154,8 +154,8 @@ def test_a_class_whose_selectors_match_no_device() -> None:
     assert change.patch[0]["path"] == "/spec/selectors"
 
 
-def test_one_remedy_of_two_causes_is_told_once() -> None:
-    """The pod that uses the claim on the only node that can have it uses its CPU as well."""
+def test_a_remedy_of_two_causes_is_shown_once() -> None:
+    """On the only node for the claim, the pod that uses it requests all CPU as well."""
     uses = [{"name": "gpu", "resourceClaimName": "mine"}]
     half = [{"name": "main", "resources": {"requests": {"cpu": "40"}}}]
     snapshot = kschedx.Snapshot.from_objects(
@@ -176,8 +176,8 @@ def test_a_new_node_has_the_device_that_a_claim_selects() -> None:
     assert text.endswith(f"1 device of {DRIVER} (root=other)")
 
 
-def test_a_claim_that_does_not_exist_is_like_one_that_does() -> None:
-    """Of a near name, or of the same name in another namespace; else with a device of a class."""
+def test_a_missing_claim_has_a_similar_one() -> None:
+    """A claim of a similar name or of another namespace is proposed; otherwise a new one of a class."""
     elsewhere = claim("mine", request(count=2))
     at(elsewhere, "metadata")["namespace"] = "ml"
     built = "create resource claim default/mine"

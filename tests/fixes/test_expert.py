@@ -1,4 +1,4 @@
-"""What somebody who knows clusters would do first: what is told first, and what is never told."""
+"""The order of fixes is that of an expert, and fixes that an expert avoids are not proposed."""
 
 from __future__ import annotations
 
@@ -127,26 +127,26 @@ def test_karpenter_gives_a_new_node_the_startup_taint_as_well(tmp_path: Path) ->
         "example.com/gpu=present:NoSchedule",
     ],
 )
-def test_a_node_that_is_kept_for_others(taint: str) -> None:
+def test_a_node_reserved_for_others(taint: str) -> None:
     nodes = [node("n", taints=[taint], allocatable={**SMALL, "example.com/gpu": "1"}), FULL]
     assert told(*nodes, pod("me")) == ["add a node with room for one pod"]
 
 
-def test_an_agent_may_be_meant_for_the_control_plane() -> None:
+def test_an_agent_may_belong_on_the_control_plane() -> None:
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u", "controller": True}
     result = told(node("n", taints=[CONTROL_PLANE]), FULL, pod("me", metadata={"ownerReferences": [owner]}))
     assert f"tolerate {CONTROL_PLANE}" in result
     assert not any("remove taint" in each for each in result)
 
 
-def test_a_node_that_is_back_in_service() -> None:
+def test_a_node_after_maintenance() -> None:
     back = node("n", taints=["node.kubernetes.io/out-of-service:NoExecute"])
     at(back, "status")["conditions"] = [{"type": "Ready", "status": "True"}]
     first = told(back, FULL, pod("me"))[0]
     assert first == "remove taint node.kubernetes.io/out-of-service:NoExecute from n, which is ready again"
 
 
-def test_a_taint_with_the_name_of_what_the_pod_asks_for() -> None:
+def test_a_taint_named_after_the_requested_resource() -> None:
     gpu = node("n", taints=["example.com/gpu=present:NoSchedule"], allocatable={**SMALL, "example.com/gpu": "1"})
     limits = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
     first, *_ = told(gpu, pod("me", containers=[{"name": "main", "resources": limits}]))
@@ -160,25 +160,25 @@ def test_a_taint_with_the_name_of_what_the_pod_asks_for() -> None:
         assert not any("remove taint" in each for each in selected), "its provider sets it again"
 
 
-def test_a_cluster_that_is_a_control_plane_alone() -> None:
+def test_a_cluster_with_only_control_plane_nodes() -> None:
     untainted, added = told(node("cp", taints=[CONTROL_PLANE]), pod("me"))
     assert (untainted, added) == (f"remove taint {CONTROL_PLANE} from cp", "add a node with room for one pod")
 
 
 @pytest.mark.parametrize("held", ["1", "1500m"], ids=["half-of-it", "a-third-of-it"])
-def test_a_full_node_wants_capacity_before_less_is_requested(held: str) -> None:
+def test_capacity_comes_before_lower_requests(held: str) -> None:
     objects = [node("n", allocatable=SMALL), running("other", "n", held), wanting(cpu="1500m")]
     first, second, *_ = told(*objects)
     left = {"1": "1000m", "1500m": "500m"}[held]
     assert (first, second) == ("add a node like n", f"lower requests.cpu of container main from 1500m to {left}")
 
 
-def test_another_pod_goes_last() -> None:
+def test_eviction_of_another_pod_comes_last() -> None:
     objects = [node("n", allocatable=SMALL), running("other", "n", "1500m"), wanting(cpu="1500m")]
     assert [title.split()[0] for title in told(*objects)] == ["add", "lower", "delete"]
 
 
-def test_what_preemption_does_by_itself_comes_first() -> None:
+def test_preemption_comes_first() -> None:
     nodes = [node(name, allocatable=SMALL) for name in "ab"]
     low = [running(f"low-{name}", name, "2", priority=-1) for name in "ab"]
     assert told(*nodes, *low, wanting(cpu="1"))[:2] == [
@@ -187,7 +187,7 @@ def test_what_preemption_does_by_itself_comes_first() -> None:
     ]
 
 
-def test_preemption_against_a_budget_says_so() -> None:
+def test_preemption_against_a_budget_is_named() -> None:
     budget: Manifest = {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -209,13 +209,13 @@ def test_hardware_whose_driver_does_not_run() -> None:
     assert titles[0] == "run the device plugin for nvidia.com/gpu on gpu-1 (nvidia.com/gpu.present=true)"
 
 
-def test_huge_pages_that_nobody_has_set_aside() -> None:
+def test_huge_pages_that_no_node_reserves() -> None:
     wanted = {"resources": {"requests": {"hugepages-2Mi": "1Gi"}, "limits": {"hugepages-2Mi": "1Gi"}}}
     titles = told(node("n", allocatable=SMALL), pod("me", containers=[{"name": "main", **wanted}]))
     assert titles[0] == "reserve 1Gi of the memory of n as hugepages-2Mi"
 
 
-def test_a_label_that_nobody_has_put_on_any_node() -> None:
+def test_a_label_that_no_node_has() -> None:
     assert told(node("n"), pod("me", nodeSelector={"team": "a"})) == ["label n team=a", "stop requiring team=a"]
     others = node("o", labels={"team": "a"}, allocatable={"cpu": "1", "pods": "0"})
     assert told(node("n"), others, pod("me", nodeSelector={"team": "a"}))[0] == "add a node with label team=a"
@@ -229,7 +229,7 @@ def test_a_label_that_nobody_has_put_on_any_node() -> None:
         ("1", "2", []),
     ],
 )
-def test_a_node_for_the_leader_of_a_group_says_how_many_the_group_needs(size: str, cpu: str, costs: list[str]) -> None:
+def test_a_node_for_the_leader_of_a_group_counts_the_whole_group(size: str, cpu: str, costs: list[str]) -> None:
     me = wanting(cpu=cpu)
     me = {**me, "metadata": {**at(me, "metadata"), "annotations": {"leaderworkerset.sigs.k8s.io/size": size}}}
     objects = [node("n", allocatable=SMALL), running("other", "n", "1500m"), me]
@@ -238,7 +238,7 @@ def test_a_node_for_the_leader_of_a_group_says_how_many_the_group_needs(size: st
     assert [*added.costs] == costs
 
 
-def test_without_the_annotation_the_workers_stateful_set_says_how_large_the_group_is() -> None:
+def test_the_stateful_set_of_workers_has_the_size_of_the_group() -> None:
     labels = {"leaderworkerset.sigs.k8s.io/name": "llm", "leaderworkerset.sigs.k8s.io/group-index": "0"}
     me = {**wanting(cpu="2"), "metadata": {"name": "me", "namespace": "default", "labels": labels}}
     metadata = {"name": "llm-0", "namespace": "default"}
@@ -289,7 +289,7 @@ def test_a_default_that_no_node_has_is_replaced_before_a_node_is_added(stated: M
         "example.com/sandbox",
     ],
 )
-def test_a_label_that_states_a_fact_is_not_set_by_hand(key: str) -> None:
+def test_a_label_of_a_property_is_not_set_by_hand(key: str) -> None:
     runtime: Manifest = {
         "apiVersion": "node.k8s.io/v1",
         "kind": "RuntimeClass",
@@ -333,7 +333,7 @@ def test_a_requirement_that_admission_adds_again_is_not_dropped() -> None:
     assert told(node("n"), runtime, asking) == ["add a node with label example.com/sandbox=true"]
 
 
-def test_a_label_by_which_kueue_finds_the_nodes_of_a_flavor() -> None:
+def test_a_label_of_a_kueue_flavor() -> None:
     group = "kueue.x-k8s.io/v1beta1"
     flavor = {"apiVersion": group, "kind": "ResourceFlavor", "metadata": {"name": "gold"}}
     owners = {
@@ -349,7 +349,7 @@ def test_a_label_by_which_kueue_finds_the_nodes_of_a_flavor() -> None:
     assert result == ["add a node with label pool=gold"]
 
 
-def test_what_an_injected_container_requests_is_set_for_its_injector() -> None:
+def test_requests_of_an_injected_container_are_set_in_its_injector() -> None:
     own = [{"name": "main", "image": "app:1"}]
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}
     proxy = {"name": "istio-proxy", "image": "proxy:1", "resources": {"requests": {"cpu": "3"}}}
@@ -365,7 +365,7 @@ def test_what_an_injected_container_requests_is_set_for_its_injector() -> None:
     assert f"{lowered} by annotation sidecar.istio.io/proxyCPU of the pod template" in titles
 
 
-def test_what_the_pod_requests_as_a_whole_is_lowered_there() -> None:
+def test_requests_at_pod_level_are_lowered_there() -> None:
     resources = {"requests": {"cpu": "3"}, "limits": {"cpu": "3"}}
     asking = pod("me", resources=resources, containers=[{"name": "main", "resources": {"requests": {"cpu": "1"}}}])
     assert "lower requests.cpu of the pod as a whole from 3 to 2" in told(node("n", allocatable=SMALL), asking)
@@ -378,7 +378,7 @@ def test_a_label_value_that_others_select_is_not_overwritten() -> None:
     assert "label web pool=db" not in told(web, other, asking)
 
 
-def test_a_pool_that_is_full_is_not_left_by_tolerating_the_taint_of_another() -> None:
+def test_a_full_pool_is_not_replaced_by_a_tainted_one() -> None:
     pool = [node("w", allocatable=SMALL), running("other", "w", "2")]
     database = node("db", taints=["role=database:NoSchedule"])
     titles = told(*pool, database, wanting(cpu="1"))
@@ -440,7 +440,7 @@ def test_a_label_under_its_old_name(wanted: dict[str, str], there: dict[str, str
     assert told(node("n", labels=there), pod("me", nodeSelector=wanted))[0] == first
 
 
-def test_several_values_that_were_written_as_one() -> None:
+def test_several_values_in_one_string() -> None:
     zone = "topology.kubernetes.io/zone"
     wanted = {"matchExpressions": [{"key": zone, "operator": "In", "values": ["eu-1a,eu-1b"]}]}
     rules = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [wanted]}}
@@ -459,7 +459,7 @@ def test_a_wildcard_is_replaced_by_the_values_of_nodes() -> None:
     assert first == f"select {key} in (m6i.large, m6i.xlarge) instead of {key}=m6i.*"
 
 
-def test_a_pod_whose_turn_a_controller_decides() -> None:
+def test_a_pod_of_a_queue_controller() -> None:
     gated = pod("me", nodeSelector={"pool": "generall"}, schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
     objects = [node("n", labels={"pool": "general"}), gated]
     explanation = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
@@ -471,7 +471,7 @@ def test_a_pod_whose_turn_a_controller_decides() -> None:
     ], "nobody jumps the queue"
 
 
-def test_a_node_that_the_pod_names_and_that_is_not_enough() -> None:
+def test_a_named_node_with_too_little_room() -> None:
     named = {"kubernetes.io/hostname": "n", "kubernetes.io/arch": "arm64"}
     there = node("n", labels={"kubernetes.io/hostname": "n", "kubernetes.io/arch": "amd64"})
     assert told(there, pod("me", nodeSelector=named)) == [
@@ -506,7 +506,7 @@ def beside(app: str, *, key: str = "app") -> Manifest:
         ("default", beside("cache"), "make podAffinity term 1 (app=cache) preferred instead of required"),
     ],
 )
-def test_the_pods_that_were_probably_meant(namespace: str, asking: Manifest, first: str) -> None:
+def test_a_misspelled_pod_selector(namespace: str, asking: Manifest, first: str) -> None:
     there = node("n", labels={"kubernetes.io/hostname": "n"})
     assert told(there, pod("redis", namespace=namespace, on="n", labels={"app": "redis"}), asking)[0] == first
 
@@ -521,7 +521,7 @@ def test_the_pods_that_were_probably_meant(namespace: str, asking: Manifest, fir
         ({"cpu": "64"}, "add a node with at least 64 CPU free"),
     ],
 )
-def test_an_amount_that_no_node_comes_near(requests: dict[str, str], first: str) -> None:
+def test_a_request_far_above_every_node(requests: dict[str, str], first: str) -> None:
     assert told(node("n", allocatable={"cpu": "4", "memory": "4Gi", "pods": "10"}), wanting(**requests))[0] == first
 
 
@@ -568,8 +568,8 @@ def test_openshift_adds_the_taint_of_its_masters_again() -> None:
     assert told(*masters, wanting(cpu="1"))[0] == first
 
 
-def test_nobody_is_told_to_ask_for_less_than_is_needed() -> None:
-    """What a node takes that other reasons keep the pod from helps, too, and no more than the most that does."""
+def test_no_fix_lowers_requests_below_usage() -> None:
+    """A request that fits a node that rejects the pod for other reasons counts; the largest one is proposed."""
     worker = node("n", allocatable={"cpu": "2200m", "memory": "4Gi", "pods": "10"})
     control_plane = node("cp", taints=[CONTROL_PLANE], allocatable={"cpu": "1800m", "memory": "4Gi", "pods": "10"})
     amounts = [title for title in told(worker, control_plane, wanting(cpu="4")) if title.startswith("lower")]
@@ -608,7 +608,7 @@ ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
         ({"nodeSelector": {"zone": "europe-west4-a"}}, f"select {ZONE}=europe-west4-a instead of zone=europe-west4-a"),
     ],
 )
-def test_a_rule_that_was_written_wrong_is_corrected_first(spec: Manifest, fix: str) -> None:
+def test_a_wrong_rule_is_corrected_first(spec: Manifest, fix: str) -> None:
     labels = {"topology.ebs.csi.aws.com/zone": "a"}
     nodes = [
         node(name, labels={ZONE: f"europe-west4-{name}", HOST: name, **labels}, taints=taints)
@@ -619,7 +619,7 @@ def test_a_rule_that_was_written_wrong_is_corrected_first(spec: Manifest, fix: s
     assert told(*nodes, *web, me)[0] == fix
 
 
-def test_anti_affinity_to_other_pods_alone_may_be_what_was_meant() -> None:
+def test_anti_affinity_may_exempt_the_pods_of_its_own_workload() -> None:
     nodes = [node(name, labels={HOST: name}) for name in "ab"]
     web = [pod(f"web-{name}", on=name, labels={"app": "web"}) for name in "ab"]
     rule = apart("podAntiAffinity", HOST, app="web")
@@ -665,7 +665,7 @@ def test_a_spread_constraint_that_counts_an_older_revision() -> None:
     assert added not in told(*nodes, full, *pods, bare)
 
 
-def test_more_domains_than_exist_are_asked_for_first_of_all() -> None:
+def test_more_domains_than_exist_come_first() -> None:
     spread = {"topologyKey": "zone", "maxSkew": 1, "minDomains": 3, "whenUnsatisfiable": "DoNotSchedule"}
     rule = {**spread, "labelSelector": {"matchLabels": {"app": "web"}}}
     nodes = [node(name, labels={"zone": name[0]}) for name in ("a1", "a2", "b1")]
@@ -675,7 +675,7 @@ def test_more_domains_than_exist_are_asked_for_first_of_all() -> None:
     assert titles[-1].startswith("add a node with a new value of label zone")
 
 
-def test_members_that_a_gang_lacks_are_tried() -> None:
+def test_missing_members_of_a_gang_are_tried() -> None:
     enabled = {"enabled": [{"name": "Coscheduling"}]}
     plugins = {"multiPoint": enabled, "queueSort": {**enabled, "disabled": [{"name": "*"}]}}
     config = {
@@ -718,16 +718,12 @@ ZONE, TYPE = "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"
     ],
     ids=["a zone of another region", "a type of the provider", "a type of another provider"],
 )
-def test_a_fact_that_no_node_offers_is_bought_first(
-    labels: dict[str, str], selector: dict[str, str], first: str
-) -> None:
+def test_a_new_node_with_the_property_comes_first(labels: dict[str, str], selector: dict[str, str], first: str) -> None:
     assert told(node("n", labels=labels), pod("me", nodeSelector=selector))[0] == first
 
 
 @pytest.mark.parametrize(("labels", "key"), [([{ZONE: "a"}, {ZONE: "b"}], ZONE), ([{HOST: "m"}, {HOST: "n"}], HOST)])
-def test_a_topology_key_that_no_node_has_gives_way_to_one_that_nodes_have(
-    labels: list[dict[str, str]], key: str
-) -> None:
+def test_a_missing_topology_key_is_replaced_by_an_existing_one(labels: list[dict[str, str]], key: str) -> None:
     nodes = [node(name, labels=own) for name, own in zip("mn", labels, strict=True)]
     constraint = {"maxSkew": 1, "topologyKey": "example.com/room", "whenUnsatisfiable": "DoNotSchedule"}
     first = f"set topologyKey: {key} instead of example.com/room in spread constraint 1"
@@ -751,19 +747,19 @@ def test_the_machine_set_of_a_full_node_is_scaled() -> None:
     assert fixes[0] == "repair or wait for the node that MachineSet machines/pool-a lacks: 2 of 3 machines ready"
 
 
-def test_bytes_are_lowered_to_what_people_type() -> None:
+def test_bytes_are_lowered_to_round_quantities() -> None:
     large = node("n", allocatable={"cpu": "4", "memory": "32396108Ki", "pods": "10"})
     assert "lower requests.memory of container main from 50Gi to 30Gi" in told(large, wanting(memory="50Gi"))
 
 
-def test_a_host_name_with_a_leading_zero_is_the_one_without() -> None:
+def test_a_host_name_without_its_leading_zero() -> None:
     hosts = [node(name, labels={HOST: name}) for name in ("worker-1", "worker-2")]
     first = f"select {HOST}=worker-1 instead of {HOST}=worker-01"
     assert told(*hosts, pod("me", nodeSelector={HOST: "worker-01"}))[0] == first
 
 
 def test_a_misspelled_pool_that_is_full_gets_a_node() -> None:
-    """The pod is not let into another pool instead."""
+    """No fix adds a toleration for another pool."""
     full = node("a", labels={"pool": "db"}, allocatable={"cpu": "1", "memory": "1Gi", "pods": "9"})
     other = node("b", labels={"pool": "web"}, allocatable={"cpu": "1", "memory": "1Gi", "pods": "9"})
     resources = {"requests": {"cpu": "600m"}}
@@ -785,7 +781,7 @@ def test_a_node_that_is_repaired_comes_before_the_taint_of_another_pool() -> Non
     assert told(*nodes, pod("me")) == ["uncordon own"]
 
 
-def test_another_node_is_like_most_that_are_full() -> None:
+def test_a_new_node_is_like_most_full_nodes() -> None:
     arch = "kubernetes.io/arch"
     nodes = [
         node(name, allocatable=SMALL, labels={arch: "arm64" if name == "arm" else "amd64"})
@@ -796,7 +792,7 @@ def test_another_node_is_like_most_that_are_full() -> None:
     assert titles[0] == "add a node like b"
 
 
-def test_what_terminates_on_any_node_is_awaited() -> None:
+def test_terminating_pods_on_any_node_are_awaited() -> None:
     ending = running("ending", "a", "2")
     at(ending, "metadata")["deletionTimestamp"] = "2026-01-02T10:00:00Z"
     held = [ending, running("other", "b", "1900m")]

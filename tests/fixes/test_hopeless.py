@@ -1,4 +1,4 @@
-"""Where nothing helps, why not."""
+"""The reason why there is no fix."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ IN_USE = pod("holder", on="n", priority=2_000_000_000, volumes=DATA[:1])
     ],
     ids=["gate", "volumes", "claim"],
 )
-def test_the_reason_is_said(target: Manifest, objects: list[Manifest], expected: str) -> None:
+def test_the_reason_is_shown(target: Manifest, objects: list[Manifest], expected: str) -> None:
     explanation = kschedx.explain(kschedx.Snapshot.from_objects([node("n"), target, *objects]), "default/me")
     assert not [fix for fix in explanation.fixes if fix.certainty == "verified"]
     assert explanation.no_fix == expected
@@ -44,12 +44,12 @@ def test_the_reason_is_said(target: Manifest, objects: list[Manifest], expected:
     assert {"id": "no-fix", "text": expected} in notes
 
 
-def test_nothing_is_said_where_a_fix_is_verified() -> None:
+def test_a_verified_fix_needs_no_reason() -> None:
     snapshot = kschedx.Snapshot.from_objects([node("n", unschedulable=True), pod("me")])
     assert kschedx.explain(snapshot, "default/me").no_fix == ""
 
 
-def test_nothing_is_said_where_somebody_else_decides_about_a_fix() -> None:
+def test_a_fix_that_another_controller_decides_needs_no_reason() -> None:
     acme = {"filter": {"enabled": [{"name": "Acme"}]}}
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",

@@ -1,4 +1,4 @@
-"""Causes that the cluster's objects state: each is named on the first lines, and the expert's fix comes first."""
+"""Causes that objects of the cluster show are named on the first lines, with the expert's fix first."""
 
 from __future__ import annotations
 
@@ -401,6 +401,18 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
             id="nodes without their cloud-controller-manager",
         ),
         pytest.param(
+            [node("a", taints=["node.cluster.x-k8s.io/uninitialized:NoSchedule"]), pod("me")],
+            "1 node is not initialized by Cluster API yet",
+            "repair Cluster API, so that it initializes a",
+            id="nodes that Cluster API has not initialized",
+        ),
+        pytest.param(
+            [node("a", taints=["cni.istio.io/not-ready:NoSchedule"]), pod("me")],
+            "1 node has the taint cni.istio.io/not-ready:NoSchedule",
+            "repair the agent of cni.istio.io on a, which then removes its taint",
+            id="an agent's taint under another name",
+        ),
+        pytest.param(
             [
                 node("a", taints=["ebs.csi.aws.com/agent-not-ready:NoExecute"]),
                 pod("ebs-csi-node-me", metadata={"name": "me", "generateName": "ebs-csi-node-"}),
@@ -464,13 +476,13 @@ PINNED = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"n
 
 
 def registered(name: str, *topology_keys: str) -> Manifest:
-    """The CSINode of a node, with the driver where it has topology keys."""
+    """Return the CSINode of a node, with the driver if it has topology keys."""
     driver = {"name": DISK, "nodeID": name, "topologyKeys": list(topology_keys)}
     return {**csi_node(name), "spec": {"drivers": [driver] if topology_keys else []}}
 
 
 def balanced(name: str, service: str, on: str | None = None) -> Manifest:
-    """A pod of k3s' load balancer."""
+    """Return a pod of the load balancer of k3s."""
     label = "svccontroller.k3s.cattle.io/svc"
     return pod(name, on=on, labels={f"{label}namespace": "web", f"{label}name": service}, containers=PORT)
 
@@ -603,7 +615,7 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
         ),
     ],
 )
-def test_cause_outside_and_first_fix(objects: list[Manifest], cause: str, fixes: str) -> None:
+def test_cause_of_another_object_and_first_fix(objects: list[Manifest], cause: str, fixes: str) -> None:
     result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
     assert roots(Diagnosis(result.cycle)) == (cause,)
     assert (result.fixes[0].title, result.fixes[0].certainty) == (fixes, "untried")
@@ -630,7 +642,7 @@ def test_the_selector_of_a_project_is_added_to_new_pods_and_not_dropped() -> Non
         pytest.param("gone", {}, id="a RuntimeClass that the dump lacks"),
     ],
 )
-def test_what_a_runtime_class_adds_is_neither_dropped_nor_changed(runtime: str, affinity: Manifest) -> None:
+def test_fields_of_a_runtime_class_are_not_changed(runtime: str, affinity: Manifest) -> None:
     scheduling = {"nodeSelector": {"sandbox": "kata-qemu"}}
     kata = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}, "handler": "kata"}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [affinity]}]}
@@ -661,8 +673,8 @@ def test_the_default_node_selector_of_openshift_is_named_and_not_dropped() -> No
 
 
 @pytest.mark.parametrize(("priority", "is_taken"), [(8, False), (9, True)])
-def test_a_nominated_node_that_was_taken(priority: int, is_taken: bool) -> None:
-    """A newer pod of at least the same priority has the room; one of a lower priority can be evicted."""
+def test_a_nominated_node_that_another_pod_uses(priority: int, is_taken: bool) -> None:
+    """A newer pod of the same or a higher priority uses the room; one of a lower priority can be evicted."""
     taker = asking("taker", "a", cpu="3")
     taker = {**taker, "metadata": at(taker, "metadata") | NEWER, "spec": at(taker, "spec") | {"priority": priority}}
     me = asking("me", cpu="2")
@@ -674,7 +686,7 @@ def test_a_nominated_node_that_was_taken(priority: int, is_taken: bool) -> None:
 
 
 @pytest.mark.parametrize(("user", "is_offered"), [("", True), ("a", False)])
-def test_a_bound_claim_that_no_pod_uses_is_used(user: str, is_offered: bool) -> None:
+def test_an_unused_bound_claim_is_proposed(user: str, is_offered: bool) -> None:
     kept = volume("kept", size="20Gi", storage_class="static", holder="old")
     others = [bound_claim("old", storage_class="static", volume="kept"), storage("static")]
     static = stored("StorageClass", "static", provisioner="kubernetes.io/no-provisioner")
@@ -689,7 +701,7 @@ def test_a_bound_claim_that_no_pod_uses_is_used(user: str, is_offered: bool) -> 
 
 
 @pytest.mark.parametrize("topology_keys", [[], ["topology.kubernetes.io/zone"]])
-def test_a_new_claim_is_provisioned_at_once_where_every_node_reaches_its_volume(topology_keys: list[str]) -> None:
+def test_a_new_claim_may_bind_immediately_if_every_node_reaches_its_volume(topology_keys: list[str]) -> None:
     driver = {"name": "csi.example.com", "nodeID": "a", "topologyKeys": topology_keys}
     csi = {
         "apiVersion": "storage.k8s.io/v1",

@@ -1,4 +1,4 @@
-"""What is told where no other node would do: a larger one, a claim without its data, what is behind a first step."""
+"""Fixes if no existing node helps: a larger node, a new claim without the data, and later steps."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def told(*objects: Manifest) -> list[str]:
 
 
 def followers(*objects: Manifest) -> list[Change]:
-    """What others do of the fixes."""
+    """Return the parts of the fixes that other controllers do."""
     fixes = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes
     return [change for fix in fixes for change in fix.changes if change.by]
 
 
-def test_a_larger_machine_where_the_volume_is() -> None:
+def test_a_larger_node_in_the_zone_of_the_volume() -> None:
     here = in_term("kubernetes.io/hostname", "a")
     machine = node("a", labels={"kubernetes.io/hostname": "a"}, allocatable=SMALL)
     objects = [machine, volume_claim("data", volume="pv"), volume("pv", holder="data", reach=here)]
@@ -42,7 +42,7 @@ def test_a_larger_machine_where_the_volume_is() -> None:
     }
 
 
-def test_volumes_that_are_apart() -> None:
+def test_volumes_in_different_zones() -> None:
     waits = storage_class(provisioner="csi.example.com")
     volumes = [volume(f"pv-{item}", holder=item, reach=in_term(ZONE, item)) for item in ("a", "b")]
     claims = [volume_claim(item, volume=f"pv-{item}") for item in ("a", "b")]
@@ -60,13 +60,13 @@ def test_volumes_that_are_apart() -> None:
         ([request("one", select=[LOW_NUMA]), request("all", select=[H100], allocationMode="All")], 2, ""),
     ],
 )
-def test_a_node_with_devices_that_nobody_has_yet(wanted: list[Manifest], devices: int, selected: str) -> None:
+def test_a_new_node_with_devices(wanted: list[Manifest], devices: int, selected: str) -> None:
     objects = [node("a", allocatable=LARGE), device_class(), claim("mine", *wanted), claiming("mine")]
     (title,) = told(*objects)
     assert title == f"add a node with {devices} device{'s' * (devices > 1)} of {DRIVER}{selected}"
 
 
-def test_a_claim_that_the_driver_gives_up() -> None:
+def test_a_claim_that_the_driver_deallocates() -> None:
     gpus = resource_slice("a", device("gpu-0"))
     uses = [{"name": "gpu", "resourceClaimName": "theirs"}]
     theirs = [pod("holder", on="a", resourceClaims=uses), allocated("theirs", "a", "gpu-0", reserved_for=["holder"])]
@@ -84,7 +84,7 @@ def test_a_value_that_no_label_can_have() -> None:
     ]
 
 
-def test_the_nominated_node_is_the_one_that_is_looked_at() -> None:
+def test_the_nominated_node_is_explained() -> None:
     objects = [node(name, allocatable=SMALL) for name in "ab"]
     large = [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]
     wanted = pod("me", spec={"containers": large}, status={"nominatedNodeName": "b"})
@@ -94,7 +94,7 @@ def test_the_nominated_node_is_the_one_that_is_looked_at() -> None:
 
 
 @pytest.mark.parametrize("key", ["kubernetes.io/hostname", "topology.topolvm.io/node"])
-def test_a_node_that_is_gone_with_its_disk(key: str) -> None:
+def test_a_deleted_node_with_a_local_disk(key: str) -> None:
     there = in_term(key, "gone")
     machine = node("a", labels={"kubernetes.io/hostname": "a", key: "a"}, allocatable=LARGE)
     local = storage_class(provisioner="topolvm.io")

@@ -1,4 +1,4 @@
-"""The node that would do: where nothing else helps, the labels, amounts and devices of a smallest new node."""
+"""The smallest new node that runs the pod: its labels, resources, and devices."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def asking(**requests: str) -> list[Manifest]:
         ({"nodeSelector": {"kubernetes.io/arch": "arm64"}}, "add a node with label kubernetes.io/arch=arm64"),
     ],
 )
-def test_what_the_pod_asks_of_a_node(spec: Manifest, expected: str) -> None:
+def test_requirements_of_the_pod(spec: Manifest, expected: str) -> None:
     tainted = node("a", labels={"kubernetes.io/arch": "amd64"}, allocatable=SMALL)
     assert titles(tainted, pod("me", spec=spec)) == [expected]
 
@@ -38,7 +38,7 @@ def test_what_the_pod_asks_of_a_node(spec: Manifest, expected: str) -> None:
 @pytest.mark.parametrize(
     ("operator", "values", "expected"), [("DoesNotExist", [], "gpu"), ("NotIn", ["no", "yes"], "gpu=no")]
 )
-def test_labels_that_the_node_may_not_have(operator: str, values: list[str], expected: str) -> None:
+def test_labels_that_the_node_must_not_have(operator: str, values: list[str], expected: str) -> None:
     terms = [{"matchExpressions": [{"key": "gpu", "operator": operator, "values": values}]}]
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
     me = pod("me", affinity=affinity, containers=asking(cpu="500m"))
@@ -54,7 +54,7 @@ def test_the_zone_of_a_volume() -> None:
     assert titles(node("a", labels={ZONE: "a"}), reserved, *objects, pod("me", spec=data))[0] == "add a node in zone b"
 
 
-def test_a_domain_in_which_the_rules_hold() -> None:
+def test_a_domain_that_satisfies_the_rules() -> None:
     spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
     spread |= {"labelSelector": {"matchLabels": {"app": "web"}}}
     nodes = [node(zone, labels={ZONE: zone}, allocatable=SMALL) for zone in "ab"]
@@ -63,14 +63,14 @@ def test_a_domain_in_which_the_rules_hold() -> None:
     assert titles(*nodes, running, me) == ["add a node in zone b with at least 64 CPU free"]
 
 
-def test_what_contradicts_itself_has_no_node() -> None:
+def test_contradicting_requirements_have_no_node() -> None:
     terms = [{"matchExpressions": [{"key": "disk", "operator": "DoesNotExist"}]}]
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
     me = pod("me", nodeSelector={"disk": "ssd"}, affinity=affinity)
     assert not [title for title in titles(node("a"), me) if title.startswith("add")]
 
 
-def test_a_pod_that_no_node_is_large_enough_for_gets_the_node_beside_the_sacrifice() -> None:
+def test_a_too_large_pod_gets_a_larger_node_beside_lower_requests() -> None:
     me = pod("me", containers=asking(cpu="2"))
     assert titles(node("a", allocatable=SMALL), me) == [
         "add a node with at least 2 CPU free",
@@ -79,7 +79,7 @@ def test_a_pod_that_no_node_is_large_enough_for_gets_the_node_beside_the_sacrifi
 
 
 def daemon(name: str, on: str = "", **spec: object) -> Manifest:
-    """A DaemonSet's pod where it is `on` a node, else the DaemonSet."""
+    """Return the pod of a DaemonSet if it is `on` a node, otherwise the DaemonSet."""
     template = {"containers": asking(cpu="150m", memory="200Mi"), **spec}
     if not on:
         selector = {"matchLabels": {"app": name}}
@@ -93,15 +93,15 @@ def daemon(name: str, on: str = "", **spec: object) -> Manifest:
 
 
 @pytest.mark.parametrize("on", ["a", ""], ids=["running", "template alone"])
-def test_daemon_sets_run_on_a_new_node_too(on: str) -> None:
+def test_daemon_sets_run_on_a_new_node(on: str) -> None:
     here, elsewhere = daemon("agent", on), daemon("other", nodeSelector={"disk": "ssd"})
     me = pod("me", containers=asking(cpu="64"))
     expected = "add a node with at least 64 CPU free; 1 DaemonSet takes another 150m CPU and 200Mi memory"
     assert titles(node("a", allocatable=SMALL), here, elsewhere, me) == [expected]
 
 
-def test_a_node_of_a_kind_that_its_daemon_sets_fill() -> None:
-    """One more of it has room for the pod only where theirs leave any."""
+def test_a_copy_of_a_node_that_daemon_sets_fill() -> None:
+    """A copy of the node has room for the pod only if DaemonSet pods leave it."""
     busy = pod("busy", on="a", priority=9, containers=asking(cpu="100m"))
     nearly = pod("me", containers=asking(cpu="900m"))
     machine = node("a", allocatable={**SMALL, "pods": "110"})
@@ -111,7 +111,7 @@ def test_a_node_of_a_kind_that_its_daemon_sets_fill() -> None:
 
 
 def test_a_new_node_for_a_pod_that_contradicts_itself() -> None:
-    """And that is too large for the nodes that there are, whatever it asks of their labels."""
+    """The pod is also too large for every existing node, regardless of labels."""
     terms = [{"matchExpressions": [{"key": "disk", "operator": "In", "values": ["hdd"]}]}]
     hdd = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
     large = [{"name": "main", "resources": {"requests": {"cpu": "40"}}}]
@@ -123,7 +123,7 @@ def test_a_new_node_for_a_pod_that_contradicts_itself() -> None:
     ]
 
 
-def test_one_more_node_has_a_name_of_its_own() -> None:
+def test_a_new_node_has_a_new_name() -> None:
     there = [node(name, allocatable=SMALL) for name in ("a", "a-new")]
     full = [pod(f"on-{name}", on=name, containers=asking(cpu="1"), priority=9) for name in ("a", "a-new")]
     snapshot = kschedx.Snapshot.from_objects([*there, *full, pod("me", containers=asking(cpu="1"))])

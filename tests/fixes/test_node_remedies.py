@@ -1,4 +1,4 @@
-"""What is mended at a node: the node that is named is the one that is changed, and the one on which it was tried."""
+"""Remedies at a node: the named node is the one that was changed and tried."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.builders import Manifest, node, pod
 
 FULL = {"cpu": "1", "memory": "1Gi", "pods": "0"}
 OTHERS = [node("a-full", allocatable=FULL), node("z-full", allocatable=FULL)]
-"""Nodes that nothing about a node's state would help, before and behind the one in question."""
+"""Nodes that no change of their state helps, before and after the relevant node."""
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_remedy_names_the_node_that_it_was_tried_on(
     assert all("m" in command.split() or "node/m" in command.split() for command in first.commands)
 
 
-def test_of_several_nodes_each_remedy_names_its_own() -> None:
+def test_each_remedy_names_its_own_node() -> None:
     nodes = [node(name, unschedulable=True, labels={"zone": name}) for name in "abc"]
     snapshot = kschedx.Snapshot.from_objects([*nodes, pod("me", nodeSelector={"zone": "b"})])
     items = [
@@ -65,7 +65,7 @@ def test_of_several_nodes_each_remedy_names_its_own() -> None:
         ("us", ("ue",), False),
     ],
 )
-def test_the_only_value_of_a_label_is_meant_where_a_letter_differs(
+def test_the_only_value_of_a_label_is_proposed_if_one_letter_differs(
     wanted: str, known: tuple[str, ...], is_meant: bool
 ) -> None:
     nodes = [node(f"n-{value}", labels={"kind": value}) for value in known]
@@ -75,7 +75,7 @@ def test_the_only_value_of_a_label_is_meant_where_a_letter_differs(
     assert (fixes[0].title == f"select kind={known[0]} instead of kind={wanted}") is is_meant
 
 
-def test_what_a_node_pool_creates_is_not_labelled_by_hand() -> None:
+def test_nodes_of_a_node_pool_are_not_labeled_by_hand() -> None:
     labels = {"karpenter.sh/nodepool": "general"}
     snapshot = kschedx.Snapshot.from_objects([node("n", labels=labels), pod("me", nodeSelector={"team": "a"})])
     fixes = kschedx.explain(snapshot, "default/me").fixes

@@ -115,7 +115,7 @@ def test_pods_of_another_workload_that_a_spread_counts_are_named(owner: str, is_
 def test_a_volume_that_is_attached_for_another_pod(
     modes: list[str], reach: dict[str, Any], is_held: bool, room: str
 ) -> None:
-    """The pod fits a node beside that of the volume, or only a new one would have room: it starts on neither."""
+    """The pod fits another node than that of the volume, or only a new one has room: it starts on neither."""
     beside = node("b", labels={ZONE: "a"}, allocatable={"cpu": "4" if room == "free" else "100m", "pods": "9"})
     theirs = pod("other", volumes=DATA, on="a", metadata={"labels": {"app": "web"}}, status={"phase": "Running"})
     stored = [
@@ -296,14 +296,14 @@ def test_a_claim_of_another_namespace_does_not_count() -> None:
 
 
 def test_nodes_without_a_resource_are_named_before_nodes_that_are_full() -> None:
-    """The nodes without the resource also lack CPU, which says less."""
+    """The nodes without the resource also lack CPU, which is the minor reason."""
     gpus = node("gpu", allocatable={"cpu": "9", "pods": "9", GPU: "1"})
     plain = [node(name, allocatable={"cpu": "1", "pods": "9"}) for name in "ab"]
     result = explained(gpus, *plain, asking("holder", "gpu", **{GPU: "1"}), asking("me", cpu="4", **{GPU: "1"}))
     assert causes(Diagnosis(result.cycle)) == (f"3 nodes lack 1 {GPU} each",)
 
 
-def test_huge_pages_are_reserved_only_if_no_node_has_them() -> None:
+def test_huge_pages_are_reserved_if_no_node_has_them() -> None:
     taints = ["dpdk=true:NoSchedule"]
     nodes = [
         node("a", allocatable={"cpu": "4", "memory": "8Gi", "pods": "9"}),
@@ -338,14 +338,14 @@ def test_a_larger_node_is_offered_if_only_daemon_sets_leave_too_little_of_a_new_
     )
 
 
-def test_an_init_container_is_called_one() -> None:
+def test_an_init_container_is_named_so() -> None:
     init = [{"name": "migrate", "resources": {"requests": {"cpu": "6"}}}]
     small = node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"})
     lowered = "lower requests.cpu of init container migrate from 6 to 4"
     assert lowered in titles(small, pod("me", initContainers=init, containers=[{"name": "main"}]))
 
 
-def test_the_capacity_is_shown_where_the_pod_lacks_only_what_is_reserved(tmp_path: Path) -> None:
+def test_the_capacity_is_shown_if_only_reserved_resources_are_lacking(tmp_path: Path) -> None:
     small = node("a", allocatable={"cpu": "3920m", "memory": "9Gi", "pods": "9"})
     small["status"] = {**at(small, "status"), "capacity": {"cpu": "4"}}
     cluster = tmp_path / "cluster.json"
@@ -361,7 +361,7 @@ def test_the_capacity_is_shown_where_the_pod_lacks_only_what_is_reserved(tmp_pat
         ({"limits": {"cpu": "9"}}, "requests.cpu of container main is its limit: the pod template sets no request"),
     ],
 )
-def test_what_sets_a_request_is_named_where_the_template_does_not(tmp_path: Path, stated: Manifest, why: str) -> None:
+def test_the_origin_of_a_request_outside_the_template_is_named(tmp_path: Path, stated: Manifest, why: str) -> None:
     container = {"name": "main", "resources": stated}
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
     metadata = {"name": "web", "namespace": "default", "uid": "1"}
@@ -450,7 +450,7 @@ def test_a_selector_and_an_affinity_that_exclude_each_other(values: list[str], i
     assert any("exclude each other" in root for root in roots(Diagnosis(result.cycle))) is is_named
 
 
-def test_a_cordoned_node_that_is_being_removed_is_called_so() -> None:
+def test_a_cordoned_node_that_is_being_removed_is_named_so() -> None:
     leaving = node("a", unschedulable=True, taints=["ToBeDeletedByClusterAutoscaler=1:NoSchedule"])
     result = explained(leaving, asking("me"))
     assert causes(Diagnosis(result.cycle)) == ("1 node is being removed by cluster-autoscaler",)
@@ -494,7 +494,7 @@ def test_a_claim_with_another_class_keeps_the_other_steps_in_its_title() -> None
     assert first.endswith(", tolerate pool=db:NoSchedule")
 
 
-def test_a_scheduler_without_a_node_is_asked_about_first() -> None:
+def test_a_scheduler_without_a_node_comes_first() -> None:
     owner = {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
@@ -532,13 +532,24 @@ def test_a_virtual_node_is_not_freed_for_a_daemon_set() -> None:
     assert title.startswith("keep DaemonSet agent off nodes of EKS Fargate")
 
 
-def test_a_host_port_is_no_matter_of_priority() -> None:
+def test_a_virtual_node_without_pods_of_a_daemon_set_needs_no_fix() -> None:
+    fargate = "eks.amazonaws.com/compute-type"
+    virtual = node("a", labels={fargate: "fargate"}, taints=[f"{fargate}=fargate:NoSchedule"])
+    template = {"metadata": {"labels": {"app": "agent"}}, "spec": {"containers": [{"name": "main", "image": "x"}]}}
+    spec = {"selector": {"matchLabels": {"app": "agent"}}, "template": template}
+    agent = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent"}, "spec": spec}
+    answer = kschedx.explain_daemon_set(kschedx.Snapshot.from_objects([virtual, node("b")]), agent)
+    [left_out] = answer.left_out
+    assert answer.fix_of(left_out) is None
+
+
+def test_a_host_port_conflict_ignores_priority() -> None:
     port: Manifest = {"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}
     result = titles(node("a"), pod("debug", on="a", containers=[port]), daemon_pod(containers=[port]))
     assert result == ["use host port 81 instead of 80", "remove host port 80", "delete default/debug"]
 
 
-def test_two_pods_that_follow_each_other_have_one_that_gives_way() -> None:
+def test_one_of_two_pods_with_mutual_affinity_drops_it() -> None:
     def follower(name: str, other: str) -> Manifest:
         term = {"labelSelector": {"matchLabels": {"app": other}}, "topologyKey": "kubernetes.io/hostname"}
         affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

@@ -1,4 +1,4 @@
-"""A new pod that waits for what the old pods of its Deployment or DaemonSet hold."""
+"""A new pod that conflicts with old pods of its Deployment or DaemonSet."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def owned(kind: str, name: str) -> list[Manifest]:
 
 
 def rollout(strategy: Manifest) -> list[Manifest]:
-    """A Deployment whose old pods have the port on both nodes, and a new pod that waits."""
+    """Return a Deployment whose old pods use the port on both nodes, and a pending new pod."""
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": PORTS}}
     selector = {"matchLabels": {"app": "web"}}
     spec = {"replicas": 2, "selector": selector, "template": template}
@@ -55,7 +55,7 @@ def fixes(strategy: Manifest) -> list[tuple[str, tuple[Change, ...]]]:
     return [(fix.title, fix.apply) for fix in kschedx.explain(snapshot, "default/me").fixes]
 
 
-def test_an_old_pod_goes_before_a_new_one_comes() -> None:
+def test_an_old_pod_is_deleted_before_a_new_one_is_created() -> None:
     result = fixes(SURGING)
     title = "set maxSurge: 0, maxUnavailable: 1 on Deployment web: an old pod such as default/old-a goes first"
     assert result[0][0] == title
@@ -68,11 +68,11 @@ def test_an_old_pod_goes_before_a_new_one_comes() -> None:
     [{"type": "Recreate"}, {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}],
     ids=["recreate", "no-surge"],
 )
-def test_a_deployment_that_does_so_already(strategy: Manifest) -> None:
+def test_a_deployment_that_already_deletes_first(strategy: Manifest) -> None:
     assert not [title for title, _ in fixes(strategy) if title.startswith("set ")]
 
 
-def test_what_is_changed() -> None:
+def test_the_patch_of_the_strategy() -> None:
     snapshot = kschedx.Snapshot.from_objects([*NODES, *rollout(SURGING)])
     first, *_ = kschedx.explain(snapshot, "default/me").fixes
     deployment, old = first.changes
@@ -82,7 +82,7 @@ def test_what_is_changed() -> None:
 
 
 def daemon(name: str, on: str | None) -> Manifest:
-    """A pod of a DaemonSet, for node a."""
+    """Return a pod of a DaemonSet for node a."""
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
     return pod(

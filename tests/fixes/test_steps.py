@@ -1,4 +1,4 @@
-"""What a step makes of the pod and of a node: that, and nothing else."""
+"""The exact effect of each step on the pod and on a node."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ def test_the_node(before: Any, step: s.FixStep, after: Any) -> None:
     assert apply_step(step, result, snapshot) == result, "a step is made once"
 
 
-def test_the_status_of_a_claim_takes_the_place_of_the_one_before() -> None:
+def test_the_status_of_a_claim_replaces_the_former_one() -> None:
     old, other = ({"name": name, "resourceClaimName": f"{name}-1"} for name in ("gpu", "nic"))
     before = Snapshot.from_objects([pod("p", status={"resourceClaimStatuses": [old, other]})]).pods[0]
     made_anew = PodResourceClaimStatus(name="gpu", resource_claim_name="gpu-2")
@@ -268,7 +268,7 @@ def test_the_status_of_a_claim_takes_the_place_of_the_one_before() -> None:
     assert [(item.name, item.resource_claim_name) for item in result] == [("nic", "nic-1"), ("gpu", "gpu-2")]
 
 
-def test_the_status_of_the_pod_is_no_change_of_a_node() -> None:
+def test_the_status_of_the_pod_does_not_change_a_node() -> None:
     snapshot = Snapshot.from_objects([node("n", unschedulable=True), pod("p")])
     before = snapshot.pods[0]
     proposal = apply_step(s.Uncordon(row=ROW, node="n"), Proposal(pod=before), snapshot)

@@ -1,4 +1,4 @@
-"""Fixes around claims and volumes: each is made of what the claim says."""
+"""Fixes for claims and volumes, derived from the claim."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_claims(objects: list[Manifest], expected: list[str]) -> None:
 
 
 def test_a_default_class_is_one_command() -> None:
-    """The volume controller does the rest: no claim is deleted, or touched by hand."""
+    """The volume controller binds the claim: no claim is deleted or edited."""
     objects = [claim("data", storage_class=None), storage_class("now", waits=False, provisioner=DRIVER)]
     fixes = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), ME, *objects]), "default/me").fixes
     fix = next(item for item in fixes if item.title == "make storage class now the default")
@@ -166,7 +166,7 @@ def test_a_default_class_is_one_command() -> None:
     assert not any(item.delete for item in fix.changes)
 
 
-def test_the_claim_of_an_ephemeral_volume_is_as_its_template_says() -> None:
+def test_the_claim_of_an_ephemeral_volume_equals_its_template() -> None:
     questions = {
         "accessModes": ["ReadWriteMany"],
         "storageClassName": "now",
@@ -201,7 +201,7 @@ def test_an_ephemeral_volume_with_a_wrong_class_gets_another_in_the_pod() -> Non
     ]
 
 
-def test_a_claim_that_is_nearly_called_the_same() -> None:
+def test_a_claim_of_a_similar_name() -> None:
     mounts = [{"name": "a", "configMap": {"name": "c"}}, {"name": "b", "persistentVolumeClaim": {"claimName": "dta"}}]
     objects = [node("n"), claim("data", volume="pv"), volume("pv", holder="data"), pod("me", volumes=mounts)]
     fix = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes[0]
@@ -282,7 +282,7 @@ MANUAL = "manual"
     ],
     ids=["modes", "size", "selector", "class", "another volume has no modes"],
 )
-def test_a_claim_without_a_provisioner_takes_the_form_of_the_free_volume(
+def test_a_claim_without_a_provisioner_matches_the_free_volume(
     own: Manifest, free: Manifest | list[Manifest], first: str
 ) -> None:
     recreated = f"delete and recreate claim default/data with {first}, as volume v has it"
@@ -298,7 +298,9 @@ def test_a_claim_without_a_provisioner_takes_the_form_of_the_free_volume(
         ([], False),
     ],
 )
-def test_a_claim_that_was_bound_too_early_gets_a_class_that_waits(other: list[Manifest], *, is_offered: bool) -> None:
+def test_a_claim_that_was_bound_too_early_gets_a_class_with_late_binding(
+    other: list[Manifest], *, is_offered: bool
+) -> None:
     bound = claim("data", storage_class="now", volume="gone")
     disk = volume("gone", storage_class="now", holder="data", reach=in_term(HOSTNAME, "elsewhere"))
     fixes = titles(bound, disk, storage_class("now", provisioner=DRIVER, waits=False), *other)
@@ -319,7 +321,7 @@ APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": A
         (False, {}, "a", False),
     ],
 )
-def test_volumes_in_one_place_name_a_class_that_does_not_wait(
+def test_volumes_in_one_place_name_a_class_with_immediate_binding(
     waits: bool, affinity: Manifest, reach: str, is_named: bool
 ) -> None:
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "u", "controller": True}

@@ -1,4 +1,4 @@
-"""Pods that go so that another can come: whom one waits for, who is stopped, and who is never told to go."""
+"""Deletion of other pods: which are awaited, whose controllers are stopped, and which are never proposed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def told(*objects: Manifest) -> list[str]:
 
 
 def exclusive() -> list[Manifest]:
-    """A claim that a single pod may have."""
+    """Return a claim with ReadWriteOncePod."""
     spec = {"accessModes": ["ReadWriteOncePod"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": ""}
     bound = {"pv.kubernetes.io/bind-completed": "yes"}
     claim: Manifest = {
@@ -67,7 +67,7 @@ def template(kind: str, name: str, api_version: str = "apps/v1") -> Manifest:
     }
 
 
-def test_a_pod_that_is_being_deleted_is_waited_for() -> None:
+def test_a_terminating_pod_is_awaited() -> None:
     old = going(wanting("old", "2", on="n"))
     explanation = explained(node("n", allocatable=SMALL), old, wanting("me", "2"))
     first = explanation.fixes[0]
@@ -87,13 +87,13 @@ APART = {"labelSelector": {}, "topologyKey": "kubernetes.io/hostname"}
     ],
     ids=["a host port", "anti-affinity"],
 )
-def test_the_pod_that_is_being_deleted_counts_on_any_node(spec: Manifest) -> None:
+def test_a_terminating_pod_is_awaited_on_any_node(spec: Manifest) -> None:
     hosts = [node(name, labels={"kubernetes.io/hostname": name}) for name in "ab"]
     old = [pod("a", on="a", spec=spec), going(pod("b", on="b", spec=spec))]
     assert told(*hosts, *old, pod("me", spec=spec))[0] == "wait until default/b has terminated"
 
 
-def test_a_pod_that_a_finalizer_holds_is_not_waited_for() -> None:
+def test_a_pod_with_a_finalizer_is_not_awaited() -> None:
     old = going(wanting("old", "2", on="n"))
     for finalizer, first in (("example.com/x", "repair the controller of finalizer example.com/x, which holds"),
                              ("batch.kubernetes.io/job-tracking", "wait until default/old")):  # fmt: skip
@@ -101,7 +101,7 @@ def test_a_pod_that_a_finalizer_holds_is_not_waited_for() -> None:
         assert told(node("n", allocatable=SMALL), held, wanting("me", "2"))[0].startswith(first)
 
 
-def test_a_holder_that_is_being_deleted_is_waited_for() -> None:
+def test_a_terminating_holder_is_awaited() -> None:
     holder = going(pod("holder", on="n", volumes=DATA))
     assert told(*exclusive(), holder) == ["wait until default/holder has terminated"]
 
@@ -123,7 +123,7 @@ def test_a_holder_that_is_being_deleted_is_waited_for() -> None:
         ),
     ],
 )
-def test_what_would_make_the_holder_again_is_stopped(kind: str, api_version: str, title: str, command: str) -> None:
+def test_the_controller_of_the_holder_is_stopped(kind: str, api_version: str, title: str, command: str) -> None:
     holder = owned(pod("holder", on="n", volumes=DATA), kind, "web", api_version)
     (fix,) = explained(*exclusive(), template(kind, "web", api_version), holder).fixes
     assert (fix.title, fix.commands) == (title, (command,))
@@ -133,7 +133,7 @@ def test_what_would_make_the_holder_again_is_stopped(kind: str, api_version: str
     ]
 
 
-def test_a_holder_that_nothing_makes_again() -> None:
+def test_a_holder_without_a_controller() -> None:
     assert told(*exclusive(), pod("holder", on="n", volumes=DATA)) == ["delete default/holder"]
     assert told(*exclusive(), pod("holder", on="n", priority=9, volumes=DATA)) == ["delete default/holder (priority 9)"]
     critical = pod("holder", on="n", priority=2_000_000_000, volumes=DATA)
@@ -143,13 +143,13 @@ def test_a_holder_that_nothing_makes_again() -> None:
 
 
 @pytest.mark.parametrize("priority", [0, 9])
-def test_a_daemon_sets_pod_comes_back_to_what_it_holds(priority: int) -> None:
+def test_a_pod_of_a_daemon_set_is_recreated_with_its_claim(priority: int) -> None:
     holder = owned(pod("holder", on="n", priority=priority, volumes=DATA), "DaemonSet", "agent")
     assert not told(*exclusive(), holder)
 
 
-def test_a_twin_comes_back_and_wants_the_same() -> None:
-    """Replicas that keep away from each other: another node is the only way."""
+def test_an_identical_pod_is_recreated_with_the_same_needs() -> None:
+    """Replicas with anti-affinity to each other need another node."""
     rule = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
     ours = [pod(name, on=where, labels={"app": "web"}, affinity=apart) for name, where in (("twin", "n"), ("me", None))]
@@ -158,7 +158,7 @@ def test_a_twin_comes_back_and_wants_the_same() -> None:
     assert told(there, *replicas) == ["add a node like n"]
 
 
-def test_pods_that_keep_away_over_zones_take_a_zone_of_its_own() -> None:
+def test_anti_affinity_over_zones_needs_another_zone() -> None:
     rule = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
     ours = [pod(name, on=where, labels={"app": "web"}, affinity=apart) for name, where in (("twin", "n"), ("me", None))]
@@ -166,7 +166,7 @@ def test_pods_that_keep_away_over_zones_take_a_zone_of_its_own() -> None:
     assert told(node("n", labels={"zone": "a"}), *replicas) == ["add a node with a new value of label zone"]
 
 
-def test_one_more_of_a_node_that_is_cordoned_or_about_to_go() -> None:
+def test_a_copy_of_a_cordoned_or_leaving_node() -> None:
     gone = node("n", taints=["ToBeDeletedByClusterAutoscaler=1:NoSchedule"], allocatable=SMALL)
     assert told(gone, wanting("me", "1")) == ["add a node like n"]
 
@@ -175,7 +175,7 @@ def of_priority(manifest: Manifest, priority: int, policy: str = "PreemptLowerPr
     return {**manifest, "spec": {**at(manifest, "spec"), "priority": priority, "preemptionPolicy": policy}}
 
 
-def test_the_pod_of_the_lowest_priority_goes_not_the_one_that_fits_best() -> None:
+def test_the_victim_has_the_lowest_priority_not_the_best_fit() -> None:
     running = {"wasteful": ("1", -1), "exact": ("500m", 0), "filler": ("500m", 99)}
     pods = [of_priority(wanting(name, cpu, on="n"), priority) for name, (cpu, priority) in running.items()]
     titles = told(node("n", allocatable=SMALL), *pods, of_priority(wanting("me", "500m"), 9, "Never"))
@@ -183,14 +183,14 @@ def test_the_pod_of_the_lowest_priority_goes_not_the_one_that_fits_best() -> Non
     assert deleted == ["delete default/wasteful (priority -1) on n"], "exact would fit as well, and is more important"
 
 
-def test_no_pod_is_deleted_by_hand_where_preemption_is_about_to() -> None:
+def test_no_pod_is_deleted_by_hand_if_preemption_will() -> None:
     low = of_priority(wanting("low", "2", on="n"), -1)
     titles = told(node("n", allocatable=SMALL), low, wanting("me", "1"))
     assert titles[0].startswith("wait for preemption")
     assert not [title for title in titles if title.startswith("delete")]
 
 
-def test_a_deletion_says_where_the_pod_lands_and_which_budget_it_uses() -> None:
+def test_a_deletion_names_the_new_node_and_the_budget() -> None:
     rule = {"selector": {"matchLabels": {"app": "web"}}}
     web = owned(wanting("web-1", "1", on="a"), "ReplicaSet", "web")
     at(web, "metadata")["labels"] = {"app": "web"}
@@ -218,9 +218,7 @@ def test_a_deletion_says_where_the_pod_lands_and_which_budget_it_uses() -> None:
     [(9, "PreemptLowerPriority", ["verified", "partial"]), (0, "PreemptLowerPriority", ["verified", "verified"])],
     ids=["before it", "after it"],
 )
-def test_room_that_a_pod_of_a_higher_priority_takes_is_no_fix(
-    priority: int, policy: str, certainties: list[str]
-) -> None:
+def test_room_for_a_pod_of_higher_priority_is_no_fix(priority: int, policy: str, certainties: list[str]) -> None:
     cordoned = {**node("big", allocatable={**SMALL, "cpu": "2"}), "spec": {"unschedulable": True}}
     small = node("small", allocatable={**SMALL, "cpu": "1"})
     other = of_priority(wanting("other", "2"), priority, policy)
@@ -231,7 +229,7 @@ def test_room_that_a_pod_of_a_higher_priority_takes_is_no_fix(
         assert uncordon[0].title == "uncordon big (then default/other, with a higher priority, takes the room)"
 
 
-def test_pods_of_a_higher_priority_get_new_nodes_as_well() -> None:
+def test_new_nodes_include_pods_of_higher_priority() -> None:
     full, taken = node("full", allocatable={**SMALL, "cpu": "2"}), of_priority(wanting("taken", "2"), 10)
     at(taken, "spec")["nodeName"] = "full"
     others = [of_priority(wanting(name, "2"), 9) for name in ("one", "two")]
@@ -248,7 +246,7 @@ def test_pods_of_a_higher_priority_get_new_nodes_as_well() -> None:
     ],
     ids=["before it", "after it"],
 )
-def test_a_fix_names_the_pods_that_the_queue_gives_the_room_first(since: str, costs: tuple[str, ...]) -> None:
+def test_a_fix_names_pods_that_come_first_in_the_queue(since: str, costs: tuple[str, ...]) -> None:
     small = node("small", allocatable={**SMALL, "cpu": "1"})
     cordoned = {**node("big", allocatable={**SMALL, "cpu": "2"}), "spec": {"unschedulable": True}}
     me, other = wanting("me", "2"), wanting("other", "2")
@@ -269,8 +267,8 @@ def test_replicas_of_one_template_cannot_share_a_claim_for_one_pod(kind: str, ve
     assert titles[-1].startswith("give each replica a claim of its own with a StatefulSet")
 
 
-def test_a_daemon_sets_pod_outranks_the_pods_of_full_nodes() -> None:
-    """A changed template reaches the pods of all nodes, and each of them evicts a pod."""
+def test_a_pod_of_a_daemon_set_preempts_on_full_nodes() -> None:
+    """A changed template applies to the pods of all nodes, each of which preempts a pod."""
     nodes = [node(name, allocatable=SMALL, labels={"kubernetes.io/hostname": name}) for name in "ab"]
     web = [owned(wanting(f"web-{name}", "2", on=name), "ReplicaSet", "web") for name in "ab"]
 

@@ -1,4 +1,4 @@
-"""One question over many clusters."""
+"""A question to many clusters."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def test_a_cluster_that_cannot_be_read_is_a_row(fleet: Path) -> None:
     assert rows[2]["summary"].startswith("error: ")
 
 
-def test_the_screen_has_those_that_need_somebody_first(fleet: Path) -> None:
+def test_clusters_with_problems_come_first(fleet: Path) -> None:
     ran = kschedx("fleet", "--snapshots", fleet, "why", "--all-pending")
     marks = [line[0] for line in ran.out.splitlines() if line[:1] in "✓✗?" and line[:1]]
     assert marks == ["?", "?", "✗", "✓"]
     assert ran.out.startswith("? 3 clusters: 1 with findings, 1 without an answer\n")
 
 
-def test_a_second_run_asks_only_those_without_an_answer(fleet: Path, tmp_path: Path) -> None:
+def test_a_second_run_asks_only_clusters_without_an_answer(fleet: Path, tmp_path: Path) -> None:
     out = tmp_path / "night.jsonl"
     question = ("--snapshots", fleet, "--out", out, "why", "--all-pending")
     assert kschedx("fleet", *question).code == 3
@@ -98,7 +98,7 @@ def test_parquet_and_pages(fleet: Path, tmp_path: Path) -> None:
 
 
 def untimed(page: str) -> list[str]:
-    """Its lines without how many seconds each cluster took, and without the last one, which cites the command."""
+    """Return the lines without the seconds of each cluster, and without the last one, which cites the command."""
     return [re.sub(r"\| \d+ \|  \|$", "|", line) for line in page.splitlines()[:-1]]
 
 
@@ -112,7 +112,7 @@ def untimed(page: str) -> list[str]:
         (("-s", "README.md", "--out", "README.md", "doctor"), "not a row of kschedx fleet"),
     ],
 )
-def test_what_is_wrong_is_told_in_a_line(arguments: tuple[str, ...], expected: str) -> None:
+def test_bad_input_is_a_one_line_error(arguments: tuple[str, ...], expected: str) -> None:
     ran = kschedx("fleet", *arguments)
     assert ran.code == 2
     assert expected in ran.err

@@ -1,4 +1,4 @@
-"""The stories of `fixtures/`, and how each is told."""
+"""The fixtures, and the commands of each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Story:
 
     @property
     def folder(self) -> Path:
-        """Relative to the repository's root, so that no screen depends on where that is."""
+        """Relative to the root of the repository, so that screens do not depend on its location."""
         return (FIXTURES / self.name).relative_to(ROOT)
 
     @property
@@ -43,13 +43,13 @@ class Story:
 
     @property
     def extenders(self) -> Path | None:
-        """What the configuration's extenders said."""
+        """The recorded answers of the extenders."""
         path = self.folder / "extenders.json"
         return path if (ROOT / path).exists() else None
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """The pod, or the workload that makes it."""
+        """The pod, or the workload that creates it."""
         return _yaml(self.pod)
 
     @property
@@ -58,7 +58,7 @@ class Story:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """What follows `kschedx` on the command line."""
+        """The arguments of `kschedx`."""
         config = () if self.config is None else ("--config", str(self.config))
         extenders = () if self.extenders is None else ("--extenders", str(self.extenders))
         return ("why", str(self.pod), "--snapshot", str(self.cluster), *config, *extenders)
@@ -75,25 +75,25 @@ def _yaml(path: Path) -> dict[str, Any]:
 
 @cache
 def explained(story: Story) -> Explanation:
-    """What the library says of a story whose manifest is a pod."""
+    """Return the library's explanation of a fixture whose manifest is a pod."""
     return library.explain(library.load(str(ROOT / story.cluster)), story.manifest, config=story.configuration)
 
 
 STORIES = tuple(Story(path.parent.name) for path in sorted(FIXTURES.glob("*/pod.yaml")))
 OF_PODS = tuple(story for story in STORIES if story.manifest["kind"] == "Pod")
-"""The others are of workloads."""
+"""Fixtures with a pod; the others have workloads."""
 
 
 @cache
 def tell(story: Story, *options: str, columns: int = 100) -> Ran:
-    """The story as the command tells it, which is an answer in every case."""
+    """Run the command of a fixture, which always answers."""
     ran = kschedx(*story.arguments, *options, columns=columns)
     assert ran.code in (0, 1, 3), ran.err
     return ran
 
 
 def screen(story: Story, *options: str, columns: int = 100) -> str:
-    """What somebody sees who types the command."""
+    """Return what a user of the command sees."""
     ran = tell(story, *options, columns=columns)
     typed = " ".join(("$ kschedx", *story.arguments, *options))
     notes = f"--- stderr\n{ran.err}" if ran.err else ""

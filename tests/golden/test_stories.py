@@ -1,4 +1,4 @@
-"""Every story of `fixtures/` is told as the expected files here say, and every screen keeps to its laws."""
+"""Every story of `fixtures/` prints what the expected files here hold, and every screen keeps to its laws."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tests.golden.stories import CLUSTERS, STORIES, Story, screen, tell
 FOLDER = Path(__file__).parent
 Json = dict[str, Any]
 MOST_LINES = {100: 30, 80: 34}
-"""Of a first screen, by the columns of the window."""
+"""The maximum number of lines of a first screen, by the columns of the window."""
 
 WHOLE = ("zone-full", "tie", "preemption-pdb")
-"""Stories shown in every form; of the others the first screen stands for all, so that a new plugin moves few files."""
+"""Fixtures with expected files in every form. The others have only the first screen: a new plugin changes few files."""
 
 SCREENS: dict[str, tuple[int, tuple[str, ...]]] = {
     "why-80": (80, ()),
@@ -29,7 +29,7 @@ SCREENS: dict[str, tuple[int, tuple[str, ...]]] = {
     "wide": (100, ("-o", "wide")),
     "name": (100, ("-o", "name")),
 }
-"""Name of the expected file to the window's columns and the options."""
+"""Name of the expected file to the columns of the window and the options."""
 
 each_story = pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 each_whole = pytest.mark.parametrize(
@@ -147,8 +147,8 @@ LAWS = (
 
 @pytest.mark.sample(3)
 @each_story
-def test_every_output_keeps_to_the_laws(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A single test, so that each output is computed once for all laws."""
+def test_every_output_obeys_the_laws(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All laws are in a single test, so that each output is computed once."""
     monkeypatch.chdir(ROOT)
     document = json.loads(tell(story, "-o", "json").out)
     for law in LAWS:
@@ -171,7 +171,7 @@ IN_TURN = (
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("number", range(len(CLUSTERS)), ids=[path.parent.name for path in CLUSTERS])
 def test_no_screen_is_wider_than_the_window(number: int) -> None:
-    """Unless a line is one word. Each cluster is asked about its pending pods, and one of the other questions."""
+    """Except for lines of one word. Each cluster answers for its pending pods, and one of the other questions."""
     cluster = CLUSTERS[number].relative_to(ROOT)
     wide = ("-o", "wide") if number % 2 else ()
     for question in (("why", "--all-pending", *wide), IN_TURN[number % len(IN_TURN)]):

@@ -1,4 +1,4 @@
-"""One table of states: every command that meets a pod or workload reports the same state, with its exit code."""
+"""Every command reports the same state of a pod or workload, with its exit code."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ PENDING = frozenset({
     "Refused", "RejectedByKubelet", "Schedulable", "Unschedulable", "WaitingForGang", "WaitingForKubelet",
     "WaitingForOrdinal",
 })  # fmt: skip
-"""States of what `kubectl get pods` shows as Pending, or that lacks pods."""
+"""States of pods that `kubectl get pods` shows as Pending, and of workloads that lack pods."""
 NO_PODS = ("NotObserved", "Refused", "RejectedByKubelet", "WaitingForOrdinal")
 SKIPPED = PENDING - {
     "BoundToMissingNode",
@@ -133,23 +133,23 @@ SKIPPED = PENDING - {
     "WaitingForGang",
     "WaitingForKubelet",
 }
-"""States in which no simulation gives the pod a node, except by preemption."""
+"""States in which a simulation gives the pod a node only by preemption."""
 AGREED = frozenset({
     "CannotStart", "ComponentDown", "Contradicted", "Gated", "NoScheduler", "NotBound", "OtherScheduler",
     "RejectedByKubelet", "Unschedulable", "WaitingForGang",
 })  # fmt: skip
-"""States that a simulation of the cluster as it is ends in."""
+"""States at the end of a simulation without changes."""
 OF_ONE_POD = frozenset({
     "BeingDeleted", "BoundToMissingNode", "Failed", "Finished", "KeptBySidecar", "Nominated", "OfEndedJob",
     "OnLostNode", "ResizeHeld", "WaitingForKubelet",
 })  # fmt: skip
-"""States of a pod that more pods like it are not in."""
+"""States of a pod that do not apply to more replicas."""
 ELSEWHERE = {"Error", "NotChanged", "ObjectState", "ScaleUp", "Undecided", "UnknownPods"}
-"""States that a stored pod or workload of one small cluster has not; each has its own test."""
+"""States that do not occur in a small stored cluster; each has its own test."""
 
 
 def write(folder: Path, name: str, objects: list[Manifest]) -> tuple[str, ...]:
-    """The options for a cluster that is written."""
+    """Write a cluster, and return the options for it."""
     (folder / "config.yaml").write_text(json.dumps(COSCHEDULING))
     nodes = [] if DUMPED in objects else [NODE]
     (folder / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*nodes, *objects]}))
@@ -157,7 +157,7 @@ def write(folder: Path, name: str, objects: list[Manifest]) -> tuple[str, ...]:
 
 
 @pytest.mark.sample(2)
-def test_the_pods_of_a_deployment_belong_to_its_replica_set_too() -> None:
+def test_pods_of_a_deployment_belong_to_its_replica_set() -> None:
     pods = [replica("web-1-a", "ReplicaSet", "web-1"), replica("web-0-a", "ReplicaSet", "web-0")]
     snapshot = Snapshot.from_objects([workload("Deployment"), ROLLED_OUT, OLD, *pods])
     owned_rows = (
@@ -219,7 +219,7 @@ def test_every_command_reports_the_same_state(tmp_path: Path, name: str, target:
         assert by_mcp.exit_code == fit_code
 
 
-def test_every_state_is_asked_about(tmp_path: Path) -> None:
+def test_every_state_is_tested(tmp_path: Path) -> None:
     names = set()
     for name, target, objects in KNOWN:
         gang = write(tmp_path, name, objects)

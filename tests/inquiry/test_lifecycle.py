@@ -1,4 +1,4 @@
-"""The state of a pod or workload, by what the cluster's objects say of it."""
+"""The state of a pod or workload, determined from objects of the cluster."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def kubelet(name: str = "web-0", **status: object) -> Manifest:
 
 
 def static(component: str, *, ready: bool = False) -> Manifest:
-    """A pod of the control plane, on a node that does not let other pods in."""
+    """Return a pod of the control plane, on a node that other pods do not tolerate."""
     metadata = {"namespace": "kube-system", "annotations": {"kubernetes.io/config.mirror": "x"}}
     fails = {} if ready else {"containerStatuses": waiting("CrashLoopBackOff")}
     conditions = [{"type": "Ready", "status": str(ready)}]
@@ -564,6 +564,18 @@ CHECKED = kueue(
 )
 IN_QUEUE = workload("Job", metadata={"labels": QUEUED}, suspend=True)
 CRASHES = replica("web-0", "StatefulSet", "web", ready=False, containerStatuses=waiting("CrashLoopBackOff"))
+KUEUE_DOWN = pod(
+    "manager",
+    on="n",
+    metadata={**owned("ReplicaSet", "kueue"), "labels": {"app.kubernetes.io/name": "kueue"}},
+    status={"phase": "Running", "containerStatuses": waiting("CrashLoopBackOff"), **limits("Ready", "False", "")},
+)
+ADMITTED = kueue(
+    "Workload",
+    metadata=OWNED_BY_JOB,
+    spec={"queueName": "team", "podSets": []},
+    status={"conditions": [{"type": kind, "status": "True"} for kind in ("QuotaReserved", "Admitted")]},
+)
 OF_KUEUE: list[tuple[str, list[Manifest], str, int]] = [
     (
         "job/web",
@@ -625,7 +637,7 @@ def test_the_state_is_the_headline(tmp_path: Path, target: str, objects: list[Ma
     assert reads.startswith(document["state"]["headline"]) or document["state"]["headline"].startswith(reads)
 
 
-def test_a_name_that_is_an_option_is_in_no_command(tmp_path: Path) -> None:
+def test_a_name_that_looks_like_an_option_is_in_no_command(tmp_path: Path) -> None:
     commands = ""
     for target, objects, *_ in [*CASES, *OF_KUEUE]:
         name = target.rpartition("/")[2]
@@ -672,12 +684,12 @@ def test_a_name_that_is_an_option_is_in_no_command(tmp_path: Path) -> None:
         "of a custom resource",
     ],
 )
-def test_what_reaches_kube_scheduler_is_decided(tmp_path: Path, target: str, objects: list[Manifest]) -> None:
+def test_a_pod_that_reaches_kube_scheduler_is_decided(tmp_path: Path, target: str, objects: list[Manifest]) -> None:
     document = json.loads(why(tmp_path, target, *objects, output="json").out)
     assert document["state"] == {"name": "Schedulable"}
 
 
-def test_a_pod_on_a_lost_node_has_two_ways_out(tmp_path: Path) -> None:
+def test_a_pod_on_a_lost_node_has_two_fixes(tmp_path: Path) -> None:
     lost = node("lost")
     lost["status"] = {"allocatable": {"cpu": "4", "pods": "9"}, "conditions": [{"type": "Ready", "status": "Unknown"}]}
     stuck = pod("web-0", on="lost", metadata={**owned("StatefulSet", "web"), "deletionTimestamp": SINCE})
@@ -719,7 +731,7 @@ def test_a_daemon_set_creates_no_pod_for_a_node_whose_taint_it_does_not_tolerate
     ],
     ids=["as old as the dump", "a node has recovered", "not repeated for hours"],
 )
-def test_time_explains_an_event_that_contradicts(
+def test_later_changes_explain_a_contradicting_event(
     tmp_path: Path, seen: str, recovered: str, newest: str, code: int
 ) -> None:
     event = reports("Pod", "x", "FailedScheduling", "0/2 nodes are available: 2 Insufficient cpu.")
@@ -730,7 +742,7 @@ def test_time_explains_an_event_that_contradicts(
     assert ran.code == code
 
 
-def test_an_event_that_contradicts_leaves_the_answer_open(tmp_path: Path) -> None:
+def test_a_contradicting_event_makes_the_answer_undecided(tmp_path: Path) -> None:
     message = "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports."
     refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
     ran = why(tmp_path, "pod/x", pod("x", status={"phase": "Pending", "conditions": [refused]}))
@@ -741,7 +753,7 @@ def test_an_event_that_contradicts_leaves_the_answer_open(tmp_path: Path) -> Non
     assert why(tmp_path, "pod/x", pod("x", status={"phase": "Pending", "conditions": [of_many]})).code == 3
 
 
-def test_a_cluster_that_has_no_nodes_is_answered(tmp_path: Path) -> None:
+def test_a_cluster_without_nodes_has_an_answer(tmp_path: Path) -> None:
     message = "no nodes available to schedule pods"
     refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
     stored = {"creationTimestamp": "2026-05-01T00:00:00Z"}
@@ -756,7 +768,7 @@ def test_a_cluster_that_has_no_nodes_is_answered(tmp_path: Path) -> None:
     assert (ran.code, ran.out.partition("\n")[0]) == (3, "? default/x is undecided: where the pod fits is not known")
 
 
-def test_a_dump_without_nodes_answers_with_what_the_pod_reports(tmp_path: Path) -> None:
+def test_a_dump_without_nodes_has_the_condition_of_the_pod(tmp_path: Path) -> None:
     message = "0/6 nodes are available: 6 Insufficient cpu."
     refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
     stored = {"creationTimestamp": "2026-05-01T00:00:00Z"}
@@ -809,9 +821,7 @@ def test_a_pod_that_finished_after_the_event_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("others", "code", "reads"), [([], 3, "is undecided"), (["other"], 1, "is not bound: PodGroup")]
 )
-def test_coscheduling_permits_no_pod_without_its_group(
-    tmp_path: Path, others: list[str], code: int, reads: str
-) -> None:
+def test_coscheduling_needs_a_complete_group(tmp_path: Path, others: list[str], code: int, reads: str) -> None:
     (tmp_path / "config.yaml").write_text(json.dumps(COSCHEDULING))
     kind = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "spec": {"minMember": 1}}
     groups = [{**kind, "metadata": {"name": name, "namespace": "default"}} for name in others]
@@ -823,7 +833,7 @@ def test_coscheduling_permits_no_pod_without_its_group(
 
 
 def test_a_nominated_pod_has_one_answer(tmp_path: Path) -> None:
-    """While its victims terminate it is not schedulable, in a list either."""
+    """While its victims terminate, the pod cannot be scheduled, in a list as well."""
     low = pod("low", on="n", metadata={"deletionTimestamp": SINCE}, spec=LARGE)
     high = pod("high", priority=1000, status={"phase": "Pending", "nominatedNodeName": "n"}, spec=LARGE)
     reads = "waits for 1 victim to terminate on its nominated node n"
@@ -908,7 +918,7 @@ def test_a_gang_that_lacks_room_for_one_member_keeps_the_others(tmp_path: Path) 
         assert not any("delete" in fix["title"] for fix in fixes)
 
 
-def test_a_pod_group_that_nothing_evaluates_is_noted(tmp_path: Path) -> None:
+def test_an_unevaluated_pod_group_has_a_note(tmp_path: Path) -> None:
     group = {
         "apiVersion": "scheduling.k8s.io/v1alpha2",
         "kind": "PodGroup",
@@ -1020,6 +1030,11 @@ REFUSALS: list[tuple[str, Manifest, str]] = [
         "let service account default use SecurityContextConstraints privileged, if the pod needs it · not tried",
     ),
     (
+        "unable to validate against any security context constraint: []",
+        {},
+        "let service account default use SecurityContextConstraints restricted-v2, if the pod needs it · not tried",
+    ),
+    (
         "the integer value of priority (9) must not be provided in pod spec; priority admission controller computed 0",
         {"priority": 9},
         "remove spec.priority: admission sets it",
@@ -1047,11 +1062,11 @@ REFUSALS: list[tuple[str, Manifest, str]] = [
         "correct spec.containers[0].env[1].valueFrom in the pod template · not tried",
     ),
 ]
-"""What a ReplicaSet's condition says, what its template has beside, and the first fix."""
+"""The condition of a ReplicaSet, fields of its template, and the first fix."""
 
 
 @pytest.mark.parametrize(("message", "spec", "fix"), REFUSALS)
-def test_a_refusal_has_the_fix_of_an_operator(tmp_path: Path, message: str, spec: Manifest, fix: str) -> None:
+def test_a_refusal_has_its_fix(tmp_path: Path, message: str, spec: Manifest, fix: str) -> None:
     container = {"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "8"}}}
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container], **spec}}
     deployment = workload("Deployment", replicas=2, template=template)
@@ -1069,7 +1084,7 @@ def test_a_refusal_has_the_fix_of_an_operator(tmp_path: Path, message: str, spec
 
 
 @pytest.mark.parametrize(("hard", "is_past"), [("1", False), ("9", True)])
-def test_a_refusal_by_a_rule_that_admits_the_pods_now_is_past(tmp_path: Path, hard: str, is_past: bool) -> None:
+def test_a_refusal_by_a_changed_rule_is_past(tmp_path: Path, hard: str, is_past: bool) -> None:
     message = "exceeded quota: team, requested: pods=1, used: pods=1, limited: pods=1"
     condition = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message}
     stuck = {**workload("Deployment", replicas=2), "status": {"conditions": [condition]}}
@@ -1100,7 +1115,7 @@ OPENSHIFT: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"na
         ([OPENSHIFT, {**QUOTA, "metadata": {"name": "other", "namespace": "default"}}], "ClusterResourceQuota"),
     ],
 )
-def test_which_kind_of_quota_refuses_on_openshift(tmp_path: Path, objects: list[Manifest], by: str) -> None:
+def test_the_kind_of_quota_that_refuses_on_openshift(tmp_path: Path, objects: list[Manifest], by: str) -> None:
     told = "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"
     stuck = reports("Job", "web", "FailedCreate", f"Error creating: {told}")
     ran = why(tmp_path, "job/web", workload("Job"), stuck, *objects)
@@ -1109,7 +1124,7 @@ def test_which_kind_of_quota_refuses_on_openshift(tmp_path: Path, objects: list[
     assert ("kubectl patch clusterresourcequota q" in ran.out) == (by == "ClusterResourceQuota")
 
 
-def test_a_readiness_gate_is_why_a_running_pod_is_not_ready(tmp_path: Path) -> None:
+def test_a_readiness_gate_keeps_a_running_pod_from_being_ready(tmp_path: Path) -> None:
     says = 'corresponding condition of pod readiness gate "example.com/lb" does not exist.'
     gate = {"type": "Ready", "status": "False", "reason": "ReadinessGatesNotReady", "message": says}
     ran = why(tmp_path, "pod/x", pod("x", on="n", status={"phase": "Running", "conditions": [gate]}))
@@ -1213,7 +1228,7 @@ STARTS: list[tuple[list[Manifest], str]] = [
         ),
     ],
 )
-def test_what_the_kubelet_lacks_has_the_fix_of_an_operator(tmp_path: Path, reason: str, told: str, fix: str) -> None:
+def test_a_missing_resource_of_the_kubelet_has_its_fix(tmp_path: Path, reason: str, told: str, fix: str) -> None:
     starting = kubelet(containerStatuses=waiting("ContainerCreating"))
     agent = replica("agent", "DaemonSet", "agent", ready=False)
     ran = why(tmp_path, "pod/web-0", starting, agent, reports("Pod", "web-0", reason, told), output="json")
@@ -1268,7 +1283,7 @@ def test_a_pending_pod_of_an_older_revision(tmp_path: Path, kind: str, spec: Man
 
 
 @pytest.mark.parametrize("strategy", ["Recreate", "RollingUpdate"])
-def test_recreate_waits_for_the_old_pods(tmp_path: Path, strategy: str) -> None:
+def test_recreate_deletes_all_old_pods_first(tmp_path: Path, strategy: str) -> None:
     web = workload("Deployment", replicas=1, strategy={"type": strategy})
     old = workload("ReplicaSet", "web-old", metadata=owned("Deployment", "web"), replicas=0)
     going = replica("web-old-x", "ReplicaSet", "web-old")
@@ -1291,7 +1306,7 @@ def test_a_pod_that_follows_a_pending_one_names_it(tmp_path: Path) -> None:
     )
 
 
-def test_a_rollout_that_a_quota_stops_can_go_one_pod_down(tmp_path: Path) -> None:
+def test_a_rollout_that_a_quota_stops_can_use_max_unavailable(tmp_path: Path) -> None:
     told = "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"
     full = {**SURGE, "status": {"conditions": [{**FAILURE, "message": told}]}}
     ran = why(tmp_path, "deploy/web", workload("Deployment"), full, OLD, replica("web-0-a", "ReplicaSet", "web-0"))
@@ -1299,9 +1314,7 @@ def test_a_rollout_that_a_quota_stops_can_go_one_pod_down(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("containers", "fix"), STARTS)
-def test_a_pod_that_does_not_start_has_the_fix_of_an_operator(
-    tmp_path: Path, containers: list[Manifest], fix: str
-) -> None:
+def test_a_pod_that_does_not_start_has_its_fix(tmp_path: Path, containers: list[Manifest], fix: str) -> None:
     starting = kubelet(containerStatuses=containers)
     at(starting, "spec").update(SMALL)
     document = json.loads(why(tmp_path, "pod/web-0", starting, output="json").out)
@@ -1326,7 +1339,7 @@ ELSEWHERE: list[tuple[bool, Manifest, str]] = [
     ],
 )
 def test_the_workload_that_uses_the_volume_ends(tmp_path: Path, kind: str, fix: str) -> None:
-    """Its controller would recreate a pod that is deleted."""
+    """Its controller would recreate a deleted pod."""
     event = reports("Pod", "web-0", "FailedAttachVolume", 'Multi-Attach error for volume "v"')
     starting = kubelet(containerStatuses=waiting("ContainerCreating"))
     at(starting, "spec").update(USING)
@@ -1336,7 +1349,7 @@ def test_the_workload_that_uses_the_volume_ends(tmp_path: Path, kind: str, fix: 
     assert titles == [fix, "run both pods on one node, or use a claim with ReadWriteMany"]
 
 
-def test_what_runs_and_is_not_ready_is_looked_at(tmp_path: Path) -> None:
+def test_running_pods_that_are_not_ready_are_examined(tmp_path: Path) -> None:
     ran = why(tmp_path, "sts/web", workload("StatefulSet", replicas=3), UNREADY, output="json")
     [fix] = json.loads(ran.out)["fixes"]
     assert fix["title"] == "find out why web-0 is not ready"
@@ -1374,7 +1387,7 @@ def test_a_volume_is_detached_first(
         (GONE, "remove the finalizer of Volume"),
     ],
 )
-def test_an_attachment_to_a_node_that_is_gone_is_named(tmp_path: Path, metadata: Manifest, fix: str) -> None:
+def test_an_attachment_to_a_deleted_node_is_named(tmp_path: Path, metadata: Manifest, fix: str) -> None:
     starting = kubelet(containerStatuses=waiting("ContainerCreating"))
     at(starting, "spec").update(USING)
     claim: Manifest = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": {"volumeName": "v"}}
@@ -1471,7 +1484,7 @@ def test_an_autoscaler_whose_groups_are_not_in_the_dump_is_quoted(tmp_path: Path
         ("2026-01-02T00:01:00Z", "2026-01-02T00:00:30Z", False),  # the kubelet accepted the next one
     ],
 )
-def test_a_kubelet_that_rejected_the_predecessors(tmp_path: Path, created: str, sibling: str, rejected: bool) -> None:
+def test_a_kubelet_that_rejected_earlier_pods(tmp_path: Path, created: str, sibling: str, rejected: bool) -> None:
     def at_time(item: Manifest, time: str) -> Manifest:
         return {**item, "metadata": {**at(item, "metadata"), "creationTimestamp": time}}
 
@@ -1541,7 +1554,7 @@ def test_a_custom_resource_is_suspended(tmp_path: Path, api: str, kind: str, spe
     assert ran.out.startswith(f"✗ default/{kind.lower()}/t is suspended: {field} is true")
 
 
-def test_a_predecessor_on_a_lost_node_has_both_ways_out(tmp_path: Path) -> None:
+def test_an_earlier_ordinal_on_a_lost_node_has_both_fixes(tmp_path: Path) -> None:
     terminating = {**owned("StatefulSet", "web"), "deletionTimestamp": SINCE}
     lost = {**node("lost"), "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
     gone = pod("web-0", on="lost", metadata=terminating, status={"phase": "Running"})
@@ -1593,7 +1606,7 @@ def test_a_terminating_pod_names_its_eviction_and_the_end_of_its_grace_period(
     "ended",
     [{"metadata": {"deletionTimestamp": SINCE}, "status": {}}, {"metadata": {}, "status": {"phase": "Failed"}}],
 )
-def test_the_event_tells_who_ended_a_pod(
+def test_the_event_names_what_ended_a_pod(
     tmp_path: Path, reason: str, event: tuple[str, str, str], cause: str, ended: Manifest
 ) -> None:
     condition = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "by a controller"}
@@ -1605,7 +1618,7 @@ def test_the_event_tells_who_ended_a_pod(
 
 
 @pytest.mark.parametrize("verb", ["drain", "cordon"])
-def test_no_fix_takes_back_the_change_of_the_question(tmp_path: Path, verb: str) -> None:
+def test_no_fix_reverts_the_change_of_the_question(tmp_path: Path, verb: str) -> None:
     only, waits = node("only", labels={"pool": "db"}), pod("x", spec={**SMALL, "nodeSelector": {"pool": "db"}})
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [only, node("n"), waits]}))
     ran = kschedx("why", "pod/x", f"--{verb}", "only", "-s", "cluster.json", cwd=tmp_path, columns=400)
@@ -1642,6 +1655,11 @@ def test_a_lost_node_is_repaired_first_if_its_pod_fits_no_other(tmp_path: Path) 
             scaler("ScaledObject", idleReplicaCount=0, minReplicaCount=2),
             "ScaledObject scaler: no trigger is active, and idleReplicaCount is 0",
             '{"spec":{"idleReplicaCount":null,"minReplicaCount":1}}',
+        ),
+        (
+            scaler("ScaledObject", annotations={"autoscaling.keda.sh/paused": "true"}, minReplicaCount=2),
+            "ScaledObject scaler: annotation autoscaling.keda.sh/paused is true",
+            "kubectl annotate scaledobject scaler autoscaling.keda.sh/paused- -n default",
         ),
         (
             scaler("ScaledObject", annotations={"autoscaling.keda.sh/paused-replicas": "0"}),
@@ -1732,6 +1750,9 @@ PREEMPTED = pod(
     on="n",
     metadata=owned("Job", "web"),
     status={"phase": "Failed", **limits("DisruptionTarget", "True", "PreemptionByScheduler", "preempting")},
+)
+UNALIGNED = pod(
+    "web-x", on="n", metadata=owned("Job", "web"), status={"phase": "Failed", "reason": "TopologyAffinityError"}
 )
 
 
@@ -1845,6 +1866,11 @@ PREEMPTED = pod(
             "job/web",
             [{**workload("Job"), "status": limits("Failed", "True", "BackoffLimitExceeded")}, PREEMPTED],
             "let podFailurePolicy ignore condition DisruptionTarget",
+        ),
+        (
+            "job/web",
+            [{**workload("Job"), "status": limits("Failed", "True", "BackoffLimitExceeded")}, UNALIGNED],
+            "make room in one NUMA node of n, or relax its topology policy; then delete Job web and create it again",
         ),
         (
             "ds/web",
@@ -1975,6 +2001,18 @@ PREEMPTED = pod(
             "repair the controller of finalizer a.b/c, or remove the finalizer",
         ),
         (
+            "ns/default",
+            [TERMINATING, pod("x", on="gone", metadata={"deletionTimestamp": SINCE})],
+            "fix repair gone, or force the deletion of its pods if it is gone for good",
+        ),
+        ("job/web", [IN_QUEUE, TEAM, ADMITTED], "it is admitted by Kueue, which has not resumed it"),
+        ("job/web", [IN_QUEUE, KUEUE_DOWN], "repair Kueue: its logs say why it does not run"),
+        (
+            "pod/x",
+            [pod("x", spec={"schedulerName": "vocalno"}), pod("y", on="n", spec={"schedulerName": "volcano"})],
+            "fix set schedulerName to volcano",
+        ),
+        (
             "pod/x",
             [pod("x", status=REJECTED, on="n"), pod("y", on="n", spec={"schedulerName": "other"})],
             "let one scheduler assign pods to n, on which default-scheduler and other do",
@@ -1982,11 +2020,11 @@ PREEMPTED = pod(
     ],
     ids=lambda item: item if isinstance(item, str) else "",
 )
-def test_a_state_has_the_fix_of_an_operator(tmp_path: Path, target: str, objects: list[Manifest], fix: str) -> None:
+def test_a_state_has_its_fix(tmp_path: Path, target: str, objects: list[Manifest], fix: str) -> None:
     assert fix in " ".join(why(tmp_path, target, *objects).out.replace("\\", "").split())
 
 
-def test_a_volume_that_a_rollout_shares_wants_the_old_pod_to_go_first(tmp_path: Path) -> None:
+def test_a_shared_volume_needs_the_old_pod_deleted_first(tmp_path: Path) -> None:
     labels = {"labels": {"app": "web", "pod-template-hash": "1"}}
     old, new = (
         pod(name, on=at, metadata={**owned("ReplicaSet", "web-1"), **labels}, spec=USING)
@@ -2011,7 +2049,7 @@ PROVISIONING = {
 
 
 @pytest.mark.parametrize(("told", "fix"), PROVISIONING.items())
-def test_a_provisioners_report_says_what_helps(tmp_path: Path, told: str, fix: str) -> None:
+def test_a_report_of_a_provisioner_has_its_fix(tmp_path: Path, told: str, fix: str) -> None:
     spec = {"storageClassName": "late", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     metadata = {"name": "d", "namespace": "default"}
     claim: Manifest = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
@@ -2046,6 +2084,14 @@ USES_DEVICE: Manifest = {"containers": [{"name": "app", "resources": {"limits": 
             },
             "fix restart the kubelet of m, which has fewer devices left than reported, and create the pod again",
         ),
+        (
+            {"reason": "UnexpectedAdmissionError", "message": NOT_ALLOCATED.format("not enough cpus available")},
+            "fix free exclusive CPUs on m, whose kubelet pins them to pods; then delete the pod and create it again",
+        ),
+        (
+            {"reason": "SMTAlignmentError", "message": "SMT Alignment Error: not enough free physical CPUs"},
+            "its CPU manager divides none; then delete the pod and create it again",
+        ),
         ({"phase": "Pending"}, "because node m is unreachable: Kubelet stopped posting node status."),
         (
             {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]},
@@ -2053,7 +2099,7 @@ USES_DEVICE: Manifest = {"containers": [{"name": "app", "resources": {"limits": 
         ),
     ],
 )
-def test_what_a_kubelet_reports(tmp_path: Path, state: Manifest, told: str) -> None:
+def test_reports_of_kubelets(tmp_path: Path, state: Manifest, told: str) -> None:
     status: Manifest = {"phase": "Failed", **state}
     here = node("m", allocatable={"pods": "9", "x.com/gpu": "1"})
     if status["phase"] == "Pending":
@@ -2062,7 +2108,7 @@ def test_what_a_kubelet_reports(tmp_path: Path, state: Manifest, told: str) -> N
     assert told in " ".join(why(tmp_path, "pod/x", here, item).out.split())
 
 
-def test_a_complete_workload_says_so(tmp_path: Path) -> None:
+def test_a_complete_workload_has_its_headline(tmp_path: Path) -> None:
     ran = why(
         tmp_path,
         "deploy/web",
@@ -2103,7 +2149,7 @@ RANGE: Manifest = {
         ({}, "add a node with at least 100 CPU free"),
     ],
 )
-def test_a_request_is_lowered_where_it_is_set(tmp_path: Path, annotations: Manifest, fix: str) -> None:
+def test_a_request_is_lowered_at_its_origin(tmp_path: Path, annotations: Manifest, fix: str) -> None:
     large = {"containers": [{"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "100"}}}]}
     asked = pod("x", spec=large, metadata={"annotations": annotations})
     document = json.loads(why(tmp_path, "pod/x", RANGE, asked, output="json").out)
@@ -2128,7 +2174,7 @@ def test_a_request_is_lowered_where_it_is_set(tmp_path: Path, annotations: Manif
         ),
     ],
 )
-def test_the_volume_that_a_claim_cannot_have_is_named(tmp_path: Path, volume: Manifest, told: str) -> None:
+def test_the_volume_that_a_claim_cannot_bind_is_named(tmp_path: Path, volume: Manifest, told: str) -> None:
     spec: Manifest = {
         "storageClassName": "",
         "accessModes": ["ReadWriteOnce"],
@@ -2182,7 +2228,7 @@ def test_a_budget_that_its_controller_cannot_evaluate_is_named(tmp_path: Path) -
     assert "replace maxUnavailable 1 of PDB default/b with minAvailable 1 · the node can be drained" in ran.out
 
 
-def test_a_tainted_node_that_is_full_too_says_both(tmp_path: Path) -> None:
+def test_a_tainted_and_full_node_has_both_reasons(tmp_path: Path) -> None:
     tainted = node("m", taints=["team=a:NoSchedule"])
     large = {"containers": [{"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "65"}}}]}
     assert (
@@ -2190,7 +2236,7 @@ def test_a_tainted_node_that_is_full_too_says_both(tmp_path: Path) -> None:
     )
 
 
-def test_a_replica_set_has_replaced_a_pod_that_is_being_deleted(tmp_path: Path) -> None:
+def test_a_replica_set_has_replaced_a_terminating_pod(tmp_path: Path) -> None:
     lost = {**node("lost"), "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
     metadata = {**owned("ReplicaSet", "web"), "deletionTimestamp": SINCE}
     objects = [workload("ReplicaSet", replicas=1), replica("web-a", "ReplicaSet", "web")]
@@ -2213,7 +2259,7 @@ FAILS = replica("web-2-z", "ReplicaSet", "web-2", ready=False, containerStatuses
     ],
     ids=["as it is", "of its pods", "of others", "starts"],
 )
-def test_a_simulation_says_that_a_failing_rollout_does_not_end(
+def test_a_simulation_reports_a_failing_rollout(
     tmp_path: Path, changes: tuple[str, ...], newest: Manifest, is_stalled: bool
 ) -> None:
     status = {"replicas": 2, "updatedReplicas": 1}

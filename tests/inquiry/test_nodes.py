@@ -1,4 +1,4 @@
-"""`kschedx nodes`: what is free, and that the largest pod is the largest."""
+"""`kschedx nodes`: free resources, and the largest pod that fits."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def node(name: str, **changes: object) -> dict[str, object]:
         ({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}, "NotReady", False),
     ],
 )
-def test_a_status_is_kubectls(changes: dict[str, object], status: str, is_open: bool) -> None:
+def test_the_status_equals_that_of_kubectl(changes: dict[str, object], status: str, is_open: bool) -> None:
     (row,) = rows_of(Snapshot.from_objects([node("a", **changes)]))
     assert (row.status, row.is_open) == (status, is_open)
 
@@ -82,7 +82,7 @@ def test_the_column_of_the_order_stays_and_no_row_is_cut(sort: str, label: str) 
     assert max(map(len, lines)) <= 80
 
 
-def test_the_document_adds_up() -> None:
+def test_the_numbers_of_the_document_add_up() -> None:
     ran = command("nodes", "-s", CLUSTER, "-o", "json")
     document = json.loads(ran.out)
     check_document(document)

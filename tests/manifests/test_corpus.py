@@ -24,7 +24,7 @@ def told(path: Path, what: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(FOLDER).with_suffix("")) for path in FILES])
-def test_the_answer_is_as_reasoned(path: Path, golden: Golden) -> None:
+def test_the_answer_is_as_expected(path: Path, golden: Golden) -> None:
     name = str(path.relative_to(ROOT))
     ran = kschedx("why", name, "-s", str(CLUSTER.relative_to(ROOT)))
     screen = f"$ kschedx why {name}\n{ran.out}{ran.err}exit code {ran.code}\n"
@@ -35,5 +35,5 @@ def test_the_answer_is_as_reasoned(path: Path, golden: Golden) -> None:
     golden.check(path.with_suffix(".txt"), screen)
 
 
-def test_there_are_many() -> None:
+def test_there_are_many_manifests() -> None:
     assert len(FILES) >= 60

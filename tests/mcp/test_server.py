@@ -1,4 +1,4 @@
-"""The MCP server, asked by the SDK's own client."""
+"""The MCP server, with the client of the SDK."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CLUSTERS = KnownClusters(snapshots=(ZONE_FULL, str(ROOT / "fixtures" / "tie")))
 
 
 def asked(talk: Callable[[Client], Awaitable[None]], clusters: KnownClusters = CLUSTERS, *, limit: float = 60) -> None:
-    """A conversation with a server in this process; what it asks is answered in a process of its own."""
+    """Run a session with a server in this process; its tools run in another one."""
     answers = Answers(clusters, limit=limit)
 
     async def converse() -> None:
@@ -58,7 +58,7 @@ def structured(result: CallToolResult) -> Mapping[str, Any]:
     return result.structured_content
 
 
-def test_every_tool_is_read_only_and_says_what_it_answers() -> None:
+def test_every_tool_is_read_only_and_has_a_description() -> None:
     async def talk(client: Client) -> None:
         tools = (await client.list_tools()).tools
         assert [item.name for item in tools] == [item.name for item in TOOLS]
@@ -78,7 +78,7 @@ def test_every_tool_is_read_only_and_says_what_it_answers() -> None:
     asked(talk)
 
 
-def test_why_tells_the_screen_and_the_document() -> None:
+def test_why_returns_the_screen_and_the_document() -> None:
     async def talk(client: Client) -> None:
         schema = next(item for item in (await client.list_tools()).tools if item.name == "pod_explain").output_schema
         assert schema is not None
@@ -97,7 +97,7 @@ def test_why_tells_the_screen_and_the_document() -> None:
     asked(talk)
 
 
-def test_a_manifest_is_text_and_a_snapshot_is_one_of_those_named() -> None:
+def test_a_manifest_is_text_and_a_snapshot_is_a_listed_one() -> None:
     manifest = (ROOT / "fixtures" / "tie" / "pod.yaml").read_text()
 
     async def talk(client: Client) -> None:
@@ -126,7 +126,7 @@ def test_a_manifest_is_text_and_a_snapshot_is_one_of_those_named() -> None:
         ("whyy", {}, 'no tool "whyy"'),
     ],
 )
-def test_what_is_not_allowed_is_told_in_a_line(tool: str, arguments: dict[str, Any], expected: str) -> None:
+def test_a_forbidden_request_is_a_one_line_error(tool: str, arguments: dict[str, Any], expected: str) -> None:
     async def talk(client: Client) -> None:
         result = await client.call_tool(tool, arguments)
         assert result.is_error
@@ -146,7 +146,7 @@ def test_a_link_out_of_a_folder_is_not_followed(tmp_path: Path) -> None:
     asked(talk, KnownClusters(snapshots=(str(tmp_path / "here"),)))
 
 
-def test_contexts_are_those_named() -> None:
+def test_only_listed_contexts_are_available() -> None:
     clusters = KnownClusters(contexts=("prod", "staging"), kubeconfig="k")
     assert clusters.question({"context": "staging"}).where == Connection(kubeconfig="k", context="staging")
     assert clusters.question({}).where == Connection(kubeconfig="k", context="prod")
@@ -165,7 +165,7 @@ def test_many_pods_profiles_reasons_and_dumps() -> None:
     asked(talk)
 
 
-def test_what_happens_next() -> None:
+def test_simulation_tools() -> None:
     async def talk(client: Client) -> None:
         snapshot = {"snapshot": str(ROOT / "fixtures" / "tie" / "cluster.yaml"), **FULL}
         manifest = (ROOT / "fixtures" / "tie" / "pod.yaml").read_text()
@@ -184,7 +184,7 @@ def test_what_happens_next() -> None:
     asked(talk)
 
 
-def test_an_answer_is_cut_to_what_can_be_read(tmp_path: Path) -> None:
+def test_an_answer_is_cut_to_its_detail(tmp_path: Path) -> None:
     amounts = "{cpu: '1', memory: 4Gi, pods: '110'}"
     node = "apiVersion: v1\nkind: Node\nmetadata: {name: node-%d}\nstatus: {allocatable: %s, capacity: %s}\n"
     path = tmp_path / "cluster.yaml"
@@ -226,7 +226,7 @@ def test_a_map_of_numbers_is_cut_like_a_list() -> None:
     assert left_out == (Truncation(path="/nodes", kept=len(built["nodes"]), of=1_000),)
 
 
-def test_an_answer_that_takes_too_long_is_ended_and_the_next_is_given() -> None:
+def test_an_answer_has_a_timeout_and_the_next_one_follows() -> None:
     async def talk(client: Client) -> None:
         result = await client.call_tool("pod_explain", POD)
         assert result.is_error
@@ -235,7 +235,7 @@ def test_an_answer_that_takes_too_long_is_ended_and_the_next_is_given() -> None:
     asked(talk, limit=0.001)
 
 
-def test_progress_is_told() -> None:
+def test_progress_is_reported() -> None:
     seen: list[str | None] = []
 
     async def see(progress: float, total: float | None, message: str | None) -> None:
@@ -255,7 +255,7 @@ def slow(_: Sequence[str]) -> int:
     return 0
 
 
-def test_a_long_answer_says_how_far_it_is() -> None:
+def test_a_long_answer_reports_its_progress() -> None:
     seen: list[ProgressStep] = []
     worker = Worker(slow)
     try:
@@ -331,7 +331,7 @@ def test_the_clusters_are_listed_and_a_node_table_is_bounded(tmp_path: Path) -> 
     asked(two)
 
 
-def test_a_priority_that_the_dump_lacks_leaves_the_answer_undecided(tmp_path: Path) -> None:
+def test_an_unknown_priority_leaves_the_answer_undecided(tmp_path: Path) -> None:
     machine = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"pods": "9"}}}
     metadata, containers = {"name": "p", "namespace": "default"}, [{"name": "c"}]
     waits = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}

@@ -1,4 +1,4 @@
-"""The pytest plugin, used as a team would: a repository of its own, with its placement rules under test."""
+"""The pytest plugin in a repository of a team, with placement rules as tests."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FILE = Path("expected/rules.json")
 
 @pytest.fixture
 def team(tmp_path: Path) -> Path:
-    """A repository with a dump of its cluster and one rule."""
+    """Write a repository with a dump of its cluster and a rule."""
     shutil.copytree(ROOT / "fixtures/web-rollout/cluster", tmp_path / "cluster")
     shutil.copy(ROOT / "profiles/binpack.yaml", tmp_path / "binpack.yaml")
     (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
@@ -63,7 +63,7 @@ def run(folder: Path, *options: str) -> tuple[int, str]:
     return ran.returncode, ran.stdout + ran.stderr
 
 
-def test_a_rule_is_written_kept_and_broken(team: Path) -> None:
+def test_a_rule_passes_and_fails(team: Path) -> None:
     code, text = run(team)
     assert (code, f"{FILE} does not exist; pytest --kschedx-update writes it" in text) == (1, True)
 

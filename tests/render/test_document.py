@@ -1,4 +1,4 @@
-"""Documents that are printed while they are made."""
+"""Documents that are printed in pieces while they are built."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.text("ab\u202e", max_size=2), VALUES, min_size=1, max_size=4))
-def test_a_document_in_pieces_is_the_whole_one(document: dict[str, object]) -> None:
+def test_a_document_in_pieces_equals_the_whole(document: dict[str, object]) -> None:
     entries = [(key, iter(value) if isinstance(value, list) else value) for key, value in document.items()]
 
     assert "".join(json_parts(entries)) == to_json(document)

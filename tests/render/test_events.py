@@ -1,4 +1,4 @@
-"""An event's text, of this release or an older one, is taken apart into counted, known reasons."""
+"""The text of an event, of any version, is parsed into counted, known reasons."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_every_recorded_event_is_known() -> None:
     assert all(event.parts for event in events.values())
 
 
-def test_an_unknown_reason_is_said_to_be_unknown() -> None:
+def test_an_unknown_reason_is_named_unknown() -> None:
     lines = [line.plain for line in reason_lines("0/2 nodes are available: 2 foo.", 80)]
     assert any("unknown" in line for line in lines)
 
@@ -142,7 +142,7 @@ def test_screens_keep_to_the_width(what: str, width: int) -> None:
     assert all(line.cell_len <= width or line.plain.startswith("https://") for line in lines)
 
 
-def test_what_is_no_reason_is_refused_with_the_nearest() -> None:
+def test_an_unknown_id_is_an_error_with_the_nearest() -> None:
     with pytest.raises(InputError, match='did you mean "insufficient-resource"'):
         reason_lines("insuficient-resource", 80)
 
@@ -161,7 +161,7 @@ def test_what_is_no_reason_is_refused_with_the_nearest() -> None:
         ("invalid resource pools were encountered", "plugin-message"),
     ],
 )
-def test_what_is_said_about_devices(text: str, reason: str) -> None:
+def test_messages_about_devices(text: str, reason: str) -> None:
     assert told(text) == [(None, "DynamicResources", reason)]
 
 
@@ -273,7 +273,7 @@ def test_what_is_said_about_devices(text: str, reason: str) -> None:
         ("Pod should schedule on: nodeclaim/default-x7b", [(None, "Karpenter", "scale-up")]),
         (
             'Error creating: pods "web-6c" is forbidden: exceeded quota: compute, requested: cpu=1, used: cpu=4',
-            [(None, "API server", "refused")],
+            [(None, "API server", "quota-exceeded")],
         ),
         (
             (
@@ -337,9 +337,55 @@ def test_what_is_said_about_devices(text: str, reason: str) -> None:
         ),
     ],
 )
-def test_what_other_components_say(text: str, expected: Told) -> None:
+def test_messages_of_other_components(text: str, expected: Told) -> None:
     assert told(text) == expected
     assert reason_lines(text, 80)
+
+
+@pytest.mark.parametrize(
+    ("said", "author", "reason"),
+    [
+        ("failed quota: compute: must specify limits.cpu for: app", "API server", "quota-exceeded"),
+        ('pods "x" is forbidden: maximum cpu usage per Pod is 2, but limit is 4', "API server", "limit-range-violated"),
+        (
+            'pods "x" is forbidden: violates PodSecurity "baseline:latest": host ports',
+            "API server",
+            "pod-security-violated",
+        ),
+        ('pods "x" is forbidden: no PriorityClass with name high was found', "API server", "refused"),
+        ('Error creating: admission webhook "a.b" denied the request: no', "API server", "denied-by-webhook"),
+        ("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no", "API server", "denied-by-webhook"),
+        ('failed calling webhook "a.b": failed to call webhook: Post "https://x"', "API server", "webhook-unreachable"),
+        ('Error creating: Pod "w" is invalid: spec: Required value', "kube-controller-manager", "pods-not-created"),
+        ("FailedCreate", "kube-controller-manager", "pods-not-created"),
+        (
+            "Found failed daemon pod a/b on node c, will try to kill it",
+            "kube-controller-manager",
+            "failed-pod-replaced",
+        ),
+        ("failed to get cpu utilization: missing request for cpu", "kube-controller-manager", "metrics-missing"),
+        ('AttachVolume.Attach failed for volume "v" : rpc error', "kube-controller-manager", "volume-not-attached"),
+        ('storageclass.storage.k8s.io "fast" not found', "VolumeZone", "storage-class-not-found"),
+        ('Error: configmap "app" not found', "kubelet", "container-not-configured"),
+        ("Readiness probe failed: connection refused", "kubelet", "probe-failed"),
+        ("NotTriggerScaleUp", "cluster-autoscaler", "no-scale-up"),
+        ("Scale-up failed for group ng-1: OutOfResource", "cluster-autoscaler", "scale-up-failed"),
+        ('all available instance types exceed limits for nodepool: "a"', "Karpenter", "node-pool-at-limit"),
+        ("Unconsolidatable: Can't replace with a cheaper node", "Karpenter", "not-consolidated"),
+        ("InsufficientCapacityError: creating instance failed", "Karpenter", "instance-not-launched"),
+        (
+            "couldn't assign flavors to pod set main: topology \"t\" doesn't allow to fit any of 4 pod(s)",
+            "Kueue",
+            "topology-misfit",
+        ),
+        ("At least one admission check is false", "Kueue", "admission-check-not-ready"),
+        ("Exceeded the PodsReady timeout shop/job-1", "Kueue", "pods-ready-timeout"),
+        ("The workload is deactivated", "Kueue", "workload-deactivated"),
+    ],
+)
+def test_each_component_has_a_reason_of_its_own(said: str, author: str, reason: str) -> None:
+    [part] = parse(said).parts
+    assert (part.plugin, part.reason) == (author, reason)
 
 
 DESCRIBED = """\
@@ -383,7 +429,7 @@ FITS_NONE = (
         "  Warning  FailedScheduling  4m (x5 over 24m)  default-scheduler  " + FITS_NONE.replace(", 2", ",\n    2"),
     ],
 )
-def test_an_event_however_pasted(pasted: str) -> None:
+def test_an_event_is_read_in_every_pasted_form(pasted: str) -> None:
     [event] = events_in(pasted)
     assert event.texts == parse(FITS_NONE).texts
 

@@ -1,4 +1,4 @@
-"""Fixes in words, step by step."""
+"""The words of fixes, step by step."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ UNCORDON = s.Uncordon(row=ROW, node="n")
         (fix(UNCORDON, deciding=("Acme",), extender=True), "uncordon n, then Acme and the extender decide"),
     ],
 )
-def test_a_title_says_every_step_and_what_is_left(value: TriedFix, words: str) -> None:
+def test_a_title_has_every_step_and_the_rest(value: TriedFix, words: str) -> None:
     assert value.title == words
 
 
@@ -176,5 +176,5 @@ def test_a_title_says_every_step_and_what_is_left(value: TriedFix, words: str) -
         (fix(s.DeletePods(victims=victims("shop/a"), by_preemption=True)), ()),
     ],
 )
-def test_commands_do_all_of_it_or_are_not_told(value: TriedFix, words: tuple[str, ...]) -> None:
+def test_commands_cover_all_steps_or_are_left_out(value: TriedFix, words: tuple[str, ...]) -> None:
     assert value.commands == words

@@ -1,4 +1,4 @@
-"""Lines keep to their width, and nothing is lost that is not counted."""
+"""Lines keep to their width, and omitted parts are counted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_facts_keep_to_the_width_and_the_limit(items: list[str], width: int, lim
 
 
 @given(WORDS, st.integers(40, 120))
-def test_without_a_limit_nothing_is_lost(items: list[str], width: int) -> None:
+def test_without_a_limit_nothing_is_omitted(items: list[str], width: int) -> None:
     lines = fact_lines(Fact(label="x", items=tuple(items)), width)
     said = "".join(line.plain[12:] for line in lines)
     assert _letters(said) == _letters("".join(items))
@@ -37,7 +37,7 @@ def test_wrapping_and_cutting(content: str, room: int) -> None:
     assert cell_len(cut_end(content, room)) <= room
 
 
-def test_a_long_name_has_a_line_of_its_own_and_is_not_cut() -> None:
+def test_a_long_name_has_its_own_line_and_is_not_cut() -> None:
     name = "ip-10-0-0-1.eu-west-1.compute.internal"
     rows = [("node", "lost"), (name, "15"), ("n2", "7")]
     lines = [line.plain for line in columns(rows, right=frozenset({1}), indent=2, header=True, width=44)]
@@ -50,7 +50,7 @@ def test_a_shortened_fact_counts_the_rest() -> None:
     assert [line.plain for line in fact_lines(fact, 60, 1)] == ["  used by   pod-0 (priority 0) · in 8 others"]
 
 
-def test_of_a_fact_that_is_cut_the_others_are_counted() -> None:
+def test_a_cut_fact_counts_the_others() -> None:
     fact = Fact(label="used by", items=("a-pod-whose-name-takes-more-than-a-line", "b", "c"))
     assert [line.plain for line in fact_lines(fact, 32, 1)] == ["  used by   a-pod-whose-name… +2"]
 
@@ -65,7 +65,7 @@ def test_columns_align_by_cells() -> None:
     assert [line.plain for line in lines] == ["名前   1", "b     22"]
 
 
-def test_continuation_lines_hang() -> None:
+def test_continuation_lines_are_indented() -> None:
     lines = paragraph("one two three", 22, first="  ", indent=4)
     assert [line.plain for line in lines] == ["  one two three"]
     assert [line.plain for line in paragraph("one two three four five", 24, first="  ", indent=4)] == [

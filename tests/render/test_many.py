@@ -1,4 +1,4 @@
-"""The screen for many pods: its first line, and what it says of pods that were looked at alone."""
+"""The screen for many pods: its first line, and its note about pods that are explained alone."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def test_the_first_line(outcomes: list[Outcome | None], expected: str) -> None:
 @pytest.mark.parametrize(
     ("outcomes", "is_said"), [([Outcome.SCHEDULED] * 2, True), ([Outcome.SCHEDULED, Outcome.UNSCHEDULABLE], False)]
 )
-def test_pods_that_compete_are_said_to_be_looked_at_alone(outcomes: list[Outcome | None], is_said: bool) -> None:
+def test_a_note_says_that_competing_pods_are_explained_alone(outcomes: list[Outcome | None], is_said: bool) -> None:
     assert bool(competing_note(answers(*outcomes))) == is_said

@@ -1,4 +1,4 @@
-"""A page as HTML, Markdown and SVG: what it holds, and that nothing from a cluster is markup in it."""
+"""Pages as HTML, Markdown, and SVG: their content, without markup from the cluster."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Elements(HTMLParser):
             self.policy = given["content"] or ""
 
 
-def test_a_page_has_one_script_of_its_own_and_names_it_in_its_policy() -> None:
+def test_a_page_has_one_script_that_its_policy_names() -> None:
     explanation = kschedx.explain(kschedx.Snapshot.from_objects([node("a", disk=EVIL)]), pod(disk="ssd"))
     text = html(explanation_page(explanation, every_node=True))
     elements = Elements(text)
@@ -100,7 +100,7 @@ def test_the_verdict_map_has_every_node_once() -> None:
         assert total == sum(s * w for s, w in zip(scores.normalized[row], scores.weights, strict=True))
 
 
-def test_what_is_too_much_for_a_page_is_left_out_but_of_the_first_node_of_a_group(
+def test_a_large_page_has_details_of_the_first_node_of_each_group(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(explanation, "MOST_OF_STORIES", 900)
@@ -142,7 +142,7 @@ def test_markdown_has_no_markup_from_the_cluster() -> None:
     assert r"\<img" in outside
 
 
-def test_markdown_is_cut_to_a_comment_with_a_count() -> None:
+def test_long_markdown_is_cut_with_a_count() -> None:
     facts = (Fact(label="because", items=("x" * 9_000,)),)
     items = tuple(ViewItem(title=f"row {number}", facts=facts) for number in range(30))
     view = View(
@@ -157,7 +157,7 @@ def test_markdown_is_cut_to_a_comment_with_a_count() -> None:
 
 
 @each_story
-def test_a_picture_is_well_formed_and_inside_its_frame(story: Story) -> None:
+def test_a_picture_is_well_formed_and_fits_its_frame(story: Story) -> None:
     page = explanation_page(explained(story), every_node=True)
     root = ElementTree.fromstring(svg(page))
     assert root.tag == f"{SVG}svg"

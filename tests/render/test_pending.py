@@ -1,4 +1,4 @@
-"""What several pending pods have in common: the cause in the title, and the one fix."""
+"""The common cause of several pending pods in the title, and their common fix."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_lost_node_is_named_and_repaired_before_nodes_are_added(tmp_path: Path
     assert "  fix       repair b: it is unreachable · for 2 of 3" in lines
 
 
-def test_nodes_that_lack_as_much_lack_it_each(tmp_path: Path) -> None:
+def test_an_equal_shortage_is_given_per_node(tmp_path: Path) -> None:
     busy = [wanting(f"busy-{name}", "3", on=name) for name in "ab"]
     nodes = [node(name, allocatable=OFFERS) for name in "ab"]
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*nodes, *busy, wanting("x", "2")]}))

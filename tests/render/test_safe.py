@@ -1,4 +1,4 @@
-"""Nothing from a cluster reaches a terminal that it would obey, or that a reader would not see."""
+"""Texts of a cluster reach the terminal without control characters and invisible characters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kschedx.wording import visible
         ("名前 ü", "名前 ü"),
     ],
 )
-def test_what_is_shown(text: str, shown: str) -> None:
+def test_unsafe_characters_are_escaped(text: str, shown: str) -> None:
     assert visible(text) == shown
 
 

@@ -1,4 +1,4 @@
-"""The screens: never wider than the terminal, the first one never longer than 40 lines, and all that matters on it."""
+"""The screens: at most as wide as the terminal, and the first one complete in at most 40 lines."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_event_is_quoted_once_and_whole() -> None:
     assert screen.count(explanation.message) == 1
 
 
-def test_both_sides_of_the_inequality_on_the_first_screen() -> None:
+def test_the_first_screen_has_both_sides_of_the_inequality() -> None:
     full = pod("full", on="n", containers=[{"name": "c", "resources": {"requests": {"cpu": "3500m"}}}])
     screen = plain(of_objects(node("n", allocatable={"cpu": "4", "pods": "9"}), full, asking("2")))
     assert "n ✗ NodeResourcesFit: insufficient cpu, short by 1500m" in screen
@@ -93,19 +93,19 @@ def test_any_cluster_fits_the_first_screen(nodes: list[tuple[str, list[str], str
     assert not any(mark in line.plain for line in lines for mark in "\x1b\u202e")
 
 
-def test_a_winner_is_told_with_its_margin() -> None:
+def test_the_chosen_node_has_its_margin() -> None:
     busy = pod("busy", on="b", containers=[{"name": "c", "resources": {"requests": {"cpu": "32"}}}])
     screen = plain(of_objects(node("a"), node("b"), busy, asking()))
     assert screen[0] == "✓ default/new would be assigned to a"
     assert "leads b by" in screen[1]
 
 
-def test_a_tie_is_never_settled() -> None:
+def test_a_tie_has_no_winner() -> None:
     screen = plain(of_objects(node("a"), node("b"), asking()))
     assert screen[0] == "✓ default/new would be assigned to one of 2 nodes with the same score, at random: a, b"
 
 
-def test_a_gated_pod_is_told_what_would_follow() -> None:
+def test_a_gated_pod_has_its_answer_without_gates() -> None:
     gated = plain(of_objects(node("a"), asking(schedulingGates=[{"name": "wait"}])))
     start = "‖ default/new is gated by scheduling gate wait; without the gate it would be assigned to"
     assert gated[0].startswith(start)
@@ -116,6 +116,13 @@ def test_preemption_names_its_victims() -> None:
     screen = plain(of_objects(node("n", allocatable={"cpu": "4", "pods": "9"}), cheap, asking("2", priority=9)))
     assert "preemption makes room on n" in screen[0]
     assert any(line.endswith("evicts    default/cheap (priority 0)") for line in screen)
+
+
+def test_a_host_name_that_is_not_the_node_name_is_shown_in_full() -> None:
+    nodes = [node(f"ip-{at}.ec2.internal", labels={"kubernetes.io/hostname": f"ip-{at}"}) for at in (1, 2)]
+    lines = plain(of_objects(*nodes, asking(nodeSelector={"kubernetes.io/hostname": "ip-1.ec2.internal"})), 160)
+    fix = "select kubernetes.io/hostname=ip-1 instead of kubernetes.io/hostname=ip-1.ec2.internal"
+    assert any(fix in line for line in lines)
 
 
 def test_an_empty_cluster() -> None:
@@ -131,7 +138,7 @@ def test_the_verdict_table_shows_every_plugin_that_rejects() -> None:
     assert (marks["TT"], marks["NRF"], marks["NU"]) == ("✗", "✗", "✓")
 
 
-def test_one_nodes_story_has_all_verdicts_and_facts() -> None:
+def test_details_of_a_node_have_all_verdicts_and_facts() -> None:
     tainted = node("n", taints=["a=b:NoSchedule"], allocatable={"cpu": "1", "pods": "9"})
     explanation = of_objects(tainted, node("other"), asking("2"))
     texts = [line.plain for line in why_lines(explanation, width=100, nodes=["n"])]
@@ -145,7 +152,7 @@ def test_an_unknown_node_is_refused_with_the_nearest() -> None:
         why_lines(of_objects(node("node-1"), asking()), width=100, nodes=["node-l"])
 
 
-def test_a_pod_that_is_held_before_the_queue_is_not_called_gated() -> None:
+def test_a_pod_that_pre_enqueue_rejects_is_not_named_gated() -> None:
     claiming = pod("me", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "gpus"}])
     explanation = explain_pod(Snapshot.from_objects([node("a"), claiming]), "default/me")
     lines = [line.plain for line in why_lines(explanation, width=100)]

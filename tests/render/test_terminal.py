@@ -1,4 +1,4 @@
-"""Colour as kubectl decides it; text goes out as it is."""
+"""Color as in kubectl, and unchanged text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kschedx.render.terminal import console, text, wants_colour, width_of, write
         (False, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
     ],
 )
-def test_colour(is_terminal: bool, environment: dict[str, str], expected: bool) -> None:
+def test_color(is_terminal: bool, environment: dict[str, str], expected: bool) -> None:
     assert wants_colour(is_terminal, environment) is expected
 
 
@@ -39,7 +39,7 @@ def test_long_lines_and_markup_pass_unchanged() -> None:
     assert stream.getvalue() == content + "\n"
 
 
-def test_colour_is_only_an_addition() -> None:
+def test_color_only_adds_codes() -> None:
     plain, coloured = io.StringIO(), io.StringIO()
     write([text("✗ no", "bold red")], console(plain, {}))
     write([text("✗ no", "bold red")], console(coloured, {"FORCE_COLOR": "1"}))
@@ -48,7 +48,7 @@ def test_colour_is_only_an_addition() -> None:
     assert "\x1b[" in coloured.getvalue()
 
 
-def test_a_stream_without_our_marks() -> None:
+def test_a_stream_that_lacks_characters() -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", newline="\n")
     write([text("✗ Plugin: ü")], console(stream, {}))
     stream.flush()

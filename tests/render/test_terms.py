@@ -1,4 +1,4 @@
-"""A node selector term against a node, in words: what is asked, what the node has."""
+"""A node selector term and a node in words: the requirement, and the value of the node."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_selector_is_one_term_without_a_number() -> None:
     assert told(term(0, DISK), label="selector")[0][0] == "selector"
 
 
-def test_an_empty_term_says_what_it_does() -> None:
+def test_an_empty_term_has_its_meaning() -> None:
     assert told(term(0)) == [("term", ("empty: matches no node",))]
 
 
@@ -81,6 +81,6 @@ def test_terms_that_are_not_shown_are_counted() -> None:
         ([], None),
     ],
 )
-def test_what_the_node_has_in_brief(terms: list[TermMatch], detail: str | None) -> None:
+def test_the_values_of_the_node_in_brief(terms: list[TermMatch], detail: str | None) -> None:
     result = term_brief(tuple(terms))
     assert (None if result is None else result.detail) == detail

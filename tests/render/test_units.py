@@ -1,4 +1,4 @@
-"""Amounts on both sides of an inequality are written in one unit, and the sums can be checked by eye."""
+"""Amounts on both sides of an inequality have one unit, and their sums are correct as printed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_one_unit(resource: str, asks: int, allocatable: int, used: int, expecte
 
 
 @given(st.integers(1, 2**43), st.integers(0, 2**43), st.integers(0, 2**43))
-def test_rounded_sums_close_and_never_look_as_if_it_fitted(asks: int, allocatable: int, used: int) -> None:
+def test_rounded_sums_are_correct_and_never_look_like_a_fit(asks: int, allocatable: int, used: int) -> None:
     units = balance("memory", asks=asks, allocatable=allocatable, used=used)
     if units.rounded:
         texts = (units.asks, units.offers, units.allocatable, units.used, units.short_by)
@@ -45,7 +45,7 @@ def test_rounded_sums_close_and_never_look_as_if_it_fitted(asks: int, allocatabl
         assert (numbers[0] > numbers[1]) or asks <= allocatable - used
 
 
-def test_further_amounts_keep_the_unit() -> None:
+def test_other_amounts_keep_the_unit() -> None:
     units = balance("cpu", asks=2250, allocatable=7910, used=6260)
     assert units.alike("cpu", (3000, 110)) == ("3000m", "110m")
 
@@ -55,7 +55,7 @@ def test_counts(number: int, text: str) -> None:
     assert count(number, "node") == text
 
 
-def test_lists_count_what_they_leave_out() -> None:
+def test_lists_count_omitted_items() -> None:
     assert list_names(["a", "b"], 3) == "a, b"
     assert list_names(["a", "b", "c"], 2) == "a, b and 1 more"
     assert list_names(["a"], 5, 1200) == "a and 1,199 more"

@@ -1,4 +1,4 @@
-"""What one form of an answer shows, all show: terminal, page, Markdown, picture, MCP, and notebook."""
+"""All forms of an answer have the same content: terminal, page, Markdown, picture, MCP, and notebook."""
 
 from __future__ import annotations
 
@@ -71,15 +71,15 @@ ASKED = [
     "why tests/manifests/workload/daemon-set-some-full.yaml --node worker-b -s tests/manifests/cluster.yaml",
 ]
 CAUSES = ("because", "effect", "also", "kept by", "blocked", "refused", "pending", "forced", "again", "down", "short")
-"""Facts of a row that say why; the others are its numbers."""
+"""Facts of a row that give its reason; the others are its numbers."""
 _LABELLED = re.compile(
     r" +(?:because|(?P<fix>fix(?: 1)?)|no fix) {2,}(?P<told>.*)| +\d  +(?P<next>.*)|[✗✓?‖] (?P<title>.*)"
 )
-"""The lines of a screen that hold a cause, a fix, or a verdict."""
+"""Labels of the lines with a cause, a fix, or a verdict."""
 
 
 def letters(text: str) -> str:
-    """Text without blanks and markup, which lines break; with short node names."""
+    """Return a text without blanks and markup, which line breaks change, and with short node names."""
     return re.sub(r"[\s\\*`#|]|&#64;|<br>", "", entities.unescape(shown(text)))
 
 
@@ -92,13 +92,13 @@ def answered(question: str) -> Answer:
 
 
 def reported(question: str) -> Report | None:
-    """None for an answer that has no page."""
+    """Return the page of an answer, or None if it has none."""
     report = answered(question).report
     return report if report.page is not None else None
 
 
 def told_by_mcp(answer: Answer) -> str:
-    """The text of a tool's answer and every text of its document."""
+    """Return the text of a tool's answer and every text of its document."""
     captured_result = capture(lambda: apply_detail(answer, Detail.FULL))
     result = _result(tool("pod_explain"), captured_result, Detail.FULL)
     return " ".join(" ".join([*texts(result.structured_content), *texts(result.model_dump()["content"])]).split())
@@ -109,7 +109,7 @@ def screen_of(report: Report) -> str:
 
 
 def strings(page: Page) -> str:
-    """Every text that an HTML page holds beside the screen."""
+    """Return every text of an HTML page beside the screen."""
     data = re.search(r'<script type="application/json" id="page">(.*?)</script>', html(page), re.DOTALL)
     assert data is not None
     return " ".join(texts(msgspec.json.decode(data[1])))
@@ -128,7 +128,7 @@ def texts(document: object) -> Iterator[str]:
 
 
 def required(page: Page) -> Iterator[str]:
-    """The headline, causes, fixes, and verdicts that no form may leave out."""
+    """Return the headline, causes, fixes, and verdicts, which every form must contain."""
     head = page.head
     yield from (head.headline, *head.because, *(text for _, text in head.facts), head.no_fix)
     fixes: list[PageFix] = [*head.fixes]
@@ -186,7 +186,7 @@ def test_causes_fixes_and_verdicts_are_in_every_form(question: str, monkeypatch:
 
 
 def card(page: Page) -> list[str]:
-    """What no picture may leave out."""
+    """Return the texts that every picture must contain."""
     text = [page.head.headline, *page.head.because, *(fix.title for fix in page.head.fixes[:MOST_FIXES])]
     return [letters(re.sub("<[^>]*>", "", item)) for item in text]
 

@@ -1,4 +1,4 @@
-"""Every finding has words: a headline with the number in it, and facts whose arithmetic closes."""
+"""Every finding has words: a headline with its number, and facts with a correct sum."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_both_sides_of_the_inequality() -> None:
     assert facts(CPU) == ["requests: 2000m", "free:  350m = 8000m allocatable - 7650m requested"]
 
 
-def test_the_spread_rule_closes() -> None:
+def test_the_sum_of_the_spread_rule_is_correct() -> None:
     [rule] = describe(SKEW).facts
     assert rule.items == (
         "6 matching + 1 this pod - 4 minimum = 3",
@@ -118,7 +118,7 @@ def test_the_spread_rule_closes() -> None:
     )
 
 
-def test_the_nearest_term_is_told_expression_by_expression() -> None:
+def test_the_nearest_term_is_shown_by_expression() -> None:
     finding = NodeAffinityMismatch(source="nodeAffinity", terms=(TermMatch(index=0, requirements=(ZONE, DISK)),))
     assert facts(finding) == [
         'term: zone In [eu-1a, eu-1b] ✓ eu-1a · acme.io/disk In [nvme] ✗ the node has "ssd" · only one expression fails'
@@ -159,7 +159,7 @@ def test_every_finding_has_words() -> None:
         assert in_words.dispatch(kind) is not in_words.dispatch(object), kind
 
 
-def test_every_explanation_is_asked_for_by_something() -> None:
+def test_every_explanation_of_a_reason_is_used() -> None:
     ids = {kind.reason for kind in typing.get_args(findings.Finding)}
     assert reasons().keys() <= ids | explained_reasons()
     assert explained_reasons() <= reasons().keys()
@@ -177,7 +177,7 @@ def test_explanations_are_sentences() -> None:
         assert parse(reason.means).nodes is None
 
 
-def test_what_a_node_says_of_its_trouble_is_the_headline() -> None:
+def test_the_condition_of_a_node_is_the_headline() -> None:
     finding = UntoleratedTaint(key="node.kubernetes.io/not-ready", value="", effect="NoSchedule")
     assert headline(finding) == "the node is not ready"
     result = msgspec.structs.replace(finding, condition="cni plugin not initialized\nmore")

@@ -1,4 +1,4 @@
-"""Every document that the tests expect, held against the schema that is published for it."""
+"""Every expected document, validated against its published schema."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARK = "kschedx/v1"
 
 
 def documents() -> list[tuple[str, dict[str, Any]]]:
-    """Golden documents, alone in a file or below the command that printed them."""
+    """Yield golden documents, alone in a file or below their command."""
     items = []
     for path in sorted((ROOT / "tests").rglob("*")):
         document = _document(path) if path.suffix in (".json", ".txt") else None
@@ -48,12 +48,12 @@ def test_there_are_golden_documents_of_each_kind() -> None:
 
 
 @pytest.mark.parametrize("document", [pytest.param(document, id=name) for name, document in DOCUMENTS])
-def test_it_is_what_its_schema_says(document: dict[str, Any]) -> None:
+def test_a_golden_document_is_valid(document: dict[str, Any]) -> None:
     check_document(document)
 
 
 def printed_kinds() -> set[str]:
-    """The kinds of all documents that are written anywhere in the package."""
+    """Return the kinds of all documents that the package writes."""
     names = set()
     for path in (ROOT / "kschedx").rglob("*.py"):
         for written in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -105,7 +105,7 @@ ZONES = ("-s", "fixtures/zone-full/cluster")
     ],
     ids=lambda value: " ".join(value[:2]) if isinstance(value, tuple) else value,
 )
-def test_what_a_command_prints_is_what_its_schema_says(command: tuple[str, ...], kind: str) -> None:
+def test_the_output_of_a_command_is_valid(command: tuple[str, ...], kind: str) -> None:
     form = ("-o", "json")
     ran = kschedx(command[0], *form, *command[1:]) if command[0] == "fleet" else kschedx(*command, *form)
     document = json.loads(ran.out)
@@ -114,19 +114,19 @@ def test_what_a_command_prints_is_what_its_schema_says(command: tuple[str, ...],
 
 
 @pytest.mark.parametrize("name", schemas.NAMES)
-def test_a_schema_is_one_and_the_command_prints_it(name: str) -> None:
+def test_a_schema_is_valid_and_the_command_prints_it(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(schemas.schema(name))
     ran = kschedx("schema", name.lower())
     assert (ran.code, json.loads(ran.out)["title"]) == (0, name)
 
 
-def test_the_list_and_a_wrong_name() -> None:
+def test_schemas_are_listed_and_an_unknown_name_is_an_error() -> None:
     assert "Explanation                 kschedx why POD -o json" in kschedx("schema").out
     ran = kschedx("schema", "Explenation")
     assert (ran.code, ran.err) == (2, 'error: no document is called "Explenation" (did you mean "Explanation"?)\n')
 
 
-def test_what_breaks_a_promise_is_found() -> None:
+def test_an_invalid_document_is_found() -> None:
     document = dict(DOCUMENTS[0][1])
     del document["kind"]
     with pytest.raises(Exception, match="no document is called"):

@@ -1,4 +1,4 @@
-"""The Explanation document against its schema."""
+"""The Explanation document, validated against its schema."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def explained(*objects: dict[str, object], key: str = "default/web") -> dict[str
     "requests",
     [pytest.param({"cpu": "1"}, id="fits"), pytest.param({"cpu": "100"}, id="does not fit")],
 )
-def test_what_is_explained_is_an_explanation(requests: dict[str, str]) -> None:
+def test_explanations_are_valid(requests: dict[str, str]) -> None:
     containers = [{"name": "main", "resources": {"requests": requests}}]
     check_document(explained(node("n1"), node("n2"), pod("web", containers=containers)))
 
 
-def test_what_is_wrong_is_found() -> None:
+def test_invalid_explanations_are_found() -> None:
     document = explained(node("n1"), pod("web"))
     document["outcome"] = "Perhaps"
     with pytest.raises(ValidationError, match=r"'Perhaps' is not one of"):

@@ -1,4 +1,4 @@
-"""A small shop: two workloads on five nodes, and what guards them."""
+"""A small shop: two workloads on five nodes, and their budgets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def deployment(
     priority_class: str = "",
     node_selector: Mapping[str, str] | None = None,
 ) -> list[Manifest]:
-    """A Deployment with its ReplicaSet and a pod on each of `places`; None for one that waits."""
+    """Return a Deployment, its ReplicaSet, and a pod on each of `places`; None is a pending pod."""
     labels = {"app": name, "pod-template-hash": HASH}
     containers = [{"name": "main", "image": f"{name}:1", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}]
     spec: dict[str, object] = {"priorityClassName": priority_class, "nodeSelector": dict(node_selector or {})}
@@ -94,7 +94,7 @@ def budget(app: str, allowed: int) -> Manifest:
 
 
 def shop() -> list[Manifest]:
-    """node-4 has room for one more web, every other node for several."""
+    """Return five nodes: node-4 has room for one more web pod, each other node for several."""
     web = deployment("web", "1", ["node-1", "node-2", "node-3", "node-4", "node-5", None], priority_class="high")
     batch = deployment("batch", "2", ["node-1", "node-1", "node-2", "node-2", "node-3", "node-3", "node-5", None])
     return [*nodes(), HIGH, *web, *batch, budget("web", 1)]

@@ -1,7 +1,8 @@
-"""Changes that are tried first: what each does to the cluster, and what is told where it cannot be done."""
+"""Changes that are applied first: the effect of each, and the error if it is impossible."""
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 import kschedx
@@ -29,19 +30,19 @@ def waiting(changed: ChangedCluster) -> list[str]:
     return sorted(pods.names[row] for row in pods.pending)
 
 
-def test_more_replicas_wait() -> None:
+def test_more_replicas_are_pending() -> None:
     changed = after({"scale": "deploy/web=9"})
     assert waiting(changed) == ["batch-7", "web-5", "web-7d4b9-new1", "web-7d4b9-new2", "web-7d4b9-new3"]
     assert changed.by_hand.effects[-1].made == ("shop/web-7d4b9-new1", "shop/web-7d4b9-new2", "shop/web-7d4b9-new3")
 
 
-def test_finished_pods_go_with_their_node() -> None:
+def test_finished_pods_are_removed_with_their_node() -> None:
     snapshot = Snapshot.from_objects([node("a"), node("b"), pod("done", on="a", status={"phase": "Succeeded"})])
     simulation = kschedx.simulate(snapshot, changes=[{"remove-node": "a"}])
     assert not len(simulation.simulator.after.pods)
 
 
-def test_the_replica_that_waits_goes_first() -> None:
+def test_a_pending_replica_is_removed_first() -> None:
     assert waiting(after({"scale": "deploy/web=5"})) == ["batch-7"]
     gone = after({"scale": "deploy/web=0"}).snapshot.pods
     assert not [name for name in gone.names if name.startswith("web")]
@@ -64,12 +65,12 @@ def test_a_workload_is_applied_with_all_its_replicas() -> None:
     assert set(changed.snapshot.storage.claims) == {"shop/data-db-0"}
 
 
-def test_a_pod_that_is_deleted_comes_back_where_it_has_a_controller() -> None:
+def test_a_deleted_pod_with_a_controller_is_recreated() -> None:
     assert waiting(after({"delete": "pod/web-0"})) == ["batch-7", "web-0", "web-5"]
     assert waiting(after({"delete": "deploy/web"})) == ["batch-7"]
 
 
-def test_nodes_are_like_one_that_is_gone_unless_another_has_its_name() -> None:
+def test_new_nodes_may_copy_a_removed_node() -> None:
     gone = {"remove-node": "node-4"}
     anew = {"apply": [node("node-4", allocatable={"cpu": "3", "memory": "8Gi", "pods": "110"})]}
     for made_before, cpu in (((gone,), {"4"}), ((gone, anew), {"3"})):
@@ -77,7 +78,7 @@ def test_nodes_are_like_one_that_is_gone_unless_another_has_its_name() -> None:
         assert {item.status.allocatable["cpu"] for item in cluster.nodes if item.name == "node-4-new1"} == cpu
 
 
-def test_nodes_come_and_go() -> None:
+def test_nodes_are_added_and_removed() -> None:
     changed = after({"add-nodes": "2=node-4"}, {"remove-node": "node-5"})
     names = changed.snapshot.cluster.names
     assert names == ("node-1", "node-2", "node-3", "node-4", "node-4-new1", "node-4-new2")
@@ -106,7 +107,7 @@ def test_nodes_change() -> None:
     assert undone.snapshot.cluster.nodes == Snapshot.from_objects(nodes()).cluster.nodes
 
 
-def test_changes_are_made_in_their_order() -> None:
+def test_changes_are_applied_in_their_order() -> None:
     assert waiting(after({"scale": "deploy/web=8"}, {"scale": "deploy/web=6"})) == ["batch-7", "web-5"]
 
 
@@ -143,13 +144,13 @@ def test_changes_are_made_in_their_order() -> None:
         ({"scale": "deploy/web=3", "drain": "node-1"}, "expected a map with one key"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_done_is_told(change: dict[str, object], expected: str) -> None:
+def test_an_impossible_change_is_an_error(change: dict[str, object], expected: str) -> None:
     with pytest.raises(InputError) as raised:
         after(change)
     assert expected in str(raised.value)
 
 
-def test_the_library_takes_them_too() -> None:
+def test_the_library_accepts_changes() -> None:
     snapshot = Snapshot.from_objects(shop())
     simulation = kschedx.simulate(snapshot, changes=[{"scale": "deploy/web=20"}], namespace="shop")
     assert len(simulation.placed) == 15
@@ -157,7 +158,7 @@ def test_the_library_takes_them_too() -> None:
     assert Snapshot.from_objects(shop()).pods.pending == snapshot.pods.pending
 
 
-def test_a_drain_takes_its_decisions_before_the_next_change() -> None:
+def test_a_drain_is_decided_before_the_next_change() -> None:
     snapshot = Snapshot.from_objects(shop())
     drained = [{"drain": "node-1"}, {"uncordon": "node-1"}, {"remove-node": "node-2"}]
     simulation = kschedx.simulate(snapshot, changes=drained, namespace="shop")
@@ -174,15 +175,15 @@ def test_a_drain_takes_its_decisions_before_the_next_change() -> None:
         assert list(simulation.explain(number).best_nodes) == step.names(step.decision.best.tolist())
 
 
-def test_a_node_can_be_taken_away_once_it_is_drained() -> None:
+def test_a_drained_node_can_be_removed() -> None:
     snapshot = Snapshot.from_objects(shop())
     simulation = kschedx.simulate(snapshot, changes=[{"drain": "node-1"}, {"remove-node": "node-1"}], namespace="shop")
     assert simulation.after.cluster.names == ("node-2", "node-3", "node-4", "node-5")
     assert len(simulation.after.pods) == len(snapshot.pods)
 
 
-def test_what_a_manifest_does_not_speak_of_stays_as_it_is() -> None:
-    """A stored object has defaults that nobody wrote; a claim keeps its volume."""
+def test_fields_without_a_value_in_the_manifest_are_kept() -> None:
+    """A stored object has defaults that no manifest contains, and a claim keeps its volume."""
     live, *others = deployment("web", "1", ["node-1", "node-2"])
     template = at(live, "spec.template")
     manifest = {**live, "spec": {"template": template}}
@@ -199,3 +200,15 @@ def test_what_a_manifest_does_not_speak_of_stays_as_it_is() -> None:
     changed = change_cluster(snapshot, Setup.of_cluster(snapshot), wanted, SimulationOptions(), "shop")
     assert waiting(changed) == []
     assert changed.snapshot.storage.claims["shop/data"].spec.volume_name == "pv-1"
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_settings_of_one_object_are_one_update(order: int) -> None:
+    path = "deploy/web:spec.template.spec.containers[main].resources"
+    settings: list[dict[str, object]] = [{"set": f"{path}.limits.cpu=500m"}, {"set": f"{path}.requests.cpu=500m"}]
+    first, second = settings[::order]
+    changed = after(first, {"set": "node/node-1:metadata.labels.rack=seven"}, second)
+    written = msgspec.json.decode(changed.snapshot.workloads["Deployment", "shop", "web"])
+    [container] = written["spec"]["template"]["spec"]["containers"]
+    assert container["resources"] == {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"cpu": "500m"}}
+    assert len(changed.by_hand.effects) == 3

@@ -1,4 +1,4 @@
-"""Claims that are bound and devices that are allocated by the decisions before are so for the next ones."""
+"""Decisions count claims that earlier decisions bound, and devices that they allocated."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def in_zones(*zones: str) -> Manifest:
     return {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": [*zones]}]}]}
 
 
-def test_two_claims_do_not_get_one_volume() -> None:
+def test_two_claims_do_not_bind_one_volume() -> None:
     objects = [
         *hosts("a", "b", "c"),
         storage_class("kubernetes.io/no-provisioner"),
@@ -86,7 +86,7 @@ def test_two_claims_do_not_get_one_volume() -> None:
     assert sorted(bound.values()) == ["", "on-a", "on-b"]
 
 
-def test_who_shares_a_claim_follows_the_volume_that_was_made() -> None:
+def test_pods_that_share_a_claim_follow_its_volume() -> None:
     csi_node: Manifest = {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "CSINode",
@@ -100,7 +100,7 @@ def test_who_shares_a_claim_follows_the_volume_that_was_made() -> None:
     assert simulation.placed == {"default/first": "a", "default/second": "a"}
 
 
-def test_a_device_goes_to_one_claim() -> None:
+def test_a_device_is_allocated_to_one_claim() -> None:
     objects = [
         *hosts("a", "b"),
         device_class(),
@@ -142,10 +142,10 @@ def test_a_device_goes_to_one_claim() -> None:
     ],
     ids=["node", "node of the device", "binds to its node", "selected nodes", "nodes of the device", "all nodes"],
 )
-def test_an_allocated_claim_is_available_where_its_devices_are(
+def test_an_allocated_claim_is_usable_on_nodes_of_its_devices(
     devices: list[Manifest], spec: Manifest, expected: list[str]
 ) -> None:
-    """After a pod on node `a`, pods that share its claim and want one node each."""
+    """Return pods that share the claim of a pod on node `a` and select one node each."""
     shared = [{"name": "gpu", "resourceClaimName": "gpu"}]
     pods = [
         pod(f"in-{zone}", containers=SMALL, resourceClaims=shared, nodeSelector={"zone": zone}, priority=priority)
@@ -157,7 +157,7 @@ def test_an_allocated_claim_is_available_where_its_devices_are(
 
 
 def made_for(pod_name: str, *devices: str) -> Manifest:
-    """The claim that an earlier attempt made for a pod's extended resources."""
+    """Return the claim that an earlier attempt created for the extended resources of a pod."""
     name = f"{pod_name}-extended-resources"
     owner = {"apiVersion": "v1", "kind": "Pod", "name": pod_name, "uid": f"default/{pod_name}", "controller": True}
     annotations = {"resource.kubernetes.io/extended-resource-claim": "true"}
@@ -165,7 +165,7 @@ def made_for(pod_name: str, *devices: str) -> Manifest:
     return allocated(name, "a", *devices, reserved_for=()) | {"metadata": metadata}
 
 
-def test_a_claim_of_an_earlier_attempt_is_its_pods_alone_and_goes_before_the_next_one() -> None:
+def test_a_claim_of_an_earlier_attempt_is_deleted_before_the_next_one() -> None:
     wants = [{"name": "main", "resources": {"requests": {"deviceclass.resource.kubernetes.io/gpu": "1"}}}]
     objects = [
         *hosts("a"),
@@ -180,7 +180,7 @@ def test_a_claim_of_an_earlier_attempt_is_its_pods_alone_and_goes_before_the_nex
     assert simulation.explain(2).outcome is Outcome.SCHEDULED
 
 
-def test_devices_that_a_pod_cannot_reach_are_given_back_and_it_takes_others() -> None:
+def test_unreachable_devices_are_deallocated_and_others_allocated() -> None:
     objects = [
         *hosts("a", "b"),
         *(device_class(), resource_slice("a", device("gpu-0")), resource_slice("b", device("gpu-0"))),
@@ -197,8 +197,8 @@ def test_devices_that_a_pod_cannot_reach_are_given_back_and_it_takes_others() ->
     assert simulation.placed == {"default/me": "b"}
 
 
-def test_requests_of_a_resource_with_a_device_class_are_told_apart() -> None:
-    """The node offers one device itself: an eviction could make room for a pod that wants one, not for one of two."""
+def test_requests_of_a_resource_with_a_device_class_are_distinct() -> None:
+    """The node has one device: an eviction makes room for a pod with one device, not for one with two."""
     gpus = {"cpu": "8", "memory": "16Gi", "pods": "10", "example.com/gpu": "1"}
     wanting = [
         pod(name, containers=[{"name": "main", "resources": {"requests": {"example.com/gpu": amount}}}])

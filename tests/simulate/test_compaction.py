@@ -22,7 +22,7 @@ def emptied(objects: list[Manifest], prices: dict[str, float] | None = None) -> 
     return empty_together(snapshot, Setup.of_cluster(snapshot), snapshot.cluster.names, lambda name: price_of(name))
 
 
-def test_nodes_go_as_long_as_every_pod_fits_the_others() -> None:
+def test_nodes_are_emptied_while_their_pods_fit_elsewhere() -> None:
     objects = [*nodes(["4", "4", "4"]), *deployment("web", "2", ["node-1", "node-2", "node-3"])]
     result = emptied(objects, {"node-1": 0.5})
     assert (result.nodes, result.price) == (("node-1",), 0.5)

@@ -1,4 +1,4 @@
-"""DaemonSets that are applied, and those whose pods new nodes carry."""
+"""Applied DaemonSets, and DaemonSets whose pods run on new nodes."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_pod_for_each_node_that_the_template_allows(spec: Mapping[str, object]
     assert simulation.pending == ()
 
 
-def test_its_pod_waits_for_its_own_node_alone() -> None:
+def test_its_pod_is_pending_for_its_own_node_only() -> None:
     busy = pod("busy", on="a", containers=[{"name": "main", "resources": {"requests": {"cpu": "1500m"}}}])
     simulation = simulated([*NODES, busy], {"apply": [daemon_set()]})
     assert on_nodes(simulation) == ["", "b", "d"]
@@ -101,7 +101,7 @@ def test_nodes_that_have_its_pod_get_no_other() -> None:
     assert len(simulation.placed) == 2
 
 
-def test_a_new_template_makes_its_pods_anew() -> None:
+def test_a_new_template_recreates_its_pods() -> None:
     simulation = simulated(
         [*NODES, daemon_set(), its_pod("a"), its_pod("b", name="agent-b")], {"apply": [daemon_set(cpu="2")]}
     )
@@ -110,8 +110,8 @@ def test_a_new_template_makes_its_pods_anew() -> None:
 
 
 @pytest.mark.parametrize(("hard", "refused"), [("3", 0), ("2", 1)], ids=["room", "too little"])
-def test_quotas_count_the_pods_that_come_to_new_nodes(hard: str, refused: int) -> None:
-    """One runs on a, and two more nodes come."""
+def test_quotas_count_pods_on_new_nodes(hard: str, refused: int) -> None:
+    """A pod runs on node a, and two nodes are added."""
     quota: Manifest = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
@@ -129,21 +129,21 @@ def test_quotas_count_the_pods_that_come_to_new_nodes(hard: str, refused: int) -
     [[daemon_set()], [its_pod("a")], [daemon_set(BY_AFFINITY), its_pod("a")]],
     ids=["template", "running", "both"],
 )
-def test_new_nodes_carry_pods_of_daemon_sets(there: list[Manifest]) -> None:
+def test_new_nodes_run_pods_of_daemon_sets(there: list[Manifest]) -> None:
     simulation = simulated([*NODES, *there], {"add-nodes": "2=a"})
     assert [name for name in on_nodes(simulation) if "new" in name] == ["a-new1", "a-new2"]
     cut = simulated([*NODES, daemon_set(BY_AFFINITY), its_pod("a")], {"add-nodes": "2=b"})
     assert on_nodes(cut) == ["a"], "what the template requires holds for new nodes"
 
 
-def test_new_nodes_carry_what_has_just_been_applied() -> None:
+def test_new_nodes_run_pods_of_applied_daemon_sets() -> None:
     simulation = simulated([machine("a")], {"apply": [daemon_set()]}, {"add-nodes": "1=a"})
     assert on_nodes(simulation) == ["a", "a-new1"]
 
 
 @pytest.mark.parametrize(("there", "nodes"), [([], 1), ([its_pod("a")], 2)], ids=["alone", "beside an agent"])
-def test_missing_nodes_carry_them_too(there: list[Manifest], nodes: int) -> None:
-    """On 2 cpu, two pods of 1 cpu or, beside the DaemonSet's, one."""
+def test_proposed_nodes_run_pods_of_daemon_sets(there: list[Manifest], nodes: int) -> None:
+    """A node of 2 cpu has room for two pods of 1 cpu, or for one beside the pod of the DaemonSet."""
     result = pod("me", containers=[{"name": "main", "resources": {"requests": {"cpu": "1"}}}])
     filled = pod("full", on="a", containers=[{"name": "main", "resources": {"requests": {"cpu": "1"}}}])
     more = (

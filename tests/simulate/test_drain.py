@@ -1,4 +1,4 @@
-"""A drain, as kubectl decides it and as budgets let it."""
+"""Drains: the rules of kubectl, and PodDisruptionBudgets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def owned(kind: str) -> dict[str, Any]:
     return {"ownerReferences": [{"apiVersion": "apps/v1", "kind": kind, "name": "it", "uid": "it", "controller": True}]}
 
 
-def test_pods_go_elsewhere_and_nothing_new_comes() -> None:
+def test_evicted_pods_run_elsewhere_and_the_node_stays_empty() -> None:
     (each,) = drained(shop(), "node-1")
     assert each.is_done
     assert {leaves.pod: leaves.node for leaves in each.pods} == {
@@ -44,7 +44,7 @@ def test_pods_go_elsewhere_and_nothing_new_comes() -> None:
     }
 
 
-def test_what_belongs_to_the_node_stays() -> None:
+def test_pods_of_daemon_sets_and_static_pods_stay() -> None:
     agents = [
         pod("agent", on="node-1", metadata=owned("DaemonSet")),
         pod("static", on="node-1", metadata=owned("Node")),
@@ -66,7 +66,7 @@ def test_what_belongs_to_the_node_stays() -> None:
         ),
     ],
 )
-def test_kubectl_wants_a_flag(what: dict[str, Any], flag: str, without: DrainOutcome, with_it: DrainOutcome) -> None:
+def test_kubectl_requires_a_flag(what: dict[str, Any], flag: str, without: DrainOutcome, with_it: DrainOutcome) -> None:
     objects = [*nodes(), *deployment("web", "1", ["node-1"]), pod("odd", on="node-1", **what)]
     (refused,) = drained(objects, "node-1")
     assert refused.is_refused
@@ -77,14 +77,14 @@ def test_kubectl_wants_a_flag(what: dict[str, Any], flag: str, without: DrainOut
     assert fates(done) == {"web-0": DrainOutcome.EVICTED, "odd": with_it}
 
 
-def test_a_budget_lets_so_many_go_at_a_time() -> None:
+def test_a_budget_limits_the_evictions_of_a_wave() -> None:
     web = deployment("web", "1", ["node-1", "node-1", "node-1"])
     (each,) = drained([*nodes(), *web, budget("web", 1)], "node-1")
     assert each.is_done
     assert each.waves == 3
 
 
-def test_a_budget_that_allows_nothing_stops_it() -> None:
+def test_a_budget_without_allowed_disruptions_stops_the_drain() -> None:
     web = deployment("web", "1", ["node-1", "node-2"])
     batch = deployment("batch", "1", ["node-1"])
     (each,) = drained([*nodes(), *web, *batch, budget("web", 0)], "node-1")
@@ -93,21 +93,21 @@ def test_a_budget_that_allows_nothing_stops_it() -> None:
     assert not each.is_done
 
 
-def test_who_finds_no_other_node_uses_up_the_budget() -> None:
+def test_a_pending_pod_uses_up_the_budget() -> None:
     web = deployment("web", "5", ["node-1", "node-1"], node_selector={"kubernetes.io/hostname": "node-1"})
     (each,) = drained([*nodes(("16", "2")), *web, budget("web", 1)], "node-1")
     assert [leaves.fate for leaves in each.pods] == [DrainOutcome.EVICTED, DrainOutcome.BUDGET]
     assert "node(s) were unschedulable" in each.pending[0].message
 
 
-def test_nodes_in_turn_come_back_and_together_do_not() -> None:
+def test_nodes_drained_one_by_one_are_uncordoned_again() -> None:
     web = deployment("web", "6", ["node-1", "node-2"])
     objects = [*nodes(("8", "8", "8")), *web]
     assert [each.is_done for each in drained(objects, "node-1", "node-2", "node-3")] == [True, True, True]
     assert [each.is_done for each in drained(objects, "node-1", "node-2", comes_back=False)] == [True, False]
 
 
-def test_each_by_itself_leaves_no_trace() -> None:
+def test_drains_of_each_node_are_independent() -> None:
     snapshot = Snapshot.from_objects(shop())
     setup = Setup.of_cluster(snapshot)
     every = drain_each(snapshot, setup, snapshot.cluster.names, options=SimulationOptions())
@@ -116,7 +116,7 @@ def test_each_by_itself_leaves_no_trace() -> None:
         assert each == alone
 
 
-def test_a_drain_and_back_again_is_the_same_cluster() -> None:
+def test_an_undone_drain_restores_the_cluster() -> None:
     snapshot = Snapshot.from_objects(shop())
     simulator = Simulator(snapshot, Setup.of_cluster(snapshot), SimulationOptions())
     cluster = simulator.run.cluster
@@ -158,15 +158,15 @@ def ready(manifest: Manifest, is_ready: str = "True") -> Manifest:
         ({"minAvailable": "100%"}, 0, 3),
     ],
 )
-def test_a_budget_without_a_status_is_worked_out(spec: dict[str, object], waves: int, stays: int) -> None:
+def test_a_budget_without_a_status_is_computed(spec: dict[str, object], waves: int, stays: int) -> None:
     web = deployment("web", "1", ["node-1", "node-1", "node-1"])
     (each,) = drained([*nodes(), *web, pdb(None, **spec)], "node-1")
     assert (each.waves, len(each.of(DrainOutcome.BUDGET))) == (waves, stays)
 
 
 @pytest.mark.parametrize(("replicas", "waves"), [(5, 3), (3, 0)])
-def test_replicas_that_are_changed_change_what_a_budget_allows(replicas: int, waves: int) -> None:
-    """The status speaks of five pods, of which two may go; with three of them none may."""
+def test_changed_replicas_change_the_allowed_disruptions(replicas: int, waves: int) -> None:
+    """The status counts five pods, two of which may be evicted; with three pods, none may."""
     web = deployment("web", "1", ["node-1", "node-1", "node-1", "node-2", "node-2"])
     status: dict[str, object] = {"disruptionsAllowed": 2, "currentHealthy": 5, "desiredHealthy": 3}
     snapshot = Snapshot.from_objects([*nodes(), *web, pdb(status, minAvailable=3)])
@@ -200,8 +200,8 @@ def test_a_pod_that_is_not_ready(
     assert fates(each) == {"web-0": fate}
 
 
-def test_what_no_budget_is_asked_about() -> None:
-    """A pod that has not started, and one that is on its way already."""
+def test_evictions_that_no_budget_limits() -> None:
+    """A pod that has not started, and one that is being deleted."""
     made, replica_set, first, second = deployment("web", "1", ["node-1", "node-1"])
     first["status"] = {"phase": "Pending"}
     at(second, "metadata")["deletionTimestamp"] = "2026-11-20T09:00:00Z"
@@ -224,7 +224,7 @@ def test_an_empty_selector_covers_a_pod_without_labels() -> None:
     assert fates(each) == {"web-0": DrainOutcome.BUDGET, "bare": DrainOutcome.BUDGET}
 
 
-def test_a_pod_that_had_not_started_has_once_it_was_evicted() -> None:
+def test_the_replacement_of_a_pod_that_had_not_started_counts() -> None:
     made, replica_set, first = deployment("web", "1", ["node-1"])
     first["status"] = {"phase": "Pending"}
     held = pdb({"disruptionsAllowed": 0}, minAvailable=1)
@@ -232,8 +232,8 @@ def test_a_pod_that_had_not_started_has_once_it_was_evicted() -> None:
     assert (fates(each), fates(two)) == ({"web-0": DrainOutcome.EVICTED}, {"web-0": DrainOutcome.BUDGET})
 
 
-def test_how_many_a_budget_needs_follows_the_replicas() -> None:
-    """The status speaks of five pods."""
+def test_the_needed_pods_of_a_budget_follow_the_replicas() -> None:
+    """The status counts five pods."""
     web = deployment("web", "1", ["node-1"] * 5)
     status: dict[str, object] = {"disruptionsAllowed": 0, "currentHealthy": 5, "desiredHealthy": 5}
     snapshot = Snapshot.from_objects([*nodes(), *web, pdb(status, maxUnavailable=0)])
@@ -243,7 +243,7 @@ def test_how_many_a_budget_needs_follows_the_replicas() -> None:
 
 
 def owned_by(**fields: str) -> dict[str, Any]:
-    """As `owned`, by another DaemonSet than the one that is there."""
+    """Return a pod of a DaemonSet that does not exist."""
     return {"ownerReferences": [{**owned("DaemonSet")["ownerReferences"][0], **fields}]}
 
 
@@ -270,7 +270,7 @@ def test_nodes_that_are_drained_together_are_cordoned_first() -> None:
     assert [each.is_done for each in (first, second)] == [False, False]
 
 
-def test_what_waited_is_scheduled_once_a_node_is_uncordoned_and_before_the_drain() -> None:
+def test_pending_pods_are_scheduled_before_the_drain() -> None:
     objects: list[Manifest] = [*nodes(("4", "4")), *deployment("web", "4", ["node-2", None])]
     objects[0] = {**objects[0], "spec": {"unschedulable": True}}
     snapshot = Snapshot.from_objects(objects)
@@ -280,16 +280,25 @@ def test_what_waited_is_scheduled_once_a_node_is_uncordoned_and_before_the_drain
     assert [*result.messages] == ["shop/web-0"]
 
 
-def test_pods_that_are_not_ready_go_under_always_allow() -> None:
-    made, replica_set, first = deployment("web", "1", ["node-1"])
-    held = pdb({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 1}, minAvailable=1)
-    objects = [*nodes(), made, replica_set, ready(first, "False"), held]
-    assert fates(drained(objects, "node-1")[0]) == {"web-0": DrainOutcome.BUDGET}
-    at(held, "spec")["unhealthyPodEvictionPolicy"] = "AlwaysAllow"
-    assert fates(drained(objects, "node-1")[0]) == {"web-0": DrainOutcome.EVICTED}
+@pytest.mark.parametrize("policy", ["IfHealthyBudget", "AlwaysAllow"])
+@pytest.mark.parametrize(
+    ("reason", "fate"),
+    [
+        ("CrashLoopBackOff", DrainOutcome.BUDGET),
+        ("ImagePullBackOff", DrainOutcome.BUDGET),
+        ("ContainerCreating", DrainOutcome.EVICTED),
+    ],
+)
+def test_the_replacement_of_a_failing_pod_is_not_healthy(policy: str, reason: str, fate: DrainOutcome) -> None:
+    made, replica_set, healthy, second = deployment("web", "1", ["node-1", "node-1"])
+    failing = ready(second, "False")
+    at(failing, "status")["containerStatuses"] = [{"name": "main", "state": {"waiting": {"reason": reason}}}]
+    held = pdb(None, minAvailable=1, unhealthyPodEvictionPolicy=policy)
+    (each,) = drained([*nodes(), made, replica_set, ready(healthy), failing, held], "node-1")
+    assert fates(each) == {"web-0": fate, "web-1": DrainOutcome.EVICTED}
 
 
-def test_what_kubectl_refuses_is_said_in_its_words() -> None:
+def test_a_refusal_has_the_message_of_kubectl() -> None:
     data = pod("data", on="node-1", metadata=owned("ReplicaSet"), spec={"volumes": [{"name": "x", "emptyDir": {}}]})
     (each,) = drained([*nodes(), pod("bare", on="node-1"), data], "node-1")
     assert {leaves.pod.partition("/")[2]: leaves.message for leaves in each.pods} == {
@@ -299,7 +308,7 @@ def test_what_kubectl_refuses_is_said_in_its_words() -> None:
 
 
 def test_a_drain_of_a_lost_node_does_not_end() -> None:
-    """No kubelet confirms a deletion: only a ReplicaSet creates other pods before that."""
+    """No kubelet confirms the deletion: only a ReplicaSet replaces its pods before that."""
     objects = [*nodes(), *deployment("web", "1", ["node-1"]), pod("db-0", on="node-1", metadata=owned("StatefulSet"))]
     at(objects[0], "status")["conditions"] = [{"type": "Ready", "status": "Unknown"}]
     (each,) = drained(objects, "node-1")
@@ -312,7 +321,7 @@ def test_a_drain_of_a_lost_node_does_not_end() -> None:
 @pytest.mark.parametrize(
     ("finalizers", "done"), [([], True), (["batch.kubernetes.io/job-tracking"], True), (["example.com/hold"], False)]
 )
-def test_a_drain_waits_for_a_pod_that_a_finalizer_keeps(finalizers: list[str], done: bool) -> None:
+def test_a_pod_with_a_finalizer_blocks_the_drain(finalizers: list[str], done: bool) -> None:
     metadata = {**owned("ReplicaSet"), "deletionTimestamp": "2026-01-02T00:00:00Z", "finalizers": finalizers}
     (each,) = drained([*nodes(), pod("gone", on="node-1", metadata=metadata)], "node-1")
     assert (each.is_done, [kept.pod for kept in each.unconfirmed_pods]) == (done, [] if done else ["default/gone"])
@@ -320,6 +329,6 @@ def test_a_drain_waits_for_a_pod_that_a_finalizer_keeps(finalizers: list[str], d
     assert said == ([] if done else ["default/gone: it is being deleted, and its finalizer example.com/hold keeps it"])
 
 
-def test_pods_that_are_deleted_for_good_are_named() -> None:
+def test_pods_that_no_controller_recreates_are_named() -> None:
     (each,) = drained([*nodes(), pod("bare", on="node-1")], "node-1", force=True)
     assert [item for fact in drain_facts(each) for item in fact.items] == ["not recreated: default/bare"]

@@ -1,4 +1,4 @@
-"""How many more fit, and how many nodes are missing."""
+"""The number of pods that fit, and of missing nodes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def fitted(name: str, wanted: int | None = None) -> Fit:
     return fit(snapshot, Setup.of_cluster(snapshot), pod, wanted=wanted)
 
 
-def test_as_many_as_there_is_room_for() -> None:
+def test_pods_are_added_while_they_fit() -> None:
     result = fitted("web-0")
     assert result.nodes == {"node-5": 5, "node-1": 3, "node-2": 3, "node-3": 3, "node-4": 3}
     assert result.stopped is not None
@@ -29,19 +29,19 @@ def test_as_many_as_there_is_room_for() -> None:
 
 
 @pytest.mark.parametrize(("wanted", "enough"), [(17, True), (18, False)])
-def test_a_number_that_is_asked_for(wanted: int, enough: bool) -> None:
+def test_a_required_number(wanted: int, enough: bool) -> None:
     result = fitted("web-0", wanted)
     assert result.is_enough is enough
     assert bool(result.missing) is not enough
 
 
-def test_how_many_nodes_like_which_are_missing() -> None:
+def test_the_number_of_missing_nodes() -> None:
     result = fitted("batch-0", 10)
     assert result.count == 6
     assert [(item.like, item.nodes) for item in result.missing] == [("node-1", 1), ("node-4", 2)]
 
 
-def test_only_nodes_that_the_pod_selects_are_missing() -> None:
+def test_missing_nodes_match_the_pod() -> None:
     objects = [*nodes(("4",) * 5), *deployment("web", "3", [None], node_selector={"disk": "ssd"})]
     metadata: Any = objects[4]["metadata"]
     metadata["labels"]["disk"] = "ssd"
@@ -50,14 +50,14 @@ def test_only_nodes_that_the_pod_selects_are_missing() -> None:
     assert (result.count, [(item.like, item.nodes) for item in result.missing]) == (1, [("node-5", 2)])
 
 
-def test_more_nodes_do_not_help_who_fits_on_none() -> None:
+def test_more_nodes_do_not_help_a_pod_that_fits_on_none() -> None:
     objects = [*nodes(("2", "2")), *deployment("web", "4", [None])]
     snapshot = Snapshot.from_objects(objects)
     result = fit(snapshot, Setup.of_cluster(snapshot), snapshot.pods[0], wanted=2)
     assert (result.count, result.missing) == (0, ())
 
 
-def test_the_library_asks_it_too() -> None:
+def test_the_library_counts_the_same() -> None:
     snapshot = Snapshot.from_objects(shop())
     assert kschedx.fit(snapshot, "shop/web-0", replicas=17).is_enough
     assert not kschedx.fit(snapshot, "shop/web-0", replicas=18).is_enough

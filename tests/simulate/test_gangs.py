@@ -1,4 +1,4 @@
-"""Pod groups with a gang policy: as many as minCount get nodes, or nobody."""
+"""Pod groups with a gang policy: at least minCount pods are placed, or none."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def simulated(
 
 
 @pytest.mark.parametrize(("version", "expected"), TOLD.items(), ids=list(TOLD))
-def test_all_or_nobody(version: str, expected: str) -> None:
-    """The gang that needs four of three cpu comes first, and leaves the room to the one that needs two."""
+def test_all_members_or_none(version: str, expected: str) -> None:
+    """The first gang needs four of three cpu and leaves the room to the second one, which needs two."""
     waiting = [*members("big", 4, version=version), *members("ok", 2, version=version)]
     groups = [workload({"big": 4, "ok": 2})] if version == "1.35" else [group("big", 4), group("ok", 2)]
     simulation = simulated(*groups, *waiting, pod("z"), version=version)
@@ -106,7 +106,7 @@ ZONES = {"schedulingConstraints": {"topology": [{"key": "zone"}]}}
 def test_pods_are_preempted_for_a_group_as_a_whole(
     changed: Manifest, preempts: bool, victims: Mapping[str, str]
 ) -> None:
-    """Three pods of 1 cpu beside two, of which the younger one has to go from a node of 4 cpu."""
+    """Three pods of 1 cpu need a node of 4 cpu, on which two pods run: the younger one is preempted."""
     mode = changed.get("disruption")
     named: dict[str, Any] = {} if mode is None else {"schedulingGroup": {"podGroupName": "old"}}
     low = [
@@ -131,8 +131,8 @@ def test_pods_are_preempted_for_a_group_as_a_whole(
         (True, "0/1 placements are available, first placement status: pod group is unschedulable"),
     ],
 )
-def test_what_a_member_says_while_pods_are_preempted(is_placed: bool, message: str) -> None:
-    """The first member fits and the second does not; with topology awareness, all nodes are one placement."""
+def test_the_message_of_a_member_during_preemption(is_placed: bool, message: str) -> None:
+    """The first member fits and the second does not. With topology awareness, all nodes are one placement."""
     gang = [group("big", 2, priority=9), *members("big", 2, priority=9)]
     gates = {**WHOLE, "TopologyAwareWorkloadScheduling": is_placed}
     simulation = simulated(pod("low", on="a", containers=[asking("1")]), *gang, gates=gates, cpu="2")
@@ -140,7 +140,7 @@ def test_what_a_member_says_while_pods_are_preempted(is_placed: bool, message: s
     assert simulation.steps[1].message.startswith(FULL)
 
 
-def test_victims_are_named_where_no_member_fits_yet() -> None:
+def test_victims_are_named_if_no_member_fits() -> None:
     gang = [group("big", 1, priority=9), *members("big", 1, priority=9)]
     simulation = simulated(pod("low", on="a", containers=[asking("1")]), *gang, gates=WHOLE, cpu="1")
     assert simulation.steps[0].document.victims == ("default/low",)
@@ -157,7 +157,7 @@ def test_a_group_without_a_domain(preempts: bool) -> None:
 
 
 def test_a_group_is_preempted_as_a_whole() -> None:
-    """One cpu is short, and both pods of the group go."""
+    """One cpu is lacking, and both pods of the group are preempted."""
     named = {"podGroupName": "old"}
     low = [pod(f"low-{number}", on="a", containers=[asking("1")], schedulingGroup=named) for number in range(2)]
     old = group("old", 2, priority=0, disruptionMode="PodGroup")
@@ -168,7 +168,7 @@ def test_a_group_is_preempted_as_a_whole() -> None:
 
 @pytest.mark.parametrize(("version", "first"), [("1.36", "late"), ("1.37", "early")])
 def test_from_1_37_on_a_group_is_queued_by_its_own_priority(version: str, first: str) -> None:
-    """Room for one of two pods; their priorities say the contrary of those of their groups."""
+    """There is room for one of two pods, whose priorities are the reverse of those of their groups."""
     gates = {"GenericWorkload": True} | ({"GangScheduling": True} if version == "1.36" else {})
     groups = [group("early", 1, priority=9), group("late", 1, priority=1)]
     waiting = [*members("early", 1, priority=1, preempts=False), *members("late", 1, priority=9, preempts=False)]
@@ -191,14 +191,14 @@ def test_from_1_37_on_a_single_pod_preempts_a_whole_group(version: str, gone: li
     ("1.36", "waiting for minCount pods from a gang to be scheduled, one or more plugins asked to wait"),
     ("1.37", "pod group is unschedulable, minCount (3) cannot be satisfied: 2 scheduled, 0 remaining"),
 ])  # fmt: skip
-def test_what_a_member_says_whose_group_lacks_room(version: str, text: str) -> None:
+def test_the_message_of_a_member_without_room_for_its_group(version: str, text: str) -> None:
     gates = {"GenericWorkload": True} | ({"GangScheduling": True} if version == "1.36" else {})
     simulation = simulated(group("gang", 3), *members("gang", 3), version=version, gates=gates, cpu="2")
     assert simulation.messages["default/gang-0"].startswith(f"pod group is unschedulable, {text}")
 
 
 def test_from_1_37_on_a_group_preempts_for_all_its_members() -> None:
-    """Two members are enough, and the third one has room only where both pods of a lower priority go."""
+    """Two members suffice; the third one fits only if both pods of a lower priority are preempted."""
     low = [pod(f"low-{number}", on="a", priority=1, containers=[asking("1")]) for number in range(2)]
     gang = [group("gang", 2, priority=9), *members("gang", 3, priority=9)]
     simulation = simulated(*low, *gang, version="1.37", gates={"GenericWorkload": True}, cpu="3")
@@ -219,7 +219,9 @@ def zoned(name: str, zone: str, cpu: str) -> Manifest:
     ],
     ids=["where most fit", "nowhere", "need not start together", "the fuller of two"],
 )
-def test_all_pods_of_a_group_go_to_one_domain(sizes: Mapping[str, str], min_count: int, placed: set[str]) -> None:
+def test_all_pods_of_a_group_are_placed_in_one_domain(
+    sizes: Mapping[str, str], min_count: int, placed: set[str]
+) -> None:
     machines = [zoned(zone, zone, cpu) for zone, cpu in sizes.items()]
     basic: dict[str, Any] = {} if min_count else {"schedulingPolicy": {"basic": {}}}
     gang = group("gang", min_count, **ZONES, **basic)
@@ -229,24 +231,24 @@ def test_all_pods_of_a_group_go_to_one_domain(sizes: Mapping[str, str], min_coun
     assert len(simulation.placed) == (3 if placed else 0)
 
 
-def test_who_is_too_many_waits_alone() -> None:
+def test_a_surplus_member_is_pending_alone() -> None:
     simulation = simulated(group("gang", 2), *members("gang", 4))
     assert sorted(simulation.placed) == ["default/gang-0", "default/gang-1", "default/gang-2"]
     assert simulation.messages["default/gang-3"].startswith(FULL)
 
 
-def test_members_that_run_count() -> None:
+def test_running_members_count() -> None:
     running = pod("before", on="a", containers=[asking("2")], schedulingGroup={"podGroupName": "gang"})
     assert sorted(simulated(group("gang", 2), running, *members("gang", 2)).placed) == ["default/gang-0"]
     assert not simulated(group("gang", 3), running, *members("gang", 2)).placed
 
 
-def test_without_the_gates_every_pod_stands_for_itself() -> None:
+def test_without_the_gates_pods_are_independent() -> None:
     assert len(simulated(group("big", 4), *members("big", 4), gates={}).placed) == 3
 
 
-def test_victims_are_gone_where_the_gang_is_not_placed() -> None:
-    """They find their old place again, and are not chased away once more."""
+def test_victims_are_evicted_even_if_the_gang_is_not_placed() -> None:
+    """The victims return to their node and are not preempted again."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "low", "uid": "1", "controller": True}
     low = pod("low", on="a", containers=[asking("3")], metadata={"ownerReferences": [owner]})
     simulation = simulated(group("gang", 4), low, *members("gang", 4, priority=9))
@@ -321,8 +323,8 @@ def test_coscheduling_places_its_groups_as_a_whole(min_member: int, placed: list
         assert "PodGroup default/gang gets rejected due to Pod gang-3" in simulation.messages["default/gang-3"]
 
 
-def test_many_are_told_with_their_group() -> None:
-    """`why --all-pending`, one of them, and its document say the same."""
+def test_a_list_shows_the_group_of_its_pods() -> None:
+    """`why --all-pending`, `why` of a member, and its document agree."""
     story = ("-s", "fixtures/pod-group-no-room/cluster.yaml", *(f"--feature-gate={gate}=true" for gate in GATES))
     for alone in ((), ("--alone",)):
         ran = command("why", "--all-pending", "-A", *alone, *story)
@@ -335,7 +337,7 @@ def test_many_are_told_with_their_group() -> None:
 
 
 def test_a_group_of_many_pods_is_decided() -> None:
-    """Preempted for as a whole: 80 pods that may go, each tried with up to 40 members."""
+    """Preemption for the whole group: 80 possible victims, each tried with up to 40 members."""
     nodes = [node(f"n{number}", allocatable={"cpu": "1", "memory": "8Gi", "pods": "10"}) for number in range(80)]
     held = [pod(f"low-{number}", on=f"n{number}", containers=[asking("1")]) for number in range(80)]
     objects = [*nodes, *held, group("train", 40, priority=10), *members("train", 40, priority=10)]
@@ -358,7 +360,7 @@ def test_a_group_of_many_pods_is_decided() -> None:
     ids=["free when the cycle begins", "held when it begins", "before group cycles"],
 )
 def test_members_may_share_a_claim_of_a_single_pod(version: str, holder: str, placed: list[str]) -> None:
-    """kube-scheduler 1.36 lists once for a group's cycle which claims running pods have."""
+    """kube-scheduler 1.36 lists the claims of running pods once per cycle of a group."""
     bound = [
         claim("single", modes=["ReadWriteOncePod"], volume="v"),
         volume("v", modes=["ReadWriteOncePod"], holder="single"),
@@ -385,7 +387,7 @@ def test_members_may_share_a_claim_of_a_single_pod(version: str, holder: str, pl
     ids=["node without terms", "node with terms", "before group cycles"],
 )
 def test_terms_of_members_count_on_nodes_that_were_listed(is_listed: bool, version: str, placed: list[str]) -> None:
-    """The first member keeps `app: gang` away, which the second one is; after the cycle its terms count anywhere."""
+    """The first member has anti-affinity to the second one; after the cycle, its terms count on every node."""
 
     def term(app: str) -> Manifest:
         return {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": app}}}
@@ -407,7 +409,7 @@ def test_terms_of_members_count_on_nodes_that_were_listed(is_listed: bool, versi
 
 @pytest.mark.parametrize(("version", "pending"), [("1.35", 1), ("1.36", 4), ("1.37", 4)])
 def test_a_condition_of_a_group_shows_that_the_gates_are_on(version: str, pending: int) -> None:
-    """kube-scheduler reports about PodGroups from 1.36 on."""
+    """kube-scheduler writes conditions of PodGroups from 1.36 on."""
     texts: Manifest = {**group("g", 4), "status": {"conditions": [{"type": "PodGroupScheduled", "status": "False"}]}}
     cluster = Snapshot.from_objects([node("n", allocatable={"cpu": "3", "pods": "9"}), texts, *members("g", 4)])
     assert len(kschedx.simulate(cluster, kube_version=version).pending) == pending

@@ -64,7 +64,7 @@ def test_room_for_an_evicted_pod_is_made_on_another_node_first() -> None:
     assert (result.is_done, result.placed["shop/big"]) == (True, "node-1")
 
 
-def test_no_eviction_where_none_is_needed() -> None:
+def test_no_eviction_if_none_is_needed() -> None:
     goal, result = asked([*nodes(["8", "4"]), *deployment("small", "2", ["node-1"])], "4")
     assert (goal.moves, goal.is_reached, result.placed["shop/big"]) == ((), True, "node-1")
 
@@ -85,7 +85,7 @@ def test_a_more_important_pod_is_not_moved() -> None:
     assert asked(objects, "8", priorityClassName="high")[0].is_reached
 
 
-def test_nothing_is_moved_where_an_evicted_pod_would_stay_pending() -> None:
+def test_no_pod_is_moved_if_it_would_stay_pending() -> None:
     objects = [*nodes(["8", "4"]), *deployment("small", "5", ["node-1"])]
     goal, result = asked(objects, "8")
     assert (goal.moves, goal.pending) == ((), ("shop/big",))
@@ -93,13 +93,13 @@ def test_nothing_is_moved_where_an_evicted_pod_would_stay_pending() -> None:
 
 
 @pytest.mark.parametrize("text", ["fit pod.yaml", "fits", "fits  ", ""])
-def test_what_is_no_goal(text: str) -> None:
+def test_invalid_goals(text: str) -> None:
     with pytest.raises(InputError, match='allowed is "fits FILE"'):
         parse_goal(text, lambda _: [])
 
 
 def fewest_evictions(free: list[int], pods: list[tuple[int, int]], asked_cpu: int, most: int = 2) -> int | None:
-    """By trying every set of pods, each a node and its CPU, and every node for each of them."""
+    """Return the result of trying every set of pods (node, CPU), and every node for each of them."""
 
     def fits(free: list[int], requests: list[int]) -> bool:
         if not requests:
@@ -121,7 +121,7 @@ def fewest_evictions(free: list[int], pods: list[tuple[int, int]], asked_cpu: in
 
 @settings(max_examples=settings().max_examples, deadline=None)
 @given(st.integers(0, 10**6))
-def test_no_smaller_set_of_evictions_would_do(seed: int) -> None:
+def test_no_smaller_set_of_evictions_suffices(seed: int) -> None:
     dice = random.Random(seed)
     sizes = [dice.choice([4, 6, 8, 10]) for _ in range(dice.randint(2, 5))]
     free, pods, objects = sizes[:], list[tuple[int, int]](), nodes([str(size) for size in sizes])

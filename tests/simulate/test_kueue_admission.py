@@ -1,4 +1,4 @@
-"""Kueue and kube-scheduler in one cluster that moves: whose pods are created, in which order, and where they run."""
+"""Kueue and kube-scheduler together: created pods, their order, and their nodes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def decided(simulation: Simulation) -> KueueResult:
 
 
 def by_job(simulation: Simulation) -> Counter[tuple[str, str]]:
-    """Job and node to the number of its pods there."""
+    """Return the number of pods by Job and node."""
     result: Counter[tuple[str, str]] = Counter()
     for item in simulation.workloads:
         for name, number in item.nodes.items():
@@ -65,7 +65,7 @@ def by_job(simulation: Simulation) -> Counter[tuple[str, str]]:
     return result
 
 
-def test_a_suspended_job_that_is_admitted_gets_its_pods_on_the_nodes_of_its_flavor() -> None:
+def test_pods_of_an_admitted_job_run_on_nodes_of_its_flavor() -> None:
     result = run(
         flavor("spot", nodeLabels={"pool": "spot"}, tolerations=[{"key": "spot", "operator": "Exists"}]),
         queue("q", quota("spot", "4")),
@@ -81,7 +81,7 @@ def test_a_suspended_job_that_is_admitted_gets_its_pods_on_the_nodes_of_its_flav
 
 
 def test_the_workload_that_kueue_admits_first_gets_the_room() -> None:
-    """The younger one has the higher priority in Kueue; the pods of both have none for kube-scheduler."""
+    """The younger Job has the higher priority in Kueue; for kube-scheduler, both have priority 0."""
     result = run(
         queue("q", quota("f", "8")),
         local("q"),
@@ -95,7 +95,7 @@ def test_the_workload_that_kueue_admits_first_gets_the_room() -> None:
     assert not result.is_done
 
 
-def test_kueue_opens_the_gate_of_what_it_admits_alone() -> None:
+def test_kueue_removes_only_the_gate_of_admitted_pods() -> None:
     result = run(
         queue("q", quota("f", "2")),
         local("q"),
@@ -118,7 +118,7 @@ def test_pods_of_a_preempted_workload_are_deleted_before_its_preemptor_starts() 
         *nodes("4"),
         running,
         job("low", suspend=False),
-        owned(workload("wl", cpu="4", held="f"), "low"),
+        owned(workload("wl", cpu="4", reserved_flavor="f"), "low"),
         owned(workload("wh", cpu="4", priority=5, minute=1), "high"),
     )
     assert by_job(result) == {("high", "n0"): 1}
@@ -155,7 +155,7 @@ def test_pods_go_to_the_topology_domains_of_their_workload() -> None:
     assert len(racks) == 1
 
 
-def test_the_cluster_in_the_end_says_what_kueue_decided() -> None:
+def test_the_final_cluster_has_the_decisions_of_kueue() -> None:
     objects = (queue("q", quota("f", "2")), local("q"), *nodes("8"), job("a"), owned(workload("w", cpu="2"), "a"))
     first = run(*objects)
     again = kschedx.simulate(first.after, namespace="ml")
@@ -163,7 +163,7 @@ def test_the_cluster_in_the_end_says_what_kueue_decided() -> None:
     assert not again.placed
 
 
-def test_what_changes_decides_what_is_admitted() -> None:
+def test_changes_count_for_admission() -> None:
     objects = (queue("q", quota("f", "2")), local("q"), *nodes("8"), owned(workload("w", cpu="4"), "a"))
     assert not run(*objects).placed
     more = {"set": "clusterqueue/q:spec.resourceGroups[0].flavors[0].resources[0].nominalQuota=4"}

@@ -1,4 +1,4 @@
-"""A node that is added from a file is checked as one of a hand-written cluster."""
+"""A node that is added from a file is validated like a node of a cluster file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.builders import node, pod
 HERE = Place(source="new.yaml")
 
 
-def test_the_only_node_of_a_file_is_taken() -> None:
+def test_a_file_must_have_one_node() -> None:
     result = node_of_file([(pod("beside"), HERE), (node("new", labels={"zone": "a"}), HERE)], "new.yaml")
     assert (result.name, result.metadata.labels["zone"]) == ("new", "a")
 
@@ -22,7 +22,7 @@ def test_none_or_several_are_refused(count: int) -> None:
         node_of_file([(node(f"n{number}"), HERE) for number in range(count)], "new.yaml")
 
 
-def test_what_no_api_server_takes_is_refused_with_its_place() -> None:
+def test_an_invalid_node_is_an_error_with_its_place() -> None:
     wrong = node("new")
     wrong["spec"] = {"taints": [{"key": "team", "effect": "NoWay"}]}
     with pytest.raises(InputError) as refused:

@@ -1,4 +1,4 @@
-"""Pods of one kind, some of which are nominated for a node: each is decided as it stands."""
+"""Identical pods with and without a nominated node: each is decided correctly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REQUEST = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1"
 
 
 def world() -> Run:
-    """Two nodes with room for a pod each, which a pod of low priority has, and three pods that wait."""
+    """Return two nodes, each full with a pod of low priority, and three pending pods."""
     objects = [node(f"node-{number}", allocatable={"cpu": "1", "pods": "9"}) for number in range(2)]
     low = {**REQUEST, "priority": 0}
     objects += [pod(f"low-{number}", on=f"node-{number}", spec=low) for number in range(2)]
@@ -83,7 +83,7 @@ def test_preemption_ends_the_nominations_of_lower_priority_alone(priority: int, 
     assert (first in cluster.pods.nominations) is keeps
 
 
-def test_victims_that_are_terminating_are_waited_for_and_not_preempted_again() -> None:
+def test_terminating_victims_are_not_preempted_again() -> None:
     going = {"deletionTimestamp": "2026-01-02T00:00:00Z"}
     large = [{"name": "main", "resources": {"requests": {"cpu": "1500m"}}}]
     small = node("n", allocatable={"cpu": "2", "pods": "9"})

@@ -1,4 +1,4 @@
-"""Changes of single claims, classes, budgets and other objects that make no pods."""
+"""Changes of claims, classes, budgets, and other objects without pods."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_volume_of_another_class_binds_the_claim() -> None:
     "target",
     ["pvc/spare", "persistentvolumeclaims/spare", "default/pvc/spare", "sc/other", "storageclass.storage.k8s.io/other"],
 )
-def test_an_object_that_nobody_uses_goes(target: str) -> None:
+def test_an_unused_object_is_removed(target: str) -> None:
     after = simulated({"delete": target}).after
     left = {*after.storage.claims, *after.storage.classes}
     gone = {"default/spare", "default/data", "default/old", "default/kept", "waits", "other"} - left
@@ -93,7 +93,7 @@ def test_a_claim_grows_only_if_its_class_allows_it(
             kschedx.simulate(snapshot, changes=[change])
 
 
-def test_a_custom_resource_whose_pods_are_not_known_is_undecided(tmp_path: Path) -> None:
+def test_a_custom_resource_with_unknown_pods_is_undecided(tmp_path: Path) -> None:
     written = tmp_path / "job.json"
     job = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": "t"}}
     written.write_bytes(msgspec.json.encode({**job, "spec": {"runtimeRef": {"name": "torch"}}}))
@@ -101,7 +101,7 @@ def test_a_custom_resource_whose_pods_are_not_known_is_undecided(tmp_path: Path)
     assert [*open_counts.values()] == ["its manifest does not say which pods it creates"]
 
 
-def test_a_pod_that_waits_keeps_no_claim() -> None:
+def test_a_pending_pod_does_not_protect_its_claim() -> None:
     after = simulated({"delete": "pvc/data"})
     assert 'persistentvolumeclaim "data" not found' in after.messages["default/db"]
 
@@ -115,7 +115,7 @@ def test_a_pod_that_waits_keeps_no_claim() -> None:
         "pvc/kept:spec.resources.requests.storage=20Gi",
     ],
 )
-def test_what_has_no_value_yet_can_be_set(change: str) -> None:
+def test_an_absent_field_can_be_set(change: str) -> None:
     target, _, said = change.partition(":spec.")
     path, _, value = said.partition("=")
     spec = simulated({"set": change}).after.storage.claims[f"default/{target.partition('/')[2]}"].spec
@@ -145,13 +145,13 @@ def test_what_has_no_value_yet_can_be_set(change: str) -> None:
         ({"set": "pv/free:spec.accessModes=x"}, "spec.accessModes: expected a list"),
     ],
 )
-def test_what_cannot_be_done_is_told(change: dict[str, object], expected: str) -> None:
+def test_an_impossible_change_is_an_error(change: dict[str, object], expected: str) -> None:
     with pytest.raises(InputError) as raised:
         simulated(change)
     assert expected in str(raised.value)
 
 
-def test_a_namespace_goes_with_its_workloads_and_pods() -> None:
+def test_a_namespace_is_removed_with_its_workloads_and_pods() -> None:
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
     snapshot = Snapshot.from_objects([*nodes(), space, *deployment("web", "1", ["node-1", None])])
     after = kschedx.simulate(snapshot, changes=[{"delete": "ns/shop"}]).after
@@ -179,7 +179,7 @@ def budget(**spec: object) -> Manifest:
         ({"apply": [budget(minAvailable=2) | {"metadata": {"name": "more", "namespace": "shop"}}]}, 2),
     ],
 )
-def test_a_drain_heeds_budgets_as_they_are_after_the_changes(change: dict[str, object], stays: int) -> None:
+def test_a_drain_uses_the_changed_budgets(change: dict[str, object], stays: int) -> None:
     web = deployment("web", "1", ["node-1", "node-1"])
     snapshot = Snapshot.from_objects([*nodes(), *web, budget(minAvailable=2)])
     simulation = kschedx.simulate(snapshot, changes=[change, {"drain": "node-1"}], namespace="shop")
@@ -200,10 +200,10 @@ CONTROLLED = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "batch",
     ],
     ids=["adopted", "orphan", "another controller", "another controller alone"],
 )
-def test_the_pods_of_a_replica_set_belong_to_what_controls_it(
+def test_pods_of_a_replica_set_belong_to_its_controller(
     owners: list[Manifest], has_deployment: bool, kind: str, tmp_path: Path
 ) -> None:
-    """Its name alone, which ends with the hash of a template, makes no Deployment of it."""
+    """A name with the hash of a template does not show that a ReplicaSet has a Deployment."""
     objects = [*nodes(("1", "1")), *deployment("batch", "2", [None, None])]
     for item in objects:
         if item["kind"] == "ReplicaSet":

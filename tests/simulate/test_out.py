@@ -1,4 +1,4 @@
-"""The cluster afterwards as a file: whoever loads it goes on where the simulation ended."""
+"""The cluster after a simulation as a file, from which another simulation continues."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_it_is_the_cluster_of_the_simulation(name: str, tmp_path: Path) -> None:
     assert texts[0] == texts[1]
 
 
-def test_what_was_loaded_is_written_as_it_was(tmp_path: Path) -> None:
+def test_unchanged_objects_are_written_unchanged(tmp_path: Path) -> None:
     for story in sorted((Path(__file__).parents[2] / "fixtures").glob("*/cluster.yaml"))[::4]:
         file = tmp_path / f"{story.parent.name}.json"
         node = kschedx.load(str(story)).cluster.names[0]
@@ -109,7 +109,7 @@ def test_what_was_loaded_is_written_as_it_was(tmp_path: Path) -> None:
         (("fit", "deploy/web", "--out", "no/where.json"), "no/where.json"),
     ],
 )
-def test_bad_names_are_a_line(arguments: tuple[str, ...], expected: str, tmp_path: Path) -> None:
+def test_a_bad_name_is_a_one_line_error(arguments: tuple[str, ...], expected: str, tmp_path: Path) -> None:
     cluster = tmp_path / "cluster.json"
     cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": shop()}))
     ran = command(*arguments, "-n", "shop", "-s", cluster)
@@ -117,7 +117,7 @@ def test_bad_names_are_a_line(arguments: tuple[str, ...], expected: str, tmp_pat
     assert expected in ran.err
 
 
-def test_more_of_a_pod_are_in_the_cluster_after_fit(tmp_path: Path) -> None:
+def test_the_pods_of_fit_are_in_the_cluster(tmp_path: Path) -> None:
     cluster, out = tmp_path / "cluster.json", tmp_path / "after.json"
     cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": shop()}))
     assert command("fit", "deploy/web", "-n", "shop", "-s", cluster, "--out", out).code == 0
@@ -125,7 +125,7 @@ def test_more_of_a_pod_are_in_the_cluster_after_fit(tmp_path: Path) -> None:
 
 
 def with_secrets(manifest: Manifest) -> Manifest:
-    """With a secret wherever people write them, of pods, templates and whatever else has annotations."""
+    """Return objects with a secret in every field that users put secrets in."""
     changed: Any = json.loads(json.dumps(manifest))
     if changed["kind"] == "StorageClass":
         changed["parameters"] = {"secret": "sesame"}
@@ -136,8 +136,8 @@ def with_secrets(manifest: Manifest) -> Manifest:
     return dict(changed)
 
 
-def test_what_does_not_count_is_not_written(tmp_path: Path) -> None:
-    """Neither of the cluster nor of manifests: no values of variables, arguments and annotations."""
+def test_fields_without_effect_are_not_written(tmp_path: Path) -> None:
+    """Values of variables, arguments, and annotations of cluster and manifests are not written."""
     cluster, manifest, after = (tmp_path / name for name in ("cluster.json", "web.json", "after.json"))
     objects = [with_secrets(item) for item in (*shop(), *STORAGE)]
     template = next(at(item, "spec.template") for item in objects if item["kind"] == "Deployment")

@@ -1,4 +1,4 @@
-"""What follows from one decision to the next, beyond what is recorded."""
+"""Sequences of decisions beyond the recorded ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FULL = ["node-1"] * 4
 
 
 def full_cluster() -> Snapshot:
-    """One node full of batch, another that is half empty, and a pod of high priority that needs half of the first."""
+    """Return a node full of batch pods, a half empty one, and a pod of high priority that needs half of the first."""
     urgent = pod("urgent", namespace="shop", priority=9, containers=[asking("4")], nodeSelector={"zone": "a"})
     item, two = nodes(("8", "6"))
     at(item, "metadata.labels")["zone"] = "a"
@@ -33,20 +33,20 @@ def asking(cpu: str) -> dict[str, object]:
     return {"name": "main", "resources": {"requests": {"cpu": cpu}}}
 
 
-def test_victims_come_back_and_find_another_node() -> None:
+def test_victims_are_recreated_on_another_node() -> None:
     simulation = kschedx.simulate(full_cluster())
     assert dict(simulation.evictions) == {"shop/batch-2": "shop/urgent", "shop/batch-3": "shop/urgent"}
     assert simulation.placed == {"shop/urgent": "node-1", "shop/batch-2": "node-2", "shop/batch-3": "node-2"}
     assert not simulation.pending
 
 
-def test_nobody_makes_them_anew_without_recreate() -> None:
+def test_victims_are_not_recreated_without_the_option() -> None:
     simulation = kschedx.simulate(full_cluster(), recreate=False)
     assert simulation.placed == {"shop/urgent": "node-1"}
     assert not simulation.pending
 
 
-def test_every_steps_explanation_is_that_of_why() -> None:
+def test_every_step_has_the_explanation_of_why() -> None:
     simulation = kschedx.simulate(full_cluster())
     result = simulation.to_dict()["steps"]
     assert isinstance(result, list)
@@ -56,7 +56,7 @@ def test_every_steps_explanation_is_that_of_why() -> None:
         assert sorted(at(explanation.to_dict(), "bestNodes")) == step.get("bestNodes", [])
 
 
-def test_one_by_one_is_as_rebuilding_the_snapshot_each_time() -> None:
+def test_a_queue_equals_decisions_on_rebuilt_snapshots() -> None:
     snapshot = Snapshot.from_objects(shop())
     simulation = kschedx.simulate(snapshot, changes=[{"scale": "deploy/web=14"}], namespace="shop")
     for number, step in enumerate(simulation.steps):
@@ -65,7 +65,7 @@ def test_one_by_one_is_as_rebuilding_the_snapshot_each_time() -> None:
         assert simulation.explain(number).best_nodes == tuple(names[row] for row in step.decision.best)
 
 
-def test_ties_by_lot_are_the_same_every_time() -> None:
+def test_random_ties_are_reproducible() -> None:
     def placed(seed: int) -> dict[str, str]:
         return dict(kschedx.simulate(Snapshot.from_objects(shop()), seed=seed).placed)
 
@@ -74,7 +74,7 @@ def test_ties_by_lot_are_the_same_every_time() -> None:
 
 
 @pytest.mark.parametrize("gone", ["schedulingGates", "schedulerName"])
-def test_pods_that_no_scheduler_takes_are_told_apart(gone: str) -> None:
+def test_pods_without_a_scheduler_are_separate(gone: str) -> None:
     more = {"schedulingGates": [{"name": "wait"}]} if gone == "schedulingGates" else {"schedulerName": "mine"}
     simulation = kschedx.simulate(Snapshot.from_objects([*nodes(), pod("held", **more)]))
     assert (simulation.gated, simulation.of_other_schedulers) == (
@@ -84,7 +84,7 @@ def test_pods_that_no_scheduler_takes_are_told_apart(gone: str) -> None:
     assert not simulation.pending
 
 
-def test_the_cluster_afterwards_is_where_everything_went() -> None:
+def test_the_final_cluster_has_every_placement() -> None:
     simulation = kschedx.simulate(Snapshot.from_objects(shop()))
     after = simulation.after
     for key, node in simulation.placed.items():
@@ -140,7 +140,7 @@ def test_the_queue_is_in_the_order_of_its_plugin(plugin: str, order: list[str]) 
 
 
 def test_a_queue_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within a single round, web finds no db yet; the second would place it."""
+    """In the first round, web has no db pod beside it; the second round would place it."""
     term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
     follows = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     web = pod("web", priority=9, containers=[asking("1")], affinity=follows)
@@ -163,7 +163,7 @@ def test_a_queue_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPatch) 
         ({"namespace": 3}, "namespace: expected a string"),
     ],
 )
-def test_the_library_refuses_what_it_cannot_use(options: dict[str, Any], expected: str) -> None:
+def test_the_library_refuses_invalid_arguments(options: dict[str, Any], expected: str) -> None:
     with pytest.raises(InputError) as raised:
         kschedx.simulate(full_cluster(), **options)
     assert expected in str(raised.value)
@@ -177,13 +177,13 @@ def test_the_library_refuses_what_it_cannot_use(options: dict[str, Any], expecte
         (-1, "replicas: expected a number of at least 0"),
     ],
 )
-def test_fit_refuses_numbers_that_are_none(replicas: Any, expected: str) -> None:
+def test_fit_refuses_invalid_numbers(replicas: Any, expected: str) -> None:
     with pytest.raises(InputError) as raised:
         kschedx.fit(full_cluster(), "shop/urgent", replicas=replicas)
     assert expected in str(raised.value)
 
 
-def test_a_pod_may_depend_on_what_a_dump_lacks_beside_others_that_plugins_read_alike(
+def test_an_undecided_pod_beside_pods_that_plugins_read_equally(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     questions: list[str] = []

@@ -1,4 +1,4 @@
-"""Laws of what follows from any changes: what is told agrees with the cluster afterwards."""
+"""The report of random changes agrees with the final cluster."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def some_change(dice: Random) -> dict[str, object]:
 
 
 def simulated(seed: int) -> Simulation | None:
-    """None where one of the changes cannot be made, since another took away what it is about."""
+    """Return the result, or None if a change is impossible because another removed its object."""
     dice = Random(seed)
     db = stateful(["node-1", "node-2", dice.choice(["node-3", None])])
     snapshot = Snapshot.from_objects([*shop(), *db, *daemons(["node-1", "node-2", "node-3", "node-4"])])
@@ -54,7 +54,7 @@ def simulated(seed: int) -> Simulation | None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_what_is_told_is_what_there_is(seed: int) -> None:
+def test_the_report_agrees_with_the_final_cluster(seed: int) -> None:
     simulation = simulated(seed)
     if simulation is None:
         return

@@ -1,4 +1,4 @@
-"""kschedx takes every decision of a queue as kube-scheduler 1.36 took it."""
+"""Every decision of a recorded queue equals that of kube-scheduler 1.36."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cases() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("case", list(cases()))
-def test_every_decision_is_kube_schedulers(case: dict[str, Any]) -> None:
+def test_every_decision_equals_that_of_kube_scheduler(case: dict[str, Any]) -> None:
     snapshot = kschedx.Snapshot.from_objects(case["objects"])
     texts: Any = kschedx.simulate(snapshot, config=case.get("config")).to_dict()
     steps = [{RECORDED[key]: value for key, value in step.items() if key in RECORDED} for step in texts["steps"]]

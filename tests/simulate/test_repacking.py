@@ -1,4 +1,4 @@
-"""What profiles make of the nodes once they have placed every pod."""
+"""Node usage after a profile has placed every pod."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def asking(name: str, cpu: str, on: str) -> Manifest:
     return pod(name, on=on, containers=[{"name": "main", "resources": {"requests": {"cpu": cpu}}}])
 
 
-def test_packing_leaves_nodes_that_spreading_uses() -> None:
+def test_packing_uses_fewer_nodes_than_spreading() -> None:
     snapshot = cluster(*(asking(f"web-{number}", "1", f"node-{number % 3}") for number in range(4)))
     rows = range(4)
     both = [repack(snapshot, setup(profile), rows) for profile in ("default", "binpack")]
@@ -39,20 +39,20 @@ def test_packing_leaves_nodes_that_spreading_uses() -> None:
     assert {new for _, new in moves} == {"node-0"}
 
 
-def test_pods_that_are_not_asked_about_stay() -> None:
+def test_other_pods_stay() -> None:
     snapshot = cluster(asking("web-0", "1", "node-0"), asking("db-0", "3", "node-2"))
     result = repack(snapshot, setup("binpack"), [0]).filling
     assert result.unused == ("node-0", "node-1")
 
 
-def test_a_node_with_nothing_but_a_daemons_pod_is_not_in_use() -> None:
+def test_a_node_with_only_daemon_set_pods_is_not_in_use() -> None:
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "1", "controller": True}
     daemon = pod("agent-0", on="node-0", metadata={"ownerReferences": [owner]})
     nodes = setup("default").scheduler.on_cluster(cluster(daemon, asking("web-0", "1", "node-1"))).nodes
     assert measure_filling(nodes).unused == ("node-0", "node-2")
 
 
-def test_who_finds_no_place_is_told() -> None:
+def test_unplaced_pods_are_reported() -> None:
     result = repack(
         cluster(*(asking(f"web-{number}", "3", "node-0") for number in range(4))), setup("default"), range(4)
     ).filling

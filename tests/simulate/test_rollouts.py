@@ -1,4 +1,4 @@
-"""A changed template: pods give way to new ones as their controller lets them, as far as those find nodes."""
+"""Rollouts of a changed template: controllers replace pods as far as new ones are scheduled."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def daemons(on: list[str], **strategy: object) -> list[Manifest]:
 
 
 def left(simulation: Simulation, prefix: str = "") -> dict[str, str]:
-    """Pods in the end, with their nodes."""
+    """Return the pods in the end, with their nodes."""
     pods = simulation.after.pods
     result = {pods.names[row]: pods.node_names[row] for row in range(len(pods)) if pods.names[row].startswith(prefix)}
     return dict(sorted(result.items()))
@@ -91,7 +91,7 @@ def cpus(simulation: Simulation) -> dict[str, str]:
     ids=["it goes through", "no room beside", "one is lost", "half of it", "both bounds", "Recreate"],
 )
 def test_a_deployment(strategy: Manifest | None, cpu: str, replaced: int, waiting: int, running: int) -> None:
-    """Four pods of 1 cpu on a node of 8."""
+    """Return a Deployment with four pods of 1 cpu on a node of 8 cpu."""
     written: Manifest = {"type": "Recreate"} if strategy is None else {"rollingUpdate": strategy}
     objects = [*nodes(("8",)), *web(4, {"strategy": written})]
     result = simulated(objects, {"set": f"deploy/web:{CPU}={cpu}"})
@@ -115,7 +115,7 @@ def test_a_deployment(strategy: Manifest | None, cpu: str, replaced: int, waitin
     ids=["down to the first", "partition", "OnDelete", "the last finds no node", "fewer", "more"],
 )
 def test_a_stateful_set(spec: Manifest, cpu: str, expected: dict[str, str]) -> None:
-    """A pod on each of three nodes of 4."""
+    """Return a StatefulSet with a pod on each of three nodes of 4 cpu."""
     before = stateful(["node-1", "node-2", "node-3"])
     [after, *_] = stateful(["node-1", "node-2", "node-3"], **spec)
     at(after, "spec.template.spec")["containers"] = [asking(cpu)]
@@ -124,7 +124,7 @@ def test_a_stateful_set(spec: Manifest, cpu: str, expected: dict[str, str]) -> N
     assert not [name for name in left(result) if "~" in name]
 
 
-def test_pods_of_a_stateful_set_go_in_turn_under_their_names() -> None:
+def test_pods_of_a_stateful_set_are_replaced_in_order() -> None:
     result = simulated([*nodes(("4", "4", "4")), *stateful(["node-1", "node-2", "node-3"])], {"set": f"sts/db:{CPU}=2"})
     assert [step.key for step in result.steps] == ["shop/db-2", "shop/db-1", "shop/db-0"]
     assert [*result.placed] == ["shop/db-2", "shop/db-1", "shop/db-0"]
@@ -137,7 +137,7 @@ def test_pods_of_a_stateful_set_go_in_turn_under_their_names() -> None:
 
 @pytest.mark.parametrize(("policy", "replaced"), [("OrderedReady", 0), ("Parallel", 2)])
 def test_a_broken_pod_of_a_stateful_set_is_not_replaced_in_order(policy: str, replaced: int) -> None:
-    """db-1 asks for 9 cpu and has no node: Kubernetes' documentation calls what it takes a forced rollback."""
+    """db-1 requests 9 cpu and is pending: Kubernetes' documentation describes this as a forced rollback."""
     made = stateful(["node-1", None], podManagementPolicy=policy)
     at(made[2], "spec")["containers"] = [asking("9")]
     at(made[0], "spec.template.spec")["containers"] = [asking("9")]
@@ -162,7 +162,7 @@ def test_a_broken_pod_of_a_stateful_set_is_not_replaced_in_order(policy: str, re
     ids=["one by one", "it stops", "two at a time", "all", "beside", "no room beside"],
 )
 def test_a_daemon_set(strategy: Manifest, cpu: str, replaced: int, waiting: int) -> None:
-    """A pod of 1 cpu on each of three nodes of 4."""
+    """Return a DaemonSet with a pod of 1 cpu on each of three nodes of 4 cpu."""
     objects = [*nodes(("4", "4", "4")), *daemons(["node-1", "node-2", "node-3"], **strategy)]
     result = simulated(objects, {"set": f"ds/agent:{CPU}={cpu}"})
     [rolled] = result.rolled_out
@@ -172,7 +172,7 @@ def test_a_daemon_set(strategy: Manifest, cpu: str, replaced: int, waiting: int)
 
 
 def test_a_daemon_set_that_selects_other_nodes() -> None:
-    """On nodes that it leaves its pods go at once, on those that it comes to they are made."""
+    """Pods on nodes that no longer match are deleted at once, and pods on new nodes are created."""
     objects = [*nodes(("4", "4", "4")), *daemons(["node-1", "node-2"])]
     selector = '{"kubernetes.io/hostname":"node-3"}'
     result = simulated(objects, {"set": f"ds/agent:spec.template.spec.nodeSelector={selector}"})
@@ -194,7 +194,7 @@ def test_a_paused_deployment_keeps_its_pods(change: Manifest, kept: str) -> None
 
 
 def half_rolled_out() -> list[Manifest]:
-    """A Deployment whose first new pod fits no node, because two old ones fill them."""
+    """Return a Deployment whose first new pod fits on no node, because two old pods fill them."""
     made = deployment("web", "3", ["node-1", "node-2", None])
     at(made[0], "spec").update({"replicas": 2, "strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}})
     old = copy.deepcopy(made[1])
@@ -206,7 +206,7 @@ def half_rolled_out() -> list[Manifest]:
 
 
 def waiting_in_order() -> list[Manifest]:
-    """A StatefulSet without its second pod, because the first one fits no node."""
+    """Return a StatefulSet without its second pod, because the first one fits on no node."""
     return [*nodes(["500m"]), *stateful([None, None])[:-1]]
 
 
@@ -215,7 +215,7 @@ def waiting_in_order() -> list[Manifest]:
     [(half_rolled_out, ["web"] * 2, [2]), (waiting_in_order, ["db"] * 2, [])],
     ids=["a rollout", "OrderedReady"],
 )
-def test_controllers_continue_once_a_pod_has_a_node(
+def test_controllers_continue_after_a_pod_is_scheduled(
     objects: Callable[[], list[Manifest]], placed: list[str], replaced: list[int]
 ) -> None:
     spare = node("node-9", allocatable={"cpu": "4", "memory": "16Gi", "pods": "20"}, unschedulable=True)
@@ -225,7 +225,7 @@ def test_controllers_continue_once_a_pod_has_a_node(
     assert (len(done.pending), [item.replaced for item in done.rolled_out]) == (0, replaced)
 
 
-def test_a_rollout_is_over_before_the_next_change() -> None:
+def test_a_rollout_ends_before_the_next_change() -> None:
     objects = [*nodes(("8", "8")), *web(2, {})]
     result = simulated(
         objects, {"set": f"deploy/web:{CPU}=2"}, {"set": f"deploy/web:{CPU}=3"}, {"scale": "deploy/web=3"}
@@ -244,7 +244,7 @@ def test_the_template_of_a_job_cannot_be_changed() -> None:
     assert (state.subject, "spec.template: Invalid value" in state.message) == ("shop/job/once", True)
 
 
-def test_the_screen_tells_the_bounds_and_where_it_stops() -> None:
+def test_the_screen_has_max_surge_and_where_the_rollout_stalls() -> None:
     stuck = simulated(
         [*nodes(("8",)), *web(4, {"strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}})],
         {"set": f"deploy/web:{CPU}=5"},
@@ -259,7 +259,7 @@ def test_the_screen_tells_the_bounds_and_where_it_stops() -> None:
     )
 
 
-def test_a_template_without_what_an_api_server_adds_shows_a_changed_constraint() -> None:
+def test_a_template_without_defaults_shows_only_real_changes() -> None:
     spread = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
     made = web(2, {}, on="node-1")
     template = at(made[0], "spec.template.spec")
@@ -288,7 +288,7 @@ def test_a_template_without_what_an_api_server_adds_shows_a_changed_constraint()
     ],
     ids=["another strategy", "two changes", "a change that does not help first", "another template"],
 )
-def test_a_rollout_that_goes_on_is_reported_once(changes: list[Manifest], told: str) -> None:
+def test_a_continuing_rollout_is_reported_once(changes: list[Manifest], told: str) -> None:
     spare = node("node-9", allocatable={"cpu": "4", "memory": "16Gi", "pods": "20"}, unschedulable=True)
     [rolled] = simulated([*half_rolled_out(), spare], *changes).rolled_out
     assert told in rollout_text(rolled)

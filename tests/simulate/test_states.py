@@ -1,4 +1,4 @@
-"""`simulate` answers as `why` does where no decision of kube-scheduler is the answer."""
+"""`simulate` reports the same states as `why` if kube-scheduler does not decide."""
 
 from __future__ import annotations
 
@@ -69,7 +69,9 @@ USES_A_CLAIM = pod("other", on="a", spec={"volumes": CLAIM}, status={"phase": "R
         ),
     ],
 )  # fmt: skip
-def test_a_state_reads_and_exits_as_in_why(manifest: Manifest, code: int, expected: str, tmp_path: Path) -> None:
+def test_a_state_has_the_headline_and_exit_code_of_why(
+    manifest: Manifest, code: int, expected: str, tmp_path: Path
+) -> None:
     cluster = {"kind": "List", "items": [*NODES, STRICT, USES_A_CLAIM]}
     (tmp_path / "cluster.json").write_text(json.dumps(cluster))
     (tmp_path / "app.json").write_text(json.dumps(manifest))
@@ -106,19 +108,26 @@ def test_a_node_name_in_the_template_binds_every_replica(cpu: str, code: int, tm
     assert ("remove nodeName from the pod template" in ran.out) == bool(code)
 
 
-def test_pods_are_rejected_from_the_first_one_that_the_node_has_no_room_for(tmp_path: Path) -> None:
+def test_kubelets_reject_pods_from_the_first_without_room(tmp_path: Path) -> None:
+    """A smaller pod after them is not, and rejected pods do not count in the usage of the node."""
+
     def manifest(name: str, replicas: int, cpu: str) -> Manifest:
         containers = [{"name": "main", "image": "x", "resources": {"requests": {"cpu": cpu}}}]
         template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": containers, "nodeName": "a"}}
         made = workload("Deployment", replicas=replicas, selector={"matchLabels": {"app": name}}, template=template)
         return {**made, "metadata": {"name": name, "namespace": "default"}}
 
-    apps = {"kind": "List", "apiVersion": "v1", "items": [manifest("few", 2, "1"), manifest("many", 7, "500m")]}
+    few, many, big, small = ("few", 2, "1"), ("many", 7, "500m"), ("big", 1, "3"), ("small", 2, "0")
+    apps = {"kind": "List", "apiVersion": "v1", "items": [manifest(*app) for app in (few, many, big, small)]}
     (tmp_path / "apps.json").write_text(json.dumps(apps))
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": NODES}))
     ran = kschedx("simulate", "-f", tmp_path / "apps.json", "-s", tmp_path / "cluster.json", "-o", "json")
-    (rejected,) = json.loads(ran.out)["states"]
-    assert (rejected["subject"], rejected["pods"], rejected["reason"]) == ("default/deploy/many", 3, "OutOfcpu")
+    document = json.loads(ran.out)
+    assert [(state["subject"], state["pods"], state["reason"]) for state in document["states"]] == [
+        ("default/deploy/many", 3, "OutOfcpu"),
+        ("default/deploy/big", 1, "OutOfcpu"),
+    ]
+    assert document["nodes"]["a"]["after"]["requested"] == {"cpu": 4000, "memory": 0, "pods": 8}
 
 
 def test_replicas_that_depend_on_what_a_dump_lacks_are_undecided_in_every_form(tmp_path: Path) -> None:
@@ -138,7 +147,7 @@ def test_replicas_that_depend_on_what_a_dump_lacks_are_undecided_in_every_form(t
     assert "does not exist" not in simulated.out
 
 
-def test_a_deployment_that_only_its_replica_set_shows_is_scaled_and_the_replica_set_is_not(tmp_path: Path) -> None:
+def test_a_deployment_known_by_its_replica_set_is_scaled(tmp_path: Path) -> None:
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": CONTAINERS}}
     owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": True}
     replica_set: Manifest = {
@@ -156,7 +165,7 @@ def test_a_deployment_that_only_its_replica_set_shows_is_scaled_and_the_replica_
     assert "ReplicaSet default/web-abc belongs to deploy/web, which sets its replicas" in refused.err
 
 
-def test_a_pod_that_the_cluster_says_fits_nowhere_is_counted_once(tmp_path: Path) -> None:
+def test_a_pod_that_an_event_names_unschedulable_counts_once(tmp_path: Path) -> None:
     message = "0/2 nodes are available: 2 node(s) didn't have free ports for the requested pod ports."
     refused = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]
     pods = [pod(name, spec={"containers": CONTAINERS}, status={"conditions": refused}) for name in ("x", "y")]

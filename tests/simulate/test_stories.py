@@ -1,4 +1,4 @@
-"""The stories of `fixtures/` about what happens next: a cluster and, in ask.txt, the command line."""
+"""Fixtures of simulations: a cluster, and the command line in ask.txt."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_screen_is_as_expected(ask: Path, columns: int, golden: Golden) -> N
 
 
 @each_story
-def test_the_document_keeps_to_its_schema(ask: Path) -> None:
+def test_the_document_is_valid(ask: Path) -> None:
     _, ran = told(ask, "-o", "json")
     check_document(json.loads(ran.out))
 

@@ -1,4 +1,4 @@
-"""What is left when nodes are gone: the rules of the node lifecycle controller, states of workloads, and laws."""
+"""Outages: rules of the node lifecycle controller, states of workloads, and laws."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_how_fast_nodes_are_tainted(state: ZoneState, size: int, rate: float) ->
     assert eviction_rate(state, size) == rate
 
 
-def test_evictions_stop_where_all_zones_are_lost() -> None:
+def test_evictions_stop_if_all_zones_are_lost() -> None:
     cluster = Snapshot.from_objects(nodes()).cluster.nodes
     zones, lost = NodeZones(cluster), [item.name for item in cluster]
     assert {item.rate for item in zones.evictions(lost)} == {0.0}
@@ -141,7 +141,7 @@ def test_the_busiest_nodes_are_those_with_the_largest_share() -> None:
 # --- what becomes of workloads
 
 
-def test_down_short_restarted_and_moved() -> None:
+def test_states_of_workloads() -> None:
     objects = [
         *nodes(),
         *deployment("web", "1", ["node-1", "node-3"]),
@@ -165,7 +165,7 @@ def test_down_short_restarted_and_moved() -> None:
     assert (web.replicas, web.lost, web.left, web.after) == (2, 1, 1, 2)
 
 
-def test_what_would_have_to_be_added() -> None:
+def test_nodes_to_add() -> None:
     objects = [*nodes(["8"] * 5), *deployment("big", "5", ["node-1", "node-2", "node-3", "node-4", "node-5"])]
     outcome = tried(objects, "zone")["zone a"]
     assert states(outcome) == {"big": WorkloadImpact.PENDING}
@@ -214,7 +214,7 @@ def test_a_page_has_the_heat_map() -> None:
     assert "| shop/deploy/web | 2 | moved: 2 → 2 | moved: 2 → 2 |  |" in text
 
 
-def test_pods_stay_where_evictions_stop() -> None:
+def test_pods_stay_if_evictions_stop() -> None:
     snapshot = Snapshot.from_objects([*nodes(), *deployment("web", "1", ["node-1", "node-2"])])
     lost = Failure(name="all nodes", nodes=tuple(item.name for item in snapshot.cluster.nodes))
     text = markdown(survival_page(survive(snapshot, Setup.of_cluster(snapshot), [lost])))
@@ -225,7 +225,7 @@ def test_pods_stay_where_evictions_stop() -> None:
 
 
 def shops(dice: random.Random, *, with_budgets: bool) -> list[Manifest]:
-    """A few workloads on nodes that are partly full."""
+    """Draw a few workloads on partly full nodes."""
     names = [f"node-{number}" for number in range(1, 6)]
     objects = nodes([dice.choice(["3", "4", "8"]) for _ in names])
     for number in range(dice.randint(1, 5)):
@@ -243,7 +243,7 @@ seeds = given(st.integers(0, 10**6))
 
 @laws
 @seeds
-def test_survive_each_node_agrees_with_drain_each_where_no_budget_matters(seed: int) -> None:
+def test_outages_agree_with_drains_without_budgets(seed: int) -> None:
     objects = shops(random.Random(seed), with_budgets=False)
     snapshot = Snapshot.from_objects(objects)
     options = SimulationOptions(force=True, delete_emptydir_data=True)

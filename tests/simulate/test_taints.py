@@ -1,4 +1,4 @@
-"""NoExecute taints that somebody sets: who has to go, who comes back, who stays."""
+"""NoExecute taints: evicted, recreated, and remaining pods."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOLERATED: Manifest = {"key": "maintenance", "operator": "Exists", "effect": "No
 
 
 def named(name: str, *tolerations: Mapping[str, object], kind: str = "", on: str = "node-1") -> Manifest:
-    """A pod on node-1, which a controller of this kind has made."""
+    """Return a pod on node-1 of a controller of this kind."""
     owner = {"apiVersion": "v1", "kind": kind, "name": "it", "uid": "it", "controller": True}
     metadata: Manifest = {"namespace": "shop", "ownerReferences": [owner] if kind else []}
     containers = [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]
@@ -40,7 +40,7 @@ def named(name: str, *tolerations: Mapping[str, object], kind: str = "", on: str
     ],
     ids=["comes back", "for good", "static", "tolerates", "tolerates all", "for a while", "not this", "elsewhere"],
 )
-def test_who_has_to_go(manifest: Manifest, evicted: bool, gone: bool) -> None:
+def test_evicted_pods(manifest: Manifest, evicted: bool, gone: bool) -> None:
     simulation = kschedx.simulate(Snapshot.from_objects([*nodes(), manifest]), changes=[NO_EXECUTE])
     [effect] = simulation.effects
     assert (bool(effect.evicted), bool(effect.gone)) == (evicted, gone)
@@ -48,7 +48,7 @@ def test_who_has_to_go(manifest: Manifest, evicted: bool, gone: bool) -> None:
     assert len(simulation.after.pods) == int(not gone)
 
 
-def test_a_taint_that_was_there_drives_nobody_off() -> None:
+def test_an_existing_taint_evicts_no_pod() -> None:
     old = node("node-1", allocatable={"cpu": "4"}, taints=["old=a:NoExecute"])
     snapshot = Snapshot.from_objects([old, named("web", kind="ReplicaSet")])
     assert not kschedx.simulate(snapshot, changes=[{"label": "node-1:rack=7"}]).effects[0].evicted
@@ -56,8 +56,8 @@ def test_a_taint_that_was_there_drives_nobody_off() -> None:
     assert kschedx.simulate(snapshot, changes=[{"taint": "node-1:new=a:NoExecute"}]).effects[0].evicted
 
 
-def test_a_node_that_is_lost_takes_no_pods_either() -> None:
-    """Every pod tolerates that for five minutes, and the node's controller sets NoSchedule with it."""
+def test_a_lost_node_accepts_no_pods() -> None:
+    """Every pod tolerates the taint for five minutes, and the node controller also adds NoSchedule."""
     lost = "node.kubernetes.io/unreachable"
     waits = {"key": lost, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
     snapshot = Snapshot.from_objects([*nodes(("8", "1")), named("web", waits, kind="ReplicaSet")])
@@ -69,14 +69,14 @@ def test_a_node_that_is_lost_takes_no_pods_either() -> None:
     ]
 
 
-def test_nobody_comes_back_where_nobody_makes_them_anew() -> None:
+def test_pods_without_a_controller_are_not_recreated() -> None:
     snapshot = Snapshot.from_objects([*nodes(), named("web", kind="ReplicaSet")])
     for change in (NO_EXECUTE, {"remove-node": "node-1"}):
         simulation = kschedx.simulate(snapshot, changes=[change], recreate=False)
         assert ([*simulation.placed], simulation.effects[0].gone, len(simulation.after.pods)) == ([], ("shop/web",), 0)
 
 
-def test_the_screen_tells_who_lost_a_node(tmp_path: Path) -> None:
+def test_the_screen_names_pods_that_lost_their_node(tmp_path: Path) -> None:
     objects = [*nodes(("8", "1")), *deployment("web", "1", ["node-1"] * 3), named("alone")]
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))

@@ -1,4 +1,4 @@
-"""How ties fall: all ways where they are few, some where they are not, and whether it matters."""
+"""Outcomes of ties: all of a few, a sample of many, and their differences."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ MANY = [*(machine(f"node-{number}") for number in range(9)), *(asking(f"pod-{num
     ],
     ids=["no choice", "two nodes", "two pods", "three pods on three nodes", "it matters", "preemption"],
 )
-def test_all_ways_are_counted(
+def test_all_outcomes_are_counted(
     objects: list[Manifest], ties: int, outcomes: int, placed: dict[int, int], is_all: bool
 ) -> None:
     outcome = tried(objects)
     assert (outcome.ties, outcome.outcomes, outcome.placed, outcome.is_all) == (ties, outcomes, placed, is_all)
 
 
-def test_of_many_ways_some_are_drawn() -> None:
+def test_many_outcomes_are_sampled() -> None:
     outcome = tried(MANY)
     assert (outcome.tried, outcome.is_all, outcome.placed) == (8, False, {9: 9}), "eight lots, and the one by name"
 
@@ -79,5 +79,5 @@ BY_CHANCE = "1 decision is random, 1 other outcome possible: "
     ],
     ids=["none", "it does not matter", "it matters", "many"],
 )
-def test_what_is_told(objects: list[Manifest], expected: str) -> None:
+def test_the_report_of_ties(objects: list[Manifest], expected: str) -> None:
     assert ties_text(tried(objects)) == expected

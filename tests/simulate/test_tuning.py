@@ -1,4 +1,4 @@
-"""`kschedx profiles tune`: the best profile does what is said of it, and nothing else of the configuration changes."""
+"""`kschedx profiles tune`: the best profile reaches its figures, and the rest of the configuration is unchanged."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def tuned(
 
 
 @pytest.mark.parametrize("goal", [TuningGoal.FEWEST_NODES, TuningGoal.LEAST_FRAGMENTATION, TuningGoal.SPREAD])
-def test_the_best_profile_does_what_is_said_of_it(goal: TuningGoal) -> None:
+def test_the_best_profile_reaches_its_figures(goal: TuningGoal) -> None:
     result, snapshot = tuned(goal)
     rows = movable(snapshot)
     again = repack(snapshot, Setup.of_cluster(snapshot, config=result.configuration, kube_version="1.36"), rows)
@@ -54,7 +54,7 @@ def test_fewer_nodes_need_another_strategy() -> None:
     )
 
 
-def test_no_change_is_kept_that_the_best_does_not_need() -> None:
+def test_unneeded_changes_are_removed() -> None:
     result, snapshot = tuned(TuningGoal.FEWEST_NODES)
     for simpler in result.best.candidate.parts.values():
         config = simpler.apply_to(HEAD, "default-scheduler")
@@ -62,7 +62,7 @@ def test_no_change_is_kept_that_the_best_does_not_need() -> None:
         assert repack(snapshot, setup, movable(snapshot)).filling.in_use > result.best.nodes
 
 
-def test_a_seed_finds_the_same_again() -> None:
+def test_a_seed_is_reproducible() -> None:
     assert tuned(TuningGoal.SPREAD, seed=7)[0].to_dict() == tuned(TuningGoal.SPREAD, seed=7)[0].to_dict()
 
 
@@ -144,7 +144,7 @@ def test_the_screen(columns: int, tmp_path: Path) -> None:
     assert yaml.safe_load(printed)["profiles"][0]["pluginConfig"][0]["name"] == "NodeResourcesFit"
 
 
-def test_a_goal_that_does_not_exist() -> None:
+def test_an_unknown_goal_is_an_error() -> None:
     ran = kschedx("profiles", "tune", "--goal", "fewest-node")
     assert (ran.code, ran.out) == (2, "")
     assert 'did you mean "fewest-nodes"?' in ran.err

@@ -1,4 +1,4 @@
-"""Device selectors and attributes in an anonymized cluster: nothing tells whose they are, and all still match."""
+"""Device selectors and attributes of an anonymized cluster have no private names and match as before."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OWN = 'device.attributes["gpu.acme.internal"]'
         ("isIP('10.6.5.4') && 'Falcon' == 'Falcon'", True),
     ],
 )
-def test_a_selector_matches_what_it_matched(expression: str, stays: bool) -> None:
+def test_a_selector_matches_the_same_devices(expression: str, stays: bool) -> None:
     gpu = device("falcon-0", memory="80Gi", productName="Acme Falcon 9", slot=3, revision={"version": "1.3.0"})
     objects = [
         node("falcon-host"),
@@ -64,7 +64,7 @@ def test_a_selector_matches_what_it_matched(expression: str, stays: bool) -> Non
     assert "falcon-host" not in json.dumps(new)
 
 
-def test_a_pattern_that_is_none_may_become_one() -> None:
+def test_an_invalid_pattern_may_become_valid() -> None:
     objects = [claim("c", request(select=["'Falcon'.matches('[b-a]')"])), device_class()]
     with pytest.raises(InputError, match=r"ResourceClaim c: it has a string that its function refuses"):
         anonymize(objects)
@@ -84,7 +84,7 @@ def test_a_pattern_that_is_none_may_become_one() -> None:
         "device.attributes['falcon'].falcon == 1u && cel.bind(falcon, 'Falcon', falcon.falcon())",
     ],
 )
-def test_a_selector_that_is_not_valid_keeps_no_name(expression: str) -> None:
+def test_an_invalid_selector_keeps_no_name(expression: str) -> None:
     objects = [claim("c", request(select=[expression])), device_class()]
     written = json.dumps(anonymize(objects)).lower()
     assert "falcon" not in written
@@ -102,7 +102,7 @@ MARKS: dict[str, Callable[[str], str]] = {
 
 
 def recorded_expressions() -> list[str]:
-    """The selectors of devices in the recorded decisions."""
+    """Return the device selectors of the recorded decisions."""
     result: set[str] = set()
     for name in ("cel", "dra"):
         text = gzip.decompress((ROOT / "tests" / "conformance" / f"{name}.jsonl.gz").read_bytes()).decode()
@@ -112,7 +112,7 @@ def recorded_expressions() -> list[str]:
 
 @pytest.mark.parametrize("mark", MARKS)
 def test_a_marked_selector_keeps_no_mark(mark: str) -> None:
-    """It is written without the mark, or refused. Each mark takes a half of the expressions, in turn."""
+    """A selector is written without the mark, or refused. Each mark tests half of the expressions."""
     written = set(map(MARKS[mark], recorded_expressions()[list(MARKS).index(mark) % 2 :: 2]))
     refused, kept = 0, []
     for recorded_expression in sorted(written):

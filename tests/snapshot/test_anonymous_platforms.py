@@ -1,4 +1,4 @@
-"""Dumps of OpenShift, EKS, GKE and AKS with their add-ons: no private word is left, in a field or out of one."""
+"""Anonymized dumps of OpenShift, EKS, GKE, and AKS with add-ons have no private word."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def objects_of(path: Path) -> list[Manifest]:
 
 
 def left(objects: list[Manifest]) -> Iterator[str]:
-    """Where a private word is, of an anonymized file."""
+    """Return the places of private words in an anonymized file."""
     anonymous = Anonymous.of(objects)
     for item in filter(None, map(anonymous.anonymize, objects)):
         for text in PRIVATE:
@@ -53,8 +53,8 @@ def test_a_dump_of_a_platform_has_no_private_word(form: str, tmp_path: Path) -> 
     assert not list(left(objects_of(PLATFORMS)))
 
 
-def test_its_kinds_are_read() -> None:
-    """The test above would see nothing of a kind that is left out."""
+def test_kinds_of_platforms_are_read() -> None:
+    """The test above would prove nothing about a kind that is left out."""
     kinds = {str(item["kind"]) for item in objects_of(PLATFORMS)}
     assert kinds - {kind.name for kind in KINDS.values()} == {"Event"}
     objects = objects_of(PLATFORMS)
@@ -63,7 +63,7 @@ def test_its_kinds_are_read() -> None:
 
 
 def marked(value: object, *, with_keys: bool = False, free_text: bool = False) -> object:
-    """The object with "canary" in every word of every text that Kubernetes does not know, or with free texts."""
+    """Return the object with "canary" in every private word, or with free texts."""
 
     def marked_text(text: str) -> str:
         if free_text:
@@ -92,7 +92,7 @@ def marked(value: object, *, with_keys: bool = False, free_text: bool = False) -
 
 @pytest.mark.parametrize("kind", sorted(hostile.RECORDS))
 def test_a_marked_object_of_every_kind_has_no_mark_left(kind: str) -> None:
-    """Objects made of the fields that kschedx reads, every one of them now and then."""
+    """Draw objects with random fields of those that kschedx reads."""
     result = set()
     for seed in range(12):
         item = marked(hostile.object_of(kind, "web", random.Random(seed)))

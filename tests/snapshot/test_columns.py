@@ -1,4 +1,4 @@
-"""Columns of equal values, as the pods are read into."""
+"""Columns of equal values, in which pods are stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.builders import Manifest
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 3)))
-def test_distinct_values_are_sorted_and_single(values: list[int]) -> None:
+def test_distinct_values_are_sorted_and_unique(values: list[int]) -> None:
     assert distinct(np.array(values, dtype=np.int64)).tolist() == sorted(set(values))
 
 
@@ -42,7 +42,7 @@ VOLUMES: tuple[list[Manifest], ...] = (
 
 
 @given(st.lists(st.tuples(st.sampled_from(STATUSES), st.sampled_from(VOLUMES), st.sampled_from("ab")), max_size=8))
-def test_pods_read_together_are_those_read_one_by_one(parts: list[tuple[Manifest, list[Manifest], str]]) -> None:
+def test_pods_read_together_equal_those_read_one_by_one(parts: list[tuple[Manifest, list[Manifest], str]]) -> None:
     pods = [
         {
             "apiVersion": "v1",

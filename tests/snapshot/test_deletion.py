@@ -1,4 +1,4 @@
-"""A cluster after pods were deleted is the cluster that never had them."""
+"""A cluster after the deletion of pods equals one that never had them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NODES = [node(f"n{row}", labels={"zone": ZONES[row % 2], "kubernetes.io/hostname
 
 
 def _pods(places: list[tuple[int, int]]) -> list[Manifest]:
-    """(kind, node) of each; the last kind waits for a node that it is nominated for."""
+    """Draw (kind, node) of each pod; pods of the last kind are pending with a nominated node."""
     return [
         pod(f"p{number}", on=None if kind == len(KINDS) - 1 else f"n{place}", **KINDS[kind])
         for number, (kind, place) in enumerate(places)
@@ -56,7 +56,7 @@ def _pods(places: list[tuple[int, int]]) -> list[Manifest]:
 
 
 def _stories(snapshot: Snapshot) -> list[dict[str, object]]:
-    """What becomes of a new pod of each kind."""
+    """Return the outcome of a new pod of each kind."""
     framework = Framework(SCHEDULER.profiles[0], SCHEDULER, snapshot, RELEASE)
     newcomers = Snapshot.from_objects([pod(f"new{kind}", **KINDS[kind]) for kind in range(len(KINDS))]).pods
     return [Story.of(schedule(framework, newcomers[row])).to_dict() for row in range(len(newcomers))]
@@ -68,8 +68,8 @@ def _stories(snapshot: Snapshot) -> list[dict[str, object]]:
     gone=st.sets(st.integers(0, 9), min_size=1, max_size=4),
     is_warm=st.booleans(),
 )
-def test_it_schedules_alike(places: list[tuple[int, int]], gone: set[int], is_warm: bool) -> None:
-    """Whether or not anything was worked out before the deletion, and before a second one."""
+def test_deletion_equals_absence(places: list[tuple[int, int]], gone: set[int], is_warm: bool) -> None:
+    """With and without values computed before the first and the second deletion."""
     gone = {number for number in gone if number < len(places)}
     pods = _pods(places)
     whole = Snapshot.from_objects([*NODES, *pods])

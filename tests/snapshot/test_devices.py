@@ -1,4 +1,4 @@
-"""What becomes of claims when the pods that use them are gone."""
+"""ResourceClaims after the deletion of their pods."""
 
 from __future__ import annotations
 

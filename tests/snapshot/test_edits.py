@@ -1,4 +1,4 @@
-"""A snapshot that was edited is the one that would have been loaded."""
+"""An edited snapshot equals one that was loaded with the edits."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def same(snapshot: Snapshot, other: Snapshot) -> None:
 
 
 @pytest.mark.parametrize("known", range(len(PODS) + 1))
-def test_pods_that_come_later(known: int) -> None:
+def test_added_pods(known: int) -> None:
     every = loaded(*NODES, *PODS)
     new = [every.pods[row] for row in range(known, len(PODS))]
     same(with_pods(loaded(*NODES, *PODS[:known]), new), every)
@@ -65,16 +65,16 @@ def test_a_node_without_pods_copies_no_column() -> None:
     assert grown.specs is pods.specs
 
 
-def test_pods_that_go() -> None:
+def test_removed_pods() -> None:
     rows = np.array([1, 2])
     same(with_only_pods(loaded(*NODES, *PODS), rows), loaded(*NODES, PODS[1], PODS[2]))
 
 
-def test_a_node_goes_with_its_pods() -> None:
+def test_a_removed_node_takes_its_pods() -> None:
     same(without_nodes(loaded(*NODES, *PODS), {0}), loaded(NODES[1], NODES[2], *PODS[1:]))
 
 
-def test_nodes_that_change_and_come() -> None:
+def test_changed_and_added_nodes() -> None:
     changed, new = node("b", labels={"zone": "2"}), node("d")
     wanted = loaded(NODES[0], changed, NODES[2], new, *PODS)
     same(with_changed_nodes(loaded(*NODES, *PODS), loaded(changed, new).cluster.nodes), wanted)

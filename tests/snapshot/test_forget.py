@@ -1,4 +1,4 @@
-"""A kind whose list is taken again: nothing of the first time is left."""
+"""A kind whose list is read again keeps nothing of the first list."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.builders import Manifest, node, pod
 
 
 def some(kind: str) -> list[Manifest]:
-    """Two objects of a kind."""
+    """Return two objects of a kind."""
     if kind == "Node":
         return [node("a"), node("b")]
     if kind == "Pod":
@@ -23,7 +23,7 @@ def some(kind: str) -> list[Manifest]:
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_what_is_forgotten_can_be_added_again(kind: str) -> None:
+def test_forgotten_objects_can_be_added_again(kind: str) -> None:
     builder = SnapshotBuilder()
     builder.add_objects([item for known in KINDS for item in some(known)])
     builder.forget(kind)

@@ -1,4 +1,4 @@
-"""A cluster that moves shows what a cluster that was built that way shows."""
+"""A moving cluster equals one that was built with the moves."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def same_as_built(moving: MovingCluster) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_moves_add_up_and_can_be_taken_back(seed: int) -> None:
+def test_moves_add_up_and_can_be_undone(seed: int) -> None:
     dice = random.Random(seed)
     moving = MovingCluster(cluster())
     moving.snapshot.nodes(OPTIONS)
@@ -72,8 +72,8 @@ def test_moves_add_up_and_can_be_taken_back(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_creations_can_be_taken_back_to_any_mark(seed: int) -> None:
-    """However many there are: the tables of only a few are kept."""
+def test_creations_can_be_undone_to_any_mark(seed: int) -> None:
+    """For any number of values, although only a few tables are kept."""
     dice = random.Random(seed)
     moving = MovingCluster(cluster())
     moving.snapshot.nodes(OPTIONS)

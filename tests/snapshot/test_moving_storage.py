@@ -1,4 +1,4 @@
-"""Claims and volumes that change in place, and back again."""
+"""Claims and volumes that change in place, and are restored."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def names(storage: Storage) -> list[str]:
     return [item.name for item in storage.candidates.of(CLAIM)]
 
 
-def test_candidates_are_those_of_the_class_that_name_nobody_or_the_claim() -> None:
+def test_candidates_are_volumes_of_the_class_without_a_claim_or_with_this_one() -> None:
     assert names(Storage(volumes={item.name: item for item in VOLUMES})) == ["named", "c", "a", "b"]
 
 
-def test_what_is_taken_back_stands_in_its_place_again() -> None:
+def test_an_undone_change_restores_the_order() -> None:
     volumes = {item.name: item for item in VOLUMES}
     storage = MovingStorage.moving(Storage(volumes=volumes, claims={CLAIM.key: CLAIM}))
     version, elsewhere = storage.candidates.version("local"), storage.candidates.version("else")
@@ -46,7 +46,7 @@ def test_what_is_taken_back_stands_in_its_place_again() -> None:
     assert [*storage.volumes] == [*volumes]
 
 
-def test_a_class_without_free_volumes_is_always_the_same() -> None:
+def test_a_class_without_free_volumes_is_unchanged() -> None:
     storage = MovingStorage.moving(Storage())
     storage.put(StorageChange(volumes={"named": VOLUMES[-1]}))
     assert storage.candidates.version("local") == 0

@@ -1,4 +1,4 @@
-"""Looking nodes up by label finds the nodes that match."""
+"""A lookup of nodes by label finds the matching nodes."""
 
 from __future__ import annotations
 

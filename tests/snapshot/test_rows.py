@@ -1,4 +1,4 @@
-"""A row of the whole cluster and a row of a part of it are never taken for each other."""
+"""Rows of the whole cluster and rows of a part of it have different types."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         all_of_cluster: ClusterRows,
         all_of_table: TableRows,
     ) -> None:
-        """mypy refuses each of these lines; where it ever accepts one, it says that the comment is not needed."""
+        """mypy refuses each of these lines. If it accepted one, it would report an unused comment."""
         table.node(of_cluster)  # type: ignore[arg-type]
         table.node(number)  # type: ignore[arg-type]
         table.pods_on(of_cluster)  # type: ignore[arg-type]
@@ -61,18 +61,18 @@ def whole() -> NodeTable:
 
 @pytest.fixture
 def part(whole: NodeTable) -> NodeTable:
-    """Nodes d and c."""
+    """Return the rows of nodes d and c."""
     return whole.at(cluster_rows([ClusterRow(3), ClusterRow(2)]))
 
 
-def test_rows_lead_from_one_table_to_the_other_and_back(part: NodeTable) -> None:
+def test_rows_convert_between_tables_and_back(part: NodeTable) -> None:
     assert [part.cluster_row(row) for row in part.each()] == [3, 2]
     assert [part.row_of(node) for node in each_cluster_row(part.rows)] == list(part.each()) == [0, 1]
     assert part.row_of(ClusterRow(0)) is None
     assert (part.row_named("c"), part.row_named("a")) == (1, None)
 
 
-def test_what_a_row_of_a_part_names_is_the_part_s_own(whole: NodeTable, part: NodeTable) -> None:
+def test_a_row_of_a_part_refers_to_the_part(whole: NodeTable, part: NodeTable) -> None:
     assert (part.name(TableRow(1)), whole.name(TableRow(1))) == ("c", "b")
     assert part.node(TableRow(0)).metadata.name == "d"
     assert [len(part.pods_on(row)) for row in part.each()] == [0, 1]
@@ -84,7 +84,7 @@ def test_a_whole_table_has_the_order_of_the_cluster(whole: NodeTable) -> None:
     assert all(whole.cluster_row(row) == as_cluster_row(row) for row in whole.each())
 
 
-def test_rows_of_the_cluster_pick_nothing_from_a_part(part: NodeTable) -> None:
+def test_rows_of_the_cluster_select_nothing_of_a_part(part: NodeTable) -> None:
     with pytest.raises(AssertionError, match="a table of the whole cluster"):
         part.at(cluster_rows([ClusterRow(0)]))
     with pytest.raises(AssertionError, match="a table of the whole cluster"):

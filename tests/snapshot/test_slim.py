@@ -1,4 +1,4 @@
-"""What is left of objects in a snapshot: all that decides, and nothing else."""
+"""Objects in a snapshot keep every field that decides, and no other."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def explained(objects: Iterable[Mapping[str, object]], target: Any, **options: A
 
 
 def workload(kind: str, spec: Manifest, status: Manifest, *, generation: int = 1) -> Manifest:
-    """A stored workload `web`, as an API server returns it."""
+    """Return a stored workload `web`, as an API server returns it."""
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": "app:v1"}]}}
     selector = {} if kind == "Job" else {"selector": {"matchLabels": {"app": "web"}}}
     return {
@@ -55,14 +55,14 @@ def workload(kind: str, spec: Manifest, status: Manifest, *, generation: int = 1
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
-def test_a_story_is_the_same(story: Story) -> None:
+def test_a_fixture_has_the_same_answer(story: Story) -> None:
     objects = [item for batch in read(str(story.cluster)) for item in json.loads(bytes(batch.items))]
     told = {"config": story.configuration}
     assert explained(slim(objects), story.manifest, **told) == explained(objects, story.manifest, **told)
 
 
 @given(clusters())
-def test_a_cluster_by_chance_is_the_same(cluster: Cluster) -> None:
+def test_a_random_cluster_has_the_same_answer(cluster: Cluster) -> None:
     assert explained(slim(cluster.objects), TARGET) == explained(cluster.objects, TARGET)
 
 
@@ -140,7 +140,7 @@ def test_the_messages_of_a_pods_conditions_are_kept() -> None:
     assert kept["status"]["conditions"] == conditions
 
 
-def test_a_workload_makes_the_same_pod() -> None:
+def test_a_workload_creates_the_same_pod() -> None:
     template = {
         "metadata": {"labels": {"app": "a"}},
         "spec": {"containers": [{"name": "main", "image": "app:v1", "resources": {"requests": {"cpu": "1"}}}]},
@@ -168,7 +168,7 @@ CANARY = "canary"
 
 
 def hidden(kind: str) -> Manifest:
-    """An object that holds the canary wherever scheduling does not look."""
+    """Return an object with the canary in every field that scheduling does not read."""
     namespace, _, name = (KINDS[kind].only or ("default/one",))[0].partition("/")
     metadata = {
         "name": name,
@@ -221,7 +221,7 @@ def hidden(kind: str) -> Manifest:
 
 
 @pytest.mark.parametrize("kind", [key for key, kind in KINDS.items() if not (kind.only or kind.addon)])
-def test_what_scheduling_does_not_read_is_not_written(kind: str) -> None:
+def test_fields_without_effect_are_not_written(kind: str) -> None:
     (each,) = slim([{**hidden(kind), "kind": KINDS[kind].name}])
     assert CANARY not in json.dumps(each)
     assert each["kind"] == KINDS[kind].name
@@ -229,7 +229,7 @@ def test_what_scheduling_does_not_read_is_not_written(kind: str) -> None:
 
 
 @pytest.mark.parametrize("key", [key for key, kind in KINDS.items() if kind.addon])
-def test_of_what_others_keep_only_what_they_say_is_written(key: str) -> None:
+def test_only_known_fields_of_other_queues_are_written(key: str) -> None:
     (each,) = slim([{**hidden(key), "kind": KINDS[key].name, "status": {"unread": CANARY}}])
     assert CANARY not in json.dumps(each)
     assert each["metadata"]["name"] == "one"
@@ -241,7 +241,7 @@ def test_other_kinds_are_not_written(kind: str) -> None:
 
 
 @pytest.mark.parametrize(("group", "kind"), CUSTOM_KINDS)
-def test_of_custom_resources_only_what_creates_pods_is_written(group: str, kind: str) -> None:
+def test_only_custom_resources_that_create_pods_are_written(group: str, kind: str) -> None:
     container = {"name": "main", "image": "app", "args": [CANARY], "env": [{"name": "A", "value": CANARY}]}
     template = {"spec": {"containers": [container]}}
     toleration = {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}
@@ -269,7 +269,7 @@ def test_a_kind_of_another_group_is_not_written() -> None:
     assert slim([{"apiVersion": "example.com/v1", "kind": "Pod", "metadata": {"name": "one"}}]) == []
 
 
-def test_of_events_only_the_schedulers_refusals_are_written() -> None:
+def test_only_events_about_scheduling_are_written() -> None:
     def event(reason: str) -> Manifest:
         about = {"kind": "Pod", "namespace": "default", "name": "web-0"}
         return {
@@ -285,7 +285,7 @@ def test_of_events_only_the_schedulers_refusals_are_written() -> None:
     ]
 
 
-def test_of_the_autoscalers_command_line_only_the_flags_that_decide_are_written() -> None:
+def test_only_flags_of_the_autoscaler_that_decide_are_written() -> None:
     words = [
         "./cluster-autoscaler",
         "--cloud-config=/etc/key",
@@ -324,7 +324,7 @@ def test_every_kind_that_is_read_has_a_shape() -> None:
 # --- which, and in which order
 
 
-def test_a_namespace_alone() -> None:
+def test_a_snapshot_of_one_namespace() -> None:
     everything: list[Manifest] = [
         node("n"),
         pod("here", namespace="shop"),
@@ -337,7 +337,7 @@ def test_a_namespace_alone() -> None:
     assert [each["metadata"]["name"] for each in slim(everything, ["shop"])] == ["shop", "disk", "n", "here"]
 
 
-def test_what_is_general_comes_first_and_each_kind_in_its_order() -> None:
+def test_general_kinds_come_first_and_names_are_sorted() -> None:
     objects: list[Manifest] = [
         pod("b"),
         node("2"),

@@ -1,4 +1,4 @@
-"""Storage objects on their way into a snapshot."""
+"""Storage objects of a snapshot."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_default_class(classes: list[Manifest], expected: str) -> None:
     assert snapshot["default/named"].storage_class == "x"
 
 
-def test_what_the_api_server_fills_in() -> None:
+def test_defaults_of_the_api_server() -> None:
     bare: list[Manifest] = [
         {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"}, "spec": None, "status": None},
         {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}},
@@ -83,7 +83,7 @@ def test_what_the_api_server_fills_in() -> None:
         (volume("pv", accessModes="ReadWriteOnce"), "PersistentVolume pv: spec.accessModes"),
     ],
 )
-def test_what_cannot_be_read_is_placed(manifest: Manifest, place: str) -> None:
+def test_an_error_has_its_place(manifest: Manifest, place: str) -> None:
     with pytest.raises(InputError) as caught:
         Snapshot.from_objects([manifest])
     assert str(caught.value).startswith(f"document 1: {place}: ")
@@ -97,6 +97,6 @@ def test_equal_objects_count_once() -> None:
     assert [again.pods[row] for row in (0, 1)] == [Snapshot.from_objects(objects).pods[row] for row in (0, 1)]
 
 
-def test_two_of_a_name() -> None:
+def test_two_objects_of_a_name_are_an_error() -> None:
     with pytest.raises(InputError, match="an object of this name already exists"):
         Snapshot.from_objects([volume("pv"), {**volume("pv"), "spec": {"storageClassName": "other"}}])

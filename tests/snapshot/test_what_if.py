@@ -1,4 +1,4 @@
-"""Nodes with pods added and removed: each node stands in a world of its own."""
+"""Nodes with added and removed pods, each in its own variant of the cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REQUESTS = [100, 200, 400, 800, 1600]
 
 
 def _objects() -> list[Manifest]:
-    """Three nodes; pod i asks for REQUESTS[i] milli-CPUs and runs on node i, or nowhere from the fourth on."""
+    """Return three nodes, and pods with REQUESTS[i] milli-CPUs: the first three on their node, the others pending."""
     objects: list[Manifest] = [node(f"n{row}") for row in range(NODES)]
     for row, cpu in enumerate(REQUESTS):
         resources = {"requests": {"cpu": f"{cpu}m"}}
@@ -36,7 +36,7 @@ TABLE = framework(_objects()).nodes
     part=st.lists(st.integers(0, NODES - 1), unique=True, min_size=1),
 )
 def test_tables_follow_every_move(moves: list[list[tuple[int, int]]], part: list[int]) -> None:
-    """A move puts each (pod, node) there if it is absent, and takes it away if it is present."""
+    """A move adds each (pod, node) that is absent, and removes each one that is present."""
     world = {(row, row) for row in range(NODES)}
     table = TABLE
     for move in moves:
@@ -52,7 +52,7 @@ def test_tables_follow_every_move(moves: list[list[tuple[int, int]]], part: list
         assert table.requested[index][0] == sum(REQUESTS[number] for number in here)
 
 
-def test_a_change_and_its_reverse_leave_nothing_behind() -> None:
+def test_a_change_and_its_reverse_restore_the_tables() -> None:
     change = _rows([(0, 0), (1, 1)])
     back = TABLE.remove_pods(change).add_pods(change)
     assert back.removed is not None
@@ -72,10 +72,10 @@ def _rows(pairs: list[tuple[int, int]]) -> PodRows:
     gpus=st.sampled_from([None, 0, NODES - 1]),
     added=st.sampled_from([{}, {"cpu": "8"}, {"example.com/gpu": "2"}]),
 )
-def test_the_sums_of_a_cluster_with_other_nodes_are_those_of_one_that_was_loaded_so(
+def test_sums_with_other_nodes_equal_those_of_a_loaded_cluster(
     labels: dict[int, str], gpus: int | None, added: dict[str, str]
 ) -> None:
-    """Whether what nodes offer is known in the cluster or not."""
+    """Whether or not the cluster already has nodes with this allocatable."""
 
     def changed(row: int) -> Manifest:
         offered = {"allocatable": {"example.com/gpu": "1"}} if row == gpus else {}
@@ -105,8 +105,8 @@ def test_the_sums_of_a_cluster_with_other_nodes_are_those_of_one_that_was_loaded
     assert zones == [item.metadata.labels.get("zone") for item in result.cluster.nodes]
 
 
-def test_a_node_that_is_still_to_be_added_is_not_changed_before() -> None:
-    """The steps of a fix may speak of the node that it adds."""
+def test_a_node_is_changed_only_after_it_is_added() -> None:
+    """Steps of a fix may change the node that it adds."""
     before = framework(_objects()).snapshot
     new = Snapshot.from_objects([node("new")]).cluster.nodes[0]
     assert before.with_nodes({ClusterRow(len(before.cluster.nodes)): new}).cluster.names == before.cluster.names

@@ -1,4 +1,4 @@
-"""What is done with archives and folders that somebody has made to do harm, and with broken ones."""
+"""Malicious and broken archives and folders."""
 
 from __future__ import annotations
 
@@ -103,12 +103,12 @@ def test_a_tar_archive_that_is_refused(info: tarfile.TarInfo, message: str) -> N
         member("two.log"),
     ],
 )
-def test_what_is_no_manifest_is_left_out_of_a_tar_archive(info: tarfile.TarInfo) -> None:
+def test_other_files_of_a_tar_archive_are_left_out(info: tarfile.TarInfo) -> None:
     Path("x").write_bytes(tar((info, b""), (member("two.log"), b"kind: Pod"), GOOD))
     assert read("x") == [{"kind": "Pod", "a": 1}]
 
 
-def test_nothing_is_written() -> None:
+def test_no_archive_writes_a_file() -> None:
     Path("x.tgz").write_bytes(gzip.compress(forms.tar(forms.must_gather()), mtime=0))
     Path("x.zip").write_bytes(forms.zipped(forms.must_gather()))
     before = sorted(str(path) for path in Path().rglob("*"))
@@ -133,7 +133,7 @@ def test_a_pax_header_names_the_member_and_its_size() -> None:
 
 
 @pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.XGLTYPE])
-def test_a_header_of_gigabytes_is_not_read(kind: bytes) -> None:
+def test_a_huge_header_is_not_read(kind: bytes) -> None:
     info = member("a.json", kind, size=8 << 30)
     Path("x").write_bytes(info.tobuf(tarfile.GNU_FORMAT) + bytes(2048))
     assert error("x") == "x: a tar archive that is damaged or cut short"
@@ -151,7 +151,7 @@ def test_a_damaged_pax_header(records: bytes) -> None:
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("kept", [0.1, 0.5, 0.9])
-def test_a_tar_archive_that_is_cut_short(compression: str, kept: float) -> None:
+def test_a_truncated_tar_archive(compression: str, kept: float) -> None:
     whole = COMPRESSIONS[compression](tar(GOOD, (member("b.json"), random.Random(1).randbytes(50_000).hex().encode())))
     Path("x").write_bytes(whole[: int(len(whole) * kept)])
     assert "cut short" in error("x")
@@ -192,7 +192,7 @@ def test_names_with_escapes_are_only_names() -> None:
 
 
 def zip_of(*members: tuple[str, bytes, int]) -> bytes:
-    """Names, contents and Unix modes; two may have the same name."""
+    """Return a zip archive of names, contents, and Unix modes; names may repeat."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -219,13 +219,13 @@ def test_a_zip_archive_that_is_refused(name: str, mode: int, message: str) -> No
     assert error("x") == message
 
 
-def test_what_is_no_manifest_is_left_out_of_a_zip_archive() -> None:
+def test_other_files_of_a_zip_archive_are_left_out() -> None:
     linked = ("logs/latest.log", b"/etc/passwd", stat.S_IFLNK | 0o777)
     Path("x").write_bytes(zip_of(linked, ("good.json", POD, stat.S_IFREG | 0o644), ("__MACOSX/._good.json", b"\0", 0)))
     assert read("x") == [{"kind": "Pod", "a": 1}]
 
 
-def test_windows_writes_names_its_own_way() -> None:
+def test_names_with_backslashes_of_windows() -> None:
     files = {name.replace("/", "\\"): content for name, content in forms.must_gather().items()}
     Path("x").write_bytes(forms.zipped(files))
     Path("y").write_bytes(forms.zipped(forms.must_gather()))
@@ -233,7 +233,7 @@ def test_windows_writes_names_its_own_way() -> None:
 
 
 def patched(data: bytes, signature: bytes, offset: int, value: bytes) -> bytes:
-    """The archive with other bytes so far behind each occurrence of a signature."""
+    """Return the archive with bytes replaced at an offset after each signature."""
     changed = bytearray(data)
     at = data.find(signature)
     while at >= 0:
@@ -294,19 +294,19 @@ BOMB = "x: unpacks to more than 200 times its size (unpack it yourself if that i
     ],
     ids=lambda _: "",
 )
-def test_a_bomb(bomb: bytes) -> None:
+def test_a_decompression_bomb_is_refused(bomb: bytes) -> None:
     Path("x").write_bytes(bomb)
     assert error("x") == BOMB
 
 
 @pytest.mark.usefixtures("_small_limits")
-def test_a_bomb_through_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decompression_bomb_in_a_pipe_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(BLANKS, mtime=0))))
     assert error("-").startswith("-: unpacks to more than 200 times its size")
 
 
 @pytest.mark.usefixtures("_small_limits")
-def test_what_a_cluster_shrinks_to_is_no_bomb() -> None:
+def test_a_compressed_cluster_is_not_a_bomb() -> None:
     pods = [forms.pod(f"web-{number}", "shop", "node-a", hash=f"{hash((number, 7)):x}") for number in range(5000)]
     Path("x").write_bytes(zstandard.ZstdCompressor().compress(forms.as_json(forms.of("List", "", items=pods))))
     assert len(read("x")) == 5000
@@ -326,7 +326,7 @@ def test_headers_without_members() -> None:
         assert error("x") == "x: a tar archive that is damaged or cut short"
 
 
-def test_a_window_of_gigabytes_is_not_allocated() -> None:
+def test_a_huge_window_is_not_allocated() -> None:
     parameters = zstandard.ZstdCompressionParameters.from_level(1, window_log=30)
     stream = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     Path("x").write_bytes(stream.compress(POD) + stream.flush())
@@ -374,7 +374,7 @@ def test_a_link_that_leads_out_of_a_folder(target: str) -> None:
     assert error("inside") == "inside/a.json: a link that leads out of the folder (name what it leads to)"
 
 
-def test_what_is_no_file_in_a_folder() -> None:
+def test_special_files_in_a_folder() -> None:
     os.mkfifo("inside/a.json")
     Path("inside/b.json").write_bytes(POD)
     assert read("inside") == [{"kind": "Pod", "a": 1}]

@@ -1,4 +1,4 @@
-"""Where a scheduler's configuration is found."""
+"""The places of a scheduler configuration."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ FOLDER = "mountPath: /etc/kubernetes/scheduler"
         (["files:\n- contents: |\n" + "".join(f"    {line}\n" for line in SECOND.splitlines())], "second"),
     ],
 )
-def test_it_is_found_where_people_keep_it(tmp_path: Path, documents: list[str], name: str) -> None:
+def test_it_is_found_in_its_usual_places(tmp_path: Path, documents: list[str], name: str) -> None:
     path = tmp_path / "scheduler.yaml"
     path.write_text("\n---\n".join(documents), encoding="utf-8")
     assert read_configuration(str(path))["profiles"] == [{"schedulerName": name}]
@@ -133,7 +133,7 @@ HELD = HEAD + "profiles:\n- plugins: {score: {enabled: [{name: NodeAffinity, wei
         ),
     ],
 )
-def test_what_cannot_be_used_is_named(tmp_path: Path, documents: list[str], parts: tuple[str, ...]) -> None:
+def test_an_unusable_configuration_is_named(tmp_path: Path, documents: list[str], parts: tuple[str, ...]) -> None:
     path = tmp_path / "scheduler.yaml"
     path.write_text("\n---\n".join(documents), encoding="utf-8")
     with pytest.raises(InputError) as caught:
@@ -142,7 +142,7 @@ def test_what_cannot_be_used_is_named(tmp_path: Path, documents: list[str], part
     assert not [part for part in (str(path), *parts) if part not in str(caught.value)], str(caught.value)
 
 
-def test_a_folder_is_read_as_one(tmp_path: Path) -> None:
+def test_a_folder_is_one_input(tmp_path: Path) -> None:
     for number, text in enumerate([*BOTH, deployment(mount=FOLDER, source="name: two")]):
         (tmp_path / f"{number}.yaml").write_text(text, encoding="utf-8")
     result = find_configuration(str(tmp_path))

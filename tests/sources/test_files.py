@@ -1,4 +1,4 @@
-"""Files, folders and standard input; and what is said about files that hold something else."""
+"""Files, folders, and standard input, and the errors about other content."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def write(name: str, content: str | bytes) -> None:
 
 
 THROTTLED = "I1120 08:50:05.100000   12345 request.go:697] Waited for 1.19s, request: GET:https://10.0.0.1/apis\n"
-"""A line of kubectl's log, from a standard error that was redirected as well."""
+"""A log line of kubectl, if its standard error was redirected to the file."""
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ THROTTLED = "I1120 08:50:05.100000   12345 request.go:697] Waited for 1.19s, req
         ("a.yaml", gzip.compress(b"kind: Pod\na: 1\n", mtime=0)),
     ],
 )
-def test_a_pod_however_written(name: str, content: str | bytes) -> None:
+def test_a_pod_in_every_format(name: str, content: str | bytes) -> None:
     write(name, content)
     assert read(name) == [{"kind": "Pod", "a": 1}]
 
@@ -189,7 +189,7 @@ def test_files_of_other_tools(content: str | bytes, message: str) -> None:
         "---" * 100_000 + "\na: [",
     ],
 )  # fmt: skip
-def test_looking_at_a_long_text_takes_no_long_time(content: str) -> None:
+def test_a_long_text_is_recognized_quickly(content: str) -> None:
     write("x", content)
     started = time.monotonic()
     assert error("x").startswith("x:")
@@ -202,7 +202,7 @@ def test_braces_in_a_rendered_manifest_are_no_template() -> None:
 
 
 def test_what_commands_printed_in_a_sosreport() -> None:
-    """By its name, which has no suffix; an error that a command printed is left out."""
+    """Such files are recognized by name; errors that a command printed are left out."""
     folder = Path("sos_commands/kubernetes")
     folder.mkdir(parents=True)
     write(f"{folder}/kubectl_get_-o_json_nodes", '{"kind": "NodeList", "apiVersion": "v1", "items": [{"spec": {}}]}')
@@ -242,7 +242,7 @@ def test_a_long_file_is_read_as_a_stream_also_when_gzipped() -> None:
 
 
 @pytest.mark.parametrize("packed", ["folder", "tar"])
-def test_what_cannot_be_read_of_many_files_may_be_left_out(packed: str) -> None:
+def test_unreadable_files_of_many_may_be_left_out(packed: str) -> None:
     several = {"a.yaml": b"kind: Pod\n---\n{", "b.yaml": b"", "c.yaml": b"kind: Node\n", "d.json.gz": b"\x1f\x8b"}
     path = str(forms.folder(Path("x"), several))
     if packed == "tar":
@@ -261,7 +261,7 @@ def test_what_cannot_be_read_of_many_files_may_be_left_out(packed: str) -> None:
     ]
 
 
-def test_a_folders_file_that_breaks_while_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_file_in_a_folder_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     class Broken(io.RawIOBase):
         def read(self, size: int = -1) -> bytes:
             raise OSError(5, "Input/output error")
@@ -271,7 +271,7 @@ def test_a_folders_file_that_breaks_while_it_is_read(monkeypatch: pytest.MonkeyP
     assert error("d") == "d/a.yaml: cannot be read: input/output error"
 
 
-def test_a_text_that_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_beyond_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifests, "MAX_TEXT", 3 << 20)
     fits, longer = (f"# {'x' * size}\nkind: Pod\n" for size in (2 << 20, 4 << 20))
     write("fits.yaml", fits)

@@ -1,4 +1,4 @@
-"""Clusters in the forms in which people have them: joined, in two formats, without a kind."""
+"""Clusters in the forms of users: joined outputs, two formats, and lists without a kind."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ def test_forms(write: Callable[[Path, str], None], form: str, tmp_path: Path) ->
     assert all(line for _, line in items)
 
 
-def test_twins_that_differ_are_both_read(tmp_path: Path) -> None:
+def test_files_of_one_name_and_two_formats_are_both_read(tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text(text(listed(node("a")), "json"))
     (tmp_path / "c.yaml").write_text(text(listed(node("b")), "yaml"))
     assert len(load_documents(str(tmp_path))) == 2
 
 
-def test_a_json_patch_is_called_one(tmp_path: Path) -> None:
+def test_a_json_patch_is_named_in_the_error(tmp_path: Path) -> None:
     file = tmp_path / "patch.yaml"
     file.write_text(text([{"op": "replace", "path": "/spec/replicas", "value": 3}], "yaml"))
     with pytest.raises(InputError, match=r"a JSON patch .*kubectl kustomize FOLDER"):

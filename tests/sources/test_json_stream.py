@@ -1,4 +1,4 @@
-"""JSON of any size and layout gives the same objects, and its errors name the place."""
+"""JSON of any size and layout gives the same objects, and errors have their place."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def objects_of(text: str | bytes, *, chunk: int = 8 << 20, small: int = 1 << 20)
 @given(objects=ITEMS, chunk=st.integers(1, 300), small=st.integers(1, 400))
 @example(objects=NESTED, chunk=40, small=150)
 @example(objects=NESTED, chunk=1, small=150)
-def test_the_cuts_do_not_show(
+def test_chunks_do_not_change_the_objects(
     write: Callable[[list[dict[str, Any]]], str], objects: list[dict[str, Any]], chunk: int, small: int
 ) -> None:
     assert objects_of(write(objects), chunk=chunk, small=small) == objects
@@ -139,13 +139,13 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 
 
 def typed(objects: list[dict[str, Any]]) -> str:
-    """As an API server writes them: on one line, the kind before the items, which do not repeat it."""
+    """Return a list as an API server writes it: on one line, the kind before the items, which do not repeat it."""
     items = [{key: value for key, value in item.items() if key != "kind"} for item in objects]
     return json.dumps({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items}, separators=(",", ":"))
 
 
 @pytest.mark.parametrize("write", [compact, typed, json.dumps, indented(0)])
-def test_memory_does_not_grow_where_line_ends_do_not_tell(write: Callable[[list[dict[str, Any]]], str]) -> None:
+def test_memory_does_not_grow_without_newlines(write: Callable[[list[dict[str, Any]]], str]) -> None:
     objects = [{"kind": "Pod", "spec": [{"a": 1}, {"a": "},{"}, {"a": "x" * 200}]}] * 5_000
     text = write(objects).encode()
     tracemalloc.start()
@@ -183,7 +183,7 @@ def test_a_typed_list_on_a_single_line(separators: tuple[str, str]) -> None:
         ('[{"kind":"Pod","a":', '[{"a":', "not valid JSON: it is nested too deeply"),
     ],
 )
-def test_what_does_not_end_is_refused_soon(head: str, unit: str, problem: str) -> None:
+def test_endless_input_is_refused_early(head: str, unit: str, problem: str) -> None:
     class Endless(io.RawIOBase):
         """Gigabytes."""
 
@@ -235,7 +235,7 @@ def test_lists_in_a_long_list_are_flattened() -> None:
     assert [item["n"] for item in objects_read] == [0] * 20 + [1, 2] + [3] * 20
 
 
-def test_items_of_a_typed_list_get_its_kind_also_when_it_comes_last() -> None:
+def test_items_of_a_typed_list_get_its_kind_even_if_it_comes_last() -> None:
     items = [{"metadata": {"name": f"p{number}"}} for number in range(50)]
     text = json.dumps({"items": items, "apiVersion": "v1", "kind": "PodList"}, indent=4)
     objects_read = objects_of(text, chunk=200, small=200)
@@ -307,7 +307,7 @@ def test_an_object_of_the_wrong_shape_is_named() -> None:
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "9" * 5000])
-def test_a_number_without_end_is_told_with_its_field(number: str) -> None:
+def test_an_endless_number_is_an_error_with_its_field(number: str) -> None:
     text = f'{{"kind":"Pod","metadata":{{"name":"a"}},"spec":{{"hosts":[1,{{"x":{number}}},{number}]}}}}'.encode()
     (batch,) = JsonStream(io.BytesIO(text), source="a.json").batches()
     with pytest.raises(msgspec.ValidationError) as caught:

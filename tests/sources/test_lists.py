@@ -1,4 +1,4 @@
-"""Lists are their items, however deep and however their kind is told."""
+"""Lists are replaced by their items, at any depth and with any form of their kind."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_errors(document: Any, message: str) -> None:
     assert str(caught.value) == message
 
 
-def test_depth_has_an_end() -> None:
+def test_depth_is_limited() -> None:
     document: dict[str, Any] = POD
     for _ in range(MAX_NESTING + 1):
         document = {"kind": "List", "items": [document]}

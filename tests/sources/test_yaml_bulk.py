@@ -1,4 +1,4 @@
-"""YAML is read block by block where that is known to be right, and that must not show."""
+"""YAML is read block by block if that is safe, with the same result as PyYAML."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Found = list[tuple[dict[str, Any], Place]] | str
 
 
 def read_all(text: str | bytes) -> Found:
-    """The objects with their places, or the error."""
+    """Return the objects with their places, or the error."""
     data = text if isinstance(text, bytes) else text.encode()
     try:
         batches = [(batch.origin, batch.decode(OBJECTS)) for batch in read(data, source="a.yaml")]
@@ -32,7 +32,7 @@ def read_all(text: str | bytes) -> Found:
 
 
 def both(text: str | bytes) -> tuple[Found, Found]:
-    """What is read block by block, cut into small pieces, and what is read by pyyaml alone."""
+    """Return the results of reading by blocks, in small pieces, and by PyYAML alone."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(yaml_blocks, "PIECE", 200)
         fast = read_all(text)
@@ -64,7 +64,7 @@ VALUES_IN_YAML = [
 @pytest.mark.parametrize(
     "form", ["{}", '"{}"', "'{}'", "{} # c", "\n    {}", "[{}]", "[ {} , 1]", "|\n    {}", ">-\n    {}", "!!str {}"]
 )
-def test_a_word_in_any_place(word: str, form: str) -> None:
+def test_a_word_at_any_place(word: str, form: str) -> None:
     spec = form.replace("{}", word, 1)
     fast, exact = both(
         f"kind: List\nitems:\n- kind: Pod\n  a: {spec}\n- kind: Node\n  {word.strip('[]{}') or 'k'}: x\n"
@@ -138,7 +138,7 @@ def dumps() -> Iterator[Any]:
     style=st.sampled_from(list(dumps())),
     width=st.sampled_from([20, 1000]),
 )
-def test_what_pyyaml_writes(items: list[dict[str, Any]], style: Any, width: int) -> None:
+def test_output_of_pyyaml(items: list[dict[str, Any]], style: Any, width: int) -> None:
     scalar, flow = style
     text = yaml.dump(
         {"items": items, "kind": "List"}, Dumper=_Dumper, default_style=scalar, default_flow_style=flow, width=width,
@@ -221,8 +221,8 @@ COMMENTED = """\
     ),
     start=st.integers(0, 12),
 )
-def test_blocks_that_are_not_quite_right(entries: str, edits: list[tuple[int, int, str]], start: int) -> None:
-    """Any text may be replaced, removed, or inserted: what is read stays what pyyaml reads, errors included."""
+def test_malformed_blocks(entries: str, edits: list[tuple[int, int, str]], start: int) -> None:
+    """After any replacement, removal, or insertion the result equals that of PyYAML, errors included."""
     text = "".join(entries.splitlines(keepends=True)[start:])
     for at, length, inserted in edits:
         text = text[:at] + inserted + text[at + length :]
@@ -233,8 +233,8 @@ def test_blocks_that_are_not_quite_right(entries: str, edits: list[tuple[int, in
         assert [value for value, _ in fast] == [value for value, _ in exact]
 
 
-def test_the_fast_way_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dump as kubectl writes it needs no pyyaml, and neither do documents one after the other."""
+def test_dumps_are_read_without_pyyaml(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dump of kubectl and a sequence of documents are read without PyYAML."""
     item = (
         '- apiVersion: v1\n  kind: Pod\n  metadata:\n    labels:\n      a: "8080"\n      b: "yes"\n      c: "0777"\n'
         '    name: x\n  status:\n    conditions:\n    - status: "True"\n    startTime: "2024-01-01T00:00:00Z"\n'
@@ -274,7 +274,7 @@ FORMS = [
 
 @pytest.mark.parametrize("mark", MARKS)
 @pytest.mark.parametrize("before", ["kind: Pod\n", ""])
-def test_a_mark_in_any_place(mark: str, before: str) -> None:
+def test_a_special_character_at_any_place(mark: str, before: str) -> None:
     for form in FORMS:
         fast, exact = both(before + form.format(mark))
         assert fast == exact
@@ -304,14 +304,14 @@ def test_an_error_in_a_list_that_is_too_long_to_be_read_at_once(
 
 
 @pytest.mark.parametrize("unit", ["1_", "0_", "_", "12:", "0x", "1.", "'01'\n-\t"])
-def test_a_long_scalar_takes_no_long_time(unit: str) -> None:
+def test_a_long_scalar_is_read_quickly(unit: str) -> None:
     started = time.monotonic()
     objects_read = read_all(f"kind: Pod\na: {unit * 150_000}x\nb: c\n")
     assert time.monotonic() - started < 5
     assert isinstance(objects_read, str) or objects_read[0][0]["a"] == unit * 150_000 + "x"
 
 
-def test_many_words_that_can_be_read_in_two_ways() -> None:
+def test_many_ambiguous_words() -> None:
     words = "\n".join(f'- "0{number:o}"' for number in range(30_000))
     started = time.monotonic()
     objects_read = read_all(f"kind: Pod\na:\n{words}\n")

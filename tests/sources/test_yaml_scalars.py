@@ -1,4 +1,4 @@
-"""Unquoted YAML values mean what they mean to kubectl."""
+"""Unquoted YAML values have the meaning that they have in kubectl."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_wrong_tags(tag: str, text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize("text", [".inf", "-.INF", "+.Inf", ".nan", ".NaN"])
-def test_what_json_cannot_say(text: str) -> None:
+def test_values_without_a_form_in_json(text: str) -> None:
     with pytest.raises(ValueError, match="JSON has no such number"):
         resolve(text)
 

@@ -1,4 +1,4 @@
-"""YAML documents: structure as kubectl reads it, the lines of everything, and attacks refused quickly."""
+"""YAML documents: structure as in kubectl, line numbers, and attacks that are refused quickly."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_separators_with_carriage_returns_and_directives() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n", "# x", "---\n", "---\n---\n# x\n  \n", "null\n"])
-def test_nothing(text: str) -> None:
+def test_empty_documents(text: str) -> None:
     assert values(text) == []
 
 
@@ -155,7 +155,7 @@ def test_attacks_are_refused_quickly(text: str, expected: str) -> None:
         "kind: Pod\na: &a " + "x" * 30_000 + "\nb: &b [*a, *a, *a, *a]\nc: [*b, *b, *b, *b, *b, *b, *b, *b]\n",
     ],
 )
-def test_a_long_text_is_not_repeated_without_end(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_repeated_aliases_of_a_long_text_are_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     assert value(text)
     monkeypatch.setattr(yaml_text, "MAX_REPEATED", 900_000)
     assert "aliases repeat more than" in message(text)
@@ -171,7 +171,7 @@ def test_a_long_document_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("between", ["\n" * 2_000_000, "---\n" * 500_000, "# a\n" * 500_000, " " * 2_000_000])
-def test_nothing_at_length_takes_no_memory(between: str) -> None:
+def test_long_empty_input_needs_no_memory(between: str) -> None:
     text = f"a: 1\n---\n{between}\n---\nb: 2\n".encode()
     tracemalloc.start()
     items = [(document.number, document.line) for document in split(text, source="a.yaml")]

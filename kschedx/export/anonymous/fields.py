@@ -291,6 +291,7 @@ ANNOTATIONS: Mapping[str, Replacement] = {
     capi.MIRROR: changes.text(lambda _, __: "mirror"),
     capi.DELETION_COST: _number,
     autoscalers.PAUSED_REPLICAS: _number,
+    autoscalers.PAUSED: changes.text(lambda text, _: text if text in ("true", "false") else ""),
     **dict.fromkeys((autoscalers.LIMIT_RANGER, autoscalers.VERTICAL_UPDATES), _message),
     other_schedulers.QUOTA_NAMESPACES: changes.json_text(changes.list_of(changes.name())),
     **dict.fromkeys(

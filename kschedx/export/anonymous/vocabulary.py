@@ -67,9 +67,10 @@ node.kubernetes.io/memory-pressure node.kubernetes.io/disk-pressure node.kuberne
 node.kubernetes.io/network-unavailable node.kubernetes.io/out-of-service node.kubernetes.io/out-of-disk
 node.cloudprovider.kubernetes.io/uninitialized node.cloudprovider.kubernetes.io/shutdown
 node-restriction.kubernetes.io
-ToBeDeletedByClusterAutoscaler DeletionCandidateOfClusterAutoscaler agent-not-ready
+ToBeDeletedByClusterAutoscaler DeletionCandidateOfClusterAutoscaler agent-not-ready not-ready
 karpenter.sh/unregistered karpenter.sh/disrupted aws-node-termination-handler CriticalAddonsOnly components.gke.io
-cloud.google.com/impending-node-termination eks.amazonaws.com/compute-type virtual-kubelet.io
+node.cluster.x-k8s.io/uninitialized cloud.google.com/impending-node-termination eks.amazonaws.com/compute-type
+virtual-kubelet.io
 """
 
 _NAMES = """

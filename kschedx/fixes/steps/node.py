@@ -14,7 +14,7 @@ from kschedx.fixes.phrases import amount_text, join_names, join_phrases, resourc
 from kschedx.fixes.proposal import ClusterObject, Cost, FixGroup, FixStep, Proposal
 from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.escaping import shell_command
-from kschedx.kube.names import HOSTNAME, ZONE
+from kschedx.kube.names import HOSTNAME, REGION_LABELS
 from kschedx.kube.quantity import Unit, format_quantities, format_quantity, resource_amount
 from kschedx.kube.storage import CSINode
 from kschedx.kube.types import LOST_TAINTS, Node, Taint
@@ -25,6 +25,7 @@ from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count
 
 _SHOWN_LABELS = 4
+_OF_ZONE = lazy_pattern(r"^(?:topology\.[^/]+|failure-domain\.beta\.kubernetes\.io)/zone$")
 _SHUT_DOWN = "node.cloudprovider.kubernetes.io/shutdown"
 
 
@@ -150,7 +151,7 @@ class NodeFault(Struct, frozen=True, kw_only=True):
                 return f"repair the network of {node}"
             case _ if self.taint.key == _SHUT_DOWN:
                 return f"start {node}: it is shut down"
-            case "node.cloudprovider.kubernetes.io/uninitialized" | "karpenter.sh/unregistered":
+            case key if key.endswith(("/uninitialized", "/unregistered")):
                 return f"repair {self.by}{agents}, so that it initializes {node}"
             case _ if self.pool:
                 return (
@@ -362,15 +363,20 @@ class AddNode(FixStep, frozen=True, kw_only=True):
 
     def _location(self, *, is_zone_known: bool) -> Iterator[str]:
         """Yield the location: `in zone eu-1c`, `in a new zone`."""
-        zone = self.node.metadata.labels.get(ZONE)
-        if zone is not None and not is_zone_known:
-            yield "in a new zone" if zone == DOMAIN_OF_ITS_OWN else f"in zone {zone}"
+        if (zones := self._zones()) and not is_zone_known:
+            yield "in a new zone" if DOMAIN_OF_ITS_OWN in zones else f"in zone {join_phrases(zones)}"
         if self.without:
             yield f"without label {join_names([*self.without], _SHOWN_LABELS)}"
 
+    def _zones(self) -> list[str]:
+        """Return the zones that the node's labels and those of its storage drivers name; mostly, they are the same."""
+        labels = self.node.metadata.labels.items()
+        return [*dict.fromkeys(value for key, value in labels if value and _OF_ZONE.search(key))]
+
     def _offers(self) -> Iterator[str]:
         own = self.node.metadata.labels
-        labels = {key: value for key, value in own.items() if key != ZONE and value != own.get(HOSTNAME)}
+        implied = (*self._zones(), *(own.get(key) for key in REGION_LABELS if self._zones()), own.get(HOSTNAME))
+        labels = {key: value for key, value in own.items() if value not in implied}
         named = [f"{key}={value}" for key, value in labels.items() if value != DOMAIN_OF_ITS_OWN]
         if named:
             yield f"label {join_names(named, _SHOWN_LABELS)}"

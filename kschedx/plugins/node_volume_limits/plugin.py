@@ -40,7 +40,7 @@ from kschedx.plugins.node_volume_limits.attachments import (
     is_counted,
     limits_any_volume,
 )
-from kschedx.plugins.volume_facts import migrated_plugins
+from kschedx.plugins.volume_facts import migrated_on, migrated_plugins
 from kschedx.snapshot.columns import BoolArray, Column, IntArray, TableRow, each_row, rows_where
 from kschedx.snapshot.nodes import NodeTable
 
@@ -144,14 +144,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     @cached_property
     def _migrated_plugins(self) -> Column[frozenset[str]]:
         """(node of the cluster,) the in-tree plugins whose volumes count as their CSI drivers'."""
-        listed = self.handle.release.behaviour.csi_nodes_name_migrated_plugins
-
-        def on(csi_node: CSINode | None) -> frozenset[str]:
-            if csi_node is None:
-                return frozenset()
-            return self._ever_migrated & csi_node.migrated_plugins if listed else self._ever_migrated
-
-        return Column.of(map(on, self._csi_nodes))
+        return Column.of(migrated_on(self._csi_nodes, self.handle.release))
 
     def _where_migrated(self, plugin: str) -> BoolArray:
         """(node of the cluster,) whether an in-tree plugin's volumes count."""
@@ -447,11 +440,8 @@ class _InTreeLimits(PreFilterPlugin, FilterPlugin):
     def _is_migrated(self) -> BoolArray:
         """(node of the cluster,) whether NodeVolumeLimits counts the plugin's volumes."""
         csi_nodes = (self.handle.snapshot.storage.csi_nodes.get(name) for name in self.handle.nodes.cluster.names)
-        ever = self.plugin in migrated_plugins(self.handle.release)
-        migrated = [
-            ever and csi_node is not None and self.plugin in csi_node.migrated_plugins for csi_node in csi_nodes
-        ]
-        return np.array(migrated, dtype=np.bool_)
+        migrated = migrated_on(csi_nodes, self.handle.release)
+        return np.fromiter((self.plugin in plugins for plugins in migrated), dtype=np.bool_)
 
     @cached_property
     def _concerned_pods(self) -> BoolArray:

@@ -1,4 +1,4 @@
-"""What a company's own scheduler decides: licence seats node by node, clean power by columns."""
+"""Plugins of a company's scheduler: license seats by node, and clean power by columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ THING = "no plugin at all"
 
 
 class LicenseSeats(PreFilterPlugin, NodeByNodeFilter):
-    """A pod with a licence label needs a free seat on its node, which has as many as its label says."""
+    """A pod with a license label needs a free seat on its node; a label of the node has their number."""
 
     name = "LicenseSeats"
     reasons: ClassVar = {
@@ -51,7 +51,7 @@ class LicenseSeats(PreFilterPlugin, NodeByNodeFilter):
 
 
 class CarbonAware(ScorePlugin):
-    """Prefers nodes whose label says that their power is clean, in percent."""
+    """Prefers nodes with clean power, whose percentage is their label."""
 
     name = "CarbonAware"
 
@@ -60,7 +60,7 @@ class CarbonAware(ScorePlugin):
 
 
 class Faulty(NodeByNodeFilter):
-    """Has a defect."""
+    """Raises an error."""
 
     name = "Faulty"
 

@@ -1,4 +1,4 @@
-"""The replicas that a workload lacks: how many there are, where they go, and which of them the story is about."""
+"""Missing replicas of a workload: their number, their nodes, and the explained one."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ SMALL = nodes(("4", "4", "4"))
         (["node-1", "node-2"], 2, "✓ shop/web-7d4b9-new would be assigned to node-3, the only node that fits"),
     ],
 )  # fmt: skip
-def test_a_manifest_is_asked_about_with_what_it_lacks(
+def test_a_manifest_is_explained_with_its_missing_replicas(
     places: list[str], replicas: int, expected: str, tmp_path: Path
 ) -> None:
     built, replica_set, *pods = deployment("web", "3", [*places, *[None] * (replicas - len(places))])
@@ -64,7 +64,7 @@ def test_a_manifest_is_asked_about_with_what_it_lacks(
     assert ran.code == (1 if expected.startswith("✗") else 0)
 
 
-def test_the_story_is_that_of_the_first_without_a_node(tmp_path: Path) -> None:
+def test_the_first_replica_without_a_node_is_explained(tmp_path: Path) -> None:
     ran = asked(tmp_path, SMALL, "app.json", "-o", "json", manifest=web(5))
     result = document(ran)
     assert (result["pod"]["name"], result["outcome"]) == ("web-new4", "Unschedulable")
@@ -80,7 +80,7 @@ def test_the_story_is_that_of_the_first_without_a_node(tmp_path: Path) -> None:
     }
 
 
-def test_what_waits_in_the_cluster_is_what_it_lacks(tmp_path: Path) -> None:
+def test_pending_pods_are_missing_replicas(tmp_path: Path) -> None:
     cluster = [*SMALL, *deployment("web", "3", ["node-1", "node-2", None, None])]
     ran = asked(tmp_path, cluster, "deploy/web", "-o", "json")
     result = document(ran)
@@ -90,7 +90,7 @@ def test_what_waits_in_the_cluster_is_what_it_lacks(tmp_path: Path) -> None:
     assert "replicas" not in document(item)
 
 
-def test_replicas_that_evict_others_say_whom(tmp_path: Path) -> None:
+def test_replicas_name_their_victims(tmp_path: Path) -> None:
     full = [*SMALL, HIGH, *deployment("batch", "3", ["node-1", "node-2"])]
     built, *_ = deployment("web", "3", [None] * 3, priority_class="high")
     ran = asked(tmp_path, full, "app.json", manifest=built)
@@ -131,7 +131,7 @@ def test_a_new_template_is_rolled_out(strategy: dict[str, object], expected: str
 def test_a_stateful_set_is_rolled_out_from_its_last_pod(
     cpu: str, partition: int, expected: str, tmp_path: Path
 ) -> None:
-    """db-1 and db-0 have to wait until db-2 has a node."""
+    """db-1 and db-0 are not created until db-2 has a node."""
     before = stateful(["node-1", "node-2", "node-3"])
     [after, *_] = stateful(["node-1", "node-2", "node-3"], updateStrategy={"rollingUpdate": {"partition": partition}})
     at(after, "metadata").pop("uid")
@@ -144,7 +144,7 @@ def test_a_stateful_set_is_rolled_out_from_its_last_pod(
     assert " ".join(screen.split()).startswith(expected)
 
 
-def test_each_replica_has_claims_of_its_own(tmp_path: Path) -> None:
+def test_each_replica_has_its_own_claims(tmp_path: Path) -> None:
     claim = {
         "spec": {
             "accessModes": ["ReadWriteOnce"],
@@ -185,7 +185,7 @@ def test_each_replica_has_claims_of_its_own(tmp_path: Path) -> None:
 
 
 def test_several_workloads_take_turns(tmp_path: Path) -> None:
-    """The pod fits alone, and its place is taken."""
+    """The pod fits alone, but other pods use the room first."""
     urgent, *_ = deployment("web", "3", [None] * 3, priority_class="high")
     late = pod(
         "late",
@@ -210,8 +210,8 @@ def test_the_hash_is_that_of_the_replica_set(tmp_path: Path) -> None:
     ]
 
 
-def test_a_snapshot_keeps_how_many_there_should_be(tmp_path: Path) -> None:
-    """What `kschedx snapshot` writes is cut down, and anonymized or not it answers the same."""
+def test_a_snapshot_keeps_the_number_of_replicas(tmp_path: Path) -> None:
+    """A slim snapshot answers the same, anonymized or not."""
     built, *others = deployment("web", "3", ["node-1"])
     built["spec"] = {**at(built, "spec"), "replicas": 5, "strategy": {"type": "Recreate"}}
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*SMALL, built, *others]}))

@@ -1,4 +1,4 @@
-"""What would mend a workload: tried for all of its pods that wait, and told with how many of them it does for."""
+"""Fixes of a simulation: tried for all pending pods of a workload, with the number that they help."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def tainted(name: str, cpu: str) -> Manifest:
     ],
     ids=["one", "on one node", "on three nodes", "beside another pool", "beside a smaller pool"],
 )
-def test_a_fix_is_tried_for_all_that_wait(more: list[Manifest], waiting: int, expected: dict[str, object]) -> None:
-    """On each node of 8 cpu go two pods of 4, and nothing smaller would do on the full one."""
+def test_a_fix_is_tried_for_all_pending_pods(more: list[Manifest], waiting: int, expected: dict[str, object]) -> None:
+    """Each node of 8 cpu has room for two pods of 4 cpu; on the full node, no smaller request fits."""
     objects = [*nodes(("8",)), *more, *deployment("web", "4", ["node-1", "node-1", *[None] * waiting])]
     assert told(simulated(objects)) == [expected]
 
@@ -57,12 +57,12 @@ def test_as_many_nodes_are_uncordoned_as_the_pods_need() -> None:
     assert told(simulated(objects)) == [{"title": "uncordon a, uncordon b", "pods": 3, "of": 3}]
 
 
-def test_what_does_for_most_is_told_where_nothing_does_for_all() -> None:
+def test_the_fix_for_most_pods_is_shown_if_none_helps_all() -> None:
     pinned = deployment("web", "4", [None, None, None], node_selector={"team": "a"})
     assert told(simulated([*nodes(("8",)), *pinned])) == [{"title": "label node-1 team=a", "pods": 2, "of": 3}]
 
 
-def test_a_simulation_is_not_changed_by_what_is_tried() -> None:
+def test_trying_fixes_does_not_change_the_simulation() -> None:
     simulation = simulated([*nodes(("8",)), *deployment("web", "4", ["node-1", "node-1", None, None])])
     before = simulation.to_dict()
     assert told(simulation)
@@ -70,7 +70,7 @@ def test_a_simulation_is_not_changed_by_what_is_tried() -> None:
 
 
 @pytest.mark.parametrize("width", [80, 100, 200])
-def test_a_screen_stays_short_however_much_there_is_to_tell(width: int) -> None:
+def test_a_screen_has_a_maximum_length(width: int) -> None:
     many = [item for number in range(20) for item in deployment(f"app-{number}", f"{1 + number}", [None] * 6)]
     simulation = simulated([*nodes(), *many], {"remove-node": "node-5"})
     lines = simulation_lines(simulation, width=width)
@@ -79,8 +79,8 @@ def test_a_screen_stays_short_however_much_there_is_to_tell(width: int) -> None:
     assert "fix" in "".join(line.plain for line in lines)
 
 
-def test_a_drain_says_what_would_mend_it_while_the_node_is_out() -> None:
-    """The node is back in the end, and to leave it alone is no way to drain it."""
+def test_fixes_of_a_drain_count_the_drained_node_as_cordoned() -> None:
+    """The node is uncordoned in the end, and a fix must not leave it undrained."""
     objects = [*nodes(("8", "2")), *deployment("web", "4", ["node-1"])]
     snapshot = Snapshot.from_objects(objects)
     simulation = drain_in_turn(
@@ -112,8 +112,8 @@ def test_nodes_that_cannot_be_drained_share_their_causes(count: int) -> None:
     assert len(lines) <= MOST_LINES
 
 
-def test_workloads_that_share_a_cause_are_mended_together() -> None:
-    """A node would do for each of them, and two for both."""
+def test_workloads_with_one_cause_share_fixes() -> None:
+    """Each workload needs one node, and both need two."""
     apart = [deployment(name, "4", [None, None]) for name in ("one", "two")]
     full = deployment("old", "4", ["node-1", "node-1"])
     simulation = simulated([*nodes(("8",)), *full, *apart[0], *apart[1]])

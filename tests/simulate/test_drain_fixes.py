@@ -1,4 +1,4 @@
-"""What would let a drain go on that PodDisruptionBudgets stop."""
+"""Fixes for a drain that PodDisruptionBudgets block."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def unready(manifest: Manifest) -> Manifest:
     return {**manifest, "status": status}
 
 
-def told(objects: Sequence[Manifest], *names: str) -> list[str]:
+def fixes(objects: Sequence[Manifest], *names: str) -> list[str]:
     snapshot = Snapshot.from_objects(objects)
     setup = Setup.of_cluster(snapshot)
 
@@ -76,33 +76,33 @@ def told(objects: Sequence[Manifest], *names: str) -> list[str]:
         ({"minAvailable": 1}, []),
     ],
 )
-def test_a_budget_that_spares_nobody(spec: dict[str, Any], expected: list[str]) -> None:
-    assert told([*nodes(), *deployment("web", "1", HERE), pdb(**spec)]) == expected
+def test_a_budget_that_allows_no_eviction(spec: dict[str, Any], expected: list[str]) -> None:
+    assert fixes([*nodes(), *deployment("web", "1", HERE), pdb(**spec)]) == expected
 
 
 def test_pods_that_are_not_ready_count() -> None:
     *rest, first, second, third = deployment("web", "1", HERE)
-    texts = told([*nodes(), *rest, first, second, unready(third), pdb(minAvailable=3)])
+    texts = fixes([*nodes(), *rest, first, second, unready(third), pdb(minAvailable=3)])
     assert texts[::2] == [
         "scale shop/deploy/web to 5 · the node can be drained",
         "lower minAvailable of PDB shop/web from 3 to 1 · the node can be drained",
     ]
 
 
-def test_a_budget_that_asks_for_more_spares_nobody() -> None:
+def test_a_budget_that_requires_more_pods_than_exist() -> None:
     behind = pdb(minAvailable=0) | {"status": {"disruptionsAllowed": 0, "currentHealthy": 3, "desiredHealthy": 3}}
-    texts = told([*nodes(), *deployment("web", "1", HERE), behind])
+    texts = fixes([*nodes(), *deployment("web", "1", HERE), behind])
     assert not [line for line in texts if "PDB" in line]
 
 
-def test_more_replicas_that_find_no_node_are_no_fix() -> None:
+def test_more_replicas_without_a_node_are_no_fix() -> None:
     full = [*nodes(("2", "1")), *deployment("web", "1", HERE), pdb(minAvailable=3)]
-    assert [line for line in told(full) if "scale" in line] == []
+    assert [line for line in fixes(full) if "scale" in line] == []
 
 
-def test_every_budget_has_to_let_go() -> None:
+def test_every_budget_must_allow_the_eviction() -> None:
     both = [*deployment("web", "1", HERE), *deployment("api", "1", HERE)]
-    texts = told([*nodes(), *both, pdb(minAvailable=3), pdb("api", "api", maxUnavailable=0)], "node-1", "node-2")
+    texts = fixes([*nodes(), *both, pdb(minAvailable=3), pdb("api", "api", maxUnavailable=0)], "node-1", "node-2")
     seen = "raise maxUnavailable of PDB shop/api from 0 to 1 · both nodes can be drained"
     assert [line for line in texts if not line.startswith("kubectl")] == [
         f"scale shop/deploy/web to 4, {seen}",
@@ -112,7 +112,7 @@ def test_every_budget_has_to_let_go() -> None:
 
 def test_a_pod_with_two_budgets_is_never_evicted() -> None:
     two = [*deployment("web", "1", HERE), pdb(maxUnavailable=1), pdb("also", maxUnavailable=2)]
-    assert told([*nodes(), *two])[:2] == [
+    assert fixes([*nodes(), *two])[:2] == [
         "delete PDB shop/web, since another PDB covers the same pod · the node can be drained",
         "kubectl delete pdb web -n shop",
     ]
@@ -120,7 +120,7 @@ def test_a_pod_with_two_budgets_is_never_evicted() -> None:
 
 def test_another_pod_that_is_not_ready_is_repaired_first() -> None:
     *rest, first, second, third = deployment("web", "1", HERE)
-    texts = told([*nodes(), *rest, first, second, unready(third), pdb(maxUnavailable=1)])
+    texts = fixes([*nodes(), *rest, first, second, unready(third), pdb(maxUnavailable=1)])
     name = at(third, "metadata")["name"]
     assert texts[:2] == [
         f"first repair shop/{name}, which is not ready · the node can be drained",
@@ -132,7 +132,7 @@ def test_a_pending_pod_that_uses_up_a_budget_is_scheduled_first() -> None:
     *rest, first, second, third = deployment("web", "1", HERE)
     pending = unready({**third, "spec": {**at(third, "spec"), "nodeName": ""}})
     name = at(third, "metadata")["name"]
-    texts = told([*nodes(), *rest, first, second, pending, pdb(maxUnavailable=1)])
+    texts = fixes([*nodes(), *rest, first, second, pending, pdb(maxUnavailable=1)])
     assert texts[0] == f"first find a node for shop/{name}, which is pending · the node can be drained"
 
 
@@ -143,7 +143,7 @@ def test_cloud_native_pg_moves_its_primary(instances: int, says: str) -> None:
     for each in (primary, replica, budget := pdb("pg-primary", "pg", minAvailable=instances)):
         at(each, "metadata")["ownerReferences"] = [owner]
     at(primary, "metadata")["labels"]["cnpg.io/instanceRole"] = "primary"
-    (text, *_) = told([*nodes(), budget, *(primary, replica)[:instances]])
+    (text, *_) = fixes([*nodes(), budget, *(primary, replica)[:instances]])
     assert text.startswith(f"{says}"), text
 
 
@@ -154,11 +154,11 @@ def test_cloud_native_pg_moves_its_primary(instances: int, says: str) -> None:
         ("InstanceManager", "Longhorn releases shop/db: its volumes are detached, with healthy replicas elsewhere"),
     ],
 )
-def test_a_budget_that_an_operator_removes_stays_as_it_is(kind: str, wait: str) -> None:
+def test_a_budget_that_an_operator_removes_is_not_changed(kind: str, wait: str) -> None:
     *_, protected = deployment("db", "1", ["node-1"])
     owner = {"apiVersion": "x/v1", "kind": kind, "name": "db", "uid": "u", "controller": True}
     protected = {**protected, "metadata": {**at(protected, "metadata"), "name": "db", "ownerReferences": [owner]}}
-    assert told([*nodes(), protected, pdb("db", "db", minAvailable=1)]) == [
+    assert fixes([*nodes(), protected, pdb("db", "db", minAvailable=1)]) == [
         f"wait until {wait} · the node can be drained"
     ]
 
@@ -169,7 +169,7 @@ def test_a_budget_of_an_operator_is_changed_there() -> None:
         {"apiVersion": "x/v1", "kind": "Cluster", "name": "pg", "controller": True}
     ]
     there = "in Cluster pg, which manages the PDB and undoes other changes of it"
-    assert told([*nodes(), *deployment("web", "1", HERE), owned]) == [
+    assert fixes([*nodes(), *deployment("web", "1", HERE), owned]) == [
         f"raise maxUnavailable of PDB shop/web from 0 to 1, {there} · the node can be drained"
     ]
 
@@ -178,4 +178,4 @@ def test_a_budget_of_an_operator_is_changed_there() -> None:
 def test_an_empty_selector_selects_all_pods_only_since_v1(version: str, blocked: bool) -> None:
     everything = {**pdb(maxUnavailable=0), "apiVersion": version}
     at(everything, "spec")["selector"] = {}
-    assert bool(told([*nodes(), *deployment("web", "1", HERE), everything])) == blocked
+    assert bool(fixes([*nodes(), *deployment("web", "1", HERE), everything])) == blocked
