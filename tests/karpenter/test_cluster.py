@@ -239,7 +239,8 @@ def test_a_pool_counts_nodes_whose_capacity_a_dump_lacks() -> None:
     lean, full = node(), {"resources": {"cpu": "6", "nodes": "1"}}
     lean["status"].pop("capacity", None)
     limited = pool(limits={"cpu": "6"})
-    assert about({**limited, "status": {**limited["status"], **full}}, lean, pod())[2] == (LaunchCertainty.REJECTS,)
+    certainties = decision_of({**limited, "status": {**limited["status"], **full}}, lean, pod())[2]
+    assert certainties == (LaunchCertainty.REJECTS,)
 
 
 def _with(manifest: Json, **status: Any) -> Json:
