@@ -16,7 +16,7 @@ from kschedx.controllers.workloads import Workload
 from kschedx.errors import InputError, nearest
 from kschedx.explain.missing_kinds import require_pods
 from kschedx.explain.setup import Setup
-from kschedx.inquiry.pod import workloads_without_pods
+from kschedx.inquiry.pod import left_without_pods
 from kschedx.inquiry.simulation import Simulation
 from kschedx.kube.kueue import Workload as KueueWorkload
 from kschedx.progress import Phase, count_items
@@ -172,9 +172,7 @@ def simulate(
 
 def _create_allowed_pods(simulator: Simulator, before: Snapshot) -> None:
     """Let controllers create the pods that the API server refused before the changes and no longer does."""
-    if next(workloads_without_pods(before, simulator.setup), None) is None:
-        return
-    for written_pod, explanation in workloads_without_pods(simulator.after, simulator.setup):
+    for written_pod, explanation in left_without_pods(before, simulator.after, simulator.setup):
         facts, manifest = explanation.lifecycle, written_pod.workload
         if isinstance(facts, Refused) and facts.past and manifest is not None:
             simulator.manager.apply(manifest)
