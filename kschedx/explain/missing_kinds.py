@@ -668,9 +668,10 @@ def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str
         return ("PersistentVolumeClaim", name) if _is_unread(snapshot, "PersistentVolumeClaim", namespace) else None
     bound, named = claim.spec.volume_name, claim.storage_class
     if bound:
-        # an API server stored it, so the cluster has its volume: without it, the claim would be Lost
-        has_volume = claim.status.phase == "Bound" and bool(claim.metadata.creation_timestamp)
-        is_left_out = has_volume and not (storage.volumes or snapshot.source.is_complete("PersistentVolume"))
+        # without its volume, the claim would be Lost
+        is_left_out = claim.status.phase == "Bound" and not (
+            storage.volumes or snapshot.source.is_complete("PersistentVolume")
+        )
         is_there = bound in storage.volumes or not _is_unread(snapshot, "PersistentVolume")
         return None if is_there and not is_left_out else ("PersistentVolume", bound)
     if claim.spec.storage_class_name is None and not named and not claim.metadata.creation_timestamp:
@@ -774,7 +775,9 @@ def _unread_gang(snapshot: Snapshot, pod: Pod) -> dict[str, tuple[str, ...]]:
 
 def _without_namespaces(snapshot: Snapshot, pod: Pod) -> _Part:
     """Leave out required terms that select namespaces by label, if the labels are unknown."""
-    if not _is_unread(snapshot, "Namespace"):
+    # a namespace with pods exists
+    is_left_out = len(snapshot.pods) and not (snapshot.namespaces or snapshot.source.is_complete("Namespace"))
+    if not (is_left_out or _is_unread(snapshot, "Namespace")):
         return _Part(pod=pod)
     others = any(_is_about(term, pod.metadata.labels) for term in _left_out.terms_of(snapshot))
     affinity = pod.spec.affinity

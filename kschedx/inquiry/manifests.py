@@ -320,7 +320,7 @@ class Manifests:
         written_pods += [
             unknown_pods(document.value, document)
             for document in self._documents
-            if has_unknown_pods(document.value)
+            if has_unknown_pods(with_referenced_template(applied, document.value))
             and kind_and_group(document.value)[1] not in groups  # that kind creates its pods
         ]
         return [

@@ -191,6 +191,12 @@ class StateNode(Struct, frozen=True, kw_only=True):
         }
 
     @property
+    def lacks_capacity(self) -> bool:
+        """Whether the capacity is unknown, so that the allocatable resources count."""
+        node = self.node
+        return node is not None and self.claim is None and node.status.capacity == node.status.allocatable
+
+    @property
     def allocatable(self) -> ResourceList:
         claimed = self.claim.status.allocatable if self.claim is not None else {}
         return self._complete_from_claim(self.node.status.allocatable if self.node else {}, claimed)

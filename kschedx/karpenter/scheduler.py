@@ -455,9 +455,13 @@ class Provisioner(Struct, frozen=True, kw_only=True):
     def left(self, cluster: ClusterState) -> dict[str, Amounts]:
         """Return what the limits of each pool leave for new nodes."""
         left: dict[str, Amounts] = {pool.name: amounts_of(pool.spec.limits) for pool in self.pools}
-        for node in cluster.staying:
-            if left.get(node.pool):
-                left[node.pool] = subtract(left[node.pool], node.capacity)
+        for pool in self.pools:
+            nodes = [node for node in cluster.staying if node.pool == pool.name] if pool.spec.limits else []
+            counted = amounts_of(pool.status.resources)
+            # some dumps lack the capacity of nodes, which the pool's status counts
+            is_counted = counted.get(NODES) == Amount(10**9 * len(nodes)) and all(node.lacks_capacity for node in nodes)
+            for amounts in [counted] if is_counted else [node.capacity for node in nodes]:
+                left[pool.name] = subtract(left[pool.name], amounts)
         return left
 
     @property

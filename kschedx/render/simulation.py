@@ -93,6 +93,7 @@ def _effects(simulation: Simulation) -> Iterator[str]:
 
 _SHOWN_CHANGES = 4
 _SHOWN_PLACES = 3
+_SHOWN_GATED = 3
 _BAR = 10
 _SHORT_BAR = 5
 
@@ -439,7 +440,8 @@ def _simulation_headline(simulation: Simulation) -> str:
 
 def _names_refusal(simulation: Simulation) -> bool:
     """Return whether the headline goes on with pods that are not created."""
-    return not simulation.drained and any(isinstance(state.lifecycle, Refused) for state in simulation.states)
+    states = (state.lifecycle for state in simulation.states)
+    return not simulation.drained and (bool(simulation.refused) or any(isinstance(facts, Refused) for facts in states))
 
 
 def _kueue_facts(kueue: KueueResult) -> Iterator[Fact]:
@@ -459,6 +461,7 @@ def _facts(simulation: Simulation) -> Iterator[Fact]:
     for label, items in (
         ("after", map(str, simulation.changes)),
         ("effect", (*_effects(simulation), *map(rollout_text, rollouts))),
+        ("gated", _gated_pods(simulation)),
         ("moves", [f"{move.pod} from {move.source} to {move.to}" for move in moves]),
     ):
         if texts := tuple(items):
@@ -466,6 +469,11 @@ def _facts(simulation: Simulation) -> Iterator[Fact]:
     if simulation.kueue is not None:
         yield from _kueue_facts(simulation.kueue)
     yield from _eviction_facts(simulation)
+
+
+def _gated_pods(simulation: Simulation) -> Iterator[str]:
+    if simulation.gated:
+        yield list_names(simulation.gated, _SHOWN_GATED)
 
 
 def _eviction_facts(simulation: Simulation) -> Iterator[Fact]:
