@@ -31,7 +31,7 @@ FACTORS = {
 
 
 @pytest.mark.parametrize(
-    ("text", "whole", "milli", "printed"),
+    ("text", "expected_value", "expected_milli", "printed"),
     [
         # decimal SI
         ("0", 0, 0, "0"),
@@ -75,13 +75,15 @@ FACTORS = {
         (" 1Gi\n", 2**30, 2**30 * 1000, "1Gi"),
     ],
 )
-def test_quantities_are_parsed_and_printed_as_in_kubernetes(text: str, whole: int, milli: int, printed: str) -> None:
+def test_quantities_are_parsed_and_printed_as_in_kubernetes(
+    text: str, expected_value: int, expected_milli: int, printed: str
+) -> None:
     quantity = parse_quantity(text)
-    assert (quantity.value(), quantity.milli_value(), str(quantity)) == (whole, milli, printed)
+    assert (quantity.value(), quantity.milli_value(), str(quantity)) == (expected_value, expected_milli, printed)
 
 
 @pytest.mark.parametrize(
-    ("text", "whole"),
+    ("text", "expected_value"),
     [
         ("1n", 1),
         ("0.1n", 1),
@@ -91,14 +93,14 @@ def test_quantities_are_parsed_and_printed_as_in_kubernetes(text: str, whole: in
         ("0.00000000000000000000", 0),
     ],
 )
-def test_below_nano_units_values_round_away_from_zero(text: str, whole: int) -> None:
+def test_below_nano_units_values_round_away_from_zero(text: str, expected_value: int) -> None:
     quantity = parse_quantity(text)
-    assert quantity.value() == whole
+    assert quantity.value() == expected_value
     assert quantity.exponent >= -9
 
 
 @pytest.mark.parametrize(
-    ("text", "whole", "milli"),
+    ("text", "expected_value", "expected_milli"),
     [
         ("8Ei", MAX_INT64, -1000),
         ("999999Pi", MAX_INT64, -1000),
@@ -114,8 +116,8 @@ def test_below_nano_units_values_round_away_from_zero(text: str, whole: int) -> 
         ("1e4294967296", 1, 1000),
     ],
 )
-def test_values_beyond_int64_equal_kube_schedulers(text: str, whole: int, milli: int) -> None:
-    assert (value(text), milli_value(text)) == (whole, milli)
+def test_values_beyond_int64_equal_kube_schedulers(text: str, expected_value: int, expected_milli: int) -> None:
+    assert (value(text), milli_value(text)) == (expected_value, expected_milli)
 
 
 FORMAT = r"quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
