@@ -385,7 +385,7 @@ SCHEDULERS: Mapping[str, _KnownScheduler] = {
         title="YuniKorn",
         look_at="the events of the pod, and YuniKorn's own web page of queues",
         queue_marks=(autoscalers.YUNIKORN_QUEUE, "queue"),
-        application_marks=(autoscalers.YUNIKORN_APPLICATION, "applicationId", "spark-app-selector"),
+        application_marks=(autoscalers.YUNIKORN_APPLICATION, "applicationId", autoscalers.SPARK_APPLICATION),
     ),
     autoscalers.HAMI_SCHEDULER: _KnownScheduler(
         title="HAMi", look_at="the events of the pod, and the logs of hami-scheduler"

@@ -94,6 +94,7 @@ class PersistentVolumeSpec(InTreeVolumeSources, frozen=True, kw_only=True, renam
     storage_class_name: str = ""
     volume_attributes_class_name: str = ""
     claim_ref: ObjectReference | None = None
+    persistent_volume_reclaim_policy: str = ""
     node_affinity: VolumeNodeAffinity | None = None
     csi: CSIPersistentVolumeSource | None = None
     local: _NodePathSource | None = None

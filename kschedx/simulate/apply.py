@@ -56,7 +56,7 @@ from kschedx.simulate.object_changes import (
     with_values,
 )
 from kschedx.simulate.simulator import Simulator
-from kschedx.snapshot.edits import with_changed_nodes
+from kschedx.snapshot.edits import with_changed_nodes, without_namespace
 from kschedx.snapshot.moving_cluster import MovingCluster
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -403,14 +403,14 @@ class ClusterChanges:
         self.workloads.pop(workload, None)
 
     def _delete_contents(self, namespace: str) -> None:
-        """Delete the workloads and pods of a namespace, as its controller does."""
+        """Delete the objects of a namespace, as its controller does."""
         pods, kept = self.snapshot.pods, dict(self.snapshot.workloads)
         for key in [key for key in kept if key[1] == namespace]:
             del kept[key]
             self._forget(Workload(*key))
         rows = pods.namespaces.where(lambda name: name == namespace).nonzero()[0].tolist()
         self._drop(row for row in rows if row not in self._simulator.deleted)
-        self._simulator.put(replace(self.snapshot, workloads=kept))
+        self.snapshot = without_namespace(replace(self.snapshot, workloads=kept), namespace)
 
     def _apply_workload(self, manifest: dict[str, object], place: Place | None = None) -> None:
         if manifest.get("kind") == "Pod":

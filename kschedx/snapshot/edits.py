@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -197,6 +197,8 @@ def _sorted_labels(labels: Labels) -> tuple[tuple[str, str], ...]:
 
 _Name = tuple[str, str]
 """Namespace and name."""
+_IsObject = Callable[[type[Struct], _Name], bool]
+"""Whether it is about an object, by its kind and name."""
 _KEPT = frozenset({PersistentVolume, PersistentVolumeClaim, ResourceClaim})
 """Existing objects of these kinds do not change, but for the fields that they lack: their relevant fields are
 immutable, and a manifest lacks their binding."""
@@ -219,34 +221,61 @@ def with_applied(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) 
 
 def with_object(snapshot: Snapshot, changed: Struct) -> Snapshot:
     """Replace one existing object."""
-    return _with_objects(snapshot, changed, [changed])
+    record, name = _kind_of(snapshot, changed), name_of(changed)
+    objects = [changed if name_of(old) == name else old for old in snapshot.objects[record]]
+    return _with_objects(snapshot, {**snapshot.objects, record: objects}, lambda *of: of == (record, name))
 
 
 def without_object(snapshot: Snapshot, gone: Struct) -> Snapshot:
-    return _with_objects(snapshot, gone, [])
+    record, name = _kind_of(snapshot, gone), name_of(gone)
+    return _without(snapshot, lambda *of: of == (record, name))
 
 
-def _with_objects(snapshot: Snapshot, struct: Struct, instead: Sequence[Struct]) -> Snapshot:
-    name = name_of(struct)
-    record = next(record for record in snapshot.objects if isinstance(struct, record))
-    left = [it for old in snapshot.objects[record] for it in (instead if name_of(old) == name else [old])]
-    changed = replace(
-        snapshot, **fields_from_objects({**snapshot.objects, record: left}), _tables=dict(snapshot._tables)
-    )
-    return _with_bound(changed, snapshot, (record, name))
+def without_namespace(snapshot: Snapshot, namespace: str) -> Snapshot:
+    """Remove the claims, budgets, quotas, and other objects of a namespace; its pods and workloads stay."""
+    custom = {key: raw for key, raw in snapshot.custom_resources.items() if key[1] != namespace}
+    return _without(replace(snapshot, custom_resources=custom), lambda _, name: name[0] == namespace)
+
+
+def _kind_of(snapshot: Snapshot, item: Struct) -> type[Struct]:
+    return next(record for record in snapshot.objects if isinstance(item, record))
+
+
+def _without(snapshot: Snapshot, is_gone: _IsObject) -> Snapshot:
+    """Remove objects, and the volumes of removed claims whose reclaim policy is Delete; others are released."""
+    known = snapshot.storage
+    claims = {key for key, claim in known.claims.items() if is_gone(PersistentVolumeClaim, name_of(claim))}
+    bound = [
+        volume for volume in known.volumes.values() if volume.spec.claim_ref and volume.spec.claim_ref.key in claims
+    ]
+    deleted = {volume.name for volume in bound if volume.spec.persistent_volume_reclaim_policy == "Delete"}
+
+    def goes(record: type[Struct], name: _Name) -> bool:
+        return is_gone(record, name) or (record is PersistentVolume and name[1] in deleted)
+
+    objects = {record: [it for it in old if not goes(record, name_of(it))] for record, old in snapshot.objects.items()}
+    left = _with_objects(snapshot, objects, goes)
+    status = PersistentVolumeStatus(phase="Released")
+    released = {volume.name: replace(volume, status=status) for volume in bound if volume.name in left.storage.volumes}
+    return left.with_storage(replace(left.storage, volumes={**left.storage.volumes, **released})) if released else left
+
+
+def _with_objects(snapshot: Snapshot, objects: Mapping[type[Struct], Sequence[Struct]], changes: _IsObject) -> Snapshot:
+    applied = replace(snapshot, **fields_from_objects(objects), _tables=dict(snapshot._tables))
+    return _with_bound(applied, snapshot, changes)
 
 
 def _with_bound(
     applied: Snapshot,
     before: Snapshot,
-    but: tuple[type[Struct], _Name] | None = None,
+    changes: _IsObject = lambda *_: False,
     written: Mapping[str, PersistentVolumeClaim] = {},
 ) -> Snapshot:
-    """Keep the current claims and volumes, except one by kind and name: a run may have bound or allocated them. Fields
-    that claims lack are set from `written`."""
+    """Keep the current claims and volumes, except changed ones: a run may have bound or allocated them. Fields that
+    claims lack are set from `written`."""
 
     def stand(record: type[R], known: Mapping[str, R]) -> dict[str, R]:
-        return {key: kept_record for key, kept_record in known.items() if but != (record, name_of(kept_record))}
+        return {key: kept_record for key, kept_record in known.items() if not changes(record, name_of(kept_record))}
 
     storage, devices = applied.storage, applied.devices
     claims = stand(PersistentVolumeClaim, before.storage.claims)
