@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.apiserver.defaulting import default_pod
 from kschedx.controllers import states
 from kschedx.controllers.workload_lifecycle import (
     all_replicas,
@@ -284,7 +285,7 @@ def waiting_member_of(target: Pod | WrittenPod, snapshot: Snapshot) -> Pod | Non
 
 def _stored_pod(snapshot: Snapshot, manifest: Mapping[str, object]) -> Pod | None:
     """Return the pod of the cluster from which the manifest was exported; None if its spec was edited since then."""
-    written = decode(msgspec.json.encode(manifest), Pod)
+    written = default_pod(decode(msgspec.json.encode(manifest), Pod))
     row = snapshot.pods.rows.get(written.key)
     stored = None if row is None or not written.metadata.uid else snapshot.pods[row]
     is_same = stored is not None and stored.metadata.uid == written.metadata.uid and stored.spec == written.spec
