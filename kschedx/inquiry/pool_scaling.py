@@ -32,7 +32,7 @@ from kschedx.inquiry.node_scaling import (
     reported_by_karpenter,
 )
 from kschedx.karpenter.catalogue import unready_text
-from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict
+from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict, matching_types
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import Incompatible, LimitReached, NodeLimitReached, NotTolerated
@@ -401,7 +401,7 @@ def _smaller(scaling: PoolScaling, verdict: PoolVerdict, rejection: NoInstanceTy
     """Yield smaller requests: those for which the largest otherwise suitable type has enough."""
     if verdict.template is None or rejection.too_few:
         return
-    for instance_type in verdict.matching_types(rejection)[:1]:
+    for instance_type in matching_types(verdict.template, rejection)[:1]:
         daemons = verdict.template.overhead(instance_type.name).requests
         short = _short(rejection.pod_requests, daemons, instance_type)
         amounts: dict[str, int] = {}

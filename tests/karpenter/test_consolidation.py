@@ -100,6 +100,7 @@ def test_empty_nodes_go_together() -> None:
     done = consolidation(pool(), node("a", "small"), node("b", "large"), node("c", "small"), pod("web", "c", "1500m"))
     (empty,) = of(done, Method.EMPTINESS)
     assert ({*empty.nodes}, empty.savings) == ({"a", "b"}, 0.5)
+    assert [item.nodes for item in of(done, Method.SINGLE_NODE)] == [("c",)]
 
 
 def test_a_budget_limits_how_many_go() -> None:
