@@ -8,9 +8,10 @@ from enum import Enum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.workloads import Manifest, copy_pod, is_of_daemon_set, title
+from kschedx.controllers.workloads import copy_pod, is_of_daemon_set, title
 from kschedx.explain.setup import Setup, admit
 from kschedx.kube.conditions import reports_ready
+from kschedx.kube.decoding import Manifest
 from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import created_pod, goes_on, pin_to_node, pinned_to, runs_on
 from kschedx.snapshot.daemon_sets import daemon_pods

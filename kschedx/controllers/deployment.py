@@ -13,8 +13,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from kschedx.controllers.workloads import Manifest
-from kschedx.kube.decoding import map_at
+from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.scalars import scale_percent
 
 Sizes = Mapping[str, int]

@@ -16,7 +16,7 @@ from kschedx.errors import InputError, Place, nearest
 from kschedx.growth import READY, NodeGrowth, with_new_nodes
 from kschedx.karpenter.catalogue import InstanceTypes, known_types
 from kschedx.karpenter.devices import NoDevices, published_by
-from kschedx.karpenter.instance_types import InstanceType, NoInstanceType, effective_overlays
+from kschedx.karpenter.instance_types import InstanceType, NoInstanceType, effective_overlays, fits_within
 from kschedx.karpenter.node_claims import NewNodeClaim, PoolTemplate
 from kschedx.karpenter.nodes import ClusterState
 from kschedx.karpenter.pods import EligibilityCheck, PodEligibility, eligibility, pod_requirements, template_of
@@ -27,7 +27,6 @@ from kschedx.karpenter.requirements import (
     Amounts,
     Requirements,
     amounts_of,
-    fits_within,
     pod_requests,
 )
 from kschedx.karpenter.scheduler import (
@@ -70,7 +69,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 # Errors in Karpenter's objects that an API server would refuse and that a file may contain.
 
-OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
 _PRICE = lazy_pattern(r"[0-9]+(\.[0-9]+)?")
 _ADJUSTMENT = lazy_pattern(r"[+-][0-9]*\.?[0-9]+%?")
 
@@ -115,8 +114,8 @@ def _fault(values: NodeSelectorRequirementWithMinValues) -> tuple[str, str] | No
     """Return the error of a requirement and the expected value."""
     if not values.key:
         return "a requirement has a key", ""
-    if values.operator not in OPERATORS:
-        allowed = nearest(values.operator, OPERATORS) or f"one of {', '.join(OPERATORS)}"
+    if values.operator not in _OPERATORS:
+        allowed = nearest(values.operator, _OPERATORS) or f"one of {', '.join(_OPERATORS)}"
         return f'"{values.operator}" is not an operator', allowed
     if values.operator == "In" and not values.values:
         return f"{values.key} In needs a value", ""

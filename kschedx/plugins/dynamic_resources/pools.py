@@ -109,11 +109,6 @@ def device_id(published: ResourceSlice, device: Device) -> DeviceID:
     return published.spec.driver, published.spec.pool.name, device.name
 
 
-def apply_taint_rules(slices: Iterable[ResourceSlice], rules: Sequence[DeviceTaintRule]) -> tuple[ResourceSlice, ...]:
-    """Add the taints of DeviceTaintRules to the devices of the slices."""
-    return tuple(_apply_taint_rules(published, rules) for published in slices)
-
-
 def _apply_taint_rules(published: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> ResourceSlice:
     mine = [rule for rule in rules if _is_selected(published, rule)]
     if not mine:
@@ -357,7 +352,7 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
         return Features(consumable_capacity=self.consumable_capacity, list_attributes=self.list_attributes)
 
 
-PUBLISHED = Memo[tuple[ResourceSlice, ...]]()
+_PUBLISHED = Memo[tuple[ResourceSlice, ...]]()
 _SLICES = Memo[Slices]()
 
 
@@ -367,7 +362,11 @@ def published_slices(devices: Devices, features: DeviceFeatures) -> tuple[Resour
     if features.rules_need_selectors:
         rules = [rule for rule in rules if rule.spec.device_selector is not None]
     apart = features.taint_rules, features.rules_need_selectors
-    return PUBLISHED.of(devices.derived_from_slices, lambda: apply_taint_rules(devices.slices, rules), *apart)
+    return _PUBLISHED.of(
+        devices.derived_from_slices,
+        lambda: tuple(_apply_taint_rules(published, rules) for published in devices.slices),
+        *apart,
+    )
 
 
 def slices(devices: Devices, features: DeviceFeatures) -> Slices:
