@@ -520,6 +520,4 @@ class ProvisioningDocument(Document, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 def _pool(verdict: PoolVerdict) -> PoolDocument:
-    if verdict.rejection is None:
-        return PoolDocument(verdict.certainty)
     return PoolDocument(verdict.certainty, verdict.reason, verdict.rejection.text if verdict.text_is_known else None)

@@ -51,7 +51,6 @@ from kschedx.kube.autoscalers import (
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.names import HOSTNAME, ZONE, added_node_name
-from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import parse_int64
 from kschedx.kube.types import (
     UNSCHEDULABLE_STATUS,
@@ -76,38 +75,32 @@ _ADJUSTMENT = lazy_pattern(r"[+-][0-9]*\.?[0-9]+%?")
 
 def _check_pool(pool: NodePool) -> None:
     """Raises `InputError` with the place of the error."""
-    about = Place(object=f"NodePool {pool.name}")
-    _check_amounts(pool.spec.limits, "spec.limits", about)
-    _check_requirements(pool.spec.template.spec.requirements, "spec.template.spec.requirements", about)
+    with Place(object=f"NodePool {pool.name}", field="spec"):
+        with Place(field="limits"):
+            amounts_of(pool.spec.limits)
+        _check_requirements(pool.spec.template.spec.requirements, "template.spec.requirements")
 
 
 def _check_overlay(overlay: NodeOverlay) -> None:
     """Raises `InputError` with the place of the error."""
-    about, spec = Place(object=f"NodeOverlay {overlay.name}"), overlay.spec
-    _check_amounts(spec.capacity, "spec.capacity", about)
-    _check_requirements(spec.requirements, "spec.requirements", about)
-    for key, written, form, example in (
-        ("price", spec.price, _PRICE, "0.12"),
-        ("priceAdjustment", spec.price_adjustment, _ADJUSTMENT, "+10% or -0.5"),
-    ):
-        if written is not None and form.fullmatch(written) is None:
-            place = Place(field=f"spec.{key}")
-            raise InputError(f'"{written}" is not a price', place=place, hint=f"such as {example}").at(about)
+    spec = overlay.spec
+    with Place(object=f"NodeOverlay {overlay.name}", field="spec"):
+        with Place(field="capacity"):
+            amounts_of(spec.capacity)
+        _check_requirements(spec.requirements, "requirements")
+        for key, written, form, example in (
+            ("price", spec.price, _PRICE, "0.12"),
+            ("priceAdjustment", spec.price_adjustment, _ADJUSTMENT, "+10% or -0.5"),
+        ):
+            if written is not None and form.fullmatch(written) is None:
+                raise InputError(f'"{written}" is not a price', place=Place(field=key), hint=f"such as {example}")
 
 
-def _check_amounts(resources: ResourceList, field: str, about: Place) -> None:
-    try:
-        amounts_of(resources)
-    except InputError as error:
-        place = Place(field=f"{field}{error.place.field}")
-        raise InputError(error.message, place=place, hint=error.hint).at(about) from None
-
-
-def _check_requirements(requirements: Iterable[NodeSelectorRequirementWithMinValues], field: str, about: Place) -> None:
+def _check_requirements(requirements: Iterable[NodeSelectorRequirementWithMinValues], field: str) -> None:
     for index, values in enumerate(requirements):
         fault = _fault(values)
         if fault is not None:
-            raise InputError(fault[0], place=Place(field=f"{field}[{index}]"), hint=fault[1]).at(about)
+            raise InputError(fault[0], place=Place(field=f"{field}[{index}]"), hint=fault[1])
 
 
 def _fault(values: NodeSelectorRequirementWithMinValues) -> tuple[str, str] | None:
@@ -137,8 +130,6 @@ class KarpenterOptions(Struct, frozen=True, kw_only=True):
 class LaunchCertainty(StrEnum):
     """How certain a pool's verdict about a pod is."""
 
-    FITS = "fits"
-    """A known type fits; whether the cloud has capacity is unknown."""
     REJECTS = "rejects"
     UNKNOWN = "unknown"
     """No known type fits, and others may exist."""
@@ -147,7 +138,7 @@ class LaunchCertainty(StrEnum):
 class PoolVerdict(Struct, frozen=True, kw_only=True):
     pool: NodePool
     certainty: LaunchCertainty
-    rejection: Rejection | None = None
+    rejection: Rejection
     known: tuple[InstanceType, ...] = ()
     template: PoolTemplate | None = None
     zones: tuple[str, ...] = ()
@@ -165,7 +156,7 @@ class PoolVerdict(Struct, frozen=True, kw_only=True):
     @property
     def reason(self) -> str:
         """The id of the rejection."""
-        return "" if self.rejection is None else REASONS[type(self.rejection)]
+        return REASONS[type(self.rejection)]
 
     @property
     def text_is_known(self) -> bool:

@@ -127,8 +127,6 @@ def _pool_headline(verdict: PoolVerdict) -> str:
     """Return why a NodePool does not help, in lower case and with the number."""
     rejection = verdict.rejection
     match rejection:
-        case None:
-            return "helps"
         case NotTolerated(taints=taints):
             return f"untolerated taint {' and '.join(map(str, taints))}"
         case PortTaken(port=port, by=by):
