@@ -670,6 +670,12 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                     return Fix.untried(
                         f"repair {driver}, which cannot detach volume {volume} from {node}: {failed.message}"
                     )
+                if is_node_lost(self.snapshot, node):
+                    *_, (_, _, command) = self._lost(node)
+                    title = (
+                        f"repair {node}, or taint it out of service if it is shut down, so that {volume} is detached"
+                    )
+                    return Fix.untried(title, commands=(command,))
                 return Fix.untried(f"wait until {named} is gone, or find out from {driver} why it is not")
             if attachment.metadata.deletion_timestamp:
                 command = shell_command("kubectl patch volumeattachment {} --type merge -p {}", name, _NO_FINALIZERS)
