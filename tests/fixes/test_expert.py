@@ -541,8 +541,8 @@ def test_only_the_requirement_that_no_node_meets_is_dropped() -> None:
         "tpu", labels={"accelerator": "v5", "chips": "2x2"}, allocatable={"cpu": "9", "pods": "9", "x.com/t": "4"}
     )
     small = node("small", allocatable={"cpu": "1", "pods": "9"})
-    asking = wanting(cpu="4")
-    asking["spec"]["nodeSelector"] = {"accelerator": "v5", "chips": "1x1"}
+    containers = [{"name": "main", "resources": {"requests": {"cpu": "4"}}}]
+    asking = pod("me", containers=containers, nodeSelector={"accelerator": "v5", "chips": "1x1"})
     dropped = [title for title in told(tpu, small, asking) if title.startswith("stop requiring")]
     assert dropped == ["stop requiring chips=1x1"]
 

@@ -1392,6 +1392,16 @@ def test_a_volume_is_detached_first(
 SILENT: Manifest = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."}
 
 
+def test_an_image_for_another_architecture_restricts_the_daemon_set(tmp_path: Path) -> None:
+    arms = [node(name, labels={"kubernetes.io/arch": arch}) for name, arch in (("arm", "arm64"), ("amd", "amd64"))]
+    ended = {"terminated": {"exitCode": 1, "reason": "Error", "message": "exec format error"}}
+    status = {"containerStatuses": [{**waiting("CrashLoopBackOff")[0], "lastState": ended}]}
+    crashes = replica("agent-x", "DaemonSet", "agent", on="arm", ready=False, **status)
+    document = json.loads(why(tmp_path, "pod/agent-x", *arms, crashes, output="json").out)
+    fix = "require kubernetes.io/arch=amd64 in the pod template: it then runs on no arm64 node"
+    assert document["fixes"][0]["title"] == fix
+
+
 @pytest.mark.parametrize(
     ("nodes", "metadata", "fix"),
     [
