@@ -128,22 +128,29 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     def of(cls, snapshot: Snapshot, options: AutoscalerOptions, scheduler: Scheduler) -> Autoscaler | None:
         """Return None for a cluster without the ConfigMap, or with a scheduler without plugins. Raises `InputError` for
         a ConfigMap that is invalid or has no groups yet."""
-        written = snapshot.config_maps.get(AUTOSCALER_STATUS)
-        if written is None or scheduler.framework(scheduler.config.profiles[0]) is None:
-            return None
-        status = read_status(written.data.get("status", ""))
-        if status.is_initializing:
+        is_of_framework = scheduler.framework(scheduler.config.profiles[0]) is not None
+        autoscaler = cls.of_status(snapshot, options, scheduler.release) if is_of_framework else None
+        if autoscaler is not None and autoscaler.status.is_initializing:
             raise InputError(
                 "the autoscaler had just started and had not read its node groups yet",
                 place=Place(object=f"ConfigMap {AUTOSCALER_STATUS}"),
             )
+        return autoscaler
+
+    @classmethod
+    def of_status(cls, snapshot: Snapshot, options: AutoscalerOptions, release: Release) -> Autoscaler | None:
+        """Return None without the ConfigMap. Raises `InputError` if it is invalid."""
+        written = snapshot.config_maps.get(AUTOSCALER_STATUS)
+        if written is None:
+            return None
+        status = read_status(written.data.get("status", ""))
         groups = membership(
             snapshot.cluster.nodes,
             [group.name for group in status.groups],
             label=options.group_label,
             group_by_node=options.file.nodes,
         )
-        return cls(snapshot=snapshot, status=status, options=options, release=scheduler.release, membership=groups)
+        return cls(snapshot=snapshot, status=status, options=options, release=release, membership=groups)
 
     def open_groups(self, scaling: PodScaling) -> tuple[str, ...]:
         """Return the groups whose templates only the autoscaler knows, so that they may help, unless an event of the
@@ -221,8 +228,8 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
         """Raises `ConfigError`."""
         return self.changed_flags or Flags.read(self.written_flags, self.behaviour)
 
-    def loop(self, snapshot: Snapshot | None = None) -> Loop:
-        """Return a loop over the cluster, or over one with other pods."""
+    def loop(self, snapshot: Snapshot | None = None, now: str | None = None) -> Loop:
+        """Return a loop over the cluster, or over one with other pods. The default time is that of the snapshot."""
         snapshot, groups, scheduler = snapshot or self.snapshot, self.membership.groups, self._scheduler_config
         written = {**machine_templates(snapshot), **self.options.file.templates}
         return Loop(
@@ -233,7 +240,7 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
                 cloud={**cloud_templates(written), **self.templates},
                 flags=self.flags,
                 behaviour=self.behaviour,
-                now=snapshot.moment(),
+                now=snapshot.moment(now),
             )
         )
 

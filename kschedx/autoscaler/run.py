@@ -6,27 +6,23 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from kschedx.autoscaler.cluster import scheduler_config
+from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions
 from kschedx.autoscaler.flags import Flags, FlagValue
 from kschedx.autoscaler.loop import Loop
 from kschedx.autoscaler.pods import PodEquivalence, PodOutcome
 from kschedx.autoscaler.sandbox import TemplateVerdict
 from kschedx.autoscaler.state import GroupChoice, GroupResult, LoopResult, LoopState, PodResult
-from kschedx.autoscaler.status import read_status
-from kschedx.autoscaler.templates import Template, cloud_templates
+from kschedx.autoscaler.templates import GroupsFile, Template
 from kschedx.errors import InputError
-from kschedx.framework.runtime import Framework
-from kschedx.kube.documents import to_json
-from kschedx.kube.types import AUTOSCALER_STATUS, Node, Pod
+from kschedx.kube.documents import Json, to_json
+from kschedx.kube.types import AUTOSCALER_STATUS, Pod
 from kschedx.releases import resolve
-from kschedx.releases.autoscaler import autoscaler_behaviour
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 # The loop as a document, the value of the key `autoscaler`.
-
-Json = dict[str, object]
 
 
 class _LoopEntry(Struct, frozen=True, kw_only=True):
@@ -229,26 +225,9 @@ def setup_of(
     now: str | None = None,
 ) -> LoopState:
     """Return the input of a loop. Raises `InputError` without a valid status of an autoscaler."""
-    release = resolve(kube_version)
-    behaviour = autoscaler_behaviour(release.version)
-    written = snapshot.config_maps.get(AUTOSCALER_STATUS)
-    if written is None:
+    options = AutoscalerOptions(group_label=group_label, file=GroupsFile(templates=templates or {}), config=config)
+    autoscaler = Autoscaler.of_status(snapshot, options, resolve(kube_version))
+    if autoscaler is None:
         raise InputError(f"the snapshot has no ConfigMap {AUTOSCALER_STATUS}, which the cluster-autoscaler writes")
-    status = read_status(written.data.get("status", ""))
-    names = {group.name for group in status.groups}
-    scheduler = scheduler_config(config, release)
-    framework = Framework(scheduler.profiles[0], scheduler, snapshot, release)
-
-    def group_of(node: Node) -> str | None:
-        name = node.metadata.labels.get(group_label)
-        return name if name in names else None
-
-    return LoopState(
-        framework=framework,
-        group_of=group_of,
-        status=status,
-        cloud=cloud_templates(templates),
-        flags=Flags.read(flags or {}, behaviour),
-        behaviour=behaviour,
-        now=snapshot.moment(now),
-    )
+    read = Flags.read(flags or {}, autoscaler.behaviour)
+    return replace(autoscaler, changed_flags=read).loop(now=now).state

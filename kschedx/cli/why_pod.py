@@ -6,14 +6,15 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.cli.output import Answer, Format, Report, exit_code_of, write
+from kschedx.cli.output import Answer, Format, Report, write
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note, print_note_if_file
+from kschedx.controllers.states import ExitCode as ExitCode
 from kschedx.errors import ConfigError, InputError, NotAdmittedError, Place
 from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
@@ -218,7 +219,18 @@ def _daemon_set_answer(answer: DaemonSetAnswer, target: WrittenPod) -> Answer:
     node = answer.node
     nodes = answer.answer_on(node).chosen_nodes if node else answer.runs
     report = Report.of(answer, names=lambda: [f"node/{name}" for name in nodes])
-    return Answer(replace(report, checks=lambda: [_check(answer, target)]), exit_code_of(answer.outcome))
+    return Answer(replace(report, checks=lambda: [_check(answer, target)]), _exit_code_of(answer.outcome))
+
+
+def _exit_code_of(outcome: str) -> ExitCode:
+    """Return the exit code of a pod's `framework.cycle.Outcome`; only decided outcomes have the codes 0 and 1."""
+    match outcome:
+        case "Scheduled":
+            return ExitCode.SCHEDULABLE
+        case "Undecided":
+            return ExitCode.UNDECIDED
+        case _:
+            return ExitCode.UNSCHEDULABLE
 
 
 def _check(answer: DaemonSetAnswer, target: WrittenPod) -> Check:
@@ -279,11 +291,22 @@ def _edit(change: str) -> Edit:
 
 
 def _fix_report(explanation: Explanation, number: int, pod: Pod | WrittenPod, before: Snapshot) -> Report:
-    from kschedx.cli.fix_output import fix_number, report
+    from kschedx.cli.fix_output import report
 
-    fix, cycle = fix_number(explanation.fixes, number), explanation.cycle
+    fix, cycle = _fix_number(explanation.fixes, number), explanation.cycle
     followed = [change for change in fix.changes if change.by]
     return report(fix.apply, followed, pod, cycle.pod, cycle.snapshot, before, title=fix.title, document=fix.to_dict)
+
+
+_T = TypeVar("_T")
+
+
+def _fix_number(fixes: Sequence[_T], number: int) -> _T:
+    """Return the fix of this number. Raises `InputError` if there are fewer."""
+    if number > len(fixes):
+        there = f"there {'is' if len(fixes) == 1 else 'are'} {len(fixes)}" if fixes else "there are no fixes"
+        raise InputError(f"no fix {number}: {there}")
+    return fixes[number - 1]
 
 
 def explanation_report(explanation: Explanation, nodes: tuple[str, ...], place: Place, *, all_nodes: bool) -> Report:

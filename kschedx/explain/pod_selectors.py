@@ -1,16 +1,23 @@
-"""Causes in label selectors: pods that an affinity or a spread constraint of the pod selects, or does not."""
+"""Causes in the labels of pods: pods that an affinity or spread constraint selects, or does not, and waiting groups."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
 
 from kschedx.explain.hardware import RootCause
-from kschedx.findings import ExistingAntiAffinityConflict, PodAffinityUnsatisfied, TopologySpreadSkew
+from kschedx.findings import (
+    ExistingAntiAffinityConflict,
+    Finding,
+    InsufficientResource,
+    PodAffinityUnsatisfied,
+    TopologySpreadSkew,
+)
 from kschedx.framework.cycle import Cycle
+from kschedx.kube.autoscalers import GROUP_LABELS, SPARK_APPLICATION, SPARK_ROLE
 from kschedx.kube.controllers import stored_controller
 from kschedx.kube.decoding import map_at
 from kschedx.kube.selectors import Selector, compile_selector
@@ -35,6 +42,15 @@ class MatchingWorkload(RootCause, frozen=True, kw_only=True):
     namespace: str
     name: str
     is_at_zero: bool
+
+
+class GroupsWaiting(RootCause, frozen=True, kw_only=True):
+    """Groups of pods that are useful only together, of which each holds room and lacks pods."""
+
+    leader_worker_set: str = ""
+    """Empty for applications of Spark."""
+    whole: int = 0
+    """The number of its groups for which the room that all of them hold suffices."""
 
 
 def more_pods_text(others: int) -> str:
@@ -189,3 +205,37 @@ def misses_pod(pod: Pod, term: int) -> bool:
 
 
 _LEAVES_OUT = ("NotIn", "DoesNotExist")
+
+
+def waiting_groups(cycle: Cycle, findings: Iterable[Finding]) -> Iterator[GroupsWaiting]:
+    """Yield the groups of the pod's LeaderWorkerSet that have nodes for only some pods, or the Spark applications that
+    have one for the driver alone, if the pod lacks resources and belongs to one of several."""
+    own, pods = cycle.pod.metadata, cycle.snapshot.pods
+    is_spark = own.labels.get(SPARK_ROLE) == "executor"
+    name, keys = ("", (SPARK_APPLICATION,)) if is_spark else (own.labels.get(GROUP_LABELS[0], ""), GROUP_LABELS)
+    if not (is_spark or name) or not any(isinstance(finding, InsufficientResource) for finding in findings):
+        return
+    shared = {} if is_spark else {GROUP_LABELS[0]: name}
+    members = pods.labels.where(lambda of: all(key in of for key in keys) and shared.items() <= of.items())
+    if not is_spark:
+        members &= pods.namespaces.where(lambda namespace: namespace == own.namespace)
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for row in np.flatnonzero(members & ~pods.finished).tolist():
+        labels = pods.labels[row]
+        groups.setdefault((pods.namespaces[row], *(labels[key] for key in keys)), []).append(row)
+    waiting, held, whole = set[tuple[str, ...]](), 0, 0
+    for group, rows in groups.items():
+        assigned = [row for row in rows if pods.node[row] >= 0]
+        is_driver_alone = all(pods.labels[row].get(SPARK_ROLE) == "driver" for row in assigned)
+        whole += len(assigned) == len(rows)
+        if assigned and len(assigned) < len(rows) and (is_driver_alone or not is_spark):
+            waiting.add(group)
+            held += len(assigned)
+    mine = (own.namespace, *(own.labels.get(key, "") for key in keys))
+    if mine in waiting and len(waiting) > 1:
+        of, lacks = f"{len(waiting):,} groups of LeaderWorkerSet {name}", "none has all its pods"
+        if is_spark:
+            of, lacks = f"{len(waiting):,} Spark applications", "their drivers run, and no executor fits"
+        size = max(len(rows) for rows in groups.values())
+        text = f"{of} wait for each other: {lacks}"
+        yield GroupsWaiting(text=text, leader_worker_set=name, whole=whole + held // size)

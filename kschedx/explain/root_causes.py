@@ -32,6 +32,7 @@ from kschedx.explain.pod_selectors import (
     more_pods_text,
     others_counted,
     unselected_namespaces,
+    waiting_groups,
 )
 from kschedx.findings import (
     ClaimInUse,
@@ -193,6 +194,7 @@ def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
         *_services(cycle, findings),
         *failed,
         *found_causes,
+        *waiting_groups(cycle, findings),
     ]
     causes += [*_virtual(cycle), *_unregistered_drivers(diagnosis), *_unpublished_capacity(cycle, findings)]
     return tuple(dict.fromkeys((*causes, *_reported_provisioning(cycle))))

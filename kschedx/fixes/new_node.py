@@ -27,8 +27,9 @@ from kschedx.findings import (
     TopologySpreadSkew,
     VolumeLimitExceeded,
 )
+from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.fixes import steps as s
-from kschedx.fixes.node_requirements import OF_CONTROL_PLANE, is_of_the_kind, labels_for, required_terms
+from kschedx.fixes.node_requirements import ABOUT_TO_GO, OF_CONTROL_PLANE, labels_for, required_terms, taint_remover
 from kschedx.fixes.trial import Situation
 from kschedx.kube.autoscalers import (
     MACHINE,
@@ -64,7 +65,7 @@ from kschedx.kube.quantity import Unit, format_quantity, resource_amount
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.storage import CSINode, CSINodeDriver, CSINodeSpec
-from kschedx.kube.types import Node, NodeStatus, ObjectMeta, Pod, PodAffinity
+from kschedx.kube.types import Node, NodeStatus, ObjectMeta, Pod, PodAffinity, Taint
 from kschedx.kube.typos import nearest_name, nearest_product
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import TableRow
@@ -281,7 +282,7 @@ def _base(driver: str, wanted: Sequence[_DeviceNeed], situation: Situation) -> D
 _MOST_MODELS = 6
 """Existing nodes that serve as models: each is in another domain, or has other devices."""
 _MOST_COPIES = 4
-PODS = "110"
+_PODS = "110"
 """The kubelet's default for the number of pods on a node."""
 
 
@@ -375,7 +376,7 @@ def _copy_node(node: Node, situation: Situation) -> s.AddNode:
     conditions = tuple(
         replace(condition, last_transition_time=None, reason="", message="") for condition in node.status.conditions
     )
-    taints = tuple(filter(is_of_the_kind, node.spec.taints))
+    taints = tuple(filter(_is_of_the_kind, node.spec.taints))
     new = replace(
         node,
         metadata=ObjectMeta(name=name, labels=labels),
@@ -392,6 +393,11 @@ def _copy_node(node: Node, situation: Situation) -> s.AddNode:
         missing=0 if scalable is None else scalable[1].missing_nodes,
         failure="" if scalable is None else _machine_failure(situation.snapshot, scalable[1]),
     )
+
+
+def _is_of_the_kind(taint: Taint) -> bool:
+    """Whether a new node like this one has the taint as well: it does not describe the node's present state."""
+    return not taint_remover(taint) and taint.key != CORDON_TAINT and not taint.key.startswith(ABOUT_TO_GO)
 
 
 def _machine_failure(snapshot: Snapshot, scalable: Scalable) -> str:
@@ -555,7 +561,7 @@ def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Nod
     node = Node(
         metadata=ObjectMeta(name=name, labels=labels),
         status=NodeStatus(
-            allocatable={"cpu": "0", "memory": "0", **allocatable, "pods": PODS}, declared_features=features
+            allocatable={"cpu": "0", "memory": "0", **allocatable, "pods": _PODS}, declared_features=features
         ),
     )
     csi_node = CSINode(

@@ -120,6 +120,11 @@ def _keys_of_cluster(snapshot: Snapshot) -> Iterator[str]:
             yield from (expression.key for expression in term.match_expressions)
 
 
+def _is_runtime_known(place: RemedyCandidate) -> bool:
+    """Whether it is known which part of the pod's nodeSelector comes from its RuntimeClass."""
+    return place.pod.spec.runtime_class_name in (None, "", *place.snapshot.runtime_classes)
+
+
 def _is_selected(key: str, snapshot: Snapshot, but: str) -> bool:
     """Whether another pod than `but`, or a workload, selects nodes by this label."""
     pods = snapshot.pods
@@ -290,7 +295,7 @@ def _may_label(requirement: RequirementMatch, place: RemedyCandidate) -> bool:
     """Whether an administrator may set the label on the node: it states no fact, and if it replaces a value, no other
     selector uses that, and no other nodes are the pool of the new one. Nodes of a NodePool have the pool's labels."""
     key = requirement.key
-    if NODE_POOL in place.node.metadata.labels:
+    if NODE_POOL in place.node.metadata.labels or not _is_runtime_known(place):
         return False
     if requirement.operator not in ("In", "=", "Exists") or _states_fact(key, place.snapshot):
         return False

@@ -195,7 +195,7 @@ def with_nodes(steps: Iterable[FixStep], number: int, zones: Sequence[str] = ())
 
 # The selection and order of the fixes that are shown.
 
-MOST_FIXES = 6
+_MOST_FIXES = 6
 _MOST_OF_A_COST = 2
 """The fixes shown are alternatives, not variations."""
 _MOST_PARTIAL = 2
@@ -260,7 +260,7 @@ def verified_fixes(
         if any(isinstance(step, TakeOldFirst) for step in proposal.steps) and Cost.ROLLOUT in costs:
             continue  # one such fix is enough, whichever old pod is deleted first
         most = 1 if proposal.cost is Cost.NEW_NODE else _MOST_OF_A_COST
-        if len(shown) < MOST_FIXES and costs.count(proposal.cost) < most:
+        if len(shown) < _MOST_FIXES and costs.count(proposal.cost) < most:
             fix = _fix(situation, cycle)
             if any(fix.changes == other for other in known_changes if other):
                 continue  # two causes have the same remedy

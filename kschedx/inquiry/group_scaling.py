@@ -84,18 +84,25 @@ class GroupScaling(Struct, frozen=True, kw_only=True, dict=True):
         return "" if match is None else match["group"]
 
     @property
+    def event(self) -> str:
+        """The event about the pod; empty if there is none, or if it is not known."""
+        if self.decision.choice is not None:
+            return self.decision.choice.event
+        is_known = self.decision.pod.remains and not self.autoscaler.open_groups(self.decision)
+        return not_triggered_text(self.decision.pod.parts) if is_known else ""
+
+    @property
     def document(self) -> ScalingDocument:
         autoscaler, scaling = self.autoscaler, self.decision
         pod, choice = scaling.pod, scaling.choice
         is_there = pod.outcome is PodOutcome.SCHEDULABLE
-        sends = pod.remains and not autoscaler.open_groups(scaling)
         return part_of(
             ScalingDocument,
             scaling,
             outcome=pod.outcome,
             groups={group.name: _group(group) for group in scaling.groups},
             scale_ups=choice.resizes if choice else (),
-            event=choice.event if choice else not_triggered_text(pod.parts) if sends else "",
+            event=self.event,
             is_told=bool(choice) or pod.is_told,
             groups_told_by=autoscaler.membership.told_by,
             flags_are_known=autoscaler.flags_are_known,

@@ -15,7 +15,7 @@ from kschedx.controllers.pod_lifecycle import is_ready
 from kschedx.controllers.workload_lifecycle import refusal_state
 from kschedx.controllers.workloads import Owners, Workload, wanted_replicas
 from kschedx.explain.hardware import DeviceClaimRefused, DeviceDriverMissing, SharedByHami
-from kschedx.explain.pod_selectors import MatchingPodPending, MatchingWorkload, misses_pod
+from kschedx.explain.pod_selectors import GroupsWaiting, MatchingPodPending, MatchingWorkload, misses_pod
 from kschedx.explain.root_causes import (
     CapacityNotPublished,
     DriverNotRegistered,
@@ -403,6 +403,15 @@ class PodFixes:
                     yield from one_pod_at_a_time(self.cycle.snapshot, self.cycle.pod, claim)
                 case DeviceClaimRefused(lacks_admin_label=lacks):
                     yield admin_access(pod.namespace) if lacks else Fix.untried("correct the ResourceClaimTemplate")
+                case GroupsWaiting(leader_worker_set=name, whole=whole) if name and whole:
+                    command = shell_command(
+                        "kubectl scale leaderworkerset {} -n {} --replicas={}", name, pod.namespace, str(whole)
+                    )
+                    title = f"scale LeaderWorkerSet {name} to {whole:,}: the room of all its groups suffices for that"
+                    yield Fix.untried(title, commands=(command,))
+                case GroupsWaiting(leader_worker_set=""):
+                    how = "let Kueue, Volcano, or YuniKorn start each as a gang"
+                    yield Fix.untried(f"run fewer Spark applications at once: delete some drivers, and {how}")
                 case PortOfService(ports=ports, service=service, own_service=own):
                     yield free_port(ports, service, own)
                 case VirtualNode(node=node, key=key, value=value) if node and pod.controller is not None:

@@ -62,7 +62,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 # Errors in Karpenter's objects that an API server would refuse and that a file may contain.
 
-OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
 _PRICE = lazy_pattern(r"[0-9]+(\.[0-9]+)?")
 _ADJUSTMENT = lazy_pattern(r"[+-][0-9]*\.?[0-9]+%?")
 
@@ -107,8 +107,8 @@ def _fault(values: NodeSelectorRequirementWithMinValues) -> tuple[str, str] | No
     """Return the error of a requirement and the expected value."""
     if not values.key:
         return "a requirement has a key", ""
-    if values.operator not in OPERATORS:
-        allowed = nearest(values.operator, OPERATORS) or f"one of {', '.join(OPERATORS)}"
+    if values.operator not in _OPERATORS:
+        allowed = nearest(values.operator, _OPERATORS) or f"one of {', '.join(_OPERATORS)}"
         return f'"{values.operator}" is not an operator', allowed
     if values.operator == "In" and not values.values:
         return f"{values.key} In needs a value", ""
@@ -175,6 +175,18 @@ class PoolVerdict(Struct, frozen=True, kw_only=True):
             "no-devices": 1,
             "unsatisfiable-topology": 2, "host-port-taken": 2, "incompatible-requirements": 3, "untolerated-taint": 3,
         }.get(self.reason, 4)  # fmt: skip
+
+    def matching_types(self, rejection: NoInstanceType) -> list[InstanceType]:
+        """Return the known types that meet all requirements but those on resources, largest first."""
+        if self.template is None:
+            return []
+        requirements, allowed = rejection.requirements, self.template.allowed
+        matching = (
+            known
+            for known in self.known
+            if known.requirements.overlaps(requirements) and known.is_offered(requirements, allowed)
+        )
+        return sorted(matching, key=lambda instance_type: instance_type.size, reverse=True)
 
     def minimum(self, key: str) -> int:
         """Return the pool's `minValues` for a key."""
@@ -375,7 +387,8 @@ class Karpenter:
         if failure is not None:
             pools = self.verdicts(pod, failure)
             is_sure = all(pool.certainty is LaunchCertainty.REJECTS for pool in pools)
-            event = f"Failed to schedule pod, {failure.text}" if is_sure and self._text_is_known(failure) else ""
+            is_known = all(pool.text_is_known for pool in pools) and not self._has_skipped_unknown
+            event = f"Failed to schedule pod, {failure.text}" if is_sure and is_known else ""
             return PodProvisioning(looked=looked, pools=pools, event=event, by_chance=result.by_chance)
         if node is not None:
             return PodProvisioning(
@@ -397,14 +410,10 @@ class Karpenter:
             has_relaxed=has_relaxed,
         )
 
-    def _text_is_known(self, failure: SchedulingFailure) -> bool:
-        """Return whether the message is certain: messages about instance types depend on all of them."""
-        return all(
-            self.known[pool.pool].are_all
-            or not isinstance(pool.rejection, NoInstanceType | CheapestAreTooFew | LimitReached)
-            or (isinstance(pool.rejection, LimitReached) and pool.rejection.is_exhausted)
-            for pool in failure.pools
-        ) and not any(pool.why == "no-types" and not self.types_are_known for pool in self.skipped)
+    @property
+    def _has_skipped_unknown(self) -> bool:
+        """Whether a pool is skipped only because none of its types is known."""
+        return not self.types_are_known and any(pool.why == "no-types" for pool in self.skipped)
 
     @cached_property
     def templates(self) -> Mapping[str, PoolTemplate]:
@@ -429,26 +438,28 @@ class Karpenter:
 
     def _verdict(self, name: str, rejection: Rejection, requirements: Requirements) -> PoolVerdict:
         known = self.known[name]
-        certainty = LaunchCertainty.REJECTS
-        if isinstance(rejection, NoInstanceType) and not known.are_all:
-            is_sure = self._is_out_of_zone(name, rejection) or self._lacks_a_reservation(name, rejection)
-            certainty = LaunchCertainty.REJECTS if is_sure else LaunchCertainty.UNKNOWN
-        elif (
-            isinstance(rejection, CheapestAreTooFew)
-            or (isinstance(rejection, LimitReached) and not rejection.is_exhausted)
-        ) and not known.are_all:
-            certainty = LaunchCertainty.UNKNOWN
-        if isinstance(rejection, NoDevices) and not rejection.is_known:
-            certainty = LaunchCertainty.UNKNOWN
+        lacks_a_reservation = isinstance(rejection, NoInstanceType) and self._lacks_a_reservation(name, rejection)
+        is_sure = known.are_all
+        match rejection:
+            case NoInstanceType():
+                is_sure = is_sure or lacks_a_reservation or self._is_out_of_zone(name, rejection)
+            case LimitReached():
+                is_sure = is_sure or rejection.is_exhausted
+            case NoDevices():
+                is_sure = rejection.is_known
+            case CheapestAreTooFew():
+                pass
+            case _:
+                is_sure = True
         return PoolVerdict(
             pool=next(pool for pool in self.pools if pool.name == name),
-            certainty=certainty,
+            certainty=LaunchCertainty.REJECTS if is_sure else LaunchCertainty.UNKNOWN,
             rejection=rejection,
             known=self.templates[name].types if name in self.templates else (),
             template=self.templates.get(name),
             zones=known.zones if known.zones_are_all else (),
             types_are_known=known.are_all,
-            lacks_a_reservation=isinstance(rejection, NoInstanceType) and self._lacks_a_reservation(name, rejection),
+            lacks_a_reservation=lacks_a_reservation,
             requirements=requirements,
         )
 

@@ -73,6 +73,9 @@ GROUP_SIZE, GROUP_LABELS = (
 )
 """The annotation with the size of a LeaderWorkerSet's group, and the labels that its pods share."""
 
+SPARK_APPLICATION, SPARK_ROLE = "spark-app-selector", "spark-role"
+"""The labels with the application of a Spark pod, and with its role: `driver` or `executor`."""
+
 LIMIT_RANGER = "kubernetes.io/limit-ranger"
 """Lists requests and limits that a LimitRange set: `LimitRanger plugin set: cpu, memory request for container app`."""
 VERTICAL_UPDATES = "vpaUpdates"

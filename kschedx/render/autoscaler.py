@@ -9,7 +9,7 @@ from functools import partial
 from kschedx.autoscaler.cluster import Autoscaler, AutoscalerGrowth, GroupVerdict, PodScaling
 from kschedx.autoscaler.node_groups import group_title
 from kschedx.autoscaler.pods import PodOutcome
-from kschedx.autoscaler.sizes import BACKED_OFF, NOT_READY, Resize, is_same_autoscaler_event, not_triggered_text
+from kschedx.autoscaler.sizes import BACKED_OFF, NOT_READY, Resize, is_same_autoscaler_event
 from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, PodResult
 from kschedx.autoscaler.templates import Template
 from kschedx.findings import InsufficientResource, NodeUnschedulable, TooManyPods
@@ -188,9 +188,7 @@ def trial_result(remedy: NodeRemedy) -> str:
 def decision_words(of_groups: GroupScaling, recorded: RecordedEvent | None) -> DecisionWords:
     autoscaler, scaling = of_groups.autoscaler, of_groups.decision
     is_considered = scaling.choice is None and scaling.pod.outcome is PodOutcome.CONSIDERED
-    event = scaling.choice.event if scaling.choice else ""
-    if not event and scaling.pod.remains and scaling.pod.is_told and not autoscaler.open_groups(scaling):
-        event = not_triggered_text(scaling.pod.parts)
+    event = of_groups.event if scaling.choice is not None or scaling.pod.is_told else ""
     message = "" if recorded is None else recorded.message
     lacking = undeclared_need(autoscaler, scaling, of_groups.pod)
     sentence = _sentence(autoscaler, scaling)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, assert_never
 
 from kschedx.inquiry.node_scaling import NodeRemedy
@@ -45,7 +46,7 @@ from kschedx.kube.autoscalers import NodeClaim, NodeOverlay
 from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import Unit
 from kschedx.kube.types import Pod
-from kschedx.releases.karpenter import karpenter_title
+from kschedx.releases.karpenter import MEASURED
 from kschedx.render.terminal import StyledLine, text
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.wording import Fact, amount, count, list_names
@@ -266,21 +267,8 @@ def _missing_of_type(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
 
 def _nearest_type(verdict: PoolVerdict, rejection: NoInstanceType) -> InstanceType | None:
     """Return the nearest type that meets all requirements and is only too small; the largest of equally near ones."""
-    if verdict.template is None:
-        return None
-    allowed = verdict.template.allowed
-    fitting = [
-        instance_type
-        for instance_type in verdict.known
-        if instance_type.requirements.overlaps(rejection.requirements)
-        and instance_type.is_offered(rejection.requirements, allowed)
-    ]
-    short = [instance_type for instance_type in fitting if any(True for _ in _short(instance_type, rejection.requests))]
-    return max(
-        short,
-        key=lambda instance_type: (-len(list(_short(instance_type, rejection.requests))), *instance_type.size),
-        default=None,
-    )
+    shorts = ((len(list(_short(each, rejection.requests))), each) for each in verdict.matching_types(rejection))
+    return min((pair for pair in shorts if pair[0]), key=itemgetter(0), default=(0, None))[1]
 
 
 def _short(instance_type: InstanceType, requests: Amounts) -> Iterator[str]:
@@ -391,8 +379,13 @@ def decision_words(of_pools: PoolScaling, recorded: RecordedEvent | None) -> Dec
         is_same=is_same_karpenter_event(message, provisioning.event),
         settings="types and settings",
         reports=tuple(of_pools.reports.values()),
-        basis=(_basis(karpenter), f"rules of Karpenter {karpenter_title(karpenter.settings.rules_version)}"),
+        basis=(_basis(karpenter), f"rules of Karpenter {version_title(karpenter.settings.rules_version)}"),
     )
+
+
+def version_title(version: str) -> str:
+    """Return the version's title, such as `1.14, as published and not measured`."""
+    return version if version in MEASURED else f"{version}, as published and not measured"
 
 
 def trial_result(remedy: NodeRemedy) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -16,7 +16,7 @@ from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, Persis
 from kschedx.kube.types import FINISHED, Labels, Node, Pod, PodSpec, PodStatus
 from kschedx.snapshot.columns import ClusterRow, Column, IntArray
 from kschedx.snapshot.nodes import ClusterNodes
-from kschedx.snapshot.pods import PodCopies, PodTable, longer, longer_rows
+from kschedx.snapshot.pods import PodCopies, PodTable, longer
 from kschedx.snapshot.snapshot import Snapshot, fields_from_objects
 
 
@@ -31,7 +31,7 @@ def with_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Snapshot:
     specs = _unbound(pods)
     table = replace(
         old,
-        rows=longer_rows(old.rows, {pod.key: row for row, pod in enumerate(pods, start=len(old))}),
+        rows=_longer_rows(old.rows, {pod.key: row for row, pod in enumerate(pods, start=len(old))}),
         names=longer(old.names, [pod.metadata.name for pod in pods]),
         namespaces=_join_columns(old.namespaces, [pod.metadata.namespace for pod in pods]),
         uids=longer(old.uids, [pod.metadata.uid for pod in pods]),
@@ -52,6 +52,30 @@ def with_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Snapshot:
         _requests={},
     )
     return replace(snapshot, pods=table, _tables={})
+
+
+class _MoreRows(Mapping[str, int]):
+    """Rows by key of pods, and of others, of which one may have the name of one before."""
+
+    def __init__(self, rows: Mapping[str, int], more: dict[str, int]) -> None:
+        self.rows, self.more = rows, more
+
+    def __len__(self) -> int:
+        return len(self.rows) + sum(key not in self.rows for key in self.more)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.rows
+        yield from (key for key in self.more if key not in self.rows)
+
+    def __getitem__(self, key: str) -> int:
+        return self.more[key] if key in self.more else self.rows[key]
+
+
+def _longer_rows(rows: Mapping[str, int], more: dict[str, int]) -> Mapping[str, int]:
+    """`longer` of rows by key; the last of a name counts."""
+    if isinstance(rows, _MoreRows):
+        return _MoreRows(rows.rows, {**rows.more, **more})
+    return {**rows, **more} if isinstance(rows, dict) else _MoreRows(rows, more)
 
 
 def with_changed_pods(snapshot: Snapshot, changed: Iterable[tuple[IntArray, Pod]]) -> Snapshot:
@@ -197,6 +221,8 @@ def _sorted_labels(labels: Labels) -> tuple[tuple[str, str], ...]:
 
 _Name = tuple[str, str]
 """Namespace and name."""
+_IsObject = Callable[[type[Struct], _Name], bool]
+"""Whether it is about an object, by its kind and name."""
 _KEPT = frozenset({PersistentVolume, PersistentVolumeClaim, ResourceClaim})
 """Existing objects of these kinds do not change, but for the fields that they lack: their relevant fields are
 immutable, and a manifest lacks their binding."""
@@ -219,34 +245,61 @@ def with_applied(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) 
 
 def with_object(snapshot: Snapshot, changed: Struct) -> Snapshot:
     """Replace one existing object."""
-    return _with_objects(snapshot, changed, [changed])
+    record, name = _kind_of(snapshot, changed), name_of(changed)
+    objects = [changed if name_of(old) == name else old for old in snapshot.objects[record]]
+    return _with_objects(snapshot, {**snapshot.objects, record: objects}, lambda *of: of == (record, name))
 
 
 def without_object(snapshot: Snapshot, gone: Struct) -> Snapshot:
-    return _with_objects(snapshot, gone, [])
+    record, name = _kind_of(snapshot, gone), name_of(gone)
+    return _without(snapshot, lambda *of: of == (record, name))
 
 
-def _with_objects(snapshot: Snapshot, struct: Struct, instead: Sequence[Struct]) -> Snapshot:
-    name = name_of(struct)
-    record = next(record for record in snapshot.objects if isinstance(struct, record))
-    left = [it for old in snapshot.objects[record] for it in (instead if name_of(old) == name else [old])]
-    changed = replace(
-        snapshot, **fields_from_objects({**snapshot.objects, record: left}), _tables=dict(snapshot._tables)
-    )
-    return _with_bound(changed, snapshot, (record, name))
+def without_namespace(snapshot: Snapshot, namespace: str) -> Snapshot:
+    """Remove the claims, budgets, quotas, and other objects of a namespace; its pods and workloads stay."""
+    custom = {key: raw for key, raw in snapshot.custom_resources.items() if key[1] != namespace}
+    return _without(replace(snapshot, custom_resources=custom), lambda _, name: name[0] == namespace)
+
+
+def _kind_of(snapshot: Snapshot, item: Struct) -> type[Struct]:
+    return next(record for record in snapshot.objects if isinstance(item, record))
+
+
+def _without(snapshot: Snapshot, is_gone: _IsObject) -> Snapshot:
+    """Remove objects, and the volumes of removed claims whose reclaim policy is Delete; others are released."""
+    known = snapshot.storage
+    claims = {key for key, claim in known.claims.items() if is_gone(PersistentVolumeClaim, name_of(claim))}
+    bound = [
+        volume for volume in known.volumes.values() if volume.spec.claim_ref and volume.spec.claim_ref.key in claims
+    ]
+    deleted = {volume.name for volume in bound if volume.spec.persistent_volume_reclaim_policy == "Delete"}
+
+    def goes(record: type[Struct], name: _Name) -> bool:
+        return is_gone(record, name) or (record is PersistentVolume and name[1] in deleted)
+
+    objects = {record: [it for it in old if not goes(record, name_of(it))] for record, old in snapshot.objects.items()}
+    left = _with_objects(snapshot, objects, goes)
+    status = PersistentVolumeStatus(phase="Released")
+    released = {volume.name: replace(volume, status=status) for volume in bound if volume.name in left.storage.volumes}
+    return left.with_storage(replace(left.storage, volumes={**left.storage.volumes, **released})) if released else left
+
+
+def _with_objects(snapshot: Snapshot, objects: Mapping[type[Struct], Sequence[Struct]], changes: _IsObject) -> Snapshot:
+    applied = replace(snapshot, **fields_from_objects(objects), _tables=dict(snapshot._tables))
+    return _with_bound(applied, snapshot, changes)
 
 
 def _with_bound(
     applied: Snapshot,
     before: Snapshot,
-    but: tuple[type[Struct], _Name] | None = None,
+    changes: _IsObject = lambda *_: False,
     written: Mapping[str, PersistentVolumeClaim] = {},
 ) -> Snapshot:
-    """Keep the current claims and volumes, except one by kind and name: a run may have bound or allocated them. Fields
-    that claims lack are set from `written`."""
+    """Keep the current claims and volumes, except changed ones: a run may have bound or allocated them. Fields that
+    claims lack are set from `written`."""
 
     def stand(record: type[R], known: Mapping[str, R]) -> dict[str, R]:
-        return {key: kept_record for key, kept_record in known.items() if but != (record, name_of(kept_record))}
+        return {key: kept_record for key, kept_record in known.items() if not changes(record, name_of(kept_record))}
 
     storage, devices = applied.storage, applied.devices
     claims = stand(PersistentVolumeClaim, before.storage.claims)

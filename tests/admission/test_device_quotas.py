@@ -1,7 +1,7 @@
-"""ResourceClaims that quotas refuse, in the words of kube-apiserver 1.36.
+"""ResourceClaims that quotas refuse, with the messages of kube-apiserver 1.36.
 
-`device_quotas.jsonl.gz`: claims given to it as server-side dry runs; a JSON object per line with `claim`, the `quota`
-of its namespace and `refusal`, null where it was taken.
+`device_quotas.jsonl.gz`: claims as server-side dry runs; one JSON object per line with `claim`, the `quota` of its
+namespace, and `refusal`, null if the claim was accepted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ with gzip.open(Path(__file__).parent / "device_quotas.jsonl.gz") as file:
     CASES: list[dict[str, Any]] = [json.loads(line) for line in file]
 
 
-def test_claims_are_refused_as_they_were() -> None:
+def test_quotas_refuse_claims_as_recorded() -> None:
     assert {bool(case["refusal"]) for case in CASES} == {True, False}
     for case in CASES:
         claim = defaulted_claim(decode(json.dumps(case["claim"]).encode(), ResourceClaim))
@@ -32,7 +32,7 @@ def test_claims_are_refused_as_they_were() -> None:
         assert quota_refusal(claim, [quota], pod_level_resources=True) == case["refusal"], case
 
 
-def test_a_claim_of_a_template_that_nobody_makes(tmp_path: Path) -> None:
+def test_why_reports_the_quota_that_refuses_a_claim(tmp_path: Path) -> None:
     spec: Manifest = {"devices": {"requests": [{"name": "g", "exactly": {"deviceClassName": "gpu", "count": 2}}]}}
     template: Manifest = {
         "apiVersion": "resource.k8s.io/v1",
@@ -50,11 +50,11 @@ def test_a_claim_of_a_template_that_nobody_makes(tmp_path: Path) -> None:
         "spec": {"hard": hard},
         "status": {"hard": hard, "used": used},
     }
-    wants = changed(POD, "spec.resourceClaims", [{"name": "gpus", "resourceClaimTemplateName": "two"}])
+    target = changed(POD, "spec.resourceClaims", [{"name": "gpus", "resourceClaimTemplateName": "two"}])
     write(tmp_path, NODE, template, device_class, quota)
-    write(tmp_path, wants, name="pod.yaml")
-    ran = kschedx("why", "pod.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
-    assert ran.code == 1
-    question = "requested: gpu.deviceclass.resource.k8s.io/devices=2, used: gpu.deviceclass.resource.k8s.io/devices=2"
-    refusal = f'resourceclaims.resource.k8s.io "web-0-gpus" is forbidden: exceeded quota: few, {question}'
-    assert f"claim shop/web-0-gpus is not created from its template: {refusal}" in ran.out
+    write(tmp_path, target, name="pod.yaml")
+    answer = kschedx("why", "pod.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
+    assert answer.code == 1
+    amounts = "requested: gpu.deviceclass.resource.k8s.io/devices=2, used: gpu.deviceclass.resource.k8s.io/devices=2"
+    refusal = f'resourceclaims.resource.k8s.io "web-0-gpus" is forbidden: exceeded quota: few, {amounts}'
+    assert f"claim shop/web-0-gpus is not created from its template: {refusal}" in answer.out

@@ -1,7 +1,7 @@
-"""Pod Security: what a namespace's labels forbid, as kube-apiserver 1.36 said it, and 1.36 emulating 1.33.
+"""Pod Security: refusals and warnings by the labels of a namespace, as kube-apiserver 1.36, also emulating 1.33.
 
-`pod_security.jsonl.gz`: pods and Deployments given to it as server-side dry runs; a JSON object per line with
-`version`, the namespace's `labels`, `manifest`, `code` 201, or 403 with `error`, and `warnings`, what kubectl prints.
+`pod_security.jsonl.gz`: pods and Deployments as server-side dry runs; one JSON object per line with `version`, the
+namespace's `labels`, `manifest`, `code` 201, or 403 with `error`, and `warnings`, the output of kubectl.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ with gzip.open(Path(__file__).parent / "pod_security.jsonl.gz") as file:
 
 
 def answer(case: Json) -> tuple[int, str, list[str]]:
-    """The code, the refusal and the warnings."""
+    """Return the code, the refusal, and the warnings."""
     manifest, release = case["manifest"], resolve(case["version"])
     name = manifest["metadata"]["namespace"]
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": case["labels"]}}
@@ -49,23 +49,23 @@ WORKLOADS = [case for case in CASES if case["manifest"]["kind"] != "Pod"]
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_pods_are_refused_and_warned_of_as_they_were(part: int) -> None:
+def test_pods_have_the_recorded_refusals_and_warnings(part: int) -> None:
     for case in PODS[part::4]:
         assert answer(case) == (case["code"], case.get("error", ""), case["warnings"]), case["manifest"]
 
 
-def test_the_pods_of_workloads_are_refused_that_kubectl_warned_of() -> None:
-    """But for those whose AppArmor annotation becomes a field, which the template does not have yet."""
-    plain = [workload for workload in WORKLOADS if "apparmor" not in json.dumps(workload["manifest"])]
-    assert len(plain) > 80
-    for case in plain:
+def test_pods_of_workloads_are_refused_for_the_recorded_warnings() -> None:
+    """Templates with AppArmor annotations differ: the annotations become fields only in the pod."""
+    cases_without_apparmor = [workload for workload in WORKLOADS if "apparmor" not in json.dumps(workload["manifest"])]
+    assert len(cases_without_apparmor) > 80
+    for case in cases_without_apparmor:
         _, _, (*text,) = answer(case)
         warnings = case["warnings"]
         is_enforced = f"{PREFIX}enforce" in case["labels"] and f"{PREFIX}warn" not in json.dumps(case["labels"])
         if is_enforced:
             assert bool(text) == bool(warnings), case["manifest"]
-            for ours, theirs in zip(text, warnings, strict=True):
-                assert ours.endswith(theirs.replace("would violate", "violates"))
+            for message, warning in zip(text, warnings, strict=True):
+                assert message.endswith(warning.replace("would violate", "violates"))
         elif not text or text[0].startswith("would"):
             assert text == warnings
 
@@ -84,12 +84,12 @@ def test_the_pods_of_workloads_are_refused_that_kubectl_warned_of() -> None:
         ({"warn": "anything"}, "privileged:latest", "privileged:latest"),
     ],
 )
-def test_labels_are_read_as_the_api_server_does(labels: Json, enforce: str, warn: str) -> None:
+def test_levels_and_versions_of_labels(labels: Json, enforce: str, warn: str) -> None:
     result = policy_of({f"{PREFIX}{key}": value for key, value in labels.items()})
     assert (str(result.enforce), str(result.warn)) == (enforce, warn)
 
 
-def test_a_version_to_come_is_the_newest_known() -> None:
+def test_a_future_version_is_the_newest_known() -> None:
     standards = standards_of(resolve("1.30"))
     assert standards is not None
     assert standards.edition(LevelVersion(PodSecurityLevel.BASELINE, 99)).minor == 30
@@ -97,12 +97,12 @@ def test_a_version_to_come_is_the_newest_known() -> None:
     assert standards_of(resolve("1.13")) is None
 
 
-def restricted(**labels: str) -> Manifest:
-    own = {f"{PREFIX}enforce": "restricted", **labels}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": own}}
+def restricted_namespace(**labels: str) -> Manifest:
+    labels_of_namespace = {f"{PREFIX}enforce": "restricted", **labels}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": labels_of_namespace}}
 
 
-ROOT: Manifest = {
+POD_AS_ROOT: Manifest = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {"name": "p", "namespace": "shop"},
@@ -124,10 +124,10 @@ ROOT: Manifest = {
     ("version", "gates", "is_refused"),
     [("1.36", {}, False), ("1.34", {}, True), ("1.34", {"UserNamespacesPodSecurityStandards": True}, False)],
 )
-def test_root_of_a_user_namespace(version: str, gates: dict[str, bool], is_refused: bool) -> None:
-    snapshot, release = Snapshot.from_objects([restricted()]), resolve(version, gates)
+def test_root_in_a_user_namespace(version: str, gates: dict[str, bool], is_refused: bool) -> None:
+    snapshot, release = Snapshot.from_objects([restricted_namespace()]), resolve(version, gates)
     if is_refused:
         with pytest.raises(NotAdmittedError, match="runAsUser=0"):
-            admitted_pod(snapshot, ROOT, release)
+            admitted_pod(snapshot, POD_AS_ROOT, release)
     else:
-        assert isinstance(admitted_pod(snapshot, ROOT, release).pod, Pod)
+        assert isinstance(admitted_pod(snapshot, POD_AS_ROOT, release).pod, Pod)

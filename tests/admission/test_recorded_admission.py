@@ -1,10 +1,10 @@
-"""kschedx makes of a manifest what kube-apiserver 1.36 made of it, and refuses what that refused, with its words.
+"""kschedx admits and refuses manifests as kube-apiserver 1.36 did, with its messages.
 
-`cases.jsonl.gz`: pod manifests given to a kube-apiserver as server-side dry runs; a JSON object per line with `context`
-(what admission looked at), `manifest`, and `code` 201 with `result`, or 422 with `error`, what kubectl printed.
-`volumes.jsonl.gz`: the same of manifests with volumes, mounts, variables, claims, and amounts written freely.
-`selectors.jsonl.gz`: the same of device classes, whose selectors may be wrong. What only the kubelet reads, and what a
-selector may cost at most, is left to the API server: such cases are not among these.
+`cases.jsonl.gz`: pod manifests as server-side dry runs; one JSON object per line with `context` (the objects that
+admission reads), `manifest`, and `code` 201 with `result`, or 422 with `error`, the output of kubectl.
+`volumes.jsonl.gz`: the same for manifests with volumes, mounts, variables, claims, and quantities in free form.
+`selectors.jsonl.gz`: the same for device classes with valid and invalid selectors. Cases about fields that only the
+kubelet reads, and about the cost of selectors, are left out.
 """
 
 from __future__ import annotations
@@ -42,46 +42,46 @@ REFUSED = [case for case in (*CASES, *VOLUMES) if case["code"] != 201]
 SELECTOR_FEATURES = Features(consumable_capacity=True, list_attributes=False)
 
 
-def admitted(case: Json) -> Pod:
+def admit(case: Json) -> Pod:
     return admitted_pod(Snapshot.from_objects(case["context"]), case["manifest"], resolve()).pod
 
 
-def read_by_scheduling(pod: Pod) -> Json:
-    """Without what admission notes down for people, and what the API server says of a pod that does not run yet."""
-    created: Json = msgspec.to_builtins(pod)
-    del created["metadata"]["annotations"], created["status"]["phase"], created["status"]["conditions"]
-    return created
+def scheduling_fields(pod: Pod) -> Json:
+    """Return the pod without audit annotations, and without the status that the API server sets."""
+    fields: Json = msgspec.to_builtins(pod)
+    del fields["metadata"]["annotations"], fields["status"]["phase"], fields["status"]["conditions"]
+    return fields
 
 
-def told(error: str) -> list[str]:
-    """What kubectl printed, without its preamble and warnings: each refusal by itself."""
+def refusals_of(error: str) -> list[str]:
+    """Return the refusals in kubectl's output, without preamble and warnings."""
     text = "\n".join(line for line in error.splitlines() if not line.startswith("Warning: "))
     reason = re.split(r"is (?:forbidden|invalid): ", text, maxsplit=1)[1]
     return [part.strip() for part in reason.split("\n* ") if part.strip()]
 
 
 @pytest.mark.parametrize("case", STORED, ids=lambda case: case["name"])
-def test_what_is_stored(case: Json) -> None:
+def test_the_admitted_pod_equals_the_stored_one(case: Json) -> None:
     stored = msgspec.convert(case["result"], Pod)
-    assert read_by_scheduling(admitted(case)) == read_by_scheduling(stored)
+    assert scheduling_fields(admit(case)) == scheduling_fields(stored)
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case["name"])
-def test_what_is_refused(case: Json) -> None:
-    with pytest.raises(InputError) as caught:
-        admitted(case)
-    assert caught.value.place.field or "[" in str(caught.value)
-    assert not [reason for reason in told(case["error"]) if reason not in str(caught.value)]
+def test_a_refused_pod_has_the_recorded_reasons(case: Json) -> None:
+    with pytest.raises(InputError) as error:
+        admit(case)
+    assert error.value.place.field or "[" in str(error.value)
+    assert not [reason for reason in refusals_of(case["error"]) if reason not in str(error.value)]
 
 
 @pytest.mark.parametrize("case", SELECTORS, ids=lambda case: case["name"])
-def test_selectors(case: Json) -> None:
+def test_refusals_of_device_classes(case: Json) -> None:
     device_class = msgspec.convert(case["manifest"], DeviceClass)
-    refused = [f"{field}: {text}" for field, text in class_refusals(device_class, SELECTOR_FEATURES)]
-    assert refused == ([] if case["code"] == 201 else told(case["error"]))
+    refusals = [f"{field}: {text}" for field, text in class_refusals(device_class, SELECTOR_FEATURES)]
+    assert refusals == ([] if case["code"] == 201 else refusals_of(case["error"]))
 
 
-def test_a_volume_without_a_source_is_an_empty_folder() -> None:
+def test_a_volume_without_a_source_is_an_empty_dir() -> None:
     volumes = [{"name": "bare"}, {"name": "said", "downwardAPI": {}}, {"name": "null", "emptyDir": None}]
     manifest = {
         "apiVersion": "v1",
@@ -89,5 +89,5 @@ def test_a_volume_without_a_source_is_an_empty_folder() -> None:
         "metadata": {"name": "p", "namespace": "default"},
         "spec": {"containers": [{"name": "c", "image": "c"}], "volumes": volumes},
     }
-    stored = admitted({"context": [], "manifest": manifest}).spec.volumes
+    stored = admit({"context": [], "manifest": manifest}).spec.volumes
     assert {item.name: item.empty_dir is not None for item in stored} == {"bare": True, "said": False, "null": True}

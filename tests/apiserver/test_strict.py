@@ -1,4 +1,4 @@
-"""Fields that are misspelled, misplaced or of the wrong type."""
+"""Fields with a misspelled name, a wrong place, or a wrong type."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ CONTAINER = f"{POD_SPEC}.containers[0]"
         ("xyzzy", 1, "xyzzy: unknown field"),
     ],
 )
-def test_a_fault_has_its_place_and_what_was_meant(path: str, value: object, expected: str) -> None:
+def test_a_fault_has_its_path_and_a_suggestion(path: str, value: object, expected: str) -> None:
     (fault,) = strict.unknown_fields(changed(DEPLOYMENT, path, value))
     assert str(fault) == expected
 
@@ -82,18 +82,18 @@ def test_a_fault_has_its_place_and_what_was_meant(path: str, value: object, expe
         (f"{POD_SPEC}.containers.0.livenessProbe", {"httpGet": {"port": "http"}}),
     ],
 )
-def test_what_an_api_server_takes_is_no_fault(path: str, value: object) -> None:
+def test_valid_fields_have_no_fault(path: str, value: object) -> None:
     assert strict.unknown_fields(changed(DEPLOYMENT, path, value)) == []
 
 
-def test_what_is_stored_or_of_another_kind_is_not_held_against_the_fields() -> None:
-    wrong = changed(DEPLOYMENT, "spec.later", 1)
-    assert strict.unknown_fields(wrong)
-    assert strict.unknown_fields(changed(wrong, "metadata.uid", "1")) == []
-    assert strict.unknown_fields({**wrong, "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}) == []
+def test_stored_objects_and_custom_resources_are_not_checked() -> None:
+    invalid = changed(DEPLOYMENT, "spec.later", 1)
+    assert strict.unknown_fields(invalid)
+    assert strict.unknown_fields(changed(invalid, "metadata.uid", "1")) == []
+    assert strict.unknown_fields({**invalid, "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}) == []
 
 
-def test_every_type_that_a_field_names_is_there() -> None:
+def test_every_referenced_type_exists() -> None:
     file = json.loads(strict.FIELDS.read_text(encoding="utf-8"))
-    named = {word for word in json.dumps(file["types"]).split('"') if word.startswith("#")}
-    assert {name[1:] for name in named} | set(file["kinds"].values()) == set(file["types"])
+    references = {word for word in json.dumps(file["types"]).split('"') if word.startswith("#")}
+    assert {name[1:] for name in references} | set(file["kinds"].values()) == set(file["types"])

@@ -1,4 +1,4 @@
-"""What the API server refuses of workloads and claims, and what it only seems to."""
+"""The API server's validation of workloads and claims."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def workload(kind: str, name: str = "web", labels: Json | None = None, policy: s
     return {"apiVersion": API.get(kind, "apps/v1"), "kind": kind, "metadata": {"name": name}, "spec": template | spec}
 
 
-def surging(kind: str, strategy: str, surge: object, unavailable: object) -> Json:
-    rolling: dict[str, Any] = {strategy: {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}}
-    return workload(kind, selector=LABELS, **rolling)
+def rolling_workload(kind: str, strategy: str, surge: object, unavailable: object) -> Json:
+    update_strategy: dict[str, Any] = {strategy: {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}}
+    return workload(kind, selector=LABELS, **update_strategy)
 
 
 CLAIM: Json = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -54,11 +54,11 @@ CLAIM: Json = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"sto
             ["metadata.name: Required value: name or generateName is required"],
         ),
         (
-            surging("Deployment", "strategy", 0, "0%"),
+            rolling_workload("Deployment", "strategy", 0, "0%"),
             [('spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "0%": may not be 0 when `maxSurge` is 0')],
         ),
         (
-            surging("DaemonSet", "updateStrategy", "50%", 1),
+            rolling_workload("DaemonSet", "updateStrategy", "50%", 1),
             [
                 (
                     'spec.updateStrategy.rollingUpdate.maxSurge: Invalid value: "50%": '
@@ -86,13 +86,18 @@ CLAIM: Json = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"sto
         ),
     ],
 )
-def test_refusals(manifest: Json, errors: list[str]) -> None:
+def test_validation_errors(manifest: Json, errors: list[str]) -> None:
     assert [str(error) for error in (*validate_workload(manifest), *validate_claims(manifest))] == errors
 
 
-def test_a_namespace_that_is_being_deleted_refuses_workloads() -> None:
-    gone = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "old"}, "status": {"phase": "Terminating"}}
-    ledger = QuotaLedger(Snapshot.from_objects([gone]), resolve())
+def test_a_terminating_namespace_rejects_workloads() -> None:
+    terminating = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "old"},
+        "status": {"phase": "Terminating"},
+    }
+    ledger = QuotaLedger(Snapshot.from_objects([terminating]), resolve())
     assert ledger.take(charged_object("Deployment", "old", "web")) == (
         'deployments.apps "web" is forbidden: unable to create new content in namespace old because it is being '
         "terminated"

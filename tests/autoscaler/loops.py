@@ -1,4 +1,4 @@
-"""Recorded loops of cluster-autoscaler, and the same facts of kschedx's document."""
+"""Recorded loops of cluster-autoscaler, and the comparable facts of kschedx's document."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def cases() -> list[Json]:
 
 
 def facts(value: object, key: str = "") -> object:
-    """`value` without what is empty, in an order of its own."""
+    """Return the value without empty parts, in a canonical order."""
     if key in _AMOUNTS and isinstance(value, dict):
         return {
             name: milli_value(amount) for name, amount in value.items() if key != "requested" or milli_value(amount)
         }
     if key == "outcomes" and isinstance(value, list):
-        return _counted(value)
+        return _count_outcomes(value)
     if isinstance(value, dict):
         reduced = {name: facts(inner, name) for name, inner in value.items()}
         return {name: inner for name, inner in reduced.items() if inner or key == "labels"}
@@ -41,11 +41,11 @@ def facts(value: object, key: str = "") -> object:
         items = [facts(item) for item in value]
         return sorted(items, key=_text) if key in _SETS or key == "pods" else items
     if isinstance(value, str) and key != "event":
-        return _settled(value)
+        return _sort_resources(value)
     return value
 
 
-def _counted(rows: list[Json]) -> object:
+def _count_outcomes(rows: list[Json]) -> object:
     counts: Counter[str] = Counter()
     for row in rows:
         reduced = facts({name: item for name, item in row.items() if name != "count"})
@@ -53,8 +53,8 @@ def _counted(rows: list[Json]) -> object:
     return sorted(counts.items())
 
 
-def _settled(text: str) -> str:
-    """The resources of a limit come in any order."""
+def _sort_resources(text: str) -> str:
+    """Return the text with the resources of a limit in order; upstream's order is random."""
     match = _QUOTA.fullmatch(text)
     return f"{match[1]}{', '.join(sorted(match[2].split(', ')))}{match[3] or ''}" if match else text
 
@@ -63,32 +63,32 @@ def _text(value: object) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def lean(document: Json, recorded: Json) -> Json:
-    """The part of a document that is recorded."""
-    kept = {name: document.get(name) for name in (
+def recorded_part(document: Json, recorded: Json) -> Json:
+    """Return the recorded facts of a document."""
+    parts = {name: document.get(name) for name in (
         "result", "error", "groups", "pods", "options", "candidates", "choices", "clusterEvents",
     )}  # fmt: skip
-    by_chance = any(
+    is_random = any(
         row["outcome"] == "schedulable" and "on" not in row
         for entry in recorded["pods"].values()
         for row in entry["outcomes"]
     )
     groups = {
         name: {key: group.get(key) for key in ("skipped", "health", "upcoming", "template")}
-        for name, group in (kept["groups"] or {}).items()
+        for name, group in (parts["groups"] or {}).items()
     }
     pods = {
         name: {
             "members": entry["members"],
             "outcomes": [
                 {key: row.get(key) for key in ("count", "outcome", "groups", "remains", "parts", "event")}
-                | ({} if by_chance else {"on": row.get("on")})
+                | ({} if is_random else {"on": row.get("on")})
                 for row in entry["outcomes"]
             ],
         }
-        for name, entry in (kept["pods"] or {}).items()
+        for name, entry in (parts["pods"] or {}).items()
     }
-    reduced = facts({**kept, "groups": groups, "pods": pods})
+    reduced = facts({**parts, "groups": groups, "pods": pods})
     assert isinstance(reduced, dict)
     return reduced
 

@@ -1,4 +1,4 @@
-"""A cluster of one group with one node, for rules that are about pods and flags."""
+"""A cluster of one group with one node, for rules about pods and flags."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import kschedx
 Json = Mapping[str, Any]
 
 NOW = "2026-06-01T12:00:00Z"
-_SINCE = "2026-06-01T08:00:00Z"
+_CREATED = "2026-06-01T08:00:00Z"
 
 
 def group(name: str = "workers", *, target: int = 1, maximum: int = 5, scale_up: str = "NoActivity") -> Json:
-    """An entry of the status ConfigMap."""
+    """Return an entry of the status ConfigMap."""
     return {
         "name": name,
         "health": {"status": "Healthy", "cloudProviderTarget": target, "minSize": 0, "maxSize": maximum},
@@ -34,33 +34,33 @@ def status(*groups: Json) -> Json:
 
 
 def node(name: str = "workers-0", *, group: str = "workers", cpu: str = "2") -> Json:
-    room = {"cpu": cpu, "memory": "8Gi", "pods": "20"}
+    resources = {"cpu": cpu, "memory": "8Gi", "pods": "20"}
     return {
         "kind": "Node",
         "apiVersion": "v1",
-        "metadata": {"name": name, "creationTimestamp": _SINCE, "labels": {"group": group}},
+        "metadata": {"name": name, "creationTimestamp": _CREATED, "labels": {"group": group}},
         "status": {
-            "allocatable": room,
-            "capacity": room,
-            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": _SINCE}],
+            "allocatable": resources,
+            "capacity": resources,
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": _CREATED}],
         },
     }
 
 
 def pod(name: str, *, cpu: str = "1", reason: str = "Unschedulable", **spec: object) -> dict[str, Any]:
-    """One that waits; without `reason` no scheduler has said anything."""
-    said = [{"type": "PodScheduled", "status": "False", "reason": reason}] if reason else []
+    """Return a pending pod; without `reason`, no scheduler has set its condition."""
+    conditions = [{"type": "PodScheduled", "status": "False", "reason": reason}] if reason else []
     return {
         "kind": "Pod",
         "apiVersion": "v1",
-        "metadata": {"namespace": "shop", "name": name, "creationTimestamp": _SINCE},
+        "metadata": {"namespace": "shop", "name": name, "creationTimestamp": _CREATED},
         "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}], **spec},
-        "status": {"phase": "Pending", "conditions": said},
+        "status": {"phase": "Pending", "conditions": conditions},
     }
 
 
 def autoscale(objects: Sequence[Json], *, flags: Mapping[str, Any] | None = None, release: str = "1.36") -> Json:
-    """The document of one loop."""
+    """Return the document of one loop."""
     scaling = kschedx.autoscale(
         kschedx.Snapshot.from_objects([dict(item) for item in objects]),
         group_label="group",
@@ -72,6 +72,6 @@ def autoscale(objects: Sequence[Json], *, flags: Mapping[str, Any] | None = None
 
 
 def outcome(document: Json, name: str) -> str:
-    """What becomes of a pod of `shop`."""
+    """Return the outcome of a pod in the namespace `shop`."""
     (row,) = document["pods"][f"shop/{name}"]["outcomes"]
     return str(row["outcome"])

@@ -1,4 +1,4 @@
-"""The autoscaler's flags: of its Deployment, as typed, and what cannot be read."""
+"""Flags of the autoscaler: from its Deployment, from options, and invalid ones."""
 
 from __future__ import annotations
 
@@ -16,9 +16,16 @@ from kschedx.releases.autoscaler import autoscaler_behaviour
 NEW, OLD = autoscaler_behaviour("1.36"), autoscaler_behaviour("1.32")
 
 
-def test_every_way_to_write_a_flag() -> None:
-    words = ["./cluster-autoscaler", "--v=4", "--expander", "priority,least-waste", "-max-nodes-total=9", "--force-ds"]
-    assert parse_flags([*words, "--nodes=1:9:a", "--nodes=1:9:b"]) == {
+def test_forms_of_a_flag() -> None:
+    arguments = [
+        "./cluster-autoscaler",
+        "--v=4",
+        "--expander",
+        "priority,least-waste",
+        "-max-nodes-total=9",
+        "--force-ds",
+    ]
+    assert parse_flags([*arguments, "--nodes=1:9:a", "--nodes=1:9:b"]) == {
         "v": ["4"],
         "expander": ["priority,least-waste"],
         "max-nodes-total": ["9"],
@@ -27,7 +34,7 @@ def test_every_way_to_write_a_flag() -> None:
     }
 
 
-def test_the_deployments_flags_without_what_is_not_read() -> None:
+def test_flags_of_the_deployment() -> None:
     command = ["./cluster-autoscaler", "--cloud-config=/secret", "--expander=random", "--cores-total=0:64"]
     containers = [{"name": "it", "image": "registry.example/cluster-autoscaler:v1.36.0", "command": command}]
     manifest = {"kind": "Deployment", "spec": {"template": {"spec": {"containers": containers}}}}
@@ -39,13 +46,13 @@ def test_the_deployments_flags_without_what_is_not_read() -> None:
     assert deployment_flags({("Deployment", "shop", "web"): b'{"spec": {}}'}) is None
 
 
-def test_defaults_are_those_of_the_release() -> None:
+def test_defaults_follow_the_version() -> None:
     assert Flags.read({}, NEW).expanders == ("least-waste",)
     assert Flags.read({}, OLD).expanders == ("random",)
     assert Flags.read({"startup-taint-prefix": "x/"}, OLD).startup_taint_prefixes == ()
 
 
-def test_values() -> None:
+def test_values_of_flags() -> None:
     flags = Flags.read(
         {
             "startup-taint": ["a"],
@@ -67,22 +74,22 @@ def test_values() -> None:
 
 
 @pytest.mark.parametrize(
-    "written",
+    "flags",
     [{"max-nodes-total": "many"}, {"cores-total": "5"}, {"gpu-total": "t4:1"}, {"force-ds": "maybe"}],
     ids=str,
 )
-def test_a_value_that_cannot_be_read_is_told_with_its_flag(written: dict[str, str]) -> None:
-    with pytest.raises(ConfigError, match=next(iter(written))):
-        Flags.read(dict(written), NEW)
+def test_an_error_names_the_flag_of_an_invalid_value(flags: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(flags))):
+        Flags.read(dict(flags), NEW)
 
 
-def test_an_unknown_flag_is_told_with_the_nearest() -> None:
-    with pytest.raises(ConfigError) as caught:
+def test_an_unknown_flag_has_a_suggestion() -> None:
+    with pytest.raises(ConfigError) as error:
         check_known(list(parse_flag_options(["max-node-total=3"])))
-    assert "max-nodes-total" in (caught.value.hint or "")
+    assert "max-nodes-total" in (error.value.hint or "")
 
 
-def test_a_file_of_groups_with_the_tags_of_an_asg() -> None:
+def test_groups_have_the_tags_of_an_auto_scaling_group() -> None:
     prefix = "k8s.io/cluster-autoscaler/node-template"
     entry = {
         "nodes": ["n1"],
@@ -105,10 +112,10 @@ def test_a_file_of_groups_with_the_tags_of_an_asg() -> None:
         ({"groups": {"a": {"labels": {"x": "y"}}}}, "capacity with cpu and memory"),
     ],
 )
-def test_a_file_that_says_something_else(document: object, expected: str) -> None:
+def test_an_invalid_file_of_groups(document: object, expected: str) -> None:
     with pytest.raises(InputError, match=expected):
         read_groups(document, "groups.yaml")
 
 
-def test_the_output_of_snapshotz() -> None:
+def test_the_output_of_snapshotz_is_a_file_of_groups() -> None:
     assert read_groups({"TemplateNodes": {"a": {"Node": {}}}}, "z.json").templates == {"a": {"Node": {}}}

@@ -1,4 +1,4 @@
-"""The ConfigMap of priorities: what it says, and what the autoscaler says of one that it cannot read."""
+"""The ConfigMap of the priority expander: its effect, and the events of an invalid one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INVALID = "Warning PriorityConfigMapInvalid: Wrong configuration for priority ex
 
 
 @pytest.mark.parametrize(
-    ("written", "left"),
+    ("priorities", "expected"),
     [
         ("10: [demand]\n20: [spot]", ("spot-a", "spot-b")),
         ("10: ['.*']\n50: ['-a$']", ("spot-a", "demand-a")),
@@ -22,28 +22,30 @@ INVALID = "Warning PriorityConfigMapInvalid: Wrong configuration for priority ex
         ("0x10: [spot]\n15: [demand]", ("spot-a", "spot-b")),
     ],
 )
-def test_the_highest_number_that_matches_is_left(written: str, left: tuple[str, ...]) -> None:
-    result, _ = prioritize(_options(), ConfigMap(data={"priorities": written}))
-    assert tuple(item.group for item in result) == left
+def test_the_highest_matching_priority_remains(priorities: str, expected: tuple[str, ...]) -> None:
+    result, _ = prioritize(_options(), ConfigMap(data={"priorities": priorities}))
+    assert tuple(item.group for item in result) == expected
 
 
 @pytest.mark.parametrize(
-    ("written", "words"),
+    ("priorities", "expected"),
     [
         ("10: ['[']", "error parsing regexp: missing closing ]: `[`"),
         ("10: ['a(?=b)']", "error parsing regexp: invalid or unsupported Perl syntax: `(?=`"),
         ("10: ['*']", "error parsing regexp: missing argument to repetition operator: `*`"),
     ],
 )
-def test_expressions_are_gos(written: str, words: str) -> None:
-    result, events = prioritize(_options(), ConfigMap(data={"priorities": written}))
+def test_expressions_follow_gos_syntax(priorities: str, expected: str) -> None:
+    result, events = prioritize(_options(), ConfigMap(data={"priorities": priorities}))
     assert tuple(item.group for item in result) == GROUPS
-    rule = written[len("10: ['") : -len("']")]
-    assert events == [f"{INVALID}Can't compile regexp rule for priority 10 and rule {rule}: {words}. Ignoring update."]
+    rule = priorities[len("10: ['") : -len("']")]
+    assert events == [
+        f"{INVALID}Can't compile regexp rule for priority 10 and rule {rule}: {expected}. Ignoring update."
+    ]
 
 
 @pytest.mark.parametrize(
-    ("written", "expected"),
+    ("priorities", "expected"),
     [
         pytest.param("10: spot", "not a map of numbers to lists of texts", id="a text"),
         pytest.param("high: [spot]", "not a map of numbers to lists of texts", id="a word"),
@@ -53,14 +55,14 @@ def test_expressions_are_gos(written: str, words: str) -> None:
         pytest.param("[" * 200_000, "nested more than 200 deep", id="deep"),
     ],
 )
-def test_what_cannot_be_read_leaves_all(written: str, expected: str) -> None:
-    result, (event,) = prioritize(_options(), ConfigMap(data={"priorities": written}))
+def test_invalid_priorities_keep_all_options(priorities: str, expected: str) -> None:
+    result, (event,) = prioritize(_options(), ConfigMap(data={"priorities": priorities}))
     assert tuple(item.group for item in result) == GROUPS
     assert event.startswith(f"{INVALID}Can't parse YAML with priorities in the configmap: ")
     assert expected in event
 
 
-def test_a_group_that_no_expression_names_is_told() -> None:
+def test_an_unmatched_group_has_an_event() -> None:
     _, events = prioritize(_options(), ConfigMap(data={"priorities": "10: [spot]"}))
     assert [event.partition(":")[0] for event in events] == ["Warning PriorityConfigMapNotMatchedGroup"]
 

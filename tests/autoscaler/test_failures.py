@@ -1,4 +1,4 @@
-"""A loop that ends in an error, or has not been run: what is known is told, and the pod's own answer stands."""
+"""Loops that fail or have not run: kschedx reports what is known, and explains the pod as without them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tests.autoscaler.small import autoscale, group, node, pod, status
 
 Json = Mapping[str, Any]
 UPCOMING = group("empty", target=2, scale_up="InProgress")
-"""Two nodes on their way of a group of which nobody knows what a node looks like."""
+"""Two upcoming nodes of a group without a known template."""
 FAILURE = "could not get upcoming nodes: failed to find template node for node group empty"
 
 
-def written(text: str) -> Json:
+def status_of(text: str) -> Json:
     return {**status(), "data": {"status": text}}
 
 
-def why(*objects: Json) -> Explanation:
+def explain(*objects: Json) -> Explanation:
     return kschedx.explain(kschedx.Snapshot.from_objects([dict(item) for item in objects]), "shop/web")
 
 
-def test_a_loop_that_fails_says_why_and_still_tells_the_pods() -> None:
+def test_a_failed_loop_reports_its_error_and_the_pods() -> None:
     scaling = autoscale([status(group(), UPCOMING), node(), pod("web", cpu="8")])
     assert (scaling["result"], scaling["error"]) == ("ScaleUpError", FAILURE)
     assert scaling["pods"]["shop/web"]["outcomes"][0]["outcome"] == "considered"
@@ -40,8 +40,8 @@ def test_a_loop_that_fails_says_why_and_still_tells_the_pods() -> None:
         ("greeting: hello\n", "this is not a cluster-autoscaler status"),
     ],
 )
-def test_a_status_that_says_nothing_of_groups_leaves_the_pods_answer_as_it_is(text: str, expected: str) -> None:
-    result = why(written(text), node(), pod("web", cpu="8"))
+def test_an_unreadable_status_keeps_the_answer_of_the_pod(text: str, expected: str) -> None:
+    result = explain(status_of(text), node(), pod("web", cpu="8"))
     (note,) = (item for item in result.notes if item.id == "autoscaler-unreadable")
     assert expected in note.text
-    assert result.to_dict()["outcome"] == why(node(), pod("web", cpu="8")).to_dict()["outcome"]
+    assert result.to_dict()["outcome"] == explain(node(), pod("web", cpu="8")).to_dict()["outcome"]

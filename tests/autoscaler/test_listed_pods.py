@@ -1,4 +1,4 @@
-"""Which pods the autoscaler sees at all, by the flags that name schedulers."""
+"""The pods that the autoscaler considers, by the flags that name schedulers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.autoscaler.small import autoscale, group, node, outcome, pod, status
 
-CHECKED = {"scaleup-simulation-for-skipped-node-groups-enabled": "true"}
+SIMULATE_SKIPPED = {"scaleup-simulation-for-skipped-node-groups-enabled": "true"}
 
 
 @pytest.mark.parametrize(
@@ -18,13 +18,13 @@ CHECKED = {"scaleup-simulation-for-skipped-node-groups-enabled": "true"}
         ("SchedulerError", "not-marked-unschedulable"),
     ],
 )
-def test_a_bypassed_scheduler_is_not_waited_for_where_it_has_said_nothing(reason: str, expected: str) -> None:
+def test_pods_of_a_bypassed_scheduler_need_no_condition(reason: str, expected: str) -> None:
     objects = [status(group()), node(), pod("web", cpu="2500m", reason=reason)]
     document = autoscale(objects, flags={"bypassed-scheduler-names": "default-scheduler"})
     assert outcome(document, "web") == expected
 
 
-def test_pods_of_schedulers_that_are_not_allowed_are_not_there() -> None:
+def test_pods_of_other_schedulers_are_ignored() -> None:
     running = pod("other", cpu="1500m", reason="", nodeName="workers-0", schedulerName="volcano")
     objects = [status(group()), node(), running, pod("web", cpu="1"), pod("batch", schedulerName="volcano")]
     assert outcome(autoscale(objects), "web") == "considered"
@@ -34,28 +34,24 @@ def test_pods_of_schedulers_that_are_not_allowed_are_not_there() -> None:
 
 
 @pytest.mark.parametrize(("release", "expected"), [("1.36", "schedulable"), ("1.33", "not-looked-at")])
-def test_a_nomination_for_a_node_that_has_not_started_ends_the_loops_of_old_releases(
-    release: str, expected: str
-) -> None:
-    """The upcoming node stands in for it, and to put a pod on a node that is not there is an error."""
+def test_a_nomination_for_a_starting_node_fails_in_old_versions(release: str, expected: str) -> None:
+    """An upcoming node replaces the starting one, and old versions fail to place the pod on the missing node."""
     starting = node("workers-1")
     starting["metadata"]["creationTimestamp"] = "2026-06-01T11:59:00Z"
     starting["status"]["conditions"][0]["status"] = "False"
-    nominated = pod("first")
-    nominated["status"]["nominatedNodeName"] = "workers-1"
+    nominated_pod = pod("first")
+    nominated_pod["status"]["nominatedNodeName"] = "workers-1"
     workers = group(target=3, scale_up="InProgress")
-    document = autoscale([status(workers), node(), starting, nominated, pod("web", cpu="2")], release=release)
+    document = autoscale([status(workers), node(), starting, nominated_pod, pod("web", cpu="2")], release=release)
     assert (document["result"], outcome(document, "web")) == ("ScaleUpNotNeeded", expected)
 
 
-@pytest.mark.parametrize(("flags", "awaiting"), [({}, []), (CHECKED, ["shop/large"])])
-def test_a_pod_that_fits_a_group_left_out_is_looked_at_again_where_such_groups_are_checked(
-    flags: dict[str, str], awaiting: list[str]
-) -> None:
+@pytest.mark.parametrize(("flags", "awaiting"), [({}, []), (SIMULATE_SKIPPED, ["shop/large"])])
+def test_a_skipped_group_is_simulated_if_the_flag_is_set(flags: dict[str, str], awaiting: list[str]) -> None:
     full = group("full", maximum=1)
     objects = [status(group(), full), node(cpu="4"), node("full-0", group="full", cpu="16")]
-    busy = [
+    running = [
         pod(f"busy-{name}", cpu="4" if name == "workers-0" else "14", nodeName=name) for name in ("workers-0", "full-0")
     ]
-    document = autoscale([*objects, *busy, pod("web", cpu="3"), pod("large", cpu="8")], flags=flags)
+    document = autoscale([*objects, *running, pod("web", cpu="3"), pod("large", cpu="8")], flags=flags)
     assert list(document["choices"]["workers"]["awaiting"]) == awaiting

@@ -1,4 +1,4 @@
-"""Which group a node is of, by what clouds write on nodes."""
+"""The node group of a node, by labels, annotations, and names that clouds set."""
 
 from __future__ import annotations
 
@@ -82,27 +82,27 @@ def node(
             "ocid1.nodepool.oc1..aaaa",
             id="OKE",
         ),
-        pytest.param(node("laptop"), ["web"], None, id="of none"),
+        pytest.param(node("laptop"), ["web"], None, id="no group"),
         pytest.param(
             node("i-1", labels={"eks.amazonaws.com/nodegroup": "web"}),
             ["eks-web-62c4f0aa-11d2", "eks-web-72c4f0aa-11d2"],
             None,
-            id="of one of two, nobody knows which",
+            id="ambiguous",
         ),
     ],
 )
-def test_a_clouds_habits(item: Node, groups: list[str], group: str | None) -> None:
+def test_the_group_of_a_node_by_cloud(item: Node, groups: list[str], group: str | None) -> None:
     result = membership([item], groups)
     assert result.group_of(item) == group
     assert bool(result.told_by) == (group is not None)
 
 
-def test_a_label_that_is_named_is_all_that_counts() -> None:
+def test_a_given_label_replaces_the_detection() -> None:
     result = node("web-1", labels={"team": "db"})
     assert membership([result], ["web", "db"], label="team").group_of(result) == "db"
-    assert membership([result], ["web", "db"], label="nobody").group_of(result) is None
+    assert membership([result], ["web", "db"], label="missing").group_of(result) is None
 
 
-def test_what_somebody_wrote_down_comes_first() -> None:
+def test_the_map_of_nodes_precedes_the_label() -> None:
     result = node("web-1", labels={"team": "db"})
     assert membership([result], ["web", "db"], label="team", group_by_node={"web-1": "web"}).group_of(result) == "web"

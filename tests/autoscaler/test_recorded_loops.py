@@ -1,4 +1,4 @@
-"""kschedx decides what cluster-autoscaler decided, in every recorded loop and every part of it."""
+"""kschedx decides every recorded loop as cluster-autoscaler did, in every part."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 
 import kschedx
-from tests.autoscaler.loops import Json, cases, differences, lean
+from tests.autoscaler.loops import Json, cases, differences, recorded_part
 
 
 def autoscale(case: Json) -> Json:
@@ -25,8 +25,8 @@ def autoscale(case: Json) -> Json:
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case["name"])
-def test_the_loop_is_the_autoscalers(case: Json) -> None:
+def test_a_loop_equals_the_recorded_one(case: Json) -> None:
     recorded = case["expect"]
-    items = list(differences("", lean(recorded, recorded), lean(autoscale(case), recorded)))
+    items = list(differences("", recorded_part(recorded, recorded), recorded_part(autoscale(case), recorded)))
     if items:
         pytest.fail(f"{case['name']}: {len(items)} differences\n" + "\n".join(items), pytrace=False)

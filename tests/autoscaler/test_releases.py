@@ -1,4 +1,4 @@
-"""What the autoscaler's releases do differently, on a cluster of one group."""
+"""Differences between versions of cluster-autoscaler, on a cluster of one group."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ OPTIONS = RequestOptions(use_status_resources=False, pod_level_resources=True, p
         ("1.28", "b", True),
     ],
 )
-def test_startup_taints_have_names_since_1_29(release: str, key: str, is_startup: bool) -> None:
+def test_startup_taint_prefixes(release: str, key: str, is_startup: bool) -> None:
     behaviour = autoscaler_behaviour(release)
     flags = Flags.read({"startup-taint": "a", "ignore-taint": "b"}, behaviour)
     assert TaintRules.of(flags, behaviour).is_startup(key) is is_startup
 
 
 @pytest.mark.parametrize(
-    ("cloud", "label", "release", "alike"),
+    ("cloud", "label", "release", "are_similar"),
     [
         ("aws", "topology.k8s.aws/zone-id", "1.35", True),
         ("aws", "topology.k8s.aws/zone-id", "1.34", False),
@@ -46,15 +46,15 @@ def test_startup_taints_have_names_since_1_29(release: str, key: str, is_startup
         ("gce", "topology.gke.io/zone", "1.26", True),
     ],
 )
-def test_labels_that_do_not_count_became_more(cloud: str, label: str, release: str, alike: bool) -> None:
+def test_labels_that_similarity_ignores(cloud: str, label: str, release: str, are_similar: bool) -> None:
     def template(value: str) -> Template:
-        built = Node(metadata=ObjectMeta(name=value, labels={label: value}))
-        return Template(group=value, source="template", node=built, pods=(), milli_cpu=0, memory=0)
+        node_of_group = Node(metadata=ObjectMeta(name=value, labels={label: value}))
+        return Template(group=value, source="template", node=node_of_group, pods=(), milli_cpu=0, memory=0)
 
     behaviour = autoscaler_behaviour(release)
     templates = {name: template(name) for name in ("one", "two")}
     similarity = Similarity(templates, Flags.read({"cloud-provider": cloud}, behaviour), OPTIONS, behaviour)
-    assert similarity.are_similar("one", "two") is alike
+    assert similarity.are_similar("one", "two") is are_similar
 
 
 @pytest.mark.parametrize(
@@ -65,16 +65,16 @@ def test_labels_that_do_not_count_became_more(cloud: str, label: str, release: s
         ("amd.com/gpu", "1.35", "all-new"),
     ],
 )
-def test_pods_with_gpus_are_waited_for(resource: str, release: str, expected: str) -> None:
-    young: dict[str, Any] = pod("web")
-    young["metadata"]["creationTimestamp"] = "2026-06-01T11:59:45Z"
-    young["spec"]["containers"][0]["resources"] = {"requests": {resource: "1"}, "limits": {resource: "1"}}
-    objects = [status(group()), node(), young]
+def test_the_scale_up_delay_of_pods_with_gpus(resource: str, release: str, expected: str) -> None:
+    target: dict[str, Any] = pod("web")
+    target["metadata"]["creationTimestamp"] = "2026-06-01T11:59:45Z"
+    target["spec"]["containers"][0]["resources"] = {"requests": {resource: "1"}, "limits": {resource: "1"}}
+    objects = [status(group()), node(), target]
     assert outcome(autoscale(objects, release=release), "web") == expected
 
 
 @pytest.mark.parametrize(("release", "pods"), [("1.33", ["DaemonSet kube-system/agent"]), ("1.32", [])])
-def test_a_critical_daemon_set_is_on_every_template_since_1_33(release: str, pods: list[str]) -> None:
+def test_critical_daemon_sets_on_templates(release: str, pods: list[str]) -> None:
     template = {
         "metadata": {"labels": {"app": "agent"}},
         "spec": {"priorityClassName": "system-node-critical", "containers": [{"name": "c"}]},
@@ -89,9 +89,9 @@ def test_a_critical_daemon_set_is_on_every_template_since_1_33(release: str, pod
     assert list(document["groups"]["workers"]["template"].get("pods") or ()) == pods
 
 
-@pytest.mark.parametrize(("release", "is_told"), [("1.36", True), ("1.33", True), ("1.32", False), ("1.26", False)])
-def test_a_cluster_at_its_maximum_is_told_of_since_1_33(release: str, is_told: bool) -> None:
+@pytest.mark.parametrize(("release", "has_event"), [("1.36", True), ("1.33", True), ("1.32", False), ("1.26", False)])
+def test_events_of_a_cluster_at_its_maximum(release: str, has_event: bool) -> None:
     objects = [status(group()), node(), pod("web", cpu="2500m")]
     document = autoscale(objects, flags={"max-nodes-total": "1"}, release=release)
-    assert bool(document["clusterEvents"]) is is_told
-    assert bool(document["pods"]["shop/web"]["outcomes"][0].get("event")) is is_told
+    assert bool(document["clusterEvents"]) is has_event
+    assert bool(document["pods"]["shop/web"]["outcomes"][0].get("event")) is has_event

@@ -1,4 +1,4 @@
-"""The status ConfigMap: structured since 1.30, a text before, and what is neither."""
+"""The status ConfigMap: structured since 1.30, a text before, and invalid ones."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ NodeGroups:
 """  # noqa: E501 - as the autoscaler writes it
 
 
-def test_the_structured_form() -> None:
+def test_a_structured_status() -> None:
     status = read_status(STRUCTURED)
     assert (status.state, status.health, status.time) == ("Running", Health.HEALTHY, "2026-07-01 03:41:12 +0000 UTC")
     assert status.groups == (
@@ -64,7 +64,7 @@ def test_the_structured_form() -> None:
     )  # fmt: skip
 
 
-def test_the_text_before_1_30() -> None:
+def test_a_text_status() -> None:
     web, gpu = read_status(TEXT).groups
     assert web == NodeGroupStatus(
         name="eks-web-4cc1", target=3, min_size=1, max_size=4, health=Health.HEALTHY, scale_up=ScaleUp.IN_PROGRESS,
@@ -93,7 +93,7 @@ def test_the_text_before_1_30() -> None:
         ("Cluster-autoscaler status at 2023:\nNodeGroups:\n  Name: a\n", "a has no Health line"),
     ],
 )
-def test_what_is_neither_is_told_with_its_place(text: str, expected: str) -> None:
-    with pytest.raises(InputError, match=expected) as caught:
+def test_an_invalid_status_is_reported_with_its_object(text: str, expected: str) -> None:
+    with pytest.raises(InputError, match=expected) as error:
         read_status(text)
-    assert "cluster-autoscaler-status" in str(caught.value.place)
+    assert "cluster-autoscaler-status" in str(error.value.place)

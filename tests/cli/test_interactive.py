@@ -90,7 +90,7 @@ def test_a_fix_is_tried_and_undone() -> None:
     async def walk(app: Browser, pilot: Pilot[None]) -> None:
         await pilot.press("f")
         await pilot.pause()
-        assert "kind: Node" in shown(app, "#fix-told")
+        assert "kind: Node" in shown(app, "#fix-text")
         await pilot.press("enter")
         await pilot.pause()
         assert "Scheduled" in shown(app, "#tried")
@@ -105,9 +105,11 @@ def test_a_fix_is_tried_and_undone() -> None:
 
 def test_a_change_is_typed_and_tried() -> None:
     async def walk(app: Browser, pilot: Pilot[None]) -> None:
-        await pilot.press("t", *"spec.nodeSelector-", "enter")
+        await pilot.press("t")
+        await pilot.pause()  # until the input has the focus
+        await pilot.press(*"spec.nodeSelector-", "enter")
         await pilot.pause()
-        assert "there is no" in next(iter(app._notifications)).message  # what went wrong is told, and the answer stays
+        assert "there is no" in next(iter(app._notifications)).message  # the error is shown, and the answer stays
         assert not app.screen.query_one("#tried", Static).display
         app.screen.query_one("#change", Input).value = 'spec.nodeSelector={"disk":"none"}'
         await pilot.press("enter")

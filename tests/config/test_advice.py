@@ -1,4 +1,4 @@
-"""What kube-scheduler accepts and people regret: a row for each."""
+"""Advice on configurations that kube-scheduler accepts but that have unwanted effects."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def disabled(*names: str) -> dict[str, Any]:
     return {"disabled": [{"name": name} for name in names]}
 
 
-def scored(*resources: str) -> dict[str, Any]:
+def scored_resources(*resources: str) -> dict[str, Any]:
     return {"resources": [{"name": name, "weight": 1} for name in resources]}
 
 
-FLAT = {
+CONSTANT_SHAPE = {
     "scoringStrategy": {
         "type": "RequestedToCapacityRatio",
         "requestedToCapacityRatio": {"shape": [{"utilization": 0, "score": 5}, {"utilization": 100, "score": 5}]},
@@ -75,17 +75,17 @@ ONLY_FIT = {
         ({"multiPoint": disabled("NodeResourcesFit")}, ("kubelet-refuses", "plugins.filter")),
     ],
 )
-def test_plugins(plugins: dict[str, Any], expected: tuple[str, str]) -> None:
+def test_advice_on_plugins(plugins: dict[str, Any], expected: tuple[str, str]) -> None:
     assert expected in advice_lines(plugins)
 
 
-def test_the_weight_of_a_plugin_that_nobody_knows_may_be_read() -> None:
+def test_the_weight_of_an_unknown_plugin_has_no_advice() -> None:
     text = advice_lines({"multiPoint": enabled(("Network", 5))})
     assert ("unknown-plugin", "plugins.multiPoint.enabled[0].name") in text
     assert "idle-weight" not in {item for item, _ in text}
 
 
-def test_what_is_to_be_said_of_several_plugins_is_said_once() -> None:
+def test_equal_advice_on_several_plugins_appears_once() -> None:
     texts = [
         item
         for item in advice_lines({"score": disabled("TaintToleration", "NodeAffinity")})
@@ -103,20 +103,24 @@ def test_what_is_to_be_said_of_several_plugins_is_said_once() -> None:
             {"DefaultPreemption": {"minCandidateNodesPercentage": 50}},
             ("unused-arguments", "pluginConfig[0]"),
         ),
-        ({}, {"NodeResourcesFit": FLAT}, ("idle-weight", "pluginConfig")),
+        ({}, {"NodeResourcesFit": CONSTANT_SHAPE}, ("idle-weight", "pluginConfig")),
         (
             {},
             {"NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated"}}},
             ("packs-and-spreads", "pluginConfig"),
         ),
-        ({}, {"NodeResourcesBalancedAllocation": scored("cpu", "example.com/gpu")}, ("panics", "pluginConfig")),
+        (
+            {},
+            {"NodeResourcesBalancedAllocation": scored_resources("cpu", "example.com/gpu")},
+            ("panics", "pluginConfig"),
+        ),
     ],
 )
-def test_arguments(plugins: dict[str, Any], args: dict[str, Any], expected: tuple[str, str]) -> None:
+def test_advice_on_arguments(plugins: dict[str, Any], args: dict[str, Any], expected: tuple[str, str]) -> None:
     assert advice_lines(plugins, args) == [expected]
 
 
-def test_the_default_gives_no_cause_for_remarks() -> None:
+def test_the_default_configuration_has_no_advice() -> None:
     assert advice(None, resolve("1.36")) == ()
     assert advice_lines({"multiPoint": enabled(("ImageLocality", 3)) | disabled("DefaultPreemption")}) == []
     assert advice_lines({"score": enabled(("ImageLocality", 3))}) == []

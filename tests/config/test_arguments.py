@@ -1,4 +1,4 @@
-"""Arguments of in-tree plugins: what a profile holds after decoding and defaulting, and what is refused."""
+"""Arguments of in-tree plugins: decoding, defaults, and validation."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def profile(plugin: str, args: object, gates: dict[str, bool] | None = None, **f
     ],
     ids=lambda args: type(args).__name__,
 )
-def test_defaults(expected: InTreeArgs) -> None:
+def test_defaults_of_each_plugin(expected: InTreeArgs) -> None:
     kind = type(expected)
     plugin = kind.__name__.removesuffix("Args")
-    default = load_profiles(None, resolve()).profiles[0]
-    assert default.args_of(kind) == expected
-    for nothing in (None, {}, {"kind": kind.__name__, "apiVersion": VERSION["apiVersion"]}):
-        assert profile(plugin, nothing).args == default.args
+    default_profile = load_profiles(None, resolve()).profiles[0]
+    assert default_profile.args_of(kind) == expected
+    for empty in (None, {}, {"kind": kind.__name__, "apiVersion": VERSION["apiVersion"]}):
+        assert profile(plugin, empty).args == default_profile.args
 
 
 @pytest.mark.parametrize(
@@ -176,11 +176,11 @@ def test_defaults_that_depend_on_gates(gates: dict[str, bool], plugin: str, expe
         ("VolumeBinding", {"bindTimeoutSeconds": 0}, VolumeBindingArgs(bind_timeout_seconds=0)),
     ],
 )
-def test_what_a_configuration_gives(plugin: str, args: object, expected: InTreeArgs) -> None:
+def test_arguments_of_a_configuration(plugin: str, args: object, expected: InTreeArgs) -> None:
     assert profile(plugin, args).args[plugin] == expected
 
 
-def added(affinity: Mapping[str, object]) -> dict[str, object]:
+def added_affinity(affinity: Mapping[str, object]) -> dict[str, object]:
     return {"addedAffinity": affinity}
 
 
@@ -240,7 +240,7 @@ def ratio(*points: tuple[int, int]) -> dict[str, object]:
         ),
         (
             "NodeAffinity",
-            added({"requiredDuringScheduling": IN_ZONE_A}),
+            added_affinity({"requiredDuringScheduling": IN_ZONE_A}),
             (
                 '.addedAffinity.requiredDuringScheduling: unknown field "requiredDuringScheduling" '
                 '(did you mean "requiredDuringSchedulingIgnoredDuringExecution"?)'
@@ -248,7 +248,7 @@ def ratio(*points: tuple[int, int]) -> dict[str, object]:
         ),
         (
             "NodeAffinity",
-            added(
+            added_affinity(
                 {
                     "requiredDuringSchedulingIgnoredDuringExecution": {
                         "nodeSelectorTerms": [{}, {"matchExpressions": [{"key": "zone", "operator": "in"}]}]
@@ -263,7 +263,7 @@ def ratio(*points: tuple[int, int]) -> dict[str, object]:
         ),
         (
             "NodeAffinity",
-            added(
+            added_affinity(
                 {
                     "preferredDuringSchedulingIgnoredDuringExecution": [
                         {"weight": 1, "preference": {"matchFields": [{"key": "metadata.name", "operator": "In"}]}}
@@ -439,10 +439,10 @@ def ratio(*points: tuple[int, int]) -> dict[str, object]:
         ("Coscheduling", [1], ": expected a mapping, found [1]"),
     ],
 )
-def test_what_is_refused(plugin: str, args: object, message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+def test_invalid_arguments(plugin: str, args: object, message: str) -> None:
+    with pytest.raises(ConfigError) as error:
         profile(plugin, args)
-    assert str(caught.value) == ARGS + message
+    assert str(error.value) == ARGS + message
 
 
 @pytest.mark.parametrize(
@@ -463,13 +463,13 @@ def test_what_is_refused(plugin: str, args: object, message: str) -> None:
         ),
     ],
 )
-def test_a_field_of_a_gate_that_is_off_is_refused(gates: dict[str, bool], args: object, message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+def test_a_disabled_gate_forbids_its_field(gates: dict[str, bool], args: object, message: str) -> None:
+    with pytest.raises(ConfigError) as error:
         profile("DynamicResources", args, gates)
-    assert str(caught.value) == ARGS + message
+    assert str(error.value) == ARGS + message
 
 
-def test_arguments_of_fit_are_checked_only_where_it_is_enabled() -> None:
+def test_arguments_of_fit_are_validated_only_if_it_is_enabled() -> None:
     without_fit = {"multiPoint": {"disabled": [{"name": "NodeResourcesFit"}]}}
     result = profile("NodeResourcesFit", strategy(type="Never"), plugins=without_fit)
     assert result.args_of(NodeResourcesFitArgs).scoring_strategy.type == "Never"
@@ -479,17 +479,17 @@ def test_arguments_of_fit_are_checked_only_where_it_is_enabled() -> None:
 
 
 def test_a_plugin_that_is_disabled_everywhere_has_no_arguments() -> None:
-    nothing_but = [{"name": name} for name in ("PrioritySort", "DefaultBinder", "NodeAffinity")]
-    plugins = {"multiPoint": {"disabled": [{"name": "*"}], "enabled": nothing_but}}
+    enabled = [{"name": name} for name in ("PrioritySort", "DefaultBinder", "NodeAffinity")]
+    plugins = {"multiPoint": {"disabled": [{"name": "*"}], "enabled": enabled}}
     config = {**VERSION, "profiles": [{"plugins": plugins}]}
     assert load_profiles(config, resolve()).profiles[0].args.keys() == {"NodeAffinity"}
 
 
-def test_arguments_of_other_plugins_are_handed_on_as_they_are() -> None:
+def test_arguments_of_other_plugins_are_unchanged() -> None:
     args = {"permitWaitingTimeSeconds": 10, "nested": {"nothing": None}}
     assert profile("Coscheduling", args).args["Coscheduling"] == args
 
 
-def test_every_in_tree_plugin_that_takes_arguments_has_its_type() -> None:
+def test_every_type_of_arguments_has_its_plugin() -> None:
     assert {f"{plugin}Args" for plugin in ARGS_TYPES} == {kind.__name__ for kind in ARGS_TYPES.values()}
     assert ARGS_TYPES.keys() <= resolve().plugin_points.keys()

@@ -1,4 +1,4 @@
-"""The configuration as a whole: strict decoding, the fields around the profiles, several profiles."""
+"""The configuration as a whole: strict decoding, fields outside the profiles, and several profiles."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ EXTENDER = {"urlPrefix": "https://example.com"}
 
 
 def refusal(config: Mapping[str, object]) -> str:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError) as error:
         load_profiles(config, RELEASE)
-    return str(caught.value)
+    return str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def refusal(config: Mapping[str, object]) -> str:
         ),
     ],
 )
-def test_decoding_is_strict(fields: Mapping[str, object], message: str) -> None:
+def test_decoding_errors(fields: Mapping[str, object], message: str) -> None:
     assert refusal({**VERSION, **fields}) == message
 
 
@@ -97,7 +97,7 @@ def test_decoding_is_strict(fields: Mapping[str, object], message: str) -> None:
         ),
     ],
 )
-def test_it_has_to_be_a_configuration_of_the_release(config: Mapping[str, object], message: str) -> None:
+def test_other_kinds_and_api_versions_are_errors(config: Mapping[str, object], message: str) -> None:
     assert refusal(config) == message
 
 
@@ -165,7 +165,7 @@ def test_it_has_to_be_a_configuration_of_the_release(config: Mapping[str, object
         ),
     ],
 )
-def test_what_is_refused(fields: Mapping[str, object], message: str) -> None:
+def test_validation_errors(fields: Mapping[str, object], message: str) -> None:
     assert refusal({**VERSION, **fields}) == message
 
 
@@ -179,7 +179,7 @@ def test_what_is_refused(fields: Mapping[str, object], message: str) -> None:
         {"extenders": [{**EXTENDER, "httpTimeout": "5s", "enableHTTPS": True, "tlsConfig": {"caData": "Y2E="}}]},
     ],
 )
-def test_what_does_not_concern_scheduling_changes_no_profile(fields: Mapping[str, object]) -> None:
+def test_other_fields_do_not_change_profiles(fields: Mapping[str, object]) -> None:
     assert load_profiles({**VERSION, **fields}, RELEASE).profiles == load_profiles(None, RELEASE).profiles
 
 
@@ -202,16 +202,20 @@ def test_fields_of_the_configuration() -> None:
 
 
 def test_a_pod_of_another_scheduler_has_no_profile() -> None:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError) as error:
         load_profiles(None, RELEASE).profile_for("defalt-scheduler")
     text = 'profile not found for scheduler name "defalt-scheduler" (did you mean "default-scheduler"?)'
-    assert str(caught.value) == text
+    assert str(error.value) == text
 
 
-def test_resources_of_an_extender_take_the_place_of_the_ignored_ones() -> None:
-    managed = [{"name": "a.io/x", "ignoredByScheduler": True}, {"name": "a.io/y"}]
+def test_resources_of_an_extender_replace_ignored_resources() -> None:
+    managed_resources = [{"name": "a.io/x", "ignoredByScheduler": True}, {"name": "a.io/y"}]
     plugin_config = [{"name": "NodeResourcesFit", "args": {"ignoredResources": ["b.io/z"]}}]
-    config = {**VERSION, "extenders": [{"managedResources": managed}], "profiles": [{"pluginConfig": plugin_config}]}
+    config = {
+        **VERSION,
+        "extenders": [{"managedResources": managed_resources}],
+        "profiles": [{"pluginConfig": plugin_config}],
+    }
     fit = load_profiles(config, RELEASE).profiles[0].args_of(NodeResourcesFitArgs)
     assert fit.ignored_resources == ("a.io/x",)
     without_fit = {"multiPoint": {"disabled": [{"name": "NodeResourcesFit"}]}}
@@ -223,7 +227,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
-WHOLE: dict[str, object] = {
+FULL_CONFIGURATION: dict[str, object] = {
     **VERSION,
     "leaderElection": {"leaseDuration": "20s"},
     "extenders": [{**EXTENDER, "managedResources": [{"name": "a.io/x"}]}],
@@ -244,7 +248,7 @@ WHOLE: dict[str, object] = {
 
 
 def paths(value: object) -> Iterator[tuple[str | int, ...]]:
-    """The way to every value inside `value`."""
+    """Yield the path of every value inside `value`."""
     items: Iterable[tuple[str | int, object]] = ()
     if isinstance(value, dict):
         items = value.items()
@@ -255,19 +259,19 @@ def paths(value: object) -> Iterator[tuple[str | int, ...]]:
         yield from ((step, *rest) for rest in paths(inner))
 
 
-def with_value(whole: object, path: Sequence[str | int], value: object) -> object:
+def with_value(document: object, path: Sequence[str | int], value: object) -> object:
     if not path:
         return value
     step, *rest = path
-    if isinstance(whole, dict):
-        return {**whole, step: with_value(whole[step], rest, value)}
-    assert isinstance(whole, list)
-    return [with_value(inner, rest, value) if i == step else inner for i, inner in enumerate(whole)]
+    if isinstance(document, dict):
+        return {**document, step: with_value(document[step], rest, value)}
+    assert isinstance(document, list)
+    return [with_value(inner, rest, value) if i == step else inner for i, inner in enumerate(document)]
 
 
-@given(st.sampled_from(list(paths(WHOLE))), JSON)
-def test_anything_anywhere_is_accepted_or_refused_in_one_line(path: tuple[str | int, ...], value: object) -> None:
-    config = with_value(WHOLE, path, value)
+@given(st.sampled_from(list(paths(FULL_CONFIGURATION))), JSON)
+def test_any_value_is_valid_or_an_error_of_one_line(path: tuple[str | int, ...], value: object) -> None:
+    config = with_value(FULL_CONFIGURATION, path, value)
     assert isinstance(config, dict)
     line = ""
     try:

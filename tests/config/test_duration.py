@@ -1,4 +1,4 @@
-"""Durations are read and printed as Go does."""
+"""Durations are parsed and printed as in Go."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ SECOND = 10**9
         ("9223372036854775807ns", 2**63 - 1),
     ],
 )
-def test_what_go_reads(text: str, nanoseconds: int) -> None:
+def test_parsing_follows_go(text: str, nanoseconds: int) -> None:
     assert Duration.parse(text) == nanoseconds
 
 
 @pytest.mark.parametrize("text", ["", "-", "5", "s", ".s", "1 s", "1d", "5x", "1s ", "++1s", "1e3s", "\u0661s", "00"])
-def test_what_go_does_not_read(text: str) -> None:
+def test_invalid_durations(text: str) -> None:
     with pytest.raises(ValueError, match="expected a duration such as"):
         Duration.parse(text)
 
 
-def test_what_does_not_fit() -> None:
+def test_a_duration_overflows_after_292_years() -> None:
     with pytest.raises(ValueError, match="less than 292 years"):
         Duration.parse("9223372036854775808ns")
 
@@ -57,10 +57,10 @@ def test_what_does_not_fit() -> None:
         (3661 * SECOND + 1, "1h1m1.000000001s"),
     ],
 )
-def test_what_go_prints(nanoseconds: int, text: str) -> None:
+def test_printing_follows_go(nanoseconds: int, text: str) -> None:
     assert str(Duration(nanoseconds)) == text
 
 
 @given(st.integers(min_value=-(2**63) + 1, max_value=2**63 - 1))
-def test_what_is_printed_is_read_again(nanoseconds: int) -> None:
+def test_a_printed_duration_parses_to_itself(nanoseconds: int) -> None:
     assert Duration.parse(str(Duration(nanoseconds))) == nanoseconds

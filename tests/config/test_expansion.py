@@ -1,4 +1,4 @@
-"""Plugin lists of a profile become the plugins of each extension point, in kube-scheduler's order."""
+"""The plugins of each extension point, in kube-scheduler's order, from the plugin lists of a profile."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DEFAULT_POST_FILTER = ("DynamicResources", "DefaultPreemption")
 
 
 def names(*plugins: str | tuple[str, int]) -> list[dict[str, object]]:
-    """Entries of an `enabled` or `disabled` list; a tuple has a weight."""
+    """Return the entries of an `enabled` or `disabled` list; a tuple has a weight."""
     return [{"name": p} if isinstance(p, str) else {"name": p[0], "weight": p[1]} for p in plugins]
 
 
@@ -40,16 +40,16 @@ def profile(plugins: Mapping[str, object], extra: Mapping[str, frozenset[str]] |
 
 
 def test_the_default_profile() -> None:
-    default = load_profiles(None, RELEASE).profile_for("default-scheduler")
-    assert default.points["preEnqueue"] == ("SchedulingGates", "DynamicResources", "DefaultPreemption")
-    assert default.points["queueSort"] == ("PrioritySort",)
-    assert default.points["filter"][:3] == ("NodeUnschedulable", "NodeName", "TaintToleration")
-    assert default.points["filter"][-2:] == ("DynamicResources", "NodeDeclaredFeatures")
-    assert default.points["postFilter"] == DEFAULT_POST_FILTER
-    assert default.points["score"] == DEFAULT_SCORE
-    assert default.points["bind"] == ("DefaultBinder",)
-    assert default.points["permit"] == default.points["postBind"] == ()
-    assert tuple(default.weights.items()) == tuple(zip(DEFAULT_SCORE, (3, 2, 1, 1, 2, 2, 2, 1, 1), strict=True))
+    default_profile = load_profiles(None, RELEASE).profile_for("default-scheduler")
+    assert default_profile.points["preEnqueue"] == ("SchedulingGates", "DynamicResources", "DefaultPreemption")
+    assert default_profile.points["queueSort"] == ("PrioritySort",)
+    assert default_profile.points["filter"][:3] == ("NodeUnschedulable", "NodeName", "TaintToleration")
+    assert default_profile.points["filter"][-2:] == ("DynamicResources", "NodeDeclaredFeatures")
+    assert default_profile.points["postFilter"] == DEFAULT_POST_FILTER
+    assert default_profile.points["score"] == DEFAULT_SCORE
+    assert default_profile.points["bind"] == ("DefaultBinder",)
+    assert default_profile.points["permit"] == default_profile.points["postBind"] == ()
+    assert tuple(default_profile.weights.items()) == tuple(zip(DEFAULT_SCORE, (3, 2, 1, 1, 2, 2, 2, 1, 1), strict=True))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_the_default_profile() -> None:
         {**VERSION, "profiles": [{"plugins": {"score": {"enabled": None}, "filter": {}}}]},
     ],
 )
-def test_what_says_nothing_is_the_default(config: Mapping[str, object]) -> None:
+def test_an_empty_configuration_is_the_default(config: Mapping[str, object]) -> None:
     assert load_profiles(config, RELEASE) == load_profiles(None, RELEASE)
 
 
@@ -84,8 +84,8 @@ def test_gates_that_change_the_default_profile(gates: dict[str, bool], point: st
             "RestartAllContainersOnContainerExits",
         )
         gates = gates | dict.fromkeys(dependents, False)
-    default = load_profiles(None, resolve(feature_gates=gates)).profiles[0]
-    assert default.points[point][-len(plugins) :] == plugins
+    default_profile = load_profiles(None, resolve(feature_gates=gates)).profiles[0]
+    assert default_profile.points[point][-len(plugins) :] == plugins
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_gates_that_change_the_default_profile(gates: dict[str, bool], point: st
             {"score": {"enabled": names(("ImageLocality", 9))}},
             "score",
             ("ImageLocality", *DEFAULT_SCORE[:-1]),
-            id="named at the point and by default: comes first",
+            id="enabled at the point and by default: first",
         ),
         pytest.param(
             {"score": {"enabled": names("ImageLocality", "NodeAffinity")}},
@@ -113,7 +113,7 @@ def test_gates_that_change_the_default_profile(gates: dict[str, bool], point: st
             {"score": {"enabled": names("ImageLocality"), "disabled": names("*")}},
             "score",
             ("ImageLocality",),
-            id="all disabled: only what the point names",
+            id="all disabled: only the plugins that the point enables",
         ),
         pytest.param(
             {"score": {"disabled": names("*")}, "filter": {"disabled": names("NodeName")}},
@@ -125,7 +125,7 @@ def test_gates_that_change_the_default_profile(gates: dict[str, bool], point: st
             {"multiPoint": {"enabled": names(("ImageLocality", 5))}},
             "score",
             DEFAULT_SCORE,
-            id="a default named in MultiPoint keeps its place",
+            id="a default plugin in MultiPoint keeps its position",
         ),
         pytest.param(
             {"multiPoint": {"enabled": names("NodeAffinity"), "disabled": names("NodeAffinity")}},
@@ -137,13 +137,13 @@ def test_gates_that_change_the_default_profile(gates: dict[str, bool], point: st
             {"multiPoint": {"disabled": names("DynamicResources")}},
             "postFilter",
             ("DefaultPreemption",),
-            id="disabled in MultiPoint: gone everywhere",
+            id="disabled in MultiPoint: removed everywhere",
         ),
         pytest.param(
             {"postFilter": {"disabled": names("DefaultPreemption")}},
             "preEnqueue",
             ("SchedulingGates", "DynamicResources", "DefaultPreemption"),
-            id="disabled at one point: still at the others",
+            id="disabled at one point: enabled at the others",
         ),
         pytest.param(
             {
@@ -158,11 +158,11 @@ def test_gates_that_change_the_default_profile(gates: dict[str, bool], point: st
             {"filter": {"disabled": names("NoSuchPlugin")}},
             "postFilter",
             DEFAULT_POST_FILTER,
-            id="a disabled name need not exist",
+            id="a disabled plugin may be missing",
         ),
     ],
 )
-def test_order(plugins: Mapping[str, object], point: str, expected: Sequence[str]) -> None:
+def test_the_order_of_plugins(plugins: Mapping[str, object], point: str, expected: Sequence[str]) -> None:
     assert profile(plugins).points[point] == expected
 
 
@@ -179,13 +179,11 @@ def test_order(plugins: Mapping[str, object], point: str, expected: Sequence[str
         ({"filter": {"enabled": names(("NodeAffinity", 7))}}, 2),
     ],
 )
-def test_the_weight_at_the_score_point_counts_before_that_of_multi_point(
-    plugins: Mapping[str, object], weight: int
-) -> None:
+def test_the_weight_at_score_precedes_that_of_multi_point(plugins: Mapping[str, object], weight: int) -> None:
     assert profile(plugins).weights["NodeAffinity"] == weight
 
 
-def test_plugins_of_others_expand_like_in_tree_ones() -> None:
+def test_other_plugins_expand_as_in_tree_plugins() -> None:
     extra = {"Coscheduling": frozenset({"preFilter", "permit", "score"})}
     result = profile({"multiPoint": {"enabled": names(("Coscheduling", 4))}}, extra)
     assert [point for point in POINTS if "Coscheduling" in result.points[point]] == ["preFilter", "score", "permit"]
@@ -207,11 +205,11 @@ def test_plugins_of_others_expand_like_in_tree_ones() -> None:
         ),
         ({"queueSort": {"disabled": names("*"), "enabled": names("Mine")}}, {"Mine": ("queueSort",)}),
         ({"bind": {"disabled": names("*"), "enabled": names("Mine")}}, {"Mine": ("bind",)}),
-        # what it brings is not seen: it may sort the queue and bind
+        # an unknown plugin may implement queueSort and bind
         ({"multiPoint": {"disabled": names("*"), "enabled": names("Mine")}}, {"Mine": ("multiPoint",)}),
     ],
 )
-def test_plugins_that_nobody_knows_are_left_out(plugins: Mapping[str, object], unknown: object) -> None:
+def test_unknown_plugins_are_removed_from_the_points(plugins: Mapping[str, object], unknown: object) -> None:
     result = profile(plugins)
     assert result.unknown == unknown
     assert not {name for plugins in result.points.values() for name in plugins} & result.unknown.keys()
@@ -273,13 +271,13 @@ def test_plugins_that_nobody_knows_are_left_out(plugins: Mapping[str, object], u
         ),
     ],
 )
-def test_lists_that_are_refused(plugins: Mapping[str, object], message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+def test_invalid_lists(plugins: Mapping[str, object], message: str) -> None:
+    with pytest.raises(ConfigError) as error:
         profile(plugins)
-    assert str(caught.value) == message
+    assert str(error.value) == message
 
 
-def test_a_second_queue_sort_plugin_is_refused() -> None:
+def test_a_second_queue_sort_plugin_is_an_error() -> None:
     extra = {"OldestFirst": frozenset({"queueSort"})}
     with pytest.raises(ConfigError, match=r"only one queue sort plugin required .* but got 2"):
         profile({"multiPoint": {"enabled": names("OldestFirst")}}, extra)
@@ -288,7 +286,7 @@ def test_a_second_queue_sort_plugin_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("second", "message"),
+    ("second_profile", "message"),
     [
         ({"queueSort": {"enabled": names("OldestFirst")}}, "must be the same for all profiles"),
         ({"queueSort": {"enabled": names("PrioritySort")}}, "must be the same for all profiles"),
@@ -301,24 +299,24 @@ def test_a_second_queue_sort_plugin_is_refused() -> None:
         ),
     ],
 )
-def test_profiles_sort_one_queue(second: Mapping[str, object], message: str) -> None:
-    config = {**VERSION, "profiles": [{"schedulerName": "a"}, {"schedulerName": "b", "plugins": second}]}
-    with pytest.raises(ConfigError) as caught:
+def test_profiles_share_the_queue_sort_plugin(second_profile: Mapping[str, object], message: str) -> None:
+    config = {**VERSION, "profiles": [{"schedulerName": "a"}, {"schedulerName": "b", "plugins": second_profile}]}
+    with pytest.raises(ConfigError) as error:
         load_profiles(config, RELEASE, others={"OldestFirst": frozenset({"queueSort"})})
-    assert str(caught.value).endswith(message)
+    assert str(error.value).endswith(message)
 
 
 def plugin_sets(enabled: Sequence[str]) -> st.SearchStrategy[dict[str, list[dict[str, object]]]]:
-    some = st.lists(st.sampled_from(sorted(RELEASE.plugin_points)), unique=True, max_size=4)
+    disabled_lists = st.lists(st.sampled_from(sorted(RELEASE.plugin_points)), unique=True, max_size=4)
     return st.fixed_dictionaries(
         {
-            "enabled": st.lists(st.sampled_from(enabled), unique=True, max_size=4).map(lambda chosen: names(*chosen)),
-            "disabled": st.one_of(some, st.just(["*"])).map(lambda chosen: names(*chosen)),
+            "enabled": st.lists(st.sampled_from(enabled), unique=True, max_size=4).map(lambda drawn: names(*drawn)),
+            "disabled": st.one_of(disabled_lists, st.just(["*"])).map(lambda drawn: names(*drawn)),
         }
     )
 
 
-def implementing(point: str) -> list[str]:
+def plugins_of_point(point: str) -> list[str]:
     return sorted(plugin for plugin, points in RELEASE.plugin_points.items() if point in points)
 
 
@@ -330,20 +328,20 @@ def implementing(point: str) -> list[str]:
         },
         optional={
             "multiPoint": plugin_sets(sorted(RELEASE.plugin_points)),
-            **{point: plugin_sets(implementing(point)) for point in ("preEnqueue", "preFilter", "filter", "score")},
+            **{point: plugin_sets(plugins_of_point(point)) for point in ("preEnqueue", "preFilter", "filter", "score")},
         },
     )
 )
-def test_every_point_runs_plugins_that_implement_it_once(plugins: dict[str, dict[str, list[dict[str, str]]]]) -> None:
+def test_every_point_has_its_plugins_once(plugins: dict[str, dict[str, list[dict[str, str]]]]) -> None:
     result = profile(plugins)
-    for point, running in result.points.items():
-        own = plugins.get(point, {})
-        enabled = [entry["name"] for entry in own.get("enabled", [])]
-        disabled = {entry["name"] for entry in own.get("disabled", [])}
-        assert len(set(running)) == len(running)
-        assert all(point in RELEASE.plugin_points[plugin] for plugin in running)
-        assert set(enabled) <= set(running)
-        assert "*" not in disabled or list(running) == enabled
-        assert not (disabled - set(enabled)) & set(running)
+    for point, enabled_plugins in result.points.items():
+        entry_of_point = plugins.get(point, {})
+        enabled = [entry["name"] for entry in entry_of_point.get("enabled", [])]
+        disabled = {entry["name"] for entry in entry_of_point.get("disabled", [])}
+        assert len(set(enabled_plugins)) == len(enabled_plugins)
+        assert all(point in RELEASE.plugin_points[plugin] for plugin in enabled_plugins)
+        assert set(enabled) <= set(enabled_plugins)
+        assert "*" not in disabled or list(enabled_plugins) == enabled
+        assert not (disabled - set(enabled)) & set(enabled_plugins)
     assert set(result.points["score"]) <= result.weights.keys()
     assert 0 not in result.weights.values()

@@ -1,4 +1,4 @@
-"""A field that is misspelled, at any depth, is an error with its line and the right name; the schemas refuse it too."""
+"""A misspelled field at any depth is an error with a line and a suggestion, and the schemas reject it."""
 
 from __future__ import annotations
 
@@ -59,18 +59,18 @@ POINTS = ("preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preSc
           "preBind", "bind", "postBind", "multiPoint")  # fmt: skip
 
 
-def apart(document: Json) -> Json:
-    """A copy in which nothing stands in two places."""
+def without_aliases(document: Json) -> Json:
+    """Return a copy that shares no values."""
     result: Json = json.loads(json.dumps(document))
     return result
 
 
 def configuration(version: str) -> Json:
-    """Every field that a version has."""
+    """Return a configuration with every field of a version."""
     plugins: Json = {point: {"enabled": [], "disabled": []} for point in POINTS}
     plugins["score"] = {"enabled": [{"name": "ImageLocality", "weight": 2}], "disabled": [{"name": "ImageLocality"}]}
     profile: Json = {"schedulerName": "default-scheduler", "percentageOfNodesToScore": 10, "plugins": plugins}
-    created: Json = {
+    document_of_version: Json = {
         "apiVersion": f"kubescheduler.config.k8s.io/{version}",
         "kind": "KubeSchedulerConfiguration",
         "parallelism": 16,
@@ -89,15 +89,15 @@ def configuration(version: str) -> Json:
         "extenders": [{**EXTENDER, "enableHTTPS": True, "httpTimeout": "5s"}],
     }
     profile["pluginConfig"] = [
-        {"name": name, "args": {"apiVersion": created["apiVersion"], "kind": f"{name}Args", **args}}
+        {"name": name, "args": {"apiVersion": document_of_version["apiVersion"], "kind": f"{name}Args", **args}}
         for name, args in ARGS.items()
-        if version == "v1" or name != "DynamicResources"  # in the releases that read older versions it takes none
+        if version == "v1" or name != "DynamicResources"  # it has no arguments in older versions
     ]
     if version == "v1beta2":
         del plugins["multiPoint"]
     if version != "v1":
         del profile["percentageOfNodesToScore"]
-    return apart(created)
+    return without_aliases(document_of_version)
 
 
 def policy() -> Json:
@@ -110,7 +110,7 @@ def policy() -> Json:
         "labelPreference": {"label": "rack", "presence": True},
         "requestedToCapacityRatioArguments": {"shape": SHAPE},
     }
-    return apart({
+    return without_aliases({
         "apiVersion": "v1",
         "kind": "Policy",
         "predicates": [{"name": name, "order": 1, "argument": {name: item}} for name, item in arguments.items()],
@@ -132,11 +132,11 @@ def fields(value: object, steps: Steps = ()) -> Iterator[Steps]:
 
 
 def holder(document: Json, steps: Steps) -> Json:
-    at: Any = document
+    container: Any = document
     for step in steps[:-1]:
-        at = at[step]
-    assert isinstance(at, dict)
-    return at
+        container = container[step]
+    assert isinstance(container, dict)
+    return container
 
 
 def refusals(document: Json, release: str, path: Path) -> list[ConfigError]:
@@ -144,8 +144,12 @@ def refusals(document: Json, release: str, path: Path) -> list[ConfigError]:
     try:
         scheduler_of(read_configuration(str(path)), resolve(release, None))
     except ConfigError as error:
-        placed = placed_error(error, str(path))
-        return list(placed.errors) if isinstance(placed, SeveralConfigError) else [placed]
+        placed_error_of_file = placed_error(error, str(path))
+        return (
+            list(placed_error_of_file.errors)
+            if isinstance(placed_error_of_file, SeveralConfigError)
+            else [placed_error_of_file]
+        )
     return []
 
 
@@ -154,68 +158,70 @@ OLDEST = pytest.param(configuration("v1beta2"), "1.27", id="v1beta2")
 
 
 @pytest.mark.parametrize(("document", "release"), [*NEWEST, OLDEST])
-def test_every_field_may_be_misspelled(document: Json, release: str, tmp_path: Path) -> None:
-    published = jsonschema.Draft202012Validator(schema(document["kind"]))
+def test_a_misspelled_field_has_a_line_and_a_suggestion(document: Json, release: str, tmp_path: Path) -> None:
+    validator = jsonschema.Draft202012Validator(schema(document["kind"]))
     path = tmp_path / "scheduler.json"
     assert not refusals(document, release, path)
-    published.validate(document)
+    validator.validate(document)
     for steps in list(fields(document)):
         *_, name = steps
         if not isinstance(name, str) or name in ("apiVersion", "kind") or steps[-2:] == ("argument", name):
             continue
-        wrong = copy.deepcopy(document)
-        around = holder(wrong, steps)
+        invalid = copy.deepcopy(document)
+        parent = holder(invalid, steps)
         misspelled = f"{name[:-1]}{name[-1] * 2}"
-        around[misspelled] = around.pop(name)
-        texts = [refusal for refusal in refusals(wrong, release, path) if misspelled in refusal.place.field]
+        parent[misspelled] = parent.pop(name)
+        texts = [refusal for refusal in refusals(invalid, release, path) if misspelled in refusal.place.field]
         assert [(bool(refusal.place.line), refusal.hint) for refusal in texts] == [(True, f'did you mean "{name}"?')], (
             steps
         )
-        assert not published.is_valid(wrong), steps
+        assert not validator.is_valid(invalid), steps
 
 
 @pytest.mark.parametrize(("document", "release"), NEWEST)
-def test_no_field_takes_a_value_of_another_type(document: Json, release: str, tmp_path: Path) -> None:
-    published = jsonschema.Draft202012Validator(schema(document["kind"]))
+def test_a_field_rejects_a_value_of_another_type(document: Json, release: str, tmp_path: Path) -> None:
+    validator = jsonschema.Draft202012Validator(schema(document["kind"]))
     for steps in list(fields(document)):
-        wrong = copy.deepcopy(document)
+        invalid = copy.deepcopy(document)
         name = str(steps[-1])
         if name in ("apiVersion", "kind") or not isinstance(steps[-1], str):
             continue
-        around = holder(wrong, steps)
-        around[name] = [[True]] if not isinstance(around[name], list) else "a text"
-        assert refusals(wrong, release, tmp_path / "scheduler.json"), steps
-        assert not published.is_valid(wrong), steps
+        parent = holder(invalid, steps)
+        parent[name] = [[True]] if not isinstance(parent[name], list) else "a text"
+        assert refusals(invalid, release, tmp_path / "scheduler.json"), steps
+        assert not validator.is_valid(invalid), steps
 
 
-def test_a_version_has_no_field_of_another() -> None:
-    published = jsonschema.Draft202012Validator(schema("KubeSchedulerConfiguration"))
+def test_a_version_has_only_its_own_fields() -> None:
+    validator = jsonschema.Draft202012Validator(schema("KubeSchedulerConfiguration"))
     newest = configuration("v1")
-    assert not published.is_valid({**newest, "healthzBindAddress": ":10251"})
-    assert published.is_valid({**configuration("v1beta2"), "healthzBindAddress": ":10251"})
+    assert not validator.is_valid({**newest, "healthzBindAddress": ":10251"})
+    assert validator.is_valid({**configuration("v1beta2"), "healthzBindAddress": ":10251"})
     for version in ("v1beta3", "v1beta2"):
-        assert not published.is_valid({**newest, "apiVersion": f"kubescheduler.config.k8s.io/{version}"})
+        assert not validator.is_valid({**newest, "apiVersion": f"kubescheduler.config.k8s.io/{version}"})
 
 
-WRITTEN = sorted([*(ROOT / "profiles").glob("*.yaml"), *(ROOT / "fixtures").glob("*/scheduler.yaml")])
+CONFIGURATION_FILES = sorted([*(ROOT / "profiles").glob("*.yaml"), *(ROOT / "fixtures").glob("*/scheduler.yaml")])
 
 
-@pytest.mark.parametrize("path", [pytest.param(path, id=f"{path.parent.name}/{path.name}") for path in WRITTEN])
-def test_what_is_written_here_is_what_the_schemas_say(path: Path) -> None:
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, id=f"{path.parent.name}/{path.name}") for path in CONFIGURATION_FILES]
+)
+def test_the_configurations_of_the_repository_match_the_schemas(path: Path) -> None:
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema(document["kind"])).validate(document)
 
 
-def test_a_plugin_of_another_project_may_have_more_fields_than_are_known(tmp_path: Path) -> None:
-    def told(args: Json) -> list[str]:
+def test_plugins_of_other_projects_may_have_unknown_fields(tmp_path: Path) -> None:
+    def errors_of(args: Json) -> list[str]:
         queue = {"disabled": [{"name": "*"}], "enabled": [{"name": "Coscheduling"}]}
         profile = {"plugins": {"queueSort": queue}, "pluginConfig": [{"name": "Coscheduling", "args": args}]}
         head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
         result = refusals({**head, "profiles": [profile]}, "1.36", tmp_path / "scheduler.json")
         return [str(item).partition("args.")[2] for item in result]
 
-    assert told({"kind": "CoschedulingArgs", "permitWaitingTimeSeconds": 5, "somethingNew": 1}) == []
-    assert told({"permitWaitingTimeSecond": 5, "podGroupRejectPercentage": "many"}) == [
+    assert errors_of({"kind": "CoschedulingArgs", "permitWaitingTimeSeconds": 5, "somethingNew": 1}) == []
+    assert errors_of({"permitWaitingTimeSecond": 5, "podGroupRejectPercentage": "many"}) == [
         'permitWaitingTimeSecond: unknown field "permitWaitingTimeSecond" (did you mean "permitWaitingTimeSeconds"?)',
         'podGroupRejectPercentage: expected a whole number, found "many"',
     ]

@@ -1,4 +1,4 @@
-"""KubeSchedulerConfiguration v1, v1beta3 and v1beta2: which release reads which, with which fields and defaults."""
+"""API versions of KubeSchedulerConfiguration: the Kubernetes versions that read them, their fields and defaults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GROUP = "kubescheduler.config.k8s.io"
 
 
 def profile(release: str, version: str, fields: Mapping[str, object] | None = None, *, gate: str = "") -> Profile:
-    """The profile with these fields, with one feature gate turned on."""
+    """Return the profile with these fields, and one feature gate turned on."""
     document = {"apiVersion": f"{GROUP}/{version}", "kind": "KubeSchedulerConfiguration", "profiles": [fields or {}]}
     return load_profiles(document, resolve(release, {gate: True} if gate else None)).profiles[0]
 
@@ -29,7 +29,7 @@ def profile(release: str, version: str, fields: Mapping[str, object] | None = No
         ("1.36", ["v1"]),
     ],
 )
-def test_a_release_reads_its_versions(release: str, versions: list[str]) -> None:
+def test_kubernetes_versions_read_their_api_versions(release: str, versions: list[str]) -> None:
     for version in ("v1", "v1beta3", "v1beta2"):
         if version in versions:
             assert profile(release, version).points["queueSort"] == ("PrioritySort",)
@@ -56,7 +56,7 @@ def test_v1beta2_has_its_own_order_and_weights() -> None:
     ]
 
 
-def test_v1beta2_merges_point_by_point() -> None:
+def test_v1beta2_merges_each_extension_point() -> None:
     result = profile(
         "1.27",
         "v1beta2",
@@ -69,7 +69,7 @@ def test_v1beta2_merges_point_by_point() -> None:
         },
     )
     assert "ImageLocality" not in result.points["score"]
-    assert result.points["score"][3] == "NodeAffinity"  # a default keeps its place
+    assert result.points["score"][3] == "NodeAffinity"  # a default plugin keeps its position
     assert result.weights["NodeAffinity"] == 7
     assert result.points["postFilter"] == ()
     assert result.points["preEnqueue"] == ("SchedulingGates",)  # read, and never merged
@@ -117,15 +117,15 @@ def test_v1beta2_merges_point_by_point() -> None:
         ),
     ],
 )
-def test_what_a_version_does_not_have_is_refused(
+def test_a_version_rejects_fields_and_plugins_of_others(
     release: str, version: str, fields: Mapping[str, object], message: str
 ) -> None:
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError) as error:
         profile(release, version, fields)
-    assert str(caught.value).startswith(message)
+    assert str(error.value).startswith(message)
 
 
-def test_what_v1_refuses_v1beta3_may_still_name() -> None:
+def test_v1beta3_accepts_a_plugin_that_v1_rejects() -> None:
     enabled = [{"name": "SelectorSpread", "weight": 4}]
     result = profile("1.28", "v1beta3", {"plugins": {"multiPoint": {"enabled": enabled}}})
     assert result.weights["SelectorSpread"] == 4

@@ -1,4 +1,4 @@
-"""Recorded decisions of kube-scheduler, and the same facts of an Explanation document."""
+"""Recorded decisions of kube-scheduler, and the same facts of an explanation's document."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ NO_NODES = "no nodes available to schedule pods"
 SUCCESS = {"code": "Success"}
 
 Json = Mapping[str, Any]
-"""A document of either side."""
+"""A recorded decision, or a document."""
 Facts = dict[str, Any]
-"""Sections of a decision, in a shape that both sides can be brought to."""
+"""Sections of a decision in a shape for both sides."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A small cluster with a pending pod, and what kube-scheduler decided. README.md describes the record."""
+    """A small cluster with a pending pod, and kube-scheduler's decision; README.md describes the format."""
 
     line: bytes
 
@@ -38,7 +38,7 @@ class Case:
 
     @property
     def pod(self) -> Json:
-        """The manifest of the pending pod."""
+        """Return the manifest of the pending pod."""
         namespace, _, name = self.record["pod"].partition("/")
         return next(
             manifest
@@ -49,7 +49,7 @@ class Case:
 
 
 def cases() -> list[Case]:
-    """Every recorded case, family by family."""
+    """Return every recorded case, family by family."""
     files = sorted(FOLDER.glob("*.jsonl.gz"))
     return [Case(line) for file in files for line in gzip.decompress(file.read_bytes()).splitlines()]
 
@@ -57,8 +57,8 @@ def cases() -> list[Case]:
 # --- the facts of both sides
 
 
-def recorded(expect: Json) -> Facts:
-    """What the record says. A phase that did not run, or that the record leaves out, has no section."""
+def recorded_sections(expect: Json) -> Facts:
+    """Return the sections of a record; a phase that did not run or was not recorded has no section."""
     if expect.get("error") == NO_NODES:
         return {"outcome": "Unschedulable", "message": NO_NODES}
     facts: Facts = {
@@ -66,7 +66,7 @@ def recorded(expect: Json) -> Facts:
         "preEnqueue": [_step(step) for step in expect.get("preEnqueue") or []],
         "preFilter": [_step(step) | {"nodes": step.get("nodes")} for step in expect["preFilter"]],
     }
-    if expect.get("error"):  # an internal error ends the cycle; which node's comes first is a matter of chance
+    if expect.get("error"):  # an internal error ends the cycle; which node fails first is random
         return facts | {"outcome": "Error"}
     if expect.get("preFilterStatus", SUCCESS)["code"] == "Success":
         facts["filter.skipped"] = sorted(expect["skippedFilter"])
@@ -78,7 +78,7 @@ def recorded(expect: Json) -> Facts:
             node: {plugin: _status(status) for plugin, status in (expect["filter"].get(node) or {}).items()}
             for node in expect["verdict"]
         }
-    if expect["totals"]:  # empty where nothing is feasible, or no plugin scores
+    if expect["totals"]:  # empty if no node is feasible or no plugin scores
         facts["score.skipped"] = sorted(expect["skippedScore"])
         facts["score.plugins"] = expect["scores"]
         facts["score.totals"] = expect["totals"]
@@ -91,8 +91,8 @@ def recorded(expect: Json) -> Facts:
     return facts
 
 
-def explained(document: Json) -> Facts:
-    """What the Explanation document says, in the record's sections."""
+def explained_sections(document: Json) -> Facts:
+    """Return the document in the sections of a record."""
     filtered = document["filter"] or {"skipped": [], "nodes": {}}
     scored = document["score"] or {"skipped": [], "weights": {}, "nodes": {}}
     preempted = document["postFilter"] or SUCCESS
@@ -132,7 +132,7 @@ def explained(document: Json) -> Facts:
 
 
 def _status(status: Json) -> Facts:
-    """kube-scheduler walks a map to collect the reasons, so their order is a matter of chance."""
+    """Return a status with sorted reasons: kube-scheduler collects them from a map in random order."""
     return {"code": status["code"], "reasons": sorted(status.get("reasons") or [])}
 
 
@@ -147,7 +147,7 @@ def _candidates(preempted: Json) -> Facts:
     }
 
 
-# --- what differs
+# --- differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +160,15 @@ class Difference:
         return f"{self.path}\n    kube-scheduler: {self.recorded}\n    kschedx:        {self.explained}"
 
 
-def differences(want: Facts, got: Facts) -> Iterator[Difference]:
-    """The innermost facts that differ, in the sections that the record has."""
-    for section, value in want.items():
-        yield from _inner(section, value, got[section])
+def differences(expected: Facts, actual: Facts) -> Iterator[Difference]:
+    """Yield the innermost facts that differ, in the sections of the record."""
+    for section, value in expected.items():
+        yield from _inner(section, value, actual[section])
 
 
-def _inner(path: str, want: object, got: object) -> Iterator[Difference]:
-    if isinstance(want, dict) and isinstance(got, dict):
-        for key in sorted(want.keys() | got.keys()):
-            yield from _inner(f"{path}.{key}", want.get(key, "absent"), got.get(key, "absent"))
-    elif want != got:
-        yield Difference(path, want, got)
+def _inner(path: str, expected: object, actual: object) -> Iterator[Difference]:
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key in sorted(expected.keys() | actual.keys()):
+            yield from _inner(f"{path}.{key}", expected.get(key, "absent"), actual.get(key, "absent"))
+    elif expected != actual:
+        yield Difference(path, expected, actual)

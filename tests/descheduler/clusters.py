@@ -1,4 +1,4 @@
-"""Small clusters as an API server returns them, and policies."""
+"""Manifests of small clusters as an API server returns them, and policies."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def pod(
     status: Mapping[str, object] = {},
     **metadata: object,
 ) -> Manifest:
-    """A pod of namespace default that is a day old, runs and is ready."""
+    """Return a pod of the namespace default that is a day old, running, and ready."""
     reference = {"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": f"uid-{owner}", "controller": True}
     return {
         "apiVersion": "v1",
@@ -74,7 +74,7 @@ def pod(
     }
 
 
-def restarted(count: int) -> Mapping[str, object]:
+def restarted_status(count: int) -> Mapping[str, object]:
     return {"containerStatuses": [{"name": "c", "restartCount": count, "state": {"running": {}}}]}
 
 
@@ -107,26 +107,26 @@ def policy(
     plugin: str,
     args: Mapping[str, object] | None = None,
     evictor: Mapping[str, object] | None = None,
-    **more: object,
+    **fields: object,
 ) -> Manifest:
-    """One profile, `main`, with one plugin."""
+    """Return a policy with the profile `main` and one plugin."""
     configs: list[Manifest] = [] if evictor is None else [{"name": "DefaultEvictor", "args": dict(evictor)}]
     configs.append({"name": plugin, **({} if args is None else {"args": dict(args)})})
     point = "balance" if plugin in BALANCE else "deschedule"
     profile = {"name": "main", "pluginConfig": configs, "plugins": {point: {"enabled": [plugin]}}}
-    return {"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy", "profiles": [profile], **more}
+    return {"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy", "profiles": [profile], **fields}
 
 
-def descheduled(
-    objects: Sequence[Mapping[str, object]], written: Mapping[str, object], evictions: str = "api"
+def deschedule(
+    objects: Sequence[Mapping[str, object]], policy_manifest: Mapping[str, object], evictions: str = "api"
 ) -> dict[str, object]:
-    """The document of one loop."""
+    """Return the document of one loop."""
     snapshot = kschedx.Snapshot.from_objects(objects)
-    return kschedx.deschedule(snapshot, written, now=NOW, evictions=evictions).to_dict()
+    return kschedx.deschedule(snapshot, policy_manifest, now=NOW, evictions=evictions).to_dict()
 
 
-def evicted(document: Mapping[str, object]) -> list[str]:
-    """Names of the evicted pods, in order."""
+def evicted_names(document: Mapping[str, object]) -> list[str]:
+    """Return the names of the evicted pods in order."""
     rows = document.get("evicted", [])
     assert isinstance(rows, list)
     return [row["pod"].partition("/")[2] for row in rows]

@@ -1,4 +1,4 @@
-"""Whatever the policy: budgets hold, limits hold, no pod is lost, and what was recorded is what happens."""
+"""Laws of descheduling with any policy: it respects budgets and limits, loses no pod, and reports what happens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kschedx.explain.setup import Setup
 from kschedx.render.descheduling import descheduling_lines
 from tests.builders import Manifest
 from tests.command import check_document
-from tests.descheduler.clusters import NOW, budget, node, pod, policy, restarted
+from tests.descheduler.clusters import NOW, budget, node, pod, policy, restarted_status
 
 NODES = ("a", "b", "c")
 APPS = ("web", "api")
@@ -30,7 +30,12 @@ POLICIES = (
 
 pods = st.lists(
     st.builds(
-        lambda on, app, cpu, restarts: {"on": on, "owner": app, "cpu": f"{cpu}00m", "status": restarted(restarts)},
+        lambda on, app, cpu, restarts: {
+            "on": on,
+            "owner": app,
+            "cpu": f"{cpu}00m",
+            "status": restarted_status(restarts),
+        },
         st.sampled_from(NODES),
         st.sampled_from(APPS),
         st.integers(1, 12),
@@ -48,24 +53,26 @@ def cluster(items: Sequence[dict[str, object]], allowed: Mapping[str, int]) -> l
     ]
 
 
-def moved(objects: Sequence[Manifest], written: Manifest, rounds: int = 1) -> Descheduling:
+def deschedule_rounds(objects: Sequence[Manifest], policy_manifest: Manifest, rounds: int = 1) -> Descheduling:
     snapshot = kschedx.Snapshot.from_objects(objects)
     setup = Setup.of_cluster(snapshot, kube_version="1.36")
-    return deschedule(snapshot, written, now=NOW, setup=setup, rounds=rounds)
+    return deschedule(snapshot, policy_manifest, now=NOW, setup=setup, rounds=rounds)
 
 
 @given(pods, st.fixed_dictionaries({app: st.integers(0, 3) for app in APPS}), st.sampled_from(POLICIES))
 @settings(max_examples=60, deadline=None)
-def test_a_round_breaks_no_budget_and_loses_no_pod(
-    made: list[dict[str, object]], allowed: Mapping[str, int], written: Manifest
+def test_a_round_respects_budgets_and_loses_no_pod(
+    pod_fields: list[dict[str, object]], allowed: Mapping[str, int], policy_manifest: Manifest
 ) -> None:
-    result = moved(cluster(made, allowed), written)
+    result = deschedule_rounds(cluster(pod_fields, allowed), policy_manifest)
     evicted = Counter(item.pod.owners[0].name for item in result.loop.evicted)
     assert all(evicted[app] <= allowed[app] for app in APPS)
-    for landed in result.landings:
-        assert [item.eviction for item in landed] == list(result.loop.evicted)
-        assert all(item.node in NODES or item.is_pending for item in landed)  # a controller recreates every one
-        assert sorted(item.key for item in result.pods) == sorted(f"default/p{number}" for number in range(len(made)))
+    for landings in result.landings:
+        assert [item.eviction for item in landings] == list(result.loop.evicted)
+        assert all(item.node in NODES or item.is_pending for item in landings)  # a controller recreates every one
+        assert sorted(item.key for item in result.pods) == sorted(
+            f"default/p{number}" for number in range(len(pod_fields))
+        )
     check_document(result.to_dict())
     lines = descheduling_lines(result, 80)
     assert len(lines) <= 30
@@ -75,15 +82,15 @@ def test_a_round_breaks_no_budget_and_loses_no_pod(
 @given(pods, st.sampled_from(POLICIES), st.integers(0, 4), st.integers(0, 4), st.integers(0, 4))
 @settings(max_examples=60, deadline=None)
 def test_no_limit_is_exceeded(
-    made: list[dict[str, object]], written: Manifest, total: int, per_node: int, per_namespace: int
+    pod_fields: list[dict[str, object]], policy_manifest: Manifest, total: int, per_node: int, per_namespace: int
 ) -> None:
     limits = {
         "maxNoOfPodsToEvictTotal": total,
         "maxNoOfPodsToEvictPerNode": per_node,
         "maxNoOfPodsToEvictPerNamespace": per_namespace,
     }
-    snapshot = kschedx.Snapshot.from_objects(cluster(made, {}))
-    descheduling = kschedx.deschedule(snapshot, written | limits, evictions="dry-run", now=NOW)
+    snapshot = kschedx.Snapshot.from_objects(cluster(pod_fields, {}))
+    descheduling = kschedx.deschedule(snapshot, policy_manifest | limits, evictions="dry-run", now=NOW)
     nodes = Counter(item.pod.node for item in descheduling.loop.evicted)
     assert len(descheduling.loop.evicted) == descheduling.loop.total <= min(total, per_namespace)
     assert max(nodes.values(), default=0) <= per_node
@@ -94,14 +101,18 @@ def test_no_limit_is_exceeded(
 
 @given(pods, st.sampled_from(POLICIES))
 @settings(max_examples=30, deadline=None)
-def test_the_rounds_go_on_from_each_other(made: list[dict[str, object]], written: Manifest) -> None:
-    """Two rounds begin with the one round; what is settled evicts nothing more."""
-    item, two = moved(cluster(made, {}), written), moved(cluster(made, {}), written, rounds=2)
-    assert (
-        [(each.fate, each.node) for each in item.landings[0]] == [(each.fate, each.node) for each in two.landings[0]]
-        if item.landings
-        else not two.landings
+def test_a_second_round_continues_the_first(pod_fields: list[dict[str, object]], policy_manifest: Manifest) -> None:
+    """Two rounds begin with the single round; a settled result evicts nothing more."""
+    one_round, two_rounds = (
+        deschedule_rounds(cluster(pod_fields, {}), policy_manifest),
+        deschedule_rounds(cluster(pod_fields, {}), policy_manifest, rounds=2),
     )
-    assert two.is_settled == (not two.loops[-1].evicted)
-    if item.is_settled:
-        assert two.is_settled
+    assert (
+        [(landing.fate, landing.node) for landing in one_round.landings[0]]
+        == [(landing.fate, landing.node) for landing in two_rounds.landings[0]]
+        if one_round.landings
+        else not two_rounds.landings
+    )
+    assert two_rounds.is_settled == (not two_rounds.loops[-1].evicted)
+    if one_round.is_settled:
+        assert two_rounds.is_settled

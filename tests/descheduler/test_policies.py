@@ -1,4 +1,4 @@
-"""Policies that the descheduler refuses, with its texts, and files that hold one."""
+"""Policies that the descheduler refuses, its messages, and the files that contain policies."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import yaml
 
 from kschedx.descheduler.policy import query_fault
 from tests.command import kschedx
-from tests.descheduler.clusters import descheduled, node, pod, policy
+from tests.descheduler.clusters import deschedule, node, pod, policy
 
 LIFETIME = {"maxPodLifeTimeSeconds": 3600}
-BOTH = {"include": ["a"], "exclude": ["b"]}
+INCLUDE_AND_EXCLUDE = {"include": ["a"], "exclude": ["b"]}
 ONLY_ONE = "only one of Include/Exclude namespaces can be set"
 NO_CRITERION = (
     "at least one filtering criterion must be specified (maxPodLifeTimeSeconds, states, conditions, or exitCodes)"
@@ -23,16 +23,16 @@ NO_VALUES = "values: Invalid value: null: for 'in', 'notin' operators, values se
 NO_OPERATOR = "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"
 UNREADABLE = 'failed decoding descheduler\'s policy config "policy.yaml": '
 NO_INTEGER = "Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must be an integer"
-NOT_BUILT = 'failed to create new descheduler: unable to create "main" profile: '
+BUILD_ERROR = 'failed to create new descheduler: unable to create "main" profile: '
 
 
 @pytest.mark.parametrize(
     ("plugin", "args", "error"),
     [
-        ("PodLifeTime", {**LIFETIME, "namespaces": BOTH}, f"in profile main: {ONLY_ONE}"),
+        ("PodLifeTime", {**LIFETIME, "namespaces": INCLUDE_AND_EXCLUDE}, f"in profile main: {ONLY_ONE}"),
         (
             "PodLifeTime",
-            {"namespaces": BOTH},
+            {"namespaces": INCLUDE_AND_EXCLUDE},
             f"in profile main: [{ONLY_ONE}, {NO_CRITERION}]",
         ),
         ("RemovePodsViolatingNodeAffinity", {}, "in profile main: nodeAffinityType needs to be set"),
@@ -70,12 +70,12 @@ NOT_BUILT = 'failed to create new descheduler: unable to create "main" profile: 
         ),
     ],
 )
-def test_validation(plugin: str, args: Mapping[str, object], error: str) -> None:
-    assert descheduled([], policy(plugin, args))["error"] == error
+def test_an_invalid_policy_has_the_deschedulers_error(plugin: str, args: Mapping[str, object], error: str) -> None:
+    assert deschedule([], policy(plugin, args))["error"] == error
 
 
 @pytest.mark.parametrize(
-    ("written", "hint"),
+    ("document", "hint"),
     [
         (policy("RemoveDuplicate", {}), 'did you mean "RemoveDuplicates"?'),
         (
@@ -84,16 +84,16 @@ def test_validation(plugin: str, args: Mapping[str, object], error: str) -> None
         ),
     ],
 )
-def test_a_refused_policy_has_a_hint(tmp_path: Path, written: Mapping[str, object], hint: str) -> None:
-    (tmp_path / "policy.yaml").write_text(yaml.safe_dump(written))
+def test_a_refused_policy_has_a_hint(tmp_path: Path, document: Mapping[str, object], hint: str) -> None:
+    (tmp_path / "policy.yaml").write_text(yaml.safe_dump(document))
     (tmp_path / "cluster.yaml").write_text(yaml.safe_dump(node("w0")))
-    run = kschedx("deschedule", "--policy", "policy.yaml", "-s", "cluster.yaml", cwd=tmp_path)
-    assert run.code == 2
-    assert f"({hint})" in run.err
+    answer = kschedx("deschedule", "--policy", "policy.yaml", "-s", "cluster.yaml", cwd=tmp_path)
+    assert answer.code == 2
+    assert f"({hint})" in answer.err
 
 
-def test_null_is_zero_among_thresholds() -> None:
-    result = descheduled([], policy("HighNodeUtilization", {"thresholds": {"cpu": None}}))
+def test_a_null_threshold_is_zero() -> None:
+    result = deschedule([], policy("HighNodeUtilization", {"thresholds": {"cpu": None}}))
     assert "error" not in result
 
 
@@ -109,15 +109,15 @@ def test_null_is_zero_among_thresholds() -> None:
         ("http://a/%zz", 'invalid URL escape "%zz"'),
     ],
 )
-def test_prometheus_url(url: str, fault: str) -> None:
+def test_an_invalid_prometheus_url_is_an_error(url: str, fault: str) -> None:
     prometheus = {"source": "Prometheus", "prometheus": {"url": url}}
-    result = descheduled([], {**policy("PodLifeTime", LIFETIME), "metricsProviders": [prometheus]})
+    result = deschedule([], {**policy("PodLifeTime", LIFETIME), "metricsProviders": [prometheus]})
     shown = url.replace("us er@", "***@")  # no output has the user part of a URL
     assert result["error"] == f'error parsing prometheus URL: parse "{shown}": {fault}'
 
 
 @pytest.mark.parametrize(
-    ("more", "error"),
+    ("fields", "error"),
     [
         ({"nodeSelector": "a b"}, f"failed to create new descheduler: {NO_OPERATOR}"),
         (
@@ -126,25 +126,25 @@ def test_prometheus_url(url: str, fault: str) -> None:
         ),
         (
             {"profiles": [{"name": "main", "plugins": {"deschedule": {"enabled": ["X"]}}}]},
-            f'{NOT_BUILT}profile "main" configures deschedule extension point of non-existing plugins: map[X:{{}}]',
+            f'{BUILD_ERROR}profile "main" configures deschedule extension point of non-existing plugins: map[X:{{}}]',
         ),
         (
             {"profiles": [{"name": "main", "plugins": {"balance": {"enabled": ["RemoveDuplicates"]}}}]},
-            f'{NOT_BUILT}unable to build RemoveDuplicates plugin: unable to find "RemoveDuplicates" plugin config',
+            f'{BUILD_ERROR}unable to build RemoveDuplicates plugin: unable to find "RemoveDuplicates" plugin config',
         ),
         ({"kind": "Policy"}, f'{UNREADABLE}no kind "Policy" is registered for version "descheduler/v1alpha2"'),
     ],
 )
-def test_policies_that_cannot_be_read_or_built(more: Mapping[str, object], error: str) -> None:
-    assert descheduled([], policy("PodLifeTime", LIFETIME) | dict(more))["error"] == error
+def test_errors_of_reading_and_building_a_policy(fields: Mapping[str, object], error: str) -> None:
+    assert deschedule([], policy("PodLifeTime", LIFETIME) | dict(fields))["error"] == error
 
 
 @pytest.mark.parametrize(
     ("field", "hint"),
     [("maxPodsToEvict", ""), ("MaxNoOfPodsToEvictTotal", 'did you mean "maxNoOfPodsToEvictTotal"?')],
 )
-def test_an_unknown_field_outside_of_args_is_ignored_and_told(field: str, hint: str) -> None:
-    document = descheduled([node("a"), node("b"), pod("one", "a")], policy("PodLifeTime", LIFETIME, **{field: 0}))  # type: ignore[arg-type] # of any field
+def test_an_unknown_field_outside_args_is_reported_as_ignored(field: str, hint: str) -> None:
+    document = deschedule([node("a"), node("b"), pod("one", "a")], policy("PodLifeTime", LIFETIME, **{field: 0}))  # type: ignore[arg-type] # of any field
     text = document["ignored"]
     assert isinstance(text, list)
     assert document["total"] == len(text) == 1
@@ -162,38 +162,38 @@ def test_an_unknown_field_outside_of_args_is_ignored_and_told(field: str, hint: 
         ("a>x", f"unable to parse requirement: values[0]: {NO_INTEGER}"),
     ],
 )  # fmt: skip
-def test_label_queries(query: str, fault: str) -> None:
+def test_syntax_errors_of_label_queries(query: str, fault: str) -> None:
     assert query_fault(query) == fault
 
 
-WRITTEN = policy("PodLifeTime", LIFETIME)
-VALUES = {"deschedulerPolicy": {key: value for key, value in WRITTEN.items() if key not in ("apiVersion", "kind")}}
+POLICY = policy("PodLifeTime", LIFETIME)
+VALUES = {"deschedulerPolicy": {key: value for key, value in POLICY.items() if key not in ("apiVersion", "kind")}}
 
 
 @pytest.mark.parametrize(
     "document",
     [
-        WRITTEN,
-        {"apiVersion": "v1", "kind": "ConfigMap", "data": {"policy.yaml": yaml.safe_dump(WRITTEN)}},
+        POLICY,
+        {"apiVersion": "v1", "kind": "ConfigMap", "data": {"policy.yaml": yaml.safe_dump(POLICY)}},
         {"deschedulerPolicyAPIVersion": "descheduler/v1alpha2", **VALUES},
     ],
     ids=["policy", "ConfigMap", "Helm values"],
 )  # fmt: skip
-def test_the_files_that_hold_a_policy(document: Mapping[str, object], tmp_path: Path) -> None:
+def test_files_that_contain_a_policy(document: Mapping[str, object], tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text(yaml.safe_dump(document))
     (tmp_path / "cluster.yaml").write_text(yaml.safe_dump_all([node("a"), node("b"), pod("one", "a")]))
-    ran = kschedx(
+    answer = kschedx(
         "deschedule", "--policy", str(tmp_path / "policy.yaml"), "-s", str(tmp_path / "cluster.yaml"), "-o", "name"
     )
-    assert (ran.code, ran.out, ran.err) == (0, "pod/default/one\n", "")
+    assert (answer.code, answer.out, answer.err) == (0, "pod/default/one\n", "")
 
 
-def test_a_refused_policy_is_one_line(tmp_path: Path) -> None:
+def test_the_error_of_a_refused_policy_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text(yaml.safe_dump(policy("PodLifeTime", {})))
     (tmp_path / "cluster.yaml").write_text(yaml.safe_dump_all([node("a"), node("b")]))
-    ran = kschedx("deschedule", "--policy", str(tmp_path / "policy.yaml"), "-s", str(tmp_path / "cluster.yaml"))
-    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert "in profile main: at least one filtering criterion must be specified" in ran.err
+    answer = kschedx("deschedule", "--policy", str(tmp_path / "policy.yaml"), "-s", str(tmp_path / "cluster.yaml"))
+    assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1)
+    assert "in profile main: at least one filtering criterion must be specified" in answer.err
 
 
 WITH_LINES = """\
@@ -209,7 +209,7 @@ kind: DeschedulerPolicy
 
 
 @pytest.mark.parametrize(
-    ("cpu", "more", "line", "said"),
+    ("cpu", "more", "line", "message"),
     [
         ("120", "", 7, "in profile main: cpu threshold not in [0, 100] range"),
         ('"20"', "", 8, "failed decoding descheduler's policy config"),
@@ -217,12 +217,12 @@ kind: DeschedulerPolicy
         ("20", "maxPods: 3\n", 3, "maxPods: unknown field, ignored by the descheduler"),
     ],
 )
-def test_the_line_of_an_error(cpu: str, more: str, line: int, said: str, tmp_path: Path) -> None:
+def test_an_error_has_its_line(cpu: str, more: str, line: int, message: str, tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text(WITH_LINES.format(cpu=cpu, more=more))
     (tmp_path / "cluster.yaml").write_text(yaml.safe_dump_all([node("a"), node("b")]))
-    ran = kschedx("deschedule", "--policy", str(file), "-s", str(tmp_path / "cluster.yaml"))
-    assert f": {file}:{line}: {said}" in ran.err
+    answer = kschedx("deschedule", "--policy", str(file), "-s", str(tmp_path / "cluster.yaml"))
+    assert f": {file}:{line}: {message}" in answer.err
 
 
 EVICTOR_SECOND = """\
@@ -249,28 +249,28 @@ profiles:
         ("{}", "PodLifeTime", 11),
     ],
 )
-def test_the_line_of_an_error_in_building_a_profile(args: str, enabled: str, line: int, tmp_path: Path) -> None:
+def test_an_error_of_building_a_profile_has_its_line(args: str, enabled: str, line: int, tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text(EVICTOR_SECOND.format(args=args, enabled=enabled))
     (tmp_path / "cluster.yaml").write_text(yaml.safe_dump_all([node("a"), node("b")]))
-    ran = kschedx("deschedule", "--policy", str(file), "-s", str(tmp_path / "cluster.yaml"))
-    assert f": {file}:{line}: " in ran.err
+    answer = kschedx("deschedule", "--policy", str(file), "-s", str(tmp_path / "cluster.yaml"))
+    assert f": {file}:{line}: " in answer.err
 
 
-HELD_BY = {
+WRAPPERS = {
     "a ConfigMap": ("apiVersion: v1\nkind: ConfigMap\ndata:\n  policy.yaml: |\n", 4),
     "a HelmRelease": ("kind: HelmRelease\nspec:\n  values:\n    deschedulerPolicy:\n", 6),
     "the second document": ("kind: Service\n---\n", 0),
 }
 
 
-@pytest.mark.parametrize("by", HELD_BY)
-def test_the_line_of_an_error_in_what_holds_the_policy(by: str, tmp_path: Path) -> None:
-    before, indent = HELD_BY[by]
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_an_error_in_a_wrapped_policy_has_its_line(wrapper: str, tmp_path: Path) -> None:
+    before, indent = WRAPPERS[wrapper]
     file = tmp_path / "held.yaml"
     policy = WITH_LINES.format(cpu="120", more="")
     file.write_text(before + textwrap.indent(policy, " " * indent))
     (tmp_path / "cluster.yaml").write_text(yaml.safe_dump_all([node("a"), node("b")]))
-    ran = kschedx("deschedule", "--policy", str(file), "-s", str(tmp_path / "cluster.yaml"))
+    answer = kschedx("deschedule", "--policy", str(file), "-s", str(tmp_path / "cluster.yaml"))
     line = before.count("\n") + 7
-    assert f": {file}:{line}: in profile main: cpu threshold not in [0, 100] range" in ran.err
+    assert f": {file}:{line}: in profile main: cpu threshold not in [0, 100] range" in answer.err

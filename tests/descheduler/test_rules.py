@@ -1,4 +1,4 @@
-"""The rules of the descheduler, a row each: what is evicted, in order."""
+"""Rules of the descheduler: the pods that each evicts, in order."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from tests.builders import Manifest
-from tests.descheduler.clusters import OLD, budget, descheduled, evicted, node, pod, policy, restarted
+from tests.descheduler.clusters import OLD, budget, deschedule, evicted_names, node, pod, policy, restarted_status
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 TAINTS = policy("RemovePodsViolatingNodeTaints")
-TWO = (node("a"), node("b"))
+TWO_NODES = (node("a"), node("b"))
 LIFETIME = policy("PodLifeTime", {"maxPodLifeTimeSeconds": 3600})
 NO_SCHEDULE: Manifest = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
 PREFER_NO_SCHEDULE: Manifest = {**NO_SCHEDULE, "effect": "PreferNoSchedule"}
@@ -19,7 +19,7 @@ NO_EXECUTE: Manifest = {**NO_SCHEDULE, "effect": "NoExecute"}
 SSD = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
     {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
 ]}}}}  # fmt: skip
-ALONE = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+ANTI_AFFINITY = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
     {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
 ]}}}  # fmt: skip
 SPREAD = {"topologySpreadConstraints": [{
@@ -38,43 +38,43 @@ LOW = policy("LowNodeUtilization", {"thresholds": {"cpu": 20}, "targetThresholds
 HIGH = policy("HighNodeUtilization", {"thresholds": {"cpu": 20}})
 
 
-def web(count: int, on: str, **more: object) -> list[Manifest]:
-    return [pod(f"{on}{number}", on, **more) for number in range(count)]  # type: ignore[arg-type] # of any field
+def web(count: int, on: str, **fields: object) -> list[Manifest]:
+    return [pod(f"{on}{number}", on, **fields) for number in range(count)]  # type: ignore[arg-type] # of any field
 
 
 @pytest.mark.parametrize(
-    ("objects", "written", "expected"),
+    ("objects", "policy_manifest", "expected"),
     [
         # the nodes of a loop
         ([node("a"), pod("one", "a")], LIFETIME, []),
-        ([*TWO, node("c", ready=False), pod("one", "a"), pod("two", "c")], LIFETIME, ["one"]),
-        ([*TWO, node("c", cordoned=True), pod("one", "c")], LIFETIME, ["one"]),
+        ([*TWO_NODES, node("c", ready=False), pod("one", "a"), pod("two", "c")], LIFETIME, ["one"]),
+        ([*TWO_NODES, node("c", cordoned=True), pod("one", "c")], LIFETIME, ["one"]),
         # PodLifeTime
-        ([*TWO, pod("new", "a", creationTimestamp="2026-06-01T11:00:00Z"), pod("old", "b")], LIFETIME, ["old"]),
+        ([*TWO_NODES, pod("new", "a", creationTimestamp="2026-06-01T11:00:00Z"), pod("old", "b")], LIFETIME, ["old"]),
         (
-            [*TWO, pod("new", "a", creationTimestamp="2026-06-01T00:00:00Z"), pod("old", "b")],
+            [*TWO_NODES, pod("new", "a", creationTimestamp="2026-06-01T00:00:00Z"), pod("old", "b")],
             LIFETIME,
             ["old", "new"],
         ),
-        # RemoveFailedPods: an hour old at least, unless it says otherwise
-        ([*TWO, pod("one", "a", status={"phase": "Failed"})], policy("RemoveFailedPods"), ["one"]),
+        # RemoveFailedPods: by default at least an hour old
+        ([*TWO_NODES, pod("one", "a", status={"phase": "Failed"})], policy("RemoveFailedPods"), ["one"]),
         (
-            [*TWO, pod("one", "a", status={"phase": "Failed"}, creationTimestamp="2026-06-01T11:30:00Z")],
+            [*TWO_NODES, pod("one", "a", status={"phase": "Failed"}, creationTimestamp="2026-06-01T11:30:00Z")],
             policy("RemoveFailedPods"),
             [],
         ),
         (
-            [*TWO, pod("one", "a", status={"phase": "Failed", "reason": "Evicted"})],
+            [*TWO_NODES, pod("one", "a", status={"phase": "Failed", "reason": "Evicted"})],
             policy("RemoveFailedPods", {"reasons": ["OOMKilled"]}),
             [],
         ),
         # RemovePodsHavingTooManyRestarts: on each node the most restarts first
         (
-            [*TWO, *(pod(f"p{count}", "a", status=restarted(count)) for count in (3, 7, 5))],
+            [*TWO_NODES, *(pod(f"p{count}", "a", status=restarted_status(count)) for count in (3, 7, 5))],
             policy("RemovePodsHavingTooManyRestarts", {"podRestartThreshold": 5}),
             ["p7", "p5"],
         ),
-        # RemovePodsViolatingNodeTaints: never for NoExecute, for PreferNoSchedule if it is told so
+        # RemovePodsViolatingNodeTaints: never for NoExecute, for PreferNoSchedule if the argument is set
         ([node("a", taints=[NO_SCHEDULE]), node("b"), pod("one", "a")], TAINTS, ["one"]),
         ([node("a", taints=[NO_EXECUTE]), node("b"), pod("one", "a")], TAINTS, []),
         (
@@ -92,7 +92,7 @@ def web(count: int, on: str, **more: object) -> list[Manifest]:
             policy("RemovePodsViolatingNodeTaints", {"includedTaints": []}),
             [],
         ),
-        # RemovePodsViolatingNodeAffinity: only where it fits a node
+        # RemovePodsViolatingNodeAffinity: only if the pod fits another node
         (
             [node("a"), node("b", labels={"disk": "ssd"}), pod("one", "a", spec=SSD)],
             AFFINITY,
@@ -103,11 +103,11 @@ def web(count: int, on: str, **more: object) -> list[Manifest]:
             AFFINITY,
             [],
         ),
-        # RemovePodsViolatingInterPodAntiAffinity: one of two goes, and then the other is content
-        ([*ZONES, *web(2, "a", spec=ALONE)], policy("RemovePodsViolatingInterPodAntiAffinity"), ["a1"]),
+        # RemovePodsViolatingInterPodAntiAffinity: the second pod stays once the first is evicted
+        ([*ZONES, *web(2, "a", spec=ANTI_AFFINITY)], policy("RemovePodsViolatingInterPodAntiAffinity"), ["a1"]),
         # RemoveDuplicates: the first listed stays
-        ([*TWO, *web(3, "a")], policy("RemoveDuplicates"), ["a2"]),
-        ([*TWO, *web(2, "a"), *web(2, "b")], policy("RemoveDuplicates"), []),
+        ([*TWO_NODES, *web(3, "a")], policy("RemoveDuplicates"), ["a2"]),
+        ([*TWO_NODES, *web(2, "a"), *web(2, "b")], policy("RemoveDuplicates"), []),
         # topology spread: the highest priority is evicted first
         ([*ZONES, *web(4, "a", spec=SPREAD)], policy("RemovePodsViolatingTopologySpreadConstraint"), ["a2", "a3"]),
         (
@@ -120,16 +120,16 @@ def web(count: int, on: str, **more: object) -> list[Manifest]:
             ["p9"],
         ),
         # LowNodeUtilization: until the node is at its target
-        ([*TWO, *web(6, "a")], LOW, ["a5", "a4"]),
+        ([*TWO_NODES, *web(6, "a")], LOW, ["a5", "a4"]),
         ([node("a"), node("b", cordoned=True), *web(6, "a")], LOW, []),
         ([node("a"), node("b", taints=[PREFER_NO_SCHEDULE]), *web(6, "a")], LOW, []),
         # HighNodeUtilization: everything from an underutilized node
-        ([*TWO, *web(1, "a"), *web(4, "b")], HIGH, ["a0"]),
+        ([*TWO_NODES, *web(1, "a"), *web(4, "b")], HIGH, ["a0"]),
         ([node("a"), node("b", cordoned=True), *web(1, "a"), *web(4, "b")], HIGH, []),
     ],
 )  # fmt: skip
-def test_evictions(objects: Sequence[Mapping[str, object]], written: Manifest, expected: list[str]) -> None:
-    assert evicted(descheduled(objects, written)) == expected
+def test_evicted_pods(objects: Sequence[Mapping[str, object]], policy_manifest: Manifest, expected: list[str]) -> None:
+    assert evicted_names(deschedule(objects, policy_manifest)) == expected
 
 
 @pytest.mark.parametrize(
@@ -179,13 +179,13 @@ def test_evictions(objects: Sequence[Mapping[str, object]], written: Manifest, e
         ),
     ],
 )  # fmt: skip
-def test_protections(changes: dict[str, object], args: Mapping[str, object], reason: str) -> None:
-    objects = [*TWO, pod("one", "a", **changes)]  # type: ignore[arg-type] # of any field
-    document = descheduled(objects, policy("PodLifeTime", {"maxPodLifeTimeSeconds": 1}, args))
+def test_protected_pods(changes: dict[str, object], args: Mapping[str, object], reason: str) -> None:
+    objects = [*TWO_NODES, pod("one", "a", **changes)]  # type: ignore[arg-type] # of any field
+    document = deschedule(objects, policy("PodLifeTime", {"maxPodLifeTimeSeconds": 1}, args))
     pods = document.get("pods", {})
     assert isinstance(pods, dict)
     assert pods.get("default/one", {}).get("main", {}).get("checks", "") == reason
-    assert evicted(document) == ([] if reason else ["one"])
+    assert evicted_names(document) == ([] if reason else ["one"])
 
 
 @pytest.mark.parametrize(
@@ -201,18 +201,18 @@ def test_protections(changes: dict[str, object], args: Mapping[str, object], rea
         ({"maxNoOfPodsToEvictTotal": 0}, [], ["maximum number of evicted pods per a descheduling cycle reached"]),
     ],
 )
-def test_limits(limit: Mapping[str, object], expected: list[str], errors: list[str]) -> None:
-    document = descheduled([*TWO, *web(2, "a"), *web(2, "b")], LIFETIME | dict(limit))
+def test_limits_of_evictions(limit: Mapping[str, object], expected: list[str], errors: list[str]) -> None:
+    document = deschedule([*TWO_NODES, *web(2, "a"), *web(2, "b")], LIFETIME | dict(limit))
     refused = document.get("refused", [])
     assert isinstance(refused, list)
-    assert (evicted(document), [item["error"] for item in refused]) == (expected, errors)
+    assert (evicted_names(document), [item["error"] for item in refused]) == (expected, errors)
 
 
 VIOLATES = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
 @pytest.mark.parametrize(
-    ("budgets", "unready", "how", "expected"),
+    ("budgets", "unready", "evictions", "expected"),
     [
         ([budget("web", 1)], False, "api", ["a0"]),
         ([budget("web", 0)], False, "dry-run", ["a0", "a1"]),
@@ -222,19 +222,22 @@ VIOLATES = "Cannot evict pod as it would violate the pod's disruption budget."
         ([budget("web", 2), OTHER_BUDGET], False, "api", []),
     ],
 )  # fmt: skip
-def test_budgets(budgets: list[Manifest], unready: bool, how: str, expected: list[str]) -> None:
+def test_budgets_limit_evictions(budgets: list[Manifest], unready: bool, evictions: str, expected: list[str]) -> None:
     status = {"conditions": [{"type": "Ready", "status": "False"}]} if unready else {}
-    assert evicted(descheduled([*TWO, *web(2, "a", status=status), *budgets], LIFETIME, evictions=how)) == expected
+    assert (
+        evicted_names(deschedule([*TWO_NODES, *web(2, "a", status=status), *budgets], LIFETIME, evictions=evictions))
+        == expected
+    )
 
 
-def test_each_plugin_sees_what_those_before_it_left() -> None:
-    """Deschedule plugins of every profile come before balance plugins; what is evicted is gone at once."""
+def test_a_plugin_does_not_see_pods_that_earlier_plugins_evicted() -> None:
+    """Deschedule plugins of every profile run before balance plugins, and an evicted pod is gone at once."""
     duplicates, lifetime = policy("RemoveDuplicates"), policy("PodLifeTime", {"maxPodLifeTimeSeconds": 50_000})
     profiles = [duplicates["profiles"][0], {**lifetime["profiles"][0], "name": "second"}]  # type: ignore[index] # a list
-    young = "2026-06-01T00:00:00Z"
-    new = [pod(name, "a", creationTimestamp=young) for name in ("one", "two")]
-    objects = [*TWO, pod("old", "a"), *new]
-    document = descheduled(objects, duplicates | {"profiles": profiles})
+    new_time = "2026-06-01T00:00:00Z"
+    newer_pods = [pod(name, "a", creationTimestamp=new_time) for name in ("one", "two")]
+    objects = [*TWO_NODES, pod("old", "a"), *newer_pods]
+    document = deschedule(objects, duplicates | {"profiles": profiles})
     rows = document["evicted"]
     assert isinstance(rows, list)
     assert [(row["pod"], row["profile"], row["plugin"]) for row in rows] == [

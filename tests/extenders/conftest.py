@@ -1,4 +1,4 @@
-"""An extender on the loopback."""
+"""An extender on the loopback interface."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ Json = dict[str, Any]
 
 @dataclass
 class GpuShare:
-    """Refuses the nodes in `refused` with their words, and prefers those in `preferred`."""
+    """Rejects the nodes in `rejections` with their reasons, and scores the nodes in `scores`."""
 
     url: str = ""
-    refused: dict[str, str] = field(default_factory=dict)
-    preferred: dict[str, int] = field(default_factory=dict)
-    asked: list[tuple[str, Json]] = field(default_factory=list)
+    rejections: dict[str, str] = field(default_factory=dict)
+    scores: dict[str, int] = field(default_factory=dict)
+    requests: list[tuple[str, Json]] = field(default_factory=list)
 
-    def answer(self, path: str, question: Json) -> object:
-        self.asked.append((path, question))
+    def answer(self, path: str, body: Json) -> object:
+        self.requests.append((path, body))
         if path.endswith("/filter"):
-            names = question["NodeNames"]
-            failed = {name: self.refused[name] for name in names if name in self.refused}
+            names = body["NodeNames"]
+            failed = {name: self.rejections[name] for name in names if name in self.rejections}
             return {"NodeNames": [name for name in names if name not in failed], "FailedNodes": failed}
-        return [{"Host": name, "Score": score} for name, score in self.preferred.items()]
+        return [{"Host": name, "Score": score} for name, score in self.scores.items()]
 
 
 @pytest.fixture

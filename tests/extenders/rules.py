@@ -1,4 +1,4 @@
-"""Extenders that answer by the rules of a recorded case, without a network, and remember what they were asked."""
+"""Extenders that answer by the rules of a recorded case without a network, and store their requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def key(manifest: Json) -> str:
 
 
 class Extenders:
-    """An `Ask`; the tables of what a rule says are in README.md."""
+    """An `Ask`; README.md has the tables of the rules."""
 
     def __init__(self, case: Json) -> None:
         self._answers: list[Json] = case["extenderAnswers"]
@@ -25,120 +25,126 @@ class Extenders:
         self._names = {item["metadata"].get("uid"): name for name, item in self._pods.items()}
         self.requests: list[Json] = []
 
-    def __call__(self, questions: tuple[ExtenderRequest, ...], /) -> tuple[Reply, ...]:
-        return tuple(map(self._reply, questions))
+    def __call__(self, requests: tuple[ExtenderRequest, ...], /) -> tuple[Reply, ...]:
+        return tuple(map(self._reply, requests))
 
-    def _reply(self, question: ExtenderRequest) -> Reply:
-        questions: Json = json.loads(question.body())
-        rules = self._answers[question.index] if question.index < len(self._answers) else {}
-        named = self._named(question, questions)
+    def _reply(self, request: ExtenderRequest) -> Reply:
+        body: Json = json.loads(request.body())
+        rules = self._answers[request.index] if request.index < len(self._answers) else {}
+        request_with_names = self._request_with_names(request, body)
         if not rules.get("down"):
-            self.requests.append(named)
+            self.requests.append(request_with_names)
         else:
-            return self._failure(question, f"dial tcp {_host(question)}: connect: connection refused")
-        rule = rules.get(question.verb.value) or {}
+            return self._failure(request, f"dial tcp {_host(request)}: connect: connection refused")
+        rule = rules.get(request.verb.value) or {}
         if rule.get("hang"):
-            return self._failure(question, "context deadline exceeded (Client.Timeout exceeded while awaiting headers)")
+            return self._failure(request, "context deadline exceeded (Client.Timeout exceeded while awaiting headers)")
         if rule.get("close"):
-            return self._failure(question, "EOF")
+            return self._failure(request, "EOF")
         if rule.get("status", 200) != 200:
             return ExtenderAnswer(status=rule["status"])
         if "garbage" in rule:
             return ExtenderAnswer(status=200, body=rule["garbage"].encode())
-        built = rule["body"] if "body" in rule else getattr(self, f"_{question.verb.value}")(rule, questions)
-        return ExtenderAnswer(status=200, body=json.dumps(_cased(built, rule)).encode())
+        content = rule["body"] if "body" in rule else getattr(self, f"_{request.verb.value}")(rule, body)
+        return ExtenderAnswer(status=200, body=json.dumps(_with_key_case(content, rule)).encode())
 
-    def _failure(self, question: ExtenderRequest, words: str) -> ExtenderFailure:
-        return ExtenderFailure(text=f'Post "{question.url}": {words}')
+    def _failure(self, request: ExtenderRequest, text: str) -> ExtenderFailure:
+        return ExtenderFailure(text=f'Post "{request.url}": {text}')
 
     # --- answers
 
-    def _filter(self, rule: Json, question: Json) -> Json:
-        whole = question["Nodes"] is not None
-        names = [item["metadata"]["name"] for item in question["Nodes"]["items"]] if whole else question["NodeNames"]
-        drop, never = rule.get("drop") or {}, rule.get("dropUnresolvable") or {}
-        left = [name for name in names if name not in {*drop, *never, *(rule.get("forget") or ())}]
-        left += rule.get("add") or []
-        created: Json = {}
-        if (rule.get("field") or ("Nodes" if whole else "NodeNames")) == "NodeNames":
-            created["NodeNames"] = left
+    def _filter(self, rule: Json, body: Json) -> Json:
+        has_nodes = body["Nodes"] is not None
+        names = [item["metadata"]["name"] for item in body["Nodes"]["items"]] if has_nodes else body["NodeNames"]
+        resolvable, unresolvable = rule.get("drop") or {}, rule.get("dropUnresolvable") or {}
+        remaining = [name for name in names if name not in {*resolvable, *unresolvable, *(rule.get("forget") or ())}]
+        remaining += rule.get("add") or []
+        result: Json = {}
+        if (rule.get("field") or ("Nodes" if has_nodes else "NodeNames")) == "NodeNames":
+            result["NodeNames"] = remaining
         else:
-            created["Nodes"] = {"metadata": {}, "items": [self._nodes[name] for name in left if name in self._nodes]}
-        created["FailedNodes"] = {name: drop[name] for name in names if name in drop} | (rule.get("failAlso") or {})
-        created["FailedAndUnresolvableNodes"] = {name: never[name] for name in names if name in never}
-        return created | ({"Error": rule["error"]} if rule.get("error") else {})
+            result["Nodes"] = {
+                "metadata": {},
+                "items": [self._nodes[name] for name in remaining if name in self._nodes],
+            }
+        result["FailedNodes"] = {name: resolvable[name] for name in names if name in resolvable} | (
+            rule.get("failAlso") or {}
+        )
+        result["FailedAndUnresolvableNodes"] = {name: unresolvable[name] for name in names if name in unresolvable}
+        return result | ({"Error": rule["error"]} if rule.get("error") else {})
 
     def _prioritize(self, rule: Json, _: Json) -> list[Json]:
         return [{"Host": host, "Score": score} for host, score in sorted((rule.get("scores") or {}).items())]
 
-    def _preempt(self, rule: Json, question: Json) -> Json:
-        sent = (
-            question["NodeNameToVictims"]
-            if question["NodeNameToVictims"] is not None
-            else question["NodeNameToMetaVictims"]
+    def _preempt(self, rule: Json, body: Json) -> Json:
+        sent_nodes = (
+            body["NodeNameToVictims"] if body["NodeNameToVictims"] is not None else body["NodeNameToMetaVictims"]
         )
-        changed, built = rule.get("victims") or {}, {}
+        victims_by_node, targets = rule.get("victims") or {}, {}
 
         def put(node: str, pods: list[str], violations: int) -> None:
             uids = [
                 self._pods[pod]["metadata"].get("uid") if pod in self._pods else f"uid-unknown-{pod}" for pod in pods
             ]
             number = (rule.get("pdb") or {}).get(node, violations)
-            built[node] = {"Pods": [{"UID": uid} for uid in uids], "NumPDBViolations": number}
+            targets[node] = {"Pods": [{"UID": uid} for uid in uids], "NumPDBViolations": number}
 
-        for node in sorted(sent)[: rule.get("first") or None]:
+        for node in sorted(sent_nodes)[: rule.get("first") or None]:
             if rule.get("keep") is None or node in rule["keep"]:
-                pods = changed.get(node, changed.get("*", self._victims(sent[node])))
-                put(node, pods, sent[node]["NumPDBViolations"])
+                pods = victims_by_node.get(node, victims_by_node.get("*", self._victims(sent_nodes[node])))
+                put(node, pods, sent_nodes[node]["NumPDBViolations"])
         for node, pods in (rule.get("also") or {}).items():
-            if node not in sent:
+            if node not in sent_nodes:
                 put(node, pods, 0)
-        return {"NodeNameToMetaVictims": built}
+        return {"NodeNameToMetaVictims": targets}
 
-    # --- what was asked
+    # --- requests
 
     def _victims(self, victims: Json) -> list[str]:
         return [key(pod) if "metadata" in pod else self._names[pod["UID"]] for pod in victims["Pods"]]
 
-    def _named(self, question: ExtenderRequest, question_result: Json) -> Json:
-        """A request with names in place of objects, which must be whole."""
-        created: Json = {"extender": question.index, "verb": question.verb.value, "pod": key(question_result["Pod"])}
-        self._check(self._pods[created["pod"]], question_result["Pod"])
-        if question_result.get("NodeNames") is not None:
-            created["nodeNames"] = sorted(question_result["NodeNames"])
-        if question_result.get("Nodes") is not None:
-            for node in question_result["Nodes"]["items"]:
+    def _request_with_names(self, request: ExtenderRequest, body: Json) -> Json:
+        """Return a request with names in place of objects, after a check that the objects are complete."""
+        result: Json = {"extender": request.index, "verb": request.verb.value, "pod": key(body["Pod"])}
+        self._check(self._pods[result["pod"]], body["Pod"])
+        if body.get("NodeNames") is not None:
+            result["nodeNames"] = sorted(body["NodeNames"])
+        if body.get("Nodes") is not None:
+            for node in body["Nodes"]["items"]:
                 self._check(self._nodes[node["metadata"]["name"]], node)
-            created["nodes"] = sorted(node["metadata"]["name"] for node in question_result["Nodes"]["items"])
-        for field, text in (("NodeNameToVictims", "victims"), ("NodeNameToMetaVictims", "metaVictims")):
-            if question_result.get(field) is not None:
-                created[text] = {
+            result["nodes"] = sorted(node["metadata"]["name"] for node in body["Nodes"]["items"])
+        for field, name in (("NodeNameToVictims", "victims"), ("NodeNameToMetaVictims", "metaVictims")):
+            if body.get(field) is not None:
+                result[name] = {
                     node: {"pods": sorted(self._victims(victims)), "numPDBViolations": victims["NumPDBViolations"]}
-                    for node, victims in question_result[field].items()
+                    for node, victims in body[field].items()
                 }
-        return created
+        return result
 
     def _check(self, manifest: Json, sent: Json) -> None:
-        for part in ("labels", "annotations"):
-            assert (manifest["metadata"].get(part) or {}).items() <= (sent["metadata"].get(part) or {}).items()
+        for field in ("labels", "annotations"):
+            assert (manifest["metadata"].get(field) or {}).items() <= (sent["metadata"].get(field) or {}).items()
         assert manifest["metadata"].get("uid") == sent["metadata"].get("uid")
         spec = manifest.get("spec") or {}
         assert not {field for field, value in spec.items() if value} - set(sent.get("spec") or {})
 
 
-def _host(question: ExtenderRequest) -> str:
-    return str(question.url).split("/")[2]
+def _host(request: ExtenderRequest) -> str:
+    return str(request.url).split("/")[2]
 
 
-def _cased(value: Any, rule: Mapping[str, Any]) -> Any:
-    """With keys that start with a small letter, where the rule says so; names of nodes stay."""
+def _with_key_case(value: Any, rule: Mapping[str, Any]) -> Any:
+    """Return the value with keys in lower camel case if the rule requires it; names of nodes stay."""
     if rule.get("keys") != "lower" or "body" in rule:
         return value
     if isinstance(value, list):
-        return [_cased(item, rule) for item in value]
+        return [_with_key_case(item, rule) for item in value]
     if isinstance(value, dict):
         lower = {"UID": "uid"} | {name: name[0].lower() + name[1:] for name in _FIELDS}
-        return {lower.get(name, name): item if name == "Nodes" else _cased(item, rule) for name, item in value.items()}
+        return {
+            lower.get(name, name): item if name == "Nodes" else _with_key_case(item, rule)
+            for name, item in value.items()
+        }
     return value
 
 

@@ -1,4 +1,4 @@
-"""Answers are read as Go's encoding/json reads them, and refused in its words."""
+"""Answers are decoded as by Go's encoding/json, with its errors."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ def answer(text: str | bytes, ended: str = "EOF") -> ExtenderAnswer:
         ('{"NodeNames": [null], "unknown": [1.5, {"x": true}]}', ("",), {}),
         ("{}", None, {}),
         ("null", None, {}),
-        ('{"NodeNames": null} and what follows', None, {}),
+        ('{"NodeNames": null} and trailing text', None, {}),
         ('{"NodeNames": ["\\ud800x\\ud83d\\ude00"]}', ("\ufffdx\U0001f600",), {}),
     ],
 )
-def test_survivors(text: str, names: tuple[str, ...] | None, failed: dict[str, str]) -> None:
+def test_remaining_nodes_of_a_filter_answer(text: str, names: tuple[str, ...] | None, failed: dict[str, str]) -> None:
     result = filter_answer(REQUEST, answer(text))
     assert (result.names, dict(result.failed)) == (names, failed)
 
 
-def test_bytes_that_are_no_text_are_replaced() -> None:
+def test_invalid_unicode_is_replaced() -> None:
     assert filter_answer(REQUEST, answer(b'{"NodeNames": ["\xe2x"]}')).names == ("\ufffdx",)
 
 
-def test_a_whole_node_has_neither_nulls_nor_images() -> None:
+def test_a_node_in_an_answer_has_no_images() -> None:
     text = """{"Nodes": {"items": [{"metadata": {"name": "a", "labels": null},
         "status": {"allocatable": {"cpu": 0.5}, "images": [{"names": ["x"]}]}}]}}"""
     (result,) = filter_answer(REQUEST, answer(text)).nodes or ()
     assert (result.node.name, result.node.status.images) == ("a", ())
 
 
-REFUSED = [
+INVALID = [
     ("", "EOF"),
     ("  \n", "EOF"),
     ("{", "unexpected EOF"),
@@ -99,35 +99,35 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "words"), REFUSED, ids=[text[:30] for text, _ in REFUSED])
-def test_refusals(text: str, words: str) -> None:
-    with pytest.raises(ExtenderError) as refused:
+@pytest.mark.parametrize(("text", "expected"), INVALID, ids=[text[:30] for text, _ in INVALID])
+def test_invalid_answers(text: str, expected: str) -> None:
+    with pytest.raises(ExtenderError) as error:
         filter_answer(REQUEST, answer(text))
-    assert str(refused.value) == words
+    assert str(error.value) == expected
 
 
 @pytest.mark.parametrize("number", ["1.5", "1e3", "9223372036854775808"])
-def test_scores_are_whole_numbers_of_64_bits(number: str) -> None:
-    words = f"json: cannot unmarshal number {number} into Go struct field HostPriorityList.1.Score of type int64"
-    with pytest.raises(ExtenderError) as refused:
+def test_scores_are_64_bit_integers(number: str) -> None:
+    expected = f"json: cannot unmarshal number {number} into Go struct field HostPriorityList.1.Score of type int64"
+    with pytest.raises(ExtenderError) as error:
         priorities(REQUEST, answer(f'[{{"Host": "a", "Score": 1}}, {{"host": "b", "Score": {number}}}]'))
-    assert str(refused.value) == words
+    assert str(error.value) == expected
 
 
-def test_victims_by_uid() -> None:
+def test_victims_are_identified_by_uid() -> None:
     text = '{"NodeNameToMetaVictims": {"a": {"Pods": [{"uid": "1"}, {}], "NumPDBViolations": 2}}}'
     (result,) = preemption_answer(REQUEST, answer(text)).values()
     assert (result.uids, result.pdb_violations) == (("1", ""), 2)
 
 
-def test_a_body_that_was_cut_off_says_what_cut_it() -> None:
+def test_a_truncated_body_reports_the_network_error() -> None:
     for text in ("", '{"Error": "a"'):
         with pytest.raises(ExtenderError, match="read: connection reset by peer"):
             filter_answer(REQUEST, answer(text, "read: connection reset by peer"))
     assert filter_answer(REQUEST, answer('{"NodeNames": []}', "unexpected EOF")).names == ()
 
 
-def test_a_node_that_kube_scheduler_cannot_read_is_an_error() -> None:
-    for wrong in ('"metadata": {"creationTimestamp": "x"}', '"status": {"capacity": {"cpu": "x"}}', '"spec": 1'):
+def test_an_invalid_node_is_an_error() -> None:
+    for invalid in ('"metadata": {"creationTimestamp": "x"}', '"status": {"capacity": {"cpu": "x"}}', '"spec": 1'):
         with pytest.raises(ExtenderError):
-            filter_answer(REQUEST, answer(f'{{"Nodes": {{"items": [{{{wrong}}}]}}}}'))
+            filter_answer(REQUEST, answer(f'{{"Nodes": {{"items": [{{{invalid}}}]}}}}'))

@@ -1,4 +1,4 @@
-"""What goes over the network, and how what fails is worded: as Go's HTTP client does, within a time and a size."""
+"""The HTTP client of extenders: requests, timeouts, size limits, and errors in the words of Go's client."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from kschedx.kube.escaping import Url
 from kschedx.kube.scalars import Duration
 
 CERTIFICATE = Path(__file__).parent.parent / "certificates" / "server.pem"
-"""Of 127.0.0.1, signed by itself, with its key."""
+"""A self-signed certificate of 127.0.0.1 with its key."""
 
 HEADERS_LATE = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 BODY_LATE = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
 
 
 class Server:
-    """A server that does what `behave` says, and remembers what it was sent."""
+    """A server that answers with `respond` and stores its requests."""
 
     def __init__(
-        self, behave: Callable[[BaseHTTPRequestHandler], None], *, tls: bool = False, wants_certificate: bool = False
+        self, respond: Callable[[BaseHTTPRequestHandler], None], *, tls: bool = False, wants_certificate: bool = False
     ) -> None:
-        self.seen: list[tuple[str, str, str | None, bytes]] = []
-        """Method, path, Authorization and body."""
+        self.requests: list[tuple[str, str, str | None, bytes]] = []
+        """Method, path, Authorization, and body."""
         self.stopped = threading.Event()
         outer = self
 
@@ -47,8 +47,8 @@ class Server:
             def do_POST(self) -> None:
                 self.close_connection = True
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                outer.seen.append((self.command, self.path, self.headers.get("Authorization"), body))
-                behave(self)
+                outer.requests.append((self.command, self.path, self.headers.get("Authorization"), body))
+                respond(self)
 
             def do_GET(self) -> None:
                 self.do_POST()
@@ -76,21 +76,21 @@ Start = Callable[..., Server]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    started: list[Server] = []
+    servers: list[Server] = []
 
-    def begin(behave: Callable[[BaseHTTPRequestHandler], None], **options: bool) -> Server:
-        started.append(Server(behave, **options))
-        return started[-1]
+    def start_server(respond: Callable[[BaseHTTPRequestHandler], None], **options: bool) -> Server:
+        servers.append(Server(respond, **options))
+        return servers[-1]
 
-    yield begin
-    for item in started:
+    yield start_server
+    for item in servers:
         item.stop()
 
 
 def answer(
     body: bytes = b"{}", *, status: int = 200, length: int | None = None, location: str = ""
 ) -> Callable[..., None]:
-    def behave(handler: BaseHTTPRequestHandler) -> None:
+    def respond(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(status)
         handler.send_header("Content-Length", str(len(body) if length is None else length))
         if location:
@@ -98,7 +98,7 @@ def answer(
         handler.end_headers()
         handler.wfile.write(body)
 
-    return behave
+    return respond
 
 
 def request(
@@ -116,48 +116,48 @@ def reply_to(url: str, *, seconds: float = 5, tls: ExtenderTLSConfig | None = No
     return reply
 
 
-def words(reply: Reply) -> str:
+def failure_text(reply: Reply) -> str:
     assert isinstance(reply, ExtenderFailure)
     return reply.text
 
 
-def test_an_answer(start: Start) -> None:
+def test_an_answer_has_status_and_body(start: Start) -> None:
     server = start(answer(b'{"NodeNames": []}'))
     assert reply_to(f"{server.url}/a/b?c=d", body=b'{"Pod": {}}') == ExtenderAnswer(
         status=200, body=b'{"NodeNames": []}'
     )
-    assert server.seen == [("POST", "/a/b?c=d", None, b'{"Pod": {}}')]
+    assert server.requests == [("POST", "/a/b?c=d", None, b'{"Pod": {}}')]
 
 
-def test_the_body_of_a_failure_is_not_read(start: Start) -> None:
+def test_the_body_of_an_error_is_not_read(start: Start) -> None:
     server = start(answer(b"x" * 100, status=500))
     assert reply_to(server.url) == ExtenderAnswer(status=500)
 
 
-def test_nobody_listens() -> None:
+def test_a_refused_connection() -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
-        at = f"127.0.0.1:{bound.getsockname()[1]}"
-        text = f'Post "http://{at}/filter": dial tcp {at}: connect: connection refused'
-        assert words(reply_to(f"http://{at}/filter")) == text
+        address = f"127.0.0.1:{bound.getsockname()[1]}"
+        text = f'Post "http://{address}/filter": dial tcp {address}: connect: connection refused'
+        assert failure_text(reply_to(f"http://{address}/filter")) == text
 
 
-def test_the_connection_is_closed_without_an_answer(start: Start) -> None:
+def test_a_closed_connection(start: Start) -> None:
     server = start(lambda handler: None)
-    assert words(reply_to(server.url)) == f'Post "{server.url}": EOF'
+    assert failure_text(reply_to(server.url)) == f'Post "{server.url}": EOF'
 
 
-def test_no_answer_in_time(start: Start) -> None:
+def test_a_timeout_of_headers(start: Start) -> None:
     def silent(handler: BaseHTTPRequestHandler) -> None:
         server.stopped.wait(10)
 
     server = start(silent)
-    begun = time.monotonic()
-    assert words(reply_to(server.url, seconds=0.3)) == f'Post "{server.url}": {HEADERS_LATE}'
-    assert time.monotonic() - begun < 5
+    start_time = time.monotonic()
+    assert failure_text(reply_to(server.url, seconds=0.3)) == f'Post "{server.url}": {HEADERS_LATE}'
+    assert time.monotonic() - start_time < 5
 
 
-def test_a_body_that_comes_drop_by_drop_ends_with_the_time(start: Start) -> None:
+def test_a_timeout_of_a_slow_body(start: Start) -> None:
     def drip(handler: BaseHTTPRequestHandler) -> None:
         answer(b"{", length=1000)(handler)
         while not server.stopped.wait(0.05):
@@ -173,7 +173,7 @@ def test_a_body_that_comes_drop_by_drop_ends_with_the_time(start: Start) -> None
     assert (response.status, response.ended) == (200, BODY_LATE)
 
 
-def test_headers_that_come_drop_by_drop_end_with_the_time(start: Start) -> None:
+def test_a_timeout_of_slow_headers(start: Start) -> None:
     def drip(handler: BaseHTTPRequestHandler) -> None:
         while not server.stopped.wait(0.05):
             try:
@@ -183,33 +183,33 @@ def test_headers_that_come_drop_by_drop_end_with_the_time(start: Start) -> None:
                 return
 
     server = start(drip)
-    begun = time.monotonic()
-    assert words(reply_to(server.url, seconds=0.5)) == f'Post "{server.url}": {HEADERS_LATE}'
-    assert time.monotonic() - begun < 5
+    start_time = time.monotonic()
+    assert failure_text(reply_to(server.url, seconds=0.5)) == f'Post "{server.url}": {HEADERS_LATE}'
+    assert time.monotonic() - start_time < 5
 
 
-def test_a_body_that_is_shorter_than_promised(start: Start) -> None:
+def test_a_body_shorter_than_its_content_length(start: Start) -> None:
     server = start(answer(b'{"Nod', length=100))
     assert reply_to(server.url) == ExtenderAnswer(status=200, body=b'{"Nod', ended="unexpected EOF")
 
 
-def test_an_answer_without_end_is_not_read_to_its_end(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_above_the_maximum_size(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "MAX_ANSWER", 1 << 20)
     server = start(answer(b" " * (2 << 20)))
     with pytest.raises(UndecidableError, match="answers with more than 1 MB: kschedx reads no further"):
         reply_to(server.url)
 
 
-def test_many_are_asked_at_the_same_time(start: Start) -> None:
+def test_requests_are_sent_concurrently(start: Start) -> None:
     def slow(handler: BaseHTTPRequestHandler) -> None:
         time.sleep(0.4)
         answer(handler.path.encode())(handler)
 
     server = start(slow)
-    begun = time.monotonic()
+    start_time = time.monotonic()
     replies = call(tuple(request(f"{server.url}/{n}") for n in range(4)))
     assert [reply.body for reply in replies if isinstance(reply, ExtenderAnswer)] == [b"/0", b"/1", b"/2", b"/3"]
-    assert time.monotonic() - begun < 1.5
+    assert time.monotonic() - start_time < 1.5
 
 
 # --- redirects
@@ -218,42 +218,44 @@ def test_many_are_asked_at_the_same_time(start: Start) -> None:
 def test_a_redirect_keeps_the_request_or_becomes_a_get(start: Start) -> None:
     target = start(answer(b"[]"))
     for status, method, body in ((307, "POST", b"{}"), (308, "POST", b"{}"), (302, "GET", b""), (303, "GET", b"")):
-        target.seen.clear()
+        target.requests.clear()
         server = start(answer(status=status, location=f"{target.url}/to"))
         assert reply_to(server.url) == ExtenderAnswer(status=200, body=b"[]")
-        assert target.seen == [(method, "/to", None, body)]
+        assert target.requests == [(method, "/to", None, body)]
 
 
-def test_a_redirect_without_a_location_is_its_status(start: Start) -> None:
+def test_a_redirect_without_a_location(start: Start) -> None:
     assert reply_to(start(answer(status=302)).url) == ExtenderAnswer(status=302)
 
 
-def test_redirects_without_end(start: Start) -> None:
+def test_endless_redirects(start: Start) -> None:
     server = start(answer(status=307, location="/again"))
-    assert words(reply_to(server.url)) == 'Post "/again": stopped after 10 redirects'
-    assert len(server.seen) == 10
+    assert failure_text(reply_to(server.url)) == 'Post "/again": stopped after 10 redirects'
+    assert len(server.requests) == 10
 
 
-def test_a_password_is_sent_to_its_host_alone_and_shown_nowhere(start: Start) -> None:
+def test_a_password_is_sent_only_to_its_host_and_never_shown(start: Start) -> None:
     target = start(answer())
     server = start(answer(status=307, location=f"{target.url}/to"))
-    own = server.url.replace("//", "//me:secret@")
-    reply_to(own)
-    assert [seen[2] for seen in server.seen] == ["Basic bWU6c2VjcmV0"]
-    assert [seen[2] for seen in target.seen] == [None]
-    down = "http://me:secret@127.0.0.1:1/filter"
-    assert words(reply_to(down)).startswith('Post "http://***@127.0.0.1:1/filter": dial tcp 127.0.0.1:1: connect: ')
+    url_with_login = server.url.replace("//", "//me:secret@")
+    reply_to(url_with_login)
+    assert [request_parts[2] for request_parts in server.requests] == ["Basic bWU6c2VjcmV0"]
+    assert [request_parts[2] for request_parts in target.requests] == [None]
+    unreachable = "http://me:secret@127.0.0.1:1/filter"
+    assert failure_text(reply_to(unreachable)).startswith(
+        'Post "http://***@127.0.0.1:1/filter": dial tcp 127.0.0.1:1: connect: '
+    )
 
 
-def test_a_login_that_an_extender_repeats_is_shown_nowhere(start: Start) -> None:
-    def repeats(handler: BaseHTTPRequestHandler) -> None:
+def test_a_login_in_an_answer_is_masked(start: Start) -> None:
+    def repeat_login(handler: BaseHTTPRequestHandler) -> None:
         answer(f'{{"error": "who is {handler.headers["Authorization"]}"}}'.encode())(handler)
 
-    server = start(repeats)
+    server = start(repeat_login)
     reply = reply_to(server.url.replace("//", "//me:secret@"))
     assert isinstance(reply, ExtenderAnswer)
     assert reply.body == b'{"error": "who is Basic ***"}'
-    assert [seen[2] for seen in server.seen] == ["Basic bWU6c2VjcmV0"]
+    assert [request_parts[2] for request_parts in server.requests] == ["Basic bWU6c2VjcmV0"]
 
 
 # --- TLS
@@ -266,19 +268,21 @@ def test_a_certificate_of_a_known_authority(start: Start) -> None:
     assert isinstance(reply_to(server.url, tls=ExtenderTLSConfig(insecure=True)), ExtenderAnswer)
 
 
-def test_a_certificate_of_nobody_known(start: Start) -> None:
+def test_a_certificate_of_an_unknown_authority(start: Start) -> None:
     server = start(answer(), tls=True)
     text = "tls: failed to verify certificate: x509: certificate signed by unknown authority"
-    assert words(reply_to(server.url)) == f'Post "{server.url}": {text}'
-    assert not server.seen
+    assert failure_text(reply_to(server.url)) == f'Post "{server.url}": {text}'
+    assert not server.requests
 
 
 def test_a_certificate_of_another_host(start: Start) -> None:
     server = start(answer(), tls=True)
-    text = words(reply_to(server.url, tls=ExtenderTLSConfig(ca_file=str(CERTIFICATE), server_name="gpu.example")))
+    text = failure_text(
+        reply_to(server.url, tls=ExtenderTLSConfig(ca_file=str(CERTIFICATE), server_name="gpu.example"))
+    )
     assert text.startswith(f'Post "{server.url}": tls: failed to verify certificate: x509: ')
     assert "gpu.example" in text
-    assert not server.seen
+    assert not server.requests
 
 
 @pytest.mark.parametrize(
@@ -289,9 +293,9 @@ def test_a_certificate_of_another_host(start: Start) -> None:
         (ExtenderTLSConfig(cert_data=b"x", key_data=b"y"), "certificate and key do not fit"),
     ],
 )
-def test_certificates_that_cannot_be_used(start: Start, tls: ExtenderTLSConfig, message: str) -> None:
+def test_invalid_certificates(start: Start, tls: ExtenderTLSConfig, message: str) -> None:
     server = start(answer(), tls=True)
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         reply_to(server.url, tls=tls)
-    assert message in str(refused.value)
-    assert str(refused.value).startswith("extenders[0].tlsConfig.")
+    assert message in str(error.value)
+    assert str(error.value).startswith("extenders[0].tlsConfig.")

@@ -1,4 +1,4 @@
-"""--extenders on the command line: called, recorded, read again, and nobody asked."""
+"""The option --extenders: call, record, replay, and no call."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CLUSTER = {
 
 @pytest.fixture
 def files(tmp_path: Path, gpu_share: GpuShare) -> tuple[str, str]:
-    """The cluster, and a configuration with the extender."""
+    """Return the paths of the cluster and of a configuration with the extender."""
     cluster, config = tmp_path / "cluster.json", tmp_path / "scheduler.json"
     cluster.write_text(json.dumps(CLUSTER))
     extender = {
@@ -62,65 +62,65 @@ def why(files: tuple[str, str], *options: str) -> Any:
     return kschedx("why", "infer", "-n", "ml", "-s", files[0], "--config", files[1], *options)
 
 
-def test_nobody_is_asked_unless_somebody_says_so(files: tuple[str, str], gpu_share: GpuShare) -> None:
-    ran = why(files)
-    assert ran.code == 3
-    assert f"the extender at {gpu_share.url}, not called, could reject it" in " ".join(ran.out.split())
-    assert not gpu_share.asked
+def test_extenders_are_not_called_by_default(files: tuple[str, str], gpu_share: GpuShare) -> None:
+    answer = why(files)
+    assert answer.code == 3
+    assert f"the extender at {gpu_share.url}, not called, could reject it" in " ".join(answer.out.split())
+    assert not gpu_share.requests
 
 
-def test_an_extender_that_is_not_interested_changes_nothing(files: tuple[str, str], gpu_share: GpuShare) -> None:
-    plain = json.loads(json.dumps(CLUSTER).replace("gpu/mem", "memory"))
-    Path(files[0]).write_text(json.dumps(plain))
-    ran = why(files, "-o", "json")
-    assert ran.code == 0
-    assert json.loads(ran.out)["extenders"] == {"order": [0], "interested": [False], "called": False}
+def test_an_uninterested_extender_changes_nothing(files: tuple[str, str], gpu_share: GpuShare) -> None:
+    cluster_without_gpu = json.loads(json.dumps(CLUSTER).replace("gpu/mem", "memory"))
+    Path(files[0]).write_text(json.dumps(cluster_without_gpu))
+    answer = why(files, "-o", "json")
+    assert answer.code == 0
+    assert json.loads(answer.out)["extenders"] == {"order": [0], "interested": [False], "called": False}
 
 
-def test_what_the_plugins_reject_stands_without_the_extender(files: tuple[str, str]) -> None:
+def test_a_rejection_by_plugins_needs_no_extender(files: tuple[str, str]) -> None:
     Path(files[0]).write_text(json.dumps(CLUSTER).replace('"cpu": "4"', '"cpu": "0"').replace('"10"', '"0"'))
-    ran = why(files)
-    assert ran.code == 1
-    assert "was not called: the answer does not depend on it" in " ".join(ran.out.split())
+    answer = why(files)
+    assert answer.code == 1
+    assert "was not called: the answer does not depend on it" in " ".join(answer.out.split())
 
 
-def test_called(files: tuple[str, str], gpu_share: GpuShare) -> None:
-    gpu_share.refused = {"node-a": "no card"}
-    ran = why(files, "--extenders", "call")
-    assert ran.code == 0, ran.err
-    assert f'refused by the extender {gpu_share.url}: "no card"' in " ".join(ran.out.split())
-    ((path, question),) = gpu_share.asked
+def test_an_extender_is_called(files: tuple[str, str], gpu_share: GpuShare) -> None:
+    gpu_share.rejections = {"node-a": "no card"}
+    answer = why(files, "--extenders", "call")
+    assert answer.code == 0, answer.err
+    assert f'refused by the extender {gpu_share.url}: "no card"' in " ".join(answer.out.split())
+    ((path, body),) = gpu_share.requests
     assert path == "/gpu/filter"
-    assert question["NodeNames"] == ["node-a", "node-b"]
-    sent = question["Pod"]
+    assert body["NodeNames"] == ["node-a", "node-b"]
+    sent = body["Pod"]
     assert sent["metadata"]["annotations"] == {"acme.example/why": "x"}
     assert sent["spec"]["containers"][0]["command"] == ["serve"]
 
 
-def test_recorded_and_read_again(files: tuple[str, str], gpu_share: GpuShare, tmp_path: Path) -> None:
-    gpu_share.preferred = {"node-b": 7}
+def test_recorded_answers_are_replayed(files: tuple[str, str], gpu_share: GpuShare, tmp_path: Path) -> None:
+    gpu_share.scores = {"node-b": 7}
     recording = str(tmp_path / "answers.json")
-    first = why(files, "--extenders", f"record={recording}", "-o", "json")
-    assert first.code == 0, first.err
-    items = list(gpu_share.asked)
-    assert {path for path, _ in items} == {"/gpu/filter", "/gpu/prioritize"}, "bound is nothing"
+    recorded = why(files, "--extenders", f"record={recording}", "-o", "json")
+    assert recorded.code == 0, recorded.err
+    items = list(gpu_share.requests)
+    assert {path for path, _ in items} == {"/gpu/filter", "/gpu/prioritize"}, "nothing is bound"
     assert [path for path, _ in items] == ["/gpu/filter", "/gpu/prioritize"]
-    again = why(files, "--extenders", recording, "-o", "json")
-    assert again.out == first.out
-    assert gpu_share.asked == items
-    assert json.loads(again.out)["bestNodes"] == ["node-b"]
+    replayed = why(files, "--extenders", recording, "-o", "json")
+    assert replayed.out == recorded.out
+    assert gpu_share.requests == items
+    assert json.loads(replayed.out)["bestNodes"] == ["node-b"]
 
 
-def test_a_recording_without_the_question(files: tuple[str, str], tmp_path: Path) -> None:
+def test_a_recording_without_the_request(files: tuple[str, str], tmp_path: Path) -> None:
     recording = tmp_path / "answers.json"
     recording.write_text(json.dumps({"apiVersion": "kschedx/v1", "kind": "ExtenderAnswers", "answers": []}))
-    ran = why(files, "--extenders", str(recording))
-    assert ran.code == 3
-    assert "has no answer of" in ran.err
+    answer = why(files, "--extenders", str(recording))
+    assert answer.code == 3
+    assert "has no answer of" in answer.err
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "expected"),
     [
         ('{"kind": "List", "apiVersion": "v1", "items": []}', "holds no ExtenderAnswers"),
         (
@@ -130,25 +130,25 @@ def test_a_recording_without_the_question(files: tuple[str, str], tmp_path: Path
         ("{", "not valid"),
     ],
 )
-def test_what_is_no_recording(files: tuple[str, str], tmp_path: Path, text: str, words: str) -> None:
+def test_invalid_recordings(files: tuple[str, str], tmp_path: Path, text: str, expected: str) -> None:
     recording = tmp_path / "answers.json"
     recording.write_text(text)
-    ran = why(files, "--extenders", str(recording))
-    assert ran.code == 2
-    assert words in ran.err
-    assert "Traceback" not in ran.err
+    answer = why(files, "--extenders", str(recording))
+    assert answer.code == 2
+    assert expected in answer.err
+    assert "Traceback" not in answer.err
 
 
-def test_answers_in_a_snapshot(files: tuple[str, str], gpu_share: GpuShare, tmp_path: Path) -> None:
-    gpu_share.refused = {"node-a": "no card", "node-b": "no card"}
-    kept = str(tmp_path / "kept.json.gz")
-    ran = kschedx("snapshot", "-s", files[0], "-o", kept, "--config", files[1], "--extenders", "record")
-    assert ran.code == 0, ran.err
-    count = len(gpu_share.asked)
-    ran = why((kept, files[1]), "--extenders", kept)
-    assert ran.code == 1
-    assert "2 no card" in ran.out
-    assert len(gpu_share.asked) == count
+def test_a_snapshot_contains_answers(files: tuple[str, str], gpu_share: GpuShare, tmp_path: Path) -> None:
+    gpu_share.rejections = {"node-a": "no card", "node-b": "no card"}
+    snapshot = str(tmp_path / "kept.json.gz")
+    answer = kschedx("snapshot", "-s", files[0], "-o", snapshot, "--config", files[1], "--extenders", "record")
+    assert answer.code == 0, answer.err
+    count = len(gpu_share.requests)
+    answer = why((snapshot, files[1]), "--extenders", snapshot)
+    assert answer.code == 1
+    assert "2 no card" in answer.out
+    assert len(gpu_share.requests) == count
 
 
 @pytest.mark.parametrize(
@@ -161,19 +161,19 @@ def test_answers_in_a_snapshot(files: tuple[str, str], gpu_share: GpuShare, tmp_
     ],
     ids=" ".join,
 )
-def test_options_of_a_snapshot_that_do_not_go_together(files: tuple[str, str], options: tuple[str, ...]) -> None:
-    ran = kschedx("snapshot", "-s", files[0], "-o", "-", *options)
-    assert (ran.code, ran.out) == (2, "")
+def test_conflicting_options_of_snapshot(files: tuple[str, str], options: tuple[str, ...]) -> None:
+    answer = kschedx("snapshot", "-s", files[0], "-o", "-", *options)
+    assert (answer.code, answer.out) == (2, "")
 
 
-def test_many_pods_and_both_sides_of_a_change(files: tuple[str, str], gpu_share: GpuShare) -> None:
-    gpu_share.refused = {"node-a": "no card", "node-b": "no card"}
-    many = kschedx("why", "--all-pending", "-s", files[0], "--config", files[1])
-    assert many.code == 3
-    assert "undecided" in many.out
-    many = kschedx("why", "--all-pending", "-s", files[0], "--config", files[1], "--extenders", "call")
-    assert many.code == 1
-    assert "no card" in many.out
-    sides = ("diff-profiles", "default", files[1], "-s", files[0], "--all-pending")
-    assert kschedx(*sides).code == 3
-    assert kschedx(*sides, "--extenders", "call").code == 1
+def test_extenders_with_all_pending_and_diff_profiles(files: tuple[str, str], gpu_share: GpuShare) -> None:
+    gpu_share.rejections = {"node-a": "no card", "node-b": "no card"}
+    answer = kschedx("why", "--all-pending", "-s", files[0], "--config", files[1])
+    assert answer.code == 3
+    assert "undecided" in answer.out
+    answer = kschedx("why", "--all-pending", "-s", files[0], "--config", files[1], "--extenders", "call")
+    assert answer.code == 1
+    assert "no card" in answer.out
+    arguments = ("diff-profiles", "default", files[1], "-s", files[0], "--all-pending")
+    assert kschedx(*arguments).code == 3
+    assert kschedx(*arguments, "--extenders", "call").code == 1

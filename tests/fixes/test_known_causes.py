@@ -32,6 +32,19 @@ def asking(name: str, on: str | None = None, **requests: str) -> Manifest:
     return pod(name, on=on, containers=[{"name": "main", "resources": {"requests": requests}}])
 
 
+FULL = node("a", allocatable={"cpu": "2", "pods": "9"})
+
+
+def spark(application: str, role: str, on: str | None = None, name: str = "") -> Manifest:
+    labels = {"spark-app-selector": application, "spark-role": role}
+    return {**asking("", on, cpu="1"), "metadata": {"name": name or f"{application}-{role}", "labels": labels}}
+
+
+def served(group: str, worker: str, on: str | None = None, name: str = "") -> Manifest:
+    labels = {"leaderworkerset.sigs.k8s.io/name": "vllm", "leaderworkerset.sigs.k8s.io/group-index": group}
+    return {**asking(name, on, cpu="1"), "metadata": {"name": name or f"vllm-{group}-{worker}", "labels": labels}}
+
+
 def resized(name: str, on: str, requested: str, allocated: str) -> Manifest:
     item = asking(name, on, cpu=requested)
     condition = {"type": "PodResizePending", "status": "True", "reason": "Deferred", "message": "no room"}
@@ -628,6 +641,25 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
             id="affinity to a workload without pods",
         ),
         pytest.param(
+            [
+                FULL,
+                spark("x", "driver", "a"),
+                spark("y", "driver", "a"),
+                spark("x", "executor"),
+                spark("y", "executor", name="me"),
+            ],
+            "2 Spark applications wait for each other: their drivers run, and no executor fits",
+            "run fewer Spark applications at once: delete some drivers, and let Kueue, Volcano, or YuniKorn start each "
+            "as a gang",
+            id="Spark drivers without executors",
+        ),
+        pytest.param(
+            [FULL, served("0", "0", "a"), served("1", "0", "a"), served("1", "1"), served("0", "1", name="me")],
+            "2 groups of LeaderWorkerSet vllm wait for each other: none has all its pods",
+            "scale LeaderWorkerSet vllm to 1: the room of all its groups suffices for that",
+            id="groups of a LeaderWorkerSet",
+        ),
+        pytest.param(
             [node("b"), pod("me", affinity=PINNED, metadata={"ownerReferences": OF_DAEMON_SET})],
             "node a does not exist, and DaemonSet agent created the pod for it",
             "restore node a; if it is gone for good, DaemonSet agent deletes the pod",
@@ -639,6 +671,25 @@ def test_cause_of_another_object_and_first_fix(objects: list[Manifest], cause: s
     result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
     assert roots(Diagnosis(result.cycle)) == (cause,)
     assert (result.fixes[0].title, result.fixes[0].certainty) == (fixes, "untried")
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [spark("y", "driver", "a")],
+        [
+            spark("y", "driver", "a"),
+            spark("z", "driver", "a"),
+            spark("z", "executor", "a"),
+            spark("z", "executor", name="w"),
+        ],
+    ],
+    ids=["one application", "an application with an executor"],
+)
+def test_one_waiting_group_is_no_deadlock(others: list[Manifest]) -> None:
+    full = node("a", allocatable={"cpu": str(len(others)), "pods": "9"})
+    snapshot = kschedx.Snapshot.from_objects([full, *others, spark("y", "executor", name="me")])
+    assert not roots(Diagnosis(kschedx.explain(snapshot, "default/me").cycle))
 
 
 def test_the_selector_of_a_project_is_added_to_new_pods_and_not_dropped() -> None:

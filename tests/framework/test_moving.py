@@ -1,4 +1,4 @@
-"""A decision on a cluster that has moved is the one on a cluster that was built that way."""
+"""Decisions on a changed cluster equal the decisions on a fresh cluster in the same state."""
 
 from __future__ import annotations
 
@@ -44,61 +44,64 @@ FAMILIES = (
 )
 
 
-SCALED = [
+PLUGINS_WITH_EXTREMES = [
     outcome
     for name, points in resolve().plugin_points.items()
     if "score" in points and issubclass(outcome := plugin_class(name), ScorePlugin) and outcome.normalizes_by_extremes
 ]
 
 
-def recorded(family: str, number: int) -> list[Any]:
+def recorded_cases(family: str, number: int) -> list[Any]:
     with gzip.open(RECORDED / f"{family}.jsonl.gz") as lines:
         cases = [json.loads(line) for line in lines]
     return cases[:: max(len(cases) // number, 1)][:number]
 
 
-def anew(run: Run, row: int) -> Decision:
-    """As a scheduler that has never seen the cluster before."""
-    built = run.cluster.frozen()
-    return Decision.of(run.scheduler.on(built).schedule(built.pods[row]))
+def fresh_decision(run: Run, row: int) -> Decision:
+    """Return the decision of a scheduler built on the present cluster."""
+    snapshot = run.cluster.frozen()
+    return Decision.of(run.scheduler.on(snapshot).schedule(snapshot.pods[row]))
 
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_what_has_moved_is_decided_as_if_built_that_way(family: str) -> None:
-    for case in recorded(family, 4):
+def test_a_moved_pod_leaves_the_decisions_of_a_fresh_cluster(family: str) -> None:
+    for case in recorded_cases(family, 4):
         dice = random.Random(case["name"])
         snapshot = Snapshot.from_objects(case["objects"])
         release = resolve(feature_gates=case.get("featureGates"))
         run = Run(scheduler_of(case["config"], release, snapshot))
         pods, nodes = run.cluster.pods, len(snapshot.cluster.nodes)
         known = {profile.scheduler_name for profile in run.scheduler.config.profiles}
-        able = [row for row in range(len(pods)) if pods.specs[row].scheduler_name in known]
+        schedulable_rows = [row for row in range(len(pods)) if pods.specs[row].scheduler_name in known]
         movable = [row for row in range(len(pods)) if pods.node[row] >= 0 or row in pods.pending]
         if not movable or not nodes:
             continue
         before = run.cluster.frozen().pods.node
-        question = [row for row in able if pods.node[row] < 0][:3]
+        pending_rows = [row for row in schedulable_rows if pods.node[row] < 0][:3]
         for _ in range(6):
             row = dice.choice(movable)
             if pods.node[row] >= 0:
                 run.cluster.remove(row, waits=True)
             else:
                 run.cluster.place(row, ClusterRow(dice.randrange(nodes)))
-            for other in question:
+            for other in pending_rows:
                 if pods.node[other] < 0:
-                    assert facts_of(run.decide(other)) == facts_of(anew(run, other)), (case["name"], pods.key(other))
+                    assert facts_of(run.decide(other)) == facts_of(fresh_decision(run, other)), (
+                        case["name"],
+                        pods.key(other),
+                    )
         run.cluster.revert(0)
         np.testing.assert_array_equal(pods.node, before)
-        for other in question:
-            assert facts_of(run.decide(other)) == facts_of(anew(run, other)), case["name"]
+        for other in pending_rows:
+            assert facts_of(run.decide(other)) == facts_of(fresh_decision(run, other)), case["name"]
 
 
-def test_pods_share_a_decision_beside_nominated_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    def alone(*_: object) -> None:
-        raise AssertionError("a pod is decided by itself")
+def test_pods_share_a_decision_with_nominated_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("a pod is decided alone")
 
-    monkeypatch.setattr(EquivalenceClass, "_alone", alone)
+    monkeypatch.setattr(EquivalenceClass, "_alone", fail)
     high = builders.pod("high", spec={"priority": 9}, status={"nominatedNodeName": "a"})
     snapshot = Snapshot.from_objects([builders.node("a"), builders.node("b"), high, *map(builders.pod, ("p", "q"))])
     run = Run(scheduler_of(None, resolve(), snapshot))
@@ -106,8 +109,8 @@ def test_pods_share_a_decision_beside_nominated_ones(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_node_more_and_back_again(family: str) -> None:
-    for case in recorded(family, 3):
+def test_an_added_node_is_reverted(family: str) -> None:
+    for case in recorded_cases(family, 3):
         snapshot = Snapshot.from_objects(case["objects"])
         release = resolve(feature_gates=case.get("featureGates"))
         run = Run(scheduler_of(case["config"], release, snapshot))
@@ -117,24 +120,24 @@ def test_a_node_more_and_back_again(family: str) -> None:
         mark = cluster.mark()
         for template in snapshot.cluster.nodes[:2]:
             metadata = replace(template.metadata, name=f"more-{template.name}")
-            added = cluster.add_node(replace(template, metadata=metadata))
-            assert facts_of(run.decide(row)) == facts_of(anew(run, row)), case["name"]
-            now = run.cycle(row)
-            fits = now.nodes is not None and now.filter is not None and now.nodes.names_where(now.filter.passed)
+            added_row = cluster.add_node(replace(template, metadata=metadata))
+            assert facts_of(run.decide(row)) == facts_of(fresh_decision(run, row)), case["name"]
+            cycle = run.cycle(row)
+            fits = cycle.nodes is not None and cycle.filter is not None and cycle.nodes.names_where(cycle.filter.passed)
             if fits and metadata.name in fits and cluster.pods.node[row] < 0:
-                cluster.place(row, added)
+                cluster.place(row, added_row)
         cluster.revert(mark)
-        assert facts_of(run.decide(row)) == before == facts_of(anew(run, row)), case["name"]
+        assert facts_of(run.decide(row)) == before == facts_of(fresh_decision(run, row)), case["name"]
         for template in snapshot.cluster.nodes[:1]:
             cluster.place(row, cluster.add_node(replace(template, metadata=replace(template.metadata, name="unseen"))))
         cluster.revert(mark)
-        assert facts_of(run.decide(row)) == before, (case["name"], "nobody asked while the node was there")
+        assert facts_of(run.decide(row)) == before, (case["name"], "no decision was made while the node existed")
 
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_node_that_changes_and_back_again(family: str) -> None:
-    for case in recorded(family, 4):
+def test_a_changed_node_is_reverted(family: str) -> None:
+    for case in recorded_cases(family, 4):
         snapshot = Snapshot.from_objects(case["objects"])
         release = resolve(feature_gates=case.get("featureGates"))
         run = Run(scheduler_of(case["config"], release, snapshot))
@@ -142,22 +145,22 @@ def test_a_node_that_changes_and_back_again(family: str) -> None:
         row = cluster.pods.rows[case["pod"]]
         before = facts_of(run.decide(row))
         for number, node in enumerate(snapshot.cluster.nodes[:3]):
-            unlabelled = replace(node.metadata, labels={"kubernetes.io/hostname": "else", "disk": "tape"})
-            for changed in (set_cordon(node, unschedulable=True), replace(node, metadata=unlabelled)):
-                cluster.replace_node(ClusterRow(number), changed)
-                assert facts_of(run.decide(row)) == facts_of(anew(run, row)), case["name"]
+            metadata = replace(node.metadata, labels={"kubernetes.io/hostname": "else", "disk": "tape"})
+            for changed_node in (set_cordon(node, unschedulable=True), replace(node, metadata=metadata)):
+                cluster.replace_node(ClusterRow(number), changed_node)
+                assert facts_of(run.decide(row)) == facts_of(fresh_decision(run, row)), case["name"]
         cluster.revert(0)
-        assert facts_of(run.decide(row)) == before == facts_of(anew(run, row)), case["name"]
+        assert facts_of(run.decide(row)) == before == facts_of(fresh_decision(run, row)), case["name"]
 
 
-def kinds(dice: random.Random) -> list[tuple[dict[str, str], dict[str, Any]]]:
-    """Labels and specs of pods, some of which plugins read alike."""
+def random_templates(dice: random.Random) -> list[tuple[dict[str, str], dict[str, Any]]]:
+    """Return labels and specs of pods, some of which plugins read as equal."""
 
     def spread(app: str, key: str, action: str) -> dict[str, Any]:
         selector = {"matchLabels": {"app": app}}
         return {"topologyKey": key, "maxSkew": 2, "whenUnsatisfiable": action, "labelSelector": selector}
 
-    def away(app: str, key: str) -> dict[str, Any]:
+    def affinity_term(app: str, key: str) -> dict[str, Any]:
         return {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
 
     items = []
@@ -171,12 +174,16 @@ def kinds(dice: random.Random) -> list[tuple[dict[str, str], dict[str, Any]]]:
             {},
             {"topologySpreadConstraints": [spread(app, "zone", "DoNotSchedule")]},
             {"topologySpreadConstraints": [spread(app, "zone", "ScheduleAnyway")]},
-            {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [away(app, "host")]}}},
+            {
+                "affinity": {
+                    "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [affinity_term(app, "host")]}
+                }
+            },
             {
                 "affinity": {
                     "podAntiAffinity": {
                         "preferredDuringSchedulingIgnoredDuringExecution": [
-                            {"weight": 50, "podAffinityTerm": away("app-0", "zone")}
+                            {"weight": 50, "podAffinityTerm": affinity_term("app-0", "zone")}
                         ]
                     }
                 }
@@ -187,33 +194,35 @@ def kinds(dice: random.Random) -> list[tuple[dict[str, str], dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_kinds_that_take_turns_are_decided_as_if_built_that_way(seed: int) -> None:
+def test_alternating_templates_are_decided_as_on_a_fresh_cluster(seed: int) -> None:
     dice = random.Random(seed)
     images = [{"names": ["held:latest"], "sizeBytes": 500_000_000}]
     objects: list[Any] = []
     for number in range(7):
         labels = {"host": f"node-{number}", "zone": "abc"[number % 3]}
-        offers = {"cpu": dice.choice("24"), "memory": "12Gi", "pods": dice.choice(("4", "9"))}
+        allocatable = {"cpu": dice.choice("24"), "memory": "12Gi", "pods": dice.choice(("4", "9"))}
         taints = ["spot:PreferNoSchedule"] if dice.randrange(3) == 0 else []
-        item: Any = builders.node(f"node-{number}", labels=labels, taints=taints, allocatable=offers)
+        item: Any = builders.node(f"node-{number}", labels=labels, taints=taints, allocatable=allocatable)
         item["status"]["images"] = images if dice.randrange(2) else []
         objects.append(item)
-    every = kinds(dice)
-    order = [kind for kind in dice.choices(every, k=12) for _ in range(dice.choice((1, 3, 5)))]
-    objects += [builders.pod(f"pod-{at:02}", labels=kind[0], spec=kind[1]) for at, kind in enumerate(order)]
+    templates = random_templates(dice)
+    order = [template for template in dice.choices(templates, k=12) for _ in range(dice.choice((1, 3, 5)))]
+    objects += [
+        builders.pod(f"pod-{number:02}", labels=template[0], spec=template[1]) for number, template in enumerate(order)
+    ]
     run = Run(scheduler_of(None, resolve(), Snapshot.from_objects(objects)))
-    waiting = list(range(len(order)))
-    for at, row in enumerate(waiting):
+    rows = list(range(len(order)))
+    for number, row in enumerate(rows):
         decision = run.decide(row)
-        assert facts_of(decision) == facts_of(anew(run, row)), run.cluster.pods.key(row)
+        assert facts_of(decision) == facts_of(fresh_decision(run, row)), run.cluster.pods.key(row)
         if decision.outcome is Outcome.SCHEDULED:
-            run.bind(row, ClusterRow(int(dice.choice(decision.best))), next(iter(waiting[at + 1 :]), None))
-        if dice.randrange(6) == 0 and len(placed := np.flatnonzero(run.cluster.pods.node >= 0)):
-            run.cluster.remove(int(dice.choice(placed)))
+            run.bind(row, ClusterRow(int(dice.choice(decision.best))), next(iter(rows[number + 1 :]), None))
+        if dice.randrange(6) == 0 and len(bound_rows := np.flatnonzero(run.cluster.pods.node >= 0)):
+            run.cluster.remove(int(dice.choice(bound_rows)))
         if dice.randrange(12) == 0:
             node = ClusterRow(dice.randrange(7))
-            changed = set_cordon(run.snapshot.cluster.nodes[node], unschedulable=dice.randrange(2) == 0)
-            run.cluster.replace_node(node, changed)
+            changed_node = set_cordon(run.snapshot.cluster.nodes[node], unschedulable=dice.randrange(2) == 0)
+            run.cluster.replace_node(node, changed_node)
 
 
 PACKED: dict[str, object] = {
@@ -238,8 +247,8 @@ NO_AFFINITY: dict[str, object] = {
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_pods_that_share_columns_differ_as_each_by_itself(family: str) -> None:
-    for number, case in enumerate(recorded(family, 3)):
+def test_pods_that_share_columns_differ_as_alone(family: str) -> None:
+    for number, case in enumerate(recorded_cases(family, 3)):
         snapshot = Snapshot.from_objects(case["objects"])
         release = resolve(feature_gates=case.get("featureGates"))
         before = Setup.of("before", case["config"], release)
@@ -253,9 +262,9 @@ def test_pods_that_share_columns_differ_as_each_by_itself(family: str) -> None:
             assert entries[row] == pair.difference(pod) == compare(*pair.stories(pod)), (case["name"], pod.key)
 
 
-@pytest.mark.parametrize("plugin", SCALED)
-def test_scores_are_made_of_themselves_and_the_extremes(plugin: type[ScorePlugin]) -> None:
-    case = recorded("mixed", 1)[0]
+@pytest.mark.parametrize("plugin", PLUGINS_WITH_EXTREMES)
+def test_normalized_scores_depend_on_the_raw_score_and_the_extremes(plugin: type[ScorePlugin]) -> None:
+    case = recorded_cases("mixed", 1)[0]
     snapshot = Snapshot.from_objects(case["objects"])
     scheduler = scheduler_of(None, resolve(), snapshot)
     assert isinstance(scheduler, FrameworkScheduler)
@@ -268,5 +277,5 @@ def test_scores_are_made_of_themselves_and_the_extremes(plugin: type[ScorePlugin
             raw = abs(raw)
         scores = plugin_result.normalize_score(CycleState(), pod, nodes, raw)
         for score, result in zip(raw.tolist(), scores.tolist(), strict=True):
-            three = np.array([score, raw.min(), raw.max()], dtype=np.int64)
-            assert plugin_result.normalize_score(CycleState(), pod, nodes, three)[0] == result
+            values = np.array([score, raw.min(), raw.max()], dtype=np.int64)
+            assert plugin_result.normalize_score(CycleState(), pod, nodes, values)[0] == result

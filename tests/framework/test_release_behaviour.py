@@ -1,4 +1,4 @@
-"""What changes from release to release, each shown on the smallest cluster that tells two releases apart."""
+"""Differences between Kubernetes versions, each on the smallest cluster that distinguishes two versions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import kschedx
 from kschedx.inquiry.explanation import Explanation
 from tests.builders import Manifest, node, pod
 from tests.cli.manifests import changed
+from tests.device_builders import claim, claiming, device, device_class, request, resource_slice
 
 SMALL = {"cpu": "2", "memory": "4Gi", "pods": "10"}
 
 
 def explain(version: str, objects: Iterable[Manifest]) -> Explanation:
-    """The pod `default/new` in a release."""
+    """Explain the pod `default/new` for a version of Kubernetes."""
     snapshot = kschedx.Snapshot.from_objects(list(objects))
     return kschedx.explain(snapshot, "default/new", kube_version=version)
 
@@ -26,7 +27,7 @@ def document(version: str, objects: Iterable[Manifest]) -> dict[str, Any]:
 
 
 def local_volume(host: str) -> list[Manifest]:
-    """The claim `default/data`, bound to a volume that only this host has."""
+    """Return the claim `default/data` with its bound volume, which only this host can access."""
     hostname = {"key": "kubernetes.io/hostname", "operator": "In", "values": [host]}
     volume: Manifest = {
         "apiVersion": "v1",
@@ -58,12 +59,12 @@ def local_volume(host: str) -> list[Manifest]:
 DATA = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 
 
-def asking(**requests: str) -> Mapping[str, object]:
+def requesting(**requests: str) -> Mapping[str, object]:
     return {"containers": [{"name": "main", "resources": {"requests": requests}}]}
 
 
-def named(*names: str) -> Mapping[str, object]:
-    """Node affinity that leaves only the nodes of these names."""
+def on_nodes(*names: str) -> Mapping[str, object]:
+    """Return a node affinity that allows only the nodes of these names."""
     field = {"key": "metadata.name", "operator": "In", "values": list(names)}
     terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
@@ -102,7 +103,7 @@ def named(*names: str) -> Mapping[str, object]:
         ),
     ],
 )
-def test_the_event_of_a_taint(version: str, message: str) -> None:
+def test_the_message_of_an_untolerated_taint(version: str, message: str) -> None:
     tainted = node("a", taints=["team=blue:NoSchedule"])
     assert explain(version, [tainted, pod("new")]).message == message
 
@@ -146,9 +147,9 @@ def test_the_event_of_a_taint(version: str, message: str) -> None:
         ),
     ],
 )
-def test_nodes_that_pre_filter_leaves_out(version: str, outcome: str, message: str) -> None:
+def test_the_message_of_nodes_that_pre_filter_removes(version: str, outcome: str, message: str) -> None:
     nodes = [node("a", allocatable=SMALL), node("b", allocatable=SMALL)]
-    explanation = explain(version, [*nodes, pod("new", spec={**asking(cpu="3"), **named("a")})])
+    explanation = explain(version, [*nodes, pod("new", spec={**requesting(cpu="3"), **on_nodes("a")})])
     assert (explanation.outcome, explanation.message) == (outcome, message)
 
 
@@ -160,9 +161,9 @@ def test_nodes_that_pre_filter_leaves_out(version: str, outcome: str, message: s
         ("1.31", "1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector."),
     ],
 )
-def test_a_nominated_node_that_pre_filter_leaves_out(version: str, expected: str) -> None:
+def test_the_message_of_a_nominated_node_that_pre_filter_removes(version: str, expected: str) -> None:
     nodes = [node("a", allocatable=SMALL), node("b", allocatable=SMALL)]
-    pending = pod("new", spec={**asking(cpu="3"), **named("a")}, status={"nominatedNodeName": "b"})
+    pending = pod("new", spec={**requesting(cpu="3"), **on_nodes("a")}, status={"nominatedNodeName": "b"})
     assert explain(version, [*nodes, pending]).message.startswith(f"0/2 nodes are available: {expected} ")
 
 
@@ -178,22 +179,22 @@ def test_a_nominated_node_that_pre_filter_leaves_out(version: str, expected: str
         ),
     ],
 )
-def test_a_name_that_no_node_has(version: str, outcome: str, message: str) -> None:
-    explanation = explain(version, [node("a"), pod("new", spec=named("gone"))])
+def test_node_affinity_to_a_missing_node(version: str, outcome: str, message: str) -> None:
+    explanation = explain(version, [node("a"), pod("new", spec=on_nodes("gone"))])
     assert (explanation.outcome, explanation.message) == (outcome, message)
 
 
 @pytest.mark.parametrize(("version", "code"), [("1.33", "Unschedulable"), ("1.34", "UnschedulableAndUnresolvable")])
-def test_a_request_beyond_the_whole_node(version: str, code: str) -> None:
-    result = document(version, [node("a", allocatable=SMALL), pod("new", spec=asking(cpu="3"))])
+def test_a_request_above_allocatable(version: str, code: str) -> None:
+    result = document(version, [node("a", allocatable=SMALL), pod("new", spec=requesting(cpu="3"))])
     verdict = result["filter"]["nodes"]["a"]["verdict"]
     assert verdict["code"] == code
 
 
 @pytest.mark.parametrize(("version", "outcome"), [("1.27", "Unschedulable"), ("1.28", "Scheduled")])
 def test_a_pod_without_a_cpu_request_on_an_overcommitted_node(version: str, outcome: str) -> None:
-    full = [pod(f"p{i}", on="a", spec=asking(cpu="1500m")) for i in range(2)]
-    objects = [node("a", allocatable=SMALL), *full, pod("new", spec=asking(memory="1Gi"))]
+    full = [pod(f"p{i}", on="a", spec=requesting(cpu="1500m")) for i in range(2)]
+    objects = [node("a", allocatable=SMALL), *full, pod("new", spec=requesting(memory="1Gi"))]
     assert explain(version, objects).outcome == outcome
 
 
@@ -201,20 +202,20 @@ def test_a_pod_without_a_cpu_request_on_an_overcommitted_node(version: str, outc
     ("version", "outcome", "point"),
     [("1.27", "Scheduled", None), ("1.28", "Unschedulable", "filter"), ("1.29", "Scheduled", None)],
 )
-def test_a_sidecar(version: str, outcome: str, point: str | None) -> None:
+def test_a_pod_with_a_sidecar(version: str, outcome: str, point: str | None) -> None:
     sidecar = {"name": "proxy", "restartPolicy": "Always"}
     explanation = explain(version, [node("a"), pod("new", initContainers=[sidecar])])
     assert explanation.outcome == outcome
-    refused = "the SidecarContainers feature is disabled" in explanation.message
-    assert refused is (point is not None)
+    is_refused = "the SidecarContainers feature is disabled" in explanation.message
+    assert is_refused is (point is not None)
 
 
 @pytest.mark.parametrize(("version", "cpu"), [("1.27", 2000), ("1.29", 3000)])
-def test_what_a_pod_with_a_sidecar_asks_for(version: str, cpu: int) -> None:
+def test_the_request_of_a_pod_with_a_sidecar(version: str, cpu: int) -> None:
     proxy = {"name": "proxy", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}}
     objects = [
         node("a", allocatable=SMALL),
-        pod("new", spec={**asking(cpu="2"), "initContainers": [proxy]}),
+        pod("new", spec={**requesting(cpu="2"), "initContainers": [proxy]}),
     ]
     result = document(version, objects)["filter"]["nodes"]["a"]["rejectedBy"]
     items = [finding["requested"] for status in result.values() for finding in status["findings"]]
@@ -230,19 +231,19 @@ def test_what_a_pod_with_a_sidecar_asks_for(version: str, cpu: int) -> None:
         ("1.33", {}),
     ],
 )
-def test_who_scores_a_pod_that_says_nothing(version: str, raw: Mapping[str, int]) -> None:
+def test_plugins_that_score_a_pod_without_constraints(version: str, raw: Mapping[str, int]) -> None:
     scores = document(version, [node("a"), node("b"), pod("new")])["score"]
     text = scores["nodes"]["a"]["raw"]
-    question = ("PodTopologySpread", "NodeAffinity", "InterPodAffinity", "NodeResourcesBalancedAllocation")
-    assert {name.removeprefix("NodeResources"): text[name] for name in question if name in text} == raw
+    plugins = ("PodTopologySpread", "NodeAffinity", "InterPodAffinity", "NodeResourcesBalancedAllocation")
+    assert {name.removeprefix("NodeResources"): text[name] for name in plugins if name in text} == raw
 
 
 @pytest.mark.parametrize(("version", "score"), [("1.35", 75), ("1.36", 62)])
-def test_balance(version: str, score: int) -> None:
-    """1 of 2 cpus and none of the memory are 25 off balance; from 1.36 on that is held against the empty node."""
+def test_the_balanced_allocation_score(version: str, score: int) -> None:
+    """A request of 1 of 2 CPU and no memory is 25 out of balance; since 1.36 the score compares with the empty node."""
     objects = [
         *(node(name, allocatable={"cpu": "2", "memory": "4Gi", "pods": "10"}) for name in "ab"),
-        pod("new", spec=asking(cpu="1")),
+        pod("new", spec=requesting(cpu="1")),
     ]
     scores = document(version, objects)["score"]
     assert scores["nodes"]["a"]["raw"]["NodeResourcesBalancedAllocation"] == score
@@ -250,7 +251,7 @@ def test_balance(version: str, score: int) -> None:
 
 @pytest.mark.parametrize(("version", "victims"), [("1.31", ["covered", "free"]), ("1.32", ["free", "covered"])])
 def test_the_order_of_victims(version: str, victims: list[str]) -> None:
-    """The pod that its budget protects comes first, or the one with the higher priority."""
+    """The pod with the violated budget comes first, or the pod with the higher priority."""
     budget: Manifest = {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -260,27 +261,27 @@ def test_the_order_of_victims(version: str, victims: list[str]) -> None:
     }
     objects = [
         node("a", allocatable=SMALL),
-        pod("covered", on="a", labels={"app": "web"}, spec={**asking(cpu="1"), "priority": 1}),
-        pod("free", on="a", spec={**asking(cpu="1"), "priority": 2}),
+        pod("covered", on="a", labels={"app": "web"}, spec={**requesting(cpu="1"), "priority": 1}),
+        pod("free", on="a", spec={**requesting(cpu="1"), "priority": 2}),
         budget,
-        pod("new", spec={**asking(cpu="2"), "priority": 10}),
+        pod("new", spec={**requesting(cpu="2"), "priority": 10}),
     ]
     candidates = document(version, objects)["postFilter"]["candidates"]
     assert [key.removeprefix("default/") for key in candidates[0]["victims"]] == victims
 
 
-@pytest.mark.parametrize(("version", "free"), [("1.33", True), ("1.34", False)])
-def test_the_host_port_of_a_sidecar(version: str, free: bool) -> None:
+@pytest.mark.parametrize(("version", "is_free"), [("1.33", True), ("1.34", False)])
+def test_the_host_port_of_a_sidecar(version: str, is_free: bool) -> None:
     sidecar = {"name": "proxy", "restartPolicy": "Always", "ports": [{"containerPort": 80, "hostPort": 80}]}
-    wanted = {"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}
-    objects = [node("a"), pod("old", on="a", initContainers=[sidecar]), pod("new", containers=[wanted])]
-    assert (explain(version, objects).outcome == "Scheduled") is free
+    container = {"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}
+    objects = [node("a"), pod("old", on="a", initContainers=[sidecar]), pod("new", containers=[container])]
+    assert (explain(version, objects).outcome == "Scheduled") is is_free
 
 
 @pytest.mark.parametrize(("version", "nodes"), [("1.26", None), ("1.27", ["a"]), ("1.31", ["a"]), ("1.32", None)])
 def test_a_local_volume_names_its_node(version: str, nodes: list[str] | None) -> None:
-    machines = [node(name, labels={"kubernetes.io/hostname": name}) for name in "ab"]
-    result = document(version, [*machines, *local_volume("a"), pod("new", volumes=[DATA])])
+    hosts = [node(name, labels={"kubernetes.io/hostname": name}) for name in "ab"]
+    result = document(version, [*hosts, *local_volume("a"), pod("new", volumes=[DATA])])
     assert [step["nodes"] for step in result["preFilter"] if step["plugin"] == "VolumeBinding"] == [nodes]
     assert result["bestNodes"] == ["a"]
 
@@ -295,12 +296,26 @@ def test_a_local_volume_names_its_node(version: str, nodes: list[str] | None) ->
 )
 def test_the_limit_of_in_tree_volumes(version: str, limit: str, outcome: str) -> None:
     disk = {"name": "data", "awsElasticBlockStore": {"volumeID": "vol-1"}}
-    machine = node("a", allocatable={**SMALL, "attachable-volumes-aws-ebs": limit})
-    assert explain(version, [machine, pod("new", volumes=[disk])]).outcome == outcome
+    small_node = node("a", allocatable={**SMALL, "attachable-volumes-aws-ebs": limit})
+    assert explain(version, [small_node, pod("new", volumes=[disk])]).outcome == outcome
 
 
-NOTHING_IN_COMMON = "node(s) didn't satisfy plugin(s) [NodeAffinity VolumeBinding] simultaneously"
-NOT_RUN = 'reading "PreFilterPodTopologySpread" from cycleState: not found'
+@pytest.mark.parametrize(
+    ("version", "outcome"),
+    [
+        ("1.34", "Scheduled"),  # the statuses of devices, on by default, need the newest allocator
+        ("1.35", "Error"),  # none of the default gates does
+        ("1.36", "Scheduled"),  # consumable capacity, on by default, does
+    ],
+)
+def test_the_allocator_that_keeps_devices_apart(version: str, outcome: str) -> None:
+    apart = claim("gpu", request("x"), request("y"), constraints=[{"distinctAttribute": "gpu.example.com/numa"}])
+    two = resource_slice("a", device("gpu-0", numa=0), device("gpu-1", numa=1))
+    assert explain(version, [node("a"), claiming("gpu", name="new"), apart, device_class(), two]).outcome == outcome
+
+
+NO_COMMON_NODE = "node(s) didn't satisfy plugin(s) [NodeAffinity VolumeBinding] simultaneously"
+PRE_FILTER_NOT_RUN = 'reading "PreFilterPodTopologySpread" from cycleState: not found'
 
 
 @pytest.mark.parametrize(
@@ -309,34 +324,34 @@ NOT_RUN = 'reading "PreFilterPodTopologySpread" from cycleState: not found'
         (
             "1.29",
             (
-                f"0/2 nodes are available: {NOTHING_IN_COMMON}. "
-                f'preemption: running RemovePod on PreFilter plugin "PodTopologySpread": {NOT_RUN}'
+                f"0/2 nodes are available: {NO_COMMON_NODE}. "
+                f'preemption: running RemovePod on PreFilter plugin "PodTopologySpread": {PRE_FILTER_NOT_RUN}'
             ),
         ),
         (
             "1.30",
             (
-                f"0/2 nodes are available: {NOTHING_IN_COMMON}. "
+                f"0/2 nodes are available: {NO_COMMON_NODE}. "
                 "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
             ),
         ),
     ],
 )
-def test_plugins_that_leave_no_node(version: str, message: str) -> None:
-    """Until 1.29 evicting pods is tried all the same, by plugins whose PreFilter never ran."""
+def test_pre_filters_without_a_common_node(version: str, message: str) -> None:
+    """Until 1.29, preemption runs anyway, with plugins whose PreFilter never ran."""
     objects = [
         *(node(name, labels={"kubernetes.io/hostname": name}) for name in "ab"),
         pod("low", on="a", spec={"priority": -1}),
         *local_volume("b"),
-        pod("new", spec=named("a"), volumes=[DATA]),
+        pod("new", spec=on_nodes("a"), volumes=[DATA]),
     ]
     explanation = explain(version, objects)
     assert (explanation.outcome, explanation.message) == ("Unschedulable", message)
 
 
 @pytest.mark.parametrize(("version", "expected"), [("1.26", False), ("1.27", True)])
-def test_a_failure_of_preemption_is_told(version: str, expected: bool) -> None:
-    """Until 1.27 preemption does not know of a rejection by PreFilter, and lacks what that would have written."""
+def test_the_message_contains_an_error_of_preemption(version: str, expected: bool) -> None:
+    """Until 1.27, preemption ignores a rejection by PreFilter and lacks the state that PreFilter would have written."""
     missing = {"name": "data", "persistentVolumeClaim": {"claimName": "gone"}}
     objects = [node("a"), pod("low", on="a", spec={"priority": -1}), pod("new", volumes=[missing])]
     assert ("running RemovePod on PreFilter plugin" in explain(version, objects).message) is expected
@@ -345,16 +360,16 @@ def test_a_failure_of_preemption_is_told(version: str, expected: bool) -> None:
 @pytest.mark.parametrize(
     ("version", "outcome", "notes"), [("1.35", "Unschedulable", ["finished-pods"]), ("1.36", "Scheduled", [])]
 )
-def test_pods_that_have_finished(version: str, outcome: str, notes: list[str]) -> None:
-    done = pod("done", on="a", spec=asking(cpu="2"), status={"phase": "Succeeded"})
-    result = document(version, [node("a", allocatable=SMALL), done, pod("new", spec=asking(cpu="1"))])
+def test_finished_pods(version: str, outcome: str, notes: list[str]) -> None:
+    finished = pod("done", on="a", spec=requesting(cpu="2"), status={"phase": "Succeeded"})
+    result = document(version, [node("a", allocatable=SMALL), finished, pod("new", spec=requesting(cpu="1"))])
     assert result["outcome"] == outcome
     assert [note["id"] for note in result["notes"] if note["id"] == "finished-pods"] == notes
 
 
-def test_an_api_server_omits_the_pods_that_have_finished() -> None:
-    """So they count in no release, wherever a snapshot of its pods is."""
-    done = pod("done", on="a", spec=asking(cpu="2"), status={"phase": "Succeeded"})
-    done = changed(done, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
-    cluster = [node("a", allocatable=SMALL), done, pod("new", spec=asking(cpu="1"))]
+def test_finished_pods_of_an_api_server_never_count() -> None:
+    """They count in no version, because the scheduler's informer omits them."""
+    finished = pod("done", on="a", spec=requesting(cpu="2"), status={"phase": "Succeeded"})
+    finished = changed(finished, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
+    cluster = [node("a", allocatable=SMALL), finished, pod("new", spec=requesting(cpu="1"))]
     assert [document(version, cluster)["outcome"] for version in ("1.30", "1.35", "1.36")] == ["Scheduled"] * 3

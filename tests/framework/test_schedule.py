@@ -1,4 +1,4 @@
-"""What the cycle as a whole says: the outcome, and the text of the event."""
+"""Outcome and message of a whole scheduling cycle."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NOT_PREPARED = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
     "kind": "KubeSchedulerConfiguration",
 }
-GATED = {"schedulingGates": [{"name": "example.com/wait"}]}
+WITH_GATE = {"schedulingGates": [{"name": "example.com/wait"}]}
 SPREAD = {
     "topologySpreadConstraints": [
         {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
@@ -20,7 +20,7 @@ SPREAD = {
 }
 
 
-def only_on(name: str) -> Manifest:
+def on_node_only(name: str) -> Manifest:
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     return {"affinity": {"nodeAffinity": required}}
@@ -30,11 +30,11 @@ def only_on(name: str) -> Manifest:
     ("spec", "outcome"),
     [
         (SPREAD, Outcome.ERROR),
-        ({**GATED, **SPREAD}, Outcome.ERROR),
+        ({**WITH_GATE, **SPREAD}, Outcome.ERROR),
     ],
     ids=["open", "gated"],
 )
-def test_an_internal_error_comes_before_a_gate(spec: Manifest, outcome: Outcome) -> None:
+def test_an_internal_error_precedes_a_gate(spec: Manifest, outcome: Outcome) -> None:
     assert evaluate([node("a"), pod("p", spec=spec)], "default/p", config=NOT_PREPARED).outcome is outcome
 
 
@@ -52,10 +52,10 @@ def test_an_internal_error_comes_before_a_gate(spec: Manifest, outcome: Outcome)
             ),
         ),
     ],
-    ids=["none", "left in by PreFilter", "no such node", "left out by PreFilter"],
+    ids=["none", "kept by PreFilter", "missing node", "removed by PreFilter"],
 )
-def test_the_nominated_node_has_a_status_of_its_own(nominated: str, expected: str) -> None:
-    spec = {**only_on("full"), "containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]}
+def test_the_nominated_node_has_its_own_status(nominated: str, expected: str) -> None:
+    spec = {**on_node_only("full"), "containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]}
     objects = [
         node("full", allocatable={"cpu": "1", "memory": "1Gi", "pods": "10"}),
         node("other"),
@@ -75,8 +75,8 @@ def test_the_nominated_node_has_a_status_of_its_own(nominated: str, expected: st
     ids=["one node fits", "two fit", "the nominated node fits"],
 )
 def test_scoring_fails_only_where_nodes_are_scored(nodes: list[str], nominated: str, outcome: Outcome) -> None:
-    unreadable = {"weight": 1, "preference": {"matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["x"]}]}}
-    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [unreadable]}}
+    invalid = {"weight": 1, "preference": {"matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["x"]}]}}
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [invalid]}}
     pending = pod("p", spec={"affinity": affinity}, status={"nominatedNodeName": nominated})
     cycle = evaluate([*map(node, nodes), pending], "default/p")
     assert cycle.outcome is outcome

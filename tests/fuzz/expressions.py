@@ -1,4 +1,4 @@
-"""The little languages in strings: CEL selectors, as they are and anonymized, label queries, quantities, times."""
+"""The languages in strings: CEL selectors, also anonymized, label queries, quantities, and times."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.builders import Manifest, at, node, pod
 from tests.device_builders import claim, device, device_class, request, resource_slice
 from tests.fuzz import hostile
 
-FEATURES = [Features(consumable_capacity=new, list_attributes=new) for new in (False, True)]
+FEATURES = [Features(consumable_capacity=is_new, list_attributes=is_new) for is_new in (False, True)]
 DEVICE = decode(
     b"""{"name": "d", "attributes": {"a": {"string": "x"}, "b": {"int": 4}, "v": {"version": "1.2.3"}},
     "capacity": {"m": {"value": "40Gi"}}}""",
@@ -51,7 +51,7 @@ TOKENS = (
     "[1, 2, 3]", "['a', 'b']", "{'a': 1}", "format.dns1123Label()", "format.named('uuid')", ".validate('a')",
     ".includes(", ".transformList(k, v, ", "device.allowMultipleAllocations", "'1.2.3'", "'40Gi'", " ? ", " : ",
 )  # fmt: skip
-"""What expressions are made of."""
+"""Parts of expressions."""
 
 PREFIX = 'device.attributes["gpu.example.com"]'
 SEEDS = (
@@ -70,7 +70,7 @@ SEEDS = (
 
 
 def selectors(data: bytes) -> None:
-    """A device's CEL expression, as the API server and as kube-scheduler take it."""
+    """Evaluate a device's CEL expression as the API server and kube-scheduler do."""
     text = data.decode(errors="replace")
     for features in FEATURES:
         with contextlib.suppress(CompileError, EvaluationError, UndecidableError):
@@ -86,16 +86,16 @@ UNDECIDED = UndecidableError.__name__
 
 
 def anonymous_selectors(data: bytes) -> None:
-    """A selector with its names replaced decides as it did, or is refused."""
+    """An anonymized selector has the outcome of the original, or is refused."""
     objects = _cluster_with(data.decode(errors="replace"))
     try:
-        replaced = anonymize(objects)
+        anonymized = anonymize(objects)
     except InputError:
         return
-    name = next(at(item, "metadata.name") for item in replaced if item["kind"] == "Pod")
-    before, after = _outcome(objects, "default/me"), _outcome(replaced, f"default/{name}")
-    # what cannot be decided of the one may be certain of the other, as the words of an error that names nothing
-    assert before == after or UNDECIDED in (before, after), (before, after, replaced)
+    name = next(at(item, "metadata.name") for item in anonymized if item["kind"] == "Pod")
+    before, after = _outcome(objects, "default/me"), _outcome(anonymized, f"default/{name}")
+    # one side may be undecided where the other is certain, for example if an error names nothing
+    assert before == after or UNDECIDED in (before, after), (before, after, anonymized)
 
 
 def _cluster_with(selector: str) -> list[Manifest]:
@@ -118,15 +118,15 @@ def _outcome(objects: list[Manifest], pod: str) -> str:
 
 
 def scalars(data: bytes) -> None:
-    """What stands in strings elsewhere."""
+    """Parse the other languages in strings."""
     text = data.decode(errors="surrogateescape")
-    for read in (quantity.parse_quantity, timestamps.nanoseconds, label_query.parse_label_query):
+    for parse_text in (quantity.parse_quantity, timestamps.nanoseconds, label_query.parse_label_query):
         with contextlib.suppress(InputError):
-            read(text)
+            parse_text(text)
     with contextlib.suppress(InputError):
-        amount = quantity.parse_quantity(text)
-        again = quantity.parse_quantity(str(amount))
-        assert again == amount or abs(amount.exponent) > 100, (amount, again)
+        parsed = quantity.parse_quantity(text)
+        reparsed = quantity.parse_quantity(str(parsed))
+        assert reparsed == parsed or abs(parsed.exponent) > 100, (parsed, reparsed)
     for parse in (Duration.parse, yaml_scalars.resolve):
         with contextlib.suppress(ValueError):
             parse(text)

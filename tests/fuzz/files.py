@@ -1,4 +1,4 @@
-"""Files and what is made of them: clusters, configurations, archives, snapshots, documents; and Python's objects."""
+"""Files and their results: clusters, configurations, archives, snapshots, documents; and Python objects."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ from tests.command import kschedx as command
 from tests.fuzz import hostile
 
 OBJECTS = msgspec.json.Decoder(list[dict[str, Any]])
-Found = list[tuple[dict[str, Any], Place]]
+PlacedObjects = list[tuple[dict[str, Any], Place]]
 
 
 def answers(data: bytes) -> None:
-    """A cluster: it is read, and its first pods are explained, in the snapshot and as new ones."""
+    """Load a cluster and explain its first pods, from the snapshot and from manifests."""
     with contextlib.suppress(KschedxError):
         snapshot = _load(data)
         for row in range(min(len(snapshot.pods), 3)):
@@ -67,32 +67,32 @@ def answer_seeds() -> Iterator[bytes]:
 
 
 def json_pieces(data: bytes) -> None:
-    """JSON gives the same objects whatever the size of the pieces in which it is read."""
-    whole = _streamed(data, 1 << 20)
+    """JSON yields the same objects for every size of the pieces in which it is read."""
+    complete = _stream_objects(data, 1 << 20)
     for size in (1, 8, 60):
-        pieces = _streamed(data, size)
-        # in a long file, what nobody reads of the envelope is not checked
-        assert whole is None or pieces == whole, (size, pieces, whole)
-    if whole is not None:
+        pieces = _stream_objects(data, size)
+        # in a long file, unread parts of the envelope are not checked
+        assert complete is None or pieces == complete, (size, pieces, complete)
+    if complete is not None:
         with contextlib.suppress(ValueError):
             value = json.loads(data)
             if isinstance(value, dict) and not str(value.get("kind")).endswith("List"):
-                assert _same(whole, [value]), (whole, value)
+                assert _is_equal(complete, [value]), (complete, value)
 
 
 def yaml_readers(data: bytes) -> None:
-    """The fast reader of YAML gives what the exact one gives; and so does JSON of what was read."""
+    """The fast reader of YAML equals the exact one, and JSON of the objects is read to the same objects."""
     with patch.object(yaml_blocks, "PIECE", 60):
         fast = _yaml(data)
     with patch.object(yaml_blocks, "_document", lambda document, source, _: yaml_blocks._exactly(document, source)):
         exact = _yaml(data)
-    # of two things that are wrong, any may be told
+    # either of two errors may be reported
     assert fast == exact or (isinstance(fast, str) and isinstance(exact, str)), (fast, exact)
     if isinstance(exact, list):
         objects = [result for result, _ in exact]
         text = msgspec.json.encode(objects)
-        again = _yaml(text)
-        assert not isinstance(again, list) or [result for result, _ in again] == objects, (again, objects)
+        reread = _yaml(text)
+        assert not isinstance(reread, list) or [result for result, _ in reread] == objects, (reread, objects)
 
 
 def texts() -> Iterator[bytes]:
@@ -100,7 +100,7 @@ def texts() -> Iterator[bytes]:
 
 
 def configurations(data: bytes) -> None:
-    """A KubeSchedulerConfiguration, and a Policy of the releases before it."""
+    """Load a KubeSchedulerConfiguration, and a Policy of older versions."""
     with contextlib.suppress(KschedxError):
         for document, _ in _documents(data):
             with contextlib.suppress(KschedxError):
@@ -138,7 +138,7 @@ def configuration_seeds() -> Iterator[bytes]:
 
 
 def config_maps(data: bytes) -> None:
-    """What cluster-autoscaler's ConfigMaps hold: its status, and the numbers of its priority expander."""
+    """Read cluster-autoscaler's ConfigMaps: its status, and the priorities of its priority expander."""
     text = data.decode(errors="replace")
     with contextlib.suppress(InputError):
         read_status(text)
@@ -150,7 +150,7 @@ def config_map_seeds() -> Iterator[bytes]:
 
 
 def archives(data: bytes) -> None:
-    """A file of any form: an archive, something compressed, a dump. Nothing outside of it is read or written."""
+    """Read a file of any form, such as an archive, and check that no other file is read or written."""
     with _folder() as folder:
         path = folder / "dump"
         path.write_bytes(data)
@@ -165,37 +165,37 @@ def archive_seeds() -> Iterator[bytes]:
     text = b'{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}'
     members = ("cluster.yaml", "a/pods.json", "../up.yaml", "/etc/x.yaml", "cluster-resources/nodes.json")
     for form in ("", "gz", "xz"):
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode=f"w:{form}") as tar:  # type: ignore[call-overload] # the overloads are for modes as literals
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode=f"w:{form}") as tar:  # type: ignore[call-overload] # the overloads need literal modes
             for name in members:
-                member = tarfile.TarInfo(name)
-                member.size = len(text)
-                tar.addfile(member, io.BytesIO(text))
+                info = tarfile.TarInfo(name)
+                info.size = len(text)
+                tar.addfile(info, io.BytesIO(text))
             link = tarfile.TarInfo("link.yaml")
             link.type, link.linkname = tarfile.SYMTYPE, "../../etc/passwd"
             tar.addfile(link)
-        yield packed.getvalue()
+        yield archive.getvalue()
     for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w", method) as zipped:
+        archive = io.BytesIO()
+        with zipfile.ZipFile(archive, "w", method) as zipped:
             for name in members:
                 zipped.writestr(name, text)
-        yield packed.getvalue()
+        yield archive.getvalue()
     yield gzip.compress(text)
     yield gzip.compress(gzip.compress(text))
 
 
 def documents(data: bytes) -> None:
-    """Names in documents, screens and snapshots: they read as what they are, and nothing is hidden or obeyed."""
+    """Names in documents, screens, and snapshots parse to themselves and contain no hidden characters."""
     text = data.decode(errors="replace")
-    for written, read in (
+    for printed, read in (
         (to_json({text: text}), json.loads),
         (to_yaml({text: text}), yaml.safe_load),
         (json_escaped(json.dumps([text], ensure_ascii=False)), json.loads),
         (yaml_escaped(json.dumps([text], ensure_ascii=False)), yaml.safe_load),
     ):
-        assert not any(map(is_hidden, written.replace("\n", ""))), written
-        assert read(written) in ({text: text}, [text]), (written, text)
+        assert not any(map(is_hidden, printed.replace("\n", ""))), printed
+        assert read(printed) in ({text: text}, [text]), (printed, text)
     assert not any(map(is_hidden, visible(text))), text
 
 
@@ -207,20 +207,20 @@ def document_seeds() -> Iterator[bytes]:
 
 
 def anonymizing(data: bytes) -> None:
-    """A cluster and its configuration, anonymized: it can be read again, and has the same pods in the same states."""
+    """An anonymized cluster can be read, and its pods have the same outcomes."""
     with contextlib.suppress(KschedxError):
         objects = [result for result, _ in _documents(data)]
         before = Snapshot.from_objects(objects)
         after = Snapshot.from_objects(anonymize(objects, keep_selectors=True))
         assert (len(before.pods), len(before.cluster.nodes)) == (len(after.pods), len(after.cluster.nodes))
         for row in range(min(len(before.pods), 3)):
-            result, again = (_outcome(item, row) for item in (before, after))
-            is_unread = result == InputError.__name__  # a time that is none is left out
-            assert is_unread or _has_odd_deletion(objects) or result == again, (result, again)
+            result, after_outcome = (_outcome(item, row) for item in (before, after))
+            has_invalid_time = result == InputError.__name__  # an invalid time is left out
+            assert has_invalid_time or _has_odd_deletion(objects) or result == after_outcome, (result, after_outcome)
 
 
 def _has_odd_deletion(objects: list[Any]) -> bool:
-    """A deletion time that is none is left out of the copy, which then has a pod that is not being deleted."""
+    """Tell whether a deletion time is invalid: the copy lacks it, so its pod is not terminating."""
     times = [
         item.get("metadata", {}).get("deletionTimestamp") for item in objects if isinstance(item.get("metadata"), dict)
     ]
@@ -262,7 +262,7 @@ QUESTIONS: tuple[tuple[str, ...], ...] = (
     ("merge", "FILE", "FILE"),
     ("why", "node/n1", "-s", "FILE"),
 )
-"""Command lines; FILE has any bytes, and CLUSTER is as it should be."""
+"""Command lines: FILE has any bytes, and CLUSTER is valid."""
 CLUSTER = hostile.as_json(
     [
         {
@@ -278,19 +278,19 @@ _FORM = {"json": json.loads, "sarif": json.loads}
 
 
 def commands(data: bytes) -> None:
-    """A command about a file: an answer or a line, an exit code that is one, and nothing that a terminal obeys."""
+    """A command about any file prints an answer or one line, no control characters, and has a known exit code."""
     question, content = QUESTIONS[data[0] % len(QUESTIONS)] if data else QUESTIONS[0], data[1:]
     with _folder() as folder:
         paths = {"FILE": folder / "file.yaml", "CLUSTER": folder / "cluster.json"}
         paths["FILE"].write_bytes(content)
         paths["CLUSTER"].write_bytes(CLUSTER)
-        ran = command(*(str(paths.get(word, word)) for word in question), cwd=folder)
-    text = (question, ran.code, ran.err)
-    assert ran.code in (0, 1, 2, 3), text
-    assert "Traceback" not in ran.err, text
-    assert not any(map(is_hidden, (ran.out + ran.err).replace("\n", ""))), text
-    if question[-1] in _FORM and ran.out:
-        _FORM[question[-1]](ran.out)
+        answer = command(*(str(paths.get(word, word)) for word in question), cwd=folder)
+    text = (question, answer.code, answer.err)
+    assert answer.code in (0, 1, 2, 3), text
+    assert "Traceback" not in answer.err, text
+    assert not any(map(is_hidden, (answer.out + answer.err).replace("\n", ""))), text
+    if question[-1] in _FORM and answer.out:
+        _FORM[question[-1]](answer.out)
 
 
 def command_seeds() -> Iterator[bytes]:
@@ -305,44 +305,44 @@ def command_seeds() -> Iterator[bytes]:
 
 
 def library(data: bytes) -> None:
-    """Whatever Python objects are given to the library, it raises its own exceptions."""
+    """The library raises only its own exceptions, whatever Python objects it gets."""
     values = _values(data)
-    ask: tuple[Callable[[Any], object], ...] = (
+    calls: tuple[Callable[[Any], object], ...] = (
         Snapshot.from_objects,
-        lambda given: Snapshot.from_objects([given]),
-        lambda given: kschedx.explain(KNOWN, given),
-        lambda given: kschedx.explain(KNOWN, "default/web", config=given),
-        lambda given: kschedx.explain(KNOWN, "default/web", kube_version=given),
-        lambda given: kschedx.explain(KNOWN, "default/web", feature_gates=given),
-        lambda given: kschedx.explain(KNOWN, "default/web", admission_plugins=given),
-        lambda given: kschedx.explain(given, "default/web"),
-        lambda given: kschedx.simulate(KNOWN, changes=given),
-        lambda given: kschedx.simulate(KNOWN, namespace=given),
-        lambda given: kschedx.fit(KNOWN, given),
-        lambda given: kschedx.fit(KNOWN, "default/web", config=given),
-        lambda given: kschedx.fit(KNOWN, "default/web", kube_version=given),
-        lambda given: kschedx.fit(KNOWN, "default/web", feature_gates=given),
-        lambda given: kschedx.fit(given, "default/web"),
-        lambda given: kschedx.fit(KNOWN, "default/web", replicas=given),
-        lambda given: kschedx.autoscale(GROWING, group_label=given),
-        lambda given: kschedx.autoscale(GROWING, group_label="a", templates=given),
-        lambda given: kschedx.autoscale(GROWING, group_label="a", flags=given),
-        lambda given: kschedx.autoscale(GROWING, group_label="a", now=given),
+        lambda argument: Snapshot.from_objects([argument]),
+        lambda argument: kschedx.explain(CLUSTER_SNAPSHOT, argument),
+        lambda argument: kschedx.explain(CLUSTER_SNAPSHOT, "default/web", config=argument),
+        lambda argument: kschedx.explain(CLUSTER_SNAPSHOT, "default/web", kube_version=argument),
+        lambda argument: kschedx.explain(CLUSTER_SNAPSHOT, "default/web", feature_gates=argument),
+        lambda argument: kschedx.explain(CLUSTER_SNAPSHOT, "default/web", admission_plugins=argument),
+        lambda argument: kschedx.explain(argument, "default/web"),
+        lambda argument: kschedx.simulate(CLUSTER_SNAPSHOT, changes=argument),
+        lambda argument: kschedx.simulate(CLUSTER_SNAPSHOT, namespace=argument),
+        lambda argument: kschedx.fit(CLUSTER_SNAPSHOT, argument),
+        lambda argument: kschedx.fit(CLUSTER_SNAPSHOT, "default/web", config=argument),
+        lambda argument: kschedx.fit(CLUSTER_SNAPSHOT, "default/web", kube_version=argument),
+        lambda argument: kschedx.fit(CLUSTER_SNAPSHOT, "default/web", feature_gates=argument),
+        lambda argument: kschedx.fit(argument, "default/web"),
+        lambda argument: kschedx.fit(CLUSTER_SNAPSHOT, "default/web", replicas=argument),
+        lambda argument: kschedx.autoscale(AUTOSCALED, group_label=argument),
+        lambda argument: kschedx.autoscale(AUTOSCALED, group_label="a", templates=argument),
+        lambda argument: kschedx.autoscale(AUTOSCALED, group_label="a", flags=argument),
+        lambda argument: kschedx.autoscale(AUTOSCALED, group_label="a", now=argument),
     )
-    for given in values[-2:]:
-        if not isinstance(given, str | Path):
+    for argument in values[-2:]:
+        if not isinstance(argument, str | Path):
             with contextlib.suppress(KschedxError):
-                kschedx.load(given)
-        for item in ask:
+                kschedx.load(argument)
+        for call in calls:
             try:
-                item(given)
+                call(argument)
             except KschedxError as error:
-                assert len(str(error).splitlines()) <= 1, error  # noqa: PT017 - not what is raised, but how it is said
+                assert len(str(error).splitlines()) <= 1, error  # noqa: PT017 - about the text of the exception
                 str(error).encode()
 
 
-KNOWN = Snapshot.from_objects(json.loads(CLUSTER)["items"])
-GROWING = load([str(hostile.FIXTURES / "autoscaler-grows" / "cluster.yaml")])
+CLUSTER_SNAPSHOT = Snapshot.from_objects(json.loads(CLUSTER)["items"])
+AUTOSCALED = load([str(hostile.FIXTURES / "autoscaler-grows" / "cluster.yaml")])
 _KEYS = (
     "metadata",
     "name",
@@ -403,27 +403,27 @@ _LEAVES: tuple[Callable[[], Any], ...] = (
 
 
 def _values(data: bytes) -> list[Any]:
-    """A program for a stack: leaves are put on it, and made into lists and maps."""
+    """Run the bytes as a program of a stack: push leaves, and build lists and maps."""
     stack: list[Any] = [json.loads(CLUSTER)["items"][1]]
     for byte in data[:60]:
-        top = stack[-1]
+        value = stack[-1]
         match byte % 8:
             case 0 | 1:
                 stack.append(_LEAVES[byte // 8 % len(_LEAVES)]())
             case 2:
-                stack.append([top])
+                stack.append([value])
             case 3:
-                stack.append({_KEYS[byte // 8 % len(_KEYS)]: top})
+                stack.append({_KEYS[byte // 8 % len(_KEYS)]: value})
             case 4 if len(stack) > 1 and isinstance(stack[-2], dict):
                 stack.pop()
-                stack[-1][_KEYS[byte // 8 % len(_KEYS)]] = top
-            case 5 if isinstance(top, dict):
+                stack[-1][_KEYS[byte // 8 % len(_KEYS)]] = value
+            case 5 if isinstance(value, dict):
                 with contextlib.suppress(TypeError):
-                    top[stack[-2] if len(stack) > 1 else 5] = top if byte & 64 else None
+                    value[stack[-2] if len(stack) > 1 else 5] = value if byte & 64 else None
             case 6:
-                stack.append(UserDict(top) if isinstance(top, dict) else UserList([top]))
+                stack.append(UserDict(value) if isinstance(value, dict) else UserList([value]))
             case _:
-                stack.append((top, byte))
+                stack.append((value, byte))
     return stack
 
 
@@ -436,7 +436,7 @@ def library_seeds() -> Iterator[bytes]:
 
 @contextlib.contextmanager
 def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as name:  # noqa: PTH112 - a question, not a path to go on from
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as name:  # noqa: PTH112 - only a check
         yield Path(name)
 
 
@@ -451,13 +451,13 @@ def _load(data: bytes) -> Snapshot:
         return load(["-"])
 
 
-def _documents(data: bytes) -> Found:
+def _documents(data: bytes) -> PlacedObjects:
     with _stdin(data):
         return load_documents("-")
 
 
-def _streamed(data: bytes, size: int) -> list[dict[str, Any]] | None:
-    """The objects, None where they are not JSON objects."""
+def _stream_objects(data: bytes, size: int) -> list[dict[str, Any]] | None:
+    """Return the objects, or None if they are no JSON objects."""
     try:
         stream = JsonStream(io.BytesIO(data), source="-", chunk=size, small=size)
         return [match for batch in stream.batches() for match in batch.decode(OBJECTS)]
@@ -465,12 +465,12 @@ def _streamed(data: bytes, size: int) -> list[dict[str, Any]] | None:
         return None
 
 
-def _same(item: object, other: object) -> bool:
-    # the text, as no number that is not a number is equal to itself
+def _is_equal(item: object, other: object) -> bool:
+    # compare texts, because NaN does not equal itself
     return json.dumps(item, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
-def _yaml(data: bytes) -> Found | str:
+def _yaml(data: bytes) -> PlacedObjects | str:
     try:
         batches = [(batch.origin, batch.decode(OBJECTS)) for batch in yaml_blocks.read(data, source="-")]
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Manifests as nobody should write them: made from the types that kschedx reads, or by damaging good ones."""
+"""Hostile manifests: random ones from the types that kschedx reads, and damaged fixtures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEAVES: tuple[Json, ...] = (
     "0000-01-01T00:00:00Z", "10000-01-01T00:00:00Z", "2026-02-30T00:00:00Z", "2026-01-01T00:00:00.123456789+23:59",
     [], {}, [[]], [None], [{}], {"": ""}, {"a": None}, {"a": {"a": {"a": []}}},
 )  # fmt: skip
-"""Values that fit nowhere, or just so."""
+"""Values that are invalid in every field, or at the limit of a type."""
 
 WORDS = (
     "default", "x", "n1", "web", "zone", "a", "b", "cpu", "memory", "pods", "ephemeral-storage", "hugepages-2Mi",
@@ -46,7 +46,7 @@ AMOUNTS: tuple[Json, ...] = ("0", "1", "2", "500m", "1Gi", "4Gi", "110", 3, 1.5)
 
 
 def cluster(random: Random) -> list[Json]:
-    """Objects of many kinds, mostly as they should be."""
+    """Return objects of many kinds, most of them valid."""
     objects = [object_of("Node", f"n{number}", random) for number in range(random.randint(1, 3))]
     objects += [object_of("Pod", f"p{number}", random) for number in range(random.randint(1, 3))]
     objects += [
@@ -56,8 +56,8 @@ def cluster(random: Random) -> list[Json]:
 
 
 def object_of(kind: str, name: str, random: Random) -> Json:
-    version, made_of = KINDS[kind].api_version, RECORDS[kind]
-    value = _value(_info(made_of), random, depth=0, name="")
+    version, record_type = KINDS[kind].api_version, RECORDS[kind]
+    value = _value(_info(record_type), random, depth=0, name="")
     metadata = value.get("metadata")
     value["metadata"] = {**(metadata if isinstance(metadata, dict) else {}), "name": name}
     return {"apiVersion": version, "kind": kind, **value}
@@ -69,7 +69,7 @@ def _info(kind: type) -> inspect.Type:
 
 
 def _value(info: inspect.Type, random: Random, *, depth: int, name: str) -> Json:
-    """A value for a field of this name, now and then of another type."""
+    """Return a value for a field of this name, rarely of another type."""
     if depth and random.random() < 0.002:
         return copy.deepcopy(random.choice(LEAVES))
     match info:
@@ -79,11 +79,11 @@ def _value(info: inspect.Type, random: Random, *, depth: int, name: str) -> Json
                 return random.choice(AMOUNTS) if random.random() < 0.99 else random.choice(LEAVES)
             return _value(random.choice(info.types), random, depth=depth, name=name)
         case inspect.StructType():
-            often = 0.9 if depth < 2 else 0.5 if depth < 5 else 0.25
+            probability = 0.9 if depth < 2 else 0.5 if depth < 5 else 0.25
             return {
                 field.encode_name: _value(field.type, random, depth=depth + 1, name=field.encode_name)
                 for field in info.fields
-                if field.required or random.random() < often
+                if field.required or random.random() < probability
             }
         case inspect.DictType():
             key = _vocabulary().get(f"{name}#", WORDS)
@@ -108,17 +108,17 @@ def _value(info: inspect.Type, random: Random, *, depth: int, name: str) -> Json
 
 
 def _known(name: str, kind: type, random: Random) -> Json:
-    """A value that the fixtures have in fields of this name, or any word, or a hostile one."""
-    known = [value for value in _vocabulary().get(name, ()) if type(value) is kind]
-    if known and random.random() < 0.9:
-        return random.choice(known)
-    likely = (*WORDS, 1, 5) if random.random() < 0.97 else LEAVES
-    return random.choice([value for value in likely if type(value) is kind])
+    """Return a value of the fixtures for a field of this name, a common word, or a hostile value."""
+    known_values = [value for value in _vocabulary().get(name, ()) if type(value) is kind]
+    if known_values and random.random() < 0.9:
+        return random.choice(known_values)
+    candidates = (*WORDS, 1, 5) if random.random() < 0.97 else LEAVES
+    return random.choice([value for value in candidates if type(value) is kind])
 
 
 @cache
 def _vocabulary() -> dict[str, tuple[Json, ...]]:
-    """The scalars that the fixtures have in fields of a name; and, under the name with a #, the keys of its maps."""
+    """Return the scalars of the fixtures by field name, and the keys of maps by the name with a #."""
     result: dict[str, set[Json]] = {}
     for story in stories():
         for holder, key in places(story):
@@ -130,27 +130,29 @@ def _vocabulary() -> dict[str, tuple[Json, ...]]:
     return {name: tuple(sorted(values, key=repr)) for name, values in result.items()}
 
 
-def damaged(value: Json, random: Random) -> Json:
-    """The same with one place of it changed."""
+def damage(value: Json, random: Random) -> Json:
+    """Return a copy with one changed place."""
     value = copy.deepcopy(value)
-    found_places = list(places(value))
-    if not found_places:
+    all_places = list(places(value))
+    if not all_places:
         return value
-    holder, key = random.choice(found_places)
-    result = holder[key]
+    holder, key = random.choice(all_places)
+    old_value = holder[key]
     match random.randrange(8):
         case 0:
             del holder[key]
         case 1:
-            holder[key] = [result, copy.deepcopy(result)] if not isinstance(result, list) else [*result, *result]
+            holder[key] = (
+                [old_value, copy.deepcopy(old_value)] if not isinstance(old_value, list) else [*old_value, *old_value]
+            )
         case 2:
-            other, name = random.choice(found_places)
+            other, name = random.choice(all_places)
             holder[key] = copy.deepcopy(other[name])
         case 3:
             holder[key] = copy.deepcopy(random.choice(LEAVES))
         case _:
-            alike = [leave for leave in (*LEAVES, *WORDS) if type(leave) is type(result)]
-            holder[key] = copy.deepcopy(random.choice(alike or LEAVES))
+            same_type = [leave for leave in (*LEAVES, *WORDS) if type(leave) is type(old_value)]
+            holder[key] = copy.deepcopy(random.choice(same_type or LEAVES))
     return value
 
 
@@ -162,19 +164,19 @@ def places(value: Json) -> Iterator[tuple[Json, Any]]:
 
 
 def as_json(objects: list[Json]) -> bytes:
-    # half of a pair of surrogates is no UTF-8: it is written as the escape that it is in JSON
+    # half of a surrogate pair is no UTF-8, so it is written as a JSON escape
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}).encode()
 
 
 @cache
 def texts() -> tuple[bytes, ...]:
-    """The fixtures' files."""
+    """Return the files of the fixtures."""
     return tuple(path.read_bytes() for path in sorted(FIXTURES.rglob("*")) if path.suffix in (".json", ".yaml"))
 
 
 @cache
 def stories() -> tuple[list[Json], ...]:
-    """The objects of each fixture."""
+    """Return the objects of each fixture."""
     result: dict[Path, list[Json]] = {}
     for path in sorted(FIXTURES.rglob("*")):
         if path.suffix in (".json", ".yaml") and path.stem != "scheduler":
@@ -187,5 +189,5 @@ def stories() -> tuple[list[Json], ...]:
             for document in documents:
                 if document is not None:
                     result.setdefault(story, []).extend(document.get("items", [document]))
-    # json: a date in YAML is none here
+    # through JSON, because YAML dates are no strings
     return tuple(json.loads(json.dumps(objects, default=str)) for objects in result.values())

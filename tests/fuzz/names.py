@@ -1,4 +1,4 @@
-"""Names as a hostile cluster spells them, in everything that is printed: commands, pages, reports, tools' answers."""
+"""Hostile names of a cluster in everything that is printed: commands, pages, reports, and answers of tools."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from kschedx.progress import ProgressStep
 from tests.command import Ran
 from tests.command import kschedx as command
 from tests.fuzz import hostile
-from tests.fuzz.network import BETWEEN
+from tests.fuzz.network import SEPARATOR
 
 POLICY = """
 apiVersion: descheduler/v1alpha2
@@ -44,7 +44,7 @@ profiles:
   plugins: {balance: {enabled: [RemoveDuplicates]}, deschedule: {enabled: [RemovePodsViolatingNodeTaints]}}
 """
 
-# --- a cluster whose names are others
+# --- a cluster with renamed objects
 
 HOSTILE = (
     "apps;touch${IFS}x;/v1", "$(touch x)", "`touch x`", "a'; touch x; '", 'a"; touch x; "', "a\ntouch x\n",
@@ -61,19 +61,19 @@ HOSTILE = (
 )  # fmt: skip
 
 
-def renamed(data: bytes) -> list[Any]:
-    """The objects of a story, some of whose words are others everywhere.
+def rename_words(data: bytes) -> list[Any]:
+    """Return the objects of a fixture with some words replaced everywhere.
 
-    A byte chooses the story; then come the number of a word and what it is now, again and again.
+    The first byte selects the fixture; pairs of a word's number and its new spelling follow.
     """
     objects = _small_stories()[data[0] % len(_small_stories())] if data else _small_stories()[0]
-    known = _words_of(json.dumps(objects))
-    new: dict[str, str] = {}
-    for piece in data[1:].split(BETWEEN):
+    known_words = _words_of(json.dumps(objects))
+    new_names: dict[str, str] = {}
+    for piece in data[1:].split(SEPARATOR):
         if len(piece) > 1:
             number = int.from_bytes(piece[:2], "big")
-            new[known[number % len(known)]] = piece[2:].decode(errors="replace")
-    return [_with(item, new, is_top=True) for item in objects]
+            new_names[known_words[number % len(known_words)]] = piece[2:].decode(errors="replace")
+    return [_replace_words(item, new_names, is_top=True) for item in objects]
 
 
 _MAPS = ("labels", "annotations", "matchLabels", "nodeSelector", "allocatable", "requests")
@@ -86,7 +86,7 @@ def _small_stories() -> tuple[list[Any], ...]:
 
 @cache
 def _words_of(text: str) -> list[str]:
-    """What objects are called and what they say, and the keys of their maps of names."""
+    """Return the names and values of objects, and the keys of their maps of names."""
     names: set[str] = set()
     for holder, key in hostile.places(json.loads(text)):
         value = holder[key]
@@ -99,17 +99,19 @@ def _words_of(text: str) -> list[str]:
     return sorted(names)
 
 
-def _with(value: Any, new: dict[str, str], *, is_top: bool = False) -> Any:
+def _replace_words(value: Any, new_names: dict[str, str], *, is_top: bool = False) -> Any:
     match value:
         case dict():
             return {
-                new.get(key, key): inner if is_top and key in ("kind", "apiVersion") else _with(inner, new)
+                new_names.get(key, key): inner
+                if is_top and key in ("kind", "apiVersion")
+                else _replace_words(inner, new_names)
                 for key, inner in value.items()
             }
         case list():
-            return [_with(inner, new) for inner in value]
+            return [_replace_words(inner, new_names) for inner in value]
         case str():
-            return new.get(value, value)
+            return new_names.get(value, value)
         case _:
             return copy.copy(value)
 
@@ -117,12 +119,12 @@ def _with(value: Any, new: dict[str, str], *, is_top: bool = False) -> Any:
 def _seeds() -> Iterator[bytes]:
     random = Random(28)
     for story in range(len(_small_stories())):
-        yield bytes([story]) + _spelled(random)
+        yield bytes([story]) + _hostile_words(random)
 
 
-def _spelled(random: Random) -> bytes:
+def _hostile_words(random: Random) -> bytes:
     number = random.choice((2, 4, 8))
-    return BETWEEN.join(random.randbytes(2) + random.choice(HOSTILE).encode() for _ in range(number))
+    return SEPARATOR.join(random.randbytes(2) + random.choice(HOSTILE).encode() for _ in range(number))
 
 
 FILES = (
@@ -130,17 +132,19 @@ FILES = (
     '"', "*.json",
     "::error::x", "<img src=x>", "\x1b[2J.json", "https:", "--context=x.json",
 )  # fmt: skip
-"""What a dump's file is called."""
+"""File names of a dump."""
 _WORKLOADS = ("Deployment", "StatefulSet", "ReplicaSet", "DaemonSet", "Job", "CronJob", "JobSet", "Workload")
 
 
-def _asked(data: bytes, questions: tuple[tuple[str, ...], ...], columns: int = 100) -> tuple[tuple[str, ...], Ran]:
-    """A question about such a cluster, and its answer; PODS is a file of its pending pods, NODE its first node.
+def _answer_question(
+    data: bytes, questions: tuple[tuple[str, ...], ...], columns: int = 100
+) -> tuple[tuple[str, ...], Ran]:
+    """Return a question about such a cluster and its answer.
 
-    A question that begins with `tool` is one of an assistant.
+    PODS is a file of its pending pods, NODE its first node. A question that begins with `tool` calls a tool of MCP.
     """
-    asked = questions[data[0] % len(questions)] if data else questions[0]
-    objects = renamed(data[1:])
+    question = questions[data[0] % len(questions)] if data else questions[0]
+    objects = rename_words(data[1:])
     pods = [item for item in objects if item.get("kind") == "Pod"]
     pods = [item for item in pods if not (item.get("spec") or {}).get("nodeName")] or pods
     nodes = [str(item["metadata"].get("name")) for item in objects if item.get("kind") == "Node"] or ["n"]
@@ -159,9 +163,11 @@ def _asked(data: bytes, questions: tuple[tuple[str, ...], ...], columns: int = 1
             "WORKLOAD": f"{workload['kind'].lower()}/{workload['metadata'].get('name')}",
             "NAMESPACE": str(workload["metadata"].get("namespace")),
         }
-        if asked[0] == "tool":
-            return asked, _called(asked[1], cluster, {"NODE": nodes[0], "POD": json.dumps(pods[0]) if pods else "{}"})
-        return asked, command(*(words.get(word, word) for word in asked), cwd=folder, columns=columns)
+        if question[0] == "tool":
+            return question, _call_tool(
+                question[1], cluster, {"NODE": nodes[0], "POD": json.dumps(pods[0]) if pods else "{}"}
+            )
+        return question, command(*(words.get(word, word) for word in question), cwd=folder, columns=columns)
 
 
 _ARGUMENTS: Mapping[str, Mapping[str, object]] = {
@@ -177,8 +183,8 @@ _ARGUMENTS: Mapping[str, Mapping[str, object]] = {
 }
 
 
-def _called(name: str, cluster: Path, words: Mapping[str, str]) -> Ran:
-    """What an assistant reads: the text, then the document."""
+def _call_tool(name: str, cluster: Path, words: Mapping[str, str]) -> Ran:
+    """Return the text of the answer of a tool."""
     arguments = {
         key: [words["NODE"]] if value == ["NODE"] else words.get(str(value), value)
         for key, value in _ARGUMENTS[name].items()
@@ -196,7 +202,7 @@ def _called(name: str, cluster: Path, words: Mapping[str, str]) -> Ran:
 
 def _result_of(answers: Answers, params: mcp.types.CallToolRequestParams) -> mcp.types.CallToolResult:
     async def report(*_: object) -> None:
-        """Nobody waits."""
+        """Report nothing."""
 
     context = cast("Context", SimpleNamespace(session=SimpleNamespace(report_progress=report)))
     return anyio.run(partial(answers.call_tool, context, params))
@@ -204,7 +210,7 @@ def _result_of(answers: Answers, params: mcp.types.CallToolRequestParams) -> mcp
 
 @contextlib.contextmanager
 def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as name:  # noqa: PTH112 - a question, not a path to go on from
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as name:  # noqa: PTH112 - only a check
         yield Path(name)
 
 
@@ -233,8 +239,8 @@ SCREENS = (
     *(("why", "-f", "PODS", "-s", "CLUSTER", "-o", form) for form in ("html", "markdown")),
     *(("why", "--all-pending", "-s", "CLUSTER", "-o", form) for form in ("html", "markdown")),
     *(
-        (*asked, "-s", "CLUSTER", "-o", "html")
-        for asked in (("doctor",), ("drain", "NODE"), ("nodes",), ("scale-down",))
+        (*question, "-s", "CLUSTER", "-o", "html")
+        for question in (("doctor",), ("drain", "NODE"), ("nodes",), ("scale-down",))
     ),
     *(("tool", name) for name in _ARGUMENTS),
 )
@@ -243,40 +249,40 @@ for word in "${0##*/}" "$@"; do printf '%s\\0' "$word" >> "$RECORDED/$$"; done
 cat > /dev/null
 """
 _A_COMMAND = re.compile(r"^\s*(?:\$ )?((?:kubectl|kschedx) .*)$", re.MULTILINE)
-_MARKED = re.compile(r"^ *\$ ((?:.*\\\n)*.*(?:\n {14,}.*)*)$", re.MULTILINE)
-"""After a prompt, with the lines in which it goes on."""
+_AFTER_PROMPT = re.compile(r"^ *\$ ((?:.*\\\n)*.*(?:\n {14,}.*)*)$", re.MULTILINE)
+"""Commands after a prompt, with their continuation lines."""
 _IS_SHELL = re.compile("#|kubectl |kschedx ")
 _WIDTHS = (20_000, 60, 100)
-"""Of the window, in which long commands are broken."""
+"""Widths of the window, which break long commands."""
 _SCREEN = re.compile("<pre[^>]*>(.*?)</pre>", re.DOTALL)
 _DATA = re.compile(r'<script type="application/json" id="page">(.*?)</script>', re.DOTALL)
-MEANT_FILES = ("missing.yaml", "cluster.yaml")
-_REFUSED = re.compile(r"[^-A-Za-z0-9_.:/=,@+<>]")
-"""What no name that Kubernetes accepts has; a manifest or a patch is one argument that may have anything."""
+EXPECTED_FILES = ("missing.yaml", "cluster.yaml")
+_INVALID_IN_NAMES = re.compile(r"[^-A-Za-z0-9_.:/=,@+<>]")
+"""Characters that no valid name has; a manifest or a patch is one argument with any characters."""
 _NO_NAMES = {word.format(name) for name in ("--all", "*", "~", "- a") for word in ("{}", "pod/{}", "deployment/{}")}
 """Hostile names that kubectl would take for options or patterns."""
 
 
 def printed_commands(data: bytes) -> None:
-    """A shell runs what is meant: kubectl and kschedx with arguments that are names or JSON, and nothing else."""
+    """A shell runs only kubectl and kschedx, with arguments that are names or JSON."""
     columns = _WIDTHS[len(data) % len(_WIDTHS)]
-    asked, ran = _asked(data, (*PATCHES, *SCREENS), columns=columns)
-    if asked in PATCHES:
-        if ran.code in (0, 1):
-            _run(ran.out)
+    question, answer_of_command = _answer_question(data, (*PATCHES, *SCREENS), columns=columns)
+    if question in PATCHES:
+        if answer_of_command.code in (0, 1):
+            _run(answer_of_command.out)
         return
-    text, is_wide = ran.out, columns == max(_WIDTHS) and asked[0] != "tool"
-    if asked[-1] == "html" and text:
-        for script in _to_copy(json.loads(_DATA.findall(text)[0])):
-            if _IS_SHELL.match(script):  # what else is copied is a manifest
+    text, is_wide = answer_of_command.out, columns == max(_WIDTHS) and question[0] != "tool"
+    if question[-1] == "html" and text:
+        for script in _copied_texts(json.loads(_DATA.findall(text)[0])):
+            if _IS_SHELL.match(script):  # other copied texts are manifests
                 _run(f"{script}\n")
         text, is_wide = html.unescape(_SCREEN.findall(text)[0]), False
-    for script in (_A_COMMAND if is_wide else _MARKED).findall(text):
+    for script in (_A_COMMAND if is_wide else _AFTER_PROMPT).findall(text):
         _run(f"{script}\n")
 
 
-def _to_copy(value: Any) -> Iterator[str]:
-    """What the buttons of a page copy."""
+def _copied_texts(value: Any) -> Iterator[str]:
+    """Yield the texts that the buttons of a page copy."""
     match value:
         case dict():
             for key, inner in value.items():
@@ -285,10 +291,10 @@ def _to_copy(value: Any) -> Iterator[str]:
                 elif key == "commands":
                     yield from inner
                 else:
-                    yield from _to_copy(inner)
+                    yield from _copied_texts(inner)
         case list():
             for inner in value:
-                yield from _to_copy(inner)
+                yield from _copied_texts(inner)
         case _:
             pass
 
@@ -296,7 +302,7 @@ def _to_copy(value: Any) -> Iterator[str]:
 def _run(script: str) -> None:
     programs = _programs()
     with _folder() as folder, _folder() as record:
-        done = subprocess.run(
+        process = subprocess.run(
             ["/bin/sh", "-ec", script],
             stdin=subprocess.DEVNULL,
             cwd=folder,
@@ -304,15 +310,15 @@ def _run(script: str) -> None:
             capture_output=True,
             check=False,
         )
-        assert (done.returncode, done.stderr) == (0, b""), (script, done)
-        assert not [item.name for item in folder.iterdir() if item.name not in MEANT_FILES], script
+        assert (process.returncode, process.stderr) == (0, b""), (script, process)
+        assert not [item.name for item in folder.iterdir() if item.name not in EXPECTED_FILES], script
         calls = [item.read_bytes().decode().split("\0")[:-1] for item in record.iterdir()]
     for program, *words in calls:
         assert program in ("kubectl", "kschedx"), script
         for word in words:
             assert word not in _NO_NAMES, script
             _, _, value = word.partition("=") if word.startswith("--patch=") else ("", "", word)
-            if _REFUSED.search(value) and Path(value).name not in FILES:
+            if _INVALID_IN_NAMES.search(value) and Path(value).name not in FILES:
                 assert isinstance(json.loads(value), list | dict), (script, word)
 
 
@@ -349,40 +355,43 @@ _PLACES: tuple[tuple[str, ...], ...] = (
     ("fit", "PODS", "-s", "CLUSTER"),
 )
 VIEWS = (
-    *((*asked, "-o", form) for asked in _PLACES for form in ("html", "markdown")),
-    *((*asked, "-o", "svg") for asked in (*_PLACES[1:2], *_PLACES[6:8])),
-    *((*asked, "-o", form) for asked in (*_PLACES[:2], _PLACES[5]) for form in ("sarif", "junit")),
-    *((*asked, "-o", form) for asked in _PLACES[:2] for form in ("json", "yaml")),
-    *((*asked, "-o", "name") for asked in (*_PLACES[:3], _PLACES[6], _PLACES[8], *_PLACES[11:])),
-    *((*asked, "-o", "wide") for asked in (*_PLACES, ("why", "WORKLOAD", "-n", "NAMESPACE", "-s", "CLUSTER"))),
+    *((*question, "-o", form) for question in _PLACES for form in ("html", "markdown")),
+    *((*question, "-o", "svg") for question in (*_PLACES[1:2], *_PLACES[6:8])),
+    *((*question, "-o", form) for question in (*_PLACES[:2], _PLACES[5]) for form in ("sarif", "junit")),
+    *((*question, "-o", form) for question in _PLACES[:2] for form in ("json", "yaml")),
+    *((*question, "-o", "name") for question in (*_PLACES[:3], _PLACES[6], _PLACES[8], *_PLACES[11:])),
+    *((*question, "-o", "wide") for question in (*_PLACES, ("why", "WORKLOAD", "-n", "NAMESPACE", "-s", "CLUSTER"))),
     *(("tool", name, "assistant") for name in _ARGUMENTS),
 )
-FORMS = tuple(sorted({asked[-1] for asked in VIEWS}))
-"""Each is fuzzed as a target of its own."""
-_OBEYED = re.compile(
+FORMS = tuple(sorted({question[-1] for question in VIEWS}))
+"""Each form is a fuzz target."""
+_WORKFLOW_COMMANDS = re.compile(
     r"##(?:\[|vso\[|teamcity\[)"
     r"|^\s*::(?:set-|add-|save-|stop-|remove-|internal-|error|warning|notice|debug|group|endgroup|echo)",
     re.MULTILINE | re.IGNORECASE,
 )
-"""Lines of a log that GitHub, Azure Pipelines and TeamCity obey."""
+"""Workflow commands in a log of GitHub, Azure Pipelines, and TeamCity."""
 
 
 def views(form: str) -> Callable[[bytes], None]:
-    """A target: names are text, and no element, link, attribute, row, check or command of a CI system comes of them."""
-    questions = tuple(asked for asked in VIEWS if asked[-1] == form)
+    """Return a target: names are text and add no element, link, attribute, row, check, or workflow command."""
+    questions = tuple(question for question in VIEWS if question[-1] == form)
 
     def run(data: bytes) -> None:
-        asked, ran = _asked(data, questions)
-        told = (asked, ran.code, ran.err)
-        assert ran.code in (0, 1, 2, 3), told
-        assert "Traceback" not in ran.err, told
-        assert not any(map(is_hidden, (ran.out + ran.err).replace("\n", ""))), told
-        assert not _OBEYED.search(ran.err), told
-        if not ran.out:
+        question, answer_of_command = _answer_question(data, questions)
+        details = (question, answer_of_command.code, answer_of_command.err)
+        assert answer_of_command.code in (0, 1, 2, 3), details
+        assert "Traceback" not in answer_of_command.err, details
+        assert not any(map(is_hidden, (answer_of_command.out + answer_of_command.err).replace("\n", ""))), details
+        assert not _WORKFLOW_COMMANDS.search(answer_of_command.err), details
+        if not answer_of_command.out:
             return
-        assert not _OBEYED.search(ran.out), (told, _OBEYED.findall(ran.out))
+        assert not _WORKFLOW_COMMANDS.search(answer_of_command.out), (
+            details,
+            _WORKFLOW_COMMANDS.findall(answer_of_command.out),
+        )
         if form in _CHECKS:
-            _CHECKS[form](ran.out)
+            _CHECKS[form](answer_of_command.out)
 
     run.__name__ = f"views_{form}"
     return run
@@ -414,8 +423,8 @@ def _is_harmless(elements: _Elements) -> bool:
 def _check_html(text: str) -> None:
     elements = _Elements(text)
     assert elements.tags.count("script") <= 2, elements.tags
-    strange = {"img", "iframe", "object", "embed", "form", "base", "link"} & set(elements.tags)
-    assert not strange, strange
+    unexpected = {"img", "iframe", "object", "embed", "form", "base", "link"} & set(elements.tags)
+    assert not unexpected, unexpected
     assert _is_harmless(elements), elements.attributes
 
 
@@ -436,12 +445,12 @@ _MARKDOWN = {
 def _check_markdown(text: str) -> None:
     rendered = MarkdownIt("gfm-like", {"linkify": False, "html": True}).render(text)
     elements = _Elements(rendered)
-    strange = set(elements.tags) - _MARKDOWN
+    unexpected = set(elements.tags) - _MARKDOWN
     links = {value for key, value in elements.attributes if key == "href"}
-    if strange == {"a"}:
+    if unexpected == {"a"}:
         assert all(link.startswith("https://") and "kschedx" in link for link in links), links
     else:
-        assert not strange, strange
+        assert not unexpected, unexpected
     assert elements.tags.count("details") == text.count("<details>"), elements.tags
     assert _is_harmless(elements), elements.attributes
 
@@ -479,12 +488,12 @@ _CHECKS: dict[str, Callable[[str], object]] = {
 
 def view_seeds(form: str) -> Iterator[bytes]:
     for number in range(2):
-        for question in range(sum(asked[-1] == form for asked in VIEWS)):
+        for question in range(sum(question[-1] == form for question in VIEWS)):
             random = Random(f"{number} {form} {question}")
-            yield bytes([question, random.randrange(256)]) + _spelled(random)
+            yield bytes([question, random.randrange(256)]) + _hostile_words(random)
 
 
-# --- requests of assistants
+# --- calls of tools
 
 SECRET = "open sesame"
 DECOYS = ("deploy/web", "etc/passwd", "pod/secret.yaml", "secret", "-", "n1")
@@ -492,11 +501,11 @@ _LARGEST = BOUNDS[Detail.FULL]
 
 
 class _InThisProcess(Answers):
-    """Answers without a process of its own."""
+    """Answers in this process instead of a worker."""
 
-    def _ask(self, asked: ToolCall, see: Callable[[ProgressStep], None]) -> CapturedAnswer:
+    def _ask(self, question: ToolCall, see: Callable[[ProgressStep], None]) -> CapturedAnswer:
         with contextlib.chdir(self._folder.name):
-            return capture(partial(answer, asked))
+            return capture(partial(answer, question))
 
 
 @cache
@@ -528,7 +537,7 @@ def _watch(event: str, arguments: tuple[object, ...]) -> None:
 
 
 def requests(data: bytes) -> None:
-    """A call of a tool: an answer within its bounds or an error; no file of the server's is opened, nothing is run."""
+    """A call of a tool has a bounded answer or an error, opens no file of the server, and runs no program."""
     try:
         params = mcp.types.CallToolRequestParams.model_validate_json(data)
     except pydantic.ValidationError:
@@ -538,16 +547,16 @@ def requests(data: bytes) -> None:
     _opened.clear()
     with contextlib.chdir(folder):
         result = _result_of(answers, params)
-    strange = [path for path in _opened if path.startswith((f"{folder}/", "subprocess", "os.", "socket"))]
-    assert not strange, (data, strange)
-    written = result.model_dump_json()
-    assert SECRET not in written or SECRET in data.decode(errors="replace"), data
-    assert "Traceback" not in written, data
+    opened = [path for path in _opened if path.startswith((f"{folder}/", "subprocess", "os.", "socket"))]
+    assert not opened, (data, opened)
+    document = result.model_dump_json()
+    assert SECRET not in document or SECRET in data.decode(errors="replace"), data
+    assert "Traceback" not in document, data
     (content,) = result.content
     assert isinstance(content, mcp.types.TextContent)
     assert len(content.text) <= _LARGEST.text + 200, len(content.text)
     assert not any(map(is_hidden, content.text.replace("\n", ""))), content.text
-    assert len(written) <= 2 * _LARGEST.whole, len(written)
+    assert len(document) <= 2 * _LARGEST.whole, len(document)
 
 
 def request_seeds() -> Iterator[bytes]:

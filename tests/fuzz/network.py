@@ -1,4 +1,4 @@
-"""What others answer: a kubeconfig, login plugins, identity providers, API servers down to the bytes on the wire."""
+"""Answers from outside: kubeconfigs, login plugins, identity providers, and API servers down to the bytes."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from kschedx.sources.live.lists import ListPage, pages
 from tests.api_server import FakeApiServer, Request
 from tests.builders import node, pod
 
-BETWEEN = b"\n8<\n"
-"""Between the answers in an input."""
+SEPARATOR = b"\n8<\n"
+"""Separator of the answers in an input."""
 SECRET = "sesame"
 _SECRET_KEYS = {"token", "password", "client-secret", "refresh-token", "id-token", "client-key-data", "env", "args"}
 _TIMEOUT = 0.3
-"""Seconds; nothing is slow here."""
+"""In seconds; no answer is slow."""
 
 KUBECONFIG = f"""
 apiVersion: v1
@@ -70,12 +70,12 @@ users:
 
 
 def kubeconfigs(data: bytes) -> None:
-    """A kubeconfig file, and a login with each of its users. No error tells a secret."""
+    """Load a kubeconfig and log in with each of its users; no error contains a secret."""
     text = data.decode(errors="replace")
     with (
         tempfile.NamedTemporaryFile() as file,
         patch.object(exec_plugins, "_plugin_output", return_value=b"{}"),
-        _answering(lambda _: b""),
+        _with_answers(lambda _: b""),
     ):
         file.write(data)
         file.flush()
@@ -84,12 +84,12 @@ def kubeconfigs(data: bytes) -> None:
             choice = kubeconfig.load(file.name, {}).choose()
             return credentials.access(choice, {"HTTPS_PROXY": text[:40]}).authorization()
 
-        _, result = _said(log_in)
-        assert SECRET not in result or _tells_secrets(data), result
+        _, result = _log_in_result(log_in)
+        assert SECRET not in result or _has_public_secret(data), result
 
 
-def _said(log_in: Callable[[], str]) -> tuple[str, str]:
-    """What the header says that it sends, or the error, in a line."""
+def _log_in_result(log_in: Callable[[], str]) -> tuple[str, str]:
+    """Return the Authorization header, or the error in one line."""
     try:
         header = log_in()
     except InputError as error:
@@ -102,32 +102,32 @@ def _said(log_in: Callable[[], str]) -> tuple[str, str]:
     return "", text
 
 
-def _tells_secrets(data: bytes) -> bool:
-    """The secret stands in a field that is none."""
+def _has_public_secret(data: bytes) -> bool:
+    """Tell whether the secret is in a field that is not secret."""
     try:
         items = list(yaml.safe_load_all(data))
     except (yaml.YAMLError, ValueError, RecursionError):
         return True
 
-    def tells(value: object, *, is_secret: bool) -> bool:
+    def is_public(value: object, *, is_secret: bool) -> bool:
         if isinstance(value, dict):
             return any(
-                SECRET in str(key) or tells(item, is_secret=is_secret or key in _SECRET_KEYS)
+                SECRET in str(key) or is_public(item, is_secret=is_secret or key in _SECRET_KEYS)
                 for key, item in value.items()
             )
         if isinstance(value, list):
-            return any(tells(item, is_secret=is_secret) for item in value)
+            return any(is_public(item, is_secret=is_secret) for item in value)
         return SECRET in str(value) and not is_secret
 
-    return tells(items, is_secret=False)
+    return is_public(items, is_secret=False)
 
 
 def kubeconfig_seeds() -> Iterator[bytes]:
     yield KUBECONFIG.encode()
-    whole = yaml.safe_load(KUBECONFIG)
-    for user in whole["users"]:
-        chosen = {"cluster": "k", "user": user["name"]}
-        yield json.dumps(whole | {"contexts": [{"name": "c", "context": chosen}]}).encode()
+    document = yaml.safe_load(KUBECONFIG)
+    for user in document["users"]:
+        context = {"cluster": "k", "user": user["name"]}
+        yield json.dumps(document | {"contexts": [{"name": "c", "context": context}]}).encode()
 
 
 PLUGIN = ExecPlugin(command="sh", api_version="client.authentication.k8s.io/v1", interactive_mode="Never")
@@ -135,10 +135,10 @@ PLACE = Place(source="kubeconfig")
 
 
 def plugin_answers(data: bytes) -> None:
-    """What a login plugin prints."""
+    """Read the output of a login plugin."""
     choice = _choice(kubeconfig.KubeconfigUser(exec=PLUGIN))
-    with patch.object(exec_plugins, "_plugin_output", return_value=data), _answering(lambda _: b""):
-        _, text = _said(lambda: credentials.access(choice, {}).authorization())
+    with patch.object(exec_plugins, "_plugin_output", return_value=data), _with_answers(lambda _: b""):
+        _, text = _log_in_result(lambda: credentials.access(choice, {}).authorization())
     assert SECRET not in text, text
 
 
@@ -170,13 +170,13 @@ PROVIDER = {
 
 
 def provider_answers(data: bytes) -> None:
-    """What an identity provider answers, and the ID token that is known."""
-    token, *answers = data.split(BETWEEN)
+    """Read the answers of an identity provider, with a stored ID token."""
+    token, *answers = data.split(SEPARATOR)
     config = PROVIDER | {"id-token": token.decode(errors="replace")}
     provider = kubeconfig.AuthProvider(name="oidc", config=config)
-    left = [_response(answer) for answer in answers]
-    with _answering(lambda _: left.pop(0) if left else b""):
-        _, text = _said(
+    remaining = [_response(answer) for answer in answers]
+    with _with_answers(lambda _: remaining.pop(0) if remaining else b""):
+        _, text = _log_in_result(
             lambda: credentials.access(_choice(kubeconfig.KubeconfigUser(auth_provider=provider)), {}).authorization()
         )
     assert SECRET not in text, text
@@ -185,20 +185,20 @@ def provider_answers(data: bytes) -> None:
 def provider_seeds() -> Iterator[bytes]:
     result = json.dumps({"issuer": "https://issuer", "token_endpoint": "https://issuer/token"}).encode()
     tokens = json.dumps({"id_token": "a.b.c", "refresh_token": "x", "expires_in": 5}).encode()
-    for known in (b"", b"e30.eyJleHAiOiAxfQ.c2ln", b"e30.eyJleHAiOiA5OTk5OTk5OTk5fQ.c2ln"):
-        yield BETWEEN.join((known, result, tokens))
-    yield BETWEEN.join((b"", b"HTTP/1.1 302 Found\r\nLocation: https://x\r\n\r\n"))
+    for token in (b"", b"e30.eyJleHAiOiAxfQ.c2ln", b"e30.eyJleHAiOiA5OTk5OTk5OTk5fQ.c2ln"):
+        yield SEPARATOR.join((token, result, tokens))
+    yield SEPARATOR.join((b"", b"HTTP/1.1 302 Found\r\nLocation: https://x\r\n\r\n"))
 
 
 def server_answers(data: bytes) -> None:
-    """What an API server says to /version, to discovery and for a list, page by page."""
-    left = [_response(answer) for answer in data.split(BETWEEN)]
-    with _answering(lambda _: left.pop(0) if left else b""):
+    """Read the answers of an API server to /version, discovery, and pages of a list."""
+    remaining = [_response(answer) for answer in data.split(SEPARATOR)]
+    with _with_answers(lambda _: remaining.pop(0) if remaining else b""):
         server = _server()
-        for ask in (server_version, discover):
-            with _refused():
-                ask(server)
-        with _refused():
+        for call in (server_version, discover):
+            with _error_in_time():
+                call(server)
+        with _error_in_time():
             builder = SnapshotBuilder()
             for event in pages(server, KINDS["Pod"]):
                 if isinstance(event, ListPage):
@@ -211,14 +211,14 @@ def server_answers(data: bytes) -> None:
 
 def server_seeds() -> Iterator[bytes]:
     version, groups = b'{"gitVersion": "v1.36.2"}', json.dumps(FakeApiServer().discovery).encode()
-    yield BETWEEN.join((version, groups, _page("2"), _page("3"), _page("")))
-    gone = b"HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n"
-    yield BETWEEN.join((version, b"{}", _page("2"), gone, _page("")))
+    yield SEPARATOR.join((version, groups, _page("2"), _page("3"), _page("")))
+    expired = b"HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n"
+    yield SEPARATOR.join((version, b"{}", _page("2"), expired, _page("")))
     chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
-    late = b"HTTP/1.1 429 Too Many\r\nRetry-After: 0\r\nContent-Length: 2\r\n\r\n{}"
-    packed = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nabcd"
-    yield BETWEEN.join((chunked, late, packed, late, _page("")))
-    yield BETWEEN.join((b"HTTP/1.1 403 Forbidden\r\n\r\n", b"HTTP/1.0 404 X\r\n\r\n<html>", b"null", b"[]", b"\xff"))
+    too_many_requests = b"HTTP/1.1 429 Too Many\r\nRetry-After: 0\r\nContent-Length: 2\r\n\r\n{}"
+    compressed = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nabcd"
+    yield SEPARATOR.join((chunked, too_many_requests, compressed, too_many_requests, _page("")))
+    yield SEPARATOR.join((b"HTTP/1.1 403 Forbidden\r\n\r\n", b"HTTP/1.0 404 X\r\n\r\n<html>", b"null", b"[]", b"\xff"))
 
 
 def _page(token: str) -> bytes:
@@ -228,34 +228,34 @@ def _page(token: str) -> bytes:
 
 
 def whole_clusters(data: bytes) -> None:
-    """A live cluster that answers some lists oddly: `path` in a line, then what it says, for each."""
-    odd = {}
-    for item in data.split(BETWEEN):
+    """Load a live cluster with odd answers: for each, its name in one line, and then the answer."""
+    bodies_by_name = {}
+    for item in data.split(SEPARATOR):
         path, _, body = item.partition(b"\n")
-        odd[path.decode(errors="replace").strip()] = body
+        bodies_by_name[path.decode(errors="replace").strip()] = body
     api = FakeApiServer([node("n"), pod("a")])
 
     def answer(request: Request) -> bytes:
         name = request.path.rpartition("/")[2]
-        if name in odd:
-            return _response(odd[name])
+        if name in bodies_by_name:
+            return _response(bodies_by_name[name])
         return _response(api.reply(request).body)
 
-    with _answering(answer), _refused():
+    with _with_answers(answer), _error_in_time():
         load_live(_server(), "fuzzed")
 
 
 def cluster_seeds() -> Iterator[bytes]:
     yield b"pods\n" + _page("")
-    yield BETWEEN.join((b"nodes\n[]", b"version\n{}", b"apis\nHTTP/1.1 404 X\r\n\r\n"))
-    yield BETWEEN.join((b"pods\n" + _page("0"), b"services\nHTTP/1.1 403 X\r\n\r\n", b"namespaces\nnull"))
+    yield SEPARATOR.join((b"nodes\n[]", b"version\n{}", b"apis\nHTTP/1.1 404 X\r\n\r\n"))
+    yield SEPARATOR.join((b"pods\n" + _page("0"), b"services\nHTTP/1.1 403 X\r\n\r\n", b"namespaces\nnull"))
 
 
 # --- a wire without a network
 
 
 class _Socket:
-    """Answers what was sent to it."""
+    """A socket that answers the sent request."""
 
     def __init__(self, answer: Callable[[Request], bytes]) -> None:
         self._answer = answer
@@ -270,20 +270,20 @@ class _Socket:
         return io.BytesIO(self._answer(Request(method=method, path=path, query={}, headers={})))
 
     def settimeout(self, _: object) -> None:
-        """There is nothing to wait for."""
+        """Do nothing: there is no waiting."""
 
     def setsockopt(self, *_: object) -> None:
-        """Nor to set."""
+        """Do nothing."""
 
     def shutdown(self, _: object) -> None:
-        """Nor to end."""
+        """Do nothing."""
 
     close = fileno = lambda self: None
 
 
 @contextlib.contextmanager
-def _answering(answer: Callable[[Request], bytes]) -> Iterator[None]:
-    """Every connection within it is to somebody who answers like this."""
+def _with_answers(answer: Callable[[Request], bytes]) -> Iterator[None]:
+    """Answer every connection with these answers."""
 
     class Plain(HTTPConnection):
         def connect(self) -> None:
@@ -305,17 +305,17 @@ def _answering(answer: Callable[[Request], bytes]) -> Iterator[None]:
     with (
         patch.object(urllib3.HTTPConnectionPool, "ConnectionCls", Plain),
         patch.object(urllib3.HTTPSConnectionPool, "ConnectionCls", Encrypted),
-        # the system's certificates take longer than all the rest, and nobody shows one
+        # loading the system's certificates is slow, and no server has one
         patch.object(ssl.SSLContext, "load_default_certs"),
     ):
         yield
 
 
-def _response(written: bytes) -> bytes:
-    """The bytes of an answer: as they are, or a body of which everything around it is right."""
-    if written.startswith(b"HTTP/"):
-        return written
-    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(written) + written
+def _response(content: bytes) -> bytes:
+    """Return the bytes of an answer: as given, or the body with valid headers."""
+    if content.startswith(b"HTTP/"):
+        return content
+    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(content) + content
 
 
 def _server() -> ApiServer:
@@ -323,12 +323,12 @@ def _server() -> ApiServer:
 
 
 @contextlib.contextmanager
-def _refused() -> Iterator[None]:
-    """In one line, and in time."""
-    begun = time.monotonic()
+def _error_in_time() -> Iterator[None]:
+    """Check that an error has one line, and that the block ends in time."""
+    start_time = time.monotonic()
     try:
         yield
     except KschedxError as error:
         text = str(error)
         assert len(text.splitlines()) <= 1, text
-    assert time.monotonic() - begun < 10, "it does not end"
+    assert time.monotonic() - start_time < 10, "it does not end"

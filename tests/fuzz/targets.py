@@ -1,6 +1,6 @@
-"""What is fuzzed, as functions of bytes: whatever these are, they give an answer or an error on purpose.
+"""Fuzz targets as functions of bytes: any input gives an answer or a deliberate error.
 
-A family is fuzzed by one process: the first byte of an input says which target the others are for.
+One process fuzzes a family: the first byte of an input selects the target of the other bytes.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ FAMILIES: Mapping[str, tuple[Target, ...]] = {
 }
 TARGETS: Mapping[str, Target] = {target.run.__name__: target for family in FAMILIES.values() for target in family}
 ALL = "all"
-"""The family of every target."""
+"""The name of the family of all targets."""
 
 
 def family_of(name: str) -> tuple[Target, ...]:
-    """Its targets; none where it is the name of one target."""
+    """Return the targets of a family, or none if the name is that of a single target."""
     return tuple(TARGETS.values()) if name == ALL else FAMILIES.get(name, ())
 
 
-def of(name: str) -> Target:
-    """A target, or a family as one."""
+def target_of(name: str) -> Target:
+    """Return a target, or a family as one target."""
     family = family_of(name)
     if not family:
         return TARGETS[name]

@@ -1,4 +1,4 @@
-"""The short form of the fuzz runs, the same at every time; CONTRIBUTING.md has the long one."""
+"""The short, deterministic form of the fuzz runs; CONTRIBUTING.md describes the long one."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from tests.fuzz import expressions, files, hostile, network, targets
 
 ROOT = Path(__file__).resolve().parents[2]
 
-short = settings(max_examples=25, derandomize=True)
+short_run = settings(max_examples=25, derandomize=True)
 seeds = st.integers(0, 2**32)
 
 
-@short
+@short_run
 @given(seeds)
-def test_clusters_by_chance(seed: int) -> None:
+def test_random_clusters(seed: int) -> None:
     files.answers(hostile.as_json(hostile.cluster(Random(seed))))
 
 
-@short
+@short_run
 @given(seeds, st.integers(1, 4))
 def test_damaged_stories(seed: int, times: int) -> None:
     random = Random(seed)
     story = random.choice(hostile.stories())
     objects = random.sample(story, min(len(story), 12))
     for _ in range(times):
-        objects = hostile.damaged(objects, random)
+        objects = hostile.damage(objects, random)
     files.answers(hostile.as_json(objects))
 
 
@@ -56,54 +56,54 @@ def damaged_texts(draw: st.DrawFn) -> bytes:
     return text
 
 
-OF_TEXTS = (files.json_pieces, files.yaml_readers, files.configurations, files.config_maps)
+TEXT_TARGETS = (files.json_pieces, files.yaml_readers, files.configurations, files.config_maps)
 
 
-@settings(short, max_examples=100)
-@given(damaged_texts(), st.sampled_from(OF_TEXTS))
+@settings(short_run, max_examples=100)
+@given(damaged_texts(), st.sampled_from(TEXT_TARGETS))
 def test_damaged_texts(text: bytes, target: Callable[[bytes], None]) -> None:
     target(text)
 
 
-@settings(short, max_examples=100)
+@settings(short_run, max_examples=100)
 @given(st.lists(st.sampled_from(expressions.TOKENS), max_size=12).map("".join))
-def test_selectors_by_chance(text: str) -> None:
+def test_random_selectors(text: str) -> None:
     expressions.selectors(text.encode())
 
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("name", sorted(targets.TARGETS))
 def test_seeds(name: str) -> None:
-    """Every target holds for what its corpus begins with."""
-    target = targets.of(name)
+    """Every target accepts the seeds of its corpus."""
+    target = targets.target_of(name)
     for seed in islice(target.seeds(), 40):
         target.run(seed)
 
 
-@settings(short, max_examples=60)
+@settings(short_run, max_examples=60)
 @given(st.data())
 @pytest.mark.parametrize("name", [target.run.__name__ for target in targets.FAMILIES["network"]])
 def test_damaged_answers(name: str, data: st.DataObject) -> None:
-    target = targets.of(name)
-    whole = data.draw(st.sampled_from(list(target.seeds())))
-    start = data.draw(st.integers(0, len(whole)))
-    length, piece = data.draw(st.sampled_from([0, 1, 5, 30])), data.draw(st.sampled_from([*PIECES, network.BETWEEN]))
-    target.run(whole[:start] + piece + whole[start + length :])
+    target = targets.target_of(name)
+    seed = data.draw(st.sampled_from(list(target.seeds())))
+    start = data.draw(st.integers(0, len(seed)))
+    length, piece = data.draw(st.sampled_from([0, 1, 5, 30])), data.draw(st.sampled_from([*PIECES, network.SEPARATOR]))
+    target.run(seed[:start] + piece + seed[start + length :])
 
 
-@settings(short, max_examples=100)
+@settings(short_run, max_examples=100)
 @given(st.binary(max_size=12))
-def test_objects_of_a_program_by_chance(data: bytes) -> None:
+def test_random_objects_of_a_program(data: bytes) -> None:
     files.library(data)
 
 
 @pytest.mark.long
 def test_with_coverage_as_a_guide(tmp_path: Path) -> None:
-    """One process for all targets, since instrumenting kschedx takes most of its time."""
+    """Run one process for all targets, because instrumenting kschedx takes most of the time."""
     limits = ["-runs=600", "-seed=1", "-max_len=2000", "-rss_limit_mb=1024", "-timeout=20"]
     command = [sys.executable, "-m", "tests.fuzz", targets.ALL, *limits, f"-artifact_prefix={tmp_path}/", "corpus"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
-    result = ran.stderr.decode(errors="replace")
-    assert ran.returncode == 0, result[-3000:]
+    process = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False)
+    result = process.stderr.decode(errors="replace")
+    assert process.returncode == 0, result[-3000:]
     assert "DONE" in result

@@ -1,4 +1,4 @@
-"""What the tests of holding build their clusters of."""
+"""Objects and answers for the tests of `holding`."""
 
 from __future__ import annotations
 
@@ -36,14 +36,19 @@ def pod(name: str = "p", *, cpu: str = "4", gates: tuple[str, ...] = (f"{KUEUE}/
     }
 
 
-def reported(kind: str, name: str, reason: str, message: str, *, by: str) -> Json:
-    about = {"kind": kind, "namespace": "ml", "name": name}
+def event_about(kind: str, name: str, reason: str, message: str, *, component: str) -> Json:
+    involved_object = {"kind": kind, "namespace": "ml", "name": name}
     metadata = {"name": f"{name}.{reason}", "namespace": "ml"}
-    event = {"involvedObject": about, "reason": reason, "message": message, "source": {"component": by}}
+    event = {
+        "involvedObject": involved_object,
+        "reason": reason,
+        "message": message,
+        "source": {"component": component},
+    }
     return {"apiVersion": "v1", "kind": "Event", "metadata": metadata, **event}
 
 
-def told(*objects: Json, about: Json | None = None, **options: Any) -> Json:
-    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), about or pod(), **options).to_dict()
+def holding_of(*objects: Json, target: Json | None = None, **options: Any) -> Json:
+    result = kschedx.explain(kschedx.Snapshot.from_objects(objects), target or pod(), **options).to_dict()
     holding: Any = result.get("holding", {})
     return {"outcome": result["outcome"], "fixes": result["fixes"], **holding}

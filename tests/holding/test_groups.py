@@ -1,4 +1,4 @@
-"""Pod groups as a whole."""
+"""Pod groups in the answer about a pod."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import kschedx
-from tests.holding.objects import Json, node, pod, told
+from tests.holding.objects import Json, holding_of, node, pod
 
 CONFIGURATION = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 GANGS = {"GenericWorkload": True, "GangScheduling": True}
@@ -25,110 +25,110 @@ def member(name: str, *, gates: tuple[str, ...] = (), **fields: Any) -> Json:
 
 
 @pytest.mark.parametrize(
-    ("objects", "together", "lacking"),
+    ("objects", "placed_together", "reasons_by_pod"),
     [
         ((node("a"), node("b")), 3, {}),
         ((node("a"),), 2, {"ml/m-2": ["1 Insufficient cpu"]}),
         ((node("a", cpu="4"),), 1, {"ml/m-1": ["1 Insufficient cpu"], "ml/m-2": ["1 Insufficient cpu"]}),
     ],
-    ids=["room for all", "none for one", "room for one"],
+    ids=["all fit", "two fit", "one fits"],
 )
-def test_a_group_is_placed_as_a_whole(objects: tuple[Json, ...], together: int, lacking: Json) -> None:
-    about, *others = (member(f"m-{number}") for number in range(3))
+def test_a_group_is_scheduled_as_a_whole(objects: tuple[Json, ...], placed_together: int, reasons_by_pod: Json) -> None:
+    target, *others = (member(f"m-{number}") for number in range(3))
     snapshot = kschedx.Snapshot.from_objects([*objects, *others, pod_group(3)])
-    explanation = kschedx.explain(snapshot, about, feature_gates=GANGS)
+    explanation = kschedx.explain(snapshot, target, feature_gates=GANGS)
     group = explanation.holding.group
     assert group is not None
-    assert (group.pods, group.together, group.lacks_room) == (3, together, bool(lacking))
-    assert {item.pod: list(item.reasons) for item in group.waiting if not item.node} == lacking
+    assert (group.pods, group.together, group.lacks_room) == (3, placed_together, bool(reasons_by_pod))
+    assert {item.pod: list(item.reasons) for item in group.waiting if not item.node} == reasons_by_pod
     assert explanation.outcome == "Scheduled"
-    assert explanation.overall == ("Unschedulable" if lacking else "Scheduled")
-    words = (
+    assert explanation.overall == ("Unschedulable" if reasons_by_pod else "Scheduled")
+    text = (
         "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, one or more plugins asked "
     )
-    assert group.message == (f"{words}to wait and no plugin rejected pod" if lacking else "")
+    assert group.message == (f"{text}to wait and no plugin rejected pod" if reasons_by_pod else "")
 
 
 @pytest.mark.parametrize(
     ("cpus", "pods", "fixes"),
     [("4", 3, ["add 2 nodes like a"]), ("2", 2, ["create 1 more pod of group g"])],
-    ids=["room for one", "a member is missing"],
+    ids=["one fits", "a member is missing"],
 )
-def test_what_helps_a_group(cpus: str, pods: int, fixes: list[str]) -> None:
-    about, *others = (member(f"m-{number}") for number in range(pods))
+def test_fixes_for_a_group(cpus: str, pods: int, fixes: list[str]) -> None:
+    target, *others = (member(f"m-{number}") for number in range(pods))
     snapshot = kschedx.Snapshot.from_objects([node("a", cpu=cpus), *others, pod_group(3)])
-    assert [fix.title for fix in kschedx.explain(snapshot, about, feature_gates=GANGS).fixes] == fixes
+    assert [fix.title for fix in kschedx.explain(snapshot, target, feature_gates=GANGS).fixes] == fixes
 
 
-WHOLE = {**GANGS, "WorkloadAwarePreemption": True}
-PLACED = {**GANGS, "TopologyAwareWorkloadScheduling": True}
+GROUP_PREEMPTION = {**GANGS, "WorkloadAwarePreemption": True}
+TOPOLOGY_PLACEMENT = {**GANGS, "TopologyAwareWorkloadScheduling": True}
 ZONES = {"schedulingConstraints": {"topology": [{"key": "zone"}]}}
 
 
 @pytest.mark.parametrize(
-    ("priority", "preempted", "together", "why"),
+    ("priority", "preempted", "placed_together", "reason"),
     [
         (0, ("ml/other on a",), 2, ""),
         (100, (), 1, "No preemption victims found for incoming preemptor"),
     ],
 )
-def test_pods_are_preempted_for_a_group_as_a_whole(
-    priority: int, preempted: tuple[str, ...], together: int, why: str
+def test_preemption_for_a_whole_group(
+    priority: int, preempted: tuple[str, ...], placed_together: int, reason: str
 ) -> None:
     other = pod("other", cpu="4", gates=(), labels={}, nodeName="a", priority=priority)
     members = member("m-0", priority=100), member("m-1", priority=100)
     snapshot = kschedx.Snapshot.from_objects([node("a"), other, *members, pod_group(2, priority=100)])
-    group = kschedx.explain(snapshot, "ml/m-0", feature_gates=WHOLE).holding.group
+    group = kschedx.explain(snapshot, "ml/m-0", feature_gates=GROUP_PREEMPTION).holding.group
     assert group is not None
-    assert (group.preempted, group.together, group.preemption) == (preempted, together, why)
+    assert (group.preempted, group.together, group.preemption) == (preempted, placed_together, reason)
     assert group.lacks_room
 
 
 @pytest.mark.parametrize(
-    ("zones", "domain", "fitting", "nodes"),
+    ("zones", "domain", "fitting_domains", "nodes"),
     [
         ({"a": "x", "b": "y", "c": "y"}, "y", 1, ["", "b", "c"]),
         ({"a": "x", "b": "y", "c": "z"}, "x", 0, ["", "", "a"]),
         ({"a": "x", "b": "x", "c": "x"}, "x", 1, ["a", "b", "c"]),
     ],
-    ids=["one zone has room for enough", "none has", "all nodes are of one zone"],
+    ids=["one zone fits the group", "no zone fits", "one zone"],
 )
-def test_all_pods_of_a_group_go_to_one_domain(
-    zones: dict[str, str], domain: str, fitting: int, nodes: list[str]
+def test_a_group_is_placed_in_one_domain(
+    zones: dict[str, str], domain: str, fitting_domains: int, nodes: list[str]
 ) -> None:
-    """Three pods of 3 cpu, two of which have to start together, and nodes of 4 cpu."""
-    machines = [node(name, cpu="4", zone=zone) for name, zone in zones.items()]
+    """Three pods with 3 CPU each, two of which have to start together, and nodes with 4 CPU."""
+    hosts = [node(name, cpu="4", zone=zone) for name, zone in zones.items()]
     others = [member("m-1"), member("m-2")]
-    snapshot = kschedx.Snapshot.from_objects([*machines, *others, pod_group(2, **ZONES)])
-    group = kschedx.explain(snapshot, member("m-0"), feature_gates=PLACED).holding.group
+    snapshot = kschedx.Snapshot.from_objects([*hosts, *others, pod_group(2, **ZONES)])
+    group = kschedx.explain(snapshot, member("m-0"), feature_gates=TOPOLOGY_PLACEMENT).holding.group
     assert group is not None
-    assert (group.topology_key, group.domain, group.fitting_domains) == ("zone", domain, fitting)
+    assert (group.topology_key, group.domain, group.fitting_domains) == ("zone", domain, fitting_domains)
     assert sorted(item.node for item in group.waiting) == nodes
-    assert group.lacks_room is not bool(fitting)
+    assert group.lacks_room is not bool(fitting_domains)
 
 
-def test_a_group_without_a_domain() -> None:
+def test_a_group_without_domains() -> None:
     snapshot = kschedx.Snapshot.from_objects([node("a"), member("m-1"), pod_group(2, **ZONES)])
-    group = kschedx.explain(snapshot, member("m-0"), feature_gates=PLACED).holding.group
+    group = kschedx.explain(snapshot, member("m-0"), feature_gates=TOPOLOGY_PLACEMENT).holding.group
     assert group is not None
     assert (group.domains, group.together, group.message) == (0, 0, "no feasible placements found")
 
 
-def test_room_that_depends_on_the_draw_among_nodes_that_tie() -> None:
-    """The first pod fits both nodes alike, the second, which can use the first node alone, not beside it."""
+def test_a_tie_decides_whether_a_group_fits() -> None:
+    """The first pod fits both nodes; the second pod fits only one of them, and only without the first."""
     nodes = node("a", cpu="4", zone="z"), node("b", cpu="4", zone="y")
-    about, other = member("m-0"), member("m-1", nodeSelector={"zone": "z"})
+    target, other = member("m-0"), member("m-1", nodeSelector={"zone": "z"})
     snapshot = kschedx.Snapshot.from_objects([*nodes, other, pod_group(2)])
-    explanation = kschedx.explain(snapshot, about, feature_gates=GANGS)
+    explanation = kschedx.explain(snapshot, target, feature_gates=GANGS)
     group = explanation.holding.group
     assert group is not None
     assert (group.together, group.is_by_draw, group.lacks_room) == (2, True, False)
     assert explanation.overall == "Scheduled"
 
 
-@pytest.mark.parametrize(("taken", "evicts"), [("4", [0, 1]), ("6", [1, 0])])
-def test_a_group_that_needs_preemption_has_room(taken: str, evicts: list[int]) -> None:
-    victim = pod("low", cpu=taken, gates=(), labels={}, nodeName="a", priority=0)
+@pytest.mark.parametrize(("used", "evicts"), [("4", [0, 1]), ("6", [1, 0])])
+def test_a_group_that_fits_by_preemption(used: str, evicts: list[int]) -> None:
+    victim = pod("low", cpu=used, gates=(), labels={}, nodeName="a", priority=0)
     members = member("m-0", priority=100), member("m-1", priority=100)
     snapshot = kschedx.Snapshot.from_objects([node("a"), victim, *members, pod_group(2)])
     group = kschedx.explain(snapshot, "ml/m-0", feature_gates=GANGS).holding.group
@@ -136,14 +136,14 @@ def test_a_group_that_needs_preemption_has_room(taken: str, evicts: list[int]) -
     assert ([item.evicts for item in group.waiting], group.lacks_room) == (evicts, False)
 
 
-def test_who_is_gated_or_missing_is_told_before_room() -> None:
+def test_gated_and_missing_members_are_reported() -> None:
     others = [member("m-1"), member("m-2", gates=("example.com/quota",))]
-    group = told(node("a"), *others, pod_group(4), about=member("m-0"), feature_gates=GANGS)["group"]
+    group = holding_of(node("a"), *others, pod_group(4), target=member("m-0"), feature_gates=GANGS)["group"]
     assert (group["pods"], group["minCount"], group["together"]) == (3, 4, 2)
     assert group["waiting"][2]["gates"] == ["example.com/quota"]
 
 
-def test_a_group_that_is_not_known_as_a_whole() -> None:
+def test_without_gates_a_group_is_ignored() -> None:
     snapshot = kschedx.Snapshot.from_objects([node("a"), member("m-1"), member("m-2"), pod_group(3)])
     explanation = kschedx.explain(snapshot, member("m-0"))
     group = explanation.holding.group
@@ -156,44 +156,44 @@ def test_a_group_that_is_not_known_as_a_whole() -> None:
 EXTENDER = {"urlPrefix": "http://gpu.example", "filterVerb": "filter", "nodeCacheCapable": True}
 
 
-def refuses_a(pod_name: str, *nodes: str) -> Json:
-    left = [name for name in nodes if name != "a"]
-    body = {"NodeNames": left, "FailedNodes": {"a": "reserved"}}
-    about = {"url": "http://gpu.example/filter", "verb": "filter", "pod": f"ml/{pod_name}", "about": list(nodes)}
-    return {**about, "status": 200, "body": json.dumps(body)}
+def answer_without_a(pod_name: str, *nodes: str) -> Json:
+    remaining = [name for name in nodes if name != "a"]
+    body = {"NodeNames": remaining, "FailedNodes": {"a": "reserved"}}
+    answer = {"url": "http://gpu.example/filter", "verb": "filter", "pod": f"ml/{pod_name}", "about": list(nodes)}
+    return {**answer, "status": 200, "body": json.dumps(body)}
 
 
-def test_an_extender_is_asked_about_each_member() -> None:
-    """It leaves b alone, which has room for two of three pods."""
-    about, *others = (member(f"m-{number}") for number in range(3))
-    answers = [refuses_a(f"m-{number}", *nodes) for number in range(3) for nodes in (("a", "b"), ("a",))]
+def test_an_extender_is_called_for_each_member() -> None:
+    """It allows only node b, which has capacity for two of three pods."""
+    target, *others = (member(f"m-{number}") for number in range(3))
+    answers = [answer_without_a(f"m-{number}", *nodes) for number in range(3) for nodes in (("a", "b"), ("a",))]
     recording = {"apiVersion": "kschedx/v1", "kind": "ExtenderAnswers", "answers": answers}
     snapshot = kschedx.Snapshot.from_objects([node("a"), node("b"), *others, pod_group(3)])
     config = {**CONFIGURATION, "extenders": [EXTENDER]}
-    explanation = kschedx.explain(snapshot, about, config=config, feature_gates=GANGS, extenders=recording)
+    explanation = kschedx.explain(snapshot, target, config=config, feature_gates=GANGS, extenders=recording)
     group = explanation.holding.group
     assert group is not None
     assert (group.together, group.lacks_room, explanation.overall) == (2, True, "Unschedulable")
 
 
 @pytest.mark.parametrize(
-    ("point", "together", "undecided"),
+    ("point", "placed_together", "undecided"),
     [("score", 3, ""), ("filter", None, "whether ml/m-0 fits is undecided, and so is its group")],
 )
-def test_an_unknown_plugin(point: str, together: int | None, undecided: str) -> None:
-    """It leaves the group open only where it may reject a node."""
-    about, *others = (member(f"m-{number}") for number in range(3))
+def test_an_unknown_plugin_leaves_a_group_undecided(point: str, placed_together: int | None, undecided: str) -> None:
+    """It leaves the group undecided only if it may reject a node."""
+    target, *others = (member(f"m-{number}") for number in range(3))
     snapshot = kschedx.Snapshot.from_objects([node("a"), node("b"), *others, pod_group(3)])
     profile = {"schedulerName": "default-scheduler", "plugins": {point: {"enabled": [{"name": "Foreign"}]}}}
     config = {**CONFIGURATION, "profiles": [profile]}
-    group = kschedx.explain(snapshot, about, config=config, feature_gates=GANGS).holding.group
+    group = kschedx.explain(snapshot, target, config=config, feature_gates=GANGS).holding.group
     assert group is not None
-    assert (group.together, group.undecided) == (together, undecided)
+    assert (group.together, group.undecided) == (placed_together, undecided)
 
 
-def test_each_member_of_coscheduling_is_named_in_its_reason() -> None:
+def test_coscheduling_names_each_member_in_its_reason() -> None:
     labels = {"scheduling.x-k8s.io/pod-group": "g"}
-    about, other = (pod(f"m-{number}", gates=(), labels=labels) for number in range(2))
+    target, other = (pod(f"m-{number}", gates=(), labels=labels) for number in range(2))
     group = {
         "apiVersion": "scheduling.x-k8s.io/v1alpha1",
         "kind": "PodGroup",
@@ -203,7 +203,7 @@ def test_each_member_of_coscheduling_is_named_in_its_reason() -> None:
     plugins = {"multiPoint": enabled, "queueSort": {**enabled, "disabled": [{"name": "*"}]}}
     snapshot = kschedx.Snapshot.from_objects([node("a"), other, group | {"spec": {"minMember": 3}}])
     explanation = kschedx.explain(
-        snapshot, about, config={**CONFIGURATION, "profiles": [{"plugins": plugins}]}
+        snapshot, target, config={**CONFIGURATION, "profiles": [{"plugins": plugins}]}
     ).holding.group
     assert explanation is not None
     assert [item.reasons[0].split(" cannot")[0] for item in explanation.waiting] == [
@@ -224,7 +224,7 @@ def workload(min_count: int) -> Json:
 
 
 def test_a_gang_of_a_workload() -> None:
-    """In 1.35 a pod names an entry of a Workload; each replica of it is a gang of its own."""
+    """In 1.35, a pod references a pod group of a Workload; each replica of the group is its own gang."""
     first, second = (
         [
             pod(

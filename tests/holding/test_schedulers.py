@@ -1,4 +1,4 @@
-"""Whose gates a pod has, and what other schedulers say of theirs."""
+"""Owners of scheduling gates, and what other schedulers report about their pods."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pytest
 
 import kschedx
 from tests import command
-from tests.holding.objects import Json, node, pod, reported, told
+from tests.holding.objects import Json, event_about, holding_of, node, pod
 
 
-def test_whose_a_gate_is() -> None:
-    texts = told(node("n"), about=pod(gates=("scheduling.volcano.sh/queue", "acme.io/license"), labels={}))
+def test_the_owner_of_a_scheduling_gate() -> None:
+    texts = holding_of(node("n"), target=pod(gates=("scheduling.volcano.sh/queue", "acme.io/license"), labels={}))
     assert [(gate["name"], gate.get("owner")) for gate in texts["gates"]] == [
         ("scheduling.volcano.sh/queue", "Volcano"),
         ("acme.io/license", None),
@@ -29,8 +29,8 @@ def test_whose_a_gate_is() -> None:
         ("volcano", {"queue": "mine"}, "", ""),
     ],
 )
-def test_what_a_pods_labels_say_to_its_scheduler(name: str, labels: Json, queue: str, application: str) -> None:
-    texts = told(node("n"), about=pod(gates=(), labels=labels, schedulerName=name))["scheduler"]
+def test_labels_for_other_schedulers(name: str, labels: Json, queue: str, application: str) -> None:
+    texts = holding_of(node("n"), target=pod(gates=(), labels=labels, schedulerName=name))["scheduler"]
     assert (texts.get("queue", ""), texts.get("application", "")) == (queue, application)
 
 
@@ -45,22 +45,22 @@ def volcano_group(**status: Any) -> Json:
 
 
 def test_a_pod_of_volcano() -> None:
-    about = pod(gates=(), labels={}, schedulerName="volcano")
-    about["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}
-    texts = told(node("n"), volcano_group(phase="Inqueue"), about=about)
+    target = pod(gates=(), labels={}, schedulerName="volcano")
+    target["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}
+    texts = holding_of(node("n"), volcano_group(phase="Inqueue"), target=target)
     assert texts["outcome"] == "Undecided"
     assert texts["scheduler"]["group"] == "ml/g"
     assert (texts["scheduler"]["phase"], texts["scheduler"]["minMember"]) == ("Inqueue", 3)
 
 
-def test_why_volcano_does_not_enqueue_a_group_is_in_its_event() -> None:
-    about = pod(gates=(), labels={}, schedulerName="volcano")
-    about["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}
+def test_the_event_of_a_group_that_volcano_does_not_enqueue() -> None:
+    target = pod(gates=(), labels={}, schedulerName="volcano")
+    target["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}
     text = "queue resource quota insufficient"
-    event = reported("PodGroup", "g", "Unschedulable", text, by="volcano")
+    event = event_about("PodGroup", "g", "Unschedulable", text, component="volcano")
     for phase, expected in (("Pending", [text]), ("Running", [])):
-        scheduler = told(node("n"), volcano_group(phase=phase), event, about=about)["scheduler"]
-        assert [said["message"] for said in scheduler.get("said", ())] == expected
+        scheduler = holding_of(node("n"), volcano_group(phase=phase), event, target=target)["scheduler"]
+        assert [message["message"] for message in scheduler.get("said", ())] == expected
 
 
 @pytest.mark.parametrize(
@@ -78,11 +78,11 @@ def test_why_volcano_does_not_enqueue_a_group_is_in_its_event() -> None:
         ("Your AWS account is currently blocked from launching new Fargate pods", []),
     ],
 )
-def test_a_fargate_profile_has_selected_a_pod_with_its_scheduler(text: str, fixes: list[str]) -> None:
-    virtual = node("n", **{"eks.amazonaws.com/compute-type": "fargate"})
-    about = pod(gates=(), labels={}, schedulerName="fargate-scheduler")
-    event = reported("Pod", "p", "FailedScheduling", text, by="fargate-scheduler")
-    assert [fix["title"] for fix in told(virtual, event, about, about=about)["fixes"]] == fixes
+def test_a_pod_of_a_fargate_profile(text: str, fixes: list[str]) -> None:
+    fargate_node = node("n", **{"eks.amazonaws.com/compute-type": "fargate"})
+    target = pod(gates=(), labels={}, schedulerName="fargate-scheduler")
+    event = event_about("Pod", "p", "FailedScheduling", text, component="fargate-scheduler")
+    assert [fix["title"] for fix in holding_of(fargate_node, event, target, target=target)["fixes"]] == fixes
 
 
 @pytest.mark.parametrize(
@@ -93,10 +93,10 @@ def test_a_fargate_profile_has_selected_a_pod_with_its_scheduler(text: str, fixe
         ("9", "no room in the queue", "Undecided"),
     ],
 )
-def test_a_second_kube_scheduler_has_the_filters_of_the_first(cpu: str, text: str, outcome: str) -> None:
-    about = pod(cpu=cpu, gates=(), labels={}, schedulerName="gke.io/optimize-utilization-scheduler")
-    event = reported("Pod", "p", "FailedScheduling", text, by="gke.io/optimize-utilization-scheduler")
-    explanation = kschedx.explain(kschedx.Snapshot.from_objects([node("n"), about, event]), "ml/p")
+def test_a_second_kube_scheduler_is_answered_by_its_event(cpu: str, text: str, outcome: str) -> None:
+    target = pod(cpu=cpu, gates=(), labels={}, schedulerName="gke.io/optimize-utilization-scheduler")
+    event = event_about("Pod", "p", "FailedScheduling", text, component="gke.io/optimize-utilization-scheduler")
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects([node("n"), target, event]), "ml/p")
     assert explanation.outcome == outcome
     assert any(note.id == "second-scheduler" for note in explanation.notes) is (outcome == "Unschedulable")
 
@@ -109,9 +109,9 @@ def test_a_second_kube_scheduler_has_the_filters_of_the_first(cpu: str, text: st
         ("Closed", {}, "open Queue q"),
     ],
 )
-def test_a_queue_of_volcano_that_is_full_or_closed(state: str, capability: Json, fix: str | None) -> None:
-    about = pod(gates=(), labels={}, schedulerName="volcano")
-    about["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}
+def test_a_full_or_closed_volcano_queue(state: str, capability: Json, fix: str | None) -> None:
+    target = pod(gates=(), labels={}, schedulerName="volcano")
+    target["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}
     queue = {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "Queue",
@@ -119,7 +119,7 @@ def test_a_queue_of_volcano_that_is_full_or_closed(state: str, capability: Json,
         "spec": {"capability": capability},
         "status": {"state": state, "allocated": {"cpu": "3"}},
     }
-    texts = told(node("n"), volcano_group(phase="Pending"), queue, about=about)
+    texts = holding_of(node("n"), volcano_group(phase="Pending"), queue, target=target)
     assert [item["title"] for item in texts["fixes"]] == ([] if fix is None else [fix])
 
 
@@ -130,13 +130,13 @@ def test_a_queue_of_volcano_that_is_full_or_closed(state: str, capability: Json,
         ("batch", "create Queue reserach, or use batch"),
     ],
 )
-def test_a_queue_of_volcano_that_does_not_exist(known: str, fix: str) -> None:
-    about = pod(gates=(), labels={}, schedulerName="volcano")
-    about["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}
+def test_a_missing_volcano_queue(known: str, fix: str) -> None:
+    target = pod(gates=(), labels={}, schedulerName="volcano")
+    target["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "g"}
     queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": known}}
     group = volcano_group(phase="Pending")
     group["spec"] = {**group["spec"], "queue": "reserach"}
-    texts = told(node("n"), group, queue, about=about)
+    texts = holding_of(node("n"), group, queue, target=target)
     assert [item["title"] for item in texts["fixes"]] == [fix]
     assert texts["scheduler"]["knownQueues"] == [known]
 
@@ -150,10 +150,12 @@ def kai_queue(name: str, parent: str = "", **resources: Json) -> Json:
     return {**KAI, "metadata": {"name": name}, "spec": spec, "status": status}
 
 
-def test_kais_queues_up_to_the_root() -> None:
+def test_kai_queues_up_to_the_root() -> None:
     child = kai_queue("q", "top", cpu={"quota": 2500, "limit": -1}, gpu={"quota": 0.5, "limit": 2})
-    about = pod(gates=(), labels={"kai.scheduler/queue": "q"}, schedulerName="kai-scheduler")
-    texts = told(node("n"), child, kai_queue("top", "q", memory={"quota": 1, "limit": 2}), about=about)["scheduler"]
+    target = pod(gates=(), labels={"kai.scheduler/queue": "q"}, schedulerName="kai-scheduler")
+    texts = holding_of(node("n"), child, kai_queue("top", "q", memory={"quota": 1, "limit": 2}), target=target)[
+        "scheduler"
+    ]
     assert texts["queueShares"] == [
         {"resource": "cpu", "allocated": 3500, "requested": 4000, "deserved": 2500, "isInThousandths": False},
         {
@@ -161,13 +163,13 @@ def test_kais_queues_up_to_the_root() -> None:
             "isInThousandths": True,
         },
     ]  # fmt: skip
-    above = texts["queuesAbove"]
-    assert [queue["name"] for queue in above[:2]] == ["top", "q"], "a circle ends"
-    assert above[0]["shares"][0]["capability"] == 2_000_000
-    assert len(above) < 20
+    parents = texts["queuesAbove"]
+    assert [queue["name"] for queue in parents[:2]] == ["top", "q"], "a cycle ends"
+    assert parents[0]["shares"][0]["capability"] == 2_000_000
+    assert len(parents) < 20
 
 
-def test_why_kai_finds_no_place() -> None:
+def test_reasons_of_kai() -> None:
     group = volcano_group(
         phase="Pending",
         schedulingConditions=[
@@ -180,10 +182,10 @@ def test_why_kai_finds_no_place() -> None:
             {"type": "UnschedulableOnNodePool", "status": "True", "message": "no room"},
         ],
     )
-    about = pod(gates=(), labels={}, schedulerName="kai-scheduler")
-    about["metadata"]["annotations"] = {"pod-group-name": "g"}
-    texts = told(node("n"), {**group, "apiVersion": "scheduling.run.ai/v2alpha2"}, about=about)["scheduler"]
-    assert [(said["type"], said.get("reason"), said.get("message")) for said in texts["said"]] == [
+    target = pod(gates=(), labels={}, schedulerName="kai-scheduler")
+    target["metadata"]["annotations"] = {"pod-group-name": "g"}
+    texts = holding_of(node("n"), {**group, "apiVersion": "scheduling.run.ai/v2alpha2"}, target=target)["scheduler"]
+    assert [(message["type"], message.get("reason"), message.get("message")) for message in texts["said"]] == [
         ("UnschedulableOnNodePool a", "OverLimit", None),
         ("UnschedulableOnNodePool", None, "no room"),
     ]
@@ -216,77 +218,77 @@ def quota(name: str, *, namespace: str = "kube-system", parent: str = "", **anno
         ({f"{QUOTA}/name": "gone"}, [quota("a")], []),
     ],
 )
-def test_whose_quota_of_koordinator_a_pod_is(labels: Json, quotas: list[Json], chain: list[str]) -> None:
-    about = pod(gates=(), labels=labels, schedulerName="koord-scheduler")
-    texts = told(node("n"), *quotas, about=about)["scheduler"]
-    above = [queue["name"] for queue in texts.get("queuesAbove", [])]
-    assert [name for name in (texts.get("queue") if texts.get("queueShares") else None, *above) if name] == chain
+def test_the_koordinator_quota_of_a_pod(labels: Json, quotas: list[Json], chain: list[str]) -> None:
+    target = pod(gates=(), labels=labels, schedulerName="koord-scheduler")
+    texts = holding_of(node("n"), *quotas, target=target)["scheduler"]
+    parents = [queue["name"] for queue in texts.get("queuesAbove", [])]
+    assert [name for name in (texts.get("queue") if texts.get("queueShares") else None, *parents) if name] == chain
 
 
-def test_what_a_quota_of_koordinator_has_for_now() -> None:
-    about = pod(gates=(), labels={f"{QUOTA}/name": "a"}, schedulerName="koord-scheduler")
-    (share,) = told(node("n"), quota("a", runtime='{"cpu": "5"}'), about=about)["scheduler"]["queueShares"]
+def test_the_runtime_of_a_koordinator_quota() -> None:
+    target = pod(gates=(), labels={f"{QUOTA}/name": "a"}, schedulerName="koord-scheduler")
+    (share,) = holding_of(node("n"), quota("a", runtime='{"cpu": "5"}'), target=target)["scheduler"]["queueShares"]
     assert share == {
         "resource": "cpu", "allocated": 3000, "capability": 8000, "deserved": 5000, "isInThousandths": False
     }  # fmt: skip
 
 
-def test_rooms_and_moves_of_koordinator() -> None:
+def test_reservations_and_migrations_of_koordinator() -> None:
     base = {"apiVersion": "scheduling.koordinator.sh/v1alpha1"}
 
     def reservation(name: str, *owners: Json) -> Json:
         status = {"phase": "Available", "nodeName": "n"}
         return {**base, "kind": "Reservation", "metadata": {"name": name}, "spec": {"owners": owners}, "status": status}
 
-    about = pod("w", gates=(), labels={"app": "w"}, schedulerName="koord-scheduler")
-    about["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "j", "uid": "7", "controller": True}]
-    move = {
+    target = pod("w", gates=(), labels={"app": "w"}, schedulerName="koord-scheduler")
+    target["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "j", "uid": "7", "controller": True}]
+    migration = {
         **base, "kind": "PodMigrationJob", "metadata": {"name": "m"},
         "spec": {"podRef": {"namespace": "ml", "name": "w"}},
         "status": {"phase": "Running", "reason": "Evicting", "message": "soon"},
     }  # fmt: skip
-    texts = told(
+    texts = holding_of(
         node("n"),
         reservation("by-label", {"labelSelector": {"matchLabels": {"app": "w"}}}),
         reservation("by-name", {"object": {"namespace": "ml", "name": "w"}}),
         reservation("by-controller", {"controller": {"kind": "Job", "name": "j"}}),
         reservation("of-another", {"object": {"name": "v"}}, {"labelSelector": {"matchLabels": {"app": "v"}}}, {}),
         reservation("not-all", {"object": {"name": "w"}, "controller": {"name": "k"}}),
-        move,
-        about=about,
+        migration,
+        target=target,
     )["scheduler"]
-    assert [room["name"] for room in texts["rooms"]] == ["by-controller", "by-label", "by-name"]
+    assert [reservation["name"] for reservation in texts["rooms"]] == ["by-controller", "by-label", "by-name"]
     assert texts["said"] == [
         {"type": "PodMigrationJob m", "status": "Running", "reason": "Evicting", "message": "soon"}
     ]
 
 
 @pytest.mark.parametrize(
-    "written", ["- 1", "a: [", "partitions: 7", "partitions: [{queues: [{name: root, queues: 1}]}]"]
+    "queues", ["- 1", "a: [", "partitions: 7", "partitions: [{queues: [{name: root, queues: 1}]}]"]
 )
-def test_queues_of_yunikorn_that_cannot_be_read(written: str) -> None:
+def test_invalid_yunikorn_queues(queues: str) -> None:
     config = {
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "yunikorn-configs", "namespace": "y"},
-        "data": {"queues.yaml": written},
+        "data": {"queues.yaml": queues},
     }  # fmt: skip
-    about = pod(gates=(), labels={"queue": "root.a"}, schedulerName="yunikorn")
-    texts = told(node("n"), config, about=about)["scheduler"]
+    target = pod(gates=(), labels={"queue": "root.a"}, schedulerName="yunikorn")
+    texts = holding_of(node("n"), config, target=target)["scheduler"]
     assert "queueShares" not in texts
 
 
-def test_kube_schedulers_view_is_told_where_somebody_asks_for_it() -> None:
+def test_the_option_profile_shows_kube_schedulers_answer() -> None:
     snapshot = kschedx.Snapshot.from_objects([node("n")])
-    about = pod(gates=(), labels={}, schedulerName="volcano")
+    target = pod(gates=(), labels={}, schedulerName="volcano")
     from tests.builders import explain_pod
 
-    explanation = explain_pod(snapshot, about, profile="default-scheduler")
+    explanation = explain_pod(snapshot, target, profile="default-scheduler")
     assert explanation.outcome == "Scheduled"
     assert explanation.holding.scheduler is not None
 
 
-def test_a_scheduler_that_nobody_knows() -> None:
-    about = pod(gates=(), labels={}, schedulerName="defualt-scheduler")
-    explanation = kschedx.explain(kschedx.Snapshot.from_objects([node("n")]), about)
+def test_an_unknown_scheduler() -> None:
+    target = pod(gates=(), labels={}, schedulerName="defualt-scheduler")
+    explanation = kschedx.explain(kschedx.Snapshot.from_objects([node("n")]), target)
     assert (explanation.state.name, explanation.exit_code, explanation.fixes[0].title) == (
         "NoScheduler",
         3,
@@ -295,19 +297,22 @@ def test_a_scheduler_that_nobody_knows() -> None:
 
 
 @pytest.mark.parametrize(
-    "register",
+    "registration",
     [
         "GPU-1,10,24576,100,NVIDIA-A10,0,true:GPU-2,10,24576,100,NVIDIA-A10,0,false:",
         '[{"id":"GPU-1","count":10,"devmem":24576,"devcore":100,"health":true},{"id":"GPU-2","devmem":24576}]',
     ],
 )
-def test_a_pod_of_hami(register: str) -> None:
-    about = pod(gates=(), labels={}, schedulerName="hami-scheduler")
-    about["metadata"]["annotations"] = {"hami.io/bind-phase": "failed", "hami.io/other": "x"}
-    about["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "30000"}}
-    host = node("n")
-    host["metadata"]["annotations"] = {"hami.io/node-nvidia-register": register, "hami.io/node-mlu-register": "broken"}
-    texts = told(host, about=about)["scheduler"]
+def test_a_pod_of_hami(registration: str) -> None:
+    target = pod(gates=(), labels={}, schedulerName="hami-scheduler")
+    target["metadata"]["annotations"] = {"hami.io/bind-phase": "failed", "hami.io/other": "x"}
+    target["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "30000"}}
+    gpu_node = node("n")
+    gpu_node["metadata"]["annotations"] = {
+        "hami.io/node-nvidia-register": registration,
+        "hami.io/node-mlu-register": "broken",
+    }
+    texts = holding_of(gpu_node, target=target)["scheduler"]
     assert texts["title"] == "HAMi"
     assert ("hami.io/bind-phase", "failed") in [(item["type"], item["status"]) for item in texts["said"]]
     memory = {"memory": 24576, "requested": 30000, "fitting": 0}
@@ -315,28 +320,28 @@ def test_a_pod_of_hami(register: str) -> None:
 
 
 @pytest.mark.parametrize(("limits", "fitting"), [({"gpumem": "8192"}, 2), ({"gpumem": "8193"}, 1), ({}, 1)])
-def test_memory_that_hami_gave_to_other_pods_is_not_free(limits: Json, fitting: int) -> None:
-    """A pod without `gpumem` takes all memory of its devices."""
-    about = pod(gates=(), labels={}, schedulerName="hami-scheduler")
+def test_hami_memory_of_other_pods_is_not_free(limits: Json, fitting: int) -> None:
+    """A pod without `gpumem` gets all memory of its devices."""
+    target = pod(gates=(), labels={}, schedulerName="hami-scheduler")
     amounts = {"gpu": "2", **limits}
-    about["spec"]["containers"][0]["resources"] = {
+    target["spec"]["containers"][0]["resources"] = {
         "limits": {f"nvidia.com/{key}": item for key, item in amounts.items()}
     }
-    host = node("n")
-    register = "GPU-1,10,16384,100,T4,0,true:GPU-2,10,16384,100,T4,0,true:"
-    host["metadata"]["annotations"] = {"hami.io/node-nvidia-register": register}
+    gpu_node = node("n")
+    registration = "GPU-1,10,16384,100,T4,0,true:GPU-2,10,16384,100,T4,0,true:"
+    gpu_node["metadata"]["annotations"] = {"hami.io/node-nvidia-register": registration}
     running = [pod(f"old-{phase}", gates=(), labels={}, nodeName="n") for phase in ("Running", "Succeeded")]
     for item, phase in zip(running, ("Running", "Succeeded"), strict=True):
         item["metadata"]["annotations"] = {
             "hami.io/vgpu-devices-allocated": "GPU-1,NVIDIA,4096,30:;GPU-1,NVIDIA,4096,30:;"
         }
         item["status"] = {"phase": phase}
-    (result,) = told(host, *running, about=about)["scheduler"]["shared"]
+    (result,) = holding_of(gpu_node, *running, target=target)["scheduler"]["shared"]
     assert result["fitting"] == fitting
 
 
-def test_the_status_of_a_volcano_group_is_quoted_for_all_pending_pods() -> None:
+def test_why_all_pending_quotes_the_status_of_a_volcano_group() -> None:
     cluster = command.ROOT / "fixtures" / "volcano-job" / "cluster.yaml"
-    ran = command.kschedx("why", "--all-pending", "-s", cluster, columns=400)
-    assert ran.code == 3
-    assert "its group hpc/mpi-run-1 is Inqueue: 4/4 tasks in gang unschedulable" in ran.out
+    answer = command.kschedx("why", "--all-pending", "-s", cluster, columns=400)
+    assert answer.code == 3
+    assert "its group hpc/mpi-run-1 is Inqueue: 4/4 tasks in gang unschedulable" in answer.out

@@ -1,4 +1,4 @@
-"""Rounds of Karpenter: kschedx's and recorded ones in one form."""
+"""Rounds of Karpenter, recorded and computed, in one form."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RECORDED = Path(__file__).parent / "rounds.jsonl.gz"
 
 
 @cache
-def recorded() -> tuple[Json, ...]:
+def recorded_rounds() -> tuple[Json, ...]:
     with gzip.open(RECORDED, "rt", encoding="utf-8") as lines:
         return tuple(map(json.loads, lines))
 
@@ -41,16 +41,16 @@ def karpenter_of(case: Json) -> Karpenter:
     return karpenter
 
 
-def decided(case: Json) -> Json:
-    """What kschedx says of a round."""
+def decide_round(case: Json) -> Json:
+    """Return the new nodes, the pods of existing nodes, and the texts of a round."""
     karpenter = karpenter_of(case)
-    waiting = karpenter.pending_pods()
+    pods = karpenter.pending_pods()
     refused = {
-        key: f"Failed to schedule pod, {looked.reason}"
-        for key, looked in waiting.items()
-        if looked.outcome is PodEligibility.REFUSED
+        key: f"Failed to schedule pod, {eligibility.reason}"
+        for key, eligibility in pods.items()
+        if eligibility.outcome is PodEligibility.REFUSED
     }
-    is_run = any(looked.outcome is PodEligibility.CONSIDERED for looked in waiting.values())
+    is_run = any(eligibility.outcome is PodEligibility.CONSIDERED for eligibility in pods.values())
     result = karpenter.own if is_run else RoundResult()
     return {
         "new": sorted(
@@ -58,26 +58,26 @@ def decided(case: Json) -> Json:
                 item.template.name,
                 sorted(item.pods),
                 sorted(kind.name for kind in item.types),
-                plain(str(item.requirements)),
+                without_placeholders(str(item.requirements)),
             ]
             for item in result.new
         ),
         "existing": {name: sorted(pods) for name, pods in result.existing.items()},
-        "errors": {key: plain(failure.text) for key, failure in result.failures.items()},
+        "errors": {key: without_placeholders(failure.text) for key, failure in result.failures.items()},
         "refused": refused,
     }
 
 
-def plain(text: str) -> str:
-    """Without numbers of hosts that do not exist, and guesses at typing errors, of which upstream takes any."""
+def without_placeholders(text: str) -> str:
+    """Return the text without numbers of placeholder hosts and suggested spellings, of which upstream picks any."""
     return re.sub(r'typo of "[^"]*"', "typo", re.sub(r"hostname-placeholder-\d+", "host", text))
 
 
-def in_any_order(built: Json) -> Json:
-    """Upstream walks Go maps: parts of a text come in any order."""
+def sort_texts(result: Json) -> Json:
+    """Return the result with sorted parts of texts: upstream iterates over Go maps."""
     return {
         key: {pod: sorted(re.split(r"; |, ", text)) for pod, text in part.items()}
         if key in ("errors", "refused")
         else part
-        for key, part in built.items()
+        for key, part in result.items()
     }

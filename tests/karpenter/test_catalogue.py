@@ -1,4 +1,4 @@
-"""Instance types that are written down, and those that clouds publish."""
+"""Instance types in files, and as cloud providers publish them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EC2: dict[str, Any] = {
 }
 
 
-def test_what_ec2_publishes_becomes_what_a_node_has() -> None:
+def test_ec2_types_become_capacity_overhead_and_labels() -> None:
     (item,) = any_catalogue({"InstanceTypes": [EC2]}).instance_types
     assert item.capacity == {
         "cpu": "4",
@@ -44,7 +44,7 @@ def test_what_ec2_publishes_becomes_what_a_node_has() -> None:
     assert item.labels["karpenter.k8s.aws/instance-local-nvme"] == "250"
 
 
-def test_what_kwok_publishes_keeps_its_offerings() -> None:
+def test_kwok_types_keep_their_offerings() -> None:
     offering = {
         "Price": 0.02,
         "Available": True,
@@ -61,14 +61,16 @@ def test_what_kwok_publishes_keeps_its_offerings() -> None:
         "offerings": [offering],
     }
     (item,) = any_catalogue([kwok]).instance_types
-    assert [(at.zone, at.capacity_type, at.price) for at in item.offerings] == [("test-zone-a", "spot", 0.02)]
+    assert [(offering.zone, offering.capacity_type, offering.price) for offering in item.offerings] == [
+        ("test-zone-a", "spot", 0.02)
+    ]
 
 
-def test_a_type_without_offerings_is_wherever_the_pool_can_be() -> None:
+def test_a_type_without_offerings_is_offered_in_every_zone_of_the_pool() -> None:
     (item,) = read_instance_types(
         read_catalogue({**HEAD, "instanceTypes": [M6I]}), "any", ("a", "b"), frozenset({"x/gpu"}), {}
     )
-    assert {(at.zone, at.capacity_type) for at in item.offerings} == {
+    assert {(offering.zone, offering.capacity_type) for offering in item.offerings} == {
         (zone, kind) for zone in "ab" for kind in ("spot", "on-demand")
     }
     assert item.requirements["x/gpu"].operator == "DoesNotExist"
@@ -96,14 +98,14 @@ def test_a_type_without_offerings_is_wherever_the_pool_can_be() -> None:
         ({"InstanceTypes": [{"InstanceType": "x"}]}, "InstanceTypes[0]: object missing required field `VCpuInfo`"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(document: object, expected: str) -> None:
+def test_an_error_names_the_invalid_field(document: object, expected: str) -> None:
     with pytest.raises(InputError) as error:
         any_catalogue(document)
     assert expected in str(error.value)
 
 
 @pytest.mark.parametrize(("name", "flex"), [("m7i-flex.large", "true"), ("m7i.large", "false")])
-def test_a_type_says_by_its_name_whether_it_is_flexible(name: str, flex: str) -> None:
+def test_flex_follows_the_name_of_the_type(name: str, flex: str) -> None:
     catalogue = read_catalogue({**HEAD, "instanceTypes": [{**M6I, "name": name}]})
     (item,) = read_instance_types(catalogue, "general", ("eu-1a",), frozenset({FLEX}), {})
     assert item.requirements.requirement(FLEX).values == {flex}

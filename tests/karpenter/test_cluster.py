@@ -1,4 +1,4 @@
-"""Karpenter as a cluster's objects tell of it: what is known for sure, and what is not."""
+"""Karpenter's decisions on the objects of a cluster: what is certain, and what remains unknown."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def pool(name: str = "general", *requirements: Json, **spec: Any) -> Json:
 
 def pod(cpu: str = "1", **spec: Any) -> Json:
     container = {"name": "main", "image": "web", "resources": {"requests": {"cpu": cpu}}}
-    said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "web", "namespace": "default"},
         "spec": {"containers": [container], **spec},
-        "status": {"phase": "Pending", "conditions": [said]},
+        "status": {"phase": "Pending", "conditions": [condition]},
     }
 
 
@@ -75,36 +75,38 @@ def node_class(*zones: str) -> Json:
 
 
 def karpenter(*objects: Json) -> Karpenter:
-    built = Karpenter.of(Snapshot.from_objects(deepcopy(objects)), KarpenterOptions())
-    assert built is not None
-    return built
+    provisioner = Karpenter.of(Snapshot.from_objects(deepcopy(objects)), KarpenterOptions())
+    assert provisioner is not None
+    return provisioner
 
 
-def about(*objects: Json) -> tuple[PodEligibility, str, tuple[LaunchCertainty, ...]]:
+def decision_of(*objects: Json) -> tuple[PodEligibility, str, tuple[LaunchCertainty, ...]]:
     provisioner = karpenter(*objects)
     answer = provisioner.explain(provisioner.snapshot.pods[provisioner.snapshot.pods.rows["default/web"]])
     assert answer is not None
     return answer.looked.outcome, answer.pool, tuple(item.certainty for item in answer.pools)
 
 
-def test_a_type_that_was_seen_can_be_added() -> None:
-    assert about(pool(), node(), node_class("eu-1a"), pod()) == (PodEligibility.CONSIDERED, "general", ())
+def test_karpenter_adds_an_instance_type_of_the_cluster() -> None:
+    assert decision_of(pool(), node(), node_class("eu-1a"), pod()) == (PodEligibility.CONSIDERED, "general", ())
 
 
-def test_what_no_type_that_was_seen_has_is_not_known() -> None:
-    assert about(pool(), node(), node_class("eu-1a"), pod("8"))[2] == (LaunchCertainty.UNKNOWN,)
-    assert about(pool(), pod())[2] == (LaunchCertainty.UNKNOWN,)
+def test_a_request_above_all_known_types_is_undecided() -> None:
+    assert decision_of(pool(), node(), node_class("eu-1a"), pod("8"))[2] == (LaunchCertainty.UNKNOWN,)
+    assert decision_of(pool(), pod())[2] == (LaunchCertainty.UNKNOWN,)
 
 
-def test_a_pool_that_names_its_types_has_no_others() -> None:
-    only = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m6i.xlarge"]}
-    assert about(pool("general", only), node(), node_class("eu-1a"), pod("8"))[2] == (LaunchCertainty.REJECTS,)
+def test_a_pool_limited_to_known_types_rejects_larger_requests() -> None:
+    requirement = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m6i.xlarge"]}
+    assert decision_of(pool("general", requirement), node(), node_class("eu-1a"), pod("8"))[2] == (
+        LaunchCertainty.REJECTS,
+    )
 
 
-def test_a_zone_without_subnets_is_none_for_any_type() -> None:
-    wanting = pod(nodeSelector={ZONE: "eu-1c"})
-    assert about(pool(), node(), node_class("eu-1a"), wanting)[2] == (LaunchCertainty.REJECTS,)
-    assert about(pool(), node(), wanting)[2] == (LaunchCertainty.UNKNOWN,)
+def test_no_type_is_offered_in_a_zone_without_subnets() -> None:
+    target = pod(nodeSelector={ZONE: "eu-1c"})
+    assert decision_of(pool(), node(), node_class("eu-1a"), target)[2] == (LaunchCertainty.REJECTS,)
+    assert decision_of(pool(), node(), target)[2] == (LaunchCertainty.UNKNOWN,)
 
 
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
@@ -112,9 +114,9 @@ RESERVATION = "karpenter.k8s.aws/capacity-reservation-id"
 TYPE = "node.kubernetes.io/instance-type"
 
 
-def reservation(zone: str = "eu-1a", instance_type: str = "m6i.xlarge", **more: str) -> Json:
-    """A node class with subnets in eu-1a and one reservation."""
-    manifest = {"id": "cr-1", "instanceType": instance_type, "availabilityZone": zone, "state": "active", **more}
+def reservation(zone: str = "eu-1a", instance_type: str = "m6i.xlarge", **fields: str) -> Json:
+    """Return a node class with subnets in eu-1a and one reservation."""
+    manifest = {"id": "cr-1", "instanceType": instance_type, "availabilityZone": zone, "state": "active", **fields}
     base = node_class("eu-1a")
     return {**base, "status": {**base["status"], "capacityReservations": [manifest]}}
 
@@ -136,11 +138,11 @@ def reservation(zone: str = "eu-1a", instance_type: str = "m6i.xlarge", **more: 
         ({"karpenter.k8s.aws/instance-tenancy": "dedicated"}, node_class("eu-1a"), ()),
     ],
 )
-def test_reserved_capacity_is_where_the_node_class_has_a_reservation(
+def test_reserved_capacity_needs_a_reservation_of_the_node_class(
     selector: Json, of_class: Json, expected: tuple[LaunchCertainty, ...]
 ) -> None:
     objects = [item for item in (pool(), node(), of_class, pod(nodeSelector=selector)) if item]
-    assert about(*objects)[2] == expected
+    assert decision_of(*objects)[2] == expected
 
 
 def overlay(name: str = "gpu", ready: str = "True", requirements: tuple[Json, ...] = (), **spec: Any) -> Json:
@@ -181,13 +183,11 @@ def needs(key: str, value: str) -> Json:
         ),
     ],
 )
-def test_an_overlay_that_karpenter_found_valid_adds_to_the_types_it_is_for(
-    overlays: tuple[Json, ...], has: bool
-) -> None:
-    wanting = pod()
-    wanting["spec"]["containers"][0]["resources"]["requests"]["example.com/fpga"] = "2"
+def test_a_valid_overlay_adds_capacity_to_its_types(overlays: tuple[Json, ...], has: bool) -> None:
+    target = pod()
+    target["spec"]["containers"][0]["resources"]["requests"]["example.com/fpga"] = "2"
     text = () if has else (LaunchCertainty.UNKNOWN,)
-    assert about(pool(), node(), node_class("eu-1a"), *overlays, wanting)[2] == text
+    assert decision_of(pool(), node(), node_class("eu-1a"), *overlays, target)[2] == text
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_an_overlay_that_karpenter_found_valid_adds_to_the_types_it_is_for(
     ],
 )
 def test_an_overlay_changes_prices(spec: Json, prices: Json) -> None:
-    written = WrittenType(
+    instance_type = WrittenType(
         name="m6i.xlarge",
         capacity={"cpu": "4", "memory": "16Gi"},
         offerings=(
@@ -208,10 +208,10 @@ def test_an_overlay_changes_prices(spec: Json, prices: Json) -> None:
             WrittenOffering(zone="eu-1a", capacity_type="spot", price=1.0),
         ),
     )
-    options = KarpenterOptions(catalogue=InstanceTypes(instance_types=(written,)))
-    built = Karpenter.of(Snapshot.from_objects([pool(), node_class("eu-1a"), overlay(**spec)]), options)
-    assert built is not None
-    (result,) = built.known["general"].types
+    options = KarpenterOptions(catalogue=InstanceTypes(instance_types=(instance_type,)))
+    provisioner = Karpenter.of(Snapshot.from_objects([pool(), node_class("eu-1a"), overlay(**spec)]), options)
+    assert provisioner is not None
+    (result,) = provisioner.known["general"].types
     assert {offering.capacity_type: offering.price for offering in result.offerings} == prices
 
 
@@ -224,15 +224,23 @@ def test_an_overlay_changes_prices(spec: Json, prices: Json) -> None:
         ({"requirements": ({"key": "a", "operator": "Is", "values": ["b"]},)}, "spec.requirements[0]"),
     ],
 )
-def test_a_garbled_overlay_is_named(spec: Json, field: str) -> None:
-    with pytest.raises(InputError) as raised:
+def test_an_error_names_the_invalid_overlay(spec: Json, field: str) -> None:
+    with pytest.raises(InputError) as error:
         karpenter(pool(), overlay(**spec))
-    assert (raised.value.place.object, raised.value.place.field) == ("NodeOverlay gpu", field)
+    assert (error.value.place.object, error.value.place.field) == ("NodeOverlay gpu", field)
 
 
-def test_a_limit_that_leaves_nothing_is_reached_whatever_the_type() -> None:
-    assert about(pool(limits={"cpu": "4"}), node(), pod())[2] == (LaunchCertainty.REJECTS,)
-    assert about(pool(limits={"cpu": "6"}), node(), pod())[2] == (LaunchCertainty.UNKNOWN,)
+def test_a_reached_limit_rejects_every_type() -> None:
+    assert decision_of(pool(limits={"cpu": "4"}), node(), pod())[2] == (LaunchCertainty.REJECTS,)
+    assert decision_of(pool(limits={"cpu": "6"}), node(), pod())[2] == (LaunchCertainty.UNKNOWN,)
+
+
+def test_a_pool_counts_nodes_whose_capacity_a_dump_lacks() -> None:
+    lean, full = node(), {"resources": {"cpu": "6", "nodes": "1"}}
+    lean["status"].pop("capacity", None)
+    limited = pool(limits={"cpu": "6"})
+    certainties = decision_of({**limited, "status": {**limited["status"], **full}}, lean, pod())[2]
+    assert certainties == (LaunchCertainty.REJECTS,)
 
 
 def _with(manifest: Json, **status: Any) -> Json:
@@ -271,12 +279,12 @@ def _with(manifest: Json, **status: Any) -> Json:
     ],
     ids=lambda value: value.value if isinstance(value, PodEligibility) else "",
 )
-def test_why_a_pod_is_passed_over(objects: tuple[Json, ...], outcome: PodEligibility) -> None:
-    assert about(*objects)[0] is outcome
+def test_karpenter_skips_a_pod_that_is_not_eligible(objects: tuple[Json, ...], outcome: PodEligibility) -> None:
+    assert decision_of(*objects)[0] is outcome
 
 
 @pytest.mark.parametrize(
-    ("garbled", "expected"),
+    ("invalid", "expected"),
     [
         (pool("x", limits={"cpu": "lots"}), "NodePool x: spec.limits[cpu]"),
         (pool("x", {"key": "a", "operator": "Is", "values": ["b"]}), 'requirements[0]: "Is" is not an operator'),
@@ -285,16 +293,16 @@ def test_why_a_pod_is_passed_over(objects: tuple[Json, ...], outcome: PodEligibi
         (pool("x", {"operator": "Exists"}), "a requirement has a key"),
     ],
 )
-def test_a_garbled_pool_is_named_and_the_pod_answered_all_the_same(garbled: Json, expected: str) -> None:
+def test_an_invalid_pool_is_noted_beside_the_answer(invalid: Json, expected: str) -> None:
     with pytest.raises(InputError) as error:
-        karpenter(garbled)
+        karpenter(invalid)
     assert expected in str(error.value)
-    answer = kschedx.explain(Snapshot.from_objects([garbled, node(), pod()]), "default/web")
+    answer = kschedx.explain(Snapshot.from_objects([invalid, node(), pod()]), "default/web")
     assert answer.autoscalers == ()
     assert "karpenter-unreadable" in {note.id for note in answer.notes}
 
 
-def test_events_are_the_same_in_any_order() -> None:
+def test_events_are_equal_in_any_order_of_their_parts() -> None:
     ours = 'Failed to schedule pod, a; label "zone" does not have known values (typo of "x/zone"?)'
     theirs = 'Failed to schedule pod, label "zone" does not have known values (typo of "y/zone"?); a'
     assert not is_same_karpenter_event(ours, "Failed to schedule pod, b")
@@ -325,17 +333,17 @@ def test_events_are_the_same_in_any_order() -> None:
         ),
     ],
 )
-def test_old_releases_say_the_same_in_other_words(old: str, new: str) -> None:
+def test_texts_of_older_versions_are_equal_events(old: str, new: str) -> None:
     assert is_same_karpenter_event(f"Failed to schedule pod, {old}", f"Failed to schedule pod, {new}")
     assert is_same_karpenter_event(f"Failed to schedule pod, {new}", f"Failed to schedule pod, {new}")
 
 
-def test_a_partial_dump_is_judged_as_a_whole_one() -> None:
-    """A pending pod without conditions is about to be marked, and a node without capacity has its allocatable."""
-    bare = node()
-    bare["status"] = {"allocatable": bare["status"]["allocatable"]}
-    unseen = _with(pod(cpu="3"), status={"phase": "Pending"})
+def test_a_partial_dump_is_decided_as_a_complete_one() -> None:
+    """A pending pod without conditions gets its condition next; a node without capacity uses its allocatable."""
+    bare_node = node()
+    bare_node["status"] = {"allocatable": bare_node["status"]["allocatable"]}
+    unmarked = _with(pod(cpu="3"), status={"phase": "Pending"})
     full = _with(pod(cpu="3"), metadata={"name": "full", "namespace": "default"}, status={"phase": "Running"})
     full["spec"]["nodeName"] = "one"
-    explanation = kschedx.explain(Snapshot.from_objects([pool(), bare, full, unseen]), "default/web")
+    explanation = kschedx.explain(Snapshot.from_objects([pool(), bare_node, full, unmarked]), "default/web")
     assert next(fix.title for fix in explanation.fixes).startswith("wait for Karpenter")

@@ -1,4 +1,4 @@
-"""Which nodes Karpenter takes away: emptiness, drift, several nodes, one node, and the policy Balanced."""
+"""The nodes that Karpenter removes: emptiness, drift, multi-node and single-node consolidation, and Balanced."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ def catalogue() -> Json:
     return {"apiVersion": "kschedx/v1", "kind": "InstanceTypes", "instanceTypes": types}
 
 
-def node(name: str, size: str, *conditions: str, bought: str = "on-demand") -> list[Json]:
+def node(name: str, size: str, *conditions: str, capacity_type: str = "on-demand") -> list[Json]:
     cpu, _ = SIZES[size]
     amounts = {"cpu": str(cpu), "memory": f"{4 * cpu}Gi", "pods": "110"}
     labels = {
         "karpenter.sh/nodepool": "general", "node.kubernetes.io/instance-type": size, "kubernetes.io/hostname": name,
-        "karpenter.sh/initialized": "true", "karpenter.sh/registered": "true", "karpenter.sh/capacity-type": bought,
+        "karpenter.sh/initialized": "true", "karpenter.sh/registered": "true",
+        "karpenter.sh/capacity-type": capacity_type,
         "topology.kubernetes.io/zone": ZONE, "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
     }  # fmt: skip
     texts = [{"type": item, "status": "True"} for item in conditions or ("Consolidatable",)]
@@ -84,170 +85,172 @@ def pod(name: str, on: str, cpu: str, **metadata: Any) -> Json:
 def consolidation(
     *objects: Json | list[Json], types: Json | None = None, prices: bool = True, flags: tuple[str, ...] = ()
 ) -> Consolidation:
-    flat = [item for some in objects for item in (some if isinstance(some, list) else [some])]
-    known = decode(json.dumps(types or catalogue()).encode(), InstanceTypes) if prices else None
-    options = KarpenterOptions(catalogue=known, settings=KarpenterSettings.read(["version=1.13", *flags]))
+    flat = [item for part in objects for item in (part if isinstance(part, list) else [part])]
+    catalogue_of_types = decode(json.dumps(types or catalogue()).encode(), InstanceTypes) if prices else None
+    options = KarpenterOptions(catalogue=catalogue_of_types, settings=KarpenterSettings.read(["version=1.13", *flags]))
     karpenter = Karpenter.of(Snapshot.from_objects(flat), options)
     assert karpenter is not None
     return Consolidator(karpenter).run()
 
 
-def of(consolidation: Consolidation, method: Method) -> list[Command]:
+def commands_of(consolidation: Consolidation, method: Method) -> list[Command]:
     return [command for command in consolidation.commands if command.method is method]
 
 
-def test_empty_nodes_go_together() -> None:
-    done = consolidation(pool(), node("a", "small"), node("b", "large"), node("c", "small"), pod("web", "c", "1500m"))
-    (empty,) = of(done, Method.EMPTINESS)
+def test_empty_nodes_are_deleted_together() -> None:
+    result = consolidation(pool(), node("a", "small"), node("b", "large"), node("c", "small"), pod("web", "c", "1500m"))
+    (empty,) = commands_of(result, Method.EMPTINESS)
     assert ({*empty.nodes}, empty.savings) == ({"a", "b"}, 0.5)
 
 
-def test_a_budget_limits_how_many_go() -> None:
+def test_a_budget_limits_the_number_of_deleted_nodes() -> None:
     nodes = [item for name in "abcdefghij" for item in node(name, "small")]
-    (empty,) = of(consolidation(pool(budgets=[{"nodes": "20%"}]), nodes), Method.EMPTINESS)
+    (empty,) = commands_of(consolidation(pool(budgets=[{"nodes": "20%"}]), nodes), Method.EMPTINESS)
     assert len(empty.nodes) == 2
 
 
 def test_a_node_whose_pods_fit_the_others_is_deleted() -> None:
-    done = consolidation(pool(), node("a", "medium"), node("b", "medium"), pod("x", "a", "1"), pod("y", "b", "2"))
-    assert [item.nodes for item in of(done, Method.SINGLE_NODE)] == [("a",), ("b",)]
-    assert of(done, Method.SINGLE_NODE)[0].savings == 0.2
+    result = consolidation(pool(), node("a", "medium"), node("b", "medium"), pod("x", "a", "1"), pod("y", "b", "2"))
+    assert [item.nodes for item in commands_of(result, Method.SINGLE_NODE)] == [("a",), ("b",)]
+    assert commands_of(result, Method.SINGLE_NODE)[0].savings == 0.2
 
 
 def test_a_large_node_is_replaced_with_a_cheaper_one() -> None:
-    done = consolidation(pool(), node("a", "large"), pod("x", "a", "1500m"))
-    (alone,) = of(done, Method.SINGLE_NODE)
-    assert (alone.types, alone.price, alone.new_price) == (("small", "medium"), 0.4, 0.1)
+    result = consolidation(pool(), node("a", "large"), pod("x", "a", "1500m"))
+    (replacement,) = commands_of(result, Method.SINGLE_NODE)
+    assert (replacement.types, replacement.price, replacement.new_price) == (("small", "medium"), 0.4, 0.1)
 
 
 def test_several_nodes_are_replaced_with_one() -> None:
-    done = consolidation(
+    result = consolidation(
         pool(),
         node("a", "medium"), node("b", "medium"), node("c", "medium"),
         pod("x", "a", "1500m"), pod("y", "b", "1500m"), pod("z", "c", "1500m"),
     )  # fmt: skip
-    (together,) = of(done, Method.MULTI_NODE)
-    assert ({*together.nodes}, together.types) == ({"a", "b", "c"}, ("large",))
-    assert together.savings == pytest.approx(0.2)
-    assert done.kept == {}
+    (replacement,) = commands_of(result, Method.MULTI_NODE)
+    assert ({*replacement.nodes}, replacement.types) == ({"a", "b", "c"}, ("large",))
+    assert replacement.savings == pytest.approx(0.2)
+    assert result.kept == {}
 
 
-def test_what_keeps_a_node() -> None:
+def test_obstacles_of_consolidation() -> None:
     assert consolidation(pool(), node("a", "small"), pod("x", "a", "1500m")).kept == {
         "a": "Can't replace with a cheaper node"
     }
-    spot = consolidation(pool("spot"), node("a", "large", bought="spot"), pod("x", "a", "1"))
+    spot = consolidation(pool("spot"), node("a", "large", capacity_type="spot"), pod("x", "a", "1"))
     assert spot.kept == {"a": "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"}
-    guarded = pod("x", "a", "1", annotations={"karpenter.sh/do-not-disrupt": "true"})
-    assert consolidation(pool(), node("a", "large"), guarded).kept == {
+    protected = pod("x", "a", "1", annotations={"karpenter.sh/do-not-disrupt": "true"})
+    assert consolidation(pool(), node("a", "large"), protected).kept == {
         "a": 'Pod has "karpenter.sh/do-not-disrupt" annotation (Pod=shop/x)'
     }
     assert consolidation(pool(), node("a", "large"), pod("x", "a", "1"), prices=False).kept == {
         "a": "prices are not known: add them with --instance-types"
     }
-    young = consolidation(pool(), node("a", "large", "Ready"), pod("x", "a", "1"))
-    assert (young.commands, young.kept) == ((), {"a": "its NodeClaim is not Consolidatable"})
+    initializing = consolidation(pool(), node("a", "large", "Ready"), pod("x", "a", "1"))
+    assert (initializing.commands, initializing.kept) == ((), {"a": "its NodeClaim is not Consolidatable"})
 
 
 def many_types(number: int) -> Json:
-    """With so many more of 2 CPU, all cheaper than the others."""
-    written = catalogue()
-    like = written["instanceTypes"][0]
-    more = [
+    """Return the catalogue with this many more types of 2 CPU, all cheaper than the others."""
+    document = catalogue()
+    template = document["instanceTypes"][0]
+    cheaper_types = [
         {
-            **like,
-            "name": f"tiny-{at}",
-            "offerings": [{**offering, "price": at / 1000} for offering in like["offerings"]],
+            **template,
+            "name": f"tiny-{index}",
+            "offerings": [{**offering, "price": index / 1000} for offering in template["offerings"]],
         }
-        for at in range(1, number + 1)
+        for index in range(1, number + 1)
     ]
-    return {**written, "instanceTypes": [*written["instanceTypes"], *more]}
+    return {**document, "instanceTypes": [*document["instanceTypes"], *cheaper_types]}
 
 
 def test_a_spot_node_is_replaced_with_the_cheapest_of_fifteen_types() -> None:
     flags = ("feature-gates=CapacityBuffer=true,SpotToSpotConsolidation=true",)
-    objects = (pool("spot"), node("a", "large", bought="spot"), pod("x", "a", "1"))
+    objects = (pool("spot"), node("a", "large", capacity_type="spot"), pod("x", "a", "1"))
     few = consolidation(*objects, flags=flags)
     assert few.kept == {
         "a": "SpotToSpotConsolidation requires 15 cheaper instance type options than the current candidate to "
         "consolidate, got 2"
     }
-    (alone,) = of(consolidation(*objects, types=many_types(20), flags=flags), Method.SINGLE_NODE)
-    assert alone.types == tuple(f"tiny-{at}" for at in range(1, 16))
+    (replacement,) = commands_of(consolidation(*objects, types=many_types(20), flags=flags), Method.SINGLE_NODE)
+    assert replacement.types == tuple(f"tiny-{number}" for number in range(1, 16))
 
 
 def test_the_cheaper_types_have_to_meet_min_values() -> None:
     requirement = {"key": "node.kubernetes.io/instance-type", "operator": "Exists", "minValues": 3}
-    asking = pool()
-    asking["spec"]["template"]["spec"]["requirements"].append(requirement)
-    kept = consolidation(asking, node("a", "large"), pod("x", "a", "1")).kept
+    strict_pool = pool()
+    strict_pool["spec"]["template"]["spec"]["requirements"].append(requirement)
+    kept = consolidation(strict_pool, node("a", "large"), pod("x", "a", "1")).kept
     text = "minValues requirement is not met for label(s) (label(s)=[node.kubernetes.io/instance-type])"
     assert kept == {"a": f"Filtering by price: {text}"}
-    assert of(consolidation(asking, node("a", "large"), pod("x", "a", "1"), types=many_types(1)), Method.SINGLE_NODE)
+    assert commands_of(
+        consolidation(strict_pool, node("a", "large"), pod("x", "a", "1"), types=many_types(1)), Method.SINGLE_NODE
+    )
 
 
-def test_a_drifted_node_is_replaced_whatever_it_costs() -> None:
-    done = consolidation(pool(), node("a", "small", "Drifted"), pod("x", "a", "1500m"))
-    (drift,) = of(done, Method.DRIFT)
+def test_a_drifted_node_is_replaced_at_any_cost() -> None:
+    result = consolidation(pool(), node("a", "small", "Drifted"), pod("x", "a", "1500m"))
+    (drift,) = commands_of(result, Method.DRIFT)
     assert (drift.nodes, drift.replacements) == (("a",), 1)
 
 
-def test_balanced_weighs_savings_against_disruption() -> None:
-    many = [pod(f"p{number}", "a", "100m") for number in range(15)]
+def test_balanced_compares_savings_with_disruption() -> None:
+    small_pods = [pod(f"p{number}", "a", "100m") for number in range(15)]
     nodes = (node("a", "medium"), node("b", "large"), pod("big", "b", "7"))
-    greedy = consolidation(pool(), *nodes, *many)
-    balanced = consolidation(pool(consolidationPolicy="Balanced"), *nodes, *many, flags=("version=1.14",))
-    assert [item.nodes for item in of(greedy, Method.SINGLE_NODE)] == [("a",)]
+    greedy = consolidation(pool(), *nodes, *small_pods)
+    balanced = consolidation(pool(consolidationPolicy="Balanced"), *nodes, *small_pods, flags=("version=1.14",))
+    assert [item.nodes for item in commands_of(greedy, Method.SINGLE_NODE)] == [("a",)]
     # saves half of the node, 0.1 of 0.6 an hour, and disrupts 16 of 18
-    assert (of(balanced, Method.SINGLE_NODE), balanced.follows) == ([], "1.14")
+    assert (commands_of(balanced, Method.SINGLE_NODE), balanced.follows) == ([], "1.14")
     assert balanced.kept["a"] == "score 0.19 is below 0.50 (Balanced)"
 
 
-def test_balanced_is_not_decided_without_prices() -> None:
-    """Unless the nodes of the pool cost the same, and none of them is replaced."""
-    fits = (node("b", "medium"), pod("x", "a", "1"), pod("y", "b", "2"))
-    same, apart = (
+def test_balanced_needs_prices_for_different_types() -> None:
+    """Equal types have equal prices, and deletions need no price of a new node."""
+    other_objects = (node("b", "medium"), pod("x", "a", "1"), pod("y", "b", "2"))
+    equal_prices, different_prices = (
         consolidation(
-            pool(consolidationPolicy="Balanced"), node("a", size), *fits, prices=False, flags=("version=1.14",)
+            pool(consolidationPolicy="Balanced"), node("a", size), *other_objects, prices=False, flags=("version=1.14",)
         )
         for size in ("medium", "large")
     )
-    assert [item.nodes for item in of(same, Method.SINGLE_NODE)] == [("a",), ("b",)]
-    assert of(same, Method.SINGLE_NODE)[0].scores[0].savings == 0.5
-    assert of(apart, Method.SINGLE_NODE) == []
-    assert {*apart.kept.values()} == {PRICES_UNKNOWN}
+    assert [item.nodes for item in commands_of(equal_prices, Method.SINGLE_NODE)] == [("a",), ("b",)]
+    assert commands_of(equal_prices, Method.SINGLE_NODE)[0].scores[0].savings == 0.5
+    assert commands_of(different_prices, Method.SINGLE_NODE) == []
+    assert {*different_prices.kept.values()} == {PRICES_UNKNOWN}
 
 
 @pytest.mark.parametrize("is_on", [True, False])
 def test_capacity_that_a_buffer_keeps_free_is_not_removed(is_on: bool) -> None:
-    """A virtual pod of 3 cpu has room on the empty node alone; with it, the other node's pod has no room there."""
+    """Only the empty node has room for a virtual pod of 3 CPU; then it has no room for the other node's pod."""
     container = {"name": "a", "image": "a", "resources": {"requests": {"cpu": "3"}}}
-    spare = {
+    buffer = {
         "apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer",
         "metadata": {"name": "spare", "namespace": "shop", "uid": "spare"},
         "spec": {"podTemplateRef": {"name": "chunk"}, "replicas": 1},
         "status": {"replicas": 1, "conditions": [{"type": "ReadyForProvisioning", "status": "True"}]},
     }  # fmt: skip
-    chunk = {
+    pod_template = {
         "apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "chunk", "namespace": "shop"},
         "template": {"spec": {"containers": [container]}},
     }  # fmt: skip
     flags = ("version=1.14", f"feature-gates=CapacityBuffer={str(is_on).lower()}")
     nodes = (node("a", "medium"), node("b", "small"), pod("x", "b", "1500m"))
-    done = consolidation(pool(), *nodes, spare, chunk, flags=flags)
-    assert [item.nodes for item in of(done, Method.EMPTINESS)] == ([] if is_on else [("a",)])
-    assert [item.nodes for item in of(done, Method.SINGLE_NODE)] == ([] if is_on else [("b",)])
-    assert done.kept.get("a") == ('Node "a" has buffer pods' if is_on else None)
+    result = consolidation(pool(), *nodes, buffer, pod_template, flags=flags)
+    assert [item.nodes for item in commands_of(result, Method.EMPTINESS)] == ([] if is_on else [("a",)])
+    assert [item.nodes for item in commands_of(result, Method.SINGLE_NODE)] == ([] if is_on else [("b",)])
+    assert result.kept.get("a") == ('Node "a" has buffer pods' if is_on else None)
 
 
-def test_the_command_prints_it(tmp_path: Path) -> None:
+def test_scale_down_prints_the_consolidation(tmp_path: Path) -> None:
     cluster, types = tmp_path / "cluster.json", tmp_path / "types.json"
     objects = [pool(), *node("a", "large"), pod("x", "a", "1500m")]
     cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     types.write_text(json.dumps(catalogue()))
-    ran = kschedx("scale-down", "-s", cluster, "--instance-types", types)
-    assert "single-node: replaces a with a node of small, medium, saves 0.3000 of 0.4000 an hour" in ran.out
-    ran = kschedx("scale-down", "-s", cluster, "--instance-types", types, "-o", "json")
-    document = json.loads(ran.out)
+    answer = kschedx("scale-down", "-s", cluster, "--instance-types", types)
+    assert "single-node: replaces a with a node of small, medium, saves 0.3000 of 0.4000 an hour" in answer.out
+    answer = kschedx("scale-down", "-s", cluster, "--instance-types", types, "-o", "json")
+    document = json.loads(answer.out)
     check_document(document)
     assert document["consolidation"]["commands"][0]["savings"] == "0.3000"

@@ -1,4 +1,4 @@
-"""Devices that Karpenter 1.14 allocates with --ignore-dra-requests=false; worked out from its code."""
+"""Device allocation of Karpenter 1.14 with --ignore-dra-requests=false, as derived from its source."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ def device_class(expression: str = "") -> Json:
 
 
 def claim(name: str, requests: list[Json] | None = None, **spec: Any) -> Json:
-    wanted = requests or [{"name": "one", "exactly": {"deviceClassName": "gpu"}}]
+    device_requests = requests or [{"name": "one", "exactly": {"deviceClassName": "gpu"}}]
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
         "metadata": {"name": name, "namespace": "default"},
-        "spec": {"devices": {"requests": wanted, **spec}},
+        "spec": {"devices": {"requests": device_requests, **spec}},
     }
 
 
-def user(name: str, claimed: str, **spec: Any) -> Json:
-    result = pod("1", resourceClaims=[{"name": "gpu", "resourceClaimName": claimed}], **spec)
+def pod_with_claim(name: str, claim_name: str, **spec: Any) -> Json:
+    result = pod("1", resourceClaims=[{"name": "gpu", "resourceClaimName": claim_name}], **spec)
     result["metadata"] |= {"name": name, "uid": name}
     return result
 
 
-def network(count: int, zone: str) -> Json:
+def network_slice(count: int, zone: str) -> Json:
     terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}]
     return {
         "apiVersion": "resource.k8s.io/v1",
@@ -69,8 +69,8 @@ def types(**devices_of_type: int) -> InstanceTypes:
     offerings = tuple(WrittenOffering(zone=zone) for zone in ("eu-1a", "eu-1b"))
     items = []
     for name, count in devices_of_type.items():
-        written = {"driver": DRIVER, "pool": {"name": "gpus"}, "devices": devices(count)}
-        slices = (msgspec.convert(written, ResourceSliceSpec),) if count else ()
+        resource_slice = {"driver": DRIVER, "pool": {"name": "gpus"}, "devices": devices(count)}
+        slices = (msgspec.convert(resource_slice, ResourceSliceSpec),) if count else ()
         capacity: ResourceList = {"cpu": "8", "memory": "16Gi", "pods": "50"}
         items.append(WrittenType(name=name, capacity=capacity, offerings=offerings, resource_slices=slices))
     return InstanceTypes(instance_types=tuple(items))
@@ -79,55 +79,73 @@ def types(**devices_of_type: int) -> InstanceTypes:
 def karpenter(*objects: Json, catalogue: InstanceTypes) -> Karpenter:
     settings = KarpenterSettings(version="1.14", ignores_devices=False)
     options = KarpenterOptions(catalogue=catalogue, settings=settings)
-    built = Karpenter.of(Snapshot.from_objects([pool(), *objects]), options)
-    assert built is not None
-    return built
+    provisioner = Karpenter.of(Snapshot.from_objects([pool(), *objects]), options)
+    assert provisioner is not None
+    return provisioner
 
 
 def test_new_nodes_have_the_devices_of_their_instance_types() -> None:
-    """Three pods with a device each: two share a node of the type with two devices, which alone has any."""
-    objects = [device_class(), *(claim(f"c{n}") for n in range(3)), *(user(f"p{n}", f"c{n}") for n in range(3))]
+    """Two of three pods share a node of the only type with devices."""
+    objects = [
+        device_class(),
+        *(claim(f"c{n}") for n in range(3)),
+        *(pod_with_claim(f"p{n}", f"c{n}") for n in range(3)),
+    ]
     provisioner = karpenter(*objects, catalogue=types(plain=0, gpus=2))
     assert [([item.name for item in new.types], len(new.pods)) for new in provisioner.own.new] == [
         (["gpus"], 2),
         (["gpus"], 1),
     ]
-    grown = provisioner.grow().snapshot
-    assert [len(item.spec.devices) for item in grown.devices.slices] == [2, 2]
+    grown_snapshot = provisioner.grow().snapshot
+    assert [len(item.spec.devices) for item in grown_snapshot.devices.slices] == [2, 2]
 
 
-def test_a_node_has_what_it_publishes() -> None:
-    """One of its two devices is allocated, the other is for the first pod; the second pod gets a new node."""
+def test_a_node_has_the_devices_of_its_slices() -> None:
+    """The first pod gets the free device of the node; the second pod gets a new node."""
     node = {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": "one", "labels": {"kubernetes.io/hostname": "one"}},
         "status": {"allocatable": {"cpu": "8", "memory": "16Gi", "pods": "50"}},
     }
-    own = network(2, "eu-1a")
-    del own["spec"]["nodeSelector"]
-    own["spec"]["nodeName"] = "one"
-    own["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "Node", "name": "one", "uid": "1"}]
-    taken = claim("taken")
+    node_slice = network_slice(2, "eu-1a")
+    del node_slice["spec"]["nodeSelector"]
+    node_slice["spec"]["nodeName"] = "one"
+    node_slice["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "Node", "name": "one", "uid": "1"}]
+    allocated_claim = claim("taken")
     result = {"request": "one", "driver": DRIVER, "pool": "shared-eu-1a", "device": "gpu-0"}
-    taken["status"] = {"allocation": {"devices": {"results": [result]}}}
-    objects = [device_class(), node, own, taken, claim("c0"), claim("c1"), user("p0", "c0"), user("p1", "c1")]
+    allocated_claim["status"] = {"allocation": {"devices": {"results": [result]}}}
+    objects = [
+        device_class(),
+        node,
+        node_slice,
+        allocated_claim,
+        claim("c0"),
+        claim("c1"),
+        pod_with_claim("p0", "c0"),
+        pod_with_claim("p1", "c1"),
+    ]
     provisioner = karpenter(*objects, catalogue=types(gpus=1)).own
     assert provisioner.existing == {"one": ("default/p0",)}
     assert [item.pods for item in provisioner.new] == [["default/p1"]]
 
 
 def test_pods_that_share_a_claim_share_its_node() -> None:
-    objects = [device_class(), claim("c"), user("p0", "c"), user("p1", "c")]
+    objects = [device_class(), claim("c"), pod_with_claim("p0", "c"), pod_with_claim("p1", "c")]
     new = karpenter(*objects, catalogue=types(gpus=1)).own.new
     assert [sorted(item.pods) for item in new] == [["default/p0", "default/p1"]]
 
 
-def test_a_claim_of_another_new_node_is_out_of_reach() -> None:
-    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+def test_a_claim_is_bound_to_one_new_node() -> None:
+    anti_affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
         {"topologyKey": "kubernetes.io/hostname", "labelSelector": {}}
     ]}}  # fmt: skip
-    objects = [device_class(), claim("c"), user("p0", "c", affinity=apart), user("p1", "c", affinity=apart)]
+    objects = [
+        device_class(),
+        claim("c"),
+        pod_with_claim("p0", "c", affinity=anti_affinity),
+        pod_with_claim("p1", "c", affinity=anti_affinity),
+    ]
     result = karpenter(*objects, catalogue=types(gpus=1)).own
     assert [failure.text for failure in result.failures.values()] == [
         "allocating dynamic resources, claim is bound to a different in-flight NodeClaim (ResourceClaim=default/c)"
@@ -135,15 +153,15 @@ def test_a_claim_of_another_new_node_is_out_of_reach() -> None:
 
 
 def test_network_attached_devices_choose_the_zone() -> None:
-    """One device in each zone: the second pod gets a node in the other one."""
-    objects = [device_class(), claim("c0"), claim("c1"), user("p0", "c0"), user("p1", "c1")]
-    new = karpenter(*objects, network(1, "eu-1a"), network(1, "eu-1b"), catalogue=types(plain=0)).own.new
+    """Each zone has one device, so the second pod gets a node in the other zone."""
+    objects = [device_class(), claim("c0"), claim("c1"), pod_with_claim("p0", "c0"), pod_with_claim("p1", "c1")]
+    new = karpenter(*objects, network_slice(1, "eu-1a"), network_slice(1, "eu-1b"), catalogue=types(plain=0)).own.new
     assert sorted(tuple(item.requirements.requirement(ZONE).values) for item in new) == [("eu-1a",), ("eu-1b",)]
 
 
-def test_devices_that_nothing_is_known_about() -> None:
-    """No instance type says which devices it has, so that a new node may help."""
-    provisioner = karpenter(device_class(), claim("c"), user("p", "c"), catalogue=types(plain=0))
+def test_a_pool_without_known_devices_stays_open() -> None:
+    """No instance type lists devices, so a new node may have them."""
+    provisioner = karpenter(device_class(), claim("c"), pod_with_claim("p", "c"), catalogue=types(plain=0))
     answer = provisioner.explain(provisioner.snapshot.pods[0])
     assert answer is not None
     assert answer.open_pools == ("general",)
@@ -171,27 +189,33 @@ NO_CLASS = (
     ],
     ids=["no class", "no device", "selector fails", "alternatives", "distinct", "too many"],
 )  # fmt: skip
-def test_texts(objects: list[Json], text: str) -> None:
+def test_events_of_failed_allocations(objects: list[Json], text: str) -> None:
     claims = [] if any(item["kind"] == "ResourceClaim" for item in objects) else [claim("c")]
-    provisioner = karpenter(*objects, *claims, user("p", "c"), catalogue=types(gpus=2))
+    provisioner = karpenter(*objects, *claims, pod_with_claim("p", "c"), catalogue=types(gpus=2))
     answer = provisioner.explain(provisioner.snapshot.pods[0])
     assert answer is not None
     assert answer.event == f"Failed to schedule pod, allocating dynamic resources, {text}"
 
 
-def test_all_devices_of_a_node() -> None:
-    """A request for all that match is met where none does, and takes every device otherwise."""
-    every = {"name": "one", "exactly": {"deviceClassName": "gpu", "allocationMode": "All"}}
-    objects = [device_class(), claim("c0", [every]), claim("c1"), user("p0", "c0"), user("p1", "c1")]
+def test_a_request_for_all_devices() -> None:
+    """A request for all matching devices succeeds where no device matches, and takes every device elsewhere."""
+    request = {"name": "one", "exactly": {"deviceClassName": "gpu", "allocationMode": "All"}}
+    objects = [
+        device_class(),
+        claim("c0", [request]),
+        claim("c1"),
+        pod_with_claim("p0", "c0"),
+        pod_with_claim("p1", "c1"),
+    ]
     new = karpenter(*objects, catalogue=types(gpus=2)).own.new
     assert [item.pods for item in new] == [["default/p0"], ["default/p1"]]
     assert len(karpenter(*objects[:2], objects[3], catalogue=types(plain=0, gpus=1)).own.new[0].types) == 2
 
 
-def test_a_type_with_too_many_devices_for_a_claim() -> None:
-    """Its devices do not count for a claim of all of them; where every type has too many, no type is left."""
-    every = {"name": "one", "exactly": {"deviceClassName": "gpu", "allocationMode": "All"}}
-    objects = [device_class(), claim("c", [every]), user("p", "c")]
+def test_a_type_with_more_devices_than_a_claim_allows() -> None:
+    """A claim for all devices rejects such a type, unless other types remain for it."""
+    request = {"name": "one", "exactly": {"deviceClassName": "gpu", "allocationMode": "All"}}
+    objects = [device_class(), claim("c", [request]), pod_with_claim("p", "c")]
     assert len(karpenter(*objects, catalogue=types(gpus=2, many=33)).own.new[0].types) == 2
     provisioner = karpenter(*objects, catalogue=types(many=33, more=40))
     answer = provisioner.explain(provisioner.snapshot.pods[0])

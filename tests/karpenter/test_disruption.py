@@ -1,4 +1,4 @@
-"""What keeps Karpenter from taking a node away, in its words."""
+"""The obstacles that keep Karpenter from disrupting a node, in its words."""
 
 from __future__ import annotations
 
@@ -27,7 +27,11 @@ LABELS = {
 
 
 def cluster(
-    *more: Json, annotations: Json | None = None, on_pod: Json | None = None, labels: Json | None = None, **policy: Any
+    *objects: Json,
+    annotations: Json | None = None,
+    on_pod: Json | None = None,
+    labels: Json | None = None,
+    **policy: Any,
 ) -> Snapshot:
     node = {
         "apiVersion": "v1",
@@ -55,7 +59,7 @@ def cluster(
         "spec": {"nodeName": "one", "containers": [{"name": "main", "image": "web"}]},
         "status": {"phase": "Running", "startTime": "2026-06-20T11:00:00Z"},
     }
-    return Snapshot.from_objects([node, claim, pool, pod, *more])
+    return Snapshot.from_objects([node, claim, pool, pod, *objects])
 
 
 def budget(name: str, allowed: int) -> Json:
@@ -69,7 +73,7 @@ def budget(name: str, allowed: int) -> Json:
 
 
 @pytest.mark.parametrize(
-    ("snapshot", "told"),
+    ("snapshot", "expected"),
     [
         (cluster(), ""),
         (cluster(annotations={GUARD: "true"}), f'Disruption is blocked through the "{GUARD}" annotation'),
@@ -92,31 +96,31 @@ def budget(name: str, allowed: int) -> Json:
         (cluster(consolidationPolicy="WhenEmpty"), 'NodePool "general" has non-empty consolidation disabled'),
     ],
 )
-def test_the_first_obstacle_is_karpenters(snapshot: Snapshot, told: str) -> None:
+def test_the_first_obstacle_has_karpenters_text(snapshot: Snapshot, expected: str) -> None:
     [result] = disruptions(snapshot, ["one"], NOW)
-    assert [obstacle.text for obstacle in result.obstacles[:1]] == ([told] if told else [])
+    assert [obstacle.text for obstacle in result.obstacles[:1]] == ([expected] if expected else [])
     assert result.pool == "general"
     assert result.is_consolidatable
     assert not result.is_empty
 
 
-def test_a_budget_that_allows_nothing_is_named_in_the_fix() -> None:
+def test_a_fix_names_the_blocking_budget() -> None:
     [result] = disruptions(cluster(budgets=[{"nodes": "50%"}, {"nodes": "0%"}]), ["one"], NOW)
     (fix,) = scale_down_view(None, (), [result]).items[0].fixes
     assert fix.title == "allow 1 node in disruption budget 2 of NodePool general"
     assert "/spec/disruption/budgets/1/nodes" in fix.commands[0]
 
 
-def test_a_budget_is_not_the_only_obstacle() -> None:
+def test_a_fix_reports_the_next_obstacle() -> None:
     [result] = disruptions(cluster(budgets=[{"nodes": "0"}], consolidateAfter="Never"), ["one"], NOW)
     budget, consolidation = scale_down_view(None, (), [result]).items[0].fixes
     assert budget.seen == 'then NodePool "general" has consolidation disabled'
     assert consolidation.title == "set consolidateAfter of NodePool general from Never to 30s"
 
 
-def test_identical_nodes_are_one_row_with_the_causes_counted() -> None:
-    [kept] = disruptions(cluster(budgets=[{"nodes": "0"}]), ["one"], NOW)
-    result = [replace(kept, node=f"node-{number}") for number in range(40)]
+def test_identical_nodes_share_a_row() -> None:
+    [disruption] = disruptions(cluster(budgets=[{"nodes": "0"}]), ["one"], NOW)
+    result = [replace(disruption, node=f"node-{number}") for number in range(40)]
     lines = [line.plain for line in scale_down_screen((), None, (), result, width=80)]
     assert lines[1] == "  others    No allowed disruptions due to blocking budget: 40 nodes"
     assert "  node-0 and 39 more  No allowed disruptions due to blocking budget" in lines
@@ -141,16 +145,16 @@ def test_identical_nodes_are_one_row_with_the_causes_counted() -> None:
         ("10-20/5 12 ? jun *", "1m", "2026-06-20T12:15:30Z", True),
         ("@daily", "10m", "2026-06-20T00:05:00Z", True),
         ("@monthly", "10m", "2026-06-20T00:05:00Z", False),
-        ("0 9 * * 7", "24h", "2026-06-21T12:00:00Z", False),  # Karpenter cannot read it
+        ("0 9 * * 7", "24h", "2026-06-21T12:00:00Z", False),  # Karpenter rejects day 7
     ],
 )
-def test_when_a_budget_with_a_schedule_counts(
+def test_a_budget_is_active_during_its_schedule(
     schedule: str | None, duration: str | None, at: str, active: bool
 ) -> None:
-    asked = DisruptionBudget(nodes="0", schedule=schedule, duration=duration)
-    assert is_active(asked, nanoseconds(at)) is active
+    budget_with_schedule = DisruptionBudget(nodes="0", schedule=schedule, duration=duration)
+    assert is_active(budget_with_schedule, nanoseconds(at)) is active
 
 
-def test_a_schedule_that_cannot_be_read_lets_nothing_go() -> None:
+def test_an_invalid_schedule_blocks_disruption() -> None:
     unreadable = ("61 * * * *", "* * *", "0 9 * * 7", "9-3 * * * *", "a * * * *")
     assert all(is_invalid(DisruptionBudget(schedule=item, duration="1h")) for item in unreadable)

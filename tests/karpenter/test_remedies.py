@@ -1,4 +1,4 @@
-"""What would make Karpenter help a pod: every change that is told was tried."""
+"""Changes of a NodePool or pod that let Karpenter add a node; every one of them was tried."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ ONE_ZONE = {"key": ZONE, "operator": "In", "values": ["eu-1a"]}
 
 
 def steps(pool: Json, pod: Json, *zones: str) -> list[str]:
-    made = karpenter(pool, node(), node_class(*(zones or ("eu-1a",))), pod)
-    waiting = made.snapshot.pods[made.snapshot.pods.rows["default/web"]]
-    result = made.explain(waiting)
+    provisioner = karpenter(pool, node(), node_class(*(zones or ("eu-1a",))), pod)
+    target = provisioner.snapshot.pods[provisioner.snapshot.pods.rows["default/web"]]
+    result = provisioner.explain(target)
     assert result is not None
-    return [remedy.step.title for remedy in PoolScaling(autoscaler=made, decision=result, pod=waiting).remedies]
+    return [remedy.step.title for remedy in PoolScaling(autoscaler=provisioner, decision=result, pod=target).remedies]
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("cpu", "expected"),
     [
         ("6", ["lower requests.cpu of container main from 6 to 4"]),
         ("8", ["lower requests.cpu of container main from 8 to 4"]),
         ("8010m", []),
     ],
 )
-def test_a_request_is_cut_to_the_largest_type_and_not_below_half(asked: str, told: list[str]) -> None:
-    assert steps(pool(), pod(asked)) == told
+def test_a_request_is_lowered_to_the_largest_type_but_not_below_half(cpu: str, expected: list[str]) -> None:
+    assert steps(pool(), pod(cpu)) == expected
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_all_limits_are_raised_by_what_the_smallest_type_needs(limits: dict[str,
     assert step == f"raise the {'limit' if len(limits) == 1 else 'limits'} of NodePool general {raised}"
 
 
-def test_a_pool_gets_the_label_or_the_value_that_the_pod_asks_for() -> None:
+def test_a_pool_gets_the_label_or_value_of_the_node_selector() -> None:
     assert steps(pool(), pod(nodeSelector={"team": "a"})) == ["add the label team=a to NodePool general"]
     assert steps(pool(), pod(nodeSelector={"eks.amazonaws.com/nodegroup": "a"})) == []
     elsewhere = pod(nodeSelector={ZONE: "eu-1b"})
@@ -52,38 +52,38 @@ def test_a_pool_gets_the_label_or_the_value_that_the_pod_asks_for() -> None:
 def test_a_label_of_the_pool_itself_is_moved_to_its_template() -> None:
     labeled = pool()
     labeled["metadata"]["labels"] = {"team": "a"}
-    moved = "NodePool general: move the label team=a from metadata.labels to spec.template.metadata.labels"
-    assert steps(labeled, pod(nodeSelector={"team": "a"})) == [moved]
+    expected = "NodePool general: move the label team=a from metadata.labels to spec.template.metadata.labels"
+    assert steps(labeled, pod(nodeSelector={"team": "a"})) == [expected]
 
 
-def test_a_pod_says_what_it_means() -> None:
-    """A label that Karpenter lets no pod ask for, and near names; a zone is no slip of the finger."""
+def test_a_node_selector_is_corrected() -> None:
+    """It may use a label that Karpenter forbids, or a misspelled value; a zone is never taken for a misspelling."""
     assert steps(pool(), pod(nodeSelector={"karpenter.sh/registered": "true"})) == [
         "stop requiring karpenter.sh/registered=true"
     ]
-    for key, wrong, meant in (("capacity-type", "ondemand", "on-demand"), ("nodepool", "genral", "general")):
-        asked = pod(nodeSelector={f"karpenter.sh/{key}": wrong})
-        assert steps(pool(), asked) == [f"select karpenter.sh/{key}={meant} instead of karpenter.sh/{key}={wrong}"]
+    for key, wrong, value in (("capacity-type", "ondemand", "on-demand"), ("nodepool", "genral", "general")):
+        target = pod(nodeSelector={f"karpenter.sh/{key}": wrong})
+        assert steps(pool(), target) == [f"select karpenter.sh/{key}={value} instead of karpenter.sh/{key}={wrong}"]
 
 
-def test_a_pool_whose_types_are_not_known_may_help_too() -> None:
+def test_a_pool_without_known_types_may_help() -> None:
     taint = {"key": "gpu", "effect": "NoSchedule"}
     tainted = pool("gpu")
     tainted["spec"]["template"]["spec"]["taints"] = [taint]
-    made = karpenter(tainted, node_class("eu-1a"), pod("1"))
-    waiting = made.snapshot.pods[made.snapshot.pods.rows["default/web"]]
-    result = made.explain(waiting)
+    provisioner = karpenter(tainted, node_class("eu-1a"), pod("1"))
+    target = provisioner.snapshot.pods[provisioner.snapshot.pods.rows["default/web"]]
+    result = provisioner.explain(target)
     assert result is not None
-    scaling = PoolScaling(autoscaler=made, decision=result, pod=waiting)
+    scaling = PoolScaling(autoscaler=provisioner, decision=result, pod=target)
     assert [(remedy.place, remedy.types) for remedy in scaling.remedies] == [("gpu", ())]
 
 
 def test_a_pool_that_is_not_ready_is_repaired_first() -> None:
     fault = {"type": "SubnetsReady", "status": "False", "reason": "SubnetsNotFound", "message": "none matches"}
-    broken, of_class = pool(), node_class("eu-1a")
+    broken, broken_class = pool(), node_class("eu-1a")
     broken["status"] = {"conditions": [{"type": "Ready", "status": "False", "reason": "NodeClassNotReady"}]}
-    of_class["status"] = {**of_class.get("status", {}), "conditions": [fault]}
-    result = kschedx.explain(kschedx.Snapshot.from_objects([broken, of_class, node(), pod()]), "default/web")
+    broken_class["status"] = {**broken_class.get("status", {}), "conditions": [fault]}
+    result = kschedx.explain(kschedx.Snapshot.from_objects([broken, broken_class, node(), pod()]), "default/web")
     assert result.fixes[0].title == (
         "repair EC2NodeClass default, so that NodePool general is ready: SubnetsReady=False (SubnetsNotFound): none "
         "matches"
@@ -91,35 +91,35 @@ def test_a_pool_that_is_not_ready_is_repaired_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("requirement", "asked", "fix"),
+    ("requirement", "target", "fix"),
     [
         ({"key": "karpenter.k8s.aws/instance-category", "operator": "In", "values": ["m"]}, pod("64"), "allow larger"),
         (None, pod(nodeSelector={ZONE: "eu-1b"}), "add a subnet in eu-1b to EC2NodeClass default"),
         (None, pod("64"), "add a node with"),
     ],
 )
-def test_types_and_zones_that_the_cluster_does_not_show(requirement: Json | None, asked: Json, fix: str) -> None:
+def test_fixes_with_unknown_types_and_zones(requirement: Json | None, target: Json, fix: str) -> None:
     requirements = [] if requirement is None else [requirement]
-    objects = [pool("general", *requirements), node(), node_class("eu-1a"), asked]
+    objects = [pool("general", *requirements), node(), node_class("eu-1a"), target]
     result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/web")
     assert result.fixes[0].title.startswith(fix)
 
 
-def test_a_memory_limit_is_raised_to_what_people_write() -> None:
+def test_a_memory_limit_is_raised_to_a_round_quantity() -> None:
     [step] = steps(pool(limits={"memory": "20000Mi"}), pod())
     assert step == "raise the limit of NodePool general from 20000Mi to 32Gi memory"
 
 
-def test_a_limit_is_raised_for_every_identical_pod_whichever_comes_first() -> None:
+def test_a_limit_is_raised_for_every_identical_pod() -> None:
     older = [pod("3"), pod("3")]
     for number, other in enumerate(older):
         other["metadata"] = {**other["metadata"], "name": f"old-{number}", "creationTimestamp": "2026-01-01T00:00:00Z"}
-    asked = pod("3")
-    asked["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
-    made = karpenter(pool(limits={"cpu": "4"}), node(), node_class("eu-1a"), *older, asked)
-    waiting = made.snapshot.pods[made.snapshot.pods.rows["default/web"]]
-    found = made.explain(waiting)
-    assert found is not None
-    [remedy] = PoolScaling(autoscaler=made, decision=found, pod=waiting).remedies
+    newest = pod("3")
+    newest["metadata"]["creationTimestamp"] = "2026-01-02T00:00:00Z"
+    provisioner = karpenter(pool(limits={"cpu": "4"}), node(), node_class("eu-1a"), *older, newest)
+    target = provisioner.snapshot.pods[provisioner.snapshot.pods.rows["default/web"]]
+    decision = provisioner.explain(target)
+    assert decision is not None
+    [remedy] = PoolScaling(autoscaler=provisioner, decision=decision, pod=target).remedies
     assert remedy.step.title == "raise the limit of NodePool general from 4 to 16 cpu"
     assert remedy.helps >= {"default/web", "default/old-0", "default/old-1"}

@@ -1,4 +1,4 @@
-"""Sets of label values: what they have in common, and how they are written."""
+"""Requirements on labels: their intersections, conflicts, and texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OVER_3, UNDER_8 = LabelRequirement.of("k", "Gt", ("3",)), LabelRequirement.of("k
 
 
 @pytest.mark.parametrize(
-    ("label_requirement", "other", "left"),
+    ("label_requirement", "other", "expected"),
     [
         (AB, A, "k In [a]"),
         (AB, NOT_A, "k In [b]"),
@@ -29,17 +29,19 @@ OVER_3, UNDER_8 = LabelRequirement.of("k", "Gt", ("3",)), LabelRequirement.of("k
         (LabelRequirement.of("k", "In", tuple("gfedcba")), ANY, "k In [a b c d e and 2 others]"),
     ],
 )
-def test_what_two_leave(label_requirement: LabelRequirement, other: LabelRequirement, left: str) -> None:
-    assert str(label_requirement.intersection(other)) == str(other.intersection(label_requirement)) == left
+def test_intersection_of_two_requirements(
+    label_requirement: LabelRequirement, other: LabelRequirement, expected: str
+) -> None:
+    assert str(label_requirement.intersection(other)) == str(other.intersection(label_requirement)) == expected
     assert label_requirement.intersects(other) is (label_requirement.intersection(other).operator != "DoesNotExist")
 
 
-def test_an_old_name_of_a_label_is_its_new_one() -> None:
+def test_a_deprecated_label_is_replaced() -> None:
     assert LabelRequirement.of("topology.ebs.csi.aws.com/zone", "In", ("eu-1a",)).key == "topology.kubernetes.io/zone"
 
 
 @pytest.mark.parametrize(
-    ("has", "asks", "allowed", "expected"),
+    ("own_requirement", "incoming_requirement", "allowed", "expected"),
     [
         (A, AB, "", ""),
         (A, NOT_A, "", "key k, k NotIn [a] not in k In [a]"),
@@ -55,7 +57,13 @@ def test_an_old_name_of_a_label_is_its_new_one() -> None:
         ),
     ],
 )
-def test_what_cannot_be_met_too(has: LabelRequirement, asks: LabelRequirement, allowed: str, expected: str) -> None:
-    own, incoming, known = Requirements((has,)), Requirements((asks,)), frozenset(filter(None, (allowed,)))
+def test_conflicts_of_requirements(
+    own_requirement: LabelRequirement, incoming_requirement: LabelRequirement, allowed: str, expected: str
+) -> None:
+    own, incoming, known = (
+        Requirements((own_requirement,)),
+        Requirements((incoming_requirement,)),
+        frozenset(filter(None, (allowed,))),
+    )
     assert "; ".join(map(str, own.conflicts(incoming, known))) == expected
     assert own.is_compatible(incoming, known) is not bool(expected)

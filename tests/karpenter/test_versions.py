@@ -1,4 +1,4 @@
-"""What Karpenter 1.14 does in another way than 1.13, as its code says; it was not run."""
+"""Differences between Karpenter 1.13 and 1.14, as derived from the source of 1.14, which was not run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.karpenter.test_cluster import pod, pool
 from tests.karpenter.test_disruption import LABELS, NOW, cluster
 
 Json = dict[str, Any]
-BOTH = pytest.mark.parametrize("version", ["1.13", "1.14"])
+BOTH_VERSIONS = pytest.mark.parametrize("version", ["1.13", "1.14"])
 
 
 def catalogue(**cpu_of_type: str) -> InstanceTypes:
@@ -42,7 +42,7 @@ def daemon_set(cpu: str, **spec: Any) -> Json:
     }
 
 
-def installed(image: str) -> Json:
+def deployment_of(image: str) -> Json:
     template = {"spec": {"containers": [{"name": "controller", "image": image}]}}
     return {
         "apiVersion": "apps/v1",
@@ -52,13 +52,13 @@ def installed(image: str) -> Json:
     }
 
 
-def decided(*objects: Json, version: str, types: InstanceTypes | None = None, ignores: bool = True) -> RoundResult:
+def decide_round(*objects: Json, version: str, types: InstanceTypes | None = None, ignores: bool = True) -> RoundResult:
     settings = KarpenterSettings(version=version, ignores_devices=ignores)
     snapshot = Snapshot.from_objects(deepcopy(objects))
     options = KarpenterOptions(catalogue=types or catalogue(small="4", large="8"), settings=settings)
-    built = Karpenter.of(snapshot, options)
-    assert built is not None
-    return built.own
+    provisioner = Karpenter.of(snapshot, options)
+    assert provisioner is not None
+    return provisioner.own
 
 
 @pytest.mark.parametrize(
@@ -70,11 +70,11 @@ def decided(*objects: Json, version: str, types: InstanceTypes | None = None, ig
         ("example.org/other:1.14", "1.13"),
     ],
 )
-def test_the_version_is_that_of_the_deployments_image(image: str, version: str) -> None:
-    assert karpenter_version(Snapshot.from_objects([installed(image)])) == version
+def test_the_version_comes_from_the_image_of_the_deployment(image: str, version: str) -> None:
+    assert karpenter_version(Snapshot.from_objects([deployment_of(image)])) == version
 
 
-def test_a_version_can_be_named() -> None:
+def test_an_option_sets_the_version() -> None:
     assert KarpenterSettings.read(["version=1.14", "preference-policy=Ignore"]) == KarpenterSettings(
         version="1.14", prefers=False
     )
@@ -91,47 +91,49 @@ def test_a_version_can_be_named() -> None:
         ("1.13", False, ""),
     ],
 )
-def test_a_claim_that_no_container_uses(version: str, ignores: bool, reason: str) -> None:
+def test_a_resource_claim_makes_a_pod_unsupported_since_1_14(version: str, ignores: bool, reason: str) -> None:
     claims = [{"name": "gpu", "resourceClaimName": "gpu"}]
-    decision = decided(pool(), pod(resourceClaims=claims), version=version, ignores=ignores)
+    decision = decide_round(pool(), pod(resourceClaims=claims), version=version, ignores=ignores)
     assert [failure.text for failure in decision.failures.values()] == ([reason] if reason else [])
     assert len(decision.new) == (0 if reason else 1)
 
 
-@BOTH
-def test_a_daemon_set_of_one_type_takes_nothing_of_others(version: str) -> None:
-    """3 cpu fit the small type of 4 where the DaemonSet with 2 cpu runs on the large type alone."""
-    only = daemon_set("2", nodeSelector={"node.kubernetes.io/instance-type": "large"})
-    decision = decided(pool(), only, pod("3"), version=version)
+@BOTH_VERSIONS
+def test_a_daemon_set_of_one_type_adds_no_overhead_to_others(version: str) -> None:
+    """The small type with 4 CPU fits a pod with 3 CPU; the DaemonSet with 2 CPU runs on the large type only."""
+    large_only = daemon_set("2", nodeSelector={"node.kubernetes.io/instance-type": "large"})
+    decision = decide_round(pool(), large_only, pod("3"), version=version)
     assert [item.name for item in decision.new[0].types] == (["small", "large"] if version == "1.14" else ["large"])
 
 
-@BOTH
-def test_what_the_daemon_sets_request_is_told_from_least_to_most(version: str) -> None:
-    every = daemon_set("1")
-    of_large = daemon_set("3", nodeSelector={"node.kubernetes.io/instance-type": "large"})
-    of_large["metadata"]["name"] = "more"
-    text = next(iter(decided(pool(), every, of_large, pod("9"), version=version).failures.values())).text
+@BOTH_VERSIONS
+def test_a_text_has_the_range_of_daemon_set_overhead(version: str) -> None:
+    daemon_set_of_all_types = daemon_set("1")
+    large_only = daemon_set("3", nodeSelector={"node.kubernetes.io/instance-type": "large"})
+    large_only["metadata"]["name"] = "more"
+    text = next(
+        iter(decide_round(pool(), daemon_set_of_all_types, large_only, pod("9"), version=version).failures.values())
+    ).text
     result = 'resources=min={"cpu":"10","pods":"2"}, max={"cpu":"13","pods":"3"}'
     assert (result in text) is (version == "1.14")
     assert ('resources={"cpu":"13","pods":"3"}' in text) is (version == "1.13")
 
 
-@BOTH
+@BOTH_VERSIONS
 def test_a_host_port_of_a_daemon_set_excludes_its_types(version: str) -> None:
     port = {"name": "main", "image": "agent", "ports": [{"containerPort": 80, "hostPort": 80}]}
     agent = daemon_set("1", nodeSelector={"node.kubernetes.io/instance-type": "large"})
     agent["spec"]["template"]["spec"]["containers"] = [port]
-    me = pod("1")
-    me["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
-    decision = decided(pool(), agent, me, version=version)
+    target = pod("1")
+    target["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
+    decision = decide_round(pool(), agent, target, version=version)
     assert [[item.name for item in new.types] for new in decision.new] == ([["small"]] if version == "1.14" else [])
 
 
-@BOTH
+@BOTH_VERSIONS
 def test_a_daemon_set_of_initialized_nodes_counts(version: str) -> None:
-    of_ready = daemon_set("3", nodeSelector={"karpenter.sh/initialized": "true"})
-    decision = decided(pool(), of_ready, pod("2"), version=version)
+    initialized_only = daemon_set("3", nodeSelector={"karpenter.sh/initialized": "true"})
+    decision = decide_round(pool(), initialized_only, pod("2"), version=version)
     assert [item.name for item in decision.new[0].types] == (["large"] if version == "1.14" else ["small", "large"])
 
 
@@ -146,24 +148,24 @@ def buffer(replicas: int, status: str = "True") -> Json:
 
 
 def test_a_buffer_of_a_pod_template_keeps_capacity_free() -> None:
-    """One virtual pod of 3 cpu beside a pod of 3 cpu, on nodes of 4. It has the labels of its template."""
-    spare = buffer(1)
-    spare["spec"] = {"podTemplateRef": {"name": "chunk"}, "replicas": 1}
+    """A pod with 3 CPU and a virtual pod with 3 CPU need two nodes of 4; the virtual pod has its template's labels."""
+    capacity_buffer = buffer(1)
+    capacity_buffer["spec"] = {"podTemplateRef": {"name": "chunk"}, "replicas": 1}
     container = {"name": "main", "image": "web", "resources": {"requests": {"cpu": "3"}}}
-    chunk = {
+    pod_template = {
         "apiVersion": "v1",
         "kind": "PodTemplate",
         "metadata": {"name": "chunk", "namespace": "shop"},
         "template": {"metadata": {"labels": {"app": "chunk"}}, "spec": {"containers": [container]}},
     }
-    snapshot = Snapshot.from_objects([pool(), pod("3"), chunk, spare])
+    snapshot = Snapshot.from_objects([pool(), pod("3"), pod_template, capacity_buffer])
     assert [virtual_pod.metadata.labels for virtual_pod in virtual_pods(snapshot)] == [{"app": "chunk"}]
     flags = ["version=1.14", "feature-gates=CapacityBuffer=true"]
-    built = Karpenter.of(
+    provisioner = Karpenter.of(
         snapshot, KarpenterOptions(catalogue=catalogue(small="4"), settings=KarpenterSettings.read(flags))
     )
-    assert built is not None
-    assert len(built.own.new) == 2
+    assert provisioner is not None
+    assert len(provisioner.own.new) == 2
 
 
 @pytest.mark.parametrize(
@@ -171,24 +173,24 @@ def test_a_buffer_of_a_pod_template_keeps_capacity_free() -> None:
     [("1.14", True, "True", 2), ("1.14", False, "True", 1), ("1.14", True, "False", 1), ("1.13", True, "True", 1)],
 )
 def test_a_buffer_keeps_capacity_free(version: str, gate: bool, status: str, nodes: int) -> None:
-    """Two virtual pods of 3 cpu beside a pod of 3 cpu, on nodes of 8."""
-    deployment = installed("web")
+    """A pod with 3 CPU and two virtual pods with 3 CPU each run on nodes of 8."""
+    deployment = deployment_of("web")
     deployment["metadata"] = {"name": "web", "namespace": "shop"}
     deployment["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "3"}}
     snapshot = Snapshot.from_objects([pool(), pod("3"), deployment, buffer(2, status)])
     flags = [f"version={version}", f"feature-gates=NodeRepair=true,CapacityBuffer={str(gate).lower()}"]
     options = KarpenterOptions(catalogue=catalogue(large="8"), settings=KarpenterSettings.read(flags))
-    built = Karpenter.of(snapshot, options)
-    assert built is not None
-    assert len(built.own.new) == nodes
-    assert built.grow().helped == 1
+    provisioner = Karpenter.of(snapshot, options)
+    assert provisioner is not None
+    assert len(provisioner.own.new) == nodes
+    assert provisioner.grow().helped == 1
 
 
 # --- disruption
 
 
 def karpenter_at(version: str) -> Json:
-    return installed(f"public.ecr.aws/karpenter/controller:{version}.0")
+    return deployment_of(f"public.ecr.aws/karpenter/controller:{version}.0")
 
 
 @pytest.mark.parametrize(
@@ -198,15 +200,15 @@ def karpenter_at(version: str) -> Json:
         ("1.14", 'NodePool "general" has consolidation policy WhenEmpty, but node is not empty'),
     ],
 )
-def test_when_empty(version: str, expected: str) -> None:
+def test_the_text_of_the_policy_when_empty(version: str, expected: str) -> None:
     [result] = disruptions(cluster(karpenter_at(version), consolidationPolicy="WhenEmpty"), ["one"], NOW)
     assert [obstacle.text for obstacle in result.obstacles] == [expected]
 
 
-@BOTH
-def test_pods_whose_eviction_costs_nothing_leave_a_node_empty(version: str) -> None:
-    cheap = {"controller.kubernetes.io/pod-deletion-cost": "-2147483647"}
-    [result] = disruptions(cluster(karpenter_at(version), on_pod=cheap), ["one"], NOW)
+@BOTH_VERSIONS
+def test_a_node_with_only_free_evictions_is_empty(version: str) -> None:
+    free_eviction = {"controller.kubernetes.io/pod-deletion-cost": "-2147483647"}
+    [result] = disruptions(cluster(karpenter_at(version), on_pod=free_eviction), ["one"], NOW)
     assert result.is_empty is (version == "1.14")
 
 
@@ -221,16 +223,16 @@ def test_pods_whose_eviction_costs_nothing_leave_a_node_empty(version: str) -> N
         ("", -(2**31), -10.0),
     ],
 )
-def test_what_an_eviction_costs(deletion: str, priority: int, cost: float) -> None:
+def test_eviction_cost(deletion: str, priority: int, cost: float) -> None:
     annotations = {"controller.kubernetes.io/pod-deletion-cost": deletion} if deletion else {}
     item = Pod(metadata=ObjectMeta(annotations=annotations), spec=PodSpec(priority=priority))
     assert eviction_cost(item) == cost
 
 
 @pytest.mark.parametrize(("pods", "rejects"), [(0, False), (2, False), (3, True)], ids=["1/2", "2/3", "5/7"])
-def test_balanced(pods: int, rejects: bool) -> None:
-    """Three nodes of one type: each saves a third of the cost, which is enough for two thirds of the disruption."""
-    others = (*_node("two"), *_node("three"), *map(_more, range(pods)))
+def test_balanced_compares_savings_with_disruption(pods: int, rejects: bool) -> None:
+    """Each of three nodes saves a third of the cost, which justifies two thirds of the disruption."""
+    others = (*_node("two"), *_node("three"), *map(_pod, range(pods)))
     snapshot = cluster(karpenter_at("1.14"), *others, consolidationPolicy="Balanced")
     disrupted = disruptions(snapshot, ["one"], NOW)[0].balance
     assert disrupted is not None
@@ -240,7 +242,7 @@ def test_balanced(pods: int, rejects: bool) -> None:
     assert disruptions(cluster(karpenter_at("1.13"), consolidationPolicy="Balanced"), ["one"], NOW)[0].balance is None
 
 
-def _more(number: int) -> Json:
+def _pod(number: int) -> Json:
     return {
         "apiVersion": "v1",
         "kind": "Pod",

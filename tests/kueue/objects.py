@@ -1,4 +1,4 @@
-"""Small clusters with Kueue."""
+"""Objects of small clusters with Kueue."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def quota(flavor: str, nominal: str, **limits: str) -> Json:
 
 
 def queue(name: str, *flavors: Json, **spec: Any) -> Json:
-    """A ClusterQueue of CPU, with `f` where no flavor is named."""
+    """Return a ClusterQueue of CPU, with the flavor `f` by default."""
     groups = [{"coveredResources": ["cpu"], "flavors": list(flavors) or [quota("f", "4")]}]
-    whole = {"namespaceSelector": {}, "resourceGroups": groups, **spec}
-    return {"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": name}, "spec": whole}
+    fields = {"namespaceSelector": {}, "resourceGroups": groups, **spec}
+    return {"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": name}, "spec": fields}
 
 
 def cohort(name: str, **spec: Any) -> Json:
@@ -33,8 +33,8 @@ def cohort(name: str, **spec: Any) -> Json:
 
 
 def local(name: str, of: str = "", **spec: Any) -> Json:
-    whole = {"clusterQueue": of or name, **spec}
-    return {"apiVersion": KUEUE, "kind": "LocalQueue", "metadata": {"name": name, "namespace": "ml"}, "spec": whole}
+    fields = {"clusterQueue": of or name, **spec}
+    return {"apiVersion": KUEUE, "kind": "LocalQueue", "metadata": {"name": name, "namespace": "ml"}, "spec": fields}
 
 
 def check(name: str, *, is_active: bool = True) -> Json:
@@ -55,21 +55,21 @@ def workload(
     minimum: int | None = None,
     priority: int = 0,
     minute: int = 0,
-    held: str = "",
+    reserved_flavor: str = "",
     pod: Json | None = None,
     **status: Any,
 ) -> Json:
-    """`held`: FLAVOR of the quota that the Workload has in the ClusterQueue of the same name as its queue."""
-    built = f"2026-06-01T08:{minute:02}:00Z"
+    """Return a Workload, with quota of `reserved_flavor` in the ClusterQueue that has the name of its queue."""
+    created = f"2026-06-01T08:{minute:02}:00Z"
     container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
     template = {"spec": {"restartPolicy": "Never", "containers": [container], **(pod or {})}}
     pods: Json = {"name": "main", "count": count, "template": template}
     if minimum is not None:
         pods["minCount"] = minimum
-    if held:
+    if reserved_flavor:
         usage = {"cpu": str(int(cpu) * count)}
-        assigned = {"name": "main", "count": count, "flavors": {"cpu": held}, "resourceUsage": usage}
-        is_true = {"status": "True", "message": "", "lastTransitionTime": built}
+        assigned = {"name": "main", "count": count, "flavors": {"cpu": reserved_flavor}, "resourceUsage": usage}
+        is_true = {"status": "True", "message": "", "lastTransitionTime": created}
         status |= {
             "admission": {"clusterQueue": queue, "podSetAssignments": [assigned]},
             "conditions": [{"type": kind, "reason": kind, **is_true} for kind in ("QuotaReserved", "Admitted")],
@@ -77,7 +77,7 @@ def workload(
     return {
         "apiVersion": KUEUE,
         "kind": "Workload",
-        "metadata": {"name": name, "namespace": "ml", "uid": name, "creationTimestamp": built},
+        "metadata": {"name": name, "namespace": "ml", "uid": name, "creationTimestamp": created},
         "spec": {"queueName": queue, "priority": priority, "podSets": [pods]},
         "status": status,
     }
@@ -87,7 +87,7 @@ NAMESPACE: Json = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name":
 
 
 def snapshot(*objects: Json) -> Snapshot:
-    """With a namespace `ml` and the flavor `f`."""
+    """Return a snapshot with the namespace `ml` and, unless given, the flavor `f`."""
     has_flavor = any(item["kind"] == "ResourceFlavor" for item in objects)
     return Snapshot.from_objects([NAMESPACE, *([] if has_flavor else [flavor()]), *objects])
 
@@ -97,12 +97,12 @@ def admit(*objects: Json, **options: Any) -> Admissions:
 
 
 def outcomes(admissions: Admissions) -> list[tuple[str, str]]:
-    """What each cycle decided, in order, without the namespace."""
+    """Return the outcomes of all cycles in order, with names without the namespace."""
     return [
         (name.removeprefix("ml/"), head.outcome) for cycle in admissions.cycles for name, head in cycle.heads.items()
     ]
 
 
 def message(admissions: Admissions, name: str) -> str:
-    """Kueue's last words about a Workload."""
+    """Return Kueue's last message about a Workload."""
     return [head.message for cycle in admissions.cycles for key, head in cycle.heads.items() if key == f"ml/{name}"][-1]

@@ -1,4 +1,4 @@
-"""What holds in every tree of cohorts, whatever its limits."""
+"""Laws of every tree of cohorts, whatever its limits."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ LIMITS = st.none() | AMOUNTS
 
 @st.composite
 def trees(draw: st.DrawFn) -> QuotaTree:
-    """Up to three cohorts below each other or side by side, up to four queues."""
+    """Return a tree of up to three cohorts, below each other or side by side, and up to four ClusterQueues."""
     objects: list[Json] = [cohort("top"), cohort("mid", parentName="top"), cohort("low", parentName="mid")]
     for number in range(draw(st.integers(1, 4))):
-        above = draw(st.sampled_from(["", "top", "mid", "low"]))
-        limits = {"borrowingLimit": draw(LIMITS), "lendingLimit": draw(LIMITS)} if above else {}
+        parent = draw(st.sampled_from(["", "top", "mid", "low"]))
+        limits = {"borrowingLimit": draw(LIMITS), "lendingLimit": draw(LIMITS)} if parent else {}
         texts = {name: str(limit) for name, limit in limits.items() if limit is not None}
-        own = quota("f", str(draw(AMOUNTS)), **texts)
-        objects.append(queue(f"q{number}", own, **({"cohortName": above} if above else {})))
+        flavor_quota = quota("f", str(draw(AMOUNTS)), **texts)
+        objects.append(queue(f"q{number}", flavor_quota, **({"cohortName": parent} if parent else {})))
     cluster = snapshot(*objects)
     queues = list(cluster.of(ClusterQueue))
     return QuotaTree.of(queues, list(cluster.of(Cohort)), [item.metadata.name for item in queues])
@@ -48,7 +48,7 @@ def use(tree: QuotaTree, uses: list[tuple[int, int]]) -> None:
 
 @given(trees(), USES, AMOUNTS)
 @settings(max_examples=200)
-def test_what_is_added_and_removed_leaves_no_trace(tree: QuotaTree, uses: list[tuple[int, int]], amount: int) -> None:
+def test_removing_usage_restores_the_tree(tree: QuotaTree, uses: list[tuple[int, int]], amount: int) -> None:
     use(tree, uses)
     before = usages(tree)
     for leaf in tree.queues.values():
@@ -59,27 +59,27 @@ def test_what_is_added_and_removed_leaves_no_trace(tree: QuotaTree, uses: list[t
 
 @given(trees(), USES)
 @settings(max_examples=200)
-def test_nobody_has_more_than_an_empty_tree_gives(tree: QuotaTree, uses: list[tuple[int, int]]) -> None:
+def test_available_quota_never_exceeds_potential_quota(tree: QuotaTree, uses: list[tuple[int, int]]) -> None:
     use(tree, uses)
     assert all(0 <= leaf.available(CPU) <= max(0, leaf.potential(CPU)) for leaf in tree.queues.values())
 
 
 @given(trees(), USES)
 @settings(max_examples=200)
-def test_what_is_available_can_be_used_and_no_more(tree: QuotaTree, uses: list[tuple[int, int]]) -> None:
+def test_using_the_available_quota_leaves_none(tree: QuotaTree, uses: list[tuple[int, int]]) -> None:
     use(tree, uses)
     for leaf in tree.queues.values():
-        free = leaf.unbounded_available(CPU)
-        if free < 0:
+        available = leaf.unbounded_available(CPU)
+        if available < 0:
             continue
-        leaf.add(CPU, free)
+        leaf.add(CPU, available)
         assert leaf.unbounded_available(CPU) == 0
-        leaf.remove(CPU, free)
+        leaf.remove(CPU, available)
 
 
 @given(trees())
-def test_all_quota_is_somewhere(tree: QuotaTree) -> None:
+def test_roots_and_unlent_quota_sum_to_nominal_quota(tree: QuotaTree) -> None:
     roots = [node for node in nodes(tree) if node.parent is None]
-    kept = sum(node.kept(CPU) for node in nodes(tree) if node.parent is not None)
+    not_lent = sum(node.kept(CPU) for node in nodes(tree) if node.parent is not None)
     nominal = sum(node.quota(CPU).nominal for node in nodes(tree))
-    assert sum(root.subtree_quota(CPU) for root in roots) + kept == nominal
+    assert sum(root.subtree_quota(CPU) for root in roots) + not_lent == nominal

@@ -1,4 +1,4 @@
-"""What is said about one Workload: Kueue's decision, and the changes that get it quota."""
+"""The verdict about one Workload: Kueue's decision, and the changes that get it quota."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.builders import node
 from tests.command import kschedx
 from tests.kueue.objects import KUEUE, NAMESPACE, TAINT, Json, check, flavor, local, queue, quota, snapshot, workload
 
-FULL = [queue("q"), local("q"), workload("z", cpu="3", held="f")]
+FULL = [queue("q"), local("q"), workload("z", cpu="3", reserved_flavor="f")]
 SMALL = {"cpu": "2", "memory": "8Gi", "pods": "10"}
-REFUSED = [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}]
+INVALID_RESOURCES = [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}]
 LIMITED = queue("q", quota("f", "4", borrowingLimit="0"), cohortName="c")
 IN_COHORT = [queue("q", cohortName="c"), queue("r", cohortName="c"), local("q"), local("r")]
 LOWER = queue("q", preemption={"withinClusterQueue": "LowerPriority"})
@@ -70,7 +70,7 @@ def verdict(*objects: Json) -> Verdict:
             (),
         ),
         (
-            [*IN_COHORT, workload("z", "r", cpu="6", held="f"), workload("a", cpu="4")],
+            [*IN_COHORT, workload("z", "r", cpu="6", reserved_flavor="f"), workload("a", cpu="4")],
             RemedyKind.PREEMPTION,
             "set reclaimWithinCohort of ClusterQueue q to Any",
             ("ml/z",),
@@ -83,7 +83,7 @@ def verdict(*objects: Json) -> Verdict:
         ),
     ],
 )
-def test_a_change_that_was_tried(objects: list[Json], kind: RemedyKind, title: str, victims: tuple[str, ...]) -> None:
+def test_a_remedy_and_its_victims(objects: list[Json], kind: RemedyKind, title: str, victims: tuple[str, ...]) -> None:
     result = [item for item in verdict(*objects).remedies if item.kind is kind]
     assert [(title in item.title, item.victims) for item in result[:1]] == [(True, victims)]
 
@@ -94,43 +94,43 @@ TOPOLOGY: Json = {
 }  # fmt: skip
 
 
-def test_a_topology_without_levels_is_as_one_that_does_not_exist() -> None:
-    selected = flavor(nodeLabels={"pool": "a"}, topologyName="dc")
-    objects = (queue("q"), local("q"), workload("a"), selected, node("n", labels={"pool": "a"}))
+def test_a_topology_without_levels_equals_a_missing_one() -> None:
+    flavor_of_topology = flavor(nodeLabels={"pool": "a"}, topologyName="dc")
+    objects = (queue("q"), local("q"), workload("a"), flavor_of_topology, node("n", labels={"pool": "a"}))
     without_levels = {**TOPOLOGY, "spec": {"levels": []}}
     assert verdict(*objects, without_levels) == verdict(*objects)
 
 
-def test_a_topology_without_domains_names_the_labels_that_nodes_lack() -> None:
-    asked = workload("a")
-    asked["spec"]["podSets"][0]["topologyRequest"] = {"required": "rack"}
+def test_a_topology_without_domains_reports_the_missing_labels() -> None:
+    target = workload("a")
+    target["spec"]["podSets"][0]["topologyRequest"] = {"required": "rack"}
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     nodes = [{**node(name, labels={key: "a"}), "status": ready} for name, key in (("n", "pool"), ("other", "rack"))]
     flavors = flavor(nodeLabels={"pool": "a"}, topologyName="dc")
-    told = verdict(queue("q"), local("q"), asked, flavors, TOPOLOGY, *nodes)
-    assert told.wait is Wait.TOPOLOGY
-    assert told.inactive == "no node of flavor f is labeled rack, as Topology dc requires"
-    assert told.repairs == ("label the nodes of flavor f with rack, or correct the levels of Topology dc",)
+    result = verdict(queue("q"), local("q"), target, flavors, TOPOLOGY, *nodes)
+    assert result.wait is Wait.TOPOLOGY
+    assert result.inactive == "no node of flavor f is labeled rack, as Topology dc requires"
+    assert result.repairs == ("label the nodes of flavor f with rack, or correct the levels of Topology dc",)
 
 
-def test_a_node_selector_that_no_flavor_has_names_both() -> None:
-    asked = workload("a", pod={"nodeSelector": {"gpu": "h100"}})
-    told = verdict(queue("q"), local("q"), flavor(nodeLabels={"gpu": "a100"}), asked)
-    assert told.wait is Wait.FLAVOR
-    assert told.repairs == ("add a flavor for gpu=h100 to ClusterQueue q, or select gpu=a100",)
+def test_a_repair_names_the_node_selector_and_the_flavor() -> None:
+    target = workload("a", pod={"nodeSelector": {"gpu": "h100"}})
+    result = verdict(queue("q"), local("q"), flavor(nodeLabels={"gpu": "a100"}), target)
+    assert result.wait is Wait.FLAVOR
+    assert result.repairs == ("add a flavor for gpu=h100 to ClusterQueue q, or select gpu=a100",)
 
 
-def test_a_change_of_quota_is_a_patch_of_its_place() -> None:
-    spot, place = quota("spot", "1", borrowingLimit="0"), "/spec/resourceGroups/0/flavors/1/resources/0"
+def test_a_change_of_quota_patches_the_limit_of_its_flavor() -> None:
+    spot, path = quota("spot", "1", borrowingLimit="0"), "/spec/resourceGroups/0/flavors/1/resources/0"
     queues = [queue("q", quota("f", "1"), spot, cohortName="c"), queue("r", quota("spot", "8"), cohortName="c")]
-    tried = verdict(*queues, local("q"), flavor("spot"), flavor(), workload("a", cpu="4")).remedies
-    [result] = [item for item in tried if item.kind is RemedyKind.QUOTA and "spot" in item.title]
+    remedies = verdict(*queues, local("q"), flavor("spot"), flavor(), workload("a", cpu="4")).remedies
+    [result] = [item for item in remedies if item.kind is RemedyKind.QUOTA and "spot" in item.title]
     assert result.target is not None
     assert (result.target.kind, result.target.name) == ("ClusterQueue", "q")
-    assert [item["path"] for item in result.patch] == [f"{place}/borrowingLimit"]
+    assert [item["path"] for item in result.patch] == [f"{path}/borrowingLimit"]
 
 
-def test_a_resource_that_no_group_covers_gets_quota() -> None:
+def test_an_uncovered_resource_gets_quota() -> None:
     requests = {"cpu": "1", "example.com/gpu": "2"}
     container = {"name": "c", "image": "x", "resources": {"requests": requests, "limits": requests}}
     [result] = verdict(queue("q"), local("q"), workload("a", count=2, pod={"containers": [container]})).remedies
@@ -141,11 +141,11 @@ def test_a_resource_that_no_group_covers_gets_quota() -> None:
     ]
 
 
-def test_quota_of_a_workload_that_finishes_is_free_whatever_the_status_reports() -> None:
-    full = queue("q")
+def test_quota_of_a_finishing_workload_becomes_free() -> None:
+    cluster_queue = queue("q")
     used = {"name": "cpu", "total": "3"}
-    full["status"] = {"flavorsReservation": [{"name": "f", "resources": [used]}]}
-    result = verdict(full, *FULL[1:], workload("a", cpu="4"))
+    cluster_queue["status"] = {"flavorsReservation": [{"name": "f", "resources": [used]}]}
+    result = verdict(cluster_queue, *FULL[1:], workload("a", cpu="4"))
     assert result.unseen == ()
     assert "wait until ml/z finishes" in [item.title for item in result.remedies]
 
@@ -161,12 +161,12 @@ def test_kueue_waits_for_pods_of_another_workload() -> None:
 
 def test_a_toleration_opens_another_flavor() -> None:
     flavors = [flavor("f"), flavor("spot", nodeTaints=[TAINT])]
-    both = queue("q", quota("f", "1"), quota("spot", "8"))
-    result = verdict(*flavors, both, local("q"), workload("a", cpu="4"))
+    cluster_queue = queue("q", quota("f", "1"), quota("spot", "8"))
+    result = verdict(*flavors, cluster_queue, local("q"), workload("a", cpu="4"))
     assert [item.kind for item in result.remedies if "spot" in item.title][:1] == [RemedyKind.FLAVOR]
 
 
-def test_the_decision_with_its_numbers() -> None:
+def test_a_verdict_has_position_and_shortages() -> None:
     result = verdict(*FULL, workload("a", cpu="2"))
     assert (result.state, result.position, result.waiting) == ("Pending", 1, 1)
     assert [(shortage.resource, shortage.flavor, shortage.missing_amount) for shortage in result.shortages] == [
@@ -174,7 +174,7 @@ def test_the_decision_with_its_numbers() -> None:
     ]
 
 
-def test_nothing_needs_to_change_where_it_is_admitted() -> None:
+def test_a_workload_with_enough_quota_needs_no_remedy() -> None:
     result = verdict(*FULL, workload("a", cpu="1"))
     assert result.has_quota_now
     assert result.remedies == ()
@@ -221,7 +221,7 @@ def test_a_stopped_queue_is_resumed_before_there_is_quota() -> None:
         ),
     ],
 )
-def test_why_a_queue_is_inactive_is_part_of_the_state(
+def test_the_state_contains_the_cause_of_an_inactive_queue(
     objects: list[Json], state: str, repairs: tuple[str, ...]
 ) -> None:
     result = verdict(*objects, workload("a"))
@@ -229,21 +229,27 @@ def test_why_a_queue_is_inactive_is_part_of_the_state(
     assert result.repairs == repairs
 
 
-def test_a_workload_that_is_not_there() -> None:
+def test_a_missing_workload_has_no_verdict() -> None:
     assert judge(snapshot(*FULL), "ml/none") is None
 
 
-def test_the_queues_at_a_glance() -> None:
-    lost = workload("lost", "none")
-    result = overview(snapshot(*FULL, workload("a", cpu="2"), lost), KueueSettings(), now="2026-01-01T00:00:00Z")
-    (only,) = result.queues
-    assert (only.name, only.holding, [item.workload for item in only.waiting]) == ("q", 1, ["ml/a"])
-    assert [(row.flavor, row.used, row.nominal, row.available) for row in only.rows] == [("f", 3000, 4000, 1000)]
+def test_the_overview_of_queues() -> None:
+    unqueued = workload("lost", "none")
+    result = overview(snapshot(*FULL, workload("a", cpu="2"), unqueued), KueueSettings(), now="2026-01-01T00:00:00Z")
+    (cluster_queue,) = result.queues
+    assert (cluster_queue.name, cluster_queue.holding, [item.workload for item in cluster_queue.waiting]) == (
+        "q",
+        1,
+        ["ml/a"],
+    )
+    assert [(row.flavor, row.used, row.nominal, row.available) for row in cluster_queue.rows] == [
+        ("f", 3000, 4000, 1000)
+    ]
     assert [item.workload for item in result.unqueued] == ["ml/lost"]
 
 
-STRICT = [queue("q", queueingStrategy="StrictFIFO"), local("q"), workload("z", cpu="3", held="f")]
-SELECTING = queue("q", namespaceSelector={"matchLabels": {"team": "web"}})
+STRICT_FIFO = [queue("q", queueingStrategy="StrictFIFO"), local("q"), workload("z", cpu="3", reserved_flavor="f")]
+OTHER_NAMESPACE = queue("q", namespaceSelector={"matchLabels": {"team": "web"}})
 
 
 @pytest.mark.parametrize(
@@ -252,11 +258,11 @@ SELECTING = queue("q", namespaceSelector={"matchLabels": {"team": "web"}})
         ([*FULL, workload("a", cpu="2")], Wait.QUOTA, [RemedyKind.LESS, RemedyKind.QUOTA, RemedyKind.WAIT]),
         ([*FULL, workload("a")], Wait.TURN, []),
         (
-            [*STRICT, workload("y", cpu="2"), workload("a", minute=1)],
+            [*STRICT_FIFO, workload("y", cpu="2"), workload("a", minute=1)],
             Wait.HEAD,
             [RemedyKind.PRIORITY, RemedyKind.ORDER],
         ),
-        ([SELECTING, local("q"), workload("a")], Wait.NAMESPACE, [RemedyKind.NAMESPACE]),
+        ([OTHER_NAMESPACE, local("q"), workload("a")], Wait.NAMESPACE, [RemedyKind.NAMESPACE]),
         ([queue("q", stopPolicy="Hold"), local("q"), workload("a")], Wait.QUEUE, [RemedyKind.RESUME]),
         ([queue("q"), local("q", stopPolicy="Hold"), workload("a")], Wait.QUEUE, [RemedyKind.RESUME]),
         (
@@ -265,14 +271,14 @@ SELECTING = queue("q", namespaceSelector={"matchLabels": {"team": "web"}})
             [RemedyKind.FLAVOR],
         ),
         (
-            [queue("q"), local("q"), workload("a", pod={"containers": REFUSED})],
+            [queue("q"), local("q"), workload("a", pod={"containers": INVALID_RESOURCES})],
             Wait.REQUESTS,
             [],
         ),
-        ([*FULL[:2], workload("a", held="f")], None, []),
+        ([*FULL[:2], workload("a", reserved_flavor="f")], None, []),
     ],
 )
-def test_what_a_workload_waits_for(objects: list[Json], wait: Wait | None, remedies: list[RemedyKind]) -> None:
+def test_why_a_workload_is_pending(objects: list[Json], wait: Wait | None, remedies: list[RemedyKind]) -> None:
     result = verdict(*objects)
     assert result.wait is wait
     assert [item.kind for item in result.remedies if item.kind in remedies] == remedies
@@ -282,14 +288,14 @@ def test_what_a_workload_waits_for(objects: list[Json], wait: Wait | None, remed
     ("cpu", "state"),
     [("2", "waits behind ml/y in Kueue"), ("9", "waits behind ml/y in Kueue, which can never fit its queue")],
 )
-def test_a_head_that_never_fits_blocks_its_queue_for_good(cpu: str, state: str) -> None:
-    result = verdict(*STRICT, workload("y", cpu=cpu), workload("a", minute=1))
-    gone = "lower what ml/y requests, or delete its owner: it can never fit its queue"
-    assert (result.state_text, result.remedies[0].title == gone) == (state, cpu == "9")
+def test_a_head_that_never_fits_blocks_its_queue(cpu: str, state: str) -> None:
+    result = verdict(*STRICT_FIFO, workload("y", cpu=cpu), workload("a", minute=1))
+    title = "lower what ml/y requests, or delete its owner: it can never fit its queue"
+    assert (result.state_text, result.remedies[0].title == title) == (state, cpu == "9")
 
 
 def test_a_workload_with_quota_waits_for_its_checks() -> None:
-    item = workload("a", held="f", admissionChecks=[{"name": "budget", "state": "Pending"}])
+    item = workload("a", reserved_flavor="f", admissionChecks=[{"name": "budget", "state": "Pending"}])
     item["status"]["conditions"] = item["status"]["conditions"][:1]
     result = verdict(check("budget"), queue("q", admissionChecks=["budget"]), local("q"), item)
     assert (result.wait, result.checks) == (Wait.CHECKS, ("budget",))
@@ -297,14 +303,14 @@ def test_a_workload_with_quota_waits_for_its_checks() -> None:
 
 @pytest.mark.parametrize(("now", "wait"), [("2026-06-01T09:00:00Z", Wait.BACKOFF), ("2026-06-01T09:06:00Z", Wait.TURN)])
 def test_an_evicted_workload_waits_for_its_backoff(now: str, wait: Wait) -> None:
-    gone = {"type": "Requeued", "status": "False", "reason": "PodsReadyTimeout", "message": "gone"}
-    item = workload("a", requeueState={"requeueAt": "2026-06-01T09:05:00Z"}, conditions=[gone])
+    condition = {"type": "Requeued", "status": "False", "reason": "PodsReadyTimeout", "message": "gone"}
+    item = workload("a", requeueState={"requeueAt": "2026-06-01T09:05:00Z"}, conditions=[condition])
     result = judge(snapshot(*FULL, item), "ml/a", now=timestamp(now))
     assert result is not None
     assert result.wait is wait
 
 
-def test_a_wish_replaces_a_topology_that_has_no_room() -> None:
+def test_a_preferred_topology_replaces_a_required_one() -> None:
     levels = [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
     topology = {"apiVersion": KUEUE, "kind": "Topology", "metadata": {"name": "t"}, "spec": {"levels": levels}}
     nodes = [
@@ -312,9 +318,9 @@ def test_a_wish_replaces_a_topology_that_has_no_room() -> None:
         | {"status": {"allocatable": SMALL, "conditions": [{"type": "Ready", "status": "True"}]}}
         for item in (1, 2)
     ]
-    wanted = workload("a", count=3)
-    wanted["spec"]["podSets"][0]["topologyRequest"] = {"required": "rack"}
-    result = verdict(flavor("f", topologyName="t"), topology, *nodes, queue("q"), local("q"), wanted)
+    target = workload("a", count=3)
+    target["spec"]["podSets"][0]["topologyRequest"] = {"required": "rack"}
+    result = verdict(flavor("f", topologyName="t"), topology, *nodes, queue("q"), local("q"), target)
     assert result.wait is Wait.TOPOLOGY
     assert [item.title for item in result.remedies] == [
         "make rack preferred instead of required for pod set main",
@@ -323,16 +329,16 @@ def test_a_wish_replaces_a_topology_that_has_no_room() -> None:
 
 
 def test_a_workload_without_an_owner_is_explained() -> None:
-    """`workload/NAME` of an operator that names no owner: the cause with its numbers, and fixes that were tried."""
-    full = [node("n"), *FULL, workload("a", cpu="2")]
-    document = {"apiVersion": "v1", "kind": "List", "items": [{**NAMESPACE}, flavor(), *full]}
-    ran = kschedx("why", "workload/a", "-n", "ml", "-s", "-", stdin=json.dumps(document))
-    assert ran.code == 1
-    assert "waits for quota in Kueue" in ran.out
-    assert "lower requests.cpu from 2 to 1 per pod" in ran.out
+    """`why workload/NAME` prints the cause with its numbers and verified fixes, even without an owner."""
+    objects = [node("n"), *FULL, workload("a", cpu="2")]
+    document = {"apiVersion": "v1", "kind": "List", "items": [{**NAMESPACE}, flavor(), *objects]}
+    answer = kschedx("why", "workload/a", "-n", "ml", "-s", "-", stdin=json.dumps(document))
+    assert answer.code == 1
+    assert "waits for quota in Kueue" in answer.out
+    assert "lower requests.cpu from 2 to 1 per pod" in answer.out
 
 
-def test_a_missing_flavor_has_its_near_name() -> None:
+def test_a_missing_flavor_has_a_suggested_name() -> None:
     result = verdict(queue("q", quota("gpu-a1OO", "4")), flavor("gpu-a100"), local("q"), workload("a"))
     assert [remedy.title for remedy in result.remedies] == ['create ResourceFlavor gpu-a1OO (did you mean "gpu-a100"?)']
 

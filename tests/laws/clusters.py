@@ -1,4 +1,4 @@
-"""Small clusters by chance, in which every plugin that looks at nodes and pods has something to say."""
+"""Small random clusters on which every plugin for nodes and pods can reject or score a node."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def _nodes(draw: st.DrawFn, name: str) -> Manifest:
         labels[ZONE] = zone
     if (disk := draw(st.sampled_from([None, "ssd", "nvme"]))) is not None:
         labels["disk"] = disk
-    offers = {"cpu": draw(st.sampled_from(["1", "2", "4"])), "memory": draw(st.sampled_from(["1Gi", "4Gi"]))}
-    offers["pods"] = draw(st.sampled_from(["1", "3", "110"]))
+    allocatable = {"cpu": draw(st.sampled_from(["1", "2", "4"])), "memory": draw(st.sampled_from(["1Gi", "4Gi"]))}
+    allocatable["pods"] = draw(st.sampled_from(["1", "3", "110"]))
     taints = draw(st.lists(_taints, max_size=2, unique=True))
-    return node(name, labels=labels, taints=taints, allocatable=offers, unschedulable=draw(st.integers(0, 7)) == 0)
+    return node(name, labels=labels, taints=taints, allocatable=allocatable, unschedulable=draw(st.integers(0, 7)) == 0)
 
 
 @st.composite
@@ -91,14 +91,16 @@ def _pod_affinity(draw: st.DrawFn) -> Manifest:
 def _node_affinity(draw: st.DrawFn) -> Manifest:
     operator = draw(st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist"]))
     values = draw(st.lists(st.sampled_from(["ssd", "nvme"]), min_size=1, unique=True))
-    wanted: Manifest = {"key": "disk", "operator": operator}
-    wanted |= {"values": values} if operator in ("In", "NotIn") else {}
-    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [wanted]}]}}
+    expression: Manifest = {"key": "disk", "operator": operator}
+    expression |= {"values": values} if operator in ("In", "NotIn") else {}
+    return {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    }
 
 
 @st.composite
 def _specs(draw: st.DrawFn, chances: int) -> dict[str, Any]:
-    """Fields of a spec; each of the rules is there once in `chances`."""
+    """Return fields of a spec; each rule occurs with a probability of 1 in `chances`."""
 
     def rare() -> bool:
         return draw(st.integers(1, chances)) == 1
@@ -130,27 +132,27 @@ def _specs(draw: st.DrawFn, chances: int) -> dict[str, Any]:
 
 @st.composite
 def clusters(draw: st.DrawFn) -> Cluster:
-    """Up to five nodes with up to eight pods, no two of which have the same host port on one node."""
+    """Return up to five nodes with up to eight pods, no two of which have the same host port on one node."""
     names = [f"node-{number}" for number in range(draw(st.integers(1, 5)))]
     running: list[Manifest] = []
     for number in range(draw(st.integers(0, 8))):
-        place, spec = draw(st.sampled_from(names)), draw(_specs(chances=6))
-        result = pod(f"pod-{number}", labels={"app": draw(_apps)}, on=place, spec=spec)
-        if not any(place_of(other) == place and ports_of(other) & ports_of(result) for other in running):
+        node_name, spec = draw(st.sampled_from(names)), draw(_specs(chances=6))
+        result = pod(f"pod-{number}", labels={"app": draw(_apps)}, on=node_name, spec=spec)
+        if not any(node_of(other) == node_name and ports_of(other) & ports_of(result) for other in running):
             running.append(result)
     target = pod("target", labels={"app": draw(_apps)}, spec=draw(_specs(chances=2)))
     return Cluster(tuple(draw(_nodes(name)) for name in names), tuple(running), target)
 
 
-def place_of(manifest: Manifest) -> str:
-    """The node that a pod of these clusters runs on."""
+def node_of(manifest: Manifest) -> str:
+    """Return the node that a pod of these clusters runs on."""
     spec = manifest["spec"]
     assert isinstance(spec, dict)
     return str(spec["nodeName"])
 
 
 def ports_of(manifest: Manifest) -> frozenset[int]:
-    """The host ports of a pod of these clusters."""
+    """Return the host ports of a pod of these clusters."""
     spec = manifest["spec"]
     assert isinstance(spec, dict)
     return frozenset(port["hostPort"] for container in spec["containers"] for port in container.get("ports", ()))

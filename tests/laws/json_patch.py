@@ -9,14 +9,14 @@ from typing import Any
 Json = dict[str, Any]
 
 
-def changed(objects: Iterable[Mapping[str, object]], changes: Iterable[Json]) -> list[Json]:
-    """The objects with all changes made. Raises where a target or a path does not exist."""
+def apply_changes(objects: Iterable[Mapping[str, object]], changes: Iterable[Json]) -> list[Json]:
+    """Return copies of the objects with all changes. Raises where a target or a path does not exist."""
     result: list[Json] = [copy.deepcopy(dict(item)) for item in objects]
     for change in changes:
         if "create" in change:
             result.append(change["create"])
             continue
-        (index,) = (index for index, item in enumerate(result) if _is(item, change["target"]))
+        (index,) = (index for index, item in enumerate(result) if _is_target(item, change["target"]))
         if change.get("delete"):
             del result[index]
         for operation in change.get("patch", ()):
@@ -24,34 +24,34 @@ def changed(objects: Iterable[Mapping[str, object]], changes: Iterable[Json]) ->
     return result
 
 
-def _is(manifest: Json, target: Json) -> bool:
+def _is_target(manifest: Json, target: Json) -> bool:
     metadata = manifest["metadata"]
     named = (manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace"))
     return named == (target["apiVersion"], target["kind"], target["name"], target.get("namespace"))
 
 
 def apply(document: Json, operation: Json) -> None:
-    """One operation of a JSON patch, in place."""
+    """Apply one operation of a JSON patch in place."""
     *parents, last = [_unescaped(part) for part in operation["path"].split("/")[1:]]
-    at: Any = document
+    container: Any = document
     for part in parents:
-        at = at[int(part)] if isinstance(at, list) else at[part]
-    match operation["op"], at:
+        container = container[int(part)] if isinstance(container, list) else container[part]
+    match operation["op"], container:
         case "add", list():
-            at.insert(len(at) if last == "-" else int(last), operation["value"])
+            container.insert(len(container) if last == "-" else int(last), operation["value"])
         case "add", dict():
-            at[last] = operation["value"]
+            container[last] = operation["value"]
         case "replace" | "remove" as op, list() | dict():
-            key: Any = int(last) if isinstance(at, list) else last
-            at[key]  # has to exist
+            key: Any = int(last) if isinstance(container, list) else last
+            container[key]  # raises if the key does not exist
             if op == "remove":
-                del at[key]
+                del container[key]
             else:
-                at[key] = operation["value"]
+                container[key] = operation["value"]
         case unknown:
-            raise AssertionError(f"no operation that fixes use: {unknown}")
+            raise AssertionError(f"fixes do not use this operation: {unknown}")
 
 
 def _unescaped(part: str) -> str:
-    """A part of a JSON pointer (RFC 6901)."""
+    """Return the text of one part of a JSON pointer (RFC 6901)."""
     return part.replace("~1", "/").replace("~0", "~")

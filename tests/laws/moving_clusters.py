@@ -1,5 +1,4 @@
-"""Clusters by chance for the laws of what moves: pods of a few templates, with storage or
-devices behind many of them."""
+"""Random clusters for the laws of runs: pods of a few templates, many of them with storage or devices."""
 
 from __future__ import annotations
 
@@ -16,19 +15,19 @@ CLASSES = ("zonal", "limited", "local", "at-once")
 SINGLE = "ReadWriteOncePod"
 NUMBER = "apps.kubernetes.io/pod-index"
 DEVICES = "deviceclass.resource.kubernetes.io/gpu"
-"""The resource that stands for devices of the class."""
+"""The extended resource of the device class."""
 MODELS = ("small", "large")
 
 
 def facts_of(decision: Decision) -> tuple[object, ...]:
-    """All that two decisions about the same pod agree in."""
+    """Return all facts in which two decisions about one pod must agree."""
     result = decision.post_filter
     preemption = None if result is None else (result.status.code, result.status.reasons, result.candidates, result.best)
     return decision.outcome, decision.message, tuple(decision.best.tolist()), decision.nominated, preemption
 
 
 class Dealer:
-    """Objects of one cluster."""
+    """Builds the objects of one random cluster."""
 
     def __init__(self, dice: random.Random) -> None:
         self.dice = dice
@@ -55,9 +54,9 @@ class Dealer:
         labels = {HOSTNAME: name, ZONE: dice.choice("abc")}
         if self.chance(2):
             labels["disk"] = dice.choice(["ssd", "tape"])
-        offers = {"cpu": dice.choice("234"), "memory": "8Gi", "pods": dice.choice(["3", "110"])}
+        allocatable = {"cpu": dice.choice("234"), "memory": "8Gi", "pods": dice.choice(["3", "110"])}
         taints = ["spot:PreferNoSchedule"] if self.chance(4) else ["old:NoSchedule"] if self.chance(6) else []
-        yield node(name, labels=labels, taints=taints, allocatable=offers, unschedulable=self.chance(8))
+        yield node(name, labels=labels, taints=taints, allocatable=allocatable, unschedulable=self.chance(8))
         if not self.chance(5):
             driver: Manifest = {"name": DRIVER, "nodeID": name, "topologyKeys": [ZONE]}
             if self.chance(2):
@@ -87,7 +86,7 @@ class Dealer:
 
     def _devices(self, name: str) -> Manifest:
         models = [self.dice.choice(MODELS) for _ in range(self.dice.choice([0, 1, 1, 2]))]
-        # half of the clusters have a device that claims share, one in eight a pool that is of no node alone
+        # half of the clusters have shareable devices, one in eight a pool of all nodes
         sharing = {"AllowMultipleAllocations": True} if self._has_shares else {}
         items = [devices.device(f"d{at}", model=item, memory="3Gi", **sharing) for at, item in enumerate(models)]
         if self._has_network and name == self.names[0]:
@@ -106,7 +105,7 @@ class Dealer:
         return volume(f"free-{number}", storage_class="local", size=size, reach=reach, holder=holder, uid="")
 
     def _workload(self, number: int) -> None:
-        """Pods of one template, some of which run."""
+        """Add pods of one template, some of which run."""
         dice = self.dice
         app = dice.choice(["web", "db"])
         labels = {"app": app}
@@ -123,43 +122,50 @@ class Dealer:
         owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": f"set-{number}", "uid": f"s{number}"}
         for index in range(dice.randint(1, 5)):
             name, volumes = f"pod-{number}-{index}", []
-            its = {**labels, NUMBER: str(index)} if numbered else labels
+            pod_labels = {**labels, NUMBER: str(index)} if numbered else labels
             runs = self.chance(2)
             is_own = storage == "own" or (storage == "some shared" and index % 2 == 1)
-            held = f"{name}-scratch" if storage == "ephemeral" else f"data-{number}-{index if is_own else 'all'}"
+            claim_name = f"{name}-scratch" if storage == "ephemeral" else f"data-{number}-{index if is_own else 'all'}"
             if storage == "ephemeral":
                 volumes = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]
             elif storage:
-                volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": held}}]
+                volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": claim_name}}]
             if storage and (is_own or storage == "ephemeral" or index == 0):
-                self._claim(held, storage_class, modes, bound=bound or runs, pod_name=name)
+                self._claim(claim_name, storage_class, modes, bound=bound or runs, pod_name=name)
             metadata: dict[str, object] = {"ownerReferences": [{**owner, "controller": True}]}
             status: Manifest = {}
             if claims_devices:
-                claimed = f"gpu-{number}-{index if has_own_device else 'all'}"
-                spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": claimed}]
+                device_claim_name = f"gpu-{number}-{index if has_own_device else 'all'}"
+                spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": device_claim_name}]
                 if has_own_device or index == 0:
-                    self.objects.append(self._device_claim(claimed))
+                    self.objects.append(self._device_claim(device_claim_name))
             if runs:
                 status["startTime"] = f"2026-01-0{dice.randint(1, 9)}T00:00:00Z"
             elif self.chance(5):
                 status["nominatedNodeName"] = dice.choice(self.names)
-            on = dice.choice(self.names) if runs else None
-            result = pod(name, labels=its, on=on, metadata=metadata, status=status, spec={**spec, "volumes": volumes})
+            node_name = dice.choice(self.names) if runs else None
+            result = pod(
+                name,
+                labels=pod_labels,
+                on=node_name,
+                metadata=metadata,
+                status=status,
+                spec={**spec, "volumes": volumes},
+            )
             self.objects.append(result)
 
     def _claim(self, name: str, storage_class: str, modes: tuple[str, ...], *, bound: bool, pod_name: str) -> None:
         owner = {"apiVersion": "v1", "kind": "Pod", "name": pod_name, "uid": f"default/{pod_name}", "controller": True}
         metadata: Mapping[str, object] = {"ownerReferences": [owner]} if name.endswith("-scratch") else {}
-        held = f"volume-of-{name}" if bound else ""
+        volume_name = f"volume-of-{name}" if bound else ""
         size = self.dice.choice(["5Gi", "10Gi"])
         self.objects.append(
-            claim(name, size=size, storage_class=storage_class, modes=modes, volume=held, metadata=metadata)
+            claim(name, size=size, storage_class=storage_class, modes=modes, volume=volume_name, metadata=metadata)
         )
         if bound and not self.chance(12):
             reach = in_term(ZONE, self.dice.choice("abc")) if self.chance(2) else None
             labels = {ZONE: "a__b"} if self.chance(5) else {}
-            result = volume(held, storage_class=storage_class, holder=name, reach=reach, labels=labels, csi=True)
+            result = volume(volume_name, storage_class=storage_class, holder=name, reach=reach, labels=labels, csi=True)
             self.objects.append(result)
 
     def spec(self) -> dict[str, Any]:

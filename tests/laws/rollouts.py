@@ -1,4 +1,4 @@
-"""Clusters by chance with workloads in every stage of a rollout, and manifests and changes for them."""
+"""Random workloads in every stage of a rollout, with nodes, manifests, and quotas."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NAMESPACE = "shop"
 HOST = "kubernetes.io/hostname"
 
 
-def machines(dice: Random) -> list[Manifest]:
+def random_nodes(dice: Random) -> list[Manifest]:
     count = dice.randint(1, 4)
     return [
         node(f"n{number}", labels={HOST: f"n{number}"}, allocatable={"cpu": "4", "memory": "8Gi", "pods": "6"})
@@ -32,7 +32,7 @@ def template(dice: Random, name: str) -> Manifest:
 
 
 def workload(dice: Random, kind: str, name: str, *, replicas: int | None = None) -> Manifest:
-    """A manifest as somebody writes it."""
+    """Return a manifest as a user writes it."""
     spec: Manifest = {"template": template(dice, name)}
     if kind != "Job":
         spec["selector"] = {"matchLabels": {"app": name}}
@@ -52,8 +52,8 @@ def workload(dice: Random, kind: str, name: str, *, replicas: int | None = None)
             spec["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": rolling}
         case "Job":
             spec |= {"parallelism": max(count, 1), "completions": max(count, 1)}
-            of_pod = at(spec, "template")
-            of_pod["spec"] = {**of_pod["spec"], "restartPolicy": "Never"}
+            pod_template = at(spec, "template")
+            pod_template["spec"] = {**pod_template["spec"], "restartPolicy": "Never"}
         case _:
             spec["replicas"] = count
     version = "batch/v1" if kind == "Job" else "apps/v1"
@@ -67,31 +67,41 @@ def _strategy(dice: Random, share: tuple[object, object]) -> Manifest:
 
 
 def deployment_in_progress(dice: Random, name: str, hosts: list[str]) -> list[Manifest]:
-    """A Deployment whose rollout has come so far: old pods run, new ones wait, run, or are not ready."""
+    """Return a Deployment during a rollout: old pods run; new ones are pending, running, or not ready."""
     replicas = dice.randint(1, 4)
-    built = workload(dice, "Deployment", name, replicas=replicas)
-    metadata, spec = built["metadata"], built["spec"]
+    manifest = workload(dice, "Deployment", name, replicas=replicas)
+    metadata, spec = manifest["metadata"], manifest["spec"]
     assert isinstance(metadata, dict)
     assert isinstance(spec, dict)
     metadata["uid"] = name
     old, new = dice.randint(0, replicas), dice.randint(0, 2)
-    objects = [built]
+    objects = [manifest]
     for part, count in (("old", old), ("new", new)):
-        its = dict(spec["template"]) if part == "new" else template(dice, name)
+        part_template = dict(spec["template"]) if part == "new" else template(dice, name)
         labels = {"app": name, "pod-template-hash": part}
         owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name, "uid": name, "controller": True}
-        stored = {**its, "metadata": {"labels": labels}}
-        own = {"name": f"{name}-{part}", "namespace": NAMESPACE, "uid": f"{name}-{part}", "ownerReferences": [owner]}
+        stored = {**part_template, "metadata": {"labels": labels}}
+        replica_set_metadata = {
+            "name": f"{name}-{part}",
+            "namespace": NAMESPACE,
+            "uid": f"{name}-{part}",
+            "ownerReferences": [owner],
+        }
         objects.append(
             {
                 "apiVersion": "apps/v1",
                 "kind": "ReplicaSet",
-                "metadata": own,
+                "metadata": replica_set_metadata,
                 "spec": {"replicas": count, "template": stored},
             }
         )
         for number in range(count):
-            of = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": own["name"], "uid": own["uid"]}
+            of = {
+                "apiVersion": "apps/v1",
+                "kind": "ReplicaSet",
+                "name": replica_set_metadata["name"],
+                "uid": replica_set_metadata["uid"],
+            }
             host = dice.choice(hosts) if part == "old" or dice.random() < 0.3 else None
             is_ready = "True" if dice.random() < 0.8 else "False"
             status = {"phase": "Running", "conditions": [{"type": "Ready", "status": is_ready}]}
@@ -106,24 +116,24 @@ def deployment_in_progress(dice: Random, name: str, hosts: list[str]) -> list[Ma
                         "creationTimestamp": f"2026-11-20T0{int(part == 'new')}:00:0{number}Z",
                     },
                     status=status if host else {"phase": "Pending"},
-                    spec=dict(at(its, "spec")),
+                    spec=dict(at(part_template, "spec")),
                 )
             )
     return objects
 
 
 def ordinals_in_progress(dice: Random, name: str, hosts: list[str]) -> list[Manifest]:
-    """A StatefulSet whose update has come so far from the highest ordinal; a pod may be missing, or not ready."""
+    """Return a StatefulSet during an update from the highest ordinal; a pod may be missing or not ready."""
     replicas = dice.randint(1, 4)
-    built = workload(dice, "StatefulSet", name, replicas=replicas)
-    built["metadata"] = {**at(built, "metadata"), "uid": name}
-    built["status"] = {"updateRevision": "new", "currentRevision": "old"}
+    manifest = workload(dice, "StatefulSet", name, replicas=replicas)
+    manifest["metadata"] = {**at(manifest, "metadata"), "uid": name}
+    manifest["status"] = {"updateRevision": "new", "currentRevision": "old"}
     first_new = dice.randint(0, replicas)
     missing = dice.choice([None, None, dice.randint(0, replicas - 1)])
     return [
-        built,
+        manifest,
         *(
-            _of_revision(dice, built, f"{name}-{number}", "new" if number >= first_new else "old", hosts)
+            _of_revision(dice, manifest, f"{name}-{number}", "new" if number >= first_new else "old", hosts)
             for number in range(replicas)
             if number != missing
         ),
@@ -131,12 +141,15 @@ def ordinals_in_progress(dice: Random, name: str, hosts: list[str]) -> list[Mani
 
 
 def daemons_in_progress(dice: Random, name: str, hosts: list[str]) -> list[Manifest]:
-    """A DaemonSet whose pods have two generations of its template; a node may lack its pod."""
-    built = workload(dice, "DaemonSet", name)
+    """Return a DaemonSet whose pods have two generations of its template; a node may lack its pod."""
+    manifest = workload(dice, "DaemonSet", name)
     annotations = {"deprecated.daemonset.template.generation": "2"}
-    built["metadata"] = {**at(built, "metadata"), "uid": name, "annotations": annotations}
-    there = [host for host in hosts if dice.random() < 0.85]
-    return [built, *(_of_revision(dice, built, f"{name}-{host}", dice.choice("12"), [host]) for host in there)]
+    manifest["metadata"] = {**at(manifest, "metadata"), "uid": name, "annotations": annotations}
+    hosts_with_pod = [host for host in hosts if dice.random() < 0.85]
+    return [
+        manifest,
+        *(_of_revision(dice, manifest, f"{name}-{host}", dice.choice("12"), [host]) for host in hosts_with_pod),
+    ]
 
 
 def _of_revision(dice: Random, manifest: Manifest, name: str, revision: str, hosts: list[str]) -> Manifest:

@@ -1,4 +1,4 @@
-"""An anonymized cluster is decided as the cluster itself: in every verdict, score, victim and text."""
+"""An anonymized cluster has the answers of the original: every verdict, score, victim, and text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kschedx.kube.types import Pod
 from kschedx.kube.workloads import MAKING_PODS, pod_from_workload
 from kschedx.sources.files import read
 from tests.admission.test_recorded_admission import CASES as ADMISSION_CASES
-from tests.admission.test_recorded_admission import admitted
+from tests.admission.test_recorded_admission import admit
 from tests.builders import Manifest
 from tests.command import ROOT
 from tests.conformance.decisions import Case, cases
@@ -27,7 +27,7 @@ from tests.golden.stories import STORIES, Story
 from tests.laws.clusters import TARGET, Cluster, clusters
 
 DECISION = ("outcome", "bestNodes", "message", "preEnqueue", "preFilter", "filter", "score", "postFilter")
-AS_WRITTEN = {
+KEPT_KEYS = {
     "reason",
     "creationTimestamp",
     "lastTransitionTime",
@@ -36,7 +36,7 @@ AS_WRITTEN = {
     "karpenter.k8s.aws/instance-family",
     "karpenter.k8s.aws/instance-size",
 }
-"""Keys of values that are no names, though they may read like some."""
+"""Keys whose values are no names, even where they look like some."""
 
 
 def objects_of(path: str) -> list[Manifest]:
@@ -44,80 +44,84 @@ def objects_of(path: str) -> list[Manifest]:
     return [item for batch in read(path) for item in batch.decode(decoder)]
 
 
-def is_of_others(item: Mapping[str, object]) -> bool:
-    """Templates of Cluster API, a provider's own, are left out of an anonymized snapshot."""
+def is_left_out(item: Mapping[str, object]) -> bool:
+    """Tell whether an anonymized snapshot leaves the object out, as it does the templates of Cluster API providers."""
     kind = kind_of(str(item["kind"]), str(item["apiVersion"]).rpartition("/")[0])
     return kind is not None and kind.addon == "Cluster API"
 
 
-def replaced(anonymous: Anonymous, item: Mapping[str, object]) -> Manifest:
+def anonymized(anonymous: Anonymous, item: Mapping[str, object]) -> Manifest:
     result = anonymous.anonymize(item)
     assert result is not None
     return result
 
 
 def new_text(anonymous: Anonymous, text: str) -> set[str]:
-    """What may stand for a text: a number is replaced where it is the value of a label, and counts where it is not."""
+    """Return the possible replacements of a text: a number is replaced as a label's value, but not as a count."""
     result = {anonymous.text(text)}
     with suppress(KeyError):
         result.add(anonymous.name(text))
     return result
 
 
-def differences(ours: Any, theirs: Any, anonymous: Anonymous, path: str = "") -> Iterator[str]:
-    """Where the document about the anonymized cluster is not the other one with its names replaced."""
-    match ours:
+def differences(original: Any, other: Any, anonymous: Anonymous, path: str = "") -> Iterator[str]:
+    """Yield where the anonymized document differs from the original with its names replaced."""
+    match original:
         case dict():
-            keys = list(ours)
-            if keys != list(theirs):
-                keys = [anonymous.text(key) for key in ours]
-            if keys != list(theirs):
-                keys = [key if key in theirs else anonymous.text(key) for key in ours]
-            if keys != list(theirs):
-                yield f"{path}: {keys} != {list(theirs)}"
+            keys = list(original)
+            if keys != list(other):
+                keys = [anonymous.text(key) for key in original]
+            if keys != list(other):
+                keys = [key if key in other else anonymous.text(key) for key in original]
+            if keys != list(other):
+                yield f"{path}: {keys} != {list(other)}"
                 return
-            for key, new in zip(ours, keys, strict=True):
-                if key == "uid":  # which tells nothing
+            for key, new in zip(original, keys, strict=True):
+                if key == "uid":  # a UID carries no information
                     continue
-                if key not in AS_WRITTEN or ours[key] != theirs[new]:
-                    yield from differences(ours[key], theirs[new], anonymous, f"{path}/{key}")
+                if key not in KEPT_KEYS or original[key] != other[new]:
+                    yield from differences(original[key], other[new], anonymous, f"{path}/{key}")
         case list():
-            if len(ours) != len(theirs):
-                yield f"{path}: {len(ours)} items, not {len(theirs)}"
+            if len(original) != len(other):
+                yield f"{path}: {len(original)} items, not {len(other)}"
                 return
-            for index, (item, other) in enumerate(zip(ours, theirs, strict=True)):
-                yield from differences(item, other, anonymous, f"{path}/{index}")
+            for index, (item, other_item) in enumerate(zip(original, other, strict=True)):
+                yield from differences(item, other_item, anonymous, f"{path}/{index}")
         case str():
-            if "compilation failed" in ours and "compilation failed" in theirs:
-                return  # it quotes the expression, and marks a place in it
-            if "/shortages/" in path and ours == theirs:
-                return  # values that a kept selector reads are kept with it
-            if ours != "<none>" and theirs not in new_text(anonymous, ours):
-                yield f"{path}: {ours!r} became {theirs!r}, not {anonymous.text(ours)!r}"
+            if "compilation failed" in original and "compilation failed" in other:
+                return  # the message quotes the expression and the position of the error
+            if "/shortages/" in path and original == other:
+                return  # a kept selector keeps the values that it reads
+            if original != "<none>" and other not in new_text(anonymous, original):
+                yield f"{path}: {original!r} became {other!r}, not {anonymous.text(original)!r}"
         case _:
-            if ours != theirs:
-                yield f"{path}: {ours!r} became {theirs!r}"
+            if original != other:
+                yield f"{path}: {original!r} became {other!r}"
 
 
-def check(anonymous: Anonymous, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
-    items = [line for part in DECISION for line in differences(ours[part], theirs[part], anonymous, part)]
+def check(anonymous: Anonymous, original: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+    items = [line for part in DECISION for line in differences(original[part], other[part], anonymous, part)]
     assert not items, "\n".join(items)
 
 
 def changes(document: Mapping[str, Any]) -> list[Any]:
-    """What each fix changes; titles are prose."""
+    """Return the changes of each fix; titles are prose."""
     return [fix["changes"] for fix in document["fixes"]]
 
 
-def wordless(held: Any) -> Any:
-    """Who holds a pod, without the sentences that others wrote; what says nothing else is gone."""
-    match held:
+def without_sentences(item_of_holding: Any) -> Any:
+    """Return the holders of a pod without their free text."""
+    match item_of_holding:
         case dict():
-            return {key: wordless(item) for key, item in held.items() if key not in ("message", "lookAt")}
+            return {
+                key: without_sentences(item)
+                for key, item in item_of_holding.items()
+                if key not in ("message", "lookAt")
+            }
         case list():
-            return [wordless(item) for item in held]
+            return [without_sentences(item) for item in item_of_holding]
         case _:
-            return held
+            return item_of_holding
 
 
 # --- stories
@@ -129,27 +133,29 @@ def as_pod(manifest: Manifest) -> Manifest:
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
-def test_a_story_stays_the_same(story: Story) -> None:
+def test_anonymizing_keeps_the_answer_of_a_story(story: Story) -> None:
     cluster = objects_of(str(ROOT / story.cluster))
     config = story.configuration
     anonymous = Anonymous.of([*cluster, story.manifest], config=config)
-    new_cluster = [replaced(anonymous, item) for item in cluster if not is_of_others(item)]
-    new_manifest = replaced(anonymous, story.manifest)
+    new_cluster = [anonymized(anonymous, item) for item in cluster if not is_left_out(item)]
+    new_manifest = anonymized(anonymous, story.manifest)
 
     new_config = None if config is None else anonymous.configuration(config)
 
-    def explained(objects: Sequence[Manifest], manifest: Manifest, config: Any) -> dict[str, Any]:
+    def explain(objects: Sequence[Manifest], manifest: Manifest, config: Any) -> dict[str, Any]:
         snapshot = kschedx.Snapshot.from_objects(objects)
         return kschedx.explain(snapshot, as_pod(manifest), config=config).to_dict()
 
-    ours, theirs = explained(cluster, story.manifest, config), explained(new_cluster, new_manifest, new_config)
-    check(anonymous, ours, theirs)
-    holding = differences(wordless(ours.get("holding")), wordless(theirs.get("holding")), anonymous, "holding")
+    original, other = explain(cluster, story.manifest, config), explain(new_cluster, new_manifest, new_config)
+    check(anonymous, original, other)
+    holding = differences(
+        without_sentences(original.get("holding")), without_sentences(other.get("holding")), anonymous, "holding"
+    )
     assert not list(holding)
-    assert ours["kubernetesVersion"] == theirs["kubernetesVersion"]
-    assert [note["id"] for note in ours["notes"]] == [note["id"] for note in theirs["notes"]]
-    if story.name != "label-typo":  # whether a label looks like a misspelling of another is lost with its letters
-        assert not list(differences(changes(ours), changes(theirs), anonymous))
+    assert original["kubernetesVersion"] == other["kubernetesVersion"]
+    assert [note["id"] for note in original["notes"]] == [note["id"] for note in other["notes"]]
+    if story.name != "label-typo":  # an anonymized label is no misspelling of another
+        assert not list(differences(changes(original), changes(other), anonymous))
 
 
 # --- recorded decisions
@@ -157,56 +163,56 @@ def test_a_story_stays_the_same(story: Story) -> None:
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("case", cases()[::10], ids=lambda case: case.name)
-def test_a_recorded_decision_stays_the_same(case: Case) -> None:
+def test_anonymizing_keeps_a_recorded_decision(case: Case) -> None:
     objects, name = case.record["objects"], case.record["pod"]
     config, gates = case.record["config"], case.record.get("featureGates")
     anonymous = Anonymous.of(objects, config=config, keep_selectors=True)
-    new_objects = [replaced(anonymous, item) for item in objects]
+    new_objects = [anonymized(anonymous, item) for item in objects]
     new_config = None if config is None else anonymous.configuration(config)
 
     before, after = kschedx.Snapshot.from_objects(objects), kschedx.Snapshot.from_objects(new_objects)
-    ours = kschedx.explain(before, name, config=config, feature_gates=gates).to_dict()
-    theirs = kschedx.explain(after, anonymous.name(name), config=new_config, feature_gates=gates).to_dict()
-    check(anonymous, ours, theirs)
+    original = kschedx.explain(before, name, config=config, feature_gates=gates).to_dict()
+    other = kschedx.explain(after, anonymous.name(name), config=new_config, feature_gates=gates).to_dict()
+    check(anonymous, original, other)
 
 
 # --- admission
 
 
 @pytest.mark.parametrize("case", ADMISSION_CASES, ids=lambda case: case["name"])
-def test_what_admission_makes_of_a_manifest_stays_the_same(case: dict[str, Any]) -> None:
-    def outcome(context: Sequence[Manifest], manifest: Manifest) -> Manifest | None:
-        """The pod as it is stored; None where it is refused."""
+def test_anonymizing_keeps_the_admitted_pod(case: dict[str, Any]) -> None:
+    def admit_or_none(context: Sequence[Manifest], manifest: Manifest) -> Manifest | None:
+        """Return the stored pod, or None if it is refused."""
         try:
-            admission = admitted({"context": context, "manifest": manifest})
+            admission = admit({"context": context, "manifest": manifest})
         except InputError:
             return None
         result: Manifest = msgspec.json.decode(msgspec.json.encode(admission))
         return {"apiVersion": "v1", "kind": "Pod", **result}
 
     context, manifest = case["context"], case["manifest"]
-    ours = outcome(context, manifest)
-    anonymous = Anonymous.of([*context, manifest, *([ours] if ours else [])])
-    theirs = outcome([replaced(anonymous, item) for item in context], replaced(anonymous, manifest))
-    assert (ours is None) == (theirs is None)
-    if ours and theirs:
-        assert msgspec.convert(theirs, Pod).spec == msgspec.convert(replaced(anonymous, ours), Pod).spec
+    original = admit_or_none(context, manifest)
+    anonymous = Anonymous.of([*context, manifest, *([original] if original else [])])
+    other = admit_or_none([anonymized(anonymous, item) for item in context], anonymized(anonymous, manifest))
+    assert (original is None) == (other is None)
+    if original and other:
+        assert msgspec.convert(other, Pod).spec == msgspec.convert(anonymized(anonymous, original), Pod).spec
 
 
-# --- clusters by chance
+# --- random clusters
 
 
 @settings(max_examples=settings().max_examples * 3 // 5)
 @given(clusters(), st.sampled_from(["1.5", "1.13", "1.26", "1.30", "1.36"]))
-def test_every_release_decides_the_same(cluster: Cluster, version: str) -> None:
+def test_anonymizing_keeps_the_decision_of_every_version(cluster: Cluster, version: str) -> None:
     anonymous = Anonymous.of(cluster.objects)
-    new_objects = [replaced(anonymous, item) for item in cluster.objects]
+    new_objects = [anonymized(anonymous, item) for item in cluster.objects]
 
     before, after = kschedx.Snapshot.from_objects(cluster.objects), kschedx.Snapshot.from_objects(new_objects)
-    ours = kschedx.explain(before, TARGET, kube_version=version).to_dict()
-    theirs = kschedx.explain(after, anonymous.name(TARGET), kube_version=version).to_dict()
-    check(anonymous, ours, theirs)
-    assert not list(differences(changes(ours), changes(theirs), anonymous))
+    original = kschedx.explain(before, TARGET, kube_version=version).to_dict()
+    other = kschedx.explain(after, anonymous.name(TARGET), kube_version=version).to_dict()
+    check(anonymous, original, other)
+    assert not list(differences(changes(original), changes(other), anonymous))
 
 
 @given(clusters(), st.data())
@@ -217,7 +223,7 @@ def test_the_order_of_the_objects_does_not_matter(cluster: Cluster, data: st.Dat
 
 
 @given(clusters())
-def test_lines_are_changed_as_objects_are(cluster: Cluster) -> None:
+def test_lines_are_anonymized_as_objects(cluster: Cluster) -> None:
     lines = [msgspec.json.encode(item) for item in cluster.objects]
     anonymous, of_lines = Anonymous.of(cluster.objects), Anonymous.of_lines(lines)
     assert of_lines.mapping() == anonymous.mapping()

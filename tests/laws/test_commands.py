@@ -1,6 +1,6 @@
-"""Printed commands do what they say, whatever the cluster's objects are called: a shell runs every one of them.
+"""A shell runs printed commands as they are meant, whatever the names of the cluster's objects.
 
-Its `kubectl` and `kschedx` record their arguments; there is nothing else to run, and no other file may come of it.
+`kubectl` and `kschedx` only record their arguments; no other program is on the path, and no command may create a file.
 """
 
 from __future__ import annotations
@@ -58,31 +58,31 @@ HARMLESS = ("web", "web-0", "kube-system", "a.b.c", "rbac:reader", "node-1.examp
 
 
 def commands(seed: int) -> Iterator[tuple[str, list[list[str]]]]:
-    """A script and what its programs are given; nothing for a name that Kubernetes does not accept."""
+    """Yield scripts with the arguments of their programs; no arguments for a name that Kubernetes does not accept."""
     chance = random.Random(seed)
 
     def word() -> str:
         return chance.choice(HOSTILE if chance.random() < 0.5 else HARMLESS)
 
-    def meant(*words: str, given: tuple[str, ...], file: str = "") -> list[list[str]]:
-        return [] if set(given) & set(HOSTILE) or visible(file) != file else [list(words)]
+    def expected(*words: str, names: tuple[str, ...], file: str = "") -> list[list[str]]:
+        return [] if set(names) & set(HOSTILE) or visible(file) != file else [list(words)]
 
-    def step(step: FixStep, *words: str, given: tuple[str, ...]) -> tuple[str, list[list[str]]]:
-        return "".join(f"{line}\n" for line in step.commands()), meant(*words, given=given)
+    def step(step: FixStep, *words: str, names: tuple[str, ...]) -> tuple[str, list[list[str]]]:
+        return "".join(f"{line}\n" for line in step.commands()), expected(*words, names=names)
 
     group, kind, namespace, name, key, value = (word() for _ in range(6))
     target = Target(api_version=f"{group}/v1", kind=kind, namespace=namespace, name=name)
-    of_target = (f"{kind.lower()}.{group}", name, "-n", namespace)
+    target_words = (f"{kind.lower()}.{group}", name, "-n", namespace)
     named = (group, kind, namespace, name)
     patch: dict[str, object] = {"op": "replace", "path": f"/metadata/labels/{key}", "value": value}
-    written = json.dumps([patch])
+    patch_text = json.dumps([patch])
     yield (
         kubectl_commands([Change(target=target, patch=(patch,))]),
-        meant("kubectl", "patch", *of_target, "--type=json", f"--patch={written}", given=named),
+        expected("kubectl", "patch", *target_words, "--type=json", f"--patch={patch_text}", names=named),
     )
     yield (
         kubectl_commands([Change(target=target, delete=True)]),
-        meant("kubectl", "delete", *of_target, given=named),
+        expected("kubectl", "delete", *target_words, names=named),
     )
     yield kubectl_commands([Change(target=target, delete=True, by=value)]), []
     created: dict[str, object] = {
@@ -96,49 +96,49 @@ def commands(seed: int) -> Iterator[tuple[str, list[list[str]]]]:
         [["kubectl", "apply", "--server-side", "-f", "-"]],
     )
     row = ClusterRow(0)
-    yield step(Uncordon(row=row, node=name), "kubectl", "uncordon", name, given=(name,))
+    yield step(Uncordon(row=row, node=name), "kubectl", "uncordon", name, names=(name,))
     yield step(
         RemoveTaints(row=row, node=name, taints=(Taint(key=key, value=value, effect="NoSchedule"),)),
         *("kubectl", "taint", "node", name, f"{key}={value}:NoSchedule-"),
-        given=(name, key, value),
+        names=(name, key, value),
     )
     yield step(
         LabelNode(row=row, node=name, labels=((key, value),), is_overwritten=True),
         *("kubectl", "label", "node", name, f"{key}={value}", "--overwrite"),
-        given=(name, key, value),
+        names=(name, key, value),
     )
     yield step(
         StopWorkload(api_version=f"{group}/v1", kind=kind, namespace=namespace, name=name, victims=()),
-        *("kubectl", "scale", *of_target, "--replicas=0"),
-        given=named,
+        *("kubectl", "scale", *target_words, "--replicas=0"),
+        names=named,
     )
     victim = Victim(pod=f"{namespace}/{name}", priority=0)
     if "/" not in namespace:
         yield step(
-            DeletePods(victims=(victim,)), "kubectl", "delete", "pod", name, "-n", namespace, given=(namespace, name)
+            DeletePods(victims=(victim,)), "kubectl", "delete", "pod", name, "-n", namespace, names=(namespace, name)
         )
     if " " not in kind:
         cluster = f"{key}.yaml" if not key.startswith("-") else f"./{key}.yaml"
         with repeat_options(("-s", cluster)):
             result = command_of(WhyArguments(files=["-x.yaml"]), namespace, f"{kind} {name}", "")
         words = ("kschedx", "why", f"{kind.lower()}/{name}", "-n", namespace, "-f", "./-x.yaml", "-s", cluster)
-        yield f"{result}\n", meant(*words, given=(kind, namespace, name), file=key)
+        yield f"{result}\n", expected(*words, names=(kind, namespace, name), file=key)
     yield (
         shell_command("kubectl get {} -o {}", name, Path(value)) + "\n",
-        meant(
-            "kubectl", "get", name, "-o", f"./{value}" if value.startswith("-") else value, given=(name,), file=value
+        expected(
+            "kubectl", "get", name, "-o", f"./{value}" if value.startswith("-") else value, names=(name,), file=value
         ),
     )
 
 
-def in_a_window(script: str) -> str:
-    """The same in lines as short as those of a screen."""
+def wrapped(script: str) -> str:
+    """Return the script in lines as short as those of a narrow screen."""
     rows = [row for line in script.splitlines() for row in continue_command(line, 20)]
     return "".join(f"{row}\n" for row in (*rows, "#", *shell_rows("# " + script.rstrip("\n").replace("\n", " "), 20)))
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_shell_runs_what_is_meant_and_nothing_else(seed: int, tmp_path: Path) -> None:
+def test_a_shell_runs_only_the_printed_command(seed: int, tmp_path: Path) -> None:
     programs, folder = tmp_path / "bin", tmp_path / "here"
     programs.mkdir()
     folder.mkdir()
@@ -147,16 +147,16 @@ def test_a_shell_runs_what_is_meant_and_nothing_else(seed: int, tmp_path: Path) 
         (programs / name).chmod(0o755)
     (programs / "cat").symlink_to("/bin/cat")
     pairs = [
-        (form, meant)
+        (form, expected)
         for case in range(12)
-        for script, meant in commands(1000 * seed + case)
-        for form in ((script,) if "<<" in script else (script, in_a_window(script)))
+        for script, expected in commands(1000 * seed + case)
+        for form in ((script,) if "<<" in script else (script, wrapped(script)))
     ]
     record = tmp_path / "recorded"
     record.touch()
-    for script, meant in pairs:
+    for script, expected in pairs:
         record.write_text("")
-        ran = subprocess.run(
+        process = subprocess.run(
             ["/bin/sh", "-ec", script],
             stdin=subprocess.DEVNULL,
             cwd=folder,
@@ -165,7 +165,7 @@ def test_a_shell_runs_what_is_meant_and_nothing_else(seed: int, tmp_path: Path) 
             text=True,
             check=False,
         )
-        assert (ran.returncode, ran.stderr) == (0, ""), script
+        assert (process.returncode, process.stderr) == (0, ""), script
         calls = record.read_bytes().decode().split("\0\n\0")[:-1]
-        assert [call.split("\0") for call in calls] == meant, script
+        assert [call.split("\0") for call in calls] == expected, script
         assert not list(folder.iterdir()), script

@@ -1,5 +1,4 @@
-"""Laws of controllers: a question about a manifest is a change and then a question, and no change loses or invents a
-pod."""
+"""Laws of controllers: `why FILE` agrees with `simulate --apply FILE`, and no change loses or invents a pod."""
 
 from __future__ import annotations
 
@@ -25,22 +24,22 @@ from tests.laws.rollouts import (
     NAMESPACE,
     daemons_in_progress,
     deployment_in_progress,
-    machines,
     ordinals_in_progress,
     quota,
+    random_nodes,
     workload,
 )
 
 
-def simulated(objects: list[Manifest], *written: dict[str, object]) -> Simulation:
+def simulation_of(objects: list[Manifest], *options: dict[str, object]) -> Simulation:
     snapshot = Snapshot.from_objects(objects)
-    wanted = parse_changes(written, lambda path: [])
-    return simulate(snapshot, Setup.of_cluster(snapshot), wanted, namespace=NAMESPACE)
+    changes = parse_changes(options, lambda path: [])
+    return simulate(snapshot, Setup.of_cluster(snapshot), changes, namespace=NAMESPACE)
 
 
-def settled(objects: list[Manifest], manifest: Manifest) -> list[Manifest]:
-    """The cluster after the manifest was applied, and its pods run."""
-    after = simulated(objects, {"apply": [manifest]}).after
+def running_cluster(objects: list[Manifest], manifest: Manifest) -> list[Manifest]:
+    """Return the objects with the applied manifest and its pods, all of which run and are ready."""
+    after = simulation_of(objects, {"apply": [manifest]}).after
     pods = [after.pods[row] for row in range(len(after.pods)) if after.pods.node[row] >= 0]
     stored: list[Manifest] = [
         {
@@ -73,22 +72,21 @@ SEEDS = int(os.environ.get("SEEDS", "40"))
 
 
 @pytest.mark.parametrize("seed", [*range(SEEDS), 221])
-def test_a_question_about_a_manifest_is_a_change_and_then_a_question(seed: int, tmp_path: Path) -> None:
-    """`why FILE` and `simulate --apply FILE` have the same exit code."""
+def test_why_and_simulate_apply_have_the_same_exit_code(seed: int, tmp_path: Path) -> None:
     dice = Random(seed)
     kind = dice.choice(KINDS)
-    objects = [*machines(dice), *quota(dice)]
+    objects = [*random_nodes(dice), *quota(dice)]
     if dice.random() < 0.6:
-        objects = settled(objects, workload(dice, kind, "web"))
+        objects = running_cluster(objects, workload(dice, kind, "web"))
     changed = workload(dice, kind, "web")
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
     (tmp_path / "app.json").write_text(json.dumps(changed))
     where = ("-s", tmp_path / "cluster.json")
-    ran = kschedx("why", tmp_path / "app.json", *where)
+    answer = kschedx("why", tmp_path / "app.json", *where)
     applied = kschedx("simulate", "--apply", tmp_path / "app.json", *where)
     if at(changed, "spec").get("replicas") == 0:
-        return  # `why` is about the pod that there would be
-    assert ran.code == applied.code, f"{ran.out}{ran.err}\n---\n{applied.out}{applied.err}"
+        return  # `why` explains the pod that a replica would have
+    assert answer.code == applied.code, f"{answer.out}{answer.err}\n---\n{applied.out}{applied.err}"
 
 
 def members(snapshot: Snapshot, name: str, kind: str = "Deployment") -> set[str]:
@@ -99,20 +97,22 @@ def members(snapshot: Snapshot, name: str, kind: str = "Deployment") -> set[str]
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_no_change_of_a_rollout_in_progress_loses_or_invents_a_pod(seed: int) -> None:
     dice = Random(1000 + seed)
-    hosts = machines(dice)
+    hosts = random_nodes(dice)
     names = [str(at(host, "metadata.name")) for host in hosts]
     web = deployment_in_progress(dice, "web", names)
     objects = [*hosts, *web, *deployment_in_progress(dice, "api", names)]
     before = Snapshot.from_objects(objects)
-    there = {name: members(before, name) for name in ("web", "api")}
+    members_before = {name: members(before, name) for name in ("web", "api")}
     replicas = int(at(web[0], "spec.replicas"))
 
-    same = simulated(objects, {"scale": f"deploy/web={max(replicas, 0)}"})
-    if len(there["web"]) >= replicas:
-        assert members(same.after, "web") == there["web"], "a change that changes nothing changes nothing"
-    assert members(same.after, "api") == there["api"], "nobody has touched it"
+    unchanged = simulation_of(objects, {"scale": f"deploy/web={max(replicas, 0)}"})
+    if len(members_before["web"]) >= replicas:
+        assert members(unchanged.after, "web") == members_before["web"], (
+            "scaling to the current replicas keeps the pods"
+        )
+    assert members(unchanged.after, "api") == members_before["api"], "no change names it"
 
-    written: list[dict[str, object]] = [
+    options: list[dict[str, object]] = [
         dice.choice(
             [
                 {"scale": f"deploy/web={dice.randint(0, 5)}"},
@@ -127,20 +127,23 @@ def test_no_change_of_a_rollout_in_progress_loses_or_invents_a_pod(seed: int) ->
         for _ in range(dice.randint(1, 4))
     ]
     try:
-        simulation = simulated(objects, *written)
+        simulation = simulation_of(objects, *options)
     except InputError:
         return
     after = members(simulation.after, "web")
     stored = json.loads(simulation.after.workloads["Deployment", NAMESPACE, "web"])
-    wanted = int(stored["spec"]["replicas"])
+    replicas_after = int(stored["spec"]["replicas"])
     rolling = stored["spec"].get("strategy", {}).get("rollingUpdate", {})
-    most = max(wanted + _most(rolling.get("maxSurge"), wanted), len(there["web"]))
-    touched = any("deploy/web" in str(value) for host in written for value in host.values())
-    least = min(wanted, len(there["web"])) if touched else len(there["web"])
+    upper_bound = max(replicas_after + _rounded_up(rolling.get("maxSurge"), replicas_after), len(members_before["web"]))
+    is_changed = any("deploy/web" in str(value) for host in options for value in host.values())
+    lower_bound = min(replicas_after, len(members_before["web"])) if is_changed else len(members_before["web"])
     is_recreate = stored["spec"].get("strategy", {}).get("type") == "Recreate"
-    assert len(after) <= most, (written, sorted(after))
-    assert is_recreate or len(after) >= least - _most(rolling.get("maxUnavailable"), wanted), (written, sorted(after))
-    assert members(simulation.after, "api") == there["api"], written
+    assert len(after) <= upper_bound, (options, sorted(after))
+    assert is_recreate or len(after) >= lower_bound - _rounded_up(rolling.get("maxUnavailable"), replicas_after), (
+        options,
+        sorted(after),
+    )
+    assert members(simulation.after, "api") == members_before["api"], options
 
 
 def _ordinals(pods: set[str]) -> set[int]:
@@ -150,20 +153,22 @@ def _ordinals(pods: set[str]) -> set[int]:
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_no_change_of_a_stateful_set_in_progress_loses_or_invents_a_pod(seed: int) -> None:
     dice = Random(3000 + seed)
-    hosts = machines(dice)
+    hosts = random_nodes(dice)
     names = [str(at(host, "metadata.name")) for host in hosts]
     web = ordinals_in_progress(dice, "web", names)
     objects = [*hosts, *web, *ordinals_in_progress(dice, "api", names)]
     before = Snapshot.from_objects(objects)
     kind, replicas = "StatefulSet", int(at(web[0], "spec.replicas"))
-    there = {name: members(before, name, kind) for name in ("web", "api")}
+    members_before = {name: members(before, name, kind) for name in ("web", "api")}
 
-    same = simulated(objects, {"apply": [json.loads(json.dumps(web[0]))]})
-    if len(there["web"]) == replicas:
-        assert members(same.after, "web", kind) == there["web"], "a change that changes nothing changes nothing"
-    assert members(same.after, "web", kind) >= there["web"]
+    unchanged = simulation_of(objects, {"apply": [json.loads(json.dumps(web[0]))]})
+    if len(members_before["web"]) == replicas:
+        assert members(unchanged.after, "web", kind) == members_before["web"], (
+            "applying the stored manifest keeps the pods"
+        )
+    assert members(unchanged.after, "web", kind) >= members_before["web"]
 
-    written: list[dict[str, object]] = [
+    options: list[dict[str, object]] = [
         dice.choice(
             [
                 {"scale": f"sts/web={dice.randint(0, 5)}"},
@@ -174,31 +179,35 @@ def test_no_change_of_a_stateful_set_in_progress_loses_or_invents_a_pod(seed: in
         )
         for _ in range(dice.randint(1, 4))
     ]
-    simulation = simulated(objects, *written)
+    simulation = simulation_of(objects, *options)
     after = members(simulation.after, "web", kind)
-    wanted = int(json.loads(simulation.after.workloads[kind, NAMESPACE, "web"])["spec"]["replicas"])
-    lowest = min(wanted, *(int(str(host["scale"]).rpartition("=")[2]) for host in written if "scale" in host), replicas)
-    kept = {ordinal for ordinal in _ordinals(there["web"]) if ordinal < lowest}
-    assert kept <= _ordinals(after), (written, sorted(after))
-    most = max(replicas, *(int(str(host["scale"]).rpartition("=")[2]) for host in written if "scale" in host), 0)
-    assert all(ordinal < most for ordinal in _ordinals(after)), (written, sorted(after))
-    assert members(simulation.after, "api", kind) == there["api"], written
+    replicas_after = int(json.loads(simulation.after.workloads[kind, NAMESPACE, "web"])["spec"]["replicas"])
+    lowest = min(
+        replicas_after, *(int(str(host["scale"]).rpartition("=")[2]) for host in options if "scale" in host), replicas
+    )
+    remaining_ordinals = {ordinal for ordinal in _ordinals(members_before["web"]) if ordinal < lowest}
+    assert remaining_ordinals <= _ordinals(after), (options, sorted(after))
+    upper_bound = max(replicas, *(int(str(host["scale"]).rpartition("=")[2]) for host in options if "scale" in host), 0)
+    assert all(ordinal < upper_bound for ordinal in _ordinals(after)), (options, sorted(after))
+    assert members(simulation.after, "api", kind) == members_before["api"], options
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_no_change_of_a_daemon_set_in_progress_loses_or_invents_a_pod(seed: int) -> None:
     dice = Random(4000 + seed)
-    hosts = machines(dice)
+    hosts = random_nodes(dice)
     names = [str(at(host, "metadata.name")) for host in hosts]
     web = daemons_in_progress(dice, "web", names)
     objects = [*hosts, *web, *daemons_in_progress(dice, "api", names)]
     before = Snapshot.from_objects(objects)
     kind = "DaemonSet"
-    there = {name: members(before, name, kind) for name in ("web", "api")}
-    same = simulated(objects, {"apply": [json.loads(json.dumps(web[0]))]})
-    if len(there["web"]) == len(names):
-        assert members(same.after, "web", kind) == there["web"], "a change that changes nothing changes nothing"
-    written: list[dict[str, object]] = [
+    members_before = {name: members(before, name, kind) for name in ("web", "api")}
+    unchanged = simulation_of(objects, {"apply": [json.loads(json.dumps(web[0]))]})
+    if len(members_before["web"]) == len(names):
+        assert members(unchanged.after, "web", kind) == members_before["web"], (
+            "applying the stored manifest keeps the pods"
+        )
+    options: list[dict[str, object]] = [
         dice.choice(
             [
                 {"set": f"ds/web:spec.template.spec.containers[main].image=web:{dice.randint(2, 3)}"},
@@ -209,20 +218,22 @@ def test_no_change_of_a_daemon_set_in_progress_loses_or_invents_a_pod(seed: int)
         )
         for _ in range(dice.randint(1, 4))
     ]
-    simulation = simulated(objects, *written)
+    simulation = simulation_of(objects, *options)
     pods = simulation.after.pods
     homes = [home_node(pods, pods.rows[key]) for key in members(simulation.after, "web", kind)]
-    touched = any("ds/web" in str(value) for host in written for value in host.values())
-    before_homes = {home_node(before.pods, before.pods.rows[key]) for key in there["web"]}
-    assert before_homes <= {*homes}, written
-    assert {*homes} <= ({*names} if touched else before_homes), written
+    is_changed = any("ds/web" in str(value) for host in options for value in host.values())
+    before_homes = {home_node(before.pods, before.pods.rows[key]) for key in members_before["web"]}
+    assert before_homes <= {*homes}, options
+    assert {*homes} <= ({*names} if is_changed else before_homes), options
     surge = int(at(web[0], "spec.updateStrategy.rollingUpdate.maxSurge"))
-    unready = sum("'status': 'False'" in str(host) for host in web[1:])  # replaced beside what maxSurge allows
-    assert len(homes) <= len({*homes}) + surge + unready, (written, homes)
-    assert members(simulation.after, "api", kind) == there["api"], written
+    unready = sum(
+        "'status': 'False'" in str(host) for host in web[1:]
+    )  # a pod that is not ready is replaced without counting against maxSurge
+    assert len(homes) <= len({*homes}) + surge + unready, (options, homes)
+    assert members(simulation.after, "api", kind) == members_before["api"], options
 
 
-def _most(share: object, whole: int) -> int:
+def _rounded_up(share: object, total: int) -> int:
     if share is None:
         share = "25%"
-    return -(-whole * int(share[:-1]) // 100) if isinstance(share, str) else int(str(share))
+    return -(-total * int(share[:-1]) // 100) if isinstance(share, str) else int(str(share))

@@ -1,4 +1,4 @@
-"""A node can give claims their devices exactly if there is some way to do it, and what it gives is one."""
+"""A node can allocate devices to claims exactly if a solution exists, and its allocation is one."""
 
 from __future__ import annotations
 
@@ -27,113 +27,127 @@ from tests.device_builders import DRIVER, allocated, claim, device, device_class
 
 Gpu = tuple[int, int]
 """Model and NUMA node."""
-Wanted = tuple[int, int]
-"""How many, and of which model; 2 for any."""
+DeviceRequest = tuple[int, int]
+"""Count and model of a request; model 2 stands for any."""
 
 gpus = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), max_size=5)
 requests = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 2)), min_size=1, max_size=2)
 claims = st.lists(st.tuples(requests, st.booleans()), min_size=1, max_size=2)
 
 
-@given(offered=gpus, wanted=claims, busy=st.sets(st.integers(0, 4), max_size=2))
-def test_a_solution_is_found_where_there_is_one(
-    offered: list[Gpu], wanted: list[tuple[list[Wanted], bool]], busy: set[int]
+@given(gpus_of_node=gpus, requests_by_claim=claims, busy=st.sets(st.integers(0, 4), max_size=2))
+def test_a_node_allocates_devices_exactly_if_a_solution_exists(
+    gpus_of_node: list[Gpu], requests_by_claim: list[tuple[list[DeviceRequest], bool]], busy: set[int]
 ) -> None:
-    taken = [at for at in sorted(busy) if at < len(offered)]
-    objects = [node("a"), device_class(), resource_slice("a", *(_device(at, item) for at, item in enumerate(offered)))]
-    objects += [_claim(f"c{at}", *item) for at, item in enumerate(wanted)]
-    objects += [allocated("busy", "a", *(f"d{at}" for at in taken))] if taken else []
+    allocated_devices = [at for at in sorted(busy) if at < len(gpus_of_node)]
+    objects = [
+        node("a"),
+        device_class(),
+        resource_slice("a", *(_device(at, item) for at, item in enumerate(gpus_of_node))),
+    ]
+    objects += [_claim(f"c{at}", *item) for at, item in enumerate(requests_by_claim)]
+    objects += [allocated("busy", "a", *(f"d{at}" for at in allocated_devices))] if allocated_devices else []
     snapshot = Snapshot.from_objects(objects)
     devices = snapshot.devices
     allocator = Allocator.of(devices, DeviceFeatures.of(resolve()))
-    questions: list[ResourceClaim] = [devices.claims[f"default/c{at}"] for at in range(len(wanted))]
-    result = allocator.allocate(snapshot.cluster.nodes[0], questions)
+    resource_claims: list[ResourceClaim] = [devices.claims[f"default/c{at}"] for at in range(len(requests_by_claim))]
+    result = allocator.allocate(snapshot.cluster.nodes[0], resource_claims)
 
-    free = [at for at in range(len(offered)) if at not in taken]
-    assert (result is not None) == any(_solutions(offered, free, list(_flat(wanted))))
+    free = [at for at in range(len(gpus_of_node)) if at not in allocated_devices]
+    assert (result is not None) == any(_solutions(gpus_of_node, free, list(_flat(requests_by_claim))))
     if result is not None:
-        _check(result, offered, wanted, taken)
+        _check(result, gpus_of_node, requests_by_claim, allocated_devices)
 
 
 def _device(at: int, gpu: Gpu) -> Manifest:
     return device(f"d{at}", model=gpu[0], numa=gpu[1])
 
 
-def _claim(name: str, wanted: list[Wanted], same_numa: bool) -> Manifest:
+def _claim(name: str, device_requests: list[DeviceRequest], same_numa: bool) -> Manifest:
     expression = f'device.attributes["{DRIVER}"].model == '
-    questions = [
+    requests = [
         request(f"r{at}", count=count, select=[] if model == 2 else [f"{expression}{model}"])
-        for at, (count, model) in enumerate(wanted)
+        for at, (count, model) in enumerate(device_requests)
     ]
-    return claim(name, *questions, constraints=[{"matchAttribute": f"{DRIVER}/numa"}] if same_numa else [])
+    return claim(name, *requests, constraints=[{"matchAttribute": f"{DRIVER}/numa"}] if same_numa else [])
 
 
-def _flat(wanted: list[tuple[list[Wanted], bool]]) -> Iterator[tuple[int, Wanted, bool]]:
-    for number, (question, same_numa) in enumerate(wanted):
-        for item in question:
+def _flat(requests_by_claim: list[tuple[list[DeviceRequest], bool]]) -> Iterator[tuple[int, DeviceRequest, bool]]:
+    for number, (requests, same_numa) in enumerate(requests_by_claim):
+        for item in requests:
             yield number, item, same_numa
 
 
 def _solutions(
-    offered: Sequence[Gpu], free: list[int], wanted: list[tuple[int, Wanted, bool]], numa: dict[int, int] | None = None
+    gpus_of_node: Sequence[Gpu],
+    free: list[int],
+    pending_requests: list[tuple[int, DeviceRequest, bool]],
+    numa: dict[int, int] | None = None,
 ) -> Iterator[bool]:
-    """Every way to meet the requests one after the other."""
-    if not wanted:
+    """Yield once for every combination of devices that meets the requests in order."""
+    if not pending_requests:
         yield True
         return
     numa = numa or {}
-    number, (count, model), same_numa = wanted[0]
-    for chosen in combinations([at for at in free if model in (2, offered[at][0])], count):
-        nodes = {offered[at][1] for at in chosen} | ({numa[number]} if number in numa else set())
+    number, (count, model), same_numa = pending_requests[0]
+    for allocation in combinations([at for at in free if model in (2, gpus_of_node[at][0])], count):
+        nodes = {gpus_of_node[at][1] for at in allocation} | ({numa[number]} if number in numa else set())
         if same_numa and len(nodes) > 1:
             continue
-        left = [at for at in free if at not in chosen]
-        yield from _solutions(offered, left, wanted[1:], numa | {number: nodes.pop()} if same_numa else numa)
+        remaining = [at for at in free if at not in allocation]
+        yield from _solutions(
+            gpus_of_node, remaining, pending_requests[1:], numa | {number: nodes.pop()} if same_numa else numa
+        )
 
 
-def _check(result: Result, offered: list[Gpu], wanted: list[tuple[list[Wanted], bool]], taken: list[int]) -> None:
+def _check(
+    result: Result,
+    gpus_of_node: list[Gpu],
+    requests_by_claim: list[tuple[list[DeviceRequest], bool]],
+    allocated_devices: list[int],
+) -> None:
     used = [int(pick.device.id[2][1:]) for picks in result for pick in picks]
     assert len(used) == len(set(used))
-    assert not set(used) & set(taken)
-    for picks, (question, same_numa) in zip(result, wanted, strict=True):
-        for at, (count, model) in enumerate(question):
-            mine = [int(pick.device.id[2][1:]) for pick in picks if pick.request == f"r{at}"]
-            assert len(mine) == count
-            assert all(model in (2, offered[item][0]) for item in mine)
+    assert not set(used) & set(allocated_devices)
+    for picks, (requests, same_numa) in zip(result, requests_by_claim, strict=True):
+        for at, (count, model) in enumerate(requests):
+            devices = [int(pick.device.id[2][1:]) for pick in picks if pick.request == f"r{at}"]
+            assert len(devices) == count
+            assert all(model in (2, gpus_of_node[item][0]) for item in devices)
         if same_numa:
-            assert len({offered[int(pick.device.id[2][1:])][1] for pick in picks}) <= 1
+            assert len({gpus_of_node[int(pick.device.id[2][1:])][1] for pick in picks}) <= 1
 
 
-# --- what nodes share
+# --- results kept between nodes and claims
 
 
 @given(seed=st.integers(0, 2**32))
-def test_what_was_found_for_other_nodes_and_claims_is_what_a_search_finds(seed: int) -> None:
-    """Whatever came and went in between: devices with shares, counters, taints, and serial numbers."""
+def test_a_kept_allocation_equals_a_fresh_search(seed: int) -> None:
+    """Other claims change in between; devices have shares, counters, taints, and serial numbers."""
     dice = random.Random(seed)
     names = [f"n{at}" for at in range(4)]
-    wanted = [_chosen_claim(dice, f"c{at}") for at in range(4)]
-    objects = [device_class(), *(node(name) for name in names), *wanted]
+    claim_manifests = [_chosen_claim(dice, f"c{at}") for at in range(4)]
+    objects = [device_class(), *(node(name) for name in names), *claim_manifests]
     for name in names:
         objects += _chosen_slices(dice, name)
     snapshot = Snapshot.from_objects(objects)
     devices = MovingDevices.moving(snapshot.devices)
     features = DeviceFeatures.of(resolve(feature_gates={"DRAPartitionableDevices": True}))
     allocator = Allocator.of(devices, features)
-    claims = [devices.claims[f"default/c{at}"] for at in range(len(wanted))]
+    claims = [devices.claims[f"default/c{at}"] for at in range(len(claim_manifests))]
     for step in range(8):
-        name, some = dice.choice(names), dice.sample(claims, dice.randint(1, 2))
+        name, selected_claims = dice.choice(names), dice.sample(claims, dice.randint(1, 2))
         on = snapshot.cluster.nodes[snapshot.cluster.index[name]]
         allocated_state(devices, shares=features.consumable_capacity)
         fresh = Allocator.of(devices.frozen(), features)
-        assert _outcome(allocator.allocate, on, some) == _outcome(fresh.search, on, some)
-        where, which = dice.choice(names), dice.sample(["d0", "d1", "d2"], 2)
+        assert _outcome(allocator.allocate, on, selected_claims) == _outcome(fresh.search, on, selected_claims)
+        busy_node, busy_devices = dice.choice(names), dice.sample(["d0", "d1", "d2"], 2)
         if dice.random() < 0.5:
-            holder = allocated("busy", where, *which, shareID=f"{step}", consumedCapacity={"memory": "1Gi"})
+            holder = allocated("busy", busy_node, *busy_devices, shareID=f"{step}", consumedCapacity={"memory": "1Gi"})
         else:
-            holder = allocated("busy", where, *which)
-        taken = Snapshot.from_objects([holder]).devices.claims["default/busy"]
-        devices.put({f"default/busy-{step % 3}": taken if dice.random() < 0.8 else None})
+            holder = allocated("busy", busy_node, *busy_devices)
+        busy_claim = Snapshot.from_objects([holder]).devices.claims["default/busy"]
+        devices.put({f"default/busy-{step % 3}": busy_claim if dice.random() < 0.8 else None})
 
 
 def _outcome(
@@ -141,8 +155,8 @@ def _outcome(
 ) -> object:
     try:
         result = search(on, claims)
-    except (FailureError, UnavailableError) as failed:
-        return str(failed)
+    except (FailureError, UnavailableError) as error:
+        return str(error)
     return result and [
         [(pick.request, pick.device.id, pick.share, pick.admin_access) for pick in picks] for picks in result
     ]
@@ -151,14 +165,14 @@ def _outcome(
 def _chosen_claim(dice: random.Random, name: str) -> Manifest:
     expression = f'device.attributes["{DRIVER}"].model == '
     select = [] if dice.random() < 0.5 else [f"{expression}{dice.randint(0, 1)}"]
-    more: dict[str, object] = {"count": dice.randint(1, 2)}
+    fields: dict[str, object] = {"count": dice.randint(1, 2)}
     if dice.random() < 0.2:
-        more = {"allocationMode": "All"}
+        fields = {"allocationMode": "All"}
     if dice.random() < 0.3:
-        more["capacity"] = {"requests": {"memory": dice.choice(["1Gi", "2Gi"])}}
-    same: list[Manifest] = [{"matchAttribute": f"{DRIVER}/numa"}] if dice.random() < 0.3 else []
+        fields["capacity"] = {"requests": {"memory": dice.choice(["1Gi", "2Gi"])}}
+    constraints: list[Manifest] = [{"matchAttribute": f"{DRIVER}/numa"}] if dice.random() < 0.3 else []
     result = request(select=select)
-    return claim(name, {**result, "exactly": {**_fields(result), **more}}, constraints=same)
+    return claim(name, {**result, "exactly": {**_fields(result), **fields}}, constraints=constraints)
 
 
 def _fields(manifest: Manifest) -> Manifest:
@@ -171,19 +185,21 @@ def _chosen_slices(dice: random.Random, name: str) -> Iterator[Manifest]:
     has_counters = dice.random() < 0.3
     devices = []
     for at in range(dice.randint(1, 3)):
-        more: dict[str, object] = {}
+        fields: dict[str, object] = {}
         if has_counters:
-            more["ConsumesCounters"] = [{"counterSet": "s", "counters": {"n": {"value": str(dice.randint(1, 2))}}}]
+            fields["ConsumesCounters"] = [{"counterSet": "s", "counters": {"n": {"value": str(dice.randint(1, 2))}}}]
         elif dice.random() < 0.3:
-            more["AllowMultipleAllocations"] = True
+            fields["AllowMultipleAllocations"] = True
         if dice.random() < 0.15:
-            more["Taints"] = [{"key": "broken", "effect": "NoSchedule"}]
+            fields["Taints"] = [{"key": "broken", "effect": "NoSchedule"}]
         model, numa = dice.randint(0, 1), dice.randint(0, 1)
         devices.append(
-            device(f"d{at}", memory=dice.choice(["2Gi", "3Gi"]), model=model, numa=numa, serial=f"{name}-{at}", **more)
+            device(
+                f"d{at}", memory=dice.choice(["2Gi", "3Gi"]), model=model, numa=numa, serial=f"{name}-{at}", **fields
+            )
         )
-    whole = 2 if has_counters or dice.random() < 0.1 else 1
-    pool = {"name": name, "generation": 1, "resourceSliceCount": whole}
+    slice_count = 2 if has_counters or dice.random() < 0.1 else 1
+    pool = {"name": name, "generation": 1, "resourceSliceCount": slice_count}
     yield resource_slice(name, *devices, pool=pool)
     if has_counters:
         counters = [{"name": "s", "counters": {"n": {"value": "3"}}}]

@@ -1,4 +1,4 @@
-"""Laws of the whole answer, on clusters by chance."""
+"""Laws of the document of `why`, on random clusters."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ import kschedx
 from kschedx.fixes.ranking import CAPACITY_FIRST
 from tests.builders import Manifest, pod
 from tests.laws.clusters import TARGET, Cluster, clusters
-from tests.laws.json_patch import changed
+from tests.laws.json_patch import apply_changes
 
 
-def explained(objects: list[Manifest]) -> dict[str, Any]:
+def explain(objects: list[Manifest]) -> dict[str, Any]:
     document: dict[str, Any] = kschedx.explain(kschedx.Snapshot.from_objects(objects), TARGET).to_dict()
     return document
 
 
-def passing(document: dict[str, Any]) -> list[str]:
-    """The nodes on which every filter passes."""
+def feasible_nodes(document: dict[str, Any]) -> list[str]:
+    """Return the names of the nodes on which every filter passes."""
     nodes = (document["filter"] or {"nodes": {}})["nodes"]
     return sorted(name for name, text in nodes.items() if text["verdict"]["code"] == "Success")
 
 
 @given(clusters())
 def test_the_document_is_plain_json(cluster: Cluster) -> None:
-    document = explained(cluster.objects)
+    document = explain(cluster.objects)
     assert json.loads(json.dumps(document)) == document
 
 
 @given(clusters())
-def test_the_arithmetic_of_scores_closes(cluster: Cluster) -> None:
-    document = explained(cluster.objects)
+def test_totals_are_the_sums_of_weighted_normalized_scores(cluster: Cluster) -> None:
+    document = explain(cluster.objects)
     score = document["score"]
-    assert (score is None) == (not passing(document) or document["outcome"] != "Scheduled")
+    assert (score is None) == (not feasible_nodes(document) or document["outcome"] != "Scheduled")
     for node in (score or {"nodes": {}})["nodes"].values():
         for plugin, weight in score["weights"].items():
             assert 0 <= node["normalized"][plugin] <= 100
@@ -49,8 +49,8 @@ def test_the_arithmetic_of_scores_closes(cluster: Cluster) -> None:
 
 
 @given(clusters())
-def test_a_message_exists_exactly_where_the_pod_does_not_fit(cluster: Cluster) -> None:
-    document = explained(cluster.objects)
+def test_a_pod_has_a_message_or_a_node(cluster: Cluster) -> None:
+    document = explain(cluster.objects)
     assert (document["outcome"] == "Scheduled") == (not document["message"]) == bool(document["bestNodes"])
     if document["message"]:
         assert document["message"].startswith(f"0/{len(cluster.nodes)} nodes are available:")
@@ -58,8 +58,8 @@ def test_a_message_exists_exactly_where_the_pod_does_not_fit(cluster: Cluster) -
 
 @given(clusters(), st.data())
 def test_the_order_of_the_objects_does_not_matter(cluster: Cluster, data: st.DataObject) -> None:
-    first = explained(cluster.objects)
-    second = explained(data.draw(st.permutations(cluster.objects)))
+    first = explain(cluster.objects)
+    second = explain(data.draw(st.permutations(cluster.objects)))
     for key in ("outcome", "message"):
         assert second[key] == first[key]
     assert sorted(second["bestNodes"]) == sorted(first["bestNodes"])
@@ -68,7 +68,7 @@ def test_the_order_of_the_objects_does_not_matter(cluster: Cluster, data: st.Dat
 
 
 def verdicts(document: dict[str, Any]) -> dict[str, Any]:
-    """Node to its verdict and to the reasons of every plugin that rejects it."""
+    """Return the verdict of each node with the reasons of every plugin that rejects it."""
     nodes = (document["filter"] or {"nodes": {}})["nodes"]
     return {
         name: (text["verdict"], {plugin: status["reasons"] for plugin, status in text["rejectedBy"].items()})
@@ -78,24 +78,24 @@ def verdicts(document: dict[str, Any]) -> dict[str, Any]:
 
 @given(clusters())
 def test_an_unrelated_pending_pod_changes_nothing(cluster: Cluster) -> None:
-    first = explained(cluster.objects)
-    second = explained([*cluster.objects, pod("waits", namespace="elsewhere", labels={"app": "other"})])
+    first = explain(cluster.objects)
+    second = explain([*cluster.objects, pod("waits", namespace="elsewhere", labels={"app": "other"})])
     assert second | {"source": first["source"]} == first
 
 
 @given(clusters())
 def test_a_verified_fix_works_when_it_is_applied(cluster: Cluster) -> None:
-    for fix in explained(cluster.objects)["fixes"]:
-        after = explained(changed(cluster.objects, fix["changes"]))
+    for fix in explain(cluster.objects)["fixes"]:
+        after = explain(apply_changes(cluster.objects, fix["changes"]))
         if fix["certainty"] == "verified":
-            assert passing(after) == sorted(fix["feasibleNodes"]), fix["title"]
+            assert feasible_nodes(after) == sorted(fix["feasibleNodes"]), fix["title"]
         else:
             assert fix["certainty"] == "partial"
 
 
 @given(clusters())
-def test_what_costs_others_comes_last(cluster: Cluster) -> None:
-    """Nobody is told to end another pod's life before what would do without."""
+def test_fixes_are_ordered_by_their_cost(cluster: Cluster) -> None:
+    """Fixes that evict or delete other pods follow those that do not, except that capacity may come first."""
     explanation = kschedx.explain(kschedx.Snapshot.from_objects(cluster.objects), TARGET)
     verified = [fix for fix in explanation.fixes if fix.certainty == "verified"]
     costs = [max(step.cost for step in fix.steps) for fix in verified]
@@ -104,8 +104,8 @@ def test_what_costs_others_comes_last(cluster: Cluster) -> None:
 
 
 @given(clusters())
-def test_a_fix_names_only_nodes_that_it_was_tried_on(cluster: Cluster) -> None:
-    for fix in explained(cluster.objects)["fixes"]:
+def test_a_fix_names_only_its_feasible_nodes(cluster: Cluster) -> None:
+    for fix in explain(cluster.objects)["fixes"]:
         if fix["certainty"] == "verified":
             new = [f"{name}-new" for name in re.findall(r"a node like (node-\d+)", fix["title"])]
             old = re.findall(r"(?:on|from|label|uncordon) (node-\d+)", fix["title"])
@@ -116,10 +116,10 @@ def test_a_fix_names_only_nodes_that_it_was_tried_on(cluster: Cluster) -> None:
 
 @given(clusters())
 def test_a_partial_fix_removes_a_blocker(cluster: Cluster) -> None:
-    before = explained(cluster.objects)
+    before = explain(cluster.objects)
     for fix in before["fixes"]:
         if fix["certainty"] == "partial":
-            assert blockers(explained(changed(cluster.objects, fix["changes"]))) != blockers(before), fix["title"]
+            assert blockers(explain(apply_changes(cluster.objects, fix["changes"]))) != blockers(before), fix["title"]
 
 
 def blockers(document: dict[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,7 @@
-"""An answer depends on the cluster alone: not on the order of the objects in its file, the file's format, the number of
-workers, the hash seed, the locale or the time zone. Byte for byte."""
+"""An answer depends on the cluster alone.
+
+It is the same to the byte for any order of objects, file format, number of workers, hash seed, locale, and time zone.
+"""
 
 from __future__ import annotations
 
@@ -78,20 +80,20 @@ QUESTIONS = (
     ("kueue", "--now", "2026-11-01T00:00:00Z", "-o", "html"),
     ("nodes", "-o", "wide"),
     ("doctor", "-o", "html"),
-    ("fleet", "-s", "cluster", "why", "--all-pending"),  # its page and document also say how long it took
+    ("fleet", "-s", "cluster", "why", "--all-pending"),  # its page and JSON document contain durations
 )
 DIGEST = re.compile(r"""(?:input|page) sha256(?:</b> |",")[0-9a-f]{16}""")
-"""In a page and its footer: the digest of the files themselves, and the page's own."""
+"""The digest of the input files in a page, and the page's own digest in its footer."""
 ANSWERS = """
 import json, os, sys
 from kschedx import parallel
 from tests.command import kschedx
 workers = int(sys.argv[1])
 parallel.processors, parallel.FEW, parallel.CHUNK = lambda: workers, 8, 4
-for folder, asked in json.load(sys.stdin):
-    lines = [words if "-s" in words else [*words, "-s", "cluster"] for words in asked]
-    ran = [kschedx(*line, columns=80, env=os.environ, cwd=folder) for line in lines]
-    print(json.dumps([(answer.code, answer.out, answer.err) for answer in ran]))
+for folder, questions in json.load(sys.stdin):
+        lines = [words if "-s" in words else [*words, "-s", "cluster"] for words in questions]
+        answers = [kschedx(*line, columns=80, env=os.environ, cwd=folder) for line in lines]
+        print(json.dumps([(answer.code, answer.out, answer.err) for answer in answers]))
 """
 
 
@@ -149,7 +151,7 @@ items:
     name: job-suspended
     ownerReferences: [{apiVersion: batch/v1, kind: Job, name: suspended, uid: j, controller: true}]
 """
-"""A workload that is scaled, two of one owner that Kueue holds, and a Job that it suspends."""
+"""A workload with a HorizontalPodAutoscaler, two Workloads of one owner pending in Kueue, and a suspended Job."""
 AUTOSCALER: Manifest = {
     "apiVersion": "v1",
     "kind": "ConfigMap",
@@ -158,28 +160,30 @@ AUTOSCALER: Manifest = {
 }
 
 
-def plain(objects: list[Manifest]) -> list[Manifest]:
-    """Without what the builders share, which YAML would write as an anchor."""
+def without_aliases(objects: list[Manifest]) -> list[Manifest]:
+    """Return copies that share no values, so that YAML contains no aliases."""
     items: list[Manifest] = json.loads(hostile.as_json(objects))["items"]
     return items
 
 
 FORMS: Mapping[str, Callable[[list[Manifest]], bytes]] = {
-    "yaml": lambda objects: yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": plain(objects)}).encode(),
-    "documents": lambda objects: yaml.safe_dump_all(plain(objects)).encode(),
+    "yaml": lambda objects: yaml.safe_dump(
+        {"apiVersion": "v1", "kind": "List", "items": without_aliases(objects)}
+    ).encode(),
+    "documents": lambda objects: yaml.safe_dump_all(without_aliases(objects)).encode(),
     "lines": lambda objects: "\n".join(map(json.dumps, objects)).encode(),
     "zstd": lambda objects: zstandard.ZstdCompressor().compress(hostile.as_json(objects)),
 }
 CLUSTERS = 2
-"""Half of them of each sort, beside one in 96 of the stories, with every other question; `ORDERS=1000 pytest` tries so
-many and all stories, with all questions."""
+"""How many random clusters are tried, half of them moving clusters, with one story in 96 and every other question.
+`ORDERS=1000 pytest` tries 1000, all stories, and all questions."""
 
 
 def cluster(seed: int) -> list[Manifest]:
-    """Pods without workloads, many of which are alike: so many that workers share them."""
+    """Return nodes and pods without workloads, with so many identical pods that several workers share them."""
     chance = random.Random(seed)
 
-    def asks(cpu: str) -> Manifest:
+    def pod_spec(cpu: str) -> Manifest:
         return {"containers": [{"name": "main", "image": "main", "resources": {"requests": {"cpu": cpu}}}]}
 
     nodes = [
@@ -192,11 +196,11 @@ def cluster(seed: int) -> list[Manifest]:
     ]
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "r", "controller": True}
     running = [
-        pod(f"r{number}", on=f"n{chance.randrange(8)}", spec=asks("250m"), metadata={"ownerReferences": [owner]})
+        pod(f"r{number}", on=f"n{chance.randrange(8)}", spec=pod_spec("250m"), metadata={"ownerReferences": [owner]})
         for number in range(12)
     ]
     pending = [
-        pod(f"p{number}", spec=asks(chance.choice(["100m", "1", "4", "64"])), priority=chance.choice([0, 0, 10]))
+        pod(f"p{number}", spec=pod_spec(chance.choice(["100m", "1", "4", "64"])), priority=chance.choice([0, 0, 10]))
         for number in range(24)
     ]
     return [*nodes, *running, *pending]
@@ -204,16 +208,19 @@ def cluster(seed: int) -> list[Manifest]:
 
 def clusters() -> list[tuple[str, list[Manifest]]]:
     number = int(os.environ.get("ORDERS", CLUSTERS))
-    stories = [(f"story {at}", story) for at, story in enumerate(hostile.stories())]
-    chosen = stories if number > CLUSTERS else stories[::96]
+    stories = [(f"story {number}", story) for number, story in enumerate(hostile.stories())]
+    selected_stories = stories if number > CLUSTERS else stories[::96]
     moving = ((f"moving cluster {seed}", Dealer(random.Random(seed)).deal()) for seed in range(number // 2))
-    alike = ((f"cluster {seed}", cluster(seed)) for seed in range(number // 2))
+    random_clusters = ((f"cluster {seed}", cluster(seed)) for seed in range(number // 2))
     scaled = yaml.safe_load(SCALED)["items"]
-    return [(name, once([*objects, *scaled, AUTOSCALER])) for name, objects in (*chosen, *moving, *alike)]
+    return [
+        (name, without_duplicates([*objects, *scaled, AUTOSCALER]))
+        for name, objects in (*selected_stories, *moving, *random_clusters)
+    ]
 
 
-def once(objects: list[Manifest]) -> list[Manifest]:
-    """Without a second object of a name: the files of a story may have one."""
+def without_duplicates(objects: list[Manifest]) -> list[Manifest]:
+    """Return the objects without a second object of a name; the files of a story may have one."""
     by_name: dict[tuple[object, ...], Manifest] = {}
     for item in objects:
         metadata = item.get("metadata")
@@ -224,24 +231,24 @@ def once(objects: list[Manifest]) -> list[Manifest]:
 
 def questions(objects: list[Manifest]) -> list[list[str]]:
     pending = sorted(
-        (str(at(each, "metadata").get("namespace", "default")), f"pod/{at(each, 'metadata.name')}")
-        for each in objects
-        if each["kind"] == "Pod" and not at(each, "spec").get("nodeName")
+        (str(at(item, "metadata").get("namespace", "default")), f"pod/{at(item, 'metadata.name')}")
+        for item in objects
+        if item["kind"] == "Pod" and not at(item, "spec").get("nodeName")
     )
-    nodes = sorted(str(at(each, "metadata.name")) for each in objects if each["kind"] == "Node")
+    nodes = sorted(str(at(item, "metadata.name")) for item in objects if item["kind"] == "Node")
     namespace, name = pending[0] if pending else ("default", "none")
     words = {"POD": name, "NODE": nodes[0] if nodes else "none"}
     words["node/NODE"] = f"node/{words['NODE']}"
     return [
-        [*(words.get(word, word) for word in asked), *(("-n", namespace) if "POD" in asked else ())]
-        for asked in QUESTIONS
+        [*(words.get(word, word) for word in question), *(("-n", namespace) if "POD" in question else ())]
+        for question in QUESTIONS
     ]
 
 
 Answers = list[tuple[int, str, str]]
 
 
-def begun(workers: int, **environment: str) -> subprocess.Popen[bytes]:
+def start_answers(workers: int, **environment: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-c", ANSWERS, str(workers)],
         cwd=ROOT,
@@ -252,8 +259,8 @@ def begun(workers: int, **environment: str) -> subprocess.Popen[bytes]:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A cluster in two files, and the questions about it."""
+class QuestionSet:
+    """The questions about a cluster, and the two folders with its files."""
 
     name: str
     questions: list[list[str]]
@@ -264,45 +271,48 @@ class Asked:
         chance = random.Random(name)
         shuffled = chance.sample(objects, len(objects))
         form = FORMS[chance.choice(sorted(FORMS))]
-        asked = questions(objects)
+        selected = questions(objects)
         if "ORDERS" not in os.environ:
-            asked = asked[name.startswith("cluster") :: 2]
+            selected = selected[name.startswith("cluster") :: 2]
         folders = folder / "first", folder / "second"
         for path, content in zip(folders, (hostile.as_json(objects), form(shuffled)), strict=True):
             path.mkdir(parents=True)
             (path / "cluster").write_bytes(content)
             (path / "policy.yaml").write_text(DESCHEDULER)
-        return cls(name, asked, folders)
+        return cls(name, selected, folders)
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[Asked, Answers, Answers]]:
-    """What two processes answer about every cluster: of one file each, in circumstances of their own."""
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[QuestionSet, Answers, Answers]]:
+    """Return what two processes answer about every cluster, each from its own file and in its own environment."""
     folder = tmp_path_factory.mktemp("clusters")
-    asked = [Asked.of(name, objects, folder / str(number)) for number, (name, objects) in enumerate(CHOSEN)]
+    question_sets = [
+        QuestionSet.of(name, objects, folder / str(number)) for number, (name, objects) in enumerate(ALL_CLUSTERS)
+    ]
     processes = (
-        begun(1, PYTHONHASHSEED="0", TZ="UTC", LC_ALL="C.UTF-8"),
-        begun(3, PYTHONHASHSEED="4711", TZ="Asia/Kathmandu", LC_ALL="tr_TR.UTF-8", LANG="de_DE.UTF-8"),
+        start_answers(1, PYTHONHASHSEED="0", TZ="UTC", LC_ALL="C.UTF-8"),
+        start_answers(3, PYTHONHASHSEED="4711", TZ="Asia/Kathmandu", LC_ALL="tr_TR.UTF-8", LANG="de_DE.UTF-8"),
     )
-    todo = ([(str(item.folders[side]), item.questions) for item in asked] for side in range(2))
-    written = [
-        ran.communicate(json.dumps(lines).encode())[0].splitlines() for ran, lines in zip(processes, todo, strict=True)
+    inputs = ([(str(item.folders[side]), item.questions) for item in question_sets] for side in range(2))
+    outputs = [
+        process.communicate(json.dumps(lines).encode())[0].splitlines()
+        for process, lines in zip(processes, inputs, strict=True)
     ]
     return {
         item.name: (item, json.loads(first), json.loads(second))
-        for item, first, second in zip(asked, *written, strict=True)
+        for item, first, second in zip(question_sets, *outputs, strict=True)
     }
 
 
-CHOSEN = clusters()
+ALL_CLUSTERS = clusters()
 
 
-@pytest.mark.parametrize("name", [name for name, _ in CHOSEN])
+@pytest.mark.parametrize("name", [name for name, _ in ALL_CLUSTERS])
 def test_an_answer_depends_on_the_cluster_alone(
-    name: str, answers: Mapping[str, tuple[Asked, Answers, Answers]]
+    name: str, answers: Mapping[str, tuple[QuestionSet, Answers, Answers]]
 ) -> None:
-    asked, *both = answers[name]
-    for question, first, second in zip(asked.questions, *both, strict=True):
+    question_set, *both_answers = answers[name]
+    for question, first, second in zip(question_set.questions, *both_answers, strict=True):
         assert "Usage" not in first[2], question
         assert first[0] != ExitCode.INTERNAL, (question, first[2])
         assert "--help" not in first[2], question

@@ -1,4 +1,4 @@
-"""Short ways to ask what a scheduler of predicates and priorities decides."""
+"""Decisions of schedulers with predicates and priorities, on small clusters."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ def policy(
     priorities: Iterable[str | Manifest] | None = None,
     **settings: object,
 ) -> Manifest:
-    """A Policy; a name alone is a predicate, or a priority of weight 1."""
-    written: Manifest = {"apiVersion": "v1", "kind": "Policy", **settings}
+    """Return a Policy; a name alone means a predicate, or a priority with weight 1."""
+    policy_document: Manifest = {"apiVersion": "v1", "kind": "Policy", **settings}
     if predicates is not None:
-        written["predicates"] = [
+        policy_document["predicates"] = [
             {"name": predicate} if isinstance(predicate, str) else predicate for predicate in predicates
         ]
     if priorities is not None:
-        written["priorities"] = [
+        policy_document["priorities"] = [
             {"name": predicate, "weight": 1} if isinstance(predicate, str) else predicate for predicate in priorities
         ]
-    return written
+    return policy_document
 
 
 def decide(
@@ -36,7 +36,7 @@ def decide(
     gates: Mapping[str, bool] | None = None,
     key: str = "default/web",
 ) -> Document:
-    """The Explanation document of the pod `key`, which is among the objects."""
+    """Return the document of the explanation of the pod `key`, which is among the objects."""
     snapshot = kschedx.Snapshot.from_objects(list(objects))
     document: Document = kschedx.explain(
         snapshot, key, config=config, kube_version=version, feature_gates=gates
@@ -51,9 +51,9 @@ def rejections(
     gates: Mapping[str, bool] | None = None,
     argument: Manifest | None = None,
 ) -> dict[str, list[str]]:
-    """Node to the reasons of one predicate, for the nodes that it rejects."""
-    written: Manifest = {"name": predicate} | ({"argument": argument} if argument else {})
-    document = decide(objects, version, policy([written], []), gates)
+    """Return the reasons of one predicate for each node that it rejects."""
+    predicate_entry: Manifest = {"name": predicate} | ({"argument": argument} if argument else {})
+    document = decide(objects, version, policy([predicate_entry], []), gates)
     return {
         node: text["rejectedBy"][predicate]["reasons"]
         for node, text in document["filter"]["nodes"].items()
@@ -68,14 +68,14 @@ def scores(
     argument: Manifest | None = None,
     **settings: object,
 ) -> dict[str, int]:
-    """Node to the score of one priority."""
-    written: Manifest = {"name": priority, "weight": 1} | ({"argument": argument} if argument else {})
-    document = decide(objects, version, policy([], [written], **settings))
+    """Return the scores of one priority by node."""
+    priority_entry: Manifest = {"name": priority, "weight": 1} | ({"argument": argument} if argument else {})
+    document = decide(objects, version, policy([], [priority_entry], **settings))
     return {node: text["normalized"][priority] for node, text in document["score"]["nodes"].items()}
 
 
 def claim(name: str, volume: str = "", storage_class: str = "", **annotations: str) -> Manifest:
-    """A claim; bound where it names its volume."""
+    """Return a claim, bound if it has a volume."""
     bound = {"pv.kubernetes.io/bind-completed": "yes"} if volume else {}
     return {
         "apiVersion": "v1",
@@ -100,12 +100,12 @@ def volume(name: str, labels: Mapping[str, str] | None = None, **spec: object) -
     }
 
 
-def uses(*claims: str) -> list[Manifest]:
-    """A pod's volumes with these claims."""
+def claim_volumes(*claims: str) -> list[Manifest]:
+    """Return the volumes of a pod with these claims."""
     return [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
 
 
-def waiting_class(name: str, provisioner: str = "kubernetes.io/no-provisioner") -> Manifest:
+def late_binding_class(name: str, provisioner: str = "kubernetes.io/no-provisioner") -> Manifest:
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",

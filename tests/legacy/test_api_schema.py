@@ -1,4 +1,4 @@
-"""What API servers of the time kept of a manifest, and how the answers of several checks are put together."""
+"""Fields that old API servers stored, and verdicts joined from several checks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TERM: Manifest = {
     "mismatchLabelKeys": ["tenant"],
     "namespaceSelector": {},
 }
-MODERN: Manifest = {
+MODERN_SPEC: Manifest = {
     "containers": [{"name": "main", "resources": {"requests": {"cpu": "1500u", "memory": "100m", "acme.io/gpu": "1"}}}],
     "initContainers": [{"name": "proxy", "restartPolicy": "Always"}],
     "overhead": {"cpu": "1"},
@@ -39,20 +39,20 @@ MODERN: Manifest = {
     "volumes": [{"name": "scratch", "ephemeral": {}}],
     "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}},
 }
-PATIENT: Manifest = {
+PRIORITY_CLASS: Manifest = {
     "apiVersion": "scheduling.k8s.io/v1",
     "kind": "PriorityClass",
     "metadata": {"name": "patient"},
     "value": 7,
     "preemptionPolicy": "Never",
 }
-WEB = pod("web", labels={"version": "2", "tenant": "t"}, spec=MODERN)
-SNAPSHOT = Snapshot.from_objects([node("a"), PATIENT, WEB])
+WEB = pod("web", labels={"version": "2", "tenant": "t"}, spec=MODERN_SPEC)
+SNAPSHOT = Snapshot.from_objects([node("a"), PRIORITY_CLASS, WEB])
 SPEC = SNAPSHOT.pods[0].spec
 
 
 @pytest.mark.parametrize("version", SCHEMAS)
-def test_fields_of_later_releases_are_gone(version: str) -> None:
+def test_fields_of_later_versions_are_dropped(version: str) -> None:
     spec = stored_spec(SPEC, SCHEMAS[version])
     assert spec.overhead == {}
     assert spec.resources is None
@@ -64,7 +64,7 @@ def test_fields_of_later_releases_are_gone(version: str) -> None:
     assert len(spec.init_containers) == (1 if version == "1.13" else 0)
 
 
-def test_amounts_are_rounded_container_by_container() -> None:
+def test_quantities_are_rounded_for_each_container() -> None:
     requests = {
         version: stored_spec(SPEC, schema).containers[0].resources.requests for version, schema in SCHEMAS.items()
     }
@@ -72,7 +72,7 @@ def test_amounts_are_rounded_container_by_container() -> None:
     assert requests["1.5"] == {"cpu": "2m", "memory": "1"}
 
 
-def test_a_term_is_as_it_was_written_without_what_was_merged_into_it() -> None:
+def test_a_term_lacks_the_merged_label_keys() -> None:
     affinity = stored_spec(SPEC, SCHEMAS["1.13"]).affinity
     assert affinity is not None
     assert affinity.pod_affinity is not None
@@ -83,9 +83,9 @@ def test_a_term_is_as_it_was_written_without_what_was_merged_into_it() -> None:
 
 
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=list(SCHEMAS))
-def test_storing_what_is_stored_changes_nothing(schema: Schema) -> None:
-    once = stored_snapshot(SNAPSHOT, schema)
-    assert stored_snapshot(once, schema).pods.specs.values == once.pods.specs.values
+def test_a_stored_snapshot_is_stored_unchanged(schema: Schema) -> None:
+    stored = stored_snapshot(SNAPSHOT, schema)
+    assert stored_snapshot(stored, schema).pods.specs.values == stored.pods.specs.values
 
 
 # --- several checks
@@ -101,13 +101,13 @@ TABLES = st.integers(1, 4).flatmap(
 
 
 @given(TABLES)
-def test_joined_checks_are_those_of_each_node(table: list[list[Status]]) -> None:
+def test_joined_verdicts_equal_those_of_each_node(table: list[list[Status]]) -> None:
     result = join_verdicts([Verdicts.of_rows(checks) for checks in table])
     for row in range(len(table[0])):
         statuses = [checks[row] for checks in table]
-        failed = next((status for status in statuses if status.code is Code.ERROR), None)
-        if failed is not None:
-            expected = (Code.ERROR, failed.reasons)
+        error = next((status for status in statuses if status.code is Code.ERROR), None)
+        if error is not None:
+            expected = (Code.ERROR, error.reasons)
         else:
             expected = (
                 max(status.code for status in statuses),

@@ -1,4 +1,4 @@
-"""Policy files: what they mean, and what is refused."""
+"""Policy files: their effect and their errors."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def points(config: Manifest | None, version: str = "1.13", **gates: bool) -> dic
     return result
 
 
-# --- what a file means
+# --- effects of a policy
 
 
-def test_the_file_of_the_default_provider_is_the_default() -> None:
-    written = yaml.safe_load((ROOT / "profiles" / "policy-1.13.yaml").read_text(encoding="utf-8"))
-    assert points(written) == points(None)
+def test_the_policy_of_1_13_is_the_default() -> None:
+    policy_document = yaml.safe_load((ROOT / "profiles" / "policy-1.13.yaml").read_text(encoding="utf-8"))
+    assert points(policy_document) == points(None)
 
 
-def test_the_file_of_the_first_release_names_what_that_had() -> None:
-    written = yaml.safe_load((ROOT / "profiles" / "policy-1.0.yaml").read_text(encoding="utf-8"))
-    assert points(written, "1.5") == {
+def test_the_policy_of_1_0() -> None:
+    policy_document = yaml.safe_load((ROOT / "profiles" / "policy-1.0.yaml").read_text(encoding="utf-8"))
+    assert points(policy_document, "1.5") == {
         "predicates": ["HostName", "MatchNodeSelector", "NoDiskConflict", "PodFitsHostPorts", "PodFitsResources"],
         "predicatesNeverRun": [],
         "priorities": [
@@ -41,9 +41,9 @@ def test_the_file_of_the_first_release_names_what_that_had() -> None:
     }
 
 
-def test_the_order_is_the_schedulers_own_whatever_the_file_says() -> None:
-    written = policy([{"name": "MatchInterPodAffinity", "order": 1}, {"name": "HostName", "order": 2}], [])
-    assert points(written)["predicates"] == [
+def test_the_order_in_a_policy_is_ignored() -> None:
+    policy_document = policy([{"name": "MatchInterPodAffinity", "order": 1}, {"name": "HostName", "order": 2}], [])
+    assert points(policy_document)["predicates"] == [
         "CheckNodeUnschedulable",
         "HostName",
         "PodToleratesNodeTaints",
@@ -51,42 +51,42 @@ def test_the_order_is_the_schedulers_own_whatever_the_file_says() -> None:
     ]
 
 
-def test_a_predicate_outside_of_the_order_is_never_run() -> None:
-    retiring: Manifest = {"labelsPresence": {"labels": ["retiring"], "presence": False}}
-    written = policy([{"name": "Retiring", "argument": retiring}, "PodFitsPorts"], [])
-    decision = decide([node("a", labels={"retiring": "2020"}), pod("web")], config=written)
+def test_a_predicate_outside_the_order_never_runs() -> None:
+    argument: Manifest = {"labelsPresence": {"labels": ["retiring"], "presence": False}}
+    policy_document = policy([{"name": "Retiring", "argument": argument}, "PodFitsPorts"], [])
+    decision = decide([node("a", labels={"retiring": "2020"}), pod("web")], config=policy_document)
     assert decision["profile"]["extensionPoints"]["predicatesNeverRun"] == ["PodFitsPorts", "Retiring"]
     assert decision["outcome"] == "Scheduled"
 
 
-def test_in_1_5_a_predicate_of_any_name_is_run() -> None:
-    retiring: Manifest = {"labelsPresence": {"labels": ["retiring"], "presence": False}}
+def test_1_5_runs_predicates_of_any_name() -> None:
+    argument: Manifest = {"labelsPresence": {"labels": ["retiring"], "presence": False}}
     decision = decide(
         [node("a", labels={"retiring": "2020"}), pod("web")],
         "1.5",
-        policy([{"name": "Retiring", "argument": retiring}], []),
+        policy([{"name": "Retiring", "argument": argument}], []),
     )
     assert decision["message"].endswith("fit failure summary on nodes : CheckNodeLabelPresence (1)")
 
 
-def test_a_list_that_is_absent_is_the_default_providers() -> None:
-    default = points(None)
-    assert points(policy(priorities=[]))["predicates"] == default["predicates"]
-    assert points(policy(predicates=[]))["priorities"] == default["priorities"]
+def test_a_missing_list_is_that_of_the_default_provider() -> None:
+    default_points = points(None)
+    assert points(policy(priorities=[]))["predicates"] == default_points["predicates"]
+    assert points(policy(predicates=[]))["priorities"] == default_points["priorities"]
 
 
-def test_in_1_5_a_list_that_is_absent_is_empty() -> None:
+def test_a_missing_list_is_empty_in_1_5() -> None:
     assert points(policy(priorities=["EqualPriority"]), "1.5")["predicates"] == []
 
 
-def test_without_priorities_all_nodes_are_worth_one() -> None:
+def test_without_priorities_every_node_scores_1() -> None:
     decision = decide(CLUSTER, config=policy([], []))["score"]["nodes"]
     assert {name: text["total"] for name, text in decision.items()} == {"a": 1, "b": 1}
 
 
-def test_the_last_weight_counts() -> None:
-    twice = policy([], [{"name": "EqualPriority", "weight": 2}, {"name": "EqualPriority", "weight": 5}])
-    assert points(twice)["priorities"] == [{"name": "EqualPriority", "weight": 5}]
+def test_the_last_weight_of_a_priority_counts() -> None:
+    two_weights = policy([], [{"name": "EqualPriority", "weight": 2}, {"name": "EqualPriority", "weight": 5}])
+    assert points(two_weights)["priorities"] == [{"name": "EqualPriority", "weight": 5}]
 
 
 def test_gates_choose_between_taints_and_conditions() -> None:
@@ -106,15 +106,15 @@ def test_the_first_predicate_that_fails_is_the_verdict() -> None:
     assert decide(SHORT)["message"] == "0/1 nodes are available: 1 Insufficient pods."
 
 
-def test_all_predicates_are_told_on_request() -> None:
-    written = policy(["PodFitsResources", "GeneralPredicates"], [], alwaysCheckAllPredicates=True)
-    decision = decide(SHORT, config=written)
+def test_always_check_all_predicates_reports_all_reasons() -> None:
+    policy_document = policy(["PodFitsResources", "GeneralPredicates"], [], alwaysCheckAllPredicates=True)
+    decision = decide(SHORT, config=policy_document)
     assert decision["filter"]["nodes"]["a"]["verdict"] == {
         "code": "UnschedulableAndUnresolvable",
         "plugin": "GeneralPredicates",
         "reasons": ["Insufficient pods", "Insufficient pods", "node(s) had taints that the pod didn't tolerate"],
     }
-    # one node gives a reason as often as predicates do
+    # a reason of several predicates counts several times for one node
     assert decision["message"] == (
         "0/1 nodes are available: 1 node(s) had taints that the pod didn't tolerate, 2 Insufficient pods."
     )
@@ -133,63 +133,63 @@ MANAGES_GPU = [{"name": "acme.io/gpu", "ignoredByScheduler": True}]
 
 @pytest.mark.parametrize("verb", [{"filterVerb": "filter"}, {"prioritizeVerb": "prioritize", "weight": 1}])
 @pytest.mark.parametrize("version", ["1.13", "1.5"])
-def test_what_an_extender_decides_is_not_guessed_at(verb: Manifest, version: str) -> None:
+def test_a_decision_of_an_extender_is_undecided(verb: Manifest, version: str) -> None:
     with pytest.raises(UndecidableError, match="the extender at http://extender also decides about default/web"):
         decide(CLUSTER, version, extender(**verb))
 
 
 @pytest.mark.parametrize("fields", [{"bindVerb": "bind"}, {"filterVerb": "filter", "managedResources": MANAGES_GPU}])
-def test_an_extender_that_decides_nothing_does_no_harm(fields: Manifest) -> None:
+def test_an_extender_without_a_decision_is_ignored(fields: Manifest) -> None:
     assert decide(CLUSTER, config=extender(**fields))["outcome"] == "Scheduled"
 
 
-def test_an_extender_is_not_asked_about_nodes_that_failed() -> None:
-    question = extender(filterVerb="filter") | {"predicates": [{"name": "PodFitsResources"}]}
-    assert decide(SHORT, config=question)["message"] == "0/1 nodes are available: 1 Insufficient pods."
+def test_an_extender_is_not_called_for_rejected_nodes() -> None:
+    config = extender(filterVerb="filter") | {"predicates": [{"name": "PodFitsResources"}]}
+    assert decide(SHORT, config=config)["message"] == "0/1 nodes are available: 1 Insufficient pods."
 
 
-def test_an_extender_is_not_asked_what_a_single_node_is_worth() -> None:
-    result = extender(prioritizeVerb="prioritize", weight=1)
-    assert decide([node("a"), pod("web")], config=result)["bestNodes"] == ["a"]
+def test_an_extender_does_not_score_a_single_node() -> None:
+    config = extender(prioritizeVerb="prioritize", weight=1)
+    assert decide([node("a"), pod("web")], config=config)["bestNodes"] == ["a"]
     with pytest.raises(UndecidableError):
-        decide([node("a"), pod("web")], "1.5", result)
+        decide([node("a"), pod("web")], "1.5", config)
 
 
 @pytest.mark.parametrize("verb", [{"preemptVerb": "preempt"}, {"filterVerb": "filter"}])
 def test_an_extender_can_choose_victims(verb: Manifest) -> None:
-    low = pod("low", on="a", spec=GPU, priority=0)
+    victim = pod("low", on="a", spec=GPU, priority=0)
     cluster = [
         node("a", allocatable={"cpu": "4", "pods": "9", "acme.io/gpu": "1"}),
-        low,
+        victim,
         pod("web", spec=GPU, priority=9),
     ]
-    result = policy(extenders=[{"urlPrefix": "http://extender", **verb}])
+    config = policy(extenders=[{"urlPrefix": "http://extender", **verb}])
     if "preemptVerb" in verb:
         with pytest.raises(UndecidableError, match="chooses victims too"):
-            decide(cluster, config=result)
+            decide(cluster, config=config)
     else:
-        assert decide(cluster, config=result)["postFilter"]["bestCandidates"] == ["a"]
+        assert decide(cluster, config=config)["postFilter"]["bestCandidates"] == ["a"]
 
 
-def test_a_resource_that_an_extender_accounts_for_is_not_checked() -> None:
-    managed = extender(bindVerb="bind", managedResources=MANAGES_GPU) | {"predicates": [{"name": "PodFitsResources"}]}
+def test_a_resource_of_an_extender_is_not_checked() -> None:
+    config = extender(bindVerb="bind", managedResources=MANAGES_GPU) | {"predicates": [{"name": "PodFitsResources"}]}
     cluster = [node("a"), pod("web", spec=GPU)]
-    assert decide(cluster, config=managed)["outcome"] == "Scheduled"
+    assert decide(cluster, config=config)["outcome"] == "Scheduled"
     assert decide(cluster)["message"] == "0/1 nodes are available: 1 Insufficient acme.io/gpu."
 
 
-# --- what is refused
+# --- errors
 
 
 def shape(*points_of: tuple[int, int]) -> Manifest:
-    written = [{"utilization": utilization, "score": score} for utilization, score in points_of]
-    argument = {"requestedToCapacityRatioArguments": {"shape": written}}
+    shape_points = [{"utilization": utilization, "score": score} for utilization, score in points_of]
+    argument = {"requestedToCapacityRatioArguments": {"shape": shape_points}}
     return policy([], [{"name": "Ratio", "weight": 1, "argument": argument}])
 
 
 RATIO = "priorities[0].argument.requestedToCapacityRatioArguments.shape"
 
-REFUSED: list[tuple[Manifest, str]] = [
+INVALID: list[tuple[Manifest, str]] = [
     (
         policy(["PodFitsResource"]),
         'predicates[0].name: predicate "PodFitsResource" does not exist (did you mean "PodFitsResources"?)',
@@ -258,36 +258,36 @@ REFUSED: list[tuple[Manifest, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("written", "message"), REFUSED, ids=[message for _, message in REFUSED])
-def test_a_policy_is_refused_at_its_place(written: Manifest, message: str) -> None:
+@pytest.mark.parametrize(("config", "message"), INVALID, ids=[message for _, message in INVALID])
+def test_an_error_names_the_invalid_field_of_a_policy(config: Manifest, message: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
-        decide(CLUSTER, config=written)
+        decide(CLUSTER, config=config)
 
 
-def test_1_5_does_not_know_what_came_later() -> None:
+def test_1_5_rejects_predicates_and_fields_of_later_versions() -> None:
     with pytest.raises(ConfigError, match='predicate "CheckVolumeBinding" does not exist'):
         decide(CLUSTER, "1.5", policy(["CheckVolumeBinding"]))
     with pytest.raises(ConfigError, match=re.escape('unknown field "requestedToCapacityRatioArguments"')):
         decide(CLUSTER, "1.5", shape((0, 1)))
 
 
-def test_a_gate_that_decides_nothing_is_refused() -> None:
+def test_a_gate_without_effect_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r'feature gate "PodPriorities" has no effect .*did you mean "PodPriority"'):
         decide(CLUSTER, gates={"PodPriorities": True})
     with pytest.raises(ConfigError, match=r"gates that do: none"):
         decide(CLUSTER, "1.5", gates={"PodPriority": True})
 
 
-def test_a_pod_of_another_scheduler_is_not_this_ones() -> None:
+def test_a_pod_of_another_scheduler_is_undecided() -> None:
     decision = decide([node("a"), pod("web", schedulerName="mine")])
     assert (decision["outcome"], decision["state"]["name"]) == ("Undecided", "NoScheduler")
 
 
 @pytest.mark.parametrize(("version", "release"), [("1.13", "1.13"), ("v1.13.4", "1.13"), ("1.5.2", "1.5")])
-def test_releases_by_version(version: str, release: str) -> None:
+def test_a_version_selects_its_minor_version(version: str, release: str) -> None:
     assert decide(CLUSTER, version)["kubernetesVersion"] == release
 
 
-def test_other_releases_before_the_framework_are_not_known() -> None:
+def test_other_versions_before_the_framework_are_unknown() -> None:
     with pytest.raises(ConfigError, match=r'unknown Kubernetes version "1\.9".*1\.13, 1\.5'):
         decide(CLUSTER, "1.9")

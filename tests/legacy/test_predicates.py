@@ -1,23 +1,25 @@
-"""Each predicate in both releases: which nodes it rejects, and with what words."""
+"""Each predicate in both versions: the nodes that it rejects, and its messages."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.builders import Manifest, node, pod
-from tests.legacy.clusters import claim, decide, policy, rejections, uses, volume, waiting_class
+from tests.legacy.clusters import claim, claim_volumes, decide, late_binding_class, policy, rejections, volume
 
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
 
 
-def reporting(name: str, **conditions: str) -> Manifest:
-    written = [{"type": kind, "status": status} for kind, status in conditions.items()]
-    return node(name) | {"status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "9"}, "conditions": written}}
+def node_with_conditions(name: str, **conditions: str) -> Manifest:
+    conditions_of_node = [{"type": kind, "status": status} for kind, status in conditions.items()]
+    return node(name) | {
+        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "9"}, "conditions": conditions_of_node}
+    }
 
 
-def asks(amounts: dict[str, str], init: dict[str, str] | None = None) -> Manifest:
-    """A pod's spec."""
+def spec_with_requests(amounts: dict[str, str], init: dict[str, str] | None = None) -> Manifest:
+    """Return the spec of a pod with these requests."""
     spec: Manifest = {"containers": [{"name": "main", "resources": {"requests": amounts}}]}
     if init is not None:
         spec["initContainers"] = [{"name": "first", "resources": {"requests": init}}]
@@ -27,47 +29,51 @@ def asks(amounts: dict[str, str], init: dict[str, str] | None = None) -> Manifes
 # --- resources
 
 SMALL = {"cpu": "1", "memory": "1Gi", "pods": "2", "acme.io/gpu": "1"}
-FULL = pod("busy", on="a", spec=asks({"cpu": "1500m"}))
+FULL = pod("busy", on="a", spec=spec_with_requests({"cpu": "1500m"}))
 
 
 @pytest.mark.parametrize(
     ("spec", "version", "reasons"),
     [
-        (asks({"cpu": "2"}), "1.13", ["Insufficient cpu"]),
-        (asks({"cpu": "2", "memory": "2Gi"}), "1.13", ["Insufficient cpu", "Insufficient memory"]),
-        (asks({"cpu": "1"}, init={"cpu": "2"}), "1.13", ["Insufficient cpu"]),
-        (asks({"cpu": "1"}, init={"cpu": "2"}), "1.5", None),  # init containers were an annotation
-        (asks({"acme.io/gpu": "2"}), "1.13", ["Insufficient acme.io/gpu"]),
-        (asks({"acme.io/gpu": "2"}), "1.5", None),  # and this resource was not counted
-        (asks({"alpha.kubernetes.io/nvidia-gpu": "1"}), "1.5", ["Insufficient alpha.kubernetes.io/nvidia-gpu"]),
-        (asks({"ephemeral-storage": "1Gi"}), "1.13", ["Insufficient ephemeral-storage"]),
-        (asks({"ephemeral-storage": "1Gi"}), "1.5", None),
-        (asks({}) | {"overhead": {"cpu": "2"}}, "1.13", None),
-        (asks({"cpu": "1"}), "1.13", None),
+        (spec_with_requests({"cpu": "2"}), "1.13", ["Insufficient cpu"]),
+        (spec_with_requests({"cpu": "2", "memory": "2Gi"}), "1.13", ["Insufficient cpu", "Insufficient memory"]),
+        (spec_with_requests({"cpu": "1"}, init={"cpu": "2"}), "1.13", ["Insufficient cpu"]),
+        (spec_with_requests({"cpu": "1"}, init={"cpu": "2"}), "1.5", None),  # init containers were in an annotation
+        (spec_with_requests({"acme.io/gpu": "2"}), "1.13", ["Insufficient acme.io/gpu"]),
+        (spec_with_requests({"acme.io/gpu": "2"}), "1.5", None),  # extended resources were not counted
+        (
+            spec_with_requests({"alpha.kubernetes.io/nvidia-gpu": "1"}),
+            "1.5",
+            ["Insufficient alpha.kubernetes.io/nvidia-gpu"],
+        ),
+        (spec_with_requests({"ephemeral-storage": "1Gi"}), "1.13", ["Insufficient ephemeral-storage"]),
+        (spec_with_requests({"ephemeral-storage": "1Gi"}), "1.5", None),
+        (spec_with_requests({}) | {"overhead": {"cpu": "2"}}, "1.13", None),
+        (spec_with_requests({"cpu": "1"}), "1.13", None),
     ],
 )
-def test_what_a_pod_asks_for(spec: Manifest, version: str, reasons: list[str] | None) -> None:
-    rejected = rejections([node("a", allocatable=SMALL), pod("web", spec=spec)], "PodFitsResources", version)
-    assert rejected.get("a") == reasons
+def test_resources_that_a_pod_requests(spec: Manifest, version: str, reasons: list[str] | None) -> None:
+    reasons_by_node = rejections([node("a", allocatable=SMALL), pod("web", spec=spec)], "PodFitsResources", version)
+    assert reasons_by_node.get("a") == reasons
 
 
 @pytest.mark.parametrize("version", ["1.13", "1.5"])
-def test_who_asks_for_anything_is_held_against_all_resources(version: str) -> None:
+def test_a_request_is_compared_with_all_resources(version: str) -> None:
     overcommitted = [node("a", allocatable=SMALL), FULL]
-    asking = [*overcommitted, pod("web", spec=asks({"memory": "1"}))]
-    assert rejections(asking, "PodFitsResources", version) == {"a": ["Insufficient cpu"]}
+    requesting = [*overcommitted, pod("web", spec=spec_with_requests({"memory": "1"}))]
+    assert rejections(requesting, "PodFitsResources", version) == {"a": ["Insufficient cpu"]}
     assert rejections([*overcommitted, pod("web")], "PodFitsResources", version) == {}
 
 
-def test_a_pod_that_runs_counts_without_its_init_containers() -> None:
-    busy = pod("busy", on="a", spec=asks({"cpu": "100m"}, init={"cpu": "1"}))
-    cluster = [node("a", allocatable=SMALL), busy, pod("web", spec=asks({"cpu": "900m"}))]
+def test_a_running_pod_counts_without_its_init_containers() -> None:
+    running = pod("busy", on="a", spec=spec_with_requests({"cpu": "100m"}, init={"cpu": "1"}))
+    cluster = [node("a", allocatable=SMALL), running, pod("web", spec=spec_with_requests({"cpu": "900m"}))]
     assert rejections(cluster, "PodFitsResources") == {}
 
 
-def test_finished_pods_count_in_1_13_alone() -> None:
-    done = pod("done", on="a", status={"phase": "Succeeded"}, spec=asks({"cpu": "1"}))
-    cluster = [node("a", allocatable=SMALL), done, pod("web", spec=asks({"cpu": "1"}))]
+def test_finished_pods_count_only_in_1_13() -> None:
+    finished = pod("done", on="a", status={"phase": "Succeeded"}, spec=spec_with_requests({"cpu": "1"}))
+    cluster = [node("a", allocatable=SMALL), finished, pod("web", spec=spec_with_requests({"cpu": "1"}))]
     assert rejections(cluster, "PodFitsResources", "1.13") == {"a": ["Insufficient cpu"]}
     assert rejections(cluster, "PodFitsResources", "1.5") == {}
 
@@ -75,14 +81,14 @@ def test_finished_pods_count_in_1_13_alone() -> None:
 # --- the node itself
 
 
-def test_the_name_and_the_labels() -> None:
+def test_node_names_and_node_selectors() -> None:
     cluster = [node("a"), node("b", labels={"disk": "ssd"})]
-    named = [*cluster, pod("web", nodeName="gone")]
-    assert rejections(named, "HostName")["a"] == ["node(s) didn't match the requested hostname"]
-    assert rejections(named, "HostName", "1.5")["a"] == ["HostName"]
-    selecting = [*cluster, pod("web", nodeSelector={"disk": "ssd"})]
-    assert rejections(selecting, "MatchNodeSelector") == {"a": ["node(s) didn't match node selector"]}
-    assert rejections(selecting, "MatchNodeSelector", "1.5") == {"a": ["MatchNodeSelector"]}
+    with_name = [*cluster, pod("web", nodeName="gone")]
+    assert rejections(with_name, "HostName")["a"] == ["node(s) didn't match the requested hostname"]
+    assert rejections(with_name, "HostName", "1.5")["a"] == ["HostName"]
+    with_selector = [*cluster, pod("web", nodeSelector={"disk": "ssd"})]
+    assert rejections(with_selector, "MatchNodeSelector") == {"a": ["node(s) didn't match node selector"]}
+    assert rejections(with_selector, "MatchNodeSelector", "1.5") == {"a": ["MatchNodeSelector"]}
 
 
 def required(*terms: Manifest) -> Manifest:
@@ -90,18 +96,18 @@ def required(*terms: Manifest) -> Manifest:
 
 
 HAS_DISK: Manifest = {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}
-WRONG: Manifest = {"matchExpressions": [{"key": "disk", "operator": "In"}]}
+INVALID_TERM: Manifest = {"matchExpressions": [{"key": "disk", "operator": "In"}]}
 NAMED: Manifest = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
 
 
 @pytest.mark.parametrize(
     ("terms", "version", "rejected"),
     [
-        ([WRONG, HAS_DISK], "1.13", set()),
-        ([WRONG, HAS_DISK], "1.5", {"a"}),  # what follows a wrong term is not looked at
-        ([HAS_DISK, WRONG], "1.5", set()),
+        ([INVALID_TERM, HAS_DISK], "1.13", set()),
+        ([INVALID_TERM, HAS_DISK], "1.5", {"a"}),  # terms after an invalid one are ignored
+        ([HAS_DISK, INVALID_TERM], "1.5", set()),
         ([NAMED], "1.13", set()),
-        ([NAMED], "1.5", {"a"}),  # fields are unknown, and an empty term matches nothing
+        ([NAMED], "1.5", {"a"}),  # matchFields is unknown, and an empty term matches no node
         ([HAS_DISK | NAMED], "1.5", set()),
     ],
 )
@@ -111,7 +117,7 @@ def test_terms_of_node_affinity(terms: list[Manifest], version: str, rejected: s
 
 
 @pytest.mark.parametrize(("presence", "rejected"), [(True, {"b"}), (False, {"a"})])
-def test_labels_that_a_policy_asks_for_or_forbids(presence: bool, rejected: set[str]) -> None:
+def test_labels_that_a_policy_requires_or_forbids(presence: bool, rejected: set[str]) -> None:
     cluster = [node("a", labels={"rack": "1", "x": "y"}), node("b"), pod("web")]
     argument: Manifest = {"labelsPresence": {"labels": ["rack"], "presence": presence}}
     result = rejections(cluster, "CheckNodeLabelPresence", argument=argument)
@@ -132,25 +138,28 @@ def test_cordoned_nodes() -> None:
     "unusable",
     [
         CORDONED,
-        reporting("a", Ready="False"),
-        reporting("a", Ready="Unknown"),
-        reporting("a", OutOfDisk="True"),
-        reporting("a", NetworkUnavailable="Unknown"),
+        node_with_conditions("a", Ready="False"),
+        node_with_conditions("a", Ready="Unknown"),
+        node_with_conditions("a", OutOfDisk="True"),
+        node_with_conditions("a", NetworkUnavailable="Unknown"),
     ],
 )
-def test_1_5_does_not_list_nodes_that_cannot_be_used(unusable: Manifest) -> None:
-    alone = decide([unusable, pod("web")], "1.5")
-    assert (alone["outcome"], alone["message"]) == ("Unschedulable", "no nodes available to schedule pods")
-    beside = decide([unusable, node("b"), pod("web", nodeSelector={"no": "where"})], "1.5")
-    assert beside["filter"]["nodes"].keys() == {"b"}
-    assert beside["preFilter"][0]["nodes"] == ["b"]
+def test_1_5_excludes_unusable_nodes(unusable: Manifest) -> None:
+    only_unusable = decide([unusable, pod("web")], "1.5")
+    assert (only_unusable["outcome"], only_unusable["message"]) == (
+        "Unschedulable",
+        "no nodes available to schedule pods",
+    )
+    with_second_node = decide([unusable, node("b"), pod("web", nodeSelector={"no": "where"})], "1.5")
+    assert with_second_node["filter"]["nodes"].keys() == {"b"}
+    assert with_second_node["preFilter"][0]["nodes"] == ["b"]
 
 
 CONDITIONS = {"TaintNodesByCondition": False}
 
 
 @pytest.mark.parametrize(
-    ("reported", "reasons"),
+    ("conditions", "reasons"),
     [
         ({"Ready": "False"}, ["node(s) were not ready"]),
         ({"Ready": "True", "OutOfDisk": "False", "NetworkUnavailable": "False"}, None),
@@ -161,37 +170,46 @@ CONDITIONS = {"TaintNodesByCondition": False}
         ),
     ],
 )
-def test_conditions_in_1_13_without_taints_for_them(reported: dict[str, str], reasons: list[str] | None) -> None:
-    rejected = rejections([reporting("a", **reported), pod("web")], "CheckNodeCondition", gates=CONDITIONS)
-    assert rejected.get("a") == reasons
+def test_conditions_without_the_taint_gate(conditions: dict[str, str], reasons: list[str] | None) -> None:
+    reasons_by_node = rejections(
+        [node_with_conditions("a", **conditions), pod("web")], "CheckNodeCondition", gates=CONDITIONS
+    )
+    assert reasons_by_node.get("a") == reasons
 
 
-def test_a_cordon_is_a_condition_without_taints_for_them() -> None:
+def test_a_cordoned_node_without_the_taint_gate() -> None:
     assert rejections([CORDONED, pod("web")], "CheckNodeCondition", gates=CONDITIONS) == {
         "a": ["node(s) were unschedulable"]
     }
 
 
 @pytest.mark.parametrize(
-    ("predicate", "condition", "reason", "early"),
+    ("predicate", "condition", "reason", "reason_in_1_5"),
     [
         ("CheckNodeDiskPressure", "DiskPressure", "node(s) had disk pressure", "NodeUnderDiskPressure"),
         ("CheckNodeMemoryPressure", "MemoryPressure", "node(s) had memory pressure", "NodeUnderMemoryPressure"),
         ("CheckNodePIDPressure", "PIDPressure", "node(s) had pid pressure", None),
     ],
 )
-def test_pressure(predicate: str, condition: str, reason: str, early: str | None) -> None:
-    cluster = [reporting("a", **{condition: "True"}), reporting("b", **{condition: "Unknown"}), pod("web")]
+def test_pressure_conditions(predicate: str, condition: str, reason: str, reason_in_1_5: str | None) -> None:
+    cluster = [
+        node_with_conditions("a", **{condition: "True"}),
+        node_with_conditions("b", **{condition: "Unknown"}),
+        pod("web"),
+    ]
     assert rejections(cluster, predicate, gates=CONDITIONS) == {"a": [reason]}
-    if early:
-        assert rejections(cluster, predicate, "1.5") == {"a": [early]}
+    if reason_in_1_5:
+        assert rejections(cluster, predicate, "1.5") == {"a": [reason_in_1_5]}
 
 
-def test_memory_pressure_is_for_pods_without_requests() -> None:
-    cluster = [reporting("a", MemoryPressure="True")]
-    assert rejections([*cluster, pod("web", spec=asks({"cpu": "1m"}))], "CheckNodeMemoryPressure", "1.5") == {}
-    nothing = [*cluster, pod("web", spec=asks({"cpu": "0"}))]
-    assert rejections(nothing, "CheckNodeMemoryPressure", "1.5").keys() == {"a"}
+def test_memory_pressure_rejects_pods_without_requests() -> None:
+    cluster = [node_with_conditions("a", MemoryPressure="True")]
+    assert (
+        rejections([*cluster, pod("web", spec=spec_with_requests({"cpu": "1m"}))], "CheckNodeMemoryPressure", "1.5")
+        == {}
+    )
+    without_requests = [*cluster, pod("web", spec=spec_with_requests({"cpu": "0"}))]
+    assert rejections(without_requests, "CheckNodeMemoryPressure", "1.5").keys() == {"a"}
 
 
 # --- taints
@@ -217,7 +235,7 @@ def test_taints(taint: str, tolerations: list[Manifest], in_1_13: bool, in_1_5: 
     assert rejections(cluster, "PodToleratesNodeTaints", "1.5") == ({"a": ["PodToleratesNodeTaints"]} if in_1_5 else {})
 
 
-# --- what pods on the node have
+# --- pods on the node
 
 
 def with_port(**port: object) -> Manifest:
@@ -229,7 +247,7 @@ def with_port(**port: object) -> Manifest:
     [
         ({}, "1.13", ["node(s) didn't have free ports for the requested pod ports"]),
         ({"protocol": "UDP"}, "1.13", None),
-        ({"protocol": "UDP"}, "1.5", ["PodFitsHostPorts"]),  # the number is all that counts
+        ({"protocol": "UDP"}, "1.5", ["PodFitsHostPorts"]),  # only the port number counts
         ({"hostIP": "10.0.0.2"}, "1.13", None),
         ({"hostIP": "10.0.0.2"}, "1.5", ["PodFitsHostPorts"]),
         ({"hostPort": 81}, "1.5", None),
@@ -255,38 +273,38 @@ def disk(kind: str, **fields: object) -> list[Manifest]:
         (disk("iscsi", iqn="i"), "1.5", None),
     ],
 )
-def test_disks(volumes: list[Manifest], version: str, reasons: list[str] | None) -> None:
-    both = [{"name": "d", "gcePersistentDisk": {"pdName": "d"}}, {"name": "i", "iscsi": {"iqn": "i"}}]
-    cluster = [node("a"), pod("holder", on="a", volumes=both), pod("web", volumes=volumes)]
+def test_disks_in_use(volumes: list[Manifest], version: str, reasons: list[str] | None) -> None:
+    volumes_of_holder = [{"name": "d", "gcePersistentDisk": {"pdName": "d"}}, {"name": "i", "iscsi": {"iqn": "i"}}]
+    cluster = [node("a"), pod("holder", on="a", volumes=volumes_of_holder), pod("web", volumes=volumes)]
     assert rejections(cluster, "NoDiskConflict", version).get("a") == reasons
 
 
-def test_a_claim_of_a_single_pod_is_no_disk() -> None:
+def test_a_read_write_once_pod_claim_is_no_disk_conflict() -> None:
     shared = claim("data", "pv") | {"spec": {"volumeName": "pv", "accessModes": ["ReadWriteOncePod"]}}
-    holder = pod("holder", on="a", volumes=uses("data"))
-    cluster = [node("a"), holder, shared, volume("pv"), pod("web", volumes=uses("data"))]
+    holder = pod("holder", on="a", volumes=claim_volumes("data"))
+    cluster = [node("a"), holder, shared, volume("pv"), pod("web", volumes=claim_volumes("data"))]
     assert rejections(cluster, "NoDiskConflict") == {}
 
 
 # --- general predicates
 
 
-def test_general_predicates_tell_all_that_is_wrong() -> None:
+def test_general_predicates_report_all_reasons() -> None:
     cluster = [
         node("a", allocatable={"cpu": "1", "pods": "0"}),
-        pod("web", spec=asks({"cpu": "2"}), nodeSelector={"x": "y"}),
+        pod("web", spec=spec_with_requests({"cpu": "2"}), nodeSelector={"x": "y"}),
     ]
     assert rejections(cluster, "GeneralPredicates") == {
         "a": ["Insufficient pods", "Insufficient cpu", "node(s) didn't match node selector"]
     }
     verdict = decide(cluster)["filter"]["nodes"]["a"]["verdict"]
-    assert verdict["code"] == "UnschedulableAndUnresolvable"  # one reason that cannot be lifted is enough
+    assert verdict["code"] == "UnschedulableAndUnresolvable"  # one unresolvable reason is enough
 
 
 # --- volumes of a node
 
 
-def holding(kind: str, field: str, count: int) -> Manifest:
+def holder_of_volumes(kind: str, field: str, count: int) -> Manifest:
     return pod("holder", on="a", volumes=[{"name": f"v{i}", kind: {field: f"disk-{i}"}} for i in range(count)])
 
 
@@ -300,54 +318,59 @@ def holding(kind: str, field: str, count: int) -> Manifest:
         ("MaxAzureDiskVolumeCount", "azureDisk", "diskName", 16, "1.13"),
     ],
 )
-def test_disks_that_a_node_can_attach(predicate: str, kind: str, field: str, limit: int, version: str) -> None:
-    mine = pod("web", volumes=[{"name": "new", kind: {field: "new"}}])
-    again = pod("web", volumes=[{"name": "new", kind: {field: "disk-0"}}])
+def test_the_default_limit_of_attached_disks(predicate: str, kind: str, field: str, limit: int, version: str) -> None:
+    target = pod("web", volumes=[{"name": "new", kind: {field: "new"}}])
+    sharing = pod("web", volumes=[{"name": "new", kind: {field: "disk-0"}}])
     text = "node(s) exceed max volume count" if version == "1.13" else "MaxVolumeCount"
-    assert rejections([node("a"), holding(kind, field, limit - 1), mine], predicate, version) == {}
-    assert rejections([node("a"), holding(kind, field, limit), mine], predicate, version) == {"a": [text]}
-    assert rejections([node("a"), holding(kind, field, limit), again], predicate, version) == {}
-    assert rejections([node("a"), holding(kind, field, limit + 1), again], predicate, version) == {"a": [text]}
+    assert rejections([node("a"), holder_of_volumes(kind, field, limit - 1), target], predicate, version) == {}
+    assert rejections([node("a"), holder_of_volumes(kind, field, limit), target], predicate, version) == {"a": [text]}
+    assert rejections([node("a"), holder_of_volumes(kind, field, limit), sharing], predicate, version) == {}
+    assert rejections([node("a"), holder_of_volumes(kind, field, limit + 1), sharing], predicate, version) == {
+        "a": [text]
+    }
 
 
-def test_a_node_can_say_how_many_disks_it_attaches() -> None:
-    mine = pod("web", volumes=disk("awsElasticBlockStore", volumeID="new"))
+def test_the_limit_of_attached_disks_of_a_node() -> None:
+    target = pod("web", volumes=disk("awsElasticBlockStore", volumeID="new"))
     small = node("a", allocatable={"cpu": "1", "pods": "9", "attachable-volumes-aws-ebs": "1"})
-    nitro = node("a", labels={"beta.kubernetes.io/instance-type": "m5.large"})
-    item, many = holding("awsElasticBlockStore", "volumeID", 1), holding("awsElasticBlockStore", "volumeID", 25)
-    assert rejections([small, item, mine], "MaxEBSVolumeCount").keys() == {"a"}
-    assert rejections([small, item, mine], "MaxEBSVolumeCount", "1.5") == {}
-    assert rejections([nitro, many, mine], "MaxEBSVolumeCount").keys() == {"a"}
-    assert rejections([nitro, many, mine], "MaxEBSVolumeCount", "1.5") == {}
+    nitro_node = node("a", labels={"beta.kubernetes.io/instance-type": "m5.large"})
+    holder, full_holder = (
+        holder_of_volumes("awsElasticBlockStore", "volumeID", 1),
+        holder_of_volumes("awsElasticBlockStore", "volumeID", 25),
+    )
+    assert rejections([small, holder, target], "MaxEBSVolumeCount").keys() == {"a"}
+    assert rejections([small, holder, target], "MaxEBSVolumeCount", "1.5") == {}
+    assert rejections([nitro_node, full_holder, target], "MaxEBSVolumeCount").keys() == {"a"}
+    assert rejections([nitro_node, full_holder, target], "MaxEBSVolumeCount", "1.5") == {}
 
 
-def test_claims_of_which_nobody_knows_what_is_behind_them_count() -> None:
+def test_unbound_claims_count_as_disks() -> None:
     small = node("a", allocatable={"cpu": "1", "pods": "9", "attachable-volumes-gce-pd": "1"})
-    unbound = [small, claim("one"), claim("two"), pod("holder", on="a", volumes=uses("one"))]
-    assert rejections([*unbound, pod("web", volumes=uses("two"))], "MaxGCEPDVolumeCount").keys() == {"a"}
-    assert rejections([*unbound, pod("web", volumes=uses("one"))], "MaxGCEPDVolumeCount") == {}
+    unbound = [small, claim("one"), claim("two"), pod("holder", on="a", volumes=claim_volumes("one"))]
+    assert rejections([*unbound, pod("web", volumes=claim_volumes("two"))], "MaxGCEPDVolumeCount").keys() == {"a"}
+    assert rejections([*unbound, pod("web", volumes=claim_volumes("one"))], "MaxGCEPDVolumeCount") == {}
 
 
-def test_an_unbound_claim_is_an_error_to_1_5() -> None:
-    written = policy(["MaxGCEPDVolumeCount"], [])
-    unbound = [node("a"), node("b"), claim("data"), pod("web", volumes=uses("data"))]
-    decision = decide(unbound, "1.5", written)
-    once = 'SchedulerPredicates failed due to PersistentVolumeClaim is not bound: "data", which is unexpected.'
-    assert (decision["outcome"], decision["message"]) == ("Error", f"[{once}, {once}]")
-    missing = [node("a"), pod("web", volumes=uses("gone"))]
-    assert decide(missing, "1.5", written)["outcome"] == "Scheduled"  # one that is missing counts as one disk
+def test_an_unbound_claim_is_an_error_in_1_5() -> None:
+    single_policy = policy(["MaxGCEPDVolumeCount"], [])
+    unbound = [node("a"), node("b"), claim("data"), pod("web", volumes=claim_volumes("data"))]
+    decision = decide(unbound, "1.5", single_policy)
+    text = 'SchedulerPredicates failed due to PersistentVolumeClaim is not bound: "data", which is unexpected.'
+    assert (decision["outcome"], decision["message"]) == ("Error", f"[{text}, {text}]")
+    missing = [node("a"), pod("web", volumes=claim_volumes("gone"))]
+    assert decide(missing, "1.5", single_policy)["outcome"] == "Scheduled"  # a missing claim counts as one disk
 
 
 CSI: Manifest = {"driver": "csi.acme.io", "volumeHandle": "h"}
 
 
-def test_csi_volumes_that_a_node_can_attach() -> None:
+def test_the_limit_of_csi_volumes() -> None:
     limited = {"cpu": "1", "pods": "9", "attachable-volumes-csi-csi.acme.io": "0"}
-    cluster = [claim("data", "pv"), volume("pv", csi=CSI), pod("web", volumes=uses("data"))]
+    cluster = [claim("data", "pv"), volume("pv", csi=CSI), pod("web", volumes=claim_volumes("data"))]
     text = ["node(s) exceed max volume count"]
     assert rejections([node("a", allocatable=limited), *cluster], "MaxCSIVolumeCountPred") == {"a": text}
     assert rejections([node("a"), *cluster], "MaxCSIVolumeCountPred") == {}
-    holder = pod("holder", on="a", volumes=uses("data"))
+    holder = pod("holder", on="a", volumes=claim_volumes("data"))
     assert rejections([node("a", allocatable=limited), holder, *cluster], "MaxCSIVolumeCountPred") == {}
 
 
@@ -359,38 +382,42 @@ def test_csi_volumes_that_a_node_can_attach() -> None:
     [
         ("z1", "1.13", {"far"}),
         ("z1__z2", "1.13", set()),
-        ("z1__z2", "1.5", {"near", "far"}),  # a label is one zone
-        ("z1____z2", "1.13", set()),  # what cannot be read does not count
+        ("z1__z2", "1.5", {"near", "far"}),  # a label has one zone
+        ("z1____z2", "1.13", set()),  # an invalid label does not count
     ],
 )
 def test_the_zone_of_a_volume(zone: str, version: str, rejected: set[str]) -> None:
     nodes = [node("near", labels={BETA_ZONE: "z1"}), node("far", labels={BETA_ZONE: "z2"}), node("nowhere")]
-    cluster = [*nodes, claim("data", "pv"), volume("pv", {BETA_ZONE: zone}), pod("web", volumes=uses("data"))]
+    cluster = [*nodes, claim("data", "pv"), volume("pv", {BETA_ZONE: zone}), pod("web", volumes=claim_volumes("data"))]
     assert rejections(cluster, "NoVolumeZoneConflict", version).keys() == rejected
 
 
-def test_the_newer_zone_label_is_not_known() -> None:
+def test_the_newer_zone_label_is_ignored() -> None:
     nodes = [node("a", labels={"topology.kubernetes.io/zone": "z1"})]
-    cluster = [*nodes, claim("data", "pv"), volume("pv", {BETA_ZONE: "z2"}), pod("web", volumes=uses("data"))]
+    cluster = [*nodes, claim("data", "pv"), volume("pv", {BETA_ZONE: "z2"}), pod("web", volumes=claim_volumes("data"))]
     assert rejections(cluster, "NoVolumeZoneConflict") == {}
 
 
 @pytest.mark.parametrize("version", ["1.13", "1.5"])
-def test_an_unbound_claim_is_an_error_where_there_are_zones(version: str) -> None:
-    written = policy(["NoVolumeZoneConflict"], [])
-    cluster = [claim("data"), pod("web", volumes=uses("data"))]
-    zoned = decide([node("a", labels={BETA_ZONE: "z1"}), *cluster], version, written)
+def test_an_unbound_claim_is_an_error_on_nodes_with_zones(version: str) -> None:
+    single_policy = policy(["NoVolumeZoneConflict"], [])
+    cluster = [claim("data"), pod("web", volumes=claim_volumes("data"))]
+    zoned = decide([node("a", labels={BETA_ZONE: "z1"}), *cluster], version, single_policy)
     assert zoned["outcome"] == "Error"
     assert 'PersistentVolumeClaim is not bound: "data"' in zoned["message"]
-    assert decide([node("a"), *cluster], version, written)["outcome"] == "Scheduled"
+    assert decide([node("a"), *cluster], version, single_policy)["outcome"] == "Scheduled"
 
 
-def test_a_claim_that_waits_has_no_zone_yet() -> None:
-    waiting = [claim("data", storage_class="local"), waiting_class("local"), pod("web", volumes=uses("data"))]
-    written = policy(["NoVolumeZoneConflict"], [])
+def test_a_claim_with_late_binding_has_no_zone() -> None:
+    waiting_objects = [
+        claim("data", storage_class="local"),
+        late_binding_class("local"),
+        pod("web", volumes=claim_volumes("data")),
+    ]
+    single_policy = policy(["NoVolumeZoneConflict"], [])
     zoned = node("a", labels={BETA_ZONE: "z1"})
-    assert decide([zoned, *waiting], config=written)["outcome"] == "Scheduled"
-    assert decide([zoned, *waiting], "1.5", written)["outcome"] == "Error"
+    assert decide([zoned, *waiting_objects], config=single_policy)["outcome"] == "Scheduled"
+    assert decide([zoned, *waiting_objects], "1.5", single_policy)["outcome"] == "Error"
 
 
 LOCAL: Manifest = {
@@ -398,13 +425,13 @@ LOCAL: Manifest = {
 }
 
 
-def test_volumes_that_a_node_reaches_or_gets() -> None:
+def test_check_volume_binding() -> None:
     nodes = [node("a", labels={HOST: "a"}), node("b", labels={HOST: "b"})]
-    bound = [*nodes, claim("data", "pv"), volume("pv", nodeAffinity=LOCAL), pod("web", volumes=uses("data"))]
+    bound = [*nodes, claim("data", "pv"), volume("pv", nodeAffinity=LOCAL), pod("web", volumes=claim_volumes("data"))]
     assert rejections(bound, "CheckVolumeBinding") == {"b": ["node(s) had volume node affinity conflict"]}
     local = volume("pv", nodeAffinity=LOCAL, storageClassName="local")
-    waiting = [*nodes, claim("data", storage_class="local"), waiting_class("local"), local]
-    assert rejections([*waiting, pod("web", volumes=uses("data"))], "CheckVolumeBinding") == {
+    waiting_objects = [*nodes, claim("data", storage_class="local"), late_binding_class("local"), local]
+    assert rejections([*waiting_objects, pod("web", volumes=claim_volumes("data"))], "CheckVolumeBinding") == {
         "b": ["node(s) didn't find available persistent volumes to bind"]
     }
 
@@ -418,28 +445,28 @@ def test_volumes_that_a_node_reaches_or_gets() -> None:
         (
             [
                 claim("data", storage_class="local", **{"volume.kubernetes.io/selected-node": "a"}),
-                waiting_class("local"),
+                late_binding_class("local"),
             ],
             "pod has unbound immediate PersistentVolumeClaims (repeated 2 times)",
         ),
     ],
 )
-def test_claims_that_are_errors(storage: list[Manifest], message: str) -> None:
-    decision = decide([node("a"), node("b"), *storage, pod("web", volumes=uses("data"))])
+def test_unusable_claims_are_errors(storage: list[Manifest], message: str) -> None:
+    decision = decide([node("a"), node("b"), *storage, pod("web", volumes=claim_volumes("data"))])
     assert (decision["outcome"], decision["message"]) == ("Error", message)
 
 
-def test_a_claim_that_is_being_deleted_is_an_error() -> None:
-    going = claim("data", "pv")
-    going["metadata"] = {"name": "data", "namespace": "default", "deletionTimestamp": "2020-01-01T00:00:00Z"}
-    decision = decide([node("a"), going, volume("pv"), pod("web", volumes=uses("data"))])
+def test_a_terminating_claim_is_an_error() -> None:
+    deleted = claim("data", "pv")
+    deleted["metadata"] = {"name": "data", "namespace": "default", "deletionTimestamp": "2020-01-01T00:00:00Z"}
+    decision = decide([node("a"), deleted, volume("pv"), pod("web", volumes=claim_volumes("data"))])
     assert (decision["outcome"], decision["message"]) == ("Error", 'persistentvolumeclaim "data" is being deleted')
 
 
-# --- the pods of a service
+# --- service affinity
 
 
-def test_the_pods_of_a_service_stay_together() -> None:
+def test_service_affinity() -> None:
     nodes = [node("a", labels={"rack": "1"}), node("b", labels={"rack": "2"}), node("c", labels={"rack": "1"})]
     service: Manifest = {
         "apiVersion": "v1",
@@ -451,30 +478,30 @@ def test_the_pods_of_a_service_stay_together() -> None:
     first = pod("first", on="a", labels=labels)
     argument: Manifest = {"serviceAffinity": {"labels": ["rack"]}}
     cluster = [*nodes, service, first]
-    stays = rejections([*cluster, pod("web", labels=labels)], "CheckServiceAffinity", argument=argument)
-    assert stays == {"b": ["node(s) didn't match service affinity"]}
-    chosen = pod("web", labels=labels, nodeSelector={"rack": "2"})
-    assert rejections([*cluster, chosen], "CheckServiceAffinity", argument=argument).keys() == {"a", "c"}
+    rejected = rejections([*cluster, pod("web", labels=labels)], "CheckServiceAffinity", argument=argument)
+    assert rejected == {"b": ["node(s) didn't match service affinity"]}
+    selecting_pod = pod("web", labels=labels, nodeSelector={"rack": "2"})
+    assert rejections([*cluster, selecting_pod], "CheckServiceAffinity", argument=argument).keys() == {"a", "c"}
     assert rejections([*nodes, first, pod("web", labels=labels)], "CheckServiceAffinity", argument=argument) == {}
 
 
 # --- pod affinity
 
 
-def term(app: str, key: str = HOST, **more: object) -> Manifest:
-    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}, **more}
+def term(app: str, key: str = HOST, **fields: object) -> Manifest:
+    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}, **fields}
 
 
-def requiring(kind: str, terms: list[Manifest]) -> Manifest:
+def pod_rules(kind: str, terms: list[Manifest]) -> Manifest:
     return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
 
 
-def near(*apps: str, key: str = HOST) -> Manifest:
-    return requiring("podAffinity", [term(app, key) for app in apps])
+def affinity_to(*apps: str, key: str = HOST) -> Manifest:
+    return pod_rules("podAffinity", [term(app, key) for app in apps])
 
 
-def away(*apps: str, key: str = HOST) -> Manifest:
-    return requiring("podAntiAffinity", [term(app, key) for app in apps])
+def anti_affinity_to(*apps: str, key: str = HOST) -> Manifest:
+    return pod_rules("podAntiAffinity", [term(app, key) for app in apps])
 
 
 NODES = [node("a", labels={HOST: "a", "zone": "1"}), node("b", labels={HOST: "b", "zone": "1"}), node("bare")]
@@ -486,11 +513,11 @@ NOT_MATCH = "node(s) didn't match pod affinity/anti-affinity"
 @pytest.mark.parametrize(
     ("affinity", "second", "rejected"),
     [
-        (near("cache"), "node(s) didn't match pod affinity rules", {"b", "bare"}),
-        (near("cache", "db"), "node(s) didn't match pod affinity rules", {"a", "b", "bare"}),
-        (away("cache"), "node(s) didn't match pod anti-affinity rules", {"a"}),
-        (near("web"), "", set()),  # it is the first of its kind, and may go where the label is missing
-        (near("web", "cache"), "node(s) didn't match pod affinity rules", {"a", "b", "bare"}),
+        (affinity_to("cache"), "node(s) didn't match pod affinity rules", {"b", "bare"}),
+        (affinity_to("cache", "db"), "node(s) didn't match pod affinity rules", {"a", "b", "bare"}),
+        (anti_affinity_to("cache"), "node(s) didn't match pod anti-affinity rules", {"a"}),
+        (affinity_to("web"), "", set()),  # the first pod of its group also fits a node without the label
+        (affinity_to("web", "cache"), "node(s) didn't match pod affinity rules", {"a", "b", "bare"}),
     ],
 )
 def test_pod_affinity_in_1_13(affinity: Manifest, second: str, rejected: set[str]) -> None:
@@ -500,23 +527,24 @@ def test_pod_affinity_in_1_13(affinity: Manifest, second: str, rejected: set[str
     assert result == {key: [NOT_MATCH, second] for key in rejected}
 
 
-def test_rules_of_pods_that_run_come_first() -> None:
-    repelling = pod("alone", on="a", affinity=away("web", key="zone"))
-    rejected = rejections(
-        [*NODES, repelling, pod("web", labels={"app": "web"}, affinity=near("x"))], "MatchInterPodAffinity"
+def test_anti_affinity_of_running_pods_is_checked_first() -> None:
+    pod_with_anti_affinity = pod("alone", on="a", affinity=anti_affinity_to("web", key="zone"))
+    reasons_by_node = rejections(
+        [*NODES, pod_with_anti_affinity, pod("web", labels={"app": "web"}, affinity=affinity_to("x"))],
+        "MatchInterPodAffinity",
     )
     existing = "node(s) didn't satisfy existing pods anti-affinity rules"
-    assert rejected["a"] == rejected["b"] == [NOT_MATCH, existing]
+    assert reasons_by_node["a"] == reasons_by_node["b"] == [NOT_MATCH, existing]
 
 
 @pytest.mark.parametrize(
     ("affinity", "rejected"),
     [
-        (near("cache"), {"b", "bare"}),
-        (near("cache", "db"), {"a", "b", "bare"}),
-        (near("cache", "db", key="zone"), {"bare"}),  # each term finds a pod of its own
-        (near("web", "cache"), {"b", "bare"}),  # and each may be the first of its kind
-        (away("cache"), {"a"}),
+        (affinity_to("cache"), {"b", "bare"}),
+        (affinity_to("cache", "db"), {"a", "b", "bare"}),
+        (affinity_to("cache", "db", key="zone"), {"bare"}),  # each term may match another pod
+        (affinity_to("web", "cache"), {"b", "bare"}),  # and each may be the pod's own group
+        (anti_affinity_to("cache"), {"a"}),
     ],
 )
 def test_pod_affinity_in_1_5(affinity: Manifest, rejected: set[str]) -> None:
@@ -525,20 +553,22 @@ def test_pod_affinity_in_1_5(affinity: Manifest, rejected: set[str]) -> None:
     assert result == {key: ["MatchInterPodAffinity"] for key in rejected}
 
 
-def test_in_1_5_a_rule_is_about_all_namespaces_and_the_last_key_counts() -> None:
-    elsewhere = pod("alone", namespace="other", on="a", affinity=away("web", key="zone"))
+def test_anti_affinity_of_running_pods_in_1_5() -> None:
+    pod_elsewhere = pod("alone", namespace="other", on="a", affinity=anti_affinity_to("web", key="zone"))
     web = pod("web", labels={"app": "web"})
-    assert rejections([*NODES, elsewhere, web], "MatchInterPodAffinity", "1.5").keys() == {"a", "b"}
-    assert rejections([*NODES, elsewhere, web], "MatchInterPodAffinity") == {}
-    rules = requiring("podAntiAffinity", [term("web", "zone"), term("nobody", HOST)])
-    two = pod("two", on="a", affinity=rules)
-    assert rejections([*NODES, two, web], "MatchInterPodAffinity", "1.5").keys() == {"a"}
-    assert rejections([*NODES, two, web], "MatchInterPodAffinity").keys() == {"a", "b"}
+    assert rejections([*NODES, pod_elsewhere, web], "MatchInterPodAffinity", "1.5").keys() == {"a", "b"}
+    assert rejections([*NODES, pod_elsewhere, web], "MatchInterPodAffinity") == {}
+    anti_affinity_rules = pod_rules("podAntiAffinity", [term("web", "zone"), term("nobody", HOST)])
+    pod_with_two_terms = pod("two", on="a", affinity=anti_affinity_rules)
+    assert rejections([*NODES, pod_with_two_terms, web], "MatchInterPodAffinity", "1.5").keys() == {"a"}
+    assert rejections([*NODES, pod_with_two_terms, web], "MatchInterPodAffinity").keys() == {"a", "b"}
 
 
-def test_later_fields_of_a_term_are_not_read() -> None:
-    everywhere = requiring("podAntiAffinity", [term("cache", namespaceSelector={})])
+def test_fields_of_terms_from_later_versions_are_ignored() -> None:
+    affinity_rules = pod_rules("podAntiAffinity", [term("cache", namespaceSelector={})])
     other = pod("cache", namespace="other", on="a", labels={"app": "cache"})
     for version in ("1.13", "1.5"):
-        rejected = rejections([*NODES, other, pod("web", affinity=everywhere)], "MatchInterPodAffinity", version)
-        assert rejected == {}
+        reasons_by_node = rejections(
+            [*NODES, other, pod("web", affinity=affinity_rules)], "MatchInterPodAffinity", version
+        )
+        assert reasons_by_node == {}

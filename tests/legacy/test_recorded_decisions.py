@@ -1,4 +1,4 @@
-"""kschedx decides what kube-scheduler 1.13 and 1.5 decided, in every recorded case and every part of the decision."""
+"""kschedx decides every recorded case as kube-scheduler 1.13 and 1.5 did, in every part of the decision."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import kschedx
-from tests.conformance.decisions import NO_NODES, Case, Json, differences, explained
+from tests.conformance.decisions import NO_NODES, Case, Json, differences, explained_sections
 
 FOLDER = Path(__file__).parent
 CASES = [
@@ -19,8 +19,8 @@ CASES = [
 ]
 
 
-def recorded(expect: Json) -> dict[str, Any]:
-    """What the record says, in the sections of `explained`."""
+def recorded_sections(expect: Json) -> dict[str, Any]:
+    """Return the recorded decision in the sections of `explained`."""
     if expect.get("error") == NO_NODES:
         return {"outcome": "Unschedulable", "message": NO_NODES}
     facts: dict[str, Any] = {"points": {"predicatesNeverRun": [], **expect["points"]}}
@@ -54,9 +54,9 @@ def explain(version: str, case: Case) -> Json:
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize(("version", "case"), CASES, ids=[f"{version}-{case.name}" for version, case in CASES])
-def test_the_decision_is_kube_schedulers(version: str, case: Case) -> None:
+def test_a_decision_equals_the_recorded_one(version: str, case: Case) -> None:
     document = explain(version, case)
-    items = list(differences(recorded(case.record["expect"]), explained(document)))
+    items = list(differences(recorded_sections(case.record["expect"]), explained_sections(document)))
     if items:
         text = "\n".join(map(str, items))
         pytest.fail(f"{case.name}: {len(items)} differences from kube-scheduler's decision\n{text}", pytrace=False)
@@ -64,7 +64,7 @@ def test_the_decision_is_kube_schedulers(version: str, case: Case) -> None:
 
 @pytest.mark.sample(3)
 @pytest.mark.parametrize(("version", "case"), CASES, ids=[f"{version}-{case.name}" for version, case in CASES])
-def test_every_rejection_is_accounted_for(version: str, case: Case) -> None:
+def test_every_rejection_has_findings(version: str, case: Case) -> None:
     filtered = explain(version, case)["filter"] or {"nodes": {}}
     unexplained = {
         (node, predicate)
@@ -75,12 +75,12 @@ def test_every_rejection_is_accounted_for(version: str, case: Case) -> None:
     assert not unexplained
 
 
-LEFT_OUT = [case for version, case in CASES if version == "1.5" and not case.record["expect"].get("error")]
+WITH_EXCLUDED_NODES = [case for version, case in CASES if version == "1.5" and not case.record["expect"].get("error")]
 
 
 @pytest.mark.sample(3)
-@pytest.mark.parametrize("case", LEFT_OUT, ids=lambda case: case.name)
-def test_nodes_are_left_out_before_any_predicate(case: Case) -> None:
+@pytest.mark.parametrize("case", WITH_EXCLUDED_NODES, ids=lambda case: case.name)
+def test_excluded_nodes_equal_the_recorded_ones(case: Case) -> None:
     names = {item["metadata"]["name"] for item in case.record["objects"] if item["kind"] == "Node"}
     filtered = explain("1.5", case)["filter"] or {"nodes": {}}
     assert sorted(names - filtered["nodes"].keys()) == sorted(case.record["expect"].get("excludedNodes") or [])
@@ -90,7 +90,7 @@ RESOLVABLE = [case for version, case in CASES if version == "1.13" and case.reco
 
 
 @pytest.mark.parametrize("case", RESOLVABLE, ids=lambda case: case.name)
-def test_preemption_is_tried_where_it_was(case: Case) -> None:
+def test_nodes_tried_by_preemption_equal_the_recorded_ones(case: Case) -> None:
     nodes = explain("1.13", case)["filter"]["nodes"]
-    tried = [node for node, text in nodes.items() if text["verdict"]["code"] == "Unschedulable"]
-    assert sorted(tried) == sorted(case.record["expect"].get("preemptionNodes") or [])
+    tried_nodes = [node for node, text in nodes.items() if text["verdict"]["code"] == "Unschedulable"]
+    assert sorted(tried_nodes) == sorted(case.record["expect"].get("preemptionNodes") or [])

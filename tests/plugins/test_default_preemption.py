@@ -1,4 +1,4 @@
-"""DefaultPreemption: who may preempt, who would have to go, and where it hurts least."""
+"""DefaultPreemption: eligibility, victims, and the best candidate."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ NO_VICTIMS = "No preemption victims found for incoming pod"
 START = "2026-01-01T{:02d}:00:00Z"
 
 
-def asking(cpu: int) -> Manifest:
-    """Spec fields of a pod that asks for this many milli-CPUs."""
+def requesting(cpu: int) -> Manifest:
+    """Return spec fields with a request of this many milli-CPUs."""
     return {"containers": [{"name": "main", "resources": {"requests": {"cpu": f"{cpu}m"}}}]}
 
 
-def small(name: str, cpu: int = 1000, *, unschedulable: bool = False) -> Manifest:
+def small_node(name: str, cpu: int = 1000, *, unschedulable: bool = False) -> Manifest:
     labels = {"zone": name, "kubernetes.io/hostname": name}
     return node(
         name, labels=labels, allocatable={"cpu": f"{cpu}m", "memory": "8Gi", "pods": "20"}, unschedulable=unschedulable
     )
 
 
-def running(
+def running_pod(
     name: str,
     on: str,
     cpu: int = 0,
@@ -53,12 +53,12 @@ def running(
     labels: Mapping[str, str] | None = None,
     **spec: object,
 ) -> Manifest:
-    """A pod on a node that started at an hour of one day, or has not started."""
+    """Return a running pod that started at an hour of one day, or has no start time."""
     status = {"phase": "Running"} | ({} if hour is None else {"startTime": START.format(hour)})
-    return pod(name, on=on, status=status, labels=labels, spec={"priority": priority, **asking(cpu), **spec})
+    return pod(name, on=on, status=status, labels=labels, spec={"priority": priority, **requesting(cpu), **spec})
 
 
-def waiting(
+def pending_pod(
     cpu: int = 1000,
     *,
     name: str = "me",
@@ -68,7 +68,7 @@ def waiting(
     **spec: object,
 ) -> Manifest:
     status = {"nominatedNodeName": nominated}
-    return pod(name, status=status, labels=labels, spec={"priority": priority, **asking(cpu), **spec})
+    return pod(name, status=status, labels=labels, spec={"priority": priority, **requesting(cpu), **spec})
 
 
 def budget(name: str, allowed: int, selector: Mapping[str, object] | None, **status: object) -> Manifest:
@@ -91,7 +91,7 @@ def preempt(*objects: Manifest, gates: Mapping[str, bool] | None = None, config:
 
 
 def victims(cycle: Cycle) -> dict[str, list[str]]:
-    """Candidate node to the names of its victims."""
+    """Return the names of the victims of each candidate node."""
     pods, names = cycle.snapshot.pods, cycle.snapshot.cluster.names
     return {
         names[candidate.node]: [pods.names[row] for row in candidate.victims]
@@ -108,11 +108,11 @@ def best(cycle: Cycle) -> list[str]:
     return [cycle.snapshot.cluster.names[row] for row in post_filter(cycle).best]
 
 
-# --- who may preempt
+# --- eligibility
 
 
-def test_never() -> None:
-    cycle = preempt(small("a"), running("low", "a", 1000), waiting(preemptionPolicy="Never"))
+def test_a_pod_with_preemption_policy_never() -> None:
+    cycle = preempt(small_node("a"), running_pod("low", "a", 1000), pending_pod(preemptionPolicy="Never"))
     assert cycle.message == (
         "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "
         "preemption: not eligible due to preemptionPolicy=Never."
@@ -121,7 +121,7 @@ def test_never() -> None:
 
 
 @pytest.mark.parametrize(
-    ("condition", "deleted", "priority", "waits"),
+    ("condition", "deleted", "priority", "is_waiting"),
     [
         ({"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}, True, 0, True),
         ({"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}, True, 100, False),
@@ -132,34 +132,34 @@ def test_never() -> None:
     ],
     ids=["victim", "not-lower", "not-deleted", "condition-false", "other-reason", "other-condition"],
 )
-def test_waits_for_victims_that_terminate_on_the_nominated_node(
-    condition: Mapping[str, str], deleted: bool, priority: int, waits: bool
+def test_a_pod_waits_for_terminating_victims_on_its_nominated_node(
+    condition: Mapping[str, str], deleted: bool, priority: int, is_waiting: bool
 ) -> None:
-    leaving = pod(
+    terminating = pod(
         "leaving",
         on="a",
         metadata={"deletionTimestamp": START.format(9)} if deleted else {},
         status={"phase": "Running", "conditions": [condition]},
-        spec={"priority": priority, **asking(500)},
+        spec={"priority": priority, **requesting(500)},
     )
-    me = waiting(nominated="a")
-    cycle = preempt(small("a"), small("b"), leaving, running("other", "b", 1000), me)
-    if waits:
+    me = pending_pod(nominated="a")
+    cycle = preempt(small_node("a"), small_node("b"), terminating, running_pod("other", "b", 1000), me)
+    if is_waiting:
         text = "preemption: not eligible due to a terminating pod on the nominated node."
         assert post_filter(cycle).status.reasons == ("no new claims to deallocate", text)
     else:
         assert "b" in victims(cycle)
 
 
-def test_a_nominated_node_that_became_unresolvable_is_not_waited_for() -> None:
-    leaving = pod(
+def test_a_pod_does_not_wait_for_an_unresolvable_nominated_node() -> None:
+    terminating = pod(
         "leaving",
         on="a",
         metadata={"deletionTimestamp": START.format(9)},
         status={"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]},
     )
-    nodes = [small("a", unschedulable=True), small("b")]
-    cycle = preempt(*nodes, leaving, running("other", "b", 1000), waiting(nominated="a"))
+    nodes = [small_node("a", unschedulable=True), small_node("b")]
+    cycle = preempt(*nodes, terminating, running_pod("other", "b", 1000), pending_pod(nominated="a"))
     assert best(cycle) == ["b"]
 
 
@@ -191,10 +191,10 @@ WORKLOAD_GATES = ("GenericWorkload", "GangScheduling")
         ([], [PLACED_GROUP], None),
     ],
 )
-def test_pods_of_a_group(gates: list[str], group: list[Manifest], expected: str | None) -> None:
-    me = waiting(schedulingGroup={"podGroupName": "gang"})
+def test_preemption_by_pods_of_a_group(gates: list[str], group: list[Manifest], expected: str | None) -> None:
+    me = pending_pod(schedulingGroup={"podGroupName": "gang"})
     enabled = dict.fromkeys([*WORKLOAD_GATES, *gates], True)
-    result = post_filter(preempt(small("a"), running("low", "a", 1000), me, *group, gates=enabled))
+    result = post_filter(preempt(small_node("a"), running_pod("low", "a", 1000), me, *group, gates=enabled))
     if expected is None:
         assert result.status.is_success
     else:
@@ -202,30 +202,30 @@ def test_pods_of_a_group(gates: list[str], group: list[Manifest], expected: str 
         assert result.nominated_node is None
 
 
-def test_pre_enqueue_holds_nobody_back() -> None:
-    assert all(status.is_success for status in preempt(small("a"), waiting()).pre_enqueue)
+def test_pre_enqueue_passes() -> None:
+    assert all(status.is_success for status in preempt(small_node("a"), pending_pod()).pre_enqueue)
 
 
-# --- which nodes are tried
+# --- tried nodes
 
 
-def test_every_node_says_why_it_is_no_candidate() -> None:
+def test_the_dry_run_has_a_status_for_every_node() -> None:
     cycle = preempt(
-        small("cordoned", unschedulable=True),
-        small("tiny", cpu=500),
-        small("important"),
-        small("mixed"),
-        small("candidate"),
-        running("high", "important", 1000, priority=100),
-        running("higher", "mixed", 500, priority=101),
-        running("lower", "mixed", 500),
-        running("victim", "candidate", 1000),
-        waiting(),
+        small_node("cordoned", unschedulable=True),
+        small_node("tiny", cpu=500),
+        small_node("important"),
+        small_node("mixed"),
+        small_node("candidate"),
+        running_pod("high", "important", 1000, priority=100),
+        running_pod("higher", "mixed", 500, priority=101),
+        running_pod("lower", "mixed", 500),
+        running_pod("victim", "candidate", 1000),
+        pending_pod(),
     )
     dry_run = post_filter(cycle).dry_run
     assert dry_run is not None
-    told = {name: dry_run.status(TableRow(row)).message for row, name in enumerate(cycle.snapshot.cluster.names)}
-    assert told == {
+    messages = {name: dry_run.status(TableRow(row)).message for row, name in enumerate(cycle.snapshot.cluster.names)}
+    assert messages == {
         "cordoned": HELPLESS,
         "tiny": HELPLESS,
         "important": NO_VICTIMS,
@@ -234,25 +234,25 @@ def test_every_node_says_why_it_is_no_candidate() -> None:
     }
     assert [finding.reason for finding in dry_run.status(TableRow(3)).findings] == ["insufficient-resource"]
     assert victims(cycle) == {"candidate": ["victim"]}
-    assert cycle.message.endswith("1 node(s) were unschedulable, 4 Insufficient cpu.")  # nothing about preemption
+    assert cycle.message.endswith("1 node(s) were unschedulable, 4 Insufficient cpu.")  # no part about preemption
 
 
-def test_the_message_counts_all_nodes() -> None:
+def test_the_message_counts_every_node() -> None:
     cycle = preempt(
-        small("cordoned", unschedulable=True),
-        small("important"),
-        small("mixed"),
-        running("high", "important", 1000, priority=100),
-        running("higher", "mixed", 500, priority=101),
-        running("lower", "mixed", 500),
-        waiting(),
+        small_node("cordoned", unschedulable=True),
+        small_node("important"),
+        small_node("mixed"),
+        running_pod("high", "important", 1000, priority=100),
+        running_pod("higher", "mixed", 500, priority=101),
+        running_pod("lower", "mixed", 500),
+        pending_pod(),
     )
     assert post_filter(cycle).status.reasons[-1] == (
         f"preemption: 0/3 nodes are available: 1 Insufficient cpu, 1 {NO_VICTIMS}, 1 {HELPLESS}."
     )
 
 
-def test_nodes_that_pre_filter_left_out_are_not_tried() -> None:
+def test_nodes_that_pre_filter_removes_are_not_tried() -> None:
     affinity = {
         "nodeAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": {
@@ -263,39 +263,45 @@ def test_nodes_that_pre_filter_left_out_are_not_tried() -> None:
         }
     }
     cycle = preempt(
-        small("a"), small("b"), running("1", "a", 1000), running("2", "b", 1000), waiting(affinity=affinity)
+        small_node("a"),
+        small_node("b"),
+        running_pod("1", "a", 1000),
+        running_pod("2", "b", 1000),
+        pending_pod(affinity=affinity),
     )
     assert victims(cycle) == {"b": ["2"]}
 
 
-def test_a_pre_filter_rejection_is_every_nodes_status() -> None:
+def test_a_pre_filter_rejection_applies_to_every_node() -> None:
     claim = {"name": "v", "persistentVolumeClaim": {"claimName": "ghost"}}
-    cycle = preempt(small("a"), running("1", "a", 1000), waiting(volumes=[claim]))
+    cycle = preempt(small_node("a"), running_pod("1", "a", 1000), pending_pod(volumes=[claim]))
     assert cycle.message == ('0/1 nodes are available: persistentvolumeclaim "ghost" not found. not found')
 
 
-# --- the victims
+# --- victims
 
 
-def test_the_least_important_go() -> None:
+def test_the_least_important_pods_are_victims() -> None:
     cycle = preempt(
-        small("a", cpu=3000),
-        running("low-late", "a", 1000, priority=1, hour=2),
-        running("low-early", "a", 1000, priority=1, hour=1),
-        running("high", "a", 1000, priority=50, hour=3),
-        waiting(2000),
+        small_node("a", cpu=3000),
+        running_pod("low-late", "a", 1000, priority=1, hour=2),
+        running_pod("low-early", "a", 1000, priority=1, hour=1),
+        running_pod("high", "a", 1000, priority=50, hour=3),
+        pending_pod(2000),
     )
     assert victims(cycle) == {"a": ["low-early", "low-late"]}
 
 
-def test_of_equal_priority_the_latest_goes_and_one_that_has_not_started_is_later_than_all() -> None:
-    pods = [running("2h", "a", 1000, hour=2), running("1h", "a", 1000, hour=1)]
-    assert victims(preempt(small("a", cpu=2000), *pods, waiting())) == {"a": ["2h"]}
-    assert victims(preempt(small("a", cpu=3000), running("new", "a", 1000), *pods, waiting())) == {"a": ["new"]}
+def test_the_latest_pod_of_equal_priority_is_the_victim() -> None:
+    pods = [running_pod("2h", "a", 1000, hour=2), running_pod("1h", "a", 1000, hour=1)]
+    assert victims(preempt(small_node("a", cpu=2000), *pods, pending_pod())) == {"a": ["2h"]}
+    assert victims(preempt(small_node("a", cpu=3000), running_pod("new", "a", 1000), *pods, pending_pod())) == {
+        "a": ["new"]
+    }
 
 
 @pytest.mark.parametrize(
-    ("count", "hour", "gone"),
+    ("count", "hour", "victim_names"),
     [
         (14, None, ["p4", "p8", "p6"]),
         (30, None, ["p2", "p14", "p8"]),
@@ -303,78 +309,78 @@ def test_of_equal_priority_the_latest_goes_and_one_that_has_not_started_is_later
         (30, 1, ["p4", "p28", "p2"]),
     ],
 )
-def test_of_many_equal_pods_those_go_that_kube_schedulers_sort_leaves_last(
-    count: int, hour: int | None, gone: list[str]
-) -> None:
-    """kube-scheduler 1.36.2's own victims. Its sort is no insertion sort from 13 pods on."""
-    offered = node("a", allocatable={"cpu": f"{count}", "memory": "8Gi", "pods": "200"})
-    pods = [running(f"p{number}", "a", 1000, priority=number % 2, hour=hour) for number in range(count)]
-    assert victims(preempt(offered, *pods, waiting(3000))) == {"a": gone}
+def test_victims_of_many_equal_pods_follow_gos_sort(count: int, hour: int | None, victim_names: list[str]) -> None:
+    """The victims are those of kube-scheduler 1.36.2, whose sort is no insertion sort for 13 or more pods."""
+    large_node = node("a", allocatable={"cpu": f"{count}", "memory": "8Gi", "pods": "200"})
+    pods = [running_pod(f"p{number}", "a", 1000, priority=number % 2, hour=hour) for number in range(count)]
+    assert victims(preempt(large_node, *pods, pending_pod(3000))) == {"a": victim_names}
 
 
 def test_start_times_are_compared_as_times() -> None:
-    zoned = pod("zoned", on="a", status={"startTime": "2026-01-01T01:00:00+05:00"}, spec=asking(1000))
-    fraction = pod("fraction", on="a", status={"startTime": "2025-12-31T20:00:00.5Z"}, spec=asking(1000))
-    assert victims(preempt(small("a", cpu=2000), zoned, fraction, waiting())) == {"a": ["fraction"]}
+    zoned = pod("zoned", on="a", status={"startTime": "2026-01-01T01:00:00+05:00"}, spec=requesting(1000))
+    fraction = pod("fraction", on="a", status={"startTime": "2025-12-31T20:00:00.5Z"}, spec=requesting(1000))
+    assert victims(preempt(small_node("a", cpu=2000), zoned, fraction, pending_pod())) == {"a": ["fraction"]}
 
 
-def test_a_smaller_pod_stays_where_a_more_important_one_had_to_go() -> None:
+def test_a_smaller_pod_is_reprieved() -> None:
     cycle = preempt(
-        small("a", cpu=2000),
-        running("big", "a", 1800, priority=9),
-        running("small", "a", 200, priority=1),
-        waiting(1500),
+        small_node("a", cpu=2000),
+        running_pod("big", "a", 1800, priority=9),
+        running_pod("small", "a", 200, priority=1),
+        pending_pod(1500),
     )
     assert victims(cycle) == {"a": ["big"]}
 
 
-def test_a_pod_whose_requests_exceed_int64_does_not_make_room() -> None:
-    # kube-scheduler's sum of its requests is negative, and so is what the node has left with it
+def test_a_pod_whose_requests_exceed_int64_is_not_reprieved() -> None:
+    # the sum of its requests overflows in kube-scheduler, and so does the free memory of the node with it
     memory = [
         {"name": name, "resources": {"requests": {"memory": size}}} for name, size in (("a", "8Ei"), ("b", "1Ki"))
     ]
-    over = running("over", "a", containers=memory)
-    asks = [{"name": "main", "resources": {"requests": {"memory": "1Gi"}}}]
-    cycle = preempt(small("a"), running("small", "a", 100), over, waiting(containers=asks))
+    overflowing = running_pod("over", "a", containers=memory)
+    containers = [{"name": "main", "resources": {"requests": {"memory": "1Gi"}}}]
+    cycle = preempt(small_node("a"), running_pod("small", "a", 100), overflowing, pending_pod(containers=containers))
     assert victims(cycle) == {"a": ["over"]}
 
 
 @pytest.mark.parametrize(
-    ("spreads", "avoids", "gone"),
+    ("spread_app", "avoided_app", "victim_names"),
     [
         ("web", "nobody", ["second", "big"]),
         ("nobody", "web", ["first", "second", "big"]),
         ("nobody", "nobody", ["big"]),
     ],
 )
-def test_a_small_pod_goes_if_the_incoming_pods_rules_count_it(spreads: str, avoids: str, gone: list[str]) -> None:
+def test_constraints_of_the_incoming_pod_add_victims(
+    spread_app: str, avoided_app: str, victim_names: list[str]
+) -> None:
     web = {"app": "web"}
     cycle = preempt(
-        small("a", cpu=3000),
-        small("b", cpu=0),
-        running("first", "a", 100, priority=5, labels=web),
-        running("second", "a", 100, priority=1, labels=web),
-        running("big", "a", 2500),
-        waiting(1500, affinity=_anti_affinity(avoids), topologySpreadConstraints=_spread(spreads)),
+        small_node("a", cpu=3000),
+        small_node("b", cpu=0),
+        running_pod("first", "a", 100, priority=5, labels=web),
+        running_pod("second", "a", 100, priority=1, labels=web),
+        running_pod("big", "a", 2500),
+        pending_pod(1500, affinity=_anti_affinity(avoided_app), topologySpreadConstraints=_spread(spread_app)),
     )
-    assert victims(cycle) == {"a": gone}
+    assert victims(cycle) == {"a": victim_names}
 
 
-def test_pods_nominated_for_the_node_keep_their_room() -> None:
-    nominated = waiting(name="first", nominated="a")
-    pods = [running("p", "a", 1000, priority=2), running("q", "a", 1000, priority=1)]
-    assert victims(preempt(small("a", cpu=2000), *pods, waiting())) == {"a": ["q"]}
-    assert victims(preempt(small("a", cpu=2000), *pods, nominated, waiting())) == {"a": ["p", "q"]}
+def test_nominated_pods_keep_their_resources() -> None:
+    nominated = pending_pod(name="first", nominated="a")
+    pods = [running_pod("p", "a", 1000, priority=2), running_pod("q", "a", 1000, priority=1)]
+    assert victims(preempt(small_node("a", cpu=2000), *pods, pending_pod())) == {"a": ["q"]}
+    assert victims(preempt(small_node("a", cpu=2000), *pods, nominated, pending_pod())) == {"a": ["p", "q"]}
 
 
-def test_another_nodes_victims_stay_for_this_node() -> None:
+def test_victims_of_another_node_stay() -> None:
     rule = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "one"}
     anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
     nodes = [node(name, labels={"one": "zone"}) for name in ("a", "b", "c")]
-    web = [running(f"on-{name}", name, labels={"app": "web"}) for name in ("a", "b")]
-    cycle = preempt(*nodes, *web, waiting(affinity=anti))
+    web = [running_pod(f"on-{name}", name, labels={"app": "web"}) for name in ("a", "b")]
+    cycle = preempt(*nodes, *web, pending_pod(affinity=anti))
     assert victims(cycle) == {}
-    assert victims(preempt(*nodes, web[0], waiting(affinity=anti))) == {"a": ["on-a"]}
+    assert victims(preempt(*nodes, web[0], pending_pod(affinity=anti))) == {"a": ["on-a"]}
 
 
 # --- disruption budgets
@@ -404,25 +410,27 @@ WEB = {"matchLabels": {"app": "web"}}
         "other-namespace",
     ],
 )  # fmt: skip
-def test_budgets(budgets: Sequence[Manifest], expected: list[str], count: int) -> None:
-    pods = [running(name, "a", 1000, hour=hour, labels={"app": "web"}) for name, hour in (("early", 1), ("late", 2))]
-    cycle = preempt(small("a", cpu=2000), *pods, *budgets, waiting())
+def test_budgets_change_the_victims(budgets: Sequence[Manifest], expected: list[str], count: int) -> None:
+    pods = [
+        running_pod(name, "a", 1000, hour=hour, labels={"app": "web"}) for name, hour in (("early", 1), ("late", 2))
+    ]
+    cycle = preempt(small_node("a", cpu=2000), *pods, *budgets, pending_pod())
     assert victims(cycle) == {"a": expected}
     assert violations(cycle) == count
 
 
-def test_a_pod_without_labels_belongs_to_no_budget() -> None:
-    everything = budget("b", 0, {"matchExpressions": [{"key": "no", "operator": "DoesNotExist"}]})
-    assert violations(preempt(small("a"), running("bare", "a", 1000), everything, waiting())) == 0
+def test_a_pod_without_labels_has_no_budget() -> None:
+    matches_all = budget("b", 0, {"matchExpressions": [{"key": "no", "operator": "DoesNotExist"}]})
+    assert violations(preempt(small_node("a"), running_pod("bare", "a", 1000), matches_all, pending_pod())) == 0
 
 
-def test_victims_are_listed_by_importance_whether_or_not_a_budget_is_violated() -> None:
+def test_victims_are_listed_by_importance() -> None:
     cycle = preempt(
-        small("a", cpu=2000),
-        running("guarded", "a", 1000, priority=1, labels={"app": "web"}),
-        running("high", "a", 1000, priority=9),
+        small_node("a", cpu=2000),
+        running_pod("guarded", "a", 1000, priority=1, labels={"app": "web"}),
+        running_pod("high", "a", 1000, priority=9),
         budget("b", 0, WEB),
-        waiting(2000),
+        pending_pod(2000),
     )
     assert victims(cycle) == {"a": ["high", "guarded"]}
 
@@ -432,17 +440,17 @@ def test_victims_are_listed_by_importance_whether_or_not_a_budget_is_violated() 
 
 @dataclass(frozen=True, kw_only=True)
 class Contest:
-    """Victims as (priority, hour) per node; the pods of `guarded` nodes are protected."""
+    """Victims of each node as (priority, hour); a budget protects the pods of `protected` nodes."""
 
     nodes: Mapping[str, Sequence[tuple[int, int | None]]]
     expected: Sequence[str]
-    guarded: Sequence[str] = ()
+    protected: Sequence[str] = ()
 
 
 @pytest.mark.parametrize(
     "contest",
     [
-        Contest(nodes={"a": [(1, 1)], "b": [(9, 1)]}, guarded=["a"], expected=["b"]),
+        Contest(nodes={"a": [(1, 1)], "b": [(9, 1)]}, protected=["a"], expected=["b"]),
         Contest(nodes={"a": [(5, 1), (5, 1)], "b": [(6, 1)]}, expected=["a"]),
         Contest(nodes={"a": [(5, 1), (4, 1)], "b": [(5, 1), (3, 1)]}, expected=["b"]),
         Contest(nodes={"a": [(-5, 1), (-5, 1)], "b": [(-5, 1)]}, expected=["b"]),
@@ -456,17 +464,17 @@ class Contest:
         "latest-start-of-the-highest", "earliest-of-equals", "not-started-is-latest", "tie",
     ],
 )  # fmt: skip
-def test_rules(contest: Contest) -> None:
+def test_rules_for_the_best_candidate(contest: Contest) -> None:
     objects: list[Manifest] = []
     for name, pods in contest.nodes.items():
         share = 1000 // len(pods)
-        objects.append(small(name, cpu=share * len(pods)))
-        labels = {"app": "web"} if name in contest.guarded else {}
+        objects.append(small_node(name, cpu=share * len(pods)))
+        labels = {"app": "web"} if name in contest.protected else {}
         objects += [
-            running(f"{name}{index}", name, share, priority=priority, hour=hour, labels=labels)
+            running_pod(f"{name}{index}", name, share, priority=priority, hour=hour, labels=labels)
             for index, (priority, hour) in enumerate(pods)
         ]
-    cycle = preempt(*objects, budget("b", 0, WEB), waiting())
+    cycle = preempt(*objects, budget("b", 0, WEB), pending_pod())
     assert len(post_filter(cycle).candidates) == len(contest.nodes)
     assert best(cycle) == contest.expected
     nominated = post_filter(cycle).nominated_node
@@ -475,32 +483,38 @@ def test_rules(contest: Contest) -> None:
 
 def test_fewer_victims_win_over_an_equal_sum() -> None:
     low = -(2**31)
-    pods = Snapshot.from_objects([running("x", "a", priority=low + 1), running("y", "a", priority=low)]).pods
-    # the lowest priority adds nothing to the sum: only with it do different numbers of victims sum up to the same
-    item = Candidate(node=ClusterRow(0), victims=(0,), pdb_violations=0)
-    two = Candidate(node=ClusterRow(1), victims=(0, 1), pdb_violations=0)
-    assert best_candidates([two, item], ranks([two, item], pods)) == (item,)
+    pods = Snapshot.from_objects([running_pod("x", "a", priority=low + 1), running_pod("y", "a", priority=low)]).pods
+    # only the lowest priority adds 0 to the sum, so only it gives different numbers of victims an equal sum
+    one_victim = Candidate(node=ClusterRow(0), victims=(0,), pdb_violations=0)
+    two_victims = Candidate(node=ClusterRow(1), victims=(0, 1), pdb_violations=0)
+    assert best_candidates([two_victims, one_victim], ranks([two_victims, one_victim], pods)) == (one_victim,)
 
 
-def test_nobody_is_nominated_where_the_sampling_of_candidates_decides() -> None:
+def test_sampled_candidates_leave_the_nominated_node_open() -> None:
     args = {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 1}
     config: Manifest = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{"pluginConfig": [{"name": "DefaultPreemption", "args": args}]}],
     }
-    objects = [small("a"), small("b"), running("x", "a", 1000, priority=1), running("y", "b", 1000), waiting()]
-    sampled, whole = post_filter(preempt(*objects, config=config)), post_filter(preempt(*objects))
-    assert (sampled.candidate_limit, sampled.best, sampled.nominated_node) == (1, (1,), None)
-    assert (whole.candidate_limit, whole.best, whole.nominated_node) == (2, (1,), 1)
+    objects = [
+        small_node("a"),
+        small_node("b"),
+        running_pod("x", "a", 1000, priority=1),
+        running_pod("y", "b", 1000),
+        pending_pod(),
+    ]
+    with_limit, without_limit = post_filter(preempt(*objects, config=config)), post_filter(preempt(*objects))
+    assert (with_limit.candidate_limit, with_limit.best, with_limit.nominated_node) == (1, (1,), None)
+    assert (without_limit.candidate_limit, without_limit.best, without_limit.nominated_node) == (2, (1,), 1)
 
 
-# --- what goes wrong in the dry run
+# --- errors in the dry run
 
 
 def _with_filter(answer: Callable[[str, int], Status]) -> PostFilterResult:
-    """Preemption on nodes a and b, with one victim each, where Filter answers by node name and number of pods."""
-    handle = framework([small("a"), small("b"), running("x", "a", 1000), running("y", "b", 1000)])
+    """Return the preemption on nodes a and b with one victim each; `answer` is Filter by node name and pod count."""
+    handle = framework([small_node("a"), small_node("b"), running_pod("x", "a", 1000), running_pod("y", "b", 1000)])
 
     def passes_filters(state: CycleState, incoming: Pod, nodes: NodeTable) -> FilterOutcome:
         answers = [answer(name, int(count)) for name, count in zip(nodes.names, nodes.pod_count, strict=True)]
@@ -511,22 +525,22 @@ def _with_filter(answer: Callable[[str, int], Status]) -> PostFilterResult:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(handle, "passes_filters", passes_filters)
         patch.setattr(handle, "room", lambda *_: None)
-        me, state = Snapshot.from_objects([waiting()]).pods[0], CycleState()
+        me, state = Snapshot.from_objects([pending_pod()]).pods[0], CycleState()
         handle.run_pre_filter(state, me)
         rejection = Status(code=Code.UNSCHEDULABLE, reasons=("full",))
         return DefaultPreemption(None, handle).post_filter(state, me, handle.nodes, rejection)
 
 
-def test_errors_end_it_where_no_node_is_left() -> None:
-    same = _with_filter(lambda name, count: error("broken"))
-    assert same.status == error('preemption: running "Fit" filter plugin: broken')
-    differing = _with_filter(lambda name, count: error(f"broken {name}"))
-    assert differing.status.message == (
+def test_errors_on_all_nodes_are_the_status() -> None:
+    equal_errors = _with_filter(lambda name, count: error("broken"))
+    assert equal_errors.status == error('preemption: running "Fit" filter plugin: broken')
+    different_errors = _with_filter(lambda name, count: error(f"broken {name}"))
+    assert different_errors.status.message == (
         'preemption: [running "Fit" filter plugin: broken a, running "Fit" filter plugin: broken b]'
     )
 
 
-def test_an_error_on_one_node_leaves_the_others() -> None:
+def test_an_error_on_one_node_keeps_the_others() -> None:
     full = Status(code=Code.UNSCHEDULABLE, reasons=("full",))
     result = _with_filter(lambda name, count: error("broken") if name == "a" else full if count else SUCCESS)
     assert result.status.is_success
@@ -535,16 +549,16 @@ def test_an_error_on_one_node_leaves_the_others() -> None:
     assert result.dry_run.codes.tolist() == [Code.ERROR, Code.SUCCESS]
 
 
-def test_a_node_where_nobody_has_to_go_is_an_error() -> None:
+def test_a_candidate_without_victims_is_an_error() -> None:
     result = _with_filter(lambda name, count: SUCCESS)
     assert result.status.code is Code.ERROR
     assert 'expected at least one victim pod on node "a"' in result.status.message
 
 
-def test_a_start_time_that_is_none_names_its_pod() -> None:
-    odd = pod("odd", on="a", status={"startTime": "yesterday"}, spec=asking(1000))
+def test_an_invalid_start_time_names_its_pod() -> None:
+    invalid_pod = pod("odd", on="a", status={"startTime": "yesterday"}, spec=requesting(1000))
     with pytest.raises(InputError, match=r'^Pod default/odd: status\.startTime: "yesterday" is not a time'):
-        preempt(small("a"), odd, waiting())
+        preempt(small_node("a"), invalid_pod, pending_pod())
 
 
 # --- laws
@@ -578,33 +592,33 @@ def _spread(app: str) -> list[Manifest]:
 @given(
     pods=PODS,
     cpu=st.sampled_from([1500, 2500]),
-    avoids=st.sampled_from(["web", "db", "nobody"]),
-    spreads=st.sampled_from(["me", "web", "nobody"]),
+    avoided_app=st.sampled_from(["web", "db", "nobody"]),
+    spread_app=st.sampled_from(["me", "web", "nobody"]),
     nominated=st.sampled_from([None, "a", "b"]),
     allowed=st.integers(min_value=0, max_value=2),
 )
-def test_all_nodes_at_once_say_what_each_says_alone(
-    pods: list[dict[str, object]], cpu: int, avoids: str, spreads: str, nominated: str | None, allowed: int
+def test_candidates_equal_the_reference_of_each_node(
+    pods: list[dict[str, object]], cpu: int, avoided_app: str, spread_app: str, nominated: str | None, allowed: int
 ) -> None:
-    """The reference takes one node at a time, in snapshots from which the victims are really gone."""
-    objects = [small(name, cpu=3000) for name in "abc"]
-    for number, facts in enumerate(pods):
+    """The reference evaluates one node at a time, in snapshots without the victims."""
+    objects = [small_node(name, cpu=3000) for name in "abc"]
+    for number, pod_facts in enumerate(pods):
         objects.append(
-            running(
+            running_pod(
                 f"p{number:02d}",
-                str(facts["on"]),
-                int(str(facts["cpu"])),
-                priority=int(str(facts["priority"])),
+                str(pod_facts["on"]),
+                int(str(pod_facts["cpu"])),
+                priority=int(str(pod_facts["priority"])),
                 hour=number,
-                labels={"app": str(facts["app"])},
-                affinity=_anti_affinity("me") if facts["hates_me"] else {},
+                labels={"app": str(pod_facts["app"])},
+                affinity=_anti_affinity("me") if pod_facts["hates_me"] else {},
             )
         )
     if nominated:
-        objects.append(waiting(800, name="first", priority=60, nominated=nominated, labels={"app": "me"}))
+        objects.append(pending_pod(800, name="first", priority=60, nominated=nominated, labels={"app": "me"}))
     objects.append(budget("b", allowed, WEB))
-    affinity, constraints = _anti_affinity(avoids), _spread(spreads)
-    me = waiting(cpu, priority=50, labels={"app": "me"}, affinity=affinity, topologySpreadConstraints=constraints)
+    affinity, constraints = _anti_affinity(avoided_app), _spread(spread_app)
+    me = pending_pod(cpu, priority=50, labels={"app": "me"}, affinity=affinity, topologySpreadConstraints=constraints)
     cycle = preempt(*objects, me)
     if cycle.post_filter is None:
         return
@@ -614,69 +628,67 @@ def test_all_nodes_at_once_say_what_each_says_alone(
     for row in each_cluster_row(cycle.all_nodes.rows):
         expected = None
         if cycle.filter.codes[row] == Code.UNSCHEDULABLE:
-            expected = _alone(cycle, row, allowed)
+            expected = _reference_candidate(cycle, row, allowed)
         assert outcome.get(row) == expected
 
 
-def _alone(cycle: Cycle, row: ClusterRow, allowed: int) -> Candidate | None:
-    """The candidate that a node is, by the rule as a person would follow it."""
+def _reference_candidate(cycle: Cycle, row: ClusterRow, allowed: int) -> Candidate | None:
+    """Return the candidate of one node by the documented rule, or None."""
     table = cycle.snapshot.pods
 
-    def fits(gone: set[int]) -> bool:
-        return _status_without(cycle.snapshot, cycle, row, gone).is_success
+    def fits(removed: set[int]) -> bool:
+        return _status_without(cycle.snapshot, cycle, row, removed).is_success
 
     lower = [int(p) for p in table.on_node(row) if table.priorities[p] < cycle.pod.priority]
     lower.sort(key=lambda p: (-table.priorities[p], table.start_times[p]))
     if not lower or not fits(set(lower)):
         return None
-    guarded = [p for p in lower if table.labels[p]["app"] == "web"][allowed:]
-    gone = set(lower)
-    for p in [*guarded, *(p for p in lower if p not in guarded)]:
-        if fits(gone - {p}):
-            gone.remove(p)
+    protected = [p for p in lower if table.labels[p]["app"] == "web"][allowed:]
+    removed = set(lower)
+    for p in [*protected, *(p for p in lower if p not in protected)]:
+        if fits(removed - {p}):
+            removed.remove(p)
     return Candidate(
-        node=row, victims=tuple(p for p in lower if p in gone), pdb_violations=sum(p in gone for p in guarded)
+        node=row, victims=tuple(p for p in lower if p in removed), pdb_violations=sum(p in removed for p in protected)
     )
 
 
-def _status_without(snapshot: Snapshot, cycle: Cycle, row: ClusterRow, gone: set[int]) -> Status:
+def _status_without(snapshot: Snapshot, cycle: Cycle, row: ClusterRow, removed: set[int]) -> Status:
     release = resolve()
     config = load_profiles(None, release)
-    alone = Framework(cycle.profile, config, snapshot.without_pods(gone) if gone else snapshot, release)
+    handle = Framework(cycle.profile, config, snapshot.without_pods(removed) if removed else snapshot, release)
     state = CycleState()
-    alone.run_pre_filter(state, cycle.pod)
-    return alone.passes_filters(state, cycle.pod, alone.nodes.at(cluster_rows([row]))).status(TableRow(0))
+    handle.run_pre_filter(state, cycle.pod)
+    return handle.passes_filters(state, cycle.pod, handle.nodes.at(cluster_rows([row]))).status(TableRow(0))
 
 
 @pytest.mark.parametrize(("started", "victim"), [((None, None), "p1"), (("2026-01-01T00:00:00Z", None), "p2")])
-def test_of_pods_that_have_not_started_the_last_one_is_the_most_important(
-    started: tuple[str | None, ...], victim: str
-) -> None:
-    """kube-scheduler compares the moments at which it looks at them."""
-    asking = [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]
+def test_pods_without_a_start_time_rank_by_their_order(started: tuple[str | None, ...], victim: str) -> None:
+    """kube-scheduler compares the times at which it reads the pods."""
+    containers = [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]
     running = [
         {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"name": name, "namespace": "default"},
-            "spec": {"nodeName": "n", "priority": 0, "containers": asking},
+            "spec": {"nodeName": "n", "priority": 0, "containers": containers},
             "status": {"phase": "Running"} | ({"startTime": start} if start else {}),
         }
         for name, start in zip(("p1", "p2"), started, strict=True)
     ]
-    machine = {
+    single_node = {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": "n"},
         "status": {"allocatable": {"cpu": "2", "memory": "8Gi", "pods": "10"}},
     }
-    about = {
+    target = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "x", "namespace": "default"},
-        "spec": {"priority": 10, "containers": asking},
+        "spec": {"priority": 10, "containers": containers},
     }
-    cycle = kschedx.explain(kschedx.Snapshot.from_objects([machine, *running, about]), "default/x").cycle
+    cycle = kschedx.explain(kschedx.Snapshot.from_objects([single_node, *running, target]), "default/x").cycle
     assert cycle.post_filter is not None
     (candidate,) = cycle.post_filter.candidates
     assert [cycle.snapshot.pods[row].metadata.name for row in candidate.victims] == [victim]

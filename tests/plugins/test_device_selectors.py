@@ -1,4 +1,4 @@
-"""CEL selectors: what holds for a device, and kube-scheduler's words where an expression is wrong."""
+"""CEL selectors: their results for a device, and kube-scheduler's messages for invalid expressions."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.device_builders import DRIVER, device
 
 FEATURES = Features(consumable_capacity=True, list_attributes=False)
 LISTS = Features(consumable_capacity=True, list_attributes=True)
-OWN = f'device.attributes["{DRIVER}"]'
+ATTRIBUTES = f'device.attributes["{DRIVER}"]'
 SIZE = f'device.capacity["{DRIVER}"]'
 VALUE = (
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 )
-NO_CONDITION, NOT_CONVERTED = "CEL result of type", "could not be converted to bool:"
+RESULT_TYPE, NOT_CONVERTED = "CEL result of type", "could not be converted to bool:"
 QUANTITY_FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 GPU = device(
@@ -49,18 +49,18 @@ def matches(expression: str, manifest: object = GPU, features: Features = FEATUR
     ("expression", "expected"),
     [
         (f"device.driver == '{DRIVER}'", True),
-        (f"{OWN}.model == 'a100'", True),
-        (f"{OWN}['model'] in ['h100', 'a100']", True),
-        (f"{OWN}.numa == 0 && {OWN}.healthy", True),
-        (f"{OWN}.numa + 1 == 2 || {OWN}.numa == 0", True),
-        (f"{OWN}.healthy", True),
-        # the unit in which an amount is written decides whether it is an integer
+        (f"{ATTRIBUTES}.model == 'a100'", True),
+        (f"{ATTRIBUTES}['model'] in ['h100', 'a100']", True),
+        (f"{ATTRIBUTES}.numa == 0 && {ATTRIBUTES}.healthy", True),
+        (f"{ATTRIBUTES}.numa + 1 == 2 || {ATTRIBUTES}.numa == 0", True),
+        (f"{ATTRIBUTES}.healthy", True),
+        # the unit of a quantity determines whether it is an integer
         ("['1', '1e3', '1.5k'].all(x, quantity(x).isInteger())", True),
         ("['1000m', '1.0', '1.5Gi', '100E'].exists(x, quantity(x).isInteger())", False),
         ("quantity('500m').add(quantity('500m')).isInteger() || quantity('1').sub(quantity('0m')).isInteger()", True),
         ("quantity('500m').add(quantity('500m')).isInteger()", False),
         ("quantity('1').add(1) == quantity('2')", True),
-        (f"{OWN}.version != '1.10.0' && !('1.10.0' == {OWN}.version)", True),
+        (f"{ATTRIBUTES}.version != '1.10.0' && !('1.10.0' == {ATTRIBUTES}.version)", True),
         (
             (
                 "[999999.5, 1e6, 1e21, 0.0001, 0.00001, -0.0].map(x, string(x)) == "
@@ -70,19 +70,19 @@ def matches(expression: str, manifest: object = GPU, features: Features = FEATUR
         ),
         ("device.attributes['other.com'].slot == 7", True),
         ("device.attributes[device.driver].numa == 0", True),
-        # a name that is not there
-        (f"has({OWN}.nope)", False),
+        # missing names
+        (f"has({ATTRIBUTES}.nope)", False),
         ("has(device.attributes['nope.com'].x)", False),
-        (f"{OWN}.?nope.orValue(3) == 3", True),
-        (f"'numa' in {OWN}", True),
+        (f"{ATTRIBUTES}.?nope.orValue(3) == 3", True),
+        (f"'numa' in {ATTRIBUTES}", True),
         ("'nope.com' in device.attributes", False),
-        (f"true || {OWN}.nope == 1", True),
-        (f"{OWN}.nope == 1 && false", False),
-        (f"cel.bind(own, {OWN}, own.numa == 0 && own.healthy)", True),
+        (f"true || {ATTRIBUTES}.nope == 1", True),
+        (f"{ATTRIBUTES}.nope == 1 && false", False),
+        (f"cel.bind(own, {ATTRIBUTES}, own.numa == 0 && own.healthy)", True),
         # text
-        (f"{OWN}.model.startsWith('a1') && {OWN}.model.matches('^a[0-9]+$')", True),
-        (f"{OWN}.model.upperAscii() == 'A100'", True),
-        # amounts
+        (f"{ATTRIBUTES}.model.startsWith('a1') && {ATTRIBUTES}.model.matches('^a[0-9]+$')", True),
+        (f"{ATTRIBUTES}.model.upperAscii() == 'A100'", True),
+        # quantities
         (f"{SIZE}.memory.compareTo(quantity('40Gi')) == 0", True),
         (f"{SIZE}.memory.isGreaterThan(quantity('39.9Gi'))", True),
         (f"{SIZE}.memory.isLessThan(quantity('40Gi'))", False),
@@ -92,10 +92,16 @@ def matches(expression: str, manifest: object = GPU, features: Features = FEATUR
         (f"{SIZE}.memory.asInteger() == 42949672960", True),
         ("isQuantity('12Xi')", False),
         # versions
-        (f"{OWN}.version.compareTo(semver('1.9.0')) > 0", True),
-        (f"{OWN}.version == semver('1.10.0')", True),
-        (f"{OWN}.version.isGreaterThan(semver('1.10.0-rc.1'))", True),
-        (f"{OWN}.version.major() == 1 && {OWN}.version.minor() == 10 && {OWN}.version.patch() == 0", True),
+        (f"{ATTRIBUTES}.version.compareTo(semver('1.9.0')) > 0", True),
+        (f"{ATTRIBUTES}.version == semver('1.10.0')", True),
+        (f"{ATTRIBUTES}.version.isGreaterThan(semver('1.10.0-rc.1'))", True),
+        (
+            (
+                f"{ATTRIBUTES}.version.major() == 1 && {ATTRIBUTES}.version.minor() == 10 "
+                f"&& {ATTRIBUTES}.version.patch() == 0"
+            ),
+            True,
+        ),
         ("semver('1.0.0-alpha.2').isLessThan(semver('1.0.0-alpha.10'))", True),
         ("isSemver('1.0')", False),
         ("device.allowMultipleAllocations", False),
@@ -128,56 +134,59 @@ def matches(expression: str, manifest: object = GPU, features: Features = FEATUR
         ("1u < 2 && 1.5 > 1 && 7 / 2 == 3 && -7 % 3 == -1 && dyn(1) == 1.0 && !(1 == 2)", True),
     ],
 )
-def test_what_holds(expression: str, expected: bool) -> None:
+def test_results_of_expressions(expression: str, expected: bool) -> None:
     assert matches(expression) == expected
 
 
 @pytest.mark.parametrize(
     ("expression", "text"),
     [
-        (f"{OWN}.nope == 1", "no such key: nope"),
+        (f"{ATTRIBUTES}.nope == 1", "no such key: nope"),
         (f"{SIZE}.nope.compareTo(quantity('1')) == 0", "no such key: nope"),
         ("device.attributes['nope.com'].x == 1", "no such key: x"),
-        (f"{OWN}.first == 1 || {OWN}.second == 1", "no such key: first"),
-        (f"{OWN}.numa / {OWN}.numa == 1", "division by zero"),
-        (f"{OWN}.model < 1", "no such overload"),
-        # a version equals versions alone, and a text that is compared with one differs
-        (f"{OWN}.version == '1.10.0'", "no such overload"),
+        (f"{ATTRIBUTES}.first == 1 || {ATTRIBUTES}.second == 1", "no such key: first"),
+        (f"{ATTRIBUTES}.numa / {ATTRIBUTES}.numa == 1", "division by zero"),
+        (f"{ATTRIBUTES}.model < 1", "no such overload"),
+        # a version equals only versions; comparing it with a string fails or is false
+        (f"{ATTRIBUTES}.version == '1.10.0'", "no such overload"),
         (f"dyn({SIZE}.memory) == 1", "no such overload"),
-        (f"{OWN}.healthy.matches('a')", "no such overload"),
-        # cel-go keeps constants in a hash table, in which no version can be looked up
+        (f"{ATTRIBUTES}.healthy.matches('a')", "no such overload"),
+        # cel-go looks up constants in a hash table, and versions have no hash
         (
-            f"{OWN}.version in ['1.10.0']",
+            f"{ATTRIBUTES}.version in ['1.10.0']",
             "internal error: runtime error: hash of unhashable type cel.Semver",
         ),
-        # a sum on the right equals nothing
+        # a sum on the right side has no overload
         ("quantity('2') == quantity('1').add(1)", "no such overload"),
-        (f"[{OWN}.nope][1] == 1", "no such key: nope"),
-        (f"{OWN}.nope.field == 1", "no such key: nope"),
+        (f"[{ATTRIBUTES}.nope][1] == 1", "no such key: nope"),
+        (f"{ATTRIBUTES}.nope.field == 1", "no such key: nope"),
         (
-            f"[{OWN}.nope].distinct() == [1] || true",
+            f"[{ATTRIBUTES}.nope].distinct() == [1] || true",
             "internal error: interface conversion: *types.Err is not traits.Lister: missing method Add",
         ),
-        (f"{OWN}.numa", f"{NO_CONDITION} int {NOT_CONVERTED} unsupported type conversion from 'int' to bool"),
-        (f"{OWN}.model", f"{NO_CONDITION} string {NOT_CONVERTED} unsupported native conversion from string to 'bool'"),
+        (f"{ATTRIBUTES}.numa", f"{RESULT_TYPE} int {NOT_CONVERTED} unsupported type conversion from 'int' to bool"),
+        (
+            f"{ATTRIBUTES}.model",
+            f"{RESULT_TYPE} string {NOT_CONVERTED} unsupported native conversion from string to 'bool'",
+        ),
         ("quantity('lots') == quantity('1')", QUANTITY_FORMAT),
         ("semver('1.2') == semver('1.2.0')", "No Major.Minor.Patch elements found"),
         ("[1][1] == 1", "index out of bounds: 1"),
         ("dyn(1).all(x, x == 1)", "got 'types.Int', expected iterable type"),
     ],
 )
-def test_an_expression_that_fails_on_a_device(expression: str, text: str) -> None:
-    with pytest.raises(EvaluationError) as raised:
+def test_errors_of_evaluation(expression: str, text: str) -> None:
+    with pytest.raises(EvaluationError) as error:
         matches(expression)
-    assert str(raised.value) == text
+    assert str(error.value) == text
 
 
-def test_an_attribute_without_a_value_fails_whatever_is_asked() -> None:
+def test_an_unsupported_attribute_fails_any_expression() -> None:
     with pytest.raises(EvaluationError, match="attribute sizes: unsupported attribute value"):
         matches("true", device("d", sizes={"ints": [1, 2]}))
-    assert matches(f"{OWN}.sizes.exists(size, size == 2)", device("d", sizes={"ints": [1, 2]}), LISTS)
-    assert matches(f"{OWN}.sizes.includes(2)", device("d", sizes={"ints": [1, 2]}), LISTS)
-    assert not matches(f"{OWN}.model.includes('b200')", GPU, LISTS)
+    assert matches(f"{ATTRIBUTES}.sizes.exists(size, size == 2)", device("d", sizes={"ints": [1, 2]}), LISTS)
+    assert matches(f"{ATTRIBUTES}.sizes.includes(2)", device("d", sizes={"ints": [1, 2]}), LISTS)
+    assert not matches(f"{ATTRIBUTES}.model.includes('b200')", GPU, LISTS)
 
 
 @pytest.mark.parametrize(
@@ -235,13 +244,13 @@ def test_an_attribute_without_a_value_fails_whatever_is_asked() -> None:
         ),
     ],
 )
-def test_an_expression_that_is_wrong(expression: str, text: str) -> None:
-    with pytest.raises(CompileError) as raised:
+def test_errors_of_compilation(expression: str, text: str) -> None:
+    with pytest.raises(CompileError) as error:
         matches(expression)
-    assert str(raised.value) == f"compilation failed: {text}"
+    assert str(error.value) == f"compilation failed: {text}"
 
 
-def test_an_expression_that_is_no_condition() -> None:
+def test_an_expression_must_be_a_condition() -> None:
     with pytest.raises(CompileError, match=r"^must evaluate to bool or the unknown type, not string$"):
         matches("device.driver")
 
@@ -254,43 +263,43 @@ def test_an_expression_that_is_no_condition() -> None:
         "'\ud800' == 'a'",
         "(" * 5000,
         "google.protobuf.Int32Value{value: 1} == 1",
-        # what Kubernetes counts little cost for, and takes more memory or time than there is
-        f"[{OWN}.model]{'.map(x, x + x)' * 100}.size() == 1",
+        # expressions with a low estimated cost that need more memory or time than available
+        f"[{ATTRIBUTES}.model]{'.map(x, x + x)' * 100}.size() == 1",
         f"[[1]]{'.map(x, x + x)' * 100}.size() == 1",
         f"[1]{'.map(x, [x, x])' * 30}.all(x, x == x)",
         "lists.range(1000000000).size() > 1",
     ],
 )
-def test_what_kube_scheduler_may_see_otherwise_is_not_guessed(expression: str) -> None:
+def test_expressions_with_an_uncertain_result_are_undecided(expression: str) -> None:
     with pytest.raises(UndecidableError):
         matches(expression)
 
 
-def test_devices_that_look_alike_to_an_expression_are_asked_once() -> None:
-    selector = DeviceProgram(f"{OWN}.model == 'a100'", FEATURES)
+def test_devices_with_equal_attributes_are_evaluated_once() -> None:
+    selector = DeviceProgram(f"{ATTRIBUTES}.model == 'a100'", FEATURES)
     for number in range(3):
         typed: Any = msgspec.convert(device("d", model="a100", uuid=str(number)), Device)
         assert selector.matches(typed, DRIVER)
     assert len(selector._answers) == 1
 
 
-def test_the_names_in_an_expression() -> None:
-    assert names_in(f"{OWN}.model == 'x' && {SIZE}['memory'].isInteger()") == {"model", "memory"}
+def test_names_in_an_expression() -> None:
+    assert names_in(f"{ATTRIBUTES}.model == 'x' && {SIZE}['memory'].isInteger()") == {"model", "memory"}
 
 
-def test_an_attribute_that_is_no_unicode() -> None:
-    broken = Device(name="d", attributes={"model": DeviceAttribute(string="\ud800")})
-    assert not DeviceProgram(f"{OWN}.model == 'a100'", FEATURES).matches(broken, DRIVER)
+def test_an_attribute_with_invalid_unicode() -> None:
+    invalid = Device(name="d", attributes={"model": DeviceAttribute(string="\ud800")})
+    assert not DeviceProgram(f"{ATTRIBUTES}.model == 'a100'", FEATURES).matches(invalid, DRIVER)
 
 
-def test_an_attribute_that_is_no_version_fails_whatever_is_asked() -> None:
+def test_an_invalid_version_fails_any_expression() -> None:
     with pytest.raises(
         EvaluationError, match=r"attribute v: parse semantic version: No Major.Minor.Patch elements found"
     ):
         matches("true", device("d", v={"version": "1.2"}))
 
 
-def test_without_the_library_nothing_is_said_of_wrong_syntax(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_cel_package_expressions_are_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cel_expr_python", None)
     with pytest.raises(UndecidableError, match="device selectors need the package cel-expr-python"):
         DeviceProgram("true &&", FEATURES)

@@ -1,4 +1,4 @@
-"""Pods of 1.35 that name an entry of a Workload."""
+"""Pods of Kubernetes 1.35 that reference a pod group of a Workload."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.builders import Manifest, node, pod
 from tests.command import kschedx
 
-ON = {"GenericWorkload": True, "GangScheduling": True}
+GATES_ON = {"GenericWorkload": True, "GangScheduling": True}
 
 
 def workload(group: str, min_count: int) -> Manifest:
@@ -27,16 +27,21 @@ def workload(group: str, min_count: int) -> Manifest:
 @pytest.mark.parametrize(
     ("objects", "version", "gates", "text"),
     [
-        ([], "1.35", ON, 'waiting for pods\'s workload "train" to appear in scheduling queue'),
-        ([workload("other", 1)], "1.35", ON, 'pod group "workers" doesn\'t exist for a workload "train"'),
-        ([workload("workers", 2)], "1.35", ON, "waiting for minCount pods from a gang to appear in scheduling queue"),
-        ([workload("workers", 1)], "1.35", ON, ""),
+        ([], "1.35", GATES_ON, 'waiting for pods\'s workload "train" to appear in scheduling queue'),
+        ([workload("other", 1)], "1.35", GATES_ON, 'pod group "workers" doesn\'t exist for a workload "train"'),
+        (
+            [workload("workers", 2)],
+            "1.35",
+            GATES_ON,
+            "waiting for minCount pods from a gang to appear in scheduling queue",
+        ),
+        ([workload("workers", 1)], "1.35", GATES_ON, ""),
         ([], "1.35", {}, ""),
-        ([], "1.36", ON, ""),
+        ([], "1.36", GATES_ON, ""),
     ],
-    ids=["no workload", "not its group", "too few pods", "complete", "gates off", "later"],
+    ids=["no workload", "another group", "too few pods", "complete", "gates off", "since 1.36"],
 )
-def test_a_pod_that_names_a_workload(
+def test_a_pod_waits_for_the_gang_of_its_workload(
     tmp_path: Path,
     command: tuple[str, ...],
     objects: list[Manifest],
@@ -45,10 +50,10 @@ def test_a_pod_that_names_a_workload(
     text: str,
 ) -> None:
     file = tmp_path / "cluster.json"
-    me = pod("me", workloadRef={"name": "train", "podGroup": "workers"})
-    file.write_text(json.dumps({"kind": "List", "items": [node("n"), me, *objects]}))
-    given = [f"--feature-gate={gate}={str(on).lower()}" for gate, on in gates.items()]
-    ran = kschedx(*command, "-o", "json", "--snapshot", str(file), f"--kube-version={version}", *given)
-    assert ran.code == (1 if text else 0)
+    target = pod("me", workloadRef={"name": "train", "podGroup": "workers"})
+    file.write_text(json.dumps({"kind": "List", "items": [node("n"), target, *objects]}))
+    options = [f"--feature-gate={gate}={str(on).lower()}" for gate, on in gates.items()]
+    answer = kschedx(*command, "-o", "json", "--snapshot", str(file), f"--kube-version={version}", *options)
+    assert answer.code == (1 if text else 0)
     if command[0] == "why":
-        assert (json.dumps(text)[1:-1] in ran.out) is bool(text) or not text
+        assert (json.dumps(text)[1:-1] in answer.out) is bool(text) or not text

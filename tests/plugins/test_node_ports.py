@@ -1,4 +1,4 @@
-"""NodePorts: which ports are in each other's way, and what happens as pods come and go."""
+"""NodePorts: conflicts of host ports, also of added and removed pods."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REASON = "node(s) didn't have free ports for the requested pod ports"
 
 
 def port(text: str) -> Manifest:
-    """`port`, `ip:port`, either with `/protocol` behind it."""
+    """Return a port written as `port` or `ip:port`, either with `/protocol`."""
     address, _, protocol = text.partition("/")
     ip, _, number = address.rpartition(":")
     result: Manifest = {"containerPort": 80, "hostPort": int(number)}
@@ -34,7 +34,7 @@ def using(name: str, ports: Iterable[str], *, on: str | None = None) -> Manifest
 
 
 def start(objects: Sequence[Manifest]) -> tuple[Framework, NodePorts, CycleState]:
-    """PreFilter has been run for the pod `new`, which is the first object."""
+    """Return the state after PreFilter for the pod `new`, the first object."""
     work = framework(objects, only("NodePorts"))
     plugin, state = work.plugins("filter", NodePorts)[0], CycleState()
     assert plugin.pre_filter(state, work.snapshot.pods[0], work.nodes).status.is_success
@@ -47,7 +47,7 @@ def statuses(work: Framework, plugin: NodePorts, state: CycleState, nodes: NodeT
 
 
 @pytest.mark.parametrize(
-    ("wanted", "held", "passes"),
+    ("requested_ports", "used_ports", "passes"),
     [
         (["80"], [], True),
         (["80"], ["81"], True),
@@ -62,18 +62,18 @@ def statuses(work: Framework, plugin: NodePorts, state: CycleState, nodes: NodeT
         (["10.0.0.1:80"], ["10.0.0.1:80"], False),
         (["10.0.0.1:80"], ["10.0.0.1:80/SCTP"], True),
         (["70", "80"], ["80", "90"], False),
-        # only 0.0.0.0 stands for every address
+        # only 0.0.0.0 means every address
         (["[::]:80"], ["10.0.0.1:80"], True),
     ],
 )
-def test_conflicts(wanted: list[str], held: list[str], passes: bool) -> None:
-    work, plugin, state = start([using("new", wanted), node("n"), using("old", held, on="n")])
+def test_conflicts_of_host_ports(requested_ports: list[str], used_ports: list[str], passes: bool) -> None:
+    work, plugin, state = start([using("new", requested_ports), node("n"), using("old", used_ports, on="n")])
     [status] = statuses(work, plugin, state)
     assert (status.code, status.reasons) == ((Code.SUCCESS, ()) if passes else (Code.UNSCHEDULABLE, (REASON,)))
     assert bool(status.findings) is not passes
 
 
-def test_the_finding_names_every_pod_in_the_way() -> None:
+def test_findings_name_every_conflicting_pod() -> None:
     objects = [using("new", ["80", "53/UDP"]), node("n"), using("a", ["10.0.0.1:80"], on="n")]
     work, plugin, state = start([*objects, using("b", ["53/UDP", "99"], on="n")])
     [status] = statuses(work, plugin, state)
@@ -90,32 +90,34 @@ def test_a_pod_without_host_ports_is_skipped() -> None:
 
 
 @pytest.mark.parametrize(("restart", "passes"), [("Always", False), (None, True)])
-def test_init_containers_hold_ports_where_they_keep_running(restart: str | None, passes: bool) -> None:
+def test_sidecars_use_host_ports(restart: str | None, passes: bool) -> None:
     init = {"name": "init", "ports": [port("80")], "restartPolicy": restart}
     work, plugin, state = start([using("new", ["80"]), node("n"), pod("old", on="n", initContainers=[init])])
     assert statuses(work, plugin, state)[0].is_success is passes
 
 
-def test_pods_elsewhere_and_finished_ones_hold_nothing() -> None:
-    finished = using("done", ["80"], on="n") | {"status": {"phase": "Succeeded"}}
-    work, plugin, state = start([using("new", ["80"]), node("n"), node("m"), finished, using("old", ["80"], on="m")])
+def test_finished_pods_use_no_host_ports() -> None:
+    finished_pod = using("done", ["80"], on="n") | {"status": {"phase": "Succeeded"}}
+    work, plugin, state = start(
+        [using("new", ["80"]), node("n"), node("m"), finished_pod, using("old", ["80"], on="m")]
+    )
     assert [status.is_success for status in statuses(work, plugin, state)] == [True, False]
 
 
 def change(*pairs: tuple[int, int]) -> PodRows:
-    """Pods on nodes, by row."""
+    """Return the change of pods on nodes, both by row."""
     pods, nodes = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     return PodRows(pods=pods, nodes=ClusterRows(nodes))
 
 
-def test_another_port_stays_taken() -> None:
+def test_a_second_port_stays_in_use() -> None:
     objects = [using("new", ["80", "81"]), node("n"), using("a", ["80"], on="n"), using("b", ["81"], on="n")]
     work, plugin, state = start(objects)
     without_a = work.remove_pods(state, work.snapshot.pods[0], work.nodes, change((1, 0)))
     assert not statuses(work, plugin, state, without_a)[0].is_success
 
 
-def test_of_two_pods_with_one_port_the_first_to_leave_frees_it() -> None:
+def test_removing_one_of_two_pods_frees_their_port() -> None:
     """kube-scheduler keeps the ports of a node as a set."""
     objects = [using("new", ["80"]), node("n"), using("a", ["80"], on="n"), using("b", ["80"], on="n")]
     work, plugin, state = start(objects)
@@ -128,30 +130,38 @@ def test_of_two_pods_with_one_port_the_first_to_leave_frees_it() -> None:
 
 
 PORT = st.sampled_from(["80", "81", "10.0.0.1:80", "10.0.0.2:80", "80/UDP"])
-PLACED = st.tuples(st.lists(PORT, max_size=2, unique=True), st.integers(0, 1), st.booleans())
+PODS_ON_NODES = st.tuples(st.lists(PORT, max_size=2, unique=True), st.integers(0, 1), st.booleans())
 
 
-@given(wanted=st.lists(PORT, min_size=1, max_size=2, unique=True), held=st.lists(PLACED, min_size=1, max_size=4))
-def test_pods_of_a_dry_run_count_on_their_node_as_if_they_ran_there(
-    wanted: list[str], held: list[tuple[list[str], int, bool]]
+@given(
+    requested_ports=st.lists(PORT, min_size=1, max_size=2, unique=True),
+    used_ports=st.lists(PODS_ON_NODES, min_size=1, max_size=4),
+)
+def test_added_pods_count_as_running_pods(
+    requested_ports: list[str], used_ports: list[tuple[list[str], int, bool]]
 ) -> None:
-    """Each pod has its ports and its node, and either runs there or is put there by the dry run."""
-    empty = [using("new", wanted), node("n0"), node("n1")]
+    """Each pod has ports and a node, and either runs there or is added by the dry run."""
+    empty = [using("new", requested_ports), node("n0"), node("n1")]
 
-    def passing(work: Framework, plugin: NodePorts, state: CycleState, nodes: NodeTable | None = None) -> list[bool]:
+    def passing_nodes(
+        work: Framework, plugin: NodePorts, state: CycleState, nodes: NodeTable | None = None
+    ) -> list[bool]:
         result = statuses(work, plugin, state, nodes)
         assert all(status.is_success is not bool(status.findings) for status in result)
         return [status.is_success for status in result]
 
-    everywhere = [using(f"p{i}", ports, on=f"n{place}") for i, (ports, place, _) in enumerate(held)]
-    expected = passing(*start([*empty, *everywhere]))
+    all_running = [using(f"p{i}", ports, on=f"n{place}") for i, (ports, place, _) in enumerate(used_ports)]
+    expected = passing_nodes(*start([*empty, *all_running]))
 
-    running = [using(f"p{i}", ports, on=None if moves else f"n{place}") for i, (ports, place, moves) in enumerate(held)]
+    running = [
+        using(f"p{i}", ports, on=None if is_added else f"n{place}")
+        for i, (ports, place, is_added) in enumerate(used_ports)
+    ]
     work, plugin, state = start([*empty, *running])
     incoming = work.snapshot.pods[0]
-    moved = [(i, place) for i, (_, place, moves) in enumerate(held, start=1) if moves]
-    nodes = work.add_pods(state, incoming, work.nodes, change(*moved))
-    assert passing(work, plugin, state, nodes) == expected
-    if len(moved) == len(held):
-        nodes = work.remove_pods(state, incoming, nodes, change(*moved))
-        assert passing(work, plugin, state, nodes) == [True, True]
+    changes = [(i, place) for i, (_, place, is_added) in enumerate(used_ports, start=1) if is_added]
+    nodes = work.add_pods(state, incoming, work.nodes, change(*changes))
+    assert passing_nodes(work, plugin, state, nodes) == expected
+    if len(changes) == len(used_ports):
+        nodes = work.remove_pods(state, incoming, nodes, change(*changes))
+        assert passing_nodes(work, plugin, state, nodes) == [True, True]

@@ -1,4 +1,4 @@
-"""NodeResourcesFit: tables, and columns against a reference that looks at one node and one resource at a time."""
+"""NodeResourcesFit: tables, and columns compared with the rule for one node and one resource."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from tests.builders import Manifest, evaluate, framework, node, only, pod
 
 GPU = "example.com/gpu"
 NIC = "example.com/nic"
-ROOM = {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "10Gi", "pods": "10"}
+ALLOCATABLE = {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "10Gi", "pods": "10"}
 
 
-def asking(name: str, requests: Mapping[str, str], *, on: str | None = None) -> Manifest:
-    """A pod of one container with these requests."""
+def requesting(name: str, requests: Mapping[str, str], *, on: str | None = None) -> Manifest:
+    """Return a pod of one container with these requests."""
     return pod(name, on=on, containers=[{"name": "main", "resources": {"requests": dict(requests)}}])
 
 
@@ -41,7 +41,7 @@ def plugin(work: Framework) -> NodeResourcesFit:
 
 
 def statuses(work: Framework, key: str = "default/new") -> list[Status]:
-    """Filter's status on each node."""
+    """Return Filter's status on each node."""
     pods, fit, state = work.snapshot.pods, plugin(work), CycleState()
     incoming = pods[pods.rows[key]]
     fit.pre_filter(state, incoming, work.nodes)
@@ -58,11 +58,11 @@ def fit(
     others: Sequence[Manifest] = (),
     gates: Mapping[str, bool] | None = None,
 ) -> Status:
-    """Filter's status on a node with these pods."""
+    """Return Filter's status on a node with these pods."""
     objects = [
-        node("n", allocatable=allocatable or ROOM),
-        *(asking(f"p{i}", item, on="n") for i, item in enumerate(running)),
-        asking("new", requests),
+        node("n", allocatable=allocatable or ALLOCATABLE),
+        *(requesting(f"p{i}", item, on="n") for i, item in enumerate(running)),
+        requesting("new", requests),
         *others,
     ]
     return statuses(framework(objects, only("NodeResourcesFit", args), gates))[0]
@@ -82,9 +82,9 @@ INSUFFICIENT_CPU_GPU_NIC = ("Insufficient cpu", f"Insufficient {GPU}", f"Insuffi
         ({"cpu": "4001m"}, [], UNRESOLVABLE, ("Insufficient cpu",)),
         ({"memory": "1"}, [{"memory": "8Gi"}], UNSCHEDULABLE, ("Insufficient memory",)),
         ({"ephemeral-storage": "11Gi"}, [], UNRESOLVABLE, ("Insufficient ephemeral-storage",)),
-        # one resource that can never fit decides for all
+        # one resource above allocatable makes the rejection unresolvable
         ({"cpu": "2", "memory": "9Gi"}, [{"cpu": "3"}], UNRESOLVABLE, ("Insufficient cpu", "Insufficient memory")),
-        # nothing is free, but nothing is asked for
+        # no resource is free, and none is requested
         ({"cpu": "0", "memory": "0", GPU: "0"}, [{"cpu": "5", "memory": "9Gi"}], Code.SUCCESS, ()),
         ({GPU: "1"}, [], UNRESOLVABLE, (f"Insufficient {GPU}",)),
         ({NIC: "1", GPU: "1", "cpu": "5"}, [], UNRESOLVABLE, INSUFFICIENT_CPU_GPU_NIC),
@@ -92,14 +92,14 @@ INSUFFICIENT_CPU_GPU_NIC = ("Insufficient cpu", f"Insufficient {GPU}", f"Insuffi
         ({"cpu": "500u"}, [{"cpu": "3999500u"}], UNSCHEDULABLE, ("Insufficient cpu",)),
     ],
 )  # fmt: skip
-def test_what_does_not_fit(
+def test_insufficient_resources(
     requests: Mapping[str, str], running: Sequence[Mapping[str, str]], code: Code, reasons: tuple[str, ...]
 ) -> None:
     status = fit(requests, running=running)
     assert (status.code, status.reasons) == (code, reasons)
 
 
-def test_pods_are_counted_first_and_eviction_could_help() -> None:
+def test_too_many_pods_precedes_insufficient_resources() -> None:
     status = fit({"cpu": "1"}, running=[{"cpu": "1"}], allocatable={"cpu": "1", "pods": "1"})
     assert status.code is UNSCHEDULABLE
     assert status.reasons == ("Too many pods", "Insufficient cpu")
@@ -109,12 +109,12 @@ def test_pods_are_counted_first_and_eviction_could_help() -> None:
     )
 
 
-def test_a_node_without_allocatable_holds_no_pod() -> None:
+def test_a_node_without_allocatable_pods_rejects_every_pod() -> None:
     status = fit({}, allocatable={"cpu": "1"})
     assert (status.code, status.reasons) == (UNSCHEDULABLE, ("Too many pods",))
 
 
-def test_the_facts_close_for_a_resource_that_no_node_offers_any_more() -> None:
+def test_the_finding_of_a_resource_that_no_node_has() -> None:
     status = fit({GPU: "2"}, running=[{GPU: "3"}])
     short = InsufficientResource(resource=GPU, requested=2, used=3, allocatable=0, unit="", offered_nowhere=True)
     assert status.findings == (short,)
@@ -149,16 +149,18 @@ DEVICE_CLASS: Manifest = {
 
 
 @pytest.mark.parametrize(
-    ("offered", "gate", "passes"),
+    ("device_plugin_amount", "gate", "passes"),
     [
         (None, True, True),  # DynamicResources looks for a device
         ("0", True, True),
-        ("1", True, False),  # a device plugin serves it here, and it is taken
+        ("1", True, False),  # the device plugin of the node provides it, and it is used
         (None, False, False),
     ],
 )
-def test_a_device_class_stands_for_an_extended_resource(offered: str | None, gate: bool, passes: bool) -> None:
-    allocatable = ROOM if offered is None else ROOM | {GPU: offered}
+def test_a_device_class_provides_an_extended_resource(
+    device_plugin_amount: str | None, gate: bool, passes: bool
+) -> None:
+    allocatable = ALLOCATABLE if device_plugin_amount is None else ALLOCATABLE | {GPU: device_plugin_amount}
     status = fit(
         {GPU: "1"},
         running=[{GPU: "1"}],
@@ -169,39 +171,47 @@ def test_a_device_class_stands_for_an_extended_resource(offered: str | None, gat
     assert status.is_success is passes
 
 
-def test_what_devices_took_of_a_node_in_an_earlier_attempt_does_not_count() -> None:
-    taken = [{"resourceClaimName": "claim", "containers": ["main"], "resources": {"cpu": "1"}}]
-    again = pod("new", status={"nodeAllocatableResourceClaimStatuses": taken})
-    offered = node("n", allocatable={"memory": "1Gi", "pods": "110"})
+def test_claim_statuses_of_an_earlier_attempt_do_not_count() -> None:
+    claim_statuses = [{"resourceClaimName": "claim", "containers": ["main"], "resources": {"cpu": "1"}}]
+    target = pod("new", status={"nodeAllocatableResourceClaimStatuses": claim_statuses})
+    small_node = node("n", allocatable={"memory": "1Gi", "pods": "110"})
     gates = {"DRANodeAllocatableResources": True}
-    assert evaluate([offered, again], "default/new", only("NodeResourcesFit"), gates).outcome is Outcome.SCHEDULED
+    assert evaluate([small_node, target], "default/new", only("NodeResourcesFit"), gates).outcome is Outcome.SCHEDULED
 
 
 @pytest.mark.parametrize(("version", "point"), [("1.28", "filter"), ("1.29", "filter"), ("1.30", "preFilter")])
-def test_sidecars_are_refused_where_they_are_turned_off(version: str, point: str) -> None:
+def test_a_disabled_gate_rejects_sidecars(version: str, point: str) -> None:
     sidecar = {"name": "proxy", "restartPolicy": "Always"}
     snapshot = Snapshot.from_objects([node("n"), pod("new", initContainers=[sidecar])])
     release = resolve(version, {"SidecarContainers": False})
     config = load_profiles(only("NodeResourcesFit"), release)
     work = Framework(config.profiles[0], config, snapshot, release)
     incoming, state = work.snapshot.pods[0], CycleState()
-    first = plugin(work).pre_filter(state, incoming, work.nodes).status
-    status = first if point == "preFilter" else plugin(work).filter(state, incoming, work.nodes).status(TableRow(0))
-    assert first.is_success is (point == "filter")
+    pre_filter_status = plugin(work).pre_filter(state, incoming, work.nodes).status
+    status = (
+        pre_filter_status
+        if point == "preFilter"
+        else plugin(work).filter(state, incoming, work.nodes).status(TableRow(0))
+    )
+    assert pre_filter_status.is_success is (point == "filter")
     assert status.code is UNRESOLVABLE
     assert status.findings == (PluginMessage(text=status.message),)
     assert status.message == "Pod has a restartable init container and the SidecarContainers feature is disabled"
 
 
-def test_pods_that_leave_make_room_and_their_return_takes_it() -> None:
-    objects = [node("n", allocatable=ROOM), asking("old", {"cpu": "3"}, on="n"), asking("new", {"cpu": "2"})]
+def test_removed_pods_free_resources_until_they_are_added_again() -> None:
+    objects = [
+        node("n", allocatable=ALLOCATABLE),
+        requesting("old", {"cpu": "3"}, on="n"),
+        requesting("new", {"cpu": "2"}),
+    ]
     work = framework(objects, only("NodeResourcesFit"))
     incoming, state, item = work.snapshot.pods[1], CycleState(), plugin(work)
     change = PodRows(pods=np.array([0]), nodes=cluster_rows([ClusterRow(0)]))
     item.pre_filter(state, incoming, work.nodes)
-    without = work.remove_pods(state, incoming, work.nodes, change)
-    again = work.add_pods(state, incoming, without, change)
-    codes = [int(item.filter(state, incoming, table).codes[0]) for table in (work.nodes, without, again)]
+    removed = work.remove_pods(state, incoming, work.nodes, change)
+    restored = work.add_pods(state, incoming, removed, change)
+    codes = [int(item.filter(state, incoming, table).codes[0]) for table in (work.nodes, removed, restored)]
     assert codes == [Code.UNSCHEDULABLE, Code.SUCCESS, Code.UNSCHEDULABLE]
 
 
@@ -209,7 +219,7 @@ AMOUNT = st.integers(0, 6)
 AMOUNTS = st.fixed_dictionaries({}, optional=dict.fromkeys(("cpu", "memory", "ephemeral-storage", GPU, NIC), AMOUNT))
 
 
-def written(amounts: Mapping[str, int]) -> dict[str, str]:
+def quantities(amounts: Mapping[str, int]) -> dict[str, str]:
     return {name: f"{amount}m" if name == "cpu" else str(amount) for name, amount in amounts.items()}
 
 
@@ -217,23 +227,25 @@ def written(amounts: Mapping[str, int]) -> dict[str, str]:
     clusters=st.lists(st.tuples(AMOUNTS, st.integers(0, 3), st.lists(AMOUNTS, max_size=3)), min_size=1, max_size=5),
     request=AMOUNTS,
 )
-def test_every_node_answers_as_if_it_were_alone(
+def test_columns_equal_the_rule_for_one_node(
     clusters: list[tuple[dict[str, int], int, list[dict[str, int]]]], request: dict[str, int]
 ) -> None:
-    objects = [asking("new", written(request))]
+    objects = [requesting("new", quantities(request))]
     for i, (offer, allowed, running) in enumerate(clusters):
-        objects.append(node(f"n{i}", allocatable={**written(offer), "pods": str(allowed)}))
-        objects += [asking(f"p{i}-{j}", written(item), on=f"n{i}") for j, item in enumerate(running)]
+        objects.append(node(f"n{i}", allocatable={**quantities(offer), "pods": str(allowed)}))
+        objects += [requesting(f"p{i}-{j}", quantities(item), on=f"n{i}") for j, item in enumerate(running)]
     result = statuses(framework(objects, only("NodeResourcesFit")))
     for status, (offer, allowed, running) in zip(result, clusters, strict=True):
         used = {name: sum(item.get(name, 0) for item in running) for name in request}
-        short = [name for name, wanted in request.items() if wanted > 0 and wanted > offer.get(name, 0) - used[name]]
-        crowded = len(running) + 1 > allowed
-        never = any(request[name] > offer.get(name, 0) for name in short)
-        expected = UNRESOLVABLE if never else UNSCHEDULABLE if crowded or short else Code.SUCCESS
+        shortages = [
+            name for name, amount in request.items() if amount > 0 and amount > offer.get(name, 0) - used[name]
+        ]
+        is_crowded = len(running) + 1 > allowed
+        is_unresolvable = any(request[name] > offer.get(name, 0) for name in shortages)
+        expected = UNRESOLVABLE if is_unresolvable else UNSCHEDULABLE if is_crowded or shortages else Code.SUCCESS
         assert status.code is expected
-        assert set(status.reasons) == {f"Insufficient {name}" for name in short} | (
-            {"Too many pods"} if crowded else set()
+        assert set(status.reasons) == {f"Insufficient {name}" for name in shortages} | (
+            {"Too many pods"} if is_crowded else set()
         )
         assert len(status.findings) == len(status.reasons)
 
@@ -247,11 +259,11 @@ def scores(
     requests: Mapping[str, str],
     running: Sequence[Mapping[str, str]] = (),
 ) -> list[int]:
-    """The score of each node, of which the first has the running pods."""
+    """Return the score of each node; the first node has the running pods."""
     args = None if strategy is None else {"scoringStrategy": dict(strategy)}
     objects = [node(f"n{i}", allocatable=offer) for i, offer in enumerate(nodes)]
-    objects += [asking(f"p{i}", item, on="n0") for i, item in enumerate(running)]
-    work = framework([*objects, asking("new", requests)], only("NodeResourcesFit", args))
+    objects += [requesting(f"p{i}", item, on="n0") for i, item in enumerate(running)]
+    work = framework([*objects, requesting("new", requests)], only("NodeResourcesFit", args))
     pods = work.snapshot.pods
     return cast(list[int], plugin(work).score(CycleState(), pods[pods.rows["default/new"]], work.nodes).tolist())
 
@@ -274,15 +286,15 @@ BOTH = (("cpu", 1), ("memory", 1))
         (strategy("LeastAllocated", *BOTH), {"cpu": "1", "memory": "1Gi"}, [{"cpu": "2", "memory": "0"}], 56),
         (strategy("LeastAllocated", ("cpu", 3), ("memory", 1)), {"cpu": "3", "memory": "1Gi"}, [], (3 * 25 + 87) // 4),
         (strategy("MostAllocated", *BOTH), {"cpu": "3", "memory": "1Gi"}, [], (75 + 12) // 2),
-        # what is not asked for counts as 100m and 200Mi: 100*100/4000, 100*200Mi/8Gi
+        # missing requests count as 100m and 200Mi: 100*100/4000, 100*200Mi/8Gi
         (strategy("MostAllocated", *BOTH), {}, [], (2 + 2) // 2),
         (strategy("MostAllocated", *BOTH), {}, [{}, {}], (7 + 7) // 2),
-        # more than there is
+        # requests above allocatable
         (strategy("LeastAllocated", *BOTH), {"cpu": "5", "memory": "8Gi"}, [], 0),
         (strategy("MostAllocated", *BOTH), {"cpu": "5", "memory": "8Gi"}, [], 100),
         # ephemeral-storage has no default
         (strategy("LeastAllocated", ("ephemeral-storage", 1)), {}, [{"ephemeral-storage": "4Gi"}], 60),
-        # extended resources take part where the pod asks for them and the node offers them
+        # extended resources count if the pod requests them and the node has them
         (strategy("MostAllocated", ("cpu", 1), (GPU, 1)), {"cpu": "2"}, [], 50),
         (strategy("MostAllocated", ("cpu", 1), (GPU, 1)), {"cpu": "2", GPU: "1"}, [], (50 + 25) // 2),
         (strategy("MostAllocated", (NIC, 1)), {NIC: "1"}, [], 0),
@@ -292,14 +304,18 @@ BOTH = (("cpu", 1), ("memory", 1))
         (strategy("RequestedToCapacityRatio", *BOTH, shape=((0, 10), (100, 0))), {"cpu": "9", "memory": "9Gi"}, [], 0),
     ],
 )  # fmt: skip
-def test_strategies(
+def test_scores_of_strategies(
     rule: Mapping[str, object], requests: Mapping[str, str], running: Sequence[Mapping[str, str]], expected: int
 ) -> None:
-    assert scores(rule, [ROOM | {GPU: "4"}], requests, running) == [expected]
+    assert scores(rule, [ALLOCATABLE | {GPU: "4"}], requests, running) == [expected]
 
 
-def test_least_allocated_is_the_default_and_nodes_are_scored_each_for_itself() -> None:
-    assert scores(None, [ROOM, {"cpu": "2"}, {"pods": "1"}], {"cpu": "1", "memory": "4Gi"}) == [(75 + 50) // 2, 50, 0]
+def test_least_allocated_is_the_default() -> None:
+    assert scores(None, [ALLOCATABLE, {"cpu": "2"}, {"pods": "1"}], {"cpu": "1", "memory": "4Gi"}) == [
+        (75 + 50) // 2,
+        50,
+        0,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -310,14 +326,14 @@ def test_least_allocated_is_the_default_and_nodes_are_scored_each_for_itself() -
         (2**30, 2**10, [{"memory": "8Ei"}, {"memory": "1Ki"}]),
     ],
 )
-def test_petabytes_wrap_around_as_int64_does(
+def test_large_amounts_overflow_like_int64(
     capacity: int, request_bytes: int, running: Sequence[Mapping[str, str]]
 ) -> None:
     used = 2**63 - 1 + 2**10 if running else 0
     requested = wrap_int64(used + request_bytes)
-    wrapped = wrap_int64(wrap_int64(capacity - requested) * 100)
+    wrapped_score = wrap_int64(wrap_int64(capacity - requested) * 100)
     rule = strategy("LeastAllocated", ("memory", 1))
-    expected = truncated_quotient(wrapped, capacity)
+    expected = truncated_quotient(wrapped_score, capacity)
     nodes = [{"memory": str(capacity), "pods": "9"}]
     assert scores(rule, nodes, {"memory": str(request_bytes)}, running) == [expected]
 
@@ -325,7 +341,7 @@ def test_petabytes_wrap_around_as_int64_does(
 @pytest.mark.parametrize(
     ("utilization", "score"), [(0, 20), (10, 20), (15, 30), (20, 40), (33, 37), (60, 30), (99, 0), (100, 0)]
 )
-def test_shape(utilization: int, score: int) -> None:
+def test_the_score_of_a_shape(utilization: int, score: int) -> None:
     points = [(10, 2), (20, 4), (60, 3), (90, 0)]
     shape = [UtilizationShapePoint(utilization=at, score=value) for at, value in points]
     # between 20 and 60 the line falls by 10: at 33 by 3.25, of which the fraction is dropped towards zero

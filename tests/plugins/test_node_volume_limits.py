@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: volumes of a driver, each counted once per node."""
+"""NodeVolumeLimits: volumes of a driver, counted once per node."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def ebs(name: str) -> Manifest:
     return {"awsElasticBlockStore": {"volumeID": name}}
 
 
-def bound(*names: str) -> list[Manifest]:
-    """Claims with a CSI volume each."""
+def bound_claims(*names: str) -> list[Manifest]:
+    """Return bound claims with one CSI volume each."""
     return [
         item
         for name in names
@@ -35,8 +35,8 @@ def bound(*names: str) -> list[Manifest]:
 
 
 def on_node(*objects: Manifest, limit: int | None = 2, gates: dict[str, bool] | None = None) -> Status:
-    """The status of `new` on a node `n` with a limit."""
-    cluster = [*objects, node("n"), csi_node("n", limit=limit), *bound("a", "b", "c", "d")]
+    """Return the status of `new` on a node `n` with a limit."""
+    cluster = [*objects, node("n"), csi_node("n", limit=limit), *bound_claims("a", "b", "c", "d")]
     cycle = evaluate(cluster, "default/new", only("NodeVolumeLimits"), gates)
     assert cycle.filter is not None
     return cycle.filter.status(TableRow(0))
@@ -49,7 +49,7 @@ def on_node(*objects: Manifest, limit: int | None = 2, gates: dict[str, bool] | 
         ([using("new", "a", "b", "c")], False),
         ([using("new", "a"), using("old", "b", on="n")], True),
         ([using("new", "a"), using("old", "b", "c", on="n")], False),
-        ([using("new", "b"), using("old", "b", "c", on="n")], True),  # attached already
+        ([using("new", "b"), using("old", "b", "c", on="n")], True),  # already attached
         ([using("new", "a"), using("one", "b", on="n"), using("two", "b", on="n")], True),  # counted once
         ([using("new", "a", "a"), using("old", "b", on="n")], True),
         ([using("new", "a"), using("old", "b", "c", on="n", status={"phase": "Failed"})], True),
@@ -57,19 +57,22 @@ def on_node(*objects: Manifest, limit: int | None = 2, gates: dict[str, bool] | 
         ([using("new", "a"), attachment("x", "pv-b", "n"), using("old", "b", on="n")], True),
         ([using("new", "a"), attachment("x", "pv-b", "m"), attachment("y", "pv-c", "m")], True),
         ([using("new", "a"), attachment("x", "pv-b", "n", attacher=""), attachment("y", "pv-c", "n")], True),
-        # a volume that only an attachment names counts beside the pod that now wants it
+        # an attachment without a pod counts in addition to the new pod's volume
         ([using("new", "a"), attachment("x", "pv-a", "n"), attachment("y", "pv-b", "n")], False),
-        ([using("new", "a"), using("old", "gone", "b", on="n")], True),  # a running pod's missing claim is nothing
+        (
+            [using("new", "a"), using("old", "gone", "b", on="n")],
+            True,
+        ),  # a missing claim of a running pod does not count
     ],
 )
-def test_counting(objects: list[Manifest], fits: bool) -> None:
+def test_volumes_count_once_per_node(objects: list[Manifest], fits: bool) -> None:
     status = on_node(*objects)
     assert status.is_success == fits
     if not fits:
         assert (status.code, status.reasons) == (Code.UNSCHEDULABLE, (REASON,))
 
 
-def test_the_account_closes() -> None:
+def test_the_finding_lists_all_volumes_and_pods() -> None:
     status = on_node(using("new", "a", "b"), using("old", "c", on="n"), attachment("x", "pv-d", "n"))
     assert status.findings == (
         VolumeLimitExceeded(
@@ -85,21 +88,21 @@ def test_the_account_closes() -> None:
     )
 
 
-def test_without_a_limit_everything_fits() -> None:
+def test_a_node_without_a_limit_passes() -> None:
     assert on_node(using("new", "a", "b", "c"), limit=None).is_success
 
 
-def test_without_a_csi_node_everything_fits() -> None:
-    cycle = evaluate([using("new", "a"), node("n"), *bound("a")], "default/new", only("NodeVolumeLimits"))
+def test_a_node_without_a_csi_node_passes() -> None:
+    cycle = evaluate([using("new", "a"), node("n"), *bound_claims("a")], "default/new", only("NodeVolumeLimits"))
     assert cycle.filter is not None
     assert cycle.filter.status(TableRow(0)).is_success
 
 
-def test_unbound_claims_count_for_the_driver_that_will_make_them() -> None:
+def test_unbound_claims_count_for_their_provisioner() -> None:
     unbound = [storage_class(provisioner=DRIVER), claim("x"), claim("y")]
     assert on_node(using("new", "x", "y"), *unbound).is_success
     assert not on_node(using("new", "x", "y"), using("old", "a", on="n"), *unbound).is_success
-    # a pod on the node that waits for the same claim shares it
+    # a pod on the node with the same claim shares it
     assert on_node(using("new", "x"), using("old", "x", "y", on="n"), *unbound).is_success
 
 
@@ -129,7 +132,7 @@ _INLINE: dict[str, tuple[str, Manifest]] = {
 
 
 @pytest.mark.parametrize(
-    ("version", "listed", "counted"),
+    ("version", "is_listed", "counted"),
     [
         # Cinder's gate was gone before 1.26, those of EBS and Azure in 1.27, of GCE in 1.28, of Portworx in 1.36
         ("1.26", False, {"cinder"}),
@@ -141,43 +144,45 @@ _INLINE: dict[str, tuple[str, Manifest]] = {
         ("1.36", False, {"aws-ebs", "azure-disk", "cinder", "gce-pd", "portworx-volume"}),
     ],
 )
-def test_a_node_lists_plugins_that_a_gate_migrates(version: str, listed: bool, counted: set[str]) -> None:
+def test_a_node_lists_plugins_that_a_gate_migrates(version: str, is_listed: bool, counted: set[str]) -> None:
     rejected = set()
     for plugin, (driver, source) in _INLINE.items():
-        migrated = f"kubernetes.io/{plugin}" if listed else ""
-        own = csi_node("n", limit=0, driver=driver, migrated=migrated)
-        cluster = Snapshot.from_objects([using("new", volumes=[source]), node("n"), own])
+        migrated = f"kubernetes.io/{plugin}" if is_listed else ""
+        node_drivers = csi_node("n", limit=0, driver=driver, migrated=migrated)
+        cluster = Snapshot.from_objects([using("new", volumes=[source]), node("n"), node_drivers])
         if not explain_pod(cluster, "default/new", config=only("NodeVolumeLimits"), kube_version=version).best_nodes:
             rejected.add(plugin)
     assert rejected == counted
 
 
-def test_volumes_of_no_driver_are_skipped() -> None:
-    quiet = pod("new", volumes=[{"name": "v", "emptyDir": {}}, {"name": "c", "csi": {"driver": DRIVER}}])
-    assert evaluate([quiet, node("n")], "default/new", only("NodeVolumeLimits")).filter_skipped
+def test_a_pod_without_limited_volumes_is_skipped() -> None:
+    target = pod("new", volumes=[{"name": "v", "emptyDir": {}}, {"name": "c", "csi": {"driver": DRIVER}}])
+    assert evaluate([target, node("n")], "default/new", only("NodeVolumeLimits")).filter_skipped
 
 
-def test_a_missing_claim() -> None:
+def test_a_missing_claim_rejects_the_pod() -> None:
     status = on_node(using("new", "gone"))
     assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert status.reasons == ('looking up PVC default/gone: persistentvolumeclaim "gone" not found',)
     assert status.findings == (ClaimNotFound(claim="default/gone", volume="v0", ephemeral=False),)
 
 
-@pytest.mark.parametrize("who", ["new", "old"])
-def test_an_ephemeral_claim_of_somebody_else_is_an_error(who: str) -> None:
+@pytest.mark.parametrize("pod_name", ["new", "old"])
+def test_an_ephemeral_claim_of_another_owner_is_an_error(pod_name: str) -> None:
     scratch: Manifest = {"volumes": [{"name": "scratch", "ephemeral": {}}]}
     pods = {"new": using("new", "a"), "old": using("old", "b", on="n")}
-    spec = pods[who]["spec"]
+    spec = pods[pod_name]["spec"]
     assert isinstance(spec, dict)
     spec |= scratch
-    status = on_node(*pods.values(), claim(f"{who}-scratch", volume="pv-a"))
+    status = on_node(*pods.values(), claim(f"{pod_name}-scratch", volume="pv-a"))
     assert status.code is Code.ERROR
-    assert status.reasons == (f"PVC default/{who}-scratch was not created for pod default/{who} (pod is not owner)",)
+    assert status.reasons == (
+        f"PVC default/{pod_name}-scratch was not created for pod default/{pod_name} (pod is not owner)",
+    )
     assert status.findings
 
 
-def test_an_azure_disk_that_is_not_managed_is_an_error() -> None:
+def test_an_unmanaged_azure_disk_is_an_error() -> None:
     status = on_node(using("new", volumes=[{"azureDisk": {"diskName": "d", "diskURI": "u"}}]))
     assert status.code is Code.ERROR
     assert status.reasons == (
@@ -186,15 +191,15 @@ def test_an_azure_disk_that_is_not_managed_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("opts_in", "gate", "rejected"), [(True, True, True), (True, False, False), (False, True, False)]
+    ("prevents", "gate", "rejected"), [(True, True, True), (True, False, False), (False, True, False)]
 )
-def test_a_driver_can_insist_on_being_installed(opts_in: bool, gate: bool, rejected: bool) -> None:
+def test_a_driver_can_require_its_installation(prevents: bool, gate: bool, rejected: bool) -> None:
     objects = [
         using("new", "a"),
         node("n"),
         csi_node("n", driver="other"),
-        csi_driver(preventPodSchedulingIfMissing=opts_in),
-        *bound("a"),
+        csi_driver(preventPodSchedulingIfMissing=prevents),
+        *bound_claims("a"),
     ]
     cycle = evaluate(objects, "default/new", only("NodeVolumeLimits"), {"VolumeLimitScaling": gate})
     assert cycle.filter is not None
@@ -213,25 +218,29 @@ def test_a_driver_can_insist_on_being_installed(opts_in: bool, gate: bool, rejec
     st.sets(st.sampled_from("abcdef"), min_size=1),
     st.integers(0, 4),
 )
-def test_a_dry_run_decides_as_if_pods_had_moved(
-    placed: list[tuple[int, set[str]]], wanted: set[str], limit: int
+def test_removed_and_added_pods_change_the_count(
+    pods_on_nodes: list[tuple[int, set[str]]], requested_claims: set[str], limit: int
 ) -> None:
-    """Pods taken off and put on nodes count exactly as pods that are not there and are there."""
+    """Removed and added pods count exactly as absent and present pods."""
     names = [f"n{i}" for i in range(4)]
-    fixed = [*(node(name) for name in names), *(csi_node(name, limit=limit) for name in names), *bound(*"abcdef")]
-    new = using("new", *sorted(wanted))
-    pods = [using(f"p{i}", *sorted(claims), on=names[place]) for i, (place, claims) in enumerate(placed)]
-    work = framework([new, *pods, *fixed], only("NodeVolumeLimits"))
+    other_objects = [
+        *(node(name) for name in names),
+        *(csi_node(name, limit=limit) for name in names),
+        *bound_claims(*"abcdef"),
+    ]
+    new = using("new", *sorted(requested_claims))
+    pods = [using(f"p{i}", *sorted(claims), on=names[place]) for i, (place, claims) in enumerate(pods_on_nodes)]
+    work = framework([new, *pods, *other_objects], only("NodeVolumeLimits"))
     plugin = work.plugins("filter", NodeVolumeLimits)[0]
     rows = np.arange(1, len(pods) + 1)
-    away = PodRows(pods=rows, nodes=cluster_rows([ClusterRow(place) for place, _ in placed]))
+    change = PodRows(pods=rows, nodes=cluster_rows([ClusterRow(place) for place, _ in pods_on_nodes]))
     pod_ = work.snapshot.pods[0]
 
     def verdicts(nodes: NodeTable) -> list[int]:
         return [int(code) for code in plugin.filter(CycleState(), pod_, nodes).codes]
 
-    empty = framework([new, *fixed], only("NodeVolumeLimits"))
+    empty = framework([new, *other_objects], only("NodeVolumeLimits"))
     other = empty.plugins("filter", NodeVolumeLimits)[0]
-    nobody = [int(code) for code in other.filter(CycleState(), pod_, empty.nodes).codes]
-    assert verdicts(work.nodes.remove_pods(away)) == nobody
-    assert verdicts(work.nodes.remove_pods(away).add_pods(away)) == verdicts(work.nodes)
+    empty_codes = [int(code) for code in other.filter(CycleState(), pod_, empty.nodes).codes]
+    assert verdicts(work.nodes.remove_pods(change)) == empty_codes
+    assert verdicts(work.nodes.remove_pods(change).add_pods(change)) == verdicts(work.nodes)

@@ -1,4 +1,4 @@
-"""PodTopologySpread: tables, scores with figures, and both against a reference that looks at one node at a time."""
+"""PodTopologySpread: tables and scores, and both compared with a reference for one node."""
 
 from __future__ import annotations
 
@@ -30,30 +30,32 @@ HOST = "kubernetes.io/hostname"
 WEB = {"app": "web"}
 
 Layout = Mapping[str, Mapping[str, int]]
-"""Zone to node to the number of web pods on it. Zone "-" is no zone label."""
+"""Number of web pods by zone and node; zone "-" means no zone label."""
 
 
 def hard(key: str = ZONE, /, **fields: object) -> Manifest:
-    """A constraint on web pods that filters."""
+    """Return a constraint on web pods that filters."""
     basic = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule"}
     return {**basic, "labelSelector": {"matchLabels": WEB}, **fields}
 
 
 def soft(key: str = ZONE, /, **fields: object) -> Manifest:
-    """A constraint on web pods that scores."""
+    """Return a constraint on web pods that scores."""
     return hard(key, whenUnsatisfiable="ScheduleAnyway", **fields)
 
 
 def cluster(layout: Layout, *extra: Manifest) -> list[Manifest]:
-    """The nodes with their pods. `extra` with the name of a node or pod of the layout takes its place."""
+    """Return the nodes with their pods; an `extra` object replaces the node or pod of its name."""
     objects = []
     for zone, nodes in layout.items():
         for name, count in nodes.items():
             objects.append(node(name, labels={HOST: name} | ({} if zone == "-" else {ZONE: zone})))
             objects += [pod(f"{name}-{i}", labels=WEB, on=name) for i in range(count)]
-    replaced = {(item["kind"], cast(Manifest, item["metadata"])["name"]) for item in extra}
-    kept = [item for item in objects if (item["kind"], cast(Manifest, item["metadata"])["name"]) not in replaced]
-    return [*kept, *extra]
+    extra_names = {(item["kind"], cast(Manifest, item["metadata"])["name"]) for item in extra}
+    layout_objects = [
+        item for item in objects if (item["kind"], cast(Manifest, item["metadata"])["name"]) not in extra_names
+    ]
+    return [*layout_objects, *extra]
 
 
 def spread(
@@ -64,7 +66,7 @@ def spread(
     labels: Mapping[str, str] = WEB,
     spec: Manifest | None = None,
 ) -> Cycle:
-    """The cycle of a web pod with these constraints, in which PodTopologySpread decides alone."""
+    """Return the cycle of a web pod with these constraints; PodTopologySpread is the only plugin."""
     new = pod("new", labels=labels, spec=spec, topologySpreadConstraints=list(constraints))
     return evaluate([*objects, new], "default/new", only("PodTopologySpread", args), gates)
 
@@ -85,7 +87,7 @@ VERDICTS = {
 
 
 def verdicts(cycle: Cycle) -> dict[str, str]:
-    """Node to `ok`, `skew` or `label`."""
+    """Return `ok`, `skew`, or `label` for each node."""
     assert cycle.filter is not None
     assert cycle.nodes is not None
     entries = {}
@@ -95,7 +97,7 @@ def verdicts(cycle: Cycle) -> dict[str, str]:
     return entries
 
 
-def rejected(cycle: Cycle) -> dict[str, str]:
+def rejections(cycle: Cycle) -> dict[str, str]:
     return {name: verdict for name, verdict in verdicts(cycle).items() if verdict != "ok"}
 
 
@@ -107,9 +109,9 @@ TWO_ZONES: Layout = {"1": {"a": 2, "b": 1}, "2": {"x": 1, "y": 0}}
 @pytest.mark.parametrize(
     ("layout", "constraints", "expected"),
     [
-        pytest.param({"1": {"a": 0}, "2": {"x": 0}}, [hard()], {}, id="nothing runs yet"),
+        pytest.param({"1": {"a": 0}, "2": {"x": 0}}, [hard()], {}, id="no pod runs"),
         pytest.param({"1": {"a": 1}, "2": {"x": 0}}, [hard()], {"a": "skew"}, id="the fuller zone"),
-        pytest.param({"1": {"a": 1}, "2": {"x": 0}}, [hard(maxSkew=2)], {}, id="a larger skew allows it"),
+        pytest.param({"1": {"a": 1}, "2": {"x": 0}}, [hard(maxSkew=2)], {}, id="a larger skew passes"),
         pytest.param(TWO_ZONES, [hard()], {"a": "skew", "b": "skew"}, id="nodes share their zone's count"),
         pytest.param(TWO_ZONES, [hard(HOST)], {"a": "skew", "b": "skew", "x": "skew"}, id="each node is a domain"),
         pytest.param({"1": {"a": 3, "b": 0}}, [hard()], {}, id="a single domain has no skew"),
@@ -120,7 +122,7 @@ TWO_ZONES: Layout = {"1": {"a": 2, "b": 1}, "2": {"x": 1, "y": 0}}
             {"1": {"a": 1}, "2": {"x": 1}, "-": {"n": 0}},
             [hard(HOST), hard()],
             {"n": "label"},
-            id="a node without one label counts for no constraint",
+            id="a node without one of the labels counts for no constraint",
         ),
         pytest.param(
             {"1": {"a": 1, "b": 0}, "2": {"x": 0}},
@@ -151,7 +153,7 @@ TWO_ZONES: Layout = {"1": {"a": 2, "b": 1}, "2": {"x": 1, "y": 0}}
             {"1": {"a": 2}, "2": {"x": 0}},
             [hard(labelSelector=None)],
             {},
-            id="no selector selects nothing, not even the pod itself",
+            id="a missing selector selects no pod, not even the pod itself",
         ),
         pytest.param(
             {"1": {"a": 2}, "2": {"x": 0}},
@@ -168,26 +170,26 @@ TWO_ZONES: Layout = {"1": {"a": 2, "b": 1}, "2": {"x": 1, "y": 0}}
         pytest.param({"1": {"a": 5}, "2": {"x": 0}}, [soft()], {}, id="a soft constraint rejects nothing"),
     ],
 )
-def test_filter(layout: Layout, constraints: list[Manifest], expected: dict[str, str]) -> None:
-    assert rejected(spread(cluster(layout), *constraints)) == expected
+def test_verdicts_of_hard_constraints(layout: Layout, constraints: list[Manifest], expected: dict[str, str]) -> None:
+    assert rejections(spread(cluster(layout), *constraints)) == expected
 
 
 def test_the_first_constraint_that_fails_decides() -> None:
     nodes = [node("a", labels={ZONE: "1", "rack": "r"}), node("n", labels={"rack": "r"})]
     objects = [*nodes, pod("p", labels=WEB, on="a")]
     rack, zone = hard("rack", minDomains=2), hard()
-    assert rejected(spread(objects, rack, zone)) == {"a": "skew", "n": "skew"}
-    assert rejected(spread(objects, zone, rack)) == {"a": "skew", "n": "label"}
+    assert rejections(spread(objects, rack, zone)) == {"a": "skew", "n": "skew"}
+    assert rejections(spread(objects, zone, rack)) == {"a": "skew", "n": "label"}
 
 
-def test_a_pod_that_its_own_constraint_does_not_select_adds_nothing() -> None:
-    assert rejected(spread(cluster({"1": {"a": 1}, "2": {"x": 0}}), hard(), labels={"app": "db"})) == {}
+def test_a_pod_that_its_constraint_does_not_select_adds_0() -> None:
+    assert rejections(spread(cluster({"1": {"a": 1}, "2": {"x": 0}}), hard(), labels={"app": "db"})) == {}
 
 
 @pytest.mark.parametrize(
-    ("other", "counts"),
+    ("other", "is_counted"),
     [
-        pytest.param(pod("other", labels=WEB, on="a"), True, id="as it should be"),
+        pytest.param(pod("other", labels=WEB, on="a"), True, id="a running pod"),
         pytest.param(pod("other", labels=WEB, on="a", namespace="else"), False, id="another namespace"),
         pytest.param(pod("other", labels=WEB), False, id="not running"),
         pytest.param(pod("other", labels=WEB, on="a", status={"phase": "Succeeded"}), False, id="finished"),
@@ -198,13 +200,13 @@ def test_a_pod_that_its_own_constraint_does_not_select_adds_nothing() -> None:
         ),
     ],
 )
-def test_which_pods_count(other: Manifest, counts: bool) -> None:
+def test_pods_that_count(other: Manifest, is_counted: bool) -> None:
     objects = cluster({"1": {"a": 0}, "2": {"x": 0}}, other)
-    assert rejected(spread(objects, hard())) == ({"a": "skew"} if counts else {})
+    assert rejections(spread(objects, hard())) == ({"a": "skew"} if is_counted else {})
 
 
 TAINTED = node("x", labels={HOST: "x", ZONE: "2"}, taints=["full=yes:NoSchedule"])
-PREFER_NOT = node("x", labels={HOST: "x", ZONE: "2"}, taints=["full=yes:PreferNoSchedule"])
+PREFER_NO_SCHEDULE = node("x", labels={HOST: "x", ZONE: "2"}, taints=["full=yes:PreferNoSchedule"])
 ONLY_ZONE_1 = {"nodeSelector": {ZONE: "1"}}
 
 
@@ -212,19 +214,31 @@ ONLY_ZONE_1 = {"nodeSelector": {ZONE: "1"}}
     ("extra", "spec", "policies", "expected"),
     [
         pytest.param((), {}, {}, {"a": "skew"}, id="zone 2 is empty"),
-        pytest.param((), ONLY_ZONE_1, {}, {}, id="by default a node that the selector excludes is left out"),
-        pytest.param((), ONLY_ZONE_1, {"nodeAffinityPolicy": "Ignore"}, {"a": "skew"}, id="unless it is ignored"),
-        pytest.param((TAINTED,), {}, {}, {"a": "skew"}, id="by default taints are ignored"),
-        pytest.param((TAINTED,), {}, {"nodeTaintsPolicy": "Honor"}, {}, id="unless they are honored"),
+        pytest.param((), ONLY_ZONE_1, {}, {}, id="by default nodes excluded by the node selector do not count"),
         pytest.param(
-            (PREFER_NOT,), {}, {"nodeTaintsPolicy": "Honor"}, {"a": "skew"}, id="a preference excludes nothing"
+            (),
+            ONLY_ZONE_1,
+            {"nodeAffinityPolicy": "Ignore"},
+            {"a": "skew"},
+            id="excluded nodes count if the policy is Ignore",
+        ),
+        pytest.param((TAINTED,), {}, {}, {"a": "skew"}, id="by default taints are ignored"),
+        pytest.param(
+            (TAINTED,), {}, {"nodeTaintsPolicy": "Honor"}, {}, id="tainted nodes do not count if the policy is Honor"
+        ),
+        pytest.param(
+            (PREFER_NO_SCHEDULE,),
+            {},
+            {"nodeTaintsPolicy": "Honor"},
+            {"a": "skew"},
+            id="PreferNoSchedule excludes no node",
         ),
         pytest.param(
             (TAINTED,),
             {"tolerations": [{"key": "full", "operator": "Exists"}]},
             {"nodeTaintsPolicy": "Honor"},
             {"a": "skew"},
-            id="a tolerated taint excludes nothing",
+            id="a tolerated taint excludes no node",
         ),
     ],
 )
@@ -232,32 +246,32 @@ def test_inclusion_policies(
     extra: tuple[Manifest, ...], spec: Manifest, policies: Manifest, expected: dict[str, str]
 ) -> None:
     objects = cluster({"1": {"a": 1}, "2": {"x": 0}}, *extra)
-    assert rejected(spread(objects, hard(**policies), spec=spec)) == expected
+    assert rejections(spread(objects, hard(**policies), spec=spec)) == expected
 
 
-def test_an_excluded_node_is_judged_by_its_domain() -> None:
+def test_an_excluded_node_has_the_verdict_of_its_domain() -> None:
     tainted = [node(name, labels={HOST: name, ZONE: "1"}, taints=["full:NoSchedule"]) for name in ("b", "c")]
     objects = cluster({"1": {"a": 1, "b": 7, "c": 0}, "2": {"x": 0}}, *tainted)
     honor = {"nodeTaintsPolicy": "Honor"}
-    assert rejected(spread(objects, hard(**honor))) == dict.fromkeys("abc", "skew")
-    assert rejected(spread(objects, hard(HOST, **honor))) == {"a": "skew"}
+    assert rejections(spread(objects, hard(**honor))) == dict.fromkeys("abc", "skew")
+    assert rejections(spread(objects, hard(HOST, **honor))) == {"a": "skew"}
 
 
 @pytest.mark.parametrize(("enabled", "expected"), [(True, {}), (False, {"a": "skew"})])
-def test_match_label_keys(enabled: bool, expected: dict[str, str]) -> None:
+def test_match_label_keys_extend_the_selector(enabled: bool, expected: dict[str, str]) -> None:
     old, new = WEB | {"version": "1"}, WEB | {"version": "2"}
     objects = [*cluster({"1": {"a": 0}, "2": {"x": 0}}), pod("old", labels=old, on="a")]
     gates = dict.fromkeys(
         ("MatchLabelKeysInPodTopologySpread", "MatchLabelKeysInPodTopologySpreadSelectorMerge"), enabled
     )
     cycle = spread(objects, hard(matchLabelKeys=["version", "absent"]), gates=gates, labels=new)
-    assert rejected(cycle) == expected
+    assert rejections(cycle) == expected
 
 
-def test_match_label_keys_do_not_make_a_selector() -> None:
+def test_match_label_keys_need_a_selector() -> None:
     objects = cluster({"1": {"a": 2}, "2": {"x": 0}})
-    assert rejected(spread(objects, hard(labelSelector=None, matchLabelKeys=["app"]))) == {}
-    assert rejected(spread(objects, hard(labelSelector={}, matchLabelKeys=["app"]))) == {"a": "skew"}
+    assert rejections(spread(objects, hard(labelSelector=None, matchLabelKeys=["app"]))) == {}
+    assert rejections(spread(objects, hard(labelSelector={}, matchLabelKeys=["app"]))) == {"a": "skew"}
 
 
 @pytest.mark.parametrize(
@@ -274,17 +288,17 @@ def test_pre_filter_skips_pods_without_hard_constraints(constraints: list[Manife
     assert ("PodTopologySpread" in cycle.filter_skipped) is skipped
 
 
-# --- what if: pods removed and added
+# --- removed and added pods
 
 
-def prepared(objects: list[Manifest]) -> tuple[Framework, PodTopologySpread, Pod]:
-    """The plugin on a cluster, and the pod `new` in it."""
-    built = framework(objects, only("PodTopologySpread"))
-    (plugin,) = built.plugins("filter", PodTopologySpread)
-    return built, plugin, built.snapshot.pods[built.snapshot.pods.rows["default/new"]]
+def plugin_on(objects: list[Manifest]) -> tuple[Framework, PodTopologySpread, Pod]:
+    """Return the plugin on a cluster, and the pod `new`."""
+    work = framework(objects, only("PodTopologySpread"))
+    (plugin,) = work.plugins("filter", PodTopologySpread)
+    return work, plugin, work.snapshot.pods[work.snapshot.pods.rows["default/new"]]
 
 
-CROWDED = [
+CROWDED_CLUSTER = [
     *cluster({"1": {"a": 2, "b": 1}, "2": {"x": 0}}),
     node("c", labels={HOST: "c", ZONE: "1"}, taints=["full:NoSchedule"]),
     pod("c-0", labels=WEB, on="c"),
@@ -292,18 +306,18 @@ CROWDED = [
     pod("other", labels=WEB, on="a", namespace="else"),
     pod("old", labels=WEB, on="a", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}),
 ]
-"""Four pods count in zone 1, three of them on nodes without taint."""
+"""Four pods count in zone 1, three of them on nodes without a taint."""
 
 
-def without(removed: Sequence[str], manifest: Manifest) -> tuple[Sequence[str], Verdicts]:
-    """Node names and verdicts after the pods have been removed from the crowded cluster."""
-    built, plugin, new = prepared([*CROWDED, pod("new", labels=WEB, topologySpreadConstraints=[manifest])])
+def verdicts_without(removed_keys: Sequence[str], manifest: Manifest) -> tuple[Sequence[str], Verdicts]:
+    """Return node names and verdicts after the pods are removed from the crowded cluster."""
+    work, plugin, new = plugin_on([*CROWDED_CLUSTER, pod("new", labels=WEB, topologySpreadConstraints=[manifest])])
     state = CycleState()
-    assert plugin.pre_filter(state, new, built.nodes).status.is_success
-    pods = np.array([built.snapshot.pods.rows[key] for key in removed], dtype=np.int64)
-    change = PodRows(pods=pods, nodes=ClusterRows(built.snapshot.pods.node[pods]))
-    plugin.remove_pods(state, new, built.nodes, change)
-    return built.nodes.names, plugin.filter(state, new, built.nodes.remove_pods(change))
+    assert plugin.pre_filter(state, new, work.nodes).status.is_success
+    pods = np.array([work.snapshot.pods.rows[key] for key in removed_keys], dtype=np.int64)
+    change = PodRows(pods=pods, nodes=ClusterRows(work.snapshot.pods.node[pods]))
+    plugin.remove_pods(state, new, work.nodes, change)
+    return work.nodes.names, plugin.filter(state, new, work.nodes.remove_pods(change))
 
 
 AT_MOST_2, AT_MOST_3 = hard(maxSkew=3), hard(maxSkew=4)
@@ -311,39 +325,41 @@ AT_MOST_2_UNTAINTED = hard(maxSkew=3, nodeTaintsPolicy="Honor")
 
 
 @pytest.mark.parametrize(
-    ("manifest", "removed", "expected"),
+    ("manifest", "removed_keys", "expected"),
     [
-        pytest.param(AT_MOST_2, [], "abc", id="nothing"),
+        pytest.param(AT_MOST_2, [], "abc", id="no pod"),
         pytest.param(AT_MOST_2, ["default/a-0"], "abc", id="not enough"),
-        pytest.param(AT_MOST_2, ["default/a-0", "default/a-1"], "bc", id="only the node itself sees it"),
-        pytest.param(AT_MOST_2, ["default/a-0", "default/b-0"], "abc", id="each in its own world"),
+        pytest.param(AT_MOST_2, ["default/a-0", "default/a-1"], "bc", id="only the pod's node changes"),
+        pytest.param(AT_MOST_2, ["default/a-0", "default/b-0"], "abc", id="each node changes alone"),
         pytest.param(AT_MOST_2, ["default/a-0", "default/db"], "abc", id="a pod that does not match"),
         pytest.param(AT_MOST_2, ["default/a-0", "else/other"], "abc", id="another namespace"),
-        pytest.param(AT_MOST_2, ["default/a-0", "default/old"], "bc", id="a terminating pod, though it did not count"),
+        pytest.param(
+            AT_MOST_2, ["default/a-0", "default/old"], "bc", id="a terminating pod, which did not count before"
+        ),
         pytest.param(AT_MOST_3, ["default/c-0"], "ab", id="on a tainted node"),
         pytest.param(AT_MOST_2_UNTAINTED, ["default/a-0"], "bc", id="on a node that is included"),
         pytest.param(AT_MOST_2_UNTAINTED, ["default/c-0"], "abc", id="on a node that is excluded"),
     ],
 )
-def test_removed_pods(manifest: Manifest, removed: list[str], expected: str) -> None:
-    names, answer = without(removed, manifest)
-    assert {name for name, code in zip(names, answer.codes, strict=True) if code} == set(expected)
+def test_removed_pods_change_only_their_node(manifest: Manifest, removed_keys: list[str], expected: str) -> None:
+    names, verdicts = verdicts_without(removed_keys, manifest)
+    assert {name for name, code in zip(names, verdicts.codes, strict=True) if code} == set(expected)
 
 
-def test_a_finding_tells_of_the_nodes_own_world() -> None:
-    names, answer = without(["default/a-0"], AT_MOST_2)
-    seen = {}
+def test_a_finding_counts_removed_pods_of_its_node() -> None:
+    names, verdicts = verdicts_without(["default/a-0"], AT_MOST_2)
+    domain_counts = {}
     for name in "ab":
-        (finding,) = answer.explain(TableRow(names.index(name)))
+        (finding,) = verdicts.explain(TableRow(names.index(name)))
         assert isinstance(finding, TopologySpreadSkew)
-        seen[name] = [(domain.domain, domain.matching) for domain in finding.domains]
-    assert seen == {"a": [("1", 3), ("2", 0)], "b": [("1", 4), ("2", 0)]}
+        domain_counts[name] = [(domain.domain, domain.matching) for domain in finding.domains]
+    assert domain_counts == {"a": [("1", 3), ("2", 0)], "b": [("1", 4), ("2", 0)]}
 
 
-def test_nominated_pods_count_on_their_node_alone() -> None:
+def test_nominated_pods_count_only_on_their_node() -> None:
     objects = cluster({"1": {"a": 0, "b": 0}, "2": {"x": 0}})
-    nominated = pod("sooner", labels=WEB, priority=10, status={"nominatedNodeName": "a"})
-    assert rejected(spread([*objects, nominated], hard())) == {"a": "skew"}
+    nominated_pod = pod("sooner", labels=WEB, priority=10, status={"nominatedNodeName": "a"})
+    assert rejections(spread([*objects, nominated_pod], hard())) == {"a": "skew"}
 
 
 # --- findings
@@ -355,7 +371,7 @@ def findings(cycle: Cycle, name: str) -> tuple[object, ...]:
     return cycle.filter.status(TableRow(cycle.nodes.names.index(name))).findings
 
 
-def test_the_finding_closes_the_arithmetic() -> None:
+def test_a_finding_has_all_counts() -> None:
     cycle = spread(cluster(TWO_ZONES), soft(), hard(HOST, maxSkew=9), hard())
     assert findings(cycle, "b") == (
         TopologySpreadSkew(
@@ -372,13 +388,13 @@ def test_the_finding_closes_the_arithmetic() -> None:
     )
 
 
-def test_every_constraint_that_fails_has_a_finding() -> None:
+def test_every_violated_constraint_has_a_finding() -> None:
     cycle = spread(cluster({"1": {"a": 2}, "2": {"x": 0}, "-": {"n": 0}}), hard(HOST), hard())
     assert [type(finding) for finding in findings(cycle, "a")] == [TopologySpreadSkew, TopologySpreadSkew]
     assert findings(cycle, "n") == (TopologyLabelMissing(constraint=1, topology_key=ZONE),)
 
 
-def test_the_finding_names_min_domains_where_it_counts() -> None:
+def test_a_finding_has_min_domains_if_it_matters() -> None:
     def skew(min_domains: int) -> TopologySpreadSkew:
         objects = cluster({"1": {"a": 3}, "2": {"x": 1}})
         return cast(TopologySpreadSkew, findings(spread(objects, hard(minDomains=min_domains)), "a")[0])
@@ -398,7 +414,7 @@ def test_a_finding_lists_the_ten_largest_domains() -> None:
 
 
 def scores(cycle: Cycle) -> tuple[dict[str, int], dict[str, int]]:
-    """Node to raw and to normalized score."""
+    """Return the raw and the normalized score of each node."""
     assert cycle.scores is not None
     raw, normalized = (kind["PodTopologySpread"] for kind in (cycle.scores.raw, cycle.scores.normalized))
     names = cycle.scores.nodes.names
@@ -427,7 +443,7 @@ def scores(cycle: Cycle) -> tuple[dict[str, int], dict[str, int]]:
             [soft(HOST, maxSkew=5)],
             {"a": 9, "b": 6, "x": 4},
             {"a": 44, "b": 77, "x": 100},
-            id="a large maxSkew waters differences down",
+            id="a large maxSkew reduces differences",
         ),
         pytest.param(  # 3 * 1.386 + 3 * 1.609 = 8.99
             {"1": {"a": 3, "b": 0}, "2": {"x": 0}},
@@ -441,7 +457,7 @@ def scores(cycle: Cycle) -> tuple[dict[str, int], dict[str, int]]:
             [soft()],
             {"a": 0, "x": 0},
             {"a": 100, "x": 100},
-            id="nothing runs yet",
+            id="no pod runs",
         ),
         pytest.param(
             {"1": {"a": 2}, "2": {"x": 1}, "-": {"n": 0}},
@@ -450,22 +466,24 @@ def scores(cycle: Cycle) -> tuple[dict[str, int], dict[str, int]]:
             {"a": 33, "x": 100, "n": 0},
             id="a node without the label is not scored",
         ),
-        pytest.param({"-": {"m": 0, "n": 1}}, [soft()], {"m": 0, "n": 0}, {"m": 0, "n": 0}, id="none is"),
+        pytest.param({"-": {"m": 0, "n": 1}}, [soft()], {"m": 0, "n": 0}, {"m": 0, "n": 0}, id="no node has the label"),
         pytest.param(
             {"1": {"a": 0}, "2": {"x": 0}},
             [soft(maxSkew=0)],
             {"a": -1, "x": -1},
             {"a": 0, "x": 0},
-            id="no maxSkew, and nothing runs yet",
+            id="maxSkew 0, and no pod runs",
         ),
     ],
 )
-def test_score(layout: Layout, constraints: list[Manifest], raw: dict[str, int], normalized: dict[str, int]) -> None:
+def test_raw_and_normalized_scores(
+    layout: Layout, constraints: list[Manifest], raw: dict[str, int], normalized: dict[str, int]
+) -> None:
     assert scores(spread(cluster(layout), *constraints)) == (raw, normalized)
 
 
-def test_only_domains_of_feasible_nodes_weigh() -> None:
-    # zone 3 is full by the hard constraint, so two domains are left: 2 * ln(2 + 2) = 2.77
+def test_weights_count_domains_of_feasible_nodes() -> None:
+    # the hard constraint rejects zone 3, so two domains remain: 2 * ln(2 + 2) = 2.77
     full = hard(HOST, labelSelector={"matchLabels": {"app": "batch"}}, minDomains=9)
     objects = [*cluster({"1": {"a": 2}, "2": {"x": 0}, "3": {"y": 0}}), pod("b", labels={"app": "batch"}, on="y")]
     labels = WEB | {"app": "batch"}
@@ -474,7 +492,7 @@ def test_only_domains_of_feasible_nodes_weigh() -> None:
     assert scores(cycle)[0] == {"a": 3, "x": 0}
 
 
-def test_a_nodes_own_pods_count_for_its_host_whatever_the_policies() -> None:
+def test_policies_do_not_exclude_pods_of_the_node_itself() -> None:
     tainted = node("x", labels={HOST: "x", ZONE: "2"}, taints=["full:NoSchedule"])
     objects = cluster({"1": {"a": 0}, "2": {"x": 2}}, tainted)
     assert scores(spread(objects, soft(HOST, nodeTaintsPolicy="Honor")))[0] == {"a": 0, "x": 3}
@@ -506,29 +524,29 @@ def test_system_defaults_score_nodes_without_a_zone_by_their_host() -> None:
     ("objects", "constraints"),
     [
         pytest.param([], (), id="no Service"),
-        pytest.param([SERVICE], (hard(),), id="the pod has a constraint of its own, be it a hard one"),
+        pytest.param([SERVICE], (hard(),), id="the pod has its own constraint"),
     ],
 )
-def test_no_defaults(objects: list[Manifest], constraints: tuple[Manifest, ...]) -> None:
+def test_pods_without_default_constraints(objects: list[Manifest], constraints: tuple[Manifest, ...]) -> None:
     cycle = spread([*cluster({"1": {"a": 0, "b": 0}}), *objects], *constraints)
     assert cycle.scores is not None
     assert cycle.scores.skipped == ("PodTopologySpread",)
 
 
-def test_list_defaults_take_the_place_of_the_system_defaults() -> None:
-    listed = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
-    args: Manifest = {"defaultingType": "List", "defaultConstraints": [listed]}
+def test_list_defaults_replace_the_system_defaults() -> None:
+    constraint = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    args: Manifest = {"defaultingType": "List", "defaultConstraints": [constraint]}
     objects = cluster({"1": {"a": 1}, "2": {"x": 0, "y": 0}})
     cycle = spread([*objects, SERVICE], args=args)
-    assert rejected(cycle) == {"a": "skew"}
+    assert rejections(cycle) == {"a": "skew"}
     assert cycle.scores is not None
     assert cycle.scores.skipped == ("PodTopologySpread",)
-    assert rejected(spread(objects, args=args)) == {}
+    assert rejections(spread(objects, args=args)) == {}
 
 
 def test_list_defaults_score_only_nodes_with_all_labels() -> None:
-    listed = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "ScheduleAnyway"}
-    args: Manifest = {"defaultingType": "List", "defaultConstraints": [listed]}
+    constraint = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "ScheduleAnyway"}
+    args: Manifest = {"defaultingType": "List", "defaultConstraints": [constraint]}
     objects = [*cluster({"1": {"a": 2}, "2": {"x": 1}, "-": {"n": 0}}), SERVICE]
     assert scores(spread(objects, args=args)) == ({"a": 3, "x": 1, "n": 0}, {"a": 33, "x": 100, "n": 0})
 
@@ -548,7 +566,7 @@ TRACK = {"matchExpressions": [{"key": "track", "operator": "Exists"}]}
 @pytest.mark.parametrize(
     ("objects", "controller", "expected"),
     [
-        pytest.param([], None, "", id="nothing"),
+        pytest.param([], None, "", id="no object"),
         pytest.param([SERVICE, *OTHER_SERVICES], None, "app=web", id="Services that select the pod"),
         pytest.param(
             [
@@ -567,7 +585,7 @@ TRACK = {"matchExpressions": [{"key": "track", "operator": "Exists"}]}
         pytest.param(
             [SERVICE, owner("ReplicaSet", "apps/v1", selector=TRACK)], "ReplicaSet", "app=web, track Exists", id="both"
         ),
-        pytest.param([SERVICE], "ReplicaSet", "app=web", id="the ReplicaSet is not there"),
+        pytest.param([SERVICE], "ReplicaSet", "app=web", id="the ReplicaSet is missing"),
         pytest.param([owner("StatefulSet", "apps/v1", selector=TRACK)], "ReplicaSet", "", id="another kind"),
         pytest.param(
             [SERVICE, owner("ReplicationController", "v1", selector={"app": "own"})],
@@ -575,7 +593,7 @@ TRACK = {"matchExpressions": [{"key": "track", "operator": "Exists"}]}
             "app=own",
             id="a ReplicationController overrides the Services",
         ),
-        pytest.param([owner("DaemonSet", "apps/v1", selector=TRACK)], "DaemonSet", "", id="not a kind that counts"),
+        pytest.param([owner("DaemonSet", "apps/v1", selector=TRACK)], "DaemonSet", "", id="a kind without defaults"),
     ],
 )
 def test_default_selector(objects: list[Manifest], controller: str | None, expected: str) -> None:
@@ -586,12 +604,12 @@ def test_default_selector(objects: list[Manifest], controller: str | None, expec
     assert str(default_selector(snapshot.pods[0], snapshot)) == expected
 
 
-# --- laws: the columns against a reference that looks at one node at a time
+# --- laws: columns compared with a reference for one node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """The rules in the words of the documentation, for one node in its own world."""
+    """The documented rules, for one node at a time."""
 
     snapshot: Snapshot
     pod: Pod
@@ -609,7 +627,7 @@ class Reference:
     def labels(self, row: int) -> dict[str, str]:
         return self.snapshot.cluster.nodes[row].metadata.labels
 
-    def included(self, topology_spread_constraint: TopologySpreadConstraint, row: int, action: str) -> bool:
+    def is_included(self, topology_spread_constraint: TopologySpreadConstraint, row: int, action: str) -> bool:
         if any(other.topology_key not in self.labels(row) for other in self.constraints(action)):
             return False
         if topology_spread_constraint.node_affinity_policy != "Ignore" and not selector_from_set(
@@ -623,57 +641,58 @@ class Reference:
     def count_on(self, topology_spread_constraint: TopologySpreadConstraint, row: int) -> int:
         selector = self.selector(topology_spread_constraint)
         return sum(
-            not selector.empty and selector.matches(each.metadata.labels) and not each.metadata.deletion_timestamp
-            for each in self.pods_on(row)
-            if each.metadata.namespace == self.pod.metadata.namespace
+            not selector.empty and selector.matches(item.metadata.labels) and not item.metadata.deletion_timestamp
+            for item in self.pods_on(row)
+            if item.metadata.namespace == self.pod.metadata.namespace
         )
 
     def pods_on(self, row: int) -> Iterator[Pod]:
-        return (self.snapshot.pods[int(each)] for each in self.snapshot.pods.on_node(ClusterRow(row)))
+        return (self.snapshot.pods[int(item)] for item in self.snapshot.pods.on_node(ClusterRow(row)))
 
     def verdict(self, row: int, removed: Sequence[int]) -> Code:
-        """On a node from which these pods have been removed."""
+        """Return the verdict of a node after these pods are removed."""
         for constraint in self.constraints("DoNotSchedule"):
             key, selector = constraint.topology_key, self.selector(constraint)
             if key not in self.labels(row):
                 return Code.UNSCHEDULABLE_AND_UNRESOLVABLE
             counts: dict[str, int] = {}
             for other in range(len(self.snapshot.cluster.nodes)):
-                if self.included(constraint, other, "DoNotSchedule"):
+                if self.is_included(constraint, other, "DoNotSchedule"):
                     value = self.labels(other)[key]
                     counts[value] = counts.get(value, 0) + self.count_on(constraint, other)
-            if self.included(constraint, row, "DoNotSchedule"):
-                gone = (self.snapshot.pods[each].metadata for each in removed)
+            if self.is_included(constraint, row, "DoNotSchedule"):
+                removed_pods = (self.snapshot.pods[item].metadata for item in removed)
                 counts[self.labels(row)[key]] -= sum(
-                    each.namespace == self.pod.metadata.namespace and selector.matches(each.labels) for each in gone
+                    item.namespace == self.pod.metadata.namespace and selector.matches(item.labels)
+                    for item in removed_pods
                 )
-            least = 0 if len(counts) < (constraint.min_domains or 1) else min(counts.values())
-            itself = selector.matches(self.pod.metadata.labels)
-            if counts.get(self.labels(row)[key], 0) + itself - least > constraint.max_skew:
+            minimum = 0 if len(counts) < (constraint.min_domains or 1) else min(counts.values())
+            own = selector.matches(self.pod.metadata.labels)
+            if counts.get(self.labels(row)[key], 0) + own - minimum > constraint.max_skew:
                 return Code.UNSCHEDULABLE
         return Code.SUCCESS
 
     def score(self, row: int, feasible: Sequence[int]) -> int | None:
-        """None where the node is not scored."""
+        """Return the score of a node, or None if it is not scored."""
         constraints = self.constraints("ScheduleAnyway")
-        scored = [
+        scored_rows = [
             other
             for other in feasible
             if all(constraint.topology_key in self.labels(other) for constraint in constraints)
         ]
-        if row not in scored:
+        if row not in scored_rows:
             return None
         total = 0.0
         for constraint in constraints:
             key = constraint.topology_key
             if key == HOST:
-                size, count = len(scored), self.count_on(constraint, row)
+                size, count = len(scored_rows), self.count_on(constraint, row)
             else:
-                size = len({self.labels(other)[key] for other in scored})
+                size = len({self.labels(other)[key] for other in scored_rows})
                 count = sum(
                     self.count_on(constraint, other)
                     for other in range(len(self.snapshot.cluster.nodes))
-                    if self.included(constraint, other, "ScheduleAnyway")
+                    if self.is_included(constraint, other, "ScheduleAnyway")
                     and self.labels(other)[key] == self.labels(row)[key]
                 )
             total += count * math.log(size + 2) + (constraint.max_skew - 1)
@@ -690,7 +709,7 @@ POLICIES = st.sampled_from([None, "Honor", "Ignore"])
 
 
 @st.composite
-def constraints_of_any_kind(draw: st.DrawFn, action: str | None = None) -> Manifest:
+def random_constraints(draw: st.DrawFn, action: str | None = None) -> Manifest:
     key, policies = draw(st.sampled_from([HOST, ZONE])), draw(st.tuples(POLICIES, POLICIES))
     fields: Manifest = {"maxSkew": draw(st.integers(1, 3)), "labelSelector": draw(SELECTORS)}
     fields |= {"nodeAffinityPolicy": policies[0], "nodeTaintsPolicy": policies[1]}
@@ -700,8 +719,8 @@ def constraints_of_any_kind(draw: st.DrawFn, action: str | None = None) -> Manif
 
 
 @st.composite
-def situations(draw: st.DrawFn, action: str) -> list[Manifest]:
-    """Nodes, some without labels or with taints, with pods on them, and a pod `new`.
+def random_clusters(draw: st.DrawFn, action: str) -> list[Manifest]:
+    """Return nodes, some without labels or with taints, with pods on them, and a pod `new`.
 
     It has a constraint with `action` as whenUnsatisfiable, and perhaps others.
     """
@@ -717,86 +736,90 @@ def situations(draw: st.DrawFn, action: str) -> list[Manifest]:
         for name in names
     ]
     for i in range(draw(st.integers(0, 14))):
-        gone = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if draw(st.integers(0, 6)) == 0 else {}
+        metadata = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if draw(st.integers(0, 6)) == 0 else {}
         labels = draw(st.sampled_from([{}, WEB, WEB, {"app": "db"}]))
         namespace = draw(st.sampled_from(["default", "default", "default", "else"]))
-        objects.append(pod(f"p{i}", labels=labels, namespace=namespace, on=draw(st.sampled_from(names)), metadata=gone))
-    constraints = [*draw(st.lists(constraints_of_any_kind(), max_size=2)), draw(constraints_of_any_kind(action))]
+        objects.append(
+            pod(f"p{i}", labels=labels, namespace=namespace, on=draw(st.sampled_from(names)), metadata=metadata)
+        )
+    constraints = [*draw(st.lists(random_constraints(), max_size=2)), draw(random_constraints(action))]
     spec: Manifest = {"nodeSelector": draw(st.sampled_from([{}, {"disk": "ssd"}]))}
     labels = draw(st.sampled_from([WEB, {}]))
     return [*objects, pod("new", labels=labels, spec=spec, topologySpreadConstraints=constraints)]
 
 
 def codes_and_check_findings(plugin: PodTopologySpread, state: CycleState, pod: Pod, nodes: NodeTable) -> list[int]:
-    """The codes; every row that is rejected, and no other, has findings that bear it out."""
-    answer = plugin.filter(state, pod, nodes)
-    for row, code in enumerate(answer.codes):
-        explanation = answer.explain(TableRow(row))
+    """Return the codes; check that exactly the rejected nodes have findings, and that the findings are consistent."""
+    verdicts = plugin.filter(state, pod, nodes)
+    for row, code in enumerate(verdicts.codes):
+        explanation = verdicts.explain(TableRow(row))
         assert bool(explanation) == (code != Code.SUCCESS)
         if code != Code.SUCCESS:
             assert isinstance(explanation[0], TopologySpreadSkew) == (code == Code.UNSCHEDULABLE)
-        for each in explanation:
-            if isinstance(each, TopologySpreadSkew):
-                assert each.skew > each.max_skew
-                assert DomainCount(domain=each.domain, matching=each.matching) in each.domains or not each.matching
-    return [int(code) for code in answer.codes]
+        for item in explanation:
+            if isinstance(item, TopologySpreadSkew):
+                assert item.skew > item.max_skew
+                assert DomainCount(domain=item.domain, matching=item.matching) in item.domains or not item.matching
+    return [int(code) for code in verdicts.codes]
 
 
-@given(situations("DoNotSchedule"), st.data())
-def test_filter_is_the_reference_row_by_row(objects: list[Manifest], data: st.DataObject) -> None:
-    built, plugin, new = prepared(objects)
-    reference = Reference(snapshot=built.snapshot, pod=new)
+@given(random_clusters("DoNotSchedule"), st.data())
+def test_verdicts_equal_the_reference(objects: list[Manifest], data: st.DataObject) -> None:
+    work, plugin, new = plugin_on(objects)
+    reference = Reference(snapshot=work.snapshot, pod=new)
     state = CycleState()
-    assert plugin.pre_filter(state, new, built.nodes).status.is_success
-    rows = range(len(built.nodes))
-    before = codes_and_check_findings(plugin, state, new, built.nodes)
+    assert plugin.pre_filter(state, new, work.nodes).status.is_success
+    rows = range(len(work.nodes))
+    before = codes_and_check_findings(plugin, state, new, work.nodes)
     assert before == [reference.verdict(row, ()) for row in rows]
 
-    running = np.flatnonzero(built.snapshot.pods.node >= 0)
-    chosen = data.draw(st.lists(st.sampled_from(running.tolist()), unique=True) if len(running) else st.just([]))
-    pods = np.array(chosen, dtype=np.int64)
-    change = PodRows(pods=pods, nodes=ClusterRows(built.snapshot.pods.node[pods]))
+    running = np.flatnonzero(work.snapshot.pods.node >= 0)
+    removed_rows = data.draw(st.lists(st.sampled_from(running.tolist()), unique=True) if len(running) else st.just([]))
+    pods = np.array(removed_rows, dtype=np.int64)
+    change = PodRows(pods=pods, nodes=ClusterRows(work.snapshot.pods.node[pods]))
     clone = state.clone()
-    plugin.remove_pods(clone, new, built.nodes, change)
-    part = built.nodes.remove_pods(change).take(TableRows(np.array(data.draw(st.permutations(rows)), dtype=np.int64)))
-    gone = {row: [each for each in chosen if built.snapshot.pods.node[each] == row] for row in rows}
-    expected = [reference.verdict(int(row), gone[int(row)]) for row in part.rows]
-    assert codes_and_check_findings(plugin, clone, new, part) == expected
+    plugin.remove_pods(clone, new, work.nodes, change)
+    subset = work.nodes.remove_pods(change).take(TableRows(np.array(data.draw(st.permutations(rows)), dtype=np.int64)))
+    removed_by_row = {row: [item for item in removed_rows if work.snapshot.pods.node[item] == row] for row in rows}
+    expected = [reference.verdict(int(row), removed_by_row[int(row)]) for row in subset.rows]
+    assert codes_and_check_findings(plugin, clone, new, subset) == expected
 
-    assert codes_and_check_findings(plugin, state, new, built.nodes) == before
-    plugin.add_pods(clone, new, part, change)
-    assert codes_and_check_findings(plugin, clone, new, built.nodes) == before
+    assert codes_and_check_findings(plugin, state, new, work.nodes) == before
+    plugin.add_pods(clone, new, subset, change)
+    assert codes_and_check_findings(plugin, clone, new, work.nodes) == before
 
 
-@given(situations("ScheduleAnyway"), st.data())
-def test_score_is_the_reference_row_by_row(objects: list[Manifest], data: st.DataObject) -> None:
-    built, plugin, new = prepared(objects)
-    reference = Reference(snapshot=built.snapshot, pod=new)
-    rows = data.draw(st.lists(st.integers(0, len(built.nodes) - 1), min_size=1, unique=True))
-    feasible = built.nodes.at(cluster_rows([ClusterRow(row) for row in rows]))
+@given(random_clusters("ScheduleAnyway"), st.data())
+def test_scores_equal_the_reference(objects: list[Manifest], data: st.DataObject) -> None:
+    work, plugin, new = plugin_on(objects)
+    reference = Reference(snapshot=work.snapshot, pod=new)
+    rows = data.draw(st.lists(st.integers(0, len(work.nodes) - 1), min_size=1, unique=True))
+    feasible = work.nodes.at(cluster_rows([ClusterRow(row) for row in rows]))
     state = CycleState()
     assert plugin.pre_score(state, new, feasible).is_success
     raw = plugin.score(state, new, feasible)
     expected = [reference.score(row, rows) for row in rows]
     assert raw.tolist() == [item or 0 for item in expected]
 
-    texts = [item for item in expected if item is not None]
-    high, low = max(texts, default=0), min(texts, default=0)
+    scored_values = [item for item in expected if item is not None]
+    high, low = max(scored_values, default=0), min(scored_values, default=0)
     normalized = [0 if item is None else 100 * (high + low - item) // high if high else 100 for item in expected]
     assert plugin.normalize_score(state, new, feasible, raw).tolist() == normalized
 
 
-# --- selectors that the API server would refuse
+# --- selectors that the API server rejects
 
-BROKEN = {"matchExpressions": [{"key": "app", "operator": "Like", "values": ["web"]}]}
+INVALID_SELECTOR = {"matchExpressions": [{"key": "app", "operator": "Like", "values": ["web"]}]}
 
 
-@pytest.mark.parametrize("manifest", [hard(labelSelector=BROKEN), soft(labelSelector=BROKEN)], ids=["hard", "soft"])
-def test_a_selector_that_cannot_be_parsed_is_an_internal_error(manifest: Manifest) -> None:
-    built, plugin, new = prepared([node("a"), pod("new", topologySpreadConstraints=[manifest])])
+@pytest.mark.parametrize(
+    "manifest", [hard(labelSelector=INVALID_SELECTOR), soft(labelSelector=INVALID_SELECTOR)], ids=["hard", "soft"]
+)
+def test_an_invalid_selector_is_an_internal_error(manifest: Manifest) -> None:
+    work, plugin, new = plugin_on([node("a"), pod("new", topologySpreadConstraints=[manifest])])
     text = '"Like" is not a valid label selector operator'
-    filtered = plugin.pre_filter(CycleState(), new, built.nodes).status
-    scored = plugin.pre_score(CycleState(), new, built.nodes)
+    filtered = plugin.pre_filter(CycleState(), new, work.nodes).status
+    scored = plugin.pre_score(CycleState(), new, work.nodes)
     if manifest["whenUnsatisfiable"] == "DoNotSchedule":
         assert scored.is_skip
         assert filtered == error(f"get constraints from pod: obtaining pod's hard topology spread constraints: {text}")

@@ -1,4 +1,4 @@
-"""The plugins of kubernetes-sigs/scheduler-plugins, where a configuration names them."""
+"""Plugins of kubernetes-sigs/scheduler-plugins that a configuration enables."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tests.builders import Manifest, evaluate, framework, node, pod
 GROUP = {"scheduling.x-k8s.io/pod-group": "train"}
 
 
-def naming(*plugins: str, args: Mapping[str, object] | None = None, without: tuple[str, ...] = ()) -> Manifest:
-    """The default profile with these plugins, the arguments being those of the first."""
+def config_with(*plugins: str, args: Mapping[str, object] | None = None, without: tuple[str, ...] = ()) -> Manifest:
+    """Return the default profile with these plugins; the arguments are those of the first."""
     points: Manifest = {"multiPoint": {"enabled": [{"name": name} for name in plugins if name != "QOSSort"]}}
     if set(plugins) & {"Coscheduling", "QOSSort"}:
         points["queueSort"] = {"disabled": [{"name": "*"}], "enabled": [{"name": plugins[0]}]}
@@ -41,16 +41,16 @@ def containers(**requests: str) -> Manifest:
     return {"containers": [{"name": "main", "resources": {"requests": requests}}]}
 
 
-def kind(name: str, spec: Mapping[str, object], *, called: str, namespace: str = "default") -> Manifest:
-    metadata = {"name": called, "namespace": namespace}
+def custom_resource(name: str, spec: Mapping[str, object], *, object_name: str, namespace: str = "default") -> Manifest:
+    metadata = {"name": object_name, "namespace": namespace}
     return {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": name, "metadata": metadata, "spec": dict(spec)}
 
 
 def group(**spec: object) -> Manifest:
-    return kind("PodGroup", spec, called="train")
+    return custom_resource("PodGroup", spec, object_name="train")
 
 
-# --- which of several plugins of a name
+# --- plugins with the same name
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def group(**spec: object) -> Manifest:
         (("CapacityScheduling", "NodeResourceTopologyMatch"), {}),
     ],
 )
-def test_what_is_known_of_a_configuration(plugins: tuple[str, ...], unknown: Mapping[str, object]) -> None:
-    (profile,) = load_profiles(naming(*plugins), resolve()).profiles
+def test_plugins_of_scheduler_plugins_are_known(plugins: tuple[str, ...], unknown: Mapping[str, object]) -> None:
+    (profile,) = load_profiles(config_with(*plugins), resolve()).profiles
     assert {name: where for name, where in profile.unknown.items() if name != "LoadAwareScheduling"} == unknown
     assert ("Coscheduling" in profile.points["permit"]) == (plugins == ("Coscheduling",))
 
@@ -70,8 +70,8 @@ def test_what_is_known_of_a_configuration(plugins: tuple[str, ...], unknown: Map
 @pytest.mark.parametrize(
     ("point", "is_known"), [("filter", True), ("score", True), ("preFilter", False), ("preBind", False)]
 )
-def test_a_plugin_where_ours_has_no_part_is_somebody_elses(point: str, is_known: bool) -> None:
-    """Crane has a NodeResourceTopologyMatch too."""
+def test_a_plugin_at_an_unexpected_point_is_unknown(point: str, is_known: bool) -> None:
+    """Crane has a plugin NodeResourceTopologyMatch as well."""
     enabled = {"enabled": [{"name": "NodeResourceTopologyMatch"}]}
     plugins = dict.fromkeys(("filter", point), enabled)
     config = {
@@ -99,11 +99,9 @@ def test_a_plugin_where_ours_has_no_part_is_somebody_elses(point: str, is_known:
         ({"nvidia.com/gpu": "1"}, {"nvidia.com/gpu": "1"}, 2),
     ],
 )
-def test_the_queue_takes_guaranteed_pods_first(
-    requests: Mapping[str, str], limits: Mapping[str, str], rank: int
-) -> None:
+def test_the_queue_sorts_by_qos_class(requests: Mapping[str, str], limits: Mapping[str, str], rank: int) -> None:
     spec = {"containers": [{"name": "main", "resources": {"requests": requests, "limits": limits}}]}
-    work = framework([node("a"), pod("web", spec=spec)], naming("QOSSort"))
+    work = framework([node("a"), pod("web", spec=spec)], config_with("QOSSort"))
     key = QOSSort(None, work).sort_key(work.snapshot.pods[0], "")
     assert key[:2] == (0, rank)
 
@@ -114,21 +112,19 @@ def test_the_queue_takes_guaranteed_pods_first(
 @pytest.mark.parametrize(
     ("args", "raw", "normalized"),
     [
-        # (4000 * 2**20 + 8Gi) / (2**20 + 1), whatever of it is in use
+        # (4000 * 2**20 + 8Gi) / (2**20 + 1), regardless of requested resources
         ({}, (-12191, -24383), (100, 0)),
         ({"mode": "Most"}, (12191, 24383), (0, 100)),
         ({"resources": [{"name": "cpu", "weight": 3}]}, (-4000, -8000), (100, 0)),
         ({"resources": [{"name": "nvidia.com/gpu", "weight": 3}]}, (0, 0), (0, 0)),
     ],
 )
-def test_nodes_that_offer_least_or_most(
-    args: Mapping[str, object], raw: tuple[int, ...], normalized: tuple[int, ...]
-) -> None:
+def test_scores_by_allocatable(args: Mapping[str, object], raw: tuple[int, ...], normalized: tuple[int, ...]) -> None:
     nodes = [
         node("small", allocatable={"cpu": "4", "memory": "8Gi", "pods": "9"}),
         node("large", allocatable={"cpu": "8", "memory": "16Gi", "pods": "9"}),
     ]
-    cycle = evaluate([*nodes, pod("web")], "default/web", naming("NodeResourcesAllocatable", args=args))
+    cycle = evaluate([*nodes, pod("web")], "default/web", config_with("NodeResourcesAllocatable", args=args))
     assert cycle.scores is not None
     assert tuple(cycle.scores.raw["NodeResourcesAllocatable"]) == raw
     assert tuple(cycle.scores.normalized["NodeResourcesAllocatable"]) == normalized
@@ -142,25 +138,25 @@ def test_nodes_that_offer_least_or_most(
         ({"resources": "cpu"}, "args.resources: expected a list"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(args: Mapping[str, object], expected: str) -> None:
+def test_invalid_arguments_are_errors(args: Mapping[str, object], expected: str) -> None:
     with pytest.raises(ConfigError, match=expected):
-        evaluate([node("a"), pod("web")], "default/web", naming("NodeResourcesAllocatable", args=args))
+        evaluate([node("a"), pod("web")], "default/web", config_with("NodeResourcesAllocatable", args=args))
 
 
 # --- Coscheduling
 
 
-def gang(*, members: int, spec: Mapping[str, object] | None, gated: int = 0, placed: int = 0) -> Cycle:
-    """The first pod of a group, and what becomes of it on two nodes with 4 cpu each."""
+def gang_cycle(*, members: int, spec: Mapping[str, object] | None, gated: int = 0, bound: int = 0) -> Cycle:
+    """Return the cycle of the first pod of a group on two nodes with 4 CPU each."""
     small = {"cpu": "4", "memory": "8Gi", "pods": "3"}
     objects = [node("a", allocatable=small), node("b", allocatable=small)]
     for number in range(members):
-        held: Manifest = {"schedulingGates": [{"name": "wait"}]} if 0 < number <= gated else {}
-        on = "a" if members - number <= placed else None
-        objects.append(pod(f"w-{number}", labels=GROUP, on=on, spec={**containers(cpu="1"), **held}))
+        gates: Manifest = {"schedulingGates": [{"name": "wait"}]} if 0 < number <= gated else {}
+        on = "a" if members - number <= bound else None
+        objects.append(pod(f"w-{number}", labels=GROUP, on=on, spec={**containers(cpu="1"), **gates}))
     if spec is not None:
         objects.append(group(**spec))
-    return evaluate(objects, "default/w-0", naming("Coscheduling"))
+    return evaluate(objects, "default/w-0", config_with("Coscheduling"))
 
 
 @pytest.mark.parametrize(
@@ -186,40 +182,48 @@ def gang(*, members: int, spec: Mapping[str, object] | None, gated: int = 0, pla
         ),
     ],
 )
-def test_a_group_waits_until_it_is_complete(
+def test_pre_filter_rejects_an_incomplete_group(
     members: int, spec: Mapping[str, object] | None, gated: int, reason: str
 ) -> None:
-    cycle = gang(members=members, spec=spec, gated=gated)
+    cycle = gang_cycle(members=members, spec=spec, gated=gated)
     status = next(step.status for step in cycle.pre_filter if step.status.plugin == "Coscheduling")
     assert status.code is (Code.UNSCHEDULABLE_AND_UNRESOLVABLE if reason else Code.SUCCESS)
     assert reason in "".join(status.reasons)
     assert bool(status.findings) == bool(reason)
 
 
-def test_what_its_own_pods_use_is_room_for_a_group() -> None:
-    assert gang(members=3, placed=1, spec={"minMember": 3, "minResources": {"cpu": "8"}}).outcome is Outcome.SCHEDULED
+def test_resources_of_its_own_pods_count_as_free_for_a_group() -> None:
+    assert (
+        gang_cycle(members=3, bound=1, spec={"minMember": 3, "minResources": {"cpu": "8"}}).outcome is Outcome.SCHEDULED
+    )
 
 
-def test_a_pod_that_is_not_in_the_cluster_counts_as_well() -> None:
+def test_a_pod_of_a_manifest_counts_for_its_group() -> None:
     snapshot = kschedx.Snapshot.from_objects([node("a"), pod("w-1", labels=GROUP), group(minMember=2)])
-    me = pod("w-0", labels=GROUP, containers=[{"name": "main", "image": "train:1"}])
-    explanation = kschedx.explain(snapshot, me, config=naming("Coscheduling"))
+    target = pod("w-0", labels=GROUP, containers=[{"name": "main", "image": "train:1"}])
+    explanation = kschedx.explain(snapshot, target, config=config_with("Coscheduling"))
     assert explanation.outcome == "Scheduled"
 
 
-def test_pods_of_a_group_stand_together_in_the_queue() -> None:
-    at = "2026-01-0{}T00:00:00Z".format
-    other = {**group(minMember=2), "metadata": {"name": "infer", "namespace": "default", "creationTimestamp": at(2)}}
-    train = {**group(minMember=2), "metadata": {"name": "train", "namespace": "default", "creationTimestamp": at(1)}}
-    of_other = dict.fromkeys(GROUP, "infer")
+def test_pods_of_a_group_are_adjacent_in_the_queue() -> None:
+    timestamp = "2026-01-0{}T00:00:00Z".format
+    other = {
+        **group(minMember=2),
+        "metadata": {"name": "infer", "namespace": "default", "creationTimestamp": timestamp(2)},
+    }
+    train = {
+        **group(minMember=2),
+        "metadata": {"name": "train", "namespace": "default", "creationTimestamp": timestamp(1)},
+    }
+    infer_labels = dict.fromkeys(GROUP, "infer")
     pods = [
-        pod("c", labels=of_other, metadata={"creationTimestamp": at(1)}),
-        pod("b", labels=GROUP, metadata={"creationTimestamp": at(3)}),
-        pod("a", labels=GROUP, metadata={"creationTimestamp": at(4)}),
-        pod("alone", metadata={"creationTimestamp": at(2)}),
-        pod("late", priority=5, metadata={"creationTimestamp": at(9)}),
+        pod("c", labels=infer_labels, metadata={"creationTimestamp": timestamp(1)}),
+        pod("b", labels=GROUP, metadata={"creationTimestamp": timestamp(3)}),
+        pod("a", labels=GROUP, metadata={"creationTimestamp": timestamp(4)}),
+        pod("alone", metadata={"creationTimestamp": timestamp(2)}),
+        pod("late", priority=5, metadata={"creationTimestamp": timestamp(9)}),
     ]
-    work = framework([train, other, *pods], naming("Coscheduling"))
+    work = framework([train, other, *pods], config_with("Coscheduling"))
     (plugin,) = work.plugins("queueSort", QueueSortPlugin)
     table = work.snapshot.pods
     keys = {table.key(row): plugin.sort_key(table[row], table.creation_timestamps[row] or "") for row in range(5)}
@@ -227,25 +231,27 @@ def test_pods_of_a_group_stand_together_in_the_queue() -> None:
     assert names == ["late", "a", "b", "alone", "c"]
 
 
-@pytest.mark.parametrize(("placed", "is_rejected"), [(8, True), (9, False)])
-def test_a_group_that_lacks_a_tenth_is_not_given_up(placed: int, is_rejected: bool) -> None:
-    others = [pod(f"w-{number}", labels=GROUP, on="a") for number in range(1, placed + 1)]
-    waits = [pod("v", labels=GROUP)] if placed == 8 else []
-    me = pod("w-0", labels=GROUP, nodeSelector={"disk": "nvme"})
-    cycle = evaluate([node("a"), me, *others, *waits, group(minMember=10)], "default/w-0", naming("Coscheduling"))
+@pytest.mark.parametrize(("bound", "is_rejected"), [(8, True), (9, False)])
+def test_a_group_with_nine_tenths_of_its_members_is_not_rejected(bound: int, is_rejected: bool) -> None:
+    others = [pod(f"w-{number}", labels=GROUP, on="a") for number in range(1, bound + 1)]
+    pending = [pod("v", labels=GROUP)] if bound == 8 else []
+    target = pod("w-0", labels=GROUP, nodeSelector={"disk": "nvme"})
+    cycle = evaluate(
+        [node("a"), target, *others, *pending, group(minMember=10)], "default/w-0", config_with("Coscheduling")
+    )
     assert ("gets rejected" in cycle.message) == is_rejected
 
 
 @pytest.mark.parametrize(
-    ("placed", "spec", "code"),
+    ("bound", "spec", "code"),
     [
         (1, {"minMember": 3}, Code.WAIT),
         (2, {"minMember": 3}, Code.SUCCESS),
         (2, None, Code.UNSCHEDULABLE),
     ],
 )
-def test_permit_waits_for_the_others(placed: int, spec: Mapping[str, object] | None, code: Code) -> None:
-    cycle = gang(members=3, spec=spec, placed=placed)
+def test_permit_waits_for_the_other_members(bound: int, spec: Mapping[str, object] | None, code: Code) -> None:
+    cycle = gang_cycle(members=3, spec=spec, bound=bound)
     assert [status.code for point, status in cycle.dry_steps if point == "permit"] == [code]
 
 
@@ -257,16 +263,18 @@ def test_permit_waits_for_the_others(placed: int, spec: Mapping[str, object] | N
         (GROUP, None, "can not find pod group"),
     ],
 )
-def test_what_post_filter_adds(labels: Mapping[str, str], spec: Mapping[str, object] | None, expected: str) -> None:
+def test_post_filter_adds_a_message(
+    labels: Mapping[str, str], spec: Mapping[str, object] | None, expected: str
+) -> None:
     objects = [node("a"), pod("w-0", labels=labels, nodeSelector={"disk": "nvme"})]
     if spec is not None:
         objects.append(group(**spec))
-    cycle = evaluate(objects, "default/w-0", naming("Coscheduling"))
+    cycle = evaluate(objects, "default/w-0", config_with("Coscheduling"))
     assert f"Preemption is not helpful for scheduling., {expected}" in cycle.message
 
 
 @pytest.mark.parametrize(
-    ("written", "less", "printed"),
+    ("quantity", "subtrahend", "printed"),
     [
         ("10", (4000, -3), "{{6000 -3} {<nil>}  DecimalSI}"),
         ("1500m", (0, -3), "{{1500 -3} {<nil>}  DecimalSI}"),
@@ -275,8 +283,8 @@ def test_what_post_filter_adds(labels: Mapping[str, str], spec: Mapping[str, obj
         ("1.5", (1000, -3), "{{500 -3} {<nil>}  DecimalSI}"),
     ],
 )
-def test_quantities_as_go_prints_them(written: str, less: tuple[int, int], printed: str) -> None:
-    assert GoQuantity.parse(written).minus(less[0], scale=less[1]).go_text == printed
+def test_quantities_have_gos_text(quantity: str, subtrahend: tuple[int, int], printed: str) -> None:
+    assert GoQuantity.parse(quantity).minus(subtrahend[0], scale=subtrahend[1]).go_text == printed
 
 
 # --- CapacityScheduling
@@ -285,7 +293,7 @@ def test_quantities_as_go_prints_them(written: str, less: tuple[int, int], print
 def quota(namespace: str, minimum: str | None, maximum: str | None) -> Manifest:
     bounds = {"min": minimum, "max": maximum}
     spec = {name: {"cpu": cpu, "memory": "64Gi", "pods": "99"} for name, cpu in bounds.items() if cpu is not None}
-    return kind("ElasticQuota", spec, called="quota", namespace=namespace)
+    return custom_resource("ElasticQuota", spec, object_name="quota", namespace=namespace)
 
 
 @pytest.mark.parametrize(
@@ -305,43 +313,43 @@ def quota(namespace: str, minimum: str | None, maximum: str | None) -> Manifest:
         ([quota("lab", "1", "1")], {"lab": 5}, ""),
     ],
 )
-def test_namespaces_are_held_to_their_quota(quotas: list[Manifest], running: Mapping[str, int], reason: str) -> None:
+def test_an_elastic_quota_limits_its_namespace(quotas: list[Manifest], running: Mapping[str, int], reason: str) -> None:
     objects = [node("a"), *quotas, pod("web", namespace="shop", spec=containers(cpu="2"))]
     for namespace, cpu in running.items():
         objects += [pod(f"r-{i}", namespace=namespace, on="a", spec=containers(cpu="1")) for i in range(cpu)]
-    cycle = evaluate(objects, "shop/web", naming("CapacityScheduling"))
+    cycle = evaluate(objects, "shop/web", config_with("CapacityScheduling"))
     text = f"Pod shop/web is rejected in PreFilter {reason}" if reason else ""
     assert (cycle.outcome is Outcome.SCHEDULED) == (not reason)
     assert text in cycle.message
     assert not cycle.unevaluated
 
 
-def test_sidecars_count_as_other_init_containers_and_pod_level_requests_not_at_all() -> None:
+def test_quotas_count_sidecars_as_init_containers_and_no_pod_level_requests() -> None:
     sidecar = {"name": "side", "restartPolicy": "Always", "resources": {"requests": {"cpu": "2"}}}
     spec = {**containers(cpu="2"), "initContainers": [sidecar], "resources": {"requests": {"cpu": "9"}}}
     objects = [node("a", allocatable={"cpu": "32", "memory": "64Gi", "pods": "9"}), pod("web", spec=spec)]
     objects.append(quota("default", "2", "2"))
-    assert evaluate(objects, "default/web", naming("CapacityScheduling")).outcome is Outcome.SCHEDULED
+    assert evaluate(objects, "default/web", config_with("CapacityScheduling")).outcome is Outcome.SCHEDULED
 
 
 @pytest.mark.parametrize(
-    ("quotas", "running", "mine", "victims"),
+    ("quotas", "running", "incoming", "victims"),
     [
-        # shop has not used what it is promised: lab gives back what it borrowed, and no more than that
+        # shop is below its min: lab loses only what it borrowed
         (("shop 2 9", "lab 2 9"), ("lab 0", "lab 5", "lab 5", "lab 9"), "shop 0", ("lab-0",)),
-        # priorities do not count between namespaces
+        # priorities do not matter between namespaces
         (("shop 2 9", "lab 2 9"), ("lab 90", "lab 90", "lab 90", "lab 91"), "shop 0", ("lab-0",)),
         (("shop 2 9", "lab 4 9"), ("lab 0", "lab 0", "lab 0", "lab 0"), "shop 9", ()),
-        # beyond what it is promised it evicts within
+        # above its min, a namespace evicts its own pods
         (("shop 1 9", "lab 3 9"), ("shop 1", "shop 5", "lab 0", "lab 0"), "shop 3", ("shop-0",)),
         (("shop 1 9", "lab 3 9"), ("shop 3", "shop 5", "lab 0", "lab 0"), "shop 3", ()),
-        # without a quota of its own, those that have none
+        # a namespace without a quota evicts pods of namespaces without one
         (("lab 4 9",), ("lab 0", "free 0", "free 1", "lab 0"), "shop 3", ("free-1",)),
         (("lab 4 9",), ("lab 0", "lab 0", "lab 0", "lab 0"), "shop 3", ()),
     ],
 )
-def test_quotas_say_who_may_be_evicted(
-    quotas: tuple[str, ...], running: tuple[str, ...], mine: str, victims: tuple[str, ...]
+def test_quotas_determine_the_victims(
+    quotas: tuple[str, ...], running: tuple[str, ...], incoming: str, victims: tuple[str, ...]
 ) -> None:
     objects = [node("a", allocatable={"cpu": "4", "memory": "64Gi", "pods": "99"})]
     objects += [quota(*item.split()) for item in quotas]
@@ -349,9 +357,9 @@ def test_quotas_say_who_may_be_evicted(
         namespace, priority = item.split()
         spec = {**containers(cpu="1"), "priority": int(priority)}
         objects.append(pod(f"{namespace}-{number}", namespace=namespace, on="a", spec=spec))
-    namespace, priority = mine.split()
+    namespace, priority = incoming.split()
     objects.append(pod("new", namespace=namespace, spec={**containers(cpu="1"), "priority": int(priority)}))
-    cycle = evaluate(objects, f"{namespace}/new", naming("CapacityScheduling", without=("DefaultPreemption",)))
+    cycle = evaluate(objects, f"{namespace}/new", config_with("CapacityScheduling", without=("DefaultPreemption",)))
     assert cycle.post_filter is not None
     items = [tuple(cycle.snapshot.pods.names[row] for row in item.victims) for item in cycle.post_filter.candidates]
     assert items == ([victims] if victims else [])
@@ -359,8 +367,8 @@ def test_quotas_say_who_may_be_evicted(
         assert "preemption:" not in cycle.message
 
 
-def test_a_pod_that_neither_filters_nor_quotas_let_stay_is_an_error() -> None:
-    """Upstream takes it off the node a second time."""
+def test_a_pod_that_filters_and_quotas_evict_is_an_error() -> None:
+    """Upstream removes the pod from the node a second time."""
     objects = [
         node("a", allocatable={"cpu": "2", "memory": "64Gi", "pods": "99"}),
         quota("shop", "2", "2"),
@@ -369,7 +377,7 @@ def test_a_pod_that_neither_filters_nor_quotas_let_stay_is_an_error() -> None:
         node("b", allocatable={"cpu": "2", "memory": "64Gi", "pods": "99"}),
         pod("new", namespace="shop", spec={**containers(cpu="1"), "priority": 5}),
     ]
-    cycle = evaluate(objects, "shop/new", naming("CapacityScheduling", without=("DefaultPreemption",)))
+    cycle = evaluate(objects, "shop/new", config_with("CapacityScheduling", without=("DefaultPreemption",)))
     assert cycle.post_filter is not None
     assert cycle.post_filter.status.reasons == ("no corresponding pod old in pods of node a",)
 
@@ -388,9 +396,9 @@ def test_a_pod_that_neither_filters_nor_quotas_let_stay_is_an_error() -> None:
         ({"minimum-preemptable-priority": "many", "toleration-seconds": "-1"}, 1),
     ],
 )
-def test_a_class_exempts_its_pods(annotations: Mapping[str, str], victims: int) -> None:
+def test_a_priority_class_tolerates_preemption(annotations: Mapping[str, str], victims: int) -> None:
     prefix = "preemption-toleration.scheduling.x-k8s.io/"
-    lasting = {
+    tolerating_class = {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
         "metadata": {"name": "lasting", "annotations": {prefix + key: text for key, text in annotations.items()}},
@@ -399,20 +407,20 @@ def test_a_class_exempts_its_pods(annotations: Mapping[str, str], victims: int) 
     spec = {**containers(cpu="2"), "priority": 10, "priorityClassName": "lasting"}
     objects = [
         node("a", allocatable={"cpu": "2", "memory": "8Gi", "pods": "9"}),
-        lasting,
+        tolerating_class,
         pod("old", on="a", spec=spec),
         pod("new", spec={**containers(cpu="1"), "priority": 100}),
     ]
-    config = naming("PreemptionToleration", without=("DefaultPreemption",))
+    config = config_with("PreemptionToleration", without=("DefaultPreemption",))
     result = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/new", config=config)
     assert result.cycle.post_filter is not None
     assert len(result.cycle.post_filter.candidates) == victims
-    nobody = "0/1 nodes are available: 1 No victims found on node a for preemptor pod new."
-    assert (nobody in result.message) == (not victims)
+    no_victims = "0/1 nodes are available: 1 No victims found on node a for preemptor pod new."
+    assert (no_victims in result.message) == (not victims)
 
 
-def test_a_time_that_may_have_passed_is_not_guessed() -> None:
-    lasting = {
+def test_a_toleration_of_limited_time_is_undecided() -> None:
+    tolerating_class = {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
         "metadata": {
@@ -426,11 +434,11 @@ def test_a_time_that_may_have_passed_is_not_guessed() -> None:
     }
     objects = [
         node("a", allocatable={"cpu": "2", "memory": "8Gi", "pods": "9"}),
-        lasting,
+        tolerating_class,
         pod("old", on="a", spec={**containers(cpu="2"), "priority": 10, "priorityClassName": "lasting"}),
         pod("new", spec={**containers(cpu="1"), "priority": 100}),
     ]
-    config = naming("PreemptionToleration", without=("DefaultPreemption",))
+    config = config_with("PreemptionToleration", without=("DefaultPreemption",))
     with pytest.raises(UndecidableError, match="3600 seconds"):
         evaluate(objects, "default/new", config)
 
@@ -458,90 +466,90 @@ def topology(*zones: Mapping[str, str], scope: str = "container", policy: str = 
     }
 
 
-def guaranteed(*cpus: str, **more: str) -> Manifest:
-    every = [{"cpu": cpu, "memory": "1Gi", **more} for cpu in cpus]
-    resources = [{"requests": amounts, "limits": amounts} for amounts in every]
+def guaranteed_pod(*cpus: str, **extended: str) -> Manifest:
+    amounts_by_container = [{"cpu": cpu, "memory": "1Gi", **extended} for cpu in cpus]
+    resources = [{"requests": amounts, "limits": amounts} for amounts in amounts_by_container]
     return {"containers": [{"name": f"c{i}", "resources": item} for i, item in enumerate(resources)]}
 
 
-TWO = ({"cpu": "4", "memory": "8Gi"}, {"cpu": "2", "memory": "8Gi"})
+TWO_ZONES = ({"cpu": "4", "memory": "8Gi"}, {"cpu": "2", "memory": "8Gi"})
 
 
 @pytest.mark.parametrize(
     ("spec", "zones", "options", "reason"),
     [
-        (guaranteed("4"), TWO, {}, ""),
-        (guaranteed("5"), TWO, {}, "cannot align container"),
-        (guaranteed("4", "2"), TWO, {}, ""),
-        (guaranteed("3", "3"), TWO, {}, "cannot align container"),
-        (guaranteed("3", "3"), TWO, {"scope": "pod"}, "cannot align pod"),
-        (guaranteed("2", "2"), TWO, {"scope": "pod"}, ""),
-        (guaranteed("5"), TWO, {"policy": "restricted"}, ""),
-        (containers(cpu="5"), TWO, {}, ""),
-        ({"containers": [{"name": "main"}]}, TWO, {}, ""),
-        (guaranteed("1", **{"example.com/nic": "1"}), TWO, {}, ""),
+        (guaranteed_pod("4"), TWO_ZONES, {}, ""),
+        (guaranteed_pod("5"), TWO_ZONES, {}, "cannot align container"),
+        (guaranteed_pod("4", "2"), TWO_ZONES, {}, ""),
+        (guaranteed_pod("3", "3"), TWO_ZONES, {}, "cannot align container"),
+        (guaranteed_pod("3", "3"), TWO_ZONES, {"scope": "pod"}, "cannot align pod"),
+        (guaranteed_pod("2", "2"), TWO_ZONES, {"scope": "pod"}, ""),
+        (guaranteed_pod("5"), TWO_ZONES, {"policy": "restricted"}, ""),
+        (containers(cpu="5"), TWO_ZONES, {}, ""),
+        ({"containers": [{"name": "main"}]}, TWO_ZONES, {}, ""),
+        (guaranteed_pod("1", **{"example.com/nic": "1"}), TWO_ZONES, {}, ""),
         (
-            guaranteed("3", **{"example.com/nic": "1"}),
-            (TWO[0], {**TWO[1], "example.com/nic": "2"}),
+            guaranteed_pod("3", **{"example.com/nic": "1"}),
+            (TWO_ZONES[0], {**TWO_ZONES[1], "example.com/nic": "2"}),
             {},
             "cannot align container",
         ),
         (
-            {**guaranteed("1"), "initContainers": guaranteed("5")["containers"]},
-            TWO,
+            {**guaranteed_pod("1"), "initContainers": guaranteed_pod("5")["containers"]},
+            TWO_ZONES,
             {},
             "cannot align init container",
         ),
     ],
 )
-def test_all_from_one_numa_node(
+def test_a_pod_needs_one_numa_node(
     spec: Manifest, zones: tuple[Mapping[str, str], ...], options: Mapping[str, str], reason: str
 ) -> None:
-    roomy = node("a", allocatable={"cpu": "8", "memory": "32Gi", "pods": "9", "example.com/nic": "4"})
-    objects = [roomy, topology(*zones, **options), pod("web", spec=spec)]
-    cycle = evaluate(objects, "default/web", naming("NodeResourceTopologyMatch"))
+    large_node = node("a", allocatable={"cpu": "8", "memory": "32Gi", "pods": "9", "example.com/nic": "4"})
+    objects = [large_node, topology(*zones, **options), pod("web", spec=spec)]
+    cycle = evaluate(objects, "default/web", config_with("NodeResourceTopologyMatch"))
     assert cycle.filter is not None
     assert cycle.filter.status(TableRow(0)).reasons == ((reason,) if reason else ())
     assert not cycle.unevaluated
 
 
-FAR = ({"cpu": "4", "memory": "8Gi"}, {"cpu": "4", "memory": "8Gi"}, {"cpu": "4", "memory": "8Gi"})
+THREE_ZONES = ({"cpu": "4", "memory": "8Gi"}, {"cpu": "4", "memory": "8Gi"}, {"cpu": "4", "memory": "8Gi"})
 
 
 @pytest.mark.parametrize(
     ("strategy", "spec", "zones", "options", "score"),
     [
-        ("LeastAllocated", guaranteed("1"), TWO, {}, 68),  # (50 + 87) // 2 of the second NUMA node
-        ("MostAllocated", guaranteed("1"), TWO, {}, 18),  # (25 + 12) // 2 of the first
-        ("BalancedAllocation", guaranteed("1"), TWO, {}, 92),
-        ("LeastAllocated", guaranteed("1", "2"), TWO, {}, 55),  # the mean of 68 and 43
-        ("LeastAllocated", guaranteed("1", "1"), TWO, {"scope": "pod"}, 37),  # (0 + 75) // 2
-        ("LeastAllocated", guaranteed("1"), TWO, {"policy": "restricted"}, 0),
-        ("LeastAllocated", containers(cpu="1"), TWO, {}, 100),
-        ("LeastNUMANodes", guaranteed("1"), TWO, {"policy": "none"}, 94),  # 100 - 12, and 6 for the distance
-        ("LeastNUMANodes", guaranteed("5"), TWO, {"policy": "none"}, 82),
-        ("LeastNUMANodes", guaranteed("3", "3"), TWO, {"policy": "none"}, 82),
-        ("LeastNUMANodes", guaranteed("9"), TWO, {"policy": "none"}, 0),
-        ("LeastNUMANodes", guaranteed("6"), FAR, {"policy": "none", "scope": "pod"}, 82),
-        ("LeastNUMANodes", guaranteed("2", **{"example.com/nic": "1"}), TWO, {"policy": "none"}, 0),
+        ("LeastAllocated", guaranteed_pod("1"), TWO_ZONES, {}, 68),  # (50 + 87) // 2 of the second NUMA node
+        ("MostAllocated", guaranteed_pod("1"), TWO_ZONES, {}, 18),  # (25 + 12) // 2 of the first
+        ("BalancedAllocation", guaranteed_pod("1"), TWO_ZONES, {}, 92),
+        ("LeastAllocated", guaranteed_pod("1", "2"), TWO_ZONES, {}, 55),  # the mean of 68 and 43
+        ("LeastAllocated", guaranteed_pod("1", "1"), TWO_ZONES, {"scope": "pod"}, 37),  # (0 + 75) // 2
+        ("LeastAllocated", guaranteed_pod("1"), TWO_ZONES, {"policy": "restricted"}, 0),
+        ("LeastAllocated", containers(cpu="1"), TWO_ZONES, {}, 100),
+        ("LeastNUMANodes", guaranteed_pod("1"), TWO_ZONES, {"policy": "none"}, 94),  # 100 - 12, and 6 for the distance
+        ("LeastNUMANodes", guaranteed_pod("5"), TWO_ZONES, {"policy": "none"}, 82),
+        ("LeastNUMANodes", guaranteed_pod("3", "3"), TWO_ZONES, {"policy": "none"}, 82),
+        ("LeastNUMANodes", guaranteed_pod("9"), TWO_ZONES, {"policy": "none"}, 0),
+        ("LeastNUMANodes", guaranteed_pod("6"), THREE_ZONES, {"policy": "none", "scope": "pod"}, 82),
+        ("LeastNUMANodes", guaranteed_pod("2", **{"example.com/nic": "1"}), TWO_ZONES, {"policy": "none"}, 0),
     ],
 )
-def test_how_well_numa_nodes_fit(
+def test_scores_of_numa_nodes(
     strategy: str, spec: Manifest, zones: tuple[Mapping[str, str], ...], options: Mapping[str, str], score: int
 ) -> None:
-    roomy = node("a", allocatable={"cpu": "16", "memory": "32Gi", "pods": "9", "example.com/nic": "4"})
-    objects = [roomy, topology(*zones, **options), pod("web", spec=spec)]
-    work = framework(objects, naming("NodeResourceTopologyMatch"))
+    large_node = node("a", allocatable={"cpu": "16", "memory": "32Gi", "pods": "9", "example.com/nic": "4"})
+    objects = [large_node, topology(*zones, **options), pod("web", spec=spec)]
+    work = framework(objects, config_with("NodeResourceTopologyMatch"))
     plugin = NodeResourceTopologyMatch({"scoringStrategy": {"type": strategy}}, work)
     assert plugin.score(CycleState(), work.snapshot.pods[0], work.nodes).tolist() == [score]
 
 
-def test_a_strategy_that_is_none_is_refused() -> None:
+def test_an_unknown_strategy_is_an_error() -> None:
     with pytest.raises(ConfigError, match="LeastNUMANodes"):
         evaluate(
             [node("a"), pod("web")],
             "default/web",
-            naming("NodeResourceTopologyMatch", args={"scoringStrategy": {"type": "Least"}}),
+            config_with("NodeResourceTopologyMatch", args={"scoringStrategy": {"type": "Least"}}),
         )
 
 
@@ -554,8 +562,8 @@ def test_a_strategy_that_is_none_is_refused() -> None:
         ({"cacheResyncPeriodSeconds": 5, "discardReservedNodes": True}, "discardReservedNodes"),
     ],
 )
-def test_that_the_scheduler_remembers_is_said(args: Mapping[str, object], setting: str | None) -> None:
-    snapshot = kschedx.Snapshot.from_objects([node("a"), topology(*TWO), pod("web", spec=guaranteed("1"))])
-    config = naming("NodeResourceTopologyMatch", args=args)
+def test_a_note_reports_the_cache_of_the_plugin(args: Mapping[str, object], setting: str | None) -> None:
+    snapshot = kschedx.Snapshot.from_objects([node("a"), topology(*TWO_ZONES), pod("web", spec=guaranteed_pod("1"))])
+    config = config_with("NodeResourceTopologyMatch", args=args)
     notes: Any = kschedx.explain(snapshot, "default/web", config=config).to_dict()["notes"]
     assert [note["setting"] for note in notes if note["id"] == "plugin-keeps-account"] == ([setting] if setting else [])

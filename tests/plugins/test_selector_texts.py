@@ -1,4 +1,4 @@
-"""What kube-scheduler says of selectors that build, read or mix texts: `selector_texts.json` is what 1.36 said."""
+"""kube-scheduler's errors for selectors with strings of several parts; `selector_texts.json` records those of 1.36."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ DEVICE = decode(
     "capacity": {"memory": {"value": "40Gi"}}}""",
     Device,
 )
-SAID = [
+RECORDED = [
     (item["expression"], item["says"])
     for item in json.loads((Path(__file__).parent / "selector_texts.json").read_text(encoding="utf-8"))
 ]
 
 
-@pytest.mark.parametrize(("expression", "says"), SAID, ids=[expression for expression, _ in SAID])
-def test_it_is_said_as_kube_scheduler_says_it(expression: str, says: str) -> None:
-    with pytest.raises((CompileError, EvaluationError)) as caught:
+@pytest.mark.parametrize(("expression", "expected"), RECORDED, ids=[expression for expression, _ in RECORDED])
+def test_an_error_has_kube_schedulers_text(expression: str, expected: str) -> None:
+    with pytest.raises((CompileError, EvaluationError)) as error:
         DeviceProgram(expression, FEATURES).matches(DEVICE, "gpu.example.com")
-    text = str(caught.value)
-    kind = "compile" if isinstance(caught.value, CompileError) else "runtime"
-    assert f"CEL {kind} error: {text}".startswith(says), text
+    text = str(error.value)
+    kind = "compile" if isinstance(error.value, CompileError) else "runtime"
+    assert f"CEL {kind} error: {text}".startswith(expected), text

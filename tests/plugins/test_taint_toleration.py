@@ -1,4 +1,4 @@
-"""The toleration that comes nearest to a taint that nothing tolerates."""
+"""The toleration that is nearest to an untolerated taint."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ WRONG_BOTH = Toleration(key="dedicated", operator="Equal", value="cpu", effect="
 
 
 @pytest.mark.parametrize(
-    ("tolerations", "nearest", "differs"),
+    ("tolerations", "nearest", "differences"),
     [
         ((), None, ()),
         ((OTHER,), None, ()),
         ((OTHER, WRONG_VALUE), 1, ("value",)),
         ((WRONG_BOTH,), 0, ("value", "effect")),
         ((WRONG_BOTH, WRONG_EFFECT), 1, ("effect",)),
-        # of two that are equally near, the one that a reader comes to first
+        # the first of equally near tolerations
         ((WRONG_VALUE, WRONG_EFFECT), 0, ("value",)),
         ((WRONG_EFFECT, WRONG_VALUE), 0, ("effect",)),
     ],
 )
 def test_the_nearest_toleration(
-    tolerations: tuple[Toleration, ...], nearest: int | None, differs: tuple[str, ...]
+    tolerations: tuple[Toleration, ...], nearest: int | None, differences: tuple[str, ...]
 ) -> None:
     result = untolerated_taint(TAINT, tolerations)
-    assert (result.nearest_toleration, result.nearest_differs) == (nearest, differs)
+    assert (result.nearest_toleration, result.nearest_differs) == (nearest, differences)
 
 
-def test_the_document_has_the_differences_in_one_text() -> None:
+def test_the_document_joins_the_differences() -> None:
     result = untolerated_taint(TAINT, (WRONG_BOTH,)).to_dict()
     assert result["nearestDiffers"] == "value and effect"
 
 
-def test_the_nodes_own_words_for_the_condition_that_a_taint_stands_for() -> None:
+def test_a_taint_has_the_message_of_its_node_condition() -> None:
     taint = Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule")
     ready = NodeCondition(type="Ready", status="False", reason="KubeletNotReady", message="cni config uninitialized")
     node = Node(status=NodeStatus(conditions=(NodeCondition(type="DiskPressure", message="other"), ready)))

@@ -1,4 +1,4 @@
-"""The choice of volumes on all nodes at once equals the choice on each node alone."""
+"""Volumes matched on all nodes at once equal those matched on each node alone."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ def volumes(draw: st.DrawFn) -> list[Manifest]:
     ]
 
 
-def alone(
+def match_on_node(
     claims: Sequence[PersistentVolumeClaim], volumes: Sequence[PersistentVolume], labels: dict[str, str]
 ) -> list[tuple[str, str | None]]:
-    """What each claim takes on one node, straight from the rule."""
-    taken: set[str] = set()
+    """Return the volume of each claim on one node, straight from the rule."""
+    used: set[str] = set()
     result: list[tuple[str, str | None]] = []
     for item in sorted(claims, key=lambda claim: claim.size):
         best: PersistentVolume | None = None
         for candidate in volumes:
             is_mine = is_bound_to(candidate, item)
             is_others = candidate.spec.claim_ref is not None and not is_mine
-            if candidate.name in taken or is_others or candidate.size < item.size:
+            if candidate.name in used or is_others or candidate.size < item.size:
                 continue
             required = candidate.required_node_affinity
             in_reach = required is None or compile_node_selector(required).matches(labels, "")
@@ -68,60 +68,66 @@ def alone(
             if in_reach and usable and (best is None or candidate.size < best.size):
                 best = candidate
         if best is not None:
-            taken.add(best.name)
+            used.add(best.name)
         result.append((item.key, best.name if best else None))
     return result
 
 
 @given(volumes(), st.lists(sizes, min_size=1, max_size=3))
-def test_all_nodes_at_once(manifests: list[Manifest], wanted: list[str]) -> None:
-    claims = msgspec.convert([claim(f"c{i}", size=size) for i, size in enumerate(wanted)], list[PersistentVolumeClaim])
-    listed = msgspec.convert(manifests, list[PersistentVolume])
+def test_matches_equal_those_of_each_node(manifests: list[Manifest], claim_sizes: list[str]) -> None:
+    claims = msgspec.convert(
+        [claim(f"c{i}", size=size) for i, size in enumerate(claim_sizes)], list[PersistentVolumeClaim]
+    )
+    all_volumes = msgspec.convert(manifests, list[PersistentVolume])
     nodes = framework(NODES).nodes
-    storage = Storage(volumes={item.name: item for item in listed})
+    storage = Storage(volumes={item.name: item for item in all_volumes})
     searches = [VolumeSearch(item, storage, attributes_classes=True) for item in claims]
     matches = find_matches(searches, NodeLookup(nodes), len(nodes))
     for row in each_cluster_row(nodes.rows):
-        together = []
+        matched = []
         for number, search in enumerate(matches.searches):
             result = matches.chosen_volume(number, row)
-            together.append((search.claim.key, result.name if result else None))
+            matched.append((search.claim.key, result.name if result else None))
             if result is None:
-                # every volume of the class lost for some reason
+                # every volume of the class is excluded for a cause
                 assert sum(item.volumes for item in search.lost_counts(matches.earlier_volumes(number, row))) == len(
-                    listed
+                    all_volumes
                 )
-        assert together == alone(claims, listed, nodes.cluster.nodes[row].metadata.labels)
+        assert matched == match_on_node(claims, all_volumes, nodes.cluster.nodes[row].metadata.labels)
 
 
 @given(volumes(), st.lists(sizes, min_size=1, max_size=3), st.data())
-def test_what_is_taken_and_comes_back_is_told_as_by_one_who_never_saw_it_otherwise(
-    manifests: list[Manifest], wanted: list[str], data: st.DataObject
+def test_matches_follow_changes_of_the_storage(
+    manifests: list[Manifest], claim_sizes: list[str], data: st.DataObject
 ) -> None:
-    claims = msgspec.convert([claim(f"c{i}", size=size) for i, size in enumerate(wanted)], list[PersistentVolumeClaim])
-    listed = msgspec.convert(manifests, list[PersistentVolume])
+    claims = msgspec.convert(
+        [claim(f"c{i}", size=size) for i, size in enumerate(claim_sizes)], list[PersistentVolumeClaim]
+    )
+    all_volumes = msgspec.convert(manifests, list[PersistentVolume])
     nodes = framework(NODES).nodes
     lookup = NodeLookup(nodes)
-    storage = MovingStorage.moving(Storage(volumes={item.name: item for item in listed}))
+    storage = MovingStorage.moving(Storage(volumes={item.name: item for item in all_volumes}))
     undo: list[StorageChange] = []
     for _ in range(8):
-        moved = [VolumeSearch(item, storage, attributes_classes=True) for item in claims]
-        anew = [VolumeSearch(item, storage.frozen(), attributes_classes=True) for item in claims]
-        result, expected = (find_matches(searches, lookup, len(nodes)) for searches in (moved, anew))
+        moved_searches = [VolumeSearch(item, storage, attributes_classes=True) for item in claims]
+        fresh_searches = [VolumeSearch(item, storage.frozen(), attributes_classes=True) for item in claims]
+        result, expected = (find_matches(searches, lookup, len(nodes)) for searches in (moved_searches, fresh_searches))
         for row in each_cluster_row(nodes.rows):
             for number in range(len(claims)):
                 assert result.chosen_volume(number, row) == expected.chosen_volume(number, row)
-                taken = result.earlier_volumes(number, row)
-                assert result.searches[number].lost_counts(taken) == expected.searches[number].lost_counts(taken)
-                assert result.searches[number].nearest(taken) == expected.searches[number].nearest(taken)
+                earlier = result.earlier_volumes(number, row)
+                assert result.searches[number].lost_counts(earlier) == expected.searches[number].lost_counts(earlier)
+                assert result.searches[number].nearest(earlier) == expected.searches[number].nearest(earlier)
         match data.draw(st.sampled_from(["take", "take", "give back", "free", "come"])):
             case "give back" if undo:
                 storage.put(undo.pop())
             case "come":
-                new = msgspec.convert(volume("new", size=data.draw(sizes), reach=data.draw(reaches)), PersistentVolume)
-                undo.append(storage.put(StorageChange(volumes={new.name: new})))
-            case move if storage.volumes:
+                new_volume = msgspec.convert(
+                    volume("new", size=data.draw(sizes), reach=data.draw(reaches)), PersistentVolume
+                )
+                undo.append(storage.put(StorageChange(volumes={new_volume.name: new_volume})))
+            case change if storage.volumes:
                 item = storage.volumes[data.draw(st.sampled_from(sorted(storage.volumes)))]
-                holder = ObjectReference(namespace="default", name="c0") if move == "take" else None
-                changed = replace(item, spec=replace(item.spec, claim_ref=holder))
-                undo.append(storage.put(StorageChange(volumes={item.name: changed})))
+                holder = ObjectReference(namespace="default", name="c0") if change == "take" else None
+                changed_volume = replace(item, spec=replace(item.spec, claim_ref=holder))
+                undo.append(storage.put(StorageChange(volumes={item.name: changed_volume})))

@@ -1,4 +1,4 @@
-"""Preemption where volumes are what is in the way."""
+"""Preemption of pods with volumes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NODES = [node("n"), node("m"), csi_node("n", limit=2), csi_node("m", limit=2)]
 
 
 def candidates(cycle: Cycle) -> dict[str, list[str]]:
-    """Node to the victims there."""
+    """Return the victims of each candidate node."""
     assert cycle.post_filter is not None
     names, pods = cycle.all_nodes.cluster.names, cycle.snapshot.pods
     return {
@@ -19,7 +19,7 @@ def candidates(cycle: Cycle) -> dict[str, list[str]]:
     }
 
 
-def held(*names: str, mode: str = "ReadWriteOnce") -> list[Manifest]:
+def bound_claims(*names: str, mode: str = "ReadWriteOnce") -> list[Manifest]:
     return [
         item
         for name in names
@@ -28,14 +28,14 @@ def held(*names: str, mode: str = "ReadWriteOnce") -> list[Manifest]:
 
 
 def test_the_holder_of_a_claim_for_one_pod_is_the_victim() -> None:
-    """Only on its own node does the claim become free, and no bystander has to go."""
+    """The claim becomes free only on its own node, and bystanders stay."""
     cycle = evaluate(
         [
             using("new", "data", priority=100),
             using("holder", "data", on="n", priority=0),
             using("bystander", on="n", priority=0),
             using("other", on="m", priority=0),
-            *held("data", mode="ReadWriteOncePod"),
+            *bound_claims("data", mode="ReadWriteOncePod"),
             *NODES,
         ],
         "default/new",
@@ -48,7 +48,7 @@ def test_a_holder_of_higher_priority_stays() -> None:
         [
             using("new", "data", priority=100),
             using("holder", "data", on="n", priority=200),
-            *held("data", mode="ReadWriteOncePod"),
+            *bound_claims("data", mode="ReadWriteOncePod"),
             *NODES,
         ],
         "default/new",
@@ -56,15 +56,15 @@ def test_a_holder_of_higher_priority_stays() -> None:
     assert candidates(cycle) == {}
 
 
-def test_the_attach_limit_frees_no_more_than_it_needs() -> None:
-    """On n one of two low pods is enough, the more important one stays; on m the volumes are of pods that stay."""
+def test_the_attach_limit_evicts_no_more_pods_than_needed() -> None:
+    """On n, the less important of two pods is enough; on m, the volumes belong to pods of higher priority."""
     cycle = evaluate(
         [
             using("new", "x", priority=100),
             using("low", "a", on="n", priority=0),
             using("middle", "b", on="n", priority=50),
             using("high", "c", "d", on="m", priority=200),
-            *held("x", "a", "b", "c", "d"),
+            *bound_claims("x", "a", "b", "c", "d"),
             *NODES,
         ],
         "default/new",
@@ -72,14 +72,14 @@ def test_the_attach_limit_frees_no_more_than_it_needs() -> None:
     assert candidates(cycle) == {"n": ["low"]}
 
 
-def test_a_volume_that_two_pods_share_is_free_when_both_are_gone() -> None:
+def test_a_shared_volume_is_free_after_both_pods_are_evicted() -> None:
     cycle = evaluate(
         [
             using("new", "x", "y", priority=100),
             using("one", "a", on="n", priority=0),
             using("two", "a", on="n", priority=0),
             using("keeps", "c", "d", on="m", priority=200),
-            *held("x", "y", "a", "c", "d"),
+            *bound_claims("x", "y", "a", "c", "d"),
             *NODES,
         ],
         "default/new",
@@ -87,7 +87,7 @@ def test_a_volume_that_two_pods_share_is_free_when_both_are_gone() -> None:
     assert {node: sorted(victims) for node, victims in candidates(cycle).items()} == {"n": ["one", "two"]}
 
 
-def test_volumes_out_of_reach_are_no_matter_of_preemption() -> None:
+def test_preemption_does_not_help_with_unreachable_volumes() -> None:
     cycle = evaluate(
         [using("new", "data", priority=100), using("low", on="n", priority=0), claim("data", volume="gone"), *NODES],
         "default/new",

@@ -1,4 +1,4 @@
-"""VolumeRestrictions: disks that are not shared, and claims that belong to one pod."""
+"""VolumeRestrictions: disks that pods cannot share, and claims for a single pod."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def rbd(image: str, *monitors: str, pool: str = "", read_only: bool = False) -> 
 
 
 @pytest.mark.parametrize(
-    ("mine", "theirs", "conflict"),
+    ("own_volume", "other_volume", "conflict"),
     [
         (gce("a"), gce("a"), True),
         (gce("a"), gce("b"), False),
@@ -59,8 +59,8 @@ def rbd(image: str, *monitors: str, pool: str = "", read_only: bool = False) -> 
         (gce("a"), ebs("a"), False),
     ],
 )
-def test_disks(mine: Manifest, theirs: Manifest, conflict: bool) -> None:
-    objects = [using("new", volumes=[mine]), using("old", volumes=[theirs], on="n"), node("n"), node("m")]
+def test_a_disk_in_use_rejects_its_node(own_volume: Manifest, other_volume: Manifest, conflict: bool) -> None:
+    objects = [using("new", volumes=[own_volume]), using("old", volumes=[other_volume], on="n"), node("n"), node("m")]
     cycle = evaluate(objects, "default/new", only("VolumeRestrictions"))
     assert cycle.filter is not None
     status = cycle.filter.status(TableRow(0))
@@ -73,12 +73,12 @@ def test_disks(mine: Manifest, theirs: Manifest, conflict: bool) -> None:
         assert finding.holder == "default/old"
 
 
-def single(name: str) -> Manifest:
+def single_pod_claim(name: str) -> Manifest:
     return claim(name, modes=["ReadWriteOncePod"], volume=f"pv-{name}")
 
 
-def test_a_claim_in_use_rejects_all_nodes_and_names_the_holder() -> None:
-    objects = [using("new", "data"), using("old", "data", on="n"), single("data"), node("n"), node("m")]
+def test_a_claim_in_use_rejects_all_nodes() -> None:
+    objects = [using("new", "data"), using("old", "data", on="n"), single_pod_claim("data"), node("n"), node("m")]
     cycle = evaluate(objects, "default/new", only("VolumeRestrictions"))
     assert cycle.filter is not None
     for row in range(2):
@@ -88,16 +88,16 @@ def test_a_claim_in_use_rejects_all_nodes_and_names_the_holder() -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
+    "other_pod",
     [
-        using("old", "data"),  # runs nowhere
+        using("old", "data"),  # pending
         using("old", "data", on="n", status={"phase": "Succeeded"}),
         using("old", "data", on="n", metadata={"namespace": "elsewhere"}),
         using("old", "other", on="n"),
     ],
 )
-def test_a_free_claim_is_skipped(other: Manifest) -> None:
-    objects = [using("new", "data"), other, single("data"), single("other"), node("n")]
+def test_a_free_claim_is_skipped(other_pod: Manifest) -> None:
+    objects = [using("new", "data"), other_pod, single_pod_claim("data"), single_pod_claim("other"), node("n")]
     assert evaluate(objects, "default/new", only("VolumeRestrictions")).filter_skipped == ("VolumeRestrictions",)
 
 
@@ -112,10 +112,10 @@ def test_a_pod_without_such_volumes_is_skipped() -> None:
     assert evaluate([pod("new"), node("n")], "default/new", only("VolumeRestrictions")).filter_skipped
 
 
-# --- worlds of their own
+# --- removed and added pods
 
 
-def started(objects: list[Manifest]) -> tuple[Framework, VolumeRestrictions, CycleState]:
+def pre_filter(objects: list[Manifest]) -> tuple[Framework, VolumeRestrictions, CycleState]:
     work = framework(objects, only("VolumeRestrictions"))
     plugin, state = work.plugins("filter", VolumeRestrictions)[0], CycleState()
     assert plugin.pre_filter(state, work.snapshot.pods[0], work.nodes).status.is_success
@@ -123,29 +123,29 @@ def started(objects: list[Manifest]) -> tuple[Framework, VolumeRestrictions, Cyc
 
 
 def codes(
-    work: Framework, plugin: VolumeRestrictions, state: CycleState, change: PodRows, *moves: str
+    work: Framework, plugin: VolumeRestrictions, state: CycleState, change: PodRows, *steps: str
 ) -> list[list[int]]:
-    """The codes on every node after each move, `-` taking the pods off and `+` putting them back."""
+    """Return the codes of all nodes after each step: `-` removes the pods, `+` adds them again."""
     nodes, pod_, result = work.nodes, work.snapshot.pods[0], []
-    for move in moves:
-        (plugin.remove_pods if move == "-" else plugin.add_pods)(state, pod_, nodes, change)
-        nodes = nodes.remove_pods(change) if move == "-" else nodes.add_pods(change)
+    for step in steps:
+        (plugin.remove_pods if step == "-" else plugin.add_pods)(state, pod_, nodes, change)
+        nodes = nodes.remove_pods(change) if step == "-" else nodes.add_pods(change)
         result.append([int(code) for code in plugin.filter(state, pod_, nodes).codes])
     return result
 
 
 @pytest.mark.parametrize("volumes", [["claim"], ["disk"], ["claim", "disk"]])
-def test_a_holder_taken_off_its_node_frees_that_node_alone(volumes: list[str]) -> None:
+def test_removing_the_holder_frees_only_its_node(volumes: list[str]) -> None:
     claims = ["data"] if "claim" in volumes else []
     disks = [gce("a")] if "disk" in volumes else []
     objects = [
         using("new", *claims, volumes=disks),
         using("old", *claims, volumes=disks, on="n"),
-        single("data"),
+        single_pod_claim("data"),
         node("n"),
         node("m"),
     ]
-    work, plugin, state = started(objects)
+    work, plugin, state = pre_filter(objects)
     change = PodRows(pods=np.array([1]), nodes=cluster_rows([ClusterRow(0)]))
     before = [int(code) for code in plugin.filter(state, work.snapshot.pods[0], work.nodes).codes]
     elsewhere = int(Code.UNSCHEDULABLE) if claims else 0

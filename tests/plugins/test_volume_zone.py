@@ -1,4 +1,4 @@
-"""VolumeZone: a bound volume's zone and region labels against those of the nodes."""
+"""VolumeZone: zone and region labels of bound volumes and nodes."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ REGION = "topology.kubernetes.io/region"
 
 
 @pytest.mark.parametrize(
-    ("on_volume", "on_node", "fits"),
+    ("volume_labels", "node_labels", "fits"),
     [
         ({ZONE: "a"}, {ZONE: "a"}, True),
         ({ZONE: "a"}, {ZONE: "b"}, False),
         ({ZONE: "a__b"}, {ZONE: "b"}, True),
         ({ZONE: "a__ b "}, {ZONE: "b"}, True),
-        ({ZONE: "a__"}, {ZONE: "b"}, True),  # a label with an empty zone is not read
-        ({ZONE: "a"}, {}, True),  # a node without any such label is in no zone
-        ({ZONE: "a"}, {REGION: "r"}, False),  # but one that has a region is somewhere else
+        ({ZONE: "a__"}, {ZONE: "b"}, True),  # a label with an empty zone is ignored
+        ({ZONE: "a"}, {}, True),  # a node without such labels passes
+        ({ZONE: "a"}, {REGION: "r"}, False),  # a node with only a region label is rejected
         ({ZONE: "a", REGION: "r"}, {ZONE: "a", REGION: "s"}, False),
-        ({BETA_ZONE: "a"}, {ZONE: "a"}, True),  # the old label of a volume reads the new one of a node
+        ({BETA_ZONE: "a"}, {ZONE: "a"}, True),  # the old label of a volume matches the new label of a node
         ({BETA_ZONE: "a"}, {BETA_ZONE: "b", ZONE: "a"}, False),
-        ({ZONE: "a"}, {BETA_ZONE: "a"}, False),  # not the other way round
+        ({ZONE: "a"}, {BETA_ZONE: "a"}, False),  # but not the reverse
     ],
 )
-def test_labels(on_volume: dict[str, str], on_node: dict[str, str], fits: bool) -> None:
+def test_zones_of_volumes_and_nodes(volume_labels: dict[str, str], node_labels: dict[str, str], fits: bool) -> None:
     objects = [
         using("new", "data"),
         claim("data", volume="pv"),
-        volume("pv", holder="data", labels=on_volume),
-        node("n", labels=on_node),
+        volume("pv", holder="data", labels=volume_labels),
+        node("n", labels=node_labels),
     ]
     cycle = evaluate(objects, "default/new", only("VolumeZone"))
     if cycle.filter is None or "VolumeZone" in cycle.filter_skipped:
@@ -49,7 +49,7 @@ def test_labels(on_volume: dict[str, str], on_node: dict[str, str], fits: bool) 
         finding = status.findings[0]
         assert isinstance(finding, VolumeZoneMismatch)
         assert (finding.claim, finding.persistent_volume) == ("default/data", "pv")
-        assert finding.actual == on_node.get(finding.node_key)
+        assert finding.actual == node_labels.get(finding.node_key)
         assert finding.actual not in finding.zones
 
 
@@ -67,14 +67,14 @@ def test_labels(on_volume: dict[str, str], on_node: dict[str, str], fits: bool) 
         ([claim("data"), storage_class(waits=False)], "PersistentVolume had no name", ClaimUnbound),
     ],
 )
-def test_claims_that_reject_the_pod(objects: list[Manifest], reason: str, finding: type) -> None:
+def test_pre_filter_rejects_unusable_claims(objects: list[Manifest], reason: str, finding: type) -> None:
     cycle = evaluate([using("new", "data"), node("n"), *objects], "default/new", only("VolumeZone"))
     status = cycle.pre_filter_status
     assert (status.code, status.reasons) == (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,))
     assert [type(item) for item in status.findings] == [finding]
 
 
-def test_a_claim_that_waits_is_skipped() -> None:
+def test_a_claim_with_late_binding_is_skipped() -> None:
     cycle = evaluate(
         [using("new", "data"), claim("data"), storage_class(), node("n")], "default/new", only("VolumeZone")
     )

@@ -1,4 +1,4 @@
-"""The profiles that come with kschedx: what they say, and that the defaults are those of the releases."""
+"""The profiles of kschedx: their effects, and defaults equal to those of the versions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.conftest import Golden
 
 FOLDER = ROOT / "profiles"
 RELEASES = [version for version in VERSIONS if resolve(version).has_framework]
-WRITTEN = sorted(path for path in FOLDER.glob("*.yaml") if not path.stem.startswith(("default-", "policy-")))
+PROFILE_FILES = sorted(path for path in FOLDER.glob("*.yaml") if not path.stem.startswith(("default-", "policy-")))
 
 
 def header(version: str) -> str:
@@ -35,55 +35,55 @@ def read(path: Path) -> dict[str, Any]:
     return result
 
 
-def meaning(profile: Profile) -> tuple[object, ...]:
-    """Everything in a profile that decides anything."""
+def effect_of(profile: Profile) -> tuple[object, ...]:
+    """Return everything in a profile that affects decisions."""
     scores = [(name, profile.weights[name]) for name in profile.points["score"]]
     args = {name: value for name, value in profile.args.items() if value}
     return profile.scheduler_name, profile.percentage_of_nodes_to_score, profile.points, scores, args
 
 
-def meanings(config: Mapping[str, object] | None, release: Release) -> list[tuple[object, ...]]:
-    return [meaning(profile) for profile in load_profiles(config, release).profiles]
+def effects_of(config: Mapping[str, object] | None, release: Release) -> list[tuple[object, ...]]:
+    return [effect_of(profile) for profile in load_profiles(config, release).profiles]
 
 
 @pytest.mark.parametrize("version", RELEASES)
-def test_a_releases_default_is_spelled_out(version: str, golden: Golden) -> None:
+def test_the_default_of_a_version_is_a_file(version: str, golden: Golden) -> None:
     release = resolve(version)
     path = FOLDER / f"default-{version}.yaml"
     golden.check(path, header(version) + commented_yaml(expand_config(None, release).configuration, {}))
-    assert meanings(read(path), release) == meanings(None, release)
+    assert effects_of(read(path), release) == effects_of(None, release)
 
 
-def test_every_release_has_its_default_and_no_other() -> None:
+def test_every_version_has_one_default() -> None:
     assert {path.stem.removeprefix("default-") for path in FOLDER.glob("default-*.yaml")} == set(RELEASES)
 
 
-@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PROFILE_FILES, ids=lambda path: path.stem)
 @pytest.mark.parametrize("version", RELEASES)
-def test_a_profile_is_accepted_by_every_release_without_remark(path: Path, version: str) -> None:
+def test_a_profile_has_no_advice_in_any_version(path: Path, version: str) -> None:
     assert advice(read(path), resolve(version)) == ()
 
 
-@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.stem)
-def test_a_profile_says_what_it_is_for(path: Path) -> None:
+@pytest.mark.parametrize("path", PROFILE_FILES, ids=lambda path: path.stem)
+def test_a_profile_has_a_purpose(path: Path) -> None:
     purpose = files.purposes()[path.stem]
     assert 20 < len(purpose) < 200
     assert purpose in " ".join(kschedx("profiles").out.split())
 
 
-@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PROFILE_FILES, ids=lambda path: path.stem)
 def test_a_profile_differs_from_the_default(path: Path) -> None:
     assert kschedx("diff-profiles", "default", path.stem).code == 1
 
 
-@pytest.mark.parametrize("path", [*WRITTEN, *sorted(FOLDER.glob("default-*.yaml"))], ids=lambda path: path.stem)
-def test_what_show_prints_means_the_same(path: Path) -> None:
+@pytest.mark.parametrize("path", [*PROFILE_FILES, *sorted(FOLDER.glob("default-*.yaml"))], ids=lambda path: path.stem)
+def test_profiles_show_prints_an_equal_configuration(path: Path) -> None:
     release = resolve(files.version_of(path.stem))
-    shown = yaml.safe_load(kschedx("profiles", "show", path.stem, "-o", "yaml").out)
-    assert meanings(shown, release) == meanings(read(path), release)
+    configuration = yaml.safe_load(kschedx("profiles", "show", path.stem, "-o", "yaml").out)
+    assert effects_of(configuration, release) == effects_of(read(path), release)
 
 
-def test_an_installed_kschedx_has_them_too() -> None:
+def test_the_wheel_contains_the_profiles() -> None:
     import tomllib
 
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"]

@@ -1,4 +1,4 @@
-"""Every release resolved, in a file each: an edit of a fact shows since which release (`pytest --update-golden`)."""
+"""The facts of each version in a file: an edit shows the first version with a fact (`pytest --update-golden`)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tests.conftest import ROOT, Golden
 FOLDER = Path(__file__).parent / "golden"
 
 
-@pytest.mark.parametrize(("before", "version"), [*pairwise(("", *reversed(EMULATED)))])
-def test_a_release_resolves_to_its_file(before: str, version: str, golden: Golden) -> None:
-    """The first file holds every fact, each other one those that the version before has not, or has otherwise."""
-    lines = list(described(resolve(version)))
-    if before:
-        changes = unified_diff(list(described(resolve(before))), lines, n=0, lineterm="")
+@pytest.mark.parametrize(("previous", "version"), [*pairwise(("", *reversed(EMULATED)))])
+def test_the_facts_of_a_version_equal_its_file(previous: str, version: str, golden: Golden) -> None:
+    """The first file has all facts; each other file has the differences from the version before."""
+    lines = list(facts_of(resolve(version)))
+    if previous:
+        changes = unified_diff(list(facts_of(resolve(previous))), lines, n=0, lineterm="")
         lines = [line for line in islice(changes, 2, None) if not line.startswith("@@")]
     golden.check(FOLDER / f"{version}.txt", "".join(f"{line}\n" for line in lines))
 
 
-def described(release: Release) -> Iterator[str]:
-    """What the release does, a fact a line, so that a new plugin moves one line of the first release that has it."""
+def facts_of(release: Release) -> Iterator[str]:
+    """Yield one fact per line, so that a new plugin changes one line of its first version."""
     for version, fields in release.missing_fields.items():
         yield from (f"{version} has no {field}" for field in fields)
     for version in release.config_versions:
@@ -57,24 +57,24 @@ def described(release: Release) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("version", EMULATED)
-def test_every_default_plugin_can_be_made(version: str) -> None:
+def test_every_default_plugin_is_implemented(version: str) -> None:
     release = resolve(version, {"AllAlpha": False})
     assert {plugin.name for plugin in release.default_plugins} <= IN_TREE.keys()
 
 
-def test_the_product_asks_only_for_gates_that_exist() -> None:
-    """A misspelt name would simply be off."""
-    question = {
+def test_the_package_reads_only_known_gates() -> None:
+    """A misspelled gate would be off without an error."""
+    gates = {
         gate
         for path in sorted((ROOT / "kschedx").rglob("*.py"))
         if not {"legacy", "kueue"} & set(path.parts)  # gates of other programs
         for gate in re.findall(r'\benabled\(\s*"(\w+)"', Path(path).read_text(encoding="utf-8"))
     }
-    assert question
-    assert question <= HISTORY.keys()
+    assert gates
+    assert gates <= HISTORY.keys()
 
 
 @pytest.mark.parametrize("version", EMULATED)
-def test_a_fact_of_a_release_cannot_be_changed(version: str) -> None:
+def test_facts_of_a_version_are_immutable(version: str) -> None:
     with pytest.raises(AttributeError, match="is a fact of a release"):
         resolve(version).behaviour.sidecars_are_known = True

@@ -118,7 +118,7 @@ def test_pods_of_a_preempted_workload_are_deleted_before_its_preemptor_starts() 
         *nodes("4"),
         running,
         job("low", suspend=False),
-        owned(workload("wl", cpu="4", held="f"), "low"),
+        owned(workload("wl", cpu="4", reserved_flavor="f"), "low"),
         owned(workload("wh", cpu="4", priority=5, minute=1), "high"),
     )
     assert by_job(result) == {("high", "n0"): 1}

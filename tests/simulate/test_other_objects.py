@@ -151,11 +151,28 @@ def test_an_impossible_change_is_an_error(change: dict[str, object], expected: s
     assert expected in str(raised.value)
 
 
-def test_a_namespace_is_removed_with_its_workloads_and_pods() -> None:
+def test_a_namespace_is_removed_with_its_objects() -> None:
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
-    snapshot = Snapshot.from_objects([*nodes(), space, *deployment("web", "1", ["node-1", None])])
+    snapshot = Snapshot.from_objects(
+        [*nodes(), space, budget(minAvailable=1), *deployment("web", "1", ["node-1", None])]
+    )
     after = kschedx.simulate(snapshot, changes=[{"delete": "ns/shop"}]).after
     assert (len(after.pods), [*after.workloads], [*after.namespaces]) == (0, [], [])
+    assert not after.disruption_budgets
+
+
+@pytest.mark.parametrize("deleted", ["pvc/old", "ns/default"])
+@pytest.mark.parametrize(("policy", "left"), [("Delete", {}), ("Retain", {"disk": "Released"})])
+def test_the_volume_of_a_deleted_claim_follows_its_reclaim_policy(
+    deleted: str, policy: str, left: dict[str, str]
+) -> None:
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+    disk = volume("disk", holder="old", phase="Bound", persistentVolumeReclaimPolicy=policy)
+    snapshot = Snapshot.from_objects([node("a"), space, GROWS, disk, claim("old", volume="disk")])
+    changes = [{"delete": deleted}, {"set": "sc/waits:allowVolumeExpansion=false"}]
+    storage = kschedx.simulate(snapshot, changes=changes).after.storage
+    assert not storage.claims
+    assert {name: item.status.phase for name, item in storage.volumes.items()} == left
 
 
 def budget(**spec: object) -> Manifest:

@@ -54,6 +54,7 @@ quota.scheduling.koordinator.sh/name quota.scheduling.koordinator.sh/parent gang
 koordinator-default-quota koordinator-root-quota koordinator-system-quota
 pod-group.scheduling.sigs.k8s.io pod-group.scheduling.sigs.k8s.io/name
 yunikorn.apache.org/queue yunikorn.apache.org/app-id queue applicationId spark-app-selector root
+spark-role driver executor
 yunikorn-configs queues.yaml vcore
 volcano kai-scheduler runai-scheduler koord-scheduler yunikorn hami-scheduler kube-batch scheduler-plugins-scheduler
 fargate-scheduler stork karpenter cluster-autoscaler
@@ -107,7 +108,7 @@ TCP UDP SCTP
 Always OnFailure Never PreemptLowerPriority RestartAllContainers Restart
 DoNotSchedule ScheduleAnyway Honor Ignore
 RollingUpdate Recreate AlwaysAllow IfHealthyBudget
-Pending Running Succeeded Failed Unknown Bound Available Released Lost
+Pending Running Succeeded Failed Unknown Bound Available Released Lost Retain Delete Recycle
 True False PodScheduled PodResizePending PodResizeInProgress Infeasible Deferred DisruptionTarget PreemptionByScheduler
 Ready MemoryPressure DiskPressure PIDPressure NetworkUnavailable OutOfDisk
 Unschedulable SchedulingGated SchedulerError FailedScheduling Active Terminating Suspended ReplicaFailure FailedCreate

@@ -1,4 +1,4 @@
-"""What is kept of a decision is given up as soon as it is no longer true."""
+"""Cached columns of a decision are dropped as soon as they are no longer true."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import node, pod
 
 
-def test_a_changed_node_has_another_normalized_score() -> None:
+def test_a_changed_node_invalidates_normalized_scores() -> None:
     objects = [node("a"), node("b"), pod("web")]
     run = Run(scheduler_of(None, resolve(), Snapshot.from_objects(objects)))
     row = run.cluster.pods.rows["default/web"]
     assert run.decide(row).best.tolist() == [0, 1]
     before = run.snapshot.cluster.nodes[0]
-    worn = replace(before.spec, taints=(Taint(key="worn", effect="PreferNoSchedule"),))
-    run.cluster.replace_node(ClusterRow(0), replace(before, spec=worn))
+    taints = replace(before.spec, taints=(Taint(key="worn", effect="PreferNoSchedule"),))
+    run.cluster.replace_node(ClusterRow(0), replace(before, spec=taints))
     assert run.decide(row).best.tolist() == [1]
 
 
-def test_as_many_other_feasible_nodes_have_other_normalized_scores() -> None:
-    """The preferred node is b. Its normalized score does not stay at the place that it had among a and b."""
+def test_other_feasible_nodes_invalidate_normalized_scores() -> None:
+    """Node b is preferred; its normalized score follows it when the feasible nodes change from a and b to b and c."""
     small = {"cpu": "1", "memory": "4Gi", "pods": "110"}
     requests = [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]
     preferred = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
@@ -53,30 +53,30 @@ def test_as_many_other_feasible_nodes_have_other_normalized_scores() -> None:
     assert run.decide(web).best.tolist() == [1]
 
 
-def same(scores: IntArray) -> IntArray:
+def identity(scores: IntArray) -> IntArray:
     return scores
 
 
-def one_more(scores: IntArray) -> IntArray:
+def plus_one(scores: IntArray) -> IntArray:
     return scores + 1
 
 
-@pytest.mark.parametrize(("most", "normalize"), [(101, same), (100, one_more)], ids=["a sum", "normalized"])
-def test_a_score_out_of_bounds_without_the_pod_is_left_to_schedule(
-    most: int, normalize: Callable[[IntArray], IntArray], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("total", "normalize"), [(101, identity), (100, plus_one)], ids=["sum", "normalized"])
+def test_leave_one_out_skips_scores_out_of_bounds(
+    total: int, normalize: Callable[[IntArray], IntArray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every node has a pod, so that each score is 100; on the node that a pod leaves it is 101."""
+    """Every node has a pod, so each score is 100; on the node that a pod leaves, it is 101."""
 
     def score(self: object, state: object, pod: object, nodes: NodeTable) -> IntArray:
-        return np.int64(most) - nodes.pod_count
+        return np.int64(total) - nodes.pod_count
 
-    def normalized(self: object, state: object, pod: object, nodes: NodeTable, scores: IntArray) -> IntArray:
+    def normalize_score(self: object, state: object, pod: object, nodes: NodeTable, scores: IntArray) -> IntArray:
         return normalize(scores)
 
     monkeypatch.setattr(ImageLocality, "score", score)
     monkeypatch.setattr(ImageLocality, "touches", lambda self, pod: Touch.NODE)
-    if normalize is not same:
-        monkeypatch.setattr(ImageLocality, "normalize_score", normalized)
+    if normalize is not identity:
+        monkeypatch.setattr(ImageLocality, "normalize_score", normalize_score)
     objects = [
         *(node(name, allocatable={"cpu": "1", "memory": "1Gi", "pods": "2"}) for name in "abc"),
         *(pod(f"web-{name}", on=name) for name in "abc"),

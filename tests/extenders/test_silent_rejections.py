@@ -1,4 +1,4 @@
-"""A node that an extender drops without a word has no status in releases up to 1.30, which try to preempt there."""
+"""In versions up to 1.30, a node that an extender drops silently has no status, and preemption tries it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ CONFIG = {
 }
 
 
-def nobody(questions: tuple[ExtenderRequest, ...]) -> tuple[ExtenderAnswer, ...]:
-    """No node is left, and none is said to have failed."""
-    return tuple(ExtenderAnswer(status=200, body=b'{"NodeNames": []}') for _ in questions)
+def answer_without_nodes(requests: tuple[ExtenderRequest, ...]) -> tuple[ExtenderAnswer, ...]:
+    """Answer without nodes and without failed nodes."""
+    return tuple(ExtenderAnswer(status=200, body=b'{"NodeNames": []}') for _ in requests)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def nobody(questions: tuple[ExtenderRequest, ...]) -> tuple[ExtenderAnswer, ...]
         ("1.36", "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."),
     ],
 )
-def test_preemption_where_nothing_was_said(version: str, expected: str) -> None:
+def test_preemption_after_a_silent_rejection(version: str, expected: str) -> None:
     snapshot = kschedx.Snapshot.from_objects([node("a"), pod("low", on="a", priority=0), pod("me", priority=5)])
-    explanation = explain_pod(snapshot, "default/me", config=CONFIG, kube_version=version, ask=nobody)
+    explanation = explain_pod(snapshot, "default/me", config=CONFIG, kube_version=version, ask=answer_without_nodes)
     assert explanation.message.endswith(expected)

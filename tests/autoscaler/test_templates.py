@@ -1,4 +1,4 @@
-"""What is known of groups without nodes: Cluster API's annotations, and what the autoscaler itself prints."""
+"""Templates of groups without nodes: from Cluster API's annotations, and from the autoscaler's /snapshotz."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.command import kschedx as command
 CAPACITY = "capacity.cluster-autoscaler.kubernetes.io/"
 
 
-def machines(
+def machine_set(
     annotations: dict[str, str], *, kind: str = "MachineDeployment", group: str = "cluster.x-k8s.io"
 ) -> Manifest:
     labels = {"node.cluster.x-k8s.io/pool": "gpu", "team": "not passed on"}
@@ -34,7 +34,7 @@ def templates(*manifests: Manifest) -> dict[str, dict[str, object]]:
     return machine_templates(kschedx.Snapshot.from_objects(list(manifests)))
 
 
-ENOUGH = {f"{CAPACITY}cpu": "8", f"{CAPACITY}memory": "32Gi"}
+CPU_AND_MEMORY = {f"{CAPACITY}cpu": "8", f"{CAPACITY}memory": "32Gi"}
 
 
 @pytest.mark.parametrize(
@@ -46,16 +46,16 @@ ENOUGH = {f"{CAPACITY}cpu": "8", f"{CAPACITY}memory": "32Gi"}
         ("MachineSet", "machine.openshift.io", "MachineSet/capi/gpu"),
     ],
 )
-def test_a_group_is_named_as_the_autoscaler_names_it(kind: str, group: str, name: str) -> None:
-    assert list(templates(machines(ENOUGH, kind=kind, group=group))) == [name]
+def test_a_group_has_the_autoscalers_name(kind: str, group: str, name: str) -> None:
+    assert list(templates(machine_set(CPU_AND_MEMORY, kind=kind, group=group))) == [name]
 
 
-def test_a_group_that_does_not_tell_cpu_and_memory_has_no_template() -> None:
-    assert templates(machines({f"{CAPACITY}cpu": "8"})) == {}
+def test_a_group_without_cpu_and_memory_has_no_template() -> None:
+    assert templates(machine_set({f"{CAPACITY}cpu": "8"})) == {}
 
 
-def test_what_a_machine_offers_is_wears_and_repels() -> None:
-    more = {
+def test_a_template_has_capacity_labels_and_taints() -> None:
+    annotations = {
         f"{CAPACITY}gpu-type": "nvidia.com/gpu",
         f"{CAPACITY}gpu-count": "2",
         f"{CAPACITY}maxPods": "58",
@@ -63,7 +63,7 @@ def test_what_a_machine_offers_is_wears_and_repels() -> None:
         f"{CAPACITY}labels": "zone=a,node.cluster.x-k8s.io/pool=other,broken",
         f"{CAPACITY}taints": "gpu=yes:NoSchedule,more:NoSchedule",
     }
-    node: Any = templates(machines(ENOUGH | more))["MachineDeployment/capi/gpu"]["Node"]
+    node: Any = templates(machine_set(CPU_AND_MEMORY | annotations))["MachineDeployment/capi/gpu"]["Node"]
     assert node["status"]["capacity"] == {
         "cpu": "8", "memory": "32Gi", "ephemeral-storage": "100Gi", "nvidia.com/gpu": "2", "pods": "58",
     }  # fmt: skip
@@ -81,15 +81,17 @@ def test_what_a_machine_offers_is_wears_and_repels() -> None:
     ]
 
 
-def test_what_the_autoscaler_prints_is_given_beside_the_cluster(tmp_path: Path) -> None:
+def test_the_output_of_snapshotz_supplements_a_cluster(tmp_path: Path) -> None:
     cluster = ROOT / "fixtures" / "autoscaler-at-maximum"
-    printed = tmp_path / "snapshotz.json"
-    printed.write_text(json.dumps({"NodeList": [], "TemplateNodes": {"other": {"Node": {"metadata": {}}, "Pods": []}}}))
-    alone = command("why", cluster / "pod.yaml", "-s", cluster / "cluster.yaml")
-    beside = command("why", cluster / "pod.yaml", "-s", cluster / "cluster.yaml", "-s", printed)
-    assert (beside.out, beside.code) == (alone.out, alone.code)
-    wrong = tmp_path / "wrong.json"
-    wrong.write_text('{"NodeList": []}')
-    refused = command("why", cluster / "pod.yaml", "-s", cluster / "cluster.yaml", "-s", wrong)
-    assert refused.code == 2
-    assert "neither a map with `groups` nor the output of /snapshotz" in refused.err
+    snapshotz = tmp_path / "snapshotz.json"
+    snapshotz.write_text(
+        json.dumps({"NodeList": [], "TemplateNodes": {"other": {"Node": {"metadata": {}}, "Pods": []}}})
+    )
+    expected = command("why", cluster / "pod.yaml", "-s", cluster / "cluster.yaml")
+    answer = command("why", cluster / "pod.yaml", "-s", cluster / "cluster.yaml", "-s", snapshotz)
+    assert (answer.out, answer.code) == (expected.out, expected.code)
+    invalid = tmp_path / "wrong.json"
+    invalid.write_text('{"NodeList": []}')
+    answer = command("why", cluster / "pod.yaml", "-s", cluster / "cluster.yaml", "-s", invalid)
+    assert answer.code == 2
+    assert "neither a map with `groups` nor the output of /snapshotz" in answer.err

@@ -1,4 +1,4 @@
-"""A plugin that a profile leaves out of PreFilter or PreScore says so, in kube-scheduler's words."""
+"""Errors of plugins that a profile disables at PreFilter or PreScore, in kube-scheduler's words."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tests.builders import Manifest, evaluate, node, only, pod
 OBJECTS = [node("a"), node("b"), pod("new")]
 
 
-def without(point: str, plugin: str) -> Manifest:
-    """A configuration in which `plugin` decides alone, left out of an extension point."""
+def config_without(point: str, plugin: str) -> Manifest:
+    """Return a configuration with `plugin` alone, disabled at one extension point."""
     config: dict[str, Any] = only(plugin)
     config["profiles"][0]["plugins"][point] = {"disabled": [{"name": plugin}]}
     return config
@@ -29,14 +29,14 @@ def without(point: str, plugin: str) -> Manifest:
         ("VolumeBinding", "not found"),
     ],
 )
-def test_without_pre_filter(plugin: str, text: str) -> None:
-    cycle = evaluate(OBJECTS, "default/new", without("preFilter", plugin))
+def test_a_filter_without_pre_filter_fails(plugin: str, text: str) -> None:
+    cycle = evaluate(OBJECTS, "default/new", config_without("preFilter", plugin))
     assert (cycle.outcome, cycle.message) == ("Error", f'running "{plugin}" filter plugin: {text}')
 
 
-def test_preemption_without_pre_filter() -> None:
-    """An earlier plugin rejects the only node for good, so there is no node to try."""
-    config: dict[str, Any] = without("preFilter", "PodTopologySpread")
+def test_preemption_has_no_candidates_after_an_unresolvable_rejection() -> None:
+    """An earlier plugin rejects the only node as unresolvable, so preemption tries no node."""
+    config: dict[str, Any] = config_without("preFilter", "PodTopologySpread")
     names = ("PrioritySort", "NodeUnschedulable", "PodTopologySpread", "DefaultPreemption", "DefaultBinder")
     config["profiles"][0]["plugins"]["multiPoint"]["enabled"] = [{"name": name} for name in names]
     objects = [node("a", unschedulable=True), pod("new", priority=1)]
@@ -44,7 +44,7 @@ def test_preemption_without_pre_filter() -> None:
     assert cycle.message.endswith("preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.")
 
 
-def test_pre_bind_without_pre_filter() -> None:
+def test_pre_bind_without_pre_filter_fails() -> None:
     config: dict[str, Any] = only("NodeName")
     config["profiles"][0]["plugins"]["preBind"] = {"enabled": [{"name": "VolumeBinding"}]}
     steps = evaluate(OBJECTS[1:], "default/new", config).dry_steps
@@ -59,13 +59,13 @@ def test_pre_bind_without_pre_filter() -> None:
         ("InterPodAffinity", 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'),
     ],
 )
-def test_without_pre_score(plugin: str, text: str) -> None:
-    cycle = evaluate(OBJECTS, "default/new", without("preScore", plugin))
+def test_a_score_without_pre_score_fails(plugin: str, text: str) -> None:
+    cycle = evaluate(OBJECTS, "default/new", config_without("preScore", plugin))
     result = f'running Score plugins: plugin "{plugin}" failed with: {text}'
     assert (cycle.outcome, cycle.message) == ("Error", result)
 
 
-def test_pre_score_without_a_score_plugin() -> None:
+def test_pre_score_does_not_run_without_a_score_plugin() -> None:
     """No PreScore plugin is called then, not even one that would fail."""
     config: dict[str, Any] = only("NodeName")
     config["profiles"][0]["plugins"]["preScore"] = {"enabled": [{"name": "VolumeBinding"}]}
@@ -74,5 +74,5 @@ def test_pre_score_without_a_score_plugin() -> None:
 
 
 @pytest.mark.parametrize("plugin", ["NodeAffinity", "NodeResourcesFit", "NodeResourcesBalancedAllocation"])
-def test_who_scores_without_pre_score_all_the_same(plugin: str) -> None:
-    assert evaluate(OBJECTS, "default/new", without("preScore", plugin)).outcome == "Scheduled"
+def test_plugins_that_score_without_pre_score(plugin: str) -> None:
+    assert evaluate(OBJECTS, "default/new", config_without("preScore", plugin)).outcome == "Scheduled"

@@ -1,4 +1,4 @@
-"""An estimate by counting comes to the same as one that places each pod on a node."""
+"""An estimate by counting equals an estimate that places each pod on a node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.autoscaler.small import autoscale, group, node, pod, status
 @pytest.mark.parametrize(
     "case", [item for item in cases() if item["expect"].get("options")], ids=lambda case: case["name"]
 )
-def test_counting_comes_to_the_same_as_placing(case: Json) -> None:
+def test_counting_and_placing_have_equal_documents(case: Json) -> None:
     setup = setup_of(
         Snapshot.from_objects(case["objects"]),
         group_label=case["groups"]["label"],
@@ -26,28 +26,30 @@ def test_counting_comes_to_the_same_as_placing(case: Json) -> None:
         now=case["now"],
     )
     pods = setup.framework.snapshot.pods
-    counted, placed = (loop_document(Loop(replace(setup, counts=way)).result, pods) for way in (True, False))
-    assert counted == placed
+    by_count, by_placement = (
+        loop_document(Loop(replace(setup, counts=uses_counts)).result, pods) for uses_counts in (True, False)
+    )
+    assert by_count == by_placement
 
 
-def test_a_pod_that_keeps_away_from_another_gets_a_new_node_of_its_own() -> None:
-    """The other pod has no term, so that nothing but the pod's own keeps them apart."""
+def test_a_pod_with_anti_affinity_to_another_gets_its_own_new_node() -> None:
+    """The other pod has no term, so only the term of the pod separates them."""
     term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
-    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    anti_affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     other = pod("db", cpu="1")
     other["metadata"]["labels"] = {"app": "db"}
     full = pod("full", cpu="2", nodeName="workers-0")
-    document = autoscale([status(group()), node(), full, other, pod("web", cpu="500m", affinity=apart)])
+    document = autoscale([status(group()), node(), full, other, pod("web", cpu="500m", affinity=anti_affinity)])
     assert [(option["group"], option["nodes"]) for option in document["options"]] == [("workers", 2)]
 
 
-def test_the_fast_path_is_for_pods_that_keep_away_from_themselves() -> None:
-    """Each of them needs a node of its own, so arithmetic saves more than for pods of which two share a node."""
+def test_the_fast_path_is_for_pods_with_anti_affinity_to_replicas() -> None:
+    """Each of them needs its own node, so arithmetic saves more than for pods that share a node."""
     term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
-    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    alone = pod("db", cpu="500m", affinity=apart)
-    alone["metadata"]["labels"] = {"app": "db"}
-    snapshot = Snapshot.from_objects([node(), alone, pod("web")])
+    anti_affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    separate = pod("db", cpu="500m", affinity=anti_affinity)
+    separate["metadata"]["labels"] = {"app": "db"}
+    snapshot = Snapshot.from_objects([node(), separate, pod("web")])
     pods, workers = snapshot.pods, snapshot.cluster.nodes[0]
     assert best_for_fast_path([(pods[0], 4), (pods[1], 4)], workers) == 0
     assert best_for_fast_path([(pods[1], 4), (pods[0], 4)], workers) == 1

@@ -1,4 +1,4 @@
-"""With HTTP extenders kschedx decides what kube-scheduler 1.36.2 decided, and asks what it asked."""
+"""With HTTP extenders, kschedx decides as kube-scheduler 1.36.2 did, and sends the same requests."""
 
 from __future__ import annotations
 
@@ -27,63 +27,73 @@ def cases() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("case", list(cases()))
-def test_the_decision_is_kube_schedulers(case: Json) -> None:
+def test_a_decision_equals_the_recorded_one(case: Json) -> None:
     extenders, expect = Extenders(case), case["expect"]
     result = explain_pod(
         kschedx.Snapshot.from_objects(case["objects"]), case["pod"], config=case["config"], ask=extenders
     ).to_dict()
-    assert asked(extenders.requests) == asked(expect["extenders"]["requests"])
-    assert told(result["extenders"]) == told(expect["extenders"])
-    assert decided(result) == expected(expect)
+    assert sorted_requests(extenders.requests) == sorted_requests(expect["extenders"]["requests"])
+    assert sections_of(result["extenders"]) == sections_of(expect["extenders"])
+    assert decision_of(result) == expected_decision(expect)
 
 
-def asked(requests: list[Json]) -> list[Json]:
-    """Prioritize requests are sent side by side; kschedx never binds."""
-    kept = [
+def sorted_requests(requests: list[Json]) -> list[Json]:
+    """Return the requests without URLs and binds; prioritize requests have no fixed order."""
+    requests_without_url = [
         {name: value for name, value in request.items() if name != "url"}
         for request in requests
         if request["verb"] != "bind"
     ]
-    for request in kept:
+    for request in requests_without_url:
         for victims in ("victims", "metaVictims"):
             for node in request.get(victims) or {}:
                 request[victims][node]["pods"] = sorted(request[victims][node]["pods"])
-    return sorted(kept, key=lambda item: item["extender"] if item["verb"] == "prioritize" else -1)
+    return sorted(requests_without_url, key=lambda item: item["extender"] if item["verb"] == "prioritize" else -1)
 
 
-SAME = ("order", "interested", "filter", "statuses", "silent", "scores", "preempt", "candidates", "candidatesStatus")
+SECTIONS = (
+    "order",
+    "interested",
+    "filter",
+    "statuses",
+    "silent",
+    "scores",
+    "preempt",
+    "candidates",
+    "candidatesStatus",
+)
 
 
-def told(extenders: Any) -> Json:
-    """What both sides tell, without what is empty, and sorted where kube-scheduler's order is random."""
-    manifest = {part: _sorted(extenders.get(part)) for part in SAME if extenders.get(part)}
-    for call in manifest.get("preempt", ()):
+def sections_of(extenders: Any) -> Json:
+    """Return the non-empty sections of both sides, sorted where kube-scheduler's order is random."""
+    sections = {part: _sorted(extenders.get(part)) for part in SECTIONS if extenders.get(part)}
+    for call in sections.get("preempt", ()):
         call.setdefault("out", None)
-    return manifest
+    return sections
 
 
 def _sorted(value: Any) -> Any:
     if isinstance(value, dict):
-        kept = {name: item for name, item in value.items() if item not in (None, {}, [], False)}
-        return {name: sorted(item) if name in _RANDOM else _sorted(item) for name, item in kept.items()}
+        present = {name: item for name, item in value.items() if item not in (None, {}, [], False)}
+        return {name: sorted(item) if name in RANDOM_ORDER else _sorted(item) for name, item in present.items()}
     return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
-_RANDOM = ("in", "out", "pods", "victims")
+RANDOM_ORDER = ("in", "out", "pods", "victims")
 
 
-def decided(value: Any) -> Json:
+def decision_of(value: Any) -> Json:
     post_filter = value["postFilter"] or {}
     return {
         "best": set(value["bestNodes"]),
-        "message": _texts_in_order(value["message"]),
+        "message": _sort_errors(value["message"]),
         "totals": {node: item["total"] for node, item in value["score"]["nodes"].items()} if value["score"] else {},
         "nominatedNode": post_filter.get("nominatedNode"),
         "bestCandidates": sorted(post_filter.get("bestCandidates") or ()),
     }
 
 
-def expected(expect: Json) -> Json:
+def expected_decision(expect: Json) -> Json:
     totals = expect["totals"] or {}
     return {
         "best": set(expect["best"] or ()),
@@ -94,7 +104,7 @@ def expected(expect: Json) -> Json:
     }
 
 
-def _texts_in_order(message: str) -> str:
-    """The errors of several nodes come in any order."""
-    several = r'\[(?:expected at least one victim pod on node "[^"]*"(?:, )?)+\]'
-    return re.sub(several, lambda value: f"[{', '.join(sorted(value[0][1:-1].split(', ')))}]", message)
+def _sort_errors(message: str) -> str:
+    """Return the message with sorted errors of nodes, whose order is random."""
+    pattern = r'\[(?:expected at least one victim pod on node "[^"]*"(?:, )?)+\]'
+    return re.sub(pattern, lambda value: f"[{', '.join(sorted(value[0][1:-1].split(', ')))}]", message)
