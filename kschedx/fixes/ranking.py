@@ -333,16 +333,17 @@ def _lowered_share(situation: Situation) -> float:
 
 
 def _gives_up_needlessly(situation: Situation, other: Situation) -> bool:
-    """Whether requests are lowered further than `other` lowers them, or more requirements dropped, without any
-    additional feasible node."""
+    """Whether requests are lowered further than `other` lowers them, without any additional feasible node, or further
+    requirements are dropped."""
     match situation.proposal.steps, other.proposal.steps:
         case [LowerRequests() as less], [LowerRequests() as more] if less.amounts != more.amounts:
-            is_more = less.covers(more)
-        case [DropRequirements() as all_], [DropRequirements() as some]:
-            is_more = {*map(requirement_text, some.requirements)} < {*map(requirement_text, all_.requirements)}
-        case _:
-            return False
-    return is_more and {*situation.feasible} <= {*other.feasible}
+            return less.covers(more) and {*situation.feasible} <= {*other.feasible}
+        case [DropRequirements() as many], [DropRequirements() as few]:
+            is_same_term = (many.source, many.term) == (few.source, few.term)
+            return is_same_term and {*map(requirement_text, few.requirements)} < {
+                *map(requirement_text, many.requirements)
+            }
+    return False
 
 
 def _awaits(situation: Situation) -> bool:
