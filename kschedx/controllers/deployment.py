@@ -77,7 +77,7 @@ def scale(
     wanted = deployment.replicas
     if new is not None and before.replicas == wanted == new.replicas == new.available:
         return _changes({set_size.name: 0 for set_size in old}, old)
-    if deployment.is_recreate or before.replicas == wanted:
+    if deployment.is_recreate:
         return {}
     most = wanted + deployment.max_surge if wanted else 0
     return _changes(_proportions(deployment, active, most, before.replicas + before.max_surge), active)

@@ -313,6 +313,8 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
     binding_conditions: bool
     consumable_capacity: bool
     list_attributes: bool
+    device_status: bool = False
+    """Whether statuses of devices alone need the newest allocator."""
     rules_need_selectors: bool = False
     broken_pools_reject_nodes: bool = False
     """Whether a request for all devices rejects the node, instead of failing, if a pool is incomplete or invalid."""
@@ -335,6 +337,8 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
             and release.enabled("DRAResourceClaimDeviceStatus"),
             consumable_capacity=release.enabled("DRAConsumableCapacity"),
             list_attributes=release.enabled("DRAListTypeAttributes"),
+            device_status=release.behaviour.device_statuses_need_an_allocator
+            and release.enabled("DRAResourceClaimDeviceStatus"),
             rules_need_selectors=not release.behaviour.rule_without_selector_taints_every_device,
             broken_pools_reject_nodes=not release.behaviour.broken_pools_fail_requests_for_all,
             shared_devices_stay_shared=not release.behaviour.shared_devices_can_become_exclusive,
@@ -345,7 +349,7 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
     @property
     def is_stable(self) -> bool:
         """Whether upstream uses its oldest allocator, which supports fewer features."""
-        return not self.binding_conditions and not self.consumable_capacity
+        return not (self.binding_conditions or self.consumable_capacity or self.device_status)
 
     @property
     def cel(self) -> Features:
