@@ -372,6 +372,7 @@ def _is_same(theirs: RecordedEvent, message: str) -> bool:
 
 _ELSEWHERE = "recorded at another time"
 """The usual reason for a difference: the pod stays pending while the cluster changes."""
+_NO_CLAIMS = "no new claims to deallocate"
 _MOST_TEXTS = 3
 _MOST_LETTERS = 100
 """The maximum number of characters of one text: other schedulers and extenders write arbitrary ones."""
@@ -382,6 +383,8 @@ AFTER_THE_CHOICE = lazy_pattern(r"^(running \S+ plugin|binding )")
 def contrasts(theirs: RecordedEvent, ours: str, *, nominated: bool = False) -> tuple[str, ...]:
     """Return the differences between the two messages and their likely causes; none if they are equal. The last message
     about a `nominated` pod may lack the part about preemption, which is then not compared."""
+    if _NO_CLAIMS not in theirs.message:  # without DynamicResources
+        ours = ours.replace(f"{_NO_CLAIMS}, ", "").replace(f" {_NO_CLAIMS}.", "")
     if _is_same(theirs, ours):
         return ()
     if not ours:

@@ -13,6 +13,7 @@ from kschedx.findings import (
     ClaimNotOwned,
     DeviceClaimNotCreated,
     Finding,
+    GangResourcesShort,
     GangTooSmall,
     PodGroupIncomplete,
     RequirementMatch,
@@ -116,6 +117,8 @@ def _find_dead_end(situation: Situation) -> _DeadEnd:
                 return _incomplete(finding.group, finding.min_count - finding.pods)
             case GangTooSmall(gated=0):
                 return _incomplete(finding.group, finding.min_member - finding.pods)
+            case GangResourcesShort(group=group):
+                return _DeadEnd(text=f"add nodes, or lower minResources of pod group {group}")
             case ClaimInUse():
                 one_pod = f"one pod at a time may use the claim {finding.claim}"
                 return _DeadEnd(text=f"{one_pod}, and {finding.holder} uses it")

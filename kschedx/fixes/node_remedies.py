@@ -25,6 +25,7 @@ from kschedx.fixes.node_requirements import (
     KEPT,
     NEW_NAMES,
     OF_CONTROL_PLANE,
+    SET_BY_AKS,
     are_all_of_control_plane,
     contradiction,
     faults_of,
@@ -117,6 +118,11 @@ def _keys_of_cluster(snapshot: Snapshot) -> Iterator[str]:
     for volume in snapshot.storage.volumes.values():
         for term in volume.required_node_affinity.node_selector_terms if volume.required_node_affinity else ():
             yield from (expression.key for expression in term.match_expressions)
+
+
+def _is_runtime_known(place: RemedyCandidate) -> bool:
+    """Whether it is known which part of the pod's nodeSelector comes from its RuntimeClass."""
+    return place.pod.spec.runtime_class_name in (None, "", *place.snapshot.runtime_classes)
 
 
 def _is_selected(key: str, snapshot: Snapshot, but: str) -> bool:
@@ -289,7 +295,7 @@ def _may_label(requirement: RequirementMatch, place: RemedyCandidate) -> bool:
     """Whether an administrator may set the label on the node: it states no fact, and if it replaces a value, no other
     selector uses that, and no other nodes are the pool of the new one. Nodes of a NodePool have the pool's labels."""
     key = requirement.key
-    if NODE_POOL in place.node.metadata.labels:
+    if NODE_POOL in place.node.metadata.labels or not _is_runtime_known(place):
         return False
     if requirement.operator not in ("In", "=", "Exists") or _states_fact(key, place.snapshot):
         return False
@@ -481,7 +487,7 @@ def taint_remedies(place: RemedyCandidate) -> Iterator[s.FixStep]:
     formerly = {NEW_NAMES.get(toleration.key) for toleration in place.pod.spec.tolerations}
     if all(taint in open_ or taint.key in formerly for taint in missing):
         yield s.Tolerate(taints=missing) if wrong is None else s.TolerateInstead(wrong=wrong, taint=missing[0])
-    if nobody_else or not any(taint.key.startswith(KEPT) for taint in missing):
+    if nobody_else or not any(taint.key.startswith((*KEPT, SET_BY_AKS)) for taint in missing):
         is_of_openshift = nobody_else and OF_OPENSHIFT in place.node.metadata.labels
         yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing, is_of_openshift=is_of_openshift)
 

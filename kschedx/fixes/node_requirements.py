@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import agents_down, is_running
 from kschedx.controllers.workloads import is_of_daemon_set
-from kschedx.findings.constraints import CONDITION_OF_TAINT, CORDON_TAINT
+from kschedx.findings.constraints import CONDITION_OF_TAINT
 from kschedx.fixes.proposal import CONTROLLER_MANAGER
 from kschedx.fixes.steps.node import NodeFault
 from kschedx.framework.args import NodeAffinityArgs
@@ -303,6 +303,9 @@ KEPT = (
 """Taints of nodes that are unhealthy, about to be removed, or reserved for the control plane, the provider's own pods,
 or a single pod. Neither tolerating nor removing them is a fix."""
 
+SET_BY_AKS = "kubernetes.azure.com/"
+"""Taints that AKS restores on the nodes of a pool, such as that of spot nodes: to remove them is no fix."""
+
 ABOUT_TO_GO = (
     "ToBeDeletedByClusterAutoscaler",
     "DeletionCandidateOfClusterAutoscaler",
@@ -374,11 +377,6 @@ def faults_of(node: Node, taints: Iterable[Taint], snapshot: Snapshot) -> tuple[
 def _reported_condition(node: Node, taint: Taint) -> str:
     reported = condition_of(node.status.conditions, CONDITION_OF_TAINT.get(taint.key, ""))
     return "" if reported is None else reported.message or reported.reason
-
-
-def is_of_the_kind(taint: Taint) -> bool:
-    """Whether a new node like this one has the taint as well: it does not describe the node's present state."""
-    return not taint_remover(taint) and taint.key != CORDON_TAINT and not taint.key.startswith(ABOUT_TO_GO)
 
 
 def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) -> bool:

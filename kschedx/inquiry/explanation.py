@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from kschedx.controllers.states import (
     ComponentDown,
+    Contradicted,
     ExitCode,
     Lifecycle,
     StateRow,
@@ -286,14 +287,18 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     def notes(self) -> tuple[Note, ...]:
         """Notes about the limits of the answer, such as sampling, ties, and missing objects."""
         of_cycle = notes_of_cycle(self.cycle)
-        if self.holding.scheduler is not None:  # the pod's message is from that scheduler, and shown as such
+        facts = self.lifecycle
+        is_partial = isinstance(facts, Contradicted) and bool(facts.namespaces or facts.counted > facts.known)
+        # the pod's message is from another scheduler, or what the dump lacks explains it
+        if self.holding.scheduler is not None or is_partial:
             of_cycle = tuple(note for note in of_cycle if note.id != RECORDED)
         return (*self.first_notes, *of_cycle)
 
     def after_fix(self, fix: Fix) -> Explanation:
         """Return the answer about the same pod after a fix of this answer. Raises `UndecidableError`."""
-        if fix.answer is not None:
-            return fix.answer()
+        if (then := fix.then) is not None:
+            cycle = then.scheduler.schedule(then.pod, then.profile)
+            return Explanation(cycle, then.scheduler, self.first_notes)
         from kschedx.fixes.proposal import Proposal, apply_steps
 
         before = self.cycle.snapshot

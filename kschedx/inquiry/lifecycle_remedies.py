@@ -25,6 +25,7 @@ from kschedx.controllers.workloads import (
     SCALED,
     Workload,
     controlling_custom_resource,
+    is_of_daemon_set,
     manifest_of,
     ordinal_of,
     pods_of_ordinals,
@@ -65,7 +66,7 @@ from kschedx.kube.workloads import is_foreign
 from kschedx.patterns import lazy_pattern
 from kschedx.wording import list_names
 
-MOST_FIXES = 3
+_MOST_FIXES = 3
 _MOST_OF_ANOTHER = 2
 """Fixes of the pending pod for which another waits."""
 _ATTACHED = lazy_pattern(r"Multi-Attach error|(?<!\d\) )already (exclusively )?attached|already used by pod")
@@ -102,7 +103,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
 
     def fixes(self, lifecycle: states.Lifecycle) -> tuple[Fix, ...]:
         all_fixes = (fix for fix in self._each(lifecycle) if fix is not None)
-        return tuple(sorted(all_fixes, key=lambda fix: fix.certainty is FixCertainty.PARTIAL))[:MOST_FIXES]
+        return tuple(sorted(all_fixes, key=lambda fix: fix.certainty is FixCertainty.PARTIAL))[:_MOST_FIXES]
 
     def _each(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
         yield from self._workload_fixes(lifecycle)
@@ -320,8 +321,8 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
         kind, _, name = autoscaler.partition(" ")
         if why.startswith(f"annotation {PAUSED}"):
             patch: Patch = [remove_field(f"/metadata/annotations/{pointer(annotation := why.split()[1])}")]
-            title, template = f"resume {autoscaler}", "kubectl annotate {} {} {} -n {}"
-            command = shell_command(template, kind.lower(), name, f"{annotation}-", self._namespace)
+            title, template = f"resume {autoscaler}", "kubectl annotate {} {} {}- -n {}"
+            command = shell_command(template, kind.lower(), name, annotation, self._namespace)
         else:
             fields: tuple[str, ...] = ("minReplicas",)
             if kind == "ScaledObject":
@@ -542,10 +543,12 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             here = own.metadata.labels.get(key, "")
             others = Counter(node.metadata.labels.get(key, here) for node in nodes)
             if wanted := next((value for value, _ in others.most_common() if value != here), ""):
+                if is_of_daemon_set(self.pod.metadata.owner_references):
+                    yield Fix.untried(f"require {key}={wanted} in the pod template: it then runs on no {here} node")
+                    break
                 there = next(node for node in nodes if node.metadata.labels.get(key, here) == wanted)
-                yield self._require_label_fix(
-                    key, wanted, f": the image is not built for {here}", self._reserved(there)
-                )
+                because = f": the image is not built for {here}"
+                yield self._require_label_fix(key, wanted, because, self._reserved(there))
                 break
         yield Fix.untried(f"use an image that is built for the platform of {node}")
 
@@ -670,6 +673,12 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                     return Fix.untried(
                         f"repair {driver}, which cannot detach volume {volume} from {node}: {failed.message}"
                     )
+                if is_node_lost(self.snapshot, node):
+                    *_, (_, _, command) = self._lost(node)
+                    title = (
+                        f"repair {node}, or taint it out of service if it is shut down, so that {volume} is detached"
+                    )
+                    return Fix.untried(title, commands=(command,))
                 return Fix.untried(f"wait until {named} is gone, or find out from {driver} why it is not")
             if attachment.metadata.deletion_timestamp:
                 command = shell_command("kubectl patch volumeattachment {} --type merge -p {}", name, _NO_FINALIZERS)

@@ -691,6 +691,12 @@ def workloads_without_pods(
             yield written_pod, explanation
 
 
+def left_without_pods(before: Snapshot, after: Snapshot, setup: Setup) -> Iterator[tuple[WrittenPod, Explanation]]:
+    """Yield the workloads without new pods after changes, if any were without before."""
+    if after is before or next(workloads_without_pods(before, setup), None) is not None:
+        yield from workloads_without_pods(after, setup)
+
+
 def _short_workloads(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
     """Yield the workloads with fewer pods than requested, and the Deployments without a ReplicaSet or whose controller
     has not observed their newest change."""

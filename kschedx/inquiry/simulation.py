@@ -18,7 +18,6 @@ from kschedx.controllers.pod_lifecycle import cannot_start, scheduler_down
 from kschedx.controllers.states import CannotStart, Failed, RejectedByKubelet, RolloutStalled
 from kschedx.controllers.workload_lifecycle import failing_rollout, workload_lifecycle
 from kschedx.controllers.workloads import (
-    Manifest,
     OfWorkload,
     Owners,
     Workload,
@@ -41,11 +40,12 @@ from kschedx.inquiry.pod import (
     WithoutDecision,
     answer_without_cycle,
     explain,
+    left_without_pods,
     objection,
     remedies_of,
-    workloads_without_pods,
 )
 from kschedx.kube.controllers import stored_metadata
+from kschedx.kube.decoding import Manifest
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.names import PODS
 from kschedx.kube.types import Pod
@@ -351,18 +351,22 @@ class Simulation(Shown):
 
     @cached_property
     def states(self) -> tuple[Explanation, ...]:
-        """The reports of `why` that are not based on a decision: about workloads that changes name or, without changes,
-        whose pods are not created, pods that the API server refuses, a pod of each unknown scheduler, and a pod for
+        """The reports of `why` that are not based on a decision: about workloads that changes name or whose pods are
+        not created, pods that the API server refuses, a pod of each unknown scheduler, and a pod for
         which the cluster contradicts the simulation."""
         return tuple(explanation for explanation in self._states() if explanation.lifecycle is not None)
 
     def _states(self) -> Iterator[Explanation]:
         after, unread = self.after, self.simulator.manager.unread
-        if not self.changes:  # changes may be made for them
-            yield from (explanation for _, explanation in workloads_without_pods(self.before, self.setup))
+        if not (self.changes and self.drained):  # a drain does not concern them, and names of changes follow
+            named = {workload.reference for workload in (*self._changed_workloads, *self.refused)}
+            lacking = left_without_pods(self.before, after if self.changes else self.before, self.setup)
+            yield from (it for _, it in lacking if it.lifecycle is not None and it.lifecycle.subject not in named)
         for workload, written in self._changed_workloads.items():
             manifest = written or manifest_of(after, workload)
-            if manifest is None or (workload not in unread and workload_lifecycle(after, manifest) is None):
+            if manifest is None or workload in self.refused:
+                continue
+            if workload not in unread and workload_lifecycle(after, manifest) is None:
                 continue
             written_pod = (
                 WrittenPod(manifest=dict(manifest)) if workload.kind == "Pod" else written_from(after, dict(manifest))
@@ -370,9 +374,7 @@ class Simulation(Shown):
             decision = WithoutDecision(written=written_pod, before=after, snapshot=after, setup=self.setup)
             if workload in unread:
                 yield decision.refused(unread[workload])
-                continue
-            stopped = decision.stopped_answer(partial(written_pod.admit, setup=self.setup))
-            if stopped is not None:
+            elif (stopped := decision.stopped_answer(partial(written_pod.admit, setup=self.setup))) is not None:
                 yield stopped
         for manifest, error in self._refused_pods:
             written_pod = WrittenPod(manifest=dict(manifest))

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kschedx.controllers.states import Refused
 from kschedx.controllers.workloads import Workload
 from kschedx.errors import InputError, nearest
 from kschedx.explain.missing_kinds import require_pods
 from kschedx.explain.setup import Setup
+from kschedx.inquiry.pod import left_without_pods
 from kschedx.inquiry.simulation import Simulation
 from kschedx.kube.kueue import Workload as KueueWorkload
 from kschedx.progress import Phase, count_items
@@ -152,6 +154,8 @@ def simulate(
         return changed.simulation(goal=goal_result)
     changed = change_cluster(snapshot, setup, wanted, options or SimulationOptions(), namespace)
     simulator = changed.simulator
+    if changed.changes:
+        _create_allowed_pods(simulator, snapshot)
     simulator.queue.is_last(row for key in recreated if (row := simulator.row(key)) is not None)
     if only is not None:
         simulator.settle([*only])
@@ -164,6 +168,15 @@ def simulate(
     kueue = admit_workloads(simulator)
     simulator.settle(joins=True)
     return changed.simulation(kueue=kueue)
+
+
+def _create_allowed_pods(simulator: Simulator, before: Snapshot) -> None:
+    """Let controllers create the pods that the API server refused before the changes and no longer does."""
+    for written_pod, explanation in left_without_pods(before, simulator.after, simulator.setup):
+        facts, manifest = explanation.lifecycle, written_pod.workload
+        if isinstance(facts, Refused) and facts.past and manifest is not None:
+            simulator.manager.apply(manifest)
+    simulator.manager.sync()
 
 
 def drain_in_turn(

@@ -17,11 +17,10 @@ from kschedx.karpenter.node_claims import (
     AcceptedPod,
     NewNodeClaim,
     PoolTemplate,
-    allowed_labels,
     pool_requirements,
     written_requirements,
 )
-from kschedx.karpenter.nodes import ClusterState, is_of_daemon_set, is_of_stateful_set, is_static
+from kschedx.karpenter.nodes import ClusterState, is_of_daemon_set, is_static
 from kschedx.karpenter.pods import (
     DaemonSets,
     PodData,
@@ -30,12 +29,12 @@ from kschedx.karpenter.pods import (
     volume_alternatives,
 )
 from kschedx.karpenter.rejections import CheapestAreTooFew, LimitReached, NodeLimitReached, Rejection
-from kschedx.karpenter.requirements import NODES, ZERO, Amount, Amounts, Requirements, amounts_of, subtract
+from kschedx.karpenter.requirements import NODES, ZERO, Amount, Amounts, Requirements, amounts_of, subtract, well_known
 from kschedx.karpenter.topology import CountedCluster, Topologies, TopologyDomains
 from kschedx.kube.autoscalers import BALANCED, DO_NOT_DISRUPT, NodePool
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.names import HOSTNAME
-from kschedx.kube.types import Pod, Taint
+from kschedx.kube.types import OwnerReference, Pod, Taint
 from kschedx.patterns import lazy_pattern
 from kschedx.releases.dates import minor
 from kschedx.releases.karpenter import FIRST_WITH_BALANCED, MEASURED, VERSIONS, KarpenterBehaviour, karpenter_behaviour
@@ -137,6 +136,8 @@ class _PoolRejection(Struct, frozen=True, kw_only=True):
 
     pool: str
     rejection: Rejection
+    limit: LimitReached | None = None
+    """The limits of the pool, if they exclude some types."""
 
 
 class SchedulingFailure(Struct, frozen=True, kw_only=True):
@@ -265,12 +266,13 @@ class _ProvisioningRound(Struct, kw_only=True):
         """Try the pools by weight, and add a node of the first one that accepts the pod."""
         rejections: list[_PoolRejection] = []
         for template in self.templates:
-            types = self._types_within_limits(template)
+            types, limit = self._types_within_limits(template), None
             if isinstance(types, tuple):
                 node = NewNodeClaim(template, types, f"hostname-placeholder-{next(self.host_numbers):04d}")
                 answer = node.accept(data, self.topologies, relaxes_min_values=self.settings.relaxes_min_values)
-                if isinstance(answer, NoInstanceType) and template.types and not types:
-                    answer = self._limit_of(template)
+                if isinstance(answer, NoInstanceType) and len(types) < len(template.types):
+                    limit = self._limit_of(template)
+                    answer = answer if types else limit
                 if isinstance(answer, AcceptedPod):
                     node.add(data, answer, self.topologies)
                     self.new.append(node)
@@ -278,7 +280,7 @@ class _ProvisioningRound(Struct, kw_only=True):
                     return None
             else:
                 answer = types
-            rejections.append(_PoolRejection(pool=template.name, rejection=answer))
+            rejections.append(_PoolRejection(pool=template.name, rejection=answer, limit=limit))
         return SchedulingFailure(pools=tuple(rejections))
 
     def _types_within_limits(
@@ -437,7 +439,8 @@ class Provisioner(Struct, frozen=True, kw_only=True):
             if not types and known.are_all:
                 continue
             behaviour = self.settings.behaviour
-            requirements, allowed = pool_requirements(pool, behaviour), allowed_labels(pool)
+            requirements = pool_requirements(pool, behaviour)
+            allowed = well_known(pool.spec.template.spec.node_class_ref.api_group)
             overheads = daemons.overhead_of_pool(pool.spec.template.spec.taints, requirements, allowed, types)
             pool_templates.append(
                 PoolTemplate(
@@ -455,9 +458,13 @@ class Provisioner(Struct, frozen=True, kw_only=True):
     def left(self, cluster: ClusterState) -> dict[str, Amounts]:
         """Return what the limits of each pool leave for new nodes."""
         left: dict[str, Amounts] = {pool.name: amounts_of(pool.spec.limits) for pool in self.pools}
-        for node in cluster.staying:
-            if left.get(node.pool):
-                left[node.pool] = subtract(left[node.pool], node.capacity)
+        for pool in self.pools:
+            nodes = [node for node in cluster.staying if node.pool == pool.name] if pool.spec.limits else []
+            counted = amounts_of(pool.status.resources)
+            # some dumps lack the capacity of nodes, which the pool's status counts
+            is_counted = counted.get(NODES) == Amount(10**9 * len(nodes)) and all(node.lacks_capacity for node in nodes)
+            for amounts in [counted] if is_counted else [node.capacity for node in nodes]:
+                left[pool.name] = subtract(left[pool.name], amounts)
         return left
 
     @property
@@ -488,9 +495,13 @@ class Provisioner(Struct, frozen=True, kw_only=True):
             if node.row >= 0
             for row in pods.on_node(node.row).tolist()
             if not (is_of_daemon_set(pods.owners[row]) or is_static(pods.owners[row]))
-            and (not pods.deletion_timestamps[row] or is_of_stateful_set(pods.owners[row]))
+            and (not pods.deletion_timestamps[row] or _is_of_stateful_set(pods.owners[row]))
             and pods.annotations[row].get(DO_NOT_DISRUPT) != "true"
         ]
+
+
+def _is_of_stateful_set(owners: Sequence[OwnerReference]) -> bool:
+    return any(owner.kind == "StatefulSet" and owner.api_version == "apps/v1" for owner in owners)
 
 
 def _template_types(
@@ -503,7 +514,7 @@ def _template_types(
         pod_requests={},
         overheads=(DaemonOverhead(),),
         total={},
-        allowed=allowed_labels(pool),
+        allowed=well_known(pool.spec.template.spec.node_class_ref.api_group),
         relaxes_min_values=settings.relaxes_min_values,
     )
     return left.types

@@ -51,10 +51,6 @@ def policies(node: QueueNode) -> QueuePreemption:
     return node.queue.spec.preemption or QueuePreemption()
 
 
-def can_always_reclaim(node: QueueNode) -> bool:
-    return policies(node).reclaim_within_cohort == "Any"
-
-
 @unique
 class _Variant(StrEnum):
     IN_QUEUE = "in the queue"

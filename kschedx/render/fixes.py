@@ -22,8 +22,7 @@ from kschedx.words.causes import because
 if TYPE_CHECKING:
     from kschedx.inquiry.document import FixCoverage
     from kschedx.inquiry.fix import Fix
-    from kschedx.inquiry.pending_pods import PendingStory, SharedFix, SharedFixes
-    from kschedx.inquiry.simulation import WorkloadResult
+    from kschedx.inquiry.pending_pods import PendingStory, SharedFix
 
 _INDENT = LABEL + 2
 _SHOWN_NODES = 2
@@ -66,10 +65,6 @@ def group_fix(fix: Fix, *, for_one: bool) -> FixView:
     """Return a fix of the first of several pods."""
     seen = "for one of them" if for_one else ""
     return FixView(title=fix.title, seen=seen, commands=fix.commands, changes=_changes(fix))
-
-
-def node_fix(fix: Fix) -> FixView:
-    return FixView(title=fix.title, commands=fix.commands)
 
 
 def shared_fix_view(mended: SharedFix) -> FixView:
@@ -151,17 +146,6 @@ def story_reason(story: PendingStory) -> str:
 def story_fixes(story: PendingStory | None) -> tuple[FixView, ...]:
     """Return the first fix of the story's pods; empty if there is none."""
     return () if story is None or story.mended is None else (shared_fix_view(story.mended),)
-
-
-def story_no_fix(story: PendingStory | None) -> str:
-    """Return why the story's pods have no fix; empty if they have one."""
-    return "" if story is None or story.mended is not None else story.explanation.no_fix
-
-
-def refusal_fixes(mending: SharedFixes, result: WorkloadResult) -> tuple[FixView, ...]:
-    """Return the fix after which the API server admits the refused replicas of a workload; empty if none is known."""
-    fix = mending.let_in(result) if result.refused else None
-    return () if fix is None else (FixView(title=fix.title, commands=fix.commands),)
 
 
 def _command_lines(commands: Iterable[str], width: int) -> list[StyledLine]:

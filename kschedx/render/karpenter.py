@@ -15,6 +15,7 @@ from kschedx.karpenter.cluster import (
     LaunchCertainty,
     PodProvisioning,
     PoolVerdict,
+    matching_types,
 )
 from kschedx.karpenter.devices import NoDevices
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
@@ -46,7 +47,7 @@ from kschedx.kube.autoscalers import NodeClaim, NodeOverlay
 from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import Unit
 from kschedx.kube.types import Pod
-from kschedx.releases.karpenter import karpenter_title
+from kschedx.releases.karpenter import MEASURED
 from kschedx.render.terminal import StyledLine, text
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.wording import Fact, amount, count, list_names
@@ -126,8 +127,6 @@ def _pool_headline(verdict: PoolVerdict) -> str:
     """Return why a NodePool does not help, in lower case and with the number."""
     rejection = verdict.rejection
     match rejection:
-        case None:
-            return "helps"
         case NotTolerated(taints=taints):
             return f"untolerated taint {' and '.join(map(str, taints))}"
         case PortTaken(port=port, by=by):
@@ -267,7 +266,8 @@ def _missing_of_type(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
 
 def _nearest_type(verdict: PoolVerdict, rejection: NoInstanceType) -> InstanceType | None:
     """Return the nearest type that meets all requirements and is only too small; the largest of equally near ones."""
-    shorts = ((len(list(_short(each, rejection.requests))), each) for each in verdict.matching_types(rejection))
+    matching = () if verdict.template is None else matching_types(verdict.template, rejection)
+    shorts = ((len(list(_short(each, rejection.requests))), each) for each in matching)
     return min((pair for pair in shorts if pair[0]), key=itemgetter(0), default=(0, None))[1]
 
 
@@ -379,8 +379,13 @@ def decision_words(of_pools: PoolScaling, recorded: RecordedEvent | None) -> Dec
         is_same=is_same_karpenter_event(message, provisioning.event),
         settings="types and settings",
         reports=tuple(of_pools.reports.values()),
-        basis=(_basis(karpenter), f"rules of Karpenter {karpenter_title(karpenter.settings.rules_version)}"),
+        basis=(_basis(karpenter), f"rules of Karpenter {version_title(karpenter.settings.rules_version)}"),
     )
+
+
+def version_title(version: str) -> str:
+    """Return the version's title, such as `1.14, as published and not measured`."""
+    return version if version in MEASURED else f"{version}, as published and not measured"
 
 
 def trial_result(remedy: NodeRemedy) -> str:

@@ -25,7 +25,6 @@ from kschedx.inquiry.what_if import OtherOutcomes
 from kschedx.kube.names import PODS
 from kschedx.progress import Phase, count_items
 from kschedx.render.drain import (
-    drain_fix,
     drain_lines,
     drain_list,
     drain_tone,
@@ -34,7 +33,7 @@ from kschedx.render.drain import (
     result_lines,
     with_flags,
 )
-from kschedx.render.fixes import fix_lines, refusal_fixes, story_fixes, story_no_fix, story_reason
+from kschedx.render.fixes import fix_lines, story_fixes, story_reason
 from kschedx.render.growth import growth_text
 from kschedx.render.layout import MOST_LINES, head_lines
 from kschedx.render.lifecycle import rollout_text
@@ -54,7 +53,7 @@ from kschedx.render.terminal import (
     shortens,
     title_lines,
 )
-from kschedx.render.view import ItemList, Timeline, Tone, UsageRow, UsageView, View, ViewItem
+from kschedx.render.view import FixView, ItemList, Timeline, Tone, UsageRow, UsageView, View, ViewItem
 from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.drain import DrainResult
 from kschedx.simulate.moves import GoalResult
@@ -93,6 +92,7 @@ def _effects(simulation: Simulation) -> Iterator[str]:
 
 _SHOWN_CHANGES = 4
 _SHOWN_PLACES = 3
+_SHOWN_GATED = 3
 _BAR = 10
 _SHORT_BAR = 5
 
@@ -113,7 +113,7 @@ _SHOWN_ROWS = (
     _ShownCounts(2, 1, 1),
 )
 """Sizes that are tried until the screen is short enough."""
-ALL = _ShownCounts(1_000_000, 1_000_000, 1_000_000)
+_ALL = _ShownCounts(1_000_000, 1_000_000, 1_000_000)
 _ON_PAGE = _ShownCounts(20, 0, 3)
 """The rows for which fixes are tried on a page, largest first. In a cluster of 5,000 nodes, each takes half a
 second."""
@@ -141,7 +141,7 @@ def drains_view(
         tone=drain_tone(drained),
         details=tuple(with_flags(drained, forced)) if each else (),
         facts=tuple(_eviction_facts(simulation)),
-        fixes=tuple(map(drain_fix, lets_go)),
+        fixes=tuple(FixView(title=fix.title, seen=fix.seen, commands=fix.commands) for fix in lets_go),
         lists=(
             drain_list(simulation, forced, 0 if each else tried.workloads, each=each),
             *(() if each else (_causes(simulation, SharedFixes(simulation), tried.causes, are_alone=True),)),
@@ -167,13 +167,13 @@ def drains_lines(
     At most 30 lines, unless `wide` or blocked drains need more. The arguments are those of `drains_view`, whose `view`
     may have been computed before.
     """
-    tried = ALL if wide else _SHOWN_ROWS[0]
+    tried = _ALL if wide else _SHOWN_ROWS[0]
     view = view or drains_view(simulation, tried, each=each, lets_go=lets_go, forced=forced)
     if each:
         return [*head_lines(view, width), *each_lines(view.lists[0], width, wide=wide)]
     nodes, causes = view.lists
     lines: list[StyledLine] = []
-    for number, shown in enumerate((ALL,) if wide else _SHOWN_ROWS):
+    for number, shown in enumerate((_ALL,) if wide else _SHOWN_ROWS):
         most = None if wide else max((20 - 4 * number) // max(len(nodes.items), 1), 2)
         if len(nodes.items) == 1:
             lines = head_lines(replace(view, fixes=()), width)
@@ -261,7 +261,7 @@ def simulation_lines(
     """Return at most 30 lines, unless `wide` or `steps`, or drains and changes need more. `view` is that of the
     simulation, if it was computed before."""
     shared = SharedFixes(simulation)
-    start = ALL if wide else _ShownCounts(0, 0, 0)
+    start = _ALL if wide else _ShownCounts(0, 0, 0)
     whole = view or simulation_view(simulation, start, ties=ties, growths=growths, shared=shared)
 
     def tried(counts: _ShownCounts) -> View:
@@ -312,7 +312,7 @@ def simulation_lines(
         whole = tried(_SHOWN_ROWS[0])
     is_single = sum(bool(item.fixes) for item in whole.items) == 1
     lines: list[StyledLine] = []
-    for shown in (ALL,) if wide else _SHOWN_ROWS:
+    for shown in (_ALL,) if wide else _SHOWN_ROWS:
         lines = screen(whole, shown, is_single=is_single)
         if len(lines) <= MOST_LINES:
             break
@@ -439,7 +439,8 @@ def _simulation_headline(simulation: Simulation) -> str:
 
 def _names_refusal(simulation: Simulation) -> bool:
     """Return whether the headline goes on with pods that are not created."""
-    return not simulation.drained and any(isinstance(state.lifecycle, Refused) for state in simulation.states)
+    states = (state.lifecycle for state in simulation.states)
+    return not simulation.drained and (bool(simulation.refused) or any(isinstance(facts, Refused) for facts in states))
 
 
 def _kueue_facts(kueue: KueueResult) -> Iterator[Fact]:
@@ -459,6 +460,7 @@ def _facts(simulation: Simulation) -> Iterator[Fact]:
     for label, items in (
         ("after", map(str, simulation.changes)),
         ("effect", (*_effects(simulation), *map(rollout_text, rollouts))),
+        ("gated", _gated_pods(simulation)),
         ("moves", [f"{move.pod} from {move.source} to {move.to}" for move in moves]),
     ):
         if texts := tuple(items):
@@ -466,6 +468,11 @@ def _facts(simulation: Simulation) -> Iterator[Fact]:
     if simulation.kueue is not None:
         yield from _kueue_facts(simulation.kueue)
     yield from _eviction_facts(simulation)
+
+
+def _gated_pods(simulation: Simulation) -> Iterator[str]:
+    if simulation.gated:
+        yield list_names(simulation.gated, _SHOWN_GATED)
 
 
 def _eviction_facts(simulation: Simulation) -> Iterator[Fact]:
@@ -499,10 +506,21 @@ def _workloads(
             kind=_workload_kind(result),
             values=(len(result.placed), len(result.pending), len(result.evicted), _result(simulation, result, story)),
             event=simulation.messages.get(result.pending[0], "") if result.pending else "",
-            fixes=(*(refusal_fixes(mending, result) if is_tried else ()), *story_fixes(story)),
-            no_fix=story_no_fix(story),
+            fixes=(*(_refusal_fixes(mending, result) if is_tried else ()), *story_fixes(story)),
+            no_fix=_story_no_fix(story),
             members=(*result.pending, *(f"{number} on {node}" for node, number in result.nodes.items())),
         )
+
+
+def _refusal_fixes(mending: SharedFixes, result: WorkloadResult) -> tuple[FixView, ...]:
+    """Return the fix after which the API server admits the refused replicas of a workload; empty if none is known."""
+    fix = mending.let_in(result) if result.refused else None
+    return () if fix is None else (FixView(title=fix.title, commands=fix.commands),)
+
+
+def _story_no_fix(story: PendingStory | None) -> str:
+    """Return why the story's pods have no fix; empty if they have one."""
+    return "" if story is None or story.mended is not None else story.explanation.no_fix
 
 
 def _workload_kind(result: WorkloadResult) -> str:
@@ -653,7 +671,7 @@ def _causes(simulation: Simulation, mending: SharedFixes, most: int, *, are_alon
                 values=(len(pods), list_names(pods, 1)),
                 event=simulation.messages[pods[0]] or "unschedulable",
                 fixes=story_fixes(story),
-                no_fix=story_no_fix(story),
+                no_fix=_story_no_fix(story),
                 members=tuple(pods),
             )
         )

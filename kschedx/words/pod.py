@@ -47,7 +47,7 @@ def _gang_too_small(finding: findings.GangTooSmall) -> Words:
 @in_words.register
 def _gang_resources_short(finding: findings.GangResourcesShort) -> Words:
     gaps = ", ".join(f"{amount(gap.resource, gap.short_by)} {gap.resource}" for gap in finding.gaps)
-    return Words(headline=f"pod group {finding.group} is short by {gaps} in the whole cluster")
+    return Words(headline=f"minResources of pod group {finding.group} exceeds what all nodes have free by {gaps}")
 
 
 @in_words.register

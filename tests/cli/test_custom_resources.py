@@ -260,6 +260,10 @@ def test_a_rollout_uses_the_template_of_the_deployment_to_which_it_refers(tmp_pa
     assert (ran.code, "lower requests.cpu of container w from 3 to 2" in ran.out) == (1, True)
     patch = kschedx(*asked, "--fix", "2", "-o", "patch").out
     assert patch.startswith("kubectl patch deployment.apps llm -n ml --type=json")
+    manifest = tmp_path / "rollout.json"
+    manifest.write_text(json.dumps({**owner, "metadata": {**named, "name": "llm"}, "spec": rollout}))
+    in_file = kschedx("why", manifest, "-s", path, columns=200)
+    assert (in_file.code, "does not say which pods" in in_file.out) == (1, False)
 
 
 CLONES: Manifest = {

@@ -98,6 +98,12 @@ def test_a_rejection_by_other_plugins_is_decided(
     assert "untolerated taint" in explanation.message
 
 
+def test_namespaces_with_pods_exist() -> None:
+    others = pod("cache", namespace="prod", labels={"app": "web"}, on="n1")
+    explanation = explain_pod(dump([*NODES, selecting("podAffinity"), others], is_dump=False), "default/me")
+    assert explanation.outcome is Outcome.UNDECIDED
+
+
 @pytest.mark.parametrize(("kind", "names", "me", "others"), CASES[:1] + CASES[5:7])
 def test_input_that_is_no_dump_is_complete(kind: str, names: list[str], me: Manifest, others: list[Manifest]) -> None:
     explanation = explain_pod(dump([*NODES, *others, me], is_dump=False), "default/me")

@@ -132,7 +132,7 @@ def titles(*objects: Manifest) -> list[str]:
             ["create storage class premium"],
         ),
         # volumes that are gone or too small
-        ([claim("data", volume="gone"), storage_class(provisioner=DRIVER)], [RESTORED, EMPTIED]),
+        ([claim("data", volume="gone"), storage_class(provisioner=DRIVER), volume("other")], [RESTORED, EMPTIED]),
         ([claim("data", volume="gone", phase="Lost"), storage_class(provisioner=DRIVER)], [RESTORED, EMPTIED]),
         (
             [claim("data", annotations={SELECTED_NODE: "gone"}), storage_class(provisioner=DRIVER)],

@@ -235,6 +235,14 @@ def test_a_reached_limit_rejects_every_type() -> None:
     assert decision_of(pool(limits={"cpu": "6"}), node(), pod())[2] == (LaunchCertainty.UNKNOWN,)
 
 
+def test_a_pool_counts_nodes_whose_capacity_a_dump_lacks() -> None:
+    lean, full = node(), {"resources": {"cpu": "6", "nodes": "1"}}
+    lean["status"].pop("capacity", None)
+    limited = pool(limits={"cpu": "6"})
+    certainties = decision_of({**limited, "status": {**limited["status"], **full}}, lean, pod())[2]
+    assert certainties == (LaunchCertainty.REJECTS,)
+
+
 def _with(manifest: Json, **status: Any) -> Json:
     return {**manifest, **status}
 

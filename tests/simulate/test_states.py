@@ -172,3 +172,45 @@ def test_a_pod_that_an_event_names_unschedulable_counts_once(tmp_path: Path) -> 
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*NODES, *pods]}))
     ran = kschedx("simulate", "-s", tmp_path / "cluster.json", columns=200)
     assert (ran.code, ran.out.splitlines()[0]) == (3, "? 2 pods undecided")
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "expected"),
+    [
+        ("--add-nodes=1=a", 1, "default/deploy/web has 1 of 3 pods and gets no others: ResourceQuota refuses them"),
+        ("--scale=deploy/web=3", 1, "✗ 2 replicas refused by the API server"),
+        ("--set=resourcequota/few:spec.hard.pods=2", 1, "1 pod is scheduled; 1 replica refused by the API server"),
+        ("--set=resourcequota/few:spec.hard.pods=3", 0, "3 of 3 assigned · 2 new on a, b"),
+    ],
+)
+def test_pods_that_a_quota_refuses_stay_refused_until_it_allows_them(
+    change: str, code: int, expected: str, tmp_path: Path
+) -> None:
+    message = 'pods "web-1-x" is forbidden: exceeded quota: few, requested: pods=1, used: pods=1, limited: pods=1'
+    failed = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message}
+    labels = {"app": "web", "pod-template-hash": "1"}
+    deployment = workload("Deployment", replicas=3, selector=SELECTOR)
+    deployment["metadata"] = {"name": "web", "uid": "d"}
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": True}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": CONTAINERS}}
+    replica_set: Manifest = {
+        **workload("ReplicaSet", replicas=3, selector={"matchLabels": labels}, template=template),
+        "metadata": {"name": "web-1", "uid": "r", "labels": labels, "ownerReferences": [owner]},
+        "status": {"replicas": 1, "conditions": [failed]},
+    }
+    maker = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "r", "controller": True}
+    first = pod(
+        "web-1-a", on="a", labels=labels, metadata={"ownerReferences": [maker]}, spec={"containers": CONTAINERS}
+    )
+    few = {"pods": "1"}
+    quota: Manifest = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "few", "namespace": "default"},
+        "spec": {"hard": few},
+        "status": {"hard": few, "used": few},
+    }
+    cluster = {"kind": "List", "items": [*NODES, quota, deployment, replica_set, first]}
+    (tmp_path / "cluster.json").write_text(json.dumps(cluster))
+    ran = kschedx("simulate", change, "-s", tmp_path / "cluster.json", columns=200)
+    assert (ran.code, expected in ran.out) == (code, True), ran.out
