@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from multiprocessing.sharedctypes import Synchronized
     from multiprocessing.sharedctypes import SynchronizedArray as Array
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 FEW = 64
 """Fewer items than this are not worth a process."""
@@ -40,8 +40,8 @@ def processors() -> int:
 
 
 def results(
-    work: Callable[[int], T], items: Sequence[int], processes: int, *, weights: Sequence[int] | None = None
-) -> Iterator[T]:
+    work: Callable[[int], _T], items: Sequence[int], processes: int, *, weights: Sequence[int] | None = None
+) -> Iterator[_T]:
     """Yield `work(item)` for every item, in order. An exception of the work is raised here.
 
     `weights` are the numbers of things that the items are about; one each by default.
@@ -61,15 +61,15 @@ def results(
     try:
         with forks.Pool(processes, initializer=_start, initargs=(os.getpid(), shares, number)) as pool:
             if weights is None:
-                yield from cast("Iterator[T]", pool.imap(_do, items, chunksize=_CHUNK))
+                yield from cast("Iterator[_T]", pool.imap(_do, items, chunksize=_CHUNK))
             else:
-                yield from _await_results(cast("IMapIterator[T]", pool.imap(_do, items)), shares)
+                yield from _await_results(cast("IMapIterator[_T]", pool.imap(_do, items)), shares)
     finally:
         gc.unfreeze()
         _work = None
 
 
-def _await_results(done: IMapIterator[T], shares: Array[float]) -> Iterator[T]:
+def _await_results(done: IMapIterator[_T], shares: Array[float]) -> Iterator[_T]:
     """Yield the results in order, and report the progress until the next one is available."""
     with suppress(StopIteration):
         while True:

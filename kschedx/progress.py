@@ -12,7 +12,7 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class Phase(StrEnum):
@@ -114,8 +114,8 @@ def begin(share: float, of: str = "") -> None:
 
 
 def count_items(
-    items: Iterable[T], phase: Phase, total: int, noun: str, weight: Callable[[T], int] = lambda _: 1
-) -> Iterator[T]:
+    items: Iterable[_T], phase: Phase, total: int, noun: str, weight: Callable[[_T], int] = lambda _: 1
+) -> Iterator[_T]:
     """Yield the items. When the next one is requested, the item before it is counted with its `weight`, in units of the
     noun."""
     meter = _METER.get()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kschedx.framework.config.origins import ExpandedConfig
     from kschedx.framework.extenders import Ask
 
-Configuration = Mapping[str, object]
+_Configuration = Mapping[str, object]
 """A KubeSchedulerConfiguration, or a Policy for the versions before the framework, as parsed from YAML or JSON."""
 
 
@@ -23,13 +23,13 @@ class EarlierScheduler(Scheduler, Protocol):
     """A scheduler before the framework, which a satellite provides."""
 
     @classmethod
-    def of(cls, config: Configuration | None, release: Release, snapshot: Snapshot) -> Self:
+    def of(cls, config: _Configuration | None, release: Release, snapshot: Snapshot) -> Self:
         """Return the scheduler of a version for a cluster. Raises `ConfigError`."""
         ...
 
 
 def scheduler_of(
-    config: Configuration | None, release: Release, snapshot: Snapshot | None = None, ask: Ask | None = None
+    config: _Configuration | None, release: Release, snapshot: Snapshot | None = None, ask: Ask | None = None
 ) -> Scheduler:
     """Return the scheduler of a version with its configuration; None is the default one. Raises `ConfigError` if
     kube-scheduler would refuse it.
@@ -44,7 +44,7 @@ def scheduler_of(
     return earlier.of(config, release, cluster)
 
 
-def expanded_configuration(config: Configuration | None, release: Release) -> ExpandedConfig | None:
+def expanded_configuration(config: _Configuration | None, release: Release) -> ExpandedConfig | None:
     """Return a configuration with all fields set, and their origins; None for a Policy, which lists everything itself.
 
     Raises `ConfigError`.
@@ -54,7 +54,7 @@ def expanded_configuration(config: Configuration | None, release: Release) -> Ex
     return expand_config(config, release) if release.has_framework else None
 
 
-def advice_on(config: Configuration | None, release: Release) -> tuple[Advice, ...]:
+def advice_on(config: _Configuration | None, release: Release) -> tuple[Advice, ...]:
     """Return advice on accepted but unfavorable settings of a configuration; Policies have none. Raises
     `ConfigError`."""
     from kschedx.framework.config.advice import advice

@@ -162,13 +162,6 @@ class Brief(Struct, frozen=True, kw_only=True):
     tail: str = ""
 
 
-def brief_text(briefs: Iterable[Brief]) -> str:
-    together: dict[tuple[str, str], list[str]] = {}
-    for brief in briefs:
-        together.setdefault((brief.lead, brief.tail), []).append(brief.detail)
-    return "; ".join(lead + ", ".join(details) + tail for (lead, tail), details in together.items())
-
-
 class Words(Struct, frozen=True, kw_only=True):
     headline: str
     """Complete in a log: lower case, with the number, without advice."""

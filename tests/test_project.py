@@ -176,7 +176,7 @@ def test_every_answer_about_a_cluster_has_a_size_limit() -> None:
     spec.loader.exec_module(bounds)
     measured = {line.split()[0] for line in bounds.COMMANDS}
     modules = {name: import_module(f"kschedx.cli.{name.replace('-', '_')}") for name in NAMES if name != "completion"}
-    about_clusters = {name for name, module in modules.items() if OptionGroup.CLUSTER in getattr(module, "PARTS", ())}
+    about_clusters = {name for name, module in modules.items() if OptionGroup.CLUSTER in module.COMMAND.options}
     assert about_clusters
     assert about_clusters <= measured
     assert {tool.name for tool in TOOLS} <= set(bounds.TOOLS)

@@ -157,7 +157,6 @@ class KubeletFields(Struct, frozen=True, kw_only=True):
 
 _APP_ARMOR_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
 """Followed by the container's name."""
-WINDOWS = "windows"
 
 _PROFILES: Mapping[str, _SecurityProfile] = {
     "unconfined": _SecurityProfile(type="Unconfined"),
@@ -190,7 +189,7 @@ class _PodSecurityView(Struct, frozen=True, kw_only=True):
 def security_view(pod: Pod, kubelet: KubeletSpec, *, is_template: bool = False) -> _PodSecurityView:
     """`pod` has its defaults; `kubelet` has the other fields of its manifest."""
     spec = pod.spec
-    is_windows = kubelet.os is not None and kubelet.os.name == WINDOWS
+    is_windows = kubelet.os is not None and kubelet.os.name == "windows"
     context = kubelet.security_context or _PodSecurityContext()
     containers = (
         *_pair_containers(spec.init_containers, kubelet.init_containers),
@@ -333,7 +332,7 @@ _ALLOWED_CAPABILITIES = frozenset({
     "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
 })  # fmt: skip
 """Allowed by baseline."""
-NET_BIND_SERVICE = "NET_BIND_SERVICE"
+_NET_BIND_SERVICE = "NET_BIND_SERVICE"
 """The only capability that restricted allows."""
 ALL = "ALL"
 _PROFILE_TYPES = ("RuntimeDefault", "Localhost")
@@ -506,7 +505,7 @@ def _restricted_capabilities(pod: _PodSecurityView, edition: _Edition) -> Violat
     if _is_windows(pod, edition):
         return None
     missing = [container.name for container in pod.containers if ALL not in _dropped_capabilities(container)]
-    bad, forbidden = _added_capabilities(pod, frozenset({NET_BIND_SERVICE}))
+    bad, forbidden = _added_capabilities(pod, frozenset({_NET_BIND_SERVICE}))
     phrases = [f'{_containers(missing)} must set securityContext.capabilities.drop=["ALL"]'] if missing else []
     if bad:
         phrases.append(f"{_containers(bad)} must not include {_names(forbidden)} in securityContext.capabilities.add")

@@ -19,7 +19,7 @@ from kschedx.kube.decoding import is_stored
 
 FIELDS = Path(__file__).with_name("fields.json")
 
-Json: TypeAlias = dict[str, Any]
+_Json: TypeAlias = dict[str, Any]
 _Steps: TypeAlias = tuple[str | int, ...]
 
 _WORDS: Mapping[str, tuple[tuple[type, ...], str]] = {
@@ -91,8 +91,8 @@ def _mistyped(expected: str, value: object, steps: _Steps) -> InputError:
 
 
 @cache
-def _file() -> Json:
-    loaded: Json = json.loads(FIELDS.read_text(encoding="utf-8"))
+def _file() -> _Json:
+    loaded: _Json = json.loads(FIELDS.read_text(encoding="utf-8"))
     return loaded
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from kschedx.apiserver.placement_validation import validate_label_selector, validate_labels
 from kschedx.apiserver.validation import validate_claim_spec
 from kschedx.errors import InputError, NotChangedError, Place
-from kschedx.kube.decoding import decode, is_stored, map_at
+from kschedx.kube.decoding import Manifest, decode, is_stored, map_at
 from kschedx.kube.field_errors import as_json, invalid, not_supported_error, quote_go, required_error, syntax
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of
 from kschedx.kube.names import dns_label_errors, dns_subdomain_errors, label_key_errors
@@ -196,7 +196,6 @@ def _is_of_patch(template: Mapping[str, object]) -> bool:
 
 # Immutable fields, and the API server's refusals of updates.
 
-_Manifest = Mapping[str, object]
 
 _FIXED: Mapping[str, tuple[str, ...]] = {
     "PersistentVolume": ("spec.csi", "spec.hostPath", "spec.local", "spec.volumeMode"),
@@ -256,7 +255,7 @@ def field_at(record: object, path: str) -> object:
     return value
 
 
-def fixed_kind(written: _Manifest) -> ResourceKind | None:
+def fixed_kind(written: Manifest) -> ResourceKind | None:
     """Return the kind of a manifest if it has immutable fields and creates no pods."""
     kind = next(
         (
@@ -269,7 +268,7 @@ def fixed_kind(written: _Manifest) -> ResourceKind | None:
     return None if kind is None or written.get("apiVersion") != kind.api_version else kind
 
 
-def require_same_fields(kind: ResourceKind, before: Struct, written: _Manifest) -> None:
+def require_same_fields(kind: ResourceKind, before: Struct, written: Manifest) -> None:
     """Raises `NotChangedError` if a manifest changes an immutable field of an existing object. Fields that only one of
     the two has are not compared."""
     assert kind.record is not None, "a kind of the table has objects"
@@ -281,7 +280,7 @@ def require_same_fields(kind: ResourceKind, before: Struct, written: _Manifest) 
         raise _immutable_error(kind.key, name_of(after)[1], field, value)
 
 
-def require_same_workload(stored: _Manifest, written: _Manifest) -> None:
+def require_same_workload(stored: Manifest, written: Manifest) -> None:
     """Raises `NotChangedError` if a manifest changes an immutable field of an existing workload. Fields that only one
     of the two has are not compared."""
     kind = str(written.get("kind"))
@@ -307,7 +306,7 @@ _FIXED_OF_POD = {
 }
 
 
-def changed_fields_of_pod(before: Pod, written: _Manifest) -> Iterator[str]:
+def changed_fields_of_pod(before: Pod, written: Manifest) -> Iterator[str]:
     """Yield the fields that a manifest of an existing pod would change, although the API server refuses it
     (ValidatePodUpdate of pkg/apis/core/validation). Of a gated pod, the node selector and affinity may change."""
     after, spec = decode(msgspec.json.encode(written), Pod).spec, map_at(written, "spec")
@@ -323,7 +322,7 @@ def changed_fields_of_pod(before: Pod, written: _Manifest) -> Iterator[str]:
                 yield f"requests.{resource} of container {container.name}"
 
 
-def _changed_fields(kind: str, before: _Manifest, after: _Manifest) -> Iterator[str]:
+def _changed_fields(kind: str, before: Manifest, after: Manifest) -> Iterator[str]:
     """Yield the names of the changed fields of the spec."""
     if kind in ("Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job"):
         item, other = before.get("selector"), after.get("selector")

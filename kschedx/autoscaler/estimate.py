@@ -29,7 +29,7 @@ from kschedx.snapshot.pods import host_ports
 # All new nodes of a group are identical, so for a class of pods only counts differ between them: the used resources of
 # the node, and the matching pods in its domains. `WorldBins` are the general form; a test verifies that both agree.
 
-SPREAD, AFFINITY = "PodTopologySpread", "InterPodAffinity"
+_SPREAD, _AFFINITY = "PodTopologySpread", "InterPodAffinity"
 
 
 def is_countable(pod: Pod, seen: NewNodeResult) -> bool:
@@ -225,14 +225,14 @@ def verdict_alone(seen: NewNodeResult) -> TemplateVerdict:
     if OF_OTHERS & set(seen.filters):
         domains = _domains_of(seen, np.zeros(0, dtype=np.int64))
         domains.add()
-        for plugin, reason in ((SPREAD, domains.spread_reason()), (AFFINITY, domains.affinity_reason(None))):
+        for plugin, reason in ((_SPREAD, domains.spread_reason()), (_AFFINITY, domains.affinity_reason(None))):
             if reason and plugin in seen.filters:
                 verdicts.append(TemplateVerdict(fits=False, plugin=plugin, reasons=(reason,)))
     return min(verdicts, key=lambda verdict: seen.filters.index(verdict.plugin), default=FITS)
 
 
 def _spreads(seen: NewNodeResult) -> tuple[Spread, ...]:
-    is_asked = seen.stopped is None and SPREAD in seen.filters and SPREAD not in seen.state.skip_filter
+    is_asked = seen.stopped is None and _SPREAD in seen.filters and _SPREAD not in seen.state.skip_filter
     if not is_asked:
         return ()
     return seen.state[HARD]
@@ -251,7 +251,7 @@ def _domains_of(seen: NewNodeResult, kinds: IntArray) -> _SpreadDomains:
         everywhere=0,
         everywhere_fresh=0,
     )
-    if AFFINITY not in seen.filters or FILTER not in state:
+    if _AFFINITY not in seen.filters or FILTER not in state:
         return domains
     counts = state[FILTER]
     domains.matches_itself = counts.matches_itself

@@ -41,7 +41,7 @@ def deployment_flags(workloads: Mapping[tuple[str, str, str], bytes]) -> Written
 
 FlagValue = str | int | float | bool | Sequence[str | int]
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 _GIBIBYTE = 1024**3
 
@@ -115,7 +115,7 @@ def _texts(value: FlagValue) -> tuple[str, ...]:
     return tuple(text for item in value for text in _texts(item))
 
 
-def _parsed_flag(name: str, value: FlagValue, parse: Callable[[tuple[str, ...]], T]) -> T:
+def _parsed_flag(name: str, value: FlagValue, parse: Callable[[tuple[str, ...]], _T]) -> _T:
     texts = _texts(value)
     try:
         return parse(texts)
@@ -123,7 +123,7 @@ def _parsed_flag(name: str, value: FlagValue, parse: Callable[[tuple[str, ...]],
         raise ConfigError(f"--{name} of the cluster-autoscaler cannot be {json.dumps(','.join(texts))}") from None
 
 
-def last(parse: Callable[[str], T]) -> Callable[[tuple[str, ...]], T]:
+def _last(parse: Callable[[str], _T]) -> Callable[[tuple[str, ...]], _T]:
     return lambda texts: parse(texts[-1])
 
 
@@ -133,7 +133,7 @@ _BOOLEANS = {
 }
 
 
-def boolean(text: str) -> bool:
+def _boolean(text: str) -> bool:
     """Parse as strconv.ParseBool."""
     if text not in _BOOLEANS:
         raise ValueError(text)
@@ -149,28 +149,28 @@ def _commas(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 _FLAGS: Mapping[str, tuple[str, Callable[[tuple[str, ...]], object]]] = {
-    "cloud-provider": ("cloud_provider", last(str)),
-    "expander": ("expanders", last(lambda text: tuple(text.split(",")))),
-    "balance-similar-node-groups": ("balance_similar_node_groups", last(boolean)),
+    "cloud-provider": ("cloud_provider", _last(str)),
+    "expander": ("expanders", _last(lambda text: tuple(text.split(",")))),
+    "balance-similar-node-groups": ("balance_similar_node_groups", _last(_boolean)),
     "balancing-label": ("balancing_labels", _every),
     "balancing-ignore-label": ("balancing_ignore_labels", _every),
-    "memory-difference-ratio": ("memory_difference_ratio", last(float)),
-    "max-free-difference-ratio": ("max_free_difference_ratio", last(float)),
-    "max-allocatable-difference-ratio": ("max_allocatable_difference_ratio", last(float)),
-    "max-nodes-total": ("max_nodes_total", last(int)),
-    "max-nodes-per-scaleup": ("max_nodes_per_scale_up", last(int)),
-    "ok-total-unready-count": ("ok_total_unready_count", last(int)),
-    "max-total-unready-percentage": ("max_total_unready_percentage", last(float)),
-    "max-node-startup-time": ("max_node_startup_time", last(Duration.parse)),
-    "expendable-pods-priority-cutoff": ("expendable_pods_priority_cutoff", last(int)),
-    "new-pod-scale-up-delay": ("new_pod_scale_up_delay", last(Duration.parse)),
+    "memory-difference-ratio": ("memory_difference_ratio", _last(float)),
+    "max-free-difference-ratio": ("max_free_difference_ratio", _last(float)),
+    "max-allocatable-difference-ratio": ("max_allocatable_difference_ratio", _last(float)),
+    "max-nodes-total": ("max_nodes_total", _last(int)),
+    "max-nodes-per-scaleup": ("max_nodes_per_scale_up", _last(int)),
+    "ok-total-unready-count": ("ok_total_unready_count", _last(int)),
+    "max-total-unready-percentage": ("max_total_unready_percentage", _last(float)),
+    "max-node-startup-time": ("max_node_startup_time", _last(Duration.parse)),
+    "expendable-pods-priority-cutoff": ("expendable_pods_priority_cutoff", _last(int)),
+    "new-pod-scale-up-delay": ("new_pod_scale_up_delay", _last(Duration.parse)),
     "startup-taint-prefix": ("startup_taint_prefixes", _every),
     "status-taint": ("status_taints", _every),
-    "force-ds": ("force_daemon_sets", last(boolean)),
-    "scale-from-unschedulable": ("scale_from_unschedulable", last(boolean)),
-    "scale-up-from-zero": ("scale_up_from_zero", last(boolean)),
-    "fastpath-binpacking-enabled": ("fast_path", last(boolean)),
-    "scaleup-simulation-for-skipped-node-groups-enabled": ("check_skipped_groups", last(boolean)),
+    "force-ds": ("force_daemon_sets", _last(_boolean)),
+    "scale-from-unschedulable": ("scale_from_unschedulable", _last(_boolean)),
+    "scale-up-from-zero": ("scale_up_from_zero", _last(_boolean)),
+    "fastpath-binpacking-enabled": ("fast_path", _last(_boolean)),
+    "scaleup-simulation-for-skipped-node-groups-enabled": ("check_skipped_groups", _last(_boolean)),
     "bypassed-scheduler-names": ("bypassed_schedulers", _commas),
     "allowed-scheduler-names": ("allowed_schedulers", _commas),
 }
@@ -237,7 +237,7 @@ class ScaleDownFlags(Struct, frozen=True, kw_only=True):
     def read(cls, written: Mapping[str, Sequence[str]]) -> ScaleDownFlags:
         """Parse flags by their names without dashes. Raises `ConfigError` for an invalid value."""
         read: dict[str, object] = {
-            field: _parsed_flag(name, written[name], last(parse))
+            field: _parsed_flag(name, written[name], _last(parse))
             for name, (field, parse) in _SCALE_DOWN_FLAGS.items()
             if name in written
         }
@@ -246,18 +246,18 @@ class ScaleDownFlags(Struct, frozen=True, kw_only=True):
 
 
 _SCALE_DOWN_FLAGS: Mapping[str, tuple[str, Callable[[str], object]]] = {
-    "scale-down-enabled": ("is_enabled", boolean),
-    "scale-down-unready-enabled": ("unready_nodes_too", boolean),
+    "scale-down-enabled": ("is_enabled", _boolean),
+    "scale-down-unready-enabled": ("unready_nodes_too", _boolean),
     "scale-down-unneeded-time": ("unneeded_time", Duration.parse),
     "scale-down-unready-time": ("unready_time", Duration.parse),
     "scale-down-utilization-threshold": ("threshold", float),
     "scale-down-gpu-utilization-threshold": ("gpu_threshold", float),
-    "ignore-daemonsets-utilization": ("ignores_daemon_sets", boolean),
-    "ignore-mirror-pods-utilization": ("ignores_mirror_pods", boolean),
-    "skip-nodes-with-local-storage": ("skips_local_storage", boolean),
-    "skip-nodes-with-system-pods": ("skips_system_pods", boolean),
-    "skip-nodes-with-custom-controller-pods": ("skips_custom_controllers", boolean),
-    "enable-dynamic-resource-allocation": ("counts_devices", boolean),
+    "ignore-daemonsets-utilization": ("ignores_daemon_sets", _boolean),
+    "ignore-mirror-pods-utilization": ("ignores_mirror_pods", _boolean),
+    "skip-nodes-with-local-storage": ("skips_local_storage", _boolean),
+    "skip-nodes-with-system-pods": ("skips_system_pods", _boolean),
+    "skip-nodes-with-custom-controller-pods": ("skips_custom_controllers", _boolean),
+    "enable-dynamic-resource-allocation": ("counts_devices", _boolean),
     "min-replica-count": ("min_replica_count", int),
     "blocking-system-pod-distruption-timeout": ("system_pod_timeout", Duration.parse),
 }

@@ -6,7 +6,8 @@ Upstream: RunOnce in core/static_autoscaler.go, ScaleUp in core/scaleup/orchestr
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -33,6 +34,7 @@ from kschedx.autoscaler.sizes import (
     LoopError,
     Machines,
     Option,
+    Resize,
     Similarity,
     choose,
     resize_groups,
@@ -106,7 +108,7 @@ def _is_simple(pod: Pod) -> bool:
 # core/scaleup/orchestrator/orchestrator.go, estimator/.
 
 
-class Packing(Struct, frozen=True, dict=True):
+class _Packing(Struct, frozen=True, dict=True):
     """Packs pending pods on new nodes of one group; its changes of the world are undone."""
 
     state: LoopState
@@ -213,7 +215,7 @@ class Loop:
         usable = sum(state.is_usable for state in self.state.states)
         if 0 < self.state.flags.max_nodes_total <= usable:
             if self.state.behaviour.max_nodes_total_is_told:
-                self._events.append(events.max_nodes_total_reached(self.state.flags.max_nodes_total))
+                self._events.append(_max_nodes_total_reached(self.state.flags.max_nodes_total))
                 for row in waiting:
                     self._record_result(row, (events.AT_MAX_NODES_TOTAL,), is_told=True)
             return self._result(LoopOutcome.AT_MAX_NODES_TOTAL)
@@ -364,7 +366,7 @@ class Loop:
             for group in self.state.groups
             if group.name not in self._skipped
         }
-        packing = Packing(self.state, world, self._new_nodes, self._seen)
+        packing = _Packing(self.state, world, self._new_nodes, self._seen)
         options = [option for name in fitting if (option := packing.option(name, kinds, fitting, current)) is not None]
         helped = {i for some in fitting.values() for i in some}
         for i, kind in enumerate(kinds):
@@ -445,7 +447,7 @@ class Loop:
                 reasons.append(skipped)
             else:
                 reasons.append(fitting)
-        return events.parts_of(reasons)
+        return _parts_of(reasons)
 
     def _record_result(self, row: int, parts: tuple[str, ...], *, is_told: bool) -> None:
         before = self._answers[row]
@@ -470,7 +472,7 @@ class Loop:
         maximum = self.state.flags.max_nodes_total
         if 0 < maximum < count + current:
             count = maximum - current
-            said = events.max_nodes_total_reached(maximum)
+            said = _max_nodes_total_reached(maximum)
             if said not in self._events:
                 self._events.append(said)
             if count < 1:
@@ -491,7 +493,7 @@ class Loop:
             resizes=tuple(resizes),
             triggered=option.pods,
             awaiting=tuple(row for i in later for row in kinds[i]),
-            event=events.triggered_text(resizes) if resizes else "",
+            event=_triggered_text(resizes) if resizes else "",
         )
 
     def _fits_another(self, row: int) -> bool:
@@ -529,3 +531,17 @@ class Loop:
             events=tuple(self._events),
             unknown_expanders=unknown_expanders,
         )
+
+
+def _max_nodes_total_reached(maximum: int) -> str:
+    return f"Warning MaxNodesTotalReached: Max total nodes in cluster reached: {maximum}"
+
+
+def _triggered_text(resizes: Sequence[Resize]) -> str:
+    return f"pod triggered scale-up: [{' '.join(map(str, resizes))}]"
+
+
+def _parts_of(reasons: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Return the sorted parts after `pod didn't trigger scale-up: `; `reasons` has one entry for each group."""
+    counts = Counter(reason for group in reasons for reason in group)
+    return tuple(sorted(f"{count} {reason}" for reason, count in counts.items()))

@@ -121,7 +121,7 @@ _POOL_LABELS: Mapping[str, str] = {
 """A label with the name of a node's pool, and the pattern of the pool's group names."""
 
 
-Found = tuple[str, str]
+_Found = tuple[str, str]
 """A group's name and its source."""
 
 
@@ -178,19 +178,19 @@ def membership(
     return Membership(groups=group_of_node, told_by=tuple(told_by), ambiguous=tuple(ambiguous))
 
 
-Rule = Callable[[Node], Iterator[Found]]
+_Rule = Callable[[Node], Iterator[_Found]]
 
 
-def _rules_by_value(known: frozenset[str]) -> tuple[Rule, ...]:
+def _rules_by_value(known: frozenset[str]) -> tuple[_Rule, ...]:
     """A pool label or annotation whose value is the group's name."""
 
-    def by_label(node: Node) -> Iterator[Found]:
+    def by_label(node: Node) -> Iterator[_Found]:
         for label in _POOL_LABELS:
             value = node.metadata.labels.get(label)
             if value in known:
                 yield value, f"label {label}"
 
-    def by_annotation(node: Node) -> Iterator[Found]:
+    def by_annotation(node: Node) -> Iterator[_Found]:
         value = node.metadata.annotations.get(NODE_POOL_ID)
         if value in known:
             yield value, f"annotation {NODE_POOL_ID}"
@@ -198,11 +198,11 @@ def _rules_by_value(known: frozenset[str]) -> tuple[Rule, ...]:
     return by_label, by_annotation
 
 
-def _provider_id_rule(names: Sequence[str]) -> Rule:
+def _provider_id_rule(names: Sequence[str]) -> _Rule:
     """The group in the instance's path: `.../virtualMachineScaleSets/NAME/virtualMachines/0`."""
     by_lower = {name.lower(): name for name in names}
 
-    def rule(node: Node) -> Iterator[Found]:
+    def rule(node: Node) -> Iterator[_Found]:
         for part in node.spec.provider_id.lower().split("/")[:-1]:
             if part in by_lower:
                 yield by_lower[part], "spec.providerID"
@@ -210,10 +210,10 @@ def _provider_id_rule(names: Sequence[str]) -> Rule:
     return rule
 
 
-def _owner_rule(known: frozenset[str]) -> Rule:
+def _owner_rule(known: frozenset[str]) -> _Rule:
     """Cluster API: the MachineSet, or the MachineDeployment with its prefix; OpenShift: the MachineSet."""
 
-    def rule(node: Node) -> Iterator[Found]:
+    def rule(node: Node) -> Iterator[_Found]:
         written = node.metadata.annotations
         machine_set = f"MachineSet/{written.get(MACHINE, '').rpartition('-')[0]}"
         if machine_set in known:
@@ -233,7 +233,7 @@ def _owner_rule(known: frozenset[str]) -> Rule:
     return rule
 
 
-def _pool_rule(names: Sequence[str]) -> Rule:
+def _pool_rule(names: Sequence[str]) -> _Rule:
     """The group name that the cloud derives from the pool. If a pool has a group in each zone, the node's name
     decides."""
     cache: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -244,7 +244,7 @@ def _pool_rule(names: Sequence[str]) -> Rule:
             cache[label, value] = tuple(name for name in names if pattern.fullmatch(name))
         return cache[label, value]
 
-    def rule(node: Node) -> Iterator[Found]:
+    def rule(node: Node) -> Iterator[_Found]:
         for label in _POOL_LABELS:
             value = node.metadata.labels.get(label)
             if value is None:
@@ -269,11 +269,11 @@ def _base(name: str) -> str:
     return name.rpartition("/")[2].rpartition(".")[2].removesuffix("-grp")
 
 
-def _name_prefix_rule(names: Sequence[str]) -> Rule:
+def _name_prefix_rule(names: Sequence[str]) -> _Rule:
     """Instances with the group's name as a prefix; the longest name wins."""
     bases = sorted(((_base(name) + "-", name) for name in names), key=lambda pair: -len(pair[0]))
 
-    def rule(node: Node) -> Iterator[Found]:
+    def rule(node: Node) -> Iterator[_Found]:
         for base, name in bases:
             if len(base) > 1 and node.name.startswith(base):
                 yield name, "node names"

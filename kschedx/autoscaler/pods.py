@@ -111,7 +111,7 @@ class _RejectedClasses:
 # utils/kubernetes/listers.go, core/podlistprocessor, simulator/scheduling, filterOutYoungPods and allPodsAreNew in
 # core/static_autoscaler.go.
 
-ALL_NEW = Duration.seconds(2)
+_ALL_NEW = Duration.seconds(2)
 _ALL_NEW_WITH_GPU = Duration.seconds(30)
 """The minimum age of the oldest pod."""
 
@@ -222,18 +222,18 @@ def old_enough(pods: PodTable, row: int, flags: Flags, now: int) -> bool:
     if written is not None:
         with suppress(ValueError):  # an invalid annotation is ignored
             delay = max(delay, Duration.parse(written))
-    return now - creation_time(pods, row) > delay
+    return now - _creation_time(pods, row) > delay
 
 
 def are_all_new(pods: PodTable, rows: Sequence[int], requests_gpu: Callable[[int], bool], now: int) -> bool:
     """Return whether the oldest pod, or the oldest with a GPU request, is so young that more may follow."""
-    if min((creation_time(pods, row) for row in rows), default=now) + ALL_NEW > now:
+    if min((_creation_time(pods, row) for row in rows), default=now) + _ALL_NEW > now:
         return True
-    with_gpu = [creation_time(pods, row) for row in rows if requests_gpu(row)]
+    with_gpu = [_creation_time(pods, row) for row in rows if requests_gpu(row)]
     return bool(with_gpu) and min(with_gpu) + _ALL_NEW_WITH_GPU > now
 
 
-def creation_time(pods: PodTable, row: int) -> int:
+def _creation_time(pods: PodTable, row: int) -> int:
     """Return nanoseconds since 1970; 0 if the pod has no creation time."""
     text = pods.creation_timestamps[row]
     return nanoseconds(text) if text else -(2**62)

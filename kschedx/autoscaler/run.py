@@ -16,15 +16,13 @@ from kschedx.autoscaler.sandbox import TemplateVerdict
 from kschedx.autoscaler.state import GroupChoice, GroupResult, LoopResult, LoopState, PodResult
 from kschedx.autoscaler.templates import GroupsFile, Template
 from kschedx.errors import InputError
-from kschedx.kube.documents import to_json
+from kschedx.kube.documents import Json, to_json
 from kschedx.kube.types import AUTOSCALER_STATUS, Pod
 from kschedx.releases import resolve
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 # The loop as a document, the value of the key `autoscaler`.
-
-Json = dict[str, object]
 
 
 class _LoopEntry(Struct, frozen=True, kw_only=True):

@@ -58,11 +58,11 @@ from kschedx.snapshot.snapshot import Snapshot
 # What a pod means for the removal of its node: it moves, is deleted with the node, or prevents the removal. Upstream:
 # simulator/drainability/rules, utils/drain/drain.go, core/scaledown/pdb.
 
-SECOND = 1_000_000_000
+_SECOND = 1_000_000_000
 _LONG_TERMINATING_AFTER = 30
 """Seconds for which a pod still counts after its deletion time and grace period."""
 _KUBE_SYSTEM = "kube-system"
-MEMORY = "Memory"
+_MEMORY = "Memory"
 _REPLICATED = frozenset({"ReplicationController", "Job", "ReplicaSet", "StatefulSet"})
 _LISTED = {"ReplicationController": None, "Job": None, "ReplicaSet": None, "StatefulSet": "apps", "DaemonSet": "apps"}
 """Controller kinds that the autoscaler looks up, with the group if only one counts."""
@@ -201,7 +201,7 @@ class _Fates:
             return False
         written = self._pods.specs[row].termination_grace_period_seconds
         grace_period = GRACE_PERIOD if written is None else written
-        return nanoseconds(stamp) + (grace_period + _LONG_TERMINATING_AFTER) * SECOND < self._now
+        return nanoseconds(stamp) + (grace_period + _LONG_TERMINATING_AFTER) * _SECOND < self._now
 
     def _lost_controller(self, row: int, owner: OwnerReference) -> PodFate | None:
         """Return the result if its controller does not exist or has too few replicas. Kinds without any object in the
@@ -259,7 +259,7 @@ def _local_volumes(spec: PodSpec, safe: str) -> tuple[str, ...]:
     return tuple(
         volume.name
         for volume in spec.volumes
-        if (volume.host_path is not None or (volume.empty_dir is not None and volume.empty_dir.medium != MEMORY))
+        if (volume.host_path is not None or (volume.empty_dir is not None and volume.empty_dir.medium != _MEMORY))
         and volume.name not in given_up
     )
 
@@ -267,7 +267,7 @@ def _local_volumes(spec: PodSpec, safe: str) -> tuple[str, ...]:
 # The allocated fraction of a node's own devices, as cluster-autoscaler counts it. Upstream:
 # simulator/dynamicresources/utils/utilization.go.
 
-DevicePool = tuple[str, str]
+_DevicePool = tuple[str, str]
 """Driver and name."""
 
 
@@ -288,11 +288,11 @@ def _has_devices(node: str, devices: Devices) -> bool:
 def _device_use(node: str, pods: Collection[str], devices: Devices) -> _DeviceUse | None:
     """`pods` are the pods on the node, as `namespace/name`. None if a pool is incomplete, so that it cannot be
     counted."""
-    taken: dict[DevicePool, set[str]] = defaultdict(set)
+    taken: dict[_DevicePool, set[str]] = defaultdict(set)
     for allocation in _allocations(pods, devices):
         if not allocation.admin_access:
             taken[allocation.driver, allocation.pool].add(allocation.device)
-    of_pools: dict[DevicePool, list[ResourceSlice]] = defaultdict(list)
+    of_pools: dict[_DevicePool, list[ResourceSlice]] = defaultdict(list)
     for one_slice in devices.slices:
         if one_slice.spec.node_name == node:
             of_pools[one_slice.spec.driver, one_slice.spec.pool.name].append(one_slice)
@@ -354,7 +354,7 @@ def _parts(device: Device) -> Device:
 
 # The requested fraction of a node, as cluster-autoscaler counts it. Upstream: simulator/utilization/info.go.
 
-CPU, _UTILIZATION_MEMORY = "cpu", "memory"
+_CPU, _UTILIZATION_MEMORY = "cpu", "memory"
 
 
 class UtilizationResult(Struct, frozen=True, kw_only=True):
@@ -420,7 +420,7 @@ class _UtilizationRule(Struct, frozen=True, kw_only=True):
             )
         cpu, memory = (
             _resource_utilization(node, resource, requests, self.flags.threshold)
-            for resource in (CPU, _UTILIZATION_MEMORY)
+            for resource in (_CPU, _UTILIZATION_MEMORY)
         )
         if cpu is None or memory is None:
             return None
@@ -461,7 +461,7 @@ def _resource_utilization(
 # reason; all are reported here, in its order. Upstream: core/scaledown/planner, core/scaledown/eligibility,
 # core/scaledown/unneeded, simulator/cluster.go, processors/nodes.
 
-_DELETION_TAKES = 10 * 60 * SECOND
+_DELETION_TAKES = 10 * 60 * _SECOND
 """After this time, a node that is marked for deletion is evaluated again."""
 
 
@@ -704,7 +704,7 @@ class ScaleDown:
         counts it."""
         world.leave(world.snapshot.pods.on_node(row))
         node = world.node(row)
-        closed = Taint(key=TO_BE_DELETED, value=str(self._now // SECOND), effect="NoSchedule")
+        closed = Taint(key=TO_BE_DELETED, value=str(self._now // _SECOND), effect="NoSchedule")
         labels = node.metadata.labels if self._behaviour.removed_nodes_stay_domains else {}
         world.replace_node(
             row,
@@ -719,7 +719,7 @@ class ScaleDown:
 def _taint_time(node: Node, key: str) -> int | None:
     """Return when the node got the autoscaler's taint, in nanoseconds since 1970."""
     written = next((taint.value for taint in node.spec.taints if taint.key == key), None)
-    return int(written) * SECOND if written is not None and written.isdecimal() else None
+    return int(written) * _SECOND if written is not None and written.isdecimal() else None
 
 
 # The ScaleDown document.
@@ -787,7 +787,7 @@ def _removal(removal: Removal) -> RemovalDocument:
     return part_of(
         RemovalDocument,
         removal,
-        unneeded_seconds=None if removal.unneeded_for is None else removal.unneeded_for // SECOND,
-        needed_seconds=removal.needed // SECOND,
+        unneeded_seconds=None if removal.unneeded_for is None else removal.unneeded_for // _SECOND,
+        needed_seconds=removal.needed // _SECOND,
         minimum=None if removal.minimum is None else Minimum(*removal.minimum),
     )

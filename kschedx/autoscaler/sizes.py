@@ -7,8 +7,7 @@ core/scaleup/orchestrator/orchestrator.go, processors/customresources/gpu_proces
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -40,10 +39,7 @@ NOT_READY = "not ready for scale-up"
 BACKED_OFF = "in backoff after failed scale-up"
 AT_MAXIMUM = "max node group size reached"
 
-CPU, MEMORY = "cpu", "memory"
-
-Amounts = Mapping[str, int]
-"""Cores, bytes of memory, and GPUs by the value of the GPU label."""
+_CPU, _MEMORY = "cpu", "memory"
 
 
 class LoopError(Exception):
@@ -61,7 +57,7 @@ class Machines(Struct, frozen=True, kw_only=True):
 
     def of(self, node: Node, group: str | None) -> dict[str, int]:
         """Raises `LoopError` if a node has the GPU label but its GPUs are unknown."""
-        amounts = {name: _capacity(node, name) for name in (CPU, MEMORY)}
+        amounts = {name: _capacity(node, name) for name in (_CPU, _MEMORY)}
         kind, count = self.gpus(node, group)
         if kind and count > 0:
             amounts[kind] = count
@@ -140,14 +136,14 @@ class Limits(Struct, kw_only=True):
         for group in groups:
             if group.name in templates:
                 counted.append((templates[group.name].node, group.name, group.status.target))
-            elif any(limit.maximum > 0 for limit in flags.limits if limit.resource in (CPU, MEMORY)):
+            elif any(limit.maximum > 0 for limit in flags.limits if limit.resource in (_CPU, _MEMORY)):
                 raise LoopError(f"could not compute total resources: No node info for: {group.name}")
         counted += [(node, None, 1) for node in outside if not _is_virtual(node)]
         unknown_gpus = False
         for node, name, count in counted:
             if count <= 0:
                 continue
-            amounts = {resource: _capacity(node, resource) for resource in (CPU, MEMORY)}
+            amounts = {resource: _capacity(node, resource) for resource in (_CPU, _MEMORY)}
             try:
                 kind, gpus = machines.gpus(node, name)
             except LoopError:
@@ -162,7 +158,7 @@ class Limits(Struct, kw_only=True):
             if limit.maximum > 0
         }
         if unknown_gpus:
-            left.update({name: 0 for name in left if name not in (CPU, MEMORY)})
+            left.update({name: 0 for name in left if name not in (_CPU, _MEMORY)})
         return cls(left=left, machines=machines, known={}, behaviour=behaviour)
 
     def copy(self) -> Limits:
@@ -326,7 +322,7 @@ def similar_groups(
     )
 
 
-def balance(groups: Sequence[AutoscalerGroup], count: int) -> list[Resize]:
+def _balance(groups: Sequence[AutoscalerGroup], count: int) -> list[Resize]:
     """Distribute new nodes over the groups, always to the smallest one. Unchanged groups are left out."""
     resizes = [
         Resize(group=group.name, before=group.status.target, after=group.status.target, maximum=group.status.max_size)
@@ -371,9 +367,9 @@ def resize_groups(
 ) -> list[Resize]:
     """Return the new sizes for `count` nodes; `limits` are consumed."""
     if not behaviour.balanced_sizes_heed_quotas:
-        return balance((option_group, *similar), count)
+        return _balance((option_group, *similar), count)
     sharing = [group for group in similar if not limits.exceeded_resources(templates[group.name])]
-    return _cap_by_quotas(balance((option_group, *sharing), count), templates, limits)
+    return _cap_by_quotas(_balance((option_group, *sharing), count), templates, limits)
 
 
 # The messages of the autoscaler's events. Upstream: processors/status/eventing_scale_up_processor.go,
@@ -384,22 +380,8 @@ CLUSTER_UNHEALTHY = "Warning ClusterUnhealthy: Cluster is unhealthy"
 FILTERED_OUT = "expansion options filtered out and no longer considered"
 
 
-def parts_of(reasons: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Return the sorted parts after `pod didn't trigger scale-up: `; `reasons` has one entry for each group."""
-    counts = Counter(reason for group in reasons for reason in group)
-    return tuple(sorted(f"{count} {reason}" for reason, count in counts.items()))
-
-
 def not_triggered_text(parts: Sequence[str]) -> str:
     return f"pod didn't trigger scale-up: {', '.join(parts)}"
-
-
-def triggered_text(resizes: Sequence[Resize]) -> str:
-    return f"pod triggered scale-up: [{' '.join(map(str, resizes))}]"
-
-
-def max_nodes_total_reached(maximum: int) -> str:
-    return f"Warning MaxNodesTotalReached: Max total nodes in cluster reached: {maximum}"
 
 
 def is_same_autoscaler_event(theirs: str, ours: str) -> bool:
@@ -439,16 +421,16 @@ class _ExpanderChoice(Struct, frozen=True, kw_only=True):
     """Expanders that kschedx does not support; they are skipped."""
 
 
-Filter = Callable[[Sequence[Option]], tuple[Sequence[Option], Sequence[str]]]
+_Filter = Callable[[Sequence[Option]], tuple[Sequence[Option], Sequence[str]]]
 
 
 def choose(
     options: Sequence[Option], names: Sequence[str], nodes: Mapping[str, Node], priorities: ConfigMap | None
 ) -> _ExpanderChoice:
     """Apply the expanders one after the other until one option is left; `nodes` are the groups' templates."""
-    filters: Mapping[str, Filter] = {
+    filters: Mapping[str, _Filter] = {
         "least-waste": lambda left: (_least_waste(left, nodes), ()),
-        "most-pods": lambda left: (most_pods(left), ()),
+        "most-pods": lambda left: (_most_pods(left), ()),
         "least-nodes": lambda left: (_least_nodes(left), ()),
         "priority": lambda left: prioritize(left, priorities),
         "random": lambda left: (left, ()),
@@ -467,7 +449,7 @@ def choose(
     return _ExpanderChoice(options=tuple(left), events=tuple(events), unknown=tuple(unknown))
 
 
-def waste(option: Option, node: Node) -> tuple[float, float]:
+def _waste(option: Option, node: Node) -> tuple[float, float]:
     """Return the fractions of the new nodes' cpu and memory that no pod requests."""
     cpu = milli_value(node.status.capacity.get("cpu", 0)) * option.nodes
     memory = value(node.status.capacity.get("memory", 0)) * option.nodes
@@ -485,7 +467,7 @@ def _least_waste(options: Sequence[Option], nodes: Mapping[str, Node]) -> list[O
     least = 0.0
     best: list[Option] = []
     for option in options:
-        score = sum(waste(option, nodes[option.group]))
+        score = sum(_waste(option, nodes[option.group]))
         if score == least:
             best.append(option)
         if not best or score < least:
@@ -493,7 +475,7 @@ def _least_waste(options: Sequence[Option], nodes: Mapping[str, Node]) -> list[O
     return best
 
 
-def most_pods(options: Sequence[Option]) -> list[Option]:
+def _most_pods(options: Sequence[Option]) -> list[Option]:
     most = max((len(option.pods) for option in options), default=0)
     return [option for option in options if len(option.pods) == most]
 

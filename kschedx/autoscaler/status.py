@@ -75,7 +75,7 @@ class AutoscalerStatus(Struct, frozen=True, kw_only=True):
         return next((group for group in self.groups if group.name == name), None)
 
 
-MOST_NODES = 100_000
+_MOST_NODES = 100_000
 """The maximum size of a group: twenty times Kubernetes' limit, and what a loop holds in memory."""
 
 
@@ -83,8 +83,8 @@ def read_status(text: str) -> AutoscalerStatus:
     """Parse either format. Raises `InputError` for any other text."""
     status = _read(text)
     for group in status.groups:
-        if group.target > MOST_NODES:
-            message = f"node group {group.name} has a target of {group.target:,} nodes, more than {MOST_NODES:,}"
+        if group.target > _MOST_NODES:
+            message = f"node group {group.name} has a target of {group.target:,} nodes, more than {_MOST_NODES:,}"
             raise InputError(message, place=_PLACE)
     return status
 

@@ -15,6 +15,7 @@ from kschedx.errors import InputError, Place, nearest
 from kschedx.kube import autoscalers as capi
 from kschedx.kube.autoscalers import DAEMON_SET_POD, MIRROR
 from kschedx.kube.decoding import list_at
+from kschedx.kube.documents import Json
 from kschedx.kube.resources import RequestOptions, pod_request
 from kschedx.kube.scalars import Duration
 from kschedx.kube.types import Node, ObjectMeta, OwnerReference, Pod, Taint, controller_of
@@ -140,16 +141,14 @@ def _taint(value: object, place: Place) -> dict[str, object]:
 # cloudprovider/clusterapi/clusterapi_nodegroup.go, InstanceCapacity, Labels, and Taints in clusterapi_unstructured.go.
 # The status of machine templates is not read.
 
-MOST_PODS = "110"
+_MOST_PODS = "110"
 _MANAGED = ("node-role.kubernetes.io", "node-restriction.kubernetes.io", "node.cluster.x-k8s.io")
 """Domains of the labels that machines copy to their nodes."""
 
-Manifest = dict[str, object]
 
-
-def machine_templates(snapshot: Snapshot) -> dict[str, Manifest]:
+def machine_templates(snapshot: Snapshot) -> dict[str, Json]:
     """Group to `{"Node": manifest, "Pods": [manifest]}`, for groups with cpu and memory capacity."""
-    templates: dict[str, Manifest] = {}
+    templates: dict[str, Json] = {}
     for kind, records in capi.RECORDS.items():
         for record in records:
             for scalable in snapshot.of(record):
@@ -169,11 +168,11 @@ def _capacity(written: Mapping[str, str]) -> dict[str, str]:
     if written.get(capi.GPU_TYPE) and written.get(capi.GPU_COUNT, "0") != "0":
         amounts[written[capi.GPU_TYPE]] = written[capi.GPU_COUNT]
     most = written.get(capi.MAX_PODS, "")
-    amounts["pods"] = MOST_PODS if most in ("", "0") else most
+    amounts["pods"] = _MOST_PODS if most in ("", "0") else most
     return amounts
 
 
-def _node(scalable: capi.Scalable, capacity: Mapping[str, str]) -> Manifest:
+def _node(scalable: capi.Scalable, capacity: Mapping[str, str]) -> Json:
     name = f"{scalable.metadata.name}-asg"
     generic = {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "kubernetes.io/hostname": name}
     passed_on = {key: value for key, value in scalable.spec.template.spec.metadata.labels.items() if _is_managed(key)}
@@ -211,11 +210,11 @@ def _taints(scalable: capi.Scalable) -> tuple[Taint, ...]:
     return tuple(taints.values())
 
 
-def _manifest(taint: Taint) -> Manifest:
+def _manifest(taint: Taint) -> Json:
     return {"key": taint.key, "value": taint.value, "effect": taint.effect}
 
 
-def _kube_proxy(group: str) -> Manifest:
+def _kube_proxy(group: str) -> Json:
     """The autoscaler assumes a kube-proxy pod on every new node; it requests nothing."""
     return {
         "metadata": {"name": f"kube-proxy-{group}", "namespace": "kube-system", "labels": {"component": "kube-proxy"}},
@@ -245,7 +244,7 @@ class CloudTemplate(Struct, frozen=True, kw_only=True):
     pods: tuple[Pod, ...] = ()
 
 
-class DaemonSet(Struct, frozen=True, kw_only=True):
+class _DaemonSet(Struct, frozen=True, kw_only=True):
     name: str
     """`namespace/name`."""
     uid: str
@@ -293,9 +292,9 @@ def _without_priority_class(pod: Mapping[str, object]) -> dict[str, object]:
     return {**pod, "spec": {key: value for key, value in spec.items() if key != "priorityClassName"}}
 
 
-def daemon_sets(snapshot: Snapshot) -> tuple[DaemonSet, ...]:
+def daemon_sets(snapshot: Snapshot) -> tuple[_DaemonSet, ...]:
     """Return the DaemonSets of the snapshot in list order, with their pods."""
-    parsed: list[DaemonSet] = []
+    parsed: list[_DaemonSet] = []
     for (kind, namespace, name), raw in snapshot.workloads.items():
         if kind != "DaemonSet":
             continue
@@ -304,7 +303,7 @@ def daemon_sets(snapshot: Snapshot) -> tuple[DaemonSet, ...]:
         spec = cast("Mapping[str, object]", manifest["spec"])
         cluster = Snapshot.from_objects([_without_priority_class(manifest)])
         parsed.append(
-            DaemonSet(
+            _DaemonSet(
                 name=f"{namespace}/{name}",
                 uid=str(workload.get("metadata", {}).get("uid") or ""),
                 pod=cluster.pods[0],
@@ -320,7 +319,7 @@ class TemplateBuilder(Struct, frozen=True, kw_only=True):
 
     flags: Flags
     behaviour: AutoscalerBehaviour
-    daemon_sets: tuple[DaemonSet, ...]
+    daemon_sets: tuple[_DaemonSet, ...]
     options: RequestOptions
     compares_taints: bool
     """Behind the gate TaintTolerationComparisonOperators."""

@@ -36,7 +36,7 @@ from kschedx.kube.devices import (
 from kschedx.kube.quantity import Written
 from kschedx.kube.resources import nano_units
 
-UNSUPPORTED = "unsupported attribute value"
+_UNSUPPORTED = "unsupported attribute value"
 
 
 class DeviceProgram:
@@ -187,7 +187,7 @@ def _attribute_value(attribute: DeviceAttribute, list_attributes: bool) -> Value
     for item in (attribute.int_value, attribute.bool_value, attribute.string):
         if item is not None:
             return item
-    return Fault(UNSUPPORTED) if attribute.version is None else _version(attribute.version)
+    return Fault(_UNSUPPORTED) if attribute.version is None else _version(attribute.version)
 
 
 def _amount(written: Written) -> Value:

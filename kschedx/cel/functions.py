@@ -23,7 +23,7 @@ class _Overload(Struct, frozen=True, kw_only=True):
     run: Run | None = None
 
     def fits(self, arguments: tuple[Value, ...]) -> bool:
-        return len(arguments) == len(self.arguments) and all(map(holds, self.arguments, arguments))
+        return len(arguments) == len(self.arguments) and all(map(_holds, self.arguments, arguments))
 
 
 class Function(Struct, frozen=True, kw_only=True):
@@ -37,17 +37,17 @@ class Function(Struct, frozen=True, kw_only=True):
     """Whether an overload gets any arguments and refuses them with its own message."""
 
 
-def holds(declared: Type, value: Value) -> bool:
+def _holds(declared: Type, value: Value) -> bool:
     """Return whether a value is a valid argument; a list or map is judged by its first item."""
     if is_dyn(declared) or declared.kind is TypeKind.TYPE_PARAM:
         return True
     if declared.name != type_value(value).name:
         return False
     if is_list(value):
-        return not value or not declared.parameters or holds(declared.parameters[0], value[0])
+        return not value or not declared.parameters or _holds(declared.parameters[0], value[0])
     if isinstance(value, MapValue) and len(value) and declared.parameters:
         key = value.own_keys()[0]
-        return holds(declared.parameters[0], key) and holds(declared.parameters[1], value.find(key))
+        return _holds(declared.parameters[0], key) and _holds(declared.parameters[1], value.find(key))
     return True
 
 

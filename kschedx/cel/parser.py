@@ -122,7 +122,7 @@ def _character(code: int) -> str:
     return chr(code)
 
 
-def int_value(text: str) -> int:
+def _int_value(text: str) -> int:
     """Raises ValueError beyond int64."""
     digits = text.removeprefix("-")
     value = int(digits, 0) if digits.startswith("0x") else int(digits)
@@ -279,7 +279,7 @@ def _transform_map(*, by_entry: bool) -> _Macro:
     return expand
 
 
-def bound(position: int, name: str, value: Expr, result: Expr) -> Expr:
+def _bound(position: int, name: str, value: Expr, result: Expr) -> Expr:
     """Return `result` with `name` bound to `value`, which is evaluated on first use."""
     return Comprehension(
         position,
@@ -297,7 +297,7 @@ def _bind(position: int, target: Expr | None, arguments: list[Expr]) -> Expr | N
     if not (isinstance(target, Ident) and target.name == "cel"):
         return None
     name = _simple_name(arguments[0], "cel.bind() variable names must be simple identifiers")
-    return bound(position, name, arguments[1], arguments[2])
+    return _bound(position, name, arguments[1], arguments[2])
 
 
 def _optional_map(*, is_flat: bool) -> _Macro:
@@ -307,7 +307,7 @@ def _optional_map(*, is_flat: bool) -> _Macro:
         assert target is not None
         name = _simple_name(arguments[0], f"{function}() variable name must be a simple identifier")
         value = Call(position, "value", [], copy.deepcopy(target))
-        mapped = bound(position, name, value, arguments[1])
+        mapped = _bound(position, name, value, arguments[1])
         if not is_flat:
             mapped = Call(position, "of", [mapped], Ident(position, "optional"))
         none = Call(position, "none", [], Ident(position, "optional"))
@@ -326,7 +326,7 @@ def _sort_by(position: int, target: Expr | None, arguments: list[Expr]) -> Expr:
         raise _MacroError(target.position, message)
     keys = _list_macro(1)(position, Ident(position, _SORTED), arguments)
     assert keys is not None
-    return bound(position, _SORTED, target, Call(position, "@sortByAssociatedKeys", [keys], Ident(position, _SORTED)))
+    return _bound(position, _SORTED, target, Call(position, "@sortByAssociatedKeys", [keys], Ident(position, _SORTED)))
 
 
 _MACROS: dict[tuple[str, int, bool], _Macro] = {
@@ -578,7 +578,7 @@ class _Parser:
             return Literal(position, NULL)
         try:
             if token.kind == "int":
-                return Literal(position, int_value(text))
+                return Literal(position, _int_value(text))
             if token.kind == "uint":
                 return Literal(position, _uint_value(text))
             if token.kind == "double":

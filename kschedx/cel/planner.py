@@ -55,7 +55,7 @@ class _Evaluation:
         self.budget = Budget(_MOST_WORK)
 
 
-Evaluate = Callable[[_Evaluation], Value]
+_Evaluate = Callable[[_Evaluation], Value]
 
 
 # A name or value with the steps into it: fields, keys, and indexes, also of optional values. Upstream: cel-go's
@@ -67,7 +67,7 @@ _ABSENT = Optional()
 """The result of an optional step without a value; used only within a chain of steps."""
 
 
-class Constant(Struct):
+class _Constant(Struct):
     """A value that is known without evaluation and has no cost."""
 
     value: Value
@@ -76,7 +76,7 @@ class Constant(Struct):
 class _AttributePath(Struct):
     """A name or value with its steps, to which more may be added."""
 
-    base: Evaluate
+    base: _Evaluate
     cost: int = 1
     steps: list[tuple[_Qualify, bool]] = []
     """Each with whether it is optional."""
@@ -84,7 +84,7 @@ class _AttributePath(Struct):
     def add(self, step: _Qualify, *, is_optional: bool) -> None:
         self.steps.append((step, is_optional))
 
-    def resolver(self) -> Evaluate:
+    def resolver(self) -> _Evaluate:
         """Return a function for its value without the cost of the name."""
         base, steps = self.base, tuple(self.steps)
         if not steps:
@@ -135,7 +135,7 @@ class _NoSuchKey(Fault):
     """The key or item does not exist."""
 
 
-_Planned = Constant | _AttributePath | Evaluate
+_Planned = _Constant | _AttributePath | _Evaluate
 
 
 class _ConditionalAttribute(_AttributePath, kw_only=True):
@@ -148,7 +148,7 @@ class _ConditionalAttribute(_AttributePath, kw_only=True):
         self.then.add(step, is_optional=is_optional)
         self.otherwise.add(step, is_optional=is_optional)
 
-    def resolver(self) -> Evaluate:
+    def resolver(self) -> _Evaluate:
         condition, then, otherwise = self.base, self.then.resolver(), self.otherwise.resolver()
 
         def resolve(run: _Evaluation) -> Value:
@@ -162,9 +162,9 @@ class _ConditionalAttribute(_AttributePath, kw_only=True):
         return resolve
 
 
-def ready(planned: _Planned) -> Evaluate:
+def _ready(planned: _Planned) -> _Evaluate:
     """Return the function that evaluates a part, after all steps are added."""
-    if isinstance(planned, Constant):
+    if isinstance(planned, _Constant):
         value = planned.value
         return lambda _: value
     if isinstance(planned, _AttributePath):
@@ -235,7 +235,7 @@ _RECEIVERS = (str, Timestamp, CelDuration)
 """Types with their own functions and their own error for an unknown one."""
 
 
-def logical(terms: list[Evaluate], *, stops_at: bool) -> Evaluate:
+def _logical(terms: list[_Evaluate], *, stops_at: bool) -> _Evaluate:
     """Combine two terms; a fault counts only if the other term does not decide."""
     first, second = terms
 
@@ -254,7 +254,7 @@ def logical(terms: list[Evaluate], *, stops_at: bool) -> Evaluate:
     return evaluate
 
 
-def _plan_loop_condition(argument: Evaluate) -> Evaluate:
+def _plan_loop_condition(argument: _Evaluate) -> _Evaluate:
     def evaluate(run: _Evaluation) -> Value:
         value = argument(run)
         run.cost += 1
@@ -263,7 +263,7 @@ def _plan_loop_condition(argument: Evaluate) -> Evaluate:
     return evaluate
 
 
-def equality(first: Evaluate, second: Evaluate, *, is_equal: bool) -> Evaluate:
+def _equality(first: _Evaluate, second: _Evaluate, *, is_equal: bool) -> _Evaluate:
     cost = costs.equality if is_equal else costs.shorter_traversal
 
     def evaluate(run: _Evaluation) -> Value:
@@ -283,7 +283,7 @@ def equality(first: Evaluate, second: Evaluate, *, is_equal: bool) -> Evaluate:
     return evaluate
 
 
-def _optional_or(first: Evaluate, second: Evaluate, *, unwraps: bool) -> Evaluate:
+def _optional_or(first: _Evaluate, second: _Evaluate, *, unwraps: bool) -> _Evaluate:
     """`or()`, or `orValue()`, which unwraps; the second is evaluated only if the first is empty."""
 
     def evaluate(run: _Evaluation) -> Value:
@@ -297,7 +297,7 @@ def _optional_or(first: Evaluate, second: Evaluate, *, unwraps: bool) -> Evaluat
     return evaluate
 
 
-def _membership_in_constants(item: Evaluate, items: list[Value]) -> Evaluate | None:
+def _membership_in_constants(item: _Evaluate, items: list[Value]) -> _Evaluate | None:
     """Membership in a list of constants, which costs nothing. None if an item is not a plain value."""
     if not items:
         return lambda _: False
@@ -321,7 +321,7 @@ def _is_plain(value: Value) -> bool:
     return isinstance(value, bool | int | float | str) and not isinstance(value, CelDuration | Timestamp)
 
 
-def implementation(function: Function, overload: str) -> Run:
+def _implementation(function: Function, overload: str) -> Run:
     """Return the implementation of a function; `overload` is empty if several fit the types."""
     if function.run is not None:
         return _with_first_argument(function, function.run)
@@ -357,7 +357,7 @@ def _of_text(own: Run) -> Run:
     return lambda budget, text, pattern: own(budget, text, pattern) if isinstance(text, str) else NO_OVERLOAD
 
 
-def _plan_call(own: Run, arguments: list[Evaluate], cost: costs.CallCost | None) -> Evaluate:
+def _plan_call(own: Run, arguments: list[_Evaluate], cost: costs.CallCost | None) -> _Evaluate:
     """Return a call; its cost is 1 if `cost` is None."""
     limit = costs.LIMIT
     if len(arguments) == 2:
@@ -405,14 +405,14 @@ def _plan_call(own: Run, arguments: list[Evaluate], cost: costs.CallCost | None)
 # (evalFold).
 
 
-def _slot_reader(slot: int) -> Evaluate:
+def _slot_reader(slot: int) -> _Evaluate:
     def evaluate(run: _Evaluation) -> Value:
         return run.slots[slot]
 
     return evaluate
 
 
-def _plan_accumulator(slot: int, initial: Evaluate) -> Evaluate:
+def _plan_accumulator(slot: int, initial: _Evaluate) -> _Evaluate:
     """The accumulator; its initial value is evaluated on first use."""
 
     def evaluate(run: _Evaluation) -> Value:
@@ -430,15 +430,15 @@ def _plan_accumulator(slot: int, initial: Evaluate) -> Evaluate:
 
 
 def _fold(
-    over: Evaluate,
+    over: _Evaluate,
     accumulator: int,
     variable: int,
     variable2: int | None,
     *,
-    goes_on: Evaluate | None,
-    step: Evaluate,
-    result: Evaluate,
-) -> Evaluate:
+    goes_on: _Evaluate | None,
+    step: _Evaluate,
+    result: _Evaluate,
+) -> _Evaluate:
     """`variable2` is None for one variable, `goes_on` if the iteration never stops early; numbers are slots of
     variables."""
     limit = costs.LIMIT
@@ -497,7 +497,7 @@ class PlannedExpression:
     def __init__(self, root: Expr, environment: Environment) -> None:
         """Raises `PlanError`."""
         planner = _Planner(environment)
-        self._evaluate = ready(planner.plan(root))
+        self._evaluate = _ready(planner.plan(root))
         self._slots = planner.slots
         self.reads_device = planner.reads_device
 
@@ -516,17 +516,17 @@ _CONVERSIONS = frozenset(("bool", "bytes", "double", "duration", "dyn", "int", "
 class _Planner:
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
-        self._scopes: list[dict[str, Evaluate]] = []
+        self._scopes: list[dict[str, _Evaluate]] = []
         self.slots = 0
         self.reads_device = False
 
     def plan(self, expr: Expr) -> _Planned:
         match expr:
             case Literal():
-                return Constant(expr.value)
+                return _Constant(expr.value)
             case Ident():
                 return (
-                    Constant(expr.stands_for)
+                    _Constant(expr.stands_for)
                     if expr.stands_for is not None
                     else _AttributePath(self._variable(expr.name))
                 )
@@ -546,7 +546,7 @@ class _Planner:
                 return self._comprehension(expr)
         assert_never(expr)
 
-    def _variable(self, name: str) -> Evaluate:
+    def _variable(self, name: str) -> _Evaluate:
         for scope in reversed(self._scopes):
             if name in scope:
                 return scope[name]
@@ -557,27 +557,27 @@ class _Planner:
 
     def _select(self, select: Select) -> _Planned:
         if select.stands_for is not None:
-            return Constant(select.stands_for)
+            return _Constant(select.stands_for)
         attribute = self._plan_attribute(select.operand)
         field = select.field
         if select.is_test:
             attribute.add(_presence_of(field), is_optional=False)
             tested = _AttributePath(attribute.resolver(), 0)
-            return ready(tested)
+            return _ready(tested)
         attribute.add(_step_to(field), is_optional=False)
         return attribute
 
     def _plan_attribute(self, expr: Expr) -> _AttributePath:
         planned = self.plan(expr)
-        return planned if isinstance(planned, _AttributePath) else _AttributePath(ready(planned))
+        return planned if isinstance(planned, _AttributePath) else _AttributePath(_ready(planned))
 
     def _plan_index(self, call: Call, *, is_optional: bool) -> _Planned:
         attribute = self._plan_attribute(call.arguments[0])
         index = self.plan(call.arguments[1])
-        if isinstance(index, Constant):
+        if isinstance(index, _Constant):
             attribute.add(_step_to(index.value), is_optional=is_optional)
             return attribute
-        by = index.resolver() if isinstance(index, _AttributePath) else ready(index)
+        by = index.resolver() if isinstance(index, _AttributePath) else _ready(index)
 
         def step(run: _Evaluation, value: Value) -> Value:
             key = by(run)
@@ -592,15 +592,15 @@ class _Planner:
     def _call(self, call: Call) -> _Planned:
         match call.function:
             case "_&&_":
-                return logical(self._ready_arguments(call), stops_at=False)
+                return _logical(self._ready_arguments(call), stops_at=False)
             case "_||_":
-                return logical(self._ready_arguments(call), stops_at=True)
+                return _logical(self._ready_arguments(call), stops_at=True)
             case "_?_:_":
-                condition = ready(self.plan(call.arguments[0]))
+                condition = _ready(self.plan(call.arguments[0]))
                 then, otherwise = map(self._plan_branch, call.arguments[1:])
                 return _ConditionalAttribute(condition, 0, then=then, otherwise=otherwise)
             case "_==_" | "_!=_":
-                return equality(*self._ready_arguments(call), is_equal=call.function == "_==_")
+                return _equality(*self._ready_arguments(call), is_equal=call.function == "_==_")
             case "_[_]":
                 return self._plan_index(call, is_optional=False)
             case "_[?_]" | "_?._":
@@ -613,43 +613,43 @@ class _Planner:
                 return _plan_loop_condition(*self._ready_arguments(call))
         return self._function(call)
 
-    def _ready_arguments(self, call: Call) -> list[Evaluate]:
-        return [ready(self.plan(each)) for each in call.children()]
+    def _ready_arguments(self, call: Call) -> list[_Evaluate]:
+        return [_ready(self.plan(each)) for each in call.children()]
 
     def _plan_branch(self, expr: Expr) -> _AttributePath:
         """The name of a branch costs nothing, its steps do."""
         planned = self.plan(expr)
-        return planned if isinstance(planned, _AttributePath) else _AttributePath(ready(planned), 0)
+        return planned if isinstance(planned, _AttributePath) else _AttributePath(_ready(planned), 0)
 
     def _function(self, call: Call) -> _Planned:
         planned = [self.plan(each) for each in call.children()]
         function = self._environment.functions[call.function]
         overload = call.overloads[0] if len(call.overloads) == 1 else ""
-        if overload == "in_list" and isinstance(planned[1], Constant) and is_list(planned[1].value):
-            membership = _membership_in_constants(ready(planned[0]), list(planned[1].value))
+        if overload == "in_list" and isinstance(planned[1], _Constant) and is_list(planned[1].value):
+            membership = _membership_in_constants(_ready(planned[0]), list(planned[1].value))
             if membership is not None:
                 return membership
-        run = implementation(function, overload)
-        if function.name in _CONVERSIONS and len(planned) == 1 and isinstance(planned[0], Constant):
+        run = _implementation(function, overload)
+        if function.name in _CONVERSIONS and len(planned) == 1 and isinstance(planned[0], _Constant):
             value = run(Budget(_MOST_WORK), planned[0].value)
             if isinstance(value, Fault):
                 raise PlanError(value.message)
-            return Constant(value)
-        if function.name in ("find", "findAll") and isinstance(planned[1], Constant):
+            return _Constant(value)
+        if function.name in ("find", "findAll") and isinstance(planned[1], _Constant):
             compiled = regex.compile_pattern(str(planned[1].value))
             if isinstance(compiled, Fault):
                 raise PlanError(compiled.message)
-        if function.name == "matches" and isinstance(planned[1], Constant):
+        if function.name == "matches" and isinstance(planned[1], _Constant):
             run = _of_text(run)
-        return _plan_call(run, [ready(each) for each in planned], costs.call_cost(function.name, overload))
+        return _plan_call(run, [_ready(each) for each in planned], costs.call_cost(function.name, overload))
 
     # --- lists and maps
 
     def _list(self, node: ListNode) -> _Planned:
         planned = [self.plan(each) for each in node.elements]
-        if all(isinstance(each, Constant) for each in planned) and not node.optionals:
-            return Constant([each.value for each in planned if isinstance(each, Constant)])
-        elements = [ready(each) for each in planned]
+        if all(isinstance(each, _Constant) for each in planned) and not node.optionals:
+            return _Constant([each.value for each in planned if isinstance(each, _Constant)])
+        elements = [_ready(each) for each in planned]
         optionals = node.optionals
 
         def evaluate(run: _Evaluation) -> Value:
@@ -675,14 +675,14 @@ class _Planner:
 
     def _map(self, node: MapNode) -> _Planned:
         planned = [(self.plan(key), self.plan(value), is_optional) for key, value, is_optional in node.entries]
-        if all(isinstance(key, Constant) and isinstance(value, Constant) for key, value, _ in planned):
+        if all(isinstance(key, _Constant) and isinstance(value, _Constant) for key, value, _ in planned):
             entries = {}
             for key, value, _ in planned:
-                assert isinstance(key, Constant)
-                assert isinstance(value, Constant)
+                assert isinstance(key, _Constant)
+                assert isinstance(value, _Constant)
                 entries[_hashable_key(key.value)] = value.value
-            return Constant(MapValue(entries))
-        parts = [(ready(key), ready(value), is_optional) for key, value, is_optional in planned]
+            return _Constant(MapValue(entries))
+        parts = [(_ready(key), _ready(value), is_optional) for key, value, is_optional in planned]
 
         def evaluate(run: _Evaluation) -> Value:
             entries: dict[object, Value] = {}
@@ -716,19 +716,19 @@ class _Planner:
         return self.slots - 1
 
     def _comprehension(self, comprehension: Comprehension) -> _Planned:
-        initial = ready(self.plan(comprehension.initial))
-        over = ready(self.plan(comprehension.over))
+        initial = _ready(self.plan(comprehension.initial))
+        over = _ready(self.plan(comprehension.over))
         accumulator, variable, variable2 = self._slot(), self._slot(), self._slot()
         self._scopes.append({comprehension.accumulator: _plan_accumulator(accumulator, initial)})
         names = {comprehension.variable: _slot_reader(variable)}
         if comprehension.variable2:
             names[comprehension.variable2] = _slot_reader(variable2)
         self._scopes.append(names)
-        condition, step = self.plan(comprehension.condition), ready(self.plan(comprehension.step))
+        condition, step = self.plan(comprehension.condition), _ready(self.plan(comprehension.step))
         self._scopes.pop()
-        result = ready(self.plan(comprehension.result))
+        result = _ready(self.plan(comprehension.result))
         self._scopes.pop()
-        goes_on = None if isinstance(condition, Constant) and condition.value is True else ready(condition)
+        goes_on = None if isinstance(condition, _Constant) and condition.value is True else _ready(condition)
         return _fold(
             over,
             accumulator,

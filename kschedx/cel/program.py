@@ -63,7 +63,7 @@ from kschedx.patterns import lazy_pattern
 _Issue = tuple[int, str]
 
 
-def check(root: Expr, environment: Environment) -> list[_Issue]:
+def _check(root: Expr, environment: Environment) -> list[_Issue]:
     """Set types and overloads. Return the errors with positions; none for a valid expression."""
     checker = _Checker(environment)
     checker.check(root)
@@ -388,7 +388,7 @@ def _type_mismatch(expected: Type, actual: Type) -> str:
     return f"expected type '{shown(expected)}' but found '{shown(actual)}'"
 
 
-LONGEST = 10 * 1024
+_LONGEST = 10 * 1024
 """In bytes (CELSelectorExpressionMaxLength)."""
 COST_EXCEEDED = "operation cancelled: actual cost limit exceeded"
 
@@ -421,9 +421,9 @@ class Program(Struct):
         except CostExceededError:
             raise EvaluationError(COST_EXCEEDED) from None
         except UndecidedError as error:
-            raise undecidable(self._text, str(error)) from None
+            raise _undecidable(self._text, str(error)) from None
         except RecursionError:
-            raise undecidable(self._text, "it is nested too deeply") from None
+            raise _undecidable(self._text, "it is nested too deeply") from None
         return self._condition(value)
 
     def _condition(self, value: Value) -> bool:
@@ -434,7 +434,7 @@ class Program(Struct):
         kind = type_value(value).name
         type_name = _NO_CONDITION.get(kind)
         if type_name is None:
-            raise undecidable(self._text, f"it returns a {kind} instead of a bool")
+            raise _undecidable(self._text, f"it returns a {kind} instead of a bool")
         raise EvaluationError(f"CEL result of type {kind} could not be converted to bool: {type_name}")
 
 
@@ -442,8 +442,8 @@ def refusal(expression: str, features: Features) -> str | None:
     """Return the API server's error for a new expression, after the field; None if it compiles. Only the API server
     estimates its maximum cost. Raises `UndecidableError` if the message is uncertain. Upstream: validateCELSelector in
     pkg/apis/resource."""
-    if len(expression.encode(errors="replace")) > LONGEST:
-        return f"Too long: may not be more than {LONGEST} bytes"
+    if len(expression.encode(errors="replace")) > _LONGEST:
+        return f"Too long: may not be more than {_LONGEST} bytes"
     try:
         compile_program(expression, features)
     except CompileError as error:
@@ -451,7 +451,7 @@ def refusal(expression: str, features: Features) -> str | None:
     return None
 
 
-def undecidable(expression: str, because: str) -> UndecidableError:
+def _undecidable(expression: str, because: str) -> UndecidableError:
     shown = expression if len(expression) <= 200 else f"{expression[:200]}..."
     return UndecidableError(f"kschedx cannot evaluate {shown!r} as kube-scheduler does: {because}")
 
@@ -459,17 +459,17 @@ def undecidable(expression: str, because: str) -> UndecidableError:
 @lru_cache(maxsize=1024)
 def compile_program(expression: str, features: Features) -> Program:
     """Raises `CompileError` with kube-scheduler's message, and `UndecidableError` if the message is uncertain."""
-    if len(expression.encode(errors="replace")) > LONGEST:
-        raise undecidable(f"{expression[:40]}...", "the API server refuses selectors of more than 10 KiB")
+    if len(expression.encode(errors="replace")) > _LONGEST:
+        raise _undecidable(f"{expression[:40]}...", "the API server refuses selectors of more than 10 KiB")
     try:
         expression.encode()
         return _compile(expression, features)
     except UnicodeEncodeError:
-        raise undecidable(expression.encode(errors="replace").decode(), "it is not valid Unicode") from None
+        raise _undecidable(expression.encode(errors="replace").decode(), "it is not valid Unicode") from None
     except UndecidedError as error:
-        raise undecidable(expression, str(error)) from None
+        raise _undecidable(expression, str(error)) from None
     except (TooDeepError, RecursionError):
-        raise undecidable(expression, "it is nested too deeply") from None
+        raise _undecidable(expression, "it is nested too deeply") from None
 
 
 def _compile(expression: str, features: Features) -> Program:
@@ -480,7 +480,7 @@ def _compile(expression: str, features: Features) -> Program:
     except ParseError as fault:
         raise CompileError(f"compilation failed: {format_issues(expression, fault.issues)}") from None
     known = environment(features)
-    issues = check(root, known)
+    issues = _check(root, known)
     if issues:
         raise CompileError(f"compilation failed: {format_issues(expression, issues)}")
     if root.type not in (BOOL, ANY) and not (features.list_attributes and root.type == DYN):
@@ -503,7 +503,7 @@ def _syntax_error(expression: str) -> Exception:
         phrase = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
         if "Syntax error: " in phrase and "<input>:-1" not in phrase:
             return CompileError(f"compilation failed: {_to_go_message(phrase, expression)}")
-    return undecidable(expression, "it is not an expression")
+    return _undecidable(expression, "it is not an expression")
 
 
 _AT_START_OF_LINE = lazy_pattern(r"ERROR: <input>:\d+:1: [^\n]*(?=\n?(?:ERROR: |$))")

@@ -29,14 +29,14 @@ class Uint(int):
     __slots__ = ()
 
 
-class Null:
+class _Null:
     __slots__ = ()
 
     def __repr__(self) -> str:
         return "null"
 
 
-NULL: Final = Null()
+NULL: Final = _Null()
 
 
 class Fault:
@@ -234,7 +234,7 @@ _TYPES: dict[type, Type] = {
     float: types.DOUBLE,
     str: types.STRING,
     bytes: types.BYTES,
-    Null: types.NULL,
+    _Null: types.NULL,
     list: Type(types.TypeKind.LIST, "list"),
     GrowingList: Type(types.TypeKind.LIST, "list"),
     ConcatenatedList: Type(types.TypeKind.LIST, "list"),
@@ -261,7 +261,7 @@ def is_list(value: Value) -> TypeGuard[ListValue]:
     return isinstance(value, list | ConcatenatedList)
 
 
-def is_number(value: Value) -> TypeGuard[int | float]:
+def _is_number(value: Value) -> TypeGuard[int | float]:
     return type(value) in (int, Uint, float)
 
 
@@ -285,7 +285,7 @@ _GO_TYPES: dict[type, str] = {
     float: "types.Double",
     str: "types.String",
     bytes: "types.Bytes",
-    Null: "types.Null",
+    _Null: "types.Null",
     Optional: "*types.Optional",
     CelDuration: "types.Duration",
     Timestamp: "types.Timestamp",
@@ -329,7 +329,7 @@ def double_text(value: float) -> str:
 
 # Equality and order of values. Upstream: Equal and Compare in cel-go's common/types.
 
-_SAME_KIND_EQUAL = (str, bytes, CelDuration, Timestamp, Null, Type)
+_SAME_KIND_EQUAL = (str, bytes, CelDuration, Timestamp, _Null, Type)
 _IDENTITIES: Mapping[type, Callable[[object], object]] = {
     CelQuantity: attrgetter("nano"),
     Semver: attrgetter("order"),
@@ -344,7 +344,7 @@ _IDENTITIES: Mapping[type, Callable[[object], object]] = {
 def equal(value: Value, other: Value, budget: Budget) -> bool | Fault:
     """Numbers of different types are compared by value; values of other different types differ."""
     kind, other_kind = type(value), type(other)
-    if is_number(value) and is_number(other):
+    if _is_number(value) and _is_number(other):
         return value == other
     if kind is not other_kind and not (is_list(value) and is_list(other)):
         if NULL not in (value, other) and kind in _IDENTITIES:
@@ -384,7 +384,7 @@ COMPARABLE = (bool, int, Uint, float, str, bytes, CelDuration, Timestamp)
 
 def compare(value: Value, other: Value) -> int | Fault:
     """Return -1, 0, or 1."""
-    if is_number(value) and is_number(other):
+    if _is_number(value) and _is_number(other):
         if value != value or other != other:
             return Fault("NaN values cannot be ordered")
         return (value > other) - (value < other)

@@ -16,6 +16,7 @@ from kschedx import __version__
 from kschedx.cli import COMPLETE
 from kschedx.cli import completion as kubectl
 from kschedx.cli.help import COMMANDS, HelpCommand, HelpGroup
+from kschedx.cli.options import Command
 from kschedx.cli.output import ExitCode, cite, outcome, print_error
 from kschedx.cli.question import asks
 from kschedx.cli.streams import OutputError
@@ -44,17 +45,18 @@ def program(names: Sequence[str] = NAMES) -> typer.Typer:
     for name in names:
         of_python = name.replace("-", "_")
         module = import_module(f"kschedx.cli.{'shells' if name == 'completion' else of_python}")
+        command: Command = module.COMMAND
         if hasattr(module, "app"):
-            app.add_typer(module.app, name=name, short_help=module.SUMMARY)
+            app.add_typer(module.app, name=name, short_help=command.summary)
             continue
         app.command(
             name=name,
-            help=module.HELP,
-            short_help=module.SUMMARY,
-            no_args_is_help=name in ("why", "snapshot", "completion"),
-            context_settings={"allow_interspersed_args": name != "fleet"},  # later words belong to the question
+            help=command.help,
+            short_help=command.summary,
+            no_args_is_help=command.no_args_is_help,
+            context_settings={"allow_interspersed_args": command.allow_interspersed_args},
             cls=HelpCommand,
-        )(asks(*getattr(module, "PARTS", ()))(getattr(module, of_python)))
+        )(asks(*command.options)(getattr(module, of_python)))
     return app
 
 

@@ -122,23 +122,6 @@ def read_cluster(
     return LoadedCluster(snapshot=snapshot, namespace=default_namespace)
 
 
-def config_map(connection: Connection, namespace: str, name: str) -> bytes:
-    """Return a ConfigMap of the live cluster as JSON. Raises `InputError`."""
-    from urllib.parse import quote
-
-    from kschedx.errors import InputError, Place
-    from kschedx.sources.live.client import RefusedError
-
-    server, source, _ = connect(connection)
-    place = Place(source=source, object=f"ConfigMap {namespace}/{name}")
-    try:
-        return server.get(f"/api/v1/namespaces/{quote(namespace, safe='')}/configmaps/{quote(name, safe='')}")
-    except RefusedError as refused:
-        said = {403: "may not be read", 404: "there is none"}.get(refused.status, refused.message)
-        hint = "Helm calls it descheduler, kustomize descheduler-policy-configmap" if refused.status == 404 else ""
-        raise InputError(said, place=place, hint=hint) from None
-
-
 def freeze_loaded_objects() -> None:
     """Exclude loaded objects from garbage collection. Clusters of trials, hundreds for some questions, are freed with
     their last reference."""

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
 
 import typer
 
 from kschedx.cli import connection
-from kschedx.cli.options import DECIDES, EVICTIONS, NOW
+from kschedx.cli.connection import Connection, connect
+from kschedx.cli.options import DECIDES, EVICTIONS, NOW, Command
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
 from kschedx.errors import InputError, Place, UndecidableError
+from kschedx.sources.live.client import RefusedError
 
 if TYPE_CHECKING:
     from kschedx.descheduler.descheduling import Descheduling, WrittenPolicy
     from kschedx.snapshot.snapshot import Snapshot
 
-HELP = """Show what the descheduler (0.36) evicts with a policy, why it leaves other pods alone, and where pods land.
+COMMAND = Command(
+    "Show what the descheduler evicts, and what follows",
+    DECIDES,
+    help="""Show what the descheduler (0.36) evicts with a policy, why it leaves other pods alone, and where pods land.
 
 One loop runs over the cluster as the descheduler runs it. Controllers then recreate the evicted pods, kube-scheduler
 places them, and the next loop shows whether it evicts them again. With --rounds N, up to N loops run, until one evicts
@@ -37,9 +43,8 @@ Examples:
 
 Exit codes: 0 every evicted pod finds a node, 1 one stays pending or the next loop evicts it again, 2 usage or input
 error or a policy that the descheduler refuses, 3 kschedx cannot decide.
-"""
-SUMMARY = "Show what the descheduler evicts, and what follows"
-PARTS = (*DECIDES,)
+""",
+)
 _LIVE = ("configmap/", "cm/")
 """Prefixes of a policy in the live cluster."""
 
@@ -114,11 +119,26 @@ def _read(path: str, question: Question) -> bytes:
         namespace, _, own = name.rpartition("/")
         if question.snapshot:
             raise InputError(f"--policy {path} needs a live cluster, and --snapshot names files")
-        return connection.config_map(question.where, namespace or "kube-system", own)
+        return _config_map(question.where, namespace or "kube-system", own)
     try:
         return standard_input().read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise InputError(error.strerror or "cannot be read", place=Place(source=path)) from None
+
+
+def _config_map(connection: Connection, namespace: str, name: str) -> bytes:
+    """Return a ConfigMap of the live cluster as JSON. Raises `InputError`."""
+
+    from kschedx.errors import InputError, Place
+
+    server, source, _ = connect(connection)
+    place = Place(source=source, object=f"ConfigMap {namespace}/{name}")
+    try:
+        return server.get(f"/api/v1/namespaces/{quote(namespace, safe='')}/configmaps/{quote(name, safe='')}")
+    except RefusedError as refused:
+        said = {403: "may not be read", 404: "there is none"}.get(refused.status, refused.message)
+        hint = "Helm calls it descheduler, kustomize descheduler-policy-configmap" if refused.status == 404 else ""
+        raise InputError(said, place=place, hint=hint) from None
 
 
 def _require_metrics(snapshot: Snapshot, descheduling: Descheduling) -> None:

@@ -8,19 +8,21 @@ import typer
 
 from kschedx.cli import connection
 from kschedx.cli.help import HelpCommand
-from kschedx.cli.options import DECIDES, EVICTIONS, NOW
+from kschedx.cli.options import DECIDES, EVICTIONS, NOW, Command
 from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question, asks
 from kschedx.errors import require_one_of
 
-HELP = """Advise a DeschedulerPolicy for the descheduler (0.36).
+COMMAND = Command(
+    "Advise a policy for the descheduler",
+    help="""Advise a DeschedulerPolicy for the descheduler (0.36).
 
 \b
 Examples:
   kschedx descheduler-policy advise
   kschedx descheduler-policy advise --goal compaction --config binpack
-"""
-SUMMARY = "Advise a policy for the descheduler"
+""",
+)
 
 _ADVISE = """Show which plugins of the descheduler (0.36) evict anything, and the policy that reaches a goal.
 
@@ -41,7 +43,7 @@ Examples:
 Exit codes: 0 a policy reaches the goal, 1 none does, 2 usage or input error.
 """
 
-app = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help=COMMAND.help, no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()

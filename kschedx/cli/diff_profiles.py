@@ -9,7 +9,7 @@ import typer
 from msgspec.structs import replace
 
 from kschedx.cli import completion, connection
-from kschedx.cli.options import ALL_NAMESPACES, SELECTOR, SHARD, OptionGroup, namespace_of_many
+from kschedx.cli.options import ALL_NAMESPACES, SELECTOR, SHARD, Command, OptionGroup, namespace_of_many
 from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question, cluster_after_changes, shard_of
 from kschedx.errors import ConfigError, InputError, Place
@@ -99,7 +99,21 @@ def _setups(
     return first, second
 
 
-HELP = """Compare two scheduler profiles, or two Kubernetes versions, and where pods go with each.
+COMMAND = Command(
+    "Compare scheduler profiles or versions",
+    (
+        OptionGroup.CLUSTER,
+        OptionGroup.NAMESPACE,
+        OptionGroup.ORPHANS,
+        OptionGroup.UNKNOWN,
+        OptionGroup.GATES,
+        OptionGroup.EXTENDERS,
+        OptionGroup.CONNECTION,
+        OptionGroup.CHANGES,
+        OptionGroup.DRAINING,
+        OptionGroup.BASELINE,
+    ),
+    help="""Compare two scheduler profiles, or two Kubernetes versions, and where pods go with each.
 
 \b
 Examples:
@@ -114,19 +128,7 @@ default if you name none) is compared with itself under two versions. TARGET, --
 each is decided as if it were scheduled now. Without any of them, only the configurations are compared.
 
 Exit codes: 0 same, 1 different, 2 usage or input error, 3 a pod is undecided, and no other pod differs.
-"""
-SUMMARY = "Compare scheduler profiles or versions"
-PARTS = (
-    OptionGroup.CLUSTER,
-    OptionGroup.NAMESPACE,
-    OptionGroup.ORPHANS,
-    OptionGroup.UNKNOWN,
-    OptionGroup.GATES,
-    OptionGroup.EXTENDERS,
-    OptionGroup.CONNECTION,
-    OptionGroup.CHANGES,
-    OptionGroup.DRAINING,
-    OptionGroup.BASELINE,
+""",
 )
 _MOST_REPACKED = 5_000
 """How many running pods are rescheduled by default."""

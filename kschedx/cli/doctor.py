@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli import connection
-from kschedx.cli.options import READS
+from kschedx.cli.options import READS, Command
 from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.errors import InputError
@@ -16,7 +16,10 @@ from kschedx.errors import InputError
 if TYPE_CHECKING:
     from kschedx.doctor.diagnosis import DumpDiagnosis
 
-HELP = """Report what is in a dump, what is missing, which answers that weakens, and how to complete it.
+COMMAND = Command(
+    "Report what a dump holds and what it lacks",
+    READS,
+    help="""Report what is in a dump, what is missing, which answers that weakens, and how to complete it.
 
 \b
 Examples:
@@ -28,9 +31,8 @@ cluster. It goes on where `kschedx why` refuses a dump: unreadable files and obj
 nodes, and two clusters or two times in one dump.
 
 Exit codes: 0 nothing weakens an answer, 1 something does, 2 nothing can be read.
-"""
-SUMMARY = "Report what a dump holds and what it lacks"
-PARTS = (*READS,)
+""",
+)
 
 
 def doctor(

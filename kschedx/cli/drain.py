@@ -9,7 +9,7 @@ import typer
 from msgspec.structs import replace
 
 from kschedx.cli import completion, connection
-from kschedx.cli.options import DECIDES, OUT, OptionGroup
+from kschedx.cli.options import DECIDES, OUT, Command, OptionGroup
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     from kschedx.simulate.changes import SimulatedChange
     from kschedx.simulate.drain import DrainResult
 
-HELP = """Preview `kubectl drain`: which pods are evicted, what stops it, and where each pod goes.
+MANY = 1_000
+"""More nodes than this, each drained by itself, take minutes, as a note states."""
+COMMAND = Command(
+    "Preview a node drain, and where the pods go",
+    (*DECIDES, OptionGroup.CHANGES),
+    help="""Preview `kubectl drain`: which pods are evicted, what stops it, and where each pod goes.
 
 \b
 Examples:
@@ -43,11 +48,8 @@ Several nodes are drained one after another, as in an upgrade: each node is back
 --each of 5,000 nodes takes about 5 minutes: name the nodes of one pool or zone for an answer sooner.
 
 Exit codes: 0 drained, 1 something stops the drain or a pod stays pending, 2 usage or input error, 3 undecided.
-"""
-MANY = 1_000
-"""More nodes than this, each drained by itself, take minutes, as a note states."""
-SUMMARY = "Preview a node drain, and where the pods go"
-PARTS = (*DECIDES, OptionGroup.CHANGES)
+""",
+)
 
 
 def drain(

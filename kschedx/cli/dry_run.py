@@ -10,8 +10,8 @@ from kschedx.apiserver.defaulting import default_pod
 from kschedx.cli.connection import Connection, connect
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place
 from kschedx.explain.notes import Note, note
-from kschedx.inquiry.manifests import Manifest
 from kschedx.kube.decoding import decode, map_at
+from kschedx.kube.documents import Json
 from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.types import Pod
 
@@ -24,7 +24,7 @@ _NOT_ALLOWED = "cannot create resource"
 """Part of the message of a server that forbids the request; the message for a refused pod is different."""
 
 
-def server_side(connection: Connection, manifest: Manifest, admit: Callable[[Manifest], Pod]) -> tuple[Manifest, Note]:
+def server_side(connection: Connection, manifest: Json, admit: Callable[[Json], Pod]) -> tuple[Json, Note]:
     """Return the server's pod, and a note about its differences from `admit`'s pod.
 
     Raises `InputError` with the server's message if it refuses the pod.
@@ -65,7 +65,7 @@ def server_side(connection: Connection, manifest: Manifest, admit: Callable[[Man
     return stored, note("dry-run", f"the API server's dry run returns {text}", changes=changes)
 
 
-def create_manifest(manifest: Manifest, *, renamed: bool = False) -> Manifest:
+def create_manifest(manifest: Json, *, renamed: bool = False) -> Json:
     """Return the pod as a client may create it: without fields that only a server sets, and without owners that do not
     exist yet. With `renamed`, the server generates its name."""
     metadata = dict(map_at(manifest, "metadata"))
@@ -77,12 +77,12 @@ def create_manifest(manifest: Manifest, *, renamed: bool = False) -> Manifest:
         metadata["ownerReferences"] = known
     if renamed:
         metadata["generateName"] = f"{metadata.pop('name', 'pod')}-"
-    sent: Manifest = {**manifest, "metadata": metadata}
+    sent: Json = {**manifest, "metadata": metadata}
     sent.pop("status", None)
     return sent
 
 
-def restore_identity(manifest: Manifest, stored: Manifest) -> Manifest:
+def restore_identity(manifest: Json, stored: Json) -> Json:
     """Return the server's pod with the name and the owners of the manifest."""
     own_metadata = map_at(manifest, "metadata")
     metadata = dict(map_at(stored, "metadata"))

@@ -90,7 +90,7 @@ def _head(header: SnapshotHeader) -> dict[str, object]:
 DEFAULT = "default"
 """The default profile of the emulated version."""
 
-POLICIES = {"policy-1.13": "1.13", "policy-1.0": "1.5"}
+_POLICIES = {"policy-1.13": "1.13", "policy-1.0": "1.5"}
 """Policy files to their versions; 1.5 evaluates them as 1.0 did."""
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -99,23 +99,23 @@ INSTALLED = "_profiles"
 """The folder of the profiles in the installed package."""
 
 
-def folder() -> Path:
+def _folder() -> Path:
     installed = _PACKAGE / INSTALLED
     return installed if installed.is_dir() else _PACKAGE.parent / "profiles"
 
 
 def names() -> list[str]:
-    """Return every name that `find` accepts."""
-    return [DEFAULT, *sorted(path.stem for path in folder().glob("*.yaml"))]
+    """Return every name that `_find` accepts."""
+    return [DEFAULT, *sorted(path.stem for path in _folder().glob("*.yaml"))]
 
 
 def purposes() -> dict[str, str]:
     """Return the first sentence of the comment at the start of each profile; the defaults of versions are last, the
     newest first."""
-    return {path.stem: _purpose(path) for path in sorted(folder().glob("*.yaml"), key=lambda path: _order(path.stem))}
+    return {path.stem: _purpose(path) for path in sorted(_folder().glob("*.yaml"), key=lambda path: _order(path.stem))}
 
 
-def find(name: str) -> Path | None:
+def _find(name: str) -> Path | None:
     """Return the file of a profile by its name, or the given file; None for the version's default. A file with the name
     of a profile gets a note.
 
@@ -123,7 +123,7 @@ def find(name: str) -> Path | None:
     """
     if name in names():
         print_note_if_file(name)
-        return None if name == DEFAULT else folder() / f"{name}.yaml"
+        return None if name == DEFAULT else _folder() / f"{name}.yaml"
     if name == "-" or Path(name).exists() or name.endswith((".yaml", ".yml", ".json")):
         return Path(name)
     known = names()
@@ -134,13 +134,13 @@ def find(name: str) -> Path | None:
 
 def configuration(name: str) -> Mapping[str, object] | None:
     """Return the KubeSchedulerConfiguration of a name or file; None for the version's default."""
-    path = find(name)
+    path = _find(name)
     return None if path is None else read_configuration(str(path))
 
 
 def with_zero_weights(name: str) -> tuple[Mapping[str, object] | None, list[str]]:
     """Return the configuration, and the field paths of weights that are 0, which `configuration` refuses."""
-    path = find(name)
+    path = _find(name)
     if path is None:
         return None, []
     document = find_configuration(str(path)).document
@@ -149,8 +149,8 @@ def with_zero_weights(name: str) -> tuple[Mapping[str, object] | None, list[str]
 
 def version_of(name: str) -> str | None:
     """Return the version of a profile: `default-1.30` is the default of 1.30, and old versions read a Policy."""
-    if name in POLICIES:
-        return POLICIES[name]
+    if name in _POLICIES:
+        return _POLICIES[name]
     version = name.removeprefix(f"{DEFAULT}-")
     return version if version != name and name in names() else None
 
@@ -161,7 +161,7 @@ def error_places(name: str) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        path = find(name)
+        path = _find(name)
         raise (placed_error(error, str(path)) if path is not None and error.place.field else error) from None
 
 

@@ -10,7 +10,7 @@ import typer
 from msgspec.structs import replace
 
 from kschedx.cli import completion, connection
-from kschedx.cli.options import DECIDES, OUT, OptionGroup
+from kschedx.cli.options import DECIDES, OUT, Command, OptionGroup
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, cluster_after_changes
 from kschedx.cli.streams import print_note_if_file
@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from kschedx.inquiry.manifests import WrittenPod
     from kschedx.snapshot.snapshot import Snapshot
 
-HELP = """Count how many more pods of a template fit, where, and what stops the next one.
+COMMAND = Command(
+    "Count how many more pods fit",
+    (*DECIDES, OptionGroup.CHANGES, OptionGroup.DRAINING),
+    help="""Count how many more pods of a template fit, where, and what stops the next one.
 
 \b
 Examples:
@@ -40,9 +43,8 @@ counted by itself. Its pods are placed one after the other.
 Nothing is evicted for them. With --replicas N, kschedx reports whether N more fit, and how many nodes are missing.
 
 Exit codes: 0 one more fits, or all of --replicas, 1 not, 2 usage or input error, 3 undecided.
-"""
-SUMMARY = "Count how many more pods fit"
-PARTS = (*DECIDES, OptionGroup.CHANGES, OptionGroup.DRAINING)
+""",
+)
 
 
 def fit(

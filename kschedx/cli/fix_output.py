@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from kschedx.cli.output import Report
-from kschedx.errors import InputError
 from kschedx.fixes.owners import Owner, owner_change
 from kschedx.kube.decoding import manifest
 from kschedx.kube.documents import Change
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from kschedx.render.manifests import Find
     from kschedx.snapshot.snapshot import Snapshot
 
-T = TypeVar("T")
 
 _STEP = lazy_pattern(r"\.?([^.\[\]]+)|\[(\d+)\]")
 
@@ -38,14 +36,6 @@ def _changes_to_send(changes: Sequence[Change], written_pod: Pod | WrittenPod, p
         kind=str(written_pod.workload.get("kind")), name=name, manifest=written_pod.workload, own_template=path
     )
     return [owner_change(change, owner, pod) for change in changes]
-
-
-def fix_number(fixes: Sequence[T], number: int) -> T:
-    """Return the fix of this number. Raises `InputError` if there are fewer."""
-    if number > len(fixes):
-        there = f"there {'is' if len(fixes) == 1 else 'are'} {len(fixes)}" if fixes else "there are no fixes"
-        raise InputError(f"no fix {number}: {there}")
-    return fixes[number - 1]
 
 
 def report(

@@ -18,6 +18,7 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.cli.options import Command
 from kschedx.cli.output import Answer, ExitCode, Format, Report, answer_to, input_digest, needs, option
 from kschedx.cli.worker import CapturedAnswer, Worker
 from kschedx.errors import InputError, Place, nearest
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
     from kschedx.render.terminal import StyledLine
     from kschedx.render.view import Tone
 
-HELP = """Ask many clusters one question, each in its own process with a time limit.
+COMMAND = Command(
+    "Ask many clusters one question",
+    allow_interspersed_args=False,  # later words belong to the question
+    help="""Ask many clusters one question, each in its own process with a time limit.
 
 \b
 Examples:
@@ -43,8 +47,8 @@ QUESTION is a kschedx command line without its cluster: why --all-pending, why -
 answer is a line of JSON; a second run asks only the clusters that gave none.
 
 Exit codes: 0 nothing found, 1 something found in a cluster, 2 usage or input error, 3 a cluster gave no answer.
-"""
-SUMMARY = "Ask many clusters one question"
+""",
+)
 
 _QUESTIONS = ("why", "doctor", "diff-profiles", "drain", "simulate", "fit")
 
@@ -93,27 +97,27 @@ def fleet(
     if words[0] not in _QUESTIONS:
         hint = nearest(words[0], _QUESTIONS) or f"one of {', '.join(_QUESTIONS)}"
         raise InputError(f'"{words[0]}" cannot be asked of several clusters', hint=hint)
-    fleet_members = members(
+    fleet_members = _members(
         snapshots=snapshot or (),
         folders=snapshots or (),
         contexts=context or (),
         all_contexts=all_contexts,
         kubeconfig=kubeconfig,
     )
-    done = resume(out, words)
+    done = _resume(out, words)
     is_documented = out is not None or parquet is not None or output in (Format.JSON, Format.YAML)
     answer = partial(answer_to if is_documented else _summary_of, program.obj)
-    with results(out) as keep:
+    with _results(out) as keep:
         rows = _ask_clusters(fleet_members, words, answer, jobs=jobs, limit=limit, done=done, see=keep)
     if parquet is not None:
         _write_parquet(rows, parquet)
 
     report = Report(
-        screen=lambda width, _: screen(rows, width),
+        screen=lambda width, _: _screen(rows, width),
         document=lambda: _fleet_document(rows),
-        page=lambda _: page(rows, () if done else [Path(member.name) for member in fleet_members]),
+        page=lambda _: _page(rows, () if done else [Path(member.name) for member in fleet_members]),
     )
-    return Answer(report, exit_code(rows))
+    return Answer(report, _exit_code(rows))
 
 
 def _summary_of(program: Callable[[Sequence[str]], int], words: Sequence[str]) -> Answer | int:
@@ -124,7 +128,7 @@ def _summary_of(program: Callable[[Sequence[str]], int], words: Sequence[str]) -
 
 # The clusters of a fleet: contexts of a kubeconfig, and snapshots.
 
-LIST = ".list"
+_LIST = ".list"
 """The suffix of a file with a snapshot's path, or `context:NAME`, on each line."""
 _CONTEXT = "context:"
 _MOST_CITED = 20
@@ -140,7 +144,7 @@ class _Member(Struct, frozen=True, kw_only=True):
     options: tuple[str, ...]
 
 
-def members(
+def _members(
     *,
     snapshots: Sequence[str],
     folders: Sequence[str],
@@ -164,7 +168,7 @@ def _path_members(path: str, kubeconfig: str | None) -> Iterator[_Member]:
     place = Path(path)
     if not place.exists():
         raise InputError("no such file or folder", place=Place(source=path))
-    if place.suffix == LIST:
+    if place.suffix == _LIST:
         try:
             text = place.read_text(encoding="utf-8")
         except UnicodeDecodeError:
@@ -351,7 +355,7 @@ def _summary(answer: CapturedAnswer) -> str:
     return next((line.strip() for line in answer.errors.splitlines() if line.strip()), "")
 
 
-def resume(path: str | None, question: Sequence[str]) -> dict[str, _SurveyRow]:
+def _resume(path: str | None, question: Sequence[str]) -> dict[str, _SurveyRow]:
     """Return the answered rows of an earlier run of this question. Raises `InputError`."""
     if path is None or not Path(path).exists():
         return {}
@@ -368,7 +372,7 @@ def resume(path: str | None, question: Sequence[str]) -> dict[str, _SurveyRow]:
 
 
 @contextmanager
-def results(path: str | None) -> Iterator[Callable[[_SurveyRow], None]]:
+def _results(path: str | None) -> Iterator[Callable[[_SurveyRow], None]]:
     """Yield a function that writes a line for each row at once, after those of an earlier run."""
     if path is None:
         yield lambda row: None
@@ -396,7 +400,7 @@ def _tone_of(code: int) -> Tone:
     return {ExitCode.SCHEDULABLE: Tone.GOOD, ExitCode.UNSCHEDULABLE: Tone.BAD}.get(ExitCode(code), Tone.OPEN)
 
 
-def exit_code(rows: Sequence[_SurveyRow]) -> ExitCode:
+def _exit_code(rows: Sequence[_SurveyRow]) -> ExitCode:
     """Return 3 if a cluster could not be read or decided, 1 if one has findings, else 0."""
     codes = {row.exit_code for row in rows}
     if codes - {ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE}:
@@ -404,24 +408,24 @@ def exit_code(rows: Sequence[_SurveyRow]) -> ExitCode:
     return ExitCode.UNSCHEDULABLE if ExitCode.UNSCHEDULABLE in codes else ExitCode.SCHEDULABLE
 
 
-NOTHING, AMISS, UNDECIDED, NO_ANSWER = "nothing found", "amiss", "undecided", "no answer"
+_NOTHING, _AMISS, _UNDECIDED, _NO_ANSWER = "nothing found", "amiss", "undecided", "no answer"
 
 
 def _kind(row: _SurveyRow) -> str:
     match row.exit_code:
         case ExitCode.SCHEDULABLE:
-            return NOTHING
+            return _NOTHING
         case ExitCode.UNSCHEDULABLE:
-            return AMISS
+            return _AMISS
         case ExitCode.UNDECIDED if row.document is not None:
-            return UNDECIDED
+            return _UNDECIDED
         case _:
-            return NO_ANSWER
+            return _NO_ANSWER
 
 
-def headline(rows: Sequence[_SurveyRow]) -> str:
+def _headline(rows: Sequence[_SurveyRow]) -> str:
     kinds = Counter(map(_kind, rows))
-    texts = {AMISS: "with findings", UNDECIDED: "undecided", NO_ANSWER: "without an answer"}
+    texts = {_AMISS: "with findings", _UNDECIDED: "undecided", _NO_ANSWER: "without an answer"}
     parts = [f"{kinds[kind]:,} {text}" for kind, text in texts.items() if kinds[kind]]
     return f"{count(len(rows), 'cluster')}: {', '.join(parts) or 'nothing found'}"
 
@@ -433,10 +437,10 @@ def _sort_by_need(rows: Sequence[_SurveyRow]) -> list[_SurveyRow]:
     return sorted(rows, key=lambda row: order.get(ExitCode(row.exit_code), 0))
 
 
-def screen(rows: Sequence[_SurveyRow], width: int) -> list[StyledLine]:
+def _screen(rows: Sequence[_SurveyRow], width: int) -> list[StyledLine]:
     from kschedx.render.terminal import BLANK, paragraph, title_lines
 
-    lines = [*title_lines(headline(rows), _tone_of(exit_code(rows)), width), BLANK]
+    lines = [*title_lines(_headline(rows), _tone_of(_exit_code(rows)), width), BLANK]
     for row in _sort_by_need(rows):
         lines += title_lines(row.cluster, _tone_of(row.exit_code), width)
         lines += paragraph(row.summary, width, indent=4, first="    ")
@@ -449,7 +453,7 @@ def _fleet_document(rows: Sequence[_SurveyRow]) -> dict[str, object]:
     return documents.document("FleetAnswer", FleetDocument, clusters=tuple(rows))
 
 
-def page(rows: Sequence[_SurveyRow], inputs: Sequence[Path]) -> Page:
+def _page(rows: Sequence[_SurveyRow], inputs: Sequence[Path]) -> Page:
     """Return the page. `inputs` are the members' files; a digest is in the footer if all of them exist, which a cluster
     read live does not."""
     from kschedx.render.page.model import SCREEN_WIDTH, page_of
@@ -467,8 +471,8 @@ def page(rows: Sequence[_SurveyRow], inputs: Sequence[Path]) -> Page:
     )
     view = View(
         command="kschedx fleet",
-        headline=headline(rows),
-        tone=_tone_of(exit_code(rows)),
+        headline=_headline(rows),
+        tone=_tone_of(_exit_code(rows)),
         lists=(
             ItemList(
                 title="Clusters",
@@ -484,7 +488,7 @@ def page(rows: Sequence[_SurveyRow], inputs: Sequence[Path]) -> Page:
         ("taken", " to ".join(dict.fromkeys((times[0], times[-1]))) if times else "unknown"),
     )
     digest = (("input sha256", input_digest(inputs)),) if inputs and all(path.exists() for path in inputs) else ()
-    return page_of(view, screen(rows, SCREEN_WIDTH), cited=(*cited, *digest))
+    return page_of(view, _screen(rows, SCREEN_WIDTH), cited=(*cited, *digest))
 
 
 def _write_parquet(rows: Sequence[_SurveyRow], path: str) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec import to_builtins
 
+from kschedx.cli.options import Command
 from kschedx.cli.output import Answer, ExitCode, Format, Report, option
 from kschedx.errors import InputError, Place
 from kschedx.kube.names import INSTANCE_TYPE_LABELS, ZONE_LABELS, first_label
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from kschedx.karpenter.catalogue import InstanceTypes
     from kschedx.snapshot.snapshot import Snapshot
 
-HELP = """Print the instance types of a file as the catalog that --instance-types takes.
+COMMAND = Command(
+    "Print instance types as a catalog",
+    help="""Print the instance types of a file as the catalog that --instance-types takes.
 
 \b
 Examples:
@@ -28,8 +31,8 @@ Examples:
 FILE is the output of `aws ec2 describe-instance-types`, the instance types of Karpenter's kwok provider, or a catalog.
 Allocatable resources are computed as karpenter-provider-aws does with its defaults. Add zones, prices, and what is sold
 out to the catalog.
-"""
-SUMMARY = "Print instance types as a catalog"
+""",
+)
 
 
 def instance_types(

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kschedx.cli.options import Command
 from kschedx.cli.output import ExitCode
 from kschedx.errors import InputError, nearest
 
@@ -29,7 +30,9 @@ INTEGRATIONS = {
 _FILES = {"ray": "ray.txt", "skill": "skill.md"}
 """The names of files that are not YAML. A script for a package that kschedx does not need is no module of kschedx."""
 
-HELP = """Print a file that connects another program to kschedx. Without NAME, list them.
+COMMAND = Command(
+    "Print files for k9s, CI, and other programs",
+    help="""Print a file that connects another program to kschedx. Without NAME, list them.
 
 \b
 Examples:
@@ -40,8 +43,8 @@ Examples:
 Assistants that speak the Model Context Protocol need none: kschedx mcp.
 
 Exit codes: 0, or 2 for an unknown name.
-"""
-SUMMARY = "Print files for k9s, CI, and other programs"
+""",
+)
 
 
 def _names(incomplete: str) -> list[str]:

@@ -53,7 +53,7 @@ from kschedx.words import describe
 if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 _LEAST_WIDTH = 40
 """Columns of an explanation."""
@@ -89,14 +89,14 @@ def _end_with_terminal() -> None:
 _BROWSER: ContextVar[Browser] = ContextVar("browser")
 
 
-def browse(work: Callable[[], T]) -> T:
+def browse(work: Callable[[], _T]) -> _T:
     """Return the result of `work`, which runs while a screen shows its progress, and which passes pages to `show`.
 
     Ends when the user quits, when the terminal is gone, or with an error of `work`.
     """
     _end_with_terminal()
     silence()
-    browser, done = Browser(), Future[T]()
+    browser, done = Browser(), Future[_T]()
 
     def run() -> None:
         _BROWSER.set(browser)
@@ -156,7 +156,7 @@ def show_answers(
     show(PendingPage(pending_sentence(answers), pending_tone(answers), groups(answers), open_pod), nodes)
 
 
-class TableEntry(Struct, frozen=True):
+class _TableEntry(Struct, frozen=True):
     """A row of a table, with the key of its object."""
 
     key: str
@@ -179,13 +179,13 @@ class Listing(DataTable[Text]):
     def __init__(self, name: str) -> None:
         super().__init__(id=name, cursor_type="row", zebra_stripes=True)
         self._labels: tuple[str, ...] = ()
-        self._entries: list[TableEntry] = []
-        self._coming: Iterator[TableEntry] = iter(())
-        self._shown: Iterator[TableEntry] = iter(())
+        self._entries: list[_TableEntry] = []
+        self._coming: Iterator[_TableEntry] = iter(())
+        self._shown: Iterator[_TableEntry] = iter(())
         self._wanted: list[str] = []
         self._by: int | None = None
 
-    def show(self, labels: Sequence[str], rows: Iterable[TableEntry]) -> None:
+    def show(self, labels: Sequence[str], rows: Iterable[_TableEntry]) -> None:
         """Show other rows; the filter stays, and so does the order if the columns are the same."""
         if self._labels != tuple(labels):
             self._labels, self._by = tuple(labels), None
@@ -216,12 +216,12 @@ class Listing(DataTable[Text]):
         self._shown = chain(rows, self._new_entries())
         self._add(self._shown)
 
-    def _new_entries(self) -> Iterator[TableEntry]:
+    def _new_entries(self) -> Iterator[_TableEntry]:
         for row in self._coming:
             self._entries.append(row)
             yield row
 
-    def _add(self, rows: Iterator[TableEntry]) -> None:
+    def _add(self, rows: Iterator[_TableEntry]) -> None:
         if rows is not self._shown:  # the filter has changed
             return
         number = 0
@@ -422,7 +422,7 @@ class PendingPage(TablePage):
     def _show(self) -> None:
         self.query_one("#head", Static).update(self.title_text(self._headline, self._tone))
         rows = [
-            TableEntry(
+            _TableEntry(
                 str(number),
                 (
                     len(group.answers),
@@ -464,7 +464,7 @@ class Pods(TablePage):
 
     def on_mount(self) -> None:
         rows = [
-            TableEntry(str(number), (answer.pod, answer.owner, answer.priority, ", ".join(answer.nodes[:_SHOWN])))
+            _TableEntry(str(number), (answer.pod, answer.owner, answer.priority, ", ".join(answer.nodes[:_SHOWN])))
             for number, answer in enumerate(self._group.answers)
         ]
         self.listing.show(("pod", "owner", "priority", "node"), rows)
@@ -486,7 +486,7 @@ class Pods(TablePage):
         return self._group.answers[self._at].command
 
 
-class AnswerView:
+class _AnswerView:
     """An answer, and the changes that led to it."""
 
     def __init__(self, explanation: Explanation, changes: tuple[str, ...] = ()) -> None:
@@ -498,13 +498,13 @@ class AnswerView:
     def diagnosis(self) -> Diagnosis:
         return self.explanation.diagnosis
 
-    def rows(self) -> Iterator[TableEntry]:
+    def rows(self) -> Iterator[_TableEntry]:
         """Yield the nodes that fit, best first, then the others, nearest first."""
         cycle = self.explanation.cycle
         has_totals = self.ranking is not None
 
-        def row_of(name: str, verdict: str, why: str, total: int | None = None) -> TableEntry:
-            return TableEntry(name, (name, verdict, *((total,) if has_totals else ()), why))
+        def row_of(name: str, verdict: str, why: str, total: int | None = None) -> _TableEntry:
+            return _TableEntry(name, (name, verdict, *((total,) if has_totals else ()), why))
 
         ranked = self.ranking.nodes if self.ranking is not None else ()
         yield from (row_of(node.name, "fits", "", node.total) for node in ranked)
@@ -547,7 +547,7 @@ class Why(TablePage):
 
     def __init__(self, explanation: Explanation, tried: Try) -> None:
         super().__init__()
-        self._views = [AnswerView(explanation)]
+        self._views = [_AnswerView(explanation)]
         self._try = tried
         self._chosen = ""
 
@@ -573,7 +573,7 @@ class Why(TablePage):
         self.listing.focus()
 
     @property
-    def _view(self) -> AnswerView:
+    def _view(self) -> _AnswerView:
         return self._views[-1]
 
     @property
@@ -617,7 +617,7 @@ class Why(TablePage):
             self.query_one("#story", Static).update(_join_lines(self._view.story(self._chosen, self._width)))
 
     def _push(self, explanation: Explanation, change: str) -> None:
-        self._views.append(AnswerView(explanation, (*self._view.changes, change)))
+        self._views.append(_AnswerView(explanation, (*self._view.changes, change)))
         self._show_view()
         self.action_show("answer")
         self.listing.focus()

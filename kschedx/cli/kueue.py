@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kschedx.cli.options import NOW, READS, OptionGroup
+from kschedx.cli.options import NOW, READS, Command, OptionGroup
 from kschedx.cli.output import SHARED, Answer, Format, Report, option
 from kschedx.cli.question import Question
 
-HELP = """Show Kueue's ClusterQueues, cohorts, and flavors with their usage, and why each Workload is pending.
+COMMAND = Command(
+    "Show Kueue's queues and why Workloads are pending",
+    (*READS, OptionGroup.KUEUE),
+    help="""Show Kueue's ClusterQueues, cohorts, and flavors with their usage, and why each Workload is pending.
 
 Kueue 0.19's rules run over the snapshot, cycle after cycle, until nothing changes: flavor assignment, borrowing,
 preemption, fair sharing, partial admission, admission checks, and topology. No Workload finishes meanwhile.
@@ -23,9 +26,8 @@ Kueue's Configuration comes from --kueue-config (also a ConfigMap), else from th
 kueue-manager-config.
 
 Exit codes: 0 no Workload is pending or waits for admission checks, 1 some do, 2 usage or input error.
-"""
-SUMMARY = "Show Kueue's queues and why Workloads are pending"
-PARTS = (*READS, OptionGroup.KUEUE)
+""",
+)
 
 
 def kueue(

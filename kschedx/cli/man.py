@@ -9,27 +9,30 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kschedx import __version__
+from kschedx.cli.options import Command
 from kschedx.cli.output import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-HELP = """Print the manual page.
+COMMAND = Command(
+    "Print the manual page",
+    help="""Print the manual page.
 
 \b
 Examples:
   kschedx man | man -l -
   kschedx man > ~/.local/share/man/man1/kschedx.1
-"""
-SUMMARY = "Print the manual page"
+""",
+)
 
 
 def man(context: typer.Context) -> int:
-    typer.echo("\n".join(page(context.find_root().command)))
+    typer.echo("\n".join(_page(context.find_root().command)))
     return ExitCode.SCHEDULABLE
 
 
-def page(program: Any) -> Iterator[str]:
+def _page(program: Any) -> Iterator[str]:
     """Yield the lines of a page in man(7)'s macros, for a click command with its commands."""
     yield f'.TH KSCHEDX 1 "" "kschedx {__version__}" "User Commands"'
     yield ".SH NAME"

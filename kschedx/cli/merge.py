@@ -8,10 +8,13 @@ from typing import Annotated
 import msgspec
 import typer
 
+from kschedx.cli.options import Command
 from kschedx.cli.output import ExitCode
 from kschedx.errors import InputError, Place
 
-HELP = """Merge the parts of one answer. The result equals the undivided answer, byte for byte.
+COMMAND = Command(
+    "Merge the parts of one answer",
+    help="""Merge the parts of one answer. The result equals the undivided answer, byte for byte.
 
 \b
 Examples:
@@ -21,8 +24,8 @@ Examples:
 The parts are the JSON of `kschedx why --all-pending` or `kschedx diff-profiles --all`, each with --shard I/N.
 
 Exit codes: 0, or 2 if a part is missing, duplicate, or of another answer.
-"""
-SUMMARY = "Merge the parts of one answer"
+""",
+)
 
 
 def merge(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec.structs import replace
 
-from kschedx.cli.options import INTERVAL, READS, OptionGroup
+from kschedx.cli.options import INTERVAL, READS, Command, OptionGroup
 from kschedx.cli.output import ALL, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note, reader_left
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from kschedx.inquiry.node import NodeRow, PriceOf
     from kschedx.snapshot.snapshot import Snapshot
 
-HELP = """Show all nodes: what their pods request, what is free, and the largest pod that still fits.
+COMMAND = Command(
+    "Show all nodes with requests and free resources",
+    (*READS, OptionGroup.RELEASE),
+    help="""Show all nodes: what their pods request, what is free, and the largest pod that still fits.
 
 \b
 Examples:
@@ -37,9 +40,8 @@ Examples:
 pod first). With --instance-types, a column shows the price of an hour.
 
 Exit codes: 0 a node can take a pod, 1 none can, 2 usage or input error.
-"""
-SUMMARY = "Show all nodes with requests and free resources"
-PARTS = (*READS, OptionGroup.RELEASE)
+""",
+)
 
 
 def nodes(

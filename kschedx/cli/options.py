@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -34,6 +34,17 @@ class OptionGroup(Enum):
     DRAINING = auto()
     BASELINE = auto()
     CONNECTION = auto()
+
+
+class Command(NamedTuple):
+    """What a command's module declares in `COMMAND`."""
+
+    summary: str
+    options: tuple[OptionGroup, ...] = ()
+    no_args_is_help: bool = False
+    allow_interspersed_args: bool = True
+    help: str = ""
+    """With its examples, after `\\b`, and its exit codes."""
 
 
 # Without `names`, an option is named after its key.

@@ -33,17 +33,6 @@ if TYPE_CHECKING:
     from kschedx.results import Shown
 
 
-def exit_code_of(outcome: str) -> ExitCode:
-    """Return the exit code of a pod's `framework.cycle.Outcome`; only decided outcomes have the codes 0 and 1."""
-    match outcome:
-        case "Scheduled":
-            return ExitCode.SCHEDULABLE
-        case "Undecided":
-            return ExitCode.UNDECIDED
-        case _:
-            return ExitCode.UNSCHEDULABLE
-
-
 # Packages that only some commands need: extras of the installation, with a clear error if one is missing.
 
 
@@ -123,8 +112,8 @@ def _plugin_at_fault(error: Exception) -> str:
     return plugin_at_fault(error)
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 class Format(StrEnum):
@@ -318,7 +307,7 @@ def print_error_as_checks(error: KschedxError, output: Format) -> None:
     write(Report(screen=lambda *_: (), document=dict, checks=lambda: checks), output)
 
 
-def _has(form: Callable[P, T] | None, output: Format) -> Callable[P, T]:
+def _has(form: Callable[_P, _T] | None, output: Format) -> Callable[_P, _T]:
     """Return the function of a format. Raises `InputError` if the answer to this question lacks the format."""
     if form is None:
         raise InputError(f"-o {output} is not available for this answer", hint="-o wide, json, and yaml always are")

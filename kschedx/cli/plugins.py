@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kschedx.cli.options import OptionGroup
+from kschedx.cli.options import Command, OptionGroup
 from kschedx.cli.output import Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.kube.documents import document
 
-HELP = """List the plugins that a configuration may name: of Kubernetes, of other projects, and of installed packages.
+COMMAND = Command(
+    "List plugins and their extension points",
+    (OptionGroup.RELEASE, OptionGroup.GATES),
+    help="""List the plugins that a configuration may name: of Kubernetes, of other projects, and of installed packages.
 
 \b
 Examples:
   kschedx plugins                      # in the newest version
   kschedx plugins --kube-version 1.28  # in another version
   kschedx plugins -o json              # for a script
-"""
-SUMMARY = "List plugins and their extension points"
-PARTS = (OptionGroup.RELEASE, OptionGroup.GATES)
+""",
+)
 
 
 def plugins(

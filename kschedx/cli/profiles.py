@@ -9,7 +9,7 @@ import typer
 
 from kschedx.cli import completion, connection
 from kschedx.cli.help import HelpCommand
-from kschedx.cli.options import DECIDES, OptionGroup
+from kschedx.cli.options import DECIDES, Command, OptionGroup
 from kschedx.cli.output import SHARED, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question, asks
 from kschedx.errors import require_one_of
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from kschedx.framework.config import Profile
     from kschedx.releases import Release
 
-HELP = """List scheduler profiles, show one in full, check a file, or search for a better one.
+COMMAND = Command(
+    "List, show, check, and tune scheduler profiles",
+    help="""List scheduler profiles, show one in full, check a file, or search for a better one.
 
 \b
 Examples:
@@ -28,8 +30,8 @@ Examples:
   kschedx profiles show binpack
   kschedx profiles check scheduler.yaml
   kschedx profiles tune --goal fewest-nodes
-"""
-SUMMARY = "List, show, check, and tune scheduler profiles"
+""",
+)
 
 _SHOW = """Show a profile in full: plugins, weights, arguments, and where each setting comes from.
 
@@ -72,21 +74,21 @@ Examples:
 Exit codes: 0 a profile is better than today's, 1 none is, 2 usage or input error.
 """
 
-app = typer.Typer(help=HELP, invoke_without_command=True, rich_markup_mode=None)
+app = typer.Typer(help=COMMAND.help, invoke_without_command=True, rich_markup_mode=None)
 
 
-Name = Annotated[str, typer.Argument(metavar="NAME|FILE", show_default=False, autocompletion=completion.profiles)]
+_Name = Annotated[str, typer.Argument(metavar="NAME|FILE", show_default=False, autocompletion=completion.profiles)]
 
 
 @app.callback()
 def profiles(context: typer.Context) -> int:
     """Lists them where nothing else is asked for."""
-    return ExitCode.SCHEDULABLE if context.invoked_subcommand else list_profiles()
+    return ExitCode.SCHEDULABLE if context.invoked_subcommand else _list_profiles()
 
 
 @app.command(name="list", help="List profiles and what each is for.")
 @asks()
-def list_profiles() -> Answer:
+def _list_profiles() -> Answer:
     from kschedx.cli.files import DEFAULT, purposes
     from kschedx.render.catalogue import list_lines
     from kschedx.wording import count
@@ -100,7 +102,7 @@ def list_profiles() -> Answer:
 @app.command(help=_SHOW, short_help="Show a profile in full, point by point.", cls=HelpCommand)
 @asks(OptionGroup.RELEASE, OptionGroup.GATES)
 def show(
-    name: Name,
+    name: _Name,
     output: Annotated[
         Format | None, option(Format.YAML, Format.JSON, text="Print an equivalent configuration.")
     ] = None,

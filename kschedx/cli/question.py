@@ -87,7 +87,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def gates(self) -> Mapping[str, bool]:
         """The feature gates. Raises `ConfigError`."""
-        return feature_gates(self.feature_gate)
+        return _feature_gates(self.feature_gate)
 
     @cached_property
     def configuration(self) -> Mapping[str, object] | None:
@@ -269,7 +269,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
         path = self.kueue_config
         config = None if path is None else configuration_in(single_document(path), path)
-        gates = feature_gates(self.kueue_feature_gate, option="--kueue-feature-gate")
+        gates = _feature_gates(self.kueue_feature_gate, option="--kueue-feature-gate")
         return replace(reached, snapshot=with_configuration(reached.snapshot, config, gates))
 
     def setup(self, snapshot: Snapshot) -> Setup:
@@ -377,7 +377,7 @@ def shard_of(typed: str | None, *, is_json: bool) -> Shard | None:
     return Shard.parse(typed)
 
 
-def feature_gates(settings: Sequence[str], *, option: str = "--feature-gate") -> dict[str, bool]:
+def _feature_gates(settings: Sequence[str], *, option: str = "--feature-gate") -> dict[str, bool]:
     """Parse `NAME=true,OTHER=false`, as kube-scheduler does. Raises `ConfigError`."""
     gates: dict[str, bool] = {}
     for setting in settings:

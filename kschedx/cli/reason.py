@@ -7,10 +7,15 @@ from typing import Annotated
 import typer
 
 from kschedx.cli import completion
+from kschedx.cli.options import Command
 from kschedx.cli.output import Answer, ExitCode, Report
 from kschedx.errors import InputError
 
-HELP = """Explain a reason: what it means, its usual causes, how to confirm it, and what fixes it.
+_LONGEST_INPUT = 1 << 20
+"""Bytes of standard input that are read."""
+COMMAND = Command(
+    "Explain a reason or an event's text",
+    help="""Explain a reason: what it means, its usual causes, how to confirm it, and what fixes it.
 
 \b
 Examples:
@@ -23,10 +28,8 @@ WHAT is the ID of a reason, a plugin, or the text of an event, which is split in
 kube-scheduler, the API server, controllers, kubelets, cluster-autoscaler, Karpenter, and Kueue are known. With - the
 text is read from standard input.
 Without WHAT, all IDs are listed.
-"""
-_LONGEST_INPUT = 1 << 20
-"""Bytes of standard input that are read."""
-SUMMARY = "Explain a reason or an event's text"
+""",
+)
 
 
 def reason(

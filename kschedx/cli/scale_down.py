@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli import completion, connection
-from kschedx.cli.options import DECIDES
+from kschedx.cli.options import DECIDES, Command
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.kube.documents import to_json
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from kschedx.simulate.repack import EmptiedTogether
     from kschedx.snapshot.snapshot import Snapshot
 
-HELP = """Explain why cluster-autoscaler or Karpenter keeps a node, or that it removes it.
+COMMAND = Command(
+    "Explain why the autoscaler keeps a node",
+    DECIDES,
+    help="""Explain why cluster-autoscaler or Karpenter keeps a node, or that it removes it.
 
 \b
 Examples:
@@ -36,9 +39,8 @@ Karpenter: what blocks disruption, and what emptiness, drift, multi-node, and si
 from --instance-types.
 
 Exit codes: 0 it is removed (without NODE: some are), 1 it stays, 2 usage or input error, 3 undecided.
-"""
-SUMMARY = "Explain why the autoscaler keeps a node"
-PARTS = (*DECIDES,)
+""",
+)
 
 
 def scale_down(

@@ -7,9 +7,12 @@ from typing import Annotated
 import typer
 
 from kschedx.cli import completion
+from kschedx.cli.options import Command
 from kschedx.cli.output import ExitCode
 
-HELP = """Print the JSON Schema of a document of -o json, or of a scheduler configuration.
+COMMAND = Command(
+    "Print the JSON Schema of a document",
+    help="""Print the JSON Schema of a document of -o json, or of a scheduler configuration.
 
 \b
 Examples:
@@ -19,8 +22,8 @@ Examples:
   kschedx schema KubeSchedulerConfiguration > scheduler.schema.json
 
 Without NAME, list them.
-"""
-SUMMARY = "Print the JSON Schema of a document"
+""",
+)
 
 
 def schema(

@@ -11,7 +11,12 @@ from typing import Annotated, assert_never
 
 import typer
 
-HELP = """Print the completion script of a shell.
+from kschedx.cli.options import Command
+
+COMMAND = Command(
+    "Print the completion script of a shell",
+    no_args_is_help=True,
+    help="""Print the completion script of a shell.
 
 \b
 Examples:
@@ -20,10 +25,10 @@ Examples:
   kschedx completion fish > ~/.config/fish/completions/kschedx.fish
 
 Pods, workloads, nodes, and namespaces are completed from --snapshot, or from the live cluster.
-"""
-SUMMARY = "Print the completion script of a shell"
+""",
+)
 
-BASH = r"""# bash completion of kschedx, printed by `kschedx completion bash`
+_BASH = r"""# bash completion of kschedx, printed by `kschedx completion bash`
 
 _kschedx_completion() {
     local IFS=$'\n' candidate index
@@ -45,7 +50,7 @@ _kschedx_completion() {
 complete -o default -F _kschedx_completion kschedx
 """
 
-ZSH = r"""#compdef kschedx
+_ZSH = r"""#compdef kschedx
 # zsh completion of kschedx, printed by `kschedx completion zsh`
 
 _kschedx() {
@@ -77,7 +82,7 @@ else
 fi
 """
 
-FISH = r"""# fish completion of kschedx, printed by `kschedx completion fish`
+_FISH = r"""# fish completion of kschedx, printed by `kschedx completion fish`
 
 function __kschedx_candidates
     set -l typed (commandline --current-process --tokenize --cut-at-cursor)
@@ -108,11 +113,11 @@ class Shell(StrEnum):
 def script(shell: Shell) -> str:
     match shell:
         case Shell.BASH:
-            return BASH
+            return _BASH
         case Shell.ZSH:
-            return ZSH
+            return _ZSH
         case Shell.FISH:
-            return FISH
+            return _FISH
         case _:
             assert_never(shell)
 

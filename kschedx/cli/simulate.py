@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli import connection
-from kschedx.cli.options import DECIDES, OUT, OptionGroup
+from kschedx.cli.options import DECIDES, OUT, Command, OptionGroup
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, print_open_counts
 from kschedx.controllers.states import decision_name, row_named
@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from kschedx.render.page.model import Page
     from kschedx.simulate.simulator import SimulationOptions
 
-HELP = """Place all pending pods, one after the other, after changes that you name.
+_MOST_FIXED = 8
+"""How many workloads have a fix in the document: those with the most pending pods."""
+COMMAND = Command(
+    "Place pending pods after changes: what if?",
+    (*DECIDES, OptionGroup.KUEUE, OptionGroup.CHANGES, OptionGroup.DRAINING),
+    help="""Place all pending pods, one after the other, after changes that you name.
 
 \b
 Examples:
@@ -44,11 +49,8 @@ else that of the ConfigMap kueue-manager-config.
 
 Exit codes: 0 every pod has a node, 1 a pod or Workload stays pending, gated, suspended, or refused, 2 usage or input
 error, 3 undecided, or a pod has another scheduler.
-"""
-_MOST_FIXED = 8
-"""How many workloads have a fix in the document: those with the most pending pods."""
-SUMMARY = "Place pending pods after changes: what if?"
-PARTS = (*DECIDES, OptionGroup.KUEUE, OptionGroup.CHANGES, OptionGroup.DRAINING)
+""",
+)
 
 
 def simulate(
@@ -142,11 +144,11 @@ def simulate(
     tie_phrase = None if other is None else ties_text(other, simulation.choices)
     if out is not None:
         write_snapshot(out, simulation.after)
-    simulation_report = report(simulation, steps=steps, ties=tie_phrase, growths=growths)
+    simulation_report = _report(simulation, steps=steps, ties=tie_phrase, growths=growths)
     return Answer(simulation_report, row_named(decision_name(simulation.overall)).exit_code)
 
 
-def report(
+def _report(
     simulation: Simulation,
     *,
     steps: bool = False,

@@ -15,7 +15,7 @@ from msgspec import Struct, json
 from msgspec.structs import replace
 
 from kschedx.cli import completion
-from kschedx.cli.options import READS
+from kschedx.cli.options import READS, Command
 from kschedx.cli.output import ExitCode
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
@@ -28,7 +28,11 @@ if TYPE_CHECKING:
     from kschedx.kube.snapshot_header import SnapshotHeader
     from kschedx.snapshot.snapshot import Snapshot, Source
 
-HELP = """Save what scheduling reads of a cluster in a file.
+COMMAND = Command(
+    "Save what scheduling reads of a cluster",
+    READS,
+    no_args_is_help=True,
+    help="""Save what scheduling reads of a cluster in a file.
 
 \b
 Examples:
@@ -44,9 +48,8 @@ metrics. Every command answers from it as from the cluster: kschedx why pod/NAME
 --anonymize replaces names, labels, and images; every decision stays the same.
 
 Exit codes: 0 written, 2 usage or input error.
-"""
-SUMMARY = "Save what scheduling reads of a cluster"
-PARTS = (*READS,)
+""",
+)
 
 
 def snapshot(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli import completion, connection
-from kschedx.cli.options import DECIDES, OptionGroup
+from kschedx.cli.options import DECIDES, Command, OptionGroup
 from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, print_open_counts
 from kschedx.errors import InputError
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from kschedx.inquiry.survive import Failure, Survival
     from kschedx.snapshot.snapshot import Snapshot
 
-HELP = """Show which workloads survive when a zone, a node pool, a rack, or some nodes are gone.
+COMMAND = Command(
+    "Show what survives when a zone or nodes are gone",
+    (*DECIDES, OptionGroup.CHANGES_BESIDE_DRAIN),
+    help="""Show which workloads survive when a zone, a node pool, a rack, or some nodes are gone.
 
 \b
 Examples:
@@ -39,9 +42,8 @@ have to be added, and when the node lifecycle controller evicts.
 
 Exit codes: 0 every workload survives, 1 one that ran is down or has fewer replicas, or a budget blocks the drain,
 2 usage or input error, 3 undecided.
-"""
-SUMMARY = "Show what survives when a zone or nodes are gone"
-PARTS = (*DECIDES, OptionGroup.CHANGES_BESIDE_DRAIN)
+""",
+)
 
 
 def survive(

@@ -10,7 +10,7 @@ import typer
 from msgspec.structs import replace
 
 from kschedx.cli import completion
-from kschedx.cli.options import ALL_NAMESPACES, DECIDES, INTERVAL, SELECTOR, SHARD, OptionGroup
+from kschedx.cli.options import ALL_NAMESPACES, DECIDES, INTERVAL, SELECTOR, SHARD, Command, OptionGroup
 from kschedx.cli.output import ALL, SHARED, Answer, Format, needs, option
 from kschedx.cli.question import Question, cluster_after_changes
 from kschedx.errors import InputError, NotAdmittedError, Place
@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from kschedx.inquiry.manifests import WrittenPod
     from kschedx.snapshot.snapshot import Snapshot
 
-HELP = """Explain why a pod is Pending, or why it goes to that node.
+COMMAND = Command(
+    "Explain why a pod is Pending, or where it goes",
+    (*DECIDES, OptionGroup.KUEUE, OptionGroup.CHANGES_BESIDE_FILES, OptionGroup.DRAINING, OptionGroup.BASELINE),
+    no_args_is_help=True,
+    help="""Explain why a pod is Pending, or why it goes to that node.
 
 \b
 Examples:
@@ -50,9 +54,8 @@ question; a pending pod keeps its turn before a drain.
 --watch prints what changes until the pod has a node (exit code 0) or is gone (1).
 
 Exit codes: 0 it can be scheduled, 1 it cannot, 2 usage or input error, 3 undecided.
-"""
-SUMMARY = "Explain why a pod is Pending, or where it goes"
-PARTS = (*DECIDES, OptionGroup.KUEUE, OptionGroup.CHANGES_BESIDE_FILES, OptionGroup.DRAINING, OptionGroup.BASELINE)
+""",
+)
 
 
 def why(

@@ -6,14 +6,15 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.cli.output import Answer, Format, Report, exit_code_of, write
+from kschedx.cli.output import Answer, Format, Report, write
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note, print_note_if_file
+from kschedx.controllers.states import ExitCode as ExitCode
 from kschedx.errors import ConfigError, InputError, NotAdmittedError, Place
 from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from kschedx.inquiry.ask import Clusters, Inquiry
     from kschedx.inquiry.daemon_set import DaemonSetAnswer
     from kschedx.inquiry.explanation import Explanation
+    from kschedx.inquiry.fix import Fix
     from kschedx.inquiry.manifest_edit import Edit
     from kschedx.inquiry.manifests import WrittenPod
     from kschedx.render.checks import Check
@@ -74,14 +76,12 @@ class WhyArguments(Struct, frozen=True, kw_only=True):
     @property
     def is_plain(self) -> bool:
         """Whether no argument is specific to the explanation of a pod."""
-        alone = self.node or self.nodes or self.interactive or self.fix or self.tries
-        return self.output is not Format.PATCH and not alone
+        return not (self.node or self.nodes or self.interactive or self.tries)
 
     @property
     def is_about_node(self) -> bool:
         """Whether the question is about one node."""
-        others = self.nodes or self.interactive or self.fix or self.tries
-        return len(self.node) == 1 and self.output is not Format.PATCH and not others
+        return len(self.node) == 1 and not (self.nodes or self.interactive or self.tries)
 
     @property
     def is_many(self) -> bool:
@@ -149,12 +149,12 @@ def explain_target(
             and not inquiry.is_held(pod)
         ):
             answer = inquiry.explain_daemon_set(pod, admit, (pod,) if wanted.alone else queue)
-            return _daemon_set_answer(answer, pod)
+            return _daemon_set_answer(answer, pod, wanted.fix, clusters.before)
         elif isinstance(pod, WrittenPod) and pod.is_daemon and wanted.is_about_node and not inquiry.is_stopped(pod):
             from kschedx.inquiry.daemon_set import explain_daemon_set
 
             answer = explain_daemon_set(pod.workload_name, admit(clusters.applied), setup)
-            return _daemon_set_answer(replace(answer, node=shown[0]), pod)
+            return _daemon_set_answer(replace(answer, node=shown[0]), pod, wanted.fix, clusters.before)
         else:
             explanation = inquiry.answer(pod, admit, queue)
     except NotAdmittedError as error:
@@ -171,7 +171,9 @@ def explain_target(
         show(Why(explanation, typed_change(question, setup)), explanation.cycle.all_nodes.cluster.names)
         return explanation.exit_code
     if wanted.fix is not None:
-        return Answer(_fix_report(explanation, wanted.fix, pod, clusters.before), explanation.exit_code)
+        return Answer(
+            _fix_report(explanation, explanation.fixes, wanted.fix, pod, clusters.before), explanation.exit_code
+        )
     report = explanation_report(explanation, shown, place_of(pod), all_nodes=wanted.nodes == "all")
     if wanted.watch and isinstance(pod, Pod):
         write(report, wanted.output)
@@ -214,11 +216,25 @@ def _once(admit: Callable[[Snapshot], Subject]) -> Callable[[Snapshot], Subject]
     return once
 
 
-def _daemon_set_answer(answer: DaemonSetAnswer, target: WrittenPod) -> Answer:
+def _daemon_set_answer(answer: DaemonSetAnswer, target: WrittenPod, fix: int | None, before: Snapshot) -> Answer:
     node = answer.node
+    if fix is not None:
+        report = _fix_report(answer.explanation, answer.fixes, fix, target, before)
+        return Answer(report, _exit_code_of(answer.outcome))
     nodes = answer.answer_on(node).chosen_nodes if node else answer.runs
     report = Report.of(answer, names=lambda: [f"node/{name}" for name in nodes])
-    return Answer(replace(report, checks=lambda: [_check(answer, target)]), exit_code_of(answer.outcome))
+    return Answer(replace(report, checks=lambda: [_check(answer, target)]), _exit_code_of(answer.outcome))
+
+
+def _exit_code_of(outcome: str) -> ExitCode:
+    """Return the exit code of a pod's `framework.cycle.Outcome`; only decided outcomes have the codes 0 and 1."""
+    match outcome:
+        case "Scheduled":
+            return ExitCode.SCHEDULABLE
+        case "Undecided":
+            return ExitCode.UNDECIDED
+        case _:
+            return ExitCode.UNSCHEDULABLE
 
 
 def _check(answer: DaemonSetAnswer, target: WrittenPod) -> Check:
@@ -278,12 +294,25 @@ def _edit(change: str) -> Edit:
     return Edit(change, single_document(change) if Path(change).is_file() else None)
 
 
-def _fix_report(explanation: Explanation, number: int, pod: Pod | WrittenPod, before: Snapshot) -> Report:
-    from kschedx.cli.fix_output import fix_number, report
+def _fix_report(
+    explanation: Explanation, fixes: Sequence[Fix], number: int, pod: Pod | WrittenPod, before: Snapshot
+) -> Report:
+    from kschedx.cli.fix_output import report
 
-    fix, cycle = fix_number(explanation.fixes, number), explanation.cycle
+    fix, cycle = _fix_number(fixes, number), explanation.cycle
     followed = [change for change in fix.changes if change.by]
     return report(fix.apply, followed, pod, cycle.pod, cycle.snapshot, before, title=fix.title, document=fix.to_dict)
+
+
+_T = TypeVar("_T")
+
+
+def _fix_number(fixes: Sequence[_T], number: int) -> _T:
+    """Return the fix of this number. Raises `InputError` if there are fewer."""
+    if number > len(fixes):
+        there = f"there {'is' if len(fixes) == 1 else 'are'} {len(fixes)}" if fixes else "there are no fixes"
+        raise InputError(f"no fix {number}: {there}")
+    return fixes[number - 1]
 
 
 def explanation_report(explanation: Explanation, nodes: tuple[str, ...], place: Place, *, all_nodes: bool) -> Report:

@@ -23,7 +23,7 @@ from kschedx.progress import ProgressStep, listen_to_progress
 if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
 
-Q = TypeVar("Q")
+_Q = TypeVar("_Q")
 
 _INTERVAL = 1.0
 """Seconds between two reports of an answer's progress."""
@@ -78,10 +78,10 @@ def capture(command: Callable[[], Answer | int]) -> CapturedAnswer:
     )
 
 
-class Worker(Generic[Q]):
+class Worker(Generic[_Q]):
     """A process that answers questions, and keeps the snapshot that it read last while its files do not change."""
 
-    def __init__(self, answer: Callable[[Q], Answer | int], folder: str | None = None) -> None:
+    def __init__(self, answer: Callable[[_Q], Answer | int], folder: str | None = None) -> None:
         """`answer` is a function of a module; `folder` is where the process works, by default the current one."""
         # a fork would share the locks and sockets of the server; a spawned process does not
         context = multiprocessing.get_context("spawn")
@@ -90,7 +90,7 @@ class Worker(Generic[Q]):
         self._process.start()
         other.close()
 
-    def ask(self, question: Q, limit: float, see: Callable[[ProgressStep], None] = lambda _: None) -> CapturedAnswer:
+    def ask(self, question: _Q, limit: float, see: Callable[[ProgressStep], None] = lambda _: None) -> CapturedAnswer:
         """Return the answer within `limit` seconds. After that, the process is ended, and the answer reports it. `see`
         is called with the progress about once a second."""
         ends = time.monotonic() + limit
@@ -122,7 +122,7 @@ class Worker(Generic[Q]):
         self._process.join()
 
 
-def _serve(answer: Callable[[Q], Answer | int], pipe: Pipe, folder: str | None, parent: int) -> None:
+def _serve(answer: Callable[[_Q], Answer | int], pipe: Pipe, folder: str | None, parent: int) -> None:
     """Answer questions in the worker process."""
     from kschedx.parallel import end_with
 

@@ -8,9 +8,10 @@ from enum import Enum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.workloads import Manifest, copy_pod, is_of_daemon_set, title
+from kschedx.controllers.workloads import copy_pod, is_of_daemon_set, title
 from kschedx.explain.setup import Setup, admit
 from kschedx.kube.conditions import reports_ready
+from kschedx.kube.decoding import Manifest
 from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import created_pod, goes_on, pin_to_node, pinned_to, runs_on
 from kschedx.snapshot.daemon_sets import daemon_pods
@@ -52,9 +53,18 @@ class DaemonSetSync(Struct, frozen=True, kw_only=True):
 def sync(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> DaemonSetSync:
     """Return what one sync changes; `nodes` are all that should have a pod."""
     missing = tuple(name for name, pods in nodes.items() if pods.old is None and pods.new is None)
-    if missing or spec.is_on_delete:
-        return DaemonSetSync(create=missing)
+    replaced = tuple(name for name, pods in nodes.items() if spec.max_surge and _is_replaced(pods))
+    if missing or replaced or spec.is_on_delete:  # updates wait until these pods are created and deleted
+        return DaemonSetSync(create=missing, delete=replaced)
     return _with_surge(spec, nodes) if spec.max_surge else _sync_in_place(spec, nodes)
+
+
+def _is_replaced(pods: NodePods) -> bool:
+    """Whether the old pod of a node with a new one is deleted: it stays only while it is ready and the new one is not
+    available."""
+    return pods.old is not None and (
+        pods.new is PodState.AVAILABLE or (pods.new is not None and pods.old is PodState.UNAVAILABLE)
+    )
 
 
 def _sync_in_place(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> DaemonSetSync:
@@ -66,16 +76,11 @@ def _sync_in_place(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> Daemon
 
 
 def _with_surge(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> DaemonSetSync:
-    """Keep an old pod that is ready until the new one on its node is available."""
+    """Create new pods beside old ones: at once beside pods that are not available, and as far as the surge allows."""
     waiting = sum(pods.old is not None and pods.new is PodState.UNAVAILABLE for pods in nodes.values())
-    replaced = [
-        name
-        for name, pods in nodes.items()
-        if pods.new is not None and (pods.old is PodState.UNAVAILABLE or (pods.old and pods.new is PodState.AVAILABLE))
-    ]
     broken = [name for name, pods in nodes.items() if pods.old is PodState.UNAVAILABLE and pods.new is None]
     candidates = [name for name, pods in nodes.items() if pods.old is PodState.AVAILABLE and pods.new is None]
-    return DaemonSetSync(delete=tuple(replaced), create=(*broken, *candidates[: max(spec.max_surge - waiting, 0)]))
+    return DaemonSetSync(create=(*broken, *candidates[: max(spec.max_surge - waiting, 0)]))
 
 
 def pods_for(

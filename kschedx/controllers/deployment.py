@@ -13,8 +13,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from kschedx.controllers.workloads import Manifest
-from kschedx.kube.decoding import map_at
+from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.scalars import scale_percent
 
 Sizes = Mapping[str, int]
@@ -78,7 +77,7 @@ def scale(
     wanted = deployment.replicas
     if new is not None and before.replicas == wanted == new.replicas == new.available:
         return _changes({set_size.name: 0 for set_size in old}, old)
-    if deployment.is_recreate or before.replicas == wanted:
+    if deployment.is_recreate:
         return {}
     most = wanted + deployment.max_surge if wanted else 0
     return _changes(_proportions(deployment, active, most, before.replicas + before.max_surge), active)

@@ -31,6 +31,9 @@ ALWAYS = "AlwaysAllow"
 _SYNC_FAILED = "SyncFailed"
 """The reason of the condition DisruptionAllowed=False if the pods' controllers have no scale subresource."""
 
+_WITHOUT_SCALE = {"DaemonSet": "daemonsets.apps", "Job": "jobs.batch"}
+"""Kinds of controllers whose number of pods the disruption controller cannot read."""
+
 
 class BudgetStatus(Struct, frozen=True, kw_only=True):
     """A budget at one moment, in pods."""
@@ -102,37 +105,41 @@ class MovingBudget:
             now.healthy if status.current_healthy is None else status.current_healthy + now.healthy - first.healthy
         )
         allowed = status.disruptions_allowed + now.allowed - first.allowed
-        return replace(now, healthy=healthy, needed=needed, allowed=allowed)
+        return replace(now, healthy=healthy, needed=needed, allowed=allowed, failure="")
 
     def _count_status(self, snapshot: Snapshot, pods: PodTable, fresh: Collection[int]) -> BudgetStatus:
         """Return the status that the controller would compute: running and ready pods are healthy."""
         mask = pods.namespaces.where(lambda name: name == self._namespace)
         mask &= pods.labels.where(self._selector.matches)
-        mask &= ~pods.finished
-        rows = np.flatnonzero(mask).tolist()
+        rows = np.flatnonzero(mask & ~pods.finished).tolist()
         unready = tuple(
             pods.key(row) for row in rows if pods.deletion_timestamps[row] or not is_healthy(pods, row, fresh)
         )
-        healthy, needed = len(rows) - len(unready), self._needed_count(snapshot, pods, rows)
         pending = tuple(key for key in unready if not pods.node_names[pods.rows[key]])
-        spec, rule = self._budget.spec, ""
-        if spec.max_unavailable is not None:
-            rule = f"maxUnavailable {spec.max_unavailable}"
-        elif isinstance(spec.min_available, str):
-            rule = f"minAvailable {spec.min_available}"
+        healthy, needed = len(rows) - len(unready), 0
+        spec, rule, failure, allowed = self._budget.spec, "", "", 0
+        if spec.max_unavailable is None and not isinstance(spec.min_available, str):
+            needed = spec.min_available or 0
+            allowed = healthy - needed
+        else:
+            expected, failure = _expected_count(snapshot, pods, np.flatnonzero(mask).tolist())
+            if spec.max_unavailable is not None:
+                rule = f"maxUnavailable {spec.max_unavailable}"
+                needed = max(expected - (scale_percent(spec.max_unavailable, expected, is_up=True) or 0), 0)
+            else:
+                rule = f"minAvailable {spec.min_available}"
+                needed = scale_percent(spec.min_available or 0, expected, is_up=True) or 0
+            if expected:
+                allowed = healthy - needed
         return BudgetStatus(
-            healthy=healthy, needed=needed, allowed=healthy - needed, unready=unready, pending=pending, rule=rule
+            healthy=healthy,
+            needed=needed,
+            allowed=allowed,
+            unready=unready,
+            pending=pending,
+            failure=failure,
+            rule=rule,
         )
-
-    def _needed_count(self, snapshot: Snapshot, pods: PodTable, rows: list[int]) -> int:
-        """Return how many of the expected pods have to stay healthy (getExpectedPodCount)."""
-        spec = self._budget.spec
-        if spec.max_unavailable is not None:
-            expected = _expected_count(snapshot, pods, rows)
-            return max(expected - (scale_percent(spec.max_unavailable, expected, is_up=True) or 0), 0)
-        if spec.min_available is None or isinstance(spec.min_available, int):
-            return spec.min_available or 0
-        return scale_percent(spec.min_available, _expected_count(snapshot, pods, rows), is_up=True) or 0
 
 
 def budgets_of(snapshot: Snapshot, base: Snapshot) -> Iterator[MovingBudget]:
@@ -154,16 +161,20 @@ def is_healthy(pods: PodTable, row: int, fresh: Collection[int]) -> bool:
     return reports_ready(status.conditions) or (row in fresh and not status.is_failing)
 
 
-def _expected_count(snapshot: Snapshot, pods: PodTable, rows: list[int]) -> int:
-    """Return how many pods their controllers want."""
+def _expected_count(snapshot: Snapshot, pods: PodTable, rows: list[int]) -> tuple[int, str]:
+    """Return how many pods their controllers want, and why that is unknown to the disruption controller. It leaves out
+    pods without a controller (getExpectedScale)."""
     owners = Owners(snapshot)
     members: dict[workloads.Workload, int] = {}
     for row in rows:
         workload = owners.of(pods, row)
-        members[workload] = members.get(workload, 0) + 1
+        if workload.kind != "Pod":
+            members[workload] = members.get(workload, 0) + 1
     expected = 0
     for workload, number in members.items():
+        if workload.kind in _WITHOUT_SCALE:
+            return 0, f"{_WITHOUT_SCALE[workload.kind]} does not implement the scale subresource"
         manifest = workloads.manifest_of(snapshot, workload)
         is_known = manifest is not None and workloads.has_replica_count(manifest)
         expected += workloads.wanted_replicas(manifest) if manifest is not None and is_known else number
-    return expected
+    return expected, ""

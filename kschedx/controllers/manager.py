@@ -30,11 +30,11 @@ from kschedx.controllers.deployment import (
     strategy_of,
 )
 from kschedx.controllers.stateful_set import AdmittedPods, RefusedReplicas, admit_pods
-from kschedx.controllers.workloads import Manifest, Owners, Workload
+from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import InputError, NotAdmittedError, NotReadError, Place
 from kschedx.explain.admission import QuotaLedger, charged_object, enforcing_namespaces
 from kschedx.explain.setup import Setup
-from kschedx.kube.decoding import map_at
+from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.documents import Document
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.types import Pod

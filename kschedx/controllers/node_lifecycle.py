@@ -32,8 +32,8 @@ _FEWEST_UNHEALTHY = 3
 """A zone with fewer nodes that are not ready is in no partial disruption."""
 GRACE, GRACE_BEFORE = 50, 40
 """--node-monitor-grace-period, in seconds: from Kubernetes 1.32 on, and before."""
-EXCLUDED = "node.kubernetes.io/exclude-disruption"
-UNREACHABLE = Taint(key="node.kubernetes.io/unreachable", effect=NO_EXECUTE)
+_EXCLUDED = "node.kubernetes.io/exclude-disruption"
+_UNREACHABLE = Taint(key="node.kubernetes.io/unreachable", effect=NO_EXECUTE)
 
 
 class ZoneState(StrEnum):
@@ -93,11 +93,11 @@ class NodeZones:
         self._sizes = Counter[tuple[str, str]]()
         self._unready: set[str] = set()
         for node in nodes:
-            if EXCLUDED in node.metadata.labels:
+            if _EXCLUDED in node.metadata.labels:
                 continue
             zone = self._zones[node.name] = _zone_of(node)
             self._sizes[zone] += 1
-            if not is_ready(node):
+            if not _is_ready(node):
                 self._unready.add(node.name)
 
     def evictions(self, lost: Iterable[str], grace: int = GRACE) -> tuple[ZoneEvictions, ...]:
@@ -128,11 +128,11 @@ def _zone_of(node: Node) -> tuple[str, str]:
     return first_label(node.metadata.labels, REGION_LABELS), first_label(node.metadata.labels, ZONE_LABELS)
 
 
-def is_ready(node: Node) -> bool:
+def _is_ready(node: Node) -> bool:
     """Whether a node is ready by its condition and its taints, since a snapshot may be reduced to what scheduling
     reads."""
     return reports_ready(node.status.conditions) and not any(
-        taint.key in (UNREACHABLE.key, "node.kubernetes.io/not-ready") and taint.effect == NO_EXECUTE
+        taint.key in (_UNREACHABLE.key, "node.kubernetes.io/not-ready") and taint.effect == NO_EXECUTE
         for taint in node.spec.taints
     )
 
@@ -154,7 +154,7 @@ def eviction_rate(state: ZoneState, nodes: int) -> float:
 
 def toleration_seconds(tolerations: Sequence[Toleration], *, comparison: bool) -> int | None:
     """Return how many seconds a pod stays on an unreachable node; None if it tolerates the taint forever."""
-    used = [toleration for toleration in tolerations if tolerates(toleration, UNREACHABLE, comparison=comparison)]
+    used = [toleration for toleration in tolerations if tolerates(toleration, _UNREACHABLE, comparison=comparison)]
     if not used:
         return 0
     seconds = [

@@ -47,7 +47,7 @@ def scaled_to_zero(snapshot: Snapshot, workload: Workload, manifest: Mapping[str
     return state if owner is None else replace(state, owner=f"{owner.kind} {owner.name}")
 
 
-class Rescaling(Struct, frozen=True, kw_only=True):
+class _Rescaling(Struct, frozen=True, kw_only=True):
     """What a HorizontalPodAutoscaler does to a number of replicas beyond its bounds, whatever its metrics are."""
 
     autoscaler: str
@@ -63,7 +63,7 @@ class Rescaling(Struct, frozen=True, kw_only=True):
         return f"{scales}{' again' if again else ''}: its {self.bound} is {number}"
 
 
-def rescaled(snapshot: Snapshot, workload: Workload, replicas: int) -> Rescaling | None:
+def rescaled(snapshot: Snapshot, workload: Workload, replicas: int) -> _Rescaling | None:
     """Return None for replicas within the bounds, and for none, which disable the autoscaler."""
     for hpa in snapshot.of(HorizontalPodAutoscaler):
         least, most = 1 if hpa.spec.min_replicas is None else hpa.spec.min_replicas, hpa.spec.max_replicas
@@ -72,7 +72,7 @@ def rescaled(snapshot: Snapshot, workload: Workload, replicas: int) -> Rescaling
         field, number = ("maxReplicas", most) if replicas > most else ("minReplicas", least)
         if replicas > most or replicas < least:
             named = hpa.metadata.name
-            return Rescaling(autoscaler=named, workload=workload.reference, replicas=number, bound=field)
+            return _Rescaling(autoscaler=named, workload=workload.reference, replicas=number, bound=field)
     return None
 
 

@@ -105,7 +105,7 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
             successor=successor(snapshot, pod),
         )
     if pod.status.phase == "Failed":
-        reason, message = failure(pod)
+        reason, message = _failure(pod)
         container = "" if reason else _failed_container(pod)
         unmet = _unmet_selector(snapshot, pod) if reason == "NodeAffinity" else ""
         return Failed(
@@ -125,7 +125,7 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
     return terminating or _ended_job(snapshot, pod) or _sync_refusal(snapshot, pod) or _assigned_since(snapshot, pod)
 
 
-def failure(pod: Pod) -> tuple[str, str]:
+def _failure(pod: Pod) -> tuple[str, str]:
     """Return why a failed pod was ended from outside, as a reason and a message; empty if its containers ended."""
     disruption = condition_of(pod.status.conditions, DISRUPTION_TARGET, "True")
     if pod.status.reason or disruption is None:
@@ -170,7 +170,7 @@ def _preemptor(snapshot: Snapshot, pod: Pod) -> str:
 def failures(pods: Sequence[Pod]) -> str:
     """Return how most of these failed pods ended: `3 pods failed: PreemptionByScheduler: ...`; empty if no status shows
     it."""
-    ends = Counter(": ".join(filter(None, failure(pod))) or _end(pod, _failed_container(pod)) for pod in pods)
+    ends = Counter(": ".join(filter(None, _failure(pod))) or _end(pod, _failed_container(pod)) for pod in pods)
     del ends[""]
     return "".join(f"{count(number, 'pod')} failed: {end}" for end, number in ends.most_common(1))
 

@@ -60,14 +60,15 @@ def sync(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) -> StatefulSetSy
     missing = tuple(ordinal for ordinal in spec.ordinals if ordinal not in pods)
     condemned = sorted((ordinal for ordinal in pods if ordinal not in spec.ordinals), reverse=True)
     if not spec.is_ordered:
-        delete = tuple(ordinal for ordinal in condemned if not pods[ordinal].is_terminating)
-        return StatefulSetSync(create=missing, delete=delete) if missing or delete else _update(spec, pods)
+        gone = (ordinal for ordinal in condemned if not pods[ordinal].is_terminating)
+        created = dict.fromkeys(missing, OrdinalPod(is_available=False))
+        return StatefulSetSync(create=missing, delete=(*gone, *_outdated_ordinals(spec, {**pods, **created})))
     for ordinal in spec.ordinals:
         if ordinal not in pods:
             return StatefulSetSync(create=(ordinal,))
         if _blocks(pods[ordinal]):
             return StatefulSetSync()
-    return _scale_down(pods, condemned) if condemned else _update(spec, pods)
+    return _scale_down(pods, condemned) if condemned else StatefulSetSync(delete=(*_outdated_ordinals(spec, pods),))
 
 
 def blocking_ordinal(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod], ordinal: int) -> int | None:
@@ -86,36 +87,29 @@ def _scale_down(pods: Mapping[int, OrdinalPod], condemned: list[int]) -> Statefu
     """Delete one pod at a time from the highest; only the lowest pod that is not available may be deleted before it
     is."""
     highest = condemned[0]
-    unavailable = min((number for number in condemned if not pods[number].is_available), default=None)
+    unavailable = min((number for number in condemned if _blocks(pods[number])), default=None)
     if pods[highest].is_terminating or (not pods[highest].is_available and highest != unavailable):
         return StatefulSetSync()
     return StatefulSetSync(delete=(highest,))
 
 
-def _update(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) -> StatefulSetSync:
-    """Update from the highest ordinal down to the partition."""
-    if spec.is_on_delete:
-        return StatefulSetSync()
-    return StatefulSetSync(delete=tuple(_outdated_ordinals(spec, pods)))
-
-
 def _outdated_ordinals(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) -> Iterator[int]:
-    """Yield the pods that one sync deletes because of their template."""
-    descending = [ordinal for ordinal in reversed(spec.ordinals) if ordinal in pods]
-    updated = [number for number in descending if number - spec.start >= spec.partition]
-    if spec.max_unavailable is None:
-        for number in updated:
-            if not pods[number].is_updated and not pods[number].is_terminating:
-                yield number
-                return
-            if not pods[number].is_available:
-                return
+    """Yield the pods that one sync deletes because of their template, from the highest ordinal down to the partition;
+    `pods` has all ordinals."""
+    if spec.is_on_delete:
         return
-    left = spec.max_unavailable - sum(not pods[number].is_available for number in descending)
-    for number in updated:
-        if left > 0 and not pods[number].is_updated and not pods[number].is_terminating:
+    left = None if spec.max_unavailable is None else spec.max_unavailable - sum(_blocks(pods[n]) for n in spec.ordinals)
+    for number in reversed(spec.ordinals[spec.partition :]):
+        if left is not None and left <= 0:
+            return
+        pod = pods[number]
+        if not pod.is_updated and not pod.is_terminating:
             yield number
+            if left is None:
+                return
             left -= 1
+        elif left is None and _blocks(pod):
+            return
 
 
 # New pods of a controller that ResourceQuotas and LimitRanges admit, one after the other.

@@ -4,10 +4,8 @@ ordinal, refused, or missing in the dump."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeVar
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers import states
@@ -47,7 +45,7 @@ from kschedx.kube import kueue
 from kschedx.kube.conditions import Condition, ObjectStatus, condition_of
 from kschedx.kube.controllers import Controller, CronJobController, convert, stored_controller, stored_metadata
 from kschedx.kube.custom_resources import custom_kind
-from kschedx.kube.decoding import map_at
+from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import ObjectMeta, Pod
@@ -64,9 +62,6 @@ from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.events import ALREADY_ACTIVE, OF_CRON_JOBS
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
-
-Manifest = Mapping[str, object]
-R = TypeVar("R", bound=Struct)
 
 
 def state_of(snapshot: Snapshot, manifest: Manifest, *, is_stored: bool) -> states.Lifecycle | None:
@@ -118,7 +113,8 @@ def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> sta
     is_stored = (workload.kind, workload.namespace, workload.name) in snapshot.workloads
     if not any(counts) or not is_stored or manager not in (None, _JOB_CONTROLLER) or _rows(snapshot, workload):
         return None
-    is_open = snapshot.source.may_lack("Pod", workload.namespace)
+    source = snapshot.source
+    is_open = source.is_dump and "Pod" not in source.missing and not source.is_complete("Pod", workload.namespace)
     return states.PodsLeftOut(subject=workload.reference, pods=max(counts)) if is_open else None
 
 

@@ -19,7 +19,7 @@ from kschedx.framework.moving import Run
 from kschedx.kube.autoscalers import DELETION_COST, MIRROR
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.controllers import stored_metadata
-from kschedx.kube.decoding import decode, map_at
+from kschedx.kube.decoding import Manifest, decode, map_at
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.quantity import value
 from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus, ephemeral_claim_name
@@ -142,11 +142,9 @@ def staying_with_nodes(pods: PodTable) -> BoolArray:
     )
 
 
-Manifest = Mapping[str, object]
-
 SCALED = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job")
 """The kinds with a number of replicas."""
-MOST_PODS = 1_000_000
+_MOST_PODS = 1_000_000
 """Pods that are placed for one workload."""
 
 
@@ -303,8 +301,8 @@ def wanted_replicas(manifest: Manifest, before: Manifest | None = None) -> int:
     names = ("parallelism", "completions") if manifest.get("kind") in ("Job", "CronJob") else ("replicas",)
     numbers = [number for name in names if isinstance(number := spec.get(name, old.get(name)), int)]
     wanted = min(numbers, default=1)
-    if wanted > MOST_PODS:
-        hint = f"kschedx places at most {MOST_PODS:,}"
+    if wanted > _MOST_PODS:
+        hint = f"kschedx places at most {_MOST_PODS:,}"
         raise InputError(f"{wanted:,} pods", place=Place(object=title(manifest)), hint=hint)
     return wanted
 

@@ -29,7 +29,7 @@ from kschedx.kube.types import Node
 from kschedx.progress import Phase, count_items
 from kschedx.snapshot.snapshot import Snapshot
 
-Written = Mapping[str, object]
+_Written = Mapping[str, object]
 
 
 class PolicyGoal(StrEnum):
@@ -86,8 +86,8 @@ class PolicyTrial(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     error: str = ""
 
     @property
-    def policy(self) -> Written:
-        return policy_of(self.plugin, self.args, self.max_evictions)
+    def policy(self) -> _Written:
+        return _policy_of(self.plugin, self.args, self.max_evictions)
 
     @property
     def is_harmless(self) -> bool:
@@ -159,7 +159,7 @@ class _Trials:
 
     def survey(self, plugin: str, args: Mapping[str, object]) -> PolicyTrial:
         """Try a plugin by itself; if it evicts very many pods, only count them."""
-        loop = self._run(policy_of(plugin, args), None).loop
+        loop = self._run(_policy_of(plugin, args), None).loop
         if len(loop.evicted) <= _MOST_PLACED or len(self._snapshot.pods) <= _MOST_PLACED:
             return self.of(plugin, args, first=loop)
         return PolicyTrial(
@@ -171,7 +171,7 @@ class _Trials:
             error="; ".join(error.error for error in loop.errors),
         )
 
-    def _run(self, written: Written, setup: Setup | None, first: DescheduleLoop | None = None) -> Descheduling:
+    def _run(self, written: _Written, setup: Setup | None, first: DescheduleLoop | None = None) -> Descheduling:
         descheduling = deschedule(
             self._snapshot,
             written,
@@ -189,7 +189,7 @@ class _Trials:
         self, plugin: str, args: Mapping[str, object], limit: int | None = None, *, first: DescheduleLoop | None = None
     ) -> PolicyTrial:
         """Try a policy with this plugin and carry out its rounds; `first` is the first loop if it is known."""
-        descheduling = self._run(policy_of(plugin, args, limit), self._setup, first)
+        descheduling = self._run(_policy_of(plugin, args, limit), self._setup, first)
         landed = [landing for landings in descheduling.landings for landing in landings]
         fates = Counter(landing.fate for landing in landed)
         return PolicyTrial(
@@ -242,7 +242,7 @@ def _is_open(node: Node) -> bool:
     return reports_ready(node.status.conditions) and not node.spec.unschedulable and not keeps
 
 
-def policy_of(plugin: str, args: Mapping[str, object], limit: int | None = None) -> Written:
+def _policy_of(plugin: str, args: Mapping[str, object], limit: int | None = None) -> _Written:
     """Return a policy with one plugin that evicts only pods that fit another node."""
     point = "balance" if plugin in BALANCE else "deschedule"
     limits = {} if limit is None else {"maxNoOfPodsToEvictTotal": limit}

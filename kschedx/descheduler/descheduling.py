@@ -154,7 +154,7 @@ def _landed_pod(landing: Landing) -> EvictedPod:
     return replace(_evicted_pod(landing.eviction), outcome=landing.fate.value, to=landing.node, message=landing.message)
 
 
-def round_of(loop: DescheduleLoop, grace_period_seconds: int | None) -> Round:
+def _round_of(loop: DescheduleLoop, grace_period_seconds: int | None) -> Round:
     reached_api = any(eviction.outcome is EvictionOutcome.REFUSED and eviction.pod.uid for eviction in loop.refused)
     return part_of(
         Round,
@@ -201,7 +201,7 @@ def _utilization(classification: Classification) -> Utilization:
         nodes={
             node.node.name: NodeUtilization(
                 category=node.category.value,
-                usage={name: amount_text(name, nano) for name, nano in sorted(node.usage.items())},
+                usage={name: _amount_text(name, nano) for name, nano in sorted(node.usage.items())},
                 percent={name: round_percent(percent) for name, percent in sorted(node.percent.items())},
             )
             for node in classification.nodes
@@ -214,7 +214,7 @@ def _utilization(classification: Classification) -> Utilization:
     )
 
 
-def amount_text(resource: str, nano: int) -> str:
+def _amount_text(resource: str, nano: int) -> str:
     """Return an amount as kubectl prints it."""
     if nano % (MILLI if resource == CPU else NANO):
         return f"{nano}n"
@@ -222,9 +222,8 @@ def amount_text(resource: str, nano: int) -> str:
 
 
 API, _DRY_RUN = "api", "dry-run"
-MOST_ROUNDS = 50
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
@@ -283,7 +282,7 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
         if self.policy is None:
             return document("Descheduling", DeschedulingDocument, error=self.error, error_field=self.error_field)
         grace = self.policy.grace_period_seconds
-        first, *others = (round_of(loop, grace) for loop in self.loops)
+        first, *others = (_round_of(loop, grace) for loop in self.loops)
         for number, landings in enumerate(self.landings):
             rows = tuple(map(_landed_pod, landings))
             if number == 0:
@@ -407,7 +406,7 @@ def _shares(snapshot: Snapshot, pods: PodIndex) -> Shares:
     return shares(Cluster(snapshot, pods, counts_budgets=False))
 
 
-def _shuffle(items: Sequence[T], seed: int) -> list[T]:
+def _shuffle(items: Sequence[_T], seed: int) -> list[_T]:
     shuffled = [*items]
     random.Random(seed).shuffle(shuffled)
     return shuffled

@@ -28,7 +28,7 @@ _NAMESPACE_DIFFERS = "pod namespace do not match the namespaceLabelSelector filt
 _SEVERAL_OWNERS = "pod has multiple owner references which is not supported for minReplicas check"
 _NODES_UNKNOWN = "unable to list ready nodes"
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 _Say = Callable[[PodFacts, str], None]
 
 
@@ -318,7 +318,7 @@ class EvictorHandle(Struct, kw_only=True):
     see: Callable[[float], None]
     """Called with the completed share of the plugin's work."""
 
-    def each(self, items: Collection[T]) -> Iterator[T]:
+    def each(self, items: Collection[_T]) -> Iterator[_T]:
         """Yield the items of the plugin's longest loop, and report its progress."""
         for number, item in enumerate(items):
             self.see(number / len(items))

@@ -34,7 +34,7 @@ REQUIRED, PREFERRED = (
     "preferredDuringSchedulingIgnoredDuringExecution",
 )
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class PolicyError(ConfigError):
@@ -228,7 +228,7 @@ def _unreadable(message: str, source: str, hint: str, path: str = "") -> PolicyE
     return PolicyError(text, place=Place(field=path), hint=hint)
 
 
-def _args_of(name: str, configs: _Configs, kind: type[T]) -> T | None:
+def _args_of(name: str, configs: _Configs, kind: type[_T]) -> _T | None:
     """Return the args of the plugin's first entry."""
     for plugin, args in configs:
         if plugin == name:

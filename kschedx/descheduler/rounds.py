@@ -249,8 +249,8 @@ class Chance(StrEnum):
     """Not tried, because the cluster is large."""
 
 
-ORDERS = 8
-MOST_PODS = 20_000
+_ORDERS = 8
+_MOST_PODS = 20_000
 """For more, no other orders are tried."""
 
 
@@ -265,9 +265,9 @@ def likelihood(loop: DescheduleLoop, run: Callable[[int], DescheduleLoop], pods:
     evicted = frozenset(eviction.pod.key for eviction in loop.evicted)
     if not loop.evictions:
         return Likelihood(chance=Chance.NONE)
-    if pods > MOST_PODS:
+    if pods > _MOST_PODS:
         return Likelihood(chance=Chance.UNKNOWN)
-    orders = count_items(range(ORDERS), Phase.DESCHEDULING, ORDERS, "other orders")
+    orders = count_items(range(_ORDERS), Phase.DESCHEDULING, _ORDERS, "other orders")
     others = [run(seed) for seed in orders]
     certain = evicted.intersection(*(frozenset(eviction.pod.key for eviction in other.evicted) for other in others))
     if any(_counts(other) != _counts(loop) for other in others):

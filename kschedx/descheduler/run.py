@@ -51,7 +51,7 @@ from kschedx.descheduler.violations import (
 from kschedx.kube.types import Node
 from kschedx.progress import Phase, report_progress
 
-SKIPPED = "Skipping descheduling cycle: requires >=2 nodes"
+_SKIPPED = "Skipping descheduling cycle: requires >=2 nodes"
 
 
 class FailedPlugin(Struct, frozen=True, kw_only=True):
@@ -100,7 +100,7 @@ def run_loop(
         verdicts[pod.key] = {name: evictor.verdict(pod) for name, evictor in loop.evictors}
     nodes = nodes_for(cluster, policy.node_selector)
     if len(nodes) < 2:
-        return DescheduleLoop(verdicts=verdicts, skipped=SKIPPED)
+        return DescheduleLoop(verdicts=verdicts, skipped=_SKIPPED)
     loop.run(nodes)
     return DescheduleLoop(
         evictions=tuple(loop.evictions.requested),

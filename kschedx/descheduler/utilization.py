@@ -39,7 +39,7 @@ class Category(StrEnum):
     APPROPRIATE = "appropriate"
 
 
-class ClassifiedNode(Struct, frozen=True, kw_only=True):
+class _ClassifiedNode(Struct, frozen=True, kw_only=True):
     """A node as one run of a plugin classifies it."""
 
     node: Node
@@ -54,7 +54,7 @@ class Classification(Struct, frozen=True, kw_only=True):
 
     profile: str
     plugin: str
-    nodes: tuple[ClassifiedNode, ...] = ()
+    nodes: tuple[_ClassifiedNode, ...] = ()
     thresholds: Mapping[Category, Thresholds] | None = None
     """Computed for `useDeviationThresholds`."""
     verdict: str = ""
@@ -62,7 +62,7 @@ class Classification(Struct, frozen=True, kw_only=True):
 
 
 _NONE_UNDERUTILIZED = "No node is underutilized, nothing to do here, you might tune your thresholds further"
-TOO_FEW = "Number of nodes underutilized is less or equal than NumberOfNodes, nothing to do here"
+_TOO_FEW = "Number of nodes underutilized is less or equal than NumberOfNodes, nothing to do here"
 _ALL_UNDERUTILIZED = "All nodes are underutilized, nothing to do here"
 _NONE_OVERUTILIZED = "All nodes are under target utilization, nothing to do here"
 _NONE_TAKES = "No node is available to schedule the pods, nothing to do here"
@@ -221,7 +221,7 @@ def low_node_utilization(
         return Category.OVERUTILIZED if not _is_below(percents[node.name], high) else Category.APPROPRIATE
 
     nodes = tuple(
-        ClassifiedNode(
+        _ClassifiedNode(
             node=node, category=category(node), usage=dict(usage.nodes[node.name]), percent=percents[node.name]
         )
         for node in handle.nodes
@@ -287,7 +287,7 @@ def _verdict(underutilized: Sequence[Node], number_of_nodes: int, count: int) ->
     if not underutilized:
         return _NONE_UNDERUTILIZED
     if len(underutilized) <= number_of_nodes:
-        return TOO_FEW
+        return _TOO_FEW
     return _ALL_UNDERUTILIZED if len(underutilized) == count else ""
 
 
@@ -305,7 +305,7 @@ def high_node_utilization(handle: EvictorHandle, args: HighNodeUtilizationArgs) 
         else:
             continue
         used = dict(usage.nodes[node.name])
-        classes.append(ClassifiedNode(node=node, category=category, usage=used, percent=percents[node.name]))
+        classes.append(_ClassifiedNode(node=node, category=category, usage=used, percent=percents[node.name]))
     sources = [classified.node for classified in classes if classified.category is Category.UNDERUTILIZED]
     takers = [classified.node for classified in classes if classified.category is Category.OVERUTILIZED]
     verdict = _verdict(sources, args.number_of_nodes, len(handle.nodes)) or ("" if takers else _NONE_TAKES)

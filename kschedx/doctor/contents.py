@@ -307,7 +307,7 @@ def _pod(
     )
 
 
-def difference(first: DumpObject, second: DumpObject) -> ObjectDifference:
+def _difference(first: DumpObject, second: DumpObject) -> ObjectDifference:
     """Return the difference between two objects of one name."""
     if first.uid and second.uid and first.uid != second.uid:
         return ObjectDifference.OBJECT
@@ -441,7 +441,7 @@ class DumpContents:
             self._add_copy(known, dump_object)
 
     def _add_copy(self, first: DumpObject, second: DumpObject) -> None:
-        differs = difference(first, second)
+        differs = _difference(first, second)
         if first.title == _CLUSTER_IDENTITY and differs is ObjectDifference.OBJECT:
             self.kube_systems.append((first, second))
             return

@@ -476,7 +476,7 @@ def _inventory(contents: DumpContents, source: str) -> Inventory:
 # --- how to complete it
 
 _GIVEN_TWICE = (ObjectDifference.NONE, ObjectDifference.UNKNOWN)
-ANEW = "cluster.yaml"
+_ANEW = "cluster.yaml"
 
 
 def _completion(findings: Sequence[Finding], contents: DumpContents, paths: Sequence[str]) -> Completion | None:
@@ -492,7 +492,7 @@ def _completion(findings: Sequence[Finding], contents: DumpContents, paths: Sequ
         return Completion(way=Way.ADD, command=get_command(kinds, ADDED), snapshots=(*paths, ADDED))
     used = {*whole, *(key for key, objects in contents.objects.items() if objects), *pointed_to(contents)}
     kinds = [key for key, kind in KINDS.items() if key in used or (kind.leaves and not kind.is_optional)]
-    return Completion(way=Way.ANEW, command=get_command(kinds, ANEW), snapshots=(ANEW,))
+    return Completion(way=Way.ANEW, command=get_command(kinds, _ANEW), snapshots=(_ANEW,))
 
 
 def _is_repaired_in_files(finding: Finding) -> bool:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from kschedx.framework.runtime import Framework
     from kschedx.framework.status import FirstRejection
 
-KIND = "Story"
+_KIND = "Story"
 
-FITS = -1
+_FITS = -1
 _UNSEEN = -2
 """Filter did not evaluate the node: PreFilter excluded it, or rejected the pod."""
 
@@ -90,7 +90,7 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
     """The rejections of the pod before Filter."""
     nodes: tuple[str, ...]
     verdicts: IntArray
-    """Index into `rejections`, `FITS`, or `_UNSEEN`."""
+    """Index into `rejections`, `_FITS`, or `_UNSEEN`."""
     rejections: tuple[Rejection, ...]
     weights: Mapping[str, int]
     """By scoring plugin."""
@@ -106,7 +106,7 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def fits(self) -> BoolArray:
-        fits: BoolArray = self.verdicts == FITS
+        fits: BoolArray = self.verdicts == _FITS
         return fits
 
     @property
@@ -221,7 +221,7 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
         unseen = [name for name, verdict in zip(self.nodes, self.verdicts.tolist(), strict=True) if verdict == _UNSEEN]
         scored = {name: row for row, name in enumerate(self.nodes) if self.totals[row] >= 0}
         return document(
-            KIND,
+            _KIND,
             StoryDocument,
             self,
             nodes=self.chosen,
@@ -231,7 +231,7 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
             ),
             not_evaluated=tuple(unseen),
             fits=tuple(
-                name for name, verdict in zip(self.nodes, self.verdicts.tolist(), strict=True) if verdict == FITS
+                name for name, verdict in zip(self.nodes, self.verdicts.tolist(), strict=True) if verdict == _FITS
             ),
             scores={
                 name: {"total": int(self.totals[row])}
@@ -244,13 +244,13 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
     @classmethod
     def from_dict(cls, document: Mapping[str, object], source: str = "") -> Story:
         """Read a document of `to_dict`. Raises `InputError`."""
-        if document.get("apiVersion") != API_VERSION or document.get("kind") != KIND:
+        if document.get("apiVersion") != API_VERSION or document.get("kind") != _KIND:
             type_text = f"{document.get('apiVersion')}, {document.get('kind')}"
-            raise InputError(f"expected {API_VERSION}, {KIND}, found {type_text}", place=Place(source=source))
+            raise InputError(f"expected {API_VERSION}, {_KIND}, found {type_text}", place=Place(source=source))
         try:
             return _story(msgspec.convert(document, StoryDocument))
         except (KeyError, msgspec.ValidationError) as error:
-            raise InputError(f"not a {KIND} that kschedx wrote: {error}", place=Place(source=source)) from None
+            raise InputError(f"not a {_KIND} that kschedx wrote: {error}", place=Place(source=source)) from None
 
     def for_nodes(self, nodes: tuple[str, ...]) -> Story:
         """Return the same story for other nodes; new ones were not evaluated."""
@@ -306,7 +306,7 @@ def _story(story: StoryDocument) -> Story:
     nodes = tuple(sorted(known))
     index = {name: row for row, name in enumerate(nodes)}
     verdicts = np.full(len(nodes), _UNSEEN, dtype=np.int64)
-    verdicts[[index[name] for name in story.fits]] = FITS
+    verdicts[[index[name] for name in story.fits]] = _FITS
     for number, group in enumerate(story.rejected):
         verdicts[[index[name] for name in group.nodes]] = number
     scores = {plugin: np.zeros(len(nodes), dtype=np.int64) for plugin in story.weights}

@@ -218,7 +218,7 @@ def plugins_down(
             return
 
 
-MIG_LAYOUT, MIG_STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
+_MIG_LAYOUT, _MIG_STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
 
 
 def device_plugin_down(
@@ -232,9 +232,9 @@ def device_plugin_down(
 
     row = snapshot.cluster.index.get(node)
     labels = snapshot.cluster.nodes[row].metadata.labels if row is not None else {}
-    layout, state = labels.get(MIG_LAYOUT, ""), labels.get(MIG_STATE, "success")
+    layout, state = labels.get(_MIG_LAYOUT, ""), labels.get(_MIG_STATE, "success")
     if resource.startswith("nvidia.com/") and layout and state != "success":
-        text = f"the MIG manager has not applied {MIG_LAYOUT}={layout} on {node}: state {state}"
+        text = f"the MIG manager has not applied {_MIG_LAYOUT}={layout} on {node}: state {state}"
         return DevicePluginDown(text=text, layout=layout, is_failed=state == "failed")
     waiting = [row for row in pods.pending if pinned_to(pods.specs[row]) == node]
     for item in (*waiting, *([] if row is None else pods.on_node(row).tolist())):

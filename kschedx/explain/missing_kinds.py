@@ -88,7 +88,7 @@ def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] =
 def _is_not_dumped(snapshot: Snapshot, kind: str) -> bool:
     source = snapshot.source
     has_none = not source.kinds.get(kind) and source.may_lack(kind)
-    return has_none or (not source.is_complete(kind) and is_left_out(snapshot, kind))
+    return has_none or (not source.is_complete(kind) and _is_left_out(snapshot, kind))
 
 
 def _refuse_dump(kinds: Sequence[str], leaves: str, pod: str = "") -> NoReturn:
@@ -231,17 +231,17 @@ def _selects_namespaces(cycle: Cycle) -> bool:
     """Return whether a term of the pod, or a term of another pod that matches its labels, selects namespaces by
     label."""
     affinity = cycle.pod.spec.affinity
-    if affinity is not None and any(map(selects, affinity.pod_terms)):
+    if affinity is not None and any(map(_selects, affinity.pod_terms)):
         return True
     labels = cycle.pod.metadata.labels
     return any(
-        selects(term) and _is_about(term, labels)
+        _selects(term) and _is_about(term, labels)
         for spec in cycle.snapshot.pods.specs.values
         for term in (() if spec.affinity is None else spec.affinity.pod_terms)
     )
 
 
-def selects(term: PodAffinityTerm) -> bool:
+def _selects(term: PodAffinityTerm) -> bool:
     """An empty selector selects all namespaces, whatever their labels."""
     selector = term.namespace_selector
     return selector is not None and bool(selector.match_labels or selector.match_expressions)
@@ -508,10 +508,10 @@ def _is_unread(snapshot: Snapshot, kind: str, namespace: str = "") -> bool:
     is_telling = kind not in _OPTIMISTIC or kind == "CSINode" or kind in source.lacks
     if is_telling and source.may_lack(kind, namespace):
         return True
-    return not source.is_complete(kind, namespace) and is_left_out(snapshot, kind, namespace)
+    return not source.is_complete(kind, namespace) and _is_left_out(snapshot, kind, namespace)
 
 
-def is_left_out(snapshot: Snapshot, kind: str, namespace: str = "") -> bool:
+def _is_left_out(snapshot: Snapshot, kind: str, namespace: str = "") -> bool:
     """Return whether a running pod uses an object of the kind, in the namespace if given, that the dump lacks: then the
     kind was left out. A claim in use cannot be removed, and a pod starts with its claims bound."""
     if kind not in _USED:
@@ -557,7 +557,7 @@ class _LeftOut:
                 for spec in snapshot.pods.specs.values
                 if spec.affinity is not None and spec.affinity.pod_anti_affinity is not None
                 for term in spec.affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
-                if selects(term)
+                if _selects(term)
             )
         return self._terms
 
@@ -794,5 +794,5 @@ def _with_known_terms(side: PodAffinity | None) -> PodAffinity | None:
     if side is None:
         return None
     terms = side.required_during_scheduling_ignored_during_execution
-    known = tuple(term for term in terms if not selects(term))
+    known = tuple(term for term in terms if not _selects(term))
     return replace(side, required_during_scheduling_ignored_during_execution=known)

@@ -211,7 +211,7 @@ def _text(value: object) -> str:
 
 # Two scheduler setups, tried on the same pods of the same snapshot.
 
-FEW = 16
+_FEW = 16
 """The number of pods in a part that have nothing in common."""
 MANY = 256
 """The maximum number of identical pods in a part."""
@@ -274,7 +274,7 @@ class Pair:
         together, alone = wanted[alike], wanted[~alike].tolist()
         kinds = self.snapshot.pods.class_numbers(together)
         order, start = rows_by_group(kinds, int(kinds.max(initial=-1)) + 1)
-        parts = [EvaluatedRows(rows=tuple(alone[at : at + FEW]), are_alike=False) for at in range(0, len(alone), FEW)]
+        parts = [EvaluatedRows(rows=tuple(alone[at : at + _FEW]), are_alike=False) for at in range(0, len(alone), _FEW)]
         for begin, end in pairwise(start.tolist()):
             kind = together[order[begin:end]].tolist()
             parts += [

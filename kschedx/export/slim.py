@@ -166,17 +166,17 @@ def _is_trouble(condition: Mapping[str, object]) -> bool:
     return kind in CONDITION_OF_TAINT.values() and status in (("False", "Unknown") if kind == "Ready" else ("True",))
 
 
-def cut(value: object, shape: _Shape) -> object:
+def _cut(value: object, shape: _Shape) -> object:
     """Return the part of a JSON value that has the shape. A value of another type stays, so that its reader refuses
     it."""
     match shape:
         case _Fields(of=of) if isinstance(value, dict):
-            return {key: cut(item, of[key]) for key, item in value.items() if key in of and item is not None}
+            return {key: _cut(item, of[key]) for key, item in value.items() if key in of and item is not None}
         case _NodeConditions(of=of) if isinstance(value, dict):
             kept = {key: item for key, item in value.items() if key in of and item is not None}
             return kept if _is_trouble(value) else {key: item for key, item in kept.items() if key not in _WORDS}
         case _SlimList(item=item) if isinstance(value, list):
-            return [cut(element, item) for element in value]
+            return [_cut(element, item) for element in value]
         case _Annotations() if isinstance(value, dict):
             return {key: item for key, item in value.items() if key in ANNOTATIONS}
         case _:
@@ -197,12 +197,12 @@ def _slim_custom(value: object, key: str = "") -> object:
     """Return the part of a custom resource from which its pods and its state are read."""
     shape = _POD_SPEC.of.get(key) if isinstance(_POD_SPEC, _Fields) else None
     if isinstance(value, dict if isinstance(shape, _Fields) else list) and isinstance(shape, _Fields | _SlimList):
-        return cut(value, shape)  # a field of pods, wherever it stands
+        return _cut(value, shape)  # a field of pods, wherever it stands
     if isinstance(value, dict) and key != "metadata" and not ("containers" in value or key in _WHOLE_MAPS):
         parts = {name: _slim_custom(item, name) for name, item in value.items() if name != "env"}
         return {name: part for name, part in parts.items() if part is not None}
     if isinstance(value, dict):
-        return value if key in _WHOLE_MAPS else cut(value, _METADATA if key == "metadata" else _POD_SPEC)
+        return value if key in _WHOLE_MAPS else _cut(value, _METADATA if key == "metadata" else _POD_SPEC)
     if isinstance(value, list):
         return [part for part in (_slim_custom(item, key) for item in value) if part is not None]
     return None if isinstance(value, str) and key not in _TEXTS else value
@@ -212,7 +212,7 @@ def _slim_object(key: str, whole: Mapping[str, object]) -> object:
     """Return the part of an object that scheduling reads; not for pods."""
     if key not in SHAPES:
         return _slim_custom(whole)
-    kept = cut(whole, SHAPES[key])
+    kept = _cut(whole, SHAPES[key])
     if key == "Deployment":
         _keep_flags(whole, kept)
     return kept
@@ -333,7 +333,7 @@ class Slim:
         shared = self._shared_parts.get(text)
         if shared is None:
             value = msgspec.json.decode(text)
-            shared = Raw(b"" if value is None else _ENCODER.encode(cut(value, shape)))
+            shared = Raw(b"" if value is None else _ENCODER.encode(_cut(value, shape)))
             self._shared_parts[text] = shared
         return shared if bytes(shared) else None
 
@@ -346,7 +346,7 @@ class Slim:
         key = _ENCODER.encode(spec)
         text = self._specs.get(key)
         if text is None:
-            text = self._specs[key] = _ENCODER.encode(cut(msgspec.json.decode(key), _POD_SPEC))
+            text = self._specs[key] = _ENCODER.encode(_cut(msgspec.json.decode(key), _POD_SPEC))
         if not node_name:
             return Raw(text)
         head = b'{"nodeName":' + _ENCODER.encode(node_name)
@@ -362,7 +362,7 @@ def _status(status: SlimPodStatus) -> dict[str, object]:
         }
     )
     rest = slim_status(status)
-    more = cut(msgspec.json.decode(rest), _POD_STATUS) if rest else None
+    more = _cut(msgspec.json.decode(rest), _POD_STATUS) if rest else None
     if not isinstance(more, dict):
         return part
     if "conditions" in more:

@@ -21,7 +21,7 @@ from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import Node
 from kschedx.patterns import lazy_pattern
 
-OK = 200
+_OK = 200
 
 
 class ExtenderError(Exception):
@@ -149,7 +149,7 @@ def _decode(question: ExtenderRequest, reply: Reply, shape: _Shape) -> object:
     match reply:
         case ExtenderFailure(text=text):
             raise ExtenderError(text)
-        case ExtenderAnswer(status=status) if status != OK:
+        case ExtenderAnswer(status=status) if status != _OK:
             path = path_of(question.extender, question.verb)
             raise ExtenderError(f"failed {path} with extender at URL {question.url}, code {status}")
         case ExtenderAnswer(body=body, ended=ended):

@@ -26,7 +26,7 @@ from urllib3 import exceptions
 from kschedx.errors import InputError, Place, UndecidableError
 from kschedx.framework.config.decoding import ExtenderTLSConfig
 from kschedx.framework.extenders import Ask, ExtenderAnswer, ExtenderFailure, ExtenderRequest, Reply, Victims
-from kschedx.kube.documents import API_VERSION
+from kschedx.kube.documents import API_VERSION, Json
 from kschedx.kube.escaping import MASK, Url
 from kschedx.kube.field_errors import quote_go
 from kschedx.kube.scalars import NANOSECONDS
@@ -42,7 +42,7 @@ from kschedx.sources.live.credentials import load_certificate
 # recognized by its URL, its pod, and its subject: the nodes, or the victims on each node, in any order. Passwords in
 # URLs are not kept.
 
-KIND = "ExtenderAnswers"
+_KIND = "ExtenderAnswers"
 
 
 class _RecordedCall(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -88,7 +88,7 @@ class _RecordedCall(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
 class _Recording(Struct, frozen=True, kw_only=True, rename="camel"):
     api_version: str = API_VERSION
-    kind: str = KIND
+    kind: str = _KIND
     answers: tuple[_RecordedCall, ...] = ()
 
 
@@ -111,7 +111,7 @@ class Recorder:
         return _Recording(answers=tuple(self._kept.values()))
 
 
-class Replay:
+class _Replay:
     """Answers from recordings. Raises `UndecidableError` for a request that they lack."""
 
     def __init__(self, recordings: Iterable[_Recording], name: str = "the recording") -> None:
@@ -140,18 +140,18 @@ def _recording_of(manifest: object) -> _Recording:
         recording = msgspec.convert(manifest, _Recording)
     except msgspec.ValidationError as error:
         raise InputError(f"no recording of extenders: {str(error).replace('`', '')}") from None
-    if (recording.api_version, recording.kind) != (API_VERSION, KIND):
-        raise InputError(f"expected kind {KIND} in {API_VERSION}, found {recording.kind} in {recording.api_version}")
+    if (recording.api_version, recording.kind) != (API_VERSION, _KIND):
+        raise InputError(f"expected kind {_KIND} in {API_VERSION}, found {recording.kind} in {recording.api_version}")
     return recording
 
 
 CALL = "call"
-DEFAULT_TIMEOUT = 5.0
+_DEFAULT_TIMEOUT = 5.0
 """Seconds, for an extender without an httpTimeout."""
 MAX_ANSWER = 64 << 20
 """Bytes; kube-scheduler has no limit."""
 _MAX_REDIRECTS = 10
-OK = 200
+_OK = 200
 _GRACE = 0.5
 """Seconds that a request may need to notice its timeout."""
 _FOLLOWED = (301, 302, 303, 307, 308)
@@ -164,20 +164,20 @@ _BODY_LATE = "context deadline exceeded (Client.Timeout or context cancellation 
 def answer_source(extenders: str | Mapping[str, object]) -> Ask:
     """Return the source of answers: the extenders themselves for "call", or a recording. Raises `InputError`."""
     if isinstance(extenders, Mapping):
-        return Replay([_recording_of(extenders)])
+        return _Replay([_recording_of(extenders)])
     if extenders == CALL:
         return call
     raise InputError(f'extenders: found {extenders!r}, allowed are "call" and a recording')
 
 
-def load_replay(path: str) -> Replay:
+def load_replay(path: str) -> _Replay:
     """Return the recordings in a file of any form that a snapshot can have. Raises `InputError` if there are none."""
     manifests = (msgspec.json.decode(raw) for batch in read(path, ignore) for raw in batch.decode(RAWS))
-    recordings = [manifest for manifest in manifests if isinstance(manifest, Mapping) and manifest.get("kind") == KIND]
+    recordings = [manifest for manifest in manifests if isinstance(manifest, Mapping) and manifest.get("kind") == _KIND]
     if not recordings:
         hint = "kschedx why --extenders record=FILE writes one"
-        raise InputError(f"holds no {KIND}", place=Place(source=path), hint=hint)
-    return Replay(map(_recording_of, recordings), path)
+        raise InputError(f"holds no {_KIND}", place=Place(source=path), hint=hint)
+    return _Replay(map(_recording_of, recordings), path)
 
 
 def call(requests: tuple[ExtenderRequest, ...]) -> tuple[Reply, ...]:
@@ -196,7 +196,7 @@ class _Exchange(threading.Thread):
     def __init__(self, request: ExtenderRequest) -> None:
         super().__init__(daemon=True)
         self._request = request
-        self._deadline = time.monotonic() + (request.extender.http_timeout / NANOSECONDS["s"] or DEFAULT_TIMEOUT)
+        self._deadline = time.monotonic() + (request.extender.http_timeout / NANOSECONDS["s"] or _DEFAULT_TIMEOUT)
         self._url = request.url
         self._body: list[bytes] | None = None
         """The part that was read; None before the headers arrive."""
@@ -286,7 +286,7 @@ class _Exchange(threading.Thread):
         return Place(field=f"extenders[{self._request.index}].tlsConfig.{field}")
 
     def _read(self, response: urllib3.BaseHTTPResponse) -> Reply:
-        if response.status != OK:
+        if response.status != _OK:
             return ExtenderAnswer(status=response.status)
         self._body = []
         size = 0
@@ -300,7 +300,7 @@ class _Exchange(threading.Thread):
                 )
             if time.monotonic() > self._deadline:
                 return self._failure("")
-        return ExtenderAnswer(status=OK, body=self._shown_body())
+        return ExtenderAnswer(status=_OK, body=self._shown_body())
 
     def _shown_body(self) -> bytes:
         """Return what was read of the body, without the login."""
@@ -313,7 +313,7 @@ class _Exchange(threading.Thread):
         """Return the reply for a failure; empty `words` mean a timeout. A failure within the body ends the body there;
         before the body, there is no answer."""
         if self._body is not None:
-            return ExtenderAnswer(status=OK, body=self._shown_body(), ended=words or _BODY_LATE)
+            return ExtenderAnswer(status=_OK, body=self._shown_body(), ended=words or _BODY_LATE)
         return ExtenderFailure(text=f"Post {quote_go(str(self._url))}: {words or _HEADERS_LATE}")
 
     def _words(self, error: Exception) -> str:
@@ -368,7 +368,6 @@ def _origin(url: Url) -> tuple[str, str]:
 # Objects are the manifests as read, with the API server's defaults, and without the fields that kube-scheduler's cache
 # drops.
 
-Json = dict[str, object]
 
 _AS_ADMITTED = frozenset({"tolerations", "nodeSelector"})
 """Fields of a pod that scheduling reads as a whole: admission can change any part of them."""

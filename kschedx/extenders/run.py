@@ -350,7 +350,7 @@ def _candidate(extender: Extender, name: str, answered: AnsweredVictims, nodes: 
 
 # Extenders' rejections as the verdicts of an additional plugin, so readers of verdicts include them.
 
-EXTENDER = "Extender"
+_EXTENDER = "Extender"
 """kube-scheduler's name for all extenders together (framework.ExtenderName)."""
 
 
@@ -370,7 +370,7 @@ def _with_refusals(outcome: FilterOutcome, nodes: NodeTable, trace: Trace) -> Fi
     nominated_statuses = {row: status for row, status in outcome.with_nominated.items() if not refused[row]}
     return replace(
         outcome,
-        plugins=(*outcome.plugins, EXTENDER),
+        plugins=(*outcome.plugins, _EXTENDER),
         verdicts=(*outcome.verdicts, verdicts),
         codes=codes,
         plugin=plugin,
@@ -381,12 +381,12 @@ def _with_refusals(outcome: FilterOutcome, nodes: NodeTable, trace: Trace) -> Fi
 def _status(name: str, trace: Trace) -> Status:
     status = trace.statuses.get(name)
     if status is not None:
-        return replace(status, plugin=EXTENDER, findings=(_refusal_finding(name, status, trace),))
+        return replace(status, plugin=_EXTENDER, findings=(_refusal_finding(name, status, trace),))
     if name not in trace.silent:
         return SUCCESS
     by = next((call.extender for call in trace.filter if name in call.asked and name not in call.left), None)
     finding = ExtenderDropped(url="" if by is None else trace.urls[by])
-    return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, plugin=EXTENDER, findings=(finding,))
+    return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, plugin=_EXTENDER, findings=(finding,))
 
 
 def _refusal_finding(name: str, status: Status, trace: Trace) -> Finding:

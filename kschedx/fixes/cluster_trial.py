@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers import workloads
 from kschedx.controllers.disruption_budgets import budgets_of
-from kschedx.controllers.workloads import Manifest, Owners, Workload
+from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import InputError, NotAdmittedError, Place, UndecidableError
 from kschedx.explain.setup import Setup
 from kschedx.fixes.changes import PatchError, apply_patch
@@ -20,6 +20,7 @@ from kschedx.fixes.owners import template_owner
 from kschedx.fixes.proposal import Proposal, apply_steps
 from kschedx.fixes.ranking import BudgetUse, ReplacementNodes, Shortfall, TrialOutcome
 from kschedx.fixes.steps import AddNode, DeletePods, FixStep, MovePods, RaisePriority, TakeOldFirst
+from kschedx.kube.decoding import Manifest
 from kschedx.kube.documents import Change
 from kschedx.kube.types import Pod
 from kschedx.simulate.apply import ClusterChanges

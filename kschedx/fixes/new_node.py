@@ -27,8 +27,9 @@ from kschedx.findings import (
     TopologySpreadSkew,
     VolumeLimitExceeded,
 )
+from kschedx.findings.constraints import CORDON_TAINT
 from kschedx.fixes import steps as s
-from kschedx.fixes.node_requirements import OF_CONTROL_PLANE, is_of_the_kind, labels_for, required_terms
+from kschedx.fixes.node_requirements import ABOUT_TO_GO, OF_CONTROL_PLANE, labels_for, required_terms, taint_remover
 from kschedx.fixes.trial import Situation
 from kschedx.kube.autoscalers import (
     MACHINE,
@@ -64,7 +65,7 @@ from kschedx.kube.quantity import Unit, format_quantity, resource_amount
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.storage import CSINode, CSINodeDriver, CSINodeSpec
-from kschedx.kube.types import Node, NodeStatus, ObjectMeta, Pod, PodAffinity
+from kschedx.kube.types import Node, NodeStatus, ObjectMeta, Pod, PodAffinity, Taint
 from kschedx.kube.typos import nearest_name, nearest_product
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import TableRow
@@ -281,7 +282,7 @@ def _base(driver: str, wanted: Sequence[_DeviceNeed], situation: Situation) -> D
 _MOST_MODELS = 6
 """Existing nodes that serve as models: each is in another domain, or has other devices."""
 _MOST_COPIES = 4
-PODS = "110"
+_PODS = "110"
 """The kubelet's default for the number of pods on a node."""
 
 
@@ -295,9 +296,11 @@ _FULLNESS = (
 )
 
 
-def _never_attaches(finding: Finding) -> bool:
+def _never_attaches(findings: Iterable[Finding]) -> bool:
     """Whether the pod alone has more volumes than the node can attach."""
-    return isinstance(finding, VolumeLimitExceeded) and finding.wanted_count > finding.limit
+    return any(
+        isinstance(finding, VolumeLimitExceeded) and finding.wanted_count > finding.limit for finding in findings
+    )
 
 
 def is_only_full(findings: Iterable[Finding]) -> bool:
@@ -307,7 +310,7 @@ def is_only_full(findings: Iterable[Finding]) -> bool:
         (
             isinstance(finding, _FULLNESS)
             and not (isinstance(finding, InsufficientResource) and not finding.allocatable)
-            and not _never_attaches(finding)
+            and not _never_attaches((finding,))
         )
         or (
             isinstance(finding, PodAntiAffinityConflict | ExistingAntiAffinityConflict)
@@ -375,7 +378,7 @@ def _copy_node(node: Node, situation: Situation) -> s.AddNode:
     conditions = tuple(
         replace(condition, last_transition_time=None, reason="", message="") for condition in node.status.conditions
     )
-    taints = tuple(filter(is_of_the_kind, node.spec.taints))
+    taints = tuple(filter(_is_of_the_kind, node.spec.taints))
     new = replace(
         node,
         metadata=ObjectMeta(name=name, labels=labels),
@@ -392,6 +395,11 @@ def _copy_node(node: Node, situation: Situation) -> s.AddNode:
         missing=0 if scalable is None else scalable[1].missing_nodes,
         failure="" if scalable is None else _machine_failure(situation.snapshot, scalable[1]),
     )
+
+
+def _is_of_the_kind(taint: Taint) -> bool:
+    """Whether a new node like this one has the taint as well: it does not describe the node's present state."""
+    return not taint_remover(taint) and taint.key != CORDON_TAINT and not taint.key.startswith(ABOUT_TO_GO)
 
 
 def _machine_failure(snapshot: Snapshot, scalable: Scalable) -> str:
@@ -438,14 +446,16 @@ def nodes_of_a_pool(situation: Situation, node: Node) -> Iterator[s.AddNode]:
 
 
 def nodes_that_would_do(situation: Situation) -> Iterator[s.AddNode]:
-    """Yield candidates: copies of existing nodes first, then the plainest nodes. None is known to attach more volumes
-    than those of the cluster."""
-    pod, groups = situation.pod, situation.groups
-    if groups and all(any(map(_never_attaches, group.exemplar.findings)) for group in groups):
-        return
+    """Yield candidates: copies of existing nodes first, then the plainest nodes. None of those is known to attach more
+    volumes than the cluster's nodes, so that a pod with more of them gets copies alone."""
+    pod = situation.pod
     keys = tuple(sorted({*_topology_keys(pod), *_topology_keys_of_profile(situation), *_keys_of_all(situation)}))
     special = _with_devices(situation, keys) if _needs_devices(situation) else islice(_copies(situation), _MOST_COPIES)
-    yield from (step for step in chain(special, _plain(situation, keys)) if situation.leaves_ports(step.node))
+    steps: Iterator[s.AddNode] = chain(special, _plain(situation, keys))
+    if any(_never_attaches(group.exemplar.findings) for group in situation.groups):
+        attaching = situation.snapshot.storage.csi_nodes
+        steps = (step for step in _copies(situation) if step.model in attaching)
+    yield from (step for step in steps if situation.leaves_ports(step.node))
 
 
 def _copies(situation: Situation) -> Iterator[s.AddNode]:
@@ -462,6 +472,7 @@ def _copies(situation: Situation) -> Iterator[s.AddNode]:
             cluster.allocatable[row, known[name]] >= amount for name, amount in requested.items() if amount > 0
         )
         node = cluster.nodes[row]
+        enough = enough and not _never_attaches(group.exemplar.findings)
         if enough and not _is_of_control_plane(node) and not _is_special(node, requested):
             yield _copy_node(node, situation)
 
@@ -555,7 +566,7 @@ def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Nod
     node = Node(
         metadata=ObjectMeta(name=name, labels=labels),
         status=NodeStatus(
-            allocatable={"cpu": "0", "memory": "0", **allocatable, "pods": PODS}, declared_features=features
+            allocatable={"cpu": "0", "memory": "0", **allocatable, "pods": _PODS}, declared_features=features
         ),
     )
     csi_node = CSINode(

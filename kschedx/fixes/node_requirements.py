@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import agents_down, is_running
 from kschedx.controllers.workloads import is_of_daemon_set
-from kschedx.findings.constraints import CONDITION_OF_TAINT, CORDON_TAINT
+from kschedx.findings.constraints import CONDITION_OF_TAINT
 from kschedx.fixes.proposal import CONTROLLER_MANAGER
 from kschedx.fixes.steps.node import NodeFault
 from kschedx.framework.args import NodeAffinityArgs
@@ -374,11 +374,6 @@ def faults_of(node: Node, taints: Iterable[Taint], snapshot: Snapshot) -> tuple[
 def _reported_condition(node: Node, taint: Taint) -> str:
     reported = condition_of(node.status.conditions, CONDITION_OF_TAINT.get(taint.key, ""))
     return "" if reported is None else reported.message or reported.reason
-
-
-def is_of_the_kind(taint: Taint) -> bool:
-    """Whether a new node like this one has the taint as well: it does not describe the node's present state."""
-    return not taint_remover(taint) and taint.key != CORDON_TAINT and not taint.key.startswith(ABOUT_TO_GO)
 
 
 def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) -> bool:

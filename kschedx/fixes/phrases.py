@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from kschedx.findings import RequirementMatch
 from kschedx.kube.escaping import shell_command
@@ -154,37 +154,3 @@ OF_JOBS = (
 def advice_for(known: Iterable[tuple[str, str]], failure: str) -> str:
     """Return the advice of the first pattern that a kubelet's reason and message match; empty if none does."""
     return next((advice for pattern, advice in known if re.search(pattern, failure)), "")
-
-
-_PROVISIONING = (
-    (r"MULTI_NODE|access ?modes?\b.*(?:not supported|unsupported|invalid)|only accessmodes",
-     "recreate claim {claim} with an access mode that {driver} supports, or with a class of another driver"),
-    (r"no topology key found on CSINode (?P<name>\S+)",
-     "run the node plugin of {driver} on {name}, where it is not registered"),
-    (r"data ?source|snapshot \S+ (?:is )?not (?:ready|found|bound)", "make the data source of claim {claim} ready"),
-    (r'secrets? "(?P<name>[^"]+)" not found', "create Secret {name}, which {driver} needs"),
-    (r"resource ?exhausted|quota|limit ?exceeded|(?:insufficient|not enough|no) (?:free )?(?:capacity|space|storage)",
-     "raise the storage quota of {driver}, or free capacity there"),
-    (r"access ?denied|unauthorized|not authorized|permission ?denied|forbidden|credentials|authfail|\b40[13]\b",
-     "give {driver} the permission that it lacks"),
-    (r"invalid ?argument|(?:invalid|unknown|unsupported|missing).{0,40}parameter",
-     "delete and recreate StorageClass {storage_class} with correct parameters"),
-)  # fmt: skip
-"""Patterns of the messages of a driver that does not provision a volume, and the advice for each."""
-
-
-def provisioning_text(
-    report: str, claim: str, storage_class: str, driver: str, down: Sequence[str], *, nowhere: bool
-) -> str:
-    """Return advice for a volume that is not provisioned. `report` is the driver's message about the claim, `down` are
-    the driver's pods that are not ready; `nowhere` is whether no node has registered the driver."""
-    volume = f"the volume for claim {claim}"
-    for words, advice in _PROVISIONING:
-        if (match := re.search(words, report, re.IGNORECASE)) is not None:
-            name = "the nodes" if nowhere and "{name}, where it is" in advice else match.groupdict().get("name", "")
-            text = advice.format(claim=claim, driver=driver, name=name, storage_class=storage_class)
-            return text if claim in text else f"{text}, so that {driver} provisions {volume}"
-    behind = f" ({', '.join(down[:2])} {'is' if len(down) == 1 else 'are'} not ready)" if down else ""
-    verb = "install or repair" if nowhere and not behind and "csi" in driver else "repair"
-    behind = behind or (", which no CSINode lists" if verb != "repair" else "")
-    return f"{verb} {driver}{behind}, so that it provisions {volume}"

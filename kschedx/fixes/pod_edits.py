@@ -19,7 +19,7 @@ from kschedx.kube.quantity import (
     resource_amount,
 )
 from kschedx.kube.resources import RequestOptions, pod_request, requested_amount
-from kschedx.kube.selectors import NodeSelectorRequirement, NodeSelectorTerm
+from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.types import (
     Affinity,
     Container,
@@ -32,7 +32,6 @@ from kschedx.kube.types import (
     ResourceRequirements,
     Volume,
 )
-from kschedx.kube.workloads import with_required_terms
 
 
 def with_spec(pod: Pod, spec: PodSpec) -> Pod:
@@ -175,21 +174,6 @@ def _with_request(container: Container, resource: str, amount: int) -> Container
 # --- node selector and affinity
 
 
-def with_selector(pod: Pod, selector: Mapping[str, str]) -> Pod:
-    return with_spec(pod, replace(pod.spec, node_selector=dict(selector)))
-
-
-def with_term(pod: Pod, index: int, requirements: tuple[NodeSelectorRequirement, ...]) -> Pod:
-    """Return the pod with other expressions in a required node affinity term; without expressions, the whole
-    requirement is removed."""
-    required = pod.spec.required_node_affinity
-    if required is None:
-        return pod
-    terms = list(required.node_selector_terms)
-    terms[index] = NodeSelectorTerm(match_expressions=requirements, match_fields=terms[index].match_fields)
-    return with_required_terms(pod, None if terms[index].is_empty else tuple(terms))
-
-
 def expressions(pod: Pod, index: int) -> tuple[NodeSelectorRequirement, ...]:
     """Return the expressions of a required node affinity term."""
     required = pod.spec.required_node_affinity
@@ -210,12 +194,6 @@ def names_nodes(pod: Pod) -> bool:
 def rules(pod: Pod, *, anti: bool) -> PodAffinity:
     affinity = pod.spec.affinity or Affinity()
     return (affinity.pod_anti_affinity if anti else affinity.pod_affinity) or PodAffinity()
-
-
-def with_rules(pod: Pod, new: PodAffinity, *, anti: bool) -> Pod:
-    affinity = pod.spec.affinity or Affinity()
-    changed = replace(affinity, pod_anti_affinity=new) if anti else replace(affinity, pod_affinity=new)
-    return with_spec(pod, replace(pod.spec, affinity=changed))
 
 
 def required_term(pod: Pod, index: int, *, anti: bool) -> PodAffinityTerm | None:

@@ -9,12 +9,12 @@ from typing import ClassVar, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.fixes.changes import add_operation, map_patch, node_patch, pod_patch, pod_status_patch
-from kschedx.kube.decoding import manifest
+from kschedx.fixes.changes import add_operation, map_patch
+from kschedx.kube.decoding import manifest, to_plain
 from kschedx.kube.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
-from kschedx.kube.documents import Change, Json, Target, pointer, remove_field
+from kschedx.kube.documents import Change, Json, Target, pointer, remove_field, set_field
 from kschedx.kube.storage import BIND_COMPLETED, CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from kschedx.kube.types import Node, Pod, Taint
+from kschedx.kube.types import Container, Node, Pod, PodSpec, Taint
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.daemon_sets import less
 from kschedx.snapshot.edits import with_pods
@@ -36,7 +36,7 @@ KUBELET = "kubelet"
 UID_TO_COME = "<uid>"
 """A placeholder for the UID that an API server gives a pod of which there is only a manifest."""
 
-Record = TypeVar("Record", bound=Struct)
+_Record = TypeVar("_Record", bound=Struct)
 
 _API_VERSIONS: Mapping[type[Struct], str] = {
     PersistentVolumeClaim: "v1",
@@ -254,7 +254,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
             changed = replace(changed, slices=(*kept, *slices), derived_from_slices={})
         return snapshot.with_devices(changed)
 
-    def _of(self, kind: type[Record]) -> Iterator[Record]:
+    def _of(self, kind: type[_Record]) -> Iterator[_Record]:
         return (item for item in self.objects if isinstance(item, kind))
 
     def _released_claims(self, snapshot: Snapshot) -> Iterator[Change]:
@@ -281,7 +281,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
         lifted = any(step.lifts_gates for step in self.steps)
         held = replace(pod, spec=replace(pod.spec, scheduling_gates=())) if lifted else pod
         target = Target("v1", "Pod", self.pod.metadata.name, self.pod.metadata.namespace)
-        if patch := tuple(pod_patch(held, self.pod)):
+        if patch := tuple(_pod_patch(held, self.pod)):
             by = next(
                 (step.editing_component for step in self.steps if isinstance(step, PodStep) and step.editing_component),
                 "",
@@ -293,7 +293,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
         for key in sorted(self.deleted, key=snapshot.pods.rows.__getitem__):
             yield replace(Target.pod(key).deletion, by=deleters[key])
         for key, resized in self.resized.items():
-            operations = tuple(pod_patch(snapshot.pods[snapshot.pods.rows[key]], resized))
+            operations = tuple(_pod_patch(snapshot.pods[snapshot.pods.rows[key]], resized))
             yield Change(target=Target.pod(key), patch=operations, subresource="resize")
         if self.deleted or self.taken_back:
             yield from self._released_claims(snapshot)
@@ -303,9 +303,9 @@ class Proposal(Struct, frozen=True, kw_only=True):
             left = tuple(taint for taint in before.spec.taints if taint in node.spec.taints or taint in mended)
             changed = replace(node, status=before.status, spec=replace(node.spec, taints=left))
             node_target = Target("v1", "Node", node.name)
-            if patch := tuple(node_patch(before, changed)):
+            if patch := tuple(_node_patch(before, changed)):
                 yield node_target.patched(*patch)
-            if more := tuple(node_patch(changed, node)):
+            if more := tuple(_node_patch(changed, node)):
                 yield node_target.patched(*more, by=next(iter(mended.values()), KUBELET))
         if self.added is not None:
             yield Change(target=Target("v1", "Node", self.added.name), create=manifest("v1", "Node", self.added))
@@ -321,7 +321,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
                 owner = changed_object.metadata.controller
                 goes = is_recreated and owner is not None and owner.kind == "Pod"
                 yield replace(change, by=driver) if driver and (goes or not change.delete) else change
-        if status := tuple(pod_status_patch(pod, self.pod)):
+        if status := tuple(_pod_status_patch(pod, self.pod)):
             yield Change(target=target, patch=status, by=CONTROLLER_MANAGER)
 
     def _names_claim(self, item: ClusterObject) -> bool:
@@ -329,6 +329,84 @@ class Proposal(Struct, frozen=True, kw_only=True):
         references = (volume.spec.claim_ref for volume in self._of(PersistentVolume))
         key = (item.metadata.namespace, item.metadata.name)
         return any(reference is not None and (reference.namespace, reference.name) == key for reference in references)
+
+
+def _pod_patch(before: Pod, after: Pod) -> Iterator[Json]:
+    """Yield the operations that turn one pod into the other. Whole lists and maps are added, which replaces existing
+    ones, so that the patch applies to a manifest with and without the API server's defaults."""
+    for name, encoded in zip(PodSpec.__struct_fields__, PodSpec.__struct_encode_fields__, strict=True):
+        old, new = getattr(before.spec, name), getattr(after.spec, name)
+        if old == new:
+            continue
+        if name in ("containers", "init_containers"):
+            for index, (was, now) in enumerate(zip(old, new, strict=True)):
+                yield from _container_patch(was, now, f"/spec/{encoded}/{index}")
+        elif name == "volumes":
+            for index, (volume, other) in enumerate(zip(old, new, strict=True)):
+                if volume != other:
+                    # records hold only the fields of a volume that are read
+                    source, path = other.persistent_volume_claim, f"/spec/volumes/{index}"
+                    if source is not None:
+                        yield add_operation(f"{path}/persistentVolumeClaim/claimName", source.claim_name)
+                    else:
+                        spec = other.ephemeral.volume_claim_template.spec
+                        path = f"{path}/ephemeral/volumeClaimTemplate/spec/storageClassName"
+                        yield add_operation(path, spec.storage_class_name)
+        elif new in (None, "", (), {}):
+            yield remove_field(f"/spec/{encoded}")
+        elif name in ("affinity", "topology_spread_constraints"):
+            yield add_operation(f"/spec/{encoded}", _remove_merged_keys(to_plain(new), before.metadata.labels))
+        else:
+            yield add_operation(f"/spec/{encoded}", new)
+
+
+def _remove_merged_keys(value: object, labels: Mapping[str, str]) -> object:
+    """Return rules without what the API server adds to their selectors for the label keys that they name. It adds that
+    again to the recreated pod, and refuses a selector that has it twice."""
+    if isinstance(value, list):
+        return [_remove_merged_keys(item, labels) for item in value]
+    if not isinstance(value, dict):
+        return value
+    value = {key: _remove_merged_keys(item, labels) for key, item in value.items()}
+    selector = value.get("labelSelector")
+    written = selector.get("matchExpressions") if isinstance(selector, dict) else None
+    if not isinstance(selector, dict) or not isinstance(written, list):
+        return value
+    added = [
+        {"key": key, "operator": operator, "values": [labels.get(key)]}
+        for keys, operator in ((value.get("matchLabelKeys"), "In"), (value.get("mismatchLabelKeys"), "NotIn"))
+        for key in (keys if isinstance(keys, list) else ())
+    ]
+    left = [item for item in written if item not in added]
+    rest = {key: item for key, item in selector.items() if key != "matchExpressions"}
+    return {**value, "labelSelector": {**rest, "matchExpressions": left} if left else rest}
+
+
+def _container_patch(before: Container, after: Container, path: str) -> Iterator[Json]:
+    if before.resources != after.resources:
+        yield add_operation(f"{path}/resources", after.resources)
+    if before.ports != after.ports:
+        yield add_operation(f"{path}/ports", after.ports)
+
+
+def _node_patch(before: Node, after: Node) -> Iterator[Json]:
+    """Yield the operations that turn one node into the other: cordon, taints, labels, and amounts."""
+    if before.spec.unschedulable != after.spec.unschedulable:
+        yield set_field("/spec/unschedulable", after.spec.unschedulable)
+    if before.spec.taints != after.spec.taints:
+        yield add_operation("/spec/taints", after.spec.taints)
+    yield from map_patch(before.status.allocatable, after.status.allocatable, "/status/allocatable")
+    yield from map_patch(before.metadata.labels, after.metadata.labels, "/metadata/labels")
+
+
+def _pod_status_patch(before: Pod, after: Pod) -> Iterator[Json]:
+    """Yield operations on the status, which you cannot patch with the rest of the pod."""
+    statuses = after.status.resource_claim_statuses
+    if statuses != before.status.resource_claim_statuses:
+        if before.status == type(before.status)():
+            yield add_operation("/status", {"resourceClaimStatuses": to_plain(statuses)})
+        else:
+            yield add_operation("/status/resourceClaimStatuses", statuses)
 
 
 def apply_step(step: FixStep, proposal: Proposal, snapshot: Snapshot) -> Proposal:

@@ -18,6 +18,7 @@ from kschedx.fixes.steps import (
     ChangeRule,
     Cost,
     DeletePods,
+    DropRequirements,
     FixStep,
     LabelNode,
     LowerRequests,
@@ -194,7 +195,7 @@ def with_nodes(steps: Iterable[FixStep], number: int, zones: Sequence[str] = ())
 
 # The selection and order of the fixes that are shown.
 
-MOST_FIXES = 6
+_MOST_FIXES = 6
 _MOST_OF_A_COST = 2
 """The fixes shown are alternatives, not variations."""
 _MOST_PARTIAL = 2
@@ -248,7 +249,7 @@ def verified_fixes(
     for situation in ordered:
         proposal = situation.proposal
         costs = [other.proposal.cost for other in shown]
-        if _is_needlessly_long(situation, ordered) or any(_lowers_needlessly(situation, other) for other in ordered):
+        if _is_needlessly_long(situation, ordered) or any(_gives_up_needlessly(situation, other) for other in ordered):
             continue
         if proposal.cost is Cost.OTHER_PODS and Cost.WAITING in costs:
             continue  # preemption chooses its victims better
@@ -259,7 +260,7 @@ def verified_fixes(
         if any(isinstance(step, TakeOldFirst) for step in proposal.steps) and Cost.ROLLOUT in costs:
             continue  # one such fix is enough, whichever old pod is deleted first
         most = 1 if proposal.cost is Cost.NEW_NODE else _MOST_OF_A_COST
-        if len(shown) < MOST_FIXES and costs.count(proposal.cost) < most:
+        if len(shown) < _MOST_FIXES and costs.count(proposal.cost) < most:
             fix = _fix(situation, cycle)
             if any(fix.changes == other for other in known_changes if other):
                 continue  # two causes have the same remedy
@@ -331,11 +332,15 @@ def _lowered_share(situation: Situation) -> float:
     return max((1 - each.after / each.before for each in lowered), default=0.0)
 
 
-def _lowers_needlessly(situation: Situation, other: Situation) -> bool:
-    """Whether requests are lowered further than `other` lowers them, without any additional feasible node."""
+def _gives_up_needlessly(situation: Situation, other: Situation) -> bool:
+    """Whether requests are lowered further than `other` lowers them, without any additional feasible node, or further
+    requirements are dropped."""
     match situation.proposal.steps, other.proposal.steps:
         case [LowerRequests() as less], [LowerRequests() as more] if less.amounts != more.amounts:
             return less.covers(more) and {*situation.feasible} <= {*other.feasible}
+        case [DropRequirements() as many], [DropRequirements() as few] if few != many:
+            is_same_term = (many.source, many.term) == (few.source, few.term)
+            return is_same_term and all(requirement in many.requirements for requirement in few.requirements)
     return False
 
 

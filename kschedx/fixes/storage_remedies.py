@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -28,7 +28,7 @@ from kschedx.findings import (
 )
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_deleted
-from kschedx.fixes.phrases import join_phrases, provisioning_text
+from kschedx.fixes.phrases import join_phrases
 from kschedx.fixes.proposal import CONTROLLER_MANAGER
 from kschedx.fixes.trial import RemedyCandidate
 from kschedx.kube.controllers import stored_controller
@@ -551,7 +551,41 @@ def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver:
     if source and not (phrase or down or nowhere):
         ready = f"make {source.get('kind')} {source.get('name')} ready"
         return f"{ready}, so that {driver} provisions the volume for claim {claim.key} from it"
-    return provisioning_text(phrase, claim.key, claim.storage_class, driver, down, nowhere=nowhere)
+    return _provisioning_text(phrase, claim.key, claim.storage_class, driver, down, nowhere=nowhere)
+
+
+_PROVISIONING = (
+    (r"MULTI_NODE|access ?modes?\b.*(?:not supported|unsupported|invalid)|only accessmodes",
+     "recreate claim {claim} with an access mode that {driver} supports, or with a class of another driver"),
+    (r"no topology key found on CSINode (?P<name>\S+)",
+     "run the node plugin of {driver} on {name}, where it is not registered"),
+    (r"data ?source|snapshot \S+ (?:is )?not (?:ready|found|bound)", "make the data source of claim {claim} ready"),
+    (r'secrets? "(?P<name>[^"]+)" not found', "create Secret {name}, which {driver} needs"),
+    (r"resource ?exhausted|quota|limit ?exceeded|(?:insufficient|not enough|no) (?:free )?(?:capacity|space|storage)",
+     "raise the storage quota of {driver}, or free capacity there"),
+    (r"access ?denied|unauthorized|not authorized|permission ?denied|forbidden|credentials|authfail|\b40[13]\b",
+     "give {driver} the permission that it lacks"),
+    (r"invalid ?argument|(?:invalid|unknown|unsupported|missing).{0,40}parameter",
+     "delete and recreate StorageClass {storage_class} with correct parameters"),
+)  # fmt: skip
+"""Patterns of the messages of a driver that does not provision a volume, and the advice for each."""
+
+
+def _provisioning_text(
+    report: str, claim: str, storage_class: str, driver: str, down: Sequence[str], *, nowhere: bool
+) -> str:
+    """Return advice for a volume that is not provisioned. `report` is the driver's message about the claim, `down` are
+    the driver's pods that are not ready; `nowhere` is whether no node has registered the driver."""
+    volume = f"the volume for claim {claim}"
+    for words, advice in _PROVISIONING:
+        if (match := re.search(words, report, re.IGNORECASE)) is not None:
+            name = "the nodes" if nowhere and "{name}, where it is" in advice else match.groupdict().get("name", "")
+            text = advice.format(claim=claim, driver=driver, name=name, storage_class=storage_class)
+            return text if claim in text else f"{text}, so that {driver} provisions {volume}"
+    behind = f" ({', '.join(down[:2])} {'is' if len(down) == 1 else 'are'} not ready)" if down else ""
+    verb = "install or repair" if nowhere and not behind and "csi" in driver else "repair"
+    behind = behind or (", which no CSINode lists" if verb != "repair" else "")
+    return f"{verb} {driver}{behind}, so that it provisions {volume}"
 
 
 def _is_in_trouble(snapshot: Snapshot, claim: PersistentVolumeClaim, driver: str) -> bool:

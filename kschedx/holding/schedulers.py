@@ -32,14 +32,14 @@ from kschedx.kueue.quota import quota_amount
 from kschedx.snapshot.events import FAILED_SCHEDULING
 from kschedx.snapshot.snapshot import Snapshot
 
-QueueFacts = TypeVar("QueueFacts")
+_QueueFacts = TypeVar("_QueueFacts")
 _MOST_LEVELS = 10
 """Nested queues could form a cycle."""
-GPU = "nvidia.com/gpu"
-UNLIMITED = -1
+_GPU = "nvidia.com/gpu"
+_UNLIMITED = -1
 
 
-def conditions(reported: Iterable[TimedCondition]) -> tuple[Condition, ...]:
+def _conditions(reported: Iterable[TimedCondition]) -> tuple[Condition, ...]:
     return tuple(condition.brief for condition in reported)
 
 
@@ -80,7 +80,7 @@ def _share(resource: str, given: ResourceList, most: str | int | float, deserved
 def _kai(snapshot: Snapshot, _pod: Pod, queue: str) -> Iterator[SchedulerQueue]:
     known = {queue.metadata.name: queue for queue in snapshot.of(other_schedulers.KaiQueue)}
     while parent := known.get(queue):
-        yield SchedulerQueue(name=queue, shares=tuple(_kai_shares(parent)), said=conditions(parent.status.conditions))
+        yield SchedulerQueue(name=queue, shares=tuple(_kai_shares(parent)), said=_conditions(parent.status.conditions))
         queue = parent.spec.parent_queue
 
 
@@ -101,7 +101,7 @@ def _kai_shares(queue: other_schedulers.KaiQueue) -> Iterator[QueueShare]:
             )
     if resources.gpu is not None:
         yield QueueShare(
-            resource=GPU,
+            resource=_GPU,
             allocated=_gpus(status.allocated),
             requested=_gpus(status.requested),
             capability=_kai_amount(resources.gpu.limit, 1000),
@@ -116,7 +116,7 @@ def _kai_amount(written: str | int | float, scale: int) -> int | None:
         number = Decimal(str(written))
     except InvalidOperation:
         return None
-    return None if number == UNLIMITED else int(number * scale)
+    return None if number == _UNLIMITED else int(number * scale)
 
 
 def _gpus(amounts: ResourceList) -> int:
@@ -168,7 +168,7 @@ def _amounts(quota: other_schedulers.KoordinatorQuota, annotation: str) -> Resou
     return _decode_annotation(quota.metadata.annotations.get(annotation, ""), dict[str, str | int | float])
 
 
-def _decode_annotation(text: str, kind: type[QueueFacts]) -> QueueFacts:
+def _decode_annotation(text: str, kind: type[_QueueFacts]) -> _QueueFacts:
     """Decode an annotation in JSON; the result is empty if it is not of this type."""
     try:
         return msgspec.json.decode(text, type=kind)
@@ -234,7 +234,7 @@ def _rooms_for(snapshot: Snapshot, pod: Pod) -> Iterator[ReservedRoom]:
     for reservation in sorted(snapshot.of(other_schedulers.Reservation), key=lambda item: item.metadata.name):
         if any(_is_owner(owner, pod) for owner in reservation.spec.owners):
             status = reservation.status
-            wrong = [said for said in conditions(status.conditions) if said.status == "False"]
+            wrong = [said for said in _conditions(status.conditions) if said.status == "False"]
             yield ReservedRoom(
                 name=reservation.metadata.name, phase=status.phase, node=status.node_name, said=tuple(wrong)
             )
@@ -465,7 +465,7 @@ def _group_conditions(snapshot: Snapshot, group: other_schedulers.SchedulerGroup
     """Yield what the scheduler reports about a group: its conditions, and the event of one that waits for its queue."""
     if group is None:
         return
-    yield from conditions(group.status.conditions)
+    yield from _conditions(group.status.conditions)
     event = snapshot.failed_creates.get(("PodGroup", group.metadata.namespace, group.metadata.name))
     is_over = group.status.phase in ("Running", "Completed")
     if event is not None and event.uid in ("", group.metadata.uid) and not is_over:

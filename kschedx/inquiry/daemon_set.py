@@ -205,7 +205,9 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def fixes(self) -> tuple[Fix, ...]:
-        """The fixes of the DaemonSet as a whole, or the first one of each group of nodes."""
+        """The fixes of the DaemonSet as a whole, or the first one of each group of nodes. With a node, its pod's."""
+        if self.node:
+            return self.answer_on(self.node).fixes
         if self.is_one_answer or not self.eligible:
             return self.explanation.fixes
         firsts = [self.fix_of(group) for group in (*self.waits, *self.left_out)]

@@ -65,7 +65,7 @@ from kschedx.kube.workloads import is_foreign
 from kschedx.patterns import lazy_pattern
 from kschedx.wording import list_names
 
-MOST_FIXES = 3
+_MOST_FIXES = 3
 _MOST_OF_ANOTHER = 2
 """Fixes of the pending pod for which another waits."""
 _ATTACHED = lazy_pattern(r"Multi-Attach error|(?<!\d\) )already (exclusively )?attached|already used by pod")
@@ -102,7 +102,7 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
 
     def fixes(self, lifecycle: states.Lifecycle) -> tuple[Fix, ...]:
         all_fixes = (fix for fix in self._each(lifecycle) if fix is not None)
-        return tuple(sorted(all_fixes, key=lambda fix: fix.certainty is FixCertainty.PARTIAL))[:MOST_FIXES]
+        return tuple(sorted(all_fixes, key=lambda fix: fix.certainty is FixCertainty.PARTIAL))[:_MOST_FIXES]
 
     def _each(self, lifecycle: states.Lifecycle) -> Iterator[Fix | None]:
         yield from self._workload_fixes(lifecycle)

@@ -28,6 +28,7 @@ from kschedx.explain.notes import Note, note
 from kschedx.explain.setup import Setup, Subject, admit
 from kschedx.kube.custom_resources import TemplatePodCount, custom_kind
 from kschedx.kube.decoding import map_at
+from kschedx.kube.documents import Json
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import kind_of, refuse_unknown
 from kschedx.kube.types import Pod
@@ -50,8 +51,6 @@ from kschedx.sources.dumps import LeftOut
 from kschedx.sources.line_numbers import ManifestDocument, read_manifest_documents
 from kschedx.wording import count, list_names
 
-Manifest = dict[str, object]
-
 
 def read_as(manifest: Mapping[str, object]) -> tuple[str, str]:
     """Return a manifest's kind and the group that this kind has today."""
@@ -60,7 +59,7 @@ def read_as(manifest: Mapping[str, object]) -> tuple[str, str]:
     return kind, group if row is None else row.group
 
 
-def workload_as_applied(snapshot: Snapshot, workload: Manifest) -> CreatedPod:
+def workload_as_applied(snapshot: Snapshot, workload: Json) -> CreatedPod:
     """Return the next pod of a workload with the objects created for it. A Deployment's pod comes from the ReplicaSet
     with its template.
 
@@ -107,11 +106,11 @@ _NOT_SERVED: Mapping[str, str] = {
 class WrittenPod(Struct, frozen=True, kw_only=True):
     """A pod that is not in the cluster: its manifest, or the one created from a workload's template."""
 
-    manifest: Manifest
+    manifest: Json
     title: str = ""
     """The name in errors, if it is not the pod's: that of the file's workload."""
-    workload: Manifest | None = None
-    dependents: tuple[Manifest, ...] = ()
+    workload: Json | None = None
+    dependents: tuple[Json, ...] = ()
     """The objects that its controller creates before the pod."""
     document: ManifestDocument | None = None
     """None if it comes from no file."""
@@ -134,7 +133,7 @@ class WrittenPod(Struct, frozen=True, kw_only=True):
     def workload_name(self) -> str:
         return "" if self.workload is None else title(self.workload).partition(" ")[2]
 
-    def admit(self, snapshot: Snapshot, setup: Setup, manifest: Manifest | None = None) -> Subject:
+    def admit(self, snapshot: Snapshot, setup: Setup, manifest: Json | None = None) -> Subject:
         """Return the pod, or `manifest` instead, as the API server would store it. Raises `InputError` with the
         place."""
         if self.refused is not None:
@@ -262,7 +261,7 @@ class Manifests:
         applied = with_applied(snapshot, objects)
         return with_applied(applied, [*self._autoscaled(snapshot, applied)])
 
-    def _autoscaled(self, before: Snapshot, applied: Snapshot) -> Iterator[Manifest]:
+    def _autoscaled(self, before: Snapshot, applied: Snapshot) -> Iterator[Json]:
         """Set the replicas of workloads outside the bounds of their HorizontalPodAutoscalers, and yield them."""
         for document in self._documents:
             kind, namespace, name = key_of(document.value)
@@ -429,7 +428,7 @@ _RENDERED = {
 """The commands that render objects of other projects as manifests."""
 
 
-def _claim_names(pod: Manifest) -> Iterator[str]:
+def _claim_names(pod: Json) -> Iterator[str]:
     spec = pod.get("spec")
     volumes = spec.get("volumes") if isinstance(spec, dict) else None
     for volume in volumes if isinstance(volumes, list) else ():
@@ -438,7 +437,7 @@ def _claim_names(pod: Manifest) -> Iterator[str]:
             yield str(claim.get("claimName"))
 
 
-def objects_of(path: str) -> list[tuple[Manifest, Place]]:
+def objects_of(path: str) -> list[tuple[Json, Place]]:
     """Return the objects of a file or folder with their places. Raises `InputError`, also for fields that every API
     server would refuse."""
     documents, _ = read_manifest_documents([path])
@@ -459,7 +458,7 @@ def _without_tests(documents: list[ManifestDocument]) -> tuple[list[ManifestDocu
     return kept, [LeftOut(source=title(document.value), why=why) for document in tests]
 
 
-def _is_helm_test(manifest: Manifest) -> bool:
+def _is_helm_test(manifest: Json) -> bool:
     hooks = str(map_at(manifest, "metadata", "annotations").get("helm.sh/hook", "")).split(",")
     return all(hook.strip() in ("test", "test-success", "test-failure") for hook in hooks)
 
@@ -503,7 +502,7 @@ def _refuse_faults(documents: Sequence[ManifestDocument]) -> None:
         raise first
 
 
-def written_from(snapshot: Snapshot, workload: Manifest) -> WrittenPod:
+def written_from(snapshot: Snapshot, workload: Json) -> WrittenPod:
     """Return the pod of a workload of the cluster. Raises `InputError` if it has no template."""
     if is_foreign(workload):
         return unknown_pods(workload)
@@ -517,10 +516,10 @@ def written_from(snapshot: Snapshot, workload: Manifest) -> WrittenPod:
     )
 
 
-def unknown_pods(workload: Manifest, document: ManifestDocument | None = None) -> WrittenPod:
+def unknown_pods(workload: Json, document: ManifestDocument | None = None) -> WrittenPod:
     """Return a custom resource whose pods only its controller knows."""
     _, namespace, name = key_of(workload)
-    pod: Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace}}
+    pod: Json = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace}}
     return WrittenPod(manifest=pod, title=title(workload), workload=workload, document=document)
 
 
@@ -552,7 +551,7 @@ def _makes_pods(manifest: Mapping[str, object]) -> bool:
     return is_foreign(manifest) and bool(foreign_pods(manifest))
 
 
-def with_referenced_template(snapshot: Snapshot, manifest: Manifest) -> Manifest:
+def with_referenced_template(snapshot: Snapshot, manifest: Json) -> Json:
     """Return a custom resource with the pod template of the workload in its spec.workloadRef, if the cluster has it, as
     an Argo Rollout uses it."""
     reference = map_at(manifest, "spec", "workloadRef")
@@ -595,7 +594,7 @@ def _written_pods(document: ManifestDocument, cluster: Snapshot, applied: Snapsh
     )
 
 
-def _update_notes(manifest: Manifest, cluster: Snapshot) -> Iterator[Note]:
+def _update_notes(manifest: Json, cluster: Snapshot) -> Iterator[Note]:
     """Yield the note that an existing pod has to be deleted before the manifest can be applied."""
     _, namespace, name = key_of(manifest)
     row = cluster.pods.rows.get(f"{namespace}/{name}")
@@ -604,7 +603,7 @@ def _update_notes(manifest: Manifest, cluster: Snapshot) -> Iterator[Note]:
         yield note("pod-not-updatable", f"{changed}: delete the pod first", fields=fields)
 
 
-def written_from_custom_resource(manifest: Manifest, document: ManifestDocument | None = None) -> Iterator[WrittenPod]:
+def written_from_custom_resource(manifest: Json, document: ManifestDocument | None = None) -> Iterator[WrittenPod]:
     """Yield a pod for each template of a custom resource, or the resource if only its controller knows its pods."""
     pods = foreign_pods(manifest)
     for pod in pods:
@@ -622,7 +621,7 @@ def written_from_custom_resource(manifest: Manifest, document: ManifestDocument 
         yield unknown_pods(manifest, document)
 
 
-def _foreign_note(manifest: Manifest, pod: ForeignPod) -> Note:
+def _foreign_note(manifest: Json, pod: ForeignPod) -> Note:
     """Return the note about a pod template in an object that is not one of Kubernetes' own kinds."""
     number = pod.count.number
     kind, group = kind_and_group(manifest)
@@ -637,7 +636,7 @@ def _foreign_note(manifest: Manifest, pod: ForeignPod) -> Note:
     return note("foreign-workload", text, api_version=manifest.get("apiVersion"), path=pod.path, **pods)
 
 
-def _version_notes(manifest: Manifest) -> Iterator[Note]:
+def _version_notes(manifest: Json) -> Iterator[Note]:
     version = str(manifest.get("apiVersion"))
     since = _NOT_SERVED.get(version)
     if since is not None:
@@ -650,7 +649,7 @@ _CRON_JOB_SYNC = 10
 """Seconds between two looks of the CronJob controller at its CronJobs."""
 
 
-def _deadline_notes(workload: Manifest) -> Iterator[Note]:
+def _deadline_notes(workload: Json) -> Iterator[Note]:
     deadline = map_at(workload, "spec").get("startingDeadlineSeconds")
     if workload.get("kind") == "CronJob" and isinstance(deadline, int) and 0 <= deadline < _CRON_JOB_SYNC:
         checked = f"the CronJob controller may look only every {_CRON_JOB_SYNC} s"

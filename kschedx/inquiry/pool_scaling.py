@@ -68,7 +68,7 @@ from kschedx.kube.typos import nearest_name
 from kschedx.patterns import lazy_pattern
 from kschedx.wording import count, list_names
 
-MOST_TYPES = 4
+_MOST_TYPES = 4
 """Instance types for which a limit is raised, smallest first."""
 _OF_TYPES = lazy_pattern(r"/(instance-|sku-)")
 """Keys of requirements that restrict the instance types of a NodePool."""
@@ -310,7 +310,7 @@ class _LimitTrial(_PoolTrial, frozen=True, kw_only=True):
         number = -(-len(identical) // max(len(helped), 1)) if is_sure else len(identical)
         for verdict in scaling.decision.pools if number > 1 else ():
             trials = _limit_trials(scaling, verdict, number) if verdict.name == self.limited else ()
-            for trial in islice(trials, MOST_TYPES):
+            for trial in islice(trials, _MOST_TYPES):
                 larger = super(_LimitTrial, trial).run()
                 if larger is not None and not larger.is_likely and larger.helps >= identical:
                     return larger
@@ -377,7 +377,7 @@ def _limit_trials(scaling: PoolScaling, verdict: PoolVerdict, nodes: int = 1) ->
     if not isinstance(rejection, LimitReached):
         return
     limits = rejection.limits
-    for instance_type in sorted(verdict.known, key=attrgetter("size"))[:MOST_TYPES]:
+    for instance_type in sorted(verdict.known, key=attrgetter("size"))[:_MOST_TYPES]:
         needed = {
             name: _rounded_up(name, limits[name].nano - rejection.remaining[name].nano + amount, limits[name].format)
             for name in limits

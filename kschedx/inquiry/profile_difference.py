@@ -79,12 +79,12 @@ class Comparison(SetupComparison, frozen=True, kw_only=True):
         ]
 
 
-Answers = list[tuple[int, Difference | str | None]]
-_Share = Callable[[Callable[[int], Answers], Sequence[PairPart]], Iterator[Answers]]
+_Answers = list[tuple[int, Difference | str | None]]
+_Share = Callable[[Callable[[int], _Answers], Sequence[PairPart]], Iterator[_Answers]]
 """Evaluates the parts of a comparison and yields their answers in order."""
 
 
-def _map_in_sequence(work: Callable[[int], Answers], parts: Sequence[PairPart]) -> Iterator[Answers]:
+def _map_in_sequence(work: Callable[[int], _Answers], parts: Sequence[PairPart]) -> Iterator[_Answers]:
     yield from map(work, range(len(parts)))
 
 
@@ -96,7 +96,7 @@ def compare_pods(
     pair.prepare()
     parts = pair.parts(rows)
 
-    def compared(part: int) -> Answers:
+    def compared(part: int) -> _Answers:
         return [
             (row, difference if isinstance(difference, Difference | None) else str(difference))
             for row, difference in pair.differences(parts[part])
@@ -187,10 +187,10 @@ def _pods_document(summary: Summary) -> PodsDocument:
 
 # One question about many pods, answered in parts: the pods of each part, and the merged document.
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 _PartDocument = Mapping[str, Any]
 
-KEY = "shard"
+_KEY = "shard"
 """The key in the document of a part; a complete document lacks it."""
 
 
@@ -210,12 +210,12 @@ class Shard(Struct, frozen=True, kw_only=True):
                 return shard
         raise InputError(f'--shard: found "{text}", allowed is I/N, with I from 1 to N')
 
-    def part(self, rows: Sequence[T]) -> Sequence[T]:
+    def part(self, rows: Sequence[_T]) -> Sequence[_T]:
         """Return the rows of this part. Adjacent rows stay together, so the parts in order give the whole in order."""
         return rows[len(rows) * (self.index - 1) // self.of : len(rows) * self.index // self.of]
 
     def mark(self, document: _PartDocument) -> dict[str, Any]:
-        return {**document, KEY: {"index": self.index, "of": self.of}}
+        return {**document, _KEY: {"index": self.index, "of": self.of}}
 
 
 class DifferencePart(Struct, frozen=True, kw_only=True):
@@ -228,7 +228,7 @@ class DifferencePart(Struct, frozen=True, kw_only=True):
     def shard(self) -> Shard:
         """The part's position. Raises `InputError` if the document is not a part."""
         try:
-            return msgspec.convert(self.document[KEY], Shard)
+            return msgspec.convert(self.document[_KEY], Shard)
         except (KeyError, msgspec.ValidationError):
             place = Place(source=self.source)
             raise InputError("not a part of an answer as --shard writes it", place=place) from None
@@ -245,7 +245,7 @@ def merge_parts(parts: Sequence[DifferencePart]) -> dict[str, Any]:
 
 
 def _together(ordered: Sequence[DifferencePart]) -> dict[str, Any]:
-    first = {key: value for key, value in ordered[0].document.items() if key != KEY}
+    first = {key: value for key, value in ordered[0].document.items() if key != _KEY}
     documents = [part.document for part in ordered]
     match first.get("kind"):
         case "ExplanationList":

@@ -25,7 +25,7 @@ from kschedx.apiserver.pod_security import (
     security_view,
 )
 from kschedx.controllers.pod_lifecycle import CLUSTER_RESOURCE_QUOTA, is_ready, quota_kinds
-from kschedx.controllers.workloads import Manifest, Owners, manifest_of, wanted_replicas, workload_of
+from kschedx.controllers.workloads import Owners, manifest_of, wanted_replicas, workload_of
 from kschedx.errors import InputError, UndecidableError, nearest
 from kschedx.explain.admission import enforced_standard
 from kschedx.explain.setup import Setup, Subject, admit
@@ -38,7 +38,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.kube.conditions import condition_of
-from kschedx.kube.decoding import decode, encode, list_at, map_at
+from kschedx.kube.decoding import Manifest, decode, encode, list_at, map_at
 from kschedx.kube.documents import Change, Target, merged_fields, pointer, remove_field, set_field
 from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.quantity import Quantity, parse_quantity

@@ -18,7 +18,6 @@ from kschedx.controllers.pod_lifecycle import cannot_start, scheduler_down
 from kschedx.controllers.states import CannotStart, Failed, RejectedByKubelet, RolloutStalled
 from kschedx.controllers.workload_lifecycle import failing_rollout, workload_lifecycle
 from kschedx.controllers.workloads import (
-    Manifest,
     OfWorkload,
     Owners,
     Workload,
@@ -46,6 +45,7 @@ from kschedx.inquiry.pod import (
     remedies_of,
 )
 from kschedx.kube.controllers import stored_metadata
+from kschedx.kube.decoding import Manifest
 from kschedx.kube.documents import Document, Json, document, part_of
 from kschedx.kube.names import PODS
 from kschedx.kube.types import Pod

@@ -34,11 +34,11 @@ from kschedx.inquiry.what_if import settle
 from kschedx.kube.documents import Document, Json, camel, document
 from kschedx.kube.names import CPU, MEMORY, POOL_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.selectors import required_node_affinity
-from kschedx.kube.types import Node
+from kschedx.kube.types import LOST_TAINTS, Node, Taint
 from kschedx.progress import Phase, count_items
 from kschedx.results import Shown
 from kschedx.simulate.added_nodes import AddedNodes, nodes_for
-from kschedx.simulate.changes import SimulatedChange, unreachable
+from kschedx.simulate.changes import SimulatedChange
 from kschedx.simulate.drain import MOST_SCENES, STAYS, DrainDocument, DrainOutcome, DrainResult
 from kschedx.simulate.queue import QueueStep
 from kschedx.simulate.simulator import SimulationOptions, Simulator
@@ -46,11 +46,11 @@ from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.snapshot import Snapshot
 
-ZONE, NODE_POOL, NODE = "zone", "nodepool", "node"
-LABELS: Mapping[str, tuple[str, ...]] = {ZONE: ZONE_LABELS, NODE_POOL: POOL_LABELS}
+ZONE, _NODE_POOL, _NODE = "zone", "nodepool", "node"
+_LABELS: Mapping[str, tuple[str, ...]] = {ZONE: ZONE_LABELS, _NODE_POOL: POOL_LABELS}
 _MOST_ADVISED = 12
 """The number of failures for which nodes are added until every pod has one."""
-SPREAD = "pod topology spread constraints"
+_SPREAD = "pod topology spread constraints"
 """Part of kube-scheduler's message if such a constraint rejects a node."""
 
 
@@ -67,16 +67,16 @@ class Failure(Struct, frozen=True, kw_only=True):
 def each_failure(snapshot: Snapshot, key: str) -> tuple[Failure, ...]:
     """Return a failure for each zone, node pool, node, or value of a label. Raises `InputError` if no node has one."""
     nodes = snapshot.cluster.nodes
-    if key == NODE:
+    if key == _NODE:
         return tuple(Failure(name=node.name, nodes=(node.name,)) for node in nodes)
     by_value: dict[str, list[str]] = {}
     for node in nodes:
-        value = first_label(node.metadata.labels, LABELS.get(key, (key,)))
+        value = first_label(node.metadata.labels, _LABELS.get(key, (key,)))
         if value:
             by_value.setdefault(value, []).append(node.name)
     if not by_value:
-        what = f"a label of a {key}" if key in LABELS else f'the label "{key}"'
-        known = () if key in LABELS else (*LABELS, NODE, *sorted(snapshot.cluster.label_keys))
+        what = f"a label of a {key}" if key in _LABELS else f'the label "{key}"'
+        known = () if key in _LABELS else (*_LABELS, _NODE, *sorted(snapshot.cluster.label_keys))
         raise InputError(f"--each {key}: no node has {what}", hint=nearest(key, known) or "--each node needs no label")
     return tuple(Failure(name=f"{key} {value}", nodes=tuple(by_value[value])) for value in sorted(by_value))
 
@@ -111,7 +111,7 @@ def _nodes_of(cluster: ClusterNodes, target: str) -> list[str]:
             hint = nearest(name, cluster.index) or "or name zone=NAME, nodepool=NAME, LABEL=VALUE"
             raise InputError(f'no node "{name}" in the snapshot', hint=hint)
         return [name]
-    values = {node.name: first_label(node.metadata.labels, LABELS.get(key, (key,))) for node in cluster.nodes}
+    values = {node.name: first_label(node.metadata.labels, _LABELS.get(key, (key,))) for node in cluster.nodes}
     names = [name for name, its in values.items() if its == value and its]
     if not names:
         raise InputError(f"no node has {target}", hint=nearest(value, sorted({*values.values()} - {""})))
@@ -457,7 +457,7 @@ class _Trial:
         """Delete all pods and make the nodes unreachable: controllers' new pods are placed on other nodes."""
         simulator, cluster = self._simulator, self._simulator.run.cluster
         for place in places:
-            cluster.replace_node(place, unreachable(cluster.snapshot.cluster.nodes[place]))
+            cluster.replace_node(place, _unreachable(cluster.snapshot.cluster.nodes[place]))
         lost = np.array([*rows], dtype=np.int64)
         is_recreated = cluster.pods.owners.take(lost).where(is_controlled)
         for row in lost[~is_recreated].tolist():
@@ -495,7 +495,7 @@ class _Trial:
         volumes = tuple(
             dict.fromkeys(name for row in waiting for name in self._lost_volumes(row, failure_result.failure))
         )
-        spread = [row for row in waiting if SPREAD in account.message(row)]
+        spread = [row for row in waiting if _SPREAD in account.message(row)]
         freed = self._without_node_objects(spread, failure_result.failure) if spread else 0
         needed = nodes_for(simulator, waiting, failure_result.failure.nodes, keeps_labels=not freed)
         return replace(failure_result, scene=scene, volumes=volumes, freed_by_deletion=freed, needed=needed)
@@ -553,6 +553,14 @@ class _Trial:
                 evictions.append(NodeEviction(node=name, taint_after=taint, pods=times))
         evictions.sort(key=lambda eviction: (eviction.taint_after is None, eviction.taint_after or 0, eviction.node))
         return {"zones": zones, "evictions": tuple(evictions)}
+
+
+def _unreachable(node: Node) -> Node:
+    """Return the node with the taints that the node lifecycle controller sets once the node stops reporting."""
+    key = "node.kubernetes.io/unreachable"
+    taints = tuple(taint for taint in node.spec.taints if taint.key not in LOST_TAINTS)
+    taints += tuple(Taint(key=key, effect=effect) for effect in ("NoSchedule", "NoExecute"))
+    return replace(node, spec=replace(node.spec, taints=taints))
 
 
 def _without_labels(node: Node) -> Node:

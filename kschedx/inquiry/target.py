@@ -14,12 +14,11 @@ from msgspec.structs import replace
 
 from kschedx.controllers.states import Paused, Refused
 from kschedx.controllers.workload_lifecycle import workload_lifecycle
-from kschedx.errors import InputError, nearest
+from kschedx.errors import InputError, Place, nearest
 from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import note
 from kschedx.explain.setup import Setup, Subject, admit, stored_subject
 from kschedx.inquiry.manifests import (
-    Manifest,
     WrittenPod,
     key_of,
     knows_claims,
@@ -33,7 +32,8 @@ from kschedx.inquiry.manifests import (
 from kschedx.kube import custom_resources, kueue
 from kschedx.kube.autoscalers import GROUP_NAMES, HorizontalPodAutoscaler, ScaledObject
 from kschedx.kube.controllers import stored_metadata
-from kschedx.kube.decoding import map_at, no_name_of_a_pod, no_pod
+from kschedx.kube.decoding import map_at, no_pod
+from kschedx.kube.documents import Json
 from kschedx.kube.kinds import kind_of
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.types import OwnerReference, Pod, PodSchedulingGate
@@ -168,7 +168,7 @@ def _named_object(snapshot: Snapshot, kind: str, namespace: str, name: str) -> P
         raise InputError(
             f'no {kind} "{name}" in namespace "{namespace}"', hint=hint or _orphan_pods_text(snapshot, name, namespace)
         )
-    workload: Manifest = msgspec.json.decode(manifest)
+    workload: Json = msgspec.json.decode(manifest)
     return written_from(snapshot, workload)
 
 
@@ -519,7 +519,7 @@ class _NewPod(Struct, frozen=True, kw_only=True):
     """The pod in question and its workload."""
 
     subject: Subject
-    workload: Manifest | None = None
+    workload: Json | None = None
     """The workload that creates the pod, if that was given."""
 
 
@@ -532,7 +532,7 @@ def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -
     if isinstance(pod, str):
         if pod in snapshot.pods.rows or f"default/{pod}" in snapshot.pods.rows:
             return _NewPod(subject=stored_subject(snapshot, pod))
-        if (wrong := no_name_of_a_pod(pod)) is not None:
+        if (wrong := nameless_error(pod)) is not None:
             raise wrong
         if referred_kind(pod) is None:
             return _NewPod(subject=stored_subject(snapshot, pod))
@@ -561,6 +561,18 @@ def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -
     return _NewPod(subject=admit(snapshot, pods[0].manifest, setup, title=title(manifest)), workload=manifest)
 
 
+def nameless_error(given: str) -> InputError | None:
+    """Explain a text that is not the name of a pod but looks like a manifest or a file; otherwise return None."""
+    place = Place(object="pod")
+    if "\n" in given:
+        hint = "a manifest is given as a mapping"
+        return InputError("expected namespace/name, found several lines", place=place, hint=hint)
+    if not given.endswith((".yaml", ".yml", ".json")):
+        return None
+    hint = "a manifest is given as a mapping"
+    return InputError(f'expected namespace/name, found "{given}"', place=place, hint=hint)
+
+
 def written_in(snapshot: Snapshot, workload: Mapping[str, object]) -> tuple[Snapshot, WrittenPod]:
     """Return the cluster with a workload's manifest applied, and its pod."""
     manifest = _with_namespace(dict(workload))
@@ -568,6 +580,6 @@ def written_in(snapshot: Snapshot, workload: Mapping[str, object]) -> tuple[Snap
     return applied, written_from(applied, manifest)
 
 
-def _with_namespace(manifest: Manifest) -> Manifest:
+def _with_namespace(manifest: Json) -> Json:
     own = map_at(manifest, "metadata")
     return {**manifest, "metadata": {**own, "namespace": own.get("namespace") or "default"}}

@@ -39,11 +39,11 @@ from kschedx.inquiry.pod import explain
 from kschedx.inquiry.simulation import Simulation
 from kschedx.inquiry.what_if import simulate
 from kschedx.kube.custom_resources import TemplatePodCount
+from kschedx.kube.decoding import Manifest
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import own_claims
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import kind_and_group
-from kschedx.simulate.changes import Manifest
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.snapshot import Snapshot

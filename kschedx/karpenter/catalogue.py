@@ -73,7 +73,7 @@ from kschedx.kube.types import Labels
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.snapshot import Snapshot
 
-KIND = "InstanceTypes"
+_KIND = "InstanceTypes"
 
 
 class _TolerantStruct(
@@ -109,7 +109,7 @@ class InstanceTypes(Struct, frozen=True, kw_only=True, rename="camel", forbid_un
     """All instance types of the cloud that its pools may use."""
 
     api_version: str = API_VERSION
-    kind: str = KIND
+    kind: str = _KIND
     instance_types: tuple[WrittenType, ...]
 
 
@@ -119,9 +119,9 @@ def read_catalogue(document: object) -> InstanceTypes:
         types = msgspec.convert(document, InstanceTypes)
     except msgspec.ValidationError as error:
         raise _convert_error(str(error)) from None
-    if types.api_version != API_VERSION or types.kind != KIND:
+    if types.api_version != API_VERSION or types.kind != _KIND:
         type_text = f"{types.api_version} {types.kind}"
-        raise InputError(f"found {type_text}, expected {API_VERSION} {KIND}", place=Place(field="kind"))
+        raise InputError(f"found {type_text}, expected {API_VERSION} {_KIND}", place=Place(field="kind"))
     names: set[str] = set()
     for index, written_type in enumerate(types.instance_types):
         place = Place(field=f"instanceTypes[{index}]")
@@ -184,7 +184,7 @@ def read_instance_types(
     for written_type in catalogue.instance_types:
         if not written_type.node_pools or pool in written_type.node_pools:
             bought = _offerings(written_type, places)
-            known_type = instance_type(
+            known_type = _instance_type(
                 written_type, (*bought, *_kept(reserved.get(written_type.name, ()), bought)), known_labels
             )
             slices = template_slices(written_type.resource_slices) if knows_devices else None
@@ -210,7 +210,7 @@ _FREE = 10_000_000
 
 def _offerings(written_type: WrittenType, zones: Iterable[str]) -> tuple[Offering, ...]:
     if not written_type.offerings:
-        return everywhere(zones)
+        return _everywhere(zones)
     return tuple(
         Offering(
             zone=offering.zone,
@@ -222,11 +222,11 @@ def _offerings(written_type: WrittenType, zones: Iterable[str]) -> tuple[Offerin
     )
 
 
-def everywhere(zones: Iterable[str]) -> tuple[Offering, ...]:
+def _everywhere(zones: Iterable[str]) -> tuple[Offering, ...]:
     return tuple(Offering(zone=zone, capacity_type=kind) for zone in zones for kind in ("on-demand", "spot"))
 
 
-def instance_type(
+def _instance_type(
     written: WrittenType, offerings: tuple[Offering, ...], known_labels: frozenset[str], seen_on: str = ""
 ) -> InstanceType:
     """`known_labels` have a meaning even if they are missing."""
@@ -259,7 +259,7 @@ _VM_OVERHEAD = 0.075
 """The fraction of memory that the hypervisor uses (--vm-memory-overhead-percent)."""
 _EVICTION_MEMORY = 100
 """The kubelet's eviction threshold in Mi."""
-DISK = "20Gi"
+_DISK = "20Gi"
 _ARM_RESERVE = 64
 """Mi of unusable memory on Graviton."""
 _ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
@@ -270,7 +270,7 @@ _CPU_SHARES = ((0, 1000, 0.06), (1000, 2000, 0.01), (2000, 4000, 0.005), (4000, 
 
 def any_catalogue(document: object) -> InstanceTypes:
     """Read a catalogue or a cloud's own format. Raises `InputError`."""
-    if isinstance(document, Mapping) and document.get("kind") == KIND:
+    if isinstance(document, Mapping) and document.get("kind") == _KIND:
         return read_catalogue(document)
     if isinstance(document, Mapping) and isinstance(document.get("InstanceTypes"), list):
         return _ec2_types(document)
@@ -376,7 +376,7 @@ def _ec2_type(ec2_type: _Ec2Type) -> WrittenType:
     capacity: ResourceList = {
         "cpu": str(ec2_type.v_cpu_info.default_v_cpus),
         "memory": f"{memory}Mi",
-        "ephemeral-storage": DISK,
+        "ephemeral-storage": _DISK,
         "pods": str(pods),
     }
     for maker, resource in (("NVIDIA", "nvidia.com/gpu"), ("AMD", "amd.com/gpu"), ("Habana", "habana.ai/gaudi")):
@@ -604,7 +604,7 @@ def _observed_types(
 ) -> Iterator[InstanceType]:
     """Yield the first node or claim of each type; Karpenter's own come first, because they have more labels."""
     done: set[str] = set()
-    offerings = everywhere(zones)
+    offerings = _everywhere(zones)
     for where, labels, capacity, allocatable in _examples(snapshot):
         name = labels[INSTANCE_TYPE]
         if name in done:
@@ -615,7 +615,7 @@ def _observed_types(
         if not is_karpenters and AWS_LABELS & known_labels:
             own |= dict(_name_labels(name))
         kept = subtract(amounts_of(capacity), amounts_of(allocatable))
-        yield instance_type(
+        yield _instance_type(
             WrittenType(
                 name=name,
                 labels=dict(own),

@@ -62,7 +62,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 # Errors in Karpenter's objects that an API server would refuse and that a file may contain.
 
-OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
 _PRICE = lazy_pattern(r"[0-9]+(\.[0-9]+)?")
 _ADJUSTMENT = lazy_pattern(r"[+-][0-9]*\.?[0-9]+%?")
 
@@ -107,8 +107,8 @@ def _fault(values: NodeSelectorRequirementWithMinValues) -> tuple[str, str] | No
     """Return the error of a requirement and the expected value."""
     if not values.key:
         return "a requirement has a key", ""
-    if values.operator not in OPERATORS:
-        allowed = nearest(values.operator, OPERATORS) or f"one of {', '.join(OPERATORS)}"
+    if values.operator not in _OPERATORS:
+        allowed = nearest(values.operator, _OPERATORS) or f"one of {', '.join(_OPERATORS)}"
         return f'"{values.operator}" is not an operator', allowed
     if values.operator == "In" and not values.values:
         return f"{values.key} In needs a value", ""

@@ -45,8 +45,8 @@ from kschedx.kube.names import INSTANCE_TYPE, ZONE
 from kschedx.kube.scalars import scale_percent
 from kschedx.kube.types import Pod
 
-SPOT, ON_DEMAND = "spot", "on-demand"
-MOST_NODES = 100
+_SPOT, _ON_DEMAND = "spot", "on-demand"
+_MOST_NODES = 100
 """The maximum number of nodes that are consolidated together."""
 _MOST_ALONE = 50
 _MOST_LOOKS = 50_000
@@ -68,7 +68,7 @@ class Method(StrEnum):
     SINGLE_NODE = "single-node"
 
 
-REASON = {
+_REASON = {
     Method.EMPTINESS: "Empty",
     Method.DRIFT: "Drifted",
     Method.MULTI_NODE: "Underutilized",
@@ -77,7 +77,7 @@ REASON = {
 """The names of the reasons in a NodePool's budgets."""
 
 
-class Score(Struct, frozen=True, kw_only=True):
+class _Score(Struct, frozen=True, kw_only=True):
     """The score of a move under the policy Balanced."""
 
     pool: str
@@ -119,7 +119,7 @@ class Command(Struct, frozen=True, kw_only=True):
     price: float | None = None
     """The price of the nodes per hour; None if unknown."""
     new_price: float | None = None
-    scores: tuple[Score, ...] = ()
+    scores: tuple[_Score, ...] = ()
 
     @property
     def savings(self) -> float | None:
@@ -288,7 +288,7 @@ class Consolidator:
             limits = [
                 0 if is_invalid(budget) else scale_percent(_number(budget.nodes), len(its) + leaving, is_up=True) or 0
                 for budget in pool.spec.disruption.budgets
-                if (budget.reasons is None or REASON[method] in budget.reasons)
+                if (budget.reasons is None or _REASON[method] in budget.reasons)
                 and (is_invalid(budget) or is_active(budget, self._now))
             ]
             allowed[pool.name] = max(min(limits, default=len(its)) - leaving, 0)
@@ -348,7 +348,7 @@ class Consolidator:
 
     def _multi_node(self) -> list[Command]:
         """Find the largest number of first candidates that can be deleted together, by binary search."""
-        candidates = self._apply_budgets(self._sort_candidates(), Method.MULTI_NODE)[:MOST_NODES]
+        candidates = self._apply_budgets(self._sort_candidates(), Method.MULTI_NODE)[:_MOST_NODES]
         low, high, best = 1, len(candidates) - 1, list[Command]()
         while low <= high:
             middle = (low + high) // 2
@@ -438,13 +438,13 @@ class Consolidator:
         if command.price is None:
             return PRICES_UNKNOWN
         [claim] = new
-        is_spot = all(node.state.labels.get(CAPACITY_TYPE) == SPOT for node in nodes)
+        is_spot = all(node.state.labels.get(CAPACITY_TYPE) == _SPOT for node in nodes)
         requirements = claim.requirements
-        is_spot_again = is_spot and requirements.requirement(CAPACITY_TYPE).has(SPOT)
+        is_spot_again = is_spot and requirements.requirement(CAPACITY_TYPE).has(_SPOT)
         if is_spot_again:
             if not self._karpenter.settings.replaces_spot_with_spot:
                 return "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"
-            requirements = requirements.together((LabelRequirement.of(CAPACITY_TYPE, "In", (SPOT,)),))
+            requirements = requirements.together((LabelRequirement.of(CAPACITY_TYPE, "In", (_SPOT,)),))
         cheaper = self._cheaper(claim, requirements, command.price)
         if method is Method.MULTI_NODE:
             cheaper = self._cheaper(claim, requirements, min(command.price, self._same_type(cheaper, nodes)))
@@ -502,7 +502,7 @@ class Consolidator:
             total = sum(disruption_cost(pods_on(self._snapshot, state)) for state in mates if state.row >= 0)
             saved = 1.0 if command.savings is None or not command.price else command.savings / command.price
             scores.append(
-                Score(
+                _Score(
                     pool=name,
                     savings=saved * sum(fractions[candidate.name] for candidate in its),
                     disruption=sum(candidate.disruption_cost for candidate in its) / total,
@@ -518,7 +518,7 @@ class Consolidator:
 def _launch_price(instance_type: InstanceType, claim: NewNodeClaim, requirements: Requirements) -> float | None:
     """WorstLaunchPrice: the most expensive offering of the capacity type to launch; None if no price is known."""
     allowed = claim.template.allowed
-    for capacity_type in (RESERVED, SPOT, ON_DEMAND):
+    for capacity_type in (RESERVED, _SPOT, _ON_DEMAND):
         prices = [
             it.price
             for it in instance_type.offerings

@@ -57,7 +57,7 @@ from kschedx.plugins.dynamic_resources.pools import (
 from kschedx.snapshot.devices import ClaimChange
 from kschedx.snapshot.snapshot import Snapshot
 
-FEATURES = DeviceFeatures(
+_FEATURES = DeviceFeatures(
     admin_access=True,
     prioritized_list=True,
     partitionable=True,
@@ -115,7 +115,7 @@ class RoundDevices:
         devices = snapshot.devices
         initialized = {node.name for node in nodes if node.is_initialized}
         self._devices, self._leaving = devices, leaving
-        self._solutions = Solutions(devices.classes, FEATURES)
+        self._solutions = Solutions(devices.classes, _FEATURES)
         counted = [claim for claim in devices.claims.values() if not self._is_leaving(claim)]
         self._allocated = AllocatedState(counted, shares=True)
         self._changes: list[ClaimChange] = []
@@ -296,7 +296,7 @@ class RoundDevices:
         swaps = [(claim, None) for claim in others] + [(None, claim) for claim in mine]
         for before, after in swaps:
             self._change(before, after)
-        allocator = Allocator(FEATURES, self._allocated, self._devices.classes, slices, self._solutions)
+        allocator = Allocator(_FEATURES, self._allocated, self._devices.classes, slices, self._solutions)
         search = _Search(allocator, node, claims, requirements, allowed)
         try:
             result = search.run()
@@ -528,7 +528,7 @@ class _Search(AllocationSearch):
         for selector in (*device_class.spec.selectors, *wanted.selectors):
             expression = selector.cel.expression if selector.cel is not None else ""
             try:
-                language().compile(expression, FEATURES.cel)
+                language().compile(expression, _FEATURES.cel)
             except CompileError as error:
                 phrase = f"CEL expression {json.dumps(expression)} failed to compile: {error}"
                 raise FailureError(f"{about}: {phrase}") from None
@@ -563,7 +563,7 @@ class _Search(AllocationSearch):
                     return False
                 continue
             try:
-                if not language().compile(expression, FEATURES.cel).matches(device.device, device.id[0]):
+                if not language().compile(expression, _FEATURES.cel).matches(device.device, device.id[0]):
                     return False
             except EvaluationError as error:
                 if not self._wants_all:

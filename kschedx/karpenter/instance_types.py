@@ -6,6 +6,7 @@ scheduling/nodeclaim.go.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
@@ -25,8 +26,6 @@ from kschedx.karpenter.requirements import (
     Requirements,
     allocatable,
     amounts_of,
-    fits_within,
-    format_amounts,
     merge_amounts,
 )
 from kschedx.kube.autoscalers import CAPACITY_TYPE, NODE_POOL, NodeOverlay, NodePool
@@ -142,7 +141,7 @@ class NoInstanceType(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        least, most = format_amounts(self.requests), format_amounts(self.most_requests or self.requests)
+        least, most = _format_amounts(self.requests), _format_amounts(self.most_requests or self.requests)
         resources = least if least == most else f"min={least}, max={most}"
         phrase = f"requirements={self.requirements}, resources={resources}"
         if self.too_few:
@@ -191,6 +190,11 @@ class NoInstanceType(Struct, frozen=True, kw_only=True):
                 "resources"
             )
         return "no instance type met the requirements/resources/offering tuple"
+
+
+def _format_amounts(amounts: Amounts) -> str:
+    """QuantityFormat as JSON with sorted names."""
+    return json.dumps({name: str(amounts[name]) for name in sorted(amounts)}, separators=(",", ":"))
 
 
 def too_few_text(too_few: Mapping[str, int]) -> str:
@@ -249,7 +253,7 @@ def filter_types(
         if held is None:
             continue
         meets, is_offered = instance_type.answers(requirements, allowed)
-        has_room = fits_within(held, instance_type.allocatable)
+        has_room = _fits_within(held, instance_type.allocatable)
         if meets and has_room and is_offered:
             left.append(instance_type)
         for index, holds in enumerate(
@@ -281,6 +285,13 @@ def filter_types(
             too_few={} if relaxes_min_values else too_few,
         )
     )
+
+
+def _fits_within(requests: Amounts, offered: Amounts) -> bool:
+    """Return whether the request fits. Nothing fits if an offered amount is negative."""
+    if any(amount.nano < 0 for amount in offered.values()):
+        return False
+    return all(amount.nano <= offered.get(name, ZERO).nano for name, amount in requests.items())
 
 
 def cheapest(

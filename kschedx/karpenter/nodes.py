@@ -20,7 +20,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 # The taints that a pod does not tolerate. Upstream: pkg/scheduling/taints.go: every taint counts, whatever its effect.
 
-EPHEMERAL = frozenset(
+_EPHEMERAL = frozenset(
     {
         Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule"),
         Taint(key="node.kubernetes.io/not-ready", effect="NoExecute"),
@@ -33,13 +33,13 @@ EPHEMERAL = frozenset(
 _EPHEMERAL_PREFIX = "readiness.k8s.io/"
 
 
-def is_same(taint: Taint, other: Taint) -> bool:
+def _is_same(taint: Taint, other: Taint) -> bool:
     """Compare key and effect; values do not count."""
     return (taint.key, taint.effect) == (other.key, other.effect)
 
 
-def is_ephemeral(taint: Taint) -> bool:
-    return taint.key.startswith(_EPHEMERAL_PREFIX) or any(is_same(taint, ephemeral) for ephemeral in EPHEMERAL)
+def _is_ephemeral(taint: Taint) -> bool:
+    return taint.key.startswith(_EPHEMERAL_PREFIX) or any(_is_same(taint, ephemeral) for ephemeral in _EPHEMERAL)
 
 
 def untolerated_taints(tolerations: Sequence[Toleration], taints: Iterable[Taint]) -> tuple[Taint, ...]:
@@ -171,7 +171,7 @@ class StateNode(Struct, frozen=True, kw_only=True):
         return tuple(
             taint
             for taint in taints
-            if not is_ephemeral(taint) and not any(is_same(startup_taint, taint) for startup_taint in starting)
+            if not _is_ephemeral(taint) and not any(_is_same(startup_taint, taint) for startup_taint in starting)
         )
 
     @property
@@ -246,7 +246,3 @@ def is_of_daemon_set(owners: Sequence[OwnerReference]) -> bool:
 
 def is_static(owners: Sequence[OwnerReference]) -> bool:
     return any(owner.kind == "Node" and owner.api_version == "v1" for owner in owners)
-
-
-def is_of_stateful_set(owners: Sequence[OwnerReference]) -> bool:
-    return any(owner.kind == "StatefulSet" and owner.api_version == "apps/v1" for owner in owners)

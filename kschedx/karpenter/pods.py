@@ -183,10 +183,10 @@ def _driver(claim: PersistentVolumeClaim, storage: Storage) -> str:
 # A pod's requirements, with preferences as requirements first, and the order in which they are relaxed. Upstream:
 # scheduling/preferences.go, newPodRequirements in pkg/scheduling/requirements.go.
 
-PREFER_NO_SCHEDULE = Toleration(operator="Exists", effect="PreferNoSchedule")
+_PREFER_NO_SCHEDULE = Toleration(operator="Exists", effect="PreferNoSchedule")
 
 
-W = TypeVar("W", PreferredSchedulingTerm, WeightedPodAffinityTerm)
+_W = TypeVar("_W", PreferredSchedulingTerm, WeightedPodAffinityTerm)
 
 
 def pod_requirements(pod: Pod, *, prefers: bool) -> Requirements:
@@ -232,9 +232,9 @@ def _without_first_required_term(pod: Pod) -> Pod | None:
 
 
 def _tolerating_preferred_taints(pod: Pod) -> Pod | None:
-    if PREFER_NO_SCHEDULE in [replace(toleration, toleration_seconds=None) for toleration in pod.spec.tolerations]:
+    if _PREFER_NO_SCHEDULE in [replace(toleration, toleration_seconds=None) for toleration in pod.spec.tolerations]:
         return None  # MatchToleration: tolerationSeconds do not count
-    return replace(pod, spec=replace(pod.spec, tolerations=(*pod.spec.tolerations, PREFER_NO_SCHEDULE)))
+    return replace(pod, spec=replace(pod.spec, tolerations=(*pod.spec.tolerations, _PREFER_NO_SCHEDULE)))
 
 
 def _without_node_preference(pod: Pod) -> Pod | None:
@@ -267,7 +267,7 @@ def _without_soft_spread(pod: Pod) -> Pod | None:
     return None
 
 
-def _heaviest_first(terms: tuple[W, ...]) -> tuple[W, ...]:
+def _heaviest_first(terms: tuple[_W, ...]) -> tuple[_W, ...]:
     return tuple(sorted(terms, key=lambda term: -term.weight))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
@@ -28,7 +27,7 @@ _WINDOWS_BUILD = "node.kubernetes.io/windows-build"
 RESERVED = "reserved"
 CAPACITY_TYPES = ("on-demand", RESERVED, "spot")
 
-RESTRICTED = frozenset({HOSTNAME})
+_RESTRICTED = frozenset({HOSTNAME})
 """Labels that no requirement may use and no message names."""
 
 NORMALIZED: Mapping[str, str] = {
@@ -98,7 +97,7 @@ def is_reserved_label(key: str, group: str) -> bool:
     domain, slash, _ = key.partition("/")
     owners = {KARPENTER_GROUP, group} if group in _OF_CLOUD else {KARPENTER_GROUP}
     is_owned = bool(slash) and any(domain == owner or domain.endswith(f".{owner}") for owner in owners)
-    return is_owned or key in RESTRICTED
+    return is_owned or key in _RESTRICTED
 
 
 def reserved_domains(group: str) -> tuple[str, ...]:
@@ -306,7 +305,7 @@ class Requirements(Mapping[str, LabelRequirement]):
         """Equal for requirements that mean the same to an instance type, which has no host name."""
         if self._signature is None:
             self._signature = frozenset(
-                requirement for key, requirement in self._by_key.items() if key not in RESTRICTED
+                requirement for key, requirement in self._by_key.items() if key not in _RESTRICTED
             )
         return self._signature
 
@@ -353,7 +352,9 @@ class Requirements(Mapping[str, LabelRequirement]):
         return min(similar, key=lambda key: not key.endswith(f"/{suffix}"), default="")
 
     def __str__(self) -> str:
-        return ", ".join(sorted(str(requirement) for key, requirement in self._by_key.items() if key not in RESTRICTED))
+        return ", ".join(
+            sorted(str(requirement) for key, requirement in self._by_key.items() if key not in _RESTRICTED)
+        )
 
 
 # Exact amounts of resources, formatted as Karpenter formats them.
@@ -413,18 +414,6 @@ def merge_amounts(*lists: Amounts) -> dict[str, Amount]:
 def subtract(amounts: Amounts, less: Amounts) -> dict[str, Amount]:
     """Subtract; only the resources of `amounts` are in the result."""
     return {name: amount - less[name] if name in less else amount for name, amount in amounts.items()}
-
-
-def fits_within(requests: Amounts, offered: Amounts) -> bool:
-    """Return whether the request fits. Nothing fits if an offered amount is negative."""
-    if any(amount.nano < 0 for amount in offered.values()):
-        return False
-    return all(amount.nano <= offered.get(name, ZERO).nano for name, amount in requests.items())
-
-
-def format_amounts(amounts: Amounts) -> str:
-    """QuantityFormat as JSON with sorted names."""
-    return json.dumps({name: str(amounts[name]) for name in sorted(amounts)}, separators=(",", ":"))
 
 
 def allocatable(capacity: Amounts, overhead: Amounts) -> dict[str, Amount]:

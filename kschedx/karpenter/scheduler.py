@@ -21,7 +21,7 @@ from kschedx.karpenter.node_claims import (
     pool_requirements,
     written_requirements,
 )
-from kschedx.karpenter.nodes import ClusterState, is_of_daemon_set, is_of_stateful_set, is_static
+from kschedx.karpenter.nodes import ClusterState, is_of_daemon_set, is_static
 from kschedx.karpenter.pods import (
     DaemonSets,
     PodData,
@@ -35,7 +35,7 @@ from kschedx.karpenter.topology import CountedCluster, Topologies, TopologyDomai
 from kschedx.kube.autoscalers import BALANCED, DO_NOT_DISRUPT, NodePool
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.names import HOSTNAME
-from kschedx.kube.types import Pod, Taint
+from kschedx.kube.types import OwnerReference, Pod, Taint
 from kschedx.patterns import lazy_pattern
 from kschedx.releases.dates import minor
 from kschedx.releases.karpenter import FIRST_WITH_BALANCED, MEASURED, VERSIONS, KarpenterBehaviour, karpenter_behaviour
@@ -492,9 +492,13 @@ class Provisioner(Struct, frozen=True, kw_only=True):
             if node.row >= 0
             for row in pods.on_node(node.row).tolist()
             if not (is_of_daemon_set(pods.owners[row]) or is_static(pods.owners[row]))
-            and (not pods.deletion_timestamps[row] or is_of_stateful_set(pods.owners[row]))
+            and (not pods.deletion_timestamps[row] or _is_of_stateful_set(pods.owners[row]))
             and pods.annotations[row].get(DO_NOT_DISRUPT) != "true"
         ]
+
+
+def _is_of_stateful_set(owners: Sequence[OwnerReference]) -> bool:
+    return any(owner.kind == "StatefulSet" and owner.api_version == "apps/v1" for owner in owners)
 
 
 def _template_types(

@@ -25,7 +25,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 _MAX_SKEW = 2**31 - 1
 _MOST_COUNTS = 25
-HONOR = "Honor"
+_HONOR = "Honor"
 
 
 class TopologyType(StrEnum):
@@ -458,8 +458,8 @@ def _filter_of(pod: types.Pod, constraint: types.TopologySpreadConstraint) -> _N
         )
     return _NodeFilter(
         terms=terms,
-        honors_taints=constraint.node_taints_policy == HONOR,
-        honors_affinity=constraint.node_affinity_policy in (None, HONOR),
+        honors_taints=constraint.node_taints_policy == _HONOR,
+        honors_affinity=constraint.node_affinity_policy in (None, _HONOR),
         tolerations=pod.spec.tolerations,
     )
 

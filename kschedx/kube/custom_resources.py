@@ -71,7 +71,7 @@ def _fields_at(value: object, path: str) -> _Fields:
     return map_at(value, *path.split("."))
 
 
-def number(value: object, path: str, default: int) -> int:
+def _number(value: object, path: str, default: int) -> int:
     value_there = _value_at(value, path)
     return (
         value_there
@@ -98,7 +98,7 @@ def _template_with_replicas(
     """A template with a number of pods beside it."""
 
     def counts(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
-        yield template, number(manifest, replicas, default)
+        yield template, _number(manifest, replicas, default)
 
     return counts
 
@@ -108,7 +108,7 @@ def _groups(path: str, replicas: str = "replicas", template: str = "template", d
 
     def counts(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
         for where, group in _items(manifest, path):
-            yield f"{where}.{template}", number(group, replicas, default)
+            yield f"{where}.{template}", _number(group, replicas, default)
 
     return counts
 
@@ -116,15 +116,15 @@ def _groups(path: str, replicas: str = "replicas", template: str = "template", d
 def _job_set(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
     for where, group in _items(manifest, "spec.replicatedJobs"):
         job = _fields_at(group, "template.spec")
-        parallelism = number(job, "parallelism", 1)
-        at_a_time = min(parallelism, number(job, "completions", parallelism))
-        yield f"{where}.template.spec.template", number(group, "replicas", 1) * at_a_time
+        parallelism = _number(job, "parallelism", 1)
+        at_a_time = min(parallelism, _number(job, "completions", parallelism))
+        yield f"{where}.template.spec.template", _number(group, "replicas", 1) * at_a_time
 
 
 def _leader_worker_set(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
     """Groups of `size` pods, one of them the leader."""
     below = "spec.leaderWorkerTemplate"
-    replicas, size = number(manifest, "spec.replicas", 1), number(manifest, f"{below}.size", 1)
+    replicas, size = _number(manifest, "spec.replicas", 1), _number(manifest, f"{below}.size", 1)
     has_leader = bool(_fields_at(manifest, f"{below}.leaderTemplate"))
     if has_leader:
         yield f"{below}.leaderTemplate", replicas
@@ -137,11 +137,11 @@ def _ray(below: str) -> _Counts:
     def counts(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
         yield f"{below}.headGroupSpec.template", 1
         for where, group in _items(manifest, f"{below}.workerGroupSpecs"):
-            wanted = number(group, "replicas", number(group, "minReplicas", 0))
-            wanted = max(wanted, number(group, "minReplicas", 0))
+            wanted = _number(group, "replicas", _number(group, "minReplicas", 0))
+            wanted = max(wanted, _number(group, "minReplicas", 0))
             if _value_at(group, "suspend") is True:
                 wanted = 0
-            yield f"{where}.template", wanted * number(group, "numOfHosts", 1)
+            yield f"{where}.template", wanted * _number(group, "numOfHosts", 1)
         if _fields_at(manifest, "spec.submitterPodTemplate"):
             yield "spec.submitterPodTemplate", 1
 
@@ -208,7 +208,7 @@ def _knative(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
 
 def _argo_rollout(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
     if not _fields_at(manifest, "spec.workloadRef"):
-        yield "spec.template", number(manifest, "spec.replicas", 1)
+        yield "spec.template", _number(manifest, "spec.replicas", 1)
 
 
 def _notebook(manifest: _Fields) -> Iterator[tuple[str, int | None]]:
@@ -241,7 +241,7 @@ def _spark(manifest: _Fields) -> Iterator[_BuiltPods]:
     """spark.driver and spark.executor: memory with its overhead, cores or coreRequest."""
     is_jvm = str(_value_at(manifest, "spec.type") or "Java") in ("Java", "Scala")
     common = {"nodeSelector": _fields_at(manifest, "spec.nodeSelector")}
-    for part, count in (("driver", 1), ("executor", number(manifest, "spec.executor.instances", 1))):
+    for part, count in (("driver", 1), ("executor", _number(manifest, "spec.executor.instances", 1))):
         fields = _fields_at(manifest, f"spec.{part}")
         factor = _value_at(manifest, "spec.memoryOverheadFactor") or (0.1 if is_jvm else 0.4)
         memory = _jvm_bytes(fields.get("memory") or "1g")
@@ -275,10 +275,10 @@ def _flink(manifest: _Fields) -> Iterator[_BuiltPods]:
     parallelism = _value_at(manifest, "spec.job.parallelism")
     task_managers: int | None = None
     if isinstance(_value_at(manifest, "spec.taskManager.replicas"), int):
-        task_managers = number(manifest, "spec.taskManager.replicas", 1)
+        task_managers = _number(manifest, "spec.taskManager.replicas", 1)
     elif isinstance(parallelism, int) and slots.isdigit() and int(slots):
         task_managers = math.ceil(parallelism / int(slots))
-    wanted = (("jobManager", number(manifest, "spec.jobManager.replicas", 1)), ("taskManager", task_managers))
+    wanted = (("jobManager", _number(manifest, "spec.jobManager.replicas", 1)), ("taskManager", task_managers))
     for part, count in wanted:
         resource = _fields_at(manifest, f"spec.{part}.resource")
         memory = _jvm_bytes(resource.get("memory")) if resource.get("memory") else None
@@ -296,14 +296,14 @@ def _kubevirt(vm: str) -> Callable[[_Fields], Iterator[_BuiltPods]]:
     def build(manifest: _Fields) -> Iterator[_BuiltPods]:
         fields, cpu = _fields_at(manifest, vm), _fields_at(manifest, f"{vm}.domain.cpu")
         resources = _requests(_fields_at(manifest, f"{vm}.domain.resources"))
-        cores = math.prod(number(cpu, key, 1) for key in ("sockets", "cores", "threads"))
+        cores = math.prod(_number(cpu, key, 1) for key in ("sockets", "cores", "threads"))
         is_dedicated = cpu.get("dedicatedCpuPlacement") is True
         usual = {"cpu": str(cores) if is_dedicated else f"{100 * cores}m", "devices.kubevirt.io/kvm": "1"}
         if (memory := _value_at(manifest, f"{vm}.domain.memory.guest")) is not None:
             usual["memory"] = str(memory)
         placed = {**fields, "nodeSelector": {"kubevirt.io/schedulable": "true", **_fields_at(fields, "nodeSelector")}}
         is_off = _value_at(manifest, "spec.running") is False or _value_at(manifest, "spec.runStrategy") == "Halted"
-        count = 0 if is_off else number(manifest, "spec.replicas", 1)
+        count = 0 if is_off else _number(manifest, "spec.replicas", 1)
         yield _BuiltPods(part="", path=vm, count=count, spec=_pod_spec(placed, {**usual, **resources}))
 
     return build
@@ -319,7 +319,7 @@ def _strimzi(*parts: str) -> Callable[[_Fields], Iterator[_BuiltPods]]:
                 continue  # brokers of a cluster with KafkaNodePools
             spec = _pod_spec(_fields_at(fields, "template.pod"), _requests(_fields_at(fields, "resources")))
             name = part.rpartition(".")[2] if "." in part else ""
-            yield _BuiltPods(part=name, path=part, count=number(fields, "replicas", 1), spec=spec)
+            yield _BuiltPods(part=name, path=part, count=_number(fields, "replicas", 1), spec=spec)
 
     return build
 
@@ -334,7 +334,7 @@ def _cloud_native_pg(manifest: _Fields) -> Iterator[_BuiltPods]:
         term = {"labelSelector": {"matchLabels": labels}, "topologyKey": key}
         placing["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     spec = _pod_spec(placing, _requests(_fields_at(manifest, "spec.resources")))
-    count = number(manifest, "spec.instances", 1)
+    count = _number(manifest, "spec.instances", 1)
     yield _BuiltPods(part="instance", path="spec", count=count, spec=spec, labels=labels)
 
 
@@ -357,7 +357,7 @@ def _elastic(main: str, memory: str, label: str, groups: str = "") -> Callable[[
             yield _BuiltPods(
                 part=str(fields.get("name") or "") if groups else "",
                 path=path,
-                count=number(fields, "count", 1),
+                count=_number(fields, "count", 1),
                 spec=_name_containers({**template, "containers": [own, *beside]}),
                 labels=labels,
             )
@@ -368,7 +368,7 @@ def _elastic(main: str, memory: str, label: str, groups: str = "") -> Callable[[
 def _prometheus(manifest: _Fields) -> Iterator[_BuiltPods]:
     """Prometheus and Alertmanager: `spec` has the placement, with the fields of a pod."""
     fields = _fields_at(manifest, "spec")
-    count = number(fields, "replicas", 1) * number(fields, "shards", 1)
+    count = _number(fields, "replicas", 1) * _number(fields, "shards", 1)
     yield _BuiltPods(
         part="", path="spec", count=count, spec=_pod_spec(fields, _requests(_fields_at(fields, "resources")))
     )
@@ -385,7 +385,7 @@ def _inference_service(manifest: _Fields) -> Iterator[_BuiltPods]:
         requests = _requests(_fields_at(served[0], "resources")) if served and not containers else {}
         spec = _pod_spec(fields, requests, containers=containers)
         yield _BuiltPods(
-            part=part, path=f"spec.{part}", count=max(number(fields, "minReplicas", 1), 1), spec=_name_containers(spec)
+            part=part, path=f"spec.{part}", count=max(_number(fields, "minReplicas", 1), 1), spec=_name_containers(spec)
         )
 
 

@@ -16,6 +16,8 @@ from kschedx.errors import InputError, Place
 from kschedx.patterns import lazy_pattern
 
 _T = TypeVar("_T")
+Manifest = Mapping[str, object]
+"""An object as it is written."""
 
 
 _DECODERS: dict[object, msgspec.json.Decoder[Any]] = {}
@@ -219,18 +221,6 @@ def _a(value: object) -> str:
 
 def _article(name: str) -> str:
     return f"{'an' if name[:1] in 'aeiou' else 'a'} {name}"
-
-
-def no_name_of_a_pod(given: str) -> InputError | None:
-    """Explain a text that is not the name of a pod but looks like a manifest or a file; otherwise return None."""
-    place = Place(object="pod")
-    if "\n" in given:
-        hint = "a manifest is given as a mapping"
-        return InputError("expected namespace/name, found several lines", place=place, hint=hint)
-    if not given.endswith((".yaml", ".yml", ".json")):
-        return None
-    hint = "a manifest is given as a mapping"
-    return InputError(f'expected namespace/name, found "{given}"', place=place, hint=hint)
 
 
 def no_pod(manifest: Mapping[str, object], templates: Sequence[str]) -> InputError:

@@ -19,7 +19,7 @@ from kschedx.kube.types import Container, ContainerStatus, KubernetesObject, Pod
 # The assumed requests of a pod on a node until 1.31 (calculateResource in pkg/scheduler/framework/types.go).
 
 
-def assumed_by_kind(
+def _assumed_by_kind(
     containers: Iterable[Mapping[str, int]],
     init_containers: Iterable[tuple[bool, Mapping[str, int]]],
     resource: str,
@@ -75,7 +75,7 @@ class RequestOptions(Struct, frozen=True, kw_only=True):
     rounded_by_container: bool = False
     """Whether requests are rounded up before they are summed."""
     assumed_by_kind: bool = False
-    """Whether `assumed_by_kind` computes `PodRequest.nonzero_*`."""
+    """Whether `_assumed_by_kind` computes `PodRequest.nonzero_*`."""
     node_allocatable_claims: bool = False
     """DRANodeAllocatableResources: whether resources that devices use, according to the pod's status, count too."""
     overhead_in_whole_cpus: bool = False
@@ -290,7 +290,7 @@ class _Claims(Struct, frozen=True, kw_only=True):
         init_containers = [(restartable, _round_amounts(requests)) for _, restartable, requests in self.init_containers]
         overhead = _round_amounts(self.overhead)
         return {
-            name: assumed_by_kind(containers, init_containers, name, default) + overhead.get(name, 0)
+            name: _assumed_by_kind(containers, init_containers, name, default) + overhead.get(name, 0)
             for name, default in missing.items()
         }
 

@@ -316,21 +316,6 @@ def _labels_for(selector: LabelSelector | None) -> dict[str, str]:
     return {**wanted, **(selector.match_labels or {})}
 
 
-def provisioned_at_once(
-    claim: PersistentVolumeClaim, storage_class: StorageClass | None, nodes: "Iterable[CSINode]"
-) -> PersistentVolume | None:
-    """Return the volume that a driver provisions for a new claim before its pod is scheduled, if every node can reach
-    it. None if the driver chooses the location by the nodes' topology keys or the class's topologies."""
-    if storage_class is None or not storage_class.can_provision or storage_class.waits_for_first_consumer:
-        return None
-    drivers = [driver for node in nodes for driver in node.spec.drivers if driver.name == storage_class.provisioner]
-    if claim.spec.volume_name or storage_class.allowed_topologies or not drivers:
-        return None
-    if any(driver.topology_keys for driver in drivers):
-        return None
-    return volume_for(claim, f"{claim.metadata.namespace}-{claim.name}", storage_class, bound=True)
-
-
 class _CSINodeResources(Struct, frozen=True, kw_only=True):
     count: Int32 | None = None
 

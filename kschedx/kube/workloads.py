@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from kschedx.errors import InputError, Place
 from kschedx.kube.custom_resources import TemplatePodCount, custom_kind
 from kschedx.kube.decoding import map_at
+from kschedx.kube.documents import Json
 from kschedx.kube.kinds import KINDS, kind_of
 from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, required_node_affinity
@@ -22,7 +23,6 @@ from kschedx.kube.types import Affinity, Node, NodeAffinity, Pod, PodSpec
 # DaemonSet's tolerations (pkg/controller/{deployment,statefulset,daemon,job} and
 # pkg/controller/daemon/util/daemonset_util.go).
 
-_Manifest = dict[str, object]
 
 MAKING_PODS = tuple(kind.key for kind in KINDS.values() if kind.template)
 
@@ -98,12 +98,12 @@ _NEW_HASH = "new"
 class CreatedPod(Struct, frozen=True, kw_only=True):
     """What the controllers create for a workload."""
 
-    pod: _Manifest
-    others: tuple[_Manifest, ...] = ()
+    pod: Json
+    others: tuple[Json, ...] = ()
     """Objects that are created before the pod, unless they exist: its claims, and a new ReplicaSet."""
 
 
-def pod_from_workload(workload: Mapping[str, object]) -> _Manifest:
+def pod_from_workload(workload: Mapping[str, object]) -> Json:
     """Return the manifest of a workload's next pod."""
     return created_pod(workload).pod
 
@@ -125,11 +125,11 @@ def created_pod(workload: Mapping[str, object], *, replica_set: Mapping[str, obj
         place = Place(object=f"{kind} {name}", field=".".join(path))
         raise InputError("there is no pod template", place=place, hint=LOOKS_LIKE_A_PATCH)
 
-    pod_metadata: _Manifest = copy.deepcopy(dict(map_at(template, "metadata")))
+    pod_metadata: Json = copy.deepcopy(dict(map_at(template, "metadata")))
     labels = dict(map_at(template, "metadata", "labels"))
-    spec: _Manifest = copy.deepcopy(dict(map_at(template, "spec")))
+    spec: Json = copy.deepcopy(dict(map_at(template, "spec")))
     owner: Mapping[str, object] = workload
-    others: list[_Manifest] = []
+    others: list[Json] = []
     pod_metadata["name"] = name if name.endswith("-new") else f"{name}-new"
     match kind:
         case "StatefulSet":
@@ -157,17 +157,17 @@ def created_pod(workload: Mapping[str, object], *, replica_set: Mapping[str, obj
     if labels:
         pod_metadata["labels"] = labels
     pod_metadata["ownerReferences"] = [_owner_reference(owner, owner.get("apiVersion", ""), owner.get("kind", ""))]
-    pod: _Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": pod_metadata, "spec": spec}
+    pod: Json = {"apiVersion": "v1", "kind": "Pod", "metadata": pod_metadata, "spec": spec}
     return CreatedPod(pod=pod, others=tuple(others))
 
 
-def _owner_reference(owner: Mapping[str, object], api_version: object, kind: object) -> _Manifest:
+def _owner_reference(owner: Mapping[str, object], api_version: object, kind: object) -> Json:
     metadata = map_at(owner, "metadata")
     name, uid = metadata.get("name") or "", metadata.get("uid") or ""
     return {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": True}
 
 
-def current_replica_set(deployment: Mapping[str, object], replica_sets: list[_Manifest]) -> _Manifest | None:
+def current_replica_set(deployment: Mapping[str, object], replica_sets: list[Json]) -> Json | None:
     """Return the newest ReplicaSet of a Deployment that has its template, or None.
 
     A stored template matches if it contains everything in the manifest, because `kubectl apply` keeps fields that a
@@ -179,14 +179,14 @@ def current_replica_set(deployment: Mapping[str, object], replica_sets: list[_Ma
     return next((manifest for manifest in owned if has_template(map_at(manifest, "spec", "template"), template)), None)
 
 
-def owned_replica_sets(deployment: str, replica_sets: list[_Manifest]) -> list[_Manifest]:
+def owned_replica_sets(deployment: str, replica_sets: list[Json]) -> list[Json]:
     """Return the ReplicaSets of the Deployment with this name, newest first."""
 
-    def revision(replica_set: _Manifest) -> int:
+    def revision(replica_set: Json) -> int:
         text = str(map_at(replica_set, "metadata", "annotations").get(REVISION) or "0")
         return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
-    def is_owned(replica_set: _Manifest) -> bool:
+    def is_owned(replica_set: Json) -> bool:
         owners = map_at(replica_set, "metadata").get("ownerReferences")
         return isinstance(owners, list) and any(
             isinstance(owner, dict) and owner.get("kind") == "Deployment" and owner.get("name") == deployment
@@ -196,7 +196,7 @@ def owned_replica_sets(deployment: str, replica_sets: list[_Manifest]) -> list[_
     return sorted(filter(is_owned, replica_sets), key=revision, reverse=True)
 
 
-def deployment_of(name: str, replica_sets: list[_Manifest]) -> _Manifest:
+def deployment_of(name: str, replica_sets: list[Json]) -> Json:
     """Reconstruct a Deployment from its ReplicaSets, newest first: the template of the newest, the replicas of all."""
     newest = replica_sets[0]
     template = map_at(newest, "spec", "template")
@@ -285,7 +285,7 @@ def _amount(value: str | float) -> object:
         return None
 
 
-def _new_replica_set(deployment: Mapping[str, object], labels: Mapping[str, object]) -> _Manifest:
+def _new_replica_set(deployment: Mapping[str, object], labels: Mapping[str, object]) -> Json:
     """Return the ReplicaSet that the Deployment controller creates for a new template."""
     metadata = map_at(deployment, "metadata")
     hashed = {TEMPLATE_HASH: _NEW_HASH}
@@ -303,10 +303,10 @@ def _new_replica_set(deployment: Mapping[str, object], labels: Mapping[str, obje
     }
 
 
-def claims_for(workload: Mapping[str, object], pod_name: str) -> list[_Manifest]:
+def claims_for(workload: Mapping[str, object], pod_name: str) -> list[Json]:
     """Return the claims that the StatefulSet controller creates from its templates (getPersistentVolumeClaims)."""
     templates = map_at(workload, "spec").get("volumeClaimTemplates")
-    claims: list[_Manifest] = []
+    claims: list[Json] = []
     for template in templates if isinstance(templates, list) else ():
         if not isinstance(template, dict):
             continue
@@ -323,7 +323,7 @@ def claims_for(workload: Mapping[str, object], pod_name: str) -> list[_Manifest]
     return claims
 
 
-def _add_claims(spec: _Manifest, claims: list[_Manifest], workload: Mapping[str, object]) -> None:
+def _add_claims(spec: Json, claims: list[Json], workload: Mapping[str, object]) -> None:
     """Add a volume for each volumeClaimTemplate, replacing the template's own volume with that name."""
     templates = cast("list[Mapping[str, object]]", map_at(workload, "spec").get("volumeClaimTemplates") or [])
     names = [
@@ -343,7 +343,7 @@ def _add_claims(spec: _Manifest, claims: list[_Manifest], workload: Mapping[str,
         spec["volumes"] = volumes
 
 
-def _add_daemon_tolerations(spec: _Manifest) -> None:
+def _add_daemon_tolerations(spec: Json) -> None:
     keys = list(_DAEMON_TOLERATIONS)
     if spec.get("hostNetwork"):
         keys.append(("node.kubernetes.io/network-unavailable", "NoSchedule"))
@@ -377,7 +377,7 @@ _KUBERNETES = frozenset({
 
 
 class ForeignPod(Struct, frozen=True, kw_only=True):
-    manifest: _Manifest
+    manifest: Json
     path: str
     """`spec.template`."""
     part: str
@@ -418,8 +418,8 @@ def foreign_pods(manifest: Mapping[str, object]) -> list[ForeignPod]:
         if (count := counts[path]).number == 0 and any(count.number != 0 for count in counts.values()):
             continue
         pod = _pod(template, own, kind, str(manifest.get("apiVersion")), part if len(templates) > 1 else "")
-        pod_spec = cast("_Manifest", pod["spec"])
-        containers = cast("list[_Manifest]", pod_spec["containers"])
+        pod_spec = cast("Json", pod["spec"])
+        containers = cast("list[Json]", pod_spec["containers"])
         for index, container in enumerate(containers):
             if group == _KNATIVE:
                 container.setdefault("name", f"user-container-{index}" if len(containers) > 1 else "user-container")
@@ -459,7 +459,7 @@ def _templates_and_counts(
     }
 
 
-def _drop_mounts(spec: _Manifest) -> None:
+def _drop_mounts(spec: Json) -> None:
     """Remove mounts of volumes that the controller adds: scheduling does not read mounts."""
     volumes = spec.get("volumes")
     names = (
@@ -507,13 +507,13 @@ def _has_containers(spec: Mapping[str, object]) -> bool:
 
 def _pod(
     template: Mapping[str, object], metadata: Mapping[str, object], kind: str, api_version: str, part: str
-) -> _Manifest:
+) -> Json:
     name = str(metadata.get("name") or metadata.get("generateName") or "")
     own = template.get("metadata")
     labels = own.get("labels") if isinstance(own, dict) else None
     annotations = own.get("annotations") if isinstance(own, dict) else None
     owner = {"apiVersion": api_version, "kind": kind, "name": name, "uid": str(metadata.get("uid") or "")}
-    manifest: _Manifest = {
+    manifest: Json = {
         "name": "-".join(filter(None, (name.rstrip("-"), part.lower(), "new"))),
         "namespace": metadata.get("namespace") or "default",
         "ownerReferences": [{**owner, "controller": True}],
@@ -526,7 +526,7 @@ def _pod(
 # A DaemonSet's pods and their nodes, by the rules of its controller: pkg/controller/daemon/daemon_controller.go and
 # util/daemonset_util.go.
 
-NAME = "metadata.name"
+_NAME = "metadata.name"
 
 
 def runs_on(spec: PodSpec, node: Node, *, comparison: bool) -> bool:
@@ -554,7 +554,7 @@ def _is_kept_out(spec: PodSpec, node: Node, effects: tuple[str, ...], *, compari
 
 def pin_to_node(pod: Pod, node: str) -> Pod:
     """ReplaceDaemonSetPodNodeNameNodeAffinity: replace every required term with the node's name."""
-    term = NodeSelectorTerm(match_fields=(NodeSelectorRequirement(key=NAME, operator="In", values=(node,)),))
+    term = NodeSelectorTerm(match_fields=(NodeSelectorRequirement(key=_NAME, operator="In", values=(node,)),))
     affinity = pod.spec.affinity or Affinity()
     own = affinity.node_affinity or NodeAffinity()
     required = NodeSelector(node_selector_terms=(term,))
@@ -567,7 +567,7 @@ def pinned_to(spec: PodSpec) -> str:
     required = spec.required_node_affinity
     for term in required.node_selector_terms if required is not None else ():
         for field in term.match_fields:
-            if field.key == NAME and field.operator == "In" and len(field.values) == 1:
+            if field.key == _NAME and field.operator == "In" and len(field.values) == 1:
                 return field.values[0]
     return ""
 

@@ -25,7 +25,7 @@ from kschedx.kube.kueue import (
 )
 from kschedx.kueue.queues import PROVISIONING
 from kschedx.kueue.settings import KueueSettings
-from kschedx.kueue.workloads import PENDING, REJECTED, RETRY, Job, checks_for, checks_of, timestamp
+from kschedx.kueue.workloads import PENDING, REJECTED, RETRY, Job, checks_for_admission, checks_of, timestamp
 from kschedx.patterns import lazy_pattern
 from kschedx.wording import list_names
 
@@ -296,7 +296,7 @@ class Controllers:
         return False
 
     def _sync_checks(self, job: Job, queue: ClusterQueue) -> bool:
-        wanted = checks_for(job, queue)
+        wanted = _checks_for(job, queue)
         known = {check.name for check in job.checks}
         if wanted == known:
             return False
@@ -393,6 +393,15 @@ class Controllers:
         else:
             return False
         return self.around.update(job, lambda: job.release(reason, text, now), reorders=True)
+
+
+def _checks_for(job: Job, queue: ClusterQueue) -> set[str]:
+    """Return the checks that a Workload needs: those of its flavors, or of all flavors if it has none yet."""
+    checks = checks_of(queue)
+    if job.admission is None:
+        every = frozenset(flavor.name for group in queue.spec.resource_groups for flavor in group.flavors)
+        return {name for name, flavors in checks.items() if flavors >= every}
+    return checks_for_admission(checks, job.admission)
 
 
 def _checks_message(job: Job, state: str) -> str:

@@ -93,7 +93,7 @@ class GranularMode(IntEnum):
         }.get(self, "")
 
 
-Simulate = Callable[[Job, FlavorResource, int], tuple[GranularMode, int]]
+_Simulate = Callable[[Job, FlavorResource, int], tuple[GranularMode, int]]
 """Returns whether preemption frees an amount, and the borrowing height then."""
 
 
@@ -129,7 +129,7 @@ class _Choice:
 
 
 @dataclass(slots=True)
-class Attempt:
+class _Attempt:
     """A flavor that was evaluated for a pod set."""
 
     flavor: str
@@ -153,7 +153,7 @@ class FlavorAssignment:
     flavors: dict[str, _Choice] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
     error: str = ""
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[_Attempt] = field(default_factory=list)
     topology: TopologyAssignment | None = None
     delayed_topology: str | None = None
 
@@ -307,7 +307,7 @@ class _GroupSearch:
 
     flavors: dict[str, _Choice]
     reasons: list[str]
-    attempts: list[Attempt]
+    attempts: list[_Attempt]
 
 
 class Assigner:
@@ -318,7 +318,7 @@ class Assigner:
         job: Job,
         node: QueueNode,
         cache: Cache,
-        simulate: Simulate,
+        simulate: _Simulate,
         *,
         cycle: int,
         progress: ScanProgress | None,
@@ -407,13 +407,13 @@ class Assigner:
 
     def _flavors_of_group(
         self, indices: Sequence[int], sets: Sequence[PodSetRequests], usage: Usage
-    ) -> tuple[dict[str, _Choice], list[str], list[Attempt]]:
+    ) -> tuple[dict[str, _Choice], list[str], list[_Attempt]]:
         requests: Requests = {}
         for index in indices:
             requests = add_requests(requests, sets[index].requests)
         choices: dict[str, _Choice] = {}
         reasons: list[str] = []
-        attempts: dict[str, Attempt] = {}
+        attempts: dict[str, _Attempt] = {}
         for resource in sort_resources(requests):
             group = self._group(resource)
             if group is None and (requests[resource] == 0 or self._settings.ignores_undeclared):
@@ -455,7 +455,7 @@ class Assigner:
         best: dict[str, _Choice] = {}
         best_rank: tuple[GranularMode, int] | None = None
         reasons: list[str] = []
-        attempts: list[Attempt] = []
+        attempts: list[_Attempt] = []
         last = -1
         for index in range(start, len(names)):
             last = index
@@ -468,7 +468,7 @@ class Assigner:
             if refused := self._refusal(name, indices, group):
                 reasons.append(refused)
                 attempts.append(
-                    Attempt(name, FlavorAssignmentMode.NO_FIT, reasons=(refused,), cause=_NO_MATCHING_FLAVOR)
+                    _Attempt(name, FlavorAssignmentMode.NO_FIT, reasons=(refused,), cause=_NO_MATCHING_FLAVOR)
                 )
                 continue
             choices, rank, attempt = self._try(name, covered, usage, indices)
@@ -498,7 +498,7 @@ class Assigner:
 
     def _try(
         self, flavor: str, requests: Requests, usage: Usage, indices: Sequence[int]
-    ) -> tuple[dict[str, _Choice], tuple[GranularMode, int], Attempt]:
+    ) -> tuple[dict[str, _Choice], tuple[GranularMode, int], _Attempt]:
         """Check the amounts of all resources in one flavor; its rank is that of its worst resource."""
         choices: dict[str, _Choice] = {}
         rank = (GranularMode.FIT, 0)
@@ -517,7 +517,7 @@ class Assigner:
             if rank[0] is not GranularMode.NO_FIT:
                 choices[name] = _Choice(flavor, chance.mode, borrowing)
         is_preemption = rank[0] not in (GranularMode.NO_FIT, GranularMode.FIT)
-        attempt = Attempt(flavor, rank[0].mode, most, rank[0] if is_preemption else None, tuple(reasons), cause)
+        attempt = _Attempt(flavor, rank[0].mode, most, rank[0] if is_preemption else None, tuple(reasons), cause)
         return choices, rank, attempt
 
     def _check(
@@ -587,7 +587,7 @@ class Assigner:
         return (by_chance, by_borrowing) > (0, 0)
 
     def _merge(
-        self, known: dict[str, Attempt], attempts: Iterable[Attempt], resource: str, group: ResourceGroup
+        self, known: dict[str, _Attempt], attempts: Iterable[_Attempt], resource: str, group: ResourceGroup
     ) -> None:
         seen = set()
         for attempt in attempts:
@@ -597,7 +597,7 @@ class Assigner:
                 known[attempt.flavor] = attempt
                 continue
             chances = [each for each in (before.chance, attempt.chance) if each is not None]
-            known[attempt.flavor] = Attempt(
+            known[attempt.flavor] = _Attempt(
                 attempt.flavor,
                 min(before.mode, attempt.mode),
                 max(before.borrowing, attempt.borrowing),
@@ -611,7 +611,7 @@ class Assigner:
             before = known[name]
             text = f"flavor {name} does not provide resource {resource}"
             reasons = tuple(sorted({*before.reasons, text}))
-            known[name] = Attempt(
+            known[name] = _Attempt(
                 name, FlavorAssignmentMode.NO_FIT, before.borrowing, before.chance, reasons, _NO_MATCHING_FLAVOR
             )
 
@@ -683,12 +683,12 @@ class Assigner:
         assignment.set_mode(FlavorAssignmentMode.NO_FIT, [failed[0]])
 
 
-def _replace_sorted(attempt: Attempt) -> Attempt:
+def _replace_sorted(attempt: _Attempt) -> _Attempt:
     attempt.reasons = tuple(sorted(attempt.reasons))
     return attempt
 
 
-def _sort_attempts(attempts: Mapping[str, Attempt]) -> list[Attempt]:
+def _sort_attempts(attempts: Mapping[str, _Attempt]) -> list[_Attempt]:
     return sorted(attempts.values(), key=lambda attempt: attempt.flavor)
 
 
@@ -784,17 +784,3 @@ def _reduce_terms(terms: Iterable[NodeSelectorTerm], keys: Mapping[str, str]) ->
 
 
 # --- partial admission
-
-
-def partial_counts(pod_sets: Sequence[PodSet]) -> list[list[int]]:
-    """Return the numbers of pods between all and `minCount`, largest first; only pod sets with `minCount` are
-    reduced."""
-    given_up = [
-        pod_set.count - (pod_set.count if pod_set.min_count is None else pod_set.min_count) for pod_set in pod_sets
-    ]
-    total = sum(given_up)
-    return [
-        [pod_set.count - most * step // total for pod_set, most in zip(pod_sets, given_up, strict=True)]
-        for step in range(total + 1)
-        if total
-    ]

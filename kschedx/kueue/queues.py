@@ -14,13 +14,15 @@ from decimal import Decimal
 from enum import StrEnum, unique
 from fractions import Fraction
 
-from kschedx.kube.kueue import BY_USAGE, MULTIKUEUE, AdmissionCheck, ClusterQueue, LocalQueue, ResourceFlavor
-from kschedx.kueue.quota import QueueNode, QuotaTree, Requests, Usage, add_requests, exact, quota_unit, weight_of
-from kschedx.kueue.settings import AdmissionFairSharing, KueueSettings, seconds
+from kschedx.kube.kueue import MULTIKUEUE, AdmissionCheck, ClusterQueue, LocalQueue, ResourceFlavor
+from kschedx.kube.names import CPU
+from kschedx.kube.scalars import Duration
+from kschedx.kueue.quota import QueueNode, QuotaTree, Requests, Usage, add_requests, exact, weight_of
+from kschedx.kueue.settings import AdmissionFairSharing, KueueSettings
 from kschedx.kueue.topology import DomainUsage, FlavorTopology, Request, TopologyPlacement, TopologyUsage, Values
 from kschedx.kueue.workloads import Job, checks_of
 
-STRICT = "StrictFIFO"
+_STRICT = "StrictFIFO"
 
 LocalQueueKey = tuple[str, str]
 """Namespace and name."""
@@ -42,10 +44,10 @@ _AT_ONCE = (Requeue.FAILED_AFTER_NOMINATION, Requeue.PENDING_PREEMPTION)
 _BUNDLED = (Requeue.NO_FIT, Requeue.NO_CANDIDATES)
 
 
-Place = tuple[int, int, str, str]
+_Place = tuple[int, int, str, str]
 
 
-def _place(job: Job) -> Place:
+def _place(job: Job) -> _Place:
     """Return the sort key among Workloads with equal usage."""
     return -job.priority, job.queued_since, job.uid, job.key
 
@@ -128,9 +130,9 @@ class WorkloadQueue:
     preemptor: str | None = None
     """The Workload that waits for its victims."""
     in_flight: str | None = None
-    _line: list[Place] = field(default_factory=list)
+    _line: list[_Place] = field(default_factory=list)
     """The sort keys of all Workloads ever queued, in order; some are no longer queued."""
-    _places: dict[str, Place] = field(default_factory=dict)
+    _places: dict[str, _Place] = field(default_factory=dict)
     """By key, the entry in `_line`."""
     _first_place: int = 0
     """The first index in `_line` that may be queued."""
@@ -145,7 +147,7 @@ class WorkloadQueue:
 
     @property
     def is_strict(self) -> bool:
-        return self.queue.spec.queueing_strategy == STRICT
+        return self.queue.spec.queueing_strategy == _STRICT
 
     def order(self, job: Job) -> tuple[object, ...]:
         is_sticky = not self.is_strict and self.preemptor == job.key
@@ -280,8 +282,8 @@ class Ledger:
     ) -> None:
         """`active`: the ClusterQueues that admit Workloads. The usage of stopped LocalQueues is not read."""
         self._settings = settings
-        self._half_life = seconds(settings.usage_half_life_time)
-        self._sampling = seconds(settings.usage_sampling_interval)
+        self._half_life = _seconds(settings.usage_half_life_time)
+        self._sampling = _seconds(settings.usage_sampling_interval)
         self._entries: dict[LocalQueueKey, _Entry] = {}
         self._weights: dict[LocalQueueKey, float] = {}
         self._of_cluster_queue: dict[str, list[LocalQueueKey]] = {}
@@ -308,7 +310,7 @@ class Ledger:
     def charge(self, key: LocalQueueKey, workload: str, requests: Requests, now: int) -> None:
         """Add the entry penalty of a Workload with quota."""
         entry = self._entries.setdefault(key, _Entry({}, now))
-        exact_requests = {name: amount * quota_unit(name) for name, amount in requests.items()}
+        exact_requests = {name: amount * _quota_unit(name) for name, amount in requests.items()}
         entry.penalties[workload] = _scale(exact_requests, self._alpha(self._sampling))
 
     def settle(self, key: LocalQueueKey, workload: str, admitted: Requests, now: int) -> None:
@@ -320,7 +322,7 @@ class Ledger:
     def sample(self, key: LocalQueueKey, admitted: Requests, now: int) -> None:
         entry = self._entries.setdefault(key, _Entry({}, now))
         alpha = self._alpha(max(0, now - entry.since))
-        used = {name: amount * quota_unit(name) for name, amount in admitted.items()}
+        used = {name: amount * _quota_unit(name) for name, amount in admitted.items()}
         entry.consumed = _sum(_scale(entry.consumed, 1 - alpha), _scale(used, alpha))
         entry.since = now
 
@@ -345,6 +347,15 @@ class Ledger:
         return 0.0 if self._half_life == 0 else 1.0 - math.pow(0.5, elapsed / self._half_life)
 
 
+def _seconds(duration: str) -> float:
+    return Duration.parse(duration) / 1e9
+
+
+def _quota_unit(resource: str) -> Fraction:
+    """Return the amount of one integer in the resource's unit."""
+    return Fraction(1, 1000) if resource == CPU else Fraction(1)
+
+
 def _sum(*parts: Mapping[str, Fraction]) -> dict[str, Fraction]:
     total: dict[str, Fraction] = {}
     for part in parts:
@@ -357,11 +368,6 @@ def _scale(amounts: Mapping[str, Fraction], factor: float) -> dict[str, Fraction
     """Multiply and round down to nine digits."""
     exact_factor = Fraction(Decimal(repr(factor)))
     return {name: Fraction(math.floor(amount * exact_factor * 10**9), 10**9) for name, amount in amounts.items()}
-
-
-def is_usage_based(queue: ClusterQueue) -> bool:
-    scope = queue.spec.admission_scope
-    return scope is not None and scope.admission_mode == BY_USAGE
 
 
 # The quota and topology usage of Workloads during a cycle, with trial changes.

@@ -36,10 +36,10 @@ from kschedx.kube.types import (
 )
 from kschedx.kueue.settings import KueueSettings, Transformation
 
-# Amounts as Kueue counts them: cpu in milli, everything else in units, all int64; `UNLIMITED` stays unlimited.
+# Amounts as Kueue counts them: cpu in milli, everything else in units, all int64; `_UNLIMITED` stays unlimited.
 # Upstream: pkg/resources (amount.go, requests.go, slice_requests.go, resource_formatter.go).
 
-UNLIMITED = MAX_INT64
+_UNLIMITED = MAX_INT64
 
 Requests = dict[str, int]
 """Resource name to amount."""
@@ -54,16 +54,16 @@ Usage = dict[FlavorResource, int]
 
 
 def plus(left: int, right: int) -> int:
-    if UNLIMITED in (left, right):
-        return UNLIMITED
+    if _UNLIMITED in (left, right):
+        return _UNLIMITED
     return _saturate(left + right)
 
 
 def minus(left: int, right: int) -> int:
     """Subtract; unlimited minus unlimited is 0."""
-    if left == UNLIMITED:
-        return 0 if right == UNLIMITED else UNLIMITED
-    return MIN_INT64 if right == UNLIMITED else _saturate(left - right)
+    if left == _UNLIMITED:
+        return 0 if right == _UNLIMITED else _UNLIMITED
+    return MIN_INT64 if right == _UNLIMITED else _saturate(left - right)
 
 
 def _saturate(amount: int) -> int:
@@ -101,12 +101,12 @@ def exact(written: Written) -> Fraction:
 def quota_amount(resource: str, written: Written) -> int:
     """Return a quota; values beyond int64 are unlimited."""
     scaled = exact(written) * (1000 if resource == CPU else 1)
-    return UNLIMITED if scaled >= UNLIMITED else amount_of(resource, exact(written))
+    return _UNLIMITED if scaled >= _UNLIMITED else amount_of(resource, exact(written))
 
 
 def shown(resource: str, amount: int) -> str:
     """Format as Kueue does: `500m`, `2Gi`, `<unlimited>`."""
-    if amount == UNLIMITED:
+    if amount == _UNLIMITED:
         return "<unlimited>"
     if resource == CPU:
         return f"{amount // 1000}" if amount % 1000 == 0 else f"{amount}m"
@@ -127,7 +127,7 @@ def _format_binary(amount: int) -> str:
 
 def display_amount(resource: str, amount: int) -> str:
     """Format for screens, as kubectl prints it."""
-    return "unlimited" if amount == UNLIMITED else format_quantity(amount, Unit.of(resource))
+    return "unlimited" if amount == _UNLIMITED else format_quantity(amount, Unit.of(resource))
 
 
 @lru_cache(maxsize=1024)
@@ -154,21 +154,21 @@ def count_in(requests: Mapping[str, int], capacity: Mapping[str, int]) -> tuple[
     return min(counts, default=(0, ""))
 
 
-class Quota(Struct, frozen=True, kw_only=True):
+class _Quota(Struct, frozen=True, kw_only=True):
     nominal: int = 0
     borrowing_limit: int | None = None
     lending_limit: int | None = None
 
 
-_NO_QUOTA = Quota()
+_NO_QUOTA = _Quota()
 
 
-def quotas_of(groups: Iterable[ResourceGroup]) -> dict[FlavorResource, Quota]:
+def _quotas_of(groups: Iterable[ResourceGroup]) -> dict[FlavorResource, _Quota]:
     def limit(resource: str, written: str | int | float | None) -> int | None:
         return None if written is None else quota_amount(resource, written)
 
     return {
-        FlavorResource(flavor.name, resource.name): Quota(
+        FlavorResource(flavor.name, resource.name): _Quota(
             nominal=quota_amount(resource.name, resource.nominal_quota),
             borrowing_limit=limit(resource.name, resource.borrowing_limit),
             lending_limit=limit(resource.name, resource.lending_limit),
@@ -184,14 +184,14 @@ class QuotaNode:
     """A cohort or a ClusterQueue with its usage."""
 
     name: str
-    quotas: Mapping[FlavorResource, Quota]
+    quotas: Mapping[FlavorResource, _Quota]
     weight: float = 1.0
     parent: CohortNode | None = None
     subtree: Usage = field(default_factory=dict)
     """Its quota plus what its children lend."""
     usage: Usage = field(default_factory=dict)
 
-    def quota(self, fr: FlavorResource) -> Quota:
+    def quota(self, fr: FlavorResource) -> _Quota:
         return self.quotas.get(fr, _NO_QUOTA)
 
     def subtree_quota(self, fr: FlavorResource) -> int:
@@ -387,7 +387,7 @@ class QuotaTree(Struct, frozen=True, kw_only=True):
         nodes = {
             name: CohortNode(
                 name=name,
-                quotas=quotas_of(objects[name].spec.resource_groups) if name in objects else {},
+                quotas=_quotas_of(objects[name].spec.resource_groups) if name in objects else {},
                 weight=weight_of(objects[name].spec.fair_sharing) if name in objects else 0.0,
             )
             for name in names
@@ -403,7 +403,7 @@ class QuotaTree(Struct, frozen=True, kw_only=True):
         for queue in sorted(queues, key=lambda cluster_queue: cluster_queue.metadata.name):
             leaf = QueueNode(
                 name=queue.metadata.name,
-                quotas=quotas_of(queue.spec.resource_groups),
+                quotas=_quotas_of(queue.spec.resource_groups),
                 weight=weight_of(queue.spec.fair_sharing),
                 parent=nodes.get(queue.cohort),
                 queue=queue,
@@ -624,11 +624,6 @@ def _transform(requests: Mapping[str, Fraction], transformations: Iterable[Trans
     for name, amount in generated.items():
         retained[name] = retained.get(name, Fraction(0)) + max(amount, Fraction(0))
     return retained
-
-
-def quota_unit(resource: str) -> Fraction:
-    """Return the amount of one integer in the resource's unit."""
-    return Fraction(1, 1000) if resource == CPU else Fraction(1)
 
 
 # --- equivalence

@@ -13,6 +13,7 @@ import numpy as np
 
 from kschedx.errors import InputError
 from kschedx.kube.kueue import (
+    BY_USAGE,
     PLACED_ANNOTATIONS,
     Admission,
     AdmissionCheck,
@@ -40,7 +41,7 @@ from kschedx.kueue.document import (
 )
 from kschedx.kueue.flavors import FlavorAssignment as Assigned
 from kschedx.kueue.flavors import FlavorAssignmentMode
-from kschedx.kueue.queues import Cache, Ledger, LocalQueueKey, Requeue, WorkloadQueue, is_usage_based
+from kschedx.kueue.queues import Cache, Ledger, LocalQueueKey, Requeue, WorkloadQueue
 from kschedx.kueue.quota import (
     FlavorResource,
     QueueNode,
@@ -67,7 +68,7 @@ from kschedx.kueue.workloads import (
 from kschedx.progress import Phase, report_progress
 from kschedx.snapshot.snapshot import Snapshot
 
-MOST_CYCLES = 100_000
+_MOST_CYCLES = 100_000
 
 
 class Memory:
@@ -127,7 +128,7 @@ class AdmissionRun:
         usage_based = settings.usage_based
         self._ledger = None if usage_based is None else Ledger(usage_based, self._local_queues.values(), active, now)
         self.queues = {
-            name: WorkloadQueue(queue=cluster_queue, ledger=self._ledger if is_usage_based(cluster_queue) else None)
+            name: WorkloadQueue(queue=cluster_queue, ledger=self._ledger if _is_usage_based(cluster_queue) else None)
             for name, cluster_queue in sorted(queues.items())
         }
         self.watched: Collection[str] = self.queues
@@ -322,7 +323,7 @@ class AdmissionRun:
         if self._ledger is None or job.admission is None:
             return
         node = self.cache.tree.queues.get(job.admission.cluster_queue)
-        if node is not None and is_usage_based(node.queue):
+        if node is not None and _is_usage_based(node.queue):
             self._ledger.settle(job.local_queue, job.key, self._used_by(job.local_queue), self.now)
 
     def _used_by(self, key: LocalQueueKey) -> Requests:
@@ -440,7 +441,7 @@ class AdmissionRun:
             cluster_queue=entry.node.name,
             pod_set_assignments=tuple(_pod_set_assignment(pod_set) for pod_set in entry.assignment.pod_sets),
         )
-        is_charged = self._ledger is not None and is_usage_based(entry.node.queue)
+        is_charged = self._ledger is not None and _is_usage_based(entry.node.queue)
         if is_charged and self._ledger is not None:
             total: Requests = {}
             covered = {name for group in entry.node.queue.spec.resource_groups for name in group.covered_resources}
@@ -610,6 +611,11 @@ class AdmissionRun:
         )
 
 
+def _is_usage_based(queue: ClusterQueue) -> bool:
+    scope = queue.spec.admission_scope
+    return scope is not None and scope.admission_mode == BY_USAGE
+
+
 def _pod_set_assignment(assignment: Assigned) -> PodSetAssignment:
     return PodSetAssignment(
         name=assignment.name,
@@ -648,7 +654,7 @@ def _document_of(assignment: PodSetAssignment, count: int) -> PodSetDocument:
 # --- whole runs
 
 
-def cycles_of(run: AdmissionRun, most_cycles: int = MOST_CYCLES) -> Iterator[AdmissionCycle]:
+def cycles_of(run: AdmissionRun, most_cycles: int = _MOST_CYCLES) -> Iterator[AdmissionCycle]:
     """Yield cycles until no queue has a head or a state repeats; a repetition of the last cycle is left out."""
     seen = {run.state()}
     last: AdmissionCycle | None = None

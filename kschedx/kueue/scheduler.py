@@ -12,9 +12,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kschedx.errors import UndecidableError
-from kschedx.kube.kueue import ClusterQueue, Workload
+from kschedx.kube.kueue import ClusterQueue, PodSet, Workload
 from kschedx.kube.types import PodSpec
-from kschedx.kueue.flavors import Assigner, Assignment, FlavorAssignmentMode, partial_counts, placement_requests
+from kschedx.kueue.flavors import Assigner, Assignment, FlavorAssignmentMode, placement_requests
 from kschedx.kueue.preemption import (
     PreemptionReason,
     PreemptionTarget,
@@ -221,7 +221,7 @@ class CycleScheduler:
                 return full, targets
         if not self.settings.enabled("PartialAdmission") or not entry.job.may_be_partial:
             return full, []
-        counts = partial_counts(entry.job.workload.spec.pod_sets)
+        counts = _partial_counts(entry.job.workload.spec.pod_sets)
         best: tuple[Assignment, list[PreemptionTarget]] | None = None
         low, high, last = 0, len(counts), -1
         while low < high:
@@ -401,6 +401,20 @@ class CycleScheduler:
             else:
                 usage[fr] = min(amount, minus(quota.nominal + quota.borrowing_limit, entry.node.used_amount(fr)))
         return usage
+
+
+def _partial_counts(pod_sets: Sequence[PodSet]) -> list[list[int]]:
+    """Return the numbers of pods between all and `minCount`, largest first; only pod sets with `minCount` are
+    reduced."""
+    given_up = [
+        pod_set.count - (pod_set.count if pod_set.min_count is None else pod_set.min_count) for pod_set in pod_sets
+    ]
+    total = sum(given_up)
+    return [
+        [pod_set.count - most * step // total for pod_set, most in zip(pod_sets, given_up, strict=True)]
+        for step in range(total + 1)
+        if total
+    ]
 
 
 def _prefers_nodes(spec: PodSpec) -> bool:

@@ -15,14 +15,13 @@ from kschedx.errors import InputError, Place
 from kschedx.kube.kueue import MANAGER_CONFIG
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.resources import exact_amounts
-from kschedx.kube.scalars import Duration
 from kschedx.kube.types import ConfigMap, ObjectMeta
 from kschedx.snapshot.snapshot import Snapshot
 
 VERSION = "0.19.2"
 """The version whose decisions were recorded and compared."""
 
-GATES: Mapping[str, bool] = {
+_GATES: Mapping[str, bool] = {
     "AdmissionFairSharing": True,
     "AdmissionGatedBy": True,
     "ConcurrentAdmission": False,
@@ -65,7 +64,7 @@ class Transformation(Struct, frozen=True, kw_only=True, rename="camel"):
         return {name: Fraction(nano, 10**9) for name, nano in exact_amounts(self.outputs).items()}
 
 
-class Resources(Struct, frozen=True, kw_only=True, rename="camel"):
+class _Resources(Struct, frozen=True, kw_only=True, rename="camel"):
     exclude_resource_prefixes: tuple[str, ...] = ()
     transformations: tuple[Transformation, ...] = ()
     quota_check_strategy: str = ""
@@ -102,7 +101,7 @@ class Configuration(Struct, frozen=True, kw_only=True, rename="camel"):
     api_version: str = ""
     fair_sharing: _FairSharingSettings | None = None
     admission_fair_sharing: AdmissionFairSharing | None = None
-    resources: Resources = Resources()
+    resources: _Resources = _Resources()
     feature_gates: dict[str, bool] = {}
     wait_for_pods_ready: _WaitForPodsReady | None = None
     manage_jobs_without_queue_name: bool = False
@@ -114,7 +113,7 @@ class Configuration(Struct, frozen=True, kw_only=True, rename="camel"):
 
 class KueueSettings(Struct, frozen=True, kw_only=True):
     configuration: Configuration = Configuration()
-    gates: Mapping[str, bool] = field(default_factory=lambda: dict(GATES))
+    gates: Mapping[str, bool] = field(default_factory=lambda: dict(_GATES))
 
     def enabled(self, gate: str) -> bool:
         return self.gates[gate]
@@ -157,18 +156,14 @@ class KueueSettings(Struct, frozen=True, kw_only=True):
         return self.enabled("QuotaCheckStrategy") and strategy == "IgnoreUndeclared"
 
 
-def resolve(config: Mapping[str, object] | None) -> KueueSettings:
+def _resolve(config: Mapping[str, object] | None) -> KueueSettings:
     """Raises `InputError` for an invalid configuration; unknown gates are ignored."""
     try:
         configuration = msgspec.convert(config or {}, Configuration, strict=False)
     except msgspec.ValidationError as error:
         raise InputError(f"Kueue configuration: {error}") from None
-    known = {name: on for name, on in configuration.feature_gates.items() if name in GATES}
-    return KueueSettings(configuration=configuration, gates={**GATES, **known})
-
-
-def seconds(duration: str) -> float:
-    return Duration.parse(duration) / 1e9
+    known = {name: on for name, on in configuration.feature_gates.items() if name in _GATES}
+    return KueueSettings(configuration=configuration, gates={**_GATES, **known})
 
 
 # --- a cluster's settings
@@ -183,7 +178,7 @@ def settings_of(snapshot: Snapshot) -> KueueSettings:
         maps = [config_map for config_map in snapshot.of(ConfigMap) if config_map.metadata.name == name]
         place = f"ConfigMap {maps[0].metadata.namespace}/{name}" if maps else ""
         written: object = {"kind": "ConfigMap", "data": maps[0].data} if maps else None
-        cached["_kueue_settings"] = resolve(next(_configurations(written, place), None))
+        cached["_kueue_settings"] = _resolve(next(_configurations(written, place), None))
     settings = cached["_kueue_settings"]
     assert isinstance(settings, KueueSettings)
     return settings
@@ -193,7 +188,7 @@ def with_configuration(
     snapshot: Snapshot, config: Mapping[str, object] | None, feature_gates: Mapping[str, bool]
 ) -> Snapshot:
     """Replace the Configuration (None keeps it) and feature gates. Raises `InputError`."""
-    known = settings_of(snapshot) if config is None else resolve(config)
+    known = settings_of(snapshot) if config is None else _resolve(config)
     gates = {**known.configuration.feature_gates, **feature_gates}
     settings = msgspec.structs.replace(known.configuration, feature_gates=gates)
     written = msgspec.json.encode({"kind": "Configuration", **msgspec.to_builtins(settings)})

@@ -29,7 +29,7 @@ from kschedx.kueue.workloads import READY, Job, timestamp
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
 
-MOST_CYCLES = 2_000
+_MOST_CYCLES = 2_000
 _MOST_REMEDIES = 4
 _MOST_FINISHING = 8
 """The maximum number of Workloads whose completion is tried."""
@@ -38,7 +38,7 @@ _MOST_QUEUED = 3
 
 _HAS_QUOTA = ("Admitted", "QuotaReserved")
 
-T = TypeVar("T", bound=Struct)
+_T = TypeVar("_T", bound=Struct)
 
 
 @unique
@@ -82,7 +82,7 @@ class Wait(StrEnum):
     """Kueue admits it in one of its next cycles."""
 
 
-class Remedy(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class _Remedy(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A change after which Kueue reserves quota for the Workload, verified in a whole run."""
 
     kind: RemedyKind
@@ -128,7 +128,7 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     """The ClusterQueue of its LocalQueue that the snapshot does not have."""
     unseen: tuple[tuple[FlavorResource, int], ...] = ()
     """Quota of its ClusterQueue that is reserved by Workloads outside the snapshot."""
-    remedies: tuple[Remedy, ...] = ()
+    remedies: tuple[_Remedy, ...] = ()
     inactive: str = ""
     """Why its queue admits nothing: `ClusterQueue cq has stopPolicy Hold`; or why its topology has no domains."""
     repairs: tuple[str, ...] = ()
@@ -190,17 +190,6 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     @property
     def shortages(self) -> tuple[Shortage, ...]:
         return self.head.shortages if self.head is not None else ()
-
-
-def workload_of(snapshot: Snapshot, namespace: str, kind: str, name: str) -> kueue.Workload | None:
-    """Return the Workload of a Job, a pod, or another owner."""
-    workloads = [
-        workload
-        for workload in snapshot.of(kueue.Workload)
-        if workload.metadata.namespace == namespace
-        and any((owner.kind, owner.name) == (kind, name) for owner in workload.metadata.owner_references)
-    ]
-    return min(workloads, key=lambda workload: (workload.has("Finished"), workload.metadata.name), default=None)
 
 
 def judge(
@@ -330,7 +319,7 @@ def _wait_of(head: QueueHead) -> Wait:
 def _first_decision(run: AdmissionRun, job: Job) -> tuple[QueueHead | None, str]:
     """Return the Workload's first decision, and the equal Workload that was decided in its place."""
     run.watch(job)
-    for _ in range(MOST_CYCLES):
+    for _ in range(_MOST_CYCLES):
         cycle = run.cycle()
         if cycle is None:
             return None, ""
@@ -357,7 +346,7 @@ class _Trials:
         self._job = run.jobs[verdict.workload]
         self._workload = next(workload for workload in snapshot.of(kueue.Workload) if workload.key == verdict.workload)
 
-    def remedies(self) -> Iterator[Remedy]:
+    def remedies(self) -> Iterator[_Remedy]:
         others = [self._other_queues, self._other_flavors, self._priorities, self._more_quota, self._await_completion]
         match self._verdict.wait:
             case Wait.QUEUE:
@@ -390,7 +379,7 @@ class _Trials:
 
     def _try(
         self, kind: RemedyKind, title: str, snapshot: Snapshot, target: Target | None = None, patch: Sequence[Json] = ()
-    ) -> Iterator[Remedy]:
+    ) -> Iterator[_Remedy]:
         """Yield the remedy if it helps, or makes the queue active. Evaluate the Workload alone first, because earlier
         ones leave it less."""
         run = AdmissionRun(snapshot, self._run.settings, self._run.now, self._memory)
@@ -398,16 +387,16 @@ class _Trials:
         may_preempt = kind is not RemedyKind.WAIT and self._verdict.head is not None and not self._verdict.victims
         if entry is None or not (entry.is_admitted or (entry.issues_preemption and may_preempt)):
             if entry is not None and kind is RemedyKind.RESUME:
-                yield Remedy(kind=kind, title=f"{title}; it then waits for quota", target=target, patch=tuple(patch))
+                yield _Remedy(kind=kind, title=f"{title}; it then waits for quota", target=target, patch=tuple(patch))
             return
         head, _ = _first_decision(run, run.jobs[self._verdict.workload])
         if head is not None and head.outcome in _HAS_QUOTA:
-            yield Remedy(kind=kind, title=title, target=target, patch=tuple(patch))
+            yield _Remedy(kind=kind, title=title, target=target, patch=tuple(patch))
         elif head is not None and head.outcome == "Preempting" and may_preempt:
             victims = tuple(victim.workload for victim in head.targets)
-            yield Remedy(kind=kind, title=title, victims=victims, target=target, patch=tuple(patch))
+            yield _Remedy(kind=kind, title=title, victims=victims, target=target, patch=tuple(patch))
 
-    def _replace_object(self, before: T, after: T) -> Snapshot:
+    def _replace_object(self, before: _T, after: _T) -> Snapshot:
         """Return the cluster with one object replaced."""
         kind = type(before)
         return self._snapshot.with_records(
@@ -420,7 +409,7 @@ class _Trials:
 
     # --- smaller requests
 
-    def _less(self) -> Iterator[Remedy]:
+    def _less(self) -> Iterator[_Remedy]:
         pod_sets = self._workload.spec.pod_sets
         by_flavor: dict[tuple[str, str], list[Shortage]] = {}
         for shortage in self._verdict.shortages:
@@ -435,7 +424,7 @@ class _Trials:
                 yield from remedies
                 return
 
-    def _fewer_pods(self, index: int, pod_set: kueue.PodSet, shortages: Sequence[Shortage]) -> Iterator[Remedy]:
+    def _fewer_pods(self, index: int, pod_set: kueue.PodSet, shortages: Sequence[Shortage]) -> Iterator[_Remedy]:
         count = min(
             divide(min(shortage.available, shortage.maximum), max(1, divide(shortage.requested, pod_set.count)))
             for shortage in shortages
@@ -450,7 +439,7 @@ class _Trials:
         """Whether the Workload is a group of plain pods, whose number they all state."""
         return any(owner.kind == "Pod" for owner in self._workload.metadata.owner_references)
 
-    def _smaller_pods(self, index: int, pod_set: kueue.PodSet, shortages: Sequence[Shortage]) -> Iterator[Remedy]:
+    def _smaller_pods(self, index: int, pod_set: kueue.PodSet, shortages: Sequence[Shortage]) -> Iterator[_Remedy]:
         spec = pod_set.template.spec
         if len(spec.containers) != 1 or spec.init_containers:
             return
@@ -484,7 +473,7 @@ class _Trials:
 
     # --- other queues and flavors
 
-    def _other_queues(self) -> Iterator[Remedy]:
+    def _other_queues(self) -> Iterator[_Remedy]:
         namespace, own = self._workload.metadata.namespace, self._verdict.cluster_queue
         others = {
             local_queue.spec.cluster_queue: local_queue
@@ -501,7 +490,7 @@ class _Trials:
     def _pending_in(self, queue: str) -> Sequence[Job]:
         return self._run.queues[queue].everyone if queue in self._run.queues else ()
 
-    def _other_flavors(self) -> Iterator[Remedy]:
+    def _other_flavors(self) -> Iterator[_Remedy]:
         queue = self._run.queues[self._verdict.cluster_queue].queue
         known = {flavor.metadata.name: flavor for flavor in self._snapshot.of(kueue.ResourceFlavor)}
         for flavor in _flavors(queue):
@@ -519,17 +508,17 @@ class _Trials:
                 title = f"tolerate {taint_text(taint)} to use flavor {flavor.name}"
                 yield from self._try(RemedyKind.FLAVOR, title, self._with_pod_set(index, changed))
 
-    def _priorities(self) -> Iterator[Remedy]:
+    def _priorities(self) -> Iterator[_Remedy]:
         own = self._job.priority
         held = {job.priority for jobs in self._run.cache.jobs.values() for job in jobs.values()}
         for priority in sorted(priority for priority in held if priority >= own):
             title = f"raise the priority from {own} to {priority + 1} or more"
             yield from self._try(RemedyKind.PRIORITY, title, self._with_priority(priority + 1))
 
-    def _more_quota(self) -> Iterator[Remedy]:
+    def _more_quota(self) -> Iterator[_Remedy]:
         yield from self._raise_quota(self._verdict.cluster_queue, "nominalQuota", self._missing_amounts())
 
-    def _more_borrowed(self) -> Iterator[Remedy]:
+    def _more_borrowed(self) -> Iterator[_Remedy]:
         """Raise the borrowingLimit that keeps the queue from unused quota of its cohort."""
         node = self._run.cache.tree.queues[self._verdict.cluster_queue]
         limited = {
@@ -539,7 +528,7 @@ class _Trials:
         }
         yield from self._raise_quota(self._verdict.cluster_queue, "borrowingLimit", limited)
 
-    def _more_lent(self) -> Iterator[Remedy]:
+    def _more_lent(self) -> Iterator[_Remedy]:
         """Raise the lendingLimit that keeps unused quota of another queue from the cohort."""
         own = self._run.queues[self._verdict.cluster_queue].queue
         for queue in self._snapshot.of(kueue.ClusterQueue):
@@ -562,7 +551,7 @@ class _Trials:
             missing[shortage.resource] = max(missing.get(shortage.resource, 0), shortage.missing_amount)
         return by_flavor
 
-    def _raise_quota(self, name: str, field: str, by_flavor: Mapping[str, Mapping[str, int]]) -> Iterator[Remedy]:
+    def _raise_quota(self, name: str, field: str, by_flavor: Mapping[str, Mapping[str, int]]) -> Iterator[_Remedy]:
         """Raise `nominalQuota`, `borrowingLimit`, or `lendingLimit` of a queue's flavor by the missing amounts."""
         queue, node = self._run.queues[name].queue, self._run.cache.tree.queues[name]
         for flavor, missing in by_flavor.items():
@@ -578,7 +567,7 @@ class _Trials:
             changed, patch = _with_quota(queue, flavor, field, raised)
             yield from self._try(RemedyKind.QUOTA, title, self._replace_object(queue, changed), _target(queue), patch)
 
-    def _cover_resources(self) -> Iterator[Remedy]:
+    def _cover_resources(self) -> Iterator[_Remedy]:
         """Give the queue quota for resources that none of its resource groups covers, in its first one."""
         queue = self._run.queues[self._verdict.cluster_queue].queue
         covered = {name for group in queue.spec.resource_groups for name in group.covered_resources}
@@ -605,7 +594,7 @@ class _Trials:
         title = f"cover {quotas} in ClusterQueue {queue.metadata.name}"
         yield from self._try(RemedyKind.QUOTA, title, self._replace_object(queue, changed), _target(queue), patch)
 
-    def _preempting(self) -> Iterator[Remedy]:
+    def _preempting(self) -> Iterator[_Remedy]:
         """Let the queue take back the quota that others of its cohort have borrowed, or preempt its own Workloads of
         lower priority."""
         queue = self._run.queues[self._verdict.cluster_queue].queue
@@ -628,7 +617,7 @@ class _Trials:
 
     # --- the order of the queue, topology, and namespaces
 
-    def _raise_priority(self) -> Iterator[Remedy]:
+    def _raise_priority(self) -> Iterator[_Remedy]:
         first = self._run.jobs[self._verdict.behind]
         if self._verdict.is_head_too_large:
             title = f"lower what {first.key} requests, or delete its owner: it can never fit its queue"
@@ -640,7 +629,7 @@ class _Trials:
         title = f"set queueingStrategy of ClusterQueue {queue.metadata.name} to BestEffortFIFO"
         yield from self._try(RemedyKind.ORDER, title, self._replace_object(queue, loose))
 
-    def _other_topology(self) -> Iterator[Remedy]:
+    def _other_topology(self) -> Iterator[_Remedy]:
         """Prefer a topology instead of requiring it, or reduce the number of pods."""
         for index, pod_set in enumerate(self._workload.spec.pod_sets):
             request = pod_set.topology_request
@@ -662,7 +651,7 @@ class _Trials:
             if best is not None:
                 yield best
 
-    def _label_namespace(self) -> Iterator[Remedy]:
+    def _label_namespace(self) -> Iterator[_Remedy]:
         """Labels for the ClusterQueue's namespace selector."""
         selector = self._run.queues[self._verdict.cluster_queue].queue.spec.namespace_selector
         wanted = selector.match_labels if selector is not None else {}
@@ -678,12 +667,12 @@ class _Trials:
 
     # --- completion of others
 
-    def _others_ready(self) -> Iterator[Remedy]:
+    def _others_ready(self) -> Iterator[_Remedy]:
         names = self._verdict.not_ready
         title = f"wait until the pods of {', '.join(names[:_MOST_FINISHING])} are ready"
         yield from self._try(RemedyKind.WAIT, title, self._with_condition(names, "PodsReady"))
 
-    def _await_completion(self) -> Iterator[Remedy]:
+    def _await_completion(self) -> Iterator[_Remedy]:
         """The Workload whose completion suffices, or the smallest set, largest first."""
         wanted = {FlavorResource(shortage.flavor, shortage.resource) for shortage in self._verdict.shortages}
         if not wanted:
@@ -725,7 +714,7 @@ class _Trials:
 
     # --- inactive queues
 
-    def _resume(self) -> Iterator[Remedy]:
+    def _resume(self) -> Iterator[_Remedy]:
         local, resumed = self._run.local_queue(self._job), [set_field("/spec/stopPolicy", "None")]
         if local is not None and is_stopped(local.spec.stop_policy):
             started = replace(local, spec=replace(local.spec, stop_policy=None))

@@ -286,7 +286,7 @@ class Job:
             return evicted.since * 1000
         if not self.settings.enabled("PrioritySortingWithinCohort"):
             preempted = self.conditions.get("Preempted")
-            if preempted is not None and preempted.status == "True" and preempted.reason == WHILE_BORROWING:
+            if preempted is not None and preempted.status == "True" and preempted.reason == _WHILE_BORROWING:
                 return preempted.since * 1000 + 1
         return self.created
 
@@ -496,7 +496,7 @@ class Job:
         return any(pod_set.requests_topology for pod_set in self.workload.spec.pod_sets)
 
 
-WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
+_WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
 
 
 def _timed_status(condition: TimedCondition) -> _TimedStatus:
@@ -519,15 +519,6 @@ def checks_of(queue: ClusterQueue) -> dict[str, frozenset[str]]:
         return dict.fromkeys(queue.spec.admission_checks, every)
     rules = strategy.admission_checks if strategy is not None else ()
     return {rule.name: frozenset(rule.on_flavors) or every for rule in rules}
-
-
-def checks_for(job: Job, queue: ClusterQueue) -> set[str]:
-    """Return the checks that a Workload needs: those of its flavors, or of all flavors if it has none yet."""
-    checks = checks_of(queue)
-    if job.admission is None:
-        every = frozenset(flavor.name for group in queue.spec.resource_groups for flavor in group.flavors)
-        return {name for name, flavors in checks.items() if flavors >= every}
-    return checks_for_admission(checks, job.admission)
 
 
 def checks_for_admission(checks: Mapping[str, frozenset[str]], admission: Admission) -> set[str]:

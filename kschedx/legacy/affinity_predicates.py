@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 
 import numpy as np
@@ -13,7 +13,7 @@ from kschedx.errors import InputError
 from kschedx.findings import Finding, PluginMessage
 from kschedx.framework.interface import CycleState, StateKey
 from kschedx.framework.status import Code, Verdicts, worded_error
-from kschedx.kube.selectors import LabelSelector, Selector, compile_selector, selector_from_set
+from kschedx.kube.selectors import compile_selector, selector_from_set
 from kschedx.kube.types import Labels, Pod, PodAffinityTerm, PodSpec, Service
 from kschedx.legacy.interface import Predicate, PredicateContext, join_verdicts
 from kschedx.plugins.inter_pod_affinity.plugin import Accounts, FilterState
@@ -41,46 +41,10 @@ def services_of(pod: Pod, snapshot: Snapshot) -> tuple[Service, ...]:
     )
 
 
-def service_selectors(pod: Pod, snapshot: Snapshot) -> Iterator[Selector]:
-    for service in services_of(pod, snapshot):
-        yield selector_from_set(service.spec.selector)
-
-
-def controller_selectors(pod: Pod, snapshot: Snapshot, *, stateful_sets: bool) -> Iterator[Selector]:
-    """Yield the selectors of the ReplicationControllers, ReplicaSets, and with `stateful_sets` StatefulSets of the
-    pod."""
-    labels, namespace = pod.metadata.labels, pod.metadata.namespace
-    if not labels:
-        return
-    for controller in snapshot.replication_controllers:
-        if controller.metadata.namespace == namespace and controller.spec.selector:
-            selector = selector_from_set(controller.spec.selector)
-            if selector.matches(labels):
-                yield selector
-    workloads = [(replica_set.metadata.namespace, replica_set.spec.selector) for replica_set in snapshot.replica_sets]
-    if stateful_sets:
-        workloads += [
-            (stateful_set.metadata.namespace, stateful_set.spec.selector) for stateful_set in snapshot.stateful_sets
-        ]
-    for its_namespace, written in workloads:
-        compiled_selector = _compile(written)
-        if its_namespace == namespace and compiled_selector is not None and compiled_selector.matches(labels):
-            yield compiled_selector
-
-
-def _compile(selector: LabelSelector | None) -> Selector | None:
-    """Return None for a selector that selects nothing: absent, empty, or invalid."""
-    try:
-        compiled = compile_selector(selector)
-    except InputError:
-        return None
-    return compiled if compiled.requirements else None
-
-
 # MatchInterPodAffinity in 1.13 (pkg/scheduler/algorithm/predicates/predicates.go and metadata.go).
 
 
-class Rules(Struct, frozen=True, kw_only=True):
+class _Rules(Struct, frozen=True, kw_only=True):
     """The incoming pod's required terms, and how existing pods relate to them."""
 
     affinity: tuple[AffinityTerm, ...]
@@ -89,7 +53,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     """The same counts as in the current plugin, to explain rejections."""
 
     @classmethod
-    def of(cls, pod: Pod, existing: ExistingTerms, nodes: NodeTable) -> Rules:
+    def of(cls, pod: Pod, existing: ExistingTerms, nodes: NodeTable) -> _Rules:
         """Compute the rules. Raises `InputError` for an invalid selector."""
         terms = PodTerms.of_incoming(pod, {})
         return cls(
@@ -98,7 +62,7 @@ class Rules(Struct, frozen=True, kw_only=True):
             accounts=FilterState.of(pod, terms, existing, {}, nodes),
         )
 
-    def after(self, nodes: NodeTable, change: PodRows, sign: int) -> Rules:
+    def after(self, nodes: NodeTable, change: PodRows, sign: int) -> _Rules:
         return replace(self, accounts=self.accounts.after(nodes, change, sign))
 
     def explain(self, pod: Pod, nodes: NodeTable, reason: str) -> Callable[[TableRow], tuple[Finding, ...]]:
@@ -109,7 +73,7 @@ class Rules(Struct, frozen=True, kw_only=True):
 
 
 class _State(Struct, frozen=True, kw_only=True):
-    rules: Rules
+    rules: _Rules
     affinity: DomainSums
     """Pods that satisfy all affinity terms of the incoming pod."""
     anti_affinity: DomainSums
@@ -137,7 +101,7 @@ class MatchInterPodAffinity(Predicate):
 
     def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
         try:
-            rules = Rules.of(pod, self._existing_terms, nodes)
+            rules = _Rules.of(pod, self._existing_terms, nodes)
             repelling = _repelling_pods(pod, nodes, _matching_keys, in_own_namespace=True)
         except InputError as wrong:
             state[self._key] = str(wrong)
@@ -254,7 +218,7 @@ def _repelling_pods(pod: Pod, nodes: NodeTable, keys_of: _KeysOf, *, in_own_name
     Raises `InputError` for an invalid selector.
     """
     pods = nodes.pods
-    keys = {term.topology_key for spec in pods.specs.values for term in anti_affinity_terms(spec)}
+    keys = {term.topology_key for spec in pods.specs.values for term in _anti_affinity_terms(spec)}
     here = pods.namespaces.where(lambda namespace: namespace == pod.metadata.namespace)
 
     def matches(term: PodAffinityTerm, own: bool) -> bool:
@@ -262,7 +226,7 @@ def _repelling_pods(pod: Pod, nodes: NodeTable, keys_of: _KeysOf, *, in_own_name
         return named and compile_selector(term.label_selector).matches(pod.metadata.labels)
 
     def states(spec: PodSpec, key: str, own: bool) -> bool:
-        return key in keys_of(anti_affinity_terms(spec), lambda term: matches(term, own))
+        return key in keys_of(_anti_affinity_terms(spec), lambda term: matches(term, own))
 
     weights: dict[str, IntArray] = {}
     for key in keys:
@@ -272,7 +236,7 @@ def _repelling_pods(pod: Pod, nodes: NodeTable, keys_of: _KeysOf, *, in_own_name
     return weights
 
 
-def anti_affinity_terms(spec: PodSpec) -> tuple[PodAffinityTerm, ...]:
+def _anti_affinity_terms(spec: PodSpec) -> tuple[PodAffinityTerm, ...]:
     rules = spec.affinity.pod_anti_affinity if spec.affinity else None
     return rules.required_during_scheduling_ignored_during_execution if rules else ()
 
@@ -281,7 +245,7 @@ def anti_affinity_terms(spec: PodSpec) -> tuple[PodAffinityTerm, ...]:
 
 
 class _TermState(Struct, frozen=True, kw_only=True):
-    rules: Rules
+    rules: _Rules
     existing: DomainSums
 
 
@@ -304,7 +268,7 @@ class MatchInterPodAffinityByTerm(Predicate):
             per_pod = _repelling_pods(pod, nodes, _last_key_if_any_matches, in_own_namespace=False)
             repelling = {key: Numbers(numbers) for key, numbers in per_pod.items()}
             state[self._key] = _TermState(
-                rules=Rules.of(pod, self._existing_terms, nodes),
+                rules=_Rules.of(pod, self._existing_terms, nodes),
                 existing=DomainSums.of(nodes, repelling),
             )
         except InputError as wrong:

@@ -89,7 +89,7 @@ class Schema(Struct, frozen=True, kw_only=True):
     """Whether it knows that two pods cannot share an iSCSI disk."""
 
 
-GPU = "alpha.kubernetes.io/nvidia-gpu"
+_GPU = "alpha.kubernetes.io/nvidia-gpu"
 _OPAQUE_INTEGER = "pod.alpha.kubernetes.io/opaque-int-resource-"
 
 
@@ -142,7 +142,7 @@ def _resources(resources: ResourceList, schema: Schema) -> ResourceList:
     return {
         name: f"{amount}m" if name == CPU else str(amount)
         for name, amount in _whole_units(resources).items()
-        if schema.counts_every_resource or name in (CPU, "memory", GPU) or name.startswith(_OPAQUE_INTEGER)
+        if schema.counts_every_resource or name in (CPU, "memory", _GPU) or name.startswith(_OPAQUE_INTEGER)
     }
 
 

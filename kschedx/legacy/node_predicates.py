@@ -236,8 +236,8 @@ def _first(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint 
 
 # PodFitsResources (pkg/scheduler/algorithm/predicates/predicates.go).
 
-REASON_PODS = "Insufficient pods"
-NATIVE = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_REASON_PODS = "Insufficient pods"
+_NATIVE = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
 class _Shortage(Struct, frozen=True, kw_only=True):
@@ -276,7 +276,7 @@ class PodFitsResources(Predicate):
         def too_many(row: TableRow) -> tuple[Finding, ...]:
             return (TooManyPods(pods=int(nodes.pod_count[row]), allowed=int(nodes.allowed_pods[row])),)
 
-        parts = [Verdicts.first_of((crowded, Code.UNSCHEDULABLE, REASON_PODS), explain=too_many)]
+        parts = [Verdicts.first_of((crowded, Code.UNSCHEDULABLE, _REASON_PODS), explain=too_many)]
         for resource, request in self._checked_resources(incoming_request(pod.spec)):
             shortage = _Shortage(
                 resource=resource,
@@ -288,10 +288,10 @@ class PodFitsResources(Predicate):
         return join_verdicts(parts)
 
     def _checked_resources(self, request: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-        scalars = request.keys() - set(NATIVE)
+        scalars = request.keys() - set(_NATIVE)
         if not scalars and not any(request.values()):
             return
-        for resource in NATIVE:
+        for resource in _NATIVE:
             yield resource, request.get(resource, 0)
         for resource in sorted(scalars):
             if not (is_extended_resource(resource) and resource in self.context.ignored_resources):

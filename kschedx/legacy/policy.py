@@ -39,7 +39,7 @@ from kschedx.patterns import lazy_pattern
 KIND = "Policy"
 VERSION = "v1"
 _DEFAULT_HARD_POD_AFFINITY_WEIGHT = 1
-NAME = lazy_pattern(r"[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])")
+_NAME = lazy_pattern(r"[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])")
 
 TLS_FIELDS = {
     name[0].upper() + name[1:]: name for name in (field_info.encode_name for field_info in fields(ExtenderTLSConfig))
@@ -47,34 +47,34 @@ TLS_FIELDS = {
 TLS_FIELDS["CAFile"], TLS_FIELDS["CAData"] = TLS_FIELDS.pop("CaFile"), TLS_FIELDS.pop("CaData")
 """Field names of rest.TLSClientConfig, which has none for JSON, with their names in later versions."""
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 # --- the file as written
 
 
-class PredicateArgument(Struct, frozen=True, kw_only=True, rename="camel"):
+class _PredicateArgument(Struct, frozen=True, kw_only=True, rename="camel"):
     service_affinity: ServiceAffinityArgument | None = None
     labels_presence: LabelsPresence | None = None
 
 
-class PredicatePolicy(Struct, frozen=True, kw_only=True, rename="camel"):
+class _PredicatePolicy(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
     order: Int64 = 0
     """Files have it, and nothing reads it: the order is the scheduler's own."""
-    argument: PredicateArgument | None = None
+    argument: _PredicateArgument | None = None
 
 
-class PriorityArgument(Struct, frozen=True, kw_only=True, rename="camel"):
+class _PriorityArgument(Struct, frozen=True, kw_only=True, rename="camel"):
     service_anti_affinity: ServiceAntiAffinityArgument | None = None
     label_preference: LabelPreference | None = None
     requested_to_capacity_ratio_arguments: Shape | None = None
 
 
-class PriorityPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
+class _PriorityPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
     weight: Int64 = 0
-    argument: PriorityArgument | None = None
+    argument: _PriorityArgument | None = None
 
 
 class PolicyExtender(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -105,8 +105,8 @@ class PolicyExtender(Struct, frozen=True, kw_only=True, rename="camel"):
 class PolicyDocument(Struct, frozen=True, kw_only=True, rename="camel"):
     kind: str = KIND
     api_version: str = VERSION
-    predicates: tuple[PredicatePolicy, ...] | None = None
-    priorities: tuple[PriorityPolicy, ...] | None = None
+    predicates: tuple[_PredicatePolicy, ...] | None = None
+    priorities: tuple[_PriorityPolicy, ...] | None = None
     extenders: tuple[PolicyExtender, ...] = field(default=())
     hard_pod_affinity_symmetric_weight: Int64 = 0
     always_check_all_predicates: bool = False
@@ -227,12 +227,12 @@ def _with_provider(document: PolicyDocument, provider: Provider) -> PolicyDocume
     """Replace absent lists with those of the default provider."""
     if document.predicates is None:
         document = replace(
-            document, predicates=tuple(PredicatePolicy(name=name) for name in provider.default_predicates)
+            document, predicates=tuple(_PredicatePolicy(name=name) for name in provider.default_predicates)
         )
     if document.priorities is None:
         weights = provider.default_priorities.items()
         document = replace(
-            document, priorities=tuple(PriorityPolicy(name=name, weight=weight) for name, weight in weights)
+            document, priorities=tuple(_PriorityPolicy(name=name, weight=weight) for name, weight in weights)
         )
     return document
 
@@ -246,7 +246,7 @@ def _predicates(document: PolicyDocument, provider: Provider) -> dict[str, tuple
     return chosen
 
 
-def _predicate(written: PredicatePolicy, path: str, provider: Provider) -> tuple[type[Predicate], object]:
+def _predicate(written: _PredicatePolicy, path: str, provider: Provider) -> tuple[type[Predicate], object]:
     if written.argument is None:
         return _registered_class(written.name, provider.predicates, "predicate", path), None
     _check_name(written.name, path)
@@ -268,7 +268,7 @@ def _priorities(
     return {name: chosen[name] for name in sorted(chosen)}, {name: weights[name] for name in sorted(chosen)}
 
 
-def _priority(written: PriorityPolicy, path: str, provider: Provider) -> tuple[type[Priority], object]:
+def _priority(written: _PriorityPolicy, path: str, provider: Provider) -> tuple[type[Priority], object]:
     argument = written.argument
     if argument is None:
         return _registered_class(written.name, provider.priorities, "priority", path), None
@@ -291,7 +291,7 @@ def _priority(written: PriorityPolicy, path: str, provider: Provider) -> tuple[t
     return provider.service_anti_affinity, argument.service_anti_affinity
 
 
-def _registered_class(name: str, known: Mapping[str, type[T]], what: str, path: str) -> type[T]:
+def _registered_class(name: str, known: Mapping[str, type[_T]], what: str, path: str) -> type[_T]:
     known_class = known.get(name)
     if known_class is None:
         raise refuse(f"{path}.name", f"{what} {shown(name)} does not exist", nearest_or_all(name, known))
@@ -299,7 +299,7 @@ def _registered_class(name: str, known: Mapping[str, type[T]], what: str, path: 
 
 
 def _check_name(name: str, path: str) -> None:
-    if not NAME.fullmatch(name):
+    if not _NAME.fullmatch(name):
         raise refuse(f"{path}.name", f"expected letters, digits and inner hyphens, at least two, found {shown(name)}")
 
 

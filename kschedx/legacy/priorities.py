@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 
+from kschedx.errors import InputError
 from kschedx.kube.names import CPU, MEMORY
 from kschedx.kube.scalars import truncated_quotient
-from kschedx.kube.selectors import Selector, compile_preferred_terms, selector_from_set
+from kschedx.kube.selectors import LabelSelector, Selector, compile_preferred_terms, compile_selector, selector_from_set
 from kschedx.kube.storage import BETA_REGION, BETA_ZONE
 from kschedx.kube.tolerations import PREFER_NO_SCHEDULE, tolerates
 from kschedx.kube.types import AVOID_PODS, AvoidPods, Pod, Taint, Toleration
-from kschedx.legacy.affinity_predicates import controller_selectors, service_selectors, services_of
+from kschedx.legacy.affinity_predicates import services_of
 from kschedx.legacy.api_schema import incoming_limits, scored_request
 from kschedx.legacy.interface import MAX_PRIORITY, PredicateContext, Priority
 from kschedx.legacy.node_predicates import tolerates_by_key
@@ -28,6 +29,7 @@ from kschedx.plugins.resource_allocation import amounts, default_normalize, trun
 from kschedx.plugins.selector_spread import ZONE_WEIGHTING
 from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable, preferred_weights
+from kschedx.snapshot.snapshot import Snapshot
 
 # ImageLocalityPriority (image_locality.go of both versions).
 
@@ -269,7 +271,7 @@ class EarlyBalancedResourceAllocation(BalancedResourceAllocation):
         return 10 - difference * 10
 
 
-class PolicyShapePoint(Struct, frozen=True, kw_only=True):
+class _PolicyShapePoint(Struct, frozen=True, kw_only=True):
     utilization: int = 0
     score: int = 0
 
@@ -277,10 +279,10 @@ class PolicyShapePoint(Struct, frozen=True, kw_only=True):
 class Shape(Struct, frozen=True, kw_only=True):
     """Scores by the percentage that is requested, with straight lines in between."""
 
-    shape: tuple[PolicyShapePoint, ...] = ()
+    shape: tuple[_PolicyShapePoint, ...] = ()
 
 
-_DEFAULT_SHAPE = Shape(shape=(PolicyShapePoint(utilization=0, score=10), PolicyShapePoint(utilization=100, score=0)))
+_DEFAULT_SHAPE = Shape(shape=(_PolicyShapePoint(utilization=0, score=10), _PolicyShapePoint(utilization=100, score=0)))
 
 
 class RequestedToCapacityRatio(_Allocation):
@@ -301,7 +303,7 @@ class RequestedToCapacityRatio(_Allocation):
         return scores
 
 
-def _shape_score(points: Sequence[PolicyShapePoint], percent: int) -> int:
+def _shape_score(points: Sequence[_PolicyShapePoint], percent: int) -> int:
     for before, point in zip((None, *points), points, strict=False):
         if percent <= point.utilization:
             if before is None:
@@ -335,7 +337,7 @@ class SelectorSpreadPriority(Priority):
 
     def selectors(self, pod: Pod) -> Sequence[Selector]:
         snapshot = self.context.snapshot
-        return (*service_selectors(pod, snapshot), *controller_selectors(pod, snapshot, stateful_sets=True))
+        return (*_service_selectors(pod, snapshot), *_controller_selectors(pod, snapshot, stateful_sets=True))
 
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
         return _count(pod, nodes, self.selectors(pod))
@@ -357,11 +359,47 @@ class SelectorSpreadPriority(Priority):
         return result.astype(np.int64)
 
 
+def _controller_selectors(pod: Pod, snapshot: Snapshot, *, stateful_sets: bool) -> Iterator[Selector]:
+    """Yield the selectors of the ReplicationControllers, ReplicaSets, and with `stateful_sets` StatefulSets of the
+    pod."""
+    labels, namespace = pod.metadata.labels, pod.metadata.namespace
+    if not labels:
+        return
+    for controller in snapshot.replication_controllers:
+        if controller.metadata.namespace == namespace and controller.spec.selector:
+            selector = selector_from_set(controller.spec.selector)
+            if selector.matches(labels):
+                yield selector
+    workloads = [(replica_set.metadata.namespace, replica_set.spec.selector) for replica_set in snapshot.replica_sets]
+    if stateful_sets:
+        workloads += [
+            (stateful_set.metadata.namespace, stateful_set.spec.selector) for stateful_set in snapshot.stateful_sets
+        ]
+    for its_namespace, written in workloads:
+        compiled_selector = _compile(written)
+        if its_namespace == namespace and compiled_selector is not None and compiled_selector.matches(labels):
+            yield compiled_selector
+
+
+def _compile(selector: LabelSelector | None) -> Selector | None:
+    """Return None for a selector that selects nothing: absent, empty, or invalid."""
+    try:
+        compiled = compile_selector(selector)
+    except InputError:
+        return None
+    return compiled if compiled.requirements else None
+
+
+def _service_selectors(pod: Pod, snapshot: Snapshot) -> Iterator[Selector]:
+    for service in services_of(pod, snapshot):
+        yield selector_from_set(service.spec.selector)
+
+
 class ServiceSpreadingPriority(SelectorSpreadPriority):
     """SelectorSpreadPriority for services alone."""
 
     def selectors(self, pod: Pod) -> Sequence[Selector]:
-        return tuple(service_selectors(pod, self.context.snapshot))
+        return tuple(_service_selectors(pod, self.context.snapshot))
 
 
 class EarlySelectorSpreadPriority(SelectorSpreadPriority):
@@ -372,7 +410,7 @@ class EarlySelectorSpreadPriority(SelectorSpreadPriority):
 
     def selectors(self, pod: Pod) -> Sequence[Selector]:
         snapshot = self.context.snapshot
-        return (*service_selectors(pod, snapshot), *controller_selectors(pod, snapshot, stateful_sets=False))
+        return (*_service_selectors(pod, snapshot), *_controller_selectors(pod, snapshot, stateful_sets=False))
 
     def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
         selectors, ten = self.selectors(pod), np.float32(MAX_PRIORITY)
@@ -401,7 +439,7 @@ class EarlyServiceSpreadingPriority(EarlySelectorSpreadPriority):
     """SelectorSpreadPriority of 1.5 for services alone."""
 
     def selectors(self, pod: Pod) -> Sequence[Selector]:
-        return tuple(service_selectors(pod, self.context.snapshot))
+        return tuple(_service_selectors(pod, self.context.snapshot))
 
 
 def _count(pod: Pod, nodes: NodeTable, selectors: Sequence[Selector]) -> IntArray:

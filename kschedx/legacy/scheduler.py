@@ -56,10 +56,10 @@ from kschedx.snapshot.snapshot import Snapshot
 # Upstream: pkg/scheduler/algorithmprovider/defaults/defaults.go and algorithm/predicates/error.go, in 1.5 below
 # plugin/.
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
-def _classes_by_name(*classes: type[T]) -> dict[str, type[T]]:
+def _classes_by_name(*classes: type[_T]) -> dict[str, type[_T]]:
     return {cls.__name__: cls for cls in classes}
 
 
@@ -86,7 +86,7 @@ _WEIGHTS: Mapping[str, int] = {
 
 # 1.13
 
-ORDER = (
+_ORDER = (
     "CheckNodeCondition", "CheckNodeUnschedulable", "GeneralPredicates", "HostName", "PodFitsHostPorts",
     "MatchNodeSelector", "PodFitsResources", "NoDiskConflict", "PodToleratesNodeTaints",
     "PodToleratesNodeNoExecuteTaints", "CheckNodeLabelPresence", "CheckServiceAffinity", "MaxEBSVolumeCount",
@@ -153,12 +153,12 @@ def _v1_13(release: Release) -> Provider:
             "RequestedToCapacityRatioPriority": p.RequestedToCapacityRatio,
             **limits,
         },
-        default_predicates=tuple(name for name in ORDER if name in predicates and name not in _NOT_BY_DEFAULT),
+        default_predicates=tuple(name for name in _ORDER if name in predicates and name not in _NOT_BY_DEFAULT),
         default_priorities={**_WEIGHTS, "ImageLocalityPriority": 1, **dict.fromkeys(limits, 1)},
         mandatory_predicates=("CheckNodeUnschedulable", "PodToleratesNodeTaints")
         if by_taints
         else ("CheckNodeCondition",),
-        order=ORDER,
+        order=_ORDER,
         schema=Schema(
             counts_every_resource=True,
             reads_init_containers=True,
@@ -381,16 +381,16 @@ def _wrong_claim(pod: Pod, snapshot: Snapshot) -> Status | None:
 # `framework.preemption`, a wave over all nodes costs a single run of the predicates: the first evicts every pod of
 # lower priority, then the n-th checks on each node whether its n-th pod may stay.
 
-NOT_ELIGIBLE = Status(code=Code.UNSCHEDULABLE, reasons=("a pod on the nominated node is terminating",))
-UNSCHEDULABLE = Status(code=Code.UNSCHEDULABLE)
+_NOT_ELIGIBLE = Status(code=Code.UNSCHEDULABLE, reasons=("a pod on the nominated node is terminating",))
+_UNSCHEDULABLE = Status(code=Code.UNSCHEDULABLE)
 
 
-def preempt(
+def _preempt(
     runner: _PredicateRunner, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome
 ) -> PostFilterResult:
     """Return the node on which preemption does the least harm. The event's message does not mention preemption."""
     if _awaits_victims(runner, pod):
-        return PostFilterResult(status=NOT_ELIGIBLE)
+        return PostFilterResult(status=_NOT_ELIGIBLE)
     able = nodes.take(rows_where(outcome.codes == Code.UNSCHEDULABLE))
     candidates, statuses = _dry_run(runner, state, pod, able)
     if candidates:
@@ -398,7 +398,7 @@ def preempt(
     best = _best(candidates, nodes.pods)
     every = [statuses.get(node, NOT_HELPFUL) for node in each_cluster_row(runner.nodes.rows)]
     return PostFilterResult(
-        status=SUCCESS if best else UNSCHEDULABLE,
+        status=SUCCESS if best else _UNSCHEDULABLE,
         candidates=tuple(candidates),
         best=tuple(candidate.node for candidate in best),
         nominated_node=best[0].node if len(best) == 1 else None,
@@ -500,7 +500,7 @@ def _schedule_with_predicates(runner: _PredicateRunner, pod: Pod) -> Cycle:
     cycle = replace(cycle, message=_message(runner, pod, outcome))
     if not runner.era.preempts:
         return cycle
-    return replace(cycle, post_filter=preempt(runner, state, pod, nodes, outcome))
+    return replace(cycle, post_filter=_preempt(runner, state, pod, nodes, outcome))
 
 
 def _refuse_to_guess(runner: _PredicateRunner, pod: Pod, feasible: NodeTable) -> None:

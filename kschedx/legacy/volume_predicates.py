@@ -133,7 +133,7 @@ class CheckVolumeBinding(Predicate):
 # pkg/scheduler/algorithm/predicates/predicates.go and csi_volume_predicate.go;
 # plugin/pkg/scheduler/algorithm/predicates/predicates.go of 1.5.
 
-INSTANCE_TYPE = "beta.kubernetes.io/instance-type"
+_INSTANCE_TYPE = "beta.kubernetes.io/instance-type"
 _NITRO = lazy_pattern(r"^[cmr]5.*|t3|z1d")
 _NITRO_LIMIT = 25
 
@@ -150,7 +150,7 @@ class _Disk(Struct, frozen=True, kw_only=True):
     """Returns the disk of a volume; None for every other type."""
 
 
-EBS = _Disk(
+_EBS = _Disk(
     title="awsElasticBlockStore",
     limit=39,
     limit_resource="attachable-volumes-aws-ebs",
@@ -174,7 +174,7 @@ class _CountError(Exception):
     """An error that prevents counting volumes, with upstream's message."""
 
 
-MISSING = "<missing>-"
+_MISSING = "<missing>-"
 """The prefix of the name of an unidentified disk."""
 
 
@@ -280,10 +280,10 @@ class _DiskCount(_VolumeCount):
 
 
 class MaxEBSVolumeCount(_DiskCount):
-    disk = EBS
+    disk = _EBS
 
     def default_limit(self, node: Node) -> int:
-        is_nitro = _NITRO.search(node.metadata.labels.get(INSTANCE_TYPE, ""))
+        is_nitro = _NITRO.search(node.metadata.labels.get(_INSTANCE_TYPE, ""))
         return _NITRO_LIMIT if is_nitro else self.disk.limit
 
 
@@ -306,7 +306,7 @@ class _StrictDiskCount(_DiskCount):
         for volume in volumes:
             for name, group in super().volumes((volume,), namespace):
                 yield name, group
-                if name.startswith(MISSING):
+                if name.startswith(_MISSING):
                     return
 
     def claimed_disk(self, namespace: str, claim_name: str) -> str | None:
@@ -323,14 +323,14 @@ class _StrictDiskCount(_DiskCount):
 
     def _unknown_disk(self) -> str:
         """Return a unique name: upstream draws a random name each time, so no two are the same."""
-        return f"{MISSING}{next(self._unknown)}"
+        return f"{_MISSING}{next(self._unknown)}"
 
     def limit(self, node: Node, nodes: NodeTable, row: TableRow, group: str) -> int:
         return self.disk.limit
 
 
 class StrictMaxEBSVolumeCount(_StrictDiskCount):
-    disk = EBS
+    disk = _EBS
 
 
 class StrictMaxGCEPDVolumeCount(_StrictDiskCount):
@@ -360,7 +360,7 @@ class MaxCSIVolumeCount(_VolumeCount):
 
 # NoVolumeZoneConflict (pkg/scheduler/algorithm/predicates/predicates.go, and that of 1.5).
 
-LABELS = (BETA_ZONE, BETA_REGION)
+_LABELS = (BETA_ZONE, BETA_REGION)
 
 
 class NoVolumeZoneConflict(Predicate):
@@ -372,7 +372,7 @@ class NoVolumeZoneConflict(Predicate):
 
     def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
         undecided = np.zeros(len(nodes), dtype=np.bool_)
-        for key in LABELS:
+        for key in _LABELS:
             undecided |= nodes.label(key).where(lambda value: value is not None)
         parts = [Verdicts.success(len(nodes))]
         for volume in pod.spec.volumes:
@@ -412,7 +412,7 @@ class NoVolumeZoneConflict(Predicate):
 
     def _constraints(self, volume: PersistentVolume) -> dict[str, frozenset[str]]:
         labels = volume.metadata.labels
-        named = {key: self.zones(labels[key]) for key in LABELS if key in labels}
+        named = {key: self.zones(labels[key]) for key in _LABELS if key in labels}
         return {key: zones for key, zones in named.items() if zones}
 
     def _outside(self, claim: PersistentVolumeClaim, volume: PersistentVolume, nodes: NodeTable) -> BoolArray:

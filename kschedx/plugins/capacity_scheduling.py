@@ -69,7 +69,7 @@ class _QuotaUsage(Struct, frozen=True, kw_only=True):
         return _exceeded_resource(request, self.used, self.maximum, MAX_INT64)
 
     def plus(self, amounts: _Amounts, sign: int = 1) -> _QuotaUsage:
-        return replace(self, used=total(self.used, {name: sign * amount for name, amount in amounts.items()}))
+        return replace(self, used=_total(self.used, {name: sign * amount for name, amount in amounts.items()}))
 
 
 _Quotas = Mapping[str, _QuotaUsage]
@@ -84,7 +84,7 @@ def _quotas_of(snapshot: Snapshot) -> _Quotas:
     pods = snapshot.pods
     for row in (pods.namespaces.where(written.__contains__) & pods.node_names.where(bool)).nonzero()[0].tolist():
         pod = pods[row]
-        used[pod.metadata.namespace] = total(used[pod.metadata.namespace], _request_of(pod))
+        used[pod.metadata.namespace] = _total(used[pod.metadata.namespace], _request_of(pod))
     return {
         namespace: _QuotaUsage(minimum=_bound(spec.min, 0), maximum=_bound(spec.max, MAX_INT64), used=used[namespace])
         for namespace, spec in written.items()
@@ -98,16 +98,16 @@ def _request_of(pod: Pod) -> _Amounts:
 def _exceeds_all(quotas: _Quotas, request: _Amounts) -> str | None:
     """Return the first resource whose usage in all namespaces, `request` included, exceeds the sum of all `min`."""
     used, minimum = _sums(quotas)
-    return _exceeded_resource(total(used, request), {}, minimum, 0)
+    return _exceeded_resource(_total(used, request), {}, minimum, 0)
 
 
 def _sums(quotas: _Quotas) -> tuple[_Amounts, _Amounts]:
     """Return the usage and the `min` of all namespaces together."""
     every = quotas.values()
-    return reduce(total, (quota.used for quota in every), {}), reduce(total, (quota.minimum for quota in every), {})
+    return reduce(_total, (quota.used for quota in every), {}), reduce(_total, (quota.minimum for quota in every), {})
 
 
-def total(first: _Amounts, second: _Amounts) -> _Amounts:
+def _total(first: _Amounts, second: _Amounts) -> _Amounts:
     return {name: first.get(name, 0) + second.get(name, 0) for name in {**first, **second}}
 
 
@@ -207,7 +207,7 @@ class _Account:
         return False
 
 
-def preempt(
+def _preempt(
     handle: Handle, state: CycleState, pod: Pod, nodes: NodeTable, quotas: _Quotas, request: _PreemptionRequest
 ) -> DryRun:
     """Find the smallest sets of victims on `nodes` that the quotas allow."""
@@ -290,9 +290,9 @@ class CapacityScheduling(PreFilterPlugin, Preemptor, ReservePlugin):
                     continue
                 if other.metadata.namespace == pod.metadata.namespace:
                     if other.priority >= pod.priority:
-                        own, of_all = total(own, _request_of(other)), total(of_all, _request_of(other))
+                        own, of_all = _total(own, _request_of(other)), _total(of_all, _request_of(other))
                 elif not theirs.is_over_minimum:
-                    of_all = total(of_all, _request_of(other))
+                    of_all = _total(of_all, _request_of(other))
         return _PreemptionRequest(request=request, with_nominated=own, of_all=of_all)
 
     # --- preemption
@@ -315,7 +315,7 @@ class CapacityScheduling(PreFilterPlugin, Preemptor, ReservePlugin):
         return ""
 
     def _dry_run(self, state: CycleState, pod: Pod, nodes: NodeTable) -> DryRun:
-        return preempt(self.handle, state, pod, nodes, self._quotas, state[_ASKED])
+        return _preempt(self.handle, state, pod, nodes, self._quotas, state[_ASKED])
 
     def _candidate_limit(self, nodes: int) -> int:
         return nodes

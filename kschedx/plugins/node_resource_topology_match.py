@@ -59,7 +59,7 @@ class _Numa(Struct, frozen=True, kw_only=True):
     """By the id of the other NUMA node."""
 
 
-class TopologyManager(Struct, frozen=True, kw_only=True):
+class _TopologyManager(Struct, frozen=True, kw_only=True):
     """The policy and scope of the node's Topology Manager."""
 
     policy: str = "none"
@@ -67,7 +67,7 @@ class TopologyManager(Struct, frozen=True, kw_only=True):
     max_numa_nodes: int = _MAX_NUMA_NODES
 
 
-def _topology_manager(topology: NodeResourceTopology) -> TopologyManager:
+def _topology_manager(topology: NodeResourceTopology) -> _TopologyManager:
     """Attributes override the deprecated field, whose first entry counts."""
     first = topology.topology_policies[0] if topology.topology_policies else ""
     policy, scope = TOPOLOGY_POLICIES.get(first, ("none", "container"))
@@ -79,7 +79,7 @@ def _topology_manager(topology: NodeResourceTopology) -> TopologyManager:
             policy = attribute.choice
         elif attribute.setting == MAX_NUMA_NODES_ATTRIBUTE and re.fullmatch(r"[+-]?[0-9]{1,18}", attribute.choice):
             largest = min(int(attribute.choice), _MOST_NUMA_NODES) if int(attribute.choice) > 1 else largest
-    return TopologyManager(policy=policy, scope=scope, max_numa_nodes=largest)
+    return _TopologyManager(policy=policy, scope=scope, max_numa_nodes=largest)
 
 
 def _numas_of(topology: NodeResourceTopology) -> list[_Numa]:

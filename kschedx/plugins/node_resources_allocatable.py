@@ -13,7 +13,7 @@ from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
 
-LEAST, MOST = "Least", "Most"
+_LEAST, _MOST = "Least", "Most"
 
 _MEBI: Int64 = 1 << 20
 _BY_DEFAULT = (ResourceSpec(name="cpu", weight=_MEBI), ResourceSpec(name="memory", weight=1))
@@ -28,12 +28,12 @@ class NodeResourcesAllocatable(ScorePlugin):
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
         decoded = args_of_another_project(args, NodeResourcesAllocatableArgs, self.name)
-        if decoded.mode not in (LEAST, MOST):
-            raise ConfigError(f'{self.name}: mode "{decoded.mode}" is none', hint=f"allowed: {LEAST}, {MOST}")
+        if decoded.mode not in (_LEAST, _MOST):
+            raise ConfigError(f'{self.name}: mode "{decoded.mode}" is none', hint=f"allowed: {_LEAST}, {_MOST}")
         wrong = next((resource.name for resource in decoded.resources if resource.weight <= 0), None)
         if wrong is not None:
             raise ConfigError(f"{self.name}: the weight of {wrong} should be a positive value")
-        self._sign = 1 if decoded.mode == MOST else -1
+        self._sign = 1 if decoded.mode == _MOST else -1
         # if a resource is named twice, the last weight counts
         self._weights = {resource.name: resource.weight for resource in decoded.resources or _BY_DEFAULT}
 

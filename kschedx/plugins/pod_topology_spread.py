@@ -438,7 +438,7 @@ def _spreads_of(
     )
 
 
-def verdicts(spreads: tuple[Spread, ...], nodes: NodeTable) -> Verdicts:
+def _verdicts(spreads: tuple[Spread, ...], nodes: NodeTable) -> Verdicts:
     """The first constraint that a node fails decides. The findings name all of them."""
     judged = tuple(spread.on(nodes.rows) for spread in spreads)
 
@@ -697,7 +697,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         state[HARD] = tuple(spread.change_pods(change, -1) for spread in state[HARD])
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
-        return verdicts(state[HARD], nodes)
+        return _verdicts(state[HARD], nodes)
 
     def reads_any(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> bool:
         return any(spread.selected.where(spread.pods, change.pods).any() for spread in state[HARD])

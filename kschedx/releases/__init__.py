@@ -28,11 +28,11 @@ from kschedx.releases.release import Release as Release
 VERSIONS = ("1.36", "1.35", "1.34", "1.33", "1.32", "1.31", "1.30", "1.29", "1.28", "1.27", "1.26")
 """The minor versions that kschedx emulates and was tested against, newest first."""
 
-PUBLISHED = ("1.38", "1.37")
+_PUBLISHED = ("1.38", "1.37")
 """Versions that were not tested: kschedx knows their published gates and release notes. For a future version, it knows
 the gates that enhancement documents plan to be stable. Everything else is taken to be as in the version before."""
 
-EMULATED = (*PUBLISHED, *VERSIONS)
+EMULATED = (*_PUBLISHED, *VERSIONS)
 """All versions with the scheduling framework, newest first."""
 
 _EARLY_GATES: Mapping[str, Mapping[str, bool]] = {
@@ -97,7 +97,7 @@ def _known(version: str) -> str:
     if match and match[1] in every:
         return match[1]
     hint = nearest(version, every)
-    known = f"known versions: {', '.join((*VERSIONS, *_EARLY_GATES))}, and as published {', '.join(PUBLISHED)}"
+    known = f"known versions: {', '.join((*VERSIONS, *_EARLY_GATES))}, and as published {', '.join(_PUBLISHED)}"
     raise ConfigError(f"unknown Kubernetes version {json.dumps(version)}", hint=f"{hint} {known}" if hint else known)
 
 

@@ -144,6 +144,8 @@ class Behaviour(DatedFacts):
     volumes."""
     allocatable_limits_volumes: bool = up_to("1.31")
     """NodeVolumeLimits also reads a limit from the node's allocatable `attachable-volumes-csi-*`."""
+    device_statuses_need_an_allocator: bool = up_to("1.34")
+    """DynamicResources uses its newest allocator for DRAResourceClaimDeviceStatus alone."""
     missing_claim_is_unresolvable: bool = since("1.30")
     """NodeVolumeLimits rejects a pod with a claim that does not exist; before, this is an internal error."""
     provisioned_volumes_are_scored: bool = since("1.33")

@@ -50,8 +50,3 @@ class KarpenterBehaviour(DatedFacts):
 @lru_cache
 def karpenter_behaviour(version: str) -> KarpenterBehaviour:
     return KarpenterBehaviour(minor(version))
-
-
-def karpenter_title(version: str) -> str:
-    """Return the version's title, such as `1.14, as published and not measured`."""
-    return version if version in MEASURED else f"{version}, as published and not measured"

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from kschedx.releases.dates import Minor, is_in_range
 
 
-class Default(Struct, frozen=True, kw_only=True):
+class _Default(Struct, frozen=True, kw_only=True):
     """How a default profile enables a plugin."""
 
     weight: int = 0
@@ -31,7 +31,7 @@ class Default(Struct, frozen=True, kw_only=True):
     """The entry follows all others, whatever the position of the row."""
 
 
-class DefaultPlugin(Default, frozen=True, kw_only=True):
+class DefaultPlugin(_Default, frozen=True, kw_only=True):
     """An entry with the plugin's name, for lists outside a row."""
 
     name: str
@@ -83,7 +83,7 @@ class PluginRow(Struct, frozen=True, kw_only=True):
     module: str = ""
     """The module in `kschedx.plugins`, if it is not the name in snake_case; `none` if kschedx has none."""
     releases: str = ""
-    default: tuple[Default, ...] = ()
+    default: tuple[_Default, ...] = ()
     """Its entries in the default MultiPoint list of v1 and v1beta3."""
     filter_can_skip: str = ""
     """The versions in which its PreFilter may return Skip. In others, Filter runs for every pod and returns Success."""
@@ -105,7 +105,7 @@ def _in_tree_limits(name: str) -> PluginRow:
         points="preFilter 1.28.., filter",
         module="node_volume_limits",
         releases="..1.31",
-        default=(Default(releases="..1.30"),),
+        default=(_Default(releases="..1.30"),),
         refused_in_v1="1.31..",
         traits=Trait.SAME_ON_NEW_NODES,
     )
@@ -116,23 +116,23 @@ PLUGINS = (
         name="SchedulingGates",
         points="preEnqueue",
         default=(
-            Default(releases="1.30.."),
-            Default(gate="PodSchedulingReadiness", releases="..1.29", at_end=True),
+            _Default(releases="1.30.."),
+            _Default(gate="PodSchedulingReadiness", releases="..1.29", at_end=True),
         ),
     ),
-    PluginRow(name="PrioritySort", points="queueSort", default=(Default(),)),
-    PluginRow(name="NodeUnschedulable", points="filter", default=(Default(),), traits=_OF_THE_NODE),
-    PluginRow(name="NodeName", points="filter", default=(Default(),), traits=_OF_THE_NODE | _CHECKED_AGAIN),
+    PluginRow(name="PrioritySort", points="queueSort", default=(_Default(),)),
+    PluginRow(name="NodeUnschedulable", points="filter", default=(_Default(),), traits=_OF_THE_NODE),
+    PluginRow(name="NodeName", points="filter", default=(_Default(),), traits=_OF_THE_NODE | _CHECKED_AGAIN),
     PluginRow(
         name="TaintToleration",
         points="filter, preScore, score",
-        default=(Default(weight=3),),
+        default=(_Default(weight=3),),
         traits=_OF_THE_NODE | _CHECKED_AGAIN | Trait.ABOUT_LABELS_AND_TAINTS,
     ),
     PluginRow(
         name="NodeAffinity",
         points="preFilter, filter, preScore, score",
-        default=(Default(weight=2),),
+        default=(_Default(weight=2),),
         filter_can_skip="1.27..",
         score_can_skip="1.30..",
         traits=_OF_THE_NODE | _CHECKED_AGAIN | Trait.ABOUT_LABELS_AND_TAINTS | Trait.FILTERS_ALONE | Trait.SCORES_ALONE,
@@ -140,20 +140,20 @@ PLUGINS = (
     PluginRow(
         name="NodePorts",
         points="preFilter, filter",
-        default=(Default(),),
+        default=(_Default(),),
         filter_can_skip="1.28..",
         traits=_OF_THE_NODE | Trait.KUBELET,
     ),
     PluginRow(
         name="NodeResourcesFit",
         points="preFilter, filter, preScore 1.27.., score, placementScore 1.36..",
-        default=(Default(weight=1),),
+        default=(_Default(weight=1),),
         traits=_OF_THE_NODE | Trait.KUBELET | Trait.SCORES_ALONE | Trait.SCORES_REQUESTS,
     ),
     PluginRow(
         name="VolumeRestrictions",
         points="preFilter, filter",
-        default=(Default(),),
+        default=(_Default(),),
         filter_can_skip="1.28..",
         traits=Trait.SAME_ON_NEW_NODES,
     ),
@@ -162,27 +162,27 @@ PLUGINS = (
     PluginRow(
         name="NodeVolumeLimits",
         points="preFilter 1.28.., filter",
-        default=(Default(),),
+        default=(_Default(),),
         traits=_OF_THE_NODE | Trait.FILTERS_ALONE,
     ),
     _in_tree_limits("AzureDiskLimits"),
     PluginRow(
         name="VolumeBinding",
         points="preFilter, filter, preScore 1.30.., score, reserve, preBind",
-        default=(Default(),),
+        default=(_Default(),),
         filter_can_skip="1.27..",
         traits=Trait.ABOUT_LABELS_AND_TAINTS | Trait.SAME_ON_NEW_NODES | Trait.SCORES_ALONE,
     ),
     PluginRow(
         name="VolumeZone",
         points="preFilter 1.27.., filter",
-        default=(Default(),),
+        default=(_Default(),),
         traits=_OF_THE_NODE | Trait.ABOUT_LABELS_AND_TAINTS | Trait.FILTERS_ALONE,
     ),
     PluginRow(
         name="PodTopologySpread",
         points="preFilter, filter, preScore, score",
-        default=(Default(weight=2),),
+        default=(_Default(weight=2),),
         filter_can_skip="1.28..",
         score_can_skip="1.28..",
         traits=Trait.ABOUT_OTHER_NODES | Trait.SAME_ON_NEW_NODES,
@@ -190,7 +190,7 @@ PLUGINS = (
     PluginRow(
         name="InterPodAffinity",
         points="preFilter, filter, preScore, score",
-        default=(Default(weight=2),),
+        default=(_Default(weight=2),),
         filter_can_skip="1.27..",
         score_can_skip="1.28..",
         traits=Trait.ABOUT_OTHER_NODES | Trait.SAME_ON_NEW_NODES,
@@ -200,48 +200,48 @@ PLUGINS = (
         points="preEnqueue 1.28.., preFilter, filter, postFilter, preScore ..1.31, score 1.35.., reserve, "
         "preBind 1.30.., postBind ..1.31",
         default=(
-            Default(gate="DynamicResourceAllocation", releases="..1.34"),
-            Default(weight=2, gate="DynamicResourceAllocation", releases="1.35.."),
+            _Default(gate="DynamicResourceAllocation", releases="..1.34"),
+            _Default(weight=2, gate="DynamicResourceAllocation", releases="1.35.."),
         ),
         filter_can_skip="1.27..",
         traits=Trait.SAME_ON_NEW_NODES,
     ),
-    PluginRow(name="DefaultPreemption", points="preEnqueue 1.32.., postFilter", default=(Default(),)),
+    PluginRow(name="DefaultPreemption", points="preEnqueue 1.32.., postFilter", default=(_Default(),)),
     PluginRow(
         name="NodeResourcesBalancedAllocation",
         points="preScore 1.27.., score",
-        default=(Default(weight=1),),
+        default=(_Default(weight=1),),
         score_can_skip="1.33..",
         traits=Trait.SCORES_ALONE | Trait.SCORES_REQUESTS,
     ),
-    PluginRow(name="ImageLocality", points="score", default=(Default(weight=1),)),
-    PluginRow(name="DefaultBinder", points="bind", default=(Default(),)),
+    PluginRow(name="ImageLocality", points="score", default=(_Default(weight=1),)),
+    PluginRow(name="DefaultBinder", points="bind", default=(_Default(),)),
     PluginRow(
         name="NodeDeclaredFeatures",
         points="preFilter, filter",
         releases="1.35..",
-        default=(Default(gate="NodeDeclaredFeatures"),),
+        default=(_Default(gate="NodeDeclaredFeatures"),),
         traits=_OF_THE_NODE,
     ),
     PluginRow(
         name="GangScheduling",
         points="preEnqueue, permit, reserve ..1.35",
         releases="1.35..",
-        default=(Default(gate="GangScheduling"),),
+        default=(_Default(gate="GangScheduling"),),
     ),
     PluginRow(
         name="TopologyPlacementGenerator",
         points="placementGenerate",
         module="none",
         releases="1.36..",
-        default=(Default(gate="TopologyAwareWorkloadScheduling"),),
+        default=(_Default(gate="TopologyAwareWorkloadScheduling"),),
     ),
     PluginRow(
         name="PodGroupPodsCount",
         points="placementScore",
         module="none",
         releases="1.36..",
-        default=(Default(weight=1, gate="TopologyAwareWorkloadScheduling"),),
+        default=(_Default(weight=1, gate="TopologyAwareWorkloadScheduling"),),
     ),
     replace(_in_tree_limits("CinderLimits"), default=(), traits=Trait(0)),
     PluginRow(name="SelectorSpread", points="preScore, score", releases="..1.28", refused_in_v1="1.26..1.28"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import assert_never
 
@@ -22,7 +23,7 @@ from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Candidate
 from kschedx.kube.names import HOSTNAME
 from kschedx.render.terminal import BOLD, DIM, INDENT, LABEL, StyledLine, fact_lines, fits, line, paragraph, text
-from kschedx.wording import Fact, balance, brief_text, count, list_names
+from kschedx.wording import Brief, Fact, balance, count, list_names
 from kschedx.words import describe
 from kschedx.words.reasons import reason_page
 
@@ -236,7 +237,14 @@ def _total_free(diagnosis: Diagnosis, group: NodeGroup) -> list[Fact]:
 
 def _brief(detail: NodeDetail) -> str:
     briefs = (describe(finding).brief for finding in detail.account.findings)
-    return brief_text(brief for brief in briefs if brief)
+    return _brief_text(brief for brief in briefs if brief)
+
+
+def _brief_text(briefs: Iterable[Brief]) -> str:
+    together: dict[tuple[str, str], list[str]] = {}
+    for brief in briefs:
+        together.setdefault((brief.lead, brief.tail), []).append(brief.detail)
+    return "; ".join(lead + ", ".join(details) + tail for (lead, tail), details in together.items())
 
 
 # --- eviction

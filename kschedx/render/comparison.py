@@ -263,7 +263,7 @@ _MOST_CHANGE_LINES = 21
 _MOST_SCREEN_LINES = 40
 _SHOWN = 3
 """Changes of a group, each with all pods that have it."""
-MOST_LINES = 2
+_MOST_LINES = 2
 """Lines about one pod, below its first."""
 
 
@@ -352,7 +352,7 @@ def _fit_two_lines(phrase: str, room: int) -> str:
     """Return as many items of a list as fit in two lines, and the number of the others. Any other text is unchanged."""
     items = phrase.split(", ")
     shorter = (list_names(items, most) for most in range(len(items), 0, -1))
-    return next((phrase for phrase in shorter if len(wrap(phrase, room)) <= MOST_LINES), phrase)
+    return next((phrase for phrase in shorter if len(wrap(phrase, room)) <= _MOST_LINES), phrase)
 
 
 def _group(kind: str, items: Sequence[ViewItem], width: int, everything: bool) -> list[StyledLine]:
@@ -369,7 +369,7 @@ def _group(kind: str, items: Sequence[ViewItem], width: int, everything: bool) -
             lines.append(text(f"  {whole}"))
         else:
             lines += [*paragraph(pods, width, first="  "), *paragraph(phrase, width, first="    ", indent=6)]
-        for fact in item.facts if everything else item.facts[:MOST_LINES]:
+        for fact in item.facts if everything else item.facts[:_MOST_LINES]:
             lines += paragraph(SEPARATOR.join(fact.items), width, first="    ", indent=6, style=DIM)
     left = number - sum(int(item.values[0]) for item in shown)
     return lines + more(left, "pod")
@@ -517,7 +517,7 @@ def _nodes_in_use(repacking: Repacking, pool_of: Mapping[str, str], pool: str) -
 
 _MOST_NODES = 4
 """Nodes whose scores are shown: both sides' winners and the nodes behind them."""
-NOTHING = "–"
+_NOTHING = "–"
 _MARK = "≠ "
 _LONGEST_PLUGIN = len("NodeResourcesBalancedAllocation")
 
@@ -582,7 +582,7 @@ def _without_empty_sections(rows: Iterable[_ComparisonRow]) -> Iterator[_Compari
 
 
 def _side_by_side(row: _ComparisonRow, size: int, room: int, style: str, mark: str = "  ") -> list[StyledLine]:
-    sides = (wrap(shown(side) or NOTHING, room) for side in (row.before, row.after))
+    sides = (wrap(shown(side) or _NOTHING, room) for side in (row.before, row.after))
     lines: list[StyledLine] = []
     for label, first, second in zip_longest(wrap(shown(row.label), size), *sides, fillvalue=""):
         content = f"{_pad(label, size)}  {_pad(first, room)}  {second}".rstrip()

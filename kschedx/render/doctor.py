@@ -20,24 +20,24 @@ from kschedx.render.terminal import BLANK, BOLD, DIM, StyledLine, fact_lines, li
 from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewItem
 from kschedx.wording import Fact, Words, count, list_names, with_article
 
-NAMES = 3
+_NAMES = 3
 _LONGEST_PATH = 40
 """Of a longer path, the end is shown."""
 
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
-def _with_short_paths(value: T) -> T:
+def _with_short_paths(value: _T) -> _T:
     """Return the same value with shorter paths in its places."""
     match value:
         case Place(source=source):
-            return cast(T, replace(value, source=_short(source)))
+            return cast(_T, replace(value, source=_short(source)))
         case tuple():
-            return cast(T, tuple(map(_with_short_paths, value)))
+            return cast(_T, tuple(map(_with_short_paths, value)))
         case Struct():
             fields = {name: _with_short_paths(getattr(value, name)) for name in value.__struct_fields__}
-            return cast(T, replace(value, **fields))
+            return cast(_T, replace(value, **fields))
     return value
 
 
@@ -109,7 +109,7 @@ def _headline_and_facts(finding: gaps.Finding) -> tuple[str, tuple[Fact, ...]]:
                 Fact(label="" if position else "at", items=(text,)) for position, text in enumerate(texts)
             )
         case gaps.Secrets():
-            where = list_names(finding.files, NAMES)
+            where = list_names(finding.files, _NAMES)
             number = count(finding.secrets, "Secret")
             return f"{number} in {where}: remove them before you share the dump; kschedx does not read them", ()
         case _:
@@ -135,7 +135,7 @@ def _mixture_facts(mixture: gaps.Mixture) -> tuple[str, tuple[Fact, ...]]:
         case gaps.Clouds():
             clouds = [f"{number:,} of {cloud}" for cloud, number in mixture.nodes.items()]
             examples = tuple(f"{mixture.examples[cloud]} in {mixture.places[cloud]}" for cloud in mixture.nodes)
-            return f"nodes of {len(clouds)} clouds: {list_names(clouds, NAMES)}", (
+            return f"nodes of {len(clouds)} clouds: {list_names(clouds, _NAMES)}", (
                 Fact(label="such as", items=examples),
             )
         case gaps.Skew():
@@ -178,7 +178,7 @@ def _absent(absence: gaps.Absence) -> tuple[str, tuple[Fact, ...]]:
             return f"none exist, or none were saved: {', '.join(absence.kinds)}", ()
         case gaps.NamespacesOnly():
             return (
-                f"a snapshot of {list_names(absence.namespaces, NAMES)} only: pods of other namespaces are missing",
+                f"a snapshot of {list_names(absence.namespaces, _NAMES)} only: pods of other namespaces are missing",
                 (),
             )
         case gaps.PodsOfNamespaces():
@@ -200,11 +200,11 @@ def _absent(absence: gaps.Absence) -> tuple[str, tuple[Fact, ...]]:
             number = (
                 f"{absence.empty:,} of {count(absence.total, 'node runs', 'nodes run')} no pod, not even a DaemonSet's"
             )
-            return number, (Fact(label="nodes", items=(list_names(absence.nodes, NAMES, absence.empty),)),)
+            return number, (Fact(label="nodes", items=(list_names(absence.nodes, _NAMES, absence.empty),)),)
         case gaps.NoStatus():
             number = count(absence.pods, "pod on a node has", "pods on nodes have")
             return f"{number} no status", (
-                Fact(label="pods", items=(list_names(absence.examples, NAMES, absence.pods),)),
+                Fact(label="pods", items=(list_names(absence.examples, _NAMES, absence.pods),)),
             )
         case gaps.NoAutoscalerStatus():
             namespace, _, name = absence.config_map.partition("/")
@@ -251,7 +251,7 @@ def _missing_kind_effect(kind: gaps.MissingKind) -> str:
 
 
 def _copies(copies: gaps.Copies) -> tuple[str, tuple[Fact, ...]]:
-    kinds = list_names([f"{number:,} {kind}" for kind, number in copies.kinds.items()], NAMES)
+    kinds = list_names([f"{number:,} {kind}" for kind, number in copies.kinds.items()], _NAMES)
     first, second = _file(copies.first), _file(copies.second)
     if copies.pairs > 1:
         files = f"each in two of many files ({count(copies.pairs, 'pair')})"
@@ -293,10 +293,10 @@ def _unknown_node(node: gaps.UnknownNode) -> tuple[str, ...]:
 
 
 def _pods_of_namespaces(namespaces: gaps.PodsOfNamespaces) -> tuple[str, tuple[Fact, ...]]:
-    here = Fact(label="present", items=(f"pods of {list_names(namespaces.present, NAMES, namespaces.namespaces)}",))
+    here = Fact(label="present", items=(f"pods of {list_names(namespaces.present, _NAMES, namespaces.namespaces)}",))
     if not namespaces.namespaces_absent:
         return "only pods of system namespaces are present", (here,)
-    absent = list_names(namespaces.absent, NAMES, namespaces.namespaces_absent)
+    absent = list_names(namespaces.absent, _NAMES, namespaces.namespaces_absent)
     number = f"at least {namespaces.pods:,} pods" if namespaces.pods else "pods"
     headline = f"{number} are missing: none of namespace {absent}"
     return headline, (here, *((Fact(label="shown by", items=(namespaces.evidence,)),) if namespaces.evidence else ()))
@@ -308,10 +308,10 @@ def _file(place: Place) -> str:
 
 # The screen of `kschedx doctor`: the inventory, the findings, and how to complete the dump.
 
-MOST_LINES = 40
+_MOST_LINES = 40
 _FACT_LINES = 3
 """Lines of one fact without `-o wide`."""
-KINDS = 4
+_KINDS = 4
 _MISSING_KIND = "missing kind"
 _SNAPSHOT = "cluster.json"
 
@@ -372,7 +372,7 @@ def diagnosis_lines(diagnosis: DumpDiagnosis, *, width: int, wide: bool = False)
     top = head_lines(replace(view, fixes=()), width, rows=None if wide else _FACT_LINES)
     end = [row for fix in view.fixes for row in _completion(fix, width)]
     blocks = list(_blocks(view.items, width, wide=wide))
-    room = MOST_LINES - len(top) - sum(max(-(-drawn_line.cell_len // width), 1) for drawn_line in end)
+    room = _MOST_LINES - len(top) - sum(max(-(-drawn_line.cell_len // width), 1) for drawn_line in end)
     opened = (
         len(blocks)
         if wide
@@ -458,7 +458,7 @@ def _missing_block(items: Sequence[ViewItem], width: int, *, wide: bool) -> _Blo
     names = ", ".join(kind for kind, *_ in rows)
     phrase = f"{count(len(items), 'kind is', 'kinds are')} missing or incomplete: {names}"
     lines: list[StyledLine] = []
-    shown = rows if wide or len(rows) <= KINDS + 1 else rows[:KINDS]
+    shown = rows if wide or len(rows) <= _KINDS + 1 else rows[:_KINDS]
     label = max(len(kind) for kind, *_ in shown)
     silent = _reaction_fact(gaps.Reaction.SILENT)
     for kind, text, affects, reaction in shown:

@@ -22,8 +22,7 @@ from kschedx.words.causes import because
 if TYPE_CHECKING:
     from kschedx.inquiry.document import FixCoverage
     from kschedx.inquiry.fix import Fix
-    from kschedx.inquiry.pending_pods import PendingStory, SharedFix, SharedFixes
-    from kschedx.inquiry.simulation import WorkloadResult
+    from kschedx.inquiry.pending_pods import PendingStory, SharedFix
 
 _INDENT = LABEL + 2
 _SHOWN_NODES = 2
@@ -151,17 +150,6 @@ def story_reason(story: PendingStory) -> str:
 def story_fixes(story: PendingStory | None) -> tuple[FixView, ...]:
     """Return the first fix of the story's pods; empty if there is none."""
     return () if story is None or story.mended is None else (shared_fix_view(story.mended),)
-
-
-def story_no_fix(story: PendingStory | None) -> str:
-    """Return why the story's pods have no fix; empty if they have one."""
-    return "" if story is None or story.mended is not None else story.explanation.no_fix
-
-
-def refusal_fixes(mending: SharedFixes, result: WorkloadResult) -> tuple[FixView, ...]:
-    """Return the fix after which the API server admits the refused replicas of a workload; empty if none is known."""
-    fix = mending.let_in(result) if result.refused else None
-    return () if fix is None else (FixView(title=fix.title, commands=fix.commands),)
 
 
 def _command_lines(commands: Iterable[str], width: int) -> list[StyledLine]:

@@ -46,7 +46,7 @@ from kschedx.kube.autoscalers import NodeClaim, NodeOverlay
 from kschedx.kube.names import ZONE
 from kschedx.kube.quantity import Unit
 from kschedx.kube.types import Pod
-from kschedx.releases.karpenter import karpenter_title
+from kschedx.releases.karpenter import MEASURED
 from kschedx.render.terminal import StyledLine, text
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.wording import Fact, amount, count, list_names
@@ -379,8 +379,13 @@ def decision_words(of_pools: PoolScaling, recorded: RecordedEvent | None) -> Dec
         is_same=is_same_karpenter_event(message, provisioning.event),
         settings="types and settings",
         reports=tuple(of_pools.reports.values()),
-        basis=(_basis(karpenter), f"rules of Karpenter {karpenter_title(karpenter.settings.rules_version)}"),
+        basis=(_basis(karpenter), f"rules of Karpenter {version_title(karpenter.settings.rules_version)}"),
     )
+
+
+def version_title(version: str) -> str:
+    """Return the version's title, such as `1.14, as published and not measured`."""
+    return version if version in MEASURED else f"{version}, as published and not measured"
 
 
 def trial_result(remedy: NodeRemedy) -> str:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from kschedx.controllers.workloads import Manifest
 from kschedx.errors import InputError
 from kschedx.fixes.changes import PatchError, apply_patch
-from kschedx.kube.decoding import map_at
+from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.documents import Change
 from kschedx.kube.escaping import json_escaped, shell_command, shell_comment, yaml_escaped
 from kschedx.patterns import lazy_pattern

@@ -78,7 +78,7 @@ def _largest_pod(row: NodeRow) -> str:
     """Return the most cpu and memory that one more pod can request; `none` if no pod fits."""
     if not row.is_open:
         return "none"
-    parts = [f"{amount(name, row.largest(name))} {name}" for name in ("cpu", "memory") if row.largest(name)]
+    parts = [f"{_amount(name, row.largest(name))} {name}" for name in ("cpu", "memory") if row.largest(name)]
     return ", ".join(part.removesuffix(" memory") for part in parts) or "no requests"
 
 
@@ -87,7 +87,7 @@ def _bought(row: NodeRow) -> str:
     return " ".join(filter(None, (row.capacity_type, price)))
 
 
-def amount(resource: str, number: int) -> str:
+def _amount(resource: str, number: int) -> str:
     """Return an amount of at most five digits, rounded down, because it may be typed as a request."""
     match Unit.of(resource):
         case Unit.MILLI:
@@ -111,7 +111,7 @@ def _round_down(number: int, unit: int, parts: int) -> float:
 
 
 def _use(resource: str, use: Use | None) -> str:
-    return "" if use is None else "/".join(amount(resource, number) for number in (use.requested, use.allocatable))
+    return "" if use is None else "/".join(_amount(resource, number) for number in (use.requested, use.allocatable))
 
 
 def _node_names(rows: Sequence[NodeRow]) -> Sequence[str]:
@@ -235,7 +235,7 @@ def _fragmentation(rows: Sequence[NodeRow]) -> Histogram:
         plots.append(
             Plot(
                 label=_label(resource, list(total(rows))),
-                buckets=("none", *(f"up to {amount(resource, high)}" for high in limits[1:])),
+                buckets=("none", *(f"up to {_amount(resource, high)}" for high in limits[1:])),
                 counts=((sum(size == 0 for size in sizes), *counts),),
             )
         )
@@ -252,7 +252,7 @@ def _total_facts(rows: Sequence[NodeRow], uses: Mapping[str, Use]) -> list[Fact]
         free, best = sum(most.values()), max(most, key=most.__getitem__, default="")
         if name == PODS or not free:
             continue
-        text = f"{amount(name, free)} {name} in total, at most {amount(name, most[best])} on one node ({best})"
+        text = f"{_amount(name, free)} {name} in total, at most {_amount(name, most[best])} on one node ({best})"
         facts.append(Fact(label="free" if len(facts) == 1 else "", items=(text,)))
     prices = [row.price for row in rows if row.price is not None]
     if prices:
@@ -263,7 +263,7 @@ def _total_facts(rows: Sequence[NodeRow], uses: Mapping[str, Use]) -> list[Fact]
 
 def _row_facts(row: NodeRow) -> list[Fact]:
     facts = [
-        Fact(label=name, items=(f"{_use(name, use)} requested", f"{amount(name, use.free)} free"))
+        Fact(label=name, items=(f"{_use(name, use)} requested", f"{_amount(name, use.free)} free"))
         for name, use in row.resources.items()
     ]
     return [*facts, *([Fact(label="taints", items=row.taints)] if row.taints else [])]

@@ -18,7 +18,6 @@ from kschedx.inquiry.explanation import Explanation, Replicas
 from kschedx.kube.names import HOSTNAME
 from kschedx.render.holding import gang_cause, holder_text
 from kschedx.render.layout import COMMAND
-from kschedx.render.scores import decision
 from kschedx.render.terminal import StyledLine, fact_lines, title_lines
 from kschedx.render.view import Tone
 from kschedx.wording import Fact, count, list_names
@@ -264,7 +263,12 @@ def _margin(ranking: Ranking) -> str:
     assert ranking.runner_up is not None
     winner = "they lead" if ranking.winners > 1 else f"total {ranking.nodes[0].total:,} leads"
     points = count(ranking.margin or 0, "point")
-    return f"{winner} {ranking.runner_up.name} by {points}: {decision(ranking)}"
+    return f"{winner} {ranking.runner_up.name} by {points}: {leads_text(ranking)}"
+
+
+def leads_text(ranking: Ranking) -> str:
+    """Return `NodeResourcesFit +9, ImageLocality +3, TaintToleration -2`."""
+    return list_names([f"{lead.plugin} {lead.difference:+,}" for lead in ranking.leads], 4)
 
 
 def _why_not(diagnosis: Diagnosis) -> str:

@@ -174,19 +174,19 @@ def _block(item: ViewItem, width: int, *, wide: bool = False, has_message: bool 
     if wide:
         lines += [row for member in item.members for row in paragraph(member, width, first="  ")]
     for fact in (*(() if wide else item.own), *item.facts):
-        if fact.label != MORE and (has_message or fact.label != BECAUSE):
+        if fact.label != _MORE and (has_message or fact.label != _BECAUSE):
             lines += fact_lines(fact, width, _SHOWN)
     lines += fix_lines(tuple(fix.brief for fix in item.fixes), item.no_fix, width)
     lines += labelled_lines("event", item.event, width, style=DIM, exact=True) if has_message and item.event else []
-    for command in (fact.command for fact in item.facts if fact.label == MORE):
+    for command in (fact.command for fact in item.facts if fact.label == _MORE):
         rows = continue_command(command, width - INDENT - LABEL)
         lines += [
-            text(f"{'' if number else f'  {MORE}':{INDENT + LABEL}}{row}", DIM) for number, row in enumerate(rows)
+            text(f"{'' if number else f'  {_MORE}':{INDENT + LABEL}}{row}", DIM) for number, row in enumerate(rows)
         ]
     return lines
 
 
-REQUIRES, BECAUSE, ALONE, MORE = "requires", "because", "alone", "more"
+_REQUIRES, _BECAUSE, _ALONE, _MORE = "requires", "because", "alone", "more"
 _STYLES = {Tone.GOOD: GOOD, Tone.HELD: OPEN, Tone.OPEN: OPEN}
 
 
@@ -205,18 +205,18 @@ def _facts(group: CauseGroup, taken: NodeIfFirst | None) -> Iterator[Fact]:
     would have alone."""
     first = group.first
     if first.wants:
-        yield Fact(label=REQUIRES, items=(first.wants,))
+        yield Fact(label=_REQUIRES, items=(first.wants,))
     if first.message and first.headlines and not _is_event(first):
-        yield Fact(label=BECAUSE, items=(first.message,))
+        yield Fact(label=_BECAUSE, items=(first.message,))
     if taken is not None:
         by = (
             f"; {list_names(taken.by, _SHOWN_OTHERS)} {'takes' if len(taken.by) == 1 else 'take'} the place"
             if taken.by
             else ""
         )
-        yield Fact(label=ALONE, items=(f"would fit {taken.node} if scheduled first{by}",))
+        yield Fact(label=_ALONE, items=(f"would fit {taken.node} if scheduled first{by}",))
     if first.command and cause_tone(group) is not Tone.GOOD:
-        yield Fact(label=MORE, items=(first.command,), command=first.command)
+        yield Fact(label=_MORE, items=(first.command,), command=first.command)
 
 
 def _is_event(answer: PodAnswer) -> bool:
@@ -259,7 +259,7 @@ def cause_title(group: CauseGroup) -> str:
     return f"{count(number, 'pod')}: {title}" if number > 1 else title
 
 
-MOST_OTHERS = 2
+_MOST_OTHERS = 2
 """Causes of other nodes that are named."""
 
 
@@ -272,7 +272,7 @@ def cause_text(answer: PodAnswer) -> str:
             return "can be scheduled"
         case Outcome.GATED | Outcome.UNSCHEDULABLE if answer.headlines:
             first, *others = answer.headlines  # of the nearest nodes
-            if others and len(others) <= MOST_OTHERS:
+            if others and len(others) <= _MOST_OTHERS:
                 return f"{first}; other nodes: {' · '.join(others)}"
             return f"{first}; other nodes fail for {count(len(others), 'other reason')}" if others else first
         case Outcome.GATED:

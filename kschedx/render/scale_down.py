@@ -37,11 +37,11 @@ from kschedx.render.terminal import (
     wrap,
 )
 from kschedx.render.terminal import shown as as_shown
-from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem, identical, shared_value, title_of
+from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem, identical, shared_value
 from kschedx.simulate.repack import EmptiedTogether
 from kschedx.wording import Fact, amount, count, list_names
 
-NAMES = 3
+_NAMES = 3
 
 
 def _removal_text(removal: Removal) -> str:
@@ -102,7 +102,7 @@ def _unremovable_text(removal: Removal, reason: Unremovable) -> str:
             return f"the cluster keeps at least {least:,} {resource}; {left:,} would be left"
         case Unremovable.BLOCKED_BY_ON_COMPLETION_POD:
             pods = [fate.pod for fate in removal.of(RemovalFate.COMPLETES)]
-            return f"it waits for {list_names(pods, NAMES)} to complete"
+            return f"it waits for {list_names(pods, _NAMES)} to complete"
         case _:
             assert_never(reason)
 
@@ -142,13 +142,13 @@ def _blocker_text(fate: PodFate, *, named: bool = True) -> str:
             reason = f"{controller} is an unknown kind" if fate.controller else "it has no controller"
             return f"not replicated: {reason}"
         case RemovalBlocker.LOCAL_STORAGE_REQUESTED:
-            return f"local storage in {list_names(fate.volumes, NAMES)}" if named else "local storage"
+            return f"local storage in {list_names(fate.volumes, _NAMES)}" if named else "local storage"
         case RemovalBlocker.NOT_SAFE_TO_EVICT_ANNOTATION:
             return f"annotated {SAFE_TO_EVICT}=false"
         case RemovalBlocker.UNMOVABLE_KUBE_SYSTEM_POD:
             return "a pod of kube-system without a PodDisruptionBudget"
         case RemovalBlocker.NOT_ENOUGH_PDB:
-            budget = f"the PodDisruptionBudget {list_names(fate.budgets, NAMES)}" if named else "a PDB"
+            budget = f"the PodDisruptionBudget {list_names(fate.budgets, _NAMES)}" if named else "a PDB"
             return f"{budget} allows no disruption"
         case None:
             return ""
@@ -223,7 +223,7 @@ def _details(item: ViewItem, width: int, *, wide: bool) -> list[StyledLine]:
     """Return the lines below the sentence of a node, which is its first fact."""
     facts = [*item.facts[1:], *item.own]
     if item.members:
-        facts.append(Fact(label="moves", items=item.members if wide else (list_names(item.members, NAMES),)))
+        facts.append(Fact(label="moves", items=item.members if wide else (list_names(item.members, _NAMES),)))
     return [*fix_lines(item.fixes, "", width), *(row for fact in facts for row in fact_lines(fact, width))]
 
 
@@ -232,8 +232,11 @@ def _table(items: Sequence[ViewItem], width: int, *, wide: bool) -> list[StyledL
     groups = [[item] for item in items] if wide or len(items) <= MOST_NODES else identical(in_any_group)
     shown = groups if wide else groups[:MOST_NODES]
     cells = [
-        [title_of(group), *(str(shared_value(values)) for values in zip(*(item.values for item in group), strict=True))]
-        for group in shown
+        [
+            _title_of(items),
+            *(str(shared_value(values)) for values in zip(*(item.values for item in items), strict=True)),
+        ]
+        for items in shown
     ]
     has_shares, moves = any(row[1] for row in cells), any(row[2] for row in cells)
     kept = [0, *([1] if has_shares else []), *([2] if moves else []), 4]
@@ -250,6 +253,11 @@ def _table(items: Sequence[ViewItem], width: int, *, wide: bool) -> list[StyledL
     if left:
         lines.append(text(f"  {count(left, 'more node')}: -o wide", DIM))
     return lines
+
+
+def _title_of(items: Sequence[ViewItem]) -> str:
+    """Return `node-1 and 2 more`."""
+    return f"{items[0].title} and {len(items) - 1:,} more" if len(items) > 1 else items[0].title
 
 
 def _together_facts(together: EmptiedTogether, most: int) -> Iterator[Fact]:
@@ -280,7 +288,7 @@ def _consolidation_texts(consolidation: Consolidation, names: Collection[str]) -
 
 
 def _command_text(command: Command) -> str:
-    nodes = list_names(command.nodes, NAMES)
+    nodes = list_names(command.nodes, _NAMES)
     if command.method is Method.DRIFT:
         does = "replaces" if command.replacements else "removes"
         with_what = f" with {count(command.replacements, 'new node')}" if command.replacements else ""
@@ -415,14 +423,14 @@ def _removal_fixes(scale_down: ScaleDown, removal: Removal) -> Iterator[FixView]
     left = {fate.pod for fate in after.of(RemovalFate.BLOCKS)}
     pods = [fate.pod for fate in removal.of(RemovalFate.BLOCKS) if fate.pod not in left]
     does = "the node is removed" if after.is_removable else f"then {_unremovable_text(after, after.reasons[0])}"
-    yield FixView(title=f"annotate {list_names(pods, NAMES)} with {SAFE_TO_EVICT}=true", seen=does)
+    yield FixView(title=f"annotate {list_names(pods, _NAMES)} with {SAFE_TO_EVICT}=true", seen=does)
 
 
 def _spared(node: str, budgets: Sequence[str]) -> FixView:
     """Return the fix for budgets that keep a node."""
     command = add_cluster_options(shell_command("kschedx drain {}", node))
     return FixView(
-        title=f"let PDB {list_names(budgets, NAMES)} allow a disruption: a drain shows how", commands=(command,)
+        title=f"let PDB {list_names(budgets, _NAMES)} allow a disruption: a drain shows how", commands=(command,)
     )
 
 
@@ -432,7 +440,7 @@ def _basis(scale_down: ScaleDown) -> str:
     if not autoscaler.flags_are_known:
         texts.append("default flags (--autoscaler-flag)")
     if autoscaler.membership.told_by:
-        texts.append(f"node groups by {list_names(autoscaler.membership.told_by, NAMES)}")
+        texts.append(f"node groups by {list_names(autoscaler.membership.told_by, _NAMES)}")
     return " · ".join(texts)
 
 
@@ -473,7 +481,7 @@ def scale_down_view(
         command="kschedx scale-down",
         details=tuple(commands),
         because=_causes(items) if len(items) > _MOST_BLOCKS else (),
-        facts=() if together is None else tuple(_together_facts(together, most or (_MOST_ITEMS if wide else NAMES))),
+        facts=() if together is None else tuple(_together_facts(together, most or (_MOST_ITEMS if wide else _NAMES))),
         headline=headline,
         tone=Tone.GOOD if going else Tone.OPEN if any(item.tone is Tone.OPEN for item in items) else Tone.BAD,
         lists=(

@@ -28,7 +28,7 @@ from kschedx.render.terminal import (
 )
 from kschedx.render.view import Tone
 from kschedx.snapshot.columns import TableRow
-from kschedx.wording import count, list_names, visible
+from kschedx.wording import count, visible
 from kschedx.words import describe
 
 SHOWN = 4
@@ -38,11 +38,6 @@ SHOWN = 4
 def _format_signed(number: int) -> str:
     """Return `+12`, `-3`, or `·` for no difference."""
     return f"{number:+,}" if number else "·"
-
-
-def decision(ranking: Ranking) -> str:
-    """Return `NodeResourcesFit +9, ImageLocality +3, TaintToleration -2`."""
-    return list_names([f"{lead.plugin} {lead.difference:+,}" for lead in ranking.leads], 4)
 
 
 def ranking_block(ranking: Ranking, width: int, shown: int = SHOWN, *, by_plugin: bool = True) -> list[StyledLine]:
@@ -109,7 +104,7 @@ def _initials(names: Iterable[str]) -> dict[str, str]:
     return titles
 
 
-def legend(titles: dict[str, str], width: int, weights: dict[str, int] | None = None) -> list[StyledLine]:
+def _legend(titles: dict[str, str], width: int, weights: dict[str, int] | None = None) -> list[StyledLine]:
     """Return the plugins that the columns' titles stand for."""
     items = (f"{title} {name}" + (f" ×{weights[name]}" if weights else "") for name, title in titles.items())
     return [text(row, DIM) for row in join_items(map(visible, items), width)]
@@ -119,7 +114,7 @@ def matrices(ranking: Ranking, width: int) -> list[StyledLine]:
     """Return the scores of all feasible nodes: raw, normalized to 0..100, and weighted with totals."""
     first = ranking.nodes[0]
     titles = _initials(contribution.plugin for contribution in first.contributions)
-    lines = legend(titles, width, {contribution.plugin: contribution.weight for contribution in first.contributions})
+    lines = _legend(titles, width, {contribution.plugin: contribution.weight for contribution in first.contributions})
     for title, value in _MATRICES:
         lines += [BLANK, text(title, BOLD)]
         header = ["node", *titles.values()]
@@ -145,7 +140,7 @@ _MATRICES: tuple[tuple[str, Callable[[Contribution], int]], ...] = (
 
 # Tables with a row for each node and the plugins that reject it.
 
-PASSES, REJECTS, SKIPPED = "✓", "✗", "·"
+_PASSES, _REJECTS, _SKIPPED = "✓", "✗", "·"
 
 
 def _verdict_table(cycle: Cycle, width: int) -> list[StyledLine]:
@@ -155,18 +150,18 @@ def _verdict_table(cycle: Cycle, width: int) -> list[StyledLine]:
     plugins = cycle.filter.plugins
     titles = _initials(plugins)
     marks = [
-        [PASSES if code == Code.SUCCESS else REJECTS for code in verdicts.codes.tolist()]
+        [_PASSES if code == Code.SUCCESS else _REJECTS for code in verdicts.codes.tolist()]
         for verdicts in cycle.filter.verdicts
     ]
     for row in cycle.filter.with_nominated:
-        marks[int(cycle.filter.plugin[row])][row] = REJECTS
+        marks[int(cycle.filter.plugin[row])][row] = _REJECTS
     firsts = cycle.filter.plugin.tolist()
     rows = [
         [name, *(marks[index][row] for index in range(len(plugins))), plugins[first] if first >= 0 else "fits"]
         for row, (name, first) in enumerate(zip(cycle.nodes.names, firsts, strict=True))
     ]
     table = columns([["node", *titles.values(), "verdict"], *rows], indent=2, header=True)
-    return [*legend(titles, width), *_skipped_line(cycle, width), *table]
+    return [*_legend(titles, width), *_skipped_line(cycle, width), *table]
 
 
 def _skipped_line(cycle: Cycle, width: int) -> list[StyledLine]:
@@ -174,7 +169,7 @@ def _skipped_line(cycle: Cycle, width: int) -> list[StyledLine]:
     assert cycle.filter is not None
     skipped = [plugin for plugin in cycle.profile.points.get("filter", ()) if plugin not in cycle.filter.plugins]
     phrase = f"skipped for this pod: {', '.join(skipped)}"
-    return paragraph(phrase, width, indent=2, first=f"{SKIPPED} ", style=DIM) if skipped else []
+    return paragraph(phrase, width, indent=2, first=f"{_SKIPPED} ", style=DIM) if skipped else []
 
 
 def node_rows(diagnosis: Diagnosis, width: int) -> list[StyledLine]:
@@ -191,11 +186,11 @@ def node_rows(diagnosis: Diagnosis, width: int) -> list[StyledLine]:
     for name in names:
         row = position.get(name)
         if row is None:
-            mark, said = REJECTS, "PreFilter: not evaluated" if cycle.pre_filter else "not evaluated"
+            mark, said = _REJECTS, "PreFilter: not evaluated" if cycle.pre_filter else "not evaluated"
         elif cycle.filter is not None and cycle.filter.codes[row] == Code.SUCCESS:
-            mark, said = PASSES, f"fits, score {totals[name]}" if name in totals else "fits"
+            mark, said = _PASSES, f"fits, score {totals[name]}" if name in totals else "fits"
         else:
-            mark, said = REJECTS, _blockers(diagnosis, row)
+            mark, said = _REJECTS, _blockers(diagnosis, row)
         first, *others = wrap(shown(said), room)
         rows += [[mark, name, first], *(["", "", other] for other in others)]
     return columns(rows, width=width, name=1)

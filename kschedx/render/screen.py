@@ -58,7 +58,7 @@ from kschedx.words.constraints import label_hint_text
 from kschedx.words.resources import hardware_text
 
 _MOST_GROUPS = 8
-MOST_FIXES = 9
+_MOST_FIXES = 9
 """In lines."""
 _MOST_NOTES = 3
 _MOST_VICTIMS = 3
@@ -70,7 +70,7 @@ _SAID = frozenset(
 )
 """Ids of notes whose text the outcome's line already has, or that add nothing."""
 
-Block = Callable[[Level], list[StyledLine]]
+_Block = Callable[[Level], list[StyledLine]]
 
 
 def _nodes_of(explanation: Explanation) -> Sequence[str]:
@@ -113,7 +113,7 @@ def why_lines(
         return lines
     if explanation.lifecycle is not None and not (explanation.is_run and (wide or all_nodes)):
         view = explanation_view(explanation)
-        return _sections(_head(explanation, view, width, MOST_FIXES), note_lines(view, width))
+        return _sections(_head(explanation, view, width, _MOST_FIXES), note_lines(view, width))
     return _screen(explanation, diagnosis, width, all_nodes=all_nodes, wide=wide)
 
 
@@ -317,7 +317,7 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[S
     ranked = rank_nodes(explanation.cycle, SHOWN + 1)
     view = explanation_view(explanation)
     about = _reason_command(diagnosis)
-    head = _head(explanation, view, width, MOST_FIXES, about=about)
+    head = _head(explanation, view, width, _MOST_FIXES, about=about)
     tail = _sections(
         _steps(explanation, width),
         _labels(diagnosis, width),
@@ -355,11 +355,11 @@ def _sections(*blocks: list[StyledLine]) -> list[StyledLine]:
     return lines
 
 
-def _blocks(diagnosis: Diagnosis, width: int) -> list[Block]:
+def _blocks(diagnosis: Diagnosis, width: int) -> list[_Block]:
     """Return the blocks of what rejects the pod, nearest nodes first."""
     key = diagnosis.cycle.pod.key
     evicts = not diagnosis.feasible and diagnosis.cycle.outcome is not Outcome.SCHEDULED
-    blocks: list[Block] = [
+    blocks: list[_Block] = [
         partial(stop_block, stop, key, width)
         for stop in diagnosis.stops
         if not (stop.point == "PreEnqueue" and diagnosis.cycle.pod.spec.scheduling_gates)
@@ -371,7 +371,7 @@ def _blocks(diagnosis: Diagnosis, width: int) -> list[Block]:
     return blocks
 
 
-def _fit_blocks(blocks: list[Block], room: int, diagnosis: Diagnosis, width: int, *, most: Level) -> list[StyledLine]:
+def _fit_blocks(blocks: list[_Block], room: int, diagnosis: Diagnosis, width: int, *, most: Level) -> list[StyledLine]:
     """Return as many blocks as fit, each in as much detail as fits: first the nearest in brief and all headlines, then
     facts, in order."""
     for shown in range(min(len(blocks), _MOST_GROUPS), 0, -1):

@@ -34,7 +34,7 @@ from kschedx.render.drain import (
     result_lines,
     with_flags,
 )
-from kschedx.render.fixes import fix_lines, refusal_fixes, story_fixes, story_no_fix, story_reason
+from kschedx.render.fixes import fix_lines, story_fixes, story_reason
 from kschedx.render.growth import growth_text
 from kschedx.render.layout import MOST_LINES, head_lines
 from kschedx.render.lifecycle import rollout_text
@@ -54,7 +54,7 @@ from kschedx.render.terminal import (
     shortens,
     title_lines,
 )
-from kschedx.render.view import ItemList, Timeline, Tone, UsageRow, UsageView, View, ViewItem
+from kschedx.render.view import FixView, ItemList, Timeline, Tone, UsageRow, UsageView, View, ViewItem
 from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.drain import DrainResult
 from kschedx.simulate.moves import GoalResult
@@ -114,7 +114,7 @@ _SHOWN_ROWS = (
     _ShownCounts(2, 1, 1),
 )
 """Sizes that are tried until the screen is short enough."""
-ALL = _ShownCounts(1_000_000, 1_000_000, 1_000_000)
+_ALL = _ShownCounts(1_000_000, 1_000_000, 1_000_000)
 _ON_PAGE = _ShownCounts(20, 0, 3)
 """The rows for which fixes are tried on a page, largest first. In a cluster of 5,000 nodes, each takes half a
 second."""
@@ -168,13 +168,13 @@ def drains_lines(
     At most 30 lines, unless `wide` or blocked drains need more. The arguments are those of `drains_view`, whose `view`
     may have been computed before.
     """
-    tried = ALL if wide else _SHOWN_ROWS[0]
+    tried = _ALL if wide else _SHOWN_ROWS[0]
     view = view or drains_view(simulation, tried, each=each, lets_go=lets_go, forced=forced)
     if each:
         return [*head_lines(view, width), *each_lines(view.lists[0], width, wide=wide)]
     nodes, causes = view.lists
     lines: list[StyledLine] = []
-    for number, shown in enumerate((ALL,) if wide else _SHOWN_ROWS):
+    for number, shown in enumerate((_ALL,) if wide else _SHOWN_ROWS):
         most = None if wide else max((20 - 4 * number) // max(len(nodes.items), 1), 2)
         if len(nodes.items) == 1:
             lines = head_lines(replace(view, fixes=()), width)
@@ -262,7 +262,7 @@ def simulation_lines(
     """Return at most 30 lines, unless `wide` or `steps`, or drains and changes need more. `view` is that of the
     simulation, if it was computed before."""
     shared = SharedFixes(simulation)
-    start = ALL if wide else _ShownCounts(0, 0, 0)
+    start = _ALL if wide else _ShownCounts(0, 0, 0)
     whole = view or simulation_view(simulation, start, ties=ties, growths=growths, shared=shared)
 
     def tried(counts: _ShownCounts) -> View:
@@ -313,7 +313,7 @@ def simulation_lines(
         whole = tried(_SHOWN_ROWS[0])
     is_single = sum(bool(item.fixes) for item in whole.items) == 1
     lines: list[StyledLine] = []
-    for shown in (ALL,) if wide else _SHOWN_ROWS:
+    for shown in (_ALL,) if wide else _SHOWN_ROWS:
         lines = screen(whole, shown, is_single=is_single)
         if len(lines) <= MOST_LINES:
             break
@@ -507,10 +507,21 @@ def _workloads(
             kind=_workload_kind(result),
             values=(len(result.placed), len(result.pending), len(result.evicted), _result(simulation, result, story)),
             event=simulation.messages.get(result.pending[0], "") if result.pending else "",
-            fixes=(*(refusal_fixes(mending, result) if is_tried else ()), *story_fixes(story)),
-            no_fix=story_no_fix(story),
+            fixes=(*(_refusal_fixes(mending, result) if is_tried else ()), *story_fixes(story)),
+            no_fix=_story_no_fix(story),
             members=(*result.pending, *(f"{number} on {node}" for node, number in result.nodes.items())),
         )
+
+
+def _refusal_fixes(mending: SharedFixes, result: WorkloadResult) -> tuple[FixView, ...]:
+    """Return the fix after which the API server admits the refused replicas of a workload; empty if none is known."""
+    fix = mending.let_in(result) if result.refused else None
+    return () if fix is None else (FixView(title=fix.title, commands=fix.commands),)
+
+
+def _story_no_fix(story: PendingStory | None) -> str:
+    """Return why the story's pods have no fix; empty if they have one."""
+    return "" if story is None or story.mended is not None else story.explanation.no_fix
 
 
 def _workload_kind(result: WorkloadResult) -> str:
@@ -661,7 +672,7 @@ def _causes(simulation: Simulation, mending: SharedFixes, most: int, *, are_alon
                 values=(len(pods), list_names(pods, 1)),
                 event=simulation.messages[pods[0]] or "unschedulable",
                 fixes=story_fixes(story),
-                no_fix=story_no_fix(story),
+                no_fix=_story_no_fix(story),
                 members=tuple(pods),
             )
         )

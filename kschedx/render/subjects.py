@@ -48,7 +48,7 @@ def _nodes_of(answer: DaemonSetAnswer) -> Sequence[str]:
     return answer.explanation.cycle.all_nodes.names
 
 
-PENDING, UNABLE, FITS, NOT_ELIGIBLE = "pod pending", "pod cannot start", "pod fits", "not eligible"
+_PENDING, _UNABLE, _FITS, _NOT_ELIGIBLE = "pod pending", "pod cannot start", "pod fits", "not eligible"
 _NO_NODES = {
     Outcome.GATED: "its pods are gated",
     Outcome.UNSCHEDULABLE: "its pods stay pending",
@@ -117,23 +117,23 @@ def _daemon_set_items(answer: DaemonSetAnswer) -> Iterator[ViewItem]:
         refusal = (Fact(label="refused", items=(answer.refusal,)),)
         yield ViewItem(title=title, tone=Tone.BAD, kind="refused", own=refusal)
     for group in answer.waits:
-        yield _group_item(answer, group, PENDING, Tone.BAD)
+        yield _group_item(answer, group, _PENDING, Tone.BAD)
     for why, nodes in answer.unable.items():
-        title = f"{count(len(nodes), 'node')}: {UNABLE}, {why}"
+        title = f"{count(len(nodes), 'node')}: {_UNABLE}, {why}"
         fixes = tuple(_fix_on(fix, nodes[0]) for fix in answer.answer_on(nodes[0]).fixes[:1])
-        yield ViewItem(title=title, tone=Tone.BAD, kind=UNABLE, fixes=fixes, members=nodes)
+        yield ViewItem(title=title, tone=Tone.BAD, kind=_UNABLE, fixes=fixes, members=nodes)
     if answer.runs:
-        title = f"{count(len(answer.runs), 'node')}: {FITS}"
-        yield ViewItem(title=title, tone=Tone.GOOD, kind=FITS, members=answer.runs)
+        title = f"{count(len(answer.runs), 'node')}: {_FITS}"
+        yield ViewItem(title=title, tone=Tone.GOOD, kind=_FITS, members=answer.runs)
     for group in answer.left_out:
-        yield _group_item(answer, group, NOT_ELIGIBLE, Tone.PLAIN)
+        yield _group_item(answer, group, _NOT_ELIGIBLE, Tone.PLAIN)
 
 
 def _group_item(answer: DaemonSetAnswer, group: NodeGroup, kind: str, tone: Tone) -> ViewItem:
     node, findings = answer.names(group)[0], group.exemplar.findings
     facts = tuple(fact for finding in findings for fact in describe(finding).facts)
     own: tuple[Fact, ...] = () if answer.eligible else facts
-    if kind == PENDING and (after := answer.answer_on(node).cycle.post_filter) is not None and after.candidates:
+    if kind == _PENDING and (after := answer.answer_on(node).cycle.post_filter) is not None and after.candidates:
         own = (Fact(label="note", items=(f"preemption makes room on {node}",)),)
     fix = answer.fix_of(group) if answer.eligible else None
     return ViewItem(

@@ -44,7 +44,7 @@ _GONE = ("unreachable", "cordoned", "unschedulable")
 """Endings of causes that only repeat the failure itself."""
 _MOST_HEAT_COLUMNS = 60
 _MOST_HEAT_ROWS = 2_000
-LABELS = {
+_LABELS = {
     WorkloadImpact.DOWN: "down",
     WorkloadImpact.PENDING: "short",
     WorkloadImpact.BLOCKED: "blocked",
@@ -89,12 +89,12 @@ def _worst_first(results: Sequence[FailureResult]) -> list[FailureResult]:
     )
 
 
-def headline(survival: Survival) -> str:
+def _headline(survival: Survival) -> str:
     """Return how many of the failures workloads do not survive."""
     what = "outage" if survival.mode is OutageMode.OUTAGE else "drain"
     if len(survival.results) == 1:
         failure_result = survival.results[0]
-        return f"{what} of {failure_result.failure.name}: {effect(failure_result)}"
+        return f"{what} of {failure_result.failure.name}: {_effect(failure_result)}"
     good = sum(result.survives for result in survival.results)
     if good == len(survival.results):
         return f"every workload survives each of {count(good, what)}"
@@ -106,12 +106,12 @@ def headline(survival: Survival) -> str:
     return f"{bad:,} of {count(len(survival.results), what)} {verb} workloads {ends}"
 
 
-def details(survival: Survival) -> Iterator[str]:
+def _details(survival: Survival) -> Iterator[str]:
     if survival.simulation.changes:
         yield f"after {'; '.join(map(str, survival.simulation.changes))}"
 
 
-def effect(result: FailureResult) -> str:
+def _effect(result: FailureResult) -> str:
     """Return what a failure does to workloads, worst first."""
     parts: list[str] = []
     for state, phrase in (
@@ -130,7 +130,7 @@ def effect(result: FailureResult) -> str:
     return "every pod is rescheduled" if result.lost else "no pod is lost"
 
 
-def cells(result: FailureResult, mode: OutageMode) -> tuple[int, ...]:
+def _cells(result: FailureResult, mode: OutageMode) -> tuple[int, ...]:
     pending = OutageOutcome.PENDING, OutageOutcome.NOT_CREATED, OutageOutcome.UNDECIDED
     return (
         len(result.failure.nodes),
@@ -160,7 +160,7 @@ def _loss_facts(survival: Survival, result: FailureResult, most: int | None) -> 
     for state in shown:
         its = result.of(state)
         for workload in its[:most]:
-            yield Fact(label=LABELS[state], items=(_workload_text(survival, result, workload),))
+            yield Fact(label=_LABELS[state], items=(_workload_text(survival, result, workload),))
         if most is not None and len(its) > most:
             yield Fact(label="", items=(f"{count(len(its) - most, 'more workload')}: -o wide",))
     if result.volumes:
@@ -170,7 +170,7 @@ def _loss_facts(survival: Survival, result: FailureResult, most: int | None) -> 
         )
 
 
-def fixes(result: FailureResult) -> Iterator[FixView]:
+def _fixes(result: FailureResult) -> Iterator[FixView]:
     """Yield the fixes that were tried and give pods a node, in the order in which they are applied."""
     then = ""
     if result.freed_by_deletion:
@@ -235,7 +235,7 @@ def _eviction_facts(result: FailureResult) -> Iterator[Fact]:
         yield Fact(label="evictions", items=(_zone_text(zone),))
     times = [time for eviction in result.evictions for time in eviction.pods.values() if time is not None]
     if times:
-        spans = " to ".join(dict.fromkeys((duration(min(times)), duration(max(times)))))
+        spans = " to ".join(dict.fromkeys((_duration(min(times)), _duration(max(times)))))
         yield Fact(label="", items=(f"pods are deleted {spans} after the outage",))
     kept = sum(len(eviction.pods) for eviction in result.evictions if eviction.taint_after is None)
     if kept:
@@ -264,11 +264,11 @@ def _zone_text(zone: ZoneEvictions) -> str:
     if last is None:
         why = "all zones are" if zone.state is ZoneState.FULL else f"it has at most {LARGE_ZONE} nodes"
         return f"{text}: evictions stop, since {why}"
-    each = f"one node is tainted every {duration(round(1 / zone.rate))}"
-    return f"{text}: {each}, the last {duration(last)} after the outage"
+    each = f"one node is tainted every {_duration(round(1 / zone.rate))}"
+    return f"{text}: {each}, the last {_duration(last)} after the outage"
 
 
-def duration(seconds: int) -> str:
+def _duration(seconds: int) -> str:
     """Return a duration as Go prints it: `50s`, `5m50s`, `4h40m0s`."""
     minutes, rest = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
@@ -285,9 +285,9 @@ def _survival_view(survival: Survival, opened: Collection[FailureResult], most: 
     last = "restarted" if survival.mode is OutageMode.OUTAGE else "blocked"
     return View(
         command="kschedx survive",
-        headline=headline(survival),
+        headline=_headline(survival),
         tone=Tone.OPEN if survival.is_undecided else Tone.GOOD if survival.survives else Tone.BAD,
-        details=tuple(details(survival)),
+        details=tuple(_details(survival)),
         lists=(
             ItemList(
                 title="Failures",
@@ -311,16 +311,16 @@ def _item(survival: Survival, result: FailureResult, most: int | None, *, is_ope
         title=result.failure.name,
         tone=Tone.GOOD if result.survives else Tone.BAD,
         kind="survived" if result.survives else short,
-        values=cells(result, survival.mode),
+        values=_cells(result, survival.mode),
     )
     if not is_open:
         return item
     left = () if result.needed is None else result.needed.not_helped
     return replace(
         item,
-        facts=(Fact(label="effect", items=(effect(result),)), *_loss_facts(survival, result, most)),
+        facts=(Fact(label="effect", items=(_effect(result),)), *_loss_facts(survival, result, most)),
         own=tuple(_eviction_facts(result)),
-        fixes=tuple(fixes(result)),
+        fixes=tuple(_fixes(result)),
         no_fix=(f"no added node helps {list_names(left, 3)}" if left else ""),
         members=tuple(
             f"{pod.pod} {pod.node} → {pod.to or pod.outcome.value}" for loss in result.workloads for pod in loss.pods
@@ -345,7 +345,7 @@ def _evictions(survival: Survival) -> TableView:
             (
                 result.failure.name,
                 eviction.node,
-                "never" if eviction.taint_after is None else duration(eviction.taint_after),
+                "never" if eviction.taint_after is None else _duration(eviction.taint_after),
                 len(eviction.pods),
                 _times(tuple(eviction.pods.values())),
             )
@@ -359,7 +359,7 @@ def _times(times: Sequence[int | None]) -> str:
     known = [time for time in times if time is not None]
     if not known:
         return "never" if times else ""
-    spans = dict.fromkeys((duration(min(known)), duration(max(known))))
+    spans = dict.fromkeys((_duration(min(known)), _duration(max(known))))
     return " to ".join(spans) + (", some never" if len(known) < len(times) else "")
 
 
@@ -378,7 +378,7 @@ def _heat_map(survival: Survival) -> HeatMap:
         columns=tuple(visible(result.failure.name) for result in survival.results),
         rows=tuple(map(visible, shown)),
         replicas=tuple(next(iter(at[name].values())).replicas for name in shown),
-        states=("", *(LABELS[state] for state in states)),
+        states=("", *(_LABELS[state] for state in states)),
         state=tuple(
             tuple(states.index(at[name][place].state) + 1 if place in at[name] else 0 for place in places)
             for name in shown

@@ -51,23 +51,24 @@ def short_node_names(names: Sequence[str]) -> Iterator[dict[str, str]]:
         _SHORT_NAMES.reset(token)
 
 
-Question = TypeVar("Question")
-More = ParamSpec("More")
+_Question = TypeVar("_Question")
+_More = ParamSpec("_More")
 
 
 def shortens(
-    names_of: Callable[[Question], Sequence[str]],
+    names_of: Callable[[_Question], Sequence[str]],
 ) -> Callable[
-    [Callable[Concatenate[Question, More], list[StyledLine]]], Callable[Concatenate[Question, More], list[StyledLine]]
+    [Callable[Concatenate[_Question, _More], list[StyledLine]]],
+    Callable[Concatenate[_Question, _More], list[StyledLine]],
 ]:
     """Decorate a screen so that it shows the short names of the nodes that `names_of` returns for its first
     argument."""
 
     def decorate(
-        screen: Callable[Concatenate[Question, More], list[StyledLine]],
-    ) -> Callable[Concatenate[Question, More], list[StyledLine]]:
+        screen: Callable[Concatenate[_Question, _More], list[StyledLine]],
+    ) -> Callable[Concatenate[_Question, _More], list[StyledLine]]:
         @wraps(screen)
-        def shortened(question: Question, /, *args: More.args, **options: More.kwargs) -> list[StyledLine]:
+        def shortened(question: _Question, /, *args: _More.args, **options: _More.kwargs) -> list[StyledLine]:
             names = names_of(question)
             is_part = _SHORT_NAMES.get() is not None
             with short_node_names(names):
@@ -336,23 +337,23 @@ def width_of(stream: IO[str], environment: Mapping[str, str]) -> int:
     return _DEFAULT_WIDTH
 
 
-class Console(Struct, frozen=True, kw_only=True):
+class _Console(Struct, frozen=True, kw_only=True):
     file: IO[str]
     width: int
     has_color: bool
 
 
-def console(stream: IO[str] | None = None, environment: Mapping[str, str] | None = None) -> Console:
+def console(stream: IO[str] | None = None, environment: Mapping[str, str] | None = None) -> _Console:
     stream = sys.stdout if stream is None else stream
     environment = os.environ if environment is None else environment
-    return Console(
+    return _Console(
         file=stream,
         width=width_of(stream, environment),
         has_color=wants_colour(stream.isatty(), environment),
     )
 
 
-def write(lines: Iterable[StyledLine], out: Console) -> None:
+def write(lines: Iterable[StyledLine], out: _Console) -> None:
     """Print lines one below the other, without trailing blanks. A character that the stream's encoding lacks is shown
     as an escape."""
     encoding = getattr(out.file, "encoding", None) or "utf-8"

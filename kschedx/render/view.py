@@ -125,11 +125,6 @@ def identical(items: Sequence[ViewItem]) -> list[list[ViewItem]]:
     return list(groups.values())
 
 
-def title_of(items: Sequence[ViewItem]) -> str:
-    """Return `node-1 and 2 more`."""
-    return f"{items[0].title} and {len(items) - 1:,} more" if len(items) > 1 else items[0].title
-
-
 def shared_value(values: Sequence[str | int]) -> str | int:
     """Return the value that rows share, or a range of numbers."""
     numbers = sorted({value for value in values if isinstance(value, int)})

@@ -24,7 +24,7 @@ from kschedx.snapshot.pods import PodTable
 
 _MOST_ADDED = 500
 """Pods that fit none of these nodes are reported as not helped."""
-MOST_KINDS = 60
+_MOST_KINDS = 60
 """Equivalence classes of pods for which node shapes are tried."""
 
 
@@ -61,7 +61,7 @@ def nodes_for(
     return nodes
 
 
-def kind_of(pods: PodTable, row: int) -> tuple[int, ...]:
+def _kind_of(pods: PodTable, row: int) -> tuple[int, ...]:
     return tuple(int(column.codes[row]) for column in (pods.namespaces, pods.labels, pods.specs))
 
 
@@ -74,7 +74,7 @@ def left_over(run: Run, rows: Sequence[int]) -> Iterator[int]:
     at = 0
     while at < len(waiting):
         row, at = int(waiting[at]), at + 1
-        kind = kind_of(pods, row)
+        kind = _kind_of(pods, row)
         decision = None if kind in full else run.decide(row)
         if decision is None or decision.outcome is not Outcome.SCHEDULED:
             full.add(kind)
@@ -102,11 +102,11 @@ class _Addition:
     def place(self, rows: Sequence[int]) -> AddedNodes:
         run, not_helped = self._simulator.run, list[int]()
         left = list(left_over(run, rows))
-        for _ in range(MOST_KINDS):
+        for _ in range(_MOST_KINDS):
             if not left:
                 break
-            kind = kind_of(self._cluster.pods, left[0])
-            its = [row for row in left if kind_of(self._cluster.pods, row) == kind]
+            kind = _kind_of(self._cluster.pods, left[0])
+            its = [row for row in left if _kind_of(self._cluster.pods, row) == kind]
             others = [row for row in left if row not in {*its}]
             is_helped = self._add_for(its)
             not_helped += [row for row in its if self._cluster.pods.node[row] < 0]

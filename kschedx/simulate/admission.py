@@ -29,7 +29,7 @@ from kschedx.kueue.settings import settings_of
 from kschedx.kueue.workloads import READY, Job, timestamp
 from kschedx.simulate.simulator import KueueResult, Simulator
 
-Labels = Mapping[str, str]
+_Labels = Mapping[str, str]
 
 
 def admit_workloads(simulator: Simulator) -> KueueResult:
@@ -174,7 +174,7 @@ class _Admission:
                 simulator.manager.add(maker, *copy_pod(subject.snapshot, subject.pod, count))
         return [*range(before, len(simulator.pods))]
 
-    def _admit_pod(self, job: Job, assigned: PodSetAssignment, pod: Pod, place: Labels) -> Pod:
+    def _admit_pod(self, job: Job, assigned: PodSetAssignment, pod: Pod, place: _Labels) -> Pod:
         """Return the pod with the labels and tolerations of its flavors, its admission checks, and its topology
         domain."""
         updates = [
@@ -194,7 +194,7 @@ def _assignments(job: Job) -> tuple[PodSetAssignment, ...]:
     return job.admission.pod_set_assignments if job.admission is not None else ()
 
 
-def _domain_counts(assigned: PodSetAssignment) -> Iterator[tuple[Labels, int]]:
+def _domain_counts(assigned: PodSetAssignment) -> Iterator[tuple[_Labels, int]]:
     """Yield the labels of each topology domain with its number of pods; without a topology, all pods together."""
     topology = assigned.topology_assignment
     if topology is None:
@@ -204,7 +204,7 @@ def _domain_counts(assigned: PodSetAssignment) -> Iterator[tuple[Labels, int]]:
         yield dict(zip(topology.levels, domain.values, strict=True)), domain.count
 
 
-def _places(assigned: PodSetAssignment) -> Iterator[Labels]:
+def _places(assigned: PodSetAssignment) -> Iterator[_Labels]:
     """Yield the labels of each pod's topology domain."""
     for place, count in _domain_counts(assigned):
         yield from repeat(place, count)

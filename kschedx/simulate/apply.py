@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import count, groupby
 from typing import Never, assert_never
 
 import msgspec
@@ -11,6 +12,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kschedx.apiserver.placement_validation import EFFECTS
 from kschedx.apiserver.workload_validation import require_same_workload
 from kschedx.controllers import workloads
 from kschedx.controllers.daemon_set import compares_taints, daemons_on, react_to_nodes
@@ -21,28 +23,24 @@ from kschedx.errors import InputError, NotAdmittedError, NotChangedError, NotRea
 from kschedx.explain.admission import QuotaLedger, charged_object
 from kschedx.explain.setup import admit
 from kschedx.kube.custom_resources import custom_kind
-from kschedx.kube.decoding import map_at
+from kschedx.kube.decoding import Manifest, map_at
 from kschedx.kube.documents import Document
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.tolerations import NO_EXECUTE, find_untolerated, tolerates
-from kschedx.kube.types import Node, Pod, controller_of
+from kschedx.kube.types import LOST_TAINTS, Node, Pod, Taint, controller_of
 from kschedx.kube.workloads import SHORT_NAMES, foreign_pods, is_foreign, kind_and_group
 from kschedx.simulate import object_changes as other_objects
 from kschedx.simulate.changes import (
+    MOST_COUNT,
     MOST_NODES,
     ChangeVerb,
-    Manifest,
     SimulatedChange,
+    another_like,
     bare_name,
     names_node,
-    node_of,
     node_of_file,
-    nodes_like,
-    parse_count,
     set_cordon,
     split_at_sign,
-    with_label,
-    with_taint,
 )
 from kschedx.simulate.object_changes import (
     Fields,
@@ -205,7 +203,7 @@ class ClusterChanges:
         gone = self._removed_node(name)
         if gone is not None:
             raise InputError(f'node "{gone.name}" is gone', hint="an earlier change removes it")
-        return node_of(self.snapshot, name)
+        return _node_of(self.snapshot, name)
 
     def _removed_node(self, name: str) -> Node | None:
         """Return the node that a change removed, in its last state; None for a node that exists or never did."""
@@ -220,9 +218,9 @@ class ClusterChanges:
             case ChangeVerb.SCALE:
                 target, number = split_at_sign(text, "=", "KIND/NAME=REPLICAS")
                 if (resource := self._custom_resource(target)) is not None:
-                    self._apply_custom(_with_replicas(resource, parse_count(number)))
+                    self._apply_custom(_with_replicas(resource, _parse_count(number)))
                 else:
-                    self._scale(self._workload(target), parse_count(number))
+                    self._scale(self._workload(target), _parse_count(number))
             case ChangeVerb.CORDON | ChangeVerb.UNCORDON:
                 node = self._node(text)
                 self._put(set_cordon(node, unschedulable=change.verb is ChangeVerb.CORDON))
@@ -234,10 +232,10 @@ class ClusterChanges:
                 self._remove_node(text)
             case ChangeVerb.TAINT:
                 name, taint = split_at_sign(text, ":", "NODE:KEY=VALUE:EFFECT, or NODE:KEY- to remove")
-                self._put(with_taint(self._node(name), taint))
+                self._put(_with_taint(self._node(name), taint))
             case ChangeVerb.LABEL:
                 name, label = split_at_sign(text, ":", "NODE:KEY=VALUE, or NODE:KEY- to remove")
-                self._put(with_label(self._node(name), label))
+                self._put(_with_label(self._node(name), label))
             case ChangeVerb.SET:
                 self._set(change.target_and_path[0], [_field(each) for each in (*fields, change)])
             case ChangeVerb.DRAIN:
@@ -268,11 +266,11 @@ class ClusterChanges:
 
     def _add_nodes(self, change: SimulatedChange) -> None:
         number, model = split_at_sign(change.text, "=", "NUMBER=NODE, or NUMBER=FILE with a Node")
-        count = parse_count(number, MOST_NODES)
+        count = _parse_count(number, MOST_NODES)
         if not count:
             raise InputError(f'found "{number}", expected a number from 1 on')
         template = node_of_file(change.objects, model) if change.objects else self._template(model)
-        added = list(nodes_like(self.snapshot, template, count))
+        added = list(_nodes_like(self.snapshot, template, count))
         self.snapshot = with_changed_nodes(self.snapshot, added)
         self.added_nodes += [node.name for node in added]
         self._add_daemons_on(added)
@@ -669,6 +667,69 @@ class ClusterChanges:
 
 def _field(change: SimulatedChange) -> tuple[str, object]:
     return change.target_and_path[1], scalar(change.text.partition("=")[2])
+
+
+def _nodes_like(snapshot: Snapshot, template: Node, number: int) -> Iterator[Node]:
+    """Yield so many new nodes like the template, under unused names of the same domain."""
+    host, dot, domain = template.name.partition(".")
+    every = (f"{host}-new{number}{dot}{domain}" for number in count(1))
+    names = (name for name in every if name not in snapshot.cluster.index)
+    for _ in range(number):
+        yield another_like(template, next(names))
+
+
+def _with_label(node: Node, text: str) -> Node:
+    """Return the node with the label `KEY=VALUE`, or without the label of `KEY-`. Raises `InputError`."""
+    labels = dict(node.metadata.labels)
+    if text.endswith("-"):
+        if labels.pop(text[:-1], None) is None:
+            raise InputError(f'"{text[:-1]}" is not a label of {node.name}', hint=nearest(text[:-1], labels))
+    else:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise InputError(f'found "{text}", allowed is KEY=VALUE')
+        labels[key] = value
+    return replace(node, metadata=replace(node.metadata, labels=labels))
+
+
+def _with_taint(node: Node, text: str) -> Node:
+    """Return the node with the taint `KEY=VALUE:EFFECT`, or without the taints of `KEY-`. Raises `InputError`."""
+    taints = node.spec.taints
+    if text.endswith("-"):
+        key, _, effect = text[:-1].partition(":")
+        left = tuple(taint for taint in taints if taint.key != key or (effect and taint.effect != effect))
+        if left == taints:
+            raise InputError(
+                f'"{key}" is not a taint of {node.name}', hint=nearest(key, (taint.key for taint in taints))
+            )
+    else:
+        rest, colon, effect = text.rpartition(":")
+        if not colon or effect not in EFFECTS:
+            hint = nearest(effect, EFFECTS) or f"one of {', '.join(EFFECTS)}"
+            raise InputError(f'"{effect}" is not a taint effect', hint=hint)
+        key, _, value = rest.partition("=")
+        effects = (effect, "NoSchedule") if key in LOST_TAINTS and effect == "NoExecute" else (effect,)
+        others = tuple(taint for taint in taints if taint.key != key or taint.effect not in effects)
+        left = (*others, *(Taint(key=key, value=value, effect=effect) for effect in effects))
+    return replace(node, spec=replace(node.spec, taints=left))
+
+
+def _node_of(snapshot: Snapshot, name: str) -> Node:
+    """Return the node `node-1`, `node/node-1`, or `no/node-1`. Raises `InputError` with the nearest name."""
+    name = snapshot.cluster.full_name(bare_name(name))
+    row = snapshot.cluster.index.get(name)
+    if row is None:
+        raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, snapshot.cluster.index))
+    return snapshot.cluster.nodes[row]
+
+
+def _parse_count(text: str, most: int = MOST_COUNT) -> int:
+    """Return a number of nodes or replicas. Raises `InputError` for more than `most`."""
+    if not re.fullmatch(r"[0-9]+", text):
+        raise InputError(f'found "{text}", expected a number')
+    if len(text) > 9 or int(text) > most:
+        raise InputError(f"found {int(text[:99]):,}, at most {most:,} are simulated")
+    return int(text)
 
 
 def _is_unknown(manifest: Manifest) -> bool:

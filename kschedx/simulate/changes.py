@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from itertools import count, groupby
+from itertools import groupby
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.apiserver.placement_validation import EFFECTS
 from kschedx.apiserver.validation import validate_written_node
 from kschedx.errors import InputError, Place, nearest
 from kschedx.findings.constraints import CORDON_TAINT
+from kschedx.kube.decoding import Manifest
 from kschedx.kube.selectors import required_node_affinity
-from kschedx.kube.types import LOST_TAINTS, Node, Pod, Taint
+from kschedx.kube.types import Node, Pod, Taint
 from kschedx.snapshot.snapshot import Snapshot
 
-Manifest = Mapping[str, object]
 Read = Callable[[str], list[tuple[dict[str, object], Place]]]
 """Returns the objects of a file or folder with their places."""
 
@@ -81,6 +79,14 @@ def updates(changes: Iterable[SimulatedChange]) -> Iterator[Sequence[SimulatedCh
         yield from ([*update.values()] for of_target in by_path.values() for update in of_target)
 
 
+def split_at_sign(text: str, sign: str, allowed: str) -> tuple[str, str]:
+    """Return the parts before and after the first `sign`. Raises `InputError` with what is allowed."""
+    before, separator, after = text.partition(sign)
+    if not separator or not before or not after:
+        raise InputError(f'found "{text}", allowed is {allowed}')
+    return before, after
+
+
 def parse_change(verb: str, value: object, read: Read) -> SimulatedChange:
     """Return the change with a verb and its written value. Raises `InputError`."""
     if verb not in list(ChangeVerb):
@@ -123,23 +129,6 @@ def parse_changes(written: Iterable[object], read: Read) -> tuple[SimulatedChang
 
 def _entry(number: int) -> Place:
     return Place(object=f"change {number + 1}")
-
-
-def split_at_sign(text: str, sign: str, allowed: str) -> tuple[str, str]:
-    """Return the parts before and after the first `sign`. Raises `InputError` with what is allowed."""
-    before, separator, after = text.partition(sign)
-    if not separator or not before or not after:
-        raise InputError(f'found "{text}", allowed is {allowed}')
-    return before, after
-
-
-def parse_count(text: str, most: int = MOST_COUNT) -> int:
-    """Return a number of nodes or replicas. Raises `InputError` for more than `most`."""
-    if not re.fullmatch(r"[0-9]+", text):
-        raise InputError(f'found "{text}", expected a number')
-    if len(text) > 9 or int(text) > most:
-        raise InputError(f"found {int(text[:99]):,}, at most {most:,} are simulated")
-    return int(text)
 
 
 # Changes as a user writes them: options of a command line, and files with a list of them.
@@ -191,14 +180,6 @@ def set_cordon(node: Node, *, unschedulable: bool) -> Node:
     return replace(node, spec=replace(node.spec, unschedulable=unschedulable, taints=taints))
 
 
-def unreachable(node: Node) -> Node:
-    """Return the node with the taints that the node lifecycle controller sets once the node stops reporting."""
-    key = "node.kubernetes.io/unreachable"
-    taints = tuple(taint for taint in node.spec.taints if taint.key not in LOST_TAINTS)
-    taints += tuple(Taint(key=key, effect=effect) for effect in ("NoSchedule", "NoExecute"))
-    return replace(node, spec=replace(node.spec, taints=taints))
-
-
 def another_like(template: Node, name: str) -> Node:
     """Return a new node with the shape of the template: with another name and hostname, and without the state of a
     running node."""
@@ -214,15 +195,6 @@ def another_like(template: Node, name: str) -> Node:
 # Changes of nodes in their written form: taints, labels, and more nodes like an existing one.
 
 
-def node_of(snapshot: Snapshot, name: str) -> Node:
-    """Return the node `node-1`, `node/node-1`, or `no/node-1`. Raises `InputError` with the nearest name."""
-    name = snapshot.cluster.full_name(bare_name(name))
-    row = snapshot.cluster.index.get(name)
-    if row is None:
-        raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, snapshot.cluster.index))
-    return snapshot.cluster.nodes[row]
-
-
 def bare_name(target: str) -> str:
     """Return `node-1` for `node/node-1`."""
     return target.rpartition("/")[2] if names_node(target) else target
@@ -231,51 +203,6 @@ def bare_name(target: str) -> str:
 def names_node(target: str) -> bool:
     """Whether KIND/NAME names a node."""
     return target.partition("/")[0].lower() in ("node", "nodes", "no") and "/" in target
-
-
-def with_taint(node: Node, text: str) -> Node:
-    """Return the node with the taint `KEY=VALUE:EFFECT`, or without the taints of `KEY-`. Raises `InputError`."""
-    taints = node.spec.taints
-    if text.endswith("-"):
-        key, _, effect = text[:-1].partition(":")
-        left = tuple(taint for taint in taints if taint.key != key or (effect and taint.effect != effect))
-        if left == taints:
-            raise InputError(
-                f'"{key}" is not a taint of {node.name}', hint=nearest(key, (taint.key for taint in taints))
-            )
-    else:
-        rest, colon, effect = text.rpartition(":")
-        if not colon or effect not in EFFECTS:
-            hint = nearest(effect, EFFECTS) or f"one of {', '.join(EFFECTS)}"
-            raise InputError(f'"{effect}" is not a taint effect', hint=hint)
-        key, _, value = rest.partition("=")
-        effects = (effect, "NoSchedule") if key in LOST_TAINTS and effect == "NoExecute" else (effect,)
-        others = tuple(taint for taint in taints if taint.key != key or taint.effect not in effects)
-        left = (*others, *(Taint(key=key, value=value, effect=effect) for effect in effects))
-    return replace(node, spec=replace(node.spec, taints=left))
-
-
-def with_label(node: Node, text: str) -> Node:
-    """Return the node with the label `KEY=VALUE`, or without the label of `KEY-`. Raises `InputError`."""
-    labels = dict(node.metadata.labels)
-    if text.endswith("-"):
-        if labels.pop(text[:-1], None) is None:
-            raise InputError(f'"{text[:-1]}" is not a label of {node.name}', hint=nearest(text[:-1], labels))
-    else:
-        key, equals, value = text.partition("=")
-        if not key or not equals:
-            raise InputError(f'found "{text}", allowed is KEY=VALUE')
-        labels[key] = value
-    return replace(node, metadata=replace(node.metadata, labels=labels))
-
-
-def nodes_like(snapshot: Snapshot, template: Node, number: int) -> Iterator[Node]:
-    """Yield so many new nodes like the template, under unused names of the same domain."""
-    host, dot, domain = template.name.partition(".")
-    every = (f"{host}-new{number}{dot}{domain}" for number in count(1))
-    names = (name for name in every if name not in snapshot.cluster.index)
-    for _ in range(number):
-        yield another_like(template, next(names))
 
 
 def node_of_file(objects: Sequence[tuple[Mapping[str, object], Place]], path: str) -> Node:

@@ -90,7 +90,7 @@ REFUSES = {
 }
 """kubectl's message about a pod for which a flag is missing."""
 STAYS = frozenset({DrainOutcome.BUDGET, DrainOutcome.BUDGETS})
-LEAVES = frozenset({DrainOutcome.EVICTED, DrainOutcome.DELETED, DrainOutcome.TERMINATING})
+_LEAVES = frozenset({DrainOutcome.EVICTED, DrainOutcome.DELETED, DrainOutcome.TERMINATING})
 
 
 class DrainedPod(Document, frozen=True, omit_defaults=True):
@@ -145,7 +145,7 @@ class DrainResult(Struct, frozen=True, kw_only=True):
         """Deleted pods that stay Terminating: kubectl waits until they are gone."""
         if self.is_refused:
             return ()
-        return tuple(pod for pod in self.of(*LEAVES) if self.is_silent or pod.pod in self.finalizers)
+        return tuple(pod for pod in self.of(*_LEAVES) if self.is_silent or pod.pod in self.finalizers)
 
     @property
     def is_unconfirmed(self) -> bool:
@@ -236,7 +236,7 @@ class Evictor:
                 ):
                     fates[row] = DrainOutcome.TERMINATING  # it is recreated once the deletion is confirmed
             remains = {DrainOutcome.TERMINATING} if is_silent else set()
-            going = [row for row, fate in fates.items() if fate in LEAVES - remains]
+            going = [row for row, fate in fates.items() if fate in _LEAVES - remains]
             if self._options.disable_eviction:
                 number = Counter(budget for row in going for budget in of_pod[row])
                 bypassed = {
@@ -261,7 +261,7 @@ class Evictor:
             slow={
                 cluster.pods.key(row): seconds
                 for row, fate in fates.items()
-                if fate in LEAVES
+                if fate in _LEAVES
                 and (seconds := cluster.pods.specs[row].termination_grace_period_seconds or 0) >= _LONG_GRACE
             },
             finalizers={

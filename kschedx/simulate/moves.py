@@ -284,7 +284,7 @@ _MOST_PLACES = 50
 """Nodes that are tried for a pod, the nearest to fitting first."""
 _MOST_TRIALS = 2_000
 """Sets of evictions that are tried for a pod."""
-FITS = "fits"
+_FITS = "fits"
 
 
 class Goal(Struct, frozen=True, kw_only=True):
@@ -296,7 +296,7 @@ class Goal(Struct, frozen=True, kw_only=True):
 def parse_goal(text: str, read: Read) -> Goal:
     """Return the goal `fits pod.yaml`. Raises `InputError`."""
     verb, _, path = text.strip().partition(" ")
-    if verb != FITS or not path.strip():
+    if verb != _FITS or not path.strip():
         raise InputError(f'--goal: found "{text}", allowed is "fits FILE"')
     return Goal(text=text.strip(), change=parse_change(ChangeVerb.APPLY.value, path.strip(), read))
 

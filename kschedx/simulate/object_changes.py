@@ -23,7 +23,7 @@ from kschedx.apiserver.workload_validation import (
 )
 from kschedx.errors import InputError, NotChangedError, nearest
 from kschedx.explain.setup import with_claims_of_templates
-from kschedx.kube.decoding import decode, manifest, map_at, new_manifest
+from kschedx.kube.decoding import Manifest, decode, manifest, map_at, new_manifest
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of
 from kschedx.kube.quantity import value
@@ -32,7 +32,6 @@ from kschedx.kube.storage import STORAGE, PersistentVolume, PersistentVolumeClai
 from kschedx.kube.types import Node, Pod, PodDisruptionBudget, PodDisruptionBudgetStatus
 from kschedx.patterns import lazy_pattern
 from kschedx.plugins.volume_binding.matching import volume_to_bind
-from kschedx.simulate.changes import Manifest
 from kschedx.snapshot.edits import (
     with_applied,
     with_changed_nodes,
@@ -44,7 +43,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 # A single field of a manifest, by its path: `spec.template.spec.containers[web].resources.requests.cpu`.
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 Fields = Sequence[tuple[str, object]]
 """Paths with their new values."""
 
@@ -113,7 +112,7 @@ def with_values(manifest: Mapping[str, object], fields: Fields) -> dict[str, obj
     return dict(manifest)
 
 
-def with_fields(record: T, fields: Fields) -> T:
+def with_fields(record: _T, fields: Fields) -> _T:
     """Return an object with these fields set. Raises `InputError` for a field that scheduling does not read."""
     for path, setting in fields:
         written = cast("dict[str, object]", msgspec.to_builtins(record))
@@ -205,10 +204,8 @@ def _written_fields(manifest: Manifest) -> Manifest:
 
 # The cluster with objects other than pods and workloads, as `kubectl apply` leaves it.
 
-_AppliedManifest = Mapping[str, object]
 
-
-def merge_objects(snapshot: Snapshot, manifests: Sequence[_AppliedManifest]) -> Snapshot:
+def merge_objects(snapshot: Snapshot, manifests: Sequence[Manifest]) -> Snapshot:
     """Return the cluster with these objects. A manifest replaces the object of its name, but bindings of claims and
     volumes are kept. Raises `InputError`."""
     nodes = [manifest for manifest in manifests if manifest.get("kind") == "Node"]
@@ -225,7 +222,7 @@ def merge_objects(snapshot: Snapshot, manifests: Sequence[_AppliedManifest]) -> 
     return snapshot
 
 
-def _with_bound_claims(snapshot: Snapshot, manifests: Sequence[_AppliedManifest]) -> Snapshot:
+def _with_bound_claims(snapshot: Snapshot, manifests: Sequence[Manifest]) -> Snapshot:
     """Bind pending claims as the volume controller does: to new volumes that name them, and written claims of classes
     that do not wait for a pod to the volumes that fit them."""
     written = {
@@ -270,7 +267,7 @@ def _with_status_of(known: Node | None, written: Node) -> Node:
 # Changes of single objects other than pods, nodes, and workloads: claims, classes, budgets, quotas.
 
 
-def require_updatable(snapshot: Snapshot, written: _AppliedManifest) -> None:
+def require_updatable(snapshot: Snapshot, written: Manifest) -> None:
     """Raise `NotChangedError` if the manifest of an existing object changes an immutable field, or grows a claim whose
     class does not allow it."""
     kind, before = fixed_kind(written), stored_object(snapshot, written)
@@ -299,7 +296,7 @@ def _require_expandable(snapshot: Snapshot, before: PersistentVolumeClaim, after
     )
 
 
-def stored_object(snapshot: Snapshot, written: _AppliedManifest) -> Struct | None:
+def stored_object(snapshot: Snapshot, written: Manifest) -> Struct | None:
     """Return the cluster's object with the name of a manifest, if its kind has immutable fields and creates no pods."""
     kind = fixed_kind(written)
     if kind is None or kind.record is None:

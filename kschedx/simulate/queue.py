@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 # unschedulable.
 
 _GANG_SCHEDULING = "GangScheduling"
-COSCHEDULING = "Coscheduling"
+_COSCHEDULING = "Coscheduling"
 _WAITS_FOR_PREEMPTION = "pod group is unschedulable, pod group is waiting for preemption to complete"
 
 
@@ -106,7 +106,7 @@ def _gang_of(run: Run, row: int) -> _QueuedGang | None:
             if gang is None and release.enabled("GenericWorkload") and not release.behaviour.gangs_are_of_workloads:
                 return _QueuedGang(namespace, name, 0)
     label = pods.labels[row].get(scheduler_plugins.POD_GROUP_LABEL)
-    if label and run.runs_permit(row, COSCHEDULING):
+    if label and run.runs_permit(row, _COSCHEDULING):
         for own_gang in run.snapshot.of(scheduler_plugins.Gang):
             if (own_gang.metadata.namespace, own_gang.metadata.name) == (namespace, label):
                 return _QueuedGang(namespace, label, own_gang.spec.min_member, is_of_label=True)
@@ -240,14 +240,14 @@ class _Departure(Struct, frozen=True, kw_only=True):
     waits: bool  # whether its replacement is pending
 
 
-class Deletion(Struct, frozen=True, kw_only=True):
+class _Deletion(Struct, frozen=True, kw_only=True):
     """A pod that a controller deleted after so many steps."""
 
     steps: int
     pod: int
 
 
-class Creation(Struct, frozen=True, kw_only=True):
+class _Creation(Struct, frozen=True, kw_only=True):
     """Pods that a controller created after so many steps, with the objects that it created for them."""
 
     steps: int
@@ -256,7 +256,7 @@ class Creation(Struct, frozen=True, kw_only=True):
     pods: Sequence[Pod]
 
 
-_QueueEvent: TypeAlias = _Departure | Deletion | Creation
+_QueueEvent: TypeAlias = _Departure | _Deletion | _Creation
 
 
 def replay(run: Run, event: _QueueEvent) -> None:
@@ -264,9 +264,9 @@ def replay(run: Run, event: _QueueEvent) -> None:
     match event:
         case _Departure():
             evict(run, event.pod, waits=event.waits)
-        case Deletion():
+        case _Deletion():
             run.delete(event.pod)
-        case Creation():
+        case _Creation():
             run.cluster.set_storage(event.claims)
             run.cluster.set_contents(event.contents)
             if event.pods:
@@ -425,7 +425,7 @@ class Queue:
 
     def delete(self, row: int) -> None:
         """Delete a running or pending pod, as a controller does."""
-        self.between.append(Deletion(steps=len(self.steps), pod=row))
+        self.between.append(_Deletion(steps=len(self.steps), pod=row))
         self._run.delete(row)
 
     def create(self, cluster: Snapshot, pods: Sequence[Pod]) -> list[int]:
@@ -435,7 +435,7 @@ class Queue:
         claims = {key: claim for key, claim in new.claims.items() if known.claims.get(key) is not claim}
         names = {claim.spec.volume_name for claim in claims.values()} - known.volumes.keys()
         volumes = {name: new.volumes[name] for name in sorted(names) if name in new.volumes}
-        event = Creation(
+        event = _Creation(
             steps=len(self.steps),
             claims=StorageChange(claims=claims, volumes=volumes),
             contents=self._run.cluster.other_contents(cluster),

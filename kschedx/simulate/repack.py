@@ -28,10 +28,10 @@ from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
-RESOURCES = ("cpu", "memory", PODS)
+_RESOURCES = ("cpu", "memory", PODS)
 
 
-MOST_KINDS = 200
+_MOST_KINDS = 200
 """Equivalence classes of pods that fragmentation considers, the most frequent first."""
 
 
@@ -67,7 +67,7 @@ def _fragmentation(nodes: NodeTable, rows: Sequence[int]) -> float:
     total = np.maximum(free.sum(axis=0), 1)
     has_slot = nodes.allowed_pods > nodes.pod_count
     shares, weights = [0.0], [0]
-    for index in np.argsort(-counts, kind="stable")[:MOST_KINDS].tolist():
+    for index in np.argsort(-counts, kind="stable")[:_MOST_KINDS].tolist():
         requested = kinds[index] > 0
         if requested.any():
             lacks = ~((free[:, requested] >= kinds[index][requested]).all(axis=1) & has_slot)
@@ -77,7 +77,7 @@ def _fragmentation(nodes: NodeTable, rows: Sequence[int]) -> float:
 
 
 def _spread(nodes: NodeTable) -> float:
-    at = [nodes.resources.index[name] for name in RESOURCES if name != PODS]
+    at = [nodes.resources.index[name] for name in _RESOURCES if name != PODS]
     percent = 100 * nodes.requested[:, at] / np.maximum(nodes.allocatable[:, at], 1)
     return float(percent.std(axis=0).max(initial=0.0)) if len(nodes) else 0.0
 
@@ -123,7 +123,7 @@ def compare_repacking(now: Filling, before: RepackedNodes, after: RepackedNodes)
 
 def measure_filling(nodes: NodeTable, pending: tuple[str, ...] = ()) -> Filling:
     used = nodes.count_where(~_stay(nodes.pods)) > 0
-    at = [nodes.resources.index[name] for name in RESOURCES if name != PODS]
+    at = [nodes.resources.index[name] for name in _RESOURCES if name != PODS]
     requested = np.column_stack([nodes.requested[:, at], nodes.pod_count])[used]
     allocatable = np.column_stack([nodes.allocatable[:, at], nodes.allowed_pods])[used]
     percent = 100 * requested // np.maximum(allocatable, 1)
@@ -131,9 +131,9 @@ def measure_filling(nodes: NodeTable, pending: tuple[str, ...] = ()) -> Filling:
         nodes=len(nodes),
         in_use=int(used.sum()),
         unused=tuple(nodes.names[row] for row in np.flatnonzero(~used).tolist()),
-        requested=dict(zip(RESOURCES, requested.sum(axis=0).tolist(), strict=True)),
-        allocatable=dict(zip(RESOURCES, allocatable.sum(axis=0).tolist(), strict=True)),
-        fullest=dict(zip(RESOURCES, percent.max(axis=0, initial=0).tolist(), strict=True)),
+        requested=dict(zip(_RESOURCES, requested.sum(axis=0).tolist(), strict=True)),
+        allocatable=dict(zip(_RESOURCES, allocatable.sum(axis=0).tolist(), strict=True)),
+        fullest=dict(zip(_RESOURCES, percent.max(axis=0, initial=0).tolist(), strict=True)),
         pending=pending,
     )
 

@@ -13,11 +13,12 @@ from msgspec import Struct
 from kschedx.controllers.disruption_budgets import is_healthy
 from kschedx.controllers.manager import OF_CONTROLLERS, Manager, State
 from kschedx.controllers.pod_lifecycle import rows_to_be_deleted
-from kschedx.controllers.workloads import Manifest, Workload, is_recreated, ordinal_of
+from kschedx.controllers.workloads import Workload, is_recreated, ordinal_of
 from kschedx.explain.setup import Setup
 from kschedx.framework.moving import Run
 from kschedx.framework.replicas import Pick
 from kschedx.kube.conditions import reports_ready
+from kschedx.kube.decoding import Manifest
 from kschedx.kube.documents import Document
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import Pod
@@ -58,7 +59,7 @@ class KueueResult(Document, frozen=True):
     refused: Mapping[str, str]  # admitted Workloads to why the API server refuses their pods
 
 
-class Mark(Struct, frozen=True, kw_only=True):
+class _Mark(Struct, frozen=True, kw_only=True):
     """A moment to which a simulator can revert."""
 
     moves: int
@@ -336,14 +337,14 @@ class Simulator:
         evictor = Evictor(self, self.base, self.options, scenes=self.scenes)
         self.drained += evictor.drain(nodes, comes_back=comes_back)
 
-    def mark(self) -> Mark:
-        return Mark(
+    def mark(self) -> _Mark:
+        return _Mark(
             moves=self.run.cluster.mark(),
             created=frozenset(self.queue.created),
             controllers=self.manager.save(),
         )
 
-    def revert(self, mark: Mark) -> None:
+    def revert(self, mark: _Mark) -> None:
         """Revert to a moment after the last manual change. Steps and drains are kept as a record."""
         self.run.cluster.revert(mark.moves)
         self.queue.forget(mark.created)

@@ -36,9 +36,9 @@ from kschedx.simulate.repack import RepackedNodes, movable, repack
 from kschedx.snapshot.edits import without_nodes
 from kschedx.snapshot.snapshot import Snapshot
 
-Json: TypeAlias = Mapping[str, object]
+_Json: TypeAlias = Mapping[str, object]
 Work: TypeAlias = "Callable[[int], ProfileTrial]"
-Map: TypeAlias = "Callable[[Work, int], Iterator[ProfileTrial]]"
+_Map: TypeAlias = "Callable[[Work, int], Iterator[ProfileTrial]]"
 """Takes a work and how often to do it, and yields its results in order: in one process, or in several."""
 
 _WEIGHTS = (0, 1, 2, 5, 10)
@@ -51,7 +51,7 @@ _RUNGS = ((10, 5, 0.5), (3, 4, 0.75), (1, 1, 0.95))
 which it ends."""
 _SMALLEST = 10
 """The smallest number of nodes of a part."""
-FIT, SPREAD = "NodeResourcesFit", "PodTopologySpread"
+_FIT, _SPREAD = "NodeResourcesFit", "PodTopologySpread"
 
 
 class TuningGoal(StrEnum):
@@ -77,11 +77,11 @@ class ProfileCandidate(Struct, frozen=True, kw_only=True, rename="camel", omit_d
     """Whether pods without constraints of their own are spread over zones and nodes, if the current profile does
     that."""
 
-    def apply_to(self, base: Json, scheduler_name: str) -> Json:
+    def apply_to(self, base: _Json, scheduler_name: str) -> _Json:
         """Return the KubeSchedulerConfiguration with the change in the profile of that name."""
         document = deepcopy(dict(base))
         profile = _profile_in(document, scheduler_name)
-        args = _args_in(profile, FIT) if self.strategy or self.resources else {}
+        args = _args_in(profile, _FIT) if self.strategy or self.resources else {}
         strategy = args.get("scoringStrategy")
         written: dict[str, object] = (
             dict(strategy) if isinstance(strategy, Mapping) else {"type": FitStrategy.LEAST.value}
@@ -99,7 +99,7 @@ class ProfileCandidate(Struct, frozen=True, kw_only=True, rename="camel", omit_d
         if self.strategy or self.resources:
             args["scoringStrategy"] = written
         if not self.spreads_by_default:
-            _args_in(profile, SPREAD).update(defaultingType="List")
+            _args_in(profile, _SPREAD).update(defaultingType="List")
         if self.weights:
             score, changed = _map_in(_map_in(profile, "plugins"), "score"), dict(self.weights)
             enabled = [{"name": name, "weight": to} for name, to in self.weights if to]
@@ -177,7 +177,7 @@ class Tuning(Shown, Struct, frozen=True, kw_only=True):
     today: ProfileTrial  # the result of the current profile
     front: tuple[ProfileTrial, ...]
     """Results of the last round to which no other is superior in everything, the best for the goal first."""
-    configuration: Json  # the configuration of the best profile; the current one if none is better
+    configuration: _Json  # the configuration of the best profile; the current one if none is better
 
     @property
     def best(self) -> ProfileTrial:
@@ -219,7 +219,7 @@ class Tuning(Shown, Struct, frozen=True, kw_only=True):
 
     def to_dict(self) -> dict[str, object]:
         return document(
-            TUNING,
+            _TUNING,
             TuningDocument,
             self,
             nodes=self.all_nodes,
@@ -232,14 +232,14 @@ class Tuning(Shown, Struct, frozen=True, kw_only=True):
 def tune(
     snapshot: Snapshot,
     setup: Setup,
-    base: Json,
+    base: _Json,
     goal: TuningGoal,
     *,
     most: int = 200,
     seed: int = 0,
     seconds: float = 60.0,
     price_of: Callable[[str], float | None] | None = None,
-    run: Map | None = None,
+    run: _Map | None = None,
 ) -> Tuning:
     """Search for the best profile. `base` is the written configuration of the setup. Raises `ConfigError` for a profile
     that cannot be tuned, and for the goal `cost` if the price of a node is unknown."""
@@ -293,7 +293,7 @@ def tune(
     )
 
 
-def base_of(config: Json | None, setup: Setup) -> Json:
+def base_of(config: _Json | None, setup: Setup) -> _Json:
     """Return the configuration that is tuned: the given one, or an empty one with the API version of the Kubernetes
     version."""
     if config is not None:
@@ -305,7 +305,7 @@ def base_of(config: Json | None, setup: Setup) -> Json:
 def _try(
     place: Callable[[ProfileCandidate], ProfileTrial],
     candidates: Sequence[ProfileCandidate],
-    run: Map,
+    run: _Map,
     until: float,
     noun: str,
 ) -> list[ProfileTrial]:
@@ -328,7 +328,7 @@ class _Search:
         self,
         snapshot: Snapshot,
         setup: Setup,
-        base: Json,
+        base: _Json,
         profile: Profile,
         goal: TuningGoal,
         price_of: Callable[[str], float | None] | None,
@@ -394,8 +394,8 @@ def _owner_key(snapshot: Snapshot, row: int) -> str:
 def _candidates(profile: Profile, dice: random.Random, most: int) -> list[ProfileCandidate]:
     """Return the current profile, each strategy by itself, and random candidates."""
     tunable = [name for name in profile.points["score"] if name in profile.weights and _is_tunable(name)]
-    strategies: tuple[FitStrategy | None, ...] = (None, *FitStrategy) if FIT in tunable else (None,)
-    is_spread = SPREAD in profile.args and profile.args_of(PodTopologySpreadArgs).defaulting_type == "System"
+    strategies: tuple[FitStrategy | None, ...] = (None, *FitStrategy) if _FIT in tunable else (None,)
+    is_spread = _SPREAD in profile.args and profile.args_of(PodTopologySpreadArgs).defaulting_type == "System"
     candidates = dict.fromkeys([ProfileCandidate(), *(ProfileCandidate(strategy=strategy) for strategy in strategies)])
     if is_spread:
         candidates |= dict.fromkeys(
@@ -404,10 +404,10 @@ def _candidates(profile: Profile, dice: random.Random, most: int) -> list[Profil
     for _ in range(20 * most):
         if len(candidates) >= most:
             break
-        weights = ((name, dice.choice(_WEIGHTS[1:] if name == FIT else _WEIGHTS)) for name in tunable)
+        weights = ((name, dice.choice(_WEIGHTS[1:] if name == _FIT else _WEIGHTS)) for name in tunable)
         candidate = ProfileCandidate(
             strategy=dice.choice(strategies),
-            resources=dice.choice(_RESOURCE_WEIGHTS) if FIT in tunable else None,
+            resources=dice.choice(_RESOURCE_WEIGHTS) if _FIT in tunable else None,
             weights=tuple((name, to) for name, to in weights if dice.random() < 0.5 and to != profile.weights[name]),
             spreads_by_default=not is_spread or dice.random() < 0.5,
         )
@@ -496,7 +496,7 @@ class TuningDocument(Document, frozen=True):
     assumptions: tuple[str, ...]
 
 
-TUNING = "ProfileTuning"
+_TUNING = "ProfileTuning"
 
 
 def _trial(trial: ProfileTrial) -> TrialDocument:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -16,7 +16,7 @@ from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, Persis
 from kschedx.kube.types import FINISHED, Labels, Node, Pod, PodSpec, PodStatus
 from kschedx.snapshot.columns import ClusterRow, Column, IntArray
 from kschedx.snapshot.nodes import ClusterNodes
-from kschedx.snapshot.pods import PodCopies, PodTable, longer, longer_rows
+from kschedx.snapshot.pods import PodCopies, PodTable, longer
 from kschedx.snapshot.snapshot import Snapshot, fields_from_objects
 
 
@@ -31,7 +31,7 @@ def with_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Snapshot:
     specs = _unbound(pods)
     table = replace(
         old,
-        rows=longer_rows(old.rows, {pod.key: row for row, pod in enumerate(pods, start=len(old))}),
+        rows=_longer_rows(old.rows, {pod.key: row for row, pod in enumerate(pods, start=len(old))}),
         names=longer(old.names, [pod.metadata.name for pod in pods]),
         namespaces=_join_columns(old.namespaces, [pod.metadata.namespace for pod in pods]),
         uids=longer(old.uids, [pod.metadata.uid for pod in pods]),
@@ -52,6 +52,30 @@ def with_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Snapshot:
         _requests={},
     )
     return replace(snapshot, pods=table, _tables={})
+
+
+class _MoreRows(Mapping[str, int]):
+    """Rows by key of pods, and of others, of which one may have the name of one before."""
+
+    def __init__(self, rows: Mapping[str, int], more: dict[str, int]) -> None:
+        self.rows, self.more = rows, more
+
+    def __len__(self) -> int:
+        return len(self.rows) + sum(key not in self.rows for key in self.more)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.rows
+        yield from (key for key in self.more if key not in self.rows)
+
+    def __getitem__(self, key: str) -> int:
+        return self.more[key] if key in self.more else self.rows[key]
+
+
+def _longer_rows(rows: Mapping[str, int], more: dict[str, int]) -> Mapping[str, int]:
+    """`longer` of rows by key; the last of a name counts."""
+    if isinstance(rows, _MoreRows):
+        return _MoreRows(rows.rows, {**rows.more, **more})
+    return {**rows, **more} if isinstance(rows, dict) else _MoreRows(rows, more)
 
 
 def with_changed_pods(snapshot: Snapshot, changed: Iterable[tuple[IntArray, Pod]]) -> Snapshot:

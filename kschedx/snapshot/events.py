@@ -44,7 +44,7 @@ OF_EVICTION = frozenset({"Preempted", "Evicted", "EvictedByVPA", "ScaleDown", "T
 the taint manager."""
 _REPEATS_STATUS = "Error: "
 """The start of a kubelet event that only repeats the container's status."""
-NOT_ENQUEUED = "Unschedulable"
+_NOT_ENQUEUED = "Unschedulable"
 """From Volcano: why it does not enqueue a PodGroup, or schedule its pods."""
 _NO_CAPACITY = "InsufficientCapacityError"
 """From Karpenter: the cloud launches no node for a NodeClaim, which Karpenter then deletes."""
@@ -53,7 +53,7 @@ _UNMADE = {
     "CronJob": OF_CRON_JOBS,
     "Pod": frozenset({SYNC_ERROR, CLAIM_REFUSED}),
     "NodeClaim": frozenset({_NO_CAPACITY}),
-    "PodGroup": frozenset({NOT_ENQUEUED}),
+    "PodGroup": frozenset({_NOT_ENQUEUED}),
 }
 """Kind to the reasons why its dependents are not created."""
 REASONS = frozenset(

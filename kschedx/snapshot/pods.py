@@ -20,13 +20,11 @@ from kschedx.kube.storage import claim_name
 from kschedx.kube.types import (
     FINISHED,
     ContainerPort,
-    GroupedWorkload,
     Node,
     ObjectMeta,
     OwnerReference,
     Pod,
     PodGroup,
-    PodGroupSpec,
     PodSpec,
     PodStatus,
     PriorityClass,
@@ -45,10 +43,8 @@ from kschedx.snapshot.columns import (
     rows_by_group,
 )
 
-CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
-"""The first columns of every resource matrix. cpu is in milli-units, everything else in units."""
-
 NATIVE = ("cpu", "memory", "ephemeral-storage")
+"""The first columns of every resource matrix. cpu is in milli-units, everything else in units."""
 
 
 class ResourceNames:
@@ -75,20 +71,20 @@ class ResourceNames:
 
 _ENCODER = msgspec.json.Encoder()
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
-class _node_independent(Memo[T]):  # noqa: N801 - used like cached_property
+class _node_independent(Memo[_T]):  # noqa: N801 - used like cached_property
     """A property of pods that does not depend on their nodes: computed once for all tables with the same pods."""
 
-    def __init__(self, compute: Callable[[PodTable], T]) -> None:
+    def __init__(self, compute: Callable[[PodTable], _T]) -> None:
         self._compute = compute
 
     @overload
     def __get__(self, table: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, table: PodTable, owner: type) -> T: ...
-    def __get__(self, table: PodTable | None, owner: type) -> Self | T:
+    def __get__(self, table: PodTable, owner: type) -> _T: ...
+    def __get__(self, table: PodTable | None, owner: type) -> Self | _T:
         if table is None:
             return self
         return self.of(table.derived, lambda: self._compute(table))
@@ -221,30 +217,6 @@ def longer(texts: Sequence[str], more: Sequence[str]) -> Sequence[str]:
         return [*texts, *more]
     *before, last = texts.parts
     return _JoinedTexts(*before, [*last, *more]) if isinstance(last, list) else _JoinedTexts(*texts.parts, [*more])
-
-
-class _MoreRows(Mapping[str, int]):
-    """Rows by key of pods, and of others, of which one may have the name of one before."""
-
-    def __init__(self, rows: Mapping[str, int], more: dict[str, int]) -> None:
-        self.rows, self.more = rows, more
-
-    def __len__(self) -> int:
-        return len(self.rows) + sum(key not in self.rows for key in self.more)
-
-    def __iter__(self) -> Iterator[str]:
-        yield from self.rows
-        yield from (key for key in self.more if key not in self.rows)
-
-    def __getitem__(self, key: str) -> int:
-        return self.more[key] if key in self.more else self.rows[key]
-
-
-def longer_rows(rows: Mapping[str, int], more: dict[str, int]) -> Mapping[str, int]:
-    """`longer` of rows by key; the last of a name counts."""
-    if isinstance(rows, _MoreRows):
-        return _MoreRows(rows.rows, {**rows.more, **more})
-    return {**rows, **more} if isinstance(rows, dict) else _MoreRows(rows, more)
 
 
 class _RowsOfCopies(Mapping[str, int]):
@@ -482,7 +454,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         """Append pods without a node."""
         count = len(pods)
 
-        def grown(column: Column[T], values: Sequence[T]) -> Column[T]:
+        def grown(column: Column[_T], values: Sequence[_T]) -> Column[_T]:
             first = len(column.values)
             codes = np.arange(first, first + count, dtype=np.int64)
             return Column(np.concatenate([column.codes, codes]), [*column.values, *values])
@@ -549,7 +521,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         if not len(rows):  # columns of many pods are shared, not copied
             return replace(self, node_count=node_count, grouped=None, derived={})
 
-        def grown(column: Column[T]) -> Column[T]:
+        def grown(column: Column[_T]) -> Column[_T]:
             return Column(np.concatenate([column.codes, column.codes[rows]]), column.values)
 
         columns = {
@@ -722,18 +694,6 @@ def host_ports(spec: PodSpec, *, sidecars: bool = True) -> tuple[ContainerPort, 
 
 _PodGroups = Mapping[str, PodGroup]
 """`namespace/name` to pod group."""
-
-
-def groups_by_key(groups: Iterable[PodGroup], workloads: Iterable[GroupedWorkload]) -> dict[str, PodGroup]:
-    group_of = {f"{group.metadata.namespace}/{group.metadata.name}": group for group in groups}
-    for workload in workloads:
-        namespace = workload.metadata.namespace
-        for entry in workload.spec.pod_groups:
-            name = f"{workload.metadata.name}/{entry.name}"
-            metadata = ObjectMeta(name=name, namespace=namespace)
-            spec = PodGroupSpec(scheduling_policy=entry.policy)
-            group_of[f"{namespace}/{name}"] = PodGroup(metadata=metadata, spec=spec)
-    return group_of
 
 
 def group_name(spec: PodSpec, *, of_workloads: bool) -> str | None:

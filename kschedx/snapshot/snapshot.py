@@ -24,7 +24,7 @@ from kschedx.kube.other_schedulers import OpenShiftScheduler
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.scalars import nanoseconds, newest
 from kschedx.kube.snapshot_header import SnapshotHeader
-from kschedx.kube.storage import PersistentVolumeClaim, bound_claim, provisioned_at_once
+from kschedx.kube.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, bound_claim, volume_for
 from kschedx.kube.types import (
     AUTOSCALER_PRIORITIES,
     AUTOSCALER_STATUS,
@@ -38,6 +38,7 @@ from kschedx.kube.types import (
     Pod,
     PodDisruptionBudget,
     PodGroup,
+    PodGroupSpec,
     PriorityClass,
     ReplicaSet,
     ReplicationController,
@@ -49,7 +50,7 @@ from kschedx.snapshot.columns import ClusterRow, distinct
 from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
-from kschedx.snapshot.pods import PodTable, groups_by_key
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.storage import Storage
 
 
@@ -176,8 +177,8 @@ class ManifestHead(Struct, frozen=True, kw_only=True, rename="camel"):
 
 _HEADS: msgspec.json.Decoder[list[ManifestHead]] = msgspec.json.Decoder(list[ManifestHead])
 _RAWS: msgspec.json.Decoder[list[Raw]] = msgspec.json.Decoder(list[Raw])
-R = TypeVar("R", bound=Struct)
-M = TypeVar("M", bound=ManifestHead)
+_R = TypeVar("_R", bound=Struct)
+_M = TypeVar("_M", bound=ManifestHead)
 
 
 class StoredManifests:
@@ -202,14 +203,14 @@ class StoredManifests:
         """Add or replace the manifest of a pod."""
         return StoredManifests(self._texts, {**self._added, ("Pod", key): manifest})
 
-    def records(self, kind: str, record: type[M]) -> dict[str, M]:
+    def records(self, kind: str, record: type[_M]) -> dict[str, _M]:
         """Return the objects of a kind by `namespace/name`, or by name for nodes. Raises `InputError`. A list is
         decoded at once if `record` fits all its objects, of any kind."""
         decoder = msgspec.json.Decoder(list[record])  # type: ignore[valid-type] # a type at run time
-        records_by_key: dict[str, M] = {}
+        records_by_key: dict[str, _M] = {}
         for text in self._texts:
             try:
-                read: Sequence[M] = decoder.decode(text)
+                read: Sequence[_M] = decoder.decode(text)
             except msgspec.ValidationError:
                 heads = zip(_HEADS.decode(text), _RAWS.decode(text), strict=True)
                 read = [decode(raw, record) for head, raw in heads if head.key_of(kind)]
@@ -293,11 +294,23 @@ def fields_from_objects(objects: Objects) -> dict[str, object]:
         "stateful_sets": objects_of(objects, StatefulSet),
         "disruption_budgets": objects_of(objects, PodDisruptionBudget),
         "priority_classes": priority_classes(objects),
-        "pod_groups": groups_by_key(objects_of(objects, PodGroup), objects_of(objects, GroupedWorkload)),
+        "pod_groups": _groups_by_key(objects_of(objects, PodGroup), objects_of(objects, GroupedWorkload)),
         "devices": Devices.of(objects),
         "storage": Storage.of(objects),
         "objects": {record: tuple(some) for record, some in objects.items()},
     }
+
+
+def _groups_by_key(groups: Iterable[PodGroup], workloads: Iterable[GroupedWorkload]) -> dict[str, PodGroup]:
+    group_of = {f"{group.metadata.namespace}/{group.metadata.name}": group for group in groups}
+    for workload in workloads:
+        namespace = workload.metadata.namespace
+        for entry in workload.spec.pod_groups:
+            name = f"{workload.metadata.name}/{entry.name}"
+            metadata = ObjectMeta(name=name, namespace=namespace)
+            spec = PodGroupSpec(scheduling_policy=entry.policy)
+            group_of[f"{namespace}/{name}"] = PodGroup(metadata=metadata, spec=spec)
+    return group_of
 
 
 def priority_classes(objects: Objects) -> dict[str, PriorityClass]:
@@ -390,7 +403,7 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         event = self.failed_creates.get((kind, owner.namespace, owner.name))
         return event if event is not None and event.uid in ("", owner.uid) else None
 
-    def of(self, record: type[R]) -> tuple[R, ...]:
+    def of(self, record: type[_R]) -> tuple[_R, ...]:
         """Return the objects of the kind with this record."""
         return objects_of(self.objects, record)
 
@@ -399,7 +412,7 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         """The node selector that OpenShift adds to pods in projects without their own."""
         return next((config.spec.default_node_selector for config in self.of(OpenShiftScheduler)), "")
 
-    def with_records(self, record: type[R], objects: Iterable[R]) -> Snapshot:
+    def with_records(self, record: type[_R], objects: Iterable[_R]) -> Snapshot:
         """Replace the objects of the kind with this record, which has no field of its own."""
         return replace(self, objects={**self.objects, record: tuple(objects)}, _tables=dict(self._tables))
 
@@ -489,10 +502,25 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         for key, claim in created.items():
             named = self.storage.with_default(claim)
             storage_class = self.storage.classes.get(named.storage_class)
-            volume = provisioned_at_once(named, storage_class, self.storage.csi_nodes.values())
+            volume = _provisioned_at_once(named, storage_class, self.storage.csi_nodes.values())
             claims[key] = named if volume is None else bound_claim(named, volume.name)
             volumes |= {} if volume is None else {volume.name: volume}
         return self.with_storage(replace(self.storage, claims=claims, volumes=volumes))
 
     def with_storage(self, storage: Storage) -> Snapshot:
         return replace(self, storage=storage, _tables=dict(self._tables))
+
+
+def _provisioned_at_once(
+    claim: PersistentVolumeClaim, storage_class: StorageClass | None, nodes: Iterable[CSINode]
+) -> PersistentVolume | None:
+    """Return the volume that a driver provisions for a new claim before its pod is scheduled, if every node can reach
+    it. None if the driver chooses the location by the nodes' topology keys or the class's topologies."""
+    if storage_class is None or not storage_class.can_provision or storage_class.waits_for_first_consumer:
+        return None
+    drivers = [driver for node in nodes for driver in node.spec.drivers if driver.name == storage_class.provisioner]
+    if claim.spec.volume_name or storage_class.allowed_topologies or not drivers:
+        return None
+    if any(driver.topology_keys for driver in drivers):
+        return None
+    return volume_for(claim, f"{claim.metadata.namespace}-{claim.name}", storage_class, bound=True)

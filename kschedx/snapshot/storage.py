@@ -26,7 +26,7 @@ from kschedx.kube.storage import (
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import BoolArray, Derived, IntArray
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class Storage(Struct, frozen=True, kw_only=True, dict=True):
@@ -235,8 +235,8 @@ class StorageChange(Struct, frozen=True, kw_only=True):
         return bool(self.claims or self.volumes)
 
 
-def _group_pairs(pairs: Iterable[tuple[str, T]]) -> Mapping[str, tuple[T, ...]]:
-    groups: dict[str, list[T]] = {}
+def _group_pairs(pairs: Iterable[tuple[str, _T]]) -> Mapping[str, tuple[_T, ...]]:
+    groups: dict[str, list[_T]] = {}
     for key, item in pairs:
         groups.setdefault(key, []).append(item)
     return {key: tuple(items) for key, items in groups.items()}

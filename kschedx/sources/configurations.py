@@ -16,11 +16,11 @@ from kschedx.sources import yaml as yaml_text
 from kschedx.sources.files import STDIN, load_documents
 from kschedx.sources.line_numbers import line_of
 
-KIND = "KubeSchedulerConfiguration"
+_KIND = "KubeSchedulerConfiguration"
 _POLICY = "Policy"
 """The kind of the configuration of schedulers before the framework."""
 
-Json = Mapping[str, object]
+_Json = Mapping[str, object]
 
 
 _MOST_BYTES = 4 << 20
@@ -28,7 +28,7 @@ _MOST_BYTES = 4 << 20
 
 
 class _WrittenConfiguration(Struct, frozen=True, kw_only=True):
-    document: Json
+    document: _Json
     place: Place
     config_map: str = ""
     key: str = ""
@@ -75,12 +75,12 @@ def find_configuration(path: str) -> _WrittenConfiguration:
         kinds = ", ".join(sorted({str(document.get("kind") or "nothing") for document, _ in documents})) or "nothing"
         elsewhere = next((file for document, _ in documents for file in _config_files(document)), "")
         hint = f"kube-scheduler is started with --config={elsewhere} there: pass that file" if elsewhere else ""
-        raise ConfigError(f"expected one {KIND}, found {kinds}", place=Place(source=path), hint=hint)
+        raise ConfigError(f"expected one {_KIND}, found {kinds}", place=Place(source=path), hint=hint)
     if len(written_pods) > 1:
         where = "; ".join(str(written_pod.place) for written_pod in written_pods)
         hint = "put the intended one in its own file"
         raise ConfigError(
-            f"expected one {KIND}, found {len(written_pods)}: {where}", place=Place(source=path), hint=hint
+            f"expected one {_KIND}, found {len(written_pods)}: {where}", place=Place(source=path), hint=hint
         )
     return written_pods[0]
 
@@ -104,7 +104,7 @@ def _with_line(error: ConfigError, written: _WrittenConfiguration) -> ConfigErro
     return error.at(Place(line=line)).at(replace(place, document=None) if written.below else place)
 
 
-def zero_weights(document: Json) -> Iterator[str]:
+def zero_weights(document: _Json) -> Iterator[str]:
     """Yield the field paths of weights that are explicitly 0. Values of an unexpected type are skipped."""
     for i, profile in enumerate(list_at(document, "profiles")):
         plugins = map_at(profile, "plugins")
@@ -117,7 +117,7 @@ def zero_weights(document: Json) -> Iterator[str]:
 # --- places of configurations
 
 
-def _configurations(document: Json, place: Place) -> Iterator[_WrittenConfiguration]:
+def _configurations(document: _Json, place: Place) -> Iterator[_WrittenConfiguration]:
     if _is_configuration(document):
         yield _WrittenConfiguration(document=document, place=place)
         return
@@ -129,7 +129,7 @@ def _configurations(document: Json, place: Place) -> Iterator[_WrittenConfigurat
     name = str(metadata.get("name") or "")
     # the encoded data of a Secret is not read
     for key, text in map_at(document.get("data" if kind == "ConfigMap" else "stringData")).items():
-        if not isinstance(text, str) or not (KIND in text or f"kind: {_POLICY}" in text or f'"{_POLICY}"' in text):
+        if not isinstance(text, str) or not (_KIND in text or f"kind: {_POLICY}" in text or f'"{_POLICY}"' in text):
             continue
         inside = replace(place, object=f"{kind} {name}[{key}]")
         below = f"{'data' if kind == 'ConfigMap' else 'stringData'}[{key}]"
@@ -151,7 +151,7 @@ def _nested_configurations(value: object, path: str, place: Place) -> Iterator[_
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _nested_configurations(item, f"{path}[{index}]", place)
-    elif isinstance(value, str) and f"kind: {KIND}" in value:
+    elif isinstance(value, str) and f"kind: {_KIND}" in value:
         held = (item for item in _parse(value, inside) if _is_configuration(item))
         yield from (_WrittenConfiguration(document=item, place=inside, below=path) for item in held)
 
@@ -193,7 +193,7 @@ def _config_files(value: object) -> Iterator[str]:
         yield from _config_files(item)
 
 
-def _parse(text: str, place: Place) -> Iterator[Json]:
+def _parse(text: str, place: Place) -> Iterator[_Json]:
     """Yield the documents in a ConfigMap's value. Lines are those of the value."""
     for line in yaml_text.split(text.encode(), source=""):
         try:
@@ -204,15 +204,15 @@ def _parse(text: str, place: Place) -> Iterator[Json]:
             yield document.value
 
 
-def _is_configuration(document: Json) -> bool:
+def _is_configuration(document: _Json) -> bool:
     """Return whether the document is a scheduler's configuration. A Policy with an API group belongs to another
     project."""
     version = str(document.get("apiVersion") or "")
     kind = document.get("kind")
-    return kind == KIND or (kind == _POLICY and "/" not in version)
+    return kind == _KIND or (kind == _POLICY and "/" not in version)
 
 
-def _mounted_config_maps(documents: Iterable[Json]) -> Iterator[tuple[str, str]]:
+def _mounted_config_maps(documents: Iterable[_Json]) -> Iterator[tuple[str, str]]:
     """Yield ConfigMap and key of the files that containers get with --config."""
     for document in documents:
         for spec in _pod_specs(document):
@@ -227,7 +227,7 @@ def _mounted_config_maps(documents: Iterable[Json]) -> Iterator[tuple[str, str]]
                         yield str(source.get("name") or source.get("secretName")), key
 
 
-def _pod_specs(document: Json) -> Iterator[Json]:
+def _pod_specs(document: _Json) -> Iterator[_Json]:
     spec = map_at(document, "spec")
     if document.get("kind") == "Pod":
         yield spec
@@ -246,7 +246,7 @@ def _flag(arguments: Sequence[object], name: str) -> str:
     return ""
 
 
-def _key(path: str, mount: Json, source: Json) -> str:
+def _key(path: str, mount: _Json, source: _Json) -> str:
     """Return the key of a ConfigMap to which a path leads through a mount; empty if it leads elsewhere."""
     if not path or not source:
         return ""

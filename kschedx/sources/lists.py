@@ -14,6 +14,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place, join_fields
+from kschedx.kube.documents import Json
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.snapshot_header import SnapshotHeader, parse_list_header
 from kschedx.patterns import lazy_pattern
@@ -24,7 +25,6 @@ from kschedx.patterns import lazy_pattern
 # `SecurityContext` has the host's namespaces. Neither the list nor its `Items` state their kind: `selfLink` does.
 # Upstream: pkg/apis/core/types.go, and printers.JSONPrinter of these versions.
 
-_Json = dict[str, object]
 
 _LINK = lazy_pattern(r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)(?:/namespaces/[^/]+)?/(?P<plural>[^/]+)")
 _KIND_OF = {
@@ -56,15 +56,15 @@ def _as_api_list(document: bytes | memoryview) -> bytes | None:
     return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects})
 
 
-def _object(value: Mapping[str, object]) -> _Json:
+def _object(value: Mapping[str, object]) -> Json:
     """Convert an object or a template: fields in lower case are metadata."""
     metadata = {key: item for key, item in value.items() if key[:1].islower() and key not in ("kind", "apiVersion")}
     rest = {key: item for key, item in value.items() if key[:1].isupper()}
     return {"metadata": metadata, **_fields(rest)}
 
 
-def _fields(value: Mapping[str, object]) -> _Json:
-    document: _Json = {}
+def _fields(value: Mapping[str, object]) -> Json:
+    document: Json = {}
     for key, item in value.items():
         if item is None:
             continue
@@ -76,7 +76,7 @@ def _fields(value: Mapping[str, object]) -> _Json:
 
 def _value(value: object, *, is_template: bool = False) -> object:
     if isinstance(value, dict):
-        fields = cast("_Json", value)
+        fields = cast("Json", value)
         return _object(fields) if is_template else _fields(fields)
     if isinstance(value, list):
         return [_value(item) for item in value]
@@ -461,7 +461,7 @@ class _Items(msgspec.Struct):
     """The items of a list in kubectl's internal types (`lists.as_api_list`)."""
 
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -536,7 +536,7 @@ class Batch(Struct, kw_only=True, eq=False):
     header: SnapshotHeader | None = None
     """The header of a snapshot, in the batch with its first objects."""
 
-    def decode(self, decoder: msgspec.json.Decoder[T]) -> T:
+    def decode(self, decoder: msgspec.json.Decoder[_T]) -> _T:
         """Decode `items` with a decoder of a list. Raises InputError for text that is not JSON.
 
         An invalid object raises msgspec.ValidationError, so that the caller can try another decoder, or raise
@@ -547,7 +547,7 @@ class Batch(Struct, kw_only=True, eq=False):
         except RecursionError:
             raise InputError("nested too deeply", place=self.origin.place(0)) from None
 
-    def _decode(self, decoder: msgspec.json.Decoder[T]) -> T:
+    def _decode(self, decoder: msgspec.json.Decoder[_T]) -> _T:
         try:
             decoded = decoder.decode(self.items)
         except msgspec.ValidationError:

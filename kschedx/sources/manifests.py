@@ -52,13 +52,13 @@ _VARIABLE = lazy_pattern(r"\$\{\w")
 _HEAD = 64 << 10
 """Bytes of a text that are searched; the patterns read each byte once."""
 
-TEMPLATE = "looks like a template"
+_ANY_TEMPLATE = "looks like a template"
 _HELM_TEMPLATE = "looks like a template of a Helm chart"
 _FILL_IN = "replace the variables first, for example with `envsubst`"
 ALLOWED = "allowed are Kubernetes objects in YAML or JSON"
 
 
-def binary(head: bytes) -> str:
+def _binary(head: bytes) -> str:
     """Return the apparent type of data that cannot be YAML or JSON; empty if it can be. `head` are at least the first
     512 bytes."""
     for magic, name in _MAGIC:
@@ -80,7 +80,7 @@ def _foreign_template(content: bytes) -> tuple[str, str, int] | None:
     expression."""
     for pattern, message, hint in (
         (_TEMPLATE, _HELM_TEMPLATE, "render it first, with `helm template`"),
-        (_OTHER_TEMPLATE, TEMPLATE, "render it first"),
+        (_OTHER_TEMPLATE, _ANY_TEMPLATE, "render it first"),
     ):
         if match := pattern.search(content):
             return message, hint, content.count(b"\n", 0, match.start()) + 1
@@ -133,7 +133,7 @@ def read(text: UnpackedFile, see: See, refuse: Refuse | None = None) -> Iterator
         text = UnpackedFile(head=head, rest=text.rest, source=text.source, kind=text.kind)
     start = text.start
     with_logs = layouts.is_cluster_info(start)  # logs can contain anything
-    if not with_logs and (looks := binary(text.head)):
+    if not with_logs and (looks := _binary(text.head)):
         raise _foreign(looks, text.source)
     if text.kind and (start.startswith(b"[") or start.rstrip() == b"null"):
         listed = layouts.as_list(text.kind, _read_all(text))

@@ -77,7 +77,7 @@ def _volume_not_found(finding: findings.VolumeNotFound) -> Words:
     return Words(headline=f"claim {finding.claim} is bound to volume {finding.persistent_volume}, which does not exist")
 
 
-NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
+_NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
 _SHOWN = 4
 _LOST = {
     "bound-to-another-claim": "bound to another claim",
@@ -122,7 +122,7 @@ def _selected_node_mismatch(finding: findings.SelectedNodeMismatch) -> Words:
 @in_words.register
 def _no_matching_volume(finding: findings.NoMatchingVolume) -> Words:
     claim = finding.claim
-    static = finding.provisioner in NO_PROVISIONER
+    static = finding.provisioner in _NO_PROVISIONER
     volumes = f"{count(finding.volumes, 'volume')} of class {claim.storage_class or 'none'}"
     items = (volumes, *(f"{lost.volumes:,} {_lost(lost.lost)}" for lost in finding.lost))
     facts = [_claim_request(claim), Fact(label="volumes", items=items)]

@@ -1,4 +1,4 @@
-"""The whole of admission: what comes first, what it says was changed, what refuses a pod in the end."""
+"""Admission as a whole: order of plugins, reported changes, and errors."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ UNREACHABLE = "node.kubernetes.io/unreachable:NoExecute op=Exists"
 
 
 def limit_range(name: str, **item: Json) -> LimitRange:
-    written = {
+    manifest = {
         "metadata": {"name": name, "namespace": "shop"},
         "spec": {"limits": [{"type": "Container", **item}]},
     }
-    return default_limit_range(msgspec.convert(written, LimitRange))
+    return default_limit_range(msgspec.convert(manifest, LimitRange))
 
 
 KATA = msgspec.convert(
@@ -64,23 +64,23 @@ def pod(*containers: Json, namespace: str = "shop", labels: Json | None = None, 
     return msgspec.convert({"metadata": metadata, "spec": {"containers": named, **spec}}, Pod)
 
 
-def asking(cpu: str) -> Json:
+def requests_of(cpu: str) -> Json:
     return {"resources": {"requests": {"cpu": cpu}}}
 
 
-def told(changes: tuple[AdmissionChange, ...]) -> list[tuple[str, str, str, str]]:
+def facts_of(changes: tuple[AdmissionChange, ...]) -> list[tuple[str, str, str, str]]:
     return [(change.source or change.plugin, change.container, change.item, change.after) for change in changes]
 
 
 def refusal(pod: Pod, context: AdmissionContext = CLUSTER) -> str:
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError) as error:
         admit(pod, context)
-    return str(caught.value)
+    return str(error.value)
 
 
-def test_everything_that_changes_a_pod_says_so_in_order() -> None:
-    admitted = admit(pod(runtimeClassName="kata"), CLUSTER)
-    assert told(admitted.changes) == [
+def test_changes_of_admission_have_source_and_order() -> None:
+    admission = admit(pod(runtimeClassName="kata"), CLUSTER)
+    assert facts_of(admission.changes) == [
         ("LimitRange shop/defaults", "c0", "requests.cpu", "500m"),
         ("LimitRange shop/defaults", "c0", "limits.cpu", "500m"),
         ("Priority", "", "priorityClassName", "usual"),
@@ -92,34 +92,34 @@ def test_everything_that_changes_a_pod_says_so_in_order() -> None:
         ("RuntimeClass kata", "", "nodeSelector.runtime", "kata"),
         ("RuntimeClass kata", "", "toleration", "kata:NoSchedule op=Exists"),
     ]
-    spec = admitted.pod.spec
+    spec = admission.pod.spec
     assert spec.containers[0].resources.requests == {"cpu": "500m"}
     assert (spec.priority, spec.overhead, spec.node_selector) == (10, {"cpu": "250m"}, {"runtime": "kata"})
 
 
-def test_a_pod_of_another_namespace_has_none_of_it() -> None:
-    admitted = admit(pod(namespace="blog"), CLUSTER)
-    assert {change.plugin for change in admitted.changes} == {"Priority", "DefaultTolerationSeconds"}
+def test_plugins_of_a_namespace_skip_other_namespaces() -> None:
+    admission = admit(pod(namespace="blog"), CLUSTER)
+    assert {change.plugin for change in admission.changes} == {"Priority", "DefaultTolerationSeconds"}
 
 
-def test_what_was_admitted_is_not_changed_again() -> None:
-    once = admit(pod(runtimeClassName="kata"), CLUSTER)
-    again = admit(once.pod, CLUSTER)
-    assert (again.pod, again.changes) == (once.pod, ())
+def test_an_admitted_pod_is_not_changed_again() -> None:
+    first = admit(pod(runtimeClassName="kata"), CLUSTER)
+    second = admit(first.pod, CLUSTER)
+    assert (second.pod, second.changes) == (first.pod, ())
 
 
-def test_optional_plugins_run_where_they_are_enabled() -> None:
+def test_optional_plugins_run_if_they_are_enabled() -> None:
     context = msgspec.structs.replace(CLUSTER, enabled_plugins=OPTIONAL_PLUGINS)
-    admitted = admit(pod({"resources": {"limits": {"example.com/gpu": "1"}}}), context)
-    changed = told(admitted.changes)
-    assert ("Namespace shop", "", "nodeSelector.team", "shop") in changed
-    assert ("Namespace shop", "", "toleration", "op=Exists") in changed
-    assert ("ExtendedResourceToleration", "", "toleration", "example.com/gpu:NoSchedule op=Exists") in changed
-    dropped = [change.before for change in admitted.changes if change.item == "toleration" and not change.after]
+    admission = admit(pod({"resources": {"limits": {"example.com/gpu": "1"}}}), context)
+    facts = facts_of(admission.changes)
+    assert ("Namespace shop", "", "nodeSelector.team", "shop") in facts
+    assert ("Namespace shop", "", "toleration", "op=Exists") in facts
+    assert ("ExtendedResourceToleration", "", "toleration", "example.com/gpu:NoSchedule op=Exists") in facts
+    dropped = [change.before for change in admission.changes if change.item == "toleration" and not change.after]
     assert dropped == [NOT_READY, UNREACHABLE]
 
 
-def test_an_optional_plugin_that_there_is_not() -> None:
+def test_an_unknown_optional_plugin() -> None:
     check_plugins(OPTIONAL_PLUGINS)
     with pytest.raises(InputError, match=r'"PodNodeSelecter" \(did you mean "PodNodeSelector"\?\)'):
         check_plugins(["PodNodeSelecter"])
@@ -128,7 +128,7 @@ def test_an_optional_plugin_that_there_is_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "added"),
+    ("tolerations", "new_tolerations"),
     [
         ([], [NOT_READY, UNREACHABLE]),
         ([{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}], [UNREACHABLE]),
@@ -141,26 +141,26 @@ def test_an_optional_plugin_that_there_is_not() -> None:
         ([{"operator": "Exists", "effect": "NoSchedule"}], [NOT_READY, UNREACHABLE]),
     ],
 )
-def test_pods_outlive_short_troubles_of_their_node(own: list[Json], added: list[str]) -> None:
-    admitted = admit(pod(tolerations=own), EMPTY)
-    assert [change.after for change in admitted.changes if change.item == "toleration"] == added
-    new = admitted.pod.spec.tolerations[len(own) :]
-    assert {toleration.toleration_seconds for toleration in new} == ({300} if added else set())
+def test_default_tolerations_of_not_ready_and_unreachable(tolerations: list[Json], new_tolerations: list[str]) -> None:
+    admission = admit(pod(tolerations=tolerations), EMPTY)
+    assert [change.after for change in admission.changes if change.item == "toleration"] == new_tolerations
+    new = admission.pod.spec.tolerations[len(tolerations) :]
+    assert {toleration.toleration_seconds for toleration in new} == ({300} if new_tolerations else set())
 
 
 @pytest.mark.parametrize(
-    ("refused", "message"),
+    ("invalid_pod", "message"),
     [
         pytest.param(
             pod(priorityClassName="usal", runtimeClassName="ghost"),
             'spec.priorityClassName: pods "web-0" is forbidden: no PriorityClass with name usal was found '
             '(did you mean "usual"?)',
-            id="Priority comes before RuntimeClass",
+            id="Priority runs before RuntimeClass",
         ),
         pytest.param(
             pod({"image": ""}, runtimeClassName="ghost"),
             'spec.runtimeClassName: pods "web-0" is forbidden: pod rejected: RuntimeClass "ghost" not found',
-            id="what changes a pod comes before validation",
+            id="mutating plugins run before validation",
         ),
         pytest.param(
             pod(priority=7),
@@ -169,14 +169,14 @@ def test_pods_outlive_short_troubles_of_their_node(own: list[Json], added: list[
             id="a priority of its own",
         ),
         pytest.param(
-            pod(asking("3")),
+            pod(requests_of("3")),
             'spec.containers[0].resources.requests: Pod "web-0" is invalid: spec.containers[0].resources.requests: '
             'Invalid value: "3": must be less than or equal to cpu limit of 500m '
             "(after the changes of LimitRange shop/defaults)",
-            id="validation sees what a LimitRange filled in, before the LimitRange refuses it",
+            id="validation of the defaults of a LimitRange precedes its refusal",
         ),
         pytest.param(
-            pod(asking("1"), {"image": ""}),
+            pod(requests_of("1"), {"image": ""}),
             '[spec.containers[0].resources.requests: Invalid value: "1": must be less than or equal to cpu limit of '
             "500m, spec.containers[1].image: Required value]",
             id="several errors",
@@ -194,31 +194,31 @@ def test_pods_outlive_short_troubles_of_their_node(own: list[Json], added: list[
             id="an overhead of its own",
         ),
         pytest.param(
-            pod(asking("1 core")),
+            pod(requests_of("1 core")),
             "spec.containers[0].resources.requests[cpu]: quantities must match the regular expression "
             "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$' (found '1 core')",
-            id="what is no quantity",
+            id="an invalid quantity",
         ),
     ],
 )
-def test_refusals(refused: Pod, message: str) -> None:
-    assert refusal(refused) == message
+def test_errors_of_admission(invalid_pod: Pod, message: str) -> None:
+    assert refusal(invalid_pod) == message
 
 
-def test_before_a_name_is_generated_its_prefix_stands_for_it() -> None:
+def test_an_error_has_the_generate_name_of_a_pod_without_a_name() -> None:
     unnamed = pod(priorityClassName="ghost")
     unnamed = replace(unnamed, metadata=replace(unnamed.metadata, name="", generate_name="web-"))
     assert 'pods "web-" is forbidden: ' in refusal(unnamed)
 
 
-def test_the_namespaces_whitelist_refuses_without_a_name() -> None:
+def test_a_refusal_by_the_tolerations_whitelist() -> None:
     annotations = {"shop": {TOLERATIONS_WHITELIST: '[{"key": "spot", "operator": "Exists"}]'}}
     context = AdmissionContext(namespace_annotations=annotations, enabled_plugins=OPTIONAL_PLUGINS)
     with pytest.raises(NotAdmittedError, match=r"^spec\.tolerations\[0\]: pod tolerations \(possibly merged"):
         admit(pod(), context)
 
 
-def test_the_first_limit_range_that_refuses_is_told() -> None:
+def test_the_first_violated_limit_range_is_reported() -> None:
     ranges = [
         limit_range("a", max={"cpu": "4"}),
         limit_range("b", max={"cpu": "2"}),
@@ -228,7 +228,7 @@ def test_the_first_limit_range_that_refuses_is_told() -> None:
     assert refusal(pod({"resources": {"limits": {"cpu": "3"}}}), context).endswith("(LimitRange shop/b)")
 
 
-def test_classes_that_are_not_known_are_neither_applied_nor_missed() -> None:
+def test_unknown_runtime_classes_are_skipped() -> None:
     context = msgspec.structs.replace(CLUSTER, runtime_classes=None)
     spec = admit(pod(runtimeClassName="ghost", overhead={"cpu": "1"}), context).pod.spec
     assert spec.overhead == {"cpu": "1"}
@@ -236,7 +236,7 @@ def test_classes_that_are_not_known_are_neither_applied_nor_missed() -> None:
 
 
 @pytest.mark.parametrize("merges", [True, False])
-def test_label_keys_of_spread_constraints(merges: bool) -> None:
+def test_merging_label_keys_of_spread_constraints(merges: bool) -> None:
     constraint = {
         "maxSkew": 1,
         "topologyKey": "zone",
@@ -244,17 +244,17 @@ def test_label_keys_of_spread_constraints(merges: bool) -> None:
         "labelSelector": {"matchLabels": {"app": "web"}},
         "matchLabelKeys": ["hash"],
     }
-    written = pod(labels={"hash": "abc"}, topologySpreadConstraints=[constraint])
-    (after,) = admit(written, AdmissionContext(merges_spread_label_keys=merges)).pod.spec.topology_spread_constraints
+    new_pod = pod(labels={"hash": "abc"}, topologySpreadConstraints=[constraint])
+    (after,) = admit(new_pod, AdmissionContext(merges_spread_label_keys=merges)).pod.spec.topology_spread_constraints
     assert after.label_selector is not None
     assert [
         (match_expression.key, match_expression.values) for match_expression in after.label_selector.match_expressions
     ] == ([("hash", ("abc",))] if merges else [])
 
 
-def test_a_gate_opens_operators() -> None:
+def test_a_gate_allows_comparison_operators() -> None:
     greater = Toleration(key="cores", operator="Gt", value="8")
-    written = pod(tolerations=[msgspec.to_builtins(greater)])
-    assert 'spec.tolerations[0].operator: Unsupported value: "Gt"' in refusal(written, EMPTY)
+    new_pod = pod(tolerations=[msgspec.to_builtins(greater)])
+    assert 'spec.tolerations[0].operator: Unsupported value: "Gt"' in refusal(new_pod, EMPTY)
     context = AdmissionContext(validation=ValidationOptions(toleration_comparison_operators=True))
-    assert greater in admit(written, context).pod.spec.tolerations
+    assert greater in admit(new_pod, context).pod.spec.tolerations

@@ -1,4 +1,4 @@
-"""Numbers that do not fit Go's types are refused where they are decoded."""
+"""Numbers out of the range of Go's types are errors where they are decoded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.builders import Manifest, node, pod
 
 
 @pytest.mark.parametrize(
-    ("changed", "field"),
+    ("spec", "field"),
     [
         pytest.param({"priority": 2**31}, "spec.priority", id="a priority beyond int32"),
         pytest.param(
@@ -25,8 +25,8 @@ from tests.builders import Manifest, node, pod
         ),
     ],
 )
-def test_numbers_beyond_their_type_are_refused_by_field(changed: Manifest, field: str) -> None:
-    with pytest.raises(InputError) as refused:
-        kschedx.Snapshot.from_objects([node("n1"), pod("web", spec=changed)])
+def test_an_error_names_the_field_of_a_number_out_of_range(spec: Manifest, field: str) -> None:
+    with pytest.raises(InputError) as error:
+        kschedx.Snapshot.from_objects([node("n1"), pod("web", spec=spec)])
 
-    assert refused.value.place.field.replace("[...]", "[0]").replace("[*]", "[0]") == field
+    assert error.value.place.field.replace("[...]", "[0]").replace("[*]", "[0]") == field

@@ -1,4 +1,4 @@
-"""What the API server refuses in claims for volumes and devices."""
+"""The API server's validation of claims for volumes and devices."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def errors_of(spec: Json, container: Json | None = None) -> list[str]:
     return [str(error) for error in validate_pod(msgspec.convert(manifest, Pod))]
 
 
-def test_claims_of_ephemeral_volumes() -> None:
+def test_errors_of_ephemeral_volume_claims() -> None:
     template = {"spec": CLAIM | {"accessModes": []}}
     errors = errors_of({"volumes": [{"name": "data", "ephemeral": {"volumeClaimTemplate": template}}]})
-    where = "spec.volumes[0].ephemeral.volumeClaimTemplate.spec.accessModes"
-    assert errors == [f"{where}: Required value: at least 1 access mode is required"]
+    path = "spec.volumes[0].ephemeral.volumeClaimTemplate.spec.accessModes"
+    assert errors == [f"{path}: Required value: at least 1 access mode is required"]
 
 
-USED = [
+CLAIMS_OF_CONTAINER = [
     ([{"name": "gpu"}], []),
     ([{"name": "gpu", "request": "a"}, {"name": "gpu", "request": "b"}], []),
     ([{"name": "gpu"}, {"name": "gpu"}], ['[1]: Duplicate value: "gpu"']),
@@ -38,12 +38,12 @@ USED = [
 ]
 
 
-@pytest.mark.parametrize(("used", "errors"), USED)
-def test_claims_of_a_container(used: list[Json], errors: list[str]) -> None:
+@pytest.mark.parametrize(("claims_of_container", "errors"), CLAIMS_OF_CONTAINER)
+def test_errors_of_claims_of_a_container(claims_of_container: list[Json], errors: list[str]) -> None:
     claims = [{"name": name, "resourceClaimName": "x"} for name in ("gpu", "")]
-    nameless, *text = errors_of({"resourceClaims": claims}, {"resources": {"claims": used}})
+    first_error, *text = errors_of({"resourceClaims": claims}, {"resources": {"claims": claims_of_container}})
 
-    assert nameless == "spec.resourceClaims[1].name: Required value"
+    assert first_error == "spec.resourceClaims[1].name: Required value"
     assert text == [f"spec.containers[0].resources.claims{error}" for error in errors]
 
 

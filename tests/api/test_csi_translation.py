@@ -1,4 +1,4 @@
-"""In-tree volumes as their CSI drivers see them."""
+"""In-tree volumes translated to CSI."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REGION, BETA_REGION = "topology.kubernetes.io/region", "failure-domain.beta.kube
 GKE = "topology.gke.io/zone"
 
 Terms = list[dict[str, list[str]]]
-"""A list of terms, each from key to values."""
+"""Terms as maps from key to values."""
 
 
 def persistent(
@@ -23,11 +23,11 @@ def persistent(
 ) -> PersistentVolume:
     affinity: dict[str, object] = {}
     if terms is not None:
-        written = [
+        terms_of_affinity = [
             {"matchExpressions": [{"key": key, "operator": "In", "values": values} for key, values in term.items()]}
             for term in terms
         ]
-        affinity = {"nodeAffinity": {"required": {"nodeSelectorTerms": written}}}
+        affinity = {"nodeAffinity": {"required": {"nodeSelectorTerms": terms_of_affinity}}}
     manifest = {"metadata": {"name": "pv", "labels": dict(labels or {})}, "spec": {**source, **affinity}}
     return msgspec.convert(manifest, PersistentVolume)
 
@@ -62,33 +62,35 @@ def test_gce_handles(labels: dict[str, str], handle: str) -> None:
     ],
 )
 def test_gce_zones_without_a_region(zones: str, problem: str) -> None:
-    with pytest.raises(TranslationError) as caught:
+    with pytest.raises(TranslationError) as error:
         translate(gce({ZONE: zones}))
-    assert str(caught.value) == f"failed to get region from zones: {problem}"
+    assert str(error.value) == f"failed to get region from zones: {problem}"
 
 
 @pytest.mark.parametrize(
-    ("written", "handle"),
+    ("volume_id", "handle"),
     [("vol-1", "vol-1"), ("aws://zone-a/vol-1", "vol-1"), ("aws:///vol-1", "vol-1"), ("anything", "anything")],
 )
-def test_ebs_ids(written: str, handle: str) -> None:
-    assert inline_handle(msgspec.convert({"awsElasticBlockStore": {"volumeID": written}}, Volume)) == handle
-    source = translate(persistent({"awsElasticBlockStore": {"volumeID": written}})).spec.csi
+def test_ebs_ids(volume_id: str, handle: str) -> None:
+    assert inline_handle(msgspec.convert({"awsElasticBlockStore": {"volumeID": volume_id}}, Volume)) == handle
+    source = translate(persistent({"awsElasticBlockStore": {"volumeID": volume_id}})).spec.csi
     assert source is not None
     assert source.volume_handle == handle
 
 
-@pytest.mark.parametrize("written", ["aws://zone/disk-1", "aws://vol-1", "aws:///vol-1/more"])
-def test_ebs_ids_that_are_none(written: str) -> None:
+@pytest.mark.parametrize("volume_id", ["aws://zone/disk-1", "aws://vol-1", "aws:///vol-1/more"])
+def test_invalid_ebs_ids(volume_id: str) -> None:
     with pytest.raises(TranslationError, match="Invalid format for AWS volume"):
-        translate(persistent({"awsElasticBlockStore": {"volumeID": written}}))
+        translate(persistent({"awsElasticBlockStore": {"volumeID": volume_id}}))
 
 
-@pytest.mark.parametrize(("kind", "works"), [("Managed", True), ("managed", True), ("Shared", False), (None, False)])
-def test_only_managed_azure_disks(kind: str | None, works: bool) -> None:
+@pytest.mark.parametrize(
+    ("kind", "is_supported"), [("Managed", True), ("managed", True), ("Shared", False), (None, False)]
+)
+def test_only_managed_azure_disks_are_translated(kind: str | None, is_supported: bool) -> None:
     disk = {"diskName": "d", "diskURI": "uri"} | ({"kind": kind} if kind else {})
     inline = msgspec.convert({"azureDisk": disk}, Volume)
-    if works:
+    if is_supported:
         assert inline_handle(inline) == "uri"
     else:
         with pytest.raises(TranslationError, match="is not supported in csi migration"):
@@ -101,7 +103,7 @@ def test_only_managed_azure_disks(kind: str | None, works: bool) -> None:
         ({}, None, None),
         ({ZONE: "a"}, None, [{GKE: ["a"]}]),
         ({ZONE: "us-x-b__us-x-a"}, None, [{GKE: ["us-x-a", "us-x-b"]}]),
-        ({ZONE: "b"}, [{ZONE: ["a"]}], [{GKE: ["a"]}]),  # node affinity comes before labels
+        ({ZONE: "b"}, [{ZONE: ["a"]}], [{GKE: ["a"]}]),  # node affinity precedes labels
         ({BETA_ZONE: "a"}, None, [{GKE: ["a"]}]),
         (
             {ZONE: "a"},
@@ -113,7 +115,7 @@ def test_only_managed_azure_disks(kind: str | None, works: bool) -> None:
         ({BETA_ZONE: "b"}, [{ZONE: ["a"]}], [{GKE: ["a"]}]),
     ],
 )
-def test_topology(labels: dict[str, str], before: Terms | None, after: Terms | None) -> None:
+def test_the_topology_of_a_translated_volume(labels: dict[str, str], before: Terms | None, after: Terms | None) -> None:
     required = translate(gce(labels, before)).required_node_affinity
     result = (
         None
@@ -126,7 +128,7 @@ def test_topology(labels: dict[str, str], before: Terms | None, after: Terms | N
     assert result == after
 
 
-def test_a_translated_volume_is_the_drivers_alone() -> None:
+def test_a_translated_volume_has_only_a_csi_source() -> None:
     volume = translate(persistent({"cinder": {"volumeID": "vol"}}))
     assert volume.spec.cinder is None
     assert plugin_of(volume.spec) is None
@@ -143,7 +145,7 @@ def test_a_translated_volume_is_the_drivers_alone() -> None:
         ({"vsphereVolume": {"volumePath": "p"}}, "kubernetes.io/vsphere-volume", False),
     ],
 )
-def test_which_plugins_scheduling_takes_as_migrated(source: dict[str, object], name: str, is_migrated: bool) -> None:
+def test_plugins_that_scheduling_treats_as_migrated(source: dict[str, object], name: str, is_migrated: bool) -> None:
     for match in (plugin_of(msgspec.convert(source, Volume)), plugin_of(persistent(source).spec)):
         assert match is not None
         assert (match.name, match.is_migrated) == (name, is_migrated)

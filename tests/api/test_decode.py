@@ -1,4 +1,4 @@
-"""JSON to records: what does not fit is an error of the input, whatever it is."""
+"""Decoding of JSON to records: every mismatch is an error of the input."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from kschedx.kube.types import PodSpec
         (b'{"a": ' + b"[" * 5000 + b"]" * 5000 + b"}", "nested too deeply"),
     ],
 )
-def test_errors(text: bytes, message: str) -> None:
-    with pytest.raises(InputError) as caught:
+def test_errors_of_decoding(text: bytes, message: str) -> None:
+    with pytest.raises(InputError) as error:
         decode(text, PodSpec)
-    assert message in str(caught.value)
+    assert message in str(error.value)
 
 
-def test_nulls_are_as_good_as_nothing() -> None:
+def test_null_equals_a_missing_field() -> None:
     assert decode(b'{"schedulerName": null, "tolerations": [{"key": null}, null]}', PodSpec) == decode(
         b'{"tolerations": [{}, {}]}', PodSpec
     )

@@ -1,4 +1,4 @@
-"""What the API server fills in on a manifest."""
+"""Defaults of the API server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pod_of(spec: Json, **metadata: object) -> Pod:
     return msgspec.convert({"metadata": {"name": "web", **metadata}, "spec": spec}, Pod)
 
 
-def defaulted(spec: Json) -> PodSpec:
+def default_spec(spec: Json) -> PodSpec:
     return default_pod_spec(msgspec.convert(spec, PodSpec))
 
 
@@ -35,7 +35,7 @@ def with_resources(**resources: Json) -> Json:
     return {"name": "web", "resources": resources}
 
 
-def test_a_bare_pod() -> None:
+def test_defaults_of_a_pod() -> None:
     pod = default_pod(pod_of({"containers": [{"name": "web"}]}))
 
     assert pod.metadata.namespace == "default"
@@ -45,11 +45,11 @@ def test_a_bare_pod() -> None:
     assert pod.spec.priority is None
 
 
-def test_a_negative_grace_period_is_a_second() -> None:
-    assert defaulted({"terminationGracePeriodSeconds": -5}).termination_grace_period_seconds == 1
+def test_a_negative_grace_period_becomes_1_second() -> None:
+    assert default_spec({"terminationGracePeriodSeconds": -5}).termination_grace_period_seconds == 1
 
 
-def test_what_is_there_stays() -> None:
+def test_fields_that_are_set_stay() -> None:
     pod = pod_of(
         {
             "containers": [{"name": "web", "ports": [{"containerPort": 53, "hostPort": 5353, "protocol": "UDP"}]}],
@@ -64,7 +64,7 @@ def test_what_is_there_stays() -> None:
     assert default_pod(pod) is pod
 
 
-@pytest.mark.parametrize("where", ["containers", "initContainers"])
+@pytest.mark.parametrize("field", ["containers", "initContainers"])
 @pytest.mark.parametrize(
     ("resources", "requests"),
     [
@@ -74,8 +74,8 @@ def test_what_is_there_stays() -> None:
         ({"requests": {"cpu": "1"}}, {"cpu": "1"}),
     ],
 )
-def test_requests_come_from_limits(where: str, resources: dict[str, Json], requests: Json) -> None:
-    spec = defaulted({where: [with_resources(**resources)]})
+def test_requests_default_to_limits(field: str, resources: dict[str, Json], requests: Json) -> None:
+    spec = default_spec({field: [with_resources(**resources)]})
 
     assert (spec.containers + spec.init_containers)[0].resources.requests == requests
 
@@ -89,9 +89,9 @@ def test_requests_come_from_limits(where: str, resources: dict[str, Json], reque
         (True, {"containerPort": 80, "hostPort": 8080}, "TCP", 8080),
     ],
 )
-def test_ports(host_network: bool, port: Json, protocol: str, host_port: int) -> None:
+def test_defaults_of_ports(host_network: bool, port: Json, protocol: str, host_port: int) -> None:
     container: Json = {"name": "web", "ports": [port]}
-    spec = defaulted({"containers": [container], "initContainers": [container], "hostNetwork": host_network})
+    spec = default_spec({"containers": [container], "initContainers": [container], "hostNetwork": host_network})
 
     for item in (*spec.containers, *spec.init_containers):
         assert (item.ports[0].protocol, item.ports[0].host_port) == (protocol, host_port)
@@ -100,13 +100,13 @@ def test_ports(host_network: bool, port: Json, protocol: str, host_port: int) ->
 @pytest.mark.parametrize(
     ("pod_level", "containers", "requests", "limits"),
     [
-        pytest.param({}, [{"requests": {"cpu": "1"}}], {}, {}, id="nothing is set, nothing is added"),
+        pytest.param({}, [{"requests": {"cpu": "1"}}], {}, {}, id="no pod-level resources"),
         pytest.param(
             {"requests": {"cpu": "2"}}, [{"requests": {"memory": "1Gi"}}], {"cpu": "2"}, {}, id="requests alone stay"
         ),
         pytest.param(
             {"limits": {"cpu": "4"}}, [{"requests": {"memory": "1Gi"}}], {"cpu": "4", "memory": "1Gi"}, {"cpu": "4"},
-            id="what the containers request, else the limit",
+            id="requests of the containers, or the limit",
         ),
         pytest.param(
             {"limits": {"cpu": "4"}}, [{"requests": {"cpu": "1500m"}}, {"requests": {"cpu": "1"}}], {"cpu": "2500m"},
@@ -122,7 +122,7 @@ def test_ports(host_network: bool, port: Json, protocol: str, host_port: int) ->
         ),
         pytest.param(
             {"limits": {"cpu": "4"}}, [{"requests": {"ephemeral-storage": "1Gi", "nvidia.com/gpu": "1"}}],
-            {"cpu": "4"}, {"cpu": "4"}, id="only resources that a pod may ask for as a whole",
+            {"cpu": "4"}, {"cpu": "4"}, id="only resources that the pod level supports",
         ),
         pytest.param(
             {"requests": {"cpu": "1"}}, [{"limits": {"hugepages-2Mi": "2Mi"}}, {"limits": {"hugepages-2Mi": "4Mi"}}],
@@ -134,43 +134,47 @@ def test_ports(host_network: bool, port: Json, protocol: str, host_port: int) ->
         ),
     ],
 )  # fmt: skip
-def test_pod_level_resources(pod_level: Json, containers: list[dict[str, Json]], requests: Json, limits: Json) -> None:
-    spec = defaulted({"containers": [with_resources(**container) for container in containers], "resources": pod_level})
+def test_defaults_of_pod_level_resources(
+    pod_level: Json, containers: list[dict[str, Json]], requests: Json, limits: Json
+) -> None:
+    spec = default_spec(
+        {"containers": [with_resources(**container) for container in containers], "resources": pod_level}
+    )
 
     assert spec.resources is not None
     assert (spec.resources.requests, spec.resources.limits) == (requests, limits)
 
 
 @pytest.mark.parametrize(
-    ("written", "stored"),
+    ("quantity", "stored"),
     [("100u", "1m"), ("1.0001", "1001m"), ("-100u", "-1m"), ("0.5", "0.5"), ("1500m", "1500m"), (0.0001, "1m"), (2, 2)],
 )
-def test_quantities_are_rounded_up_to_thousandths(written: str | float, stored: str | float) -> None:
-    resources: dict[str, Json] = {"requests": {"cpu": written}}
+def test_quantities_are_rounded_up_to_thousandths(quantity: str | float, stored: str | float) -> None:
+    resources: dict[str, Json] = {"requests": {"cpu": quantity}}
     pod = default_pod(
         msgspec.convert(
             {
-                "spec": {"containers": [with_resources(**resources)], "overhead": {"cpu": written}},
+                "spec": {"containers": [with_resources(**resources)], "overhead": {"cpu": quantity}},
                 "status": {"containerStatuses": [with_resources(**resources)], "resources": resources},
             },
             Pod,
         )
     )
-    node = default_node(msgspec.convert({"status": {"capacity": {"cpu": written}}}, Node))
+    node = default_node(msgspec.convert({"status": {"capacity": {"cpu": quantity}}}, Node))
 
     assert pod.spec.containers[0].resources.requests["cpu"] == stored
     assert pod.spec.overhead["cpu"] == stored
     assert pod.status.resources is not None
     assert pod.status.resources.requests["cpu"] == stored
-    reported = pod.status.container_statuses[0].resources
-    assert reported is not None
-    assert reported.requests["cpu"] == stored
+    status_resources = pod.status.container_statuses[0].resources
+    assert status_resources is not None
+    assert status_resources.requests["cpu"] == stored
     assert node.status.capacity["cpu"] == stored
 
 
-def test_what_containers_request_together_is_rounded_once() -> None:
-    part = with_resources(requests={"cpu": "400u"})
-    spec = defaulted({"containers": [part, part | {"name": "log"}], "resources": {"limits": {"cpu": "1"}}})
+def test_the_sum_of_requests_is_rounded_once() -> None:
+    container = with_resources(requests={"cpu": "400u"})
+    spec = default_spec({"containers": [container, container | {"name": "log"}], "resources": {"limits": {"cpu": "1"}}})
 
     assert spec.resources is not None
     assert spec.resources.requests == {"cpu": "1m"}
@@ -189,10 +193,10 @@ def test_what_containers_request_together_is_rounded_once() -> None:
         ({"resources": {"limits": {"memory": "x"}}}, "spec.resources.limits[memory]"),
     ],
 )
-def test_a_bad_quantity_is_named_by_its_field(spec: Json, field: str) -> None:
-    with pytest.raises(InputError) as caught:
-        defaulted(spec)
-    assert caught.value.place.field == field
+def test_an_error_names_the_field_of_an_invalid_quantity(spec: Json, field: str) -> None:
+    with pytest.raises(InputError) as error:
+        default_spec(spec)
+    assert error.value.place.field == field
 
 
 SELECTOR: Json = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
@@ -211,7 +215,7 @@ LABELS: dict[str, str] = {"app": "web", "version": "v2"}
     ],
 )
 @pytest.mark.parametrize("side", ["podAffinity", "podAntiAffinity"])
-def test_label_keys_narrow_affinity_terms(side: str, keys: Json, added: tuple[LabelSelectorRequirement, ...]) -> None:
+def test_label_keys_extend_affinity_terms(side: str, keys: Json, added: tuple[LabelSelectorRequirement, ...]) -> None:
     term = SELECTOR | keys
     affinity = {
         side: {
@@ -222,17 +226,17 @@ def test_label_keys_narrow_affinity_terms(side: str, keys: Json, added: tuple[La
     pod = pod_of({"affinity": affinity}, labels=LABELS)
     assert uses_label_keys(pod.spec) is bool(keys)
 
-    merged = default_pod(pod).spec.affinity
-    assert merged is not None
-    item = merged.pod_affinity or merged.pod_anti_affinity
+    affinity_with_labels = default_pod(pod).spec.affinity
+    assert affinity_with_labels is not None
+    item = affinity_with_labels.pod_affinity or affinity_with_labels.pod_anti_affinity
     assert item is not None
     expected = LabelSelector(match_labels={"app": "web"}, match_expressions=added)
     assert item.required_during_scheduling_ignored_during_execution[0].label_selector == expected
-    weighted = item.preferred_during_scheduling_ignored_during_execution[0]
-    assert (weighted.weight, weighted.pod_affinity_term.label_selector) == (7, expected)
+    preferred_term = item.preferred_during_scheduling_ignored_during_execution[0]
+    assert (preferred_term.weight, preferred_term.pod_affinity_term.label_selector) == (7, expected)
 
 
-def test_label_keys_do_not_make_a_selector() -> None:
+def test_label_keys_need_a_selector() -> None:
     term = {"topologyKey": "zone", "matchLabelKeys": ["version"]}
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     spec = pod_of({"affinity": affinity}).spec
@@ -241,13 +245,13 @@ def test_label_keys_do_not_make_a_selector() -> None:
     assert merge_label_keys(spec, LABELS) is spec
 
 
-def test_label_keys_that_the_api_server_merged_are_not_merged_again() -> None:
+def test_merged_label_keys_are_not_merged_again() -> None:
     term = SELECTOR | {"matchLabelKeys": ["version"], "mismatchLabelKeys": ["app"]}
     spec: Json = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
-    once = default_pod(pod_of(spec, labels=LABELS))
+    defaulted_pod = default_pod(pod_of(spec, labels=LABELS))
 
-    assert once != pod_of(spec, labels=LABELS)
-    assert default_pod(once) is once
+    assert defaulted_pod != pod_of(spec, labels=LABELS)
+    assert default_pod(defaulted_pod) is defaulted_pod
 
 
 @pytest.mark.parametrize(
@@ -259,21 +263,21 @@ def test_label_keys_that_the_api_server_merged_are_not_merged_again() -> None:
         ({}, {}),
     ],
 )
-def test_a_node_offers_its_capacity_unless_it_says_otherwise(status: Json, allocatable: Json) -> None:
+def test_allocatable_defaults_to_capacity(status: Json, allocatable: Json) -> None:
     node = default_node(msgspec.convert({"status": status}, Node))
 
     assert node.status.allocatable == allocatable
     assert default_node(node) is node
 
 
-def test_a_namespace_bears_its_name() -> None:
+def test_a_namespace_has_a_label_with_its_name() -> None:
     namespace = default_namespace(Namespace(metadata=ObjectMeta(name="shop", labels={"team": "a"})))
 
     assert namespace.metadata.labels == {"team": "a", "kubernetes.io/metadata.name": "shop"}
     assert default_namespace(namespace) is namespace
 
 
-def test_a_priority_class_preempts_unless_it_says_otherwise() -> None:
+def test_a_priority_class_preempts_by_default() -> None:
     assert default_priority_class(PriorityClass()).preemption_policy == "PreemptLowerPriority"
     assert default_priority_class(PriorityClass(preemption_policy="Never")).preemption_policy == "Never"
 
@@ -293,7 +297,7 @@ TERMS = st.lists(
 
 
 @given(CONTAINERS, CONTAINERS, st.none() | RESOURCES, LISTS, st.booleans(), TERMS)
-def test_defaulting_twice_is_defaulting_once(
+def test_defaulting_twice_equals_defaulting_once(
     containers: list[Json],
     init_containers: list[Json],
     resources: Json | None,
@@ -312,6 +316,6 @@ def test_defaulting_twice_is_defaulting_once(
             {key: value for key, value in t.items() if key != "mismatchLabelKeys"} for t in terms
         ],
     }
-    once = default_pod(pod_of(spec, labels=LABELS))
+    defaulted_pod = default_pod(pod_of(spec, labels=LABELS))
 
-    assert default_pod(once) is once
+    assert default_pod(defaulted_pod) is defaulted_pod

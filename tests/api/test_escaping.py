@@ -1,4 +1,4 @@
-"""A URL is shown without its secrets."""
+"""Secrets of a URL are masked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kschedx.kube.escaping import Url
 
 
 @pytest.mark.parametrize(
-    ("written", "shown"),
+    ("text", "masked"),
     [
         ("http://h:1/a/b/", "http://h:1/a/b/"),
         ("http://h:1/a@b", "http://h:1/a@b"),
@@ -20,11 +20,11 @@ from kschedx.kube.escaping import Url
         ("me:sesame@h", "***@h"),
     ],
 )
-def test_a_url_never_shows_secrets(written: str, shown: str) -> None:
-    url = Url(written)
-    assert (str(url), repr(url)) == (shown, f"Url({shown!r})")
+def test_a_url_never_shows_secrets(text: str, masked: str) -> None:
+    url = Url(text)
+    assert (str(url), repr(url)) == (masked, f"Url({masked!r})")
 
 
-def test_what_is_requested_has_no_user() -> None:
+def test_a_request_has_no_credentials_in_its_url() -> None:
     url = Url("https://me:a%40b@h/x?key=1") / "filter"
     assert (url.without_credentials, url.credentials) == ("https://h/x?key=1/filter", "me:a@b")

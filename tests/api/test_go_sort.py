@@ -1,4 +1,4 @@
-"""Go's sort.Slice, to the order of equal elements."""
+"""Go's sort.Slice, down to the order of equal elements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kschedx.kube.go_sort import sort_slice
 
 
 @given(st.lists(st.integers(min_value=0, max_value=6), max_size=400))
-def test_it_sorts(numbers: list[int]) -> None:
+def test_sort_slice_sorts(numbers: list[int]) -> None:
     items = list(enumerate(numbers))
     sort_slice(items, lambda a, b: a[1] < b[1])
     assert [number for _, number in items] == sorted(numbers)
@@ -18,13 +18,13 @@ def test_it_sorts(numbers: list[int]) -> None:
 
 
 @given(st.lists(st.integers(min_value=0, max_value=3), max_size=12))
-def test_short_ones_stay_in_order(numbers: list[int]) -> None:
+def test_short_slices_are_sorted_stably(numbers: list[int]) -> None:
     items = list(enumerate(numbers))
     sort_slice(items, lambda a, b: a[1] < b[1])
     assert items == sorted(enumerate(numbers), key=lambda item: item[1])
 
 
-def test_equal_ones_stay_where_they_are() -> None:
+def test_equal_elements_keep_their_order() -> None:
     items = list(range(100))
     sort_slice(items, lambda a, b: False)
     assert items == list(range(100))
@@ -44,14 +44,14 @@ def test_equal_ones_stay_where_they_are() -> None:
         ),
     ],
 )
-def test_equal_ones_are_left_where_go_leaves_them(numbers: tuple[int, ...], order: tuple[int, ...]) -> None:
-    """As Go 1.26 sorts them; the first makes an unbalanced partition."""
+def test_equal_elements_have_gos_order(numbers: tuple[int, ...], order: tuple[int, ...]) -> None:
+    """The orders are those of Go 1.26; the first slice makes an unbalanced partition."""
     items = list(range(len(numbers)))
     sort_slice(items, lambda a, b: numbers[a] < numbers[b])
     assert tuple(items) == order
 
 
-def test_a_comparison_that_is_always_true_has_an_order_too() -> None:
+def test_a_comparison_that_is_always_true() -> None:
     items = list(range(30))
     sort_slice(items, lambda a, b: True)
     assert items == [
@@ -60,9 +60,9 @@ def test_a_comparison_that_is_always_true_has_an_order_too() -> None:
     ]
 
 
-def test_equal_ones_among_many_come_in_gos_order() -> None:
-    """What Go 1.26 makes of them: where the parts are of too different a size it moves some."""
+def test_unbalanced_partitions_have_gos_order() -> None:
+    """The order is that of Go 1.26, which moves some elements if partitions have very different sizes."""
     items = list(range(43))
     sort_slice(items, lambda a, b: (a == 40) < (b == 40))
-    moved = {place: item for place, item in enumerate(items) if place != item}
-    assert moved == {0: 20, 1: 22, 17: 21, 20: 1, 21: 0, 22: 17, 40: 42, 42: 40}
+    moved_items = {place: item for place, item in enumerate(items) if place != item}
+    assert moved_items == {0: 20, 1: 22, 17: 21, 20: 1, 21: 0, 22: 17, 40: 42, 42: 40}

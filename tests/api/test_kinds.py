@@ -1,4 +1,4 @@
-"""The table of kinds: what every row must say."""
+"""The table of kinds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kschedx.framework.registry import IN_TREE
 from kschedx.kube.kinds import KINDS, ResourceKind, key_of, kind_of
 
 
-def test_every_row_is_found_by_its_group() -> None:
+def test_kinds_are_unique_by_group() -> None:
     assert all(kind_of(kind.name, kind.group) is kind for kind in KINDS.values())
     assert len({kind.resource for kind in KINDS.values()}) == len(KINDS)
 
@@ -31,7 +31,7 @@ def test_the_kind_of_another_group_has_another_key(name: str, group: str, key: s
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS.values() if kind.read_by], ids=lambda kind: kind.key)
-def test_what_a_plugin_reads_may_matter(kind: ResourceKind) -> None:
+def test_kinds_that_plugins_read_can_matter(kind: ResourceKind) -> None:
     assert set(kind.read_by) <= set(IN_TREE)
     assert kind.leaves
     assert kind.key in MATTERS

@@ -1,4 +1,4 @@
-"""kubectl's -l."""
+"""Label queries of the option -l, as in kubectl."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ LABELS = {"app": "web", "tier": "front", "cores": "8", "acme.io/team": "shop", "
         ("acme.io/team=shop,app in (api),!absent", False),
     ],
 )
-def test_what_matches(text: str, matches: bool) -> None:
+def test_matches_of_a_label_query(text: str, matches: bool) -> None:
     assert parse_label_query(text).matches(LABELS) is matches
 
 
 @pytest.mark.parametrize("text", ["app in web", "app=web=x", "=web", "app,,tier", "app in (a", "cores>many", "-app=x"])
-def test_what_is_refused(text: str) -> None:
+def test_invalid_label_queries(text: str) -> None:
     with pytest.raises(InputError, match="label selector"):
         parse_label_query(text)

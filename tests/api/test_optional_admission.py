@@ -1,4 +1,4 @@
-"""What the admission plugins do that an API server runs only when it is told to."""
+"""Admission plugins that an API server runs only if they are enabled."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ GPU = {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}
 PRESSURE = {"key": "node.kubernetes.io/memory-pressure", "operator": "Exists", "effect": "NoSchedule"}
 
 
-def spec_of(**written: object) -> PodSpec:
-    return msgspec.convert(written, PodSpec)
+def spec_of(**fields: object) -> PodSpec:
+    return msgspec.convert(fields, PodSpec)
 
 
-def container(**amounts: str) -> Json:
-    return {"name": "main", "resources": {"requests": amounts}}
+def container(**requests: str) -> Json:
+    return {"name": "main", "resources": {"requests": requests}}
 
 
 @pytest.mark.parametrize(
-    ("selector", "own", "merged"),
+    ("selector", "node_selector", "merged"),
     [
         ("", {"zone": "a"}, {"zone": "a"}),
         ("team=shop, disk = ssd", {"zone": "a"}, {"team": "shop", "disk": "ssd", "zone": "a"}),
@@ -45,12 +45,12 @@ def container(**amounts: str) -> Json:
         ("team=", {}, {"team": ""}),
     ],
 )
-def test_the_namespaces_node_selector(selector: str, own: Json, merged: Json) -> None:
-    assert apply_node_selector(spec_of(nodeSelector=own), selector, FIELD) == spec_of(nodeSelector=merged)
+def test_the_node_selector_of_a_namespace(selector: str, node_selector: Json, merged: Json) -> None:
+    assert apply_node_selector(spec_of(nodeSelector=node_selector), selector, FIELD) == spec_of(nodeSelector=merged)
 
 
 @pytest.mark.parametrize(
-    ("annotations", "added"),
+    ("annotations", "selector"),
     [
         ({}, "type=user"),
         ({PROJECT_NODE_SELECTOR: "type=infra"}, "type=infra"),
@@ -58,23 +58,23 @@ def test_the_namespaces_node_selector(selector: str, own: Json, merged: Json) ->
         ({NODE_SELECTOR: "type=gpu"}, ""),
     ],
 )
-def test_the_node_selector_of_an_openshift_project_wins_over_that_of_the_cluster(
-    annotations: dict[str, str], added: str
+def test_the_node_selector_of_an_openshift_project_replaces_the_default(
+    annotations: dict[str, str], selector: str
 ) -> None:
-    assert project_selector(annotations, "type=user") == added
+    assert project_selector(annotations, "type=user") == selector
 
 
-def test_a_conflict_with_the_namespaces_node_selector() -> None:
-    with pytest.raises(InputError) as caught:
+def test_a_conflict_with_the_node_selector_of_the_namespace() -> None:
+    with pytest.raises(InputError) as error:
         apply_node_selector(spec_of(nodeSelector={"team": "blog"}), "team=shop", FIELD)
-    assert str(caught.value) == (
+    assert str(error.value) == (
         "spec.nodeSelector[team]: pod node label selector conflicts with its namespace node label selector "
         "(the namespace says team=shop)"
     )
 
 
 @pytest.mark.parametrize("selector", ["team", "team=a=b", "=a", "team=a b", "a=b,"])
-def test_a_node_selector_that_is_none(selector: str) -> None:
+def test_an_invalid_node_selector_of_a_namespace(selector: str) -> None:
     with pytest.raises(InputError, match=r"^metadata\.annotations\[.*node-selector\]: .* not of the form key=value"):
         apply_node_selector(spec_of(), selector, FIELD)
 
@@ -83,24 +83,24 @@ def test_a_node_selector_that_is_none(selector: str) -> None:
     ("spec", "defaults", "tolerations"),
     [
         pytest.param({"containers": [container()]}, [GPU], [GPU], id="best effort"),
-        pytest.param({"containers": [container(cpu="0")]}, [], [], id="a request of nothing is best effort"),
-        pytest.param({"containers": [container(cpu="1")]}, [], [PRESSURE], id="burstable outlives memory pressure"),
+        pytest.param({"containers": [container(cpu="0")]}, [], [], id="a request of 0 is best effort"),
+        pytest.param({"containers": [container(cpu="1")]}, [], [PRESSURE], id="burstable tolerates memory pressure"),
         pytest.param(
             {"containers": [container()], "resources": {"limits": {"memory": "1Gi"}}}, [GPU], [GPU, PRESSURE],
-            id="burstable by its pod level",
+            id="burstable by pod-level resources",
         ),
         pytest.param(
             {"containers": [container()], "tolerations": [{"operator": "Exists"}]}, [GPU], [{"operator": "Exists"}],
-            id="covered already",
+            id="already tolerated",
         ),
     ],
 )  # fmt: skip
-def test_the_namespaces_tolerations(spec: Json, defaults: list[Json], tolerations: list[Json]) -> None:
-    changed = apply_default_tolerations(spec_of(**spec), {DEFAULT_TOLERATIONS: json.dumps(defaults)})
-    assert changed == spec_of(**spec | {"tolerations": tolerations})
+def test_default_tolerations_of_a_namespace(spec: Json, defaults: list[Json], tolerations: list[Json]) -> None:
+    defaulted = apply_default_tolerations(spec_of(**spec), {DEFAULT_TOLERATIONS: json.dumps(defaults)})
+    assert defaulted == spec_of(**spec | {"tolerations": tolerations})
 
 
-def test_the_namespaces_whitelist() -> None:
+def test_the_tolerations_whitelist_of_a_namespace() -> None:
     annotations = {TOLERATIONS_WHITELIST: json.dumps([GPU])}
     allowed = spec_of(tolerations=[GPU | {"operator": "Equal", "value": "a100"}])
     assert apply_default_tolerations(allowed, annotations) == allowed
@@ -110,7 +110,7 @@ def test_the_namespaces_whitelist() -> None:
         apply_default_tolerations(spec_of(tolerations=[GPU, {"key": "x", "operator": "Exists"}]), annotations)
 
 
-def test_tolerations_that_are_none() -> None:
+def test_invalid_default_tolerations() -> None:
     with pytest.raises(InputError, match=r"^metadata\.annotations\[.*defaultTolerations\]: not valid JSON"):
         apply_default_tolerations(spec_of(), {DEFAULT_TOLERATIONS: "[{"})
 

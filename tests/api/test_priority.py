@@ -1,4 +1,4 @@
-"""Which priority admission gives to a pod."""
+"""The priority that admission sets on a pod."""
 
 from __future__ import annotations
 
@@ -66,17 +66,17 @@ def test_priority_comes_from_the_class(
 
 
 @pytest.mark.parametrize("spec", [PodSpec(priority=0), PodSpec(priority=7, priority_class_name="gone")])
-def test_a_pod_that_was_admitted_stays_as_it_is(spec: PodSpec) -> None:
+def test_an_admitted_pod_keeps_its_priority(spec: PodSpec) -> None:
     assert resolve_priority(spec, by_name(USUAL)) is spec
 
 
-def test_an_unknown_class_is_an_error_with_the_nearest_name() -> None:
+def test_an_unknown_class_has_a_suggestion() -> None:
     spec = PodSpec(priority_class_name="hihg")
 
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError) as error:
         resolve_priority(spec, by_name(HIGH, USUAL))
     expected = 'spec.priorityClassName: no PriorityClass with name hihg was found (did you mean "high"?)'
-    assert str(caught.value) == expected
+    assert str(error.value) == expected
     assert [str(error) for error in priority_conflicts(spec, by_name(HIGH, USUAL))] == [expected]
 
 
@@ -93,15 +93,15 @@ def test_an_unknown_class_is_an_error_with_the_nearest_name() -> None:
         ),
     ],
 )
-def test_what_contradicts_the_class(spec: PodSpec, conflict: tuple[str, str, str]) -> None:
-    field, given, computed = conflict
+def test_conflicts_with_a_priority_class(spec: PodSpec, conflict: tuple[str, str, str]) -> None:
+    field, value, computed = conflict
     message = (
-        f"{field}: {given} must not be provided in pod spec; "
+        f"{field}: {value} must not be provided in pod spec; "
         f"priority admission controller computed {computed} from the given PriorityClass name"
     )
     assert [str(error) for error in priority_conflicts(spec, by_name(HIGH))] == [message]
 
 
-def test_a_policy_that_no_class_gives_is_an_error() -> None:
+def test_a_policy_without_a_class_is_an_error() -> None:
     with pytest.raises(InputError, match="computed PreemptLowerPriority"):
         resolve_priority(PodSpec(preemption_policy="Never"), {})

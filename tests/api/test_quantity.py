@@ -1,4 +1,4 @@
-"""Quantities: what text means, how amounts are printed, and that nothing hostile is slow."""
+"""Quantities: parsing, printing, and speed on hostile texts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FACTORS = {
 
 
 @pytest.mark.parametrize(
-    ("text", "whole", "milli", "printed"),
+    ("text", "expected_value", "expected_milli", "printed"),
     [
         # decimal SI
         ("0", 0, 0, "0"),
@@ -66,7 +66,7 @@ FACTORS = {
         ("5e-1", 1, 500, "500e-3"),
         ("1e4", 10_000, 10_000_000, "10e3"),
         ("1e+2", 100, 100_000, "100"),
-        # what upstream's scanner lets through although its expression does not
+        # texts that upstream's scanner accepts although its expression does not
         (".", 0, 0, "0"),
         ("m", 0, 0, "0"),
         ("-", 0, 0, "0"),
@@ -75,13 +75,15 @@ FACTORS = {
         (" 1Gi\n", 2**30, 2**30 * 1000, "1Gi"),
     ],
 )
-def test_text_is_read_and_printed_as_kubernetes_does(text: str, whole: int, milli: int, printed: str) -> None:
+def test_quantities_are_parsed_and_printed_as_in_kubernetes(
+    text: str, expected_value: int, expected_milli: int, printed: str
+) -> None:
     quantity = parse_quantity(text)
-    assert (quantity.value(), quantity.milli_value(), str(quantity)) == (whole, milli, printed)
+    assert (quantity.value(), quantity.milli_value(), str(quantity)) == (expected_value, expected_milli, printed)
 
 
 @pytest.mark.parametrize(
-    ("text", "whole"),
+    ("text", "expected_value"),
     [
         ("1n", 1),
         ("0.1n", 1),
@@ -91,14 +93,14 @@ def test_text_is_read_and_printed_as_kubernetes_does(text: str, whole: int, mill
         ("0.00000000000000000000", 0),
     ],
 )
-def test_what_is_finer_than_a_nano_unit_is_rounded_away_from_zero(text: str, whole: int) -> None:
+def test_below_nano_units_values_round_away_from_zero(text: str, expected_value: int) -> None:
     quantity = parse_quantity(text)
-    assert quantity.value() == whole
+    assert quantity.value() == expected_value
     assert quantity.exponent >= -9
 
 
 @pytest.mark.parametrize(
-    ("text", "whole", "milli"),
+    ("text", "expected_value", "expected_milli"),
     [
         ("8Ei", MAX_INT64, -1000),
         ("999999Pi", MAX_INT64, -1000),
@@ -114,8 +116,8 @@ def test_what_is_finer_than_a_nano_unit_is_rounded_away_from_zero(text: str, who
         ("1e4294967296", 1, 1000),
     ],
 )
-def test_beyond_int64_reads_what_kube_scheduler_reads(text: str, whole: int, milli: int) -> None:
-    assert (value(text), milli_value(text)) == (whole, milli)
+def test_values_beyond_int64_equal_kube_schedulers(text: str, expected_value: int, expected_milli: int) -> None:
+    assert (value(text), milli_value(text)) == (expected_value, expected_milli)
 
 
 FORMAT = r"quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -146,23 +148,23 @@ SUFFIX = "unable to parse quantity's suffix"
         ("1" * 1000 + "Q", FORMAT, f"found '{'1' * 40}...'"),
     ],
 )
-def test_refusals_have_kubernetes_words_and_the_nearest_valid_text(text: str, message: str, hint: str) -> None:
-    with pytest.raises(InputError) as refused:
+def test_errors_have_kubernetes_text_and_a_suggestion(text: str, message: str, hint: str) -> None:
+    with pytest.raises(InputError) as error:
         parse_quantity(text)
-    assert (refused.value.message, refused.value.hint) == (message, hint)
+    assert (error.value.message, error.value.hint) == (message, hint)
 
 
 @pytest.mark.parametrize(
-    ("written", "printed"), [(2, "2"), (0.5, "500m"), (1.0, "1"), (1e16, "10P"), (-3, "-3"), (1e-7, "100e-9")]
+    ("number", "printed"), [(2, "2"), (0.5, "500m"), (1.0, "1"), (1e16, "10P"), (-3, "-3"), (1e-7, "100e-9")]
 )
-def test_numbers_without_quotes(written: Written, printed: str) -> None:
-    assert str(parse_quantity(written)) == printed
+def test_numbers_are_quantities(number: Written, printed: str) -> None:
+    assert str(parse_quantity(number)) == printed
 
 
-@pytest.mark.parametrize("written", [float("nan"), float("inf")])
-def test_numbers_that_are_none(written: float) -> None:
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_nan_and_infinity_are_errors(number: float) -> None:
     with pytest.raises(InputError, match="quantities must match"):
-        parse_quantity(written)
+        parse_quantity(number)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +184,7 @@ def test_numbers_that_are_none(written: float) -> None:
     ],
     ids=lambda text: f"{str(text)[:4]}..." if isinstance(text, str) else "int",
 )
-def test_hostile_text_is_never_slow(text: Written) -> None:
+def test_long_texts_are_fast(text: Written) -> None:
     start = time.process_time()
     try:
         quantity = parse_quantity(text)
@@ -193,7 +195,7 @@ def test_hostile_text_is_never_slow(text: Written) -> None:
     assert time.process_time() - start < 0.2
 
 
-def test_too_long_is_said() -> None:
+def test_an_error_for_too_long_texts() -> None:
     with pytest.raises(InputError, match="a quantity of more than 4000 characters is not supported"):
         parse_quantity("1" * 4001)
 
@@ -210,14 +212,14 @@ def test_too_long_is_said() -> None:
         ("1E9", QuantityFormat.DECIMAL_EXPONENT),
     ],
 )
-def test_format_follows_the_suffix_unless_a_binary_amount_is_below_one(text: str, form: QuantityFormat) -> None:
+def test_the_format_follows_the_suffix(text: str, form: QuantityFormat) -> None:
     assert parse_quantity(text).format is form
 
 
 def ceiling(exact: Fraction) -> int:
-    """Away from zero."""
-    up = -(-abs(exact.numerator) // exact.denominator)
-    return up if exact > 0 else -up
+    """Round away from zero."""
+    rounded = -(-abs(exact.numerator) // exact.denominator)
+    return rounded if exact > 0 else -rounded
 
 
 numbers = st.one_of(
@@ -228,30 +230,30 @@ texts = st.tuples(numbers, st.sampled_from(sorted(FACTORS)))
 
 
 @given(texts)
-def test_the_amount_is_exact_down_to_a_nano_unit(text: tuple[str, str]) -> None:
+def test_values_are_exact_to_a_nano_unit(text: tuple[str, str]) -> None:
     number, suffix = text
     quantity = parse_quantity(number + suffix)
     exact = Fraction(number) * FACTORS[suffix]
     if quantity.format is QuantityFormat.BINARY_SI:
         exact = max(min(exact, Fraction(MAX_INT64)), Fraction(-MAX_INT64))
-    kept = Fraction(ceiling(exact * 10**9), 10**9)
-    assert quantity.mantissa * Fraction(10) ** quantity.exponent == kept
-    if abs(kept) * 1000 <= MAX_INT64:
-        assert quantity.value() == ceiling(kept)
-        assert quantity.milli_value() == ceiling(kept * 1000)
+    rounded = Fraction(ceiling(exact * 10**9), 10**9)
+    assert quantity.mantissa * Fraction(10) ** quantity.exponent == rounded
+    if abs(rounded) * 1000 <= MAX_INT64:
+        assert quantity.value() == ceiling(rounded)
+        assert quantity.milli_value() == ceiling(rounded * 1000)
 
 
 @given(texts)
-def test_printed_text_reads_back_and_is_stable(text: tuple[str, str]) -> None:
+def test_printed_quantities_parse_to_themselves(text: tuple[str, str]) -> None:
     quantity = parse_quantity("".join(text))
-    again = parse_quantity(str(quantity))
-    assert again == quantity
-    assert again.value() == quantity.value()
-    assert parse_quantity(str(again)) == again
+    reparsed = parse_quantity(str(quantity))
+    assert reparsed == quantity
+    assert reparsed.value() == quantity.value()
+    assert parse_quantity(str(reparsed)) == reparsed
 
 
 @given(st.text("0123456789.+-eEinumkKMGTP", max_size=12))
-def test_anything_of_the_alphabet_is_read_or_refused(text: str) -> None:
+def test_any_text_of_the_alphabet_is_a_quantity_or_an_error(text: str) -> None:
     try:
         quantity = parse_quantity(text)
     except InputError:
@@ -275,7 +277,7 @@ def test_anything_of_the_alphabet_is_read_or_refused(text: str) -> None:
         (1000, Unit.COUNT, "1000"),
     ],
 )
-def test_amounts_are_written_as_kubernetes_writes_them(amount: int, unit: Unit, printed: str) -> None:
+def test_format_quantity(amount: int, unit: Unit, printed: str) -> None:
     assert format_quantity(amount, unit) == printed
 
 
@@ -289,17 +291,17 @@ def test_amounts_are_written_as_kubernetes_writes_them(amount: int, unit: Unit, 
         ((), Unit.BYTE, ()),
     ],
 )
-def test_amounts_that_are_compared_share_a_unit(amounts: tuple[int, ...], unit: Unit, printed: tuple[str, ...]) -> None:
+def test_format_quantities_with_one_unit(amounts: tuple[int, ...], unit: Unit, printed: tuple[str, ...]) -> None:
     assert format_quantities(amounts, unit) == printed
 
 
 @given(st.lists(st.integers(-(2**62), 2**62), min_size=1), st.sampled_from([Unit.BYTE, Unit.COUNT]))
-def test_written_amounts_lose_nothing(amounts: list[int], unit: Unit) -> None:
+def test_formatted_amounts_are_exact(amounts: list[int], unit: Unit) -> None:
     assert [value(text) for text in format_quantities(amounts, unit)] == amounts
 
 
 @given(st.lists(st.integers(-(2**50), 2**50), min_size=1))
-def test_written_milli_amounts_lose_nothing(amounts: list[int]) -> None:
+def test_formatted_milli_amounts_are_exact(amounts: list[int]) -> None:
     assert [milli_value(text) for text in format_quantities(amounts, Unit.MILLI)] == amounts
 
 
@@ -315,7 +317,7 @@ def test_written_milli_amounts_lose_nothing(amounts: list[int]) -> None:
         ("example.com/cpu", Unit.COUNT),
     ],
 )
-def test_unit_of_a_resource(resource: str, unit: Unit) -> None:
+def test_the_unit_of_a_resource(resource: str, unit: Unit) -> None:
     assert Unit.of(resource) is unit
 
 
@@ -323,7 +325,7 @@ def test_unit_of_a_resource(resource: str, unit: Unit) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "number"),
+    ("text", "integer"),
     [
         ("0", 0),
         ("+7", 7),
@@ -345,13 +347,13 @@ def test_unit_of_a_resource(resource: str, unit: Unit) -> None:
         ("\u0667", None),
     ],
 )
-def test_parse_int64(text: str, number: int | None) -> None:
-    assert parse_int64(text) == number
+def test_parse_int64(text: str, integer: int | None) -> None:
+    assert parse_int64(text) == integer
 
 
 @given(st.integers(MIN_INT64, MAX_INT64), st.integers(-(2**70), 2**70))
-def test_wrapping_keeps_the_low_bits(fits: int, any_number: int) -> None:
-    assert wrap_int64(fits) == fits
+def test_overflow_keeps_the_low_bits(in_range: int, any_number: int) -> None:
+    assert wrap_int64(in_range) == in_range
     assert (wrap_int64(any_number) - any_number) % 2**64 == 0
     assert (wrap_int32(any_number) - any_number) % 2**32 == 0
     assert -(2**31) <= wrap_int32(any_number) < 2**31

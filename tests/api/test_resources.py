@@ -1,4 +1,4 @@
-"""What a pod asks for and a node offers, as kube-scheduler counts it."""
+"""Requests of pods and allocatable of nodes, as kube-scheduler counts them."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ GI = 1024**3
 
 
 def container(name: str, *, sidecar: bool = False, limits: Json | None = None, **requests: str) -> Json:
-    """Underscores in the names of resources stand for dashes."""
+    """Return a container with these requests; underscores in names mean dashes."""
     policy: Json = {"restartPolicy": "Always"} if sidecar else {}
-    written = {resource.replace("_", "-"): amount for resource, amount in requests.items()}
-    return {"name": name, "resources": {"requests": written, "limits": limits or {}}, **policy}
+    quantities = {resource.replace("_", "-"): amount for resource, amount in requests.items()}
+    return {"name": name, "resources": {"requests": quantities, "limits": limits or {}}, **policy}
 
 
 def spec_of(
@@ -61,36 +61,41 @@ WEB = container("web", cpu="1500m", memory="1Gi")
     [
         pytest.param(spec_of(WEB), 1500, [("web", 1500)], id="one container"),
         pytest.param(
-            spec_of(WEB, container("log", cpu="500m")), 2000, [("web", 1500), ("log", 500)], id="containers add up"
+            spec_of(WEB, container("log", cpu="500m")), 2000, [("web", 1500), ("log", 500)], id="containers are summed"
         ),
-        pytest.param(spec_of(WEB, container("log")), 1500, [("web", 1500)], id="nothing asked is no part"),
+        pytest.param(
+            spec_of(WEB, container("log")), 1500, [("web", 1500)], id="a container without a request is no part"
+        ),
         pytest.param(spec_of(container("web", cpu="0")), 0, [], id="zero is no part"),
         pytest.param(
-            spec_of(WEB, init=(container("migrate", cpu="1"),)), 1500, [("web", 1500)], id="a small start is free"
+            spec_of(WEB, init=(container("migrate", cpu="1"),)),
+            1500,
+            [("web", 1500)],
+            id="a small init container adds nothing",
         ),
         pytest.param(
             spec_of(WEB, init=(container("migrate", cpu="4"), container("seed", cpu="3"))),
             4000,
             [("init migrate", 4000)],
-            id="the largest start counts, starts do not add up",
+            id="the largest init container counts; init containers are not summed",
         ),
         pytest.param(
             spec_of(WEB, init=(container("proxy", sidecar=True, cpu="250m"),)),
             1750,
             [("web", 1500), ("proxy", 250)],
-            id="a sidecar runs beside the containers",
+            id="a sidecar is added to the containers",
         ),
         pytest.param(
             spec_of(WEB, init=(container("proxy", sidecar=True, cpu="1"), container("migrate", cpu="2"))),
             3000,
             [("init migrate", 2000), ("proxy", 1000)],
-            id="a sidecar before a start runs beside it",
+            id="a sidecar is added to later init containers",
         ),
         pytest.param(
             spec_of(WEB, init=(container("migrate", cpu="2"), container("proxy", sidecar=True, cpu="1"))),
             2500,
             [("web", 1500), ("proxy", 1000)],
-            id="a sidecar after a start does not",
+            id="a sidecar is not added to earlier init containers",
         ),
         pytest.param(
             spec_of(
@@ -103,7 +108,7 @@ WEB = container("web", cpu="1500m", memory="1Gi")
             ),
             8100,
             [("init migrate", 8000), ("first", 100)],
-            id="only the sidecars before it",
+            id="only earlier sidecars are added",
         ),
         pytest.param(
             spec_of(WEB, overhead={"cpu": "250m"}), 1750, [("web", 1500), ("overhead", 250)], id="overhead is added"
@@ -112,28 +117,34 @@ WEB = container("web", cpu="1500m", memory="1Gi")
             spec_of(WEB, init=(container("migrate", cpu="4"),), overhead={"cpu": "250m"}),
             4250,
             [("init migrate", 4000), ("overhead", 250)],
-            id="overhead is added to a start",
+            id="overhead is added to an init container",
         ),
         pytest.param(
             spec_of(WEB, resources={"requests": {"cpu": "3"}}, overhead={"cpu": "250m"}),
             3250,
             [("pod-level resources", 3000), ("overhead", 250)],
-            id="the pod level replaces the containers, not the overhead",
+            id="pod-level requests replace the containers, not the overhead",
         ),
         pytest.param(
-            spec_of(WEB, resources={"requests": {"memory": "3Gi"}}), 1500, [("web", 1500)], id="of that resource alone"
+            spec_of(WEB, resources={"requests": {"memory": "3Gi"}}),
+            1500,
+            [("web", 1500)],
+            id="pod-level requests of another resource",
         ),
         pytest.param(
-            spec_of(WEB, resources={"limits": {"cpu": "3"}}), 1500, [("web", 1500)], id="a pod-level limit asks nothing"
+            spec_of(WEB, resources={"limits": {"cpu": "3"}}),
+            1500,
+            [("web", 1500)],
+            id="a pod-level limit is no request",
         ),
     ],
 )
-def test_the_request_and_what_it_is_made_of(spec: PodSpec, cpu: int, parts: list[tuple[str, int]]) -> None:
+def test_the_request_of_a_pod_and_its_parts(spec: PodSpec, cpu: int, parts: list[tuple[str, int]]) -> None:
     assert request_of(spec).amounts["cpu"] == cpu
     assert parts_of(spec) == parts
 
 
-def test_each_resource_has_its_own_largest_moment() -> None:
+def test_each_resource_has_its_own_maximum() -> None:
     spec = spec_of(WEB, init=(container("migrate", cpu="4", memory="512Mi"),))
 
     assert request_of(spec).amounts == {"cpu": 4000, "memory": GI}
@@ -141,7 +152,7 @@ def test_each_resource_has_its_own_largest_moment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("resources", "counted"),
+    ("resources", "amounts"),
     [
         (
             {"cpu": "100m", "memory": "1Ki", "ephemeral-storage": "1Gi"},
@@ -154,14 +165,14 @@ def test_each_resource_has_its_own_largest_moment() -> None:
         ({"nvidia.com/gpu": "0"}, {"nvidia.com/gpu": 0}),
     ],
 )
-def test_only_resources_that_the_scheduler_counts(resources: dict[str, str], counted: dict[str, int]) -> None:
+def test_resources_that_the_scheduler_counts(resources: dict[str, str], amounts: dict[str, int]) -> None:
     spec = spec_of({"name": "web", "resources": {"requests": resources}})
 
-    assert request_of(spec).amounts == counted
-    assert node_allocatable(dict(resources))[0] == counted
+    assert request_of(spec).amounts == amounts
+    assert node_allocatable(dict(resources))[0] == amounts
 
 
-def test_amounts_are_summed_exactly_and_rounded_up_once() -> None:
+def test_requests_are_summed_and_rounded_up_once() -> None:
     spec = spec_of(*(container(name, cpu="100u", memory="100m") for name in "abc"))
 
     assert request_of(spec).amounts == {"cpu": 1, "memory": 1}
@@ -180,52 +191,54 @@ DEFAULTS = (DEFAULT_MILLI_CPU, DEFAULT_MEMORY)
 @pytest.mark.parametrize(
     ("spec", "nonzero", "without_pod_level"),
     [
-        pytest.param(spec_of(WEB), (1500, GI), (1500, GI), id="nothing is missing"),
+        pytest.param(spec_of(WEB), (1500, GI), (1500, GI), id="no missing request"),
         pytest.param(
             spec_of(container("a"), container("b", cpu="1")),
             (1000 + DEFAULT_MILLI_CPU, 2 * DEFAULT_MEMORY),
             (1000 + DEFAULT_MILLI_CPU, 2 * DEFAULT_MEMORY),
-            id="the default for each container without",
+            id="the default for each container without a request",
         ),
         pytest.param(spec_of(container("a", cpu="0", memory="0")), (0, 0), (0, 0), id="an explicit zero is zero"),
         pytest.param(
             spec_of(container("a", cpu="1", memory="1Gi"), init=(container("proxy", sidecar=True),)),
             (1000 + DEFAULT_MILLI_CPU, GI + DEFAULT_MEMORY),
             (1000 + DEFAULT_MILLI_CPU, GI + DEFAULT_MEMORY),
-            id="for sidecars too",
+            id="the default for a sidecar",
         ),
         pytest.param(
             spec_of(container("a", cpu="10m", memory="1Mi"), init=(container("start"),)),
             DEFAULTS,
             DEFAULTS,
-            id="a start without requests needs the default",
+            id="the default for an init container",
         ),
         pytest.param(
             spec_of(container("a"), resources={"requests": {"cpu": "1", "memory": "1Gi"}}),
             (1000, GI),
             DEFAULTS,
-            id="the pod level leaves nothing missing",
+            id="pod-level requests replace defaults",
         ),
         pytest.param(
             spec_of(container("a"), container("b"), resources={"requests": {"memory": "1Gi"}}),
             (2 * DEFAULT_MILLI_CPU, GI),
             (2 * DEFAULT_MILLI_CPU, 2 * DEFAULT_MEMORY),
-            id="what the pod level lacks is missing in each container",
+            id="the default for each container if pod-level requests lack the resource",
         ),
         pytest.param(
             spec_of(container("a", cpu="1"), container("b"), resources={"requests": {"memory": "1Gi"}}),
             (1000, GI),
             (1000 + DEFAULT_MILLI_CPU, 2 * DEFAULT_MEMORY),
-            id="unless one container has it",
+            id="no default if one container requests the resource",
         ),
     ],
 )
-def test_defaults_for_scores(spec: PodSpec, nonzero: tuple[int, int], without_pod_level: tuple[int, int]) -> None:
+def test_default_requests_for_scores(
+    spec: PodSpec, nonzero: tuple[int, int], without_pod_level: tuple[int, int]
+) -> None:
     request = request_of(spec)
-    without = request_of(spec, options=replace(RELEASE, pod_level_resources=False))
+    without_pod_resources = request_of(spec, options=replace(RELEASE, pod_level_resources=False))
 
     assert (request.nonzero_cpu, request.nonzero_memory) == nonzero
-    assert (without.nonzero_cpu, without.nonzero_memory) == without_pod_level
+    assert (without_pod_resources.nonzero_cpu, without_pod_resources.nonzero_memory) == without_pod_level
 
 
 RESIZED: Json = {
@@ -246,19 +259,19 @@ POD_LEVEL_RESIZED: Json = {"resources": {"requests": {"cpu": "5"}}, "allocatedRe
             spec_of(container("web", cpu="4", memory="1Gi")),
             RESIZED | DEFERRED,
             {"cpu": 4000, "memory": 2 * GI},
-            id="what is wanted counts while it is deferred",
+            id="the desired request counts while the resize is deferred",
         ),
         pytest.param(
             spec_of(container("web", cpu="4", memory="1Gi")),
             RESIZED | INFEASIBLE,
             {"cpu": 3000, "memory": 2 * GI},
-            id="what cannot be had does not count",
+            id="the desired request does not count if the resize is infeasible",
         ),
         pytest.param(
             spec_of(WEB),
             {"containerStatuses": [{"name": "web", "allocatedResources": {"cpu": "3"}}]},
             {"cpu": 1500, "memory": GI},
-            id="without actuated resources the status says nothing",
+            id="a status without actuated resources does not count",
         ),
         pytest.param(
             spec_of(container("app"), init=(container("web", cpu="1"),)),
@@ -270,27 +283,27 @@ POD_LEVEL_RESIZED: Json = {"resources": {"requests": {"cpu": "5"}}, "allocatedRe
             spec_of(container("app"), init=(container("web", sidecar=True, cpu="1"),)),
             {"initContainerStatuses": RESIZED["containerStatuses"]},
             {"cpu": 3000, "memory": 2 * GI},
-            id="a sidecar is",
+            id="a sidecar is resized",
         ),
         pytest.param(
             spec_of(WEB, resources={"requests": {"cpu": "4", "memory": "1Gi"}}),
             POD_LEVEL_RESIZED,
             {"cpu": 5000, "memory": 4 * GI},
-            id="the pod level",
+            id="pod-level resources",
         ),
         pytest.param(
             spec_of(WEB, resources={"requests": {"cpu": "6", "memory": "1Gi"}}),
             POD_LEVEL_RESIZED | INFEASIBLE,
             {"cpu": 5000, "memory": 4 * GI},
-            id="the pod level, infeasible",
+            id="pod-level resources, infeasible",
         ),
     ],
 )
-def test_a_resize_in_place(spec: PodSpec, status: Json, amounts: dict[str, int]) -> None:
+def test_requests_during_a_resize(spec: PodSpec, status: Json, amounts: dict[str, int]) -> None:
     assert request_of(spec, status).amounts == amounts
 
 
-def test_each_part_has_its_gate() -> None:
+def test_gates_of_resizes_and_pod_level_resources() -> None:
     spec = spec_of(WEB, resources={"requests": {"cpu": "4"}})
     no_status = replace(RELEASE, use_status_resources=False)
 
@@ -301,7 +314,7 @@ def test_each_part_has_its_gate() -> None:
     assert request_of(spec_of(WEB), RESIZED, no_status).amounts["cpu"] == 1500
 
 
-def test_what_the_containers_ask_for_is_written_as_they_wrote_it() -> None:
+def test_sums_keep_the_format_of_the_containers() -> None:
     spec = spec_of(
         container("a", cpu="0", memory="1536Mi", limits={"hugepages-2Mi": "2Mi"}),
         container("b", cpu="1500m", memory="512Mi", limits={"hugepages-2Mi": "4Mi"}),
@@ -313,7 +326,7 @@ def test_what_the_containers_ask_for_is_written_as_they_wrote_it() -> None:
     assert {name: str(amount) for name, amount in container_limits(spec).items()} == {"hugepages-2Mi": "6Mi"}
 
 
-def test_the_larger_moment_is_written_as_its_own_container_wrote_it() -> None:
+def test_a_maximum_keeps_the_format_of_its_container() -> None:
     spec = spec_of(container("a", memory="134217728"), init=(container("b", memory="1Gi"),))
 
     assert {name: str(amount) for name, amount in container_requests(spec).items()} == {"memory": "1Gi"}
@@ -339,15 +352,15 @@ def test_the_larger_moment_is_written_as_its_own_container_wrote_it() -> None:
         (".".join(["a" * 61] * 4) + "/gpu", False, False),
     ],
 )
-def test_kinds_of_resources(name: str, extended: bool, scalar: bool) -> None:
+def test_extended_and_scalar_resources(name: str, extended: bool, scalar: bool) -> None:
     assert is_extended_resource(name) is extended
     assert is_scalar_resource(name) is scalar
 
 
-def test_a_node_offers_amounts_and_a_number_of_pods() -> None:
-    offered = node_allocatable({"cpu": "3920m", "memory": "15.5Gi", "pods": 110, "nvidia.com/gpu": "4", "gpu": "1"})
+def test_allocatable_of_a_node() -> None:
+    allocatable = node_allocatable({"cpu": "3920m", "memory": "15.5Gi", "pods": 110, "nvidia.com/gpu": "4", "gpu": "1"})
 
-    assert offered == ({"cpu": 3920, "memory": 31 * GI // 2, "nvidia.com/gpu": 4}, 110)
+    assert allocatable == ({"cpu": 3920, "memory": 31 * GI // 2, "nvidia.com/gpu": 4}, 110)
     assert node_allocatable({}) == ({}, 0)
 
 
@@ -360,19 +373,19 @@ def test_a_node_offers_amounts_and_a_number_of_pods() -> None:
         (spec_of(WEB, resources={"requests": {"cpu": ""}}), "spec.resources.requests[cpu]"),
     ],
 )
-def test_a_bad_quantity_is_named_by_its_field(spec: PodSpec, field: str) -> None:
-    with pytest.raises(InputError, match="quantit") as caught:
+def test_an_error_names_the_field_of_an_invalid_quantity(spec: PodSpec, field: str) -> None:
+    with pytest.raises(InputError, match="quantit") as error:
         request_of(spec)
-    assert caught.value.place.field == field
+    assert error.value.place.field == field
 
 
-def test_a_bad_quantity_of_a_node_is_named_by_its_resource() -> None:
-    with pytest.raises(InputError) as caught:
+def test_an_error_names_the_resource_of_an_invalid_quantity() -> None:
+    with pytest.raises(InputError) as error:
         node_allocatable({"acme.io/gpu": "two"})
-    assert caught.value.place.field == "[acme.io/gpu]"
+    assert error.value.place.field == "[acme.io/gpu]"
 
 
-def test_a_huge_exponent_takes_no_time() -> None:
+def test_a_huge_exponent_is_not_expanded() -> None:
     assert request_of(spec_of(container("web", memory="1e2000000000"))).amounts == {"memory": 0}
 
 
@@ -400,18 +413,18 @@ def pod_specs(draw: st.DrawFn, *, pod_level: bool = True) -> PodSpec:
 
 
 @given(pod_specs())
-def test_the_parts_add_up_to_the_request(spec: PodSpec) -> None:
+def test_the_parts_sum_to_the_request(spec: PodSpec) -> None:
     for resource, amount in request_of(spec).amounts.items():
         parts = request_parts(spec, PodStatus(), RELEASE, resource)
         assert sum(part.amount for part in parts) == amount
 
 
 @given(pod_specs(pod_level=False))
-def test_a_pod_asks_for_at_least_as_much_as_each_of_its_containers(spec: PodSpec) -> None:
+def test_a_pod_requests_at_least_as_much_as_each_container(spec: PodSpec) -> None:
     amounts = request_of(spec).amounts
     for item in (*spec.containers, *spec.init_containers):
-        for resource, written in item.resources.requests.items():
-            assert amounts[resource] >= (milli_value(written) if resource == "cpu" else value(written))
+        for resource, quantity in item.resources.requests.items():
+            assert amounts[resource] >= (milli_value(quantity) if resource == "cpu" else value(quantity))
 
 
 @given(pod_specs())
@@ -423,11 +436,13 @@ def test_defaults_for_scores_never_lower_a_request(spec: PodSpec) -> None:
 
 
 @given(pod_specs(pod_level=False))
-def test_a_sidecar_costs_least_when_it_starts_last(spec: PodSpec) -> None:
+def test_a_sidecar_that_starts_last_has_the_lowest_request(spec: PodSpec) -> None:
     sidecars = tuple(init_container for init_container in spec.init_containers if init_container.is_restartable_init)
-    starts = tuple(init_container for init_container in spec.init_containers if not init_container.is_restartable_init)
-    last = request_of(msgspec.structs.replace(spec, init_containers=starts + sidecars)).amounts
-    first = request_of(msgspec.structs.replace(spec, init_containers=sidecars + starts)).amounts
+    init_containers = tuple(
+        init_container for init_container in spec.init_containers if not init_container.is_restartable_init
+    )
+    sidecars_last = request_of(msgspec.structs.replace(spec, init_containers=init_containers + sidecars)).amounts
+    sidecars_first = request_of(msgspec.structs.replace(spec, init_containers=sidecars + init_containers)).amounts
 
     for resource, amount in request_of(spec).amounts.items():
-        assert last[resource] <= amount <= first[resource]
+        assert sidecars_last[resource] <= amount <= sidecars_first[resource]

@@ -1,4 +1,4 @@
-"""What a RuntimeClass adds to a pod, what contradicts it, and how tolerations are merged."""
+"""RuntimeClasses: changes to a pod, conflicts, and merged tolerations."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Json = dict[str, Any]
 OVERHEAD = {"overhead": {"podFixed": {"cpu": "250m", "memory": "1Gi"}}}
 
 
-def runtime_class(**written: Json) -> RuntimeClass:
-    return msgspec.convert({"metadata": {"name": "kata"}, **written}, RuntimeClass)
+def runtime_class(**fields: Json) -> RuntimeClass:
+    return msgspec.convert({"metadata": {"name": "kata"}, **fields}, RuntimeClass)
 
 
-def spec_of(**written: object) -> PodSpec:
-    return msgspec.convert({"runtimeClassName": "kata", **written}, PodSpec)
+def spec_of(**fields: object) -> PodSpec:
+    return msgspec.convert({"runtimeClassName": "kata", **fields}, PodSpec)
 
 
 @pytest.mark.parametrize(
-    ("written", "before", "after"),
+    ("fields", "before", "after"),
     [
         pytest.param({}, {"overhead": {"cpu": "1"}}, {"overhead": {"cpu": "1"}}, id="nothing to add"),
         pytest.param(OVERHEAD, {}, {"overhead": {"cpu": "250m", "memory": "1Gi"}}, id="overhead"),
@@ -58,12 +58,12 @@ def spec_of(**written: object) -> PodSpec:
         ),
     ],
 )
-def test_what_a_pod_gets(written: Json, before: Json, after: Json) -> None:
-    assert apply_runtime_class(spec_of(**before), runtime_class(**written)) == spec_of(**after)
+def test_changes_by_a_runtime_class(fields: Json, before: Json, after: Json) -> None:
+    assert apply_runtime_class(spec_of(**before), runtime_class(**fields)) == spec_of(**after)
 
 
 @pytest.mark.parametrize(
-    ("written", "spec", "message"),
+    ("fields", "spec", "message"),
     [
         (
             OVERHEAD,
@@ -80,32 +80,32 @@ def test_what_a_pod_gets(written: Json, before: Json, after: Json) -> None:
         ),
     ],
 )
-def test_what_contradicts_the_class(written: Json, spec: Json, message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        apply_runtime_class(spec_of(**spec), runtime_class(**written))
-    assert str(caught.value) == message
+def test_conflicts_with_a_runtime_class(fields: Json, spec: Json, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        apply_runtime_class(spec_of(**spec), runtime_class(**fields))
+    assert str(error.value) == message
 
 
-def test_an_unknown_class_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(InputError) as caught:
+def test_an_unknown_class_has_a_suggestion() -> None:
+    with pytest.raises(InputError) as error:
         find_runtime_class(spec_of(runtimeClassName="katta"), {"kata": runtime_class()})
-    assert str(caught.value) == (
+    assert str(error.value) == (
         'spec.runtimeClassName: pod rejected: RuntimeClass "katta" not found (did you mean "kata"?)'
     )
 
 
-def test_a_pod_without_a_class_has_none() -> None:
+def test_a_pod_without_a_runtime_class() -> None:
     assert find_runtime_class(PodSpec(), {"kata": runtime_class()}) is None
 
 
-@pytest.mark.parametrize("known", [None, runtime_class()], ids=["no class", "a class without overhead"])
-def test_an_overhead_of_the_pods_own_is_refused(known: RuntimeClass | None) -> None:
-    check_overhead(PodSpec(), known)
+@pytest.mark.parametrize("runtime_class_or_none", [None, runtime_class()], ids=["no class", "a class without overhead"])
+def test_the_overhead_of_a_pod_needs_its_runtime_class(runtime_class_or_none: RuntimeClass | None) -> None:
+    check_overhead(PodSpec(), runtime_class_or_none)
     with pytest.raises(InputError, match=r"^spec\.overhead: pod rejected: Pod Overhead set without corresponding"):
-        check_overhead(PodSpec(overhead={"cpu": "1"}), known)
+        check_overhead(PodSpec(overhead={"cpu": "1"}), runtime_class_or_none)
 
 
-def test_a_bad_overhead_is_told_with_its_field() -> None:
+def test_an_error_names_the_field_of_an_invalid_overhead() -> None:
     with pytest.raises(InputError, match=r"^overhead\.podFixed\[cpu\]: quantities must match"):
         check_runtime_class(runtime_class(overhead={"podFixed": {"cpu": "much"}}))
 
@@ -114,7 +114,7 @@ def test_a_bad_overhead_is_told_with_its_field() -> None:
 
 
 def toleration(text: str) -> Toleration:
-    """`key operator value effect seconds`, a dash for what is not said."""
+    """Return the toleration `key operator value effect seconds`, with a dash for each missing field."""
     key, operator, value, effect, seconds = ("" if part == "-" else part for part in text.split())
     return Toleration(
         key=key, operator=operator, value=value, effect=effect, toleration_seconds=int(seconds) if seconds else None
@@ -122,7 +122,7 @@ def toleration(text: str) -> Toleration:
 
 
 @pytest.mark.parametrize(
-    ("wide", "narrow", "covered"),
+    ("general", "specific", "is_covered"),
     [
         ("a Equal x NoSchedule -", "a Equal x NoSchedule -", True),
         ("a Exists - NoSchedule -", "a Equal x NoSchedule -", True),
@@ -144,11 +144,11 @@ def toleration(text: str) -> Toleration:
         ("a Exists - - -", "a Gt 6 - -", True),
     ],
 )
-def test_which_toleration_covers_which(wide: str, narrow: str, covered: bool) -> None:
-    assert covers(toleration(wide), toleration(narrow)) is covered
+def test_a_general_toleration_covers_a_specific_one(general: str, specific: str, is_covered: bool) -> None:
+    assert covers(toleration(general), toleration(specific)) is is_covered
 
 
-SOME = st.builds(
+TOLERATIONS = st.builds(
     Toleration,
     key=st.sampled_from(["", "a", "b"]),
     operator=st.sampled_from(["Equal", "Exists"]),
@@ -163,8 +163,8 @@ TAINTS = [
 ]
 
 
-@given(st.lists(SOME), st.lists(SOME))
-def test_merging_keeps_what_is_tolerated_and_nothing_twice(first: list[Toleration], second: list[Toleration]) -> None:
+@given(st.lists(TOLERATIONS), st.lists(TOLERATIONS))
+def test_merged_tolerations_are_equivalent_and_unique(first: list[Toleration], second: list[Toleration]) -> None:
     merged = merge_tolerations(first, second)
     assert len(set(merged)) == len(merged)
     assert set(merged) <= {*first, *second}
@@ -179,5 +179,5 @@ def test_merging_keeps_what_is_tolerated_and_nothing_twice(first: list[Toleratio
 
 
 def _is_valid(item: Toleration) -> bool:
-    """As the API server would take it."""
+    """Tell whether the API server would accept the toleration."""
     return (bool(item.key) or item.operator == "Exists") and not (item.operator == "Exists" and item.value)

@@ -1,4 +1,4 @@
-"""Label and node selectors: what they match, how they explain it, and what is refused in whose words."""
+"""Label and node selectors: matches, explanations, and errors with upstream's text."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def node_selector(*terms: NodeSelectorTerm) -> NodeSelector:
         ("Lt", ("8",), "-9223372036854775809", False),
     ],
 )
-def test_operators(operator: str, values: tuple[str, ...], actual: str | None, matched: bool) -> None:
+def test_matches_of_operators(operator: str, values: tuple[str, ...], actual: str | None, matched: bool) -> None:
     labels = {"other": "x"} if actual is None else {"other": "x", "key": actual}
     requirement = Requirement(key="key", operator=Operator(operator), values=values)
     assert requirement.matches(labels) is matched
@@ -118,7 +118,7 @@ def test_operators(operator: str, values: tuple[str, ...], actual: str | None, m
         (Requirement(key="cores", operator=Operator.GT, values=("8",)), "cores Gt 8"),
     ],
 )
-def test_a_requirement_is_written_as_a_person_would(requirement: Requirement, text: str) -> None:
+def test_the_text_of_a_requirement(requirement: Requirement, text: str) -> None:
     assert str(requirement) == text
 
 
@@ -140,7 +140,7 @@ def test_not_in_and_does_not_exist_are_complements(labels: dict[str, str], value
 
 
 @given(st.integers(-(2**64), 2**64), st.integers(-(2**63), 2**63 - 1))
-def test_gt_lt_and_equality_exclude_each_other(number: int, bound: int) -> None:
+def test_gt_and_lt_compare_integers(number: int, bound: int) -> None:
     greater, less = (
         Requirement(key="k", operator=operator, values=(str(bound),)).matches({"k": str(number)})
         for operator in (Operator.GT, Operator.LT)
@@ -152,7 +152,7 @@ def test_gt_lt_and_equality_exclude_each_other(number: int, bound: int) -> None:
 # --- label selectors
 
 
-def test_an_absent_selector_matches_nothing_and_an_empty_one_everything() -> None:
+def test_a_missing_selector_matches_nothing_and_an_empty_one_everything() -> None:
     assert compile_selector(None) == NOTHING
     assert compile_selector(LabelSelector()) == EVERYTHING
     assert not NOTHING.matches({})
@@ -173,7 +173,7 @@ def test_labels_and_expressions_must_all_match() -> None:
     assert str(selector) == "app=web, tier NotIn [test]"
 
 
-def test_explanation_names_every_requirement_and_the_value_found() -> None:
+def test_an_explanation_has_every_requirement_and_the_actual_value() -> None:
     selector = compile_selector(
         LabelSelector(match_labels={"app": "web"}, match_expressions=(label_term("tier", "Exists"),))
     )
@@ -206,25 +206,25 @@ def test_explanation_names_every_requirement_and_the_value_found() -> None:
         (LabelSelector(match_labels={"-": "a"}), f'key: Invalid value: "-": {LABEL_KEY_TEXT}'),
     ],
 )
-def test_a_selector_that_does_not_compile_is_refused_in_upstreams_words(selector: LabelSelector, text: str) -> None:
-    with pytest.raises(InputError) as refused:
+def test_errors_of_label_selectors_have_upstreams_text(selector: LabelSelector, text: str) -> None:
+    with pytest.raises(InputError) as error:
         compile_selector(selector)
-    assert str(refused.value) == text
+    assert str(error.value) == text
 
 
-def test_selector_from_set_checks_nothing_and_matches_everything_without_labels() -> None:
+def test_selector_from_set_does_not_validate() -> None:
     assert selector_from_set({"-": "!"}).matches({"-": "!", "a": "b"})
     assert not selector_from_set({"a": "b"}).matches({})
     assert selector_from_set({}).empty
     assert selector_from_set(None).matches({})
 
 
-def test_adding_requirements_narrows_but_nothing_stays_nothing() -> None:
-    more = compile_selector(LabelSelector(match_expressions=(label_term("b", "Exists"),))).requirements
-    narrowed = selector_from_set({"a": "1"}).add(more)
+def test_added_requirements_narrow_a_selector() -> None:
+    requirements = compile_selector(LabelSelector(match_expressions=(label_term("b", "Exists"),))).requirements
+    narrowed = selector_from_set({"a": "1"}).add(requirements)
     assert narrowed.matches({"a": "1", "b": ""})
     assert not narrowed.matches({"a": "1"})
-    assert NOTHING.add(more) == NOTHING
+    assert NOTHING.add(requirements) == NOTHING
 
 
 expressions = st.builds(
@@ -242,12 +242,12 @@ OPPOSITE = {"In": "NotIn", "NotIn": "In", "Exists": "DoesNotExist", "DoesNotExis
 
 @given(st.lists(expressions, min_size=1, max_size=4), label_maps)
 def test_de_morgan(parts: list[LabelSelectorRequirement], labels: dict[str, str]) -> None:
-    """All parts match as a label selector, unless the node selector of their opposites, ORed, matches."""
-    every = compile_selector(LabelSelector(match_expressions=tuple(parts)))
+    """All parts match as a label selector, unless a node selector of their opposites matches."""
+    selector = compile_selector(LabelSelector(match_expressions=tuple(parts)))
     opposites = (term(node_term(part.key, OPPOSITE[part.operator], *part.values)) for part in parts)
-    some_not = compile_node_selector(node_selector(*opposites)).check()
-    assert every.matches(labels) is not some_not.matches(labels, "node")
-    assert every.matches(labels) is all(result.matched for result in every.explain(labels))
+    negated = compile_node_selector(node_selector(*opposites)).check()
+    assert selector.matches(labels) is not negated.matches(labels, "node")
+    assert selector.matches(labels) is all(result.matched for result in selector.explain(labels))
 
 
 # --- node selectors
@@ -296,12 +296,12 @@ NOT_NODE_A = node_term("metadata.name", "NotIn", "node-a")
         ),
     ],
 )  # fmt: skip
-def test_node_selectors(selector: NodeSelector, labels: Mapping[str, str], name: str, matched: bool) -> None:
+def test_matches_of_node_selectors(selector: NodeSelector, labels: Mapping[str, str], name: str, matched: bool) -> None:
     assert compile_node_selector(selector).matches(labels, name) is matched
 
 
 @pytest.mark.parametrize(
-    ("wrong", "text"),
+    ("invalid", "text"),
     [
         (
             term(node_term("a", "Like<")),
@@ -364,22 +364,22 @@ def test_node_selectors(selector: NodeSelector, labels: Mapping[str, str], name:
         ),
     ],
 )
-def test_parse_errors_have_upstreams_words_and_the_terms_place(wrong: NodeSelectorTerm, text: str) -> None:
-    compiled = compile_node_selector(node_selector(term(), wrong))
+def test_errors_of_node_selectors_have_upstreams_text_and_path(invalid: NodeSelectorTerm, text: str) -> None:
+    compiled = compile_node_selector(node_selector(term(), invalid))
     assert [parsed.index for parsed in compiled.terms] == [1]
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         compiled.check()
-    assert str(refused.value) == text
+    assert str(error.value) == text
 
 
-def test_errors_are_below_the_field_that_is_named() -> None:
+def test_errors_begin_with_the_given_field() -> None:
     compiled = compile_node_selector(node_selector(term(node_term("a", "Like"))), field="spec.required")
     assert [error.place.field for error in compiled.errors] == [
         "spec.required.nodeSelectorTerms[0].matchExpressions[0].operator"
     ]
 
 
-def test_a_term_explains_every_requirement_with_the_nodes_value() -> None:
+def test_a_term_explains_every_requirement() -> None:
     selector = node_selector(term(node_term("zone", "In", "a"), node_term("gpu", "DoesNotExist"), fields=(ON_NODE_A,)))
     (compiled,) = compile_node_selector(selector).terms
     items = [
@@ -406,24 +406,24 @@ def test_a_term_explains_every_requirement_with_the_nodes_value() -> None:
         ({"a": "2"}, node_selector(term(node_term("a", "Exists"))), False),
     ],
 )
-def test_required_node_affinity_wants_both(
+def test_required_node_affinity_includes_the_node_selector(
     pod_selector: dict[str, str] | None, affinity: NodeSelector | None, matched: bool
 ) -> None:
     assert required_node_affinity(pod_selector, affinity).matches({"a": "1"}, "node-a") is matched
 
 
-def preferred(weight: int, preference: NodeSelectorTerm) -> PreferredSchedulingTerm:
+def preferred_term(weight: int, preference: NodeSelectorTerm) -> PreferredSchedulingTerm:
     return PreferredSchedulingTerm(weight=weight, preference=preference)
 
 
-def test_preferred_terms_add_the_weights_of_those_that_match() -> None:
+def test_preferred_terms_sum_the_weights_of_matches() -> None:
     terms = compile_preferred_terms(
         [
-            preferred(5, term(node_term("a", "Exists"))),
-            preferred(7, term(node_term("b", "Exists"))),
-            preferred(3, term(fields=(ON_NODE_A,))),
-            preferred(90, term()),
-            preferred(0, term(node_term("a", "Like"))),
+            preferred_term(5, term(node_term("a", "Exists"))),
+            preferred_term(7, term(node_term("b", "Exists"))),
+            preferred_term(3, term(fields=(ON_NODE_A,))),
+            preferred_term(90, term()),
+            preferred_term(0, term(node_term("a", "Like"))),
         ]
     )
     assert terms.score({"a": ""}, "node-a") == 8
@@ -431,12 +431,12 @@ def test_preferred_terms_add_the_weights_of_those_that_match() -> None:
     assert [weighted.term.index for weighted in terms.terms] == [0, 1, 2]
 
 
-def test_preferred_terms_with_errors_are_refused_together() -> None:
-    with pytest.raises(InputError) as refused:
+def test_errors_of_preferred_terms_are_joined() -> None:
+    with pytest.raises(InputError) as error:
         compile_preferred_terms(
-            [preferred(1, term(node_term("a", "In"))), preferred(1, term(fields=(node_term("x", "In"),)))]
+            [preferred_term(1, term(node_term("a", "In"))), preferred_term(1, term(fields=(node_term("x", "In"),)))]
         )
-    assert str(refused.value) == (
+    assert str(error.value) == (
         "[[0].matchExpressions[0].values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty, "
         "[1].matchFields[0].values: Invalid value: null: must have one element]"
     )
@@ -445,17 +445,17 @@ def test_preferred_terms_with_errors_are_refused_together() -> None:
 # --- records
 
 
-def test_records_are_read_from_kubernetes_json() -> None:
+def test_selectors_are_decoded_from_json() -> None:
     text = b"""{"weight": 5, "preference": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["1"]}],
                 "matchFields": []}}"""
-    read = msgspec.json.decode(text, type=PreferredSchedulingTerm)
-    assert read == preferred(5, term(node_term("a", "In", "1")))
-    assert msgspec.json.encode(read.preference) == (
+    decoded = msgspec.json.decode(text, type=PreferredSchedulingTerm)
+    assert decoded == preferred_term(5, term(node_term("a", "In", "1")))
+    assert msgspec.json.encode(decoded.preference) == (
         b'{"matchExpressions":[{"key":"a","operator":"In","values":["1"]}]}'
     )
 
 
-# --- what the API server refuses
+# --- validation
 
 
 def texts(errors: Iterable[InputError]) -> list[str]:
@@ -463,7 +463,7 @@ def texts(errors: Iterable[InputError]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("selector", "refusals"),
+    ("selector", "errors"),
     [
         (None, []),
         (LabelSelector(), []),
@@ -498,12 +498,12 @@ def texts(errors: Iterable[InputError]) -> list[str]:
         ),
     ],
 )
-def test_label_selectors_are_validated(selector: LabelSelector | None, refusals: list[str]) -> None:
-    assert texts(validate_label_selector(selector, "s")) == refusals
+def test_validation_of_label_selectors(selector: LabelSelector | None, errors: list[str]) -> None:
+    assert texts(validate_label_selector(selector, "s")) == errors
 
 
 @pytest.mark.parametrize(
-    ("selector", "refusals"),
+    ("selector", "errors"),
     [
         (node_selector(), ["s.nodeSelectorTerms: Required value: must have at least one node selector term"]),
         (node_selector(term()), []),
@@ -544,12 +544,12 @@ def test_label_selectors_are_validated(selector: LabelSelector | None, refusals:
         ),
     ],
 )
-def test_node_selectors_are_validated(selector: NodeSelector, refusals: list[str]) -> None:
-    assert texts(validate_node_selector(selector, "s")) == refusals
+def test_validation_of_node_selectors(selector: NodeSelector, errors: list[str]) -> None:
+    assert texts(validate_node_selector(selector, "s")) == errors
 
 
-def test_preferred_terms_are_validated_but_for_their_values() -> None:
-    terms = [preferred(101, term()), preferred(1, term(node_term("a", "In", "-"), node_term("a", "Eq")))]
+def test_validation_of_preferred_terms_skips_values() -> None:
+    terms = [preferred_term(101, term()), preferred_term(1, term(node_term("a", "In", "-"), node_term("a", "Eq")))]
     assert texts(validate_preferred_terms(terms, "p")) == [
         "p[0].weight: Invalid value: 101: must be in the range 1-100",
         'p[1].preference.matchExpressions[1].operator: Invalid value: "Eq": not a valid selector operator',
@@ -557,7 +557,7 @@ def test_preferred_terms_are_validated_but_for_their_values() -> None:
 
 
 @given(st.lists(expressions | st.builds(LabelSelectorRequirement, key=words, operator=words, values=value_lists)))
-def test_what_is_valid_compiles(parts: list[LabelSelectorRequirement]) -> None:
+def test_valid_selectors_compile(parts: list[LabelSelectorRequirement]) -> None:
     selector = LabelSelector(match_expressions=tuple(parts))
     if not list(validate_label_selector(selector, "")):
         assert compile_selector(selector).selectable
@@ -567,7 +567,7 @@ def test_what_is_valid_compiles(parts: list[LabelSelectorRequirement]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "problems"),
+    ("key", "error_count"),
     [
         ("a", 0),
         ("example.com/Some_name.x-y", 0),
@@ -585,17 +585,17 @@ def test_what_is_valid_compiles(parts: list[LabelSelectorRequirement]) -> None:
         ("é" * 32, 2),
     ],
 )
-def test_label_keys(key: str, problems: int) -> None:
-    assert len(list(label_key_errors(key))) == problems
+def test_errors_of_label_keys(key: str, error_count: int) -> None:
+    assert len(list(label_key_errors(key))) == error_count
 
 
-@pytest.mark.parametrize(("value", "problems"), [("", 0), ("A.b_c-1", 0), ("_a", 1), ("a" * 64, 1), ("-" * 64, 2)])
-def test_label_values(value: str, problems: int) -> None:
-    assert len(list(label_value_errors(value))) == problems
-    assert len(list(validate_labels({"k": value}, "labels"))) == problems
+@pytest.mark.parametrize(("value", "error_count"), [("", 0), ("A.b_c-1", 0), ("_a", 1), ("a" * 64, 1), ("-" * 64, 2)])
+def test_errors_of_label_values(value: str, error_count: int) -> None:
+    assert len(list(label_value_errors(value))) == error_count
+    assert len(list(validate_labels({"k": value}, "labels"))) == error_count
 
 
-def test_dns_names() -> None:
+def test_errors_of_dns_names() -> None:
     assert list(dns_label_errors("my-name")) == []
     assert list(dns_label_errors("my.name")) == ["must not contain dots"]
     assert list(dns_label_errors("a" * 64)) == ["must be no more than 63 characters"]
@@ -606,11 +606,11 @@ def test_dns_names() -> None:
     assert list(label_key_errors("a" * 254 + "/b")) == ["prefix part must be no more than 253 bytes"]
 
 
-@pytest.mark.parametrize("hostile", ["a" * 200_000 + "!", "a-" * 100_000, "a." * 100_000, "-" * 200_000])
-def test_hostile_names_are_never_slow(hostile: str) -> None:
-    assert list(label_key_errors(hostile))
-    assert list(label_value_errors(hostile))
-    assert list(dns_subdomain_errors(hostile))
+@pytest.mark.parametrize("text", ["a" * 200_000 + "!", "a-" * 100_000, "a." * 100_000, "-" * 200_000])
+def test_long_names_are_rejected(text: str) -> None:
+    assert list(label_key_errors(text))
+    assert list(label_value_errors(text))
+    assert list(dns_subdomain_errors(text))
 
 
 def test_hostile_text_is_quoted() -> None:

@@ -1,4 +1,4 @@
-"""A misspelling is told from another name that looks alike."""
+"""Suggestions for misspelled names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kschedx.kube.typos import nearest_name, nearest_product
 
 
 @pytest.mark.parametrize(
-    ("written", "known", "meant"),
+    ("text", "names", "expected"),
     [
         ("generall", ["general", "gpu"], "general"),
         ("General", ["general"], "general"),
@@ -29,12 +29,12 @@ from kschedx.kube.typos import nearest_name, nearest_product
         ("nvidia-gpu", ["gpu.nvidia.com", "mig.nvidia.com"], "gpu.nvidia.com"),
     ],
 )
-def test_a_misspelling(written: str, known: list[str], meant: str) -> None:
-    assert nearest_name(written, known) == meant
+def test_a_misspelling_has_the_nearest_name(text: str, names: list[str], expected: str) -> None:
+    assert nearest_name(text, names) == expected
 
 
 @pytest.mark.parametrize(
-    ("written", "known"),
+    ("text", "names"),
     [
         ("gpu", ["cpu"]),
         ("east", ["west"]),
@@ -53,12 +53,12 @@ def test_a_misspelling(written: str, known: list[str], meant: str) -> None:
         ("a" * 100_000, ["a" * 99_999]),
     ],
 )
-def test_another_name(written: str, known: list[str]) -> None:
-    assert nearest_name(written, known) == ""
+def test_a_different_name_is_no_misspelling(text: str, names: list[str]) -> None:
+    assert nearest_name(text, names) == ""
 
 
 @pytest.mark.parametrize(
-    ("written", "known", "meant"),
+    ("text", "names", "expected"),
     [
         ("A100", ["NVIDIA-A100-SXM4-40GB", "Tesla-T4"], "NVIDIA-A100-SXM4-40GB"),
         ("A100", ["NVIDIA A100 40GB", "NVIDIA A100 80GB"], ""),
@@ -66,5 +66,5 @@ def test_another_name(written: str, known: list[str]) -> None:
         ("", ["NVIDIA-A100-SXM4-40GB"], ""),
     ],
 )
-def test_a_product_by_a_part_of_its_name(written: str, known: list[str], meant: str) -> None:
-    assert nearest_product(written, known) == meant
+def test_a_product_matches_a_part_of_its_name(text: str, names: list[str], expected: str) -> None:
+    assert nearest_product(text, names) == expected

@@ -1,4 +1,4 @@
-"""Times in manifests as nanoseconds."""
+"""Timestamps of manifests in nanoseconds."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ def test_nanoseconds(text: str, expected: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "yesterday", "2026-01-31", "2026-01-31T12:00:00", "2026-02-30T12:00:00Z", "2026-01-31 12:00:00Z"]
 )
-def test_anything_else_is_refused(text: str) -> None:
+def test_other_texts_are_errors(text: str) -> None:
     with pytest.raises(InputError, match="is not a time"):
         nanoseconds(text)

@@ -1,4 +1,4 @@
-"""What tolerates what is answered by an index; it must say what the plain walk over all tolerations says."""
+"""The index of tolerations, compared with a search of all tolerations."""
 
 from __future__ import annotations
 
@@ -31,17 +31,19 @@ OPERATORS = ("", "Equal", "Exists", "Lt", "Gt", "Odd")
     ),
     st.booleans(),
 )
-def test_many_at_once_are_as_one_after_the_other(tolerations: list[Toleration], taint: Taint, comparison: bool) -> None:
-    known = Tolerations(tolerations, comparison=comparison)
-    assert known.cover(taint) == any(tolerates(toleration, taint, comparison=comparison) for toleration in tolerations)
+def test_the_index_equals_a_search_of_all_tolerations(
+    tolerations: list[Toleration], taint: Taint, comparison: bool
+) -> None:
+    index = Tolerations(tolerations, comparison=comparison)
+    assert index.cover(taint) == any(tolerates(toleration, taint, comparison=comparison) for toleration in tolerations)
 
 
-def test_ten_thousand_by_ten_thousand_are_looked_at_once_each() -> None:
+def test_the_index_compares_each_key_once() -> None:
     class Counted(str):
-        looked_at = 0
+        comparisons = 0
 
         def __eq__(self, other: object) -> bool:
-            Counted.looked_at += 1
+            Counted.comparisons += 1
             return str.__eq__(self, other)
 
         __hash__ = str.__hash__
@@ -49,6 +51,6 @@ def test_ten_thousand_by_ten_thousand_are_looked_at_once_each() -> None:
     tolerations = [Toleration(key=Counted(f"t{number}"), operator="Exists") for number in range(10_000)]
     taints = [Taint(key=f"k{number}", effect="NoSchedule") for number in range(10_000)]
     assert find_untolerated(taints, tolerations, effects=("NoSchedule",), comparison=True) is taints[0]
-    known = Tolerations(tolerations, comparison=True)
-    assert not any(map(known.cover, taints))
-    assert Counted.looked_at < 100_000
+    index = Tolerations(tolerations, comparison=True)
+    assert not any(map(index.cover, taints))
+    assert Counted.comparisons < 100_000

@@ -1,4 +1,4 @@
-"""What the API server refuses in a manifest, in its words."""
+"""The API server's validation of pods, with its messages."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def container(name: str = "web", **fields: object) -> Json:
 
 
 def requests(limits: Json | None = None, **amounts: object) -> Json:
-    """A container with these requests; underscores stand for dashes."""
-    written = {name.replace("_", "-"): amount for name, amount in amounts.items()}
-    return container(resources={"requests": written, "limits": limits or {}})
+    """Return a container with these requests; underscores in names mean dashes."""
+    quantities = {name.replace("_", "-"): amount for name, amount in amounts.items()}
+    return container(resources={"requests": quantities, "limits": limits or {}})
 
 
 def errors_of(spec: Json, metadata: Json | None = None, options: ValidationOptions | None = None) -> list[str]:
@@ -121,7 +121,7 @@ def test_a_whole_pod_is_valid() -> None:
         ),
     ],
 )  # fmt: skip
-def test_metadata(metadata: Json, errors: list[str]) -> None:
+def test_errors_of_metadata(metadata: Json, errors: list[str]) -> None:
     assert errors_of({}, metadata or {"uid": "1"}) == errors
 
 
@@ -190,7 +190,7 @@ PORT = "spec.containers[0].ports[0]"
         ),
     ],
 )  # fmt: skip
-def test_the_pod_and_its_containers(spec: Json, errors: list[str]) -> None:
+def test_errors_of_a_pod_and_its_containers(spec: Json, errors: list[str]) -> None:
     assert errors_of(spec) == errors
 
 
@@ -244,19 +244,19 @@ def test_the_pod_and_its_containers(spec: Json, errors: list[str]) -> None:
         ([{"containerPort": 80, "hostPort": 80}, {"containerPort": 80, "hostPort": 80, "hostIP": "10.0.0.1"}], []),
     ],
 )
-def test_ports(ports: list[Json], errors: list[str]) -> None:
+def test_errors_of_ports(ports: list[Json], errors: list[str]) -> None:
     assert errors_of({"containers": [container(ports=ports)]}) == errors
 
 
-def test_host_ports_clash_between_containers_but_not_between_starts() -> None:
+def test_host_ports_conflict_between_containers_but_not_init_containers() -> None:
     ports = [{"containerPort": 80, "hostPort": 80}]
-    both = [container(ports=ports), container("b", ports=ports)]
+    containers = [container(ports=ports), container("b", ports=ports)]
 
-    assert errors_of({"containers": both}) == ['spec.containers[1].ports[0].hostPort: Duplicate value: "TCP//80"']
+    assert errors_of({"containers": containers}) == ['spec.containers[1].ports[0].hostPort: Duplicate value: "TCP//80"']
     assert errors_of({"initContainers": [container("a", ports=ports), container("b", ports=ports)]}) == []
 
 
-def test_on_the_host_network_both_ports_are_the_same() -> None:
+def test_ports_are_equal_on_the_host_network() -> None:
     ports = [{"containerPort": 80}, {"containerPort": 81, "hostPort": 8081}]
 
     assert errors_of({"containers": [container(ports=ports)], "hostNetwork": True}) == [
@@ -334,11 +334,11 @@ RESOURCES = "spec.containers[0].resources"
         (requests({"hugepages-2Mi": "2Mi"}), [f"{RESOURCES}: Forbidden: HugePages require cpu or memory"]),
     ],
 )
-def test_requests_and_limits(item: Json, errors: list[str]) -> None:
+def test_errors_of_requests_and_limits(item: Json, errors: list[str]) -> None:
     assert errors_of({"containers": [item]}) == errors
 
 
-def test_overhead_is_held_to_the_rules_of_limits() -> None:
+def test_overhead_follows_the_rules_of_limits() -> None:
     assert errors_of({"overhead": {"cpu": "-1", "gpu": "1"}}) == [
         'spec.overhead.limits[cpu]: Invalid value: "-1": must be greater than or equal to 0',
         'spec.overhead.limits[gpu]: Invalid value: "gpu": must be a standard resource type or fully qualified',
@@ -386,7 +386,7 @@ def test_overhead_is_held_to_the_rules_of_limits() -> None:
         ),
     ],
 )
-def test_pod_level_resources(pod_level: Json, errors: list[str]) -> None:
+def test_errors_of_pod_level_resources(pod_level: Json, errors: list[str]) -> None:
     containers = [
         requests({"memory": "3Gi"}, cpu="1500m", memory="1Gi"),
         container("log", resources={"requests": {"cpu": "1", "memory": "1Gi"}}),
@@ -397,14 +397,14 @@ def test_pod_level_resources(pod_level: Json, errors: list[str]) -> None:
     assert errors_of(spec, options=ValidationOptions(pod_level_resources=False)) == []
 
 
-def test_a_bad_quantity_that_nothing_defaulted_yet() -> None:
+def test_an_invalid_quantity_before_defaulting() -> None:
     pod = msgspec.convert({"metadata": {"name": "a", "namespace": "b"}, "spec": {"restartPolicy": "Always"}}, Pod)
-    broken = msgspec.convert(
+    invalid = msgspec.convert(
         {"containers": [requests(cpu="1 core")], "resources": {"requests": {"cpu": "5GB"}}}, type(pod.spec)
     )
-    broken = msgspec.structs.replace(broken, restart_policy="Always")
+    invalid = msgspec.structs.replace(invalid, restart_policy="Always")
 
-    errors = [str(error) for error in validate_pod(msgspec.structs.replace(pod, spec=broken))]
+    errors = [str(error) for error in validate_pod(msgspec.structs.replace(pod, spec=invalid))]
     assert errors == [
         f"{RESOURCES}.requests[cpu]: {QUANTITY} (found '1 core')",
         f"spec.resources.requests[cpu]: {QUANTITY} (found '5GB', did you mean '5G'?)",
@@ -460,7 +460,7 @@ TOLERATION = "spec.tolerations[0]"
         ),
     ],
 )
-def test_tolerations(toleration: Json, errors: list[str]) -> None:
+def test_errors_of_tolerations(toleration: Json, errors: list[str]) -> None:
     assert errors_of({"tolerations": [toleration]}) == errors
 
 
@@ -480,7 +480,7 @@ def test_tolerations(toleration: Json, errors: list[str]) -> None:
         ),
     ],
 )
-def test_tolerations_that_compare(value: str, details: list[str]) -> None:
+def test_tolerations_with_comparison_operators(value: str, details: list[str]) -> None:
     options = ValidationOptions(toleration_comparison_operators=True)
     toleration = {"key": "a", "operator": "Lt", "value": value}
 
@@ -539,15 +539,15 @@ SELECTOR: Json = {"matchLabels": {"app": "web"}}
         ({"topologyKey": "zone", "mismatchLabelKeys": ["app"], "labelSelector": SELECTOR}, []),
     ],
 )
-def test_pod_affinity_terms(term: Json, errors: list[str]) -> None:
-    labelled: Json = {"name": "web-0", "labels": {"app": "web", "version": "v1"}}
-    assert errors_of({"affinity": {"podAffinity": {REQUIRED: [term]}}}, labelled) == errors
+def test_errors_of_pod_affinity_terms(term: Json, errors: list[str]) -> None:
+    metadata_with_labels: Json = {"name": "web-0", "labels": {"app": "web", "version": "v1"}}
+    assert errors_of({"affinity": {"podAffinity": {REQUIRED: [term]}}}, metadata_with_labels) == errors
 
     weighted = {"weight": 0, "podAffinityTerm": term}
-    place = f"spec.affinity.podAntiAffinity.{PREFERRED}[0]"
-    assert errors_of({"affinity": {"podAntiAffinity": {PREFERRED: [weighted]}}}, labelled) == [
-        f"{place}.weight: Invalid value: 0: must be in the range 1-100",
-        *(error.replace(TERM, f"{place}.podAffinityTerm") for error in errors),
+    path = f"spec.affinity.podAntiAffinity.{PREFERRED}[0]"
+    assert errors_of({"affinity": {"podAntiAffinity": {PREFERRED: [weighted]}}}, metadata_with_labels) == [
+        f"{path}.weight: Invalid value: 0: must be in the range 1-100",
+        *(error.replace(TERM, f"{path}.podAffinityTerm") for error in errors),
     ]
 
 
@@ -568,7 +568,7 @@ def test_pod_affinity_terms(term: Json, errors: list[str]) -> None:
         ),
     ],
 )
-def test_node_affinity(node_affinity: Json, errors: list[str]) -> None:
+def test_errors_of_node_affinity(node_affinity: Json, errors: list[str]) -> None:
     expected = [f"spec.affinity.nodeAffinity.{error}" for error in errors]
     assert errors_of({"affinity": {"nodeAffinity": node_affinity}}) == expected
 
@@ -622,19 +622,19 @@ CONSTRAINT: Json = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "D
         ),
     ],
 )
-def test_spread_constraints(change: Json, errors: list[str]) -> None:
-    labelled: Json = {"name": "web-0", "labels": {"app": "web"}}
+def test_errors_of_topology_spread_constraints(change: Json, errors: list[str]) -> None:
+    metadata_with_labels: Json = {"name": "web-0", "labels": {"app": "web"}}
 
-    assert errors_of({"topologySpreadConstraints": [CONSTRAINT | change]}, labelled) == errors
+    assert errors_of({"topologySpreadConstraints": [CONSTRAINT | change]}, metadata_with_labels) == errors
 
 
-def test_a_kind_of_spread_constraint_comes_once() -> None:
+def test_a_spread_constraint_is_unique_by_key_and_action() -> None:
     assert errors_of({"topologySpreadConstraints": [CONSTRAINT, CONSTRAINT | {"maxSkew": 2}]}) == [
         f'{SPREAD}.{{topologyKey, whenUnsatisfiable}}: Duplicate value: "{{zone, DoNotSchedule}}"'
     ]
 
 
-def test_what_is_hostile_is_shown_escaped() -> None:
+def test_control_characters_are_escaped() -> None:
     errors = errors_of({"priorityClassName": "\x1b[31mred"})
 
     assert errors == [f'spec.priorityClassName: Invalid value: "\\x1b[31mred": {DNS_SUBDOMAIN}']

@@ -81,6 +81,15 @@ def test_the_document_has_nodes_and_fixes(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("options", [(), ("--node", "small")])
+def test_its_fixes_are_printed_as_patches_of_its_template(options: tuple[str, ...], tmp_path: Path) -> None:
+    cluster = write(tmp_path, *CLUSTER)
+    ran = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster, *options, "--fix", "1", "-o", "patch")
+    assert (ran.code, ran.err) == (1, "")
+    assert ran.out.startswith("kubectl patch daemonset.apps agent -n infra --type=json")
+    assert '"/spec/template/spec/containers/0/resources", "value": {"requests": {"cpu": "1"}}' in ran.out
+
+
 @pytest.mark.parametrize(
     ("name", "said", "fix"),
     [

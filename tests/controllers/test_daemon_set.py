@@ -9,6 +9,7 @@ from kschedx.controllers.daemon_set import DaemonSetSpec, DaemonSetSync, NodePod
 OLD, NEW = NodePods(old=PodState.AVAILABLE), NodePods(new=PodState.AVAILABLE)
 BROKEN, WAITS = NodePods(old=PodState.UNAVAILABLE), NodePods(new=PodState.UNAVAILABLE)
 BOTH = NodePods(old=PodState.AVAILABLE, new=PodState.AVAILABLE)
+REPLACED = NodePods(old=PodState.UNAVAILABLE, new=PodState.UNAVAILABLE)
 BESIDE = NodePods(old=PodState.AVAILABLE, new=PodState.UNAVAILABLE)
 
 
@@ -23,10 +24,11 @@ BESIDE = NodePods(old=PodState.AVAILABLE, new=PodState.UNAVAILABLE)
         (DaemonSetSpec(max_unavailable=1), {"a": NEW, "b": NEW}, DaemonSetSync()),
         (DaemonSetSpec(max_unavailable=0, max_surge=1), {"a": OLD, "b": OLD}, DaemonSetSync(create=("a",))),
         (DaemonSetSpec(max_unavailable=0, max_surge=1), {"a": BESIDE, "b": OLD}, DaemonSetSync()),
+        (DaemonSetSpec(max_unavailable=0, max_surge=1), {"a": BOTH, "b": OLD}, DaemonSetSync(delete=("a",))),
         (
             DaemonSetSpec(max_unavailable=0, max_surge=1),
-            {"a": BOTH, "b": OLD},
-            DaemonSetSync(delete=("a",), create=("b",)),
+            {"a": BOTH, "b": NodePods(), "c": REPLACED},
+            DaemonSetSync(delete=("a", "c"), create=("b",)),
         ),
         (DaemonSetSpec(max_unavailable=0, max_surge=1), {"a": BESIDE, "b": BROKEN}, DaemonSetSync(create=("b",))),
         (DaemonSetSpec(max_unavailable=0, is_on_delete=True), {"a": OLD, "b": OLD}, DaemonSetSync()),
@@ -40,7 +42,8 @@ BESIDE = NodePods(old=PodState.AVAILABLE, new=PodState.UNAVAILABLE)
         "complete",
         "surge",
         "the surge pod is pending",
-        "the old pod goes after the new one",
+        "the old pod goes after the new one, and no other in the same sync",
+        "a missing pod and old pods at once",
         "a broken pod gets its successor at once",
         "OnDelete",
     ],

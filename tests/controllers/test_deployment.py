@@ -36,6 +36,8 @@ def spec(replicas: int, surge: int = 1, unavailable: int = 0, **more: bool) -> D
         (spec(3, 0, 3, is_recreate=True), size("new", 0), [], {"new": 3}),
         (spec(3, is_paused=True), None, [size("old", 3)], {}),
         (spec(3, is_paused=True), size("new", 1), [size("old", 3)], {}),
+        (spec(3, is_paused=True), size("new", 1), [size("old", 2)], {"old": 3}),
+        (spec(3, 0, 1, is_paused=True), size("new", 1), [size("old", 3)], {"old": 2}),
     ],
     ids=[
         "surge",
@@ -54,6 +56,8 @@ def spec(replicas: int, surge: int = 1, unavailable: int = 0, **more: bool) -> D
         "Recreate then creates all",
         "paused without a new ReplicaSet",
         "paused in a rollout",
+        "paused below the surge: the largest grows",
+        "paused above the surge: the largest shrinks",
     ],
 )
 def test_one_sync(

@@ -33,6 +33,15 @@ GOING = OrdinalPod(is_available=True, is_terminating=True)
         (StatefulSetSpec(replicas=3, is_ordered=False), {0: OLD, 1: OLD, 2: PENDING}, StatefulSetSync()),
         (StatefulSetSpec(replicas=3, max_unavailable=2), {0: OLD, 1: OLD, 2: OLD}, StatefulSetSync(delete=(2, 1))),
         (StatefulSetSpec(replicas=3), {0: GOING, 1: OLD, 2: OLD}, StatefulSetSync()),
+        (StatefulSetSpec(replicas=0), {0: GOING, 1: PENDING}, StatefulSetSync()),
+        (StatefulSetSpec(replicas=3, is_ordered=False), {0: OLD, 2: OLD}, StatefulSetSync(create=(1,), delete=(2,))),
+        (StatefulSetSpec(replicas=3, is_ordered=False), {0: OLD, 1: OLD}, StatefulSetSync(create=(2,))),
+        (StatefulSetSpec(replicas=1, is_ordered=False), {0: OLD, 1: OLD}, StatefulSetSync(delete=(1, 0))),
+        (
+            StatefulSetSpec(replicas=3, is_ordered=False, max_unavailable=2),
+            {0: OLD, 2: OLD},
+            StatefulSetSync(create=(1,), delete=(2,)),
+        ),
     ],
     ids=[
         "the first",
@@ -54,6 +63,11 @@ GOING = OrdinalPod(is_available=True, is_terminating=True)
         "a pending new pod blocks",
         "maxUnavailable",
         "a terminating pod blocks",
+        "scale down waits for a lower terminating pod",
+        "Parallel creates and updates at once",
+        "Parallel updates no pod below one that it creates",
+        "Parallel deletes and updates at once",
+        "a created pod is unavailable",
     ],
 )
 def test_one_sync(spec: StatefulSetSpec, pods: dict[int, OrdinalPod], step: StatefulSetSync) -> None:

@@ -833,7 +833,10 @@ def test_no_node_attaches_more_volumes_than_its_driver_can() -> None:
         "metadata": {"name": "n"},
         "spec": {"drivers": [driver]},
     }
-    assert not told(node("n"), limit, *volumes, *claims, pod("me", volumes=own))
+    own_pod = pod("me", volumes=own)
+    assert not told(node("n"), limit, *volumes, *claims, own_pod)
+    without_limit = node("lost", taints=["node.kubernetes.io/unreachable:NoSchedule"])
+    assert told(node("n"), without_limit, limit, *volumes, *claims, own_pod) == ["repair lost: it is unreachable"]
 
 
 def test_pods_that_move_are_not_deleted_as_another_fix() -> None:

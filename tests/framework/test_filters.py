@@ -67,9 +67,9 @@ def test_a_subset_of_nodes_has_the_verdicts_of_all_nodes(cluster: Cluster, data:
     runner, pod, state, is_filtered = pre_filter(cluster)
     if is_filtered:
         part = data.draw(st.lists(st.sampled_from(list(each_cluster_row(runner.nodes.rows))), unique=True))
-        whole = facts(runner.run_filters(state, pod, runner.nodes))
+        all_facts = facts(runner.run_filters(state, pod, runner.nodes))
         part_facts = facts(runner.run_filters(state, pod, runner.nodes.at(cluster_rows(part))))
-        assert part_facts == {plugin: [rows[row] for row in part] for plugin, rows in whole.items()}
+        assert part_facts == {plugin: [rows[row] for row in part] for plugin, rows in all_facts.items()}
 
 
 def can_join(cluster: Cluster, row: int, node_name: str) -> bool:

@@ -59,8 +59,8 @@ def recorded_cases(family: str, number: int) -> list[Any]:
 
 def fresh_decision(run: Run, row: int) -> Decision:
     """Return the decision of a scheduler built on the present cluster."""
-    built = run.cluster.frozen()
-    return Decision.of(run.scheduler.on(built).schedule(built.pods[row]))
+    snapshot = run.cluster.frozen()
+    return Decision.of(run.scheduler.on(snapshot).schedule(snapshot.pods[row]))
 
 
 @pytest.mark.sample(2)

@@ -11,6 +11,7 @@ import kschedx
 from kschedx.inquiry.explanation import Explanation
 from tests.builders import Manifest, node, pod
 from tests.cli.manifests import changed
+from tests.device_builders import claim, claiming, device, device_class, request, resource_slice
 
 SMALL = {"cpu": "2", "memory": "4Gi", "pods": "10"}
 
@@ -297,6 +298,20 @@ def test_the_limit_of_in_tree_volumes(version: str, limit: str, outcome: str) ->
     disk = {"name": "data", "awsElasticBlockStore": {"volumeID": "vol-1"}}
     small_node = node("a", allocatable={**SMALL, "attachable-volumes-aws-ebs": limit})
     assert explain(version, [small_node, pod("new", volumes=[disk])]).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("version", "outcome"),
+    [
+        ("1.34", "Scheduled"),  # the statuses of devices, on by default, need the newest allocator
+        ("1.35", "Error"),  # none of the default gates does
+        ("1.36", "Scheduled"),  # consumable capacity, on by default, does
+    ],
+)
+def test_the_allocator_that_keeps_devices_apart(version: str, outcome: str) -> None:
+    apart = claim("gpu", request("x"), request("y"), constraints=[{"distinctAttribute": "gpu.example.com/numa"}])
+    two = resource_slice("a", device("gpu-0", numa=0), device("gpu-1", numa=1))
+    assert explain(version, [node("a"), claiming("gpu", name="new"), apart, device_class(), two]).outcome == outcome
 
 
 NO_COMMON_NODE = "node(s) didn't satisfy plugin(s) [NodeAffinity VolumeBinding] simultaneously"

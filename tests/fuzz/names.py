@@ -184,7 +184,7 @@ _ARGUMENTS: Mapping[str, Mapping[str, object]] = {
 
 
 def _call_tool(name: str, cluster: Path, words: Mapping[str, str]) -> Ran:
-    """Return what an assistant reads: the text."""
+    """Return the text of the answer of a tool."""
     arguments = {
         key: [words["NODE"]] if value == ["NODE"] else words.get(str(value), value)
         for key, value in _ARGUMENTS[name].items()

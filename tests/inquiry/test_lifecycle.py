@@ -602,7 +602,7 @@ OF_KUEUE: list[tuple[str, list[Manifest], str, int]] = [
     ("rollout/web", [PAUSED_ROLLOUT], "default/rollout/web is paused: it has no ReplicaSet yet", 1),
     (
         "deploy/web",
-        [DUMPED, {**workload("Deployment", replicas=3), "status": {"replicas": 3}}],
+        [DUMPED, pod("other", on="d"), {**workload("Deployment", replicas=3), "status": {"replicas": 3}}],
         "default/deploy/web is undecided: the dump does not hold its pods",
         3,
     ),

@@ -196,10 +196,10 @@ def test_a_drifted_node_is_replaced_at_any_cost() -> None:
 
 
 def test_balanced_compares_savings_with_disruption() -> None:
-    many = [pod(f"p{number}", "a", "100m") for number in range(15)]
+    small_pods = [pod(f"p{number}", "a", "100m") for number in range(15)]
     nodes = (node("a", "medium"), node("b", "large"), pod("big", "b", "7"))
-    greedy = consolidation(pool(), *nodes, *many)
-    balanced = consolidation(pool(consolidationPolicy="Balanced"), *nodes, *many, flags=("version=1.14",))
+    greedy = consolidation(pool(), *nodes, *small_pods)
+    balanced = consolidation(pool(consolidationPolicy="Balanced"), *nodes, *small_pods, flags=("version=1.14",))
     assert [item.nodes for item in commands_of(greedy, Method.SINGLE_NODE)] == [("a",)]
     # saves half of the node, 0.1 of 0.6 an hour, and disrupts 16 of 18
     assert (commands_of(balanced, Method.SINGLE_NODE), balanced.follows) == ([], "1.14")

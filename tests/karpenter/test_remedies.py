@@ -52,8 +52,8 @@ def test_a_pool_gets_the_label_or_value_of_the_node_selector() -> None:
 def test_a_label_of_the_pool_itself_is_moved_to_its_template() -> None:
     labeled = pool()
     labeled["metadata"]["labels"] = {"team": "a"}
-    moved = "NodePool general: move the label team=a from metadata.labels to spec.template.metadata.labels"
-    assert steps(labeled, pod(nodeSelector={"team": "a"})) == [moved]
+    expected = "NodePool general: move the label team=a from metadata.labels to spec.template.metadata.labels"
+    assert steps(labeled, pod(nodeSelector={"team": "a"})) == [expected]
 
 
 def test_a_node_selector_is_corrected() -> None:

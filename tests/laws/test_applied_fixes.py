@@ -112,11 +112,13 @@ def cluster_with_claims(seed: int) -> list[Manifest]:
     mounts = [{"name": "data", "persistentVolumeClaim": {"claimName": kind[1]}}]
     is_stateful = kind[0] == "StatefulSet"
     template = {"metadata": {"labels": {"app": "web"}}, "spec": spec if is_stateful else {**spec, "volumes": mounts}}
-    wanted = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    workload_spec = {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template}
     if is_stateful:
-        wanted["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": claim_result["spec"]}]
+        workload_spec["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": claim_result["spec"]}]
     metadata = {"name": "web", "namespace": NAMESPACE, "uid": "d"}
-    workloads: list[Manifest] = [{"apiVersion": "apps/v1", "kind": kind[0], "metadata": metadata, "spec": wanted}]
+    workloads: list[Manifest] = [
+        {"apiVersion": "apps/v1", "kind": kind[0], "metadata": metadata, "spec": workload_spec}
+    ]
     owner = {"apiVersion": "apps/v1", "kind": kind[0], "name": "web", "uid": "d", "controller": True}
     labels = {"app": "web"}
     if not is_stateful:
@@ -146,8 +148,8 @@ def cluster_with_created_claims(seed: int) -> list[Manifest]:
     others: list[Manifest] = []
     match chance.choice(("ephemeral", "template", "static", "classless")):
         case "ephemeral":
-            wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-            ephemeral = {"volumeClaimTemplate": {"spec": {**wanted, "storageClassName": "fast"}}}
+            claim_spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+            ephemeral = {"volumeClaimTemplate": {"spec": {**claim_spec, "storageClassName": "fast"}}}
             spec |= {"volumes": [{"name": "data", "ephemeral": ephemeral}], "nodeSelector": {"pool": "aa"}}
             owner = {"apiVersion": "v1", "kind": "Pod", "name": "web-0", "uid": "p", "controller": True}
             others += [
@@ -217,8 +219,8 @@ def simulate_options(objects: list[Manifest], changes: tuple[Change, ...], path:
 def without_orphans(objects: list[Manifest], changes: tuple[Change, ...]) -> kschedx.Snapshot:
     """Return the cluster after `kubectl delete --cascade=orphan`, for which `simulate` has no option."""
     deleted = [(change.target.kind, change.target.name) for change in changes if change.orphan]
-    left = (change for change in objects if (change["kind"], at(change, "metadata")["name"]) not in deleted)
-    return kschedx.Snapshot.from_objects(list(left))
+    remaining = (change for change in objects if (change["kind"], at(change, "metadata")["name"]) not in deleted)
+    return kschedx.Snapshot.from_objects(list(remaining))
 
 
 CLUSTERS = (

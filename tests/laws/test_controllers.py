@@ -33,8 +33,8 @@ from tests.laws.rollouts import (
 
 def simulation_of(objects: list[Manifest], *options: dict[str, object]) -> Simulation:
     snapshot = Snapshot.from_objects(objects)
-    wanted = parse_changes(options, lambda path: [])
-    return simulate(snapshot, Setup.of_cluster(snapshot), wanted, namespace=NAMESPACE)
+    changes = parse_changes(options, lambda path: [])
+    return simulate(snapshot, Setup.of_cluster(snapshot), changes, namespace=NAMESPACE)
 
 
 def running_cluster(objects: list[Manifest], manifest: Manifest) -> list[Manifest]:
@@ -132,14 +132,14 @@ def test_no_change_of_a_rollout_in_progress_loses_or_invents_a_pod(seed: int) ->
         return
     after = members(simulation.after, "web")
     stored = json.loads(simulation.after.workloads["Deployment", NAMESPACE, "web"])
-    wanted = int(stored["spec"]["replicas"])
+    replicas_after = int(stored["spec"]["replicas"])
     rolling = stored["spec"].get("strategy", {}).get("rollingUpdate", {})
-    upper_bound = max(wanted + _rounded_up(rolling.get("maxSurge"), wanted), len(members_before["web"]))
+    upper_bound = max(replicas_after + _rounded_up(rolling.get("maxSurge"), replicas_after), len(members_before["web"]))
     is_changed = any("deploy/web" in str(value) for host in options for value in host.values())
-    lower_bound = min(wanted, len(members_before["web"])) if is_changed else len(members_before["web"])
+    lower_bound = min(replicas_after, len(members_before["web"])) if is_changed else len(members_before["web"])
     is_recreate = stored["spec"].get("strategy", {}).get("type") == "Recreate"
     assert len(after) <= upper_bound, (options, sorted(after))
-    assert is_recreate or len(after) >= lower_bound - _rounded_up(rolling.get("maxUnavailable"), wanted), (
+    assert is_recreate or len(after) >= lower_bound - _rounded_up(rolling.get("maxUnavailable"), replicas_after), (
         options,
         sorted(after),
     )
@@ -181,10 +181,12 @@ def test_no_change_of_a_stateful_set_in_progress_loses_or_invents_a_pod(seed: in
     ]
     simulation = simulation_of(objects, *options)
     after = members(simulation.after, "web", kind)
-    wanted = int(json.loads(simulation.after.workloads[kind, NAMESPACE, "web"])["spec"]["replicas"])
-    lowest = min(wanted, *(int(str(host["scale"]).rpartition("=")[2]) for host in options if "scale" in host), replicas)
-    kept = {ordinal for ordinal in _ordinals(members_before["web"]) if ordinal < lowest}
-    assert kept <= _ordinals(after), (options, sorted(after))
+    replicas_after = int(json.loads(simulation.after.workloads[kind, NAMESPACE, "web"])["spec"]["replicas"])
+    lowest = min(
+        replicas_after, *(int(str(host["scale"]).rpartition("=")[2]) for host in options if "scale" in host), replicas
+    )
+    remaining_ordinals = {ordinal for ordinal in _ordinals(members_before["web"]) if ordinal < lowest}
+    assert remaining_ordinals <= _ordinals(after), (options, sorted(after))
     upper_bound = max(replicas, *(int(str(host["scale"]).rpartition("=")[2]) for host in options if "scale" in host), 0)
     assert all(ordinal < upper_bound for ordinal in _ordinals(after)), (options, sorted(after))
     assert members(simulation.after, "api", kind) == members_before["api"], options
@@ -231,7 +233,7 @@ def test_no_change_of_a_daemon_set_in_progress_loses_or_invents_a_pod(seed: int)
     assert members(simulation.after, "api", kind) == members_before["api"], options
 
 
-def _rounded_up(share: object, whole: int) -> int:
+def _rounded_up(share: object, total: int) -> int:
     if share is None:
         share = "25%"
-    return -(-whole * int(share[:-1]) // 100) if isinstance(share, str) else int(str(share))
+    return -(-total * int(share[:-1]) // 100) if isinstance(share, str) else int(str(share))

@@ -35,78 +35,87 @@ requests = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 2)), min_size=1,
 claims = st.lists(st.tuples(requests, st.booleans()), min_size=1, max_size=2)
 
 
-@given(offered=gpus, wanted=claims, busy=st.sets(st.integers(0, 4), max_size=2))
+@given(gpus_of_node=gpus, requests_by_claim=claims, busy=st.sets(st.integers(0, 4), max_size=2))
 def test_a_node_allocates_devices_exactly_if_a_solution_exists(
-    offered: list[Gpu], wanted: list[tuple[list[DeviceRequest], bool]], busy: set[int]
+    gpus_of_node: list[Gpu], requests_by_claim: list[tuple[list[DeviceRequest], bool]], busy: set[int]
 ) -> None:
-    taken = [at for at in sorted(busy) if at < len(offered)]
-    objects = [node("a"), device_class(), resource_slice("a", *(_device(at, item) for at, item in enumerate(offered)))]
-    objects += [_claim(f"c{at}", *item) for at, item in enumerate(wanted)]
-    objects += [allocated("busy", "a", *(f"d{at}" for at in taken))] if taken else []
+    allocated_devices = [at for at in sorted(busy) if at < len(gpus_of_node)]
+    objects = [
+        node("a"),
+        device_class(),
+        resource_slice("a", *(_device(at, item) for at, item in enumerate(gpus_of_node))),
+    ]
+    objects += [_claim(f"c{at}", *item) for at, item in enumerate(requests_by_claim)]
+    objects += [allocated("busy", "a", *(f"d{at}" for at in allocated_devices))] if allocated_devices else []
     snapshot = Snapshot.from_objects(objects)
     devices = snapshot.devices
     allocator = Allocator.of(devices, DeviceFeatures.of(resolve()))
-    resource_claims: list[ResourceClaim] = [devices.claims[f"default/c{at}"] for at in range(len(wanted))]
+    resource_claims: list[ResourceClaim] = [devices.claims[f"default/c{at}"] for at in range(len(requests_by_claim))]
     result = allocator.allocate(snapshot.cluster.nodes[0], resource_claims)
 
-    free = [at for at in range(len(offered)) if at not in taken]
-    assert (result is not None) == any(_solutions(offered, free, list(_flat(wanted))))
+    free = [at for at in range(len(gpus_of_node)) if at not in allocated_devices]
+    assert (result is not None) == any(_solutions(gpus_of_node, free, list(_flat(requests_by_claim))))
     if result is not None:
-        _check(result, offered, wanted, taken)
+        _check(result, gpus_of_node, requests_by_claim, allocated_devices)
 
 
 def _device(at: int, gpu: Gpu) -> Manifest:
     return device(f"d{at}", model=gpu[0], numa=gpu[1])
 
 
-def _claim(name: str, wanted: list[DeviceRequest], same_numa: bool) -> Manifest:
+def _claim(name: str, device_requests: list[DeviceRequest], same_numa: bool) -> Manifest:
     expression = f'device.attributes["{DRIVER}"].model == '
     requests = [
         request(f"r{at}", count=count, select=[] if model == 2 else [f"{expression}{model}"])
-        for at, (count, model) in enumerate(wanted)
+        for at, (count, model) in enumerate(device_requests)
     ]
     return claim(name, *requests, constraints=[{"matchAttribute": f"{DRIVER}/numa"}] if same_numa else [])
 
 
-def _flat(wanted: list[tuple[list[DeviceRequest], bool]]) -> Iterator[tuple[int, DeviceRequest, bool]]:
-    for number, (requests, same_numa) in enumerate(wanted):
+def _flat(requests_by_claim: list[tuple[list[DeviceRequest], bool]]) -> Iterator[tuple[int, DeviceRequest, bool]]:
+    for number, (requests, same_numa) in enumerate(requests_by_claim):
         for item in requests:
             yield number, item, same_numa
 
 
 def _solutions(
-    offered: Sequence[Gpu],
+    gpus_of_node: Sequence[Gpu],
     free: list[int],
-    wanted: list[tuple[int, DeviceRequest, bool]],
+    pending_requests: list[tuple[int, DeviceRequest, bool]],
     numa: dict[int, int] | None = None,
 ) -> Iterator[bool]:
     """Yield once for every combination of devices that meets the requests in order."""
-    if not wanted:
+    if not pending_requests:
         yield True
         return
     numa = numa or {}
-    number, (count, model), same_numa = wanted[0]
-    for chosen in combinations([at for at in free if model in (2, offered[at][0])], count):
-        nodes = {offered[at][1] for at in chosen} | ({numa[number]} if number in numa else set())
+    number, (count, model), same_numa = pending_requests[0]
+    for allocation in combinations([at for at in free if model in (2, gpus_of_node[at][0])], count):
+        nodes = {gpus_of_node[at][1] for at in allocation} | ({numa[number]} if number in numa else set())
         if same_numa and len(nodes) > 1:
             continue
-        left = [at for at in free if at not in chosen]
-        yield from _solutions(offered, left, wanted[1:], numa | {number: nodes.pop()} if same_numa else numa)
+        remaining = [at for at in free if at not in allocation]
+        yield from _solutions(
+            gpus_of_node, remaining, pending_requests[1:], numa | {number: nodes.pop()} if same_numa else numa
+        )
 
 
 def _check(
-    result: Result, offered: list[Gpu], wanted: list[tuple[list[DeviceRequest], bool]], taken: list[int]
+    result: Result,
+    gpus_of_node: list[Gpu],
+    requests_by_claim: list[tuple[list[DeviceRequest], bool]],
+    allocated_devices: list[int],
 ) -> None:
     used = [int(pick.device.id[2][1:]) for picks in result for pick in picks]
     assert len(used) == len(set(used))
-    assert not set(used) & set(taken)
-    for picks, (requests, same_numa) in zip(result, wanted, strict=True):
+    assert not set(used) & set(allocated_devices)
+    for picks, (requests, same_numa) in zip(result, requests_by_claim, strict=True):
         for at, (count, model) in enumerate(requests):
             devices = [int(pick.device.id[2][1:]) for pick in picks if pick.request == f"r{at}"]
             assert len(devices) == count
-            assert all(model in (2, offered[item][0]) for item in devices)
+            assert all(model in (2, gpus_of_node[item][0]) for item in devices)
         if same_numa:
-            assert len({offered[int(pick.device.id[2][1:])][1] for pick in picks}) <= 1
+            assert len({gpus_of_node[int(pick.device.id[2][1:])][1] for pick in picks}) <= 1
 
 
 # --- results kept between nodes and claims
@@ -117,15 +126,15 @@ def test_a_kept_allocation_equals_a_fresh_search(seed: int) -> None:
     """Other claims change in between; devices have shares, counters, taints, and serial numbers."""
     dice = random.Random(seed)
     names = [f"n{at}" for at in range(4)]
-    wanted = [_chosen_claim(dice, f"c{at}") for at in range(4)]
-    objects = [device_class(), *(node(name) for name in names), *wanted]
+    claim_manifests = [_chosen_claim(dice, f"c{at}") for at in range(4)]
+    objects = [device_class(), *(node(name) for name in names), *claim_manifests]
     for name in names:
         objects += _chosen_slices(dice, name)
     snapshot = Snapshot.from_objects(objects)
     devices = MovingDevices.moving(snapshot.devices)
     features = DeviceFeatures.of(resolve(feature_gates={"DRAPartitionableDevices": True}))
     allocator = Allocator.of(devices, features)
-    claims = [devices.claims[f"default/c{at}"] for at in range(len(wanted))]
+    claims = [devices.claims[f"default/c{at}"] for at in range(len(claim_manifests))]
     for step in range(8):
         name, selected_claims = dice.choice(names), dice.sample(claims, dice.randint(1, 2))
         on = snapshot.cluster.nodes[snapshot.cluster.index[name]]
@@ -137,8 +146,8 @@ def test_a_kept_allocation_equals_a_fresh_search(seed: int) -> None:
             holder = allocated("busy", busy_node, *busy_devices, shareID=f"{step}", consumedCapacity={"memory": "1Gi"})
         else:
             holder = allocated("busy", busy_node, *busy_devices)
-        taken = Snapshot.from_objects([holder]).devices.claims["default/busy"]
-        devices.put({f"default/busy-{step % 3}": taken if dice.random() < 0.8 else None})
+        busy_claim = Snapshot.from_objects([holder]).devices.claims["default/busy"]
+        devices.put({f"default/busy-{step % 3}": busy_claim if dice.random() < 0.8 else None})
 
 
 def _outcome(
@@ -189,8 +198,8 @@ def _chosen_slices(dice: random.Random, name: str) -> Iterator[Manifest]:
                 f"d{at}", memory=dice.choice(["2Gi", "3Gi"]), model=model, numa=numa, serial=f"{name}-{at}", **fields
             )
         )
-    whole = 2 if has_counters or dice.random() < 0.1 else 1
-    pool = {"name": name, "generation": 1, "resourceSliceCount": whole}
+    slice_count = 2 if has_counters or dice.random() < 0.1 else 1
+    pool = {"name": name, "generation": 1, "resourceSliceCount": slice_count}
     yield resource_slice(name, *devices, pool=pool)
     if has_counters:
         counters = [{"name": "s", "counters": {"n": {"value": "3"}}}]

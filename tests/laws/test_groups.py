@@ -59,8 +59,8 @@ def test_a_request_above_the_whole_node_is_a_group_of_its_own() -> None:
     holder = pod(
         "holder", on="large", containers=[{"name": "c", "image": "c", "resources": {"requests": {"cpu": "1"}}}]
     )
-    wanted = {"requests": {"cpu": "1500m", "memory": "2Gi"}}
-    target = pod("target", containers=[{"name": "c", "image": "c", "resources": wanted}])
+    resources = {"requests": {"cpu": "1500m", "memory": "2Gi"}}
+    target = pod("target", containers=[{"name": "c", "image": "c", "resources": resources}])
     cycle = kschedx.explain(kschedx.Snapshot.from_objects([large, small, holder, target]), "default/target").cycle
     assert len(node_groups(cycle)) == 2
 

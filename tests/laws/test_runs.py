@@ -121,10 +121,10 @@ class World:
 
     def fresh_cycles(self) -> Iterator[tuple[int, Cycle]]:
         """Yield the cycle of every pending pod by a scheduler built on the present cluster."""
-        built = self.run.cluster.frozen()
-        scheduler = self.run.scheduler.on(built)
+        snapshot = self.run.cluster.frozen()
+        scheduler = self.run.scheduler.on(snapshot)
         for row in self.pending:
-            yield row, scheduler.schedule(built.pods[row], self.profile)
+            yield row, scheduler.schedule(snapshot.pods[row], self.profile)
 
     def check(self) -> None:
         static = self.run.scheduler.on(self.cluster.frozen()).nodes
@@ -173,11 +173,11 @@ def bind_replicas(run: Run, rows: list[int], dice: random.Random) -> None:
     reference = MovingCluster(run.cluster.frozen())
     ties = list[ClusterRows]()
     ends = dice.random() < 0.5
-    nodes = run.bind_identical(np.array(rows), lambda some: dice.choice(list(each_cluster_row(some))), ties, ends=ends)
+    nodes = run.bind_identical(np.array(rows), lambda rows: dice.choice(list(each_cluster_row(rows))), ties, ends=ends)
     for row, best, node in zip(rows[: len(nodes)], ties, each_cluster_row(nodes), strict=True):
-        built = reference.frozen()
-        cycle = run.scheduler.on(built).schedule(built.pods[row])
-        assert best.tolist() == Decision.of(cycle).best.tolist(), built.pods.key(row)
+        frozen = reference.frozen()
+        cycle = run.scheduler.on(frozen).schedule(frozen.pods[row])
+        assert best.tolist() == Decision.of(cycle).best.tolist(), frozen.pods.key(row)
         reference.place(row, node)
 
 
@@ -194,16 +194,16 @@ def test_replicas_in_a_row_are_decided_as_each_alone(seed: int) -> None:
     labels = {"app": dice.choice(["web", "db"])}
     created = Snapshot.from_objects([builders.pod(f"more-{number}", labels=labels, spec=spec) for number in range(12)])
     rows = cluster.add_pods([created.pods[row] for row in range(len(created.pods))])
-    while left := [row for row in rows if row in cluster.pods.pending]:
-        row, then, built = left[0], next(iter(left[1:]), None), cluster.frozen()
-        decision, fresh = run.decide(row), run.scheduler.on(built).schedule(built.pods[row])
+    while pending_rows := [row for row in rows if row in cluster.pods.pending]:
+        row, then, frozen = pending_rows[0], next(iter(pending_rows[1:]), None), cluster.frozen()
+        decision, fresh = run.decide(row), run.scheduler.on(frozen).schedule(frozen.pods[row])
         assert facts_of(decision) == facts_of(Decision.of(fresh)), cluster.pods.key(row)
         if decision.outcome is not Outcome.SCHEDULED:
             break
         node = dice.choice(list(each_cluster_row(decision.choice)))
         run.bind(row, node, then)
         if dice.random() < 0.3:
-            bind_replicas(run, left[1 : dice.randrange(2, 7)], dice)
+            bind_replicas(run, pending_rows[1 : dice.randrange(2, 7)], dice)
         if dice.random() < 0.15:
             world.move()
     world.check()
@@ -219,10 +219,10 @@ def test_identical_pods_in_one_step_get_the_nodes_of_single_steps(seed: int) -> 
         snapshot = with_pods(*copy_pod(snapshot, pod, dice.choice((5, 40))))
     setup = Setup.of_cluster(snapshot)
 
-    def outcome(many: int) -> tuple[object, ...]:
-        with mock.patch.object(queue, "MANY_ALIKE", many):
+    def outcome(threshold: int) -> tuple[object, ...]:
+        with mock.patch.object(queue, "MANY_ALIKE", threshold):
             result = simulate(snapshot, setup)
-        again = result.cluster_before(len(result.steps) - 1).pods.node.tolist() if result.steps else []
+        nodes_before_last_step = result.cluster_before(len(result.steps) - 1).pods.node.tolist() if result.steps else []
         pods = result.run.cluster.pods.node.tolist()
         return (
             dict(result.placed),
@@ -230,7 +230,7 @@ def test_identical_pods_in_one_step_get_the_nodes_of_single_steps(seed: int) -> 
             result.evictions,
             result.usage_after.total(),
             pods,
-            len(again),
+            len(nodes_before_last_step),
         )
 
     assert outcome(1) == outcome(10**9)
@@ -270,8 +270,8 @@ def test_preemptors_in_a_row_are_decided_as_each_alone(seed: int) -> None:
             run.bind(row, dice.choice(list(each_cluster_row(decision.choice))))
     for row in rows[20:]:
         while row in cluster.pods.pending:
-            built = cluster.frozen()
-            decision, fresh = run.decide(row), run.scheduler.on(built).schedule(built.pods[row])
+            frozen = cluster.frozen()
+            decision, fresh = run.decide(row), run.scheduler.on(frozen).schedule(frozen.pods[row])
             assert facts_of(decision) == facts_of(Decision.of(fresh)), cluster.pods.key(row)
             result = decision.post_filter
             if decision.outcome is Outcome.SCHEDULED:

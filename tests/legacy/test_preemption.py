@@ -91,7 +91,7 @@ def test_a_budget_is_not_counted_down() -> None:
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        ([running_pod("v", "a", 5)], [running_pod("w", "b", 4)]),  # lowest highest priority
+        ([running_pod("v", "a", 5)], [running_pod("w", "b", 4)]),  # the highest priority of its victims is lowest
         (
             [running_pod("v1", "a", 4, "1500m"), running_pod("v2", "a", 3, "1500m")],
             [running_pod("w1", "b", 4, "1500m"), running_pod("w2", "b", 2, "1500m")],

@@ -47,7 +47,7 @@ def statuses(work: Framework, plugin: NodePorts, state: CycleState, nodes: NodeT
 
 
 @pytest.mark.parametrize(
-    ("wanted", "used_ports", "passes"),
+    ("requested_ports", "used_ports", "passes"),
     [
         (["80"], [], True),
         (["80"], ["81"], True),
@@ -66,8 +66,8 @@ def statuses(work: Framework, plugin: NodePorts, state: CycleState, nodes: NodeT
         (["[::]:80"], ["10.0.0.1:80"], True),
     ],
 )
-def test_conflicts_of_host_ports(wanted: list[str], used_ports: list[str], passes: bool) -> None:
-    work, plugin, state = start([using("new", wanted), node("n"), using("old", used_ports, on="n")])
+def test_conflicts_of_host_ports(requested_ports: list[str], used_ports: list[str], passes: bool) -> None:
+    work, plugin, state = start([using("new", requested_ports), node("n"), using("old", used_ports, on="n")])
     [status] = statuses(work, plugin, state)
     assert (status.code, status.reasons) == ((Code.SUCCESS, ()) if passes else (Code.UNSCHEDULABLE, (REASON,)))
     assert bool(status.findings) is not passes
@@ -134,12 +134,14 @@ PODS_ON_NODES = st.tuples(st.lists(PORT, max_size=2, unique=True), st.integers(0
 
 
 @given(
-    wanted=st.lists(PORT, min_size=1, max_size=2, unique=True),
+    requested_ports=st.lists(PORT, min_size=1, max_size=2, unique=True),
     used_ports=st.lists(PODS_ON_NODES, min_size=1, max_size=4),
 )
-def test_added_pods_count_as_running_pods(wanted: list[str], used_ports: list[tuple[list[str], int, bool]]) -> None:
+def test_added_pods_count_as_running_pods(
+    requested_ports: list[str], used_ports: list[tuple[list[str], int, bool]]
+) -> None:
     """Each pod has ports and a node, and either runs there or is added by the dry run."""
-    empty = [using("new", wanted), node("n0"), node("n1")]
+    empty = [using("new", requested_ports), node("n0"), node("n1")]
 
     def passing_nodes(
         work: Framework, plugin: NodePorts, state: CycleState, nodes: NodeTable | None = None

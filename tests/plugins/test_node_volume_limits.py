@@ -219,7 +219,7 @@ def test_a_driver_can_require_its_installation(prevents: bool, gate: bool, rejec
     st.integers(0, 4),
 )
 def test_removed_and_added_pods_change_the_count(
-    pods_on_nodes: list[tuple[int, set[str]]], wanted: set[str], limit: int
+    pods_on_nodes: list[tuple[int, set[str]]], requested_claims: set[str], limit: int
 ) -> None:
     """Removed and added pods count exactly as absent and present pods."""
     names = [f"n{i}" for i in range(4)]
@@ -228,7 +228,7 @@ def test_removed_and_added_pods_change_the_count(
         *(csi_node(name, limit=limit) for name in names),
         *bound_claims(*"abcdef"),
     ]
-    new = using("new", *sorted(wanted))
+    new = using("new", *sorted(requested_claims))
     pods = [using(f"p{i}", *sorted(claims), on=names[place]) for i, (place, claims) in enumerate(pods_on_nodes)]
     work = framework([new, *pods, *other_objects], only("NodeVolumeLimits"))
     plugin = work.plugins("filter", NodeVolumeLimits)[0]

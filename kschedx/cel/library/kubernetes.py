@@ -122,7 +122,7 @@ def _escape_path(path: str) -> str:
     return quote(unquote(path), safe=_PLAIN.replace("[]", ""))
 
 
-def query_of(query: str) -> dict[str, list[str]]:
+def _query_of(query: str) -> dict[str, list[str]]:
     """Pairs with a semicolon or an invalid escape are left out."""
     values_by_key: dict[str, list[str]] = {}
     for pair in query.split("&"):
@@ -408,7 +408,7 @@ def _is_url(_: Budget, text: str) -> Value:
 
 def _query(budget: Budget, url: CelUrl) -> Value:
     budget.spend(len(url.query))
-    entries: dict[object, Value] = {key: list(values) for key, values in query_of(url.query).items()}
+    entries: dict[object, Value] = {key: list(values) for key, values in _query_of(url.query).items()}
     return MapValue(entries)
 
 

@@ -91,7 +91,7 @@ def add(budget: Budget, value: Value, other: Value) -> Value:
     return NO_OVERLOAD
 
 
-def subtract(_: Budget, value: Value, other: Value) -> Value:
+def _subtract(_: Budget, value: Value, other: Value) -> Value:
     if isinstance(value, Timestamp) and isinstance(other, Timestamp):
         return _check_range(int(value) - int(other), CelDuration)
     if isinstance(value, Timestamp) and isinstance(other, CelDuration):
@@ -113,7 +113,7 @@ def _multiply(_: Budget, value: Value, other: Value) -> Value:
     return NO_OVERLOAD
 
 
-def divide(_: Budget, value: Value, other: Value) -> Value:
+def _divide(_: Budget, value: Value, other: Value) -> Value:
     if isinstance(value, float) and isinstance(other, float):
         if other:
             return value / other
@@ -479,7 +479,7 @@ STANDARD_FUNCTIONS: tuple[Function, ...] = (
         run=add,
         takes=_ADDERS,
     ),
-    _arithmetic("_/_", "divide", ("double", "int", "uint"), divide),
+    _arithmetic("_/_", "divide", ("double", "int", "uint"), _divide),
     _arithmetic("_%_", "modulo", ("int", "uint"), _modulo, (int, Uint)),
     _arithmetic("_*_", "multiply", ("double", "int", "uint"), _multiply),
     Function(
@@ -498,7 +498,7 @@ STANDARD_FUNCTIONS: tuple[Function, ...] = (
             overload("subtract_timestamp_timestamp", "(timestamp, timestamp) -> duration"),
             overload("subtract_uint64", "(uint, uint) -> uint"),
         ),
-        run=subtract,
+        run=_subtract,
         takes=(*_NUMBERS, CelDuration, Timestamp),
     ),
     _comparison("_<_", "less", lambda order: order < 0),

@@ -7,11 +7,14 @@ from typing import Annotated
 
 import typer
 
+from kschedx.cli.options import Command
 from kschedx.cli.output import ExitCode, needs
 from kschedx.errors import InputError, Place
 from kschedx.progress import silence
 
-HELP = """Serve assistants over the Model Context Protocol.
+COMMAND = Command(
+    "Serve assistants (Model Context Protocol)",
+    help="""Serve assistants over the Model Context Protocol.
 
 \b
 Examples:
@@ -24,8 +27,8 @@ Everything is read-only, and only about the clusters that you name here. A tool 
 bounded size, and names what it left out. Needs the extra mcp.
 
 Exit codes: 0 the client disconnected, 2 usage or input error.
-"""
-SUMMARY = "Serve assistants (Model Context Protocol)"
+""",
+)
 
 
 def mcp(

@@ -32,7 +32,7 @@ _FEWEST = 3
 """Entries left in a map or list that is cut."""
 _MOST_FIELDS = 40
 """Per object."""
-LEAST = 100
+_LEAST = 100
 """Bytes of an entry, assumed for a document that is too large."""
 SUMMARY = "summary"
 """The detail without a document."""
@@ -60,7 +60,7 @@ def bound(
     The largest map or list is halved first, so that short ones stay complete.
     """
     whole = {out.path: out.of for out in before}
-    short: dict[str, Any] = _cut_copy(document, "", limit // LEAST if size(document) > limit else sys.maxsize, whole)
+    short: dict[str, Any] = _cut_copy(document, "", limit // _LEAST if size(document) > limit else sys.maxsize, whole)
     while size(short) > limit:
         _, path, largest = _largest(short, "", (0, "", {}))
         if not largest:
@@ -146,10 +146,10 @@ def size(value: object) -> int:
 # Arguments become options and names, never files: a manifest is given as text, and a snapshot or context only where the
 # server was started with it.
 
-Arguments = Mapping[str, Any]
+_Arguments = Mapping[str, Any]
 
-TEXT: dict[str, object] = {"type": "string", "maxLength": 4096}
-NAMES: dict[str, object] = {"type": "array", "items": TEXT, "maxItems": 100}
+_TEXT: dict[str, object] = {"type": "string", "maxLength": 4096}
+_NAMES: dict[str, object] = {"type": "array", "items": _TEXT, "maxItems": 100}
 
 _NAME = lazy_pattern(r"[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?")
 _REFERENCE = lazy_pattern(r"[A-Za-z.]+/[A-Za-z0-9]([-A-Za-z0-9_.:]*[A-Za-z0-9])?")
@@ -167,12 +167,12 @@ class Tool(Struct, frozen=True, kw_only=True):
     document: str | None = None
     """The kind of the answer's document; None for text alone."""
     reads_cluster: bool = True
-    answer: Callable[[Question, Arguments, Path], Answer | int] | None
+    answer: Callable[[Question, _Arguments, Path], Answer | int] | None
     """Returns the answer about the question's cluster; the folder is for files that it needs. Raises `InputError`. None
     if the server answers by itself."""
 
 
-def name(arguments: Arguments, key: str) -> str:
+def _name(arguments: _Arguments, key: str) -> str:
     """Return an argument that is a plain name. Raises `InputError`."""
     value = arguments.get(key)
     if not isinstance(value, str) or not _NAME.fullmatch(value):
@@ -180,21 +180,21 @@ def name(arguments: Arguments, key: str) -> str:
     return value
 
 
-def _apply_arguments(question: Question, arguments: Arguments) -> Question:
+def _apply_arguments(question: Question, arguments: _Arguments) -> Question:
     """Return the question with the namespace, profile, and version of the arguments. Raises `InputError`."""
     fields = {"namespace": "namespace", "config": "profile", "kube_version": "kube_version"}
     return replace(
-        question, **{field: name(arguments, key) for field, key in fields.items() if arguments.get(key) is not None}
+        question, **{field: _name(arguments, key) for field, key in fields.items() if arguments.get(key) is not None}
     )
 
 
-def _manifest(arguments: Arguments, folder: Path) -> str:
+def _manifest(arguments: _Arguments, folder: Path) -> str:
     path = folder / "manifest.yaml"
     path.write_text(str(arguments["manifest"]), encoding="utf-8")
     return str(path)
 
 
-def _target(arguments: Arguments, folder: Path) -> str:
+def _target(arguments: _Arguments, folder: Path) -> str:
     target, manifest = arguments.get("target"), arguments.get("manifest")
     if (target is None) == (manifest is None):
         raise InputError("pass either target, as pod/NAME or deploy/NAME, or manifest, as YAML")
@@ -205,7 +205,7 @@ def _target(arguments: Arguments, folder: Path) -> str:
     return target
 
 
-def _nodes_in(arguments: Arguments) -> list[str]:
+def _nodes_in(arguments: _Arguments) -> list[str]:
     nodes: list[str] = arguments.get("nodes") or []
     for node in nodes:
         if not re.fullmatch(_NODE.pattern, node):
@@ -215,7 +215,7 @@ def _nodes_in(arguments: Arguments) -> list[str]:
 
 _POD = {
     "target": {
-        **TEXT,
+        **_TEXT,
         "description": "pod/NAME, or a workload: deploy/NAME, sts/NAME, job/NAME",
         "examples": ["deploy/web"],
     },
@@ -224,41 +224,41 @@ _POD = {
         "maxLength": 1_000_000,
         "description": "YAML of a pod or workload, instead of target",
     },
-    "namespace": {**TEXT, "description": "the target's namespace"},
+    "namespace": {**_TEXT, "description": "the target's namespace"},
 }
 _SCHEDULER = {
     "profile": {
-        **TEXT,
+        **_TEXT,
         "description": "a profile that comes with kschedx, such as binpack; the default is the version's",
     },
     "kube_version": {
-        **TEXT,
+        **_TEXT,
         "description": "the Kubernetes version to emulate, such as 1.35; the default is the cluster's",
     },
 }
 
 
-def _why(question: Question, arguments: Arguments, folder: Path) -> Answer | int:
-    node = None if arguments.get("node") is None else [name(arguments, "node")]
+def _why(question: Question, arguments: _Arguments, folder: Path) -> Answer | int:
+    node = None if arguments.get("node") is None else [_name(arguments, "node")]
     return why(target=[_target(arguments, folder)], node=node, question=_apply_arguments(question, arguments))
 
 
-def _why_pending(question: Question, arguments: Arguments, folder: Path) -> Answer | int:
+def _why_pending(question: Question, arguments: _Arguments, folder: Path) -> Answer | int:
     return why(all_pending=True, question=_apply_arguments(question, arguments))
 
 
-def _diff_profiles(question: Question, arguments: Arguments, folder: Path) -> Answer:
+def _diff_profiles(question: Question, arguments: _Arguments, folder: Path) -> Answer:
     pods = arguments.get("pods")
     return diff_profiles(
-        [name(arguments, "before"), name(arguments, "after")],
+        [_name(arguments, "before"), _name(arguments, "after")],
         all_running=pods == "running",
         all_pending=pods == "pending",
-        kube_version=None if arguments.get("kube_version") is None else name(arguments, "kube_version"),
+        kube_version=None if arguments.get("kube_version") is None else _name(arguments, "kube_version"),
         question=question,
     )
 
 
-def _simulate(question: Question, arguments: Arguments, folder: Path) -> Answer:
+def _simulate(question: Question, arguments: _Arguments, folder: Path) -> Answer:
     what_if = [] if arguments.get("manifest") is None else [("apply", _manifest(arguments, folder))]
     for key, change in _CHANGES.items():
         for value in arguments.get(key) or ():
@@ -289,22 +289,22 @@ _CHANGES = {
 }
 
 
-def _drain(question: Question, arguments: Arguments, folder: Path) -> Answer:
+def _drain(question: Question, arguments: _Arguments, folder: Path) -> Answer:
     nodes, each = _nodes_in(arguments), bool(arguments.get("each"))
     if bool(nodes) == each:
         raise InputError("pass either nodes or each")
     return drain(nodes, each=each, question=question)
 
 
-def _fit(question: Question, arguments: Arguments, folder: Path) -> Answer:
+def _fit(question: Question, arguments: _Arguments, folder: Path) -> Answer:
     return fit(_target(arguments, folder), arguments.get("replicas"), question=_apply_arguments(question, arguments))
 
 
-def _scale_down(question: Question, arguments: Arguments, folder: Path) -> Answer:
+def _scale_down(question: Question, arguments: _Arguments, folder: Path) -> Answer:
     return scale_down(_nodes_in(arguments), question=question)
 
 
-def _survive(question: Question, arguments: Arguments, folder: Path) -> Answer:
+def _survive(question: Question, arguments: _Arguments, folder: Path) -> Answer:
     targets, each = arguments.get("targets") or [], arguments.get("each")
     for target in targets:
         if not re.fullmatch(rf"{_ONE_LABEL}(={_ONE_NAME})?", target):
@@ -314,18 +314,18 @@ def _survive(question: Question, arguments: Arguments, folder: Path) -> Answer:
     return survive(targets, each, arguments.get("busiest"), not arguments.get("drain"), question=question)
 
 
-def _nodes(question: Question, arguments: Arguments, folder: Path) -> Answer | int:
+def _nodes(question: Question, arguments: _Arguments, folder: Path) -> Answer | int:
     column = arguments.get("sort", "name")
     if not re.fullmatch(_ONE_LABEL, column):
         raise InputError(f"sort: found {column!r}, allowed are free, pods, zone, and a resource")
     return nodes(sort=column, question=question)
 
 
-def _reason(question: Question, arguments: Arguments, folder: Path) -> Answer:
+def _reason(question: Question, arguments: _Arguments, folder: Path) -> Answer:
     return explain_reason(str(arguments.get("text", "")))
 
 
-def _doctor(question: Question, arguments: Arguments, folder: Path) -> Answer:
+def _doctor(question: Question, arguments: _Arguments, folder: Path) -> Answer:
     return doctor(question=question)
 
 
@@ -346,7 +346,7 @@ TOOLS: tuple[Tool, ...] = (
         title="Requests and free resources of nodes",
         description="Use this to see how full nodes are, and the largest pod that still fits on each. Changes nothing.",
         properties={
-            "sort": {**TEXT, "description": "free, pods, zone, price, or a resource", "examples": ["nvidia.com/gpu"]}
+            "sort": {**_TEXT, "description": "free, pods, zone, price, or a resource", "examples": ["nvidia.com/gpu"]}
         },
         document="Nodes",
         answer=_nodes,
@@ -357,7 +357,7 @@ TOOLS: tuple[Tool, ...] = (
         description="Use this when a pod is Pending, or runs on an unexpected node. Shows the causes, verified "
         "fixes, the event, and each node's verdict, for a pod, the next pod of a workload, or a "
         "manifest. Changes nothing.",
-        properties={**_POD, "node": {**TEXT, "description": "show everything about this node"}, **_SCHEDULER},
+        properties={**_POD, "node": {**_TEXT, "description": "show everything about this node"}, **_SCHEDULER},
         document="Explanation",
         answer=_why,
     ),
@@ -366,7 +366,7 @@ TOOLS: tuple[Tool, ...] = (
         title="Why pods are pending",
         description="Use this to see why pods are Pending, grouped by cause, with a fix for each group and "
         "the first pod of each in detail. Changes nothing.",
-        properties={"namespace": {**TEXT, "description": "only pods of this namespace"}, **_SCHEDULER},
+        properties={"namespace": {**_TEXT, "description": "only pods of this namespace"}, **_SCHEDULER},
         document="ExplanationList",
         answer=_why_pending,
     ),
@@ -377,8 +377,8 @@ TOOLS: tuple[Tool, ...] = (
         " the pending pods next. Changes nothing.",
         properties={
             "manifest": {"type": "string", "maxLength": 1_000_000, "description": "YAML that counts as applied"},
-            "namespace": {**TEXT, "description": "the namespace of the named objects"},
-            **{key: {**NAMES, "description": change.allowed} for key, change in _CHANGES.items()},
+            "namespace": {**_TEXT, "description": "the namespace of the named objects"},
+            **{key: {**_NAMES, "description": change.allowed} for key, change in _CHANGES.items()},
             **_SCHEDULER,
         },
         document="Simulation",
@@ -390,7 +390,7 @@ TOOLS: tuple[Tool, ...] = (
         description="Use this before `kubectl drain`: which pods are evicted, which PodDisruptionBudget blocks, and "
         "where each pod is rescheduled. Changes nothing.",
         properties={
-            "nodes": {**NAMES, "description": "the nodes, drained one after the other"},
+            "nodes": {**_NAMES, "description": "the nodes, drained one after the other"},
             "each": {"type": "boolean", "description": "drain every node by itself, to see which can be drained today"},
         },
         document="Simulation",
@@ -403,12 +403,12 @@ TOOLS: tuple[Tool, ...] = (
         "pool, or some nodes fail or are drained, and which nodes would have to be added. Changes nothing.",
         properties={
             "each": {
-                **TEXT,
+                **_TEXT,
                 "description": "zone, nodepool, node, or a label: each value by itself",
                 "examples": ["zone"],
             },
             "targets": {
-                **NAMES,
+                **_NAMES,
                 "description": "what is gone together: node names, zone=NAME, nodepool=NAME, LABEL=VALUE",
             },
             "busiest": {"type": "integer", "minimum": 1, "description": "how many of the fullest nodes are gone"},
@@ -432,9 +432,9 @@ TOOLS: tuple[Tool, ...] = (
         description="Use this before you change the scheduler profile or version: which pods are scheduled "
         "differently, and which plugin decides. Changes nothing.",
         properties={
-            "before": {**TEXT, "description": "a profile's name; default is that of the Kubernetes version"},
-            "after": {**TEXT, "description": "a profile's name"},
-            "pods": {**TEXT, "enum": ["running", "pending"], "description": "which pods to compare"},
+            "before": {**_TEXT, "description": "a profile's name; default is that of the Kubernetes version"},
+            "after": {**_TEXT, "description": "a profile's name"},
+            "pods": {**_TEXT, "enum": ["running", "pending"], "description": "which pods to compare"},
             "kube_version": _SCHEDULER["kube_version"],
         },
         required=("before", "after"),
@@ -446,7 +446,7 @@ TOOLS: tuple[Tool, ...] = (
         title="What a scheduling reason means",
         description="Use this to understand a FailedScheduling event or a reason ID. Reads no cluster. Changes "
         "nothing.",
-        properties={"text": {**TEXT, "description": "an ID such as insufficient-resource, or an event's text"}},
+        properties={"text": {**_TEXT, "description": "an ID such as insufficient-resource, or an event's text"}},
         required=("text",),
         reads_cluster=False,
         answer=_reason,
@@ -465,7 +465,7 @@ TOOLS: tuple[Tool, ...] = (
         title="Why an autoscaler keeps a node",
         description="Use this when cluster-autoscaler or Karpenter does not remove a node: the blocking "
         "pods, budgets, and limits. Changes nothing.",
-        properties={"nodes": {**NAMES, "description": "node names; default: every node", "examples": [["node-7"]]}},
+        properties={"nodes": {**_NAMES, "description": "node names; default: every node", "examples": [["node-7"]]}},
         document="ScaleDown",
         answer=_scale_down,
     ),
@@ -485,7 +485,7 @@ class ToolCall(Struct, frozen=True):
 
     tool: str
     question: Question
-    arguments: Arguments
+    arguments: _Arguments
     folder: Path
 
 

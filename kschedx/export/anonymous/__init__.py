@@ -18,13 +18,13 @@ from kschedx.export.anonymous.fields import POD, change_object
 from kschedx.export.anonymous.values import (
     DNS_SUBDOMAIN,
     LABEL_VALUE,
-    Json,
     Names,
     Replacement,
     change_configuration,
     version,
 )
 from kschedx.export.anonymous.vocabulary import MESSAGE_WORDS, VOCABULARY, WORD
+from kschedx.kube.documents import Json
 from kschedx.kube.scalars import parse_int64
 from kschedx.kube.snapshot_header import SnapshotHeader
 from kschedx.kube.storage import CSI_PREFIX, csi_limit_key

@@ -18,7 +18,7 @@ from kschedx.apiserver import admission
 from kschedx.export.anonymous import values as changes
 from kschedx.export.anonymous import values as device_texts
 from kschedx.export.anonymous import values as yunikorn
-from kschedx.export.anonymous.values import Json, Names, Record, Replacement, keep_flags
+from kschedx.export.anonymous.values import Names, Record, Replacement, keep_flags
 from kschedx.findings.constraints import MAINTENANCE_ANNOTATIONS
 from kschedx.kube import autoscalers, descheduling, devices, kueue, other_schedulers, selectors, storage, types
 from kschedx.kube import autoscalers as capi
@@ -26,6 +26,7 @@ from kschedx.kube import autoscalers as karpenter
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube import types as pod_volumes
 from kschedx.kube.conditions import TimedCondition
+from kschedx.kube.documents import Json
 from kschedx.kube.kinds import KINDS, kind_of
 from kschedx.kube.names import ZONE
 from kschedx.kube.workloads import REVISION, SYNC_MARKS

@@ -12,6 +12,7 @@ from kschedx.apiserver.pod_security import PREFIX
 from kschedx.errors import InputError
 from kschedx.export.anonymous.vocabulary import WORD
 from kschedx.kube import autoscalers as autoscaler_command
+from kschedx.kube.documents import Json
 from kschedx.kube.kueue import CONFIG_GROUP as KUEUE_CONFIG
 from kschedx.kube.other_schedulers import QUEUES_FILE
 from kschedx.kube.scalars import nanoseconds
@@ -73,7 +74,6 @@ class Names(Protocol):
         ...
 
 
-Json = dict[str, object]
 Replacement = Callable[[object, Names], object]
 """Returns a field's value with its names replaced, or None to omit it."""
 
@@ -101,7 +101,7 @@ def name(limit: int = DNS_SUBDOMAIN) -> Replacement:
     return text(lambda written, names: names.name(written, limit))
 
 
-def keep(written: str, _: Names) -> str:
+def _keep(written: str, _: Names) -> str:
     return written
 
 
@@ -249,13 +249,6 @@ _STANDARD = lazy_pattern(r"v1\.[0-9]{1,3}")
 def _label_value(key: str, value: str, names: Names) -> str:
     """Replace the value of a label. The version of a Pod Security Standard stays."""
     return value if key.startswith(PREFIX) and _STANDARD.fullmatch(value) else names.value(key, value)
-
-
-def texts(value: object, names: Names) -> object:
-    """Replace a map of names to texts with names in them."""
-    if not is_map(value):
-        return None
-    return {label_key(key, names): names.message(item) for key, item in value.items() if isinstance(item, str)}
 
 
 def amounts(value: object, names: Names) -> object:
@@ -407,7 +400,7 @@ _VALUES: dict[str, Replacement] = {
     "strings": list_of(name(ANY_LENGTH)),
     "versions": list_of(text(semver)),
 }
-_KEPT_ATTRIBUTES: dict[str, Replacement] = _VALUES | {"string": text(keep), "strings": list_of(text(keep))}
+_KEPT_ATTRIBUTES: dict[str, Replacement] = _VALUES | {"string": text(_keep), "strings": list_of(text(_keep))}
 
 
 def attributes(value: object, names: Names) -> object:

@@ -12,12 +12,14 @@ from kschedx.apiserver.pod_classes import PREEMPT_LOWER_PRIORITY
 from kschedx.findings import RequirementMatch
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes.phrases import requirement_text
+from kschedx.fixes.pod_edits import with_spec
 from kschedx.fixes.proposal import Cost, PodStep, Proposal
 from kschedx.kube.quantity import Unit, format_quantities, format_quantity
 from kschedx.kube.resources import RequestOptions
-from kschedx.kube.selectors import NodeSelectorRequirement
+from kschedx.kube.selectors import NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.kube.tolerations import toleration_text
 from kschedx.kube.types import (
+    Affinity,
     ContainerPort,
     Pod,
     PodAffinity,
@@ -29,7 +31,7 @@ from kschedx.kube.types import (
     WeightedPodAffinityTerm,
 )
 from kschedx.kube.typos import UnlikelyQuantity
-from kschedx.kube.workloads import without_node_names
+from kschedx.kube.workloads import with_required_terms, without_node_names
 from kschedx.snapshot.snapshot import Snapshot
 
 # --- gates
@@ -120,14 +122,29 @@ class SelectInstead(PodStep, frozen=True, kw_only=True):
         wrong, meant = self.wrong, self.meant
         if self.source == "nodeSelector":
             selector = {key: value for key, value in pod.spec.node_selector.items() if key != wrong.key}
-            return edit.with_selector(pod, selector | {meant.key: meant.values[0]})
+            return _with_selector(pod, selector | {meant.key: meant.values[0]})
         changed = tuple(
             NodeSelectorRequirement(key=meant.key, operator=requirement.operator, values=meant.values)
             if _is_same(requirement, wrong)
             else requirement
             for requirement in edit.expressions(pod, self.term)
         )
-        return edit.with_term(pod, self.term, changed)
+        return _with_term(pod, self.term, changed)
+
+
+def _with_selector(pod: Pod, selector: Mapping[str, str]) -> Pod:
+    return with_spec(pod, replace(pod.spec, node_selector=dict(selector)))
+
+
+def _with_term(pod: Pod, index: int, requirements: tuple[NodeSelectorRequirement, ...]) -> Pod:
+    """Return the pod with other expressions in a required node affinity term; without expressions, the whole
+    requirement is removed."""
+    required = pod.spec.required_node_affinity
+    if required is None:
+        return pod
+    terms = list(required.node_selector_terms)
+    terms[index] = NodeSelectorTerm(match_expressions=requirements, match_fields=terms[index].match_fields)
+    return with_required_terms(pod, None if terms[index].is_empty else tuple(terms))
 
 
 class SelectEither(PodStep, frozen=True, kw_only=True):
@@ -144,7 +161,7 @@ class SelectEither(PodStep, frozen=True, kw_only=True):
     def edit(self, pod: Pod) -> Pod:
         meant = NodeSelectorRequirement(key=self.meant.key, operator="In", values=self.meant.values)
         others = (it for it in edit.expressions(pod, self.term) if (it.key, it.operator) != (meant.key, "In"))
-        return edit.with_term(pod, self.term, (*others, meant))
+        return _with_term(pod, self.term, (*others, meant))
 
 
 class DropRequirements(PodStep, frozen=True, kw_only=True):
@@ -162,15 +179,13 @@ class DropRequirements(PodStep, frozen=True, kw_only=True):
     def edit(self, pod: Pod) -> Pod:
         if self.source == "nodeSelector":
             gone = {requirement.key for requirement in self.requirements}
-            return edit.with_selector(
-                pod, {key: value for key, value in pod.spec.node_selector.items() if key not in gone}
-            )
+            return _with_selector(pod, {key: value for key, value in pod.spec.node_selector.items() if key not in gone})
         kept = (
             requirement
             for requirement in edit.expressions(pod, self.term)
             if not any(_is_same(requirement, r) for r in self.requirements)
         )
-        return edit.with_term(pod, self.term, tuple(kept))
+        return _with_term(pod, self.term, tuple(kept))
 
 
 class DropNodeNames(PodStep, frozen=True, kw_only=True):
@@ -297,9 +312,13 @@ class ChangeRule(PodStep, frozen=True, kw_only=True):
         rules = edit.rules(pod, anti=anti)
         required = rules.required_during_scheduling_ignored_during_execution
         terms = tuple(replace(term, **changed) if term == self.before else term for term in required)
-        return edit.with_rules(
-            pod, replace(rules, required_during_scheduling_ignored_during_execution=terms), anti=anti
-        )
+        return _with_rules(pod, replace(rules, required_during_scheduling_ignored_during_execution=terms), anti=anti)
+
+
+def _with_rules(pod: Pod, new: PodAffinity, *, anti: bool) -> Pod:
+    affinity = pod.spec.affinity or Affinity()
+    changed = replace(affinity, pod_anti_affinity=new) if anti else replace(affinity, pod_affinity=new)
+    return with_spec(pod, replace(pod.spec, affinity=changed))
 
 
 def _labels_not_in(item: _Rule, other: _Rule) -> str:
@@ -336,7 +355,7 @@ class PreferTerm(PodStep, frozen=True, kw_only=True):
                 WeightedPodAffinityTerm(weight=100, pod_affinity_term=self.rule),
             ),
         )
-        return edit.with_rules(pod, softer, anti=self.anti)
+        return _with_rules(pod, softer, anti=self.anti)
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         """Apply it to the pods of the same template too: their anti-affinity may exclude the pod."""

@@ -70,27 +70,6 @@ def refuse(path: str, message: str, hint: str = "") -> ConfigError:
     return ConfigError(message, place=Place(field=path), hint=hint)
 
 
-def invalid(path: str, value: object, detail: str) -> ConfigError:
-    return config_error(field_errors.invalid(path, shown(value), detail))
-
-
-def not_supported_error(path: str, value: str, supported: Iterable[str]) -> ConfigError:
-    values = sorted(supported)
-    return config_error(field_errors.not_supported_error(path, shown(value), values), nearest(value, values))
-
-
-def required_error(path: str, detail: str = "") -> ConfigError:
-    return config_error(field_errors.required_error(path, detail))
-
-
-def forbidden_error(path: str, detail: str) -> ConfigError:
-    return config_error(field_errors.forbidden_error(path, detail))
-
-
-def duplicate(path: str, value: object) -> ConfigError:
-    return refuse(path, f"Duplicate value: {shown(value)}")
-
-
 def config_error(error: InputError, hint: str = "") -> ConfigError:
     return ConfigError(error.message, place=error.place, hint=hint or error.hint)
 
@@ -110,7 +89,7 @@ def shown(value: object) -> str:
 # Strict decoding: an unknown field, or a value of another type, is an error with its path.
 
 _T = TypeVar("_T")
-Unknown: TypeAlias = Callable[[str, object, Iterable[str]], ConfigError | None]
+_Unknown: TypeAlias = Callable[[str, object, Iterable[str]], ConfigError | None]
 """The error for an unknown field from its place, its name, and the names of the known fields; None to ignore it."""
 
 _WORDS = {
@@ -128,7 +107,7 @@ def unknown_field_error(place: str, key: object, known: Iterable[str]) -> Config
 
 
 def decode(
-    value: object, kind: type[_T], path: str, faults: Faults | None = None, unknown: Unknown = unknown_field_error
+    value: object, kind: type[_T], path: str, faults: Faults | None = None, unknown: _Unknown = unknown_field_error
 ) -> _T:
     """Decode `value`, as parsed from YAML or JSON, as a `kind`, whose fields have defaults. `path` is its place, for
     errors.
@@ -186,7 +165,7 @@ def _set_fields(value: object, steps: Sequence[str], path: str) -> Iterator[tupl
                 yield from _set_fields(item, rest, f"{place}[{i}]")
 
 
-def _clean(value: object, kind: inspect.Type, path: str, faults: Faults, unknown: Unknown) -> object:
+def _clean(value: object, kind: inspect.Type, path: str, faults: Faults, unknown: _Unknown) -> object:
     """Return `value` without nulls, which Go treats as absent fields, and without unknown fields."""
     match kind:
         case inspect.UnionType(types=types):
@@ -433,7 +412,7 @@ class ConfigurationDocument(Struct, frozen=True, kw_only=True, rename="camel"):
 
 # A loaded configuration, as the runtime reads it.
 
-A = TypeVar("A", bound=InTreeArgs)
+_A = TypeVar("_A", bound=InTreeArgs)
 
 
 class Profile(Struct, frozen=True, kw_only=True):
@@ -456,7 +435,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     """Enabled plugins that kschedx does not have, with their places: extension points, or `multiPoint` for any of them.
     They are not in `points`."""
 
-    def args_of(self, kind: type[A]) -> A:
+    def args_of(self, kind: type[_A]) -> _A:
         """Return the arguments of the in-tree plugin that takes `kind`. Raises KeyError if the profile lacks the
         plugin."""
         args = self.args[kind.__name__.removesuffix("Args")]

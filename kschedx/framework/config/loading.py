@@ -47,18 +47,14 @@ from kschedx.framework.config.decoding import (
     SchedulerConfig,
     config_error,
     decode,
-    duplicate,
-    forbidden_error,
-    invalid,
     missing_field_errors,
-    not_supported_error,
     refuse,
-    required_error,
     shown,
     unknown_field_error,
 )
 from kschedx.framework.config.expansion import Expansion, MergedSet, PluginPoints, expand, merge_plugins
 from kschedx.framework.registry import points_of_others, third_party
+from kschedx.kube import field_errors
 from kschedx.kube.names import label_key_errors
 from kschedx.kube.scalars import Duration
 from kschedx.kube.selectors import compile_node_selector, compile_preferred_terms
@@ -163,10 +159,14 @@ def _default_preemption(args: DefaultPreemptionArgs, path: str) -> Iterator[Conf
     percentage, absolute = args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
     yield from _range_errors(f"{path}.minCandidateNodesPercentage", percentage, 0, 100)
     if absolute < 0:
-        yield invalid(f"{path}.minCandidateNodesAbsolute", absolute, "not in valid range [0, inf)")
+        yield _invalid(f"{path}.minCandidateNodesAbsolute", absolute, "not in valid range [0, inf)")
     if percentage == absolute == 0:
         detail = "cannot be zero at the same time as minCandidateNodesAbsolute"
-        yield invalid(f"{path}.minCandidateNodesPercentage", percentage, detail)
+        yield _invalid(f"{path}.minCandidateNodesPercentage", percentage, detail)
+
+
+def _invalid(path: str, value: object, detail: str) -> ConfigError:
+    return config_error(field_errors.invalid(path, shown(value), detail))
 
 
 def _dynamic_resources(args: DynamicResourcesArgs, path: str, release: Release) -> Iterator[ConfigError]:
@@ -174,16 +174,20 @@ def _dynamic_resources(args: DynamicResourcesArgs, path: str, release: Release) 
     if args.filter_timeout is not None:
         where = f"{path}.filterTimeout"
         if not release.enabled("DRASchedulerFilterTimeout"):
-            yield forbidden_error(where, "DRASchedulingFilterTimeout feature gate is disabled")
+            yield _forbidden_error(where, "DRASchedulingFilterTimeout feature gate is disabled")
         elif args.filter_timeout < Duration(0):
-            yield invalid(where, str(args.filter_timeout), "must be zero or positive")
+            yield _invalid(where, str(args.filter_timeout), "must be zero or positive")
     if args.binding_timeout is not None:
         where = f"{path}.bindingTimeout"
         if not _knows_binding_timeout(release):
             detail = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is disabled"
-            yield forbidden_error(where, detail)
+            yield _forbidden_error(where, detail)
         elif args.binding_timeout < Duration.seconds(1):
-            yield invalid(where, str(args.binding_timeout), "must be at least 1 second")
+            yield _invalid(where, str(args.binding_timeout), "must be at least 1 second")
+
+
+def _forbidden_error(path: str, detail: str) -> ConfigError:
+    return config_error(field_errors.forbidden_error(path, detail))
 
 
 def _node_affinity(args: NodeAffinityArgs, path: str) -> Iterator[ConfigError]:
@@ -204,10 +208,14 @@ def _balanced_allocation(args: NodeResourcesBalancedAllocationArgs, path: str) -
     seen: set[str] = set()
     for i, resource in enumerate(args.resources):
         if resource.name in seen:
-            yield duplicate(f"{path}[{i}].name", resource.name)
+            yield _duplicate(f"{path}[{i}].name", resource.name)
         seen.add(resource.name)
         if resource.weight != 1:
-            yield invalid(f"{path}[{i}].weight", resource.weight, "must be 1")
+            yield _invalid(f"{path}[{i}].weight", resource.weight, "must be 1")
+
+
+def _duplicate(path: str, value: object) -> ConfigError:
+    return refuse(path, f"Duplicate value: {shown(value)}")
 
 
 def _node_resources_fit(args: NodeResourcesFitArgs, path: str, release: Release) -> Iterator[ConfigError]:
@@ -216,59 +224,68 @@ def _node_resources_fit(args: NodeResourcesFitArgs, path: str, release: Release)
     for i, group in enumerate(args.ignored_resource_groups):
         where = f"{path}.ignoredResourceGroups[{i}]"
         if "/" in group:
-            yield invalid(where, group, "resource group name can't contain '/'")
+            yield _invalid(where, group, "resource group name can't contain '/'")
         yield from _label_name(where, group)
     yield from _scoring_strategy(args.scoring_strategy, f"{path}.scoringStrategy", release)
 
 
 def _scoring_strategy(strategy: ScoringStrategy, path: str, release: Release) -> Iterator[ConfigError]:
     if strategy.type not in _SCORING_STRATEGIES:
-        yield not_supported_error(f"{path}.type", strategy.type, _SCORING_STRATEGIES)
+        yield _not_supported_error(f"{path}.type", strategy.type, _SCORING_STRATEGIES)
     for i, resource in enumerate(strategy.resources):
         if not 0 < resource.weight <= 100:
             detail = f"resource weight of {resource.name} not in valid range (0, 100]"
-            yield invalid(f"{path}.resources[{i}].weight", resource.weight, detail)
+            yield _invalid(f"{path}.resources[{i}].weight", resource.weight, detail)
     ratio, where = strategy.requested_to_capacity_ratio, f"{path}.requestedToCapacityRatio"
     must_fit = release.arguments.ratio_must_fit_strategy
     if ratio is None:
         if strategy.type == REQUESTED_TO_CAPACITY_RATIO:  # without this check, kube-scheduler crashes
-            yield required_error(where, "must be specified when type is RequestedToCapacityRatio")
+            yield _required_error(where, "must be specified when type is RequestedToCapacityRatio")
     elif must_fit and strategy.type != REQUESTED_TO_CAPACITY_RATIO:
-        yield forbidden_error(where, "must be nil when type is not RequestedToCapacityRatio")
+        yield _forbidden_error(where, "must be nil when type is not RequestedToCapacityRatio")
     else:
         yield from _function_shape(ratio.shape, f"{where}.shape" if must_fit else f"{path}.shape", release)
+
+
+def _required_error(path: str, detail: str = "") -> ConfigError:
+    return config_error(field_errors.required_error(path, detail))
+
+
+def _not_supported_error(path: str, value: str, supported: Iterable[str]) -> ConfigError:
+    values = sorted(supported)
+    return config_error(field_errors.not_supported_error(path, shown(value), values), nearest(value, values))
 
 
 def _pod_topology_spread(args: PodTopologySpreadArgs, path: str) -> Iterator[ConfigError]:
     constraints, where = args.default_constraints, f"{path}.defaultingType"
     if args.defaulting_type not in (SYSTEM_DEFAULTING, LIST_DEFAULTING):
-        yield not_supported_error(where, args.defaulting_type, (SYSTEM_DEFAULTING, LIST_DEFAULTING))
+        yield _not_supported_error(where, args.defaulting_type, (SYSTEM_DEFAULTING, LIST_DEFAULTING))
     elif args.defaulting_type == SYSTEM_DEFAULTING and constraints:
-        yield invalid(where, args.defaulting_type, "when .defaultConstraints are not empty")
+        yield _invalid(where, args.defaulting_type, "when .defaultConstraints are not empty")
     seen: set[tuple[str, str]] = set()
     for i, constraint in enumerate(constraints):
         where = f"{path}.defaultConstraints[{i}]"
         yield from _default_constraint(constraint, where)
         key = (constraint.topology_key, constraint.when_unsatisfiable)
         if key in seen:
-            yield duplicate(where, f"{{{key[0]}, {key[1]}}}")
+            yield _duplicate(where, f"{{{key[0]}, {key[1]}}}")
         seen.add(key)
 
 
 def _default_constraint(constraint: TopologySpreadConstraint, path: str) -> Iterator[ConfigError]:
     actions = ("DoNotSchedule", "ScheduleAnyway")
     if constraint.max_skew <= 0:
-        yield invalid(f"{path}.maxSkew", constraint.max_skew, "not in valid range (0, inf)")
+        yield _invalid(f"{path}.maxSkew", constraint.max_skew, "not in valid range (0, inf)")
     if constraint.topology_key:
         yield from _label_name(f"{path}.topologyKey", constraint.topology_key)
     else:
-        yield required_error(f"{path}.topologyKey", "can not be empty")
+        yield _required_error(f"{path}.topologyKey", "can not be empty")
     if not constraint.when_unsatisfiable:
-        yield required_error(f"{path}.whenUnsatisfiable", "can not be empty")
+        yield _required_error(f"{path}.whenUnsatisfiable", "can not be empty")
     elif constraint.when_unsatisfiable not in actions:
-        yield not_supported_error(f"{path}.whenUnsatisfiable", constraint.when_unsatisfiable, actions)
+        yield _not_supported_error(f"{path}.whenUnsatisfiable", constraint.when_unsatisfiable, actions)
     if constraint.label_selector is not None:
-        yield forbidden_error(
+        yield _forbidden_error(
             f"{path}.labelSelector", "constraint must not define a selector, as they deduced for each pod"
         )
 
@@ -276,24 +293,24 @@ def _default_constraint(constraint: TopologySpreadConstraint, path: str) -> Iter
 def _volume_binding(args: VolumeBindingArgs, path: str, release: Release) -> Iterator[ConfigError]:
     if args.bind_timeout_seconds < 0:
         detail = "invalid BindTimeoutSeconds, should not be a negative value"
-        yield invalid(f"{path}.bindTimeoutSeconds", args.bind_timeout_seconds, detail)
+        yield _invalid(f"{path}.bindTimeoutSeconds", args.bind_timeout_seconds, detail)
     gate = release.arguments.storage_scoring_gate
     if release.enabled(gate):
         yield from _function_shape(args.shape or (), f"{path}.shape", release)
     elif args.shape is not None:
         points = [{"utilization": point.utilization, "score": point.score} for point in args.shape]
         detail = f"unexpected field `shape`, remove it or turn on the feature gate {gate}"
-        yield invalid(f"{path}.shape", points, detail)
+        yield _invalid(f"{path}.shape", points, detail)
 
 
 def _function_shape(shape: tuple[UtilizationShapePoint, ...], path: str, release: Release) -> Iterator[ConfigError]:
     if not shape:
-        yield required_error(path, "at least one point must be specified")
+        yield _required_error(path, "at least one point must be specified")
         return
     for i in range(1, len(shape)):
         if shape[i - 1].utilization >= shape[i].utilization:
             where = f"{path}[{i}].utilization"
-            yield invalid(where, shape[i].utilization, release.arguments.unsorted_shape)
+            yield _invalid(where, shape[i].utilization, release.arguments.unsorted_shape)
             break
     for i, point in enumerate(shape):
         yield from _range_errors(f"{path}[{i}].utilization", point.utilization, 0, 100)
@@ -302,11 +319,11 @@ def _function_shape(shape: tuple[UtilizationShapePoint, ...], path: str, release
 
 def _range_errors(path: str, value: int, lowest: int, highest: int) -> Iterator[ConfigError]:
     if not lowest <= value <= highest:
-        yield invalid(path, value, f"not in valid range [{lowest}, {highest}]")
+        yield _invalid(path, value, f"not in valid range [{lowest}, {highest}]")
 
 
 def _label_name(path: str, name: str) -> Iterable[ConfigError]:
-    return (invalid(path, name, message) for message in label_key_errors(name))
+    return (_invalid(path, name, message) for message in label_key_errors(name))
 
 
 # Errors that kube-scheduler reports in a configuration, except in plugin arguments, in its order.
@@ -322,23 +339,23 @@ def _component_errors(document: ConfigurationDocument) -> Iterator[ConfigError]:
     yield from _client_connection(document.client_connection)
     yield from _leader_election(document.leader_election)
     if document.parallelism <= 0:
-        yield invalid("parallelism", document.parallelism, "should be an integer value greater than zero")
+        yield _invalid("parallelism", document.parallelism, "should be an integer value greater than zero")
 
 
 def _scheduling_errors(document: ConfigurationDocument) -> Iterator[ConfigError]:
     """Yield errors in the fields after the profiles."""
     yield from _percentage_errors("percentageOfNodesToScore", document.percentage_of_nodes_to_score)
     if document.pod_initial_backoff_seconds <= 0:
-        yield invalid("podInitialBackoffSeconds", document.pod_initial_backoff_seconds, "must be greater than 0")
+        yield _invalid("podInitialBackoffSeconds", document.pod_initial_backoff_seconds, "must be greater than 0")
     if document.pod_max_backoff_seconds < document.pod_initial_backoff_seconds:
         detail = "must be greater than or equal to PodInitialBackoffSeconds"
-        yield invalid("podMaxBackoffSeconds", document.pod_max_backoff_seconds, detail)
+        yield _invalid("podMaxBackoffSeconds", document.pod_max_backoff_seconds, detail)
     yield from _extenders(document.extenders)
 
 
 def _client_connection(connection: ClientConnection) -> Iterator[ConfigError]:
     if connection.burst < 0:
-        yield invalid("clientConnection.burst", connection.burst, "must be non-negative")
+        yield _invalid("clientConnection.burst", connection.burst, "must be non-negative")
 
 
 def _leader_election(election: LeaderElection) -> Iterator[ConfigError]:
@@ -350,16 +367,16 @@ def _leader_election(election: LeaderElection) -> Iterator[ConfigError]:
     retry = election.retry_period if election.retry_period != zero else Duration.seconds(2)
     for name, duration in (("leaseDuration", lease), ("renewDeadline", renew), ("retryPeriod", retry)):
         if duration <= zero:
-            yield invalid(f"leaderElection.{name}", str(duration), "must be greater than zero")
+            yield _invalid(f"leaderElection.{name}", str(duration), "must be greater than zero")
     if lease <= renew:
-        yield invalid("leaderElection.leaseDuration", str(renew), "must be greater than `RenewDeadline`")
+        yield _invalid("leaderElection.leaseDuration", str(renew), "must be greater than `RenewDeadline`")
     if election.resource_lock not in ("", _LOCK):
-        yield invalid("leaderElection.resourceLock", election.resource_lock, f'resourceLock value must be "{_LOCK}"')
+        yield _invalid("leaderElection.resourceLock", election.resource_lock, f'resourceLock value must be "{_LOCK}"')
 
 
 def _percentage_errors(path: str, percentage: int | None) -> Iterator[ConfigError]:
     if percentage is not None and not 0 <= percentage <= 100:
-        yield invalid(path, percentage, "not in valid range [0-100]")
+        yield _invalid(path, percentage, "not in valid range [0-100]")
 
 
 def _removed_plugin_errors(merged: Mapping[str, MergedSet], removed: Sequence[str]) -> Iterator[ConfigError]:
@@ -373,7 +390,7 @@ def _plugin_config_errors(configs: Sequence[PluginConfig], path: str, removed: S
     seen: set[str] = set()
     for i, config in enumerate(configs):
         if config.name in seen:
-            yield duplicate(f"{path}[{i}]", config.name)
+            yield _duplicate(f"{path}[{i}]", config.name)
         seen.add(config.name)
         if config.name in removed:
             yield _removed_plugin_error(f"{path}[{i}]", config.name)
@@ -381,7 +398,7 @@ def _plugin_config_errors(configs: Sequence[PluginConfig], path: str, removed: S
 
 def _removed_plugin_error(path: str, plugin: str) -> ConfigError:
     version = shown(V1)
-    return invalid(path, plugin, f"was invalid in version {version} (KubeSchedulerConfiguration is version {version})")
+    return _invalid(path, plugin, f"was invalid in version {version} (KubeSchedulerConfiguration is version {version})")
 
 
 def _scheduler_name_errors(names: Sequence[str]) -> Iterator[ConfigError]:
@@ -389,7 +406,7 @@ def _scheduler_name_errors(names: Sequence[str]) -> Iterator[ConfigError]:
     for i, name in enumerate(names):
         path = f"profiles[{i}].schedulerName"
         if not name:
-            yield required_error(path)
+            yield _required_error(path)
         if name in first:
             other = f"profiles[{first[name]}].schedulerName"
             yield refuse(path, f"Duplicate value: {shown(name)}", f"it is also that of {other}")
@@ -401,11 +418,11 @@ def _queue_sort_errors(queue_sorts: Sequence[MergedSet], release: Release) -> It
     way."""
     if len(queue_sorts[0].enabled) > 1:
         path = "profiles[0].plugins.queueSort.enabled"
-        yield invalid(path, len(queue_sorts[0].enabled), "only one queue sort plugin can be enabled")
+        yield _invalid(path, len(queue_sorts[0].enabled), "only one queue sort plugin can be enabled")
     for i, queue_sort in enumerate(queue_sorts):
         if queue_sort.requested_plugins() != queue_sorts[0].requested_plugins():
             names = [entry.name for entry in queue_sort.enabled]
-            yield invalid(f"profiles[{i}].plugins.queueSort", names, release.arguments.different_queue_sort)
+            yield _invalid(f"profiles[{i}].plugins.queueSort", names, release.arguments.different_queue_sort)
 
 
 def _extenders(extenders: Iterable[Extender]) -> Iterator[ConfigError]:
@@ -413,24 +430,24 @@ def _extenders(extenders: Iterable[Extender]) -> Iterator[ConfigError]:
     binders = 0
     for i, extender in enumerate(extenders):
         if extender.prioritize_verb and extender.weight <= 0:
-            yield invalid(f"extenders[{i}].weight", extender.weight, "must have a positive weight applied to it")
+            yield _invalid(f"extenders[{i}].weight", extender.weight, "must have a positive weight applied to it")
         binders += bool(extender.bind_verb)
         for j, resource in enumerate(extender.managed_resources):
             path = f"extenders[{i}].managedResources[{j}].name"
             yield from _extended_resource_name(path, resource.name)
             if resource.name in managed:
-                yield invalid(path, resource.name, "duplicate extender managed resource name")
+                yield _invalid(path, resource.name, "duplicate extender managed resource name")
             managed.add(resource.name)
     if binders > 1:
         message = f"found {binders} extenders implementing bind"
-        yield invalid("extenders", message, "only one extender can implement bind")
+        yield _invalid("extenders", message, "only one extender can implement bind")
 
 
 def _extended_resource_name(path: str, name: str) -> Iterator[ConfigError]:
     wrong = list(label_key_errors(name))
-    yield from (invalid(path, name, message) for message in wrong)
+    yield from (_invalid(path, name, message) for message in wrong)
     if not wrong and not _is_extended_resource(name):
-        yield invalid(path, name, "is an invalid extended resource name")
+        yield _invalid(path, name, "is an invalid extended resource name")
 
 
 def _is_extended_resource(name: str) -> bool:

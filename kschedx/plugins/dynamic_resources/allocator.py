@@ -100,7 +100,7 @@ class _MatchAttribute(_AllocationConstraint):
     def _add(self, request: str, value: DeviceAttribute) -> bool:
         if self._count == 0:
             self._value = value
-        elif self._value is None or not equal(value, self._value):
+        elif self._value is None or not _equal(value, self._value):
             return False
         self._count += 1
         return True
@@ -141,7 +141,7 @@ def _attribute_of(picked: PooledDevice, name: str) -> DeviceAttribute | None:
 _SCALARS = ("string", "int_value", "bool_value", "version")
 
 
-def equal(device_attribute: DeviceAttribute, other: DeviceAttribute) -> bool:
+def _equal(device_attribute: DeviceAttribute, other: DeviceAttribute) -> bool:
     """Return whether both have the same type and value. An attribute of an unknown type equals nothing."""
     for name in _SCALARS:
         if getattr(device_attribute, name) is not None:
@@ -150,7 +150,7 @@ def equal(device_attribute: DeviceAttribute, other: DeviceAttribute) -> bool:
 
 
 def _clashes(attribute: DeviceAttribute, other: DeviceAttribute) -> bool:
-    return equal(attribute, other) or all(getattr(attribute, name) is None for name in _SCALARS)
+    return _equal(attribute, other) or all(getattr(attribute, name) is None for name in _SCALARS)
 
 
 _PREVENTING = ("NoSchedule", "NoExecute")

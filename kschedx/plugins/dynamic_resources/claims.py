@@ -37,9 +37,7 @@ from kschedx.kube.devices import (
     language,
 )
 from kschedx.kube.field_errors import quote_go
-from kschedx.kube.names import is_extended_resource
 from kschedx.kube.quantity import value
-from kschedx.kube.resources import SPEC_ALONE, pod_request
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import CompiledNodeSelector
 from kschedx.kube.types import (
@@ -52,7 +50,6 @@ from kschedx.kube.types import (
     PodGroupResourceClaim,
     PodResourceClaim,
 )
-from kschedx.snapshot.devices import IMPLICIT_PREFIX
 from kschedx.snapshot.snapshot import Snapshot
 
 _GROUP = "scheduling.k8s.io"
@@ -313,15 +310,6 @@ def out_of_reach(claim: ResourceClaim, node: Node, reachable: CompiledNodeSelect
 
 # Extended resources that devices provide: the requests of a pod's containers become an additional claim on each node.
 # Upstream: pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go.
-
-
-def requested_devices(pod: Pod) -> Mapping[str, int]:
-    """Return the requested extended resources, which devices may provide."""
-    return {
-        name: amount
-        for name, amount in pod_request(pod.spec, pod.status, SPEC_ALONE).amounts.items()
-        if amount and (is_extended_resource(name) or name.startswith(IMPLICIT_PREFIX))
-    }
 
 
 def empty_claim(pod: Pod) -> ResourceClaim:

@@ -252,7 +252,7 @@ _SHOWN = 8
 """The maximum number of reported counters."""
 
 
-def shortage(
+def _shortage(
     allocator: Allocator, devices: Devices, node: Node, claims: Sequence[ResourceClaim]
 ) -> tuple[Finding, ...]:
     """Explain why the node cannot allocate the claims."""
@@ -293,12 +293,8 @@ def _fits_unconstrained(allocator: Allocator, node: Node, claims: Sequence[Resou
 _HOLDERS = Memo[Mapping[DeviceID, tuple[ResourceClaim, ...]]]()
 
 
-def holders(devices: Devices) -> Mapping[DeviceID, tuple[ResourceClaim, ...]]:
-    """Return the claims that use each device, without admin access."""
-    return _HOLDERS.of(devices.derived, lambda: _holders(devices))
-
-
 def _holders(devices: Devices) -> Mapping[DeviceID, tuple[ResourceClaim, ...]]:
+    """Return the claims that use each device, without admin access."""
     known: dict[DeviceID, tuple[ResourceClaim, ...]] = {}
     for claim in devices.claims.values():
         allocation = claim.status.allocation
@@ -365,7 +361,9 @@ class _Account:
         wanted, features = self._checked.wanted, self._allocator.features
         name = f"{device.id[1]}/{device.id[2]}"
         if device.id in self._allocator.allocated.devices and not wanted.admin_access:
-            for claim in holders(self._devices).get(device.id, ()):
+            devices = self._devices
+            holders = _HOLDERS.of(devices.derived, lambda: _holders(devices))
+            for claim in holders.get(device.id, ()):
                 self._holders.append(DeviceHolder(device=name, claim=claim.key, consumers=consumers(claim)))
         elif features.taints and not wanted.tolerates(device.device.taints):
             self._taints.update(str(taint) for taint in device.device.taints if not wanted.tolerates((taint,)))
@@ -556,7 +554,7 @@ class DeviceDecision:
 
     def _explain(self, node: Node, status: Status) -> tuple[Finding, ...]:
         if status is _NO_ALLOCATION and self._allocator is not None:
-            return shortage(self._allocator, self._handle.snapshot.devices, node, self._wanted_claims(node))
+            return _shortage(self._allocator, self._handle.snapshot.devices, node, self._wanted_claims(node))
         if status is _UNAVAILABLE:
             indexes = [index for index in range(len(self.claims)) if not self._is_available(index, node)]
             return tuple(out_of_reach(self.claims[index], node, self._available_on[index]) for index in indexes)

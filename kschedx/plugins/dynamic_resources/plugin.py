@@ -29,6 +29,8 @@ from kschedx.framework.interface import (
     Touch,
 )
 from kschedx.framework.status import SUCCESS, FilterOutcome, Status, Verdicts, error, unschedulable
+from kschedx.kube.names import is_extended_resource
+from kschedx.kube.resources import SPEC_ALONE, pod_request
 from kschedx.kube.scalars import Duration
 from kschedx.kube.types import Pod
 from kschedx.plugins.dynamic_resources.claims import (
@@ -45,10 +47,10 @@ from kschedx.plugins.dynamic_resources.claims import (
     GroupError,
     RefusalError,
     pod_claims,
-    requested_devices,
 )
 from kschedx.plugins.resource_allocation import default_normalize
 from kschedx.snapshot.columns import ClusterRow, IntArray
+from kschedx.snapshot.devices import IMPLICIT_PREFIX
 from kschedx.snapshot.nodes import NodeTable
 
 if TYPE_CHECKING:
@@ -201,7 +203,7 @@ class DynamicResources(
         classes = self.handle.snapshot.devices.class_of_resource
         if not classes or not self.handle.release.enabled("DRAExtendedResource"):
             return {}
-        resources = requested_devices(pod)
+        resources = _requested_devices(pod)
         return resources if any(name in classes for name in resources) else {}
 
     @property
@@ -250,3 +252,12 @@ class DynamicResources(
     def pre_bind(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         """Write the allocations to the claims."""
         return self.reserve(state, pod, node)
+
+
+def _requested_devices(pod: Pod) -> Mapping[str, int]:
+    """Return the requested extended resources, which devices may provide."""
+    return {
+        name: amount
+        for name, amount in pod_request(pod.spec, pod.status, SPEC_ALONE).amounts.items()
+        if amount and (is_extended_resource(name) or name.startswith(IMPLICIT_PREFIX))
+    }

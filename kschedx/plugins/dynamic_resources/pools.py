@@ -109,11 +109,6 @@ def device_id(published: ResourceSlice, device: Device) -> DeviceID:
     return published.spec.driver, published.spec.pool.name, device.name
 
 
-def apply_taint_rules(slices: Iterable[ResourceSlice], rules: Sequence[DeviceTaintRule]) -> tuple[ResourceSlice, ...]:
-    """Add the taints of DeviceTaintRules to the devices of the slices."""
-    return tuple(_apply_taint_rules(published, rules) for published in slices)
-
-
 def _apply_taint_rules(published: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> ResourceSlice:
     mine = [rule for rule in rules if _is_selected(published, rule)]
     if not mine:
@@ -318,6 +313,8 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
     binding_conditions: bool
     consumable_capacity: bool
     list_attributes: bool
+    device_status: bool = False
+    """Whether statuses of devices alone need the newest allocator."""
     rules_need_selectors: bool = False
     broken_pools_reject_nodes: bool = False
     """Whether a request for all devices rejects the node, instead of failing, if a pool is incomplete or invalid."""
@@ -340,6 +337,8 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
             and release.enabled("DRAResourceClaimDeviceStatus"),
             consumable_capacity=release.enabled("DRAConsumableCapacity"),
             list_attributes=release.enabled("DRAListTypeAttributes"),
+            device_status=release.behaviour.device_statuses_need_an_allocator
+            and release.enabled("DRAResourceClaimDeviceStatus"),
             rules_need_selectors=not release.behaviour.rule_without_selector_taints_every_device,
             broken_pools_reject_nodes=not release.behaviour.broken_pools_fail_requests_for_all,
             shared_devices_stay_shared=not release.behaviour.shared_devices_can_become_exclusive,
@@ -350,14 +349,14 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
     @property
     def is_stable(self) -> bool:
         """Whether upstream uses its oldest allocator, which supports fewer features."""
-        return not self.binding_conditions and not self.consumable_capacity
+        return not (self.binding_conditions or self.consumable_capacity or self.device_status)
 
     @property
     def cel(self) -> Features:
         return Features(consumable_capacity=self.consumable_capacity, list_attributes=self.list_attributes)
 
 
-PUBLISHED = Memo[tuple[ResourceSlice, ...]]()
+_PUBLISHED = Memo[tuple[ResourceSlice, ...]]()
 _SLICES = Memo[Slices]()
 
 
@@ -367,7 +366,11 @@ def published_slices(devices: Devices, features: DeviceFeatures) -> tuple[Resour
     if features.rules_need_selectors:
         rules = [rule for rule in rules if rule.spec.device_selector is not None]
     apart = features.taint_rules, features.rules_need_selectors
-    return PUBLISHED.of(devices.derived_from_slices, lambda: apply_taint_rules(devices.slices, rules), *apart)
+    return _PUBLISHED.of(
+        devices.derived_from_slices,
+        lambda: tuple(_apply_taint_rules(published, rules) for published in devices.slices),
+        *apart,
+    )
 
 
 def slices(devices: Devices, features: DeviceFeatures) -> Slices:

@@ -45,7 +45,6 @@ from kschedx.plugins.inter_pod_affinity.terms import (
     ExistingTerms,
     PodTerms,
     SatisfiesAll,
-    added_by,
     weighted_groups,
     weighted_matches,
 )
@@ -61,7 +60,7 @@ from kschedx.snapshot.columns import (
     rows_by_group,
 )
 from kschedx.snapshot.nodes import NodeTable, PodRows
-from kschedx.snapshot.pods import Tally
+from kschedx.snapshot.pods import PodTable, Tally
 
 # What PreFilter counts, and the rules that Filter applies. Upstream:
 # pkg/scheduler/framework/plugins/interpodaffinity/filtering.go.
@@ -250,7 +249,7 @@ def _signed_weights(terms: PodTerms) -> Iterator[tuple[AffinityTerm, int]]:
         yield term, -term.weight
 
 
-def normalize(scores: IntArray) -> IntArray:
+def _normalize(scores: IntArray) -> IntArray:
     """(node,) 0 for the lowest score to 100 for the highest; all 0 if they are equal."""
     lowest, highest = int(scores.min()), int(scores.max())
     if highest == lowest:
@@ -272,11 +271,11 @@ class _FollowedAffinity(Following):
         self._counts = counts
         if counts is not None:
             own = [sums.copy() for sums in (counts.affinity, counts.anti_affinity, counts.existing_anti_affinity)]
-            self._sums = [(sums, added_by(nodes.pods, row, sums.weights)) for sums in own]
+            self._sums = [(sums, _added_by(nodes.pods, row, sums.weights)) for sums in own]
             self._counts = replace(counts, affinity=own[0], anti_affinity=own[1], existing_anti_affinity=own[2])
             self.rejected = self._counts.rejected_nodes(nodes)
         self.raw = None if scores is None else scores.copy()
-        self._worth = [added_by(nodes.pods, row, tallies) for tallies in weights.worth]
+        self._worth = [_added_by(nodes.pods, row, tallies) for tallies in weights.worth]
 
     def place(self, node: ClusterRow) -> bool:
         if self.raw is not None:
@@ -292,7 +291,13 @@ class _FollowedAffinity(Following):
         return True
 
     def normalized(self, scores: IntArray) -> IntArray:
-        return normalize(scores)
+        return _normalize(scores)
+
+
+def _added_by(pods: PodTable, row: int, weights: Mapping[str, Tally]) -> dict[str, int]:
+    """Topology key to what one pod adds to its domain."""
+    rows = np.array([row], dtype=np.int64)
+    return {key: int(tally.weights(pods, rows)[0]) for key, tally in weights.items()}
 
 
 _SHOWN = 5
@@ -556,7 +561,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         weights = _Weights.of(pod, terms, self._existing_terms, namespaces, args.hard_pod_affinity_weight)
         if args.ignore_preferred_terms_of_existing_pods and not _has_preferred_terms(pod):
             return _FollowedAffinity(counts, None, weights, row, nodes)
-        if not scores.any() and any(any(added_by(nodes.pods, row, item).values()) for item in weights.met()):
+        if not scores.any() and any(any(_added_by(nodes.pods, row, item).values()) for item in weights.met()):
             return None  # PreScore may have skipped the pod and would no longer do so
         return _FollowedAffinity(counts, scores, weights, row, nodes)
 
@@ -611,4 +616,4 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return state[_SCORES][nodes.rows]
 
     def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
-        return normalize(scores)
+        return _normalize(scores)

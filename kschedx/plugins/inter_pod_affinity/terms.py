@@ -403,12 +403,6 @@ class DomainSums(Struct, frozen=True, kw_only=True):
         return positive
 
 
-def added_by(pods: PodTable, row: int, weights: Mapping[str, Tally]) -> dict[str, int]:
-    """Topology key to what one pod adds to its domain."""
-    rows = np.array([row], dtype=np.int64)
-    return {key: int(tally.weights(pods, rows)[0]) for key, tally in weights.items()}
-
-
 def _sum(group: IntArray, numbers: IntArray, count: int) -> IntArray:
     """(count,) int64 the sum of each group's numbers; exact below 2**53."""
     return np.bincount(group, weights=numbers, minlength=count).astype(np.int64)

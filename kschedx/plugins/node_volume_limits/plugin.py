@@ -44,7 +44,7 @@ from kschedx.plugins.volume_facts import migrated_on, migrated_plugins
 from kschedx.snapshot.columns import BoolArray, Column, IntArray, TableRow, each_row, rows_where
 from kschedx.snapshot.nodes import NodeTable
 
-REASON = "node(s) exceed max volume count"
+_REASON = "node(s) exceed max volume count"
 _NOT_INSTALLED = "{subject} CSI driver is not installed on the node"
 
 _NO_LIMIT = -1
@@ -69,7 +69,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     name = "NodeVolumeLimits"
     texts: ClassVar[Texts] = {
-        "volume-limit-exceeded": (REASON,),
+        "volume-limit-exceeded": (_REASON,),
         "driver-not-installed": (_NOT_INSTALLED,),
     }
 
@@ -282,7 +282,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             )
 
         exceeded = np.logical_or.reduce([count.is_exceeded for count in counts])
-        answers.reject(limited & exceeded, unschedulable(REASON), explain)
+        answers.reject(limited & exceeded, unschedulable(_REASON), explain)
 
 
 class _Answers:
@@ -384,7 +384,7 @@ class _InTreeLimits(PreFilterPlugin, FilterPlugin):
             return (self._limit_finding(nodes, row, wanted, int(limits[row])),)
 
         cases = [(np.arange(len(nodes)) == row, Code.ERROR, text) for row, text in failed.items()]
-        return Verdicts.first_of(*cases, (exceeded, Code.UNSCHEDULABLE, REASON), explain=explain)
+        return Verdicts.first_of(*cases, (exceeded, Code.UNSCHEDULABLE, _REASON), explain=explain)
 
     def _may_count(self, volume: Volume) -> bool:
         has_claim = volume.persistent_volume_claim is not None or volume.ephemeral is not None

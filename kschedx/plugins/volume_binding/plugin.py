@@ -232,7 +232,7 @@ def _allowed_topologies(storage_class: StorageClass) -> NodeSelector | None:
     )
 
 
-def provision(claim: PersistentVolumeClaim, needed: BoolArray, storage: Storage, lookup: NodeLookup) -> _Provision:
+def _provision(claim: PersistentVolumeClaim, needed: BoolArray, storage: Storage, lookup: NodeLookup) -> _Provision:
     """The class that `claim` names has to exist."""
     storage_class = storage.classes[claim.storage_class]
     in_topology = np.zeros(len(needed), dtype=np.bool_)
@@ -423,10 +423,10 @@ class Binding:
             return
         self._matches = find_matches(searches, self._lookup, len(self._nodes))
         for claim in selected:
-            self._settle_provision(provision(claim, here, self._storage, self._lookup), None)
+            self._settle_provision(_provision(claim, here, self._storage, self._lookup), None)
         for number, search in enumerate(self._matches.searches):
             needed = here & (self._matches.choices[number] == NO_VOLUME)
-            self._settle_provision(provision(search.claim, needed, self._storage, self._lookup), number)
+            self._settle_provision(_provision(search.claim, needed, self._storage, self._lookup), number)
 
     def _settle_provision(self, claim_provision: _Provision, search: int | None) -> None:
         """The first claim that cannot be provisioned decides about a node; later claims are not evaluated."""

@@ -39,26 +39,26 @@ def markdown(page: model.Page) -> str:
 
 def _lines(page: model.Page) -> Iterator[str]:
     head = page.head
-    yield f"## {head.tone.mark}{plain(head.headline)}"
+    yield f"## {head.tone.mark}{_plain(head.headline)}"
     yield ""
-    yield from (f"- {plain(detail)}" for detail in head.details)
+    yield from (f"- {_plain(detail)}" for detail in head.details)
     if head.because:
-        yield f"- **because** {plain(' · '.join(head.because))}"
-    yield from (f"- **{plain(label or 'and')}** {plain(phrase)}" for label, phrase in head.facts)
+        yield f"- **because** {_plain(' · '.join(head.because))}"
+    yield from (f"- **{_plain(label or 'and')}** {_plain(phrase)}" for label, phrase in head.facts)
     yield from _fixes(head.fixes, head.no_fix)
     if head.event:
-        yield f"- **event** {plain(head.event)}"
+        yield f"- **event** {_plain(head.event)}"
     for decider in head.deciders:
         yield ""
-        yield f"**{plain(decider.name)}** {plain(decider.sentence)}"
+        yield f"**{_plain(decider.name)}** {_plain(decider.sentence)}"
         yield ""
-        yield from (f"- {plain(text)}" for text, _ in decider.rows)
+        yield from (f"- {_plain(text)}" for text, _ in decider.rows)
         yield from _fixes(decider.fixes, "")
         if decider.event:
-            yield f"- **event** {plain(decider.event)}"
+            yield f"- **event** {_plain(decider.event)}"
     if head.notes:
         yield ""
-        yield from (f"- **note** {plain(note)}" for note in head.notes)
+        yield from (f"- **note** {_plain(note)}" for note in head.notes)
     for section in page.sections:
         yield ""
         yield from _section(section)
@@ -67,15 +67,15 @@ def _lines(page: model.Page) -> Iterator[str]:
         yield from _fold_details("as text", _fence(page.screen))
     if page.footer:
         yield ""
-        yield " · ".join(f"{plain(label)} {plain(value)}" for label, value in page.footer)
+        yield " · ".join(f"{_plain(label)} {_plain(value)}" for label, value in page.footer)
 
 
 def _fixes(fixes: Iterable[model.PageFix], no_fix: str) -> Iterator[str]:
     for number, fix in enumerate(fixes, start=1):
-        seen = f" · {plain(fix.seen)}" if fix.seen else ""
-        yield f"- **fix {number}** {plain(fix.title)}{seen}"
+        seen = f" · {_plain(fix.seen)}" if fix.seen else ""
+        yield f"- **fix {number}** {_plain(fix.title)}{seen}"
     if no_fix:
-        yield f"- **no fix** {plain(no_fix)}"
+        yield f"- **no fix** {_plain(no_fix)}"
 
 
 def _section(section: model.Section) -> Iterator[str]:
@@ -89,32 +89,34 @@ def _section(section: model.Section) -> Iterator[str]:
         case model.Candidates():
             candidates = [
                 (
-                    f"**{plain(candidate.node)}**" if candidate.best else plain(candidate.node),
+                    f"**{_plain(candidate.node)}**" if candidate.best else _plain(candidate.node),
                     str(candidate.violations),
-                    ", ".join(map(plain, candidate.victims)),
+                    ", ".join(map(_plain, candidate.victims)),
                 )
                 for candidate in section.candidates
             ]
-            yield from _with_heading("Preemption", table(("node", "budget violations", "victims"), candidates))
+            yield from _with_heading("Preemption", _table(("node", "budget violations", "victims"), candidates))
         case model.Table():
-            cells = [[plain(visible(str(cell))) for cell in row] for row in section.rows]
-            labels = [plain(column.label) for column in section.columns]
-            yield from _with_heading(section.title, table(labels, cells, section.left_out))
+            cells = [[_plain(visible(str(cell))) for cell in row] for row in section.rows]
+            labels = [_plain(column.label) for column in section.columns]
+            yield from _with_heading(section.title, _table(labels, cells, section.left_out))
         case model.Usage():
             amounts = [
-                [plain(node), *map(plain, amounts_of_node)]
+                [_plain(node), *map(_plain, amounts_of_node)]
                 for node, amounts_of_node in zip(section.nodes, section.told, strict=True)
             ]
-            yield from _with_heading("Nodes before and after", table(("node", *map(plain, section.resources)), amounts))
+            yield from _with_heading(
+                "Nodes before and after", _table(("node", *map(_plain, section.resources)), amounts)
+            )
         case Timeline():
             decisions = len(section.text_of)
-            shown = (f"- {plain(decision)}" for decision in islice(section.decisions, _MOST_ROWS))
+            shown = (f"- {_plain(decision)}" for decision in islice(section.decisions, _MOST_ROWS))
             yield from _fold_details(count(decisions, "decision"), shown)
         case model.HeatMap():
-            columns = ("workload", "replicas", *map(plain, section.columns))
-            yield from _with_heading("Workloads by failure", table(columns, list(_heat_rows(section))))
+            columns = ("workload", "replicas", *map(_plain, section.columns))
+            yield from _with_heading("Workloads by failure", _table(columns, list(_heat_rows(section))))
         case model.Histogram():
-            rows = table(("nodes with", *map(plain, section.series)), list(_histogram_rows(section)))
+            rows = _table(("nodes with", *map(_plain, section.series)), list(_histogram_rows(section)))
             yield from _with_heading(section.title, rows)
         case model.Flow():
             yield from _with_heading(section.title, _flow(section))
@@ -123,19 +125,19 @@ def _section(section: model.Section) -> Iterator[str]:
 
 
 def _with_heading(title: str, lines: Iterable[str]) -> Iterator[str]:
-    yield f"### {plain(title)}"
+    yield f"### {_plain(title)}"
     yield ""
     yield from lines
 
 
 def _flow(section: model.Flow) -> Iterator[str]:
-    pools = list(map(plain, section.pools))
+    pools = list(map(_plain, section.pools))
     moves = [(pools[old], pools[new], f"{pods:,}") for old, new, pods in section.moves]
-    yield from table((*map(plain, section.sides), "pods"), moves)
+    yield from _table((*map(_plain, section.sides), "pods"), moves)
     if section.in_use:
         yield ""
-        used = [(pool, *map(plain, sides)) for pool, sides in zip(pools, section.in_use, strict=True) if any(sides)]
-        yield from table(("pool", *map(plain, section.sides)), used)
+        used = [(pool, *map(_plain, sides)) for pool, sides in zip(pools, section.in_use, strict=True) if any(sides)]
+        yield from _table(("pool", *map(_plain, section.sides)), used)
 
 
 def _histogram_rows(section: model.Histogram) -> Iterator[list[str]]:
@@ -143,7 +145,7 @@ def _histogram_rows(section: model.Histogram) -> Iterator[list[str]]:
         for at, bucket in enumerate(plot.buckets):
             numbers = [series[at] for series in plot.counts]
             if any(numbers):
-                yield [plain(f"{plot.label} {bucket}"), *(f"{number:,}" for number in numbers)]
+                yield [_plain(f"{plot.label} {bucket}"), *(f"{number:,}" for number in numbers)]
 
 
 def _heat_rows(section: model.HeatMap) -> Iterator[list[str]]:
@@ -153,7 +155,7 @@ def _heat_rows(section: model.HeatMap) -> Iterator[list[str]]:
         texts = [
             f"{section.states[state]}: {section.replicas[at]:,} → {after:,}" if state else "" for state, after in cells
         ]
-        yield [plain(name), f"{section.replicas[at]:,}", *map(plain, texts)]
+        yield [_plain(name), f"{section.replicas[at]:,}", *map(_plain, texts)]
 
 
 def _items(section: model.Items) -> Iterator[str]:
@@ -161,17 +163,17 @@ def _items(section: model.Items) -> Iterator[str]:
     rows = []
     for tone, title, values, detail in section.shown():
         phrases = (
-            [plain(list_names(detail.members[:_MOST_MEMBERS], _MOST_MEMBERS, len(detail.members) + detail.left_out))]
+            [_plain(list_names(detail.members[:_MOST_MEMBERS], _MOST_MEMBERS, len(detail.members) + detail.left_out))]
             if detail.members
             else []
         )
-        phrases += [f"**{plain(label)}** {plain(text)}" if label else plain(text) for label, text in detail.facts]
-        phrases += [f"**fix** {plain(' · '.join(filter(None, (fix.title, fix.seen))))}" for fix in detail.fixes]
-        phrases += [f"**no fix** {plain(detail.no_fix)}"] if detail.no_fix else []
-        phrases += [f"**event** {plain(detail.event)}"] if detail.event else []
-        rows.append((f"{tone.mark}{plain(title)}", *(plain(str(cell)) for cell in values), "<br>".join(phrases)))
-    yield from table(
-        (section.noun, *(plain(column.label) for column in section.columns), "details"), rows, section.left_out
+        phrases += [f"**{_plain(label)}** {_plain(text)}" if label else _plain(text) for label, text in detail.facts]
+        phrases += [f"**fix** {_plain(' · '.join(filter(None, (fix.title, fix.seen))))}" for fix in detail.fixes]
+        phrases += [f"**no fix** {_plain(detail.no_fix)}"] if detail.no_fix else []
+        phrases += [f"**event** {_plain(detail.event)}"] if detail.event else []
+        rows.append((f"{tone.mark}{_plain(title)}", *(_plain(str(cell)) for cell in values), "<br>".join(phrases)))
+    yield from _table(
+        (section.noun, *(_plain(column.label) for column in section.columns), "details"), rows, section.left_out
     )
 
 
@@ -180,23 +182,23 @@ def _verdicts(section: model.VerdictSection) -> Iterator[str]:
     for members in section.groups:
         first = members[0]
         story = section.stories[section.story_of[first]]
-        texts = [f"**{line.plugin}** {plain(line.headline)}" for line in story if line.plugin]
+        texts = [f"**{line.plugin}** {_plain(line.headline)}" for line in story if line.plugin]
         others = f" and {len(members) - 1:,} more" if len(members) > 1 else ""
-        rows.append((plain(section.nodes[first]) + others, str(len(members)), "<br>".join(texts) or "fits"))
-    yield from table(("nodes like", "count", "why"), rows)
+        rows.append((_plain(section.nodes[first]) + others, str(len(members)), "<br>".join(texts) or "fits"))
+    yield from _table(("nodes like", "count", "why"), rows)
 
 
 def _scores(section: model.ScoreSection) -> Iterator[str]:
     heads = [f"{plugin} × {weight}" for plugin, weight in zip(section.plugins, section.weights, strict=True)]
     rows = []
     for number, (node, scores) in enumerate(zip(section.nodes, section.normalized, strict=True)):
-        name = f"**{plain(node)}**" if number < section.best else plain(node)
+        name = f"**{_plain(node)}**" if number < section.best else _plain(node)
         weighted = [f"{score * weight:,}" for score, weight in zip(scores, section.weights, strict=True)]
         rows.append((name, f"{section.totals[number]:,}", *weighted))
-    yield from table(("node", "total", *heads), rows)
+    yield from _table(("node", "total", *heads), rows)
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]], left_out: int = 0) -> Iterator[str]:
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], left_out: int = 0) -> Iterator[str]:
     """Yield a table of cells that are already Markdown. Rows beyond `_MOST_ROWS` and rows omitted before (`left_out`)
     are counted."""
     yield f"| {' | '.join(heads)} |"
@@ -225,6 +227,6 @@ def _fence(content: str) -> Iterator[str]:
     yield fence
 
 
-def plain(words: str) -> str:
+def _plain(words: str) -> str:
     """Return text without meaning to Markdown or HTML, and without mentions."""
     return _MARKUP.sub(r"\\\1", words).replace("@", "&#64;")

@@ -12,8 +12,8 @@ from kschedx.wording import count
 _MOST_ROWS = 12
 MOST_FIXES = 3
 _MOST_FACTS = 4
-COLUMNS = 92
-LINE, CHARACTER, MARGIN = 22, 8, 20
+_COLUMNS = 92
+_LINE, _CHARACTER, _MARGIN = 22, 8, 20
 _FONT = "13px ui-monospace, Menlo, Consolas, monospace"
 
 _STYLE = (
@@ -27,9 +27,9 @@ _STYLE = (
 def svg(page: Page) -> str:
     """Return one picture that is readable on light and dark pages. Texts are text, never markup."""
     lines = list(_lines(page))
-    width, height = COLUMNS * CHARACTER + 2 * MARGIN, len(lines) * LINE + 2 * MARGIN
+    width, height = _COLUMNS * _CHARACTER + 2 * _MARGIN, len(lines) * _LINE + 2 * _MARGIN
     body = "".join(
-        f'<text x="{MARGIN}" y="{MARGIN + 14 + number * LINE}" class="{style}">{escape(text)}</text>'
+        f'<text x="{_MARGIN}" y="{_MARGIN + 14 + number * _LINE}" class="{style}">{escape(text)}</text>'
         for number, (style, text) in enumerate(lines)
         if text
     )
@@ -44,7 +44,7 @@ def svg(page: Page) -> str:
 def _lines(page: Page) -> Iterator[tuple[str, str]]:
     """Yield the class and text of each line."""
     head = page.head
-    for number, row in enumerate(wrap(head.tone.mark + head.headline, COLUMNS)):
+    for number, row in enumerate(wrap(head.tone.mark + head.headline, _COLUMNS)):
         yield f"head {head.tone.value}", row if number == 0 else f"  {row}"
     if head.because:
         yield from _labelled_rows("because", " · ".join(head.because))
@@ -65,14 +65,14 @@ def _lines(page: Page) -> Iterator[tuple[str, str]]:
     if rows:
         yield "", ""
     for row in rows[:_MOST_ROWS]:
-        for number, part in enumerate(wrap(row, COLUMNS - 2)):
+        for number, part in enumerate(wrap(row, _COLUMNS - 2)):
             yield "", part if number == 0 else f"  {part}"
     if len(rows) > _MOST_ROWS:
         yield "soft", count(len(rows) - _MOST_ROWS, "more row")
 
 
 def _labelled_rows(label: str, text: str) -> Iterator[tuple[str, str]]:
-    for number, row in enumerate(wrap(text, COLUMNS - 12)):
+    for number, row in enumerate(wrap(text, _COLUMNS - 12)):
         yield "", f"  {label if number == 0 else '':10}{row}"
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from kschedx.kube.kinds import KINDS, key_of
-from kschedx.sources import compression as compressed
 
-
-def every(kind: str) -> str:
+def _every(kind: str) -> str:
     """Return the description of a kind that is missing as a whole."""
     return f"every {kind}"
 
@@ -26,18 +23,12 @@ class Lack(Struct, frozen=True, kw_only=True):
     @property
     def is_whole(self) -> bool:
         """Whether everything of the kind is missing."""
-        return self.what == every(self.kind)
+        return self.what == _every(self.kind)
 
 
 def lack(kind: str, what: str = "") -> Lack:
     """Return that `what` is missing; without it, everything of the kind."""
-    return Lack(kind=kind, what=what or every(kind))
-
-
-def all_but(kinds: Iterable[str]) -> tuple[Lack, ...]:
-    """Return Kubernetes' kinds that answers depend on, except those that the dump holds."""
-    held = frozenset(kinds)
-    return tuple(lack(key) for key, kind in KINDS.items() if kind.leaves and kind.is_of_kubernetes and key not in held)
+    return Lack(kind=kind, what=what or _every(kind))
 
 
 class Dump(Struct, frozen=True, kw_only=True):
@@ -78,16 +69,3 @@ class Form(Struct, frozen=True, kw_only=True):
     files: Mapping[str, str] | None
     """The files to read, each with the kind of its list ("v1 PodList"); None for all files."""
     lacks: tuple[Lack, ...]
-
-
-def plain(name: str) -> str:
-    """Return a file's name without the suffixes of compression."""
-    for suffix in compressed.SUFFIXES:
-        name = name.removesuffix(suffix)
-    return name
-
-
-def listed_kind(list_kind: str) -> str:
-    """Return `Pod` for `v1 PodList`: the key in the table of kinds."""
-    version, _, name = list_kind.partition(" ")
-    return key_of(name.removesuffix("List"), version.rpartition("/")[0])

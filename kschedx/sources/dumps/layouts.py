@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import Raw, Struct
 
 from kschedx.errors import InputError, Place
-from kschedx.kube.kinds import KINDS
+from kschedx.kube.kinds import KINDS, key_of
 from kschedx.patterns import lazy_pattern
+from kschedx.sources import compression as compressed
 from kschedx.sources.compression import Readable, Stream
-from kschedx.sources.dumps import Dump, Form, Lack, all_but, lack, listed_kind, plain
+from kschedx.sources.dumps import Dump, Form, Lack, lack
 from kschedx.sources.lists import Batch, flatten
 
 # `kubectl cluster-info dump`: nodes, and for some namespaces events, controllers, services, pods, and logs.
@@ -36,7 +37,7 @@ _ALWAYS_THERE = frozenset({"default", "kube-node-lease", "kube-public", "kube-sy
 
 def _find_cluster_info(names: Sequence[str]) -> Iterator[Form]:
     """Yield the folders among these files that were written with --output-directory."""
-    present = {plain(name) for name in names}
+    present = {_plain(name) for name in names}
     namespaces: dict[str, set[str]] = {}
     for name in present:
         folder, _, last = name.rpartition("/")
@@ -52,10 +53,23 @@ def _find_cluster_info(names: Sequence[str]) -> Iterator[Form]:
         )
 
 
+def _plain(name: str) -> str:
+    """Return a file's name without the suffixes of compression."""
+    for suffix in compressed.SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name
+
+
 def _cluster_info_lacks(*, everywhere: bool) -> tuple[Lack, ...]:
     if everywhere:
-        return all_but(_DUMPED)
-    return (lack("Pod", "pods of namespaces that were not dumped (--all-namespaces dumps them)"), *all_but(_DUMPED))
+        return _all_but(_DUMPED)
+    return (lack("Pod", "pods of namespaces that were not dumped (--all-namespaces dumps them)"), *_all_but(_DUMPED))
+
+
+def _all_but(kinds: Iterable[str]) -> tuple[Lack, ...]:
+    """Return Kubernetes' kinds that answers depend on, except those that the dump holds."""
+    held = frozenset(kinds)
+    return tuple(lack(key) for key, kind in KINDS.items() if kind.leaves and kind.is_of_kubernetes and key not in held)
 
 
 # Standard output
@@ -230,14 +244,14 @@ def _find_insights(names: Sequence[str]) -> Iterator[Form]:
     """Yield the archives among files with these names."""
     layouts: dict[str, dict[str, str]] = {}
     for name in names:
-        match = _INSIGHTS_FILE.fullmatch(plain(name))
+        match = _INSIGHTS_FILE.fullmatch(_plain(name))
         if match:
             folder = match["whole"] or match["namespaced"] or match["conditional"]
             layouts.setdefault(match["top"], {})[name] = _INSIGHTS_LISTS[folder]
-    everything = set(map(plain, names))
+    everything = set(map(_plain, names))
     for top, files in layouts.items():
         if any(f"{top}{own}" in everything for own in _OWN):
-            lacks = *(lack(kind, what) for kind, what in _LACKING.items()), *all_but(("Node", *_LACKING))
+            lacks = *(lack(kind, what) for kind, what in _LACKING.items()), *_all_but(("Node", *_LACKING))
             yield Form(format="Insights archive", top=top.rstrip("/"), files=_insights_once(files), lacks=lacks)
 
 
@@ -251,7 +265,7 @@ def _insights_once(files: Mapping[str, str]) -> dict[str, str]:
 
 def _name_from_path(name: str) -> tuple[str, ...]:
     """Return namespace and name for a file in a namespace's folder."""
-    parts = plain(name).split("/")
+    parts = _plain(name).split("/")
     return (parts[-4], parts[-1]) if "conditional" in parts[:-4] else (parts[-2], parts[-1])
 
 
@@ -333,7 +347,7 @@ def _find_must_gather(names: Sequence[str]) -> Iterator[Form]:
 
 
 def _entry(file: str) -> _Entry | None:
-    match = _FILE.fullmatch(plain(file))
+    match = _FILE.fullmatch(_plain(file))
     if match is None:
         return None
     namespace = match["namespace"] or ""
@@ -389,12 +403,18 @@ def _once(entries: Sequence[_Entry]) -> Iterator[_Entry]:
 
 
 def _lacks(entries: Sequence[_Entry]) -> Iterator[Lack]:
-    everywhere = {listed_kind(_LISTS[entry.resource]) for entry in entries if not entry.namespace and not entry.name}
-    some = {listed_kind(_LISTS[entry.resource]) for entry in entries}
+    everywhere = {_listed_kind(_LISTS[entry.resource]) for entry in entries if not entry.namespace and not entry.name}
+    some = {_listed_kind(_LISTS[entry.resource]) for entry in entries}
     for kind, what in _GATHERED_BY_NAMESPACE.items():
         if kind not in everywhere:
             yield lack(kind, f"{what} of namespaces that were not gathered" if kind in some else "")
-    yield from all_but(some | _GATHERED_BY_NAMESPACE.keys())
+    yield from _all_but(some | _GATHERED_BY_NAMESPACE.keys())
+
+
+def _listed_kind(list_kind: str) -> str:
+    """Return `Pod` for `v1 PodList`: the key in the table of kinds."""
+    version, _, name = list_kind.partition(" ")
+    return key_of(name.removesuffix("List"), version.rpartition("/")[0])
 
 
 # Results of Sonobuoy: `resources/cluster/core_v1_nodes.json`, `resources/ns/NAMESPACE/core_v1_pods.json`.
@@ -414,7 +434,7 @@ def _find_sonobuoy(names: Sequence[str]) -> Iterator[Form]:
     """Yield the results among files with these names."""
     layouts: dict[str, dict[str, str]] = {}
     for name in names:
-        match = _SONOBUOY_FILE.fullmatch(plain(name))
+        match = _SONOBUOY_FILE.fullmatch(_plain(name))
         kind = match and _list_kind(match["group"] or "", match["version"] or "", match["plural"].lower())
         if match and kind:
             layouts.setdefault(match["top"].rstrip("/"), {})[name] = kind
@@ -473,7 +493,7 @@ def _find_support_bundle(names: Sequence[str]) -> Iterator[Form]:
     """Yield the bundles among files with these names."""
     layouts: dict[str, dict[str, str]] = {}
     for name in names:
-        match = _SUPPORT_BUNDLE_FILE.fullmatch(plain(name))
+        match = _SUPPORT_BUNDLE_FILE.fullmatch(_plain(name))
         kind = match and (_LISTS_BY_NAMESPACE if match["namespace"] else _SUPPORT_BUNDLE_LISTS).get(match["resource"])
         if match and kind:
             layouts.setdefault(match["top"].rstrip("/"), {})[name] = kind
@@ -485,10 +505,10 @@ def _find_support_bundle(names: Sequence[str]) -> Iterator[Form]:
 
 
 def _support_bundle_lacks(files: Mapping[str, str]) -> Iterator[Lack]:
-    held = {listed_kind(kind) for kind in files.values()}
-    if "Pod" in held and not any(plain(name).endswith("/pods/kube-system.json") for name in files):
+    held = {_listed_kind(kind) for kind in files.values()}
+    if "Pod" in held and not any(_plain(name).endswith("/pods/kube-system.json") for name in files):
         yield lack("Pod", "pods of namespaces that were not collected")
-    yield from all_but(held)
+    yield from _all_but(held)
 
 
 class _Plan(Struct, frozen=True, kw_only=True):
@@ -510,7 +530,7 @@ class _Plan(Struct, frozen=True, kw_only=True):
             files: dict[str, list[str]] = {}
             for name in empty:
                 if form.files is not None and name in form.files:
-                    files.setdefault(listed_kind(form.files[name]), []).append(name.removeprefix(f"{form.top}/"))
+                    files.setdefault(_listed_kind(form.files[name]), []).append(name.removeprefix(f"{form.top}/"))
             lacks = *form.lacks, *(lack(kind, _emptiness(names)) for kind, names in files.items() if _matters(kind))
             place = f"{self.place}: {form.top}" if form.top else self.place
             yield Dump(format=form.format, place=place, lacks=lacks)
@@ -610,7 +630,7 @@ class _Export(Struct, frozen=True, kw_only=True):
         # the simulator omits system namespaces and classes
         lacks = (
             lack("Namespace", "the namespaces default and kube-*"),
-            *all_but(map(listed_kind, _EXPORT_LISTS.values())),
+            *_all_but(map(_listed_kind, _EXPORT_LISTS.values())),
         )
         has_config = bytes(self.arrays.get(_CONFIG, b"null")) != b"null"
         holds = ("a KubeSchedulerConfiguration",) if has_config else ()

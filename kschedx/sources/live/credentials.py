@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 _GROUP = "client.authentication.k8s.io"
 _VERSIONS = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
 _MODES = ("", "Never", "IfAvailable", "Always")
-LONGEST = 1 << 20
-"""Bytes of an ExecCredential."""
+_LONGEST = 1 << 20
+"""Bytes of an ExecCredential, and of an identity provider's response."""
 
 
 class _Credential(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -58,7 +58,7 @@ class _Answer(Struct, frozen=True, kw_only=True):
     status: _Credential | None = None
 
 
-def run(plugin: ExecPlugin, cluster: KubeconfigCluster, place: Place, *, timeout: float) -> _Credential:
+def _run(plugin: ExecPlugin, cluster: KubeconfigCluster, place: Place, *, timeout: float) -> _Credential:
     """Return the status that the plugin prints. Raises `InputError`.
 
     After `timeout` seconds, the plugin and its children are ended. There is no limit if it is interactive, since the
@@ -153,7 +153,7 @@ def _plugin_output(
         os.close(its_end)
     with _ended_at_last(process, our_end, has_group=not is_interactive):
         printed = _read_within(process, None if is_interactive else timeout)
-        if len(printed) <= LONGEST and process.wait():
+        if len(printed) <= _LONGEST and process.wait():
             raise subprocess.CalledProcessError(process.returncode, plugin.command)
     return printed
 
@@ -200,7 +200,7 @@ def _read_within(process: subprocess.Popen[bytes], timeout: float | None) -> byt
     def read() -> None:
         size = 0
         with contextlib.suppress(OSError, ValueError):
-            while size <= LONGEST and (part := os.read(stream.fileno(), 1 << 16)):
+            while size <= _LONGEST and (part := os.read(stream.fileno(), 1 << 16)):
                 parts.append(part)
                 size += len(part)
 
@@ -210,14 +210,14 @@ def _read_within(process: subprocess.Popen[bytes], timeout: float | None) -> byt
     if reader.is_alive():
         raise subprocess.TimeoutExpired(process.args, timeout or 0)
     printed = b"".join(parts)
-    if len(printed) <= LONGEST:
+    if len(printed) <= _LONGEST:
         process.wait(timeout)
     return printed
 
 
 def _decode_credential(printed: bytes, plugin: ExecPlugin, name: str, place: Place) -> _Credential:
     try:
-        answer = msgspec.json.decode(printed[:LONGEST], type=_Answer)
+        answer = msgspec.json.decode(printed[:_LONGEST], type=_Answer)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
         # the output is never shown: it may be a secret
         raise InputError(f"{name} prints no ExecCredential", place=place) from None
@@ -239,8 +239,6 @@ def _decode_credential(printed: bytes, plugin: ExecPlugin, name: str, place: Pla
 
 _EARLY = 10.0
 """Seconds before its expiry from which a token is no longer used."""
-_LONGEST = 1 << 20
-"""Bytes of a response."""
 
 
 class _Claims(Struct, frozen=True):
@@ -255,7 +253,7 @@ class _Tokens(Struct, frozen=True):
     id_token: str = ""
 
 
-def id_token(config: Mapping[str, str], place: Place, *, timeout: float) -> str:
+def _id_token(config: Mapping[str, str], place: Place, *, timeout: float) -> str:
     """Return the token for the API server. Raises `InputError`."""
     token = config.get("id-token", "")
     if token and _is_fresh(token):
@@ -349,7 +347,7 @@ _NOT_IN_URL = lazy_pattern(r"[\x00-\x20\x7f<>\"\\^`{|}]")
 def proxy_of_environment(url: str, environment: Mapping[str, str]) -> str:
     """Return the proxy of HTTPS_PROXY, HTTP_PROXY, and NO_PROXY as Go reads them; empty if there is none for this
     server."""
-    target = parts(url)
+    target = _parts(url)
     if target is None:
         return ""
     name = "https_proxy" if target.scheme == "https" else "http_proxy"
@@ -391,7 +389,7 @@ def _excepts(text: str, host: str, port: str, address: ipaddress.IPv4Address | i
     return host.endswith(text) if text.startswith(".") else host == text or host.endswith(f".{text}")
 
 
-def parts(url: str) -> SplitResult | None:
+def _parts(url: str) -> SplitResult | None:
     """Return the parts of a URL; None if it is no URL of a host."""
     if _NOT_IN_URL.search(url):
         return None
@@ -408,7 +406,7 @@ def _pool_through(proxy: str, place: Place, settings: Mapping[str, Any]) -> urll
 
     shown = Url(proxy)
     credentials, url = shown.credentials, shown.without_credentials
-    at = parts(proxy)
+    at = _parts(proxy)
     no_proxy = InputError(f'expected a URL with {", ".join(_SCHEMES)}, found "{shown}"', place=place)
     if at is None or at.scheme not in _SCHEMES:
         raise no_proxy
@@ -486,7 +484,7 @@ def access(choice: ContextChoice, environment: Mapping[str, str], *, insecure: b
         cluster = replace(cluster, insecure_skip_tls_verify=True)
     server = Url(cluster.server.rstrip("/"))
     url = server.without_credentials
-    if not url.startswith(("http://", "https://")) or parts(cluster.server) is None:
+    if not url.startswith(("http://", "https://")) or _parts(cluster.server) is None:
         raise InputError(f'server: expected a URL with https://, found "{Url(url)}"', place=place)
     proxy = cluster.proxy_url or proxy_of_environment(url, environment)
     at = (
@@ -587,7 +585,7 @@ def _log_in(user: NamedEntry[KubeconfigUser], cluster: KubeconfigCluster, contex
         return _basic(f"{entry.username}:{entry.password}")
     if entry.exec is not None:
         at = _field_place(place, "exec")
-        credential = run(entry.exec, cluster, at, timeout=LOGIN_TIMEOUT)
+        credential = _run(entry.exec, cluster, at, timeout=LOGIN_TIMEOUT)
         if credential.client_certificate_data:
             load_certificate(
                 context, credential.client_certificate_data.encode(), credential.client_key_data.encode(), at
@@ -643,7 +641,7 @@ _REMOVED = {
 def _provider_authorization(name: str, config: Mapping[str, str], place: Place) -> Callable[[], str]:
     if name != "oidc":
         raise InputError(f'there is no auth-provider "{name}"', place=place, hint=_REMOVED.get(name, "oidc is one"))
-    return _bearer(id_token(config, place, timeout=LOGIN_TIMEOUT), place)
+    return _bearer(_id_token(config, place, timeout=LOGIN_TIMEOUT), place)
 
 
 def load_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes, place: Place) -> None:

@@ -72,13 +72,13 @@ class KubeconfigUser(Struct, frozen=True, kw_only=True, rename="kebab"):
     exec: ExecPlugin | None = None
 
 
-class Context(Struct, frozen=True, kw_only=True):
+class _Context(Struct, frozen=True, kw_only=True):
     cluster: str = ""
     user: str = ""
     namespace: str = ""
 
 
-_KubeconfigEntry = TypeVar("_KubeconfigEntry", KubeconfigCluster, KubeconfigUser, Context)
+_KubeconfigEntry = TypeVar("_KubeconfigEntry", KubeconfigCluster, KubeconfigUser, _Context)
 
 
 class _Element(Struct, frozen=True, kw_only=True):
@@ -87,7 +87,7 @@ class _Element(Struct, frozen=True, kw_only=True):
     name: str = ""
     cluster: KubeconfigCluster = KubeconfigCluster()
     user: KubeconfigUser = KubeconfigUser()
-    context: Context = Context()
+    context: _Context = _Context()
 
 
 class _Document(Struct, frozen=True, kw_only=True):
@@ -134,7 +134,7 @@ class Kubeconfig(Struct, frozen=True, kw_only=True):
     current_context: str
     clusters: Mapping[str, NamedEntry[KubeconfigCluster]]
     users: Mapping[str, NamedEntry[KubeconfigUser]]
-    contexts: Mapping[str, NamedEntry[Context]]
+    contexts: Mapping[str, NamedEntry[_Context]]
 
     @property
     def is_empty(self) -> bool:
@@ -148,7 +148,7 @@ class Kubeconfig(Struct, frozen=True, kw_only=True):
     def choose(self, *, context: str = "", cluster: str = "", user: str = "") -> ContextChoice:
         """Return the choice of --context, --cluster, and --user, or the current context. Raises `InputError`."""
         name = context or self.current_context
-        entry = Context()
+        entry = _Context()
         place = self.place
         if name:
             chosen = _find(self.contexts, "context", name, self.place)
@@ -195,7 +195,7 @@ def load(explicit: str | None, environment: Mapping[str, str]) -> Kubeconfig:
         files = [path for path in _files(environment) if path.exists()]
     clusters: dict[str, NamedEntry[KubeconfigCluster]] = {}
     users: dict[str, NamedEntry[KubeconfigUser]] = {}
-    contexts: dict[str, NamedEntry[Context]] = {}
+    contexts: dict[str, NamedEntry[_Context]] = {}
     current = ""
     for path in files:
         document = _read(path)

@@ -18,7 +18,7 @@ from kschedx.patterns import lazy_pattern
 from kschedx.sources.lists import RAWS, Batch, explain_malformed, flatten, invalid_utf8_at
 from kschedx.sources.live.client import ApiServer, RefusedError, TooLargeError
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 LIMIT = 500
 """Objects per page, as in kubectl."""
@@ -128,7 +128,7 @@ class ListPage:
         batch = Batch(items=b"".join((b"[", items, b"]")), origin=replace(self.origin, first=first), settle=settle)
         return ListPage(resource=self.resource, api_version=self.api_version, batch=batch, remaining=self.remaining)
 
-    def decode(self, decoder: msgspec.json.Decoder[T]) -> T:
+    def decode(self, decoder: msgspec.json.Decoder[_T]) -> _T:
         """Decode the items as `Batch.decode` does."""
         page = self.batch.decode(decoder)
         if isinstance(page, list):
