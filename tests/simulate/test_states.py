@@ -79,7 +79,7 @@ def test_a_state_has_the_headline_and_exit_code_of_why(
     simulated = kschedx("simulate", "--apply", tmp_path / "app.json", *where, columns=200)
     assert simulated.code == code, simulated.out + simulated.err
     assert expected in simulated.out
-    assert kschedx("why", tmp_path / "app.json", *where).code == 3
+    assert kschedx("why", tmp_path / "app.json", *where).code == code
     document = json.loads(kschedx("simulate", "--apply", tmp_path / "app.json", *where, "-o", "json").out)
     headlines = [state["headline"] for state in document["states"]]
     assert all(headline in simulated.out for headline in headlines)
