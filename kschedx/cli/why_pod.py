@@ -75,7 +75,7 @@ class WhyArguments(Struct, frozen=True, kw_only=True):
 
     @property
     def is_plain(self) -> bool:
-        """Whether no argument is specific to the explanation of a pod."""
+        """Whether the question is about the manifest as it is, on all nodes."""
         return not (self.node or self.nodes or self.interactive or self.tries)
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.fixes.phrases import join_names
+from kschedx.fixes.phrases import join_names, requirement_text
 from kschedx.fixes.proposal import Proposal
 from kschedx.fixes.steps import (
     AddNode,
@@ -338,9 +338,11 @@ def _gives_up_needlessly(situation: Situation, other: Situation) -> bool:
     match situation.proposal.steps, other.proposal.steps:
         case [LowerRequests() as less], [LowerRequests() as more] if less.amounts != more.amounts:
             return less.covers(more) and {*situation.feasible} <= {*other.feasible}
-        case [DropRequirements() as many], [DropRequirements() as few] if few != many:
+        case [DropRequirements() as many], [DropRequirements() as few]:
             is_same_term = (many.source, many.term) == (few.source, few.term)
-            return is_same_term and all(requirement in many.requirements for requirement in few.requirements)
+            return is_same_term and {*map(requirement_text, few.requirements)} < {
+                *map(requirement_text, many.requirements)
+            }
     return False
 
 

@@ -7,10 +7,9 @@ Each was tried in a loop of the autoscaler. Its other changes of the pod are rep
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum, auto
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,16 +20,13 @@ from kschedx.fixes.owners import Owner
 from kschedx.fixes.steps import FixGroup, PodStep
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
-from kschedx.inquiry.fix import Fix
+from kschedx.inquiry.fix import Fix, FixedCluster
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.types import Node, Pod
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.events import FAILED_SCALE_UP, TRIGGERED_SCALE_UP, RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
-
-if TYPE_CHECKING:
-    from kschedx.inquiry.explanation import Explanation
 
 _OF_QUOTA = lazy_pattern(r"quota|limit ?exceeded", re.IGNORECASE)
 _OF_ADDRESSES = lazy_pattern(r"ip[ _]?space|free[ _]?(ip[ _]?)?address|InsufficientFreeAddresses", re.IGNORECASE)
@@ -41,9 +37,13 @@ NO_CAPACITY = lazy_pattern(
 )
 _INCOMPATIBLE = lazy_pattern(r"incompatible requirements, key (?P<key>\S+), \S+ In \[(?P<values>[^]]*)\] not in")
 _OF_POOL = lazy_pattern(r"(?:node ?pool:? |NodePool=)\W{0,3}(?P<name>[a-z0-9][a-z0-9.-]*)")
-_CLUSTER_LIMIT = lazy_pattern(r"max cluster (?P<resource>\S+) limit reached")
+_CLUSTER_LIMIT = lazy_pattern(r'(?:max cluster |exceeded quota: "cluster-wide", resources: )(?P<resource>[^\s,]+)')
 """MaxResourceLimitReached. Upstream: cluster-autoscaler's core/scaleup/orchestrator/skippedreasons.go."""
-_LIMITS = {"cpu": "--cores-total", "memory": "--memory-total"}
+
+
+def limit_flag(resource: str) -> str:
+    """Return the flag of cluster-autoscaler that limits a resource, or a type of GPU, of the whole cluster."""
+    return {"cpu": "--cores-total", "memory": "--memory-total"}.get(resource, "--gpu-total")
 
 
 class StepKind(Enum):
@@ -150,7 +150,6 @@ class NodeTrial(Struct, frozen=True, kw_only=True):
     """`cluster-autoscaler` or `Karpenter`."""
     event: RecordedEvent | None
     """The event of the cluster's own cluster-autoscaler about the pod."""
-    explain: Callable[[Cycle, Scheduler], Explanation]
 
     def fix(
         self,
@@ -171,11 +170,13 @@ class NodeTrial(Struct, frozen=True, kw_only=True):
             return replace(autoscaler_fix(title, group=group), helps=helps)
         fix, then = tried
         answer_fix = Fix.of(fix, self.owner, own, stored_in=self.stored_in, title=title)
-
-        def answer() -> Explanation:
-            return self.explain(then.scheduler.schedule(then.pod, then.profile), then.scheduler)
-
-        return replace(answer_fix, steps=(), of_group=group or FixGroup.CAPACITY, answer=answer, helps=helps)
+        return replace(
+            answer_fix,
+            steps=(),
+            of_group=group or FixGroup.CAPACITY,
+            then=FixedCluster(then.scheduler, then.pod, then.profile),
+            helps=helps,
+        )
 
     def remedy_fix(self, remedy: NodeRemedy, place: str) -> Fix:
         """Return the fix by a remedy; `place` is `to workers` or `of general`."""
@@ -201,8 +202,8 @@ def reported_fixes(event: RecordedEvent) -> Iterator[Fix]:
         ways = other_ways("the node group", event.message)
         yield autoscaler_fix(f"{ways}: cluster-autoscaler reports that the cloud refuses the node", group=None)
     elif match := _CLUSTER_LIMIT.search(event.message):
-        flag = _LIMITS.get(match["resource"], "--gpu-total")
-        limit = f"the limit of {match['resource']} for the whole cluster ({flag}, or that of node auto-provisioning)"
+        flag, resource = limit_flag(match["resource"]), match["resource"]
+        limit = f"the limit of {resource} for the whole cluster ({flag}, or that of node auto-provisioning)"
         yield autoscaler_fix(f"raise {limit}, which cluster-autoscaler reports as reached")
     elif AT_MAXIMUM in event.message:
         yield autoscaler_fix("raise the maximum of the node group, which cluster-autoscaler reports as reached")

@@ -51,23 +51,25 @@ class Incompatible(Struct, frozen=True, kw_only=True):
 
     @property
     def is_about_volumes(self) -> bool:
-        return self.prefix == _OF_VOLUMES
+        return self.prefix == OF_VOLUMES
 
 
 _ON_EVERY_NODE = ("cpu", "memory", PODS)
 """Resources that every node has."""
 
-_OF_VOLUMES = "incompatible volume requirements, "
+OF_VOLUMES = "incompatible volume requirements, "
 OF_DEVICES = "incompatible dynamic resource requirements, "
 NO_TYPE_WITH_DEVICES = "no instance type satisfies both scheduling and dynamic resource requirements"
 
 
 class LimitReached(Struct, frozen=True, kw_only=True):
-    """Every instance type would exceed the pool's limits."""
+    """Every instance type that fits would exceed the pool's limits."""
 
     pool: str
     remaining: dict[str, Amount]
     limits: dict[str, Amount]
+    of_others: str = ""
+    """Karpenter's message about types within the limits, none of which fits."""
 
     @property
     def is_exhausted(self) -> bool:
@@ -78,7 +80,7 @@ class LimitReached(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        return f"all available instance types exceed limits for nodepool (NodePool={self.pool})"
+        return self.of_others or f"all available instance types exceed limits for nodepool (NodePool={self.pool})"
 
 
 class NodeLimitReached(Struct, frozen=True, kw_only=True):
@@ -129,14 +131,6 @@ Rejection = (
     | CheapestAreTooFew
     | NoDevices
 )
-
-
-def volume_conflict(conflicts: tuple[RequirementConflict, ...]) -> Incompatible:
-    return Incompatible(conflicts=conflicts, prefix=_OF_VOLUMES)
-
-
-def topology_conflict(conflicts: tuple[RequirementConflict, ...]) -> Incompatible:
-    return Incompatible(conflicts=conflicts, prefix="")
 
 
 # Comparison of Karpenter's events: parts in random order count as equal in any order.

@@ -17,7 +17,6 @@ from kschedx.karpenter.node_claims import (
     AcceptedPod,
     NewNodeClaim,
     PoolTemplate,
-    allowed_labels,
     pool_requirements,
     written_requirements,
 )
@@ -30,7 +29,7 @@ from kschedx.karpenter.pods import (
     volume_alternatives,
 )
 from kschedx.karpenter.rejections import CheapestAreTooFew, LimitReached, NodeLimitReached, Rejection
-from kschedx.karpenter.requirements import NODES, ZERO, Amount, Amounts, Requirements, amounts_of, subtract
+from kschedx.karpenter.requirements import NODES, ZERO, Amount, Amounts, Requirements, amounts_of, subtract, well_known
 from kschedx.karpenter.topology import CountedCluster, Topologies, TopologyDomains
 from kschedx.kube.autoscalers import BALANCED, DO_NOT_DISRUPT, NodePool
 from kschedx.kube.go_sort import sort_slice
@@ -137,6 +136,8 @@ class _PoolRejection(Struct, frozen=True, kw_only=True):
 
     pool: str
     rejection: Rejection
+    limit: LimitReached | None = None
+    """The limits of the pool, if they exclude some types."""
 
 
 class SchedulingFailure(Struct, frozen=True, kw_only=True):
@@ -265,12 +266,13 @@ class _ProvisioningRound(Struct, kw_only=True):
         """Try the pools by weight, and add a node of the first one that accepts the pod."""
         rejections: list[_PoolRejection] = []
         for template in self.templates:
-            types = self._types_within_limits(template)
+            types, limit = self._types_within_limits(template), None
             if isinstance(types, tuple):
                 node = NewNodeClaim(template, types, f"hostname-placeholder-{next(self.host_numbers):04d}")
                 answer = node.accept(data, self.topologies, relaxes_min_values=self.settings.relaxes_min_values)
-                if isinstance(answer, NoInstanceType) and template.types and not types:
-                    answer = self._limit_of(template)
+                if isinstance(answer, NoInstanceType) and len(types) < len(template.types):
+                    limit = self._limit_of(template)
+                    answer = answer if types else limit
                 if isinstance(answer, AcceptedPod):
                     node.add(data, answer, self.topologies)
                     self.new.append(node)
@@ -278,7 +280,7 @@ class _ProvisioningRound(Struct, kw_only=True):
                     return None
             else:
                 answer = types
-            rejections.append(_PoolRejection(pool=template.name, rejection=answer))
+            rejections.append(_PoolRejection(pool=template.name, rejection=answer, limit=limit))
         return SchedulingFailure(pools=tuple(rejections))
 
     def _types_within_limits(
@@ -437,7 +439,8 @@ class Provisioner(Struct, frozen=True, kw_only=True):
             if not types and known.are_all:
                 continue
             behaviour = self.settings.behaviour
-            requirements, allowed = pool_requirements(pool, behaviour), allowed_labels(pool)
+            requirements = pool_requirements(pool, behaviour)
+            allowed = well_known(pool.spec.template.spec.node_class_ref.api_group)
             overheads = daemons.overhead_of_pool(pool.spec.template.spec.taints, requirements, allowed, types)
             pool_templates.append(
                 PoolTemplate(
@@ -511,7 +514,7 @@ def _template_types(
         pod_requests={},
         overheads=(DaemonOverhead(),),
         total={},
-        allowed=allowed_labels(pool),
+        allowed=well_known(pool.spec.template.spec.node_class_ref.api_group),
         relaxes_min_values=settings.relaxes_min_values,
     )
     return left.types

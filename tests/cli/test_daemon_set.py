@@ -112,6 +112,19 @@ def test_a_node_has_its_own_fix(name: str, said: str, fix: str | None, tmp_path:
     assert re.search(rf"^  fix( 1)? +{fix}", ran.out, re.MULTILINE) if fix else "fix" not in ran.out
 
 
+@pytest.mark.parametrize(("effect", "pending"), [("NoSchedule", 1), ("NoExecute", 0)])
+def test_a_pending_pod_on_a_node_that_is_tainted_since(effect: str, pending: int, tmp_path: Path) -> None:
+    """The controller creates no pod there, and keeps one that exists unless the taint has the effect NoExecute."""
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["new"]}]}
+    required = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    waits = changed(changed(OWN, "spec.nodeName", ""), "spec.affinity", required)
+    own = changed(waits, "metadata.ownerReferences", [OWNER])
+    cluster = write(tmp_path, machine("free"), machine("new", taints=(f"init=a:{effect}",)), own, AGENT)
+    ran = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster)
+    assert ran.code == pending
+    assert ("1 pod stays pending" in ran.out) is bool(pending)
+
+
 def test_a_daemon_set_that_fits_on_all_its_nodes(tmp_path: Path) -> None:
     ran = kschedx(
         "why", "ds/agent", "-n", "infra", "-s", write(tmp_path, machine("runs"), machine("x", disk="h"), AGENT)
