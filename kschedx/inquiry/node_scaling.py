@@ -35,6 +35,7 @@ OTHER_TYPES = "use other instance types, zones, or capacity types"
 NO_CAPACITY = lazy_pattern(
     r"insufficient ?(instance ?)?capacity|UnfulfillableCapacity|ZonalAllocationFailed|stockout", re.IGNORECASE
 )
+_UNKNOWN_LABEL = lazy_pattern(r'label \\?"(?P<key>[^"\\]+)\\?" does not have known values')
 _INCOMPATIBLE = lazy_pattern(r"incompatible requirements, key (?P<key>\S+), \S+ In \[(?P<values>[^]]*)\] not in")
 _OF_POOL = lazy_pattern(r"(?:node ?pool:? |NodePool=)\W{0,3}(?P<name>[a-z0-9][a-z0-9.-]*)")
 _CLUSTER_LIMIT = lazy_pattern(r'(?:max cluster |exceeded quota: "cluster-wide", resources: )(?P<resource>[^\s,]+)')
@@ -228,6 +229,8 @@ def reported_by_karpenter(message: str, pool: str = "", limits: str = "") -> Ite
     elif match := _INCOMPATIBLE.search(message):
         wanted = f"{match['key']} {list_names(match['values'].split(), 2, conjunction='or')}"
         yield autoscaler_fix(f"allow {wanted} in {pool}: Karpenter reports that it excludes the pod")
+    elif match := _UNKNOWN_LABEL.search(message):
+        yield autoscaler_fix(f"add label {match['key']} to {pool}: Karpenter reports that it sets none")
     elif "incompatible requirements" in message:
         yield autoscaler_fix(f"allow in {pool} what the pod requires, which Karpenter reports as incompatible")
 
