@@ -31,7 +31,7 @@ def _validator(kind: str) -> Draft202012Validator:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class CommandResult:
     """A finished command."""
 
     code: int
@@ -41,7 +41,7 @@ class Ran:
 
 def kschedx(
     *arguments: str | Path, columns: int = 100, stdin: str = "", env: Mapping[str, str] | None = None, cwd: Path = ROOT
-) -> Ran:
+) -> CommandResult:
     """Run `kschedx ARGUMENTS` as a script does, without color, in a window of `columns`; never raises."""
     streams = [io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8") for text in (stdin, "", "")]
     argv = ["kschedx", *map(str, arguments)]
@@ -56,7 +56,7 @@ def kschedx(
     ):
         code = run()
         out, err = (_text(stream) for stream in streams[1:])
-    return Ran(code=int(code), out=out, err=err)
+    return CommandResult(code=int(code), out=out, err=err)
 
 
 def _text(stream: io.TextIOWrapper) -> str:

@@ -368,10 +368,10 @@ def sentences(source: str) -> Iterator[str]:
 @pytest.mark.parametrize("part", WITHOUT_SENTENCES)
 def test_only_words_and_render_have_sentences(part: str) -> None:
     files = [path for path in FILES if part_of_file(path) == part and path not in WITH_SENTENCES]
-    said = [
+    message = [
         f"{path.relative_to(ROOT)}:{text}" for path in files for text in sentences(path.read_text(encoding="utf-8"))
     ]
-    assert not said, "sentences belong in words:\n" + "\n".join(said)
+    assert not message, "sentences belong in words:\n" + "\n".join(message)
 
 
 def test_a_sentence_is_distinguished_from_other_literals() -> None:
@@ -534,11 +534,13 @@ print(json.dumps([status or 0, sorted(sys.modules)]))
 
 def started(*words: str) -> tuple[str, int, list[str]]:
     """Return the output of a command, its exit code, and the modules that it loads."""
-    ran = subprocess.run([sys.executable, "-c", START, *words], cwd=ROOT, capture_output=True, text=True, check=False)
-    *written, last = ran.stdout.splitlines() or [""]
-    assert last, ran.stderr
+    result = subprocess.run(
+        [sys.executable, "-c", START, *words], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    *written, last = result.stdout.splitlines() or [""]
+    assert last, result.stderr
     status, loaded = json.loads(last)
-    assert ran.returncode == status  # the process ends with the code of its answer
+    assert result.returncode == status  # the process ends with the code of its answer
     return "\n".join(written), status, loaded
 
 

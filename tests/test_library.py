@@ -227,7 +227,7 @@ def test_a_workload_is_explained_by_its_next_pod(manifest: Any, name: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"kind": "Service", "apiVersion": "v1", "metadata": {"name": "x"}}, "found a Service, which creates no pods"),
         ({"kind": "List", "apiVersion": "v1", "items": [POD]}, "found a List (pass one of its items)"),
@@ -240,9 +240,9 @@ def test_a_workload_is_explained_by_its_next_pod(manifest: Any, name: str) -> No
         (Path("deploy.yaml"), "(parse YAML first: yaml.safe_load returns mappings)"),
     ],
 )
-def test_an_object_without_pods_is_named_in_the_error(given: Any, said: str) -> None:
-    assert said in refused(lambda: kschedx.explain(SNAPSHOT, given))
-    assert said in refused(lambda: kschedx.fit(SNAPSHOT, given))
+def test_an_object_without_pods_is_named_in_the_error(given: Any, message: str) -> None:
+    assert message in refused(lambda: kschedx.explain(SNAPSHOT, given))
+    assert message in refused(lambda: kschedx.fit(SNAPSHOT, given))
 
 
 def test_a_workload_of_the_snapshot_is_named_as_on_the_command_line() -> None:

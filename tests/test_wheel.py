@@ -62,9 +62,9 @@ def test_no_module_comes_from_the_checkout(installed: Installed) -> None:
 
 def test_a_pod_is_explained(installed: Installed) -> None:
     story = ROOT / "fixtures" / "gpu-pool-taints"
-    ran = installed.run("-m", "kschedx", "why", story / "pod.yaml", "-s", story / "cluster.yaml")
-    assert (ran.returncode, ran.stderr) == (1, "")
-    assert "unschedulable" in ran.stdout
+    result = installed.run("-m", "kschedx", "why", story / "pod.yaml", "-s", story / "cluster.yaml")
+    assert (result.returncode, result.stderr) == (1, "")
+    assert "unschedulable" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_a_pod_is_explained(installed: Installed) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_data_files_are_installed(arguments: tuple[str, ...], says: str, installed: Installed) -> None:
-    ran = installed.run("-m", "kschedx", *arguments)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert says in ran.stdout
+    result = installed.run("-m", "kschedx", *arguments)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert says in result.stdout
 
 
 def test_the_commands_are_installed(installed: Installed) -> None:
@@ -93,8 +93,8 @@ def test_placement_rules_are_tested(installed: Installed) -> None:
     story = ROOT / "fixtures" / "gpu-pool-taints" / "cluster.yaml"
     (installed.folder / "cluster.yaml").write_bytes(story.read_bytes())
     (installed.folder / "test_rule.py").write_text(RULE, encoding="utf-8")
-    ran = installed.run("-m", "pytest", "-q", "-p", "no:cacheprovider")
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    result = installed.run("-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_the_readme_installs_kschedx_from_a_file() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser.chromium import Page
-from tests.browser.test_page import ASKED, answered
+from tests.browser.test_page import QUESTIONS, answered
 
 SCRIPT = os.environ.get("AXE_CORE", "")
 pytestmark = [
@@ -46,7 +46,7 @@ def opened(browser: Page, path: Path, width: int, scheme: str) -> float:
     return float(str(browser.run("performance.now()"))) / 1000
 
 
-@pytest.mark.parametrize("items", ASKED.values(), ids=ASKED)
+@pytest.mark.parametrize("items", QUESTIONS.values(), ids=QUESTIONS)
 def test_axe_reports_nothing(browser: Page, tmp_path: Path, files: dict[str, str], items: tuple[str, ...]) -> None:
     path = answered(tmp_path, *(files.get(word, word) for word in items))
     for width, scheme in WINDOWS:

@@ -302,7 +302,7 @@ def test_utilization_is_counted_before_and_after(page: Page, tmp_path: Path, clu
     assert page.text(".legend")[0].split("\n") == ["nodes before", "nodes after"]
 
 
-ASKED: dict[str, tuple[str, ...]] = {
+QUESTIONS: dict[str, tuple[str, ...]] = {
     "unschedulable": ("why", "fixtures/zone-full/pod.yaml", "-s", "fixtures/zone-full/cluster"),
     "fits": ("why", "fixtures/tie/pod.yaml", "-s", "fixtures/tie/cluster.yaml"),
     "preemption": ("why", "fixtures/preemption-pdb/pod.yaml", "-s", "fixtures/preemption-pdb/cluster"),
@@ -418,7 +418,7 @@ def unsaid(document: object) -> Iterator[str]:
             pass
 
 
-@pytest.mark.parametrize("items", ASKED.values(), ids=ASKED)
+@pytest.mark.parametrize("items", QUESTIONS.values(), ids=QUESTIONS)
 def test_print_shows_everything(page: Page, tmp_path: Path, files: dict[str, str], items: tuple[str, ...]) -> None:
     page.resize(*PAPER)
     page.open(answered(tmp_path, *(files.get(word, word) for word in items)))
@@ -475,7 +475,7 @@ STATE = """JSON.stringify([
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "answer",
     [
         ("why", "fixtures/zone-full/pod.yaml", "-s", "fixtures/zone-full/cluster"),
         ("why", "fixtures/tie/pod.yaml", "-s", "fixtures/tie/cluster.yaml"),
@@ -490,9 +490,9 @@ STATE = """JSON.stringify([
     ],
     ids=" ".join,
 )
-def test_every_state_has_an_address(page: Page, tmp_path: Path, cluster: Path, asked: tuple[str, ...]) -> None:
+def test_every_state_has_an_address(page: Page, tmp_path: Path, cluster: Path, answer: tuple[str, ...]) -> None:
     page.resize(1400, 900)
-    path = answered(tmp_path, *(str(cluster) if word == "CLUSTER" else word for word in asked))
+    path = answered(tmp_path, *(str(cluster) if word == "CLUSTER" else word for word in answer))
     page.open(path)
     first = page.run(STATE)
     for choice in CHOICES:

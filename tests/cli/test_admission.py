@@ -29,17 +29,17 @@ TOO_MUCH = "is forbidden: maximum memory usage per Container is 1Gi, but limit i
 
 def refused(folder: Path, target: str, *cluster: Manifest, code: int = 1) -> str:
     write(folder, *cluster)
-    ran = kschedx("why", target, "-n", "shop", "-s", "cluster.yaml", cwd=folder)
-    assert (ran.code, ran.out) == (code, "")
-    (line,) = ran.err.splitlines()
+    result = kschedx("why", target, "-n", "shop", "-s", "cluster.yaml", cwd=folder)
+    assert (result.code, result.out) == (code, "")
+    (line,) = result.err.splitlines()
     return line
 
 
 def test_a_limit_range_refuses_a_manifest(tmp_path: Path) -> None:
     write(tmp_path, changed(POD, "spec.containers.0.resources.limits", {"memory": "2Gi"}), name="pod.yaml")
     write(tmp_path, NODE, LIMITS)
-    ran = kschedx("why", "pod.yaml", "-n", "shop", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
-    assert (ran.code, ran.out.splitlines()) == (
+    result = kschedx("why", "pod.yaml", "-n", "shop", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
+    assert (result.code, result.out.splitlines()) == (
         1,
         [
             "✗ shop/web-0 is not created: LimitRange refuses the pod",
@@ -55,8 +55,8 @@ def test_a_limit_range_refuses_a_manifest(tmp_path: Path) -> None:
 def test_a_limit_range_refuses_a_workloads_pods(tmp_path: Path) -> None:
     write(tmp_path, NODE, LIMITS, DEPLOYMENT)
     question = ("why", "deploy/web", "-n", "shop", "-s", "cluster.yaml")
-    ran = kschedx(*question, cwd=tmp_path, columns=400)
-    assert (ran.code, ran.out.splitlines()[:2]) == (
+    result = kschedx(*question, cwd=tmp_path, columns=400)
+    assert (result.code, result.out.splitlines()[:2]) == (
         1,
         [
             "✗ shop/deploy/web gets no pods: LimitRange refuses them",
@@ -81,8 +81,8 @@ def test_a_refusal_precedes_an_empty_status(tmp_path: Path) -> None:
         ([], "gets no new pods: no controller has observed it"),
     ):
         write(tmp_path, NODE, *bounds, replica_set)
-        ran = kschedx("why", "rs/web-1", "-n", "shop", "-s", "cluster.yaml", cwd=tmp_path)
-        assert (ran.code, ran.out.startswith(f"✗ shop/rs/web-1 {says}")) == (1, True)
+        result = kschedx("why", "rs/web-1", "-n", "shop", "-s", "cluster.yaml", cwd=tmp_path)
+        assert (result.code, result.out.startswith(f"✗ shop/rs/web-1 {says}")) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_a_limit_range_bounds_the_pod_as_a_whole(tmp_path: Path, amounts: list[M
     containers = [{"name": name, "image": "app:1", "resources": each} for name, each in zip("ab", amounts, strict=True)]
     write(tmp_path, NODE, bounds)
     write(tmp_path, changed(POD, "spec.containers", containers), name="pod.yaml")
-    ran = kschedx("why", "pod.yaml", "-n", "shop", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
-    first = next(line for line in ran.out.splitlines() if line.startswith("  fix"))
+    result = kschedx("why", "pod.yaml", "-n", "shop", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
+    first = next(line for line in result.out.splitlines() if line.startswith("  fix"))
     assert first.removeprefix("  fix 1").strip() == fix
 
 
@@ -122,9 +122,9 @@ def test_optional_plugins_are_named_on_the_command_line(tmp_path: Path) -> None:
     write(tmp_path, POD, name="pod.yaml")
     command = ("why", "pod.yaml", "-s", "cluster.yaml")
     assert kschedx(*command, cwd=tmp_path).code == 0
-    ran = kschedx(*command, "--enable-admission-plugins", "PodTolerationRestriction,PodNodeSelector", cwd=tmp_path)
-    assert ran.code == 1
-    assert "Namespace shop set nodeSelector.team shop" in ran.out
+    result = kschedx(*command, "--enable-admission-plugins", "PodTolerationRestriction,PodNodeSelector", cwd=tmp_path)
+    assert result.code == 1
+    assert "Namespace shop set nodeSelector.team shop" in result.out
     wrong = kschedx(*command, "--enable-admission-plugins", "NodeSelector", cwd=tmp_path)
     assert (wrong.code, 'did you mean "PodNodeSelector"?' in wrong.err) == (2, True)
 
@@ -201,10 +201,10 @@ def test_a_namespace_that_only_warns_refuses_no_pod(tmp_path: Path) -> None:
     write(tmp_path, POD, name="pod.yaml")
     for level, is_told in (("restricted", True), ("baseline", False)):
         write(tmp_path, NODE, namespace(warn=level))
-        ran = kschedx("why", "pod.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=200)
-        assert ran.code == 0
+        result = kschedx("why", "pod.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=200)
+        assert result.code == 0
         warning = 'but admits the pod: would violate PodSecurity "restricted:latest": allowPrivilegeEscalation != false'
-        assert (warning in ran.out) is is_told
+        assert (warning in result.out) is is_told
 
 
 def test_security_context_constraints_come_before_pod_security(tmp_path: Path) -> None:
@@ -214,9 +214,9 @@ def test_security_context_constraints_come_before_pod_security(tmp_path: Path) -
         changed(NODE, "metadata.labels", {"node.openshift.io/os_id": "rhcos"}),
         namespace(enforce="restricted"),
     )
-    ran = kschedx("why", "pod.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=300)
-    assert ran.code == 0
-    assert "namespace shop enforces Pod Security restricted, and SecurityContextConstraints" in ran.out
+    result = kschedx("why", "pod.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=300)
+    assert result.code == 0
+    assert "namespace shop enforces Pod Security restricted, and SecurityContextConstraints" in result.out
 
 
 def test_a_refusal_in_one_namespace_leaves_the_others(tmp_path: Path) -> None:
@@ -246,10 +246,10 @@ def test_a_refusal_in_one_namespace_leaves_the_others(tmp_path: Path) -> None:
         changed(changed(bare, "metadata.name", "important"), "spec.priorityClassName", "high"),
     ]
     write(tmp_path, *pods, name="pods.yaml")
-    ran = kschedx("why", "-f", "pods.yaml", "-s", "dump.yaml", cwd=tmp_path, columns=200)
-    assert (ran.code, ran.err) == (1, "")
-    assert ran.out.startswith("✗ 4 pods: 1 can be scheduled, 3 not created\n")
-    assert '✗ namespaces "gone" not found' in ran.out
+    result = kschedx("why", "-f", "pods.yaml", "-s", "dump.yaml", cwd=tmp_path, columns=200)
+    assert (result.code, result.err) == (1, "")
+    assert result.out.startswith("✗ 4 pods: 1 can be scheduled, 3 not created\n")
+    assert '✗ namespaces "gone" not found' in result.out
     limit = "must be less than or equal to memory limit of 1Mi (after the changes of LimitRange tight/tight)"
-    assert f'Pod "web-0" is invalid: spec.containers[0].resources.requests: Invalid value: "2Mi": {limit}' in ran.out
-    assert '✗ pods "important" is forbidden: no PriorityClass with name high was found' in ran.out
+    assert f'Pod "web-0" is invalid: spec.containers[0].resources.requests: Invalid value: "2Mi": {limit}' in result.out
+    assert '✗ pods "important" is forbidden: no PriorityClass with name high was found' in result.out

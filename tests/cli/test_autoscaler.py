@@ -21,8 +21,8 @@ NAME = "eks-general-62c4f0aa-11d2-4c0e-9f7e-30b1c2d4e5f6"
 
 
 def scaling(*options: str, cluster: str = GROWS, pod: str = "search-0") -> dict[str, object]:
-    ran = kschedx("why", f"pod/{pod}", "-n", "shop", "-s", cluster, "-o", "json", *options)
-    result: dict[str, object] = json.loads(ran.out)["autoscaler"]
+    outcome = kschedx("why", f"pod/{pod}", "-n", "shop", "-s", cluster, "-o", "json", *options)
+    result: dict[str, object] = json.loads(outcome.out)["autoscaler"]
     return result
 
 
@@ -34,8 +34,8 @@ def test_the_document_has_the_added_nodes() -> None:
 
 
 def test_a_table_of_all_nodes_runs_no_autoscaler() -> None:
-    ran = kschedx("why", ROOT / "fixtures/autoscaler-at-maximum/pod.yaml", "-s", MAXIMUM, "--nodes", "all")
-    assert (ran.code, ran.err, "adds no node" in ran.out) == (1, "", False)
+    result = kschedx("why", ROOT / "fixtures/autoscaler-at-maximum/pod.yaml", "-s", MAXIMUM, "--nodes", "all")
+    assert (result.code, result.err, "adds no node" in result.out) == (1, "", False)
 
 
 def test_a_flag_changes_the_answer() -> None:
@@ -58,8 +58,8 @@ def test_a_flag_changes_the_answer() -> None:
     ],
 )
 def test_an_invalid_option_is_an_error(options: tuple[str, ...], expected: str) -> None:
-    ran = kschedx("why", "pod/search-0", "-n", "shop", "-s", GROWS, *options)
-    assert (ran.code, expected in ran.err) == (2, True)
+    result = kschedx("why", "pod/search-0", "-n", "shop", "-s", GROWS, *options)
+    assert (result.code, expected in result.err) == (2, True)
 
 
 def test_a_label_that_names_no_group_leaves_templates_unknown() -> None:
@@ -72,9 +72,9 @@ def test_a_label_that_names_no_group_leaves_templates_unknown() -> None:
 def test_a_status_that_cannot_be_read_is_a_note(tmp_path: Path) -> None:
     text = Path(GROWS).read_text(encoding="utf-8").replace("nodeGroups:", "nodeGroups: 3 #")
     (tmp_path / "cluster.yaml").write_text(text, encoding="utf-8")
-    ran = kschedx("why", "pod/search-0", "-n", "shop", "-s", str(tmp_path / "cluster.yaml"), "-o", "json")
-    document = json.loads(ran.out)
-    assert ran.code == 1
+    result = kschedx("why", "pod/search-0", "-n", "shop", "-s", str(tmp_path / "cluster.yaml"), "-o", "json")
+    document = json.loads(result.out)
+    assert result.code == 1
     assert "autoscaler" not in document
     assert "autoscaler-unreadable" in [note["id"] for note in document["notes"]]
 
@@ -84,23 +84,23 @@ def test_an_unknown_status_is_quoted(tmp_path: Path) -> None:
     (tmp_path / "cluster.yaml").write_text(text, encoding="utf-8")
     cluster = str(tmp_path / "cluster.yaml")
     assert scaling(cluster=cluster)["unknownStatus"] == ["Resting"]
-    ran = kschedx("why", "pod/search-0", "-n", "shop", "-s", cluster).out
-    assert "its status has unknown values Resting" in " ".join(ran.split())
+    result = kschedx("why", "pod/search-0", "-n", "shop", "-s", cluster).out
+    assert "its status has unknown values Resting" in " ".join(result.split())
 
 
 def test_a_list_of_pods_ends_with_the_nodes_added_for_all() -> None:
-    ran = kschedx("why", "--all-pending", "-s", GROWS)
-    assert "cluster-autoscaler adds 3 nodes to" in ran.out
-    assert "for 5 pods" in ran.out
+    result = kschedx("why", "--all-pending", "-s", GROWS)
+    assert "cluster-autoscaler adds 3 nodes to" in result.out
+    assert "for 5 pods" in result.out
     text = " ".join(kschedx("why", "--all-pending", "-s", MAXIMUM).out.split())
     general = "eks-general-62c4f0aa-11d2-4c0e-9f7e-30b1c2d4e5f6"
     assert f"adds no node; no node group helps 1 pod. {general}: max node group size reached; eks-memory-" in text
 
 
 def test_the_queue_runs_with_the_added_nodes() -> None:
-    ran = kschedx("simulate", "--autoscale", "-s", GROWS, "-o", "json")
-    document = json.loads(ran.out)
-    assert (ran.code, document["pending"]) == (0, [])
+    result = kschedx("simulate", "--autoscale", "-s", GROWS, "-o", "json")
+    document = json.loads(result.out)
+    assert (result.code, document["pending"]) == (0, [])
     assert document["autoscaler"]["groups"] == {NAME: {"from": 2, "to": 5, "max": 10}}
     without = str(ROOT / "fixtures/fragmentation")
     refused = kschedx("simulate", "--autoscale", "-s", without)
@@ -214,8 +214,8 @@ def test_the_autoscaler_has_its_own_scheduler_configuration(tmp_path: Path) -> N
     assert "schedulerConfigFile" not in given
     config.write_text(json.dumps(_profiles({"schedulerName": "a"}, {"schedulerName": "b"})))
     options = (*label, "--autoscaler-flag", f"scheduler-config-file={config}")
-    ran = kschedx("why", "pod/web", "-n", "shop", "-s", cluster, *options)
-    assert (ran.code, "supports one profile, and the configuration has 2" in ran.err) == (2, True)
+    result = kschedx("why", "pod/web", "-n", "shop", "-s", cluster, *options)
+    assert (result.code, "supports one profile, and the configuration has 2" in result.err) == (2, True)
 
 
 def _profiles(*profiles: Mapping[str, object]) -> Mapping[str, object]:
@@ -236,11 +236,12 @@ def test_a_group_whose_template_only_the_autoscaler_knows_may_help(tmp_path: Pat
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     question = ("why", "pod/web", "-n", "shop", "-s", path, "--node-group-label", "group")
-    ran = kschedx(*question, columns=200)
+    result = kschedx(*question, columns=200)
     assert (
-        "may add a node of group empty, whose template is not in the cluster; workers: max node group size" in ran.out
+        "may add a node of group empty, whose template is not in the cluster; workers: max node group size"
+        in result.out
     )
-    assert "not ready for scale-up" not in ran.out
+    assert "not ready for scale-up" not in result.out
     assert json.loads(kschedx(*question, "-o", "json").out)["autoscaler"]["event"] == ""
     reason = {
         "type": "Normal",

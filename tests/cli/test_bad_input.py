@@ -12,7 +12,7 @@ import yaml
 from kschedx import loading
 from tests.builders import Manifest, pod
 from tests.cli.manifests import NODE, POD, changed, configuration, write
-from tests.command import Ran, kschedx
+from tests.command import CommandResult, kschedx
 
 CPU = "spec.containers.0.resources.requests.cpu"
 TERM = {
@@ -33,7 +33,7 @@ class Bad:
     pod: str | tuple[Manifest, ...] = (POD,)
     config: str | tuple[Manifest, ...] = ()
 
-    def run(self, folder: Path) -> Ran:
+    def run(self, folder: Path) -> CommandResult:
         for name, content in (("cluster.yaml", self.cluster), ("pod.yaml", self.pod), ("config.yaml", self.config)):
             if isinstance(content, str):
                 (folder / name).write_text(content, encoding="utf-8")
@@ -192,9 +192,9 @@ TARGETS = [
 
 def check(bad: Bad, folder: Path) -> None:
     (folder / "empty").mkdir()
-    ran = bad.run(folder)
-    assert (ran.code, ran.out) == (2, "")
-    (line,) = ran.err.splitlines()
+    result = bad.run(folder)
+    assert (result.code, result.out) == (2, "")
+    (line,) = result.err.splitlines()
     assert line.startswith("error: ")
     assert not [part for part in bad.says if part not in line], line
 
@@ -218,9 +218,9 @@ def test_bad_input_is_refused_in_one_line(bad: Bad, tmp_path: Path) -> None:
     ids=" ".join,
 )
 def test_an_invalid_command_line_is_an_error(arguments: tuple[str, ...], says: str) -> None:
-    ran = kschedx(*arguments)
-    assert (ran.code, ran.out) == (2, "")
-    line, see = ran.err.splitlines()
+    result = kschedx(*arguments)
+    assert (result.code, result.out) == (2, "")
+    line, see = result.err.splitlines()
     assert says in line
     assert see.startswith("See 'kschedx")
     assert "Value error" not in line
@@ -228,9 +228,9 @@ def test_an_invalid_command_line_is_an_error(arguments: tuple[str, ...], says: s
 
 @pytest.mark.parametrize("arguments", [(), ("why",), ("completion",)], ids=["kschedx", "why", "completion"])
 def test_a_command_without_arguments_shows_its_help(arguments: tuple[str, ...]) -> None:
-    ran = kschedx(*arguments)
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith("Usage: kschedx")
+    result = kschedx(*arguments)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("Usage: kschedx")
 
 
 def test_too_little_memory_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,8 +238,8 @@ def test_too_little_memory_is_an_error(tmp_path: Path, monkeypatch: pytest.Monke
         raise MemoryError
 
     monkeypatch.setattr(loading, "read", read)
-    ran = kschedx("why", "x", "-s", write(tmp_path, NODE))
-    assert (ran.code, ran.err) == (2, "error: not enough memory for this input\n")
+    result = kschedx("why", "x", "-s", write(tmp_path, NODE))
+    assert (result.code, result.err) == (2, "error: not enough memory for this input\n")
 
 
 @pytest.mark.parametrize("debug", ["", "1"])
@@ -248,11 +248,11 @@ def test_an_internal_error_is_not_an_answer(tmp_path: Path, monkeypatch: pytest.
         raise KeyError("oops")
 
     monkeypatch.setattr(loading, "read", read)
-    ran = kschedx("why", "x", "-s", write(tmp_path, NODE), env={"KSCHEDX_DEBUG": debug})
-    assert (ran.code, ran.out) == (70, "")
+    result = kschedx("why", "x", "-s", write(tmp_path, NODE), env={"KSCHEDX_DEBUG": debug})
+    assert (result.code, result.out) == (70, "")
     text = "error: internal error: KeyError: 'oops' (a defect of kschedx; KSCHEDX_DEBUG=1 shows where)\n"
-    assert ran.err.endswith(text)
-    assert ("Traceback" in ran.err) == bool(debug)
+    assert result.err.endswith(text)
+    assert ("Traceback" in result.err) == bool(debug)
 
 
 def test_an_error_has_the_line_of_the_field(tmp_path: Path) -> None:
@@ -265,6 +265,6 @@ def test_an_error_has_the_line_of_the_field(tmp_path: Path) -> None:
     ):
         path = tmp_path / name
         path.write_text(text, encoding="utf-8")
-        ran = kschedx("why", "pod/web-0", "-n", "shop", "-s", path)
+        result = kschedx("why", "pod/web-0", "-n", "shop", "-s", path)
         line = next(number for number, item in enumerate(text.splitlines(), 1) if "8GiB" in item)
-        assert ran.err.startswith(f"error: {path}:{line}: Node node-01: status.allocatable[memory]: "), ran.err
+        assert result.err.startswith(f"error: {path}:{line}: Node node-01: status.allocatable[memory]: "), result.err

@@ -12,7 +12,7 @@ from tests.command import kschedx
 
 NO_EXECUTE = "dedicated=db:NoExecute"
 NO_SCHEDULE = "dedicated=db:NoSchedule"
-SAID = "default/x: spec.nodeName binds it to a, without kube-scheduler; "
+BINDING = "default/x: spec.nodeName binds it to a, without kube-scheduler; "
 
 
 def asking(cpu: str, **spec: object) -> Manifest:
@@ -43,11 +43,11 @@ def test_the_kubelet_decides(tmp_path: Path, pod: Manifest, taints: list[str], e
     machine = node("a", allocatable={"cpu": "4", "pods": "9"}, taints=taints)
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [machine]}))
     (tmp_path / "pod.json").write_text(json.dumps(pod))
-    ran = kschedx("why", "pod.json", "--snapshot", "cluster.json", cwd=tmp_path, columns=200)
-    headline, *below = ran.out.splitlines()
+    result = kschedx("why", "pod.json", "--snapshot", "cluster.json", cwd=tmp_path, columns=200)
+    headline, *below = result.out.splitlines()
     absent = "default/x: spec.nodeName binds it to b, without kube-scheduler; the node does not exist"
-    assert headline[2:] == (SAID + expected if expected else absent)
-    assert (headline[0], ran.code) == (("✓", 0) if expected.startswith("resources, ") else ("✗", 1))
+    assert headline[2:] == (BINDING + expected if expected else absent)
+    assert (headline[0], result.code) == (("✓", 0) if expected.startswith("resources, ") else ("✗", 1))
     assert not any("kube-scheduler:" in line or "nodes are available" in line for line in below), "nobody writes that"
 
 
@@ -63,19 +63,19 @@ def test_filters_of_the_scheduler_do_not_count(tmp_path: Path) -> None:
     (tmp_path / "fits.json").write_text(json.dumps(fits))
     (tmp_path / "large.json").write_text(json.dumps(large))
     for name, code in (("fits", 0), ("large", 1), ("web", 0)):
-        ran = kschedx("why", f"{name}.json", "--snapshot", "cluster.json", cwd=tmp_path, columns=200)
-        assert (ran.code, ran.out[0]) == (code, "✗" if code else "✓")
-        assert "spec.nodeName binds it to a" in ran.out
+        result = kschedx("why", f"{name}.json", "--snapshot", "cluster.json", cwd=tmp_path, columns=200)
+        assert (result.code, result.out[0]) == (code, "✗" if code else "✓")
+        assert "spec.nodeName binds it to a" in result.out
     for more, text in (
         ([], "✗ 4 pods: 3 can be scheduled, 1 unschedulable\n"),
         (["--alone"], "✗ 3 pods: 2 can be scheduled, 1 unschedulable\n"),
     ):
         files = ["-f", "fits.json", "-f", "large.json", "-f", "web.json"]
-        ran = kschedx("why", *files, "--snapshot", "cluster.json", *more, cwd=tmp_path, columns=200)
-        assert ran.code == 1
-        assert ran.out.startswith(text)
-        assert "its kubelet rejects the pod (OutOfcpu)" in ran.out
-        assert "default/x → a" in ran.out
+        result = kschedx("why", *files, "--snapshot", "cluster.json", *more, cwd=tmp_path, columns=200)
+        assert result.code == 1
+        assert result.out.startswith(text)
+        assert "its kubelet rejects the pod (OutOfcpu)" in result.out
+        assert "default/x → a" in result.out
 
 
 def bound(name: str, cpu: str, replicas: int, **spec: object) -> Manifest:
@@ -86,7 +86,7 @@ def bound(name: str, cpu: str, replicas: int, **spec: object) -> Manifest:
 
 
 @pytest.mark.parametrize(
-    ("manifest", "code", "said"),
+    ("manifest", "code", "message"),
     [
         (
             bound("web", "1500m", 2),
@@ -103,18 +103,18 @@ def bound(name: str, cpu: str, replicas: int, **spec: object) -> Manifest:
     ],
 )
 def test_the_kubelet_admits_replicas_while_it_has_room(
-    tmp_path: Path, manifest: Manifest, code: int, said: str
+    tmp_path: Path, manifest: Manifest, code: int, message: str
 ) -> None:
     machine = node("a", allocatable={"cpu": "4", "pods": "9"})
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [machine]}))
     (tmp_path / "web.json").write_text(json.dumps(manifest))
-    ran = kschedx("why", "web.json", "--snapshot", "cluster.json", cwd=tmp_path, columns=200)
-    assert (ran.code, ran.err) == (code, "")
-    assert ran.out.startswith(said)
-    is_made_again = "stays as a Failed pod, and another is made in its place, repeatedly" in ran.out
-    assert is_made_again is ("refuses" in said)
+    result = kschedx("why", "web.json", "--snapshot", "cluster.json", cwd=tmp_path, columns=200)
+    assert (result.code, result.err) == (code, "")
+    assert result.out.startswith(message)
+    is_made_again = "stays as a Failed pod, and another is made in its place, repeatedly" in result.out
+    assert is_made_again is ("refuses" in message)
     document = json.loads(kschedx("why", "web.json", "--snapshot", "cluster.json", "-o", "json", cwd=tmp_path).out)
-    assert document["kubelet"]["node"] == ("b" if "binds it to b" in said else "a")
+    assert document["kubelet"]["node"] == ("b" if "binds it to b" in message else "a")
     assert document["kubelet"]["takes"] is (code == 0)
 
 
@@ -123,7 +123,7 @@ def test_two_workloads_share_the_room_of_a_kubelet(tmp_path: Path) -> None:
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [machine]}))
     items = [bound("web", "1500m", 2), bound("other", "1", 2)]
     (tmp_path / "new.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-    ran = kschedx("why", "new.json", "--snapshot", "cluster.json", cwd=tmp_path, columns=200)
-    assert ran.code == 1
-    assert ran.out.startswith("✗ 4 pods: 3 can be scheduled, 1 unschedulable\n")
-    assert "default/other (Deployment)\n" in ran.out
+    result = kschedx("why", "new.json", "--snapshot", "cluster.json", cwd=tmp_path, columns=200)
+    assert result.code == 1
+    assert result.out.startswith("✗ 4 pods: 3 can be scheduled, 1 unschedulable\n")
+    assert "default/other (Deployment)\n" in result.out

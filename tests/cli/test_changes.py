@@ -9,7 +9,7 @@ import pytest
 
 from tests.builders import Manifest, at, node
 from tests.cli.manifests import NODE, small_pod, write
-from tests.command import Ran, kschedx
+from tests.command import CommandResult, kschedx
 from tests.simulate.clusters import budget, deployment, nodes, shop
 from tests.simulate.test_rollouts import half_rolled_out
 
@@ -25,7 +25,7 @@ def written(folder: Path, objects: list[Manifest]) -> Path:
     return path
 
 
-def asked(cluster: Path, *arguments: str) -> Ran:
+def run_why(cluster: Path, *arguments: str) -> CommandResult:
     return kschedx(*arguments, "-n", "shop", "-s", cluster)
 
 
@@ -40,70 +40,72 @@ EVERY = {
 
 @pytest.mark.parametrize("command", EVERY.values(), ids=EVERY)
 def test_every_command_has_them_and_names_an_invalid_one(command: tuple[str, ...], cluster: Path) -> None:
-    fine = asked(cluster, *command, "--cordon", "node-1", "--add-nodes", "1=node-2", "--scale", "deploy/batch=9")
+    fine = run_why(cluster, *command, "--cordon", "node-1", "--add-nodes", "1=node-2", "--scale", "deploy/batch=9")
     assert (fine.code in (0, 1), fine.err) == (True, "")
-    wrong = asked(cluster, *command, "--cordon", "node-1", "--drain", "node-9")
+    wrong = run_why(cluster, *command, "--cordon", "node-1", "--drain", "node-9")
     assert (wrong.code, wrong.out) == (2, "")
     assert wrong.err == 'error: drain node-9: no node "node-9" in the snapshot (did you mean "node-5"?)\n'
 
 
 def test_changes_are_applied_in_their_order(cluster: Path) -> None:
-    cordoned = asked(cluster, "simulate", "--uncordon", "node-1", "--cordon", "node-1", "-o", "json")
-    open_again = asked(cluster, "simulate", "--cordon", "node-1", "--uncordon", "node-1", "-o", "json")
+    cordoned = run_why(cluster, "simulate", "--uncordon", "node-1", "--cordon", "node-1", "-o", "json")
+    open_again = run_why(cluster, "simulate", "--cordon", "node-1", "--uncordon", "node-1", "-o", "json")
     assert json.loads(cordoned.out)["changes"] == ["uncordon node-1", "cordon node-1"]
-    places = [set(json.loads(ran.out)["placed"].values()) for ran in (cordoned, open_again)]
+    places = [set(json.loads(result.out)["placed"].values()) for result in (cordoned, open_again)]
     assert "node-1" not in places[0]
-    mixed = asked(cluster, "simulate", "--scale", "deploy/web=8", "--drain", "node-1", "--scale", "deploy/web=9")
+    mixed = run_why(cluster, "simulate", "--scale", "deploy/web=8", "--drain", "node-1", "--scale", "deploy/web=9")
     assert "after     scale deploy/web=8 · drain node-1 · scale deploy/web=9" in mixed.out
 
 
 def test_why_explains_replicas_that_a_change_creates(cluster: Path) -> None:
-    ran = asked(cluster, "why", "deploy/batch", "--scale", "deploy/batch=30")
-    assert ran.out.splitlines()[0] == "✗ shop/deploy/batch: 6 of 23 missing replicas can be scheduled, 17 stay pending"
-    assert "note      after scale deploy/batch=30" in ran.out
+    result = run_why(cluster, "why", "deploy/batch", "--scale", "deploy/batch=30")
+    assert (
+        result.out.splitlines()[0] == "✗ shop/deploy/batch: 6 of 23 missing replicas can be scheduled, 17 stay pending"
+    )
+    assert "note      after scale deploy/batch=30" in result.out
 
 
 def test_evicted_pods_are_placed_before_the_question(tmp_path: Path) -> None:
     """The evicted pods of node-1 fill node-2, on which the explained pod would fit otherwise."""
     objects = [*nodes(("4", "4")), *deployment("batch", "2", ["node-1", "node-1"]), *deployment("web", "3", [None])]
     path = written(tmp_path, objects)
-    assert asked(path, "why", "pod/web-0").code == 0
-    ran = asked(path, "why", "pod/web-0", "--remove-node", "node-1")
-    assert ran.code == 1
-    assert "shop/batch-0" in ran.out
-    assert asked(path, "fit", "pod/web-0", "--drain", "node-1").code == 1
+    assert run_why(path, "why", "pod/web-0").code == 0
+    result = run_why(path, "why", "pod/web-0", "--remove-node", "node-1")
+    assert result.code == 1
+    assert "shop/batch-0" in result.out
+    assert run_why(path, "fit", "pod/web-0", "--drain", "node-1").code == 1
 
 
 def test_a_pending_pod_is_placed_before_evicted_pods(tmp_path: Path) -> None:
     objects = [*nodes(("4", "4")), *deployment("batch", "2", ["node-1", "node-1"]), *deployment("web", "3", [None])]
     at(objects[1], "spec")["unschedulable"] = True
-    ran = asked(written(tmp_path, objects), "why", "pod/web-0", "--uncordon", "node-2", "--drain", "node-1")
-    assert (ran.code, ran.out.splitlines()[0]) == (
+    result = run_why(written(tmp_path, objects), "why", "pod/web-0", "--uncordon", "node-2", "--drain", "node-1")
+    assert (result.code, result.out.splitlines()[0]) == (
         0,
         "✓ shop/web-0 would be assigned to node-2, the only node that fits",
     )
-    ran = asked(written(tmp_path, objects), "why", "--all-pending", "--uncordon", "node-2", "--drain", "node-1")
-    assert "✓ can be scheduled\n  pod       shop/web-0 → node-2" in ran.out
+    result = run_why(written(tmp_path, objects), "why", "--all-pending", "--uncordon", "node-2", "--drain", "node-1")
+    assert "✓ can be scheduled\n  pod       shop/web-0 → node-2" in result.out
 
 
 def test_why_continues_the_rollout_of_a_changed_strategy(tmp_path: Path) -> None:
     path = written(tmp_path, half_rolled_out())
-    assert asked(path, "why", "deploy/web").code == 1
+    assert run_why(path, "why", "deploy/web").code == 1
     recreate = ("--set", "deploy/web:spec.strategy.type=Recreate")
-    assert asked(path, "why", "deploy/web", *recreate).code == asked(path, "simulate", *recreate).code == 0
+    assert run_why(path, "why", "deploy/web", *recreate).code == run_why(path, "simulate", *recreate).code == 0
 
 
 def test_nodes_can_be_replaced_by_copies(cluster: Path) -> None:
-    ran = asked(cluster, "simulate", "--remove-node", "node-1", "--add-nodes", "2=node-1", "-o", "json")
-    nodes = json.loads(ran.out)["nodes"]
+    result = run_why(cluster, "simulate", "--remove-node", "node-1", "--add-nodes", "2=node-1", "-o", "json")
+    nodes = json.loads(result.out)["nodes"]
     assert nodes["node-1"]["after"] is None
     assert nodes["node-1-new1"]["after"]["allocatable"] == nodes["node-1"]["before"]["allocatable"]
 
 
 def test_copies_of_a_node_are_in_its_topology_domain(tmp_path: Path) -> None:
     path = written(tmp_path, [node("node-1.x.io"), node("node-2.x.io")])
-    ran = asked(path, "simulate", "--add-nodes", "1=node-1.x.io", "-o", "json")
-    assert "node-1-new1.x.io" in json.loads(ran.out)["nodes"]
+    result = run_why(path, "simulate", "--add-nodes", "1=node-1.x.io", "-o", "json")
+    assert "node-1-new1.x.io" in json.loads(result.out)["nodes"]
 
 
 @pytest.mark.parametrize(
@@ -118,8 +120,8 @@ def test_pods_that_lose_their_nodes_are_named(cpu: str, expected: str, tmp_path:
     objects = [*nodes(("4", cpu)), *deployment("batch", "2", ["node-1", "node-1"])]
     path = written(tmp_path, [*objects, *deployment("web", "3", ["node-2"])])
     for command in ("why", "fit"):
-        assert expected in asked(path, command, "deploy/web", "--remove-node", "node-1").out
-    document = json.loads(asked(path, "why", "deploy/web", "--remove-node", "node-1", "-o", "json").out)
+        assert expected in run_why(path, command, "deploy/web", "--remove-node", "node-1").out
+    document = json.loads(run_why(path, "why", "deploy/web", "--remove-node", "node-1", "-o", "json").out)
     note = next(note for note in document["notes"] if note["id"] == "after-changes")
     assert [*note.get("moved", ()), *note.get("waiting", ())] == ["shop/batch-0", "shop/batch-1"]
 
@@ -129,19 +131,19 @@ def test_pods_alone_show_their_workload(tmp_path: Path) -> None:
     objects = [*nodes(("4",)), *deployment("web", "1", ["node-1", "node-1"])]
     path = written(tmp_path, [item for item in objects if item["kind"] in ("Node", "Pod")])
     for target in ("deploy/web", "shop/deploy/web", "shop/deployment.apps/web"):
-        ran = asked(path, "fit", target)
-        assert (ran.code, ran.out.splitlines()[0]) == (0, f"✓ {target}: 2 more fit")
-    runs = asked(path, "why", "shop/deploy/web", "-n", "other").out
+        result = run_why(path, "fit", target)
+        assert (result.code, result.out.splitlines()[0]) == (0, f"✓ {target}: 2 more fit")
+    runs = run_why(path, "why", "shop/deploy/web", "-n", "other").out
     assert "it runs on node-1; this shows what scheduling it now would give" in runs
-    nowhere = asked(path, "fit", "shop/deploy/api")
+    nowhere = run_why(path, "fit", "shop/deploy/api")
     assert (nowhere.code, nowhere.err) == (2, 'error: no Deployment "api" in namespace "shop"\n')
 
 
 def test_an_incomplete_drain_is_reported(tmp_path: Path) -> None:
     objects = [*nodes(("4", "4")), *deployment("web", "1", ["node-1", "node-1"]), budget("web", 0)]
-    ran = asked(written(tmp_path, objects), "why", "deploy/web", "--drain", "node-1")
-    assert ran.code == 0
-    assert ran.err == "note: drain node-1: PodDisruptionBudgets block the eviction of 2 pods\n"
+    result = run_why(written(tmp_path, objects), "why", "deploy/web", "--drain", "node-1")
+    assert result.code == 0
+    assert result.err == "note: drain node-1: PodDisruptionBudgets block the eviction of 2 pods\n"
 
 
 @pytest.mark.parametrize(
@@ -164,13 +166,13 @@ def test_an_incomplete_drain_is_reported(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_is_one_line(arguments: tuple[str, ...], expected: str, cluster: Path) -> None:
-    ran = asked(cluster, *arguments)
-    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert expected in ran.err
+    result = run_why(cluster, *arguments)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert expected in result.err
 
 
 def test_the_explained_pod_is_not_reported_as_evicted(cluster: Path) -> None:
-    assert "nodes that are not there" not in asked(cluster, "why", "pod/web-0").out
+    assert "nodes that are not there" not in run_why(cluster, "why", "pod/web-0").out
 
 
 CPU = "spec.template.spec.containers[main].resources.requests.cpu"
@@ -186,28 +188,30 @@ CPU = "spec.template.spec.containers[main].resources.requests.cpu"
 def test_why_continues_the_rollout_of_its_target(cpu: str, expected: str, tmp_path: Path) -> None:
     """The third pod must fit beside two pods of 1 cpu on a node with 4 cpu."""
     path = written(tmp_path, [*nodes(("4",)), *deployment("web", "1", ["node-1", "node-1"])])
-    ran = asked(path, "why", "deploy/web", "--set", f"deploy/web:{CPU}={cpu}")
-    assert (ran.out.splitlines()[0].startswith(expected), ran.err) == (True, "")
+    result = run_why(path, "why", "deploy/web", "--set", f"deploy/web:{CPU}={cpu}")
+    assert (result.out.splitlines()[0].startswith(expected), result.err) == (True, "")
 
 
 def test_a_stalled_rollout_of_another_workload_is_reported(tmp_path: Path) -> None:
     web, more = deployment("web", "1", ["node-1", "node-1"]), deployment("more", "1", [None])
     path = written(tmp_path, [*nodes(("4",)), *web, *more])
-    ran = asked(path, "why", "deploy/more", "--set", f"deploy/web:{CPU}=3")
-    assert ran.code == 0
-    assert ran.err.startswith("note: rollout of shop/deploy/web stalls: 0 of 2 pods replaced, 1 new pod stays pending")
+    result = run_why(path, "why", "deploy/more", "--set", f"deploy/web:{CPU}=3")
+    assert result.code == 0
+    assert result.err.startswith(
+        "note: rollout of shop/deploy/web stalls: 0 of 2 pods replaced, 1 new pod stays pending"
+    )
 
 
 def test_added_and_removed_nodes_can_be_drained(cluster: Path) -> None:
-    each = asked(cluster, "drain", "--each", "--remove-node", "node-2", "--add-nodes", "1=node-1", "-o", "name")
+    each = run_why(cluster, "drain", "--each", "--remove-node", "node-2", "--add-nodes", "1=node-1", "-o", "name")
     nodes = {line.removeprefix("node/") for line in each.out.split()}
     assert "node-1-new1" in nodes
     assert "node-2" not in nodes
-    gone = asked(cluster, "drain", "node-2", "--remove-node", "node-2")
+    gone = run_why(cluster, "drain", "node-2", "--remove-node", "node-2")
     assert (gone.code, gone.err) == (2, 'error: no node "node-2" after the changes (a change removes it)\n')
-    wrong = asked(cluster, "drain", "node-22", "--remove-node", "node-2")
+    wrong = run_why(cluster, "drain", "node-22", "--remove-node", "node-2")
     assert 'no node "node-22" after the changes (did you mean' in wrong.err
-    assert asked(cluster, "drain", "node-1-new1", "--add-nodes", "1=node-1").code == 0
+    assert run_why(cluster, "drain", "node-1-new1", "--add-nodes", "1=node-1").code == 0
 
 
 def test_pods_of_applied_custom_resources_count(tmp_path: Path) -> None:
@@ -218,6 +222,6 @@ def test_pods_of_applied_custom_resources_count(tmp_path: Path) -> None:
         "metadata": {"name": "web"},
         "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "a"}}, "template": template},
     }
-    ran = kschedx("simulate", "-f", write(tmp_path, rollout, name="web.yaml"), "-s", write(tmp_path, NODE))
-    assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith("✓ all 3 pods are scheduled\n")
+    result = kschedx("simulate", "-f", write(tmp_path, rollout, name="web.yaml"), "-s", write(tmp_path, NODE))
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("✓ all 3 pods are scheduled\n")

@@ -23,8 +23,8 @@ def cluster(tmp_path: Path) -> Path:
 
 def test_a_manifest_that_fits_on_no_node_fails_at_its_line(cluster: Path, tmp_path: Path) -> None:
     manifests = write(tmp_path, POD, BIG_POD, name="pods.yaml")
-    ran = kschedx("why", "-f", manifests, "-s", cluster, "-o", "junit")
-    suite = ElementTree.fromstring(ran.out)
+    result = kschedx("why", "-f", manifests, "-s", cluster, "-o", "junit")
+    suite = ElementTree.fromstring(result.out)
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "1", "0")
     fits, fails = suite
     assert list(fits) == []
@@ -33,7 +33,7 @@ def test_a_manifest_that_fits_on_no_node_fails_at_its_line(cluster: Path, tmp_pa
     failure = fails.find("failure")
     assert failure is not None
     assert "insufficient cpu" in (failure.text or "")
-    assert ran.code == 1
+    assert result.code == 1
 
 
 def test_an_annotation_has_a_file_and_a_line(cluster: Path, tmp_path: Path) -> None:
@@ -57,8 +57,8 @@ def test_a_manifest_that_fits_passes(cluster: Path, tmp_path: Path) -> None:
 
 def test_pods_that_a_profile_moves_are_failures(tmp_path: Path) -> None:
     snapshot = "fixtures/volume-local-cordoned/cluster.yaml"
-    ran = kschedx("diff-profiles", "default", "hard-zone-spread", "-s", snapshot, "--all", "-o", "junit")
-    suite = ElementTree.fromstring(ran.out)
+    result = kschedx("diff-profiles", "default", "hard-zone-spread", "-s", snapshot, "--all", "-o", "junit")
+    suite = ElementTree.fromstring(result.out)
     assert [case.get("name") for case in suite if len(case)] == ["streaming/kafka-0", "streaming/kafka-2"]
     assert [case.get("name") for case in suite if not len(case)] == ["5 pods are the same"]
 
@@ -89,28 +89,28 @@ def test_an_input_error_is_an_annotation_on_its_line(cluster: Path, tmp_path: Pa
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
         "profiles:\n- schedulerName: a\n  plugin: {}\n- schedulerName: b\n  pluginConfigs: []\n"
     )
-    ran = kschedx("profiles", "check", config, "-o", "sarif")
-    assert ran.code == 2
-    assert ran.err.startswith(f"error: {config}:5: ")
-    results = json.loads(ran.out)["runs"][0]["results"]
+    outcome = kschedx("profiles", "check", config, "-o", "sarif")
+    assert outcome.code == 2
+    assert outcome.err.startswith(f"error: {config}:5: ")
+    results = json.loads(outcome.out)["runs"][0]["results"]
     lines = [result["locations"][0]["physicalLocation"]["region"]["startLine"] for result in results]
     assert lines == [5, 7]
     assert results[0]["message"]["text"] == 'profiles[0].plugin: unknown field "plugin" (did you mean "plugins"?)'
     typed = POD | {"metadata": {"name": "web-0", "namespace": "shop"}}
     pods = write(tmp_path, changed(typed, "spec.nodeselector", {}), name="pods.yaml")
-    ran = kschedx("why", "-f", pods, "-s", cluster, "-o", "junit")
-    assert ran.code == 2
-    (case,) = ElementTree.fromstring(ran.out)
+    outcome = kschedx("why", "-f", pods, "-s", cluster, "-o", "junit")
+    assert outcome.code == 2
+    (case,) = ElementTree.fromstring(outcome.out)
     assert case.get("name") == "spec.nodeselector"
     assert int(case.get("line") or 0) > 1
 
 
 def test_a_list_of_pods_has_a_page(cluster: Path, tmp_path: Path) -> None:
     manifests = write(tmp_path, POD, BIG_POD, name="pods.yaml")
-    ran = kschedx("why", "-f", manifests, "-s", cluster, "-o", "markdown")
-    assert ran.out.startswith("## ✗ 2 pods: ")
-    assert "| shop/web-0 → node-01 |" in ran.out
-    assert "insufficient cpu" in ran.out
+    result = kschedx("why", "-f", manifests, "-s", cluster, "-o", "markdown")
+    assert result.out.startswith("## ✗ 2 pods: ")
+    assert "| shop/web-0 → node-01 |" in result.out
+    assert "insufficient cpu" in result.out
 
 
 @pytest.mark.parametrize("form", [Format.NAME, Format.PATCH, Format.MARKDOWN, Format.JUNIT, Format.SARIF])
@@ -136,9 +136,9 @@ def test_advice_on_a_configuration_is_a_finding(tmp_path: Path) -> None:
 def test_a_baseline_lets_only_new_findings_fail(cluster: Path, tmp_path: Path) -> None:
     old = write(tmp_path, BIG_POD, name="old.yaml")
     known = tmp_path / "known.json"
-    ran = kschedx("why", "-f", old, "-s", cluster, "-o", "sarif")
-    known.write_text(ran.out)
-    assert ran.code == 1
+    outcome = kschedx("why", "-f", old, "-s", cluster, "-o", "sarif")
+    known.write_text(outcome.out)
+    assert outcome.code == 1
 
     again = kschedx("why", "-f", old, "-s", cluster, "-o", "sarif", "--baseline", known)
     assert (again.code, again.err) == (0, f"note: 1 finding of {known} ignored, 0 new\n")
@@ -146,9 +146,9 @@ def test_a_baseline_lets_only_new_findings_fail(cluster: Path, tmp_path: Path) -
 
     newer = changed(BIG_POD, "metadata.name", "another")
     both = write(tmp_path, BIG_POD, newer, name="both.yaml")
-    ran = kschedx("why", "-f", both, "-s", cluster, "-o", "junit", "--baseline", known)
-    assert ran.code == 1
-    suite = ElementTree.fromstring(ran.out)
+    outcome = kschedx("why", "-f", both, "-s", cluster, "-o", "junit", "--baseline", known)
+    assert outcome.code == 1
+    suite = ElementTree.fromstring(outcome.out)
     assert (suite.get("failures"), suite.get("skipped")) == ("1", "1")
 
 
@@ -156,6 +156,6 @@ def test_a_baseline_lets_only_new_findings_fail(cluster: Path, tmp_path: Path) -
 def test_a_baseline_must_be_sarif(text: str, cluster: Path, tmp_path: Path) -> None:
     known = tmp_path / "known.json"
     known.write_text(text)
-    ran = kschedx("why", "-f", write(tmp_path, POD), "-s", cluster, "--baseline", known)
-    assert ran.code == 2
-    assert "--baseline: this is not a SARIF file (write one with -o sarif)" in ran.err
+    result = kschedx("why", "-f", write(tmp_path, POD), "-s", cluster, "--baseline", known)
+    assert result.code == 2
+    assert "--baseline: this is not a SARIF file (write one with -o sarif)" in result.err

@@ -37,9 +37,9 @@ def completions(command: str | Path, *words: str, cwd: Path = ROOT) -> list[str]
         "COMP_WORDS": "\n".join(["kschedx", *words]),
         "COMP_CWORD": str(len(words)),
     }
-    ran = subprocess.run([command], env=questions, capture_output=True, text=True, check=False, cwd=cwd)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    return ran.stdout.split()
+    result = subprocess.run([command], env=questions, capture_output=True, text=True, check=False, cwd=cwd)
+    assert (result.returncode, result.stderr) == (0, "")
+    return result.stdout.split()
 
 
 @pytest.fixture(scope="module")
@@ -130,10 +130,10 @@ def test_bash_completes(words: str) -> None:
     bash = shutil.which("bash")
     assert bash
     env = {"PATH": f"{BIN}:{os.environ['PATH']}", "HOME": "/"}
-    ran = subprocess.run(
+    result = subprocess.run(
         [bash, "--norc", "-c", BASH.format(words=words)], env=env, cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert (ran.stdout.split(), ran.stderr) == (["payments"], "")
+    assert (result.stdout.split(), result.stderr) == (["payments"], "")
 
 
 @pytest.mark.parametrize("shell", Shell)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import Manifest, at, node, pod
-from tests.command import Ran, kschedx
+from tests.command import CommandResult, kschedx
 
 POD_SPEC: Manifest = {"containers": [{"name": "w", "image": "x", "resources": {"requests": {"cpu": "3"}}}]}
 TEMPLATE: Manifest = {"spec": POD_SPEC}
@@ -41,7 +41,7 @@ def condition(kind: str, status: str, message: str) -> Manifest:
     return {"conditions": [{"type": kind, "status": status, "reason": "Told", "message": message}]}
 
 
-def asked(folder: Path, *command: str, objects: list[Manifest]) -> Ran:
+def run_why(folder: Path, *command: str, objects: list[Manifest]) -> CommandResult:
     nodes = [node(name, allocatable={"cpu": "4", "memory": "8Gi", "pods": "20"}) for name in ("a", "b")]
     (folder / "dump.json").write_text(json.dumps({"kind": "List", "items": [*nodes, *objects]}))
     return kschedx(*command, "-n", "ml", "-s", "dump.json", cwd=folder, columns=200)
@@ -55,15 +55,15 @@ def test_a_pod_that_another_pod_of_the_resource_owns_counts(tmp_path: Path) -> N
 
     driver = pod("driver", namespace="ml", on="a", metadata=owner("SparkApplication", "etl"))
     executor = pod("exec-1", namespace="ml", metadata=owner("Pod", "driver"), spec={**POD_SPEC, "nodeName": ""})
-    ran = asked(tmp_path, "why", "sparkapplication/etl", objects=[driver, executor])
-    assert "ml/exec-1" in ran.out.splitlines()[0]
+    result = run_why(tmp_path, "why", "sparkapplication/etl", objects=[driver, executor])
+    assert "ml/exec-1" in result.out.splitlines()[0]
 
 
 @pytest.mark.parametrize("target", [["jobset/llm"], ["jobset", "llm"], ["jobsets.jobset.x-k8s.io/llm"], ["js/llm"]])
 def test_every_pod_of_a_custom_resource_counts(tmp_path: Path, target: list[str]) -> None:
-    ran = asked(tmp_path, "why", *target, objects=[JOB_SET])
-    assert (ran.code, ran.out.splitlines()[0]) == (1, "✗ 4 pods: 2 can be scheduled, 2 unschedulable")
-    assert "more      kschedx why jobset/llm -n ml -s dump.json" in ran.out
+    result = run_why(tmp_path, "why", *target, objects=[JOB_SET])
+    assert (result.code, result.out.splitlines()[0]) == (1, "✗ 4 pods: 2 can be scheduled, 2 unschedulable")
+    assert "more      kschedx why jobset/llm -n ml -s dump.json" in result.out
 
 
 @pytest.mark.parametrize(
@@ -93,20 +93,20 @@ def test_every_pod_of_a_custom_resource_counts(tmp_path: Path, target: list[str]
 def test_a_condition_of_the_controller_comes_first(
     tmp_path: Path, target: str, manifest: Manifest, code: int, headline: str
 ) -> None:
-    ran = asked(tmp_path, "why", target, objects=[manifest])
-    assert (ran.code, ran.out.partition("; otherwise")[0].splitlines()[0]) == (code, headline)
+    result = run_why(tmp_path, "why", target, objects=[manifest])
+    assert (result.code, result.out.partition("; otherwise")[0].splitlines()[0]) == (code, headline)
 
 
 def test_kinds_of_the_same_name_differ_by_group(tmp_path: Path) -> None:
-    ran = asked(tmp_path, "why", "job.batch.volcano.sh/llm", objects=[VOLCANO])
-    assert (ran.code, "scheduled by Volcano" in ran.out.splitlines()[0]) == (3, True)
+    result = run_why(tmp_path, "why", "job.batch.volcano.sh/llm", objects=[VOLCANO])
+    assert (result.code, "scheduled by Volcano" in result.out.splitlines()[0]) == (3, True)
 
 
 def test_pods_that_exist_are_the_answer(tmp_path: Path) -> None:
     owner = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "llm", "uid": "j", "controller": True}
     member = pod("llm-worker-0", namespace="ml", metadata={"ownerReferences": [owner]}, spec=POD_SPEC)
-    ran = asked(tmp_path, "why", "jobset/llm", objects=[JOB_SET, member])
-    assert (ran.code, ran.out.startswith("✓ ml/llm-worker-0 would be assigned")) == (0, True)
+    result = run_why(tmp_path, "why", "jobset/llm", objects=[JOB_SET, member])
+    assert (result.code, result.out.startswith("✓ ml/llm-worker-0 would be assigned")) == (0, True)
 
 
 def test_pods_are_counted_for_the_custom_resource_that_owns_their_replica_sets(tmp_path: Path) -> None:
@@ -128,8 +128,8 @@ def test_pods_are_counted_for_the_custom_resource_that_owns_their_replica_sets(t
         for item, on in (("old", "a"), ("new", None))
     ]
     blocker = pod("other", on="b", namespace="ml", spec=POD_SPEC)
-    ran = asked(tmp_path, "simulate", objects=[*sets, *pods, blocker])
-    assert (ran.code, "✗ ml/rollout/web  1 of 2 assigned · 1 pending" in ran.out) == (1, True)
+    result = run_why(tmp_path, "simulate", objects=[*sets, *pods, blocker])
+    assert (result.code, "✗ ml/rollout/web  1 of 2 assigned · 1 pending" in result.out) == (1, True)
 
 
 def test_a_pod_group_stands_for_its_members(tmp_path: Path) -> None:
@@ -142,9 +142,9 @@ def test_a_pod_group_stands_for_its_members(tmp_path: Path) -> None:
     marks: Manifest = {"annotations": {"scheduling.k8s.io/group-name": "gang"}}
     members = [pod(name, namespace="ml", metadata=marks, schedulerName="volcano") for name in ("a", "b")]
     for target in ("podgroup/gang", "pg/gang", "podgroups.scheduling.volcano.sh/gang"):
-        ran = asked(tmp_path, "why", target, objects=[group, *members])
-        assert (ran.code, "ml/gang" in ran.out) == (3, True), target
-    assert asked(tmp_path, "why", "podgroup/gone", objects=[group, *members]).code == 2
+        result = run_why(tmp_path, "why", target, objects=[group, *members])
+        assert (result.code, "ml/gang" in result.out) == (3, True), target
+    assert run_why(tmp_path, "why", "podgroup/gone", objects=[group, *members]).code == 2
 
 
 def test_every_pending_pod_of_a_running_custom_resource_counts(tmp_path: Path) -> None:
@@ -152,8 +152,8 @@ def test_every_pending_pod_of_a_running_custom_resource_counts(tmp_path: Path) -
     owned: Manifest = {"ownerReferences": [owner]}
     runs = pod("llm-head", namespace="ml", on="a", metadata=owned, spec=POD_SPEC)
     waiting = [pod(f"llm-w-{number}", namespace="ml", metadata=owned, spec=POD_SPEC) for number in range(3)]
-    ran = asked(tmp_path, "why", "raycluster/llm", objects=[runs, *waiting])
-    assert (ran.code, ran.out.splitlines()[0]) == (1, "✗ 3 pods: 1 can be scheduled, 2 unschedulable")
+    result = run_why(tmp_path, "why", "raycluster/llm", objects=[runs, *waiting])
+    assert (result.code, result.out.splitlines()[0]) == (1, "✗ 3 pods: 1 can be scheduled, 2 unschedulable")
 
 
 @pytest.mark.parametrize(
@@ -188,10 +188,10 @@ def test_a_single_pending_pod_is_shown_beside_the_number_of_others(
     ]
     metadata = {"labels": labels, "ownerReferences": [owner("ReplicaSet", "web-1", "apps")]}
     pods = [pod(f"web-1-{on}", namespace="ml", on=on, metadata=metadata, spec=POD_SPEC) for on in ("a", None)]
-    ran = asked(tmp_path, "why", target, objects=[*objects, *pods])
-    assert ran.out.startswith("✗ ml/web-1-None is unschedulable: 0 of 2 nodes fit\n")
-    assert (ran.code, line in ran.out, "has a node" in ran.out) == (1, True, bool(line))
-    of_pod = asked(tmp_path, "why", "pod/web-1-None", objects=[*objects, *pods])
+    result = run_why(tmp_path, "why", target, objects=[*objects, *pods])
+    assert result.out.startswith("✗ ml/web-1-None is unschedulable: 0 of 2 nodes fit\n")
+    assert (result.code, line in result.out, "has a node" in result.out) == (1, True, bool(line))
+    of_pod = run_why(tmp_path, "why", "pod/web-1-None", objects=[*objects, *pods])
     assert "has a node" not in of_pod.out
 
 
@@ -221,9 +221,9 @@ def test_the_answer_names_refused_pods_of_a_rollout(tmp_path: Path) -> None:
     owned: Manifest = {"ownerReferences": [owner("ReplicaSet", "web-1", "apps")]}
     old = pod("web-1-x", namespace="ml", on="a", metadata=owned)
     resource: Manifest = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "metadata": rollout, "spec": spec}
-    ran = asked(tmp_path, "why", "rollout/web", objects=[resource, *replica_sets, old])
-    assert ran.out.startswith("✗ ml/rs/web-2 gets no pods: ResourceQuota refuses them\n")
-    assert ran.code == 1
+    result = run_why(tmp_path, "why", "rollout/web", objects=[resource, *replica_sets, old])
+    assert result.out.startswith("✗ ml/rs/web-2 gets no pods: ResourceQuota refuses them\n")
+    assert result.code == 1
 
 
 @pytest.mark.parametrize("has_pods", [False, True])
@@ -255,10 +255,10 @@ def test_a_rollout_uses_the_template_of_the_deployment_to_which_it_refers(tmp_pa
     ]
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-    asked = ("why", "pod/llm-1-a" if has_pods else "rollout/llm", "-n", "ml", "-s", path)
-    ran = kschedx(*asked, columns=200)
-    assert (ran.code, "lower requests.cpu of container w from 3 to 2" in ran.out) == (1, True)
-    patch = kschedx(*asked, "--fix", "2", "-o", "patch").out
+    run_why = ("why", "pod/llm-1-a" if has_pods else "rollout/llm", "-n", "ml", "-s", path)
+    result = kschedx(*run_why, columns=200)
+    assert (result.code, "lower requests.cpu of container w from 3 to 2" in result.out) == (1, True)
+    patch = kschedx(*run_why, "--fix", "2", "-o", "patch").out
     assert patch.startswith("kubectl patch deployment.apps llm -n ml --type=json")
     manifest = tmp_path / "rollout.json"
     manifest.write_text(json.dumps({**owner, "metadata": {**named, "name": "llm"}, "spec": rollout}))
@@ -301,12 +301,12 @@ def test_a_custom_resource_that_is_applied_keeps_its_pods(
     template = {"spec": {"containers": [container]}}
     written = {**CLONES, "spec": {**at(CLONES, "spec"), "replicas": replicas, "template": template}}
     (tmp_path / "web.json").write_text(json.dumps(written))
-    ran = asked(tmp_path, "simulate", "-f", "web.json", objects=clones(3))
-    assert ran.code == code
-    assert text in ran.out + ran.err
+    result = run_why(tmp_path, "simulate", "-f", "web.json", objects=clones(3))
+    assert result.code == code
+    assert text in result.out + result.err
 
 
 def test_a_custom_resource_is_scaled_by_its_replicas(tmp_path: Path) -> None:
-    ran = asked(tmp_path, "simulate", "--scale", "cloneset/web=5", objects=clones(2))
-    assert (ran.code, "ml/cloneset/web  2 of 5 assigned · 3 pending" in ran.out) == (1, True)
-    assert asked(tmp_path, "simulate", "--scale", "clonesets.apps.kruise.io/web=2", objects=clones(3)).code == 0
+    result = run_why(tmp_path, "simulate", "--scale", "cloneset/web=5", objects=clones(2))
+    assert (result.code, "ml/cloneset/web  2 of 5 assigned · 3 pending" in result.out) == (1, True)
+    assert run_why(tmp_path, "simulate", "--scale", "clonesets.apps.kruise.io/web=2", objects=clones(3)).code == 0

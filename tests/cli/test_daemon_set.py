@@ -51,24 +51,24 @@ def test_nodes_are_grouped_by_the_outcome_of_their_pod(question: str, tmp_path: 
     write(tmp_path, AGENT, name="agent.yaml")
     cluster = write(tmp_path, *CLUSTER)
     target = tmp_path / question if question.endswith("yaml") else question
-    ran = kschedx("why", target, "-n", "infra", "-s", cluster)
-    assert (ran.code, ran.err) == (1, "")
-    lines = ran.out.splitlines()
+    result = kschedx("why", target, "-n", "infra", "-s", cluster)
+    assert (result.code, result.err) == (1, "")
+    lines = result.out.splitlines()
     assert (
         lines[0] == "✗ DaemonSet infra/agent fits 2 of 3 eligible nodes; 1 pod stays pending; 3 nodes are not eligible"
     )
-    assert "✗ 1 node: pod pending, insufficient cpu, short by 1" in ran.out
-    assert "  fix       lower requests.cpu of container main from 2 to 1 · tried on small" in ran.out
-    assert "✓ 2 nodes: pod fits\n  cordoned, runs\n" in ran.out
-    assert "· 2 nodes: not eligible, untolerated taint gpu=a:NoSchedule\n  tainted, tainted-and-small\n" in ran.out
+    assert "✗ 1 node: pod pending, insufficient cpu, short by 1" in result.out
+    assert "  fix       lower requests.cpu of container main from 2 to 1 · tried on small" in result.out
+    assert "✓ 2 nodes: pod fits\n  cordoned, runs\n" in result.out
+    assert "· 2 nodes: not eligible, untolerated taint gpu=a:NoSchedule\n  tainted, tainted-and-small\n" in result.out
     # to tolerate it would create another pod that stays pending on tainted-and-small
-    assert "  fix       remove taint gpu=a:NoSchedule from tainted\n" in ran.out
+    assert "  fix       remove taint gpu=a:NoSchedule from tainted\n" in result.out
 
 
 def test_the_document_has_nodes_and_fixes(tmp_path: Path) -> None:
-    ran = kschedx("why", "ds", "agent", "-n", "infra", "-s", write(tmp_path, *CLUSTER), "-o", "json")
-    document = json.loads(ran.out)
-    assert (ran.code, document["outcome"], document["overall"]) == (1, "Scheduled", "Unschedulable")
+    result = kschedx("why", "ds", "agent", "-n", "infra", "-s", write(tmp_path, *CLUSTER), "-o", "json")
+    document = json.loads(result.out)
+    assert (result.code, document["outcome"], document["overall"]) == (1, "Scheduled", "Unschedulable")
     assert [fix["title"] for fix in document["fixes"]] == [
         "lower requests.cpu of container main from 2 to 1",
         "remove taint gpu=a:NoSchedule from tainted",
@@ -84,14 +84,14 @@ def test_the_document_has_nodes_and_fixes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", [(), ("--node", "small")])
 def test_its_fixes_are_printed_as_patches_of_its_template(options: tuple[str, ...], tmp_path: Path) -> None:
     cluster = write(tmp_path, *CLUSTER)
-    ran = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster, *options, "--fix", "1", "-o", "patch")
-    assert (ran.code, ran.err) == (1, "")
-    assert ran.out.startswith("kubectl patch daemonset.apps agent -n infra --type=json")
-    assert '"/spec/template/spec/containers/0/resources", "value": {"requests": {"cpu": "1"}}' in ran.out
+    result = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster, *options, "--fix", "1", "-o", "patch")
+    assert (result.code, result.err) == (1, "")
+    assert result.out.startswith("kubectl patch daemonset.apps agent -n infra --type=json")
+    assert '"/spec/template/spec/containers/0/resources", "value": {"requests": {"cpu": "1"}}' in result.out
 
 
 @pytest.mark.parametrize(
-    ("name", "said", "fix"),
+    ("name", "message", "fix"),
     [
         ("runs", "✓ DaemonSet infra/agent: its pod fits runs", None),
         ("small", "✗ DaemonSet infra/agent: its pod stays pending on small: insufficient cpu", "lower requests.cpu"),
@@ -102,14 +102,14 @@ def test_its_fixes_are_printed_as_patches_of_its_template(options: tuple[str, ..
         ),
     ],
 )
-def test_a_node_has_its_own_fix(name: str, said: str, fix: str | None, tmp_path: Path) -> None:
+def test_a_node_has_its_own_fix(name: str, message: str, fix: str | None, tmp_path: Path) -> None:
     """The verdict of each plugin follows."""
     cluster = write(tmp_path, *(item for item in CLUSTER if at(item, "metadata.name") != "tainted-and-small"))
-    ran = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster, "--node", name, columns=120)
-    assert ran.out.startswith(said)
-    assert re.search(rf"^[✓✗] {name}: infra/agent", ran.out, re.MULTILINE)
-    assert ran.code == (1 if fix else 0)
-    assert re.search(rf"^  fix( 1)? +{fix}", ran.out, re.MULTILINE) if fix else "fix" not in ran.out
+    result = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster, "--node", name, columns=120)
+    assert result.out.startswith(message)
+    assert re.search(rf"^[✓✗] {name}: infra/agent", result.out, re.MULTILINE)
+    assert result.code == (1 if fix else 0)
+    assert re.search(rf"^  fix( 1)? +{fix}", result.out, re.MULTILINE) if fix else "fix" not in result.out
 
 
 @pytest.mark.parametrize(("effect", "pending"), [("NoSchedule", 1), ("NoExecute", 0)])
@@ -120,36 +120,36 @@ def test_a_pending_pod_on_a_node_that_is_tainted_since(effect: str, pending: int
     waits = changed(changed(OWN, "spec.nodeName", ""), "spec.affinity", required)
     own = changed(waits, "metadata.ownerReferences", [OWNER])
     cluster = write(tmp_path, machine("free"), machine("new", taints=(f"init=a:{effect}",)), own, AGENT)
-    ran = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster)
-    assert ran.code == pending
-    assert ("1 pod stays pending" in ran.out) is bool(pending)
+    result = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster)
+    assert result.code == pending
+    assert ("1 pod stays pending" in result.out) is bool(pending)
 
 
 def test_a_daemon_set_that_fits_on_all_its_nodes(tmp_path: Path) -> None:
-    ran = kschedx(
+    result = kschedx(
         "why", "ds/agent", "-n", "infra", "-s", write(tmp_path, machine("runs"), machine("x", disk="h"), AGENT)
     )
-    assert ran.code == 0
-    assert ran.out.startswith("✓ DaemonSet infra/agent fits 1 eligible node; 1 node is not eligible")
+    assert result.code == 0
+    assert result.out.startswith("✓ DaemonSet infra/agent fits 1 eligible node; 1 node is not eligible")
 
 
 @pytest.mark.parametrize("options", [(), ("--alone",)])
 def test_a_manifest_among_others_has_a_pod_per_node(options: tuple[str, ...], tmp_path: Path) -> None:
     both = write(tmp_path, AGENT, small_pod("web", "1", namespace="infra"), name="both.yaml")
     cluster = write(tmp_path, *CLUSTER)
-    ran = kschedx("why", "-f", both, "-s", cluster, *options)
-    assert ran.code == 1
-    assert ran.out.startswith(
+    result = kschedx("why", "-f", both, "-s", cluster, *options)
+    assert result.code == 1
+    assert result.out.startswith(
         "✗ 4 pods: 3 can be scheduled, 1 unschedulable\n\n✗ insufficient cpu, short by 1, more than"
     )
-    assert re.search(r"infra/agent \(DaemonSet\) × 2 → (runs, cordoned|cordoned, runs) ", ran.out)
+    assert re.search(r"infra/agent \(DaemonSet\) × 2 → (runs, cordoned|cordoned, runs) ", result.out)
 
 
 def test_a_daemon_set_without_matching_nodes(tmp_path: Path) -> None:
     cluster = write(tmp_path, machine("a", disk="hdd"), machine("b", disk="hdd"), AGENT)
-    ran = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster)
-    assert ran.code == 1
-    lines = ran.out.splitlines()
+    result = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster)
+    assert result.code == 1
+    lines = result.out.splitlines()
     assert lines[0] == "✗ DaemonSet infra/agent selects none of 2 nodes"
     assert lines[1] == "  because   2 nodes do not match disk=ssd"
     assert lines[2] == "  fix 1     stop requiring disk=ssd · fits a, b"
@@ -161,10 +161,10 @@ def test_a_rollout_names_the_lost_node_that_blocks_it(tmp_path: Path) -> None:
     pods = [changed(changed(OWN, "metadata.ownerReferences", [OWNER]), "metadata.name", name) for name in ("a", "b")]
     pods[1] = changed(pods[1], "spec.nodeName", "gone")
     agent = {**AGENT, "status": {"desiredNumberScheduled": 2, "updatedNumberScheduled": 1}}
-    ran = kschedx("why", "ds/agent", "-n", "infra", "-s", write(tmp_path, machine("runs"), lost, *pods, agent))
+    result = kschedx("why", "ds/agent", "-n", "infra", "-s", write(tmp_path, machine("runs"), lost, *pods, agent))
     headline = "‖ infra/ds/agent stalls in its rollout (1 of 2 pods updated): gone is unreachable"
-    assert (ran.code, ran.out.splitlines()[0]) == (0, headline)
-    assert "fix       repair gone, or delete the node if its machine is gone" in ran.out
+    assert (result.code, result.out.splitlines()[0]) == (0, headline)
+    assert "fix       repair gone, or delete the node if its machine is gone" in result.out
 
 
 @pytest.mark.parametrize(
@@ -184,8 +184,8 @@ def test_a_rollout_names_the_lost_node_that_blocks_it(tmp_path: Path) -> None:
 )
 def test_pods_that_are_pending_regardless_of_nodes(spec: Manifest, expected: list[str], tmp_path: Path) -> None:
     stopped = changed(AGENT, "spec.template.spec", {**at(AGENT, "spec.template.spec"), **spec})
-    ran = kschedx("why", "ds/agent", "-n", "infra", "-s", write(tmp_path, machine("a"), stopped))
-    assert [line for line in ran.out.splitlines() if line in expected] == expected
+    result = kschedx("why", "ds/agent", "-n", "infra", "-s", write(tmp_path, machine("a"), stopped))
+    assert [line for line in result.out.splitlines() if line in expected] == expected
 
 
 @pytest.mark.parametrize(("options", "code"), [((), 1), (("--node", "runs"), 0), (("--node", "small"), 1)])
@@ -193,9 +193,9 @@ def test_all_output_forms_have_the_same_outcome(options: tuple[str, ...], code: 
     cluster = write(tmp_path, *CLUSTER)
     heads = {}
     for form in ("wide", "json", "markdown", "html", "svg", "junit", "sarif", "name"):
-        ran = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster, *options, "-o", form, columns=200)
-        assert ran.code == code, form
-        heads[form] = unescape(ran.out)
+        result = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster, *options, "-o", form, columns=200)
+        assert result.code == code, form
+        heads[form] = unescape(result.out)
     headline = heads["wide"].splitlines()[0].removeprefix("✗ ").removeprefix("✓ ")
     assert all(headline in heads[form] for form in ("markdown", "html", "svg"))
     assert all((headline in heads[form]) == bool(code) for form in ("junit", "sarif"))

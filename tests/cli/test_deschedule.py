@@ -11,7 +11,7 @@ import yaml
 
 from tests.api_server import FakeApiServer, Reply, failure, kubeconfig, served
 from tests.builders import Manifest
-from tests.command import Ran, kschedx
+from tests.command import CommandResult, kschedx
 from tests.descheduler.clusters import NOW, node, pod, policy
 
 LOW = {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 50}}
@@ -55,14 +55,14 @@ def url(api: FakeApiServer) -> Iterator[str]:
         yield result
 
 
-def deschedule(folder: Path, url: str, *arguments: str) -> Ran:
+def deschedule(folder: Path, url: str, *arguments: str) -> CommandResult:
     return kschedx("deschedule", "--now", NOW, "--kubeconfig", kubeconfig(folder, url), *arguments)
 
 
 def test_the_policy_is_read_from_the_config_map(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.fail("/namespaces/kube-system/configmaps/descheduler", config_map(MEASURED), forever=True)
-    ran = deschedule(tmp_path, url, "--policy", "configmap/kube-system/descheduler", "-o", "json")
-    document = json.loads(ran.out)
+    result = deschedule(tmp_path, url, "--policy", "configmap/kube-system/descheduler", "-o", "json")
+    document = json.loads(result.out)
     assert document["utilization"][0]["nodes"]["a"] == {
         "category": "overutilized",
         "usage": {"cpu": "3", "memory": "1Gi", "pods": "3"},
@@ -81,9 +81,9 @@ def test_usage_is_read_only_for_a_policy_that_needs_it(api: FakeApiServer, url: 
 
 def test_a_missing_config_map_is_an_error(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.fail("/configmaps/other", failure(404, "not found"), forever=True)
-    ran = deschedule(tmp_path, url, "--policy", "configmap/other")
-    assert (ran.code, ran.out) == (2, "")
-    assert "ConfigMap kube-system/other: there is none" in ran.err
+    result = deschedule(tmp_path, url, "--policy", "configmap/other")
+    assert (result.code, result.out) == (2, "")
+    assert "ConfigMap kube-system/other: there is none" in result.err
 
 
 @pytest.mark.parametrize(
@@ -98,5 +98,5 @@ def test_a_missing_config_map_is_an_error(api: FakeApiServer, url: str, tmp_path
 def test_values_of_the_helm_chart_are_a_policy(held: Manifest, url: str, tmp_path: Path) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(yaml.safe_dump(held))
-    ran = deschedule(tmp_path, url, "--policy", str(file))
-    assert ran.out.startswith("✓ the descheduler evicts no pod")
+    result = deschedule(tmp_path, url, "--policy", str(file))
+    assert result.out.startswith("✓ the descheduler evicts no pod")

@@ -39,10 +39,10 @@ def test_the_next_line_has_the_outcome_with_the_flags(
     path.write_text(
         json.dumps({"kind": "List", "items": [*nodes(("4", "4")), *deployment("web", "1", ["node-1"]), bare(spec)]})
     )
-    ran = kschedx("drain", "node-1", *given, "-s", path)
-    assert expected in " ".join(ran.out.split())
-    assert ("with --" in ran.out) is bool(expected)
-    assert ran.code == (1 if expected else 0)
+    result = kschedx("drain", "node-1", *given, "-s", path)
+    assert expected in " ".join(result.out.split())
+    assert ("with --" in result.out) is bool(expected)
+    assert result.code == (1 if expected else 0)
     each = kschedx("drain", "--each", *given, "-s", path)
     assert each.out.splitlines()[0] == f"{'✗ 1' if expected else '✓ 2'} of 2 nodes can be drained"
     assert (": 2 of 2 nodes" in each.out) is bool(expected)
@@ -56,9 +56,9 @@ def test_a_drain_without_evictions_names_the_budgets_that_it_bypasses(tmp_path: 
         "spec": {"selector": {}, "maxUnavailable": 0},
     }
     path = write(tmp_path, *nodes(("4", "4")), *deployment("web", "1", ["node-1"]), budget)
-    ran = kschedx("drain", "node-1", "--disable-eviction", "-s", path, columns=200)
+    result = kschedx("drain", "node-1", "--disable-eviction", "-s", path, columns=200)
     bypassed = "PDB shop/all needs 1 healthy pod (maxUnavailable 0) and has 1"
-    assert (ran.code, f"{bypassed}; --disable-eviction ignores it" in ran.out) == (0, True)
+    assert (result.code, f"{bypassed}; --disable-eviction ignores it" in result.out) == (0, True)
 
 
 @pytest.mark.parametrize(("limit", "fails"), [(0, True), (1, False)])
@@ -72,9 +72,9 @@ def test_a_drain_may_end_a_job(limit: int, fails: bool, tmp_path: Path) -> None:
         "spec": {"backoffLimit": limit, "template": template},
     }
     own = pod("etl-x", namespace="shop", on="node-1", metadata={"namespace": "shop", "ownerReferences": [owner]})
-    ran = kschedx("drain", "node-1", "-s", write(tmp_path, *nodes(("4", "4")), job, own))
+    result = kschedx("drain", "node-1", "-s", write(tmp_path, *nodes(("4", "4")), job, own))
     says = "not recreated: shop/etl-x: the eviction exceeds the backoffLimit of its Job, which then fails"
-    assert (ran.code, says in " ".join(ran.out.split())) == (0, fails)
+    assert (result.code, says in " ".join(result.out.split())) == (0, fails)
 
 
 def test_a_note_names_a_drain_of_minutes_per_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,8 +106,8 @@ def test_kubectls_other_flags_mean_the_same(flags: tuple[str, ...], code: int, e
     }
     items = [*nodes(("4", "4")), *deployment("web", "1", ["node-1"]), budget]
     path.write_text(json.dumps({"kind": "List", "items": items}))
-    ran = kschedx("drain", "node-1", *flags, "-s", path)
-    assert (ran.code, expected in ran.out) == (code, True), ran.out
+    result = kschedx("drain", "node-1", *flags, "-s", path)
+    assert (result.code, expected in result.out) == (code, True), result.out
 
 
 def test_nodes_are_selected_by_labels(tmp_path: Path) -> None:
@@ -133,8 +133,8 @@ def test_the_command_for_a_pending_pod_has_the_same_input(tmp_path: Path) -> Non
     }
     node = changed(NODE, "metadata.name", "node-01")
     snapshot = write(tmp_path, node, changed(running, "spec.nodeName", "node-01"), pending, budget)
-    ran = kschedx("drain", "node-01", "-s", snapshot, "-o", "html")
-    (line,) = re.findall(r'"copy":"kschedx (why [^"]*)"', ran.out)
+    result = kschedx("drain", "node-01", "-s", snapshot, "-o", "html")
+    (line,) = re.findall(r'"copy":"kschedx (why [^"]*)"', result.out)
     assert kschedx(*shlex.split(line)).out.startswith("✗ shop/web-1 is unschedulable")
 
 
@@ -144,9 +144,9 @@ def test_pods_that_match_only_the_drained_node_need_a_copy_of_it(tmp_path: Path)
     selecting = deployment("db", "1", ["node-1"], node_selector={"pool": "db"})
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps({"kind": "List", "items": [labeled, *others, *selecting]}))
-    ran = kschedx("drain", "node-1", "-s", path)
-    assert ran.code == 1
-    assert re.search(r"^ +fix +add a node like node-1$", ran.out, re.MULTILINE)
+    result = kschedx("drain", "node-1", "-s", path)
+    assert result.code == 1
+    assert re.search(r"^ +fix +add a node like node-1$", result.out, re.MULTILINE)
 
 
 def test_another_cordoned_node_is_uncordoned_before_a_node_is_added(tmp_path: Path) -> None:
@@ -154,8 +154,8 @@ def test_another_cordoned_node_is_uncordoned_before_a_node_is_added(tmp_path: Pa
     path = tmp_path / "cluster.json"
     cordoned = changed(second, "spec.unschedulable", True)
     path.write_text(json.dumps({"kind": "List", "items": [first, cordoned, *deployment("web", "1", ["node-1"])]}))
-    ran = kschedx("drain", "node-1", "-s", path)
-    assert re.search(r"^ +fix +uncordon node-2", ran.out, re.MULTILINE)
+    result = kschedx("drain", "node-1", "-s", path)
+    assert re.search(r"^ +fix +uncordon node-2", result.out, re.MULTILINE)
 
 
 def test_a_pod_that_an_evicted_pod_preempts_counts_as_pending(tmp_path: Path) -> None:
@@ -165,23 +165,23 @@ def test_a_pod_that_an_evicted_pod_preempts_counts_as_pending(tmp_path: Path) ->
     batch = deployment("batch", "3", ["node-2"])
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps({"kind": "List", "items": [*nodes(("4", "4")), *important, *batch]}))
-    ran = kschedx("drain", "node-1", "-s", path, "--force")
-    assert "1 pod pending: " in ran.out
-    assert ran.code == 1
+    result = kschedx("drain", "node-1", "-s", path, "--force")
+    assert "1 pod pending: " in result.out
+    assert result.code == 1
 
 
 def test_a_pod_bound_to_its_node_is_pending_until_the_uncordon(tmp_path: Path) -> None:
     bound = deployment("osd", "1", ["node-1"], node_selector={"kubernetes.io/hostname": "node-1"})
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps({"kind": "List", "items": [*nodes(("4", "4")), *bound]}))
-    ran = kschedx("drain", "node-1", "-s", path)
-    assert "fix       uncordon node-1 after its maintenance: shop/osd-" in ran.out
-    assert "stop requiring" not in ran.out
+    result = kschedx("drain", "node-1", "-s", path)
+    assert "fix       uncordon node-1 after its maintenance: shop/osd-" in result.out
+    assert "stop requiring" not in result.out
 
 
 def test_a_pod_that_may_terminate_for_hours_is_named(tmp_path: Path) -> None:
     path = tmp_path / "cluster.json"
     slow = bare({"terminationGracePeriodSeconds": 86400})
     path.write_text(json.dumps({"kind": "List", "items": [*nodes(("4", "4")), slow]}))
-    ran = kschedx("drain", "node-1", FORCE, "-s", path)
-    assert "slow      shop/bare: up to 86,400 s to terminate (terminationGracePeriodSeconds)" in ran.out
+    result = kschedx("drain", "node-1", FORCE, "-s", path)
+    assert "slow      shop/bare: up to 86,400 s to terminate (terminationGracePeriodSeconds)" in result.out

@@ -22,9 +22,9 @@ def dump(folder: Path) -> Path:
 
 
 def document(*arguments: str | Path) -> dict[str, Any]:
-    ran = kschedx("why", *arguments, "-o", "json")
-    assert ran.code in (0, 1, 3), ran.err
-    result: dict[str, Any] = json.loads(ran.out)
+    outcome = kschedx("why", *arguments, "-o", "json")
+    assert outcome.code in (0, 1, 3), outcome.err
+    result: dict[str, Any] = json.loads(outcome.out)
     return result
 
 
@@ -52,9 +52,9 @@ def test_a_snapshot_of_the_dump_has_the_same_note(manifest: Path, tmp_path: Path
     assert kschedx("snapshot", "-s", dump(tmp_path), "-o", small).code == 0
     before, after = document(manifest, "-s", dump(tmp_path)), document(manifest, "-s", small)
     assert notes(after) == notes(before)
-    ran = kschedx("doctor", "-s", small).out
-    assert "must-gather" in ran
-    assert LACK in " ".join(ran.split())
+    result = kschedx("doctor", "-s", small).out
+    assert "must-gather" in result
+    assert LACK in " ".join(result.split())
 
 
 def test_events_alone_leave_their_pods_undecided(tmp_path: Path) -> None:
@@ -65,12 +65,12 @@ def test_events_alone_leave_their_pods_undecided(tmp_path: Path) -> None:
         "message": message, "source": {"component": "default-scheduler"}, "lastTimestamp": "2026-01-02T00:00:00Z",
     }  # fmt: skip
     cluster = write(tmp_path, event, name="events.yaml")
-    ran = kschedx("why", "web-0", "-n", "shop", "-s", cluster)
-    assert (ran.code, message in ran.out, "holds no pods and no nodes" in ran.out) == (3, True, True)
+    result = kschedx("why", "web-0", "-n", "shop", "-s", cluster)
+    assert (result.code, message in result.out, "holds no pods and no nodes" in result.out) == (3, True, True)
     small = tmp_path / "small.json"
     assert kschedx("snapshot", "-s", cluster, "-o", small).code == 0
     of_snapshot = kschedx("why", "web-0", "-n", "shop", "-s", small)
-    assert (of_snapshot.code, of_snapshot.out) == (3, ran.out)
+    assert (of_snapshot.code, of_snapshot.out) == (3, result.out)
     assert message in " ".join(kschedx("why", "--all-pending", "-s", cluster).out.split())
     assert kschedx("nodes", "-s", cluster).code == 2
 
@@ -81,17 +81,17 @@ def test_an_event_that_contradicts_a_dump_of_one_namespace(tmp_path: Path) -> No
     item = {**node("a"), "metadata": {"name": "a", **created}}
     waits = {**pod("x"), "status": {"phase": "Pending", "conditions": [condition]}}
     waits["metadata"] = {"name": "x", "namespace": "shop", **created}
-    ran = kschedx("why", "x", "-n", "shop", "-s", write(tmp_path, item, waits, name="dump.yaml"))
-    assert (ran.code, "the dump has pods of namespace shop only" in ran.out) == (3, True)
+    result = kschedx("why", "x", "-n", "shop", "-s", write(tmp_path, item, waits, name="dump.yaml"))
+    assert (result.code, "the dump has pods of namespace shop only" in result.out) == (3, True)
 
 
 @pytest.mark.parametrize("arguments", [("drain", "n"), ("drain", "--each"), ("survive", "--each", "node")])
 def test_the_outcome_is_unknown_in_a_dump_without_pods(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     stored = {**node("n"), "metadata": {"name": "n", "creationTimestamp": "2026-01-01T00:00:00Z"}}
     write(tmp_path, stored)
-    ran = kschedx(*arguments, "-s", "cluster.yaml", cwd=tmp_path)
-    assert (ran.code, ran.out) == (3, "")
-    assert "error: which pods the nodes run is not known: the dump holds no pods" in ran.err
+    result = kschedx(*arguments, "-s", "cluster.yaml", cwd=tmp_path)
+    assert (result.code, result.out) == (3, "")
+    assert "error: which pods the nodes run is not known: the dump holds no pods" in result.err
 
 
 def test_a_kind_in_another_file_is_present(tmp_path: Path) -> None:
@@ -111,9 +111,9 @@ def test_a_kind_in_another_file_is_present(tmp_path: Path) -> None:
 
 
 def test_a_list_of_pods_has_the_note_once(tmp_path: Path) -> None:
-    ran = kschedx("why", "--all-pending", "-s", dump(tmp_path))
-    assert ran.err.startswith(f"note: a must-gather does not hold {LACK}")
-    assert ran.err.count("must-gather") == 1
+    result = kschedx("why", "--all-pending", "-s", dump(tmp_path))
+    assert result.err.startswith(f"note: a must-gather does not hold {LACK}")
+    assert result.err.count("must-gather") == 1
 
 
 NOT_REACHED = "0/1 nodes are available: 1 node(s) had volume node affinity conflict."
@@ -135,10 +135,10 @@ def test_an_event_about_nodes_proves_that_the_claim_exists(tmp_path: Path, messa
         "status": {"phase": "Pending", "conditions": [refused]},
     }
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [node("n"), pod]}))
-    ran = kschedx("why", "db-0", "-s", "cluster.json", cwd=tmp_path, columns=400)
-    assert ran.code == code
-    assert message in ran.out
-    assert ("create claim" in ran.out) == (code == 1)
+    result = kschedx("why", "db-0", "-s", "cluster.json", cwd=tmp_path, columns=400)
+    assert result.code == code
+    assert message in result.out
+    assert ("create claim" in result.out) == (code == 1)
     many = kschedx("why", "--all-pending", "-s", "cluster.json", cwd=tmp_path, columns=400)
     fits = kschedx("fit", "db-0", "-s", "cluster.json", cwd=tmp_path, columns=400)
     assert (many.code, fits.code) == (code, code)
@@ -150,10 +150,10 @@ def test_a_class_whose_kind_the_dump_lacks_leaves_every_answer_undecided(tmp_pat
     cluster = write(tmp_path, stored)
     manifest = write(tmp_path, pod("new", priorityClassName="high"), name="pod.yaml")
     for command in (("why", manifest), ("fit", manifest), ("simulate", "-f", manifest)):
-        ran = kschedx(*command, "-s", cluster)
-        assert ran.code == 3
-        assert "? default/new is undecided: the priority of high is not known" in ran.out
-        assert "the dump holds no priorityclasses" in ran.out
+        result = kschedx(*command, "-s", cluster)
+        assert result.code == 3
+        assert "? default/new is undecided: the priority of high is not known" in result.out
+        assert "the dump holds no priorityclasses" in result.out
     assert document(manifest, "-s", cluster)["state"]["name"] == "NotRead"
 
 
@@ -200,19 +200,19 @@ def test_a_stored_pod_whose_class_the_dump_lacks_has_an_unknown_priority(
 ) -> None:
     """It may be a victim, and it may be nominated first: only answers that depend on this are undecided."""
     write(tmp_path, _NODE, *_pods_of_gold(), name="cluster.yaml")
-    ran = kschedx(*command.split(), "-s", "cluster.yaml", cwd=tmp_path, columns=400)
-    assert ran.code == code, ran.out
-    assert says in " ".join(ran.out.split()), ran.out
-    assert "PriorityClass gold does not exist" not in ran.out
-    assert "create PriorityClass" not in ran.out
+    result = kschedx(*command.split(), "-s", "cluster.yaml", cwd=tmp_path, columns=400)
+    assert result.code == code, result.out
+    assert says in " ".join(result.out.split()), result.out
+    assert "PriorityClass gold does not exist" not in result.out
+    assert "create PriorityClass" not in result.out
 
 
 def test_a_priority_class_in_another_file_counts(tmp_path: Path) -> None:
     cluster = write(tmp_path, _NODE, *_pods_of_gold(), name="cluster.yaml")
     gold = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "gold"}, "value": -1}
     added = write(tmp_path, gold, name="missing.yaml")
-    ran = kschedx("why", "large", "-s", cluster, "-s", added)
-    assert (ran.code, "preemption makes room on n1" in ran.out) == (1, True)
+    result = kschedx("why", "large", "-s", cluster, "-s", added)
+    assert (result.code, "preemption makes room on n1" in result.out) == (1, True)
 
 
 def test_an_unknown_priority_is_shown_as_unknown(tmp_path: Path) -> None:
@@ -226,9 +226,9 @@ def test_a_drain_that_depends_on_missing_objects_is_undecided(tmp_path: Path) ->
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "db", "uid": "u", "controller": True}
     at(running, "metadata").update(ownerReferences=[owner], creationTimestamp="2026-11-20T08:00:00Z")
     cluster = write(tmp_path, node("n1"), node("n2"), {**running, "status": {"phase": "Running"}})
-    ran = kschedx("drain", "n1", "-s", cluster, columns=200)
-    assert (ran.code, "whether 1 evicted pod can be rescheduled is undecided" in ran.out) == (3, True)
-    assert ("fits no other node" in ran.out, "default/db-0 → undecided" in ran.out) == (False, True)
+    result = kschedx("drain", "n1", "-s", cluster, columns=200)
+    assert (result.code, "whether 1 evicted pod can be rescheduled is undecided" in result.out) == (3, True)
+    assert ("fits no other node" in result.out, "default/db-0 → undecided" in result.out) == (False, True)
 
 
 @pytest.mark.parametrize(("other", "is_noted"), [("shop", True), ("kube-system", False)])
@@ -238,8 +238,8 @@ def test_a_dump_of_one_namespace_has_a_note(tmp_path: Path, other: str, is_noted
     at(stored, "metadata")["creationTimestamp"] = "2026-11-20T08:00:00Z"
     at(pods[0], "metadata")["namespace"] = "shop"
     at(pods[1], "metadata").update(namespace=other)
-    ran = kschedx("drain", "n1", "--force", "-s", write(tmp_path, stored, *pods))
-    assert ("the dump has pods of namespace shop only" in ran.err) == is_noted
+    result = kschedx("drain", "n1", "--force", "-s", write(tmp_path, stored, *pods))
+    assert ("the dump has pods of namespace shop only" in result.err) == is_noted
 
 
 def _pods_of_gold() -> list[Manifest]:

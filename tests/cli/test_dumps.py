@@ -23,16 +23,16 @@ from tests.sources.dumps import forms
 )
 def test_why_explains_a_pod_of_a_dump(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "dump").write_bytes(content)
-    ran = kschedx("why", "pod/web-2", "-n", "shop", "--snapshot", str(tmp_path / "dump"), "-o", "name")
-    assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith("node/node-")
+    result = kschedx("why", "pod/web-2", "-n", "shop", "--snapshot", str(tmp_path / "dump"), "-o", "name")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("node/node-")
 
 
 def test_the_error_about_an_archive_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "dump").write_bytes(forms.tar({"../\x1b[2J[bold]\n.yaml": b""}, prefix=""))
-    ran = kschedx("why", "pod/web-2", "--snapshot", str(tmp_path / "dump"))
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err.removeprefix(f"error: {tmp_path}/") == (
+    result = kschedx("why", "pod/web-2", "--snapshot", str(tmp_path / "dump"))
+    assert (result.code, result.out) == (2, "")
+    assert result.err.removeprefix(f"error: {tmp_path}/") == (
         "dump: ../\\x1b[2J[bold]\\n.yaml: a name that leads out of the archive (nothing in it is read)\n"
     )
 

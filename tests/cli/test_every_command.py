@@ -17,7 +17,7 @@ from kschedx.cli.app import program
 from kschedx.kube.escaping import is_hidden
 from tests.builders import Manifest, at, node
 from tests.cli.manifests import NODE, POD, changed, configuration, small_pod, write
-from tests.command import ROOT, Ran, kschedx
+from tests.command import ROOT, CommandResult, kschedx
 from tests.fork_server import fork_server
 
 COMMAND = str(Path(sys.executable).parent / "kschedx")
@@ -114,7 +114,7 @@ def words(line: tuple[str, ...], files: dict[str, Path]) -> list[str]:
     return [str(files.get(word, word)) for word in line]
 
 
-def ran(line: tuple[str, ...], files: dict[str, Path]) -> Ran:
+def run_command(line: tuple[str, ...], files: dict[str, Path]) -> CommandResult:
     return kschedx(*words(line, files))
 
 
@@ -126,7 +126,7 @@ def test_every_command_is_here() -> None:
 
 @each
 def test_every_command_answers(line: tuple[str, ...], files: dict[str, Path]) -> None:
-    result = ran(line, files)
+    result = run_command(line, files)
     assert result.code in (0, 1), result.err
     assert result.out or line[0] == "mcp"
 
@@ -175,7 +175,7 @@ def test_output_that_is_full_or_has_no_reader(line: tuple[str, ...], files: dict
         os.close(read)
         result = process(command, line, files, write_to)
         os.close(write_to)
-    whole = ran(line, files)
+    whole = run_command(line, files)
     assert result.returncode == whole.code
     assert result.stderr == whole.err
 
@@ -210,7 +210,7 @@ def test_any_content_of_a_file_is_answered_or_refused(
         content = HOSTILE[name]
         path = tmp_path / f"hostile{files[word].suffix}"
         path.write_bytes(content)
-        result = ran(line, files | {word: path})
+        result = run_command(line, files | {word: path})
         assert_refused(result, name)
 
 
@@ -220,10 +220,10 @@ def test_a_path_that_does_not_exist(line: tuple[str, ...], word: str, files: dic
     loop.symlink_to(loop)
     empty.mkdir()
     for path in (loop, empty, tmp_path / "nowhere.yaml", tmp_path / ("x" * 300), Path("\udcff")):
-        assert_refused(ran(line, files | {word: path}), str(path))
+        assert_refused(run_command(line, files | {word: path}), str(path))
 
 
-def assert_refused(value: Ran, expected: str) -> None:
+def assert_refused(value: CommandResult, expected: str) -> None:
     """Check that the command refuses its input in lines or answers in part, without an internal error."""
     assert value.code in (0, 1, 2, 3), (expected, value)
     assert "internal error" not in value.err, (expected, value.err)
@@ -328,6 +328,6 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.sample(3)
 @pytest.mark.parametrize(("line", "most"), BOUNDED, ids=lambda value: named(value) if isinstance(value, tuple) else "")
 def test_answers_have_a_maximum_size(line: tuple[str, ...], most: int, large: dict[str, Path]) -> None:
-    result = ran(line, large)
+    result = run_command(line, large)
     assert result.code in (0, 1), result.err
     assert 0 < len(result.out.encode()) <= most

@@ -8,10 +8,10 @@ import pytest
 
 from tests.builders import Manifest
 from tests.cli.manifests import NODE, POD, changed, write
-from tests.command import Ran, kschedx
+from tests.command import CommandResult, kschedx
 
 WEBHOOK = 'admission webhook "policy.example.com" denied the request: images need a digest'
-SAID = f'Error creating: pods "web-6d9f-x2b7k" is forbidden: {WEBHOOK}'
+REFUSAL = f'Error creating: pods "web-6d9f-x2b7k" is forbidden: {WEBHOOK}'
 TIME = "2026-03-03T09:12:00Z"
 TEMPLATE: Manifest = {
     "metadata": {"labels": {"app": "web"}},
@@ -35,7 +35,7 @@ DEPLOYMENT = workload("Deployment", "web", "d")
 REPLICA_SET = workload("ReplicaSet", "web-6d9f", "r", owner("Deployment", "web", "d"))
 
 
-def event(message: str = SAID, *, uid: str = "r", seen: str = "2026-03-03T09:40:00Z") -> Manifest:
+def event(message: str = REFUSAL, *, uid: str = "r", seen: str = "2026-03-03T09:40:00Z") -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Event",
@@ -49,18 +49,18 @@ def event(message: str = SAID, *, uid: str = "r", seen: str = "2026-03-03T09:40:
     }
 
 
-def why(folder: Path, *cluster: Manifest, target: str = "deploy/web") -> Ran:
+def why(folder: Path, *cluster: Manifest, target: str = "deploy/web") -> CommandResult:
     write(folder, NODE, DEPLOYMENT, REPLICA_SET, *cluster)
     return kschedx("why", target, "-n", "shop", "-s", "cluster.yaml", cwd=folder, columns=400)
 
 
 @pytest.mark.parametrize("target", ["deploy/web", "rs/web-6d9f"])
 def test_the_newest_event_is_the_answer(target: str, tmp_path: Path) -> None:
-    ran = why(tmp_path, event(), event("Error creating: old", seen="2026-03-03T09:12:01Z"), target=target)
+    result = why(tmp_path, event(), event("Error creating: old", seen="2026-03-03T09:12:01Z"), target=target)
     seen = "the cluster's own event, 14 times, last at 2026-03-03T09:40:00Z, and that pod does not exist"
-    assert (ran.code, ran.out.splitlines()[1:3]) == (
+    assert (result.code, result.out.splitlines()[1:3]) == (
         1,
-        [f"  because   {SAID}", f"            ReplicaSet web-6d9f, {seen}"],
+        [f"  because   {REFUSAL}", f"            ReplicaSet web-6d9f, {seen}"],
     )
 
 
@@ -78,11 +78,11 @@ def test_an_event_does_not_count_for_a_manifest(tmp_path: Path) -> None:
 
 def test_a_list_without_pending_pods_names_refused_ones(tmp_path: Path) -> None:
     write(tmp_path, NODE, DEPLOYMENT, REPLICA_SET, event())
-    ran = kschedx("why", "--all-pending", "-A", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
-    assert ran.code == 1
-    assert ran.out.startswith("✗ 2 pods are not created")
-    assert SAID in ran.out
-    assert "kschedx why deploy/web -n shop" in ran.out
+    result = kschedx("why", "--all-pending", "-A", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
+    assert result.code == 1
+    assert result.out.startswith("✗ 2 pods are not created")
+    assert REFUSAL in result.out
+    assert "kschedx why deploy/web -n shop" in result.out
     gone = {**REPLICA_SET, "spec": {**SPEC, "replicas": 0}}
     write(tmp_path, NODE, DEPLOYMENT, gone, event(), RUNNING, name="later.yaml")
     later = kschedx("why", "--all-pending", "-A", "-s", "later.yaml", cwd=tmp_path, columns=400)
@@ -94,5 +94,5 @@ def test_a_list_without_pending_pods_names_refused_ones(tmp_path: Path) -> None:
 def test_a_snapshot_keeps_the_event(tmp_path: Path) -> None:
     write(tmp_path, NODE, DEPLOYMENT, REPLICA_SET, event())
     assert kschedx("snapshot", "-s", "cluster.yaml", "-o", "kept.json", cwd=tmp_path).code == 0
-    ran = kschedx("why", "deploy/web", "-n", "shop", "-s", "kept.json", cwd=tmp_path, columns=400)
-    assert (ran.code, SAID in ran.out) == (1, True)
+    result = kschedx("why", "deploy/web", "-n", "shop", "-s", "kept.json", cwd=tmp_path, columns=400)
+    assert (result.code, REFUSAL in result.out) == (1, True)

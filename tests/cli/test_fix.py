@@ -74,9 +74,9 @@ def patch_of(command: str) -> list[dict[str, object]]:
 @pytest.mark.parametrize("owners", [[DEPLOYMENT, REPLICA_SET], [REPLICA_SET]], ids=["all", "without the Deployment"])
 def test_a_fix_changes_the_owners_template(tmp_path: Path, owners: list[Manifest]) -> None:
     path = cluster(tmp_path, node("a", allocatable=ROOM), *owners, WAITING)
-    ran = kschedx("why", "pod/web-1-x", "-n", "shop", "-s", path, "--fix", "2", "-o", "patch")
-    assert ran.out.startswith("kubectl patch deployment.apps web -n shop --type=json --patch=")
-    (operation,) = patch_of(ran.out)
+    result = kschedx("why", "pod/web-1-x", "-n", "shop", "-s", path, "--fix", "2", "-o", "patch")
+    assert result.out.startswith("kubectl patch deployment.apps web -n shop --type=json --patch=")
+    (operation,) = patch_of(result.out)
     # the template has one container less than the pod, to which admission has added one
     assert operation["path"] == "/spec/template/spec/containers/0/resources"
     assert operation["value"] == {"requests": {"cpu": "2"}}
@@ -87,9 +87,9 @@ def test_a_fix_changes_the_template_of_a_rollout(tmp_path: Path) -> None:
     owner = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "web", "uid": "o", "controller": True}
     replica_set = {**REPLICA_SET, "metadata": {**at(REPLICA_SET, "metadata"), "ownerReferences": [owner]}}
     path = cluster(tmp_path, node("a", allocatable=ROOM), replica_set, WAITING)
-    ran = kschedx("why", "pod/web-1-x", "-n", "shop", "-s", path, "--fix", "2", "-o", "patch")
-    assert ran.out.startswith("kubectl patch rollout.argoproj.io web -n shop --type=json --patch=")
-    (operation,) = patch_of(ran.out)
+    result = kschedx("why", "pod/web-1-x", "-n", "shop", "-s", path, "--fix", "2", "-o", "patch")
+    assert result.out.startswith("kubectl patch rollout.argoproj.io web -n shop --type=json --patch=")
+    (operation,) = patch_of(result.out)
     assert operation["path"] == "/spec/template/spec/containers/0/resources"
 
 
@@ -116,8 +116,8 @@ def test_a_patch_has_no_labels_that_controllers_set(owners: list[Manifest], chan
     )
     there = node("a", labels={"kubernetes.io/hostname": "a"})
     path = cluster(tmp_path, there, DEPLOYMENT, REPLICA_SET, waiting)
-    ran = kschedx("why", "pod/web-1-x", "-n", "shop", "-s", path, "--fix", "1", "-o", "patch")
-    (operation,) = patch_of(ran.out)
+    result = kschedx("why", "pod/web-1-x", "-n", "shop", "-s", path, "--fix", "1", "-o", "patch")
+    (operation,) = patch_of(result.out)
     assert operation["path"] == changed
     (preferred,) = at(operation, "value.podAffinity.preferredDuringSchedulingIgnoredDuringExecution")
     assert preferred["podAffinityTerm"]["labelSelector"] == {"matchExpressions": [wanted]}
@@ -126,8 +126,8 @@ def test_a_patch_has_no_labels_that_controllers_set(owners: list[Manifest], chan
 def test_a_toleration_is_added_to_those_of_the_template(tmp_path: Path) -> None:
     tainted = node("a", taints=["team=a:NoSchedule"])
     path = cluster(tmp_path, tainted, DEPLOYMENT, REPLICA_SET, WAITING)
-    ran = kschedx("why", "pod/web-1-x", "-n", "shop", "-s", path, "--fix", "1", "-o", "patch")
-    (operation,) = patch_of(ran.out)
+    result = kschedx("why", "pod/web-1-x", "-n", "shop", "-s", path, "--fix", "1", "-o", "patch")
+    (operation,) = patch_of(result.out)
     added = {"key": "team", "operator": "Equal", "value": "a", "effect": "NoSchedule"}
     assert operation["value"] == [{"key": "own", "operator": "Exists"}, added]
 
@@ -167,8 +167,8 @@ OF_JOB = pod(
 def test_a_job_is_deleted_and_recreated(tmp_path: Path) -> None:
     """Its template is immutable, and fields that the API server sets cannot be created."""
     path = cluster(tmp_path, node("a", allocatable=ROOM), job({}), OF_JOB)
-    ran = kschedx("why", "pod/load-x", "-n", "shop", "-s", path, "--fix", "2", "-o", "patch")
-    comment, command = ran.out.splitlines()
+    result = kschedx("why", "pod/load-x", "-n", "shop", "-s", path, "--fix", "2", "-o", "patch")
+    comment, command = result.out.splitlines()
     assert comment.startswith("# the template of a Job cannot be changed: this deletes the Job with its pods")
     assert command.startswith("kubectl get job.batch load -n shop -o json | kubectl patch --local -f - --type=json ")
     assert command.endswith(" -o json | kubectl replace --force -f -")
@@ -190,8 +190,8 @@ def test_a_fix_of_a_cron_jobs_pod_changes_job_and_cron_job(tmp_path: Path) -> No
     }
     of_cron_job = job(owned("CronJob", "nightly"))
     path = cluster(tmp_path, node("a", allocatable=ROOM), nightly, of_cron_job, OF_JOB)
-    ran = kschedx("why", "pod/load-x", "-n", "shop", "-s", path, "--fix", "2", "-o", "patch")
-    deletes, replaced, comment, command = ran.out.splitlines()
+    result = kschedx("why", "pod/load-x", "-n", "shop", "-s", path, "--fix", "2", "-o", "patch")
+    deletes, replaced, comment, command = result.out.splitlines()
     assert deletes.startswith("# the template of a Job cannot be changed: this deletes the Job with its pods")
     assert replaced.endswith(" -o json | kubectl replace --force -f -")
     assert comment == "# for future Jobs: an existing Job keeps its template"
@@ -206,17 +206,17 @@ def test_the_changed_manifest_of_a_job_is_printed(tmp_path: Path) -> None:
     written = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "load"}, "spec": {"template": template}}
     file = tmp_path / "job.yaml"
     file.write_text(yaml.safe_dump(written))
-    ran = kschedx("why", str(file), "-s", path, "--fix", "2", "-o", "yaml")
-    assert yaml.safe_load(ran.out)["kind"] == "Job"
-    file.write_text(ran.out)
+    result = kschedx("why", str(file), "-s", path, "--fix", "2", "-o", "yaml")
+    assert yaml.safe_load(result.out)["kind"] == "Job"
+    file.write_text(result.out)
     assert kschedx("why", str(file), "-s", path).code == 0
 
 
 def test_a_bare_pod_is_deleted_and_recreated(tmp_path: Path) -> None:
     path = cluster(tmp_path, node("a", taints=["team=a:NoSchedule"]), pod("me"))
-    ran = kschedx("why", "pod/me", "-s", path, "--fix", "1", "-o", "patch")
-    assert ran.out.startswith("kubectl get pod me -n default -o json | kubectl patch --local -f - --type=json ")
-    assert ran.out.endswith(" -o json | kubectl replace --force -f -\n")
+    result = kschedx("why", "pod/me", "-s", path, "--fix", "1", "-o", "patch")
+    assert result.out.startswith("kubectl get pod me -n default -o json | kubectl patch --local -f - --type=json ")
+    assert result.out.endswith(" -o json | kubectl replace --force -f -\n")
 
 
 def test_a_fix_shows_its_kubectl_command(tmp_path: Path) -> None:
@@ -229,11 +229,11 @@ def test_the_changed_manifest_is_printed(tmp_path: Path) -> None:
     path = cluster(tmp_path, node("a", allocatable=ROOM))
     file = tmp_path / "web.yaml"
     file.write_text(yaml.safe_dump(DEPLOYMENT))
-    ran = kschedx("why", str(file), "-s", path, "--fix", "2", "-o", "yaml")
-    result = yaml.safe_load(ran.out)
+    outcome = kschedx("why", str(file), "-s", path, "--fix", "2", "-o", "yaml")
+    result = yaml.safe_load(outcome.out)
     assert result["kind"] == "Deployment"
     assert result["spec"]["template"]["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "2"}}
-    file.write_text(ran.out)
+    file.write_text(outcome.out)
     assert kschedx("why", str(file), "-s", path).code == 0
 
 
@@ -250,9 +250,9 @@ def test_the_changed_manifest_is_printed(tmp_path: Path) -> None:
 def test_a_change_is_tried(tmp_path: Path, change: str, code: int) -> None:
     asks = {"name": "main", "image": "a:1", "resources": {"requests": {"cpu": "4"}}}
     path = cluster(tmp_path, node("a", allocatable=ROOM), pod("me", containers=[asks]))
-    ran = kschedx("why", "pod/me", "-s", path, "--try", change)
-    assert ran.code == code
-    assert f"tried with {change}; without it: Unschedulable" in " ".join(ran.out.split())
+    result = kschedx("why", "pod/me", "-s", path, "--try", change)
+    assert result.code == code
+    assert f"tried with {change}; without it: Unschedulable" in " ".join(result.out.split())
 
 
 @pytest.mark.parametrize(
@@ -289,8 +289,8 @@ def test_a_patch_is_tried(tmp_path: Path, patch: object) -> None:
 )
 def test_an_impossible_change_is_a_one_line_error(tmp_path: Path, options: list[str], message: str) -> None:
     path = cluster(tmp_path, node("a", unschedulable=True), pod("me"))
-    ran = kschedx("why", "pod/me", "-s", path, *options)
-    assert (ran.code, ran.err.strip()) == (2, f"error: {message}")
+    result = kschedx("why", "pod/me", "-s", path, *options)
+    assert (result.code, result.err.strip()) == (2, f"error: {message}")
 
 
 # --- what is only in a file
@@ -300,9 +300,9 @@ def of_file(tmp_path: Path, manifest: Manifest, *there: Manifest, output: str = 
     file = tmp_path / "new.json"
     file.write_text(json.dumps(manifest))
     path = cluster(tmp_path, node("a", allocatable=ROOM), *there)
-    ran = kschedx("why", str(file), "-s", path, "--fix", str(number), "-o", output)
-    assert ran.err == ""
-    return ran.out
+    result = kschedx("why", str(file), "-s", path, "--fix", str(number), "-o", output)
+    assert result.err == ""
+    return result.out
 
 
 def applied(script: str) -> Manifest:

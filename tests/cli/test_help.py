@@ -15,24 +15,24 @@ COMMANDS = [name for command in program().registered_commands if (name := comman
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_an_example_and_a_summary_that_fits(name: str) -> None:
-    ran = kschedx(name, "--help", columns=80).out
-    assert re.search(rf"^    .*kschedx {name}", ran, re.MULTILINE)
+    result = kschedx(name, "--help", columns=80).out
+    assert re.search(rf"^    .*kschedx {name}", result, re.MULTILINE)
     listed = kschedx("--help", columns=80).out
     (row,) = [line for line in listed.splitlines() if line.startswith(f"  {name} ")]
     assert not row.endswith("...")
-    assert not [line for line in ran.splitlines() if len(line) > 80]
+    assert not [line for line in result.splitlines() if len(line) > 80]
 
 
 @pytest.mark.parametrize("name", ["", "show", "check", "list"])
 def test_help_about_profiles_fits(name: str) -> None:
-    ran = kschedx("profiles", *filter(None, (name,)), "--help", columns=80).out
-    assert not [line for line in ran.splitlines()[1:] if len(line) > 80 or line.endswith("...")]
-    assert name == "list" or re.search(rf"^    kschedx profiles {name}", ran, re.MULTILINE)
+    result = kschedx("profiles", *filter(None, (name,)), "--help", columns=80).out
+    assert not [line for line in result.splitlines()[1:] if len(line) > 80 or line.endswith("...")]
+    assert name == "list" or re.search(rf"^    kschedx profiles {name}", result, re.MULTILINE)
 
 
 def test_options_are_in_groups() -> None:
-    ran = kschedx("why", "--help-all").out
-    titles = re.findall(r"^(\S.*):$", ran, re.MULTILINE)
+    result = kschedx("why", "--help-all").out
+    titles = re.findall(r"^(\S.*):$", result, re.MULTILINE)
     assert titles[:3] == ["Options", "Cluster", "Scheduler"]
     assert titles[-1] == "Connection (as for kubectl)"
 
@@ -48,10 +48,10 @@ def test_every_command_is_in_a_group() -> None:
 
 
 def test_a_command_without_arguments_prints_ten_lines_of_usage() -> None:
-    ran = kschedx("why")
-    assert ran.code == 2
-    assert len(ran.err.splitlines()) <= 10
-    assert "kschedx why pod/web-0 -n shop" in ran.err
+    result = kschedx("why")
+    assert result.code == 2
+    assert len(result.err.splitlines()) <= 10
+    assert "kschedx why pod/web-0 -n shop" in result.err
 
 
 def test_the_manual_page_holds_every_command() -> None:

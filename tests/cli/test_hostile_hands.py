@@ -81,8 +81,8 @@ def test_a_target_is_an_object_not_a_file(
 def test_a_file_named_like_an_object_has_a_note(tmp_path: Path) -> None:
     (tmp_path / "deploy").mkdir()
     (tmp_path / "deploy" / "web").write_text(MANIFEST)
-    ran = kschedx("why", "deploy/web", "-s", ZONE_FULL / "cluster", cwd=tmp_path)
-    assert ran.err.startswith("note: deploy/web is also a file here: ./deploy/web means the file\nerror: ")
+    result = kschedx("why", "deploy/web", "-s", ZONE_FULL / "cluster", cwd=tmp_path)
+    assert result.err.startswith("note: deploy/web is also a file here: ./deploy/web means the file\nerror: ")
     assert kschedx("why", "./deploy/web", "-s", ZONE_FULL / "cluster", cwd=tmp_path).code == 1
 
 
@@ -93,8 +93,8 @@ def test_a_file_named_like_a_profile_has_a_note(tmp_path: Path) -> None:
         "profiles": [{"schedulerName": "sesame"}],
     }
     (tmp_path / "binpack").write_text(json.dumps(document))
-    ran = kschedx("profiles", "show", "binpack", cwd=tmp_path)
-    assert (ran.err, ran.out) == (
+    result = kschedx("profiles", "show", "binpack", cwd=tmp_path)
+    assert (result.err, result.out) == (
         "note: binpack is also a file here: ./binpack means the file\n",
         kschedx("profiles", "show", "binpack").out,
     )
@@ -139,7 +139,7 @@ def test_mcp_tools_open_no_file(
 
 def test_an_interactive_answer_ends_when_its_terminal_closes() -> None:
     leader, follower = pty.openpty()
-    ran = subprocess.Popen(
+    result = subprocess.Popen(
         [sys.executable, "-m", "kschedx", "why", str(ZONE_FULL / "pod.yaml"), "-s", str(ZONE_FULL / "cluster"), "-i"],
         stdin=follower,
         stdout=follower,
@@ -153,7 +153,7 @@ def test_an_interactive_answer_ends_when_its_terminal_closes() -> None:
     while b"\x1b[?1049h" not in seen:  # until the answer has the screen
         seen += os.read(leader, 1024)
     os.close(leader)
-    assert ran.wait(20) == 129
+    assert result.wait(20) == 129
 
 
 @pytest.mark.parametrize("is_own", [True, False], ids=["hangs up", "ends"])
@@ -170,7 +170,7 @@ def test_reading_ends_when_the_terminal_closes(is_own: bool, tmp_path: Path) -> 
             fcntl.ioctl(follower, termios.TIOCSCTTY, 0)
 
     command = [sys.executable, "-m", "kschedx", "snapshot", "-s", str(pipe), "-o", str(tmp_path / "to.json")]
-    ran = subprocess.Popen(
+    result = subprocess.Popen(
         command,
         stdin=follower,
         stdout=follower,
@@ -187,7 +187,7 @@ def test_reading_ends_when_the_terminal_closes(is_own: bool, tmp_path: Path) -> 
         while b"reading" not in seen:
             seen += os.read(leader, 1024)
         os.close(leader)
-        assert ran.wait(20) == 129
+        assert result.wait(20) == 129
     assert [path.name for path in tmp_path.iterdir()] == ["cluster.json"]
 
 
@@ -195,9 +195,9 @@ def test_reading_ends_when_the_terminal_closes(is_own: bool, tmp_path: Path) -> 
 def test_an_answer_to_a_closed_terminal(arguments: tuple[str, ...]) -> None:
     leader, follower = pty.openpty()
     os.close(leader)
-    ran = subprocess.run([sys.executable, "-m", "kschedx", *arguments], stdout=follower, cwd=ROOT, check=False)
+    result = subprocess.run([sys.executable, "-m", "kschedx", *arguments], stdout=follower, cwd=ROOT, check=False)
     os.close(follower)
-    assert ran.returncode == 129
+    assert result.returncode == 129
 
 
 def test_a_worker_ends_with_its_parent() -> None:
@@ -258,8 +258,8 @@ def test_profiles_are_compared_in_a_worker(tmp_path: Path) -> None:
     cluster = write(tmp_path, *nodes, *running)
     comparison = ("diff-profiles", "default", "binpack", "--all")
     alone = kschedx(*comparison, "-s", cluster, "-o", "json", "--jobs", "1")
-    ran = kschedx("fleet", "--snapshots", tmp_path, "-o", "json", *comparison, "--jobs", "2")
-    [row] = json.loads(ran.out)["clusters"]
+    outcome = kschedx("fleet", "--snapshots", tmp_path, "-o", "json", *comparison, "--jobs", "2")
+    [row] = json.loads(outcome.out)["clusters"]
     assert (row["exitCode"], row["document"]) == (alone.code, json.loads(alone.out))
     answers = Answers(KnownClusters(snapshots=(str(cluster),)), limit=60)
 
@@ -356,7 +356,7 @@ def test_no_process_remains_after_a_kill(
     (tmp_path / "login").chmod(0o755)
     (tmp_path / "config").write_text(KUBECONFIG)
     mark = f"MARK={uuid.uuid4()}"
-    ran = subprocess.Popen(
+    result = subprocess.Popen(
         [sys.executable, *STARTING_OTHERS[name]],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
@@ -366,21 +366,21 @@ def test_no_process_remains_after_a_kill(
         start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # which nohup ignores for its children
     )
-    assert ran.stdin is not None
-    ran.stdin.write((HELLO + CALL).encode())
-    ran.stdin.flush()
+    assert result.stdin is not None
+    result.stdin.write((HELLO + CALL).encode())
+    result.stdin.flush()
     if moment is None:  # a login has a shell that watches it, and children
         begun = 5 if "login" in name else 2
-        wait_until(lambda: ran.poll() is not None or len(marked(mark)) >= begun)
+        wait_until(lambda: result.poll() is not None or len(marked(mark)) >= begun)
         moment = random.Random(f"{name}{number}").uniform(0, 0.5)
     time.sleep(moment)
-    ran.send_signal(number)
+    result.send_signal(number)
     try:
-        ran.wait(20)
+        result.wait(20)
     finally:
-        ran.kill()
-        ran.wait()
-        ran.stdin.close()
+        result.kill()
+        result.wait()
+        result.stdin.close()
     assert wait_until(lambda: not marked(mark)), [
         Path(f"/proc/{item}/cmdline").read_bytes().split(b"\0") for item in marked(mark)
     ]
@@ -392,7 +392,7 @@ def test_a_login_plugin_at_a_terminal_ends_with_kschedx(tmp_path: Path) -> None:
     (tmp_path / "config").write_text(KUBECONFIG.replace("Never", "Always"))
     mark = f"MARK={uuid.uuid4()}"
     leader, follower = pty.openpty()
-    ran = subprocess.Popen(
+    result = subprocess.Popen(
         [sys.executable, "-m", "kschedx", "why", "pod/a", "--kubeconfig", "config"],
         stdin=follower,
         stdout=follower,
@@ -404,8 +404,8 @@ def test_a_login_plugin_at_a_terminal_ends_with_kschedx(tmp_path: Path) -> None:
     try:
         assert wait_until(lambda: len(marked(mark)) >= 4), "kschedx, its login, and the login's children"
     finally:
-        ran.kill()
-        ran.wait()
+        result.kill()
+        result.wait()
     assert wait_until(lambda: not marked(mark)), [
         Path(f"/proc/{item}/cmdline").read_bytes().split(b"\0") for item in marked(mark)
     ]

@@ -62,10 +62,12 @@ def test_a_hostile_taint_label_and_pod_are_escaped(raw: str, shown: str, tmp_pat
     asking = changed(asking, "spec.affinity", {"nodeAffinity": required})
     holder = pod(raw, on="a", containers=[{"name": "main", "ports": [port]}])
     place = changed(node("a", labels={"disk": raw}), "spec.taints", [{"key": raw, "effect": "NoSchedule"}])
-    ran = kschedx("why", write(tmp_path, asking, name="pod.yaml"), "-s", write(tmp_path, place, holder), "--node", "a")
-    assert ran.code == 1
-    assert not control_characters(ran.out)
-    assert ran.out.count(shown) >= 3
+    result = kschedx(
+        "why", write(tmp_path, asking, name="pod.yaml"), "-s", write(tmp_path, place, holder), "--node", "a"
+    )
+    assert result.code == 1
+    assert not control_characters(result.out)
+    assert result.out.count(shown) >= 3
 
 
 @each
@@ -79,10 +81,10 @@ def test_a_hostile_note_is_one_line(raw: str, shown: str, capsys: pytest.Capture
 @each
 def test_a_hostile_error_is_one_line(raw: str, shown: str, tmp_path: Path) -> None:
     twice = pod(raw), pod(raw, labels={"other": "content"})
-    ran = kschedx("why", write(tmp_path, small_pod("p"), name="pod.yaml"), "-s", write(tmp_path, NODE, *twice))
-    assert ran.code == 2
-    (line,) = ran.err.splitlines()
-    assert not control_characters(ran.err)
+    result = kschedx("why", write(tmp_path, small_pod("p"), name="pod.yaml"), "-s", write(tmp_path, NODE, *twice))
+    assert result.code == 2
+    (line,) = result.err.splitlines()
+    assert not control_characters(result.err)
     assert shown in line
 
 
@@ -90,9 +92,9 @@ def test_a_hostile_error_is_one_line(raw: str, shown: str, tmp_path: Path) -> No
 def test_a_hostile_argument_is_escaped(raw: str, shown: str, tmp_path: Path) -> None:
     cluster = write(tmp_path, NODE)
     for arguments in (("why", raw, "-s", cluster), ("why", "x", "-s", raw), ("why", "x", "-o", raw), (raw,)):
-        ran = kschedx(*arguments)
-        assert ran.code == 2
-        assert not control_characters(ran.err)
+        result = kschedx(*arguments)
+        assert result.code == 2
+        assert not control_characters(result.err)
 
 
 @each
@@ -103,11 +105,11 @@ def test_lists_and_yaml_have_no_control_characters(raw: str, shown: str, tmp_pat
         node("b"), "status.conditions", [{"type": "Ready", "status": "False", "message": f"{'a ' * 60}{raw}"}]
     )
     cluster = write(tmp_path, node(raw, labels={"a": raw}), long, asking, unknown)
-    for asked in (("why", "--all-pending", "-o", "name"), ("nodes", "-o", "yaml"), ("doctor", "-o", "yaml")):
-        ran = kschedx(*asked, "-s", cluster)
-        assert ran.out, ran.err
-        assert not control_characters(ran.out)
-        assert not re.search(r"^\s*::error|##vso\[", ran.out, re.MULTILINE)
+    for answer in (("why", "--all-pending", "-o", "name"), ("nodes", "-o", "yaml"), ("doctor", "-o", "yaml")):
+        result = kschedx(*answer, "-s", cluster)
+        assert result.out, result.err
+        assert not control_characters(result.out)
+        assert not re.search(r"^\s*::error|##vso\[", result.out, re.MULTILINE)
 
 
 @each

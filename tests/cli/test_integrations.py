@@ -109,9 +109,9 @@ SCHEMAS: dict[str, dict[str, object]] = {
 
 
 def content(name: str) -> Any:
-    ran = kschedx("integrations", name)
-    assert ran.code == 0
-    return yaml.safe_load(ran.out)
+    result = kschedx("integrations", name)
+    assert result.code == 0
+    return yaml.safe_load(result.out)
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
@@ -140,18 +140,18 @@ def test_every_command_in_the_file_exists(name: str) -> None:
         if line == ["--version"]:
             continue
         assert line[0] in known
-        ran = kschedx(line[0], "--help-all").out
+        outcome = kschedx(line[0], "--help-all").out
         for word in line[1:]:
             if word.startswith("-"):
-                assert re.search(rf"(^|[\s,]){re.escape(word)}\b", ran), f"{line[0]} has no {word}"
+                assert re.search(rf"(^|[\s,]){re.escape(word)}\b", outcome), f"{line[0]} has no {word}"
 
 
 def test_an_api_server_accepts_the_indexed_job(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(kschedx("integrations", "indexed-job").out)
     snapshot = write(tmp_path, NODE, CLAIM)
-    ran = kschedx("why", tmp_path / "job.yaml", "-s", snapshot)
-    assert "unknown field" not in ran.err
-    assert "1 pod" in ran.out or "kschedx-" in ran.out
+    result = kschedx("why", tmp_path / "job.yaml", "-s", snapshot)
+    assert "unknown field" not in result.err
+    assert "1 pod" in result.out or "kschedx-" in result.out
     job = content("indexed-job")
     assert str(job["spec"]["completions"]) == job["spec"]["template"]["spec"]["containers"][0]["env"][0]["value"]
 
@@ -248,24 +248,24 @@ def k9s(name: str, environment: Mapping[str, str], **chosen: str) -> subprocess.
     ],
 )
 def test_a_plugin_of_k9s_answers(environment: dict[str, str], name: str, chosen: dict[str, str], answer: str) -> None:
-    ran = k9s(name, environment, **chosen)
-    assert (ran.returncode, ran.stdout.partition("\n")[0]) == (0, answer), ran.stderr
+    result = k9s(name, environment, **chosen)
+    assert (result.returncode, result.stdout.partition("\n")[0]) == (0, answer), result.stderr
 
 
 @pytest.mark.parametrize("name", ["k9s-drain", "k9s-namespace", "k9s-node", "k9s-pod", "k9s-workload"])
 def test_a_plugin_of_k9s_runs_no_shell_on_names(environment: dict[str, str], tmp_path: Path, name: str) -> None:
     hostile = f'"; touch {tmp_path}/a; $(touch {tmp_path}/b) `touch {tmp_path}/c` "'
     for chosen in ("NAME", "NAMESPACE", "CONTEXT"):
-        ran = k9s(name, environment, **{"NAME": "web", "RESOURCE_NAME": "deployments", chosen: hostile})
-        assert ran.stdout + ran.stderr
+        result = k9s(name, environment, **{"NAME": "web", "RESOURCE_NAME": "deployments", chosen: hostile})
+        assert result.stdout + result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_plugin_for_workloads_of_k9s_answers_for_each_of_its_scopes(environment: dict[str, str]) -> None:
     assert set(content("k9s-workload")["scopes"]) == set(WORKLOADS)
     for scope in WORKLOADS:
-        ran = k9s("k9s-workload", environment, NAMESPACE="shop", NAME="web", RESOURCE_NAME=scope)
-        assert re.match("[✓✗] (DaemonSet )?shop/web", ran.stdout), (scope, ran.stderr)
+        result = k9s("k9s-workload", environment, NAMESPACE="shop", NAME="web", RESOURCE_NAME=scope)
+        assert re.match("[✓✗] (DaemonSet )?shop/web", result.stdout), (scope, result.stderr)
 
 
 def test_every_tool_of_holmesgpt_answers_with_exit_code_0(environment: dict[str, str]) -> None:
@@ -281,9 +281,9 @@ def test_every_tool_of_holmesgpt_answers_with_exit_code_0(environment: dict[str,
         return shell(re.sub(r"\{\{ (\w+) \}\}", lambda value: shlex.quote(filled[value[1]]), command), environment)
 
     for prerequisite in toolset["tools"]:
-        ran = run(prerequisite["command"])
-        assert (ran.returncode, ran.stderr) == (0, ""), prerequisite["name"]
-        assert "insufficient cpu" in ran.stdout.lower(), prerequisite["name"]
+        result = run(prerequisite["command"])
+        assert (result.returncode, result.stderr) == (0, ""), prerequisite["name"]
+        assert "insufficient cpu" in result.stdout.lower(), prerequisite["name"]
     missing = run(toolset["tools"][0]["command"], pod_name="nothing; touch here")
     assert (missing.returncode, missing.stdout) == (1, "")
 
@@ -292,9 +292,9 @@ def test_every_tool_of_kubectl_ai_answers(environment: dict[str, str]) -> None:
     """kubectl-ai puts the command before what the model writes, which the description's example shows."""
     for tool in content("kubectl-ai"):
         written = tool["description"].partition("for example ")[2].partition(". Exit")[0]
-        ran = shell(f"{tool['command']} {written.replace('web-0', 'big-0')}", environment)
-        assert ran.returncode in (0, 1), ran.stderr
-        assert "insufficient cpu" in ran.stdout.lower(), tool["name"]
+        result = shell(f"{tool['command']} {written.replace('web-0', 'big-0')}", environment)
+        assert result.returncode in (0, 1), result.stderr
+        assert "insufficient cpu" in result.stdout.lower(), tool["name"]
 
 
 def test_every_command_of_the_skill_answers(environment: dict[str, str]) -> None:
@@ -306,9 +306,9 @@ def test_every_command_of_the_skill_answers(environment: dict[str, str]) -> None
     assert len(result) == text.count("\n| ") - 2
     for line in result:
         words_of = (re.sub("|".join(words), lambda value: words[value[0]], word) for word in shlex.split(line))
-        ran = kschedx(*words_of, env={"KUBECONFIG": environment["KUBECONFIG"]})
-        assert ran.code in (0, 1, 3), (line, ran.err)
-        assert ran.out or ran.code == 3, line
+        outcome = kschedx(*words_of, env={"KUBECONFIG": environment["KUBECONFIG"]})
+        assert outcome.code in (0, 1, 3), (line, outcome.err)
+        assert outcome.out or outcome.code == 3, line
 
 
 @pytest.mark.parametrize("baseline", ["", "earlier.sarif"])
@@ -327,8 +327,8 @@ def test_the_action_fails_after_it_wrote_its_files(tmp_path: Path, baseline: str
     }
     if baseline:
         shell(f"kschedx why -f {ZONE_FULL}/pod.yaml -s {ZONE_FULL}/cluster -o sarif > {tmp_path}/{baseline}")
-    ran = shell(step["run"], given)
-    assert ran.returncode == (0 if baseline else 1), ran.stderr
+    result = shell(step["run"], given)
+    assert result.returncode == (0 if baseline else 1), result.stderr
     assert (tmp_path / "output").read_text() == f"sarif={tmp_path}/kschedx.sarif\n"
     assert "## ✗" in (tmp_path / "summary").read_text()
     assert json.loads((tmp_path / "kschedx.sarif").read_text())["runs"][0]["results"]
@@ -356,8 +356,10 @@ def test_the_parts_of_a_job_a_workflow_and_ray_merge(tmp_path: Path) -> None:
     part, merge = (template["container"]["args"][0] for template in content("argo-workflow")["spec"]["templates"][1:])
     for script, numbers in ((job, ("0", "1")), (part, ("1", "2"))):
         for number in numbers:
-            ran = shell(script.replace("/data", str(data)), given | {"JOB_COMPLETION_INDEX": number, "PART": number})
-            assert ran.returncode == 0, ran.stderr
+            outcome = shell(
+                script.replace("/data", str(data)), given | {"JOB_COMPLETION_INDEX": number, "PART": number}
+            )
+            assert outcome.returncode == 0, outcome.stderr
         assert shell(merge.replace("/data", str(data)), given).returncode in (0, 1)
         assert differing((data / "answer.json").read_text()) == differing(whole.out)
     (tmp_path / "ray.py").write_text(
@@ -372,5 +374,5 @@ def test_the_parts_of_a_job_a_workflow_and_ray_merge(tmp_path: Path) -> None:
 
 def test_files_are_listed_and_a_typo_has_its_nearest_name() -> None:
     assert [line.split()[0] for line in kschedx("integrations").out.splitlines()[2:]] == list(INTEGRATIONS)
-    ran = kschedx("integrations", "k8s")
-    assert (ran.code, ran.err.partition("(")[0]) == (2, 'error: no integration "k8s" ')
+    result = kschedx("integrations", "k8s")
+    assert (result.code, result.err.partition("(")[0]) == (2, 'error: no integration "k8s" ')

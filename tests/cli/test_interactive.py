@@ -161,11 +161,11 @@ def test_from_causes_to_pods_to_nodes_and_back() -> None:
     snapshot = library.load(str(ROOT / "fixtures/zone-full/cluster"))
     manifest = yaml.safe_load((ROOT / "fixtures/zone-full/pod.yaml").read_text())
     result = library.explain(snapshot, manifest)
-    told = PodAnswer(
+    texts = PodAnswer(
         pod=result.cycle.pod.key, owner="", priority=0, outcome=result.outcome, command="kschedx why pod/a -n shop",
         headlines=("insufficient cpu",),
     )  # fmt: skip
-    many = CauseGroup(answers=(told, *(replace(told, pod=f"shop/b{number}") for number in range(300))))
+    many = CauseGroup(answers=(texts, *(replace(texts, pod=f"shop/b{number}") for number in range(300))))
 
     async def run() -> None:
         app = Browser(PendingPage("301 pods", Tone.BAD, [many], lambda _: Why(result, changed)))
@@ -254,14 +254,14 @@ def test_an_error_is_printed_after_the_screen_closes(snapshot: str, keys: str, c
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "texts"),
     [
         (("fixtures/tie/pod.yaml",), "a standard output that is not a terminal"),
         (("--all-pending", "--shard", "1/2"), "--shard"),
         (("fixtures/tie/pod.yaml", "-o", "json"), "-o json"),
     ],
 )
-def test_interactive_needs_a_terminal(arguments: tuple[str, ...], told: str) -> None:
-    ran = kschedx("why", *arguments, "-i", "-s", "fixtures/tie/cluster.yaml")
-    assert ran.code == 2
-    assert ran.err == f"error: --interactive needs a terminal and cannot be combined with {told}\n"
+def test_interactive_needs_a_terminal(arguments: tuple[str, ...], texts: str) -> None:
+    result = kschedx("why", *arguments, "-i", "-s", "fixtures/tie/cluster.yaml")
+    assert result.code == 2
+    assert result.err == f"error: --interactive needs a terminal and cannot be combined with {texts}\n"

@@ -25,8 +25,8 @@ instanceTypes:
 
 
 def provisioning(*options: str, cluster: str, pod: str) -> dict[str, object]:
-    ran = kschedx("why", f"pod/{pod}", "-n", "shop", "-s", cluster, "-o", "json", *options)
-    result: dict[str, object] = json.loads(ran.out)["autoscaler"]
+    outcome = kschedx("why", f"pod/{pod}", "-n", "shop", "-s", cluster, "-o", "json", *options)
+    result: dict[str, object] = json.loads(outcome.out)["autoscaler"]
     return result
 
 
@@ -138,9 +138,9 @@ def test_the_cheapest_type_that_fits_comes_first(tmp_path: Path) -> None:
 def test_an_invalid_field_has_its_line(tmp_path: Path) -> None:
     file = tmp_path / "types.yaml"
     file.write_text(CATALOGUE.replace("labels:", "label:"), encoding="utf-8")
-    ran = kschedx("instance-types", str(file))
-    assert ran.code == 2
-    assert ran.err == (f'error: {file}:5: instanceTypes[0].label: "label" is not a field (did you mean "labels"?)\n')
+    result = kschedx("instance-types", str(file))
+    assert result.code == 2
+    assert result.err == (f'error: {file}:5: instanceTypes[0].label: "label" is not a field (did you mean "labels"?)\n')
 
 
 def test_a_catalog_is_shown_and_written(tmp_path: Path) -> None:
@@ -157,9 +157,9 @@ def test_a_catalog_is_shown_and_written(tmp_path: Path) -> None:
 
 
 def test_added_nodes_run_the_pending_pods() -> None:
-    ran = kschedx("simulate", "--autoscale", "-s", GROWS, "-o", "json")
-    document = json.loads(ran.out)
-    assert ran.code == 0
+    result = kschedx("simulate", "--autoscale", "-s", GROWS, "-o", "json")
+    document = json.loads(result.out)
+    assert result.code == 0
     assert document["autoscaler"]["nodes"] == [
         {"pool": "general", "instanceType": "c6i.2xlarge", "nodes": 1, "choices": 1}
     ]
@@ -187,10 +187,10 @@ def test_a_cluster_with_both_autoscalers_has_both_answers(tmp_path: Path) -> Non
         "cluster-autoscaler",
         "karpenter",
     )
-    ran = json.loads(kschedx("simulate", "--autoscale", *options).out)
-    check_document(ran)
-    assert ran["autoscaler"]["groups"] == {}
-    assert ran["autoscaler"]["karpenter"]["nodes"] == []
+    result = json.loads(kschedx("simulate", "--autoscale", *options).out)
+    check_document(result)
+    assert result["autoscaler"]["groups"] == {}
+    assert result["autoscaler"]["karpenter"]["nodes"] == []
 
 
 def test_a_flag_of_karpenter_changes_the_answer(tmp_path: Path) -> None:
@@ -214,8 +214,8 @@ def test_a_flag_of_karpenter_changes_the_answer(tmp_path: Path) -> None:
     ],
 )
 def test_an_invalid_flag_is_an_error(flag: str, expected: str) -> None:
-    ran = kschedx("why", "pod/search-0", "-n", "shop", "-s", GROWS, "--karpenter-flag", flag)
-    assert (ran.code, expected in ran.err) == (2, True)
+    result = kschedx("why", "pod/search-0", "-n", "shop", "-s", GROWS, "--karpenter-flag", flag)
+    assert (result.code, expected in result.err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -233,8 +233,8 @@ def test_an_anonymized_cluster_decides_the_same(tmp_path: Path, story: str, pod:
     items = json.loads(Path(hidden).read_text(encoding="utf-8"))["items"]
     waiting = (item["metadata"] for item in items if item["kind"] == "Pod" and not item["spec"].get("nodeName"))
     metadata = next(waiting)
-    ran = kschedx("why", metadata["name"], "-n", metadata["namespace"], "-s", hidden, "-o", "json")
-    assert _nameless(json.loads(ran.out)["autoscaler"]) == _nameless(provisioning(cluster=cluster, pod=pod))
+    result = kschedx("why", metadata["name"], "-n", metadata["namespace"], "-s", hidden, "-o", "json")
+    assert _nameless(json.loads(result.out)["autoscaler"]) == _nameless(provisioning(cluster=cluster, pod=pod))
 
 
 def _nameless(value: dict[str, Any]) -> object:

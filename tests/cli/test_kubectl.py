@@ -29,9 +29,9 @@ def run_as(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def candidates(*words: str) -> list[str]:
-    ran = run_as(COMPLETER, *words)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    return ran.stdout.splitlines()
+    result = run_as(COMPLETER, *words)
+    assert (result.returncode, result.stderr) == (0, "")
+    return result.stdout.splitlines()
 
 
 @pytest.mark.parametrize("name", [PLUGIN, COMPLETER])

@@ -32,7 +32,7 @@ from tests.api_server import (
 )
 from tests.builders import Manifest, node, pod
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, small_pod, write
-from tests.command import Ran, kschedx
+from tests.command import CommandResult, kschedx
 
 LISTED = {key: kind for key, kind in KINDS.items() if not kind.is_on_demand}
 OTHERS = [small_pod(f"other-{number:03}", "10m", namespace="shop") for number in range(12)]
@@ -51,15 +51,15 @@ def url(api: FakeApiServer) -> Iterator[str]:
         yield result
 
 
-def why(folder: Path, url: str, *arguments: str | Path, env: Mapping[str, str] | None = None) -> Ran:
+def why(folder: Path, url: str, *arguments: str | Path, env: Mapping[str, str] | None = None) -> CommandResult:
     target = arguments or ("pod/web-0", "-o", "json")
     return kschedx("why", *target, "--kubeconfig", kubeconfig(folder, url), env=env)
 
 
-def error(ran: Ran, code: int = 2) -> str:
+def error(result: CommandResult, code: int = 2) -> str:
     """Return the only line of a command that failed."""
-    assert (ran.code, ran.out) == (code, ""), ran.err
-    (line,) = ran.err.splitlines()
+    assert (result.code, result.out) == (code, ""), result.err
+    (line,) = result.err.splitlines()
     return line
 
 
@@ -119,8 +119,8 @@ def test_events_are_read(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.replace([NODE, POD, EVENT])
     notes = {note["id"]: note["text"] for note in json.loads(why(tmp_path, url).out)["notes"]}
     assert notes["recorded-event"].startswith("the recorded event differs: kschedx finds a node")
-    (asked,) = (request.query for request in api.requests if request.path == "/api/v1/events")
-    assert "reason!=Scheduled" in asked["fieldSelector"]
+    (requested,) = (request.query for request in api.requests if request.path == "/api/v1/events")
+    assert "reason!=Scheduled" in requested["fieldSelector"]
 
 
 def test_events_that_may_not_be_listed_are_named(api: FakeApiServer, url: str, tmp_path: Path) -> None:
@@ -128,8 +128,8 @@ def test_events_that_may_not_be_listed_are_named(api: FakeApiServer, url: str, t
     notes = {note["id"]: note["text"] for note in json.loads(why(tmp_path, url).out)["notes"]}
     assert notes["unread-events"].startswith("listing events is forbidden")
     for arguments in (("why", "--all-pending"), ("simulate",), ("fit", "pod/big-0", "-n", "shop")):
-        ran = kschedx(*arguments, "--kubeconfig", kubeconfig(tmp_path, url))
-        assert "listing events is forbidden" in ran.out + ran.err, arguments
+        result = kschedx(*arguments, "--kubeconfig", kubeconfig(tmp_path, url))
+        assert "listing events is forbidden" in result.out + result.err, arguments
 
 
 def test_custom_resources_are_read_if_the_server_serves_them(api: FakeApiServer, url: str, tmp_path: Path) -> None:
@@ -137,13 +137,13 @@ def test_custom_resources_are_read_if_the_server_serves_them(api: FakeApiServer,
     arguments = ("why", "jobset/train", "-n", "shop", "--kubeconfig", kubeconfig(tmp_path, url))
     assert kschedx(*arguments).code == 2
     api.discovery = discovery_of(READ_LIVE.values())
-    ran = kschedx(*arguments)
-    assert "shop/jobset/train is suspended" in ran.out, ran.err
+    result = kschedx(*arguments)
+    assert "shop/jobset/train is suspended" in result.out, result.err
 
 
 def test_lists_are_read_in_pages(api: FakeApiServer, url: str, tmp_path: Path) -> None:
-    ran = why(tmp_path, url)
-    assert json.loads(ran.out)["source"]["kinds"]["Pod"] == 14
+    result = why(tmp_path, url)
+    assert json.loads(result.out)["source"]["kinds"]["Pod"] == 14
     questions = [request.query for request in api.requests if request.path == "/api/v1/pods"]
     assert questions == [{"limit": "500"}, {"limit": "500", "continue": "5"}, {"limit": "500", "continue": "10"}]
 
@@ -278,10 +278,10 @@ def test_a_failed_login_plugin_is_named_with_its_output(script: str | None, says
 def test_standard_error_of_a_login_plugin_is_passed_through(tmp_path: Path) -> None:
     config = kubeconfig(tmp_path, "https://127.0.0.1:1", user=plugin(tmp_path, "echo log in first >&2; exit 3"))
     command = [str(Path(sys.executable).parent / "kschedx"), "why", "web-0", "--kubeconfig", str(config)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr.splitlines()[0] == "log in first"
-    assert "log in first" not in ran.stderr.splitlines()[1]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.splitlines()[0] == "log in first"
+    assert "log in first" not in result.stderr.splitlines()[1]
 
 
 @pytest.mark.parametrize("name", ["A=B", "", "A\0"])
@@ -312,7 +312,7 @@ def test_a_login_plugin_has_a_timeout(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_login_plugin_gets_the_cluster(api: FakeApiServer, tmp_path: Path) -> None:
-    text = tmp_path / "told"
+    text = tmp_path / "environment"
     user = plugin(tmp_path, f'echo "$KUBERNETES_EXEC_INFO $WHO" > {text}; {answer(json.dumps({"token": "fresh"}))}')
     exec_plugin = user["exec"]
     assert isinstance(exec_plugin, dict)
@@ -370,9 +370,9 @@ def test_a_list_that_expires_midway_is_read_again(api: FakeApiServer, url: str, 
         return failure(410, "The provided continue parameter is too old")
 
     api.faults.append(expire)
-    ran = why(tmp_path, url)
-    assert ran.code == 0
-    assert json.loads(ran.out)["source"]["kinds"]["Pod"] == 4
+    result = why(tmp_path, url)
+    assert result.code == 0
+    assert json.loads(result.out)["source"]["kinds"]["Pod"] == 4
 
 
 def test_a_list_that_always_expires_is_an_error(api: FakeApiServer, url: str, tmp_path: Path) -> None:
@@ -518,9 +518,9 @@ def test_a_page_that_is_too_large_is_read_in_smaller_ones(
     monkeypatch.setattr(lists, "SMALL_LIMIT", 2)
     api.page_size = 500
     api.replace([NODE, POD, *(changed(other, "metadata.annotations", {"big": "x" * 20_000}) for other in OTHERS)])
-    ran = why(tmp_path, url)
-    assert ran.code == 0
-    assert json.loads(ran.out)["source"]["kinds"]["Pod"] == 13
+    result = why(tmp_path, url)
+    assert result.code == 0
+    assert json.loads(result.out)["source"]["kinds"]["Pod"] == 13
 
 
 def test_an_unreachable_server(tmp_path: Path) -> None:
@@ -566,9 +566,9 @@ def test_other_forbidden_kinds_matter_only_to_pods_that_depend_on_them(
     whole = why(tmp_path, url)
     kinds = [kind for kind in LISTED if kind not in ("Node", "Pod")][part::4]
     forbid(api, *kinds)
-    ran = why(tmp_path, url)
-    assert ran.code == 0, ran.err
-    before, after = json.loads(whole.out), json.loads(ran.out)
+    result = why(tmp_path, url)
+    assert result.code == 0, result.err
+    before, after = json.loads(whole.out), json.loads(result.out)
     texts = [note for note in after.pop("notes") if note not in before["notes"]]
     assert after["source"].pop("missing") == dict.fromkeys(kinds, "forbidden")
     assert {**before, "notes": None} == {**after, "notes": None}
@@ -648,8 +648,11 @@ def test_a_namespace_that_admission_reads(api: FakeApiServer, url: str, tmp_path
     forbid(api, "Namespace")
     manifest = write(tmp_path, POD, name="pod.yaml")
     assert why(tmp_path, url, manifest).code == 0
-    ran = why(tmp_path, url, manifest, "--enable-admission-plugins", "PodNodeSelector")
-    assert (ran.code, "which annotations for PodNodeSelector the namespace has is not known" in ran.out) == (3, True)
+    result = why(tmp_path, url, manifest, "--enable-admission-plugins", "PodNodeSelector")
+    assert (result.code, "which annotations for PodNodeSelector the namespace has is not known" in result.out) == (
+        3,
+        True,
+    )
 
 
 def test_an_object_that_a_live_cluster_lacks_does_not_exist(api: FakeApiServer, url: str, tmp_path: Path) -> None:
@@ -664,15 +667,15 @@ def test_an_object_that_a_live_cluster_lacks_does_not_exist(api: FakeApiServer, 
 def test_a_priority_class_that_may_not_be_read(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     forbid(api, "PriorityClass")
     manifest = write(tmp_path, changed(POD, "spec.priorityClassName", "gold"), name="pod.yaml")
-    ran = why(tmp_path, url, manifest)
-    assert (ran.code, "the priority of gold is not known" in ran.out) == (3, True)
+    result = why(tmp_path, url, manifest)
+    assert (result.code, "the priority of gold is not known" in result.out) == (3, True)
 
 
 def test_pending_pods_of_the_cluster(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.replace([NODE, POD, pod("there", namespace="shop", on="node-01"), BIG_POD])
-    ran = why(tmp_path, url, "--all-pending")
-    assert (ran.code, ran.err) == (1, "")
-    assert "there" not in ran.out
+    result = why(tmp_path, url, "--all-pending")
+    assert (result.code, result.err) == (1, "")
+    assert "there" not in result.out
 
 
 def test_a_list_of_pods_has_the_note_about_forbidden_kinds_once(api: FakeApiServer, url: str, tmp_path: Path) -> None:
@@ -687,7 +690,7 @@ def test_a_list_of_pods_has_the_note_about_forbidden_kinds_once(api: FakeApiServ
 # --- profiles compared on a live cluster
 
 
-def diff(folder: Path, url: str, *arguments: str | Path) -> Ran:
+def diff(folder: Path, url: str, *arguments: str | Path) -> CommandResult:
     return kschedx("diff-profiles", *arguments, "--kubeconfig", kubeconfig(folder, url))
 
 
@@ -700,19 +703,19 @@ def test_profiles_are_compared_as_on_a_file(
 ) -> None:
     objects = [*HALF_FULL, POD]
     api.replace(objects)
-    ran = diff(tmp_path, url, "default", "binpack", *which)
+    result = diff(tmp_path, url, "default", "binpack", *which)
     file = write(tmp_path, *objects)
     dumped = kschedx("diff-profiles", "default", "binpack", *which, "-n", "shop", "-s", file)
-    assert (ran.code, ran.out, ran.err) == (dumped.code, dumped.out, dumped.err)
-    assert ran.code == 1
+    assert (result.code, result.out, result.err) == (dumped.code, dumped.out, dumped.err)
+    assert result.code == 1
     assert {request.method for request in api.requests} == {"GET"}
 
 
 def test_two_versions_are_compared_on_a_target(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     api.replace([*HALF_FULL, POD])
     for arguments in (["pod/web-0"], ["web-0"], ["binpack", "web-0"], ["binpack", write(tmp_path, POD, name="p.yaml")]):
-        ran = diff(tmp_path, url, "--kube-version", "1.35..1.36", *arguments)
-        assert (ran.err, "1 pod" in ran.out) == ("", True)
+        result = diff(tmp_path, url, "--kube-version", "1.35..1.36", *arguments)
+        assert (result.err, "1 pod" in result.out) == ("", True)
 
 
 def test_the_live_servers_version_is_compared(api: FakeApiServer, url: str, tmp_path: Path) -> None:
@@ -737,8 +740,8 @@ def test_a_comparison_that_depends_on_forbidden_kinds_is_undecided(
     forbid(api, "Service")
     reason = "which pods default spreading counts is not known: listing services is forbidden"
     assert reason in error(diff(tmp_path, url, "default", "binpack", "pod/web-0"), code=3)
-    ran = diff(tmp_path, url, "default", "binpack", "--all-pending")
-    assert (ran.code, "1 pod undecided, shop/web-0 among them: " in ran.out) == (3, True)
+    result = diff(tmp_path, url, "default", "binpack", "--all-pending")
+    assert (result.code, "1 pod undecided, shop/web-0 among them: " in result.out) == (3, True)
     forbid(api, "Pod")
     assert "listing pods is forbidden" in error(diff(tmp_path, url, "default", "binpack", "--all"), code=3)
 
@@ -778,9 +781,9 @@ def test_fields_that_the_server_changes_count_and_are_shown(api: FakeApiServer, 
     dry_run(api, priority=0, nodeSelector={"pool": "gold"})
     manifest = write(tmp_path, changed(POD, "metadata.name", "new"), name="pod.yaml")
     assert why(tmp_path, url, manifest).code == 0
-    ran = why(tmp_path, url, manifest, "--dry-run=server", "-o", "json")
-    assert ran.code == 1
-    (note,) = [note for note in json.loads(ran.out)["notes"] if note["id"] == "dry-run"]
+    result = why(tmp_path, url, manifest, "--dry-run=server", "-o", "json")
+    assert result.code == 1
+    (note,) = [note for note in json.loads(result.out)["notes"] if note["id"] == "dry-run"]
     assert 'spec.nodeSelector.pool is "gold", not null' in note["changes"]
 
 
@@ -790,8 +793,8 @@ def test_quantities_in_another_form_are_equal(api: FakeApiServer, url: str, tmp_
     dry_run(api, containers=[container], priority=0, preemptionPolicy="PreemptLowerPriority")
     for written in (1, "1000m", "1500m"):
         manifest = write(tmp_path, changed(POD, "spec.containers.0.resources.requests.cpu", written), name="pod.yaml")
-        ran = why(tmp_path, url, manifest, "--dry-run=server", "-o", "json")
-        (note,) = [note for note in json.loads(ran.out)["notes"] if note["id"] == "dry-run"]
+        result = why(tmp_path, url, manifest, "--dry-run=server", "-o", "json")
+        (note,) = [note for note in json.loads(result.out)["notes"] if note["id"] == "dry-run"]
         changes = [change for change in note["changes"] if "containers" in change]
         different = 'spec.containers[0].resources.requests.cpu is "1", not "1500m"'
         assert changes == ([different] if written == "1500m" else [])
@@ -799,19 +802,19 @@ def test_quantities_in_another_form_are_equal(api: FakeApiServer, url: str, tmp_
 
 def test_a_forbidden_dry_run_names_the_way_without_it(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     manifest = write(tmp_path, POD, name="pod.yaml")
-    said = 'pods is forbidden: User "me" cannot create resource "pods" in API group ""'
-    api.fail("/namespaces/shop/pods", failure(403, said))
+    message = 'pods is forbidden: User "me" cannot create resource "pods" in API group ""'
+    api.fail("/namespaces/shop/pods", failure(403, message))
     line = error(why(tmp_path, url, manifest, "--dry-run=server"))
-    assert (said in line, "without --dry-run=server" in line) == (True, True)
+    assert (message in line, "without --dry-run=server" in line) == (True, True)
 
 
 def test_a_quota_that_refuses_the_dry_run_is_the_answer(api: FakeApiServer, url: str, tmp_path: Path) -> None:
-    said = 'pods "web-0" is forbidden: exceeded quota'
-    api.fail("/namespaces/shop/pods", failure(403, said))
-    ran = why(tmp_path, url, write(tmp_path, POD, name="pod.yaml"), "--dry-run=server")
-    assert (ran.code, ran.err) == (1, "")
-    assert ran.out.startswith("✗ shop/web-0 is not created: ResourceQuota refuses the pod\n")
-    assert said in ran.out
+    message = 'pods "web-0" is forbidden: exceeded quota'
+    api.fail("/namespaces/shop/pods", failure(403, message))
+    result = why(tmp_path, url, write(tmp_path, POD, name="pod.yaml"), "--dry-run=server")
+    assert (result.code, result.err) == (1, "")
+    assert result.out.startswith("✗ shop/web-0 is not created: ResourceQuota refuses the pod\n")
+    assert message in result.out
 
 
 def test_another_refusal_of_the_dry_run_is_quoted_as_an_error(api: FakeApiServer, url: str, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.builders import Manifest, at, node, pod
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, small_pod, write
-from tests.command import Ran, kschedx
+from tests.command import CommandResult, kschedx
 
 
 def workload(kind: str, name: str = "web", *, api_version: str = "apps/v1", **spec: object) -> dict[str, Any]:
@@ -25,33 +25,35 @@ def workload(kind: str, name: str = "web", *, api_version: str = "apps/v1", **sp
     }
 
 
-def asked(folder: Path, *manifests: Manifest, cluster: tuple[Manifest, ...] = (NODE,), options: str = "") -> Ran:
+def run_why(
+    folder: Path, *manifests: Manifest, cluster: tuple[Manifest, ...] = (NODE,), options: str = ""
+) -> CommandResult:
     path = write(folder, *manifests, name="app.yaml")
     return kschedx("why", path, "-s", write(folder, *cluster), *options.split())
 
 
-def document(ran: Ran) -> Any:
-    return json.loads(ran.out)
+def document(result: CommandResult) -> Any:
+    return json.loads(result.out)
 
 
 def test_several_workloads_are_one_answer(tmp_path: Path) -> None:
     big = workload("StatefulSet", "db")
     big["spec"]["template"]["spec"] = BIG_POD["spec"]
-    ran = asked(tmp_path, workload("Deployment"), workload("Deployment", "api"), big)
-    assert ran.code == 1
-    assert ran.out.splitlines()[0] == "✗ 3 pods: 2 can be scheduled, 1 unschedulable"
-    assert "default/db (StatefulSet)" in ran.out
-    in_one_line = " ".join(ran.out.replace("\\\n", " ").split())
+    result = run_why(tmp_path, workload("Deployment"), workload("Deployment", "api"), big)
+    assert result.code == 1
+    assert result.out.splitlines()[0] == "✗ 3 pods: 2 can be scheduled, 1 unschedulable"
+    assert "default/db (StatefulSet)" in result.out
+    in_one_line = " ".join(result.out.replace("\\\n", " ").split())
     assert f"kschedx why sts/db -n default -f {tmp_path}/app.yaml" in in_one_line
-    assert "looked at alone" not in ran.out
-    alone = asked(tmp_path, workload("Deployment"), workload("Deployment", "api"), options="--alone")
+    assert "looked at alone" not in result.out
+    alone = run_why(tmp_path, workload("Deployment"), workload("Deployment", "api"), options="--alone")
     assert "each pod is evaluated alone" in alone.out
 
 
 def test_a_name_selects_one_of_several_workloads(tmp_path: Path) -> None:
     path = write(tmp_path, workload("Deployment"), workload("Deployment", "api"), name="app.yaml")
-    ran = kschedx("why", "deploy", "api", "-f", path, "-s", write(tmp_path, NODE), "-o", "json")
-    assert document(ran)["pod"]["name"] == "api-new"
+    result = kschedx("why", "deploy", "api", "-f", path, "-s", write(tmp_path, NODE), "-o", "json")
+    assert document(result)["pod"]["name"] == "api-new"
 
 
 def test_manifests_of_a_folder_and_of_standard_input(tmp_path: Path) -> None:
@@ -91,10 +93,10 @@ USING = changed(
 
 
 def test_other_objects_of_the_file_count_as_applied(tmp_path: Path) -> None:
-    assert asked(tmp_path, USING).code != 0
-    ran = asked(tmp_path, CLASS, CLAIM, USING, options="-o json")
-    assert document(ran)["outcome"] == "Scheduled"
-    (note,) = (note for note in document(ran)["notes"] if note["id"] == "applied-together")
+    assert run_why(tmp_path, USING).code != 0
+    result = run_why(tmp_path, CLASS, CLAIM, USING, options="-o json")
+    assert document(result)["outcome"] == "Scheduled"
+    (note,) = (note for note in document(result)["notes"] if note["id"] == "applied-together")
     assert note["objects"] == ["StorageClass fast", "PersistentVolumeClaim data"]
 
 
@@ -119,8 +121,8 @@ def test_a_horizontal_pod_autoscaler_bounds_the_replicas(
         ("simulate", "-f", both, "-s", empty),
         ("simulate", "-f", alone, "-s", stored),
     ):
-        ran = kschedx(*command, columns=200)
-        assert (f"scales default/deploy/web to {becomes}: its m" in ran.out) == (becomes is not None)
+        result = kschedx(*command, columns=200)
+        assert (f"scales default/deploy/web to {becomes}: its m" in result.out) == (becomes is not None)
 
 
 def test_a_priority_class_beside_the_pod_counts(tmp_path: Path) -> None:
@@ -130,15 +132,15 @@ def test_a_priority_class_beside_the_pod_counts(tmp_path: Path) -> None:
         "metadata": {"name": "high"},
         "value": 1000,
     }
-    ran = asked(tmp_path, kind, changed(POD, "spec.priorityClassName", "high"), options="-o json")
-    assert document(ran)["pod"]["priority"] == 1000
+    result = run_why(tmp_path, kind, changed(POD, "spec.priorityClassName", "high"), options="-o json")
+    assert document(result)["pod"]["priority"] == 1000
 
 
 def test_a_new_stateful_set_counts_with_its_claims(tmp_path: Path) -> None:
     claims = [{"metadata": {"name": "data"}, "spec": CLAIM_SPEC}]
-    ran = asked(tmp_path, CLASS, workload("StatefulSet", serviceName="web", volumeClaimTemplates=claims))
-    assert (ran.code, ran.err) == (0, "")
-    assert "claim default/data-web-0" in " ".join(ran.out.split())
+    result = run_why(tmp_path, CLASS, workload("StatefulSet", serviceName="web", volumeClaimTemplates=claims))
+    assert (result.code, result.err) == (0, "")
+    assert "claim default/data-web-0" in " ".join(result.out.split())
 
 
 @pytest.mark.parametrize("of_pod", [{}, {"scratch": CLAIM_SPEC}], ids=["its own", "ephemeral ones too"])
@@ -148,19 +150,19 @@ def test_an_attempt_before_the_claim_stays_in_the_document(tmp_path: Path, of_po
     stateful = workload("StatefulSet", serviceName="web", volumeClaimTemplates=claims)
     volumes = [{"name": name, "ephemeral": {"volumeClaimTemplate": {"spec": spec}}} for name, spec in of_pod.items()]
     stateful = dict(changed(stateful, "spec.template.spec.volumes", volumes))
-    result = document(asked(tmp_path, CLASS, stateful, options="-o json"))
-    said = {note["firstAttempt"] for note in result["notes"] if note["id"] == "claims-from-templates"}
+    result = document(run_why(tmp_path, CLASS, stateful, options="-o json"))
+    message = {note["firstAttempt"] for note in result["notes"] if note["id"] == "claims-from-templates"}
     waits = 'waiting for ephemeral volume controller to create the persistentvolumeclaim "web-0-scratch"'
     expected = waits if of_pod else 'persistentvolumeclaim "data-web-0" not found'
     assert result["outcome"] == "Scheduled"
-    assert said == {f"0/1 nodes are available: {expected}. not found"}
+    assert message == {f"0/1 nodes are available: {expected}. not found"}
 
 
 def test_an_ephemeral_volume_counts_with_its_claim(tmp_path: Path) -> None:
     volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM_SPEC}}}
-    ran = asked(tmp_path, CLASS, changed(POD, "spec.volumes", [volume]), options="-o json")
-    (note,) = (note for note in document(ran)["notes"] if note["id"] == "claims-from-templates")
-    assert document(ran)["outcome"] == "Scheduled"
+    result = run_why(tmp_path, CLASS, changed(POD, "spec.volumes", [volume]), options="-o json")
+    (note,) = (note for note in document(result)["notes"] if note["id"] == "claims-from-templates")
+    assert document(result)["outcome"] == "Scheduled"
     assert note["claims"] == ["shop/web-0-scratch"]
     assert "waiting for ephemeral volume controller" in note["firstAttempt"]
 
@@ -197,8 +199,8 @@ def test_a_changed_template_has_a_new_hash(image: str, fits: bool, tmp_path: Pat
         node("small", labels=hosts[1], allocatable={"cpu": "100m", "memory": "8Gi", "pods": "110"}),
     ]
     deployment["spec"]["template"]["spec"]["containers"][0]["image"] = image
-    ran = asked(tmp_path, deployment, cluster=(*nodes, replica_set, old), options="-o json")
-    assert (document(ran)["outcome"] == "Scheduled") is fits
+    result = run_why(tmp_path, deployment, cluster=(*nodes, replica_set, old), options="-o json")
+    assert (document(result)["outcome"] == "Scheduled") is fits
 
 
 ROLLOUT = workload("Rollout", api_version="argoproj.io/v1alpha1")
@@ -216,14 +218,14 @@ JOB: Manifest = {
 
 
 def test_a_custom_resource_is_explained_by_its_template(tmp_path: Path) -> None:
-    ran = asked(tmp_path, ROLLOUT, options="-o json")
-    (note,) = (note for note in document(ran)["notes"] if note["id"] == "foreign-workload")
+    result = run_why(tmp_path, ROLLOUT, options="-o json")
+    (note,) = (note for note in document(result)["notes"] if note["id"] == "foreign-workload")
     assert note["path"] == "spec.template"
     assert "Rollout (argoproj.io)" in note["text"]
 
 
 def test_each_template_of_a_custom_resource_is_a_pod(tmp_path: Path) -> None:
-    result = asked(tmp_path, JOB, options="-o name").out.split()
+    result = run_why(tmp_path, JOB, options="-o name").out.split()
     placed = ["default/train-master-new", *(f"default/train-worker-new{number}" for number in (1, 2, 3))]
     assert result == [word for pod in placed for word in (pod, "node/node-01")] + ["default/train-worker-new4"]
 
@@ -249,9 +251,9 @@ def test_each_template_of_a_custom_resource_is_a_pod(tmp_path: Path) -> None:
     ],
 )
 def test_a_manifest_without_pods_is_named(manifest: Manifest, code: int, expected: str, tmp_path: Path) -> None:
-    ran = asked(tmp_path, manifest)
-    assert (ran.code, ran.out) == (code, "")
-    assert expected in ran.err
+    result = run_why(tmp_path, manifest)
+    assert (result.code, result.out) == (code, "")
+    assert expected in result.err
 
 
 TRAIN_JOB: Manifest = {
@@ -266,29 +268,29 @@ TRAIN_JOB: Manifest = {
 def test_a_custom_resource_that_hides_its_pods_is_undecided(command: str, tmp_path: Path) -> None:
     manifest = write(tmp_path, TRAIN_JOB, name="app.yaml")
     cluster = write(tmp_path, NODE)
-    ran = kschedx(command, manifest, "-s", cluster)
+    outcome = kschedx(command, manifest, "-s", cluster)
     headline = "? default/trainjob/t is undecided: its manifest does not say which pods it creates"
-    assert (ran.code, ran.out.splitlines()[0]) == (3, headline)
+    assert (outcome.code, outcome.out.splitlines()[0]) == (3, headline)
     result = document(kschedx(command, manifest, "-s", cluster, "-o", "json"))
     assert (result["state"]["name"], result["outcome"]) == ("UnknownPods", "Undecided")
 
 
 def test_it_is_undecided_beside_other_manifests(tmp_path: Path) -> None:
-    ran = asked(tmp_path, TRAIN_JOB, workload("Deployment"))
-    assert (ran.code, ran.out.splitlines()[0]) == (3, "? 2 pods: 1 can be scheduled, 1 undecided")
+    result = run_why(tmp_path, TRAIN_JOB, workload("Deployment"))
+    assert (result.code, result.out.splitlines()[0]) == (3, "? 2 pods: 1 can be scheduled, 1 undecided")
 
 
 def test_every_workload_of_a_file_counts(tmp_path: Path) -> None:
     big = workload("StatefulSet", "db")
     big["spec"]["template"]["spec"] = BIG_POD["spec"]
     manifests, cluster = write(tmp_path, workload("Deployment"), big, TRAIN_JOB, name="app.yaml"), write(tmp_path, NODE)
-    ran = kschedx("fit", manifests, "-s", cluster)
-    assert [line for line in ran.out.splitlines() if line[:1] in "✓✗?" and line] == [
+    outcome = kschedx("fit", manifests, "-s", cluster)
+    assert [line for line in outcome.out.splitlines() if line[:1] in "✓✗?" and line] == [
         "✓ default/deploy/web: 4 more fit",
         "✗ default/sts/db: no more fit",
         "? default/trainjob/t is undecided: its manifest does not say which pods it creates",
     ]
-    assert ran.code == 3
+    assert outcome.code == 3
     result = document(kschedx("fit", manifests, "-s", cluster, "-o", "json"))
     assert (result["kind"], [item.get("fits") for item in result["items"]]) == ("FitList", [4, 0, None])
 
@@ -328,11 +330,11 @@ def test_a_refused_update_is_an_answer(
     stored: Manifest, written: Manifest, expected: str, deletion: str, tmp_path: Path
 ) -> None:
     path, cluster = write(tmp_path, written, name="app.yaml"), write(tmp_path, NODE, stored)
-    ran = kschedx("why", path, "-s", cluster, columns=300)  # the command holds a path of any length
+    outcome = kschedx("why", path, "-s", cluster, columns=300)  # the command holds a path of any length
     named = {"Deployment": "deploy", "StatefulSet": "sts", "Job": "job"}[str(stored["kind"])]
     headline = f"✗ default/{named}/web is not changed: the API server refuses the update"
-    assert (ran.code, ran.out.splitlines()[0]) == (1, headline)
-    assert deletion in ran.out
+    assert (outcome.code, outcome.out.splitlines()[0]) == (1, headline)
+    assert deletion in outcome.out
     for command in (("why", path), ("why", f"{named}/web", "-f", path), ("fit", path)):
         result = document(kschedx(*command, "-s", cluster, "-o", "json"))
         assert result["state"]["name"] == "NotChanged"
@@ -355,19 +357,19 @@ def test_an_error_has_its_own_line(tmp_path: Path) -> None:
         "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  nodeselector: {a: b}\n  containers:\n"
         "  - name: main\n    image: x\n    resource: {}\n"
     )
-    ran = kschedx("why", path, "-s", write(tmp_path, NODE))
-    assert ran.code == 2
-    assert ran.err.splitlines() == [
+    result = kschedx("why", path, "-s", write(tmp_path, NODE))
+    assert result.code == 2
+    assert result.err.splitlines() == [
         f'error: {path}:5: Pod a: spec.nodeselector: unknown field (did you mean "nodeSelector"?)',
         f'error: {path}:9: Pod a: spec.containers[0].resource: unknown field (did you mean "resources"?)',
     ]
 
 
 def test_a_selector_that_does_not_match_the_template_is_refused(tmp_path: Path) -> None:
-    ran = asked(tmp_path, changed(workload("Deployment"), "spec.selector.matchLabels.app", "other"))
-    assert ran.code == 2
+    result = run_why(tmp_path, changed(workload("Deployment"), "spec.selector.matchLabels.app", "other"))
+    assert result.code == 2
     text = 'spec.template.metadata.labels: Invalid value: {"app":"web"}: `selector` does not match template `labels`'
-    assert text in ran.err
+    assert text in result.err
 
 
 @pytest.mark.parametrize(
@@ -378,26 +380,26 @@ def test_a_folder_with_templates_is_an_error(folder_name: str, name: str, hint: 
     folder = tmp_path / folder_name
     folder.mkdir()
     (folder / name).write_text("resources: []\n")
-    ran = kschedx("why", folder, "-s", write(tmp_path, NODE))
-    assert ran.code == 2
-    assert f"({hint} {shlex.quote(str(folder))} | kschedx why -)" in ran.err
+    result = kschedx("why", folder, "-s", write(tmp_path, NODE))
+    assert result.code == 2
+    assert f"({hint} {shlex.quote(str(folder))} | kschedx why -)" in result.err
 
 
 def test_too_many_manifests_are_refused(tmp_path: Path) -> None:
     item = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
     (tmp_path / "all.json").write_text("\n".join([item] * 10_001))
-    ran = kschedx("why", "-f", tmp_path / "all.json", "-s", write(tmp_path, NODE))
-    assert (ran.code, ran.out) == (2, "")
-    assert "all.json: more than 10,000 objects, too many for manifests (pass a dump of a cluster with -s)" in ran.err
+    result = kschedx("why", "-f", tmp_path / "all.json", "-s", write(tmp_path, NODE))
+    assert (result.code, result.out) == (2, "")
+    assert "all.json: more than 10,000 objects, too many for manifests (pass a dump of a cluster with -s)" in result.err
 
 
 def test_a_pod_is_found_by_the_prefix_of_its_name(tmp_path: Path) -> None:
     cluster = write(tmp_path, NODE, POD)
     assert kschedx("why", "pod", "web", "-n", "shop", "-s", cluster).out.startswith("✓ shop/web-0")
     both = write(tmp_path, NODE, POD, changed(POD, "metadata.name", "web-1"), name="both.yaml")
-    ran = kschedx("why", "pod/web", "-n", "shop", "-s", both)
-    assert ran.code == 2
-    assert "2 that start with it (web-0, web-1)" in ran.err
+    result = kschedx("why", "pod/web", "-n", "shop", "-s", both)
+    assert result.code == 2
+    assert "2 that start with it (web-0, web-1)" in result.err
 
 
 def test_pods_of_daemon_sets_use_room(tmp_path: Path) -> None:
@@ -407,12 +409,12 @@ def test_pods_of_daemon_sets_use_room(tmp_path: Path) -> None:
     replicas = workload("Deployment", replicas=3)
     replicas["spec"]["template"]["spec"] = at(small_pod("web", "1"), "spec")
     cluster = tuple(node(name, allocatable={"cpu": "2", "memory": "8Gi", "pods": "9"}) for name in ("a", "b"))
-    together = asked(tmp_path, daemons, replicas, cluster=cluster)
+    together = run_why(tmp_path, daemons, replicas, cluster=cluster)
     assert together.code == 1
     assert together.out.splitlines()[0] == "✗ 5 pods: 4 can be scheduled, 1 unschedulable"
-    story = asked(tmp_path, daemons, replicas, cluster=cluster, options="deploy/web")
+    story = run_why(tmp_path, daemons, replicas, cluster=cluster, options="deploy/web")
     assert story.out.splitlines()[0] == "✗ default/deploy/web: 2 of 3 replicas can be scheduled, 1 stays pending"
-    alone = asked(tmp_path, daemons, replicas, cluster=cluster, options="deploy/web --alone")
+    alone = run_why(tmp_path, daemons, replicas, cluster=cluster, options="deploy/web --alone")
     assert alone.code == 0
 
 
@@ -425,9 +427,9 @@ def test_affinity_of_a_daemon_set_matches_pods_beside_it(tmp_path: Path) -> None
     named = [changed(item, "metadata.namespace", "infra") for item in (proxy, agent)]
     pod_of_default = changed(POD, "metadata.namespace", "default")
     cluster = tuple(node(name, labels={"kubernetes.io/hostname": name}) for name in ("a", "b"))
-    together = asked(tmp_path, *named, pod_of_default, cluster=cluster)
+    together = run_why(tmp_path, *named, pod_of_default, cluster=cluster)
     assert together.out.startswith("✓ 5 pods can be scheduled")
-    story = asked(tmp_path, *named, pod_of_default, cluster=cluster, options="ds/proxy -n infra")
+    story = run_why(tmp_path, *named, pod_of_default, cluster=cluster, options="ds/proxy -n infra")
     assert story.out.startswith("✓ DaemonSet infra/proxy fits 2 eligible nodes")
 
 
@@ -443,9 +445,9 @@ def test_a_pod_that_cannot_be_updated_has_a_note(tmp_path: Path) -> None:
 
 def test_pods_of_helm_tests_are_left_out(tmp_path: Path) -> None:
     test = changed(BIG_POD, "metadata.annotations", {"helm.sh/hook": "test"})
-    ran = asked(tmp_path, workload("Deployment"), test)
-    assert (ran.code, "big-0, which only `helm test` creates" in ran.out) == (0, True)
-    assert asked(tmp_path, test).code == 1
+    result = run_why(tmp_path, workload("Deployment"), test)
+    assert (result.code, "big-0, which only `helm test` creates" in result.out) == (0, True)
+    assert run_why(tmp_path, test).code == 1
 
 
 @pytest.mark.parametrize(("selector", "code"), [({}, 3), ({"disk": "ssd"}, 1)])

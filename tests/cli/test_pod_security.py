@@ -13,19 +13,19 @@ import yaml
 from kschedx.fixes.pod_edits import secure_fields
 from tests.builders import Manifest
 from tests.cli.manifests import NODE, POD, changed, write
-from tests.command import ROOT, Ran, kschedx
+from tests.command import ROOT, CommandResult, kschedx
 from tests.conftest import Golden
 
 STORY = ROOT / "fixtures" / "pod-security" / "cluster.yaml"
 CLUSTER: list[dict[str, Any]] = [*yaml.safe_load_all(STORY.read_text(encoding="utf-8"))]
 SPACE, _, _, DEPLOYMENT, REPLICA_SET = CLUSTER
-ASKED = ("why", "deploy/ledger", "-n", "payments", "-s", "cluster.yaml")
+QUESTION = ("why", "deploy/ledger", "-n", "payments", "-s", "cluster.yaml")
 WORDS = 'Error creating: pods "ledger-6d9f5c7b8-new" is forbidden: violates PodSecurity "restricted:v1.33": '
 
 
-def asked(folder: Path, cluster: Sequence[Manifest], *options: str, columns: int = 400) -> Ran:
+def run_why(folder: Path, cluster: Sequence[Manifest], *options: str, columns: int = 400) -> CommandResult:
     write(folder, *cluster)
-    return kschedx(*ASKED, *options, cwd=folder, columns=columns)
+    return kschedx(*QUESTION, *options, cwd=folder, columns=columns)
 
 
 def running(count: int) -> list[Manifest]:
@@ -55,38 +55,38 @@ def running(count: int) -> list[Manifest]:
 @pytest.mark.parametrize("columns", [80, 100])
 def test_the_screen(columns: int, golden: Golden) -> None:
     cluster = str(STORY.relative_to(ROOT))
-    ran = kschedx("why", "deploy/ledger", "-n", "payments", "-s", cluster, columns=columns)
-    assert (ran.code, ran.err) == (1, "")
-    lines = ran.out.splitlines()
+    result = kschedx("why", "deploy/ledger", "-n", "payments", "-s", cluster, columns=columns)
+    assert (result.code, result.err) == (1, "")
+    lines = result.out.splitlines()
     assert len(lines) <= 30
     assert max(map(len, lines)) <= columns
-    golden.check(Path(__file__).parent / "golden" / f"pod-security-{columns}.txt", ran.out)
+    golden.check(Path(__file__).parent / "golden" / f"pod-security-{columns}.txt", result.out)
 
 
 def test_a_fix_is_admitted(tmp_path: Path) -> None:
     for number in ("1", "2"):
-        ran = asked(tmp_path, CLUSTER, "--fix", number, "-o", "yaml")
-        assert ran.code == 1
-        (fixed,) = yaml.safe_load_all(ran.out)
+        result = run_why(tmp_path, CLUSTER, "--fix", number, "-o", "yaml")
+        assert result.code == 1
+        (fixed,) = yaml.safe_load_all(result.out)
         others = [
             item
             for item in CLUSTER[:4]
             if (item["kind"], item["metadata"]["name"]) != (fixed["kind"], fixed["metadata"]["name"])
         ]
-        after = asked(tmp_path, [*others, fixed])
+        after = run_why(tmp_path, [*others, fixed])
         assert (after.code, after.out.splitlines()[0]) == (
             0,
             "✓ payments/deploy/ledger: all 3 replicas can be scheduled",
         )
-    assert asked(tmp_path, CLUSTER, "--fix", "3", "-o", "yaml").err == "error: no fix 3: there are 2\n"
+    assert run_why(tmp_path, CLUSTER, "--fix", "3", "-o", "yaml").err == "error: no fix 3: there are 2\n"
 
 
 def test_a_setting_that_the_pod_needs_has_no_fix(tmp_path: Path) -> None:
     cluster = changed(DEPLOYMENT, "spec.template.spec.hostNetwork", True)
-    ran = asked(tmp_path, [*CLUSTER[:3], cluster])
-    assert "fix       enforce privileged in namespace payments, for all its pods · fits node-a" in ran.out
-    assert "$ kubectl label namespace payments pod-security.kubernetes.io/enforce=privileged --overwrite" in ran.out
-    assert "set the securityContext" not in ran.out
+    result = run_why(tmp_path, [*CLUSTER[:3], cluster])
+    assert "fix       enforce privileged in namespace payments, for all its pods · fits node-a" in result.out
+    assert "$ kubectl label namespace payments pod-security.kubernetes.io/enforce=privileged --overwrite" in result.out
+    assert "set the securityContext" not in result.out
 
 
 def test_the_order_of_fields_does_not_matter() -> None:
@@ -101,8 +101,8 @@ def test_the_order_of_fields_does_not_matter() -> None:
 
 def test_the_next_obstacle_after_the_fix_is_shown(tmp_path: Path) -> None:
     path = "spec.template.spec.containers.0.resources.requests.cpu"
-    ran = asked(tmp_path, [*CLUSTER[:3], changed(DEPLOYMENT, path, "9")])
-    assert "; then add a node in zone eu-1a with at least 9 CPU" in ran.out
+    result = run_why(tmp_path, [*CLUSTER[:3], changed(DEPLOYMENT, path, "9")])
+    assert "; then add a node in zone eu-1a with at least 9 CPU" in result.out
     hard = {"pods": "0"}
     quota: Manifest = {
         "apiVersion": "v1",
@@ -113,7 +113,7 @@ def test_the_next_obstacle_after_the_fix_is_shown(tmp_path: Path) -> None:
     }
     assert (
         "; what refuses the pod then: Pod payments/ledger-6d9f5c7b8-new: Error creating: pods "
-        in asked(tmp_path, [*CLUSTER, quota]).out
+        in run_why(tmp_path, [*CLUSTER, quota]).out
     )
 
 
@@ -121,9 +121,9 @@ def test_kubectl_only_warns_about_a_workload(tmp_path: Path) -> None:
     new = {**DEPLOYMENT, "metadata": {"name": "new", "namespace": "payments"}}
     write(tmp_path, *CLUSTER)
     write(tmp_path, new, name="new.yaml")
-    ran = kschedx("why", "-f", "new.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
-    assert ran.code == 1
-    assert "note      kubectl apply only warns: it creates the Deployment, but its pods are refused" in ran.out
+    result = kschedx("why", "-f", "new.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
+    assert result.code == 1
+    assert "note      kubectl apply only warns: it creates the Deployment, but its pods are refused" in result.out
     other = {**new, "metadata": {"name": "other", "namespace": "payments"}}
     write(tmp_path, new, other, name="both.yaml")
     both = kschedx("why", "-f", "both.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
@@ -144,17 +144,17 @@ def test_the_warning_of_kubectl_is_that_of_the_namespace(tmp_path: Path, labels:
     new = changed(DEPLOYMENT, "spec.template.spec.hostPID", True)
     write(tmp_path, space, *(item for item in CLUSTER if item["kind"] == "Node"))
     write(tmp_path, {**new, "metadata": {"name": "new", "namespace": "payments"}}, name="new.yaml")
-    ran = kschedx("why", "-f", "new.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
-    assert ran.code == 1
-    assert ("kubectl apply only warns" in ran.out) is warns
+    result = kschedx("why", "-f", "new.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
+    assert result.code == 1
+    assert ("kubectl apply only warns" in result.out) is warns
 
 
 def test_running_pods_are_not_refused(tmp_path: Path) -> None:
     """They may be older than the label; only missing replicas are refused."""
-    all_there = asked(tmp_path, [*CLUSTER, *running(3)])
+    all_there = run_why(tmp_path, [*CLUSTER, *running(3)])
     assert all_there.code == 0
     assert "namespace payments refuses new pods of this template (violates PodSecurity" in all_there.out
-    one_lacks = asked(tmp_path, [*CLUSTER, *running(2)])
+    one_lacks = run_why(tmp_path, [*CLUSTER, *running(2)])
     assert one_lacks.code == 1
     assert one_lacks.out.startswith(
         "✗ payments/deploy/ledger has 2 of 3 pods and gets no others: Pod Security refuses them\n"
@@ -165,9 +165,9 @@ def test_running_pods_are_not_refused(tmp_path: Path) -> None:
 def test_a_slim_template_is_undecided(tmp_path: Path) -> None:
     write(tmp_path, *CLUSTER)
     assert kschedx("snapshot", "-s", "cluster.yaml", "-o", "cut.json", cwd=tmp_path).code == 0
-    ran = kschedx("why", "deploy/ledger", "-n", "payments", "-s", "cut.json", cwd=tmp_path, columns=400)
-    assert ran.code == 0
-    assert "namespace payments enforces Pod Security restricted, and the snapshot lacks parts" in ran.out
+    result = kschedx("why", "deploy/ledger", "-n", "payments", "-s", "cut.json", cwd=tmp_path, columns=400)
+    assert result.code == 0
+    assert "namespace payments enforces Pod Security restricted, and the snapshot lacks parts" in result.out
 
 
 def test_an_anonymized_namespace_enforces_the_same_level(tmp_path: Path) -> None:
@@ -180,15 +180,15 @@ def test_an_anonymized_namespace_enforces_the_same_level(tmp_path: Path) -> None
 
 
 def test_versions_before_pod_security_ignore_the_labels(tmp_path: Path) -> None:
-    assert asked(tmp_path, CLUSTER, "--kube-version", "1.13").code == 0
+    assert run_why(tmp_path, CLUSTER, "--kube-version", "1.13").code == 0
 
 
 def test_a_pod_without_a_workload(tmp_path: Path) -> None:
     write(tmp_path, NODE, changed(SPACE, "metadata.name", "shop"))
     write(tmp_path, POD, name="pod.yaml")
-    ran = kschedx("why", "pod.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=200)
-    assert ran.out.splitlines()[0] == "✗ shop/web-0 is not created: Pod Security refuses the pod"
-    assert 'pods "web-0" is forbidden: violates PodSecurity "restricted:v1.33": allowPrivilegeEscalation' in ran.out
+    result = kschedx("why", "pod.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=200)
+    assert result.out.splitlines()[0] == "✗ shop/web-0 is not created: Pod Security refuses the pod"
+    assert 'pods "web-0" is forbidden: violates PodSecurity "restricted:v1.33": allowPrivilegeEscalation' in result.out
     own: Manifest = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": True}
     patch = {"spec": {"containers": [{"name": "main", "image": "registry.example/app:v1", "securityContext": own}]}}
     (tmp_path / "try.yaml").write_text(json.dumps(patch), encoding="utf-8")

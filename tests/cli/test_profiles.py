@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command import Ran, kschedx
+from tests.command import CommandResult, kschedx
 
 WEB = ("-s", "fixtures/web-rollout/cluster")
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -19,11 +19,11 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def refused(ran: Ran, *parts: str) -> None:
+def refused(result: CommandResult, *parts: str) -> None:
     """Check that the command prints a line for each error, all of these among them, and exits with 2."""
-    assert (ran.code, ran.out) == (2, "")
-    assert all(line.startswith("error: ") for line in ran.err.splitlines())
-    assert not [part for part in parts if part not in ran.err], ran.err
+    assert (result.code, result.out) == (2, "")
+    assert all(line.startswith("error: ") for line in result.err.splitlines())
+    assert not [part for part in parts if part not in result.err], result.err
 
 
 @pytest.mark.parametrize(
@@ -73,20 +73,20 @@ def test_bad_arguments_are_named(arguments: tuple[str, ...], parts: tuple[str, .
 
 
 def test_a_policy_is_shown_as_predicates_and_priorities() -> None:
-    ran = kschedx("profiles", "show", "policy-1.13")
+    result = kschedx("profiles", "show", "policy-1.13")
 
-    assert ran.code == 0
-    assert ran.out.startswith("✓ policy-1.13 · Kubernetes 1.13\n")
-    assert "predicates  CheckNodeUnschedulable" in ran.out
-    assert [line.split() for line in ran.out.splitlines() if "NodePreferAvoidPods" in line] == [
+    assert result.code == 0
+    assert result.out.startswith("✓ policy-1.13 · Kubernetes 1.13\n")
+    assert "predicates  CheckNodeUnschedulable" in result.out
+    assert [line.split() for line in result.out.splitlines() if "NodePreferAvoidPods" in line] == [
         ["NodePreferAvoidPodsPriority", "10000"]
     ]
 
 
 def test_only_check_advises_on_a_weight_of_zero(tmp_path: Path) -> None:
     path = write(tmp_path, HEAD + "profiles: [{plugins: {score: {enabled: [{name: ImageLocality, weight: 0}]}}}]")
-    ran = kschedx("profiles", "check", path)
-    assert (ran.code, "counts as 1" in ran.out) == (0, True)
+    result = kschedx("profiles", "check", path)
+    assert (result.code, "counts as 1" in result.out) == (0, True)
     refused(kschedx("diff-profiles", "default", path), "profiles[0].plugins.score.enabled[0].weight")
 
 

@@ -111,18 +111,18 @@ def test_a_loop_of_the_descheduler_has_a_total() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "requested",
     [
         "why fixtures/zone-full/pod.yaml -s fixtures/zone-full/cluster",
         "simulate --apply fixtures/zone-full/pod.yaml -s fixtures/zone-full/cluster",
         "why --all-pending -s fixtures/autoscaler-grows/cluster.yaml",
     ],
 )
-def test_the_search_for_fixes_has_a_total(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_for_fixes_has_a_total(requested: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     seen: list[ProgressStep] = []
     with listen_to_progress(seen.append):
-        answer = answer_to(command, asked.split())
+        answer = answer_to(command, requested.split())
         assert isinstance(answer, Answer)
         answer.report.screen(100, False)
     tried = [step for step in seen if step.phase is Phase.TRYING_FIXES]

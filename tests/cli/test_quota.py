@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import Manifest, node, pod
-from tests.command import Ran, kschedx
+from tests.command import CommandResult, kschedx
 
 HARD = {"cpu": "10", "requests.storage": "10Gi"}
 QUOTA: Manifest = {
@@ -18,13 +18,13 @@ QUOTA: Manifest = {
     "spec": {"hard": HARD},
     "status": {"hard": HARD, "used": {"cpu": "9500m", "requests.storage": "5Gi"}},
 }
-ASKED: Manifest = {"containers": [{"name": "c", "image": "c", "resources": {"requests": {"cpu": "1"}}}]}
+POD_SPEC: Manifest = {"containers": [{"name": "c", "image": "c", "resources": {"requests": {"cpu": "1"}}}]}
 SMALL: Manifest = {"containers": [{"name": "c", "image": "c", "resources": {"requests": {"cpu": "100m"}}}]}
 DATA: Manifest = {
     "metadata": {"name": "data"},
     "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "8Gi"}}},
 }
-SAID = "exceeded quota: q, requested: cpu=1, used: cpu=9500m, limited: cpu=10"
+REFUSAL = "exceeded quota: q, requested: cpu=1, used: cpu=9500m, limited: cpu=10"
 
 
 def workload(kind: str, spec: Manifest, **more: object) -> Manifest:
@@ -39,25 +39,25 @@ def bare(spec: Manifest) -> Manifest:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": spec}
 
 
-def asked(tmp_path: Path, manifest: Manifest, *more: Manifest) -> tuple[int, str]:
+def run_why(tmp_path: Path, manifest: Manifest, *more: Manifest) -> tuple[int, str]:
     cluster, file = tmp_path / "cluster.json", tmp_path / "new.json"
     cluster.write_text(
         json.dumps({"kind": "List", "items": [node("n", allocatable={"cpu": "64", "pods": "9"}), *more]})
     )
     file.write_text(json.dumps(manifest))
-    ran = kschedx("why", str(file), "--snapshot", str(cluster), columns=400)
-    return ran.code, ran.out
+    result = kschedx("why", str(file), "--snapshot", str(cluster), columns=400)
+    return result.code, result.out
 
 
 @pytest.mark.parametrize(
     ("manifest", "words"),
     [
-        (bare(ASKED), f'pods "x" is forbidden: {SAID}'),
-        (workload("Deployment", ASKED), "Error creating: pods "),
-        (workload("Job", {**ASKED, "restartPolicy": "Never"}), "Error creating: pods "),
+        (bare(POD_SPEC), f'pods "x" is forbidden: {REFUSAL}'),
+        (workload("Deployment", POD_SPEC), "Error creating: pods "),
+        (workload("Job", {**POD_SPEC, "restartPolicy": "Never"}), "Error creating: pods "),
         (
-            workload("StatefulSet", ASKED, serviceName="web"),
-            f'create Pod web-0 in StatefulSet web failed error: pods "web-0" is forbidden: {SAID}',
+            workload("StatefulSet", POD_SPEC, serviceName="web"),
+            f'create Pod web-0 in StatefulSet web failed error: pods "web-0" is forbidden: {REFUSAL}',
         ),
         (
             workload("StatefulSet", SMALL, serviceName="web", volumeClaimTemplates=[DATA]),
@@ -67,22 +67,22 @@ def asked(tmp_path: Path, manifest: Manifest, *more: Manifest) -> tuple[int, str
     ids=["pod", "deployment", "job", "stateful-set", "claim"],
 )
 def test_the_refusal(tmp_path: Path, manifest: Manifest, words: str) -> None:
-    code, said = asked(tmp_path, manifest, QUOTA)
+    code, message = run_why(tmp_path, manifest, QUOTA)
     assert code == 1
-    assert words in said
-    assert "exceeded quota: q" in said
+    assert words in message
+    assert "exceeded quota: q" in message
 
 
 def test_pods_within_the_quota_are_placed(tmp_path: Path) -> None:
-    assert asked(tmp_path, bare(SMALL), QUOTA)[0] == 0
+    assert run_why(tmp_path, bare(SMALL), QUOTA)[0] == 0
     elsewhere = {**QUOTA, "metadata": {"name": "q", "namespace": "other"}}
-    assert asked(tmp_path, bare(ASKED), elsewhere)[0] == 0
+    assert run_why(tmp_path, bare(POD_SPEC), elsewhere)[0] == 0
 
 
 def test_existing_pods_of_a_workload_count_once(tmp_path: Path) -> None:
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "u", "controller": True}
-    there = pod("web-0", on="n", metadata={"ownerReferences": [owner]}, spec=ASKED)
-    assert asked(tmp_path, workload("StatefulSet", ASKED, serviceName="web"), QUOTA, there)[0] == 0
+    there = pod("web-0", on="n", metadata={"ownerReferences": [owner]}, spec=POD_SPEC)
+    assert run_why(tmp_path, workload("StatefulSet", POD_SPEC, serviceName="web"), QUOTA, there)[0] == 0
 
 
 def test_a_refusal_is_a_group_beside_the_others(tmp_path: Path) -> None:
@@ -97,17 +97,17 @@ def test_a_refusal_is_a_group_beside_the_others(tmp_path: Path) -> None:
         json.dumps({"kind": "List", "items": [node("n", allocatable={"cpu": "64", "pods": "9"}), limits, QUOTA]})
     )
     big = {**bare(SMALL), "metadata": {"name": "big", "namespace": "tight"}}
-    items = [workload("Deployment", ASKED, replicas=3), big, bare(SMALL)]
+    items = [workload("Deployment", POD_SPEC, replicas=3), big, bare(SMALL)]
     (tmp_path / "new.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     asking = ("why", "-f", "new.json", "--snapshot", "cluster.json")
 
-    ran = kschedx(*asking, cwd=tmp_path, columns=200)
-    headline, *blocks = ran.out.split("\n\n")
-    assert (ran.code, ran.err) == (1, "")
+    result = kschedx(*asking, cwd=tmp_path, columns=200)
+    headline, *blocks = result.out.split("\n\n")
+    assert (result.code, result.err) == (1, "")
     assert headline == "✗ 5 pods: 4 not created, 1 can be scheduled"
     refused, limited, fits = blocks
     assert refused.startswith("✗ 3 pods: Error creating: pods ")
-    assert SAID in refused
+    assert REFUSAL in refused
     assert "default/web (Deployment) × 3" in refused
     assert limited.startswith('✗ pods "big" is forbidden: ')
     assert "default/x → n" in fits
@@ -135,7 +135,7 @@ def written(tmp_path: Path, *items: Manifest) -> None:
     (tmp_path / "new.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(items)}))
 
 
-def why(tmp_path: Path, *more: str) -> Ran:
+def why(tmp_path: Path, *more: str) -> CommandResult:
     return kschedx("why", "-f", "new.json", "--snapshot", "cluster.json", *more, cwd=tmp_path, columns=200)
 
 
@@ -149,10 +149,10 @@ def named(manifest: Manifest, name: str) -> Manifest:
 
 def test_replicas_above_the_quota(tmp_path: Path) -> None:
     cluster(tmp_path, quota({"cpu": "7"}, cpu="10"))
-    written(tmp_path, workload("Deployment", ASKED, replicas=5))
-    ran = why(tmp_path)
-    assert (ran.code, ran.err) == (1, "")
-    first, second, *_ = ran.out.splitlines()
+    written(tmp_path, workload("Deployment", POD_SPEC, replicas=5))
+    result = why(tmp_path)
+    assert (result.code, result.err) == (1, "")
+    first, second, *_ = result.out.splitlines()
     assert first == "✗ default/deploy/web: 3 of 5 replicas can be scheduled; the API server refuses 2"
     assert second.split() == [
         *["refused", "Error", "creating:", "pods", '"web-new4"', "is", "forbidden:", "exceeded", "quota:", "q,"],
@@ -168,15 +168,16 @@ def test_replicas_above_the_quota(tmp_path: Path) -> None:
 
 def test_workloads_that_exceed_a_quota_only_together(tmp_path: Path) -> None:
     cluster(tmp_path, quota({"cpu": "0"}, cpu="5"))
-    item, other = (named(workload("Deployment", ASKED, replicas=3), name) for name in ("one", "other"))
+    item, other = (named(workload("Deployment", POD_SPEC, replicas=3), name) for name in ("one", "other"))
     written(tmp_path, item, other, bare(SMALL))
-    ran = why(tmp_path)
-    assert ran.code == 1
-    assert ran.out.splitlines()[0] == "✗ 7 pods: 5 can be scheduled, 2 not created"
+    result = why(tmp_path)
+    assert result.code == 1
+    assert result.out.splitlines()[0] == "✗ 7 pods: 5 can be scheduled, 2 not created"
     assert (
-        '✗ Error creating: pods "other-new3" is forbidden: exceeded quota: q, requested: cpu=1, used: cpu=5' in ran.out
+        '✗ Error creating: pods "other-new3" is forbidden: exceeded quota: q, requested: cpu=1, used: cpu=5'
+        in result.out
     )
-    assert '✗ pods "x" is forbidden: exceeded quota: q, requested: cpu=100m, used: cpu=5, limited: cpu=5' in ran.out
+    assert '✗ pods "x" is forbidden: exceeded quota: q, requested: cpu=100m, used: cpu=5, limited: cpu=5' in result.out
     assert why(tmp_path, "--alone").code == 0
 
 
@@ -184,17 +185,17 @@ def test_existing_and_replaced_replicas_count_once(tmp_path: Path) -> None:
     """Two of four replicas run and one is pending; the quota allows one more."""
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "u", "controller": True}
     there = [
-        pod(f"web-{number}", on=on, metadata={"ownerReferences": [owner]}, spec=ASKED)
+        pod(f"web-{number}", on=on, metadata={"ownerReferences": [owner]}, spec=POD_SPEC)
         for number, on in enumerate(("n", "n", None))
     ]
-    template: Manifest = {**workload("StatefulSet", ASKED, serviceName="web", replicas=4)}
+    template: Manifest = {**workload("StatefulSet", POD_SPEC, serviceName="web", replicas=4)}
     for limit, code in (("4", 0), ("3", 1)):
         cluster(tmp_path, quota({"cpu": "3"}, cpu=limit), *there, template)
         written(tmp_path, template)
         assert why(tmp_path).code == code
-        ran = kschedx("why", "sts/web", "--snapshot", "cluster.json", cwd=tmp_path, columns=200)
-        assert ran.code == code
-        assert ("create Pod web-3 in StatefulSet web failed error" in ran.out) is bool(code)
+        result = kschedx("why", "sts/web", "--snapshot", "cluster.json", cwd=tmp_path, columns=200)
+        assert result.code == code
+        assert ("create Pod web-3 in StatefulSet web failed error" in result.out) is bool(code)
 
 
 @pytest.mark.parametrize(
@@ -204,14 +205,14 @@ def test_existing_and_replaced_replicas_count_once(tmp_path: Path) -> None:
 )
 def test_surge_pods_of_a_rollout_count(tmp_path: Path, limit: str, strategy: Manifest, code: int) -> None:
     replica_set, *pods = existing_replicas(3)
-    old = workload("Deployment", ASKED, replicas=3)
+    old = workload("Deployment", POD_SPEC, replicas=3)
     cluster(tmp_path, quota({"pods": "3"}, pods=limit), old, replica_set, *pods)
     written(tmp_path, workload("Deployment", SMALL, replicas=3, strategy=strategy))
-    ran = why(tmp_path)
-    assert ran.code == code, ran.out
+    result = why(tmp_path)
+    assert result.code == code, result.out
     if code:
-        assert 'Error creating: pods "web-new1" is forbidden: exceeded quota: q' in ran.out
-        assert "the rollout stalls, and the pods of the previous template stay" in ran.out
+        assert 'Error creating: pods "web-new1" is forbidden: exceeded quota: q' in result.out
+        assert "the rollout stalls, and the pods of the previous template stay" in result.out
 
 
 def existing_replicas(number: int) -> list[Manifest]:
@@ -223,10 +224,10 @@ def existing_replicas(number: int) -> list[Manifest]:
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
         "metadata": {"name": "web-abc", "ownerReferences": [deployment]},
-        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": ASKED}},
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": POD_SPEC}},
     }
     pods = (
-        pod(f"web-abc-{i}", on="n", metadata={"ownerReferences": [owner], "labels": labels}, spec=ASKED)
+        pod(f"web-abc-{i}", on="n", metadata={"ownerReferences": [owner], "labels": labels}, spec=POD_SPEC)
         for i in range(number)
     )
     return [replica_set, *pods]
@@ -268,10 +269,10 @@ WITH_CLAIM: Manifest = {**SMALL, "volumes": [{"name": "data", "persistentVolumeC
 def test_a_claim_that_a_quota_refuses_blocks_its_pods(tmp_path: Path, used: str, hard: str) -> None:
     cluster(tmp_path, CLASS, quota({used: "0"}, **{used: hard}))
     written(tmp_path, CLAIM, bare(WITH_CLAIM), named(bare(SMALL), "other"))
-    ran = why(tmp_path)
-    assert ran.code == 1
-    assert ran.out.startswith("✗ 2 pods: 1 not created, 1 can be scheduled\n")
-    assert '✗ persistentvolumeclaims "data" is forbidden: exceeded quota: q, requested: ' in ran.out
+    result = why(tmp_path)
+    assert result.code == 1
+    assert result.out.startswith("✗ 2 pods: 1 not created, 1 can be scheduled\n")
+    assert '✗ persistentvolumeclaims "data" is forbidden: exceeded quota: q, requested: ' in result.out
 
 
 def test_a_claim_that_a_limit_range_refuses(tmp_path: Path) -> None:
@@ -283,40 +284,44 @@ def test_a_claim_that_a_limit_range_refuses(tmp_path: Path) -> None:
     }
     cluster(tmp_path, CLASS, limits)
     written(tmp_path, CLAIM, bare(WITH_CLAIM))
-    said = "maximum storage usage per PersistentVolumeClaim is 5Gi, but request is 8Gi"
-    assert f'because   persistentvolumeclaims "data" is forbidden: {said}\n' in why(tmp_path).out
+    message = "maximum storage usage per PersistentVolumeClaim is 5Gi, but request is 8Gi"
+    assert f'because   persistentvolumeclaims "data" is forbidden: {message}\n' in why(tmp_path).out
 
 
 def test_a_refused_claim_without_pods_is_left_out(tmp_path: Path) -> None:
     cluster(tmp_path, CLASS, quota({"persistentvolumeclaims": "0"}, persistentvolumeclaims="0"))
     written(tmp_path, CLAIM, bare(SMALL))
-    ran = why(tmp_path)
-    assert ran.code == 0
-    assert "PersistentVolumeClaim data is ignored, the API server refuses it: persistentvolume" in ran.out
+    result = why(tmp_path)
+    assert result.code == 0
+    assert "PersistentVolumeClaim data is ignored, the API server refuses it: persistentvolume" in result.out
 
 
 def test_claims_of_a_stateful_set_add_up(tmp_path: Path) -> None:
     cluster(tmp_path, CLASS, quota({"requests.storage": "0"}, **{"requests.storage": "20Gi"}))
     template = {"metadata": {"name": "data"}, "spec": CLAIM["spec"]}
     written(tmp_path, workload("StatefulSet", SMALL, serviceName="web", replicas=4, volumeClaimTemplates=[template]))
-    ran = why(tmp_path)
-    assert ran.code == 1
-    assert "2 of 4 replicas can be scheduled; the API server refuses 2" in ran.out
-    said = 'create Claim data-web-2 for Pod web-2 in StatefulSet web failed error: persistentvolumeclaims "data-web-2"'
-    assert said in ran.out
+    result = why(tmp_path)
+    assert result.code == 1
+    assert "2 of 4 replicas can be scheduled; the API server refuses 2" in result.out
+    message = (
+        'create Claim data-web-2 for Pod web-2 in StatefulSet web failed error: persistentvolumeclaims "data-web-2"'
+    )
+    assert message in result.out
 
 
 def test_a_quota_counts_workloads(tmp_path: Path) -> None:
     cluster(tmp_path, quota({"count/deployments.apps": "1"}, **{"count/deployments.apps": "2"}))
     written(tmp_path, *(named(workload("Deployment", SMALL), name) for name in ("one", "other")))
-    ran = why(tmp_path)
-    assert ran.code == 1
-    assert '✗ deployments.apps "other" is forbidden: exceeded quota: q, requested: count/deployments.apps=1' in ran.out
-    assert ran.out.startswith("✗ 2 pods: 1 can be scheduled, 1 not created\n")
+    result = why(tmp_path)
+    assert result.code == 1
+    assert (
+        '✗ deployments.apps "other" is forbidden: exceeded quota: q, requested: count/deployments.apps=1' in result.out
+    )
+    assert result.out.startswith("✗ 2 pods: 1 can be scheduled, 1 not created\n")
 
 
 @pytest.mark.parametrize(
-    ("kind", "counted", "said"),
+    ("kind", "counted", "message"),
     [
         (
             "Deployment",
@@ -326,16 +331,16 @@ def test_a_quota_counts_workloads(tmp_path: Path) -> None:
         ("CronJob", "jobs.batch", 'Error creating job: jobs.batch "web-new" is forbidden: exceeded quota: q'),
     ],
 )
-def test_a_quota_that_refuses_an_intermediate_object(tmp_path: Path, kind: str, counted: str, said: str) -> None:
+def test_a_quota_that_refuses_an_intermediate_object(tmp_path: Path, kind: str, counted: str, message: str) -> None:
     cluster(tmp_path, quota({f"count/{counted}": "1"}, **{f"count/{counted}": "1"}))
     job = workload("Job", {**SMALL, "restartPolicy": "Never"})
     manifest = workload("Deployment", SMALL)
     if kind == "CronJob":
         manifest = {**job, "kind": kind, "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": job["spec"]}}}
     written(tmp_path, manifest)
-    ran = why(tmp_path)
-    assert ran.code == 1
-    assert said in ran.out
+    result = why(tmp_path)
+    assert result.code == 1
+    assert message in result.out
 
 
 @pytest.mark.parametrize(("replicas", "room"), [(1, "0"), (3, "2")])
@@ -352,11 +357,11 @@ def test_a_refused_claim_of_an_ephemeral_volume(tmp_path: Path, replicas: int, r
         in document["message"]
     )
     (note,) = (note for note in document["notes"] if note["id"] == "claim-not-made")
-    said = (
+    message = (
         f'persistentvolumeclaims "{name}-scratch" is forbidden: exceeded quota: q, requested: persistentvolumeclaims=1'
     )
-    assert note["refusal"].startswith(said)
-    assert said in why(tmp_path).out.replace("\n            ", " ")
+    assert note["refusal"].startswith(message)
+    assert message in why(tmp_path).out.replace("\n            ", " ")
 
 
 def test_pods_of_a_daemon_set_add_up(tmp_path: Path) -> None:
@@ -366,10 +371,10 @@ def test_pods_of_a_daemon_set_add_up(tmp_path: Path) -> None:
     for limit, code in (("3", 0), ("2", 1)):
         cluster(tmp_path, node("o"), node("p"), there, quota({"pods": "1"}, pods=limit))
         written(tmp_path, workload("DaemonSet", SMALL))
-        ran = why(tmp_path)
-        assert ran.code == code
+        result = why(tmp_path)
+        assert result.code == code
         is_told = (
-            "✗ 1 node: the API server refuses the pod, which node depends on the order\n  refused   Error" in ran.out
+            "✗ 1 node: the API server refuses the pod, which node depends on the order\n  refused   Error" in result.out
         )
         assert is_told is bool(code)
         assert json.loads(why(tmp_path, "-o", "json").out)["daemonSet"].get("refused", 0) == code

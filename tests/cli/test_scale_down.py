@@ -26,10 +26,10 @@ def test_nodes_of_karpenter_have_its_messages(tmp_path: Path) -> None:
             )
     cluster = tmp_path / "cluster.yaml"
     cluster.write_text(yaml.safe_dump_all(objects))
-    ran = kschedx("scale-down", NODE, "-s", cluster)
-    assert ran.code == 1
+    result = kschedx("scale-down", NODE, "-s", cluster)
+    assert result.code == 1
     words = 'Disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation'
-    assert f"{NODE.partition('.')[0]}: Karpenter keeps it, {words}" in " ".join(ran.out.split())
+    assert f"{NODE.partition('.')[0]}: Karpenter keeps it, {words}" in " ".join(result.out.split())
     document = json.loads(kschedx("scale-down", "-s", cluster, "-o", "json").out)
     check_document(document)
     assert document["karpenter"][NODE]["obstacles"][0] == {"reason": "DisruptionBlocked", "text": words}
@@ -38,9 +38,9 @@ def test_nodes_of_karpenter_have_its_messages(tmp_path: Path) -> None:
 
 
 def test_a_cluster_without_an_autoscaler_is_undecided() -> None:
-    ran = kschedx("scale-down", "-s", "fixtures/tie/cluster.yaml")
-    assert ran.code == 3
-    assert "the snapshot has no ConfigMap kube-system/cluster-autoscaler-status" in ran.err
+    result = kschedx("scale-down", "-s", "fixtures/tie/cluster.yaml")
+    assert result.code == 3
+    assert "the snapshot has no ConfigMap kube-system/cluster-autoscaler-status" in result.err
 
 
 def test_without_an_autoscaler_the_annotation_that_keeps_a_node_is_named(tmp_path: Path) -> None:
@@ -49,21 +49,21 @@ def test_without_an_autoscaler_the_annotation_that_keeps_a_node_is_named(tmp_pat
     idle["metadata"]["annotations"] = {disabled: "true"}
     cluster = tmp_path / "cluster.json"
     cluster.write_text(json.dumps({"kind": "List", "items": [idle]}), encoding="utf-8")
-    ran = kschedx("scale-down", "idle", "-s", cluster)
-    assert (ran.code, f"annotation {disabled}=true keeps idle in any case" in ran.err) == (3, True)
+    result = kschedx("scale-down", "idle", "-s", cluster)
+    assert (result.code, f"annotation {disabled}=true keeps idle in any case" in result.err) == (3, True)
 
 
 def test_a_missing_node_has_the_nearest_name() -> None:
-    ran = kschedx("scale-down", "ip-10-0-1-2.ec2.internal", "-s", "fixtures/scale-down-blocked/cluster.yaml")
-    assert ran.code == 2
-    assert 'did you mean "ip-10-0-1-2' in ran.err
+    result = kschedx("scale-down", "ip-10-0-1-2.ec2.internal", "-s", "fixtures/scale-down-blocked/cluster.yaml")
+    assert result.code == 2
+    assert 'did you mean "ip-10-0-1-2' in result.err
 
 
 def test_an_invalid_flag_is_named() -> None:
     flag = ("--autoscaler-flag", "scale-down-unneeded-time=soon")
-    ran = kschedx("scale-down", "-s", "fixtures/scale-down-blocked/cluster.yaml", *flag)
-    assert ran.code == 2
-    assert "--scale-down-unneeded-time" in ran.err
+    result = kschedx("scale-down", "-s", "fixtures/scale-down-blocked/cluster.yaml", *flag)
+    assert result.code == 2
+    assert "--scale-down-unneeded-time" in result.err
 
 
 @pytest.mark.parametrize("minimum", [1, 2])
@@ -84,15 +84,15 @@ def test_a_setting_that_keeps_a_node_has_a_fix(tmp_path: Path, minimum: int) -> 
 
 
 def test_the_table_names_what_keeps_a_node_and_a_protected_pod_has_a_fix(tmp_path: Path) -> None:
-    ran = kschedx("scale-down", "-s", "fixtures/scale-down-blocked/cluster.yaml", columns=200)
-    assert not any(code in ran.out for code in ("NotReplicated", "LocalStorageRequested", "NotSafeToEvict"))
+    result = kschedx("scale-down", "-s", "fixtures/scale-down-blocked/cluster.yaml", columns=200)
+    assert not any(code in result.out for code in ("NotReplicated", "LocalStorageRequested", "NotSafeToEvict"))
     objects = [item for item in yaml.safe_load_all(KARPENTER.read_text()) if item]
     annotated = [item for item in objects if item["kind"] == "Pod" and item["spec"].get("nodeName") == NODE][:1]
     for item in annotated:
         item["metadata"]["annotations"] = {"karpenter.sh/do-not-disrupt": "true"}
     cluster = tmp_path / "cluster.yaml"
     cluster.write_text(yaml.safe_dump_all(objects))
-    ran = kschedx("scale-down", NODE, "-s", cluster, columns=300)
+    result = kschedx("scale-down", NODE, "-s", cluster, columns=300)
     name = annotated[0]["metadata"]["name"]
-    assert f"$ kubectl annotate pod {name} -n" in ran.out
-    assert "karpenter.sh/do-not-disrupt-" in ran.out
+    assert f"$ kubectl annotate pod {name} -n" in result.out
+    assert "karpenter.sh/do-not-disrupt-" in result.out

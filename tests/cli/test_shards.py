@@ -67,8 +67,8 @@ def test_parts_of_different_answers_are_refused(cluster: Path, tmp_path: Path) -
         ((whole,), f"error: {whole}: not a part of an answer as --shard writes it\n"),
         ((tmp_path / "nowhere",), f"error: {tmp_path / 'nowhere'}: cannot be read: No such file or directory\n"),
     ]:
-        ran = kschedx("merge", *files)
-        assert (ran.code, ran.err) == (2, result)
+        outcome = kschedx("merge", *files)
+        assert (outcome.code, outcome.err) == (2, result)
     assert "not valid JSON" in kschedx("merge", text).err
     second = part("2.json", *WHY, "--shard", "2/3")
     assert kschedx("merge", first, second, third, again).err.endswith(f"the same part as {first}: 1/3\n")
@@ -85,5 +85,5 @@ def test_parts_of_different_answers_are_refused(cluster: Path, tmp_path: Path) -
     ],
 )
 def test_bad_input(cluster: Path, arguments: tuple[str, ...], expected: str) -> None:
-    ran = kschedx(*arguments, "-s", cluster)
-    assert (ran.code, ran.err) == (2, f"error: {expected}\n")
+    result = kschedx(*arguments, "-s", cluster)
+    assert (result.code, result.err) == (2, f"error: {expected}\n")

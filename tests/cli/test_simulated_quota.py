@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import Manifest, at
-from tests.command import Ran, kschedx
+from tests.command import CommandResult, kschedx
 from tests.simulate.clusters import deployment, nodes
 
 
@@ -21,36 +21,36 @@ def quota(pods: int, used: int | None = None) -> Manifest:
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard}, **status}
 
 
-def simulated(tmp_path: Path, quotas: Sequence[Manifest], *options: str) -> Ran:
+def simulated(tmp_path: Path, quotas: Sequence[Manifest], *options: str) -> CommandResult:
     file = tmp_path / "cluster.json"
     objects = [*nodes(), *deployment("web", "1", ["node-1", "node-2"]), *deployment("api", "1", ["node-3"]), *quotas]
     file.write_text(json.dumps({"kind": "List", "items": objects}))
     return kschedx("simulate", "--snapshot", str(file), "-n", "shop", *options)
 
 
-def web(ran: Ran) -> dict[str, object]:
-    workloads: list[dict[str, object]] = json.loads(ran.out)["workloads"]
+def web(result: CommandResult) -> dict[str, object]:
+    workloads: list[dict[str, object]] = json.loads(result.out)["workloads"]
     return next(workload for workload in workloads if workload["name"] == "web")
 
 
 @pytest.mark.parametrize("used", [None, 3], ids=["counted here", "counted by its controller"])
 def test_the_quota_admits_the_first_new_replicas(tmp_path: Path, used: int | None) -> None:
-    ran = simulated(tmp_path, [quota(5, used)], "--scale", "deploy/web=6", "-o", "json")
-    said = web(ran)
-    assert ran.code == 1
-    assert (said["pods"], said["refused"]) == (4, 2)
+    result = simulated(tmp_path, [quota(5, used)], "--scale", "deploy/web=6", "-o", "json")
+    message = web(result)
+    assert result.code == 1
+    assert (message["pods"], message["refused"]) == (4, 2)
     refusal = "is forbidden: exceeded quota: q, requested: pods=1, used: pods=5, limited: pods=5"
-    assert str(said["refusal"]).startswith("Error creating: pods ")
-    assert refusal in str(said["refusal"])
+    assert str(message["refusal"]).startswith("Error creating: pods ")
+    assert refusal in str(message["refusal"])
 
 
 def test_the_screen_shows_refused_replicas(tmp_path: Path) -> None:
-    ran = simulated(tmp_path, [quota(5)], "--scale", "deploy/web=6")
-    assert "2 replicas refused by the API server" in ran.out.splitlines()[0]
-    assert "4 of 6 assigned" in ran.out
-    assert "2 refused: Error creating: pods" in ran.out
-    assert "fix       raise pods from 5 to 7 in ResourceQuota q" in ran.out
-    assert "$ kubectl patch resourcequota q" in ran.out
+    result = simulated(tmp_path, [quota(5)], "--scale", "deploy/web=6")
+    assert "2 replicas refused by the API server" in result.out.splitlines()[0]
+    assert "4 of 6 assigned" in result.out
+    assert "2 refused: Error creating: pods" in result.out
+    assert "fix       raise pods from 5 to 7 in ResourceQuota q" in result.out
+    assert "$ kubectl patch resourcequota q" in result.out
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ def test_changes_count_in_their_order(tmp_path: Path, options: Sequence[str], co
 
 def test_a_rollout_stalls_if_the_quota_is_used_up(tmp_path: Path) -> None:
     new_template = "deploy/web:spec.template.metadata.labels.version=two"
-    ran = simulated(tmp_path, [quota(3)], "--set", new_template, "-o", "json")
-    (rolled,) = json.loads(ran.out)["rollouts"]
-    assert ran.code == 1
+    result = simulated(tmp_path, [quota(3)], "--set", new_template, "-o", "json")
+    (rolled,) = json.loads(result.out)["rollouts"]
+    assert result.code == 1
     assert not rolled["done"]
     assert "exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3" in rolled["refusal"]
     assert simulated(tmp_path, [quota(4)], "--set", new_template).code == 0
@@ -104,10 +104,10 @@ def test_a_quota_limits_pods_and_claims_of_a_new_stateful_set(tmp_path: Path) ->
     file.write_text(
         json.dumps({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"}, "spec": spec})
     )
-    ran = simulated(tmp_path, [claims], "-f", str(file), "-o", "json", "--out", str(after))
-    (said,) = json.loads(ran.out)["workloads"]
-    assert (ran.code, said["pods"], said["refused"]) == (1, 1, 2)
-    assert "create Claim data-db-1 for Pod db-1 in StatefulSet db failed error: " in said["refusal"]
+    result = simulated(tmp_path, [claims], "-f", str(file), "-o", "json", "--out", str(after))
+    (message,) = json.loads(result.out)["workloads"]
+    assert (result.code, message["pods"], message["refused"]) == (1, 1, 2)
+    assert "create Claim data-db-1 for Pod db-1 in StatefulSet db failed error: " in message["refusal"]
     kinds = [(item["kind"], item["metadata"]["name"]) for item in json.loads(after.read_text())["items"]]
     assert [name for kind, name in kinds if kind == "PersistentVolumeClaim"] == ["data-db-0"]
 
@@ -126,7 +126,7 @@ def test_the_page_shows_refused_replicas(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "told"),
+    ("options", "code", "texts"),
     [
         (("--replicas", "6"), 1, "2 of 6 more fit"),
         (("--replicas", "2"), 0, "2 more fit"),
@@ -134,12 +134,12 @@ def test_the_page_shows_refused_replicas(tmp_path: Path) -> None:
     ],
     ids=["too many", "enough", "as many as fit"],
 )
-def test_fit_counts_the_quota(tmp_path: Path, options: Sequence[str], code: int, told: str) -> None:
+def test_fit_counts_the_quota(tmp_path: Path, options: Sequence[str], code: int, texts: str) -> None:
     simulated(tmp_path, [quota(5)])  # writes the cluster
-    ran = kschedx("fit", "deploy/web", "--snapshot", str(tmp_path / "cluster.json"), "-n", "shop", *options)
-    assert ran.code == code
-    assert told in ran.out
-    assert ("exceeded quota: q" in ran.out) is (options != ("--replicas", "2"))
+    result = kschedx("fit", "deploy/web", "--snapshot", str(tmp_path / "cluster.json"), "-n", "shop", *options)
+    assert result.code == code
+    assert texts in result.out
+    assert ("exceeded quota: q" in result.out) is (options != ("--replicas", "2"))
 
 
 @pytest.mark.parametrize(
@@ -158,11 +158,11 @@ def test_quotas_count_workloads(resource: str, hard: int, options: Sequence[str]
     quotas = {**quota(9), "spec": {"hard": limits}}
     new = tmp_path / "new.json"
     new.write_text(json.dumps(deployment("more", "1", [None, None])[0]))
-    ran = simulated(tmp_path, [quotas], *options, "-f", str(new), "-o", "json")
-    said = next(item for item in json.loads(ran.out)["workloads"] if item["name"] == "more")
-    assert ran.code == (1 if refusal else 0)
-    assert str(said.get("refusal", "")).startswith(refusal)
-    assert (said["pods"], said.get("refused", 0)) == ((0, 2) if refusal else (2, 0))
+    result = simulated(tmp_path, [quotas], *options, "-f", str(new), "-o", "json")
+    message = next(item for item in json.loads(result.out)["workloads"] if item["name"] == "more")
+    assert result.code == (1 if refusal else 0)
+    assert str(message.get("refusal", "")).startswith(refusal)
+    assert (message["pods"], message.get("refused", 0)) == ((0, 2) if refusal else (2, 0))
 
 
 def test_commands_agree_about_a_refused_replica(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_commands_agree_about_a_refused_replica(tmp_path: Path) -> None:
         if each["kind"] in ("Deployment", "ReplicaSet"):
             at(each, "spec")["replicas"] = 3
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
-    for asked in (["why", "deploy/web", "-n", "shop"], ["why", "--all-pending"], ["simulate"]):
-        ran = kschedx(*asked, "-s", "cluster.json", cwd=tmp_path, columns=200)
-        assert (ran.code, "exceeded quota: q, requested: pods=1" in ran.out) == (1, True), ran.out
-        assert "raise pods from 2 to 3 in ResourceQuota q" in ran.out
+    for answer in (["why", "deploy/web", "-n", "shop"], ["why", "--all-pending"], ["simulate"]):
+        result = kschedx(*answer, "-s", "cluster.json", cwd=tmp_path, columns=200)
+        assert (result.code, "exceeded quota: q, requested: pods=1" in result.out) == (1, True), result.out
+        assert "raise pods from 2 to 3 in ResourceQuota q" in result.out

@@ -19,7 +19,7 @@ from kschedx.kube.snapshot_header import SnapshotHeader, merge_headers, parse_an
 from tests.api_server import FakeApiServer, failure, kubeconfig, served
 from tests.builders import Manifest, node
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, small_pod, write
-from tests.command import ROOT, Ran, kschedx
+from tests.command import ROOT, CommandResult, kschedx
 from tests.device_builders import device_class
 
 NAMESPACE: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"team": "on"}}}
@@ -27,16 +27,16 @@ SECRET: Manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "
 CLUSTER: list[Manifest] = [NODE, POD, BIG_POD, NAMESPACE, small_pod("other-0", "10m", namespace="else")]
 
 
-def taken(ran: Ran) -> str:
+def taken(result: CommandResult) -> str:
     """Return the standard error of a command that wrote a file."""
-    assert (ran.code, ran.out) == (0, ""), ran.err
-    return ran.err
+    assert (result.code, result.out) == (0, ""), result.err
+    return result.err
 
 
 def why(*arguments: str | Path) -> dict[str, Any]:
-    ran = kschedx("why", *arguments, "-o", "json")
-    assert ran.code in (0, 1), ran.err
-    document: dict[str, Any] = json.loads(ran.out)
+    result = kschedx("why", *arguments, "-o", "json")
+    assert result.code in (0, 1), result.err
+    document: dict[str, Any] = json.loads(result.out)
     return document
 
 
@@ -46,8 +46,8 @@ def why(*arguments: str | Path) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["c.json", "c.yaml", "c.yml", "c.json.gz", "c.yaml.gz", "c.json.zst", "c.yaml.zst"])
 def test_all_formats_hold_the_same_objects(name: str, tmp_path: Path) -> None:
     cluster = write(tmp_path, *CLUSTER, SECRET)
-    told = taken(kschedx("snapshot", "-s", cluster, "-o", tmp_path / name))
-    assert "1 node, 3 pods, 1 other object" in told
+    texts = taken(kschedx("snapshot", "-s", cluster, "-o", tmp_path / name))
+    assert "1 node, 3 pods, 1 other object" in texts
     content = (tmp_path / name).read_bytes()
     if name.endswith(".gz"):
         content = gzip.decompress(content)
@@ -118,8 +118,8 @@ def test_every_answer_names_the_only_namespace(tmp_path: Path) -> None:
 def test_an_anonymized_cluster_gives_the_same_answer_under_other_names(tmp_path: Path) -> None:
     cluster = write(tmp_path, *CLUSTER, name="acme-prod.json")
     hidden, names = tmp_path / "a.json", tmp_path / "names.json"
-    told = taken(kschedx("snapshot", "-s", cluster, "--anonymize", "--anonymize-map", names, "-o", hidden))
-    assert told.startswith(f"✓ {hidden}: 1 node, 3 pods, 1 other object")
+    texts = taken(kschedx("snapshot", "-s", cluster, "--anonymize", "--anonymize-map", names, "-o", hidden))
+    assert texts.startswith(f"✓ {hidden}: 1 node, 3 pods, 1 other object")
     mapping = json.loads(names.read_text())
     assert names.stat().st_mode & 0o777 == 0o600
     assert not set(mapping) & set(re.findall(r"[\w-]+", hidden.read_text()))
@@ -139,17 +139,17 @@ def test_an_anonymized_namespace_has_its_new_name(tmp_path: Path) -> None:
 
 
 def test_a_map_without_a_snapshot_is_an_error(tmp_path: Path) -> None:
-    ran = kschedx("snapshot", "-s", write(tmp_path, *CLUSTER), "--anonymize-map", "m.json", "-o", "-")
-    assert (ran.code, ran.err) == (2, "error: --anonymize-map needs --anonymize\n")
+    result = kschedx("snapshot", "-s", write(tmp_path, *CLUSTER), "--anonymize-map", "m.json", "-o", "-")
+    assert (result.code, result.err) == (2, "error: --anonymize-map needs --anonymize\n")
 
 
 @pytest.mark.parametrize("name", ["-", "a.json", "./a.json"])
 def test_the_map_is_not_in_the_snapshot(name: str, tmp_path: Path) -> None:
     cluster = write(tmp_path, *CLUSTER)
     to = "-" if name == "-" else "a.json"
-    ran = kschedx("snapshot", "-s", cluster, "--anonymize", "-o", to, "--anonymize-map", name, cwd=tmp_path)
-    assert (ran.code, ran.out) == (2, "")
-    assert "-o and --anonymize-map name the same file" in ran.err
+    result = kschedx("snapshot", "-s", cluster, "--anonymize", "-o", to, "--anonymize-map", name, cwd=tmp_path)
+    assert (result.code, result.out) == (2, "")
+    assert "-o and --anonymize-map name the same file" in result.err
     assert not (tmp_path / "a.json").exists()
 
 
@@ -187,12 +187,12 @@ def test_a_configuration_is_anonymized_with_its_cluster(tmp_path: Path) -> None:
     asking = changed(small_pod("web-0", namespace="shop"), "spec.schedulerName", "acme-scheduler")
     cluster = write(tmp_path, *nodes, asking, name="acme.json")
     hidden, names = tmp_path / "a.json.gz", tmp_path / "names.json"
-    told = taken(
+    texts = taken(
         kschedx("snapshot", "-s", cluster, "--anonymize", "--anonymize-map", names, "-o", hidden, "--config", config)
     )
     beside = tmp_path / "a-scheduler.yaml"
-    assert f"{beside}: the scheduler's configuration" in told
-    assert "does not fit" not in told
+    assert f"{beside}: the scheduler's configuration" in texts
+    assert "does not fit" not in texts
     assert "acme" not in beside.read_text()
     mapping = json.loads(names.read_text())
     new = f"{mapping['shop']}/{mapping['web']}-0"
@@ -203,22 +203,22 @@ def test_a_configuration_is_anonymized_with_its_cluster(tmp_path: Path) -> None:
         each["total"] for each in before["score"]["nodes"].values()
     ]
     assert len(after["filter"]["nodes"]) == 2
-    ran = kschedx("snapshot", "-s", cluster, "--anonymize", "-o", "-", "--config", config)
-    assert (ran.code, ran.out) == (2, "")
+    result = kschedx("snapshot", "-s", cluster, "--anonymize", "-o", "-", "--config", config)
+    assert (result.code, result.out) == (2, "")
 
 
 def test_a_note_names_the_missing_configuration(tmp_path: Path) -> None:
-    told = taken(kschedx("snapshot", "-s", write(tmp_path, *CLUSTER), "--anonymize", "-o", tmp_path / "a.json"))
-    assert "note: a scheduler's configuration that names labels" in told
+    texts = taken(kschedx("snapshot", "-s", write(tmp_path, *CLUSTER), "--anonymize", "-o", tmp_path / "a.json"))
+    assert "note: a scheduler's configuration that names labels" in texts
 
 
 def test_a_selector_that_parses_text_prevents_anonymization(tmp_path: Path) -> None:
     selector = "device.attributes['gpu.acme.io'].model.startsWith('acme')"
     objects = [*CLUSTER, device_class("acme-gpu", selector)]
     to = tmp_path / "a.json"
-    ran = kschedx("snapshot", "-s", write(tmp_path, *objects), "--anonymize", "-o", to)
-    assert (ran.code, ran.out) == (2, "")
-    assert "DeviceClass acme-gpu: startsWith() reads parts of a string" in ran.err
+    result = kschedx("snapshot", "-s", write(tmp_path, *objects), "--anonymize", "-o", to)
+    assert (result.code, result.out) == (2, "")
+    assert "DeviceClass acme-gpu: startsWith() reads parts of a string" in result.err
     assert not to.exists()
     taken(kschedx("snapshot", "-s", write(tmp_path, *objects), "--anonymize", "--keep-selectors", "-o", to))
     assert selector in to.read_text()
@@ -244,10 +244,11 @@ def test_an_address_is_replaced_as_a_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["cluster", "cluster.txt", "cluster.json.xz", "cluster.gz", ".zst"])
 def test_a_file_name_without_a_format_is_an_error(name: str, tmp_path: Path) -> None:
-    ran = kschedx("snapshot", "-s", write(tmp_path, *CLUSTER), "-o", name, cwd=tmp_path)
-    assert ran.code == 2
+    result = kschedx("snapshot", "-s", write(tmp_path, *CLUSTER), "-o", name, cwd=tmp_path)
+    assert result.code == 2
     assert (
-        ran.err == f'error: -o: found "{name}", allowed are names in .json or .yaml, with .gz or .zst after it, and -\n'
+        result.err
+        == f'error: -o: found "{name}", allowed are names in .json or .yaml, with .gz or .zst after it, and -\n'
     )
 
 
@@ -255,8 +256,8 @@ def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     cluster = write(tmp_path, *CLUSTER)
     (tmp_path / "folder.json").mkdir()
     for name, reason in (("folder.json", "is a directory"), ("none/a.json", "no such file or directory")):
-        ran = kschedx("snapshot", "-s", cluster, "-o", name, cwd=tmp_path)
-        assert (ran.code, ran.err) == (2, f"error: {name}: cannot be written: {reason}\n")
+        result = kschedx("snapshot", "-s", cluster, "-o", name, cwd=tmp_path)
+        assert (result.code, result.err) == (2, f"error: {name}: cannot be written: {reason}\n")
 
 
 def test_an_existing_file_stays_until_the_new_one_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,8 +275,8 @@ def test_an_existing_file_stays_until_the_new_one_is_complete(tmp_path: Path, mo
 
 
 def test_a_missing_namespace_is_an_error(tmp_path: Path) -> None:
-    ran = kschedx("snapshot", "-s", write(tmp_path, *CLUSTER), "-n", "shpo", "-o", "-")
-    assert (ran.code, ran.err) == (2, 'error: -n: there is no namespace "shpo" (did you mean "shop"?)\n')
+    result = kschedx("snapshot", "-s", write(tmp_path, *CLUSTER), "-n", "shpo", "-o", "-")
+    assert (result.code, result.err) == (2, 'error: -n: there is no namespace "shpo" (did you mean "shop"?)\n')
 
 
 # --- a live cluster
@@ -306,8 +307,8 @@ def test_the_live_answer_and_the_files_are_the_same_document(config: Path, tmp_p
 def test_the_file_names_forbidden_kinds(api: FakeApiServer, config: Path, tmp_path: Path) -> None:
     api.fail("/services", failure(403, "no"), forever=True)
     api.fail("/podgroups", failure(404, "no"), forever=True)
-    told = taken(kschedx("snapshot", "--kubeconfig", config, "-o", tmp_path / "a.json"))
-    assert "not included: services (forbidden)\n" in told
+    texts = taken(kschedx("snapshot", "--kubeconfig", config, "-o", tmp_path / "a.json"))
+    assert "not included: services (forbidden)\n" in texts
     live = why("shop/big-0", "--kubeconfig", config)
     assert why("shop/big-0", "-s", tmp_path / "a.json") == live
     groups = {key: "absent" for key, kind in KINDS.items() if kind.plural == "podgroups"}
@@ -347,9 +348,9 @@ def test_the_header(api: FakeApiServer, config: Path) -> None:
 
 def test_a_snapshot_of_a_namespace_reads_nothing_else(api: FakeApiServer, config: Path, tmp_path: Path) -> None:
     taken(kschedx("snapshot", "--kubeconfig", config, "-n", "shop", "-o", tmp_path / "a.json"))
-    asked = {request.path for request in api.requests}
-    assert {"/api/v1/namespaces/shop/pods", "/api/v1/nodes", "/apis/apps/v1/namespaces/shop/replicasets"} <= asked
-    assert not {"/api/v1/pods", "/apis/apps/v1/replicasets"} & asked
+    answer = {request.path for request in api.requests}
+    assert {"/api/v1/namespaces/shop/pods", "/api/v1/nodes", "/apis/apps/v1/namespaces/shop/replicasets"} <= answer
+    assert not {"/api/v1/pods", "/apis/apps/v1/replicasets"} & answer
     (namespaces,) = [request for request in api.requests if request.path == "/api/v1/namespaces"]
     assert namespaces.query["fieldSelector"] == "metadata.name=shop"
     assert {request.method for request in api.requests} == {"GET"}
@@ -392,9 +393,9 @@ def test_a_later_format_is_refused(tmp_path: Path) -> None:
     cluster = tmp_path / "a.json"
     metadata = {"annotations": {"kschedx.dev/snapshot": "v2"}}
     cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "metadata": metadata, "items": CLUSTER}))
-    ran = kschedx("why", "shop/web-0", "-s", cluster)
-    assert ran.code == 2
-    assert 'a snapshot of the format "v2", this kschedx reads "v1" (a newer kschedx wrote it)' in ran.err
+    result = kschedx("why", "shop/web-0", "-s", cluster)
+    assert result.code == 2
+    assert 'a snapshot of the format "v2", this kschedx reads "v1" (a newer kschedx wrote it)' in result.err
 
 
 def test_several_headers_together() -> None:

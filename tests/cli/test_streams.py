@@ -28,7 +28,7 @@ def cluster(tmp_path: Path) -> Path:
     return write(tmp_path, NODE, POD)
 
 
-def ran(
+def start(
     *arguments: str | Path, stdout: int | None = subprocess.PIPE, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     command = [COMMAND, *map(str, arguments)]
@@ -57,7 +57,7 @@ def commands(cluster: Path) -> dict[str, list[str | Path]]:
 )
 def test_a_full_disk_is_a_one_line_error(name: str, cluster: Path) -> None:
     with Path("/dev/full").open("w") as full:
-        result = ran(*commands(cluster)[name], stdout=full.fileno())
+        result = start(*commands(cluster)[name], stdout=full.fileno())
     assert (result.returncode, result.stderr) == (2, FULL)
 
 
@@ -76,7 +76,7 @@ def test_a_closed_pipe_does_not_change_the_exit_code(target: str, code: int, for
     cluster = write(tmp_path, NODE, POD, huge)
     read, written = os.pipe()
     os.close(read)
-    result = ran("why", target, "-n", "shop", "-s", cluster, "-o", form, stdout=written)
+    result = start("why", target, "-n", "shop", "-s", cluster, "-o", form, stdout=written)
     os.close(written)
     assert (result.returncode, result.stderr) == (code, "")
 

@@ -17,7 +17,7 @@ import pytest
 
 from tests.api_server import CERTIFICATE, FakeApiServer, Reply, Request, kubeconfig, served
 from tests.cli.manifests import NODE, POD
-from tests.command import ROOT, Ran, kschedx
+from tests.command import ROOT, CommandResult, kschedx
 
 OTHER = CERTIFICATE.parent / "other.pem"
 """A self-signed certificate for 127.0.0.1 with its key, as well."""
@@ -31,11 +31,11 @@ def api() -> FakeApiServer:
     return FakeApiServer([NODE, POD])
 
 
-def why(config: Path, *arguments: str, **environment: str) -> Ran:
+def why(config: Path, *arguments: str, **environment: str) -> CommandResult:
     return kschedx("why", "web-0", "-n", "shop", "--kubeconfig", config, *arguments, env=environment)
 
 
-def said(api: FakeApiServer) -> set[str]:
+def authorizations(api: FakeApiServer) -> set[str]:
     return {value for request in api.requests for value in request.headers.get("authorization", [])}
 
 
@@ -50,9 +50,9 @@ def by_proxy(url: str) -> dict[str, Any]:
 def test_only_a_boolean_turns_checks_off(written: object, api: FakeApiServer, tmp_path: Path) -> None:
     with served(api, tls=True) as url:
         config = kubeconfig(tmp_path, url, user={"token": SECRET}, **{"insecure-skip-tls-verify": written})
-        ran = why(config)
-    assert (ran.code, ran.out) == (2, "")
-    assert "clusters[0].cluster.insecure-skip-tls-verify: expected bool, got " in ran.err
+        result = why(config)
+    assert (result.code, result.out) == (2, "")
+    assert "clusters[0].cluster.insecure-skip-tls-verify: expected bool, got " in result.err
     assert not api.requests
 
 
@@ -73,10 +73,10 @@ def test_only_the_server_receives_the_token(
     cluster: dict[str, object], code: int, says: str, api: FakeApiServer, tmp_path: Path
 ) -> None:
     with served(api, tls=True) as url:
-        ran = why(kubeconfig(tmp_path, url, user={"token": SECRET}, **cluster))
-    assert (ran.code, says in ran.err) == (code, True), ran.err
-    assert said(api) == (set() if code else {f"Bearer {SECRET}"})
-    assert SECRET not in ran.out + ran.err
+        result = why(kubeconfig(tmp_path, url, user={"token": SECRET}, **cluster))
+    assert (result.code, says in result.err) == (code, True), result.err
+    assert authorizations(api) == (set() if code else {f"Bearer {SECRET}"})
+    assert SECRET not in result.out + result.err
 
 
 def test_a_client_certificate_logs_in(api: FakeApiServer, tmp_path: Path) -> None:
@@ -106,14 +106,14 @@ def test_a_user_in_a_servers_url_is_shown_nowhere(api: FakeApiServer, tmp_path: 
     with served(api, tls=True) as url:
         secret_url = url.replace("https://", f"https://me:{SECRET}@")
         config = kubeconfig(tmp_path, secret_url, **TRUSTED)
-        ran = why(config, "-o", "json")
-        assert ran.code == 0, ran.err
-        assert json.loads(ran.out)["source"]["text"] == f"context test ({url})"
+        result = why(config, "-o", "json")
+        assert result.code == 0, result.err
+        assert json.loads(result.out)["source"]["text"] == f"context test ({url})"
         to = tmp_path / "dump.json"
         assert kschedx("snapshot", "-o", to, "--kubeconfig", config).code == 0
         failing = why(kubeconfig(tmp_path, secret_url))
-    assert said(api) == {f"Basic {base64.b64encode(f'me:{SECRET}'.encode()).decode()}"}
-    assert SECRET not in ran.out + ran.err + to.read_text() + failing.err
+    assert authorizations(api) == {f"Basic {base64.b64encode(f'me:{SECRET}'.encode()).decode()}"}
+    assert SECRET not in result.out + result.err + to.read_text() + failing.err
     assert failing.code == 2
 
 
@@ -134,18 +134,18 @@ def test_no_error_about_a_connection_shows_a_secret_of_a_url(field: str, url: st
     server = url if field == "server" else "https://127.0.0.1:1"
     user = provider(url) if field == "idp-issuer-url" else {}
     more = by_proxy(url) if field == "proxy-url" else {}
-    ran = why(kubeconfig(tmp_path, server, user=user, **more))
-    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
-    assert SECRET not in ran.err
+    result = why(kubeconfig(tmp_path, server, user=user, **more))
+    assert (result.code, result.out, len(result.err.splitlines())) == (2, "", 1)
+    assert SECRET not in result.err
 
 
 @pytest.mark.parametrize("url", SECRET_URLS)
 def test_a_redirect_shows_no_secret_of_a_url(url: str, api: FakeApiServer, tmp_path: Path) -> None:
     api.faults.append(lambda request: Reply(status=302, headers={"Location": url}))
     with served(api) as server:
-        ran = why(kubeconfig(tmp_path, server))
-    assert "it sends on to " in ran.err
-    assert SECRET not in ran.err
+        result = why(kubeconfig(tmp_path, server))
+    assert "it sends on to " in result.err
+    assert SECRET not in result.err
 
 
 EXTENDERS = """
@@ -175,10 +175,10 @@ def test_no_answer_shows_a_secret_of_a_configured_url(number: int, url: str, tmp
     (tmp_path / "config").write_text(EXTENDERS % json.dumps(url))
     (tmp_path / "policy").write_text(PROMETHEUS % json.dumps(url))
     for about_file in ABOUT_FILES[number % 3 :: 3]:
-        ran = kschedx(*(str(ZONE_FULL) if word == "CLUSTER" else word for word in about_file), cwd=tmp_path)
-        assert "Usage" not in ran.err
-        assert SECRET not in ran.out + ran.err, about_file
-        assert "c2VzYW1l" not in ran.out, about_file
+        result = kschedx(*(str(ZONE_FULL) if word == "CLUSTER" else word for word in about_file), cwd=tmp_path)
+        assert "Usage" not in result.err
+        assert SECRET not in result.out + result.err, about_file
+        assert "c2VzYW1l" not in result.out, about_file
 
 
 @pytest.mark.parametrize("form", ["wide", "html", "markdown", "svg", "sarif", "junit"])
@@ -195,9 +195,9 @@ def test_no_answer_shows_a_secret_of_a_quoted_url(form: str, tmp_path: Path) -> 
     }
     cluster = tmp_path / "cluster.json"
     cluster.write_text(json.dumps({"kind": "List", "items": [NODE, refused]}))
-    ran = kschedx("why", "rs/web", "-s", cluster, "-o", form, columns=400)
-    assert "h.example" in ran.out, ran.err
-    assert SECRET not in ran.out + ran.err
+    result = kschedx("why", "rs/web", "-s", cluster, "-o", form, columns=400)
+    assert "h.example" in result.out, result.err
+    assert SECRET not in result.out + result.err
 
 
 @pytest.mark.parametrize("user", [{"token": SECRET}, {"username": "me", "password": SECRET}], ids=["token", "password"])
@@ -216,17 +216,17 @@ def test_a_server_that_echoes_the_secret(
 
     api.faults.append(echo)
     with served(api, tls=True) as url:
-        ran = why(kubeconfig(tmp_path, url, user=user, **TRUSTED))
+        result = why(kubeconfig(tmp_path, url, user=user, **TRUSTED))
     assert len(api.requests) >= 1
-    assert not {word.split()[-1] for word in said(api)} & set(ran.err.replace("/", " ").split())
-    assert SECRET not in ran.out + ran.err
+    assert not {word.split()[-1] for word in authorizations(api)} & set(result.err.replace("/", " ").split())
+    assert SECRET not in result.out + result.err
 
 
 def test_a_token_file_may_end_with_a_newline(api: FakeApiServer, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(f"{SECRET}\n")
     with served(api, tls=True) as url:
         assert why(kubeconfig(tmp_path, url, user={"tokenFile": "token"}, **TRUSTED)).code == 0
-    assert said(api) == {f"Bearer {SECRET}"}
+    assert authorizations(api) == {f"Bearer {SECRET}"}
 
 
 # --- proxies
@@ -277,11 +277,11 @@ def test_only_the_proxy_receives_its_password(by: str, api: FakeApiServer, tmp_p
     proxy_url = f"http://me:{SECRET}@{proxy.address}"
     with served(api, tls=True) as url:
         if by == "kubeconfig":
-            ran = why(kubeconfig(tmp_path, url, **TRUSTED, **by_proxy(proxy_url)))
+            result = why(kubeconfig(tmp_path, url, **TRUSTED, **by_proxy(proxy_url)))
         else:
             # Go asks no proxy of the environment for a loopback address
-            ran = why(kubeconfig(tmp_path, url, **TRUSTED), HTTPS_PROXY=proxy_url)
-    assert ran.code == 0, ran.err
+            result = why(kubeconfig(tmp_path, url, **TRUSTED), HTTPS_PROXY=proxy_url)
+    assert result.code == 0, result.err
     assert len(proxy.asked) > 0 if by == "kubeconfig" else not proxy.asked
     encoded = base64.b64encode(f"me:{SECRET}".encode())
     assert all(b"Basic " + encoded in head for head in proxy.asked)
@@ -291,11 +291,11 @@ def test_only_the_proxy_receives_its_password(by: str, api: FakeApiServer, tmp_p
 def test_a_proxy_that_refuses(tmp_path: Path) -> None:
     proxy = Proxy(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
     config = kubeconfig(tmp_path, "https://api.example:6443", **by_proxy(f"http://me:{SECRET}@{proxy.address}"))
-    ran = why(config)
-    assert (ran.code, ran.out) == (2, "")
-    assert "its proxy cannot be used: " in ran.err
-    assert "407" in ran.err
-    assert SECRET not in ran.err
+    result = why(config)
+    assert (result.code, result.out) == (2, "")
+    assert "its proxy cannot be used: " in result.err
+    assert "407" in result.err
+    assert SECRET not in result.err
 
 
 def test_a_socks_proxy_resolves_the_name(tmp_path: Path) -> None:
@@ -314,9 +314,9 @@ def test_a_socks_proxy_resolves_the_name(tmp_path: Path) -> None:
 
         threading.Thread(target=greet, daemon=True).start()
         proxy = f"socks5://127.0.0.1:{listening.getsockname()[1]}"
-        ran = why(kubeconfig(tmp_path, "https://api.example:6443", **by_proxy(proxy)))
-    assert (ran.code, ran.out) == (2, "")
-    assert len(ran.err.splitlines()) == 1
+        result = why(kubeconfig(tmp_path, "https://api.example:6443", **by_proxy(proxy)))
+    assert (result.code, result.out) == (2, "")
+    assert len(result.err.splitlines()) == 1
     assert heard
     assert b"api.example" in heard[0]
 
@@ -355,9 +355,9 @@ def issuer(fresh: str) -> FakeApiServer:
 def test_an_expired_token_is_renewed(api: FakeApiServer, issuer: FakeApiServer, fresh: str, tmp_path: Path) -> None:
     with served(api, tls=True) as url, served(issuer, tls=True) as issuer_url:
         user = provider(issuer_url, **{"idp-certificate-authority": str(CERTIFICATE)})
-        ran = why(kubeconfig(tmp_path, url, user=user, **TRUSTED))
-    assert (ran.code, ran.err) == (0, "")
-    assert said(api) == {f"Bearer {fresh}"}
+        result = why(kubeconfig(tmp_path, url, user=user, **TRUSTED))
+    assert (result.code, result.err) == (0, "")
+    assert authorizations(api) == {f"Bearer {fresh}"}
     assert [request.method for request in issuer.requests] == ["GET", "POST"]
     assert b"grant_type=refresh_token" in issuer.requests[1].body
 
@@ -366,7 +366,7 @@ def test_a_valid_token_needs_no_provider(api: FakeApiServer, fresh: str, tmp_pat
     with served(api, tls=True) as url:
         user = provider("https://127.0.0.1:1", **{"id-token": fresh})
         assert why(kubeconfig(tmp_path, url, user=user, **TRUSTED)).code == 0
-    assert said(api) == {f"Bearer {fresh}"}
+    assert authorizations(api) == {f"Bearer {fresh}"}
 
 
 @pytest.mark.parametrize(
@@ -383,10 +383,10 @@ def test_an_untrusted_provider_is_an_error(
     more: dict[str, str], says: str, issuer: FakeApiServer, tmp_path: Path
 ) -> None:
     with served(issuer, tls=True) as issuer_url:
-        ran = why(kubeconfig(tmp_path, "https://127.0.0.1:1", user=provider(issuer_url, **more)))
-    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
-    assert says in ran.err
-    assert SECRET not in ran.err
+        result = why(kubeconfig(tmp_path, "https://127.0.0.1:1", user=provider(issuer_url, **more)))
+    assert (result.code, result.out, len(result.err.splitlines())) == (2, "", 1)
+    assert says in result.err
+    assert SECRET not in result.err
     assert not issuer.requests
 
 
@@ -404,10 +404,10 @@ def test_a_failed_provider_is_an_error(reply: Reply, says: str, issuer: FakeApiS
     issuer.faults.insert(0, lambda request: reply)
     with served(issuer, tls=True) as issuer_url:
         user = provider(issuer_url, **{"idp-certificate-authority": str(CERTIFICATE)})
-        ran = why(kubeconfig(tmp_path, "https://127.0.0.1:1", user=user))
-    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
-    assert says in ran.err
-    assert SECRET not in ran.err
+        result = why(kubeconfig(tmp_path, "https://127.0.0.1:1", user=user))
+    assert (result.code, result.out, len(result.err.splitlines())) == (2, "", 1)
+    assert says in result.err
+    assert SECRET not in result.err
 
 
 # --- what a server says of itself
@@ -433,6 +433,6 @@ def test_the_version_of_the_kubelets_counts_without_that_of_the_server(
     api.replace([node, POD])
     api.fail("/version", reply, forever=True)
     with served(api) as url:
-        ran = why(kubeconfig(tmp_path, url), "-o", "json")
-    assert ran.code == 0, ran.err
-    assert json.loads(ran.out)["kubernetesVersion"] == "1.34"
+        result = why(kubeconfig(tmp_path, url), "-o", "json")
+    assert result.code == 0, result.err
+    assert json.loads(result.out)["kubernetesVersion"] == "1.34"

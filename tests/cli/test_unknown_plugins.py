@@ -29,9 +29,9 @@ COMMANDS = {
 def test_unknown_plugins_make_the_answer_undecided_without_the_option(
     command: tuple[str, ...], open_code: int, taken_code: int
 ) -> None:
-    ran, taken = kschedx(*command), kschedx(*command, TAKEN)
-    assert (ran.code, taken.code) == (open_code, taken_code)
-    for text in (ran.out + ran.err, taken.out + taken.err):
+    result, taken = kschedx(*command), kschedx(*command, TAKEN)
+    assert (result.code, taken.code) == (open_code, taken_code)
+    for text in (result.out + result.err, taken.out + taken.err):
         assert "LicenseSeats" in text
         assert "CarbonAware" in text
     assert "as you asked" in taken.out + taken.err
@@ -40,15 +40,15 @@ def test_unknown_plugins_make_the_answer_undecided_without_the_option(
 def test_a_rejection_by_known_plugins_is_decided() -> None:
     asking = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1000"}}}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [asking]}}
-    ran = kschedx("why", "-f", "-", *CLUSTER, *CONFIG, stdin=json.dumps(pod))
-    assert ran.code == 1
-    assert "the answer does not depend on them" in " ".join(ran.out.split())
+    result = kschedx("why", "-f", "-", *CLUSTER, *CONFIG, stdin=json.dumps(pod))
+    assert result.code == 1
+    assert "the answer does not depend on them" in " ".join(result.out.split())
 
 
 def test_fit_names_the_unknown_plugins() -> None:
-    ran = kschedx("fit", POD, *CLUSTER, *CONFIG, "-o", "json")
-    document = json.loads(ran.out)
-    assert (ran.code, document["fits"]) == (3, 0)
+    result = kschedx("fit", POD, *CLUSTER, *CONFIG, "-o", "json")
+    document = json.loads(result.out)
+    assert (result.code, document["fits"]) == (3, 0)
     assert [item["plugin"] for item in document["undecided"]] == ["LicenseSeats"]
     assert [item["plugin"] for item in document["unknownPlugins"]] == ["LicenseSeats", "CarbonAware"]
 

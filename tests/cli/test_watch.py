@@ -13,12 +13,12 @@ from kschedx.loading import load
 from tests.api_server import FakeApiServer, kubeconfig, served
 from tests.builders import Manifest, explain_pod, node
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, small_pod, write
-from tests.command import Ran, kschedx
+from tests.command import CommandResult, kschedx
 
 ROOMY = node("node-02", allocatable={"cpu": "16", "memory": "64Gi", "pods": "110"})
 BOUND = changed(BIG_POD, "spec.nodeName", "node-02")
 
-Watched = Callable[..., Ran]
+Watched = Callable[..., CommandResult]
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
     A state is the objects of the cluster, or what is written in their place.
     """
 
-    def run(*states: Sequence[Manifest] | str, arguments: Sequence[str] = ()) -> Ran:
+    def run(*states: Sequence[Manifest] | str, arguments: Sequence[str] = ()) -> CommandResult:
         waiting = iter(states)
 
         class Scripted(watch.Clock):
@@ -55,37 +55,37 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
         step()
         file = str(tmp_path / "cluster.yaml")
         where = ("-n", "shop", "-s", file, "--kube-version", "1.36")
-        ran = kschedx("why", "pod/big-0", *where, "--watch", *arguments)
-        note, _, rest = ran.err.partition("\n")
+        result = kschedx("why", "pod/big-0", *where, "--watch", *arguments)
+        note, _, rest = result.err.partition("\n")
         assert note == f"note: every 10 s, --watch reads {file} again"
-        return replace(ran, err=rest)
+        return replace(result, err=rest)
 
     return run
 
 
-def headlines(ran: Ran) -> list[str]:
+def headlines(result: CommandResult) -> list[str]:
     """Return the headlines below the first screen."""
-    return [line for line in ran.out.splitlines() if line.startswith("12:")]
+    return [line for line in result.out.splitlines() if line.startswith("12:")]
 
 
 def test_changes_and_the_end_are_printed(watched: Watched) -> None:
     before, roomy = [NODE, BIG_POD], [NODE, ROOMY, BIG_POD]
-    ran = watched(before, before, roomy, roomy, [NODE, ROOMY, BOUND])
-    assert (ran.code, ran.err) == (0, "")
-    assert headlines(ran) == [
+    result = watched(before, before, roomy, roomy, [NODE, ROOMY, BOUND])
+    assert (result.code, result.err) == (0, "")
+    assert headlines(result) == [
         "12:02 shop/big-0 becomes schedulable: 0 nodes fit → 1 node fits, best node-02",
         "12:04 shop/big-0 is on node node-02",
     ]
-    lines = [" ".join(line.split()) for line in ran.out.splitlines()]
+    lines = [" ".join(line.split()) for line in result.out.splitlines()]
     assert "12:00 (1.36) 12:02 (1.36)" in lines
     assert "≠ outcome Unschedulable Scheduled" in lines
     assert not [line for line in lines if line.startswith("scores of")]  # there were none to hold them against
 
 
 def test_an_unchanged_answer_is_not_printed(watched: Watched) -> None:
-    ran = watched([NODE, BIG_POD], [NODE, BIG_POD], [NODE, BIG_POD])
-    assert (ran.code, ran.err, headlines(ran)) == (130, "", [])
-    assert "Insufficient cpu" in ran.out
+    result = watched([NODE, BIG_POD], [NODE, BIG_POD], [NODE, BIG_POD])
+    assert (result.code, result.err, headlines(result)) == (130, "", [])
+    assert "Insufficient cpu" in result.out
 
 
 def test_changed_scores_are_not_printed(watched: Watched) -> None:
@@ -108,19 +108,19 @@ def test_a_changed_message_is_printed(watched: Watched) -> None:
     ],
 )
 def test_the_deletion_of_the_pod_ends_the_watch(after: list[Manifest], watched: Watched) -> None:
-    ran = watched([NODE, BIG_POD], after)
-    assert (ran.code, ran.err, headlines(ran)) == (1, "", ["12:01 shop/big-0 is gone"])
+    result = watched([NODE, BIG_POD], after)
+    assert (result.code, result.err, headlines(result)) == (1, "", ["12:01 shop/big-0 is gone"])
 
 
 def test_a_pod_with_a_node_is_not_watched(watched: Watched) -> None:
-    ran = watched([NODE, ROOMY, BOUND])
-    assert (ran.code, headlines(ran)) == (0, ["12:00 shop/big-0 is on node node-02"])
+    result = watched([NODE, ROOMY, BOUND])
+    assert (result.code, headlines(result)) == (0, ["12:00 shop/big-0 is on node node-02"])
 
 
 def test_a_failed_request_is_printed_once_and_retried(watched: Watched) -> None:
-    ran = watched([NODE, BIG_POD], "{", "{", [NODE, ROOMY, BOUND])
-    assert (ran.code, headlines(ran)) == (0, ["12:03 shop/big-0 is on node node-02"])
-    (warning,) = ran.err.splitlines()
+    result = watched([NODE, BIG_POD], "{", "{", [NODE, ROOMY, BOUND])
+    assert (result.code, headlines(result)) == (0, ["12:03 shop/big-0 is on node node-02"])
+    (warning,) = result.err.splitlines()
     assert warning.startswith("warning: ")
     assert warning.endswith("; it is tried again")
 
@@ -130,9 +130,9 @@ def test_a_live_cluster_is_listed_each_time(tmp_path: Path, monkeypatch: pytest.
     states = iter([[NODE, ROOMY, BIG_POD], [NODE, ROOMY, BOUND]])
     monkeypatch.setattr(watch.Clock, "sleep", lambda clock, seconds: api.replace(next(states)))
     with served(api) as url:
-        ran = kschedx("why", "pod/big-0", "-n", "shop", "--kubeconfig", kubeconfig(tmp_path, url), "--watch")
-    assert (ran.code, ran.err) == (0, "")
-    changes = [line.partition(" shop/big-0 ")[2] for line in ran.out.splitlines() if " shop/big-0 " in line]
+        result = kschedx("why", "pod/big-0", "-n", "shop", "--kubeconfig", kubeconfig(tmp_path, url), "--watch")
+    assert (result.code, result.err) == (0, "")
+    changes = [line.partition(" shop/big-0 ")[2] for line in result.out.splitlines() if " shop/big-0 " in line]
     assert changes[1:] == ["becomes schedulable: 0 nodes fit → 1 node fits, best node-02", "is on node node-02"]
     assert {request.method for request in api.requests} == {"GET"}
     assert not [request for request in api.requests if "watch" in request.query]
@@ -175,6 +175,6 @@ def test_a_large_cluster_is_read_less_often(tmp_path: Path) -> None:
 def test_input_that_cannot_be_watched_is_refused(arguments: list[str], says: str, tmp_path: Path) -> None:
     write(tmp_path, NODE, BIG_POD)
     write(tmp_path, POD, name="new.yaml")
-    ran = kschedx("why", *arguments, "-s", "cluster.yaml", "--watch", cwd=tmp_path)
-    assert (ran.code, ran.out) == (2, "")
-    assert says in ran.err
+    result = kschedx("why", *arguments, "-s", "cluster.yaml", "--watch", cwd=tmp_path)
+    assert (result.code, result.out) == (2, "")
+    assert says in result.err

@@ -38,25 +38,25 @@ GATED = changed(POD, "spec.schedulingGates", [{"name": "acme.io/quota"}])
 def test_the_exit_code_is_that_of_the_verdict(
     manifest: Manifest, code: int, output: tuple[str, ...], tmp_path: Path
 ) -> None:
-    ran = kschedx("why", write(tmp_path, manifest, name="pod.yaml"), "-s", write(tmp_path, *DEVICES), *output)
-    assert ran.code == code
-    assert bool(ran.err) == (code == 3)
+    result = kschedx("why", write(tmp_path, manifest, name="pod.yaml"), "-s", write(tmp_path, *DEVICES), *output)
+    assert result.code == code
+    assert bool(result.err) == (code == 3)
 
 
 def test_an_undecided_answer_has_its_reason(tmp_path: Path) -> None:
-    ran = kschedx("why", write(tmp_path, CLAIMING, name="pod.yaml"), "-s", write(tmp_path, *DEVICES))
-    (line,) = ran.err.splitlines()
-    assert ran.out == ""
+    result = kschedx("why", write(tmp_path, CLAIMING, name="pod.yaml"), "-s", write(tmp_path, *DEVICES))
+    (line,) = result.err.splitlines()
+    assert result.out == ""
     assert "shop/web-0" in line
     assert UNKNOWN in line
 
 
 def named(*arguments: str | Path, stdin: str = "") -> str:
     """Return the pod that a command explains."""
-    ran = kschedx("why", *arguments, "-o", "json", stdin=stdin)
-    assert ran.code == 0, ran.err
-    told = json.loads(ran.out)["pod"]
-    return f"{told['namespace']}/{told['name']}"
+    result = kschedx("why", *arguments, "-o", "json", stdin=stdin)
+    assert result.code == 0, result.err
+    texts = json.loads(result.out)["pod"]
+    return f"{texts['namespace']}/{texts['name']}"
 
 
 @pytest.mark.parametrize("target", ["pod/web-0", "po/web-0", "pods/web-0", "web-0"])
@@ -87,8 +87,8 @@ def test_standard_input_as_the_cluster(tmp_path: Path) -> None:
 
 def test_several_snapshots_are_one_cluster(tmp_path: Path) -> None:
     files = [write(tmp_path, item, name=name) for name, item in (("a.yaml", NODE), ("b.json", node("node-02")))]
-    ran = kschedx("why", write(tmp_path, POD, name="pod.yaml"), "-s", files[0], "-s", files[1], "-o", "json")
-    assert sorted(json.loads(ran.out)["filter"]["nodes"]) == ["node-01", "node-02"]
+    result = kschedx("why", write(tmp_path, POD, name="pod.yaml"), "-s", files[0], "-s", files[1], "-o", "json")
+    assert sorted(json.loads(result.out)["filter"]["nodes"]) == ["node-01", "node-02"]
 
 
 WORKLOADS = {
@@ -146,8 +146,8 @@ def test_a_replica_set_of_a_deployment_that_lacks_pods(tmp_path: Path) -> None:
 def test_a_running_pod_is_explained_without_itself(tmp_path: Path) -> None:
     """The pod uses all of the node and would not fit beside itself."""
     running = changed(changed(POD, "spec.containers.0.resources.requests.cpu", "4"), "spec.nodeName", "node-01")
-    ran = kschedx("why", "pod/web-0", "-n", "shop", "-s", write(tmp_path, NODE, running), "-o", "name")
-    assert (ran.code, ran.out) == (0, "node/node-01\n")
+    result = kschedx("why", "pod/web-0", "-n", "shop", "-s", write(tmp_path, NODE, running), "-o", "name")
+    assert (result.code, result.out) == (0, "node/node-01\n")
 
 
 def test_the_pod_selects_the_profile(tmp_path: Path) -> None:
@@ -164,19 +164,19 @@ def test_the_pod_selects_the_profile(tmp_path: Path) -> None:
 def test_details_of_a_node_name_no_other_node(tmp_path: Path) -> None:
     cluster = write(tmp_path, NODE, node("node-02"), node("node-03"))
     files = (write(tmp_path, BIG_POD, name="pod.yaml"), "-s", cluster)
-    told = kschedx("why", *files, "--node", "node-01").out
-    assert "node-01" in told
-    assert "node-03" not in told
+    texts = kschedx("why", *files, "--node", "node-01").out
+    assert "node-01" in texts
+    assert "node-03" not in texts
     both = kschedx("why", *files, "--node", "node-01", "--node", "node-02").out
     assert both.index("node-01") < both.index("node-02")
 
 
 def test_nodes_all_has_a_row_for_every_node(tmp_path: Path) -> None:
     names = [f"node-{number:02}" for number in range(60)]
-    ran = kschedx(
+    result = kschedx(
         "why", write(tmp_path, BIG_POD, name="pod.yaml"), "-s", write(tmp_path, *map(node, names)), "--nodes", "all"
     )
-    assert not [name for name in names if name not in ran.out]
+    assert not [name for name in names if name not in result.out]
 
 
 def test_orphans_can_be_ignored(tmp_path: Path) -> None:
@@ -218,33 +218,33 @@ def process(*arguments: str | Path, more: str = "") -> subprocess.CompletedProce
 def test_a_closed_pipe_is_no_error(output: str, tmp_path: Path) -> None:
     cluster = write(tmp_path, {"apiVersion": "v1", "kind": "List", "items": [node(f"node-{i}") for i in range(400)]})
     files = (write(tmp_path, BIG_POD, name="pod.yaml"), "-s", cluster)
-    ran = process("why", *files, "-o", output, more="| head -c 10")
-    assert (len(ran.stdout), ran.stderr) == (10, b"")
+    result = process("why", *files, "-o", output, more="| head -c 10")
+    assert (len(result.stdout), result.stderr) == (10, b"")
 
 
 def test_the_installed_command_answers_the_same(tmp_path: Path) -> None:
     files = (write(tmp_path, BIG_POD, name="pod.yaml"), "-s", write(tmp_path, NODE))
-    ran, here = process("why", *files), kschedx("why", *files)
-    assert (ran.returncode, ran.stdout.decode(), ran.stderr.decode()) == (here.code, here.out, here.err)
+    result, here = process("why", *files), kschedx("why", *files)
+    assert (result.returncode, result.stdout.decode(), result.stderr.decode()) == (here.code, here.out, here.err)
 
 
 @pytest.mark.parametrize("resource", ["nvidia.com/gpu", "hugepages-1Gi"])
 @pytest.mark.parametrize("release", ["1.26", "1.33", "1.36"])
 def test_a_resource_without_nodes_has_no_users(tmp_path: Path, resource: str, release: str) -> None:
-    asked = changed(POD, "spec.containers.0.resources", {"limits": {resource: "1Gi", "memory": "1Gi"}})
-    files = write(tmp_path, asked, name="pod.yaml"), "-s", write(tmp_path, NODE)
-    ran = kschedx("why", *files, "--kube-version", release)
-    assert (ran.code, ran.err) == (1, "")
-    assert f"no node has {resource}" in ran.out
+    answer = changed(POD, "spec.containers.0.resources", {"limits": {resource: "1Gi", "memory": "1Gi"}})
+    files = write(tmp_path, answer, name="pod.yaml"), "-s", write(tmp_path, NODE)
+    result = kschedx("why", *files, "--kube-version", release)
+    assert (result.code, result.err) == (1, "")
+    assert f"no node has {resource}" in result.out
 
 
 def test_a_pod_on_a_missing_node_is_left_out(tmp_path: Path) -> None:
     lost = changed(small_pod("lost"), "spec.nodeName", "node-99")
     stored = changed(lost, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
     pod = write(tmp_path, POD, name="pod.yaml")
-    ran = kschedx("why", pod, "-s", write(tmp_path, NODE, stored), "-o", "json")
-    (note,) = (item for item in json.loads(ran.out)["notes"] if item["id"] == "orphans")
-    assert (ran.code, note["nodes"]) == (0, ["node-99"])
+    result = kschedx("why", pod, "-s", write(tmp_path, NODE, stored), "-o", "json")
+    (note,) = (item for item in json.loads(result.out)["notes"] if item["id"] == "orphans")
+    assert (result.code, note["nodes"]) == (0, ["node-99"])
     assert note["text"] == "1 pod runs on nodes that do not exist and is ignored: node-99"
     assert "there is no node" in kschedx("why", pod, "-s", write(tmp_path, NODE, stored), "--refuse-orphans").err
     assert "there is no node" in kschedx("why", pod, "-s", write(tmp_path, NODE, lost)).err
@@ -254,9 +254,9 @@ def test_a_running_pod_shows_that_its_node_was_left_out(tmp_path: Path) -> None:
     node = changed(NODE, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
     running = changed(changed(small_pod("web"), "spec.nodeName", "node-99"), "status.phase", "Running")
     stored = changed(running, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
-    ran = kschedx("why", "web", "-s", write(tmp_path, node, stored))
-    assert (ran.code, "does not exist" in ran.out) == (3, False)
-    assert "undecided: node node-99 is not known" in ran.out
+    result = kschedx("why", "web", "-s", write(tmp_path, node, stored))
+    assert (result.code, "does not exist" in result.out) == (3, False)
+    assert "undecided: node node-99 is not known" in result.out
 
 
 def test_a_pod_in_a_missing_namespace_is_refused(tmp_path: Path) -> None:
@@ -267,9 +267,9 @@ def test_a_pod_in_a_missing_namespace_is_refused(tmp_path: Path) -> None:
     metadata = {"name": "web", "namespace": "shop"}
     workload: Manifest = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
     for manifest in (POD, workload):
-        ran = kschedx("why", write(tmp_path, manifest, name="new.yaml"), "-s", write(tmp_path, stored, space))
-        assert (ran.code, ran.err) == (1, "")
-        assert 'namespaces "shop" not found' in ran.out
+        result = kschedx("why", write(tmp_path, manifest, name="new.yaml"), "-s", write(tmp_path, stored, space))
+        assert (result.code, result.err) == (1, "")
+        assert 'namespaces "shop" not found' in result.out
 
 
 def budget(name: str, **labels: str) -> Manifest:
@@ -325,9 +325,9 @@ def test_a_claim_is_answered_by_its_pods(target: str, code: int, text: str, tmp_
         budget("none", app="none"),
     ]
     db = changed(changed(BIG_POD, "metadata.name", "db-0"), "spec.volumes", volumes)
-    ran = kschedx("why", target, "-n", "shop", "-s", write(tmp_path, NODE, db, *claims))
-    assert ran.code == code
-    assert text in ran.out + ran.err
+    result = kschedx("why", target, "-n", "shop", "-s", write(tmp_path, NODE, db, *claims))
+    assert result.code == code
+    assert text in result.out + result.err
 
 
 @pytest.mark.parametrize(
@@ -346,8 +346,8 @@ def test_a_name_without_a_pod_may_mean_a_workload(target: str, hint: str, tmp_pa
         pod(f"payments-6c-{letter}", namespace="shop", on="node-01", metadata={"namespace": "shop", **named})
         for letter in "ab"
     ]
-    ran = kschedx("why", target, "-n", "shop", "-s", write(tmp_path, NODE, *pods))
-    assert (ran.code, hint in ran.err) == (2, True), ran.err
+    result = kschedx("why", target, "-n", "shop", "-s", write(tmp_path, NODE, *pods))
+    assert (result.code, hint in result.err) == (2, True), result.err
 
 
 def test_a_cron_job_with_too_short_a_deadline_has_a_note(tmp_path: Path) -> None:

@@ -36,16 +36,16 @@ def cluster(tmp_path: Path) -> str:
 
 
 def test_a_cause_is_shown_once_with_its_pods_in_queue_order(cluster: str) -> None:
-    ran = kschedx("why", "--all-pending", "-s", cluster)
+    result = kschedx("why", "--all-pending", "-s", cluster)
 
-    assert ran.code == 1
-    assert ran.out.splitlines()[0] == "✗ 5 pods: 3 unschedulable, 1 can be scheduled, 1 gated"
+    assert result.code == 1
+    assert result.out.splitlines()[0] == "✗ 5 pods: 3 unschedulable, 1 can be scheduled, 1 gated"
     assert (
-        ran.out.index("default/first (priority 10)")
-        < ran.out.index("default/second")
-        < ran.out.index("other/elsewhere")
+        result.out.index("default/first (priority 10)")
+        < result.out.index("default/second")
+        < result.out.index("other/elsewhere")
     )
-    assert ran.out.count("0/1 nodes are available: 1 Insufficient cpu") == 1
+    assert result.out.count("0/1 nodes are available: 1 Insufficient cpu") == 1
 
 
 def test_identical_pods_have_a_node_each(tmp_path: Path) -> None:
@@ -58,8 +58,8 @@ def test_identical_pods_have_a_node_each(tmp_path: Path) -> None:
     nodes = [node(name, allocatable={"cpu": "4", "memory": "8Gi", "pods": "9"}) for name in ("n1", "n2")]
     objects = [*nodes, pod("a", spec=whole, metadata=own), pod("b", spec=whole, metadata=own)]
     (tmp_path / "cluster.json").write_bytes(msgspec.json.encode({"kind": "List", "items": objects}))
-    ran = kschedx("why", "--all-pending", "-s", "cluster.json", "-o", "name", cwd=tmp_path)
-    assert sorted(ran.out.split()) == ["default/a", "default/b", "node/n1", "node/n2"]
+    result = kschedx("why", "--all-pending", "-s", "cluster.json", "-o", "name", cwd=tmp_path)
+    assert sorted(result.out.split()) == ["default/a", "default/b", "node/n1", "node/n2"]
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_options_select_pods(cluster: str, arguments: list[str], pods: list[str]
 
 
 def test_the_document_holds_every_explanation(cluster: str) -> None:
-    ran = kschedx("why", "--all-pending", "-o", "json", "-s", cluster)
+    result = kschedx("why", "--all-pending", "-o", "json", "-s", cluster)
 
-    assert [item["pod"]["name"] for item in json.loads(ran.out)["items"]] == [
+    assert [item["pod"]["name"] for item in json.loads(result.out)["items"]] == [
         "first",
         "fits",
         "gated",
@@ -96,9 +96,9 @@ def test_a_list_of_pods_that_all_fit(cluster: str) -> None:
 
 
 def test_a_target_and_all_pods_exclude_each_other(cluster: str) -> None:
-    ran = kschedx("why", "pod/fits", "--all-pending", "-s", cluster)
+    result = kschedx("why", "pod/fits", "--all-pending", "-s", cluster)
 
-    assert (ran.code, ran.err) == (
+    assert (result.code, result.err) == (
         2,
         "error: name a TARGET or a file with -f, or select pods with --all-pending or -l\n",
     )
@@ -117,10 +117,10 @@ def test_an_undecided_pod_leaves_the_other_documents(tmp_path: Path) -> None:
         pod("fits", containers=SMALL),
     ]
     path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}))
-    ran = kschedx("why", "--all-pending", "-o", "json", "-s", str(path))
-    document = json.loads(ran.out)
+    outcome = kschedx("why", "--all-pending", "-o", "json", "-s", str(path))
+    document = json.loads(outcome.out)
 
-    assert ran.code == 3
+    assert outcome.code == 3
     assert [item["pod"]["name"] for item in document["items"]] == ["fits"]
     assert [result["pod"] for result in document["undecided"]] == ["default/claims"]
 
@@ -132,9 +132,9 @@ def test_a_heading_about_devices_holds_for_all_its_pods(tmp_path: Path) -> None:
         items += [device_claim(name, requested), pod(name, containers=SMALL, resourceClaims=claims)]
     path = tmp_path / "cluster.json"
     path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}))
-    ran = kschedx("why", "--all-pending", "-s", str(path))
-    assert "✗ 2 pods: no devices of class gpu within reach\n" in ran.out
-    assert '✗ device class gpuu does not exist (did you mean "gpu"?)\n' in ran.out
+    result = kschedx("why", "--all-pending", "-s", str(path))
+    assert "✗ 2 pods: no devices of class gpu within reach\n" in result.out
+    assert '✗ device class gpuu does not exist (did you mean "gpu"?)\n' in result.out
 
 
 @pytest.mark.parametrize("more", [[], ["--alone"]])
@@ -171,7 +171,7 @@ def test_identical_pods_have_equal_answers(tmp_path: Path, more: list[str]) -> N
         status = {"phase": "Pending", "nominatedNodeName": "n1" if number == 0 else ""}
         return pod(f"web-{number}", containers=BIG, priority=number // 2, metadata=metadata, status=status)
 
-    def told(*, alike: bool) -> dict[str, tuple[str, str | None]]:
+    def texts(*, alike: bool) -> dict[str, tuple[str, str | None]]:
         objects = [
             node("n1", allocatable={"cpu": "4", "memory": "8Gi", "pods": "10"}),
             *(web(number, alike=alike) for number in range(4)),
@@ -181,9 +181,9 @@ def test_identical_pods_have_equal_answers(tmp_path: Path, more: list[str]) -> N
         cases = ElementTree.fromstring(report.out).iter("testcase")
         return {case.attrib["name"]: (case[0].attrib["message"], case[0].text) for case in cases}
 
-    shared = told(alike=True)
+    shared = texts(alike=True)
     assert len(shared) == 4
-    assert shared == told(alike=False)
+    assert shared == texts(alike=False)
 
 
 def test_a_report_of_another_controller_is_the_headline(tmp_path: Path) -> None:
@@ -204,10 +204,10 @@ def test_a_report_of_another_controller_is_the_headline(tmp_path: Path) -> None:
     ]
     path = tmp_path / "cluster.json"
     path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects}))
-    ran = kschedx("why", "--all-pending", "-s", str(path), columns=200)
-    assert ran.code == 3
-    assert "gated by Kueue (queue q), which waits for all pods of group grp: 2 of 3 pods exist" in ran.out
-    assert "the scheduler scheduler-plugins-scheduler decides, not kube-scheduler: no sibling pods" in ran.out
+    result = kschedx("why", "--all-pending", "-s", str(path), columns=200)
+    assert result.code == 3
+    assert "gated by Kueue (queue q), which waits for all pods of group grp: 2 of 3 pods exist" in result.out
+    assert "the scheduler scheduler-plugins-scheduler decides, not kube-scheduler: no sibling pods" in result.out
 
 
 def test_jobs_with_missing_pods_and_workloads_of_kueue_are_listed(tmp_path: Path) -> None:
@@ -240,9 +240,9 @@ def test_jobs_with_missing_pods_and_workloads_of_kueue_are_listed(tmp_path: Path
     ]
     path = tmp_path / "cluster.json"
     path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects}))
-    ran = kschedx("why", "--all-pending", "-s", str(path), columns=200)
-    assert (ran.code, ran.out.splitlines()[0]) == (1, "✗ 4 pods: 2 not created, 2 gated")
-    assert "ml/bert (PyTorchJob) × 2" in ran.out
+    result = kschedx("why", "--all-pending", "-s", str(path), columns=200)
+    assert (result.code, result.out.splitlines()[0]) == (1, "✗ 4 pods: 2 not created, 2 gated")
+    assert "ml/bert (PyTorchJob) × 2" in result.out
     assert kschedx("simulate", "-s", str(path)).code == 1
 
 
@@ -272,8 +272,8 @@ def test_a_workload_whose_pods_need_several_cordoned_nodes_names_those_that_help
     ]
     path = tmp_path / "cluster.json"
     path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": [*nodes, deployment]}))
-    ran = kschedx("why", "deploy/web", "-s", path)
-    assert "uncordon b1, uncordon c1 · for all 2" in ran.out
+    result = kschedx("why", "deploy/web", "-s", path)
+    assert "uncordon b1, uncordon c1 · for all 2" in result.out
     patches = kschedx("why", "deploy/web", "-s", path, "--fix", "1", "-o", "patch").out
     assert patches == "kubectl uncordon b1\nkubectl uncordon c1\n"
 
@@ -298,5 +298,5 @@ def test_no_pending_pod_is_an_answer_if_pods_and_namespace_are_known(
 ) -> None:
     path = tmp_path / "cluster.json"
     path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects}))
-    ran = kschedx("why", "--all-pending", *arguments, "-s", path)
-    assert (ran.code, text) == (code, (ran.out or ran.err).strip())
+    result = kschedx("why", "--all-pending", *arguments, "-s", path)
+    assert (result.code, text) == (code, (result.out or result.err).strip())

@@ -24,9 +24,9 @@ CLUSTER = (
 
 
 def test_the_screen_has_allocatable_pods_and_pending_pods_that_fit(tmp_path: Path) -> None:
-    ran = kschedx("why", "node", "n1", "-s", write(tmp_path, *CLUSTER))
-    assert (ran.code, ran.err) == (0, "")
-    assert ran.out.splitlines() == [
+    result = kschedx("why", "node", "n1", "-s", write(tmp_path, *CLUSTER))
+    assert (result.code, result.err) == (0, "")
+    assert result.out.splitlines() == [
         "✓ node n1: 1 of 10 pods, fits 1 of 3 pending pods",
         "  taints team=a:NoSchedule",
         "",
@@ -64,8 +64,8 @@ def test_the_document_has_the_trouble_of_the_node(tmp_path: Path) -> None:
 
 def test_a_missing_node_and_invalid_options_are_errors(tmp_path: Path) -> None:
     cluster = write(tmp_path, *CLUSTER)
-    ran = kschedx("why", "node/n3", "-s", cluster)
-    assert (ran.code, 'no node "n3"' in ran.err) == (2, True)
+    result = kschedx("why", "node/n3", "-s", cluster)
+    assert (result.code, 'no node "n3"' in result.err) == (2, True)
     assert kschedx("why", "node/n1", "-s", cluster, "--watch").code == 2
 
 
@@ -75,10 +75,10 @@ def test_pods_that_are_not_running_are_listed_with_their_state(tmp_path: Path) -
     stuck = changed(changed(small_pod("stuck"), "spec.nodeName", "n1"), "status", status)
     other = changed(small_pod("other"), "spec.schedulerName", "volcano")
     where = ("-s", write(tmp_path, *CLUSTER, stuck, other))
-    ran = kschedx("why", "node/n1", *where)
-    assert ran.out.startswith("✗ node n1: 2 of 10 pods, 1 not running, fits 0 of 4 pending pods")
-    assert "‖ default/stuck is scheduled to n1 and cannot pull the image of container main: ErrImagePull" in ran.out
-    assert "? default/other the scheduler volcano decides, not kube-scheduler" in ran.out
+    result = kschedx("why", "node/n1", *where)
+    assert result.out.startswith("✗ node n1: 2 of 10 pods, 1 not running, fits 0 of 4 pending pods")
+    assert "‖ default/stuck is scheduled to n1 and cannot pull the image of container main: ErrImagePull" in result.out
+    assert "? default/other the scheduler volcano decides, not kube-scheduler" in result.out
     [state] = json.loads(kschedx("why", "node/n1", *where, "-o", "json").out)["states"]
     assert (state["name"], state["reason"]) == ("WaitingForKubelet", "ErrImagePull")
 

@@ -10,7 +10,7 @@ import pytest
 from rich.cells import cell_len
 
 from kschedx.explain.difference import Effect
-from tests.command import Ran, kschedx
+from tests.command import CommandResult, kschedx
 from tests.conftest import Golden
 
 FOLDER = Path(__file__).parent
@@ -79,14 +79,14 @@ each_of_pods = pytest.mark.parametrize(
 
 
 @cache
-def run(name: str, *options: str) -> Ran:
+def run(name: str, *options: str) -> CommandResult:
     return kschedx("diff-profiles", *COMMANDS[name], *options)
 
 
 def screen(name: str, *options: str) -> str:
-    ran = run(name, *options)
+    result = run(name, *options)
     typed = " ".join(("$ kschedx diff-profiles", *COMMANDS[name], *options))
-    return f"{typed}\n{ran.out}{ran.err}--- exit code {ran.code}\n"
+    return f"{typed}\n{result.out}{result.err}--- exit code {result.code}\n"
 
 
 @each_command

@@ -304,7 +304,9 @@ def header(cluster: Cluster, **facts: Any) -> SnapshotHeader:
 
 
 def of_snapshots(folder: Path, *snapshots: tuple[Cluster, SnapshotHeader]) -> DumpDiagnosis:
-    paths = [str(save(folder / f"{n}.json", cluster.values(), said)) for n, (cluster, said) in enumerate(snapshots)]
+    paths = [
+        str(save(folder / f"{n}.json", cluster.values(), message)) for n, (cluster, message) in enumerate(snapshots)
+    ]
     return diagnose(contents_of(paths), paths)
 
 
@@ -327,8 +329,8 @@ def test_forbidden_kinds_are_missing_in_the_snapshot(tmp_path: Path) -> None:
     cluster = whole()
     without_kind("Service")(cluster)
     kinds = {kind: number for kind, number in header(cluster).complete.items() if kind not in ("Service", "PodGroup")}
-    said = header(cluster, complete=kinds, missing={"Service": "forbidden", "PodGroup": "absent"})
-    (item,) = findings(of_snapshots(tmp_path, (cluster, said)))
+    message = header(cluster, complete=kinds, missing={"Service": "forbidden", "PodGroup": "absent"})
+    (item,) = findings(of_snapshots(tmp_path, (cluster, message)))
     assert (item["kind"], item["isForbidden"], item["reaction"]) == ("Service", True, "shows")
 
 
@@ -342,17 +344,17 @@ def test_a_snapshot_of_a_namespace(tmp_path: Path) -> None:
 
 def test_a_snapshot_that_was_edited(tmp_path: Path) -> None:
     cluster = whole()
-    said = header(cluster)
+    message = header(cluster)
     del cluster["Pod shop/db-0"], cluster["Pod shop/web-5d7b9-0"]
-    (item,) = findings(of_snapshots(tmp_path, (cluster, said)))
+    (item,) = findings(of_snapshots(tmp_path, (cluster, message)))
     assert (item["id"], item["kinds"], item["there"]) == ("cut", {"Pod": 6}, {"Pod": 4})
 
 
 def test_snapshots_of_two_times(tmp_path: Path) -> None:
     first, second = whole(), Cluster()
     second.put("v1", "Namespace", "late")
-    said = header(first), SnapshotHeader(taken="2026-11-21T08:00:00Z", source="prod")
-    (item,) = findings(of_snapshots(tmp_path, (first, said[0]), (second, said[1])))
+    message = header(first), SnapshotHeader(taken="2026-11-21T08:00:00Z", source="prod")
+    (item,) = findings(of_snapshots(tmp_path, (first, message[0]), (second, message[1])))
     assert (item["id"], item["first"], item["second"], item["secondSource"]) == (
         "taken-twice",
         TAKEN,

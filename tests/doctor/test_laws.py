@@ -89,6 +89,6 @@ def test_a_file_given_twice_is_a_copy_of_all_objects(titles: set[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in ("a.json", "b.json"):
             save(Path(folder) / name, [cluster[title] for title in titles])
-        ran = kschedx("doctor", "-s", "a.json", "-s", "b.json", "-o", "json", cwd=Path(folder))
-    (result,) = [finding for finding in json.loads(ran.out)["findings"] if finding["id"] == "copies"]
+        outcome = kschedx("doctor", "-s", "a.json", "-s", "b.json", "-o", "json", cwd=Path(folder))
+    (result,) = [finding for finding in json.loads(outcome.out)["findings"] if finding["id"] == "copies"]
     assert (result["difference"], sum(result["kinds"].values())) == ("none", len(titles))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from tests.command import Ran, kschedx
+from tests.command import CommandResult, kschedx
 from tests.conftest import Golden
 from tests.doctor.dumps import Cluster, add_pod, save, whole
 from tests.sources.dumps import forms
@@ -117,7 +117,7 @@ STORIES: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
 """Expected file to the function that writes the dump, and the values of --snapshot."""
 
 
-def ran(name: str, folder: Path, *arguments: str, columns: int = 80) -> Ran:
+def run_doctor(name: str, folder: Path, *arguments: str, columns: int = 80) -> CommandResult:
     make, paths = STORIES[name]
     make(folder)
     named = [word for path in paths for word in ("--snapshot", path)]
@@ -126,14 +126,14 @@ def ran(name: str, folder: Path, *arguments: str, columns: int = 80) -> Ran:
 
 @pytest.mark.parametrize("name", STORIES)
 def test_screen(name: str, tmp_path: Path, golden: Golden) -> None:
-    result = ran(name, tmp_path)
+    result = run_doctor(name, tmp_path)
     assert (result.code, result.err) == (0 if name == "whole" else 1, "")
     golden.check(FOLDER / f"{name}.txt", result.out)
 
 
 @pytest.mark.parametrize("output", ["json", "yaml", "wide"])
 def test_other_outputs(output: str, tmp_path: Path, golden: Golden) -> None:
-    result = ran("two-clusters", tmp_path, "-o", output)
+    result = run_doctor("two-clusters", tmp_path, "-o", output)
     assert (result.code, result.err) == (1, "")
     golden.check(FOLDER / f"two-clusters-{output}.txt", result.out)
 
@@ -141,7 +141,7 @@ def test_other_outputs(output: str, tmp_path: Path, golden: Golden) -> None:
 @pytest.mark.parametrize("name", STORIES)
 @pytest.mark.parametrize("columns", [60, 80, 140])
 def test_a_screen_fits(name: str, columns: int, tmp_path: Path) -> None:
-    lines = ran(name, tmp_path, columns=columns).out.splitlines()
+    lines = run_doctor(name, tmp_path, columns=columns).out.splitlines()
     rows = sum(max(-(-cell_len(line) // columns), 1) for line in lines)
     is_command = ("  kubectl get ", "  kschedx ")
     assert all(cell_len(line) <= columns for line in lines if not line.startswith(is_command))

@@ -31,7 +31,7 @@ def cycle_of(*objects: Manifest) -> Cycle:
     return evaluate(objects, "default/new")
 
 
-def told(cycle: Cycle) -> list[tuple[list[str], list[str]]]:
+def group_rejections(cycle: Cycle) -> list[tuple[list[str], list[str]]]:
     """Return the nodes and the rejecting plugins of each group."""
     assert cycle.nodes is not None
     return [
@@ -62,7 +62,7 @@ def test_nodes_with_the_same_blockers_are_one_group_and_the_nearest_comes_first(
         node("both", taints=["team=a:NoSchedule"], allocatable={**SMALL, "cpu": "1"}),
         asking("4"),
     )
-    assert told(cycle) == [
+    assert group_rejections(cycle) == [
         (["near", "far"], ["NodeResourcesFit"]),
         (["tainted"], ["TaintToleration"]),
         (["both"], ["TaintToleration", "NodeResourcesFit"]),
@@ -85,7 +85,7 @@ def test_taints_of_different_keys_are_different_groups() -> None:
         node("c", taints=["x:NoSchedule"]),
         asking(),
     )
-    assert [names for names, _ in told(cycle)] == [["a", "c"], ["b"]]
+    assert [names for names, _ in group_rejections(cycle)] == [["a", "c"], ["b"]]
 
 
 def test_affinity_groups_by_the_expressions_that_fail() -> None:
@@ -93,7 +93,7 @@ def test_affinity_groups_by_the_expressions_that_fail() -> None:
     wanted = [{"key": key, "operator": "In", "values": ["1"]} for key in "ab"]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": wanted}]}}
     cycle = cycle_of(*nodes, asking(affinity={"nodeAffinity": required}))
-    assert [names for names, _ in told(cycle)] == [["half", "other"], ["none"]]
+    assert [names for names, _ in group_rejections(cycle)] == [["half", "other"], ["none"]]
 
 
 @settings(max_examples=40, deadline=None)

@@ -76,12 +76,12 @@ def test_a_screen_about_a_new_pod_of_many_parts(place: Manifest, spec: Manifest,
     for name, manifest in (("cluster.json", place), ("pod.json", asking)):
         (tmp_path / name).write_text(json.dumps(manifest))
     started = time.process_time()
-    ran = kschedx("why", tmp_path / "pod.json", "-s", tmp_path / "cluster.json")
-    assert ran.code in (0, 1), ran.err
-    assert len(ran.out.splitlines()) < 32
+    result = kschedx("why", tmp_path / "pod.json", "-s", tmp_path / "cluster.json")
+    assert result.code in (0, 1), result.err
+    assert len(result.out.splitlines()) < 32
     assert time.process_time() - started < 5
-    if ran.code:
-        assert "placement conditions; kschedx tries fixes for at most 2,000" in " ".join(ran.out.split())
+    if result.code:
+        assert "placement conditions; kschedx tries fixes for at most 2,000" in " ".join(result.out.split())
 
 
 def test_why_no_fix_is_tried_is_in_the_document() -> None:
@@ -128,6 +128,6 @@ def test_requests_whose_sum_exceeds_int64(tmp_path: Path) -> None:
         pod("x", containers=requesting("1")),
     ]
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
-    ran = kschedx("why", "x", "-s", "cluster.json", cwd=tmp_path)
-    assert (ran.code, ran.err) == (1, "")
-    assert ran.out.startswith("✗ default/x is unschedulable: 0 of 2 nodes fit")
+    result = kschedx("why", "x", "-s", "cluster.json", cwd=tmp_path)
+    assert (result.code, result.err) == (1, "")
+    assert result.out.startswith("✗ default/x is unschedulable: 0 of 2 nodes fit")

@@ -207,7 +207,7 @@ def test_a_dump_of_nodes_alone_says_that_pods_are_unknown(is_dump: bool) -> None
     ],
 )
 def test_an_event_shows_that_a_claim_was_left_out(message: str, is_open: bool) -> None:
-    said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
-    waiting = changed(CLAIMING, "status", {"phase": "Pending", "conditions": [said]})
+    text = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    waiting = changed(CLAIMING, "status", {"phase": "Pending", "conditions": [text]})
     result = explain_pod(Snapshot.from_objects([*ROOMY, waiting]), "default/web")
     assert (result.outcome == "Undecided") is is_open

@@ -85,6 +85,6 @@ def test_a_driver_that_nodes_lack(installed: list[str], provisioner: str, expect
     objects = [node("a"), node("b"), *drivers, *claims, pod("p", spec=USING)]
     explanation = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/p")
     state = explanation.lifecycle
-    said = [state.why] if isinstance(state, CannotStart) else []
-    said += [note.text for note in explanation.notes if note.id == "cannot-start" and state is None]
-    assert said == ([expected] if expected else [])
+    message = [state.why] if isinstance(state, CannotStart) else []
+    message += [note.text for note in explanation.notes if note.id == "cannot-start" and state is None]
+    assert message == ([expected] if expected else [])

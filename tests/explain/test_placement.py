@@ -105,7 +105,7 @@ def test_a_profile_without_filters_and_an_unused_profile() -> None:
     assert other.startswith("profile default-scheduler disables a filter of the default profile: NodeUnschedulable")
 
 
-def asked(*objects: Manifest) -> list[str]:
+def undecided_fields(*objects: Manifest) -> list[str]:
     text = str(kschedx.explain(kschedx.Snapshot.from_objects([*objects]), "default/me"))
     return [line.strip() for line in text.splitlines()]
 
@@ -142,7 +142,9 @@ READY = [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-03T0
 )
 def test_why_a_running_pod_is_on_its_node(other: Manifest, expected: str) -> None:
     full = pod("full", on="a", containers=[{"name": "main", "resources": {"requests": {"cpu": "60"}}}])
-    lines = asked(node("a"), other, full, pod("me", on="a", status=RUNS, metadata=OWNED, containers=REQUESTS))
+    lines = undecided_fields(
+        node("a"), other, full, pod("me", on="a", status=RUNS, metadata=OWNED, containers=REQUESTS)
+    )
     start = lines.index("it runs on a; this shows what scheduling it now would give")
     assert lines[start + 1].startswith(expected)
     assert "to move it, delete it; ReplicaSet web creates it again:" in lines
@@ -150,7 +152,7 @@ def test_why_a_running_pod_is_on_its_node(other: Manifest, expected: str) -> Non
 
 
 def test_a_node_that_would_reject_its_pod() -> None:
-    lines = asked(node("a", taints=[ML]), node("b"), pod("me", on="a", status=RUNS))
+    lines = undecided_fields(node("a", taints=[ML]), node("b"), pod("me", on="a", status=RUNS))
     start = lines.index("it runs on a; this shows what scheduling it now would give")
     text = " ".join(lines[start + 1 : start + 3])
     assert text.startswith("a would reject it now: untolerated taint dedicated=ml:NoSchedule; the cluster has changed")
@@ -158,7 +160,7 @@ def test_a_node_that_would_reject_its_pod() -> None:
 
 
 def test_a_node_that_is_still_the_best() -> None:
-    lines = asked(node("a"), pod("me", on="a", status=RUNS, metadata=OWNED))
+    lines = undecided_fields(node("a"), pod("me", on="a", status=RUNS, metadata=OWNED))
     assert not any("does not move" in line or "kubectl" in line for line in lines)
 
 

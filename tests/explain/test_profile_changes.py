@@ -10,7 +10,7 @@ from kschedx.explain.profile_changes import changes
 from kschedx.explain.setup import Setup
 from kschedx.releases import resolve
 
-Told = tuple[str, str, str, object, object]
+Listed = tuple[str, str, str, object, object]
 
 
 def setup(
@@ -28,7 +28,7 @@ def setup(
     return Setup.of("one", config, resolve(version, gates))
 
 
-def told(before: Setup, after: Setup) -> list[Told]:
+def list_changes(before: Setup, after: Setup) -> list[Listed]:
     return [
         (change.place, change.subject, change.setting, change.before, change.after) for change in changes(before, after)
     ]
@@ -81,17 +81,17 @@ def enabled(point: str, *plugins: Mapping[str, object]) -> Mapping[str, object]:
     ],
     ids=["nothing", "less", "weight", "order of a sum", "order", "percentage", "argument", "gate"],
 )
-def test_a_difference_is_listed_once(before: Setup, after: Setup, expected: list[Told]) -> None:
-    assert told(before, after) == expected
+def test_a_difference_is_listed_once(before: Setup, after: Setup, expected: list[Listed]) -> None:
+    assert list_changes(before, after) == expected
 
 
 def test_another_version_comes_first() -> None:
-    texts = told(setup(version="1.35"), setup(version="1.36"))
+    texts = list_changes(setup(version="1.35"), setup(version="1.36"))
     assert texts[0] == ("release", "Kubernetes", "", resolve("1.35").version, resolve("1.36").version)
 
 
 def test_swapped_configurations_have_reversed_differences() -> None:
     item, other = setup(), setup({"score": {"disabled": [{"name": "ImageLocality"}]}}, percentageOfNodesToScore=30)
     assert [
-        (place, subject, setting, after, before) for place, subject, setting, before, after in told(item, other)
-    ] == told(other, item)
+        (place, subject, setting, after, before) for place, subject, setting, before, after in list_changes(item, other)
+    ] == list_changes(other, item)

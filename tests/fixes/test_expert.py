@@ -17,7 +17,7 @@ FULL = node("full", allocatable={"cpu": "1", "memory": "1Gi", "pods": "0"})
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane:NoSchedule"
 
 
-def told(*objects: Manifest) -> list[str]:
+def titles_of(*objects: Manifest) -> list[str]:
     fixes = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes
     assert all(fix.certainty == "verified" for fix in fixes)
     return [fix.title for fix in fixes]
@@ -51,7 +51,7 @@ def running(name: str, on: str, cpu: str, *, priority: int = 0) -> Manifest:
 )
 def test_a_taint_of_the_only_worker(taint: str, first: str) -> None:
     nodes = [node("cp", taints=[CONTROL_PLANE]), node("n", taints=[taint])]
-    assert told(*nodes, pod("me"))[0] == first
+    assert titles_of(*nodes, pod("me"))[0] == first
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_taint_of_the_only_worker(taint: str, first: str) -> None:
 def test_a_toleration_that_was_meant_for_the_taint(toleration: Manifest, first: str) -> None:
     full = node("full", taints=["dedicated=mls:NoSchedule"], allocatable={"cpu": "1", "memory": "1Gi", "pods": "0"})
     nodes = [node("n", taints=["dedicated=ml:NoSchedule"]), full]
-    assert told(*nodes, pod("me", tolerations=[toleration]))[0] == first
+    assert titles_of(*nodes, pod("me", tolerations=[toleration]))[0] == first
 
 
 def test_a_startup_taint_of_a_node_pool_is_for_its_agent_to_remove() -> None:
@@ -87,7 +87,7 @@ def test_a_startup_taint_of_a_node_pool_is_for_its_agent_to_remove() -> None:
     labels = {"karpenter.sh/nodepool": "general"}
     started = node("n", taints=["example.com/warming:NoSchedule"], labels=labels)
     first = "repair the agent that removes example.com/warming from n: NodePool general sets it"
-    assert told({**pool, "spec": {"template": template}}, started, pod("me"))[0] == first
+    assert titles_of({**pool, "spec": {"template": template}}, started, pod("me"))[0] == first
 
 
 def test_karpenter_gives_a_new_node_the_startup_taint_as_well(tmp_path: Path) -> None:
@@ -109,8 +109,8 @@ def test_karpenter_gives_a_new_node_the_startup_taint_as_well(tmp_path: Path) ->
     started["status"] = {**at(started, "status"), "capacity": size}
     objects = [{**pool, "spec": {"template": template}, "status": ready}, started, me]
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
-    ran = command("why", "pod/me", "-s", "cluster.json", "-o", "json", cwd=tmp_path)
-    titles = [fix["title"] for fix in json.loads(ran.out)["fixes"]]
+    result = command("why", "pod/me", "-s", "cluster.json", "-o", "json", cwd=tmp_path)
+    titles = [fix["title"] for fix in json.loads(result.out)["fixes"]]
     assert [title.partition(" ")[0] for title in titles[:2]] == ["repair", "wait"]
 
 
@@ -129,12 +129,12 @@ def test_karpenter_gives_a_new_node_the_startup_taint_as_well(tmp_path: Path) ->
 )
 def test_a_node_reserved_for_others(taint: str) -> None:
     nodes = [node("n", taints=[taint], allocatable={**SMALL, "example.com/gpu": "1"}), FULL]
-    assert told(*nodes, pod("me")) == ["add a node with room for one pod"]
+    assert titles_of(*nodes, pod("me")) == ["add a node with room for one pod"]
 
 
 def test_an_agent_may_belong_on_the_control_plane() -> None:
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u", "controller": True}
-    result = told(node("n", taints=[CONTROL_PLANE]), FULL, pod("me", metadata={"ownerReferences": [owner]}))
+    result = titles_of(node("n", taints=[CONTROL_PLANE]), FULL, pod("me", metadata={"ownerReferences": [owner]}))
     assert f"tolerate {CONTROL_PLANE}" in result
     assert not any("remove taint" in each for each in result)
 
@@ -142,46 +142,46 @@ def test_an_agent_may_belong_on_the_control_plane() -> None:
 def test_a_node_after_maintenance() -> None:
     back = node("n", taints=["node.kubernetes.io/out-of-service:NoExecute"])
     at(back, "status")["conditions"] = [{"type": "Ready", "status": "True"}]
-    first = told(back, FULL, pod("me"))[0]
+    first = titles_of(back, FULL, pod("me"))[0]
     assert first == "remove taint node.kubernetes.io/out-of-service:NoExecute from n, which is ready again"
 
 
 def test_a_taint_named_after_the_requested_resource() -> None:
     gpu = node("n", taints=["example.com/gpu=present:NoSchedule"], allocatable={**SMALL, "example.com/gpu": "1"})
     limits = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
-    first, *_ = told(gpu, pod("me", containers=[{"name": "main", "resources": limits}]))
+    first, *_ = titles_of(gpu, pod("me", containers=[{"name": "main", "resources": limits}]))
     assert first == "tolerate example.com/gpu=present:NoSchedule"
     for key, value, taint in (
         ("kubernetes.io/arch", "arm64", "kubernetes.io/arch=arm64:NoSchedule"),
         ("type", "virtual-kubelet", "virtual-kubelet.io/provider=azure:NoSchedule"),
     ):
-        selected = told(node("n", taints=[taint], labels={key: value}), pod("me", nodeSelector={key: value}))
+        selected = titles_of(node("n", taints=[taint], labels={key: value}), pod("me", nodeSelector={key: value}))
         assert selected[0] == f"tolerate {taint}"
         assert not any("remove taint" in each for each in selected), "its provider sets it again"
 
 
 def test_a_cluster_with_only_control_plane_nodes() -> None:
-    untainted, added = told(node("cp", taints=[CONTROL_PLANE]), pod("me"))
+    untainted, added = titles_of(node("cp", taints=[CONTROL_PLANE]), pod("me"))
     assert (untainted, added) == (f"remove taint {CONTROL_PLANE} from cp", "add a node with room for one pod")
 
 
 @pytest.mark.parametrize("held", ["1", "1500m"], ids=["half-of-it", "a-third-of-it"])
 def test_capacity_comes_before_lower_requests(held: str) -> None:
     objects = [node("n", allocatable=SMALL), running("other", "n", held), wanting(cpu="1500m")]
-    first, second, *_ = told(*objects)
+    first, second, *_ = titles_of(*objects)
     left = {"1": "1000m", "1500m": "500m"}[held]
     assert (first, second) == ("add a node like n", f"lower requests.cpu of container main from 1500m to {left}")
 
 
 def test_eviction_of_another_pod_comes_last() -> None:
     objects = [node("n", allocatable=SMALL), running("other", "n", "1500m"), wanting(cpu="1500m")]
-    assert [title.split()[0] for title in told(*objects)] == ["add", "lower", "delete"]
+    assert [title.split()[0] for title in titles_of(*objects)] == ["add", "lower", "delete"]
 
 
 def test_preemption_comes_first() -> None:
     nodes = [node(name, allocatable=SMALL) for name in "ab"]
     low = [running(f"low-{name}", name, "2", priority=-1) for name in "ab"]
-    assert told(*nodes, *low, wanting(cpu="1"))[:2] == [
+    assert titles_of(*nodes, *low, wanting(cpu="1"))[:2] == [
         "wait for preemption to evict default/low-a (priority -1) from a, or pods on 1 other node",
         "add a node like a",
     ]
@@ -197,7 +197,7 @@ def test_preemption_against_a_budget_is_named() -> None:
     }
     low = {**running("low", "n", "2", priority=-1)}
     low["metadata"] = {**at(low, "metadata"), "labels": {"app": "low"}}
-    assert told(node("n", allocatable=SMALL), budget, low, wanting(cpu="1"))[0] == (
+    assert titles_of(node("n", allocatable=SMALL), budget, low, wanting(cpu="1"))[0] == (
         "wait for preemption to evict default/low (priority -1) from n despite its PodDisruptionBudget"
     )
 
@@ -205,20 +205,20 @@ def test_preemption_against_a_budget_is_named() -> None:
 def test_hardware_whose_driver_does_not_run() -> None:
     nodes = [node("cpu-1"), node("gpu-1", labels={"nvidia.com/gpu.present": "true"})]
     wanted = {"resources": {"requests": {"nvidia.com/gpu": "2"}, "limits": {"nvidia.com/gpu": "2"}}}
-    titles = told(*nodes, pod("me", containers=[{"name": "main", **wanted}]))
+    titles = titles_of(*nodes, pod("me", containers=[{"name": "main", **wanted}]))
     assert titles[0] == "run the device plugin for nvidia.com/gpu on gpu-1 (nvidia.com/gpu.present=true)"
 
 
 def test_huge_pages_that_no_node_reserves() -> None:
     wanted = {"resources": {"requests": {"hugepages-2Mi": "1Gi"}, "limits": {"hugepages-2Mi": "1Gi"}}}
-    titles = told(node("n", allocatable=SMALL), pod("me", containers=[{"name": "main", **wanted}]))
+    titles = titles_of(node("n", allocatable=SMALL), pod("me", containers=[{"name": "main", **wanted}]))
     assert titles[0] == "reserve 1Gi of the memory of n as hugepages-2Mi"
 
 
 def test_a_label_that_no_node_has() -> None:
-    assert told(node("n"), pod("me", nodeSelector={"team": "a"})) == ["label n team=a", "stop requiring team=a"]
+    assert titles_of(node("n"), pod("me", nodeSelector={"team": "a"})) == ["label n team=a", "stop requiring team=a"]
     others = node("o", labels={"team": "a"}, allocatable={"cpu": "1", "pods": "0"})
-    assert told(node("n"), others, pod("me", nodeSelector={"team": "a"}))[0] == "add a node with label team=a"
+    assert titles_of(node("n"), others, pod("me", nodeSelector={"team": "a"}))[0] == "add a node with label team=a"
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_a_default_that_no_node_has_is_replaced_before_a_node_is_added(stated: M
     me = wanting(cpu="4")
     me = {**me, "metadata": {**at(me, "metadata"), "ownerReferences": owners}}
     stored = {**database, "metadata": {**owned, "namespace": "default"}}
-    assert told(node("n", allocatable=SMALL), limits, stored, me)[0].startswith(first)
+    assert titles_of(node("n", allocatable=SMALL), limits, stored, me)[0].startswith(first)
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_a_label_of_a_property_is_not_set_by_hand(key: str) -> None:
         "handler": "x",
         "scheduling": {"nodeSelector": {"example.com/sandbox": "true"}},
     }
-    titles = told(node("n"), runtime, pod("me", nodeSelector={key: "x"}))
+    titles = titles_of(node("n"), runtime, pod("me", nodeSelector={key: "x"}))
     by_hardware = key.startswith(("feature.node.kubernetes.io/", "nvidia.com/"))  # a pod needs what it selects so
     assert titles[by_hardware] == f"stop requiring {key}=x"
     assert titles[0].startswith("add a node" if by_hardware else "stop requiring")
@@ -317,7 +317,7 @@ def test_a_label_of_a_property_is_not_set_by_hand(key: str) -> None:
 def test_a_label_that_repeats_a_request_is_dropped_first(selector: Manifest, is_repeated: bool) -> None:
     wanted = {"resources": {"limits": {"nvidia.com/gpu": "1"}, "requests": {"nvidia.com/gpu": "1"}}}
     gpu_node = node("n", allocatable={**SMALL, "nvidia.com/gpu": "1"})
-    titles = told(gpu_node, pod("me", nodeSelector=selector, containers=[{"name": "main", **wanted}]))
+    titles = titles_of(gpu_node, pod("me", nodeSelector=selector, containers=[{"name": "main", **wanted}]))
     assert titles[0].startswith("stop requiring" if is_repeated else "add a node")
 
 
@@ -330,7 +330,7 @@ def test_a_requirement_that_admission_adds_again_is_not_dropped() -> None:
         "scheduling": {"nodeSelector": {"example.com/sandbox": "true"}},
     }
     asking = pod("me", runtimeClassName="sandboxed", nodeSelector={"example.com/sandbox": "true"})
-    assert told(node("n"), runtime, asking) == ["add a node with label example.com/sandbox=true"]
+    assert titles_of(node("n"), runtime, asking) == ["add a node with label example.com/sandbox=true"]
 
 
 def test_a_label_of_a_kueue_flavor() -> None:
@@ -345,7 +345,7 @@ def test_a_label_of_a_kueue_flavor() -> None:
         "metadata": {"name": "w", "namespace": "default", **owners},
     }
     asking = pod("me", nodeSelector={"pool": "gold"}, metadata=owners)
-    result = told(node("n"), {**flavor, "spec": {"nodeLabels": {"pool": "gold"}}}, workload, asking)
+    result = titles_of(node("n"), {**flavor, "spec": {"nodeLabels": {"pool": "gold"}}}, workload, asking)
     assert result == ["add a node with label pool=gold"]
 
 
@@ -360,7 +360,7 @@ def test_requests_of_an_injected_container_are_set_in_its_injector() -> None:
         "spec": {"replicas": 1, "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": own}}},
     }
     asking = pod("me", labels={"app": "web"}, metadata={"ownerReferences": [owner]}, containers=[*own, proxy])
-    titles = told(node("n", allocatable=SMALL), web, asking)
+    titles = titles_of(node("n", allocatable=SMALL), web, asking)
     lowered = "set requests.cpu of injected container istio-proxy to 2"
     assert f"{lowered} by annotation sidecar.istio.io/proxyCPU of the pod template" in titles
 
@@ -368,20 +368,20 @@ def test_requests_of_an_injected_container_are_set_in_its_injector() -> None:
 def test_requests_at_pod_level_are_lowered_there() -> None:
     resources = {"requests": {"cpu": "3"}, "limits": {"cpu": "3"}}
     asking = pod("me", resources=resources, containers=[{"name": "main", "resources": {"requests": {"cpu": "1"}}}])
-    assert "lower requests.cpu of the pod as a whole from 3 to 2" in told(node("n", allocatable=SMALL), asking)
+    assert "lower requests.cpu of the pod as a whole from 3 to 2" in titles_of(node("n", allocatable=SMALL), asking)
 
 
 def test_a_label_value_that_others_select_is_not_overwritten() -> None:
     web, asking = node("web", labels={"pool": "web"}), pod("me", nodeSelector={"pool": "db"})
-    assert "label web pool=db" in told(web, asking)
+    assert "label web pool=db" in titles_of(web, asking)
     other = pod("other", on="web", nodeSelector={"pool": "web"})
-    assert "label web pool=db" not in told(web, other, asking)
+    assert "label web pool=db" not in titles_of(web, other, asking)
 
 
 def test_a_full_pool_is_not_replaced_by_a_tainted_one() -> None:
     pool = [node("w", allocatable=SMALL), running("other", "w", "2")]
     database = node("db", taints=["role=database:NoSchedule"])
-    titles = told(*pool, database, wanting(cpu="1"))
+    titles = titles_of(*pool, database, wanting(cpu="1"))
     assert titles[0] == "add a node like w"
     assert not [title for title in titles if "role=database" in title]
 
@@ -437,14 +437,14 @@ def test_a_full_pool_is_not_replaced_by_a_tainted_one() -> None:
     ],
 )
 def test_a_label_under_its_old_name(wanted: dict[str, str], there: dict[str, str], first: str) -> None:
-    assert told(node("n", labels=there), pod("me", nodeSelector=wanted))[0] == first
+    assert titles_of(node("n", labels=there), pod("me", nodeSelector=wanted))[0] == first
 
 
 def test_several_values_in_one_string() -> None:
     zone = "topology.kubernetes.io/zone"
     wanted = {"matchExpressions": [{"key": zone, "operator": "In", "values": ["eu-1a,eu-1b"]}]}
     rules = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [wanted]}}
-    first, *_ = told(node("n", labels={zone: "eu-1b"}), pod("me", affinity={"nodeAffinity": rules}))
+    first, *_ = titles_of(node("n", labels={zone: "eu-1b"}), pod("me", affinity={"nodeAffinity": rules}))
     assert first == f"select {zone} in (eu-1a, eu-1b) instead of {zone}=eu-1a,eu-1b"
 
 
@@ -455,7 +455,7 @@ def test_a_wildcard_is_replaced_by_the_values_of_nodes() -> None:
     nodes = [
         node(name, labels={key: kind}) for name, kind in (("n", "m6i.large"), ("o", "m6i.xlarge"), ("p", "c5.large"))
     ]
-    first, *_ = told(*nodes, pod("me", affinity={"nodeAffinity": rules}))
+    first, *_ = titles_of(*nodes, pod("me", affinity={"nodeAffinity": rules}))
     assert first == f"select {key} in (m6i.large, m6i.xlarge) instead of {key}=m6i.*"
 
 
@@ -474,20 +474,20 @@ def test_a_pod_of_a_queue_controller() -> None:
 def test_a_named_node_with_too_little_room() -> None:
     named = {"kubernetes.io/hostname": "n", "kubernetes.io/arch": "arm64"}
     there = node("n", labels={"kubernetes.io/hostname": "n", "kubernetes.io/arch": "amd64"})
-    assert told(there, pod("me", nodeSelector=named)) == [
+    assert titles_of(there, pod("me", nodeSelector=named)) == [
         "stop requiring kubernetes.io/hostname=n, add a node with label kubernetes.io/arch=arm64"
     ]
 
 
 def test_a_label_that_is_misspelled() -> None:
     nodes = [node("n", labels={"pool": "general"}), node("o", labels={"pool": "gpu"}), FULL]
-    assert told(*nodes, pod("me", nodeSelector={"pool": "generall"})) == [
+    assert titles_of(*nodes, pod("me", nodeSelector={"pool": "generall"})) == [
         "select pool=general instead of pool=generall",
         "stop requiring pool=generall",
-    ], "the same is told once, and nobody labels a node with a misspelling"
+    ], "the same is shown once, and no fix labels a node with a misspelling"
     zone = "topology.kubernetes.io/zone"
     there = node("n", labels={zone: "eu-1a"})
-    wanted = told(there, pod("me", nodeSelector={zone: "eu-1b"}))
+    wanted = titles_of(there, pod("me", nodeSelector={zone: "eu-1b"}))
     assert wanted == ["add a node in zone eu-1b", f"stop requiring {zone}=eu-1b"], "another zone is no typo"
 
 
@@ -508,7 +508,7 @@ def beside(app: str, *, key: str = "app") -> Manifest:
 )
 def test_a_misspelled_pod_selector(namespace: str, asking: Manifest, first: str) -> None:
     there = node("n", labels={"kubernetes.io/hostname": "n"})
-    assert told(there, pod("redis", namespace=namespace, on="n", labels={"app": "redis"}), asking)[0] == first
+    assert titles_of(there, pod("redis", namespace=namespace, on="n", labels={"app": "redis"}), asking)[0] == first
 
 
 def test_another_replica_comes_before_a_rule_to_run_beside_it() -> None:
@@ -532,8 +532,8 @@ def test_another_replica_comes_before_a_rule_to_run_beside_it() -> None:
         for name, pods in (("full", "1"), ("free", "9"))
     ]
     scaled = "scale Deployment default/cache to 2 replicas, so that one runs beside the pod"
-    assert scaled in told(*cluster("ReplicaSet"))
-    assert not any(title.startswith("scale ") for title in told(*cluster("StatefulSet"))), "it has state"
+    assert scaled in titles_of(*cluster("ReplicaSet"))
+    assert not any(title.startswith("scale ") for title in titles_of(*cluster("StatefulSet"))), "it has state"
 
 
 def test_only_the_requirement_that_no_node_meets_is_dropped() -> None:
@@ -543,13 +543,13 @@ def test_only_the_requirement_that_no_node_meets_is_dropped() -> None:
     small = node("small", allocatable={"cpu": "1", "pods": "9"})
     containers = [{"name": "main", "resources": {"requests": {"cpu": "4"}}}]
     asking = pod("me", containers=containers, nodeSelector={"accelerator": "v5", "chips": "1x1"})
-    dropped = [title for title in told(tpu, small, asking) if title.startswith("stop requiring")]
+    dropped = [title for title in titles_of(tpu, small, asking) if title.startswith("stop requiring")]
     assert dropped == ["stop requiring chips=1x1"]
 
 
 def test_taints_of_spot_nodes_in_aks_stay() -> None:
     spot = node("spot", taints=["kubernetes.azure.com/scalesetpriority=spot:NoSchedule"])
-    assert told(spot, pod("me")) == ["tolerate kubernetes.azure.com/scalesetpriority=spot:NoSchedule"]
+    assert titles_of(spot, pod("me")) == ["tolerate kubernetes.azure.com/scalesetpriority=spot:NoSchedule"]
 
 
 @pytest.mark.parametrize(
@@ -563,7 +563,9 @@ def test_taints_of_spot_nodes_in_aks_stay() -> None:
     ],
 )
 def test_a_request_far_above_every_node(requests: dict[str, str], first: str) -> None:
-    assert told(node("n", allocatable={"cpu": "4", "memory": "4Gi", "pods": "10"}), wanting(**requests))[0] == first
+    assert (
+        titles_of(node("n", allocatable={"cpu": "4", "memory": "4Gi", "pods": "10"}), wanting(**requests))[0] == first
+    )
 
 
 @pytest.mark.parametrize("policy", ["PreemptLowerPriority", "Never"])
@@ -598,7 +600,7 @@ def test_the_control_plane_under_its_old_name() -> None:
     nodes = [node("cp", labels={label: ""}, taints=[CONTROL_PLANE]), node("n")]
     old = "node-role.kubernetes.io/master"
     tolerating = {"key": old, "operator": "Exists", "effect": "NoSchedule"}
-    first, *others = told(*nodes, pod("me", nodeSelector={old: ""}, tolerations=[tolerating]))
+    first, *others = titles_of(*nodes, pod("me", nodeSelector={old: ""}, tolerations=[tolerating]))
     assert first == f"tolerate {CONTROL_PLANE}, select {label}= instead of {old}="
     assert others[0] == f"stop requiring {old}="
 
@@ -606,14 +608,14 @@ def test_the_control_plane_under_its_old_name() -> None:
 def test_openshift_adds_the_taint_of_its_masters_again() -> None:
     masters = [node(name, labels={"node.openshift.io/os_id": "rhcos"}, taints=[CONTROL_PLANE]) for name in "ab"]
     first = f"set mastersSchedulable: true in Scheduler cluster, which removes taint {CONTROL_PLANE} from a"
-    assert told(*masters, wanting(cpu="1"))[0] == first
+    assert titles_of(*masters, wanting(cpu="1"))[0] == first
 
 
 def test_no_fix_lowers_requests_below_usage() -> None:
     """A request that fits a node that rejects the pod for other reasons counts; the largest one is proposed."""
     worker = node("n", allocatable={"cpu": "2200m", "memory": "4Gi", "pods": "10"})
     control_plane = node("cp", taints=[CONTROL_PLANE], allocatable={"cpu": "1800m", "memory": "4Gi", "pods": "10"})
-    amounts = [title for title in told(worker, control_plane, wanting(cpu="4")) if title.startswith("lower")]
+    amounts = [title for title in titles_of(worker, control_plane, wanting(cpu="4")) if title.startswith("lower")]
     assert amounts == ["lower requests.cpu of container main from 4000m to 2200m"]
 
 
@@ -657,7 +659,7 @@ def test_a_wrong_rule_is_corrected_first(spec: Manifest, fix: str) -> None:
     ]
     web = [pod(f"web-{number}", on="a", labels={"app": "web"}) for number in range(2)]
     me = pod("me", labels={"app": "me"}, spec=spec)
-    assert told(*nodes, *web, me)[0] == fix
+    assert titles_of(*nodes, *web, me)[0] == fix
 
 
 def test_anti_affinity_may_exempt_the_pods_of_its_own_workload() -> None:
@@ -666,7 +668,7 @@ def test_anti_affinity_may_exempt_the_pods_of_its_own_workload() -> None:
     rule = apart("podAntiAffinity", HOST, app="web")
     own = "select app=me instead of app=web in podAntiAffinity term 1"
     me = pod("me", labels={"app": "me"}, spec=rule)
-    assert own not in told(*nodes, *web, me)  # a single pod avoids others on purpose
+    assert own not in titles_of(*nodes, *web, me)  # a single pod avoids others on purpose
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "me", "uid": "u", "controller": True}
     of_two = {**me, "metadata": {**at(me, "metadata"), "ownerReferences": [owner]}}
     template = {"metadata": {"labels": {"app": "me"}}, "spec": at(me, "spec")}
@@ -676,11 +678,13 @@ def test_anti_affinity_may_exempt_the_pods_of_its_own_workload() -> None:
         "metadata": {"name": "me", "namespace": "default", "uid": "u"},
         "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "me"}}, "template": template},
     }
-    assert any(fix.startswith(own) for fix in told(*nodes, *web, replicas, of_two))
+    assert any(fix.startswith(own) for fix in titles_of(*nodes, *web, replicas, of_two))
     rules = at(rule, "affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution")
     rules.append({**rules[0], "labelSelector": {"matchLabels": {"app": "me"}}})
     assert not [
-        each for each in told(*nodes, *web, pod("me", labels={"app": "me"}, spec=rule)) if each.startswith("select")
+        each
+        for each in titles_of(*nodes, *web, pod("me", labels={"app": "me"}, spec=rule))
+        if each.startswith("select")
     ]
 
 
@@ -689,7 +693,7 @@ def test_a_claim_of_an_ephemeral_volume_is_tried_with_the_uid_that_the_pod_gets(
     made = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"}}
     me = pod("me", volumes=volumes)
     at(me, "metadata").pop("uid", None)
-    first, *_ = told(node("a"), {**made, "provisioner": "x", "volumeBindingMode": "WaitForFirstConsumer"}, me)
+    first, *_ = titles_of(node("a"), {**made, "provisioner": "x", "volumeBindingMode": "WaitForFirstConsumer"}, me)
     assert first == "create claim default/me-data of class fast (kube-controller-manager does this)"
 
 
@@ -701,9 +705,9 @@ def test_a_spread_constraint_that_counts_an_older_revision() -> None:
     full = {**FULL, "metadata": {"name": "full", "labels": {"host": "full"}}}
     pods = [pod(f"old-{name}", on=name, labels=old) for name in ("a", "b")]
     added = "add matchLabelKeys: [pod-template-hash] to the spread constraint over host"
-    assert added in told(*nodes, full, *pods, pod("me", labels=new, topologySpreadConstraints=[rule]))
+    assert added in titles_of(*nodes, full, *pods, pod("me", labels=new, topologySpreadConstraints=[rule]))
     bare = pod("me", labels={"app": "web"}, topologySpreadConstraints=[rule])
-    assert added not in told(*nodes, full, *pods, bare)
+    assert added not in titles_of(*nodes, full, *pods, bare)
 
 
 def test_more_domains_than_exist_come_first() -> None:
@@ -711,7 +715,7 @@ def test_more_domains_than_exist_come_first() -> None:
     rule = {**spread, "labelSelector": {"matchLabels": {"app": "web"}}}
     nodes = [node(name, labels={"zone": name[0]}) for name in ("a1", "a2", "b1")]
     pods = [pod(f"on-{each}", on=each, labels={"app": "web"}) for each in ("a1", "a2", "b1")]
-    titles = told(*nodes, *pods, pod("me", labels={"app": "web"}, topologySpreadConstraints=[rule]))
+    titles = titles_of(*nodes, *pods, pod("me", labels={"app": "web"}, topologySpreadConstraints=[rule]))
     assert titles[0] == "lower minDomains over zone from 3 to 2"
     assert titles[-1].startswith("add a node with a new value of label zone")
 
@@ -760,7 +764,7 @@ ZONE, TYPE = "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"
     ids=["a zone of another region", "a type of the provider", "a type of another provider"],
 )
 def test_a_new_node_with_the_property_comes_first(labels: dict[str, str], selector: dict[str, str], first: str) -> None:
-    assert told(node("n", labels=labels), pod("me", nodeSelector=selector))[0] == first
+    assert titles_of(node("n", labels=labels), pod("me", nodeSelector=selector))[0] == first
 
 
 @pytest.mark.parametrize(("labels", "key"), [([{ZONE: "a"}, {ZONE: "b"}], ZONE), ([{HOST: "m"}, {HOST: "n"}], HOST)])
@@ -768,7 +772,7 @@ def test_a_missing_topology_key_is_replaced_by_an_existing_one(labels: list[dict
     nodes = [node(name, labels=own) for name, own in zip("mn", labels, strict=True)]
     constraint = {"maxSkew": 1, "topologyKey": "example.com/room", "whenUnsatisfiable": "DoNotSchedule"}
     first = f"set topologyKey: {key} instead of example.com/room in spread constraint 1"
-    assert told(*nodes, pod("me", topologySpreadConstraints=[constraint]))[0] == first
+    assert titles_of(*nodes, pod("me", topologySpreadConstraints=[constraint]))[0] == first
 
 
 def test_the_machine_set_of_a_full_node_is_scaled() -> None:
@@ -781,22 +785,22 @@ def test_the_machine_set_of_a_full_node_is_scaled() -> None:
         "metadata": {"name": "pool-a", "namespace": "machines"},
         "spec": {"replicas": 3},
     }
-    fixes = told(full, machine_set, running("other", "n", "1500m"), wanting(cpu="1"))
+    fixes = titles_of(full, machine_set, running("other", "n", "1500m"), wanting(cpu="1"))
     assert fixes[0] == "add a node like n: scale MachineSet machines/pool-a from 3 to 4"
     lacking = {**machine_set, "status": {"replicas": 3, "readyReplicas": 2}}
-    fixes = told(full, lacking, running("other", "n", "1500m"), wanting(cpu="1"))
+    fixes = titles_of(full, lacking, running("other", "n", "1500m"), wanting(cpu="1"))
     assert fixes[0] == "repair or wait for the node that MachineSet machines/pool-a lacks: 2 of 3 machines ready"
 
 
 def test_bytes_are_lowered_to_round_quantities() -> None:
     large = node("n", allocatable={"cpu": "4", "memory": "32396108Ki", "pods": "10"})
-    assert "lower requests.memory of container main from 50Gi to 30Gi" in told(large, wanting(memory="50Gi"))
+    assert "lower requests.memory of container main from 50Gi to 30Gi" in titles_of(large, wanting(memory="50Gi"))
 
 
 def test_a_host_name_without_its_leading_zero() -> None:
     hosts = [node(name, labels={HOST: name}) for name in ("worker-1", "worker-2")]
     first = f"select {HOST}=worker-1 instead of {HOST}=worker-01"
-    assert told(*hosts, pod("me", nodeSelector={HOST: "worker-01"}))[0] == first
+    assert titles_of(*hosts, pod("me", nodeSelector={HOST: "worker-01"}))[0] == first
 
 
 def test_a_misspelled_pool_that_is_full_gets_a_node() -> None:
@@ -806,20 +810,20 @@ def test_a_misspelled_pool_that_is_full_gets_a_node() -> None:
     resources = {"requests": {"cpu": "600m"}}
     runs = pod("runs", on="a", containers=[{"name": "main", "image": "x", "resources": resources}])
     me = pod("me", nodeSelector={"pool": "dbb"}, containers=[{"name": "main", "image": "x", "resources": resources}])
-    assert told(full, other, runs, me)[0] == "select pool=db instead of pool=dbb, add a node like a"
+    assert titles_of(full, other, runs, me)[0] == "select pool=db instead of pool=dbb, add a node like a"
 
 
 def test_a_pod_for_the_former_control_plane_tolerates_the_present_one() -> None:
     former, key = "node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"
     here = node("cp", labels={key: ""}, taints=[f"{key}:NoSchedule"])
     tolerations = [{"key": former, "operator": "Exists", "effect": "NoSchedule"}]
-    first = told(here, pod("me", nodeSelector={former: ""}, tolerations=tolerations))[0]
+    first = titles_of(here, pod("me", nodeSelector={former: ""}, tolerations=tolerations))[0]
     assert first == f"tolerate {key}:NoSchedule, select {key}= instead of {former}="
 
 
 def test_a_node_that_is_repaired_comes_before_the_taint_of_another_pool() -> None:
     nodes = [node("own", unschedulable=True), node("spot", taints=["spot=true:NoSchedule"])]
-    assert told(*nodes, pod("me")) == ["uncordon own"]
+    assert titles_of(*nodes, pod("me")) == ["uncordon own"]
 
 
 def test_a_new_node_is_like_most_full_nodes() -> None:
@@ -829,7 +833,7 @@ def test_a_new_node_is_like_most_full_nodes() -> None:
         for name in ("arm", "b", "c")
     ]
     held = [running("1", "arm", "1800m"), running("2", "b", "2"), running("3", "c", "2")]
-    titles = told(*nodes, *held, wanting(cpu="1500m"))
+    titles = titles_of(*nodes, *held, wanting(cpu="1500m"))
     assert titles[0] == "add a node like b"
 
 
@@ -837,7 +841,7 @@ def test_terminating_pods_on_any_node_are_awaited() -> None:
     ending = running("ending", "a", "2")
     at(ending, "metadata")["deletionTimestamp"] = "2026-01-02T10:00:00Z"
     held = [ending, running("other", "b", "1900m")]
-    titles = told(node("a", allocatable=SMALL), node("b", allocatable=SMALL), *held, wanting(cpu="1"))
+    titles = titles_of(node("a", allocatable=SMALL), node("b", allocatable=SMALL), *held, wanting(cpu="1"))
     assert titles[0] == "wait until default/ending on a has terminated"
 
 
@@ -848,7 +852,7 @@ def test_only_pods_of_the_same_scheduler_are_moved(scheduler: str, moves: bool) 
     at(moving, "metadata")["ownerReferences"] = [owner]
     at(moving, "spec")["schedulerName"] = scheduler
     nodes = [node(name, allocatable=SMALL) for name in "ab"]
-    titles = told(*nodes, moving, running("other", "b", "1"), wanting(cpu="2"))
+    titles = titles_of(*nodes, moving, running("other", "b", "1"), wanting(cpu="2"))
     assert ("move default/x-1 from a to b" in titles) is moves
 
 
@@ -875,9 +879,9 @@ def test_no_node_attaches_more_volumes_than_its_driver_can() -> None:
         "spec": {"drivers": [driver]},
     }
     own_pod = pod("me", volumes=own)
-    assert not told(node("n"), limit, *volumes, *claims, own_pod)
+    assert not titles_of(node("n"), limit, *volumes, *claims, own_pod)
     without_limit = node("lost", taints=["node.kubernetes.io/unreachable:NoSchedule"])
-    assert told(node("n"), without_limit, limit, *volumes, *claims, own_pod) == ["repair lost: it is unreachable"]
+    assert titles_of(node("n"), without_limit, limit, *volumes, *claims, own_pod) == ["repair lost: it is unreachable"]
 
 
 def test_pods_that_move_are_not_deleted_as_another_fix() -> None:
@@ -886,7 +890,7 @@ def test_pods_that_move_are_not_deleted_as_another_fix() -> None:
     at(moving, "metadata")["ownerReferences"] = [owner]
     nodes = [node("a", allocatable=SMALL), node("b", allocatable=SMALL)]
     held = [moving, running("y", "b", "1"), wanting(cpu="1500m")]
-    titles = told(*nodes, *held)
+    titles = titles_of(*nodes, *held)
     assert "move default/x-1 from a to b" in titles
     assert not [title for title in titles if title.startswith("delete default/x-1")]
 
@@ -911,7 +915,7 @@ def test_a_pod_that_selects_a_pool_of_devices_tolerates_its_taint() -> None:
         taints=["nvidia.com/gpu:NoSchedule"],
     )
     me = pod("me", spec={"nodeSelector": {"pool": "gpu"}})
-    titles = told(gpu, node("web", labels={"pool": "web"}), me)
+    titles = titles_of(gpu, node("web", labels={"pool": "web"}), me)
     assert titles[0] == "tolerate nvidia.com/gpu:NoSchedule"
     assert not [title for title in titles if title.startswith("label ")], "the pool of the label exists"
 
@@ -920,6 +924,6 @@ def test_a_full_pool_is_not_extended_by_a_label() -> None:
     nodes = [node("db", allocatable=SMALL, labels={"role": "database"}), node("web", allocatable=SMALL)]
     me = wanting(cpu="1")
     at(me, "spec")["nodeSelector"] = {"role": "database"}
-    titles = told(*nodes, running("other", "db", "2"), me)
+    titles = titles_of(*nodes, running("other", "db", "2"), me)
     assert titles[0] == "add a node like db"
     assert not [title for title in titles if title.startswith("label ")]

@@ -766,9 +766,9 @@ def test_an_unused_bound_claim_is_proposed(user: str, is_offered: bool) -> None:
     users = [pod("user", on=user, volumes=using)] if user else []
     objects = [node("a"), static, kept, *others, *users, pod("me", volumes=DATA)]
     titles = [item.title for item in kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes]
-    told = "use claim old instead of data, which is bound to kept and used by no pod"
-    assert (titles[0] == told) is is_offered
-    assert (told in titles) is is_offered
+    texts = "use claim old instead of data, which is bound to kept and used by no pod"
+    assert (titles[0] == texts) is is_offered
+    assert (texts in titles) is is_offered
 
 
 @pytest.mark.parametrize("topology_keys", [[], ["topology.kubernetes.io/zone"]])

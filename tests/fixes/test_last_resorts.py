@@ -17,7 +17,7 @@ H100 = f"device.attributes['{DRIVER}'].model == 'h100'"
 LOW_NUMA = f"device.attributes['{DRIVER}'].numa == 0"
 
 
-def told(*objects: Manifest) -> list[str]:
+def titles_of(*objects: Manifest) -> list[str]:
     return [fix.title for fix in kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes]
 
 
@@ -33,7 +33,7 @@ def test_a_larger_node_in_the_zone_of_the_volume() -> None:
     objects = [machine, volume_claim("data", volume="pv"), volume("pv", holder="data", reach=here)]
     busy = pod("busy", on="a", priority=9)
     wanted = using("me", "data", containers=[{"name": "main", "resources": {"requests": {"cpu": "2"}}}])
-    assert told(*objects, busy, wanted) == ["enlarge a to 2 pods instead of 1 and 2 CPU instead of 1"]
+    assert titles_of(*objects, busy, wanted) == ["enlarge a to 2 pods instead of 1 and 2 CPU instead of 1"]
     (change,) = followers(*objects, busy, wanted)
     assert change.by == "kubelet"
     assert {item["path"]: item["value"] for item in change.patch} == {
@@ -47,8 +47,8 @@ def test_volumes_in_different_zones() -> None:
     volumes = [volume(f"pv-{item}", holder=item, reach=in_term(ZONE, item)) for item in ("a", "b")]
     claims = [volume_claim(item, volume=f"pv-{item}") for item in ("a", "b")]
     objects = [node("n", labels={ZONE: "a"}, allocatable=LARGE), waits, *volumes, *claims, using("me", "a", "b")]
-    assert told(*objects) == ["delete and recreate claim default/b; the data on volume pv-b is lost"]
-    assert not told(*objects, using("other", "b", on="n")), "nobody takes another pod's data"
+    assert titles_of(*objects) == ["delete and recreate claim default/b; the data on volume pv-b is lost"]
+    assert not titles_of(*objects, using("other", "b", on="n")), "nobody takes another pod's data"
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_volumes_in_different_zones() -> None:
 )
 def test_a_new_node_with_devices(wanted: list[Manifest], devices: int, selected: str) -> None:
     objects = [node("a", allocatable=LARGE), device_class(), claim("mine", *wanted), claiming("mine")]
-    (title,) = told(*objects)
+    (title,) = titles_of(*objects)
     assert title == f"add a node with {devices} device{'s' * (devices > 1)} of {DRIVER}{selected}"
 
 
@@ -79,7 +79,7 @@ def test_a_claim_that_the_driver_deallocates() -> None:
 def test_a_value_that_no_label_can_have() -> None:
     terms = [{"matchExpressions": [{"key": "disk", "operator": "NotIn", "values": ["not a label"]}]}]
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
-    assert told(node("a", allocatable=LARGE), pod("me", affinity=affinity)) == [
+    assert titles_of(node("a", allocatable=LARGE), pod("me", affinity=affinity)) == [
         "stop requiring disk not in (not a label)"
     ]
 
@@ -99,7 +99,7 @@ def test_a_deleted_node_with_a_local_disk(key: str) -> None:
     machine = node("a", labels={"kubernetes.io/hostname": "a", key: "a"}, allocatable=LARGE)
     local = storage_class(provisioner="topolvm.io")
     objects = [machine, local, volume_claim("data", volume="pv"), volume("pv", holder="data", reach=there)]
-    assert told(*objects, using("me", "data")) == [
+    assert titles_of(*objects, using("me", "data")) == [
         "restore node gone, or add a node with that host name with room for one pod",
         "delete and recreate claim default/data; the data on volume pv is lost",
     ]

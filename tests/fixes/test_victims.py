@@ -29,7 +29,7 @@ def explained(*objects: Manifest) -> Explanation:
     return kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
 
 
-def told(*objects: Manifest) -> list[str]:
+def titles_of(*objects: Manifest) -> list[str]:
     return [fix.title for fix in explained(*objects).fixes if fix.certainty == "verified"]
 
 
@@ -90,7 +90,7 @@ APART = {"labelSelector": {}, "topologyKey": "kubernetes.io/hostname"}
 def test_a_terminating_pod_is_awaited_on_any_node(spec: Manifest) -> None:
     hosts = [node(name, labels={"kubernetes.io/hostname": name}) for name in "ab"]
     old = [pod("a", on="a", spec=spec), going(pod("b", on="b", spec=spec))]
-    assert told(*hosts, *old, pod("me", spec=spec))[0] == "wait until default/b has terminated"
+    assert titles_of(*hosts, *old, pod("me", spec=spec))[0] == "wait until default/b has terminated"
 
 
 def test_a_pod_with_a_finalizer_is_not_awaited() -> None:
@@ -98,12 +98,12 @@ def test_a_pod_with_a_finalizer_is_not_awaited() -> None:
     for finalizer, first in (("example.com/x", "repair the controller of finalizer example.com/x, which holds"),
                              ("batch.kubernetes.io/job-tracking", "wait until default/old")):  # fmt: skip
         held = {**old, "metadata": {**at(old, "metadata"), "finalizers": [finalizer]}}
-        assert told(node("n", allocatable=SMALL), held, wanting("me", "2"))[0].startswith(first)
+        assert titles_of(node("n", allocatable=SMALL), held, wanting("me", "2"))[0].startswith(first)
 
 
 def test_a_terminating_holder_is_awaited() -> None:
     holder = going(pod("holder", on="n", volumes=DATA))
-    assert told(*exclusive(), holder) == ["wait until default/holder has terminated"]
+    assert titles_of(*exclusive(), holder) == ["wait until default/holder has terminated"]
 
 
 @pytest.mark.parametrize(
@@ -134,8 +134,10 @@ def test_the_controller_of_the_holder_is_stopped(kind: str, api_version: str, ti
 
 
 def test_a_holder_without_a_controller() -> None:
-    assert told(*exclusive(), pod("holder", on="n", volumes=DATA)) == ["delete default/holder"]
-    assert told(*exclusive(), pod("holder", on="n", priority=9, volumes=DATA)) == ["delete default/holder (priority 9)"]
+    assert titles_of(*exclusive(), pod("holder", on="n", volumes=DATA)) == ["delete default/holder"]
+    assert titles_of(*exclusive(), pod("holder", on="n", priority=9, volumes=DATA)) == [
+        "delete default/holder (priority 9)"
+    ]
     critical = pod("holder", on="n", priority=2_000_000_000, volumes=DATA)
     explanation = explained(*exclusive(), critical)
     assert not explanation.fixes
@@ -145,7 +147,7 @@ def test_a_holder_without_a_controller() -> None:
 @pytest.mark.parametrize("priority", [0, 9])
 def test_a_pod_of_a_daemon_set_is_recreated_with_its_claim(priority: int) -> None:
     holder = owned(pod("holder", on="n", priority=priority, volumes=DATA), "DaemonSet", "agent")
-    assert not told(*exclusive(), holder)
+    assert not titles_of(*exclusive(), holder)
 
 
 def test_an_identical_pod_is_recreated_with_the_same_needs() -> None:
@@ -155,7 +157,7 @@ def test_an_identical_pod_is_recreated_with_the_same_needs() -> None:
     ours = [pod(name, on=where, labels={"app": "web"}, affinity=apart) for name, where in (("twin", "n"), ("me", None))]
     replicas = [owned(our, "StatefulSet", "web") for our in ours]
     there = node("n", labels={"kubernetes.io/hostname": "n", "zone": "a"})
-    assert told(there, *replicas) == ["add a node like n"]
+    assert titles_of(there, *replicas) == ["add a node like n"]
 
 
 def test_anti_affinity_over_zones_needs_another_zone() -> None:
@@ -163,12 +165,12 @@ def test_anti_affinity_over_zones_needs_another_zone() -> None:
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
     ours = [pod(name, on=where, labels={"app": "web"}, affinity=apart) for name, where in (("twin", "n"), ("me", None))]
     replicas = [owned(our, "StatefulSet", "web") for our in ours]
-    assert told(node("n", labels={"zone": "a"}), *replicas) == ["add a node with a new value of label zone"]
+    assert titles_of(node("n", labels={"zone": "a"}), *replicas) == ["add a node with a new value of label zone"]
 
 
 def test_a_copy_of_a_cordoned_or_leaving_node() -> None:
     gone = node("n", taints=["ToBeDeletedByClusterAutoscaler=1:NoSchedule"], allocatable=SMALL)
-    assert told(gone, wanting("me", "1")) == ["add a node like n"]
+    assert titles_of(gone, wanting("me", "1")) == ["add a node like n"]
 
 
 def of_priority(manifest: Manifest, priority: int, policy: str = "PreemptLowerPriority") -> Manifest:
@@ -178,14 +180,14 @@ def of_priority(manifest: Manifest, priority: int, policy: str = "PreemptLowerPr
 def test_the_victim_has_the_lowest_priority_not_the_best_fit() -> None:
     running = {"wasteful": ("1", -1), "exact": ("500m", 0), "filler": ("500m", 99)}
     pods = [of_priority(wanting(name, cpu, on="n"), priority) for name, (cpu, priority) in running.items()]
-    titles = told(node("n", allocatable=SMALL), *pods, of_priority(wanting("me", "500m"), 9, "Never"))
+    titles = titles_of(node("n", allocatable=SMALL), *pods, of_priority(wanting("me", "500m"), 9, "Never"))
     deleted = [title for title in titles if title.startswith("delete")]
     assert deleted == ["delete default/wasteful (priority -1) on n"], "exact would fit as well, and is more important"
 
 
 def test_no_pod_is_deleted_by_hand_if_preemption_will() -> None:
     low = of_priority(wanting("low", "2", on="n"), -1)
-    titles = told(node("n", allocatable=SMALL), low, wanting("me", "1"))
+    titles = titles_of(node("n", allocatable=SMALL), low, wanting("me", "1"))
     assert titles[0].startswith("wait for preemption")
     assert not [title for title in titles if title.startswith("delete")]
 

@@ -25,24 +25,24 @@ def fleet(tmp_path: Path) -> Path:
 
 
 def test_a_cluster_that_cannot_be_read_is_a_row(fleet: Path) -> None:
-    ran = kschedx("fleet", "--snapshots", fleet, "-o", "json", "why", "--all-pending")
-    rows = json.loads(ran.out)["clusters"]
+    result = kschedx("fleet", "--snapshots", fleet, "-o", "json", "why", "--all-pending")
+    rows = json.loads(result.out)["clusters"]
     assert [(Path(row["cluster"]).name, row["exitCode"]) for row in rows] == [
         ("a.yaml", 0),
         ("b.yaml", 1),
         ("c.yaml", 2),
     ]
-    assert ran.code == 3
+    assert result.code == 3
     assert rows[0]["document"]["items"][0]["outcome"] == "Scheduled"
     assert [row["summary"] for row in rows[:2]] == ["1 pod can be scheduled", "1 pod is unschedulable"]
     assert rows[2]["summary"].startswith("error: ")
 
 
 def test_clusters_with_problems_come_first(fleet: Path) -> None:
-    ran = kschedx("fleet", "--snapshots", fleet, "why", "--all-pending")
-    marks = [line[0] for line in ran.out.splitlines() if line[:1] in "✓✗?" and line[:1]]
+    result = kschedx("fleet", "--snapshots", fleet, "why", "--all-pending")
+    marks = [line[0] for line in result.out.splitlines() if line[:1] in "✓✗?" and line[:1]]
     assert marks == ["?", "?", "✗", "✓"]
-    assert ran.out.startswith("? 3 clusters: 1 with findings, 1 without an answer\n")
+    assert result.out.startswith("? 3 clusters: 1 with findings, 1 without an answer\n")
 
 
 def test_a_second_run_asks_only_clusters_without_an_answer(fleet: Path, tmp_path: Path) -> None:
@@ -67,8 +67,8 @@ def test_a_time_limit_ends_one_cluster_alone(fleet: Path, monkeypatch: pytest.Mo
         "ask",
         lambda self, words, limit, see: question(self, words, 0.001 if "a.yaml" in str(words) else limit, see),
     )
-    ran = kschedx("fleet", "--snapshots", fleet, "-j", "1", "-o", "json", "why", "--all-pending")
-    rows = json.loads(ran.out)["clusters"]
+    result = kschedx("fleet", "--snapshots", fleet, "-j", "1", "-o", "json", "why", "--all-pending")
+    rows = json.loads(result.out)["clusters"]
     assert rows[0]["summary"] == "error: no answer within 0.001 s (name fewer nodes or pods, or raise --limit)"
     assert rows[1]["exitCode"] == 1
 
@@ -77,24 +77,24 @@ def test_lists_name_snapshots_and_contexts(fleet: Path, tmp_path: Path) -> None:
     (tmp_path / "all.list").write_text(f"# all\n{fleet / 'a.yaml'}\n\ncontext:prod\n")
     kubeconfig = tmp_path / "config"
     kubeconfig.write_text("apiVersion: v1\nkind: Config\n")
-    ran = kschedx("fleet", "-s", tmp_path / "all.list", "--kubeconfig", kubeconfig, "-o", "json", "doctor")
-    rows = json.loads(ran.out)["clusters"]
+    result = kschedx("fleet", "-s", tmp_path / "all.list", "--kubeconfig", kubeconfig, "-o", "json", "doctor")
+    rows = json.loads(result.out)["clusters"]
     assert [row["cluster"] for row in rows] == [str(fleet / "a.yaml"), "prod"]
     assert 'context "prod"' in rows[1]["errors"]
 
 
 def test_parquet_and_pages(fleet: Path, tmp_path: Path) -> None:
     path = tmp_path / "night.parquet"
-    ran = kschedx("fleet", "--snapshots", fleet, "--parquet", path, "-o", "markdown", "doctor")
+    result = kschedx("fleet", "--snapshots", fleet, "--parquet", path, "-o", "markdown", "doctor")
     table = pyarrow.parquet.read_table(path)
     assert table.column("exitCode").to_pylist() == [1, 1, 1]
     assert json.loads(table.column("document")[0].as_py())["kind"] == "Diagnosis"
-    assert "| cluster | answer | taken | exit code |" in ran.out
-    assert f"clusters {str(fleet)[:4]}" in ran.out
+    assert "| cluster | answer | taken | exit code |" in result.out
+    assert f"clusters {str(fleet)[:4]}" in result.out
     content = b"".join(file.read_bytes() for file in sorted(fleet.iterdir()))
-    assert f"input sha256 {hashlib.sha256(content).hexdigest()[:16]}" in ran.out
+    assert f"input sha256 {hashlib.sha256(content).hexdigest()[:16]}" in result.out
     behind = kschedx("fleet", "--snapshots", fleet, "doctor", "--output=markdown").out
-    assert untimed(behind) == untimed(ran.out)
+    assert untimed(behind) == untimed(result.out)
 
 
 def untimed(page: str) -> list[str]:
@@ -113,7 +113,7 @@ def untimed(page: str) -> list[str]:
     ],
 )
 def test_bad_input_is_a_one_line_error(arguments: tuple[str, ...], expected: str) -> None:
-    ran = kschedx("fleet", *arguments)
-    assert ran.code == 2
-    assert expected in ran.err
-    assert ran.err.count("\n") == 1
+    result = kschedx("fleet", *arguments)
+    assert result.code == 2
+    assert expected in result.err
+    assert result.err.count("\n") == 1

@@ -30,7 +30,7 @@ from kschedx.cli.mcp.tools import TOOLS, ToolCall, answer
 from kschedx.cli.worker import CapturedAnswer, capture
 from kschedx.kube.escaping import is_hidden
 from kschedx.progress import ProgressStep
-from tests.command import Ran
+from tests.command import CommandResult
 from tests.command import kschedx as command
 from tests.fuzz import hostile
 from tests.fuzz.network import SEPARATOR
@@ -138,7 +138,7 @@ _WORKLOADS = ("Deployment", "StatefulSet", "ReplicaSet", "DaemonSet", "Job", "Cr
 
 def _answer_question(
     data: bytes, questions: tuple[tuple[str, ...], ...], columns: int = 100
-) -> tuple[tuple[str, ...], Ran]:
+) -> tuple[tuple[str, ...], CommandResult]:
     """Return a question about such a cluster and its answer.
 
     PODS is a file of its pending pods, NODE its first node. A question that begins with `tool` calls a tool of MCP.
@@ -183,7 +183,7 @@ _ARGUMENTS: Mapping[str, Mapping[str, object]] = {
 }
 
 
-def _call_tool(name: str, cluster: Path, words: Mapping[str, str]) -> Ran:
+def _call_tool(name: str, cluster: Path, words: Mapping[str, str]) -> CommandResult:
     """Return the text of the answer of a tool."""
     arguments = {
         key: [words["NODE"]] if value == ["NODE"] else words.get(str(value), value)
@@ -197,7 +197,7 @@ def _call_tool(name: str, cluster: Path, words: Mapping[str, str]) -> Ran:
         answers.end()
     (content,) = result.content
     assert isinstance(content, mcp.types.TextContent)
-    return Ran(code=1, out=content.text, err="")
+    return CommandResult(code=1, out=content.text, err="")
 
 
 def _result_of(answers: Answers, params: mcp.types.CallToolRequestParams) -> mcp.types.CallToolResult:

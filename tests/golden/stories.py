@@ -11,7 +11,7 @@ import yaml
 
 import kschedx as library
 from kschedx.inquiry.explanation import Explanation
-from tests.command import ROOT, Ran, kschedx
+from tests.command import ROOT, CommandResult, kschedx
 
 FIXTURES = ROOT / "fixtures"
 CLUSTERS = tuple(path for path in sorted(FIXTURES.glob("*/cluster*")) if path.stem == "cluster")
@@ -85,16 +85,16 @@ OF_PODS = tuple(story for story in STORIES if story.manifest["kind"] == "Pod")
 
 
 @cache
-def tell(story: Story, *options: str, columns: int = 100) -> Ran:
+def tell(story: Story, *options: str, columns: int = 100) -> CommandResult:
     """Run the command of a fixture, which always answers."""
-    ran = kschedx(*story.arguments, *options, columns=columns)
-    assert ran.code in (0, 1, 3), ran.err
-    return ran
+    result = kschedx(*story.arguments, *options, columns=columns)
+    assert result.code in (0, 1, 3), result.err
+    return result
 
 
 def screen(story: Story, *options: str, columns: int = 100) -> str:
     """Return what a user of the command sees."""
-    ran = tell(story, *options, columns=columns)
+    result = tell(story, *options, columns=columns)
     typed = " ".join(("$ kschedx", *story.arguments, *options))
-    notes = f"--- stderr\n{ran.err}" if ran.err else ""
-    return f"{typed}\n{ran.out}{notes}--- exit code {ran.code}\n"
+    notes = f"--- stderr\n{result.err}" if result.err else ""
+    return f"{typed}\n{result.out}{notes}--- exit code {result.code}\n"

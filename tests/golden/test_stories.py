@@ -74,8 +74,8 @@ def test_every_expected_file_has_a_story(golden: Golden) -> None:
 
 def fits_its_window(story: Story, document: Json) -> None:
     for columns, most in MOST_LINES.items():
-        ran = tell(story, columns=columns)
-        lines = (ran.out + ran.err).splitlines()
+        result = tell(story, columns=columns)
+        lines = (result.out + result.err).splitlines()
         assert len(lines) <= most
         assert not [line for line in lines if cell_len(line) > columns]
 
@@ -176,6 +176,6 @@ def test_no_screen_is_wider_than_the_window(number: int) -> None:
     wide = ("-o", "wide") if number % 2 else ()
     for question in (("why", "--all-pending", *wide), IN_TURN[number % len(IN_TURN)]):
         where = (cluster,) if question == ("doctor",) else ("-s", cluster)
-        ran = kschedx(*question, *where, columns=80)
-        long = [line for line in ran.out.splitlines() if cell_len(line) > 80 and " " in line.strip(" \\")]
+        result = kschedx(*question, *where, columns=80)
+        long = [line for line in result.out.splitlines() if cell_len(line) > 80 and " " in line.strip(" \\")]
         assert not long, question

@@ -171,17 +171,17 @@ def test_pods_of_a_deployment_belong_to_its_replica_set() -> None:
 def test_every_command_reports_the_same_state(tmp_path: Path, name: str, target: str, objects: list[Manifest]) -> None:
     gang = write(tmp_path, name, objects)
 
-    def asked(*command: str) -> tuple[int, dict[str, Any]]:
-        ran = kschedx(*command, "-s", "cluster.json", *gang, "-o", "json", cwd=tmp_path)
-        result: dict[str, Any] = json.loads(ran.out)
-        return ran.code, result
+    def requested(*command: str) -> tuple[int, dict[str, Any]]:
+        outcome = kschedx(*command, "-s", "cluster.json", *gang, "-o", "json", cwd=tmp_path)
+        result: dict[str, Any] = json.loads(outcome.out)
+        return outcome.code, result
 
-    code, alone = asked("why", target)
+    code, alone = requested("why", target)
     state = alone["state"]["name"]
     row = next(item for item in STATES if item.name == state)
     assert (name or state, int(row.exit_code)) == (state, code)
 
-    many_code, many = asked("why", "--all-pending")
+    many_code, many = requested("why", "--all-pending")
     of_all = {item["state"]["name"] for item in many["items"]} | ({"Refused"} if many.get("refused") else set())
     if many.get("undecided"):
         of_all.add(state)
@@ -196,20 +196,20 @@ def test_every_command_reports_the_same_state(tmp_path: Path, name: str, target:
         assert (by_mcp.exit_code, at(by_mcp.report.document(), "document.state")["name"]) == (code, state)
 
     key = f"default/{target.partition('/')[2]}"
-    simulated_code, simulated = asked("simulate")
+    simulated_code, simulated = requested("simulate")
     if state in SKIPPED and not simulated["evicted"]:
         assert key not in simulated["placed"]
     if state in (AGREED if target.startswith("pod/") else NO_PODS) and not simulated["evicted"]:
         assert simulated_code == code
     if DUMPED in objects:
         return
-    _, here = asked("why", "node/n")
+    _, here = requested("why", "node/n")
     assert [item["name"] for item in here["states"] if item.get("subject") == key] in ([], [state])
     fits = [item["pod"] for item in here["pending"] if item["fits"]]
     assert (key in fits) <= (state == "Schedulable")
     if target.startswith("ns/"):
         return
-    fit_code, fit = asked("fit", target)
+    fit_code, fit = requested("fit", target)
     of_more = fit["state"]["name"]
     assert fit_code == next(item for item in STATES if item.name == of_more).exit_code
     assert of_more == state or (state in OF_ONE_POD and of_more in ("Schedulable", "Unschedulable"))
@@ -223,6 +223,6 @@ def test_every_state_is_tested(tmp_path: Path) -> None:
     names = set()
     for name, target, objects in KNOWN:
         gang = write(tmp_path, name, objects)
-        ran = kschedx("why", target, "-s", "cluster.json", *gang, "-o", "json", cwd=tmp_path)
-        names.add(json.loads(ran.out)["state"]["name"])
+        result = kschedx("why", target, "-s", "cluster.json", *gang, "-o", "json", cwd=tmp_path)
+        names.add(json.loads(result.out)["state"]["name"])
     assert {state.name for state in STATES} - names == ELSEWHERE

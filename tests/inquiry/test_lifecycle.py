@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import Manifest, at, node, pod
-from tests.command import Ran, kschedx
+from tests.command import CommandResult, kschedx
 from tests.storage_builders import claim
 
 SMALL: Manifest = {"containers": [{"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "1"}}}]}
@@ -622,7 +622,7 @@ OF_KUEUE: list[tuple[str, list[Manifest], str, int]] = [
 ]
 
 
-def why(folder: Path, target: str, *objects: Manifest, output: str = "") -> Ran:
+def why(folder: Path, target: str, *objects: Manifest, output: str = "") -> CommandResult:
     (folder / "cluster.json").write_text(json.dumps({"kind": "List", "items": [node("n"), *objects]}))
     more = ("-o", output) if output else ()
     return kschedx("why", target, "-s", "cluster.json", *more, cwd=folder, columns=400)
@@ -630,9 +630,9 @@ def why(folder: Path, target: str, *objects: Manifest, output: str = "") -> Ran:
 
 @pytest.mark.parametrize(("target", "objects", "reads", "code"), [*CASES, *OF_KUEUE])
 def test_the_state_is_the_headline(tmp_path: Path, target: str, objects: list[Manifest], reads: str, code: int) -> None:
-    ran = why(tmp_path, target, *objects)
-    first = ran.out.splitlines()[0][2:]
-    assert (first[: len(reads)], ran.code, ran.err) == (reads, code, "")
+    result = why(tmp_path, target, *objects)
+    first = result.out.splitlines()[0][2:]
+    assert (first[: len(reads)], result.code, result.err) == (reads, code, "")
     document = json.loads(why(tmp_path, target, *objects, output="json").out)
     assert reads.startswith(document["state"]["headline"]) or document["state"]["headline"].startswith(reads)
 
@@ -642,8 +642,10 @@ def test_a_name_that_looks_like_an_option_is_in_no_command(tmp_path: Path) -> No
     for target, objects, *_ in [*CASES, *OF_KUEUE]:
         name = target.rpartition("/")[2]
         hostile = json.loads(json.dumps(objects).replace(f'"{name}"', '"--all"'))
-        ran = why(tmp_path, target.replace(name, "--all"), *hostile)
-        commands += "".join(line for line in ran.out.splitlines(keepends=True) if line.strip().startswith(("$ ", "# ")))
+        result = why(tmp_path, target.replace(name, "--all"), *hostile)
+        commands += "".join(
+            line for line in result.out.splitlines(keepends=True) if line.strip().startswith(("$ ", "# "))
+        )
     assert 'no command: "--all" is not a name' in commands
     assert not re.search(r"kubectl .*--all\b", commands), commands
 
@@ -693,9 +695,9 @@ def test_a_pod_on_a_lost_node_has_two_fixes(tmp_path: Path) -> None:
     lost = node("lost")
     lost["status"] = {"allocatable": {"cpu": "4", "pods": "9"}, "conditions": [{"type": "Ready", "status": "Unknown"}]}
     stuck = pod("web-0", on="lost", metadata={**owned("StatefulSet", "web"), "deletionTimestamp": SINCE})
-    ran = why(tmp_path, "pod/web-0", lost, stuck)
-    assert "$ kubectl delete pod web-0 -n default --force --grace-period=0" in ran.out
-    assert "$ kubectl taint node lost node.kubernetes.io/out-of-service=nodeshutdown:NoExecute" in ran.out
+    result = why(tmp_path, "pod/web-0", lost, stuck)
+    assert "$ kubectl delete pod web-0 -n default --force --grace-period=0" in result.out
+    assert "$ kubectl taint node lost node.kubernetes.io/out-of-service=nodeshutdown:NoExecute" in result.out
 
 
 @pytest.mark.parametrize(
@@ -717,9 +719,9 @@ def test_a_daemon_set_creates_no_pod_for_a_node_whose_taint_it_does_not_tolerate
     }
     tolerated = [{"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}]
     metadata = {**owned("DaemonSet", "web"), "deletionTimestamp": SINCE}
-    ran = why(tmp_path, "pod/web-0", lost, pod("web-0", on="lost", metadata=metadata, tolerations=tolerated))
-    assert reads in ran.out
-    assert "unschedulable then" not in ran.out
+    result = why(tmp_path, "pod/web-0", lost, pod("web-0", on="lost", metadata=metadata, tolerations=tolerated))
+    assert reads in result.out
+    assert "unschedulable then" not in result.out
 
 
 @pytest.mark.parametrize(
@@ -738,15 +740,15 @@ def test_later_changes_explain_a_contradicting_event(
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": recovered}
     other = {**node("m"), "status": {"allocatable": {"cpu": "4", "pods": "9"}, "conditions": [ready]}}
     later = pod("y", on="m", metadata={"creationTimestamp": newest})
-    ran = why(tmp_path, "pod/x", pod("x", spec=SMALL), other, later, {**event, "lastTimestamp": seen})
-    assert ran.code == code
+    result = why(tmp_path, "pod/x", pod("x", spec=SMALL), other, later, {**event, "lastTimestamp": seen})
+    assert result.code == code
 
 
 def test_a_contradicting_event_makes_the_answer_undecided(tmp_path: Path) -> None:
     message = "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports."
     refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
-    ran = why(tmp_path, "pod/x", pod("x", status={"phase": "Pending", "conditions": [refused]}))
-    assert (ran.code, f"event     {message}" in ran.out) == (3, True)
+    result = why(tmp_path, "pod/x", pod("x", status={"phase": "Pending", "conditions": [refused]}))
+    assert (result.code, f"event     {message}" in result.out) == (3, True)
     more = [pod("x", status={"phase": "Pending", "conditions": [refused]}), node("added")]
     assert why(tmp_path, "pod/x", *more).code == 0
     of_many = {**refused, "message": message.replace("0/1", "0/40")}
@@ -760,12 +762,15 @@ def test_a_cluster_without_nodes_has_an_answer(tmp_path: Path) -> None:
     pending = pod("x", metadata=stored, status={"phase": "Pending", "conditions": [refused]})
     assigned = pod("y", on="n1", metadata=stored)
     (tmp_path / "pods.json").write_text(json.dumps({"kind": "List", "items": [pending]}))
-    ran = kschedx("why", "pod/x", "-s", "pods.json", cwd=tmp_path)
-    assert ran.out.startswith("✗ default/x is unschedulable: the cluster has no nodes\n")
-    assert (ran.code, "fix       add a node" in ran.out, f"event     {message}" in ran.out) == (1, True, True)
+    result = kschedx("why", "pod/x", "-s", "pods.json", cwd=tmp_path)
+    assert result.out.startswith("✗ default/x is unschedulable: the cluster has no nodes\n")
+    assert (result.code, "fix       add a node" in result.out, f"event     {message}" in result.out) == (1, True, True)
     (tmp_path / "pods.json").write_text(json.dumps({"kind": "List", "items": [pending, assigned]}))
-    ran = kschedx("why", "pod/x", "-s", "pods.json", cwd=tmp_path)
-    assert (ran.code, ran.out.partition("\n")[0]) == (3, "? default/x is undecided: where the pod fits is not known")
+    result = kschedx("why", "pod/x", "-s", "pods.json", cwd=tmp_path)
+    assert (result.code, result.out.partition("\n")[0]) == (
+        3,
+        "? default/x is undecided: where the pod fits is not known",
+    )
 
 
 def test_a_dump_without_nodes_has_the_condition_of_the_pod(tmp_path: Path) -> None:
@@ -776,15 +781,15 @@ def test_a_dump_without_nodes_has_the_condition_of_the_pod(tmp_path: Path) -> No
     pulling = {"phase": "Pending", "containerStatuses": waiting("ImagePullBackOff")}
     assigned = pod("y", on="n1", metadata=stored, status=pulling)
     (tmp_path / "pods.json").write_text(json.dumps({"kind": "List", "items": [pending, assigned]}))
-    ran = kschedx("why", "pod/x", "-s", "pods.json", cwd=tmp_path)
-    assert ran.out.startswith("? default/x is undecided: where the pod fits is not known")
-    assert (ran.code, f"event     {message}" in ran.out, "note" in ran.out) == (3, True, False)
-    ran = kschedx("why", "pod/y", "-s", "pods.json", cwd=tmp_path, columns=200)
-    assert ran.out.startswith("‖ default/y is scheduled to n1 and cannot pull the image of container app")
-    assert (ran.code, "not in the cluster" in ran.out) == (0, False)
+    result = kschedx("why", "pod/x", "-s", "pods.json", cwd=tmp_path)
+    assert result.out.startswith("? default/x is undecided: where the pod fits is not known")
+    assert (result.code, f"event     {message}" in result.out, "note" in result.out) == (3, True, False)
+    result = kschedx("why", "pod/y", "-s", "pods.json", cwd=tmp_path, columns=200)
+    assert result.out.startswith("‖ default/y is scheduled to n1 and cannot pull the image of container app")
+    assert (result.code, "not in the cluster" in result.out) == (0, False)
     assert "without nodes" in kschedx("fit", "pod/x", "-s", "pods.json", cwd=tmp_path).err
-    ran = kschedx("why", "--all-pending", "-s", "pods.json", cwd=tmp_path, columns=200)
-    assert (ran.code, f"the dump holds no nodes; the event: {message}" in ran.out) == (3, True)
+    result = kschedx("why", "--all-pending", "-s", "pods.json", cwd=tmp_path, columns=200)
+    assert (result.code, f"the dump holds no nodes; the event: {message}" in result.out) == (3, True)
 
 
 @pytest.mark.parametrize(
@@ -806,16 +811,16 @@ def test_a_dump_of_workloads_alone(tmp_path: Path, objects: list[Manifest], read
             at(each, "metadata").update(owned("ReplicaSet", "web-1"))
     (tmp_path / "dump.json").write_text(json.dumps({"kind": "List", "items": stored}))
     target = f"{objects[0]['kind']}/web".lower()
-    ran = kschedx("why", target, "-s", "dump.json", cwd=tmp_path, columns=200)
-    assert (ran.out.startswith(reads), ran.code) == (True, code)
+    result = kschedx("why", target, "-s", "dump.json", cwd=tmp_path, columns=200)
+    assert (result.out.startswith(reads), result.code) == (True, code)
 
 
 def test_a_pod_that_finished_after_the_event_is_named(tmp_path: Path) -> None:
     message = "0/1 nodes are available: 1 Insufficient cpu."
     refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
     done = pod("done", on="n", status={"phase": "Succeeded"})
-    ran = why(tmp_path, "pod/x", done, pod("x", status={"phase": "Pending", "conditions": [refused]}))
-    assert "default/done has finished, perhaps after the event, and made room there" in ran.out
+    result = why(tmp_path, "pod/x", done, pod("x", status={"phase": "Pending", "conditions": [refused]}))
+    assert "default/done has finished, perhaps after the event, and made room there" in result.out
 
 
 @pytest.mark.parametrize(
@@ -827,8 +832,8 @@ def test_coscheduling_needs_a_complete_group(tmp_path: Path, others: list[str], 
     groups = [{**kind, "metadata": {"name": name, "namespace": "default"}} for name in others]
     items = [DUMPED, *groups, pod("x", labels={"scheduling.x-k8s.io/pod-group": "pg"})]
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": items}))
-    asked = ("-s", "cluster.json", "--config", "config.yaml")
-    item, many = (kschedx("why", name, *asked, cwd=tmp_path, columns=200) for name in ("pod/x", "--all-pending"))
+    answer = ("-s", "cluster.json", "--config", "config.yaml")
+    item, many = (kschedx("why", name, *answer, cwd=tmp_path, columns=200) for name in ("pod/x", "--all-pending"))
     assert (item.code, many.code, reads in item.out) == (code, code, True)
 
 
@@ -837,9 +842,9 @@ def test_a_nominated_pod_has_one_answer(tmp_path: Path) -> None:
     low = pod("low", on="n", metadata={"deletionTimestamp": SINCE}, spec=LARGE)
     high = pod("high", priority=1000, status={"phase": "Pending", "nominatedNodeName": "n"}, spec=LARGE)
     reads = "waits for 1 victim to terminate on its nominated node n"
-    ran = why(tmp_path, "pod/high", low, high)
+    result = why(tmp_path, "pod/high", low, high)
     many = kschedx("why", "--all-pending", "-s", "cluster.json", cwd=tmp_path, columns=400)
-    assert (ran.code, many.code, reads in ran.out, reads in many.out) == (1, 1, True, True)
+    assert (result.code, many.code, reads in result.out, reads in many.out) == (1, 1, True, True)
 
 
 def test_an_autoscaler_that_does_not_run_adds_no_node(tmp_path: Path) -> None:
@@ -852,16 +857,16 @@ def test_an_autoscaler_that_does_not_run_adds_no_node(tmp_path: Path) -> None:
         status={**fails, "containerStatuses": waiting("CrashLoopBackOff")},
     )
     (tmp_path / "down.json").write_text(json.dumps({"kind": "List", "items": [down]}))
-    asked = ("why", str(GROWS / "pod.yaml"), "-s", str(GROWS / "cluster.yaml"))
-    runs, ran = (kschedx(*asked, *more, cwd=tmp_path, columns=400) for more in ((), ("-s", "down.json")))
+    answer = ("why", str(GROWS / "pod.yaml"), "-s", str(GROWS / "cluster.yaml"))
+    runs, result = (kschedx(*answer, *more, cwd=tmp_path, columns=400) for more in ((), ("-s", "down.json")))
     assert "; cluster-autoscaler adds a node of group" in runs.out.splitlines()[0]
-    assert ran.out.splitlines()[0].endswith("; cluster-autoscaler does not run")
-    assert "repair cluster-autoscaler: its logs say why it does not run" in ran.out
+    assert result.out.splitlines()[0].endswith("; cluster-autoscaler does not run")
+    assert "repair cluster-autoscaler: its logs say why it does not run" in result.out
     none = workload("Deployment", "cluster-autoscaler", metadata={"namespace": "kube-system"}, replicas=0)
     (tmp_path / "down.json").write_text(json.dumps({"kind": "List", "items": [none]}))
-    ran = kschedx(*asked, "-s", "down.json", cwd=tmp_path, columns=400)
-    assert ran.out.splitlines()[0].endswith("; cluster-autoscaler does not run")
-    assert "scale kube-system/deploy/cluster-autoscaler to 1 replica" in ran.out
+    result = kschedx(*answer, "-s", "down.json", cwd=tmp_path, columns=400)
+    assert result.out.splitlines()[0].endswith("; cluster-autoscaler does not run")
+    assert "scale kube-system/deploy/cluster-autoscaler to 1 replica" in result.out
 
 
 COSCHEDULING: Manifest = {
@@ -889,12 +894,12 @@ def test_the_members_of_a_gang_have_one_answer(tmp_path: Path) -> None:
     ]
     (tmp_path / "config.yaml").write_text(json.dumps(COSCHEDULING))
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [node("n"), group, *pods]}))
-    asked = ("-s", "cluster.json", "--config", "config.yaml")
+    answer = ("-s", "cluster.json", "--config", "config.yaml")
     for name in ("pod/w-a", "pod/w-b"):
-        document = json.loads(kschedx("why", name, *asked, "-o", "json", cwd=tmp_path).out)
+        document = json.loads(kschedx("why", name, *answer, "-o", "json", cwd=tmp_path).out)
         assert (document["state"]["name"], document["overall"]) == ("WaitingForGang", "Unschedulable")
-    assert kschedx("why", "--all-pending", *asked, cwd=tmp_path).code == 1
-    assert kschedx("simulate", *asked, cwd=tmp_path).code == 1
+    assert kschedx("why", "--all-pending", *answer, cwd=tmp_path).code == 1
+    assert kschedx("simulate", *answer, cwd=tmp_path).code == 1
     ignored = kschedx("why", "pod/w-a", "-s", "cluster.json", cwd=tmp_path, columns=200).out
     assert "ignored unless the scheduler's configuration (--config) enables plugin Coscheduling" in ignored
 
@@ -910,10 +915,10 @@ def test_a_gang_that_lacks_room_for_one_member_keeps_the_others(tmp_path: Path) 
     (tmp_path / "config.yaml").write_text(json.dumps(COSCHEDULING))
     for pods in (members, [assigned, *members[1:]]):
         (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*nodes, group, *pods]}))
-        asked = ("-s", "cluster.json", "--config", "config.yaml")
-        simulated = kschedx("simulate", *asked, cwd=tmp_path, columns=200)
+        answer = ("-s", "cluster.json", "--config", "config.yaml")
+        simulated = kschedx("simulate", *answer, cwd=tmp_path, columns=200)
         assert (simulated.code, "add a node like" in simulated.out, "0 nodes" in simulated.out) == (1, True, False)
-        fixes = json.loads(kschedx("why", "pod/w-2", *asked, "-o", "json", cwd=tmp_path).out)["fixes"]
+        fixes = json.loads(kschedx("why", "pod/w-2", *answer, "-o", "json", cwd=tmp_path).out)["fixes"]
         assert fixes[0]["title"].startswith("add a node like")
         assert not any("delete" in fix["title"] for fix in fixes)
 
@@ -928,8 +933,8 @@ def test_an_unevaluated_pod_group_has_a_note(tmp_path: Path) -> None:
     member = pod("x", schedulingGroup={"podGroupName": "pg"})
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [node("n"), group, member]}))
     for command in (("simulate",), ("fit", "pod/x")):
-        ran = kschedx(*command, "-s", "cluster.json", cwd=tmp_path)
-        assert "note: PodGroups are ignored unless the feature gates" in ran.err
+        result = kschedx(*command, "-s", "cluster.json", cwd=tmp_path)
+        assert "note: PodGroups are ignored unless the feature gates" in result.err
         gates = ("--feature-gate", "GenericWorkload=true", "--feature-gate", "GangScheduling=true")
         assert "PodGroups are ignored" not in kschedx(*command, "-s", "cluster.json", *gates, cwd=tmp_path).err
 
@@ -1125,19 +1130,19 @@ OPENSHIFT: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"na
     ],
 )
 def test_the_kind_of_quota_that_refuses_on_openshift(tmp_path: Path, objects: list[Manifest], by: str) -> None:
-    told = "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"
-    stuck = reports("Job", "web", "FailedCreate", f"Error creating: {told}")
-    ran = why(tmp_path, "job/web", workload("Job"), stuck, *objects)
-    assert f"gets no pods: {by} refuses them" in ran.out
-    assert f"raise pods from 1 to 2 in {by} q" in ran.out
-    assert ("kubectl patch clusterresourcequota q" in ran.out) == (by == "ClusterResourceQuota")
+    report = "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"
+    stuck = reports("Job", "web", "FailedCreate", f"Error creating: {report}")
+    result = why(tmp_path, "job/web", workload("Job"), stuck, *objects)
+    assert f"gets no pods: {by} refuses them" in result.out
+    assert f"raise pods from 1 to 2 in {by} q" in result.out
+    assert ("kubectl patch clusterresourcequota q" in result.out) == (by == "ClusterResourceQuota")
 
 
 def test_a_readiness_gate_keeps_a_running_pod_from_being_ready(tmp_path: Path) -> None:
     says = 'corresponding condition of pod readiness gate "example.com/lb" does not exist.'
     gate = {"type": "Ready", "status": "False", "reason": "ReadinessGatesNotReady", "message": says}
-    ran = why(tmp_path, "pod/x", pod("x", on="n", status={"phase": "Running", "conditions": [gate]}))
-    assert ran.out.splitlines()[0] == f"‖ default/x runs on n and is not ready: {says}"
+    result = why(tmp_path, "pod/x", pod("x", on="n", status={"phase": "Running", "conditions": [gate]}))
+    assert result.out.splitlines()[0] == f"‖ default/x runs on n and is not ready: {says}"
 
 
 def test_a_quota_with_scopes_names_them(tmp_path: Path) -> None:
@@ -1146,18 +1151,18 @@ def test_a_quota_with_scopes_names_them(tmp_path: Path) -> None:
         "spec": {"hard": {"pods": "2"}, "scopes": ["Terminating"]}, "status": {"hard": {"pods": "2"}},
     }  # fmt: skip
     message = "Error creating: exceeded quota: short, requested: pods=1, used: pods=2, limited: pods=2"
-    ran = why(tmp_path, "job/web", workload("Job"), quota, reports("Job", "web", "FailedCreate", message))
-    assert "raise pods from 2 to 3 in ResourceQuota short (scope Terminating)" in ran.out
+    result = why(tmp_path, "job/web", workload("Job"), quota, reports("Job", "web", "FailedCreate", message))
+    assert "raise pods from 2 to 3 in ResourceQuota short (scope Terminating)" in result.out
 
 
 @pytest.mark.parametrize(
-    ("reason", "told"),
+    ("reason", "report"),
     [
         ("FailedMount", "waits for its volumes: FailedMount"),
         ("FailedCreatePodSandBox", "waits for its network sandbox: FailedCreatePodSandBox"),
     ],
 )
-def test_the_kubelets_event_is_the_cause(tmp_path: Path, reason: str, told: str) -> None:
+def test_the_kubelets_event_is_the_cause(tmp_path: Path, reason: str, report: str) -> None:
     about = {"kind": "Pod", "namespace": "default", "name": "web-0"}
     event: Manifest = {
         "apiVersion": "v1",
@@ -1167,9 +1172,9 @@ def test_the_kubelets_event_is_the_cause(tmp_path: Path, reason: str, told: str)
         "message": 'secret "tls" not found',
         "involvedObject": about,
     }
-    ran = why(tmp_path, "pod/web-0", kubelet(containerStatuses=waiting("ContainerCreating")), event)
-    assert ran.out.splitlines()[:2] == [
-        f"‖ default/web-0 is scheduled to n and {told}",
+    result = why(tmp_path, "pod/web-0", kubelet(containerStatuses=waiting("ContainerCreating")), event)
+    assert result.out.splitlines()[:2] == [
+        f"‖ default/web-0 is scheduled to n and {report}",
         '  because   secret "tls" not found',
     ]
     many = kschedx("why", "--all-pending", "-s", "cluster.json", cwd=tmp_path, columns=400)
@@ -1197,7 +1202,7 @@ NO_COMMAND = {
     }
 }  # fmt: skip
 STARTS: list[tuple[list[Manifest], str]] = [
-    *((waiting("ErrImagePull", told), fix) for told, fix in PULLED.items()),
+    *((waiting("ErrImagePull", report), fix) for report, fix in PULLED.items()),
     (waiting("CreateContainerConfigError", 'configmap "conf" not found'), "create ConfigMap default/conf"),
     (waiting("CrashLoopBackOff"), "find out from its logs why container app ends"),
     ([{**waiting("CrashLoopBackOff")[0], **OOM_KILLED}], "raise limits.memory of container app"),
@@ -1208,7 +1213,7 @@ STARTS: list[tuple[list[Manifest], str]] = [
 
 
 @pytest.mark.parametrize(
-    ("reason", "told", "fix"),
+    ("reason", "report", "fix"),
     [
         (
             "FailedMount",
@@ -1237,20 +1242,20 @@ STARTS: list[tuple[list[Manifest], str]] = [
         ),
     ],
 )
-def test_a_missing_resource_of_the_kubelet_has_its_fix(tmp_path: Path, reason: str, told: str, fix: str) -> None:
+def test_a_missing_resource_of_the_kubelet_has_its_fix(tmp_path: Path, reason: str, report: str, fix: str) -> None:
     starting = kubelet(containerStatuses=waiting("ContainerCreating"))
     agent = replica("agent", "DaemonSet", "agent", ready=False)
-    ran = why(tmp_path, "pod/web-0", starting, agent, reports("Pod", "web-0", reason, told), output="json")
-    assert json.loads(ran.out)["fixes"][0]["title"].startswith(fix)
+    result = why(tmp_path, "pod/web-0", starting, agent, reports("Pod", "web-0", reason, report), output="json")
+    assert json.loads(result.out)["fixes"][0]["title"].startswith(fix)
 
 
 def test_a_pod_of_an_older_revision_is_not_replaced_while_it_fails(tmp_path: Path) -> None:
     newer: Manifest = {**workload("StatefulSet", replicas=1), "status": {"updateRevision": "web-2"}}
     stuck = kubelet(containerStatuses=waiting("ErrImagePull"))
     at(stuck, "metadata")["labels"] = {"controller-revision-hash": "web-1"}
-    ran = why(tmp_path, "sts/web", newer, stuck)
-    assert "StatefulSet web has a newer revision" in ran.out.splitlines()[1]
-    assert "kubectl delete pod web-0" in ran.out
+    result = why(tmp_path, "sts/web", newer, stuck)
+    assert "StatefulSet web has a newer revision" in result.out.splitlines()[1]
+    assert "kubectl delete pod web-0" in result.out
     at(newer, "spec")["updateStrategy"] = {"rollingUpdate": {"partition": 1}}
     assert "newer revision" not in why(tmp_path, "sts/web", newer, stuck).out
 
@@ -1282,9 +1287,9 @@ def test_a_pending_pod_of_an_older_revision(tmp_path: Path, kind: str, spec: Man
         at(stuck, "spec")["affinity"] = {
             "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": node_terms},
         }
-    ran = why(tmp_path, "pod/web-0", newer, stuck)
-    assert ("has a newer revision" in ran.out) is bool(fix)
-    assert f"fix       {fix.format(kind)}" in ran.out
+    result = why(tmp_path, "pod/web-0", newer, stuck)
+    assert ("has a newer revision" in result.out) is bool(fix)
+    assert f"fix       {fix.format(kind)}" in result.out
     shared = kschedx("simulate", "-s", "cluster.json", cwd=tmp_path)
     assert f"fix       {fix.format(kind)}" in " ".join(shared.out.split("\n"))
     whole = kschedx("why", f"{kind}/web", "-s", "cluster.json", cwd=tmp_path)
@@ -1297,18 +1302,18 @@ def test_recreate_deletes_all_old_pods_first(tmp_path: Path, strategy: str) -> N
     old = workload("ReplicaSet", "web-old", metadata=owned("Deployment", "web"), replicas=0)
     going = replica("web-old-x", "ReplicaSet", "web-old")
     at(going, "metadata")["deletionTimestamp"] = SINCE
-    ran = why(tmp_path, "deploy/web", web, old, going)
+    result = why(tmp_path, "deploy/web", web, old, going)
     waits = "Deployment web creates its new pods once the old ones are gone (strategy Recreate)"
-    assert (ran.code, waits in ran.out) == ((1, True) if strategy == "Recreate" else (0, False))
+    assert (result.code, waits in result.out) == ((1, True) if strategy == "Recreate" else (0, False))
 
 
 def test_a_pod_that_follows_a_pending_one_names_it(tmp_path: Path) -> None:
     term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
     near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     ahead = pod("db", metadata={"labels": {"app": "db"}}, nodeSelector={"a": "b"})
-    ran = why(tmp_path, "pod/x", ahead, pod("x", affinity=near))
-    assert "podAffinity term 1 selects default/db, which has no node itself" in ran.out
-    assert "fix 1     make room for default/db first" in ran.out
+    result = why(tmp_path, "pod/x", ahead, pod("x", affinity=near))
+    assert "podAffinity term 1 selects default/db, which has no node itself" in result.out
+    assert "fix 1     make room for default/db first" in result.out
     there = pod("db", on="n", metadata={"labels": {"app": "db"}})
     assert (
         "selects default/db" not in why(tmp_path, "pod/x", there, pod("x", affinity=near, nodeSelector={"a": "b"})).out
@@ -1316,10 +1321,10 @@ def test_a_pod_that_follows_a_pending_one_names_it(tmp_path: Path) -> None:
 
 
 def test_a_rollout_that_a_quota_stops_can_use_max_unavailable(tmp_path: Path) -> None:
-    told = "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"
-    full = {**SURGE, "status": {"conditions": [{**FAILURE, "message": told}]}}
-    ran = why(tmp_path, "deploy/web", workload("Deployment"), full, OLD, replica("web-0-a", "ReplicaSet", "web-0"))
-    assert "set maxSurge: 0" in ran.out
+    report = "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"
+    full = {**SURGE, "status": {"conditions": [{**FAILURE, "message": report}]}}
+    result = why(tmp_path, "deploy/web", workload("Deployment"), full, OLD, replica("web-0-a", "ReplicaSet", "web-0"))
+    assert "set maxSurge: 0" in result.out
 
 
 @pytest.mark.parametrize(("containers", "fix"), STARTS)
@@ -1353,14 +1358,14 @@ def test_the_workload_that_uses_the_volume_ends(tmp_path: Path, kind: str, fix: 
     starting = kubelet(containerStatuses=waiting("ContainerCreating"))
     at(starting, "spec").update(USING)
     holders = [pod(f"old-{number}", on="m", metadata=owned(kind, "old"), spec=USING) for number in range(2)]
-    ran = why(tmp_path, "pod/web-0", starting, event, node("m"), workload(kind, "old"), *holders, output="json")
-    titles = [fix["title"] for fix in json.loads(ran.out)["fixes"]]
+    result = why(tmp_path, "pod/web-0", starting, event, node("m"), workload(kind, "old"), *holders, output="json")
+    titles = [fix["title"] for fix in json.loads(result.out)["fixes"]]
     assert titles == [fix, "run both pods on one node, or use a claim with ReadWriteMany"]
 
 
 def test_running_pods_that_are_not_ready_are_examined(tmp_path: Path) -> None:
-    ran = why(tmp_path, "sts/web", workload("StatefulSet", replicas=3), UNREADY, output="json")
-    [fix] = json.loads(ran.out)["fixes"]
+    result = why(tmp_path, "sts/web", workload("StatefulSet", replicas=3), UNREADY, output="json")
+    [fix] = json.loads(result.out)["fixes"]
     assert fix["title"] == "find out why web-0 is not ready"
 
 
@@ -1439,12 +1444,12 @@ def test_an_attachment_to_a_lost_node_is_named(
     ],
 )
 def test_the_pods_behind_a_webhook_are_named(tmp_path: Path, conditions: list[Manifest], says: str) -> None:
-    told = 'failed calling webhook "v.x": failed to call webhook: Post "https://svc.policy.svc:443/v": no endpoints'
-    condition = {**FAILURE, "message": told}
+    report = 'failed calling webhook "v.x": failed to call webhook: Post "https://svc.policy.svc:443/v": no endpoints'
+    condition = {**FAILURE, "message": report}
     stuck = {**REPLICA_SET, "status": {"conditions": [condition]}}
     backend = pod("v-0", metadata={"namespace": "policy"}, status={"phase": "Pending", "conditions": conditions})
-    ran = why(tmp_path, "deploy/web", workload("Deployment", replicas=2), stuck, backend)
-    assert says in ran.out
+    result = why(tmp_path, "deploy/web", workload("Deployment", replicas=2), stuck, backend)
+    assert says in result.out
 
 
 def test_a_pod_whose_volume_is_not_provisioned_is_not_bound(tmp_path: Path) -> None:
@@ -1470,35 +1475,37 @@ def test_a_pod_whose_volume_is_not_provisioned_is_not_bound(tmp_path: Path) -> N
     slow = reports("Pod", "x", "FailedScheduling", 'running PreBind plugin "VolumeBinding": timed out')
     objects = ({**claim, "spec": spec}, late, csi_node, pod("x", spec=USING))
     for events in ([failed, slow], [slow], [failed]):
-        ran = why(tmp_path, "pod/x", *objects, *events)
-        assert (ran.code, ran.out.partition(";")[0]) == (
+        result = why(tmp_path, "pod/x", *objects, *events)
+        assert (result.code, result.out.partition(";")[0]) == (
             1,
             "✗ default/x is not bound: claim default/d waits for its volume",
         )
-        assert ("it is slow" in ran.out, "timed out" in ran.out) == (failed in events, slow in events)
-        assert "fix       repair disk.example.com" in ran.out
+        assert ("it is slow" in result.out, "timed out" in result.out) == (failed in events, slow in events)
+        assert "fix       repair disk.example.com" in result.out
     at(failed, "involvedObject")["uid"] = "of-an-earlier-claim"
     at(claim, "metadata")["uid"] = "of-this-claim"
     assert why(tmp_path, "pod/x", *objects, failed).out.startswith("✓ default/x")
 
 
 def test_an_autoscaler_whose_groups_are_not_in_the_dump_is_quoted(tmp_path: Path) -> None:
-    said = "pod didn't trigger scale-up: 1 max node group size reached"
-    ran = why(tmp_path, "pod/x", pod("x", nodeSelector={"pool": "a"}), reports("Pod", "x", "NotTriggerScaleUp", said))
-    assert f"cluster-autoscaler reports: {said}" in ran.out
-    assert "fix 1     raise the maximum of the node group" in ran.out
-    ran = why(
+    message = "pod didn't trigger scale-up: 1 max node group size reached"
+    result = why(
+        tmp_path, "pod/x", pod("x", nodeSelector={"pool": "a"}), reports("Pod", "x", "NotTriggerScaleUp", message)
+    )
+    assert f"cluster-autoscaler reports: {message}" in result.out
+    assert "fix 1     raise the maximum of the node group" in result.out
+    result = why(
         tmp_path, "pod/x", pod("x", nodeSelector={"pool": "a"}), reports("Pod", "x", "TriggeredScaleUp", "[{g 1->2}]")
     )
-    assert "fix 1     wait for cluster-autoscaler" in ran.out
+    assert "fix 1     wait for cluster-autoscaler" in result.out
     failed = reports("Pod", "x", "FailedScaleUp", "Node scale up failed: GCE quota exceeded.")
-    ran = why(tmp_path, "pod/x", pod("x", nodeSelector={"pool": "a"}), failed)
-    assert "fix 1     raise the quota of the cloud account" in ran.out
+    result = why(tmp_path, "pod/x", pod("x", nodeSelector={"pool": "a"}), failed)
+    assert "fix 1     raise the quota of the cloud account" in result.out
     limited = reports(
         "Pod", "x", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max cluster memory limit reached"
     )
-    ran = why(tmp_path, "pod/x", pod("x", nodeSelector={"pool": "a"}), limited)
-    assert "fix 1     raise the limit of memory for the whole cluster (--memory-total, or" in ran.out
+    result = why(tmp_path, "pod/x", pod("x", nodeSelector={"pool": "a"}), limited)
+    assert "fix 1     raise the limit of memory for the whole cluster (--memory-total, or" in result.out
 
 
 @pytest.mark.parametrize(
@@ -1524,12 +1531,12 @@ def test_a_node_group_without_template_that_is_backed_off_is_named(tmp_path: Pat
         minSize: 0, maxSize: 3}, scaleUp: {status: Backoff, backoffInfo: {errorCode: OutOfResources}}}]}"""
     metadata = {"name": "cluster-autoscaler-status", "namespace": "kube-system"}
     written: Manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"status": status}}
-    said = "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
+    message = "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
     marked = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
     asking = pod("x", nodeSelector={"pool": "a"}, status=marked)
-    ran = why(tmp_path, "pod/x", asking, written, reports("Pod", "x", "NotTriggerScaleUp", said))
-    assert "let node group g use other instance types or zones, or add another: OutOfResources" in ran.out
-    assert "no fix" not in ran.out
+    result = why(tmp_path, "pod/x", asking, written, reports("Pod", "x", "NotTriggerScaleUp", message))
+    assert "let node group g use other instance types or zones, or add another: OutOfResources" in result.out
+    assert "no fix" not in result.out
 
 
 def test_a_gang_lacks_a_pod_that_is_refused(tmp_path: Path) -> None:
@@ -1547,16 +1554,16 @@ def test_a_gang_lacks_a_pod_that_is_refused(tmp_path: Path) -> None:
         f"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n{config}"
     )
     why(tmp_path, "pod/x", group, member, reports("Job", "g", "FailedCreate", "Error creating: exceeded quota"))
-    ran = kschedx("why", "pod/x", "-s", "cluster.json", "--config", "config.yaml", cwd=tmp_path, columns=400)
-    assert "Job g cannot create the others: exceeded quota" in ran.out
-    assert "no fix    pod group default/g needs 1 more pod" in ran.out
+    result = kschedx("why", "pod/x", "-s", "cluster.json", "--config", "config.yaml", cwd=tmp_path, columns=400)
+    assert "Job g cannot create the others: exceeded quota" in result.out
+    assert "no fix    pod group default/g needs 1 more pod" in result.out
 
 
 def test_a_finalizer_is_named(tmp_path: Path) -> None:
     metadata = {"deletionTimestamp": SINCE, "finalizers": ["example.com/backup"]}
-    ran = why(tmp_path, "pod/x", pod("x", on="n", metadata=metadata))
-    assert "finalizer example.com/backup" in ran.out.splitlines()[1]
-    assert "kubectl patch pod x" in ran.out
+    result = why(tmp_path, "pod/x", pod("x", on="n", metadata=metadata))
+    assert "finalizer example.com/backup" in result.out.splitlines()[1]
+    assert "kubectl patch pod x" in result.out
 
 
 @pytest.mark.parametrize(
@@ -1574,19 +1581,19 @@ def test_a_custom_resource_is_suspended(tmp_path: Path, api: str, kind: str, spe
     }
     manifest = {"apiVersion": api, "kind": kind, "metadata": {"name": "t"}, "spec": {**spec, **pods[kind]}}
     (tmp_path / "t.json").write_text(json.dumps(manifest))
-    ran = why(tmp_path, "t.json")
-    assert ran.code == 1
-    assert ran.out.startswith(f"✗ default/{kind.lower()}/t is suspended: {field} is true")
+    result = why(tmp_path, "t.json")
+    assert result.code == 1
+    assert result.out.startswith(f"✗ default/{kind.lower()}/t is suspended: {field} is true")
 
 
 def test_an_earlier_ordinal_on_a_lost_node_has_both_fixes(tmp_path: Path) -> None:
     terminating = {**owned("StatefulSet", "web"), "deletionTimestamp": SINCE}
     lost = {**node("lost"), "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
     gone = pod("web-0", on="lost", metadata=terminating, status={"phase": "Running"})
-    ran = why(tmp_path, "sts/web", lost, workload("StatefulSet", replicas=2), gone)
-    assert ran.out.splitlines()[0].endswith("web-1 is not created, because web-0 is being deleted")
-    assert "kubectl delete pod web-0 -n default --force --grace-period=0" in ran.out
-    assert "node.kubernetes.io/out-of-service" in ran.out
+    result = why(tmp_path, "sts/web", lost, workload("StatefulSet", replicas=2), gone)
+    assert result.out.splitlines()[0].endswith("web-1 is not created, because web-0 is being deleted")
+    assert "kubectl delete pod web-0 -n default --force --grace-period=0" in result.out
+    assert "node.kubernetes.io/out-of-service" in result.out
 
 
 EVICTIONS = [
@@ -1605,10 +1612,10 @@ def test_a_terminating_pod_names_its_eviction_and_the_end_of_its_grace_period(
     metadata = {"deletionTimestamp": "2026-01-02T01:00:00Z", "deletionGracePeriodSeconds": 3600}
     victim = pod("x", on="m", metadata=metadata, status={"phase": "Running", "conditions": [condition]})
     urgent = pod("urgent", spec={**SMALL, "priority": 9}, status={"phase": "Pending", "nominatedNodeName": "m"})
-    ran = why(tmp_path, "pod/x", node("m", taints=["example.com/drain:NoExecute"]), victim, urgent)
-    assert f"default/x is being deleted (since {SINCE})" in ran.out.splitlines()[0]
-    assert cause in ran.out.splitlines()[1]
-    assert "its containers are stopping on node m, by 2026-01-02T01:00:00Z at the latest" in ran.out
+    result = why(tmp_path, "pod/x", node("m", taints=["example.com/drain:NoExecute"]), victim, urgent)
+    assert f"default/x is being deleted (since {SINCE})" in result.out.splitlines()[0]
+    assert cause in result.out.splitlines()[1]
+    assert "its containers are stopping on node m, by 2026-01-02T01:00:00Z at the latest" in result.out
 
 
 @pytest.mark.parametrize(
@@ -1638,17 +1645,17 @@ def test_the_event_names_what_ended_a_pod(
     status = {"phase": "Running", **at(ended, "status"), "conditions": [condition]}
     victim = pod("x", on="m", metadata=at(ended, "metadata"), status=status)
     urgent = pod("urgent", on="m", spec={**SMALL, "priority": 9}, metadata={"uid": "u-1"})
-    ran = why(tmp_path, "pod/x", node("m"), victim, urgent, reports("Pod", "x", event[0], event[2], by=event[1]))
-    assert cause in ran.out.splitlines()[1]
+    result = why(tmp_path, "pod/x", node("m"), victim, urgent, reports("Pod", "x", event[0], event[2], by=event[1]))
+    assert cause in result.out.splitlines()[1]
 
 
 @pytest.mark.parametrize("verb", ["drain", "cordon"])
 def test_no_fix_reverts_the_change_of_the_question(tmp_path: Path, verb: str) -> None:
     only, waits = node("only", labels={"pool": "db"}), pod("x", spec={**SMALL, "nodeSelector": {"pool": "db"}})
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [only, node("n"), waits]}))
-    ran = kschedx("why", "pod/x", f"--{verb}", "only", "-s", "cluster.json", cwd=tmp_path, columns=400)
-    assert "add a node like only" in ran.out
-    assert "uncordon" not in ran.out
+    result = kschedx("why", "pod/x", f"--{verb}", "only", "-s", "cluster.json", cwd=tmp_path, columns=400)
+    assert "add a node like only" in result.out
+    assert "uncordon" not in result.out
 
 
 def test_a_lost_node_is_repaired_first_if_its_pod_fits_no_other(tmp_path: Path) -> None:
@@ -1661,8 +1668,8 @@ def test_a_lost_node_is_repaired_first_if_its_pod_fits_no_other(tmp_path: Path) 
         status={"phase": "Running"},
         spec={**SMALL, "nodeSelector": {"pool": "db"}},
     )
-    ran = why(tmp_path, "pod/web-0", lost, gone)
-    first, *others = re.findall(r"(?:fix +| +)\d +(.*)", ran.out)
+    result = why(tmp_path, "pod/web-0", lost, gone)
+    first, *others = re.findall(r"(?:fix +| +)\d +(.*)", result.out)
     assert first.startswith("repair lost, or delete the node")
     assert others
     assert all("; then " in other and "lost" not in other.partition("; then ")[2] for other in others)
@@ -1716,10 +1723,10 @@ def test_a_lost_node_is_repaired_first_if_its_pod_fits_no_other(tmp_path: Path) 
 def test_the_autoscaler_that_keeps_a_workload_at_zero_is_named(
     tmp_path: Path, autoscaler: Manifest, reads: str, fix: str
 ) -> None:
-    ran = why(tmp_path, "deploy/web", workload("Deployment", replicas=0), autoscaler, output="json")
-    result = json.loads(ran.out)
+    outcome = why(tmp_path, "deploy/web", workload("Deployment", replicas=0), autoscaler, output="json")
+    result = json.loads(outcome.out)
     by = reads if reads.startswith(":") else f" by {reads}"
-    assert (ran.code, result["state"]["headline"]) == (0, f"default/deploy/web is scaled to zero{by}")
+    assert (outcome.code, result["state"]["headline"]) == (0, f"default/deploy/web is scaled to zero{by}")
     screen = why(tmp_path, "deploy/web", workload("Deployment", replicas=0), autoscaler).out
     assert fix in " ".join(screen.replace("\\", "").split())
 
@@ -1749,24 +1756,24 @@ def test_a_rollout_past_its_progress_deadline_is_named(
     tmp_path: Path, pods: list[Manifest], state: str, code: int
 ) -> None:
     objects = [STALLED, ROLLED_OUT, *pods]
-    ran = why(tmp_path, "deploy/web", *objects, output="json")
-    assert (ran.code, json.loads(ran.out)["state"]["name"]) == (code, state)
+    result = why(tmp_path, "deploy/web", *objects, output="json")
+    assert (result.code, json.loads(result.out)["state"]["name"]) == (code, state)
     assert 'ReplicaSet "web-1" has timed out progressing.' in " ".join(
         why(tmp_path, "deploy/web", *objects).out.split()
     )
 
 
 @pytest.mark.parametrize(
-    ("is_ready", "seconds", "told"),
+    ("is_ready", "seconds", "report"),
     [(False, 0, ": 1 pod is not ready"), (True, 60, " until its new pods have been ready for minReadySeconds 60")],
 )
-def test_a_rollout_waits_for_its_new_pods(tmp_path: Path, is_ready: bool, seconds: int, told: str) -> None:
+def test_a_rollout_waits_for_its_new_pods(tmp_path: Path, is_ready: bool, seconds: int, report: str) -> None:
     old: Manifest = {**OLD, "spec": {**at(OLD, "spec"), "template": {"spec": {"containers": [{"name": "old"}]}}}}
     pods = [replica("web-0-a", "ReplicaSet", "web-0"), replica("web-1-a", "ReplicaSet", "web-1", ready=is_ready)]
-    ran = why(tmp_path, "deploy/web", workload("Deployment", minReadySeconds=seconds), old, ROLLED_OUT, *pods)
-    assert (ran.code, ran.out.splitlines()[0]) == (
+    result = why(tmp_path, "deploy/web", workload("Deployment", minReadySeconds=seconds), old, ROLLED_OUT, *pods)
+    assert (result.code, result.out.splitlines()[0]) == (
         0,
-        f"‖ default/deploy/web waits in its rollout{told}",
+        f"‖ default/deploy/web waits in its rollout{report}",
     )
 
 
@@ -2057,8 +2064,8 @@ def test_a_shared_volume_needs_the_old_pod_deleted_first(tmp_path: Path) -> None
     )
     new["status"] = {"phase": "Pending", "containerStatuses": waiting("ContainerCreating")}
     event = reports("Pod", "web-1-b", "FailedAttachVolume", 'Multi-Attach error for volume "v"')
-    ran = why(tmp_path, "pod/web-1-b", workload("Deployment"), ROLLED_OUT, node("m"), old, new, event)
-    assert "fix 1     set strategy Recreate on Deployment web, so that default/web-1-a goes before" in ran.out
+    result = why(tmp_path, "pod/web-1-b", workload("Deployment"), ROLLED_OUT, node("m"), old, new, event)
+    assert "fix 1     set strategy Recreate on Deployment web, so that default/web-1-a goes before" in result.out
 
 
 PROVISIONING = {
@@ -2073,17 +2080,17 @@ PROVISIONING = {
 }
 
 
-@pytest.mark.parametrize(("told", "fix"), PROVISIONING.items())
-def test_a_report_of_a_provisioner_has_its_fix(tmp_path: Path, told: str, fix: str) -> None:
+@pytest.mark.parametrize(("report", "fix"), PROVISIONING.items())
+def test_a_report_of_a_provisioner_has_its_fix(tmp_path: Path, report: str, fix: str) -> None:
     spec = {"storageClassName": "late", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     metadata = {"name": "d", "namespace": "default"}
     claim: Manifest = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
     driver: Manifest = {"provisioner": "disk.example.com", "volumeBindingMode": "Immediate"}
     late: Manifest = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"}, **driver}
     down = replica("disk-provisioner-0", "StatefulSet", "disk-provisioner", ready=False)
-    told_event = reports("PersistentVolumeClaim", "d", "ProvisioningFailed", told)
-    ran = why(tmp_path, "pod/x", claim, late, down, told_event, pod("x", spec=USING))
-    assert f"fix       {fix}" in ran.out
+    report_event = reports("PersistentVolumeClaim", "d", "ProvisioningFailed", report)
+    result = why(tmp_path, "pod/x", claim, late, down, report_event, pod("x", spec=USING))
+    assert f"fix       {fix}" in result.out
 
 
 NOT_ALLOCATED = "Allocate failed due to {}, which is unexpected"
@@ -2091,7 +2098,7 @@ USES_DEVICE: Manifest = {"containers": [{"name": "app", "resources": {"limits": 
 
 
 @pytest.mark.parametrize(
-    ("state", "told"),
+    ("state", "report"),
     [
         (
             {"reason": "NodeAffinity", "message": "Pod was rejected: Predicate NodeAffinity failed"},
@@ -2123,24 +2130,24 @@ USES_DEVICE: Manifest = {"containers": [{"name": "app", "resources": {"limits": 
         ),
     ],
 )
-def test_reports_of_kubelets(tmp_path: Path, state: Manifest, told: str) -> None:
+def test_reports_of_kubelets(tmp_path: Path, state: Manifest, report: str) -> None:
     status: Manifest = {"phase": "Failed", **state}
     here = node("m", allocatable={"pods": "9", "x.com/gpu": "1"})
     if status["phase"] == "Pending":
         here["status"] = {**at(here, "status"), "conditions": [SILENT]}
     item = pod("x", on="m", spec={**USES_DEVICE, "nodeSelector": {"role": "edge"}}, status=status)
-    assert told in " ".join(why(tmp_path, "pod/x", here, item).out.split())
+    assert report in " ".join(why(tmp_path, "pod/x", here, item).out.split())
 
 
 def test_a_complete_workload_has_its_headline(tmp_path: Path) -> None:
-    ran = why(
+    result = why(
         tmp_path,
         "deploy/web",
         workload("Deployment"),
         ROLLED_OUT,
         replica("web-1-a", "ReplicaSet", "web-1", ready=False),
     )
-    assert "its only replica has a node, but is not ready; this shows where one more would go" in ran.out
+    assert "its only replica has a node, but is not ready; this shows where one more would go" in result.out
 
 
 def test_nodes_that_joined_after_the_replicas_are_named(tmp_path: Path) -> None:
@@ -2148,11 +2155,11 @@ def test_nodes_that_joined_after_the_replicas_are_named(tmp_path: Path) -> None:
     new["metadata"] = {**at(new, "metadata"), "creationTimestamp": "2026-01-03T00:00:00Z"}
     full = replica("web-1-a", "ReplicaSet", "web-1", startTime=moment)
     full["spec"] = {**at(full, "spec"), "containers": [{"name": "app", "resources": {"requests": {"cpu": "1"}}}]}
-    ran = why(tmp_path, "deploy/web", new, workload("Deployment"), ROLLED_OUT, full)
-    assert "late joined after its pods were assigned; kube-scheduler does not move pods that have a node" in ran.out
+    result = why(tmp_path, "deploy/web", new, workload("Deployment"), ROLLED_OUT, full)
+    assert "late joined after its pods were assigned; kube-scheduler does not move pods that have a node" in result.out
     for name, is_new in (("late", True), ("n", False)):
-        ran = kschedx("why", "pod/web-1-a", "-s", "cluster.json", "--node", name, cwd=tmp_path, columns=400)
-        assert (f"  {name} joined after the pod was assigned; kube-scheduler does not move" in ran.out) == is_new
+        result = kschedx("why", "pod/web-1-a", "-s", "cluster.json", "--node", name, cwd=tmp_path, columns=400)
+        assert (f"  {name} joined after the pod was assigned; kube-scheduler does not move" in result.out) == is_new
 
 
 VERTICAL = {"vpaUpdates": "Pod resources updated by vpa: container 0: cpu request, memory request"}
@@ -2175,13 +2182,13 @@ RANGE: Manifest = {
 )
 def test_a_request_is_lowered_at_its_origin(tmp_path: Path, annotations: Manifest, fix: str) -> None:
     large = {"containers": [{"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "100"}}}]}
-    asked = pod("x", spec=large, metadata={"annotations": annotations})
-    document = json.loads(why(tmp_path, "pod/x", RANGE, asked, output="json").out)
+    answer = pod("x", spec=large, metadata={"annotations": annotations})
+    document = json.loads(why(tmp_path, "pod/x", RANGE, answer, output="json").out)
     assert document["fixes"][0]["title"].startswith(fix)
 
 
 @pytest.mark.parametrize(
-    ("volume", "told"),
+    ("volume", "report"),
     [
         ({"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}, "volume v has only 1Gi"),
         (
@@ -2198,7 +2205,7 @@ def test_a_request_is_lowered_at_its_origin(tmp_path: Path, annotations: Manifes
         ),
     ],
 )
-def test_the_volume_that_a_claim_cannot_bind_is_named(tmp_path: Path, volume: Manifest, told: str) -> None:
+def test_the_volume_that_a_claim_cannot_bind_is_named(tmp_path: Path, volume: Manifest, report: str) -> None:
     spec: Manifest = {
         "storageClassName": "",
         "accessModes": ["ReadWriteOnce"],
@@ -2214,7 +2221,7 @@ def test_the_volume_that_a_claim_cannot_bind_is_named(tmp_path: Path, volume: Ma
         "spec": {"storageClassName": "", **volume},
         "status": {"phase": "Available"},
     }
-    assert told in why(tmp_path, "pod/x", claim, other, pod("x", spec=USING)).out
+    assert report in why(tmp_path, "pod/x", claim, other, pod("x", spec=USING)).out
 
 
 def test_a_change_that_the_api_server_refuses_is_an_answer(tmp_path: Path) -> None:
@@ -2226,9 +2233,9 @@ def test_a_change_that_the_api_server_refuses_is_an_answer(tmp_path: Path) -> No
     }
     why(tmp_path, "pod/x", high, pod("x"))
     (tmp_path / "more.json").write_text(json.dumps(pod("y", priorityClassName="b")))
-    ran = kschedx("why", "pod/x", "-s", "cluster.json", "--apply", "more.json", cwd=tmp_path)
-    assert (ran.code, ran.err) == (1, "")
-    assert ran.out.startswith("✗ default/y is not created: the API server refuses the pod")
+    result = kschedx("why", "pod/x", "-s", "cluster.json", "--apply", "more.json", cwd=tmp_path)
+    assert (result.code, result.err) == (1, "")
+    assert result.out.startswith("✗ default/y is not created: the API server refuses the pod")
 
 
 def test_a_budget_that_its_controller_cannot_evaluate_is_named(tmp_path: Path) -> None:
@@ -2247,9 +2254,9 @@ def test_a_budget_that_its_controller_cannot_evaluate_is_named(tmp_path: Path) -
     }
     metadata = {**owned("Operator", "x"), "labels": {"app": "x"}}
     why(tmp_path, "pod/x-0", budget, node("m"), *(pod(f"x-{at}", on=at, metadata=metadata) for at in ("n", "m")))
-    ran = kschedx("drain", "n", "-s", "cluster.json", cwd=tmp_path, columns=400)
-    assert "PDB default/b allows no disruption (SyncFailed): found no controllers" in ran.out
-    assert "replace maxUnavailable 1 of PDB default/b with minAvailable 1 · the node can be drained" in ran.out
+    result = kschedx("drain", "n", "-s", "cluster.json", cwd=tmp_path, columns=400)
+    assert "PDB default/b allows no disruption (SyncFailed): found no controllers" in result.out
+    assert "replace maxUnavailable 1 of PDB default/b with minAvailable 1 · the node can be drained" in result.out
 
 
 def test_a_tainted_and_full_node_has_both_reasons(tmp_path: Path) -> None:
@@ -2264,10 +2271,10 @@ def test_a_replica_set_has_replaced_a_terminating_pod(tmp_path: Path) -> None:
     lost = {**node("lost"), "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
     metadata = {**owned("ReplicaSet", "web"), "deletionTimestamp": SINCE}
     objects = [workload("ReplicaSet", replicas=1), replica("web-a", "ReplicaSet", "web")]
-    ran = why(tmp_path, "pod/web-b", lost, *objects, pod("web-b", on="lost", metadata=metadata))
-    assert "ReplicaSet web does not count it, and replaces it at once" in ran.out
-    ran = why(tmp_path, "rs/web", lost, *objects, pod("web-b", on="lost", metadata=metadata))
-    assert (ran.code, "being deleted" in ran.out) == (0, False)
+    result = why(tmp_path, "pod/web-b", lost, *objects, pod("web-b", on="lost", metadata=metadata))
+    assert "ReplicaSet web does not count it, and replaces it at once" in result.out
+    result = why(tmp_path, "rs/web", lost, *objects, pod("web-b", on="lost", metadata=metadata))
+    assert (result.code, "being deleted" in result.out) == (0, False)
 
 
 FAILS = replica("web-2-z", "ReplicaSet", "web-2", ready=False, containerStatuses=waiting("CrashLoopBackOff"))
@@ -2292,9 +2299,9 @@ def test_a_simulation_reports_a_failing_rollout(
     current = {**workload("Deployment", replicas=1, template=template), "status": status}
     objects = [node("n"), current, ROLLED_OUT, new, replica("web-1-x", "ReplicaSet", "web-1"), newest]
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
-    ran = kschedx("simulate", *changes, "-s", "cluster.json", "-o", "json", cwd=tmp_path)
-    states = [state["name"] for state in json.loads(ran.out)["states"]]
-    assert (states, ran.code) == (["RolloutStalled"] if is_stalled else [], 0)
+    result = kschedx("simulate", *changes, "-s", "cluster.json", "-o", "json", cwd=tmp_path)
+    states = [state["name"] for state in json.loads(result.out)["states"]]
+    assert (states, result.code) == (["RolloutStalled"] if is_stalled else [], 0)
     fixes = kschedx("why", "pod/web-2-z", "-s", "cluster.json", cwd=tmp_path, columns=400).out
     assert ("kubectl rollout undo deployment/web" in fixes) == (newest is FAILS)
 
@@ -2317,6 +2324,6 @@ def test_a_failed_job_names_the_limit_that_it_has_reached(
 
 def test_a_job_pod_that_is_deleted_waits_for_its_controller(tmp_path: Path) -> None:
     held = {**owned("Job", "web"), "finalizers": ["batch.kubernetes.io/job-tracking"], "deletionTimestamp": SINCE}
-    ran = why(tmp_path, "web-0", pod("web-0", on="n", metadata=held), static("kube-controller-manager"))
-    assert "the object stays until the Job controller is done" in ran.out
-    assert "fix 1     repair kube-controller-manager" in ran.out
+    result = why(tmp_path, "web-0", pod("web-0", on="n", metadata=held), static("kube-controller-manager"))
+    assert "the object stays until the Job controller is done" in result.out
+    assert "fix 1     repair kube-controller-manager" in result.out

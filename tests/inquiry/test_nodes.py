@@ -83,8 +83,8 @@ def test_the_column_of_the_order_stays_and_no_row_is_cut(sort: str, label: str) 
 
 
 def test_the_numbers_of_the_document_add_up() -> None:
-    ran = command("nodes", "-s", CLUSTER, "-o", "json")
-    document = json.loads(ran.out)
+    result = command("nodes", "-s", CLUSTER, "-o", "json")
+    document = json.loads(result.out)
     check_document(document)
     assert document["total"]["nvidia.com/gpu"] == {"requested": "3", "free": "3", "allocatable": "6"}
     assert [row["largestPod"].get("nvidia.com/gpu", "0") for row in document["nodes"]] == ["0", "3", "0", "0", "0"]
@@ -96,5 +96,5 @@ def test_prices_are_added_up(tmp_path: Path) -> None:
     types = [{"name": "g5.12xlarge", "capacity": capacity, "offerings": offerings}]
     catalogue = tmp_path / "types.json"
     catalogue.write_text(json.dumps({"kind": "InstanceTypes", "apiVersion": "kschedx/v1", "instanceTypes": types}))
-    ran = command("nodes", "-s", CLUSTER, "--instance-types", str(catalogue))
-    assert "price     $3.50 an hour for 1 of 5 nodes" in ran.out
+    result = command("nodes", "-s", CLUSTER, "--instance-types", str(catalogue))
+    assert "price     $3.50 an hour for 1 of 5 nodes" in result.out

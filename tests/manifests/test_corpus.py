@@ -19,18 +19,18 @@ CLUSTER = FOLDER / "cluster.yaml"
 FILES = sorted(path for path in FOLDER.rglob("*.yaml") if path != CLUSTER)
 
 
-def told(path: Path, what: str) -> list[str]:
+def answer_lines(path: Path, what: str) -> list[str]:
     return re.findall(rf"^# {what}: (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
 
 
 @pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(FOLDER).with_suffix("")) for path in FILES])
 def test_the_answer_is_as_expected(path: Path, golden: Golden) -> None:
     name = str(path.relative_to(ROOT))
-    ran = kschedx("why", name, "-s", str(CLUSTER.relative_to(ROOT)))
-    screen = f"$ kschedx why {name}\n{ran.out}{ran.err}exit code {ran.code}\n"
-    said = " ".join(screen.split())
-    assert [str(ran.code)] == told(path, "exit"), screen
-    missing = [text for text in told(path, "says") if text not in said]
+    result = kschedx("why", name, "-s", str(CLUSTER.relative_to(ROOT)))
+    screen = f"$ kschedx why {name}\n{result.out}{result.err}exit code {result.code}\n"
+    message = " ".join(screen.split())
+    assert [str(result.code)] == answer_lines(path, "exit"), screen
+    missing = [text for text in answer_lines(path, "says") if text not in message]
     assert not missing, screen
     golden.check(path.with_suffix(".txt"), screen)
 

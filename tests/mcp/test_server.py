@@ -32,7 +32,9 @@ RUNNING = {"target": "pod/clickstream-exec-17", "namespace": "data-platform", **
 CLUSTERS = KnownClusters(snapshots=(ZONE_FULL, str(ROOT / "fixtures" / "tie")))
 
 
-def asked(talk: Callable[[Client], Awaitable[None]], clusters: KnownClusters = CLUSTERS, *, limit: float = 60) -> None:
+def run_session(
+    talk: Callable[[Client], Awaitable[None]], clusters: KnownClusters = CLUSTERS, *, limit: float = 60
+) -> None:
     """Run a session with a server in this process; its tools run in another one."""
     answers = Answers(clusters, limit=limit)
 
@@ -75,7 +77,7 @@ def test_every_tool_is_read_only_and_has_a_description() -> None:
             assert item.output_schema is not None
             Draft202012Validator.check_schema(item.output_schema)
 
-    asked(talk)
+    run_session(talk)
 
 
 def test_why_returns_the_screen_and_the_document() -> None:
@@ -94,7 +96,7 @@ def test_why_returns_the_screen_and_the_document() -> None:
             == "clickstream-exec-17"
         )
 
-    asked(talk)
+    run_session(talk)
 
 
 def test_a_manifest_is_text_and_a_snapshot_is_a_listed_one() -> None:
@@ -104,7 +106,7 @@ def test_a_manifest_is_text_and_a_snapshot_is_a_listed_one() -> None:
         result = await client.call_tool("pod_explain", {"manifest": manifest, "snapshot": "cluster.yaml", **FULL})
         assert structured(result)["document"]["outcome"] == "Scheduled"
 
-    asked(talk, KnownClusters(snapshots=(str(ROOT / "fixtures" / "tie"),)))
+    run_session(talk, KnownClusters(snapshots=(str(ROOT / "fixtures" / "tie"),)))
 
 
 @pytest.mark.parametrize(
@@ -133,7 +135,7 @@ def test_a_forbidden_request_is_a_one_line_error(tool: str, arguments: dict[str,
         assert expected in text(result)
         assert "\n" not in text(result)
 
-    asked(talk)
+    run_session(talk)
 
 
 def test_a_link_out_of_a_folder_is_not_followed(tmp_path: Path) -> None:
@@ -143,7 +145,7 @@ def test_a_link_out_of_a_folder_is_not_followed(tmp_path: Path) -> None:
     async def talk(client: Client) -> None:
         assert (await client.call_tool("dump_check", {"snapshot": "out.yaml"})).is_error
 
-    asked(talk, KnownClusters(snapshots=(str(tmp_path / "here"),)))
+    run_session(talk, KnownClusters(snapshots=(str(tmp_path / "here"),)))
 
 
 def test_only_listed_contexts_are_available() -> None:
@@ -162,7 +164,7 @@ def test_many_pods_profiles_reasons_and_dumps() -> None:
         assert "insufficient" in text(await client.call_tool("event_decode", {"text": "insufficient-resource"}))
         assert structured(await client.call_tool("dump_check", FULL))["document"]["kind"] == "Diagnosis"
 
-    asked(talk)
+    run_session(talk)
 
 
 def test_simulation_tools() -> None:
@@ -181,7 +183,7 @@ def test_simulation_tools() -> None:
         refused = await client.call_tool("changes_simulate", {"drain": ["--kubeconfig=x"]})
         assert "drain: found '--kubeconfig=x', allowed is a node's name" in text(refused)
 
-    asked(talk)
+    run_session(talk)
 
 
 def test_an_answer_is_cut_to_its_detail(tmp_path: Path) -> None:
@@ -205,7 +207,7 @@ def test_an_answer_is_cut_to_its_detail(tmp_path: Path) -> None:
         each = structured(await client.call_tool("node_drain_preview", {"each": True}))
         assert len(json.dumps(each)) < 8_000
 
-    asked(talk, KnownClusters(snapshots=(str(path),)))
+    run_session(talk, KnownClusters(snapshots=(str(path),)))
 
 
 @pytest.mark.parametrize("detail", Detail)
@@ -232,7 +234,7 @@ def test_an_answer_has_a_timeout_and_the_next_one_follows() -> None:
         assert result.is_error
         assert "no answer within 0.001 s" in text(result)
 
-    asked(talk, limit=0.001)
+    run_session(talk, limit=0.001)
 
 
 def test_progress_is_reported() -> None:
@@ -244,7 +246,7 @@ def test_progress_is_reported() -> None:
     async def talk(client: Client) -> None:
         await client.call_tool("dump_check", {}, progress_callback=see)
 
-    asked(talk)
+    run_session(talk)
     assert (seen[0], seen[-1]) == ("starting", "done")
 
 
@@ -327,8 +329,8 @@ def test_the_clusters_are_listed_and_a_node_table_is_bounded(tmp_path: Path) -> 
         refused = await client.call_tool("nodes_list", {"sort": "--watch"})
         assert "sort: found '--watch'" in text(refused)
 
-    asked(one_folder, KnownClusters(snapshots=(str(tmp_path),), contexts=("prod",)))
-    asked(two)
+    run_session(one_folder, KnownClusters(snapshots=(str(tmp_path),), contexts=("prod",)))
+    run_session(two)
 
 
 def test_an_unknown_priority_leaves_the_answer_undecided(tmp_path: Path) -> None:
@@ -345,4 +347,4 @@ def test_an_unknown_priority_leaves_the_answer_undecided(tmp_path: Path) -> None
         every = structured(await client.call_tool("pending_explain", FULL))
         assert (entry["exitCode"], entry["document"]["outcome"], every["exitCode"]) == (3, "Undecided", 3)
 
-    asked(talk, KnownClusters(snapshots=(str(path),)))
+    run_session(talk, KnownClusters(snapshots=(str(path),)))

@@ -18,7 +18,7 @@ PACKAGE = ROOT / "tests" / "plugin_package" / "package"
 MATLAB = {"acme.io/licence": "matlab"}
 
 
-class Ran(Struct, frozen=True):
+class CommandResult(Struct, frozen=True):
     code: int
     out: str
     err: str
@@ -66,8 +66,8 @@ def write(path: Path, document: Manifest) -> None:
     path.write_text(json.dumps(document), encoding="utf-8")
 
 
-def kschedx(folder: Path, *arguments: str) -> Ran:
-    ran = subprocess.run(
+def kschedx(folder: Path, *arguments: str) -> CommandResult:
+    result = subprocess.run(
         [sys.executable, "-c", "import sys; from kschedx.cli import main; sys.exit(main())", *arguments],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": f"{folder / 'site'}{os.pathsep}{ROOT}", "COLUMNS": "100"},
@@ -75,18 +75,18 @@ def kschedx(folder: Path, *arguments: str) -> Ran:
         text=True,
         check=False,
     )
-    return Ran(ran.returncode, ran.stdout, ran.stderr)
+    return CommandResult(result.returncode, result.stdout, result.stderr)
 
 
-def why(folder: Path, *arguments: str) -> Ran:
+def why(folder: Path, *arguments: str) -> CommandResult:
     return kschedx(folder, "why", "-s", "cluster.json", "--config", "scheduler.json", *arguments)
 
 
 def test_it_decides_and_is_told_in_its_own_words(run: Path) -> None:
-    ran = why(run, "pod/solver-1")
-    assert (ran.code, ran.err) == (0, "")
-    assert "solver-1 would be assigned to desk-2" in ran.out
-    assert "desk-1 ✗ LicenseSeats: no free seat of matlab: 1 of 1 taken" in ran.out
+    result = why(run, "pod/solver-1")
+    assert (result.code, result.err) == (0, "")
+    assert "solver-1 would be assigned to desk-2" in result.out
+    assert "desk-1 ✗ LicenseSeats: no free seat of matlab: 1 of 1 taken" in result.out
     assert "taken by  default/solver-0" in why(run, "pod/solver-1", "--node", "desk-1").out
     document = json.loads(why(run, "pod/solver-1", "-o", "json").out)
     rejection = document["filter"]["nodes"]["desk-1"]["rejectedBy"]["LicenseSeats"]
@@ -110,39 +110,39 @@ def test_a_fix_is_tried_with_it(run: Path) -> None:
     full["items"][1]["spec"]["priority"] = 0
     full["items"][2]["spec"]["priority"] = 100
     write(run / "cluster.json", full)
-    ran = why(run, "pod/solver-1")
-    assert ran.code == 1
-    assert "preemption makes room on desk-1" in " ".join(ran.out.split())
+    result = why(run, "pod/solver-1")
+    assert result.code == 1
+    assert "preemption makes room on desk-1" in " ".join(result.out.split())
 
 
 def test_many_pods_are_shared_between_processes(run: Path) -> None:
-    ran = why(run, "--all-pending")
-    assert (ran.code, ran.err) == (1, "")
+    result = why(run, "--all-pending")
+    assert (result.code, result.err) == (1, "")
     # one licence is taken, the pod that comes first takes the other
-    assert "202 pods: 2 can be scheduled, 200 unschedulable" in ran.out
-    assert "✗ 200 pods: no free seat of matlab: 1 of 1 taken" in ran.out
-    assert "default/batch-0 → desk-2" in ran.out
+    assert "202 pods: 2 can be scheduled, 200 unschedulable" in result.out
+    assert "✗ 200 pods: no free seat of matlab: 1 of 1 taken" in result.out
+    assert "default/batch-0 → desk-2" in result.out
 
 
 def test_it_takes_part_in_a_comparison(run: Path) -> None:
-    ran = kschedx(run, "diff-profiles", "default", "scheduler.json", "-s", "cluster.json")
-    assert ran.code == 1
-    assert "LicenseSeats" in ran.out
+    result = kschedx(run, "diff-profiles", "default", "scheduler.json", "-s", "cluster.json")
+    assert result.code == 1
+    assert "LicenseSeats" in result.out
 
 
 def test_it_takes_part_in_a_simulation(run: Path) -> None:
-    ran = kschedx(run, "simulate", "-s", "cluster.json", "--config", "scheduler.json", "-o", "json")
-    assert (ran.code, ran.err) == (1, "")
-    decided = {step["pod"]: step for step in json.loads(ran.out)["steps"]}
+    result = kschedx(run, "simulate", "-s", "cluster.json", "--config", "scheduler.json", "-o", "json")
+    assert (result.code, result.err) == (1, "")
+    decided = {step["pod"]: step for step in json.loads(result.out)["steps"]}
     assert decided["default/batch-0"]["node"] == "desk-2"
     assert decided["default/web"]["outcome"] == "Scheduled"
     assert "3 node(s) had no free seat of matlab" in decided["default/solver-1"]["message"]
 
 
 def test_it_is_listed_with_its_package(run: Path) -> None:
-    ran = kschedx(run, "plugins")
-    assert ran.code == 0
-    *_, theirs, _ = ran.out.split("\n\n")
+    result = kschedx(run, "plugins")
+    assert result.code == 0
+    *_, theirs, _ = result.out.split("\n\n")
     lines = theirs.splitlines()
     assert lines[0] == "acme-scheduling 1.2.0"
     assert [line.split()[1:] for line in lines[1:4]] == [
@@ -165,13 +165,13 @@ def test_a_plugin_that_does_not_work_is_an_error_with_its_name(
     run: Path, plugin: str, code: int, expected: str
 ) -> None:
     write(run / "scheduler.json", configuration(plugin))
-    ran = why(run, "pod/web")
-    assert (ran.code, ran.out, ran.err.count("\n")) == (code, "", 1)
-    assert expected in ran.err
+    result = why(run, "pod/web")
+    assert (result.code, result.out, result.err.count("\n")) == (code, "", 1)
+    assert expected in result.err
 
 
 def test_its_reasons_are_explained(run: Path) -> None:
     for what in ("no-free-seat", "LicenseSeats"):
-        ran = kschedx(run, "reason", what)
-        assert ran.code == 0
-        assert "Every licence seat of the node is taken" in ran.out
+        result = kschedx(run, "reason", what)
+        assert result.code == 0
+        assert "Every licence seat of the node is taken" in result.out

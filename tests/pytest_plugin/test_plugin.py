@@ -52,7 +52,7 @@ def write_rule(folder: Path, name: str, config: str = "") -> None:
 def run(folder: Path, *options: str) -> tuple[int, str]:
     installed = entry_points(group="pytest11", name="kschedx")
     plugin = () if installed else ("-p", "kschedx.pytest_plugin")
-    ran = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *plugin, *options],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100"},
@@ -60,7 +60,7 @@ def run(folder: Path, *options: str) -> tuple[int, str]:
         text=True,
         check=False,
     )
-    return ran.returncode, ran.stdout + ran.stderr
+    return result.returncode, result.stdout + result.stderr
 
 
 def test_a_rule_passes_and_fails(team: Path) -> None:

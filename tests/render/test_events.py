@@ -16,10 +16,10 @@ from kschedx.render.catalogue import reason_lines
 
 RECORDED = sorted((Path(__file__).parent.parent / "conformance").glob("*.jsonl.gz"))
 
-Told = list[tuple[int | None, str, str]]
+Parsed = list[tuple[int | None, str, str]]
 
 
-def told(text: str, stage: Stage = Stage.FILTER) -> Told:
+def parse_event(text: str, stage: Stage = Stage.FILTER) -> Parsed:
     return [(part.count, part.plugin, part.reason) for part in parse(text).parts if part.stage is stage]
 
 
@@ -101,9 +101,9 @@ FIT, TAINT = "NodeResourcesFit", "TaintToleration"
         pytest.param("0/2 nodes are available: 2 foo, bar.", [(2, "", "")], [], id="unknown"),
     ],
 )
-def test_texts(text: str, filtered: Told, preemption: Told) -> None:
-    assert told(text) == filtered
-    assert told(text, Stage.PREEMPTION) == preemption
+def test_texts(text: str, filtered: Parsed, preemption: Parsed) -> None:
+    assert parse_event(text) == filtered
+    assert parse_event(text, Stage.PREEMPTION) == preemption
 
 
 def messages() -> Iterator[str]:
@@ -162,7 +162,7 @@ def test_an_unknown_id_is_an_error_with_the_nearest() -> None:
     ],
 )
 def test_messages_about_devices(text: str, reason: str) -> None:
-    assert told(text) == [(None, "DynamicResources", reason)]
+    assert parse_event(text) == [(None, "DynamicResources", reason)]
 
 
 @pytest.mark.parametrize(
@@ -337,13 +337,13 @@ def test_messages_about_devices(text: str, reason: str) -> None:
         ),
     ],
 )
-def test_messages_of_other_components(text: str, expected: Told) -> None:
-    assert told(text) == expected
+def test_messages_of_other_components(text: str, expected: Parsed) -> None:
+    assert parse_event(text) == expected
     assert reason_lines(text, 80)
 
 
 @pytest.mark.parametrize(
-    ("said", "author", "reason"),
+    ("message", "author", "reason"),
     [
         ("failed quota: compute: must specify limits.cpu for: app", "API server", "quota-exceeded"),
         ('pods "x" is forbidden: maximum cpu usage per Pod is 2, but limit is 4', "API server", "limit-range-violated"),
@@ -383,8 +383,8 @@ def test_messages_of_other_components(text: str, expected: Told) -> None:
         ("The workload is deactivated", "Kueue", "workload-deactivated"),
     ],
 )
-def test_each_component_has_a_reason_of_its_own(said: str, author: str, reason: str) -> None:
-    [part] = parse(said).parts
+def test_each_component_has_a_reason_of_its_own(message: str, author: str, reason: str) -> None:
+    [part] = parse(message).parts
     assert (part.plugin, part.reason) == (author, reason)
 
 

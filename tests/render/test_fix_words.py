@@ -17,7 +17,7 @@ TEAM = Taint(key="team", value="a", effect="NoSchedule")
 ROW = ClusterRow(0)
 
 
-def asked(key: str, operator: str, *values: str) -> RequirementMatch:
+def requirement(key: str, operator: str, *values: str) -> RequirementMatch:
     return RequirementMatch(key=key, operator=operator, values=values, actual=None, matched=False)
 
 
@@ -47,23 +47,26 @@ def huge(before: int, after: int) -> s.NodeAmount:
     [
         (s.RemoveGates(gates=("a", "b")), "remove scheduling gates a and b"),
         (s.Tolerate(taints=(TEAM, Taint(key="b", effect="NoExecute"))), "tolerate team=a:NoSchedule and b:NoExecute"),
-        (dropped(asked("disk", "=", "ssd")), "stop requiring disk=ssd"),
+        (dropped(requirement("disk", "=", "ssd")), "stop requiring disk=ssd"),
         (
-            dropped(asked("disk", "In", "ssd"), asked("zone", "In", "a", "b")),
+            dropped(requirement("disk", "In", "ssd"), requirement("zone", "In", "a", "b")),
             "stop requiring disk=ssd and zone in (a, b)",
         ),
-        (dropped(asked("zone", "NotIn", "a", "b")), "stop requiring zone not in (a, b)"),
+        (dropped(requirement("zone", "NotIn", "a", "b")), "stop requiring zone not in (a, b)"),
         (
-            dropped(asked("gpu", "Exists"), asked("old", "DoesNotExist")),
+            dropped(requirement("gpu", "Exists"), requirement("old", "DoesNotExist")),
             "stop requiring gpu exists and old does not exist",
         ),
         (
-            dropped(asked("cores", "Gt", "8"), asked("age", "Lt", "3")),
+            dropped(requirement("cores", "Gt", "8"), requirement("age", "Lt", "3")),
             "stop requiring cores > 8 and age < 3",
         ),
         (
             s.SelectInstead(
-                source="nodeSelector", term=0, wrong=asked("disk", "=", "sdd"), meant=asked("disk", "=", "ssd")
+                source="nodeSelector",
+                term=0,
+                wrong=requirement("disk", "=", "sdd"),
+                meant=requirement("disk", "=", "ssd"),
             ),
             "select disk=ssd instead of disk=sdd",
         ),

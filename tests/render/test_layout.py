@@ -23,8 +23,8 @@ def test_facts_keep_to_the_width_and_the_limit(items: list[str], width: int, lim
 @given(WORDS, st.integers(40, 120))
 def test_without_a_limit_nothing_is_omitted(items: list[str], width: int) -> None:
     lines = fact_lines(Fact(label="x", items=tuple(items)), width)
-    said = "".join(line.plain[12:] for line in lines)
-    assert _letters(said) == _letters("".join(items))
+    message = "".join(line.plain[12:] for line in lines)
+    assert _letters(message) == _letters("".join(items))
 
 
 def _letters(content: str) -> str:

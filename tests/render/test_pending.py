@@ -13,9 +13,9 @@ OFFERS = {"cpu": "4", "memory": "8Gi", "pods": "110"}
 
 def listed(folder: Path, *objects: Manifest) -> list[str]:
     (folder / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
-    ran = kschedx("why", "--all-pending", "-s", "cluster.json", cwd=folder, columns=200)
-    assert ran.code == 1
-    return ran.out.splitlines()
+    result = kschedx("why", "--all-pending", "-s", "cluster.json", cwd=folder, columns=200)
+    assert result.code == 1
+    return result.out.splitlines()
 
 
 def wanting(name: str, cpu: str, on: str | None = None) -> Manifest:
@@ -40,5 +40,5 @@ def test_an_equal_shortage_is_given_per_node(tmp_path: Path) -> None:
     busy = [wanting(f"busy-{name}", "3", on=name) for name in "ab"]
     nodes = [node(name, allocatable=OFFERS) for name in "ab"]
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*nodes, *busy, wanting("x", "2")]}))
-    ran = kschedx("why", "pod/x", "-s", "cluster.json", cwd=tmp_path, columns=200)
-    assert "because   2 nodes lack 1 CPU each" in ran.out
+    result = kschedx("why", "pod/x", "-s", "cluster.json", cwd=tmp_path, columns=200)
+    assert "because   2 nodes lack 1 CPU each" in result.out

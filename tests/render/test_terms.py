@@ -8,13 +8,15 @@ from kschedx.findings import RequirementMatch, TermMatch
 from kschedx.words.constraints import SHOWN_TERMS, expression_text, term_brief, term_facts
 
 
-def asked(key: str, operator: str, *values: str, actual: str | None = None, matched: bool = False) -> RequirementMatch:
+def requirement_match(
+    key: str, operator: str, *values: str, actual: str | None = None, matched: bool = False
+) -> RequirementMatch:
     return RequirementMatch(key=key, operator=operator, values=values, actual=actual, matched=matched)
 
 
-ZONE = asked("zone", "In", "a", "b", actual="a", matched=True)
-DISK = asked("disk", "In", "nvme", actual="ssd")
-GPU = asked("gpu", "Exists")
+ZONE = requirement_match("zone", "In", "a", "b", actual="a", matched=True)
+DISK = requirement_match("disk", "In", "nvme", actual="ssd")
+GPU = requirement_match("gpu", "Exists")
 
 
 @pytest.mark.parametrize(
@@ -23,14 +25,14 @@ GPU = asked("gpu", "Exists")
         (ZONE, "zone In [a, b] ✓ a"),
         (DISK, 'disk In [nvme] ✗ the node has "ssd"'),
         (GPU, "gpu Exists ✗ the node has no such label"),
-        (asked("gpu", "DoesNotExist", actual="a100"), 'gpu DoesNotExist ✗ the node has "a100"'),
-        (asked("gpu", "DoesNotExist", matched=True), "gpu DoesNotExist ✓"),
-        (asked("disk", "=", "ssd", actual="hdd"), 'disk=ssd ✗ the node has "hdd"'),
-        (asked("cores", "Gt", "8", actual="4"), 'cores Gt [8] ✗ the node has "4"'),
-        (asked("memory", "Gt", "8", actual="16Gi"), 'memory Gt [8] ✗ the node has "16Gi", not an integer'),
-        (asked("metadata.name", "In", "n1", actual="n2"), "metadata.name In [n1] ✗ the node is n2"),
-        (asked("zone", "In", *"abcdef", actual="z"), 'zone In [a, b, c, d and 2 more] ✗ the node has "z"'),
-        (asked("disk", "=", "ssd", actual=""), 'disk=ssd ✗ the node has ""'),
+        (requirement_match("gpu", "DoesNotExist", actual="a100"), 'gpu DoesNotExist ✗ the node has "a100"'),
+        (requirement_match("gpu", "DoesNotExist", matched=True), "gpu DoesNotExist ✓"),
+        (requirement_match("disk", "=", "ssd", actual="hdd"), 'disk=ssd ✗ the node has "hdd"'),
+        (requirement_match("cores", "Gt", "8", actual="4"), 'cores Gt [8] ✗ the node has "4"'),
+        (requirement_match("memory", "Gt", "8", actual="16Gi"), 'memory Gt [8] ✗ the node has "16Gi", not an integer'),
+        (requirement_match("metadata.name", "In", "n1", actual="n2"), "metadata.name In [n1] ✗ the node is n2"),
+        (requirement_match("zone", "In", *"abcdef", actual="z"), 'zone In [a, b, c, d and 2 more] ✗ the node has "z"'),
+        (requirement_match("disk", "=", "ssd", actual=""), 'disk=ssd ✗ the node has ""'),
     ],
 )
 def test_an_expression(requirement: RequirementMatch, words: str) -> None:
@@ -41,31 +43,31 @@ def term(index: int, *requirements: RequirementMatch) -> TermMatch:
     return TermMatch(index=index, requirements=requirements)
 
 
-def told(*terms: TermMatch, label: str = "term") -> list[tuple[str, tuple[str, ...]]]:
+def term_lines(*terms: TermMatch, label: str = "term") -> list[tuple[str, tuple[str, ...]]]:
     return [(fact.label, fact.items) for fact in term_facts(terms, label)]
 
 
 def test_one_term_needs_no_number() -> None:
-    assert told(term(0, GPU)) == [("term", (expression_text(GPU),))]
+    assert term_lines(term(0, GPU)) == [("term", (expression_text(GPU),))]
 
 
 def test_the_nearest_term_comes_first_under_its_own_number() -> None:
-    texts = told(term(0, DISK, GPU), term(1, ZONE, DISK))
+    texts = term_lines(term(0, DISK, GPU), term(1, ZONE, DISK))
     assert [label for label, _ in texts] == ["term 2", "term 1"]
     assert texts[0][1][-1] == "only one expression fails"
     assert "only one expression fails" not in texts[1][1]
 
 
 def test_a_selector_is_one_term_without_a_number() -> None:
-    assert told(term(0, DISK), label="selector")[0][0] == "selector"
+    assert term_lines(term(0, DISK), label="selector")[0][0] == "selector"
 
 
 def test_an_empty_term_has_its_meaning() -> None:
-    assert told(term(0)) == [("term", ("empty: matches no node",))]
+    assert term_lines(term(0)) == [("term", ("empty: matches no node",))]
 
 
 def test_terms_that_are_not_shown_are_counted() -> None:
-    texts = told(*(term(number, GPU) for number in range(SHOWN_TERMS + 2)))
+    texts = term_lines(*(term(number, GPU) for number in range(SHOWN_TERMS + 2)))
     assert texts[-1] == ("", ("2 more terms",))
     assert len(texts) == SHOWN_TERMS + 1
 
@@ -76,7 +78,7 @@ def test_terms_that_are_not_shown_are_counted() -> None:
         ([term(0, ZONE, DISK)], '"ssd"'),
         ([term(0, GPU)], "without the label"),
         ([term(0, DISK, GPU), term(1, GPU)], "without the label"),
-        ([term(0, asked("metadata.name", "In", "n1", actual="n2"))], None),
+        ([term(0, requirement_match("metadata.name", "In", "n1", actual="n2"))], None),
         ([term(0, ZONE)], None),
         ([], None),
     ],

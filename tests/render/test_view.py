@@ -36,7 +36,7 @@ from tests.command import ROOT
 from tests.command import kschedx as kschedx_command
 from tests.golden.stories import OF_PODS, STORIES, Story, explained
 
-ASKED = [
+QUESTIONS = [
     *(shlex.join(story.arguments) for story in STORIES),
     *(
         f"{ask.read_text(encoding='utf-8').strip()} -s {ask.parent.relative_to(ROOT)}/cluster.yaml"
@@ -73,7 +73,7 @@ ASKED = [
 CAUSES = ("because", "effect", "also", "kept by", "blocked", "refused", "pending", "forced", "again", "down", "short")
 """Facts of a row that give its reason; the others are its numbers."""
 _LABELLED = re.compile(
-    r" +(?:because|(?P<fix>fix(?: 1)?)|no fix) {2,}(?P<told>.*)| +\d  +(?P<next>.*)|[✗✓?‖] (?P<title>.*)"
+    r" +(?:because|(?P<fix>fix(?: 1)?)|no fix) {2,}(?P<text>.*)| +\d  +(?P<next>.*)|[✗✓?‖] (?P<title>.*)"
 )
 """Labels of the lines with a cause, a fix, or a verdict."""
 
@@ -155,13 +155,13 @@ def verdicts_in(screen: str) -> Iterator[str]:
             (" rejects it", " reject it")
         ):  # what stands in columns is a table, and a verdict follows what it is about
             yield from result["title"].partition("  ")[0].rpartition(": ")[2].split(", ")
-        elif result["told"] or are_fixes:
-            yield from (result["told"] or result["next"]).split(" · ")
+        elif result["text"] or are_fixes:
+            yield from (result["text"] or result["next"]).split(" · ")
         are_fixes = bool(result["fix"] or (are_fixes and result["next"]))
 
 
 @pytest.mark.sample(4)
-@pytest.mark.parametrize("question", ASKED)
+@pytest.mark.parametrize("question", QUESTIONS)
 def test_causes_fixes_and_verdicts_are_in_every_form(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     answer = answered(question)
@@ -274,13 +274,13 @@ def test_a_page_cites_its_input(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_question_about_a_node_is_answered_in_every_form() -> None:
     tie = ROOT / "fixtures/tie"
-    asked = ("why", tie / "pod.yaml", "-s", tie / "cluster.yaml", "--node", "lab-worker-04")
-    headline = kschedx_command(*asked).out.partition("\n")[0]
+    answer = ("why", tie / "pod.yaml", "-s", tie / "cluster.yaml", "--node", "lab-worker-04")
+    headline = kschedx_command(*answer).out.partition("\n")[0]
     assert headline == "✓ lab-worker-04: sandbox/jupyter-mhuber fits, total 448, 10 behind lab-worker-01"
     for form in ("markdown", "html", "svg"):
-        assert headline in kschedx_command(*asked, "-o", form).out.replace("✓</span>", "✓")
-    assert max(map(len, kschedx_command(*asked, columns=80).out.splitlines())) <= 80
-    wrong = kschedx_command(*asked[:-1], "lab-worker-4", "-o", "markdown")
+        assert headline in kschedx_command(*answer, "-o", form).out.replace("✓</span>", "✓")
+    assert max(map(len, kschedx_command(*answer, columns=80).out.splitlines())) <= 80
+    wrong = kschedx_command(*answer[:-1], "lab-worker-4", "-o", "markdown")
     assert (wrong.code, 'no node "lab-worker-4"' in wrong.err) == (2, True)
 
 

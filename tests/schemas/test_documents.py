@@ -107,8 +107,8 @@ ZONES = ("-s", "fixtures/zone-full/cluster")
 )
 def test_the_output_of_a_command_is_valid(command: tuple[str, ...], kind: str) -> None:
     form = ("-o", "json")
-    ran = kschedx(command[0], *form, *command[1:]) if command[0] == "fleet" else kschedx(*command, *form)
-    document = json.loads(ran.out)
+    result = kschedx(command[0], *form, *command[1:]) if command[0] == "fleet" else kschedx(*command, *form)
+    document = json.loads(result.out)
     assert document["kind"] == kind
     check_document(document)
 
@@ -116,14 +116,17 @@ def test_the_output_of_a_command_is_valid(command: tuple[str, ...], kind: str) -
 @pytest.mark.parametrize("name", schemas.NAMES)
 def test_a_schema_is_valid_and_the_command_prints_it(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(schemas.schema(name))
-    ran = kschedx("schema", name.lower())
-    assert (ran.code, json.loads(ran.out)["title"]) == (0, name)
+    result = kschedx("schema", name.lower())
+    assert (result.code, json.loads(result.out)["title"]) == (0, name)
 
 
 def test_schemas_are_listed_and_an_unknown_name_is_an_error() -> None:
     assert "Explanation                 kschedx why POD -o json" in kschedx("schema").out
-    ran = kschedx("schema", "Explenation")
-    assert (ran.code, ran.err) == (2, 'error: no document is called "Explenation" (did you mean "Explanation"?)\n')
+    result = kschedx("schema", "Explenation")
+    assert (result.code, result.err) == (
+        2,
+        'error: no document is called "Explenation" (did you mean "Explanation"?)\n',
+    )
 
 
 def test_an_invalid_document_is_found() -> None:

@@ -173,9 +173,9 @@ def test_a_claim_of_an_earlier_attempt_is_deleted_before_the_next_one() -> None:
         *(made_for("first", "gpu-0"), pod("first", containers=wants), pod("second", containers=wants)),
     ]
     simulation = kschedx.simulate(Snapshot.from_objects(objects))
-    said = [(step.key, step.message.partition(". ")[2].partition(",")[0]) for step in simulation.steps]
+    message = [(step.key, step.message.partition(". ")[2].partition(",")[0]) for step in simulation.steps]
     gone = "deletion of ResourceClaim completed"
-    assert said == [("default/first", gone), ("default/second", ""), ("default/first", "")]
+    assert message == [("default/first", gone), ("default/second", ""), ("default/first", "")]
     assert simulation.pending == ()
     assert simulation.explain(2).outcome is Outcome.SCHEDULED
 

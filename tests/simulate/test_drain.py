@@ -330,8 +330,10 @@ def test_a_pod_with_a_finalizer_blocks_the_drain(finalizers: list[str], done: bo
     metadata = {**owned("ReplicaSet"), "deletionTimestamp": "2026-01-02T00:00:00Z", "finalizers": finalizers}
     (each,) = drained([*nodes(), pod("gone", on="node-1", metadata=metadata)], "node-1")
     assert (each.is_done, [kept.pod for kept in each.unconfirmed_pods]) == (done, [] if done else ["default/gone"])
-    said = [item for fact in drain_facts(each) for item in fact.items]
-    assert said == ([] if done else ["default/gone: it is being deleted, and its finalizer example.com/hold keeps it"])
+    message = [item for fact in drain_facts(each) for item in fact.items]
+    assert message == (
+        [] if done else ["default/gone: it is being deleted, and its finalizer example.com/hold keeps it"]
+    )
 
 
 def test_pods_that_no_controller_recreates_are_named() -> None:

@@ -18,7 +18,7 @@ from tests.command import kschedx as command
 from tests.storage_builders import claim, volume
 
 GATES = {"GenericWorkload": True, "GangScheduling": True}
-TOLD = {
+MESSAGES = {
     "1.35": "0/1 nodes are available: 1 rejected due to timeout after waiting 5m0s at plugin GangScheduling.",
     "1.36": "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, "
     "one or more plugins asked to wait and no plugin rejected pod",
@@ -74,7 +74,7 @@ def simulated(
     return kschedx.simulate(snapshot, kube_version=version, feature_gates=dict(gates))
 
 
-@pytest.mark.parametrize(("version", "expected"), TOLD.items(), ids=list(TOLD))
+@pytest.mark.parametrize(("version", "expected"), MESSAGES.items(), ids=list(MESSAGES))
 def test_all_members_or_none(version: str, expected: str) -> None:
     """The first gang needs four of three cpu and leaves the room to the second one, which needs two."""
     waiting = [*members("big", 4, version=version), *members("ok", 2, version=version)]
@@ -327,9 +327,9 @@ def test_a_list_shows_the_group_of_its_pods() -> None:
     """`why --all-pending`, `why` of a member, and its document agree."""
     story = ("-s", "fixtures/pod-group-no-room/cluster.yaml", *(f"--feature-gate={gate}=true" for gate in GATES))
     for alone in ((), ("--alone",)):
-        ran = command("why", "--all-pending", "-A", *alone, *story)
-        assert (ran.code, ran.out.splitlines()[0]) == (1, "✗ 4 pods are unschedulable")
-        assert "group ml/train has room for only 3 of 4 pods" in ran.out
+        outcome = command("why", "--all-pending", "-A", *alone, *story)
+        assert (outcome.code, outcome.out.splitlines()[0]) == (1, "✗ 4 pods are unschedulable")
+        assert "group ml/train has room for only 3 of 4 pods" in outcome.out
     result = command("why", "pod/worker-0", "-n", "ml", *story, "-o", "json")
     document = json.loads(result.out)
     assert (result.code, document["outcome"], document["overall"]) == (1, "Scheduled", "Unschedulable")

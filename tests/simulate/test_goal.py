@@ -23,7 +23,7 @@ from tests.simulate.clusters import HIGH, budget, deployment, nodes
 from tests.simulate.test_survive import shops
 
 
-def asked(objects: Sequence[Manifest], cpu: str, **more: object) -> tuple[GoalResult, Simulation]:
+def reach_goal(objects: Sequence[Manifest], cpu: str, **more: object) -> tuple[GoalResult, Simulation]:
     snapshot = Snapshot.from_objects(objects)
     manifest = pod(
         "big",
@@ -47,7 +47,7 @@ def test_one_eviction_comes_before_two() -> None:
         *deployment("small", "2", ["node-1", "node-1"]),
         *deployment("large", "4", ["node-2"]),
     ]
-    goal, result = asked(objects, "8")
+    goal, result = reach_goal(objects, "8")
     assert moved(goal) == {"shop/large-0": ("node-2", "node-1")}
     assert (goal.is_reached, result.is_done, result.placed["shop/big"]) == (True, True, "node-2")
 
@@ -58,20 +58,20 @@ def test_room_for_an_evicted_pod_is_made_on_another_node_first() -> None:
         *deployment("large", "4", ["node-1"]),
         *deployment("small", "2", ["node-2"]),
     ]
-    goal, result = asked(objects, "8")
+    goal, result = reach_goal(objects, "8")
     steps = [(move.pod, move.source, move.to) for move in goal.moves]
     assert steps == [("shop/small-0", "node-2", "node-3"), ("shop/large-0", "node-1", "node-2")]
     assert (result.is_done, result.placed["shop/big"]) == (True, "node-1")
 
 
 def test_no_eviction_if_none_is_needed() -> None:
-    goal, result = asked([*nodes(["8", "4"]), *deployment("small", "2", ["node-1"])], "4")
+    goal, result = reach_goal([*nodes(["8", "4"]), *deployment("small", "2", ["node-1"])], "4")
     assert (goal.moves, goal.is_reached, result.placed["shop/big"]) == ((), True, "node-1")
 
 
 def test_a_budget_forbids_a_move() -> None:
     objects = [*nodes(["8", "4"]), *deployment("small", "2", ["node-1"]), budget("small", 0)]
-    goal, result = asked(objects, "8")
+    goal, result = reach_goal(objects, "8")
     assert (goal.moves, goal.pending, result.is_done) == ((), ("shop/big",), False)
 
 
@@ -81,13 +81,13 @@ def test_a_more_important_pod_is_not_moved() -> None:
         if item["kind"] == "Pod":
             at(item, "spec")["priority"] = 1000
     objects = [*nodes(["8", "4"]), HIGH, *small]
-    assert asked(objects, "8")[0].pending == ("shop/big",)
-    assert asked(objects, "8", priorityClassName="high")[0].is_reached
+    assert reach_goal(objects, "8")[0].pending == ("shop/big",)
+    assert reach_goal(objects, "8", priorityClassName="high")[0].is_reached
 
 
 def test_no_pod_is_moved_if_it_would_stay_pending() -> None:
     objects = [*nodes(["8", "4"]), *deployment("small", "5", ["node-1"])]
-    goal, result = asked(objects, "8")
+    goal, result = reach_goal(objects, "8")
     assert (goal.moves, goal.pending) == ((), ("shop/big",))
     assert result.after.pods.node_names[result.after.pods.rows["shop/small-0"]] == "node-1"
 
@@ -135,7 +135,7 @@ def test_no_smaller_set_of_evictions_suffices(seed: int) -> None:
         pods += [(at, cpu) for at in places]
         objects += deployment(f"app-{number}", str(cpu), [f"node-{at + 1}" for at in places]) if places else []
     wanted = dice.randint(3, 8)
-    goal, _ = asked(objects, str(wanted))
+    goal, _ = reach_goal(objects, str(wanted))
     fewest = fewest_evictions(free, pods, wanted)
     if fewest is not None and fewest < 2:
         assert (goal.is_reached, len(goal.moves)) == (True, fewest)
@@ -148,7 +148,7 @@ def test_no_smaller_set_of_evictions_suffices(seed: int) -> None:
 def test_budgets_hold_and_everyone_is_placed(seed: int) -> None:
     dice = random.Random(seed)
     objects = shops(dice, with_budgets=True)
-    goal, result = asked(objects, dice.choice(["2", "3", "4", "8"]))
+    goal, result = reach_goal(objects, dice.choice(["2", "3", "4", "8"]))
     assert not result.evictions  # nothing is preempted
     before, after = result.before, result.after
     assert {*before.pods.rows} <= {*after.pods.rows}

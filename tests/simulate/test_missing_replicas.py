@@ -9,26 +9,26 @@ from typing import Any
 import pytest
 
 from tests.builders import Manifest, at, pod
-from tests.command import Ran, check_document, kschedx
+from tests.command import CommandResult, check_document, kschedx
 from tests.simulate.clusters import HASH, HIGH, deployment, nodes
 from tests.simulate.test_rollouts import stateful
 
 
-def asked(folder: Path, cluster: list[Manifest], *arguments: str, manifest: object = None) -> Ran:
+def run_why(folder: Path, cluster: list[Manifest], *arguments: str, manifest: object = None) -> CommandResult:
     (folder / "cluster.json").write_text(json.dumps({"kind": "List", "items": cluster}))
     (folder / "app.json").write_text(json.dumps(manifest))
     typed = [str(folder / argument) if argument == "app.json" else argument for argument in arguments]
     return kschedx("why", *typed, "-n", "shop", "-s", folder / "cluster.json")
 
 
-def document(ran: Ran) -> Any:
-    result = json.loads(ran.out)
+def document(outcome: CommandResult) -> Any:
+    result = json.loads(outcome.out)
     check_document(result)
     return result
 
 
-def headline(ran: Ran) -> str:
-    return ran.out.splitlines()[0]
+def headline(result: CommandResult) -> str:
+    return result.out.splitlines()[0]
 
 
 def web(replicas: int, cpu: str = "3", **strategy: object) -> Manifest:
@@ -59,14 +59,14 @@ def test_a_manifest_is_explained_with_its_missing_replicas(
     built, replica_set, *pods = deployment("web", "3", [*places, *[None] * (replicas - len(places))])
     running = [item for item in pods if at(item, "spec").get("nodeName")]
     cluster = [*SMALL, *([built, replica_set] if places else []), *running]
-    ran = asked(tmp_path, cluster, "app.json", manifest=built)
-    assert headline(ran) == expected
-    assert ran.code == (1 if expected.startswith("✗") else 0)
+    result = run_why(tmp_path, cluster, "app.json", manifest=built)
+    assert headline(result) == expected
+    assert result.code == (1 if expected.startswith("✗") else 0)
 
 
 def test_the_first_replica_without_a_node_is_explained(tmp_path: Path) -> None:
-    ran = asked(tmp_path, SMALL, "app.json", "-o", "json", manifest=web(5))
-    result = document(ran)
+    outcome = run_why(tmp_path, SMALL, "app.json", "-o", "json", manifest=web(5))
+    result = document(outcome)
     assert (result["pod"]["name"], result["outcome"]) == ("web-new4", "Unschedulable")
     assert result["message"].startswith("0/3 nodes are available: 3 Insufficient cpu.")
     assert result["replicas"] == {
@@ -82,10 +82,10 @@ def test_the_first_replica_without_a_node_is_explained(tmp_path: Path) -> None:
 
 def test_pending_pods_are_missing_replicas(tmp_path: Path) -> None:
     cluster = [*SMALL, *deployment("web", "3", ["node-1", "node-2", None, None])]
-    ran = asked(tmp_path, cluster, "deploy/web", "-o", "json")
-    result = document(ran)
+    outcome = run_why(tmp_path, cluster, "deploy/web", "-o", "json")
+    result = document(outcome)
     assert (result["pod"]["name"], result["replicas"]["placed"]) == ("web-3", {"shop/web-2": "node-3"})
-    item = asked(tmp_path, [*SMALL, *deployment("web", "3", ["node-1", None])], "deploy/web", "-o", "json")
+    item = run_why(tmp_path, [*SMALL, *deployment("web", "3", ["node-1", None])], "deploy/web", "-o", "json")
     assert document(item)["pod"]["name"] == "web-1"
     assert "replicas" not in document(item)
 
@@ -93,14 +93,14 @@ def test_pending_pods_are_missing_replicas(tmp_path: Path) -> None:
 def test_replicas_name_their_victims(tmp_path: Path) -> None:
     full = [*SMALL, HIGH, *deployment("batch", "3", ["node-1", "node-2"])]
     built, *_ = deployment("web", "3", [None] * 3, priority_class="high")
-    ran = asked(tmp_path, full, "app.json", manifest=built)
-    assert ran.out.splitlines()[:3] == [
+    result = run_why(tmp_path, full, "app.json", manifest=built)
+    assert result.out.splitlines()[:3] == [
         "✗ shop/deploy/web: all 3 replicas can be scheduled after preemption",
         "  nodes     node-3 · node-2 · node-1",
         "  evicts    shop/batch-1, shop/batch-0",
     ]
-    assert "shop/web-new2 is unschedulable" in ran.out
-    assert ran.code == 1
+    assert "shop/web-new2 is unschedulable" in result.out
+    assert result.code == 1
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_replicas_name_their_victims(tmp_path: Path) -> None:
 )
 def test_a_new_template_is_rolled_out(strategy: dict[str, object], expected: str, tmp_path: Path) -> None:
     cluster = [*SMALL, *deployment("web", "3", ["node-1", "node-2", "node-3"])]
-    ran = asked(tmp_path, cluster, "app.json", manifest=web(3, "4", **strategy))
-    assert headline(ran).startswith(expected)
+    result = run_why(tmp_path, cluster, "app.json", manifest=web(3, "4", **strategy))
+    assert headline(result).startswith(expected)
 
 
 @pytest.mark.parametrize(
@@ -136,11 +136,11 @@ def test_a_stateful_set_is_rolled_out_from_its_last_pod(
     [after, *_] = stateful(["node-1", "node-2", "node-3"], updateStrategy={"rollingUpdate": {"partition": partition}})
     at(after, "metadata").pop("uid")
     at(after, "spec.template.spec.containers")[0]["resources"] = {"requests": {"cpu": cpu}}
-    ran = asked(tmp_path, [*SMALL, *before], "app.json", "-o", "json", manifest=after)
-    result = document(ran)["replicas"]
+    outcome = run_why(tmp_path, [*SMALL, *before], "app.json", "-o", "json", manifest=after)
+    result = document(outcome)["replicas"]
     assert [*result["placed"], *result["pending"]][0].startswith("shop/db-")
     assert not [name for name in (*result["placed"], *result["pending"]) if "~" in name]
-    screen = asked(tmp_path, [*SMALL, *before], "app.json", manifest=after).out
+    screen = run_why(tmp_path, [*SMALL, *before], "app.json", manifest=after).out
     assert " ".join(screen.split()).startswith(expected)
 
 
@@ -179,9 +179,9 @@ def test_each_replica_has_its_own_claims(tmp_path: Path) -> None:
                 "status": {"phase": "Available"},
             }
         )
-    ran = asked(tmp_path, [*SMALL, *storage], "app.json", manifest=result)
-    assert headline(ran) == "✗ shop/deploy/web: 2 of 3 replicas can be scheduled, 1 stays pending"
-    assert "no volume matches claim shop/web-new3-scratch" in ran.out
+    outcome = run_why(tmp_path, [*SMALL, *storage], "app.json", manifest=result)
+    assert headline(outcome) == "✗ shop/deploy/web: 2 of 3 replicas can be scheduled, 1 stays pending"
+    assert "no volume matches claim shop/web-new3-scratch" in outcome.out
 
 
 def test_several_workloads_take_turns(tmp_path: Path) -> None:
@@ -193,19 +193,21 @@ def test_several_workloads_take_turns(tmp_path: Path) -> None:
         containers=[{"name": "main", "image": "late:1", "resources": {"requests": {"cpu": "2"}}}],
     )
     both = {"apiVersion": "v1", "kind": "List", "items": [late, urgent]}
-    ran = asked(tmp_path, [*SMALL, HIGH], "app.json", manifest=both)
-    assert headline(ran) == "✗ 4 pods: 1 unschedulable, 3 can be scheduled"
-    assert "alone     would fit node-1 if scheduled first; shop/web-new1 takes the place" in ran.out
-    assert "shop/web (Deployment) × 3 → node-1, node-3, node-2" in ran.out
-    alone = asked(tmp_path, [*SMALL, HIGH], "app.json", "--alone", manifest=both)
+    result = run_why(tmp_path, [*SMALL, HIGH], "app.json", manifest=both)
+    assert headline(result) == "✗ 4 pods: 1 unschedulable, 3 can be scheduled"
+    assert "alone     would fit node-1 if scheduled first; shop/web-new1 takes the place" in result.out
+    assert "shop/web (Deployment) × 3 → node-1, node-3, node-2" in result.out
+    alone = run_why(tmp_path, [*SMALL, HIGH], "app.json", "--alone", manifest=both)
     assert headline(alone) == "✓ 2 pods can be scheduled"
-    listed = document(asked(tmp_path, [*SMALL, HIGH], "app.json", "-o", "json", manifest=both))
+    listed = document(run_why(tmp_path, [*SMALL, HIGH], "app.json", "-o", "json", manifest=both))
     assert [len(item.get("replicas", {}).get("placed", ())) for item in listed["items"]] == [0, 3]
 
 
 def test_the_hash_is_that_of_the_replica_set(tmp_path: Path) -> None:
-    ran = asked(tmp_path, [*SMALL, *deployment("web", "1", ["node-1"])], "app.json", "-o", "name", manifest=web(3, "1"))
-    assert [line.partition(" ")[0] for line in ran.out.splitlines()] == [
+    result = run_why(
+        tmp_path, [*SMALL, *deployment("web", "1", ["node-1"])], "app.json", "-o", "name", manifest=web(3, "1")
+    )
+    assert [line.partition(" ")[0] for line in result.out.splitlines()] == [
         f"shop/web-{HASH}-new{number}" for number in (1, 2)
     ]
 

@@ -116,8 +116,8 @@ def test_a_pending_pod_does_not_protect_its_claim() -> None:
     ],
 )
 def test_an_absent_field_can_be_set(change: str) -> None:
-    target, _, said = change.partition(":spec.")
-    path, _, value = said.partition("=")
+    target, _, message = change.partition(":spec.")
+    path, _, value = message.partition("=")
     spec = simulated({"set": change}).after.storage.claims[f"default/{target.partition('/')[2]}"].spec
     entries = {"storageClassName": spec.storage_class_name, "volumeName": spec.volume_name}
     assert entries.get(path, str(spec.resources.requests.get("storage"))) == value

@@ -95,8 +95,8 @@ def test_unchanged_objects_are_written_unchanged(tmp_path: Path) -> None:
     for story in sorted((Path(__file__).parents[2] / "fixtures").glob("*/cluster.yaml"))[::4]:
         file = tmp_path / f"{story.parent.name}.json"
         node = kschedx.load(str(story)).cluster.names[0]
-        ran = command("simulate", "-s", story, "--cordon", node, "--uncordon", node, "--out", file)
-        assert ran.code in (0, 1, 3), story
+        result = command("simulate", "-s", story, "--cordon", node, "--uncordon", node, "--out", file)
+        assert result.code in (0, 1, 3), story
         again = tmp_path / f"{story.parent.name}-again.json"
         assert command("snapshot", "-s", file, "-o", again).code == 0
 
@@ -112,9 +112,9 @@ def test_unchanged_objects_are_written_unchanged(tmp_path: Path) -> None:
 def test_a_bad_name_is_a_one_line_error(arguments: tuple[str, ...], expected: str, tmp_path: Path) -> None:
     cluster = tmp_path / "cluster.json"
     cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": shop()}))
-    ran = command(*arguments, "-n", "shop", "-s", cluster)
-    assert (ran.code, ran.err.count("\n")) == (2, 1)
-    assert expected in ran.err
+    result = command(*arguments, "-n", "shop", "-s", cluster)
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert expected in result.err
 
 
 def test_the_pods_of_fit_are_in_the_cluster(tmp_path: Path) -> None:
@@ -145,8 +145,8 @@ def test_fields_without_effect_are_not_written(tmp_path: Path) -> None:
     labels = at(template, "metadata.labels")
     manifest.write_text(json.dumps({**another, "spec": {"selector": {"matchLabels": labels}, "template": template}}))
     cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-    ran = command("simulate", "-s", cluster, "-f", manifest, "-n", "shop", "--scale", "deploy/web=9", "--out", after)
-    assert ran.code in (0, 1)
+    result = command("simulate", "-s", cluster, "-f", manifest, "-n", "shop", "--scale", "deploy/web=9", "--out", after)
+    assert result.code in (0, 1)
     assert "sesame" in manifest.read_text()
     assert "another" in after.read_text()
     assert "sesame" not in after.read_text()

@@ -130,9 +130,9 @@ def test_pods_of_a_stateful_set_are_replaced_in_order() -> None:
     assert [*result.placed] == ["shop/db-2", "shop/db-1", "shop/db-0"]
     for number, step in enumerate(result.steps):
         assert step.decision is not None
-        told = result.explain(number)
-        assert told.cycle.pod.key == step.key
-        assert told.best_nodes == tuple(step.names(step.decision.best))
+        texts = result.explain(number)
+        assert texts.cycle.pod.key == step.key
+        assert texts.best_nodes == tuple(step.names(step.decision.best))
 
 
 @pytest.mark.parametrize(("policy", "replaced"), [("OrderedReady", 0), ("Parallel", 2)])
@@ -270,7 +270,7 @@ def test_a_template_without_defaults_shows_only_real_changes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "texts"),
     [
         (
             [{"set": "deploy/web:spec.strategy.rollingUpdate.maxUnavailable=1"}],
@@ -288,7 +288,7 @@ def test_a_template_without_defaults_shows_only_real_changes() -> None:
     ],
     ids=["another strategy", "two changes", "a change that does not help first", "another template"],
 )
-def test_a_continuing_rollout_is_reported_once(changes: list[Manifest], told: str) -> None:
+def test_a_continuing_rollout_is_reported_once(changes: list[Manifest], texts: str) -> None:
     spare = node("node-9", allocatable={"cpu": "4", "memory": "16Gi", "pods": "20"}, unschedulable=True)
     [rolled] = simulated([*half_rolled_out(), spare], *changes).rolled_out
-    assert told in rollout_text(rolled)
+    assert texts in rollout_text(rolled)

@@ -22,7 +22,7 @@ def simulated(objects: list[Manifest], *written: dict[str, object]) -> Simulatio
     return simulate(snapshot, Setup.of_cluster(snapshot), parse_changes(written, lambda path: []), namespace="shop")
 
 
-def told(simulation: Simulation) -> list[object]:
+def shown_fixes(simulation: Simulation) -> list[object]:
     return [{key: item[key] for key in ("title", "pods", "of")} for item in SharedFixes(simulation).to_list(9)]
 
 
@@ -46,7 +46,7 @@ def tainted(name: str, cpu: str) -> Manifest:
 def test_a_fix_is_tried_for_all_pending_pods(more: list[Manifest], waiting: int, expected: dict[str, object]) -> None:
     """Each node of 8 cpu has room for two pods of 4 cpu; on the full node, no smaller request fits."""
     objects = [*nodes(("8",)), *more, *deployment("web", "4", ["node-1", "node-1", *[None] * waiting])]
-    assert told(simulated(objects)) == [expected]
+    assert shown_fixes(simulated(objects)) == [expected]
 
 
 def test_as_many_nodes_are_uncordoned_as_the_pods_need() -> None:
@@ -54,18 +54,18 @@ def test_as_many_nodes_are_uncordoned_as_the_pods_need() -> None:
         node(name, allocatable={"cpu": "8", "memory": "64Gi", "pods": "20"}, unschedulable=True) for name in "ab"
     ]
     objects = [*nodes(("8",)), *cordoned, *deployment("web", "4", ["node-1", "node-1", *[None] * 3])]
-    assert told(simulated(objects)) == [{"title": "uncordon a, uncordon b", "pods": 3, "of": 3}]
+    assert shown_fixes(simulated(objects)) == [{"title": "uncordon a, uncordon b", "pods": 3, "of": 3}]
 
 
 def test_the_fix_for_most_pods_is_shown_if_none_helps_all() -> None:
     pinned = deployment("web", "4", [None, None, None], node_selector={"team": "a"})
-    assert told(simulated([*nodes(("8",)), *pinned])) == [{"title": "label node-1 team=a", "pods": 2, "of": 3}]
+    assert shown_fixes(simulated([*nodes(("8",)), *pinned])) == [{"title": "label node-1 team=a", "pods": 2, "of": 3}]
 
 
 def test_trying_fixes_does_not_change_the_simulation() -> None:
     simulation = simulated([*nodes(("8",)), *deployment("web", "4", ["node-1", "node-1", None, None])])
     before = simulation.to_dict()
-    assert told(simulation)
+    assert shown_fixes(simulation)
     assert simulation.to_dict() == before
 
 

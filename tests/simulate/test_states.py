@@ -91,9 +91,11 @@ def test_a_stateful_set_whose_first_pod_is_pending_has_no_second_one(tmp_path: P
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": NODES}))
     manifest = workload("StatefulSet", replicas=3, selector=SELECTOR, template=template)
     (tmp_path / "app.json").write_text(json.dumps(manifest))
-    ran = kschedx("simulate", "-f", tmp_path / "app.json", "-s", tmp_path / "cluster.json", columns=200)
-    assert "✗ default/sts/web  pending: 2 nodes lack 5 CPU each · 2 not created before the others are ready" in ran.out
-    assert "add 3 nodes each with at least 9 CPU free · for all 3" in " ".join(ran.out.split())
+    result = kschedx("simulate", "-f", tmp_path / "app.json", "-s", tmp_path / "cluster.json", columns=200)
+    assert (
+        "✗ default/sts/web  pending: 2 nodes lack 5 CPU each · 2 not created before the others are ready" in result.out
+    )
+    assert "add 3 nodes each with at least 9 CPU free · for all 3" in " ".join(result.out.split())
 
 
 @pytest.mark.parametrize(("cpu", "code"), [("2", 0), ("3", 1)])
@@ -103,9 +105,9 @@ def test_a_node_name_in_the_template_binds_every_replica(cpu: str, code: int, tm
     manifest = workload("Deployment", replicas=2, selector=SELECTOR, template=template)
     (tmp_path / "app.json").write_text(json.dumps(manifest))
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": NODES}))
-    ran = kschedx("simulate", "-f", tmp_path / "app.json", "-s", tmp_path / "cluster.json", columns=200)
-    assert (ran.code, "the kubelet of a rejects them: OutOfcpu" in ran.out) == (code, bool(code))
-    assert ("remove nodeName from the pod template" in ran.out) == bool(code)
+    result = kschedx("simulate", "-f", tmp_path / "app.json", "-s", tmp_path / "cluster.json", columns=200)
+    assert (result.code, "the kubelet of a rejects them: OutOfcpu" in result.out) == (code, bool(code))
+    assert ("remove nodeName from the pod template" in result.out) == bool(code)
 
 
 def test_kubelets_reject_pods_from_the_first_without_room(tmp_path: Path) -> None:
@@ -121,8 +123,8 @@ def test_kubelets_reject_pods_from_the_first_without_room(tmp_path: Path) -> Non
     apps = {"kind": "List", "apiVersion": "v1", "items": [manifest(*app) for app in (few, many, big, small)]}
     (tmp_path / "apps.json").write_text(json.dumps(apps))
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": NODES}))
-    ran = kschedx("simulate", "-f", tmp_path / "apps.json", "-s", tmp_path / "cluster.json", "-o", "json")
-    document = json.loads(ran.out)
+    result = kschedx("simulate", "-f", tmp_path / "apps.json", "-s", tmp_path / "cluster.json", "-o", "json")
+    document = json.loads(result.out)
     assert [(state["subject"], state["pods"], state["reason"]) for state in document["states"]] == [
         ("default/deploy/many", 3, "OutOfcpu"),
         ("default/deploy/big", 1, "OutOfcpu"),
@@ -138,9 +140,9 @@ def test_replicas_that_depend_on_what_a_dump_lacks_are_undecided_in_every_form(t
     question = ("why", tmp_path / "app.json", "-s", tmp_path / "cluster.json")
     text = "default/deploy/web: 3 replicas are undecided"
     for output in (None, "markdown", "html", "svg", "junit"):
-        ran = kschedx(*question, *(("-o", output) if output else ()))
-        assert ran.code == 3
-        assert text in ran.out, output
+        result = kschedx(*question, *(("-o", output) if output else ()))
+        assert result.code == 3
+        assert text in result.out, output
     assert kschedx(*question).out.startswith(f"? {text}")
     simulated = kschedx("simulate", "--apply", *question[1:])
     assert simulated.code == 3
@@ -170,8 +172,8 @@ def test_a_pod_that_an_event_names_unschedulable_counts_once(tmp_path: Path) -> 
     refused = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]
     pods = [pod(name, spec={"containers": CONTAINERS}, status={"conditions": refused}) for name in ("x", "y")]
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*NODES, *pods]}))
-    ran = kschedx("simulate", "-s", tmp_path / "cluster.json", columns=200)
-    assert (ran.code, ran.out.splitlines()[0]) == (3, "? 2 pods undecided")
+    result = kschedx("simulate", "-s", tmp_path / "cluster.json", columns=200)
+    assert (result.code, result.out.splitlines()[0]) == (3, "? 2 pods undecided")
 
 
 @pytest.mark.parametrize(
@@ -212,8 +214,8 @@ def test_pods_that_a_quota_refuses_stay_refused_until_it_allows_them(
     }
     cluster = {"kind": "List", "items": [*NODES, quota, deployment, replica_set, first]}
     (tmp_path / "cluster.json").write_text(json.dumps(cluster))
-    ran = kschedx("simulate", change, "-s", tmp_path / "cluster.json", columns=200)
-    assert (ran.code, expected in ran.out) == (code, True), ran.out
+    result = kschedx("simulate", change, "-s", tmp_path / "cluster.json", columns=200)
+    assert (result.code, expected in result.out) == (code, True), result.out
 
 
 @pytest.mark.parametrize("change", ["--cordon=a", "--label=a:x=y"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from tests.command import ROOT, Ran, check_document, kschedx
+from tests.command import ROOT, CommandResult, check_document, kschedx
 from tests.conftest import Golden
 
 FOLDER = Path(__file__).parent / "golden"
@@ -18,7 +18,7 @@ ASKS = sorted((ROOT / "fixtures").glob("*/ask.txt"))
 each_story = pytest.mark.parametrize("ask", ASKS, ids=lambda path: path.parent.name)
 
 
-def told(ask: Path, *options: str, columns: int = 100) -> tuple[str, Ran]:
+def run_story(ask: Path, *options: str, columns: int = 100) -> tuple[str, CommandResult]:
     cluster = str((ask.parent / "cluster.yaml").relative_to(ROOT))
     arguments = (*shlex.split(ask.read_text(encoding="utf-8")), "--snapshot", cluster, *options)
     return " ".join(("$ kschedx", *arguments)), kschedx(*arguments, columns=columns)
@@ -27,17 +27,19 @@ def told(ask: Path, *options: str, columns: int = 100) -> tuple[str, Ran]:
 @each_story
 @pytest.mark.parametrize("columns", [80, 100])
 def test_the_screen_is_as_expected(ask: Path, columns: int, golden: Golden) -> None:
-    typed, ran = told(ask, columns=columns)
-    golden.check(FOLDER / f"{ask.parent.name}-{columns}.txt", f"{typed}\n{ran.out}--- exit code {ran.code}\n{ran.err}")
-    lines = ran.out.splitlines()
+    typed, result = run_story(ask, columns=columns)
+    golden.check(
+        FOLDER / f"{ask.parent.name}-{columns}.txt", f"{typed}\n{result.out}--- exit code {result.code}\n{result.err}"
+    )
+    lines = result.out.splitlines()
     assert len(lines) <= 30
     assert not [line for line in lines if cell_len(line) > columns or line != line.rstrip()]
 
 
 @each_story
 def test_the_document_is_valid(ask: Path) -> None:
-    _, ran = told(ask, "-o", "json")
-    check_document(json.loads(ran.out))
+    _, result = run_story(ask, "-o", "json")
+    check_document(json.loads(result.out))
 
 
 def test_every_expected_file_has_a_story() -> None:

@@ -11,7 +11,7 @@ import pytest
 import kschedx
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
-from tests.command import kschedx as ran
+from tests.command import kschedx as run_kschedx
 from tests.simulate.clusters import deployment, nodes
 
 NO_EXECUTE = {"taint": "node-1:maintenance=now:NoExecute"}
@@ -80,6 +80,6 @@ def test_the_screen_names_pods_that_lost_their_node(tmp_path: Path) -> None:
     objects = [*nodes(("8", "1")), *deployment("web", "1", ["node-1"] * 3), named("alone")]
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-    result = ran("simulate", "--taint", "node-1:a=b:NoExecute", "-s", path)
+    result = run_kschedx("simulate", "--taint", "node-1:a=b:NoExecute", "-s", path)
     assert "shop/alone will not be recreated" in " ".join(result.out.split())
     assert result.code == 1

@@ -133,18 +133,18 @@ def test_the_screen(columns: int, tmp_path: Path) -> None:
     cluster = tmp_path / "cluster.yaml"
     cluster.write_text(yaml.safe_dump_all(SHOP))
     question = ("profiles", "tune", "-s", cluster, "--candidates", 12, "--jobs", 1, "--kube-version", "1.36")
-    ran = kschedx(*map(str, question), columns=columns)
-    assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith("✓ ")
-    words = " ".join(ran.out.split())
+    result = kschedx(*map(str, question), columns=columns)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("✓ ")
+    words = " ".join(result.out.split())
     assert ": 1 of 5 nodes in use, with today's profile 5 " in words
     assert "args NodeResourcesFit scoringStrategy.type LeastAllocated → " in words
-    assert all(len(line) <= columns for line in ran.out.splitlines())
+    assert all(len(line) <= columns for line in result.out.splitlines())
     printed = kschedx(*map(str, question), "-o", "yaml").out
     assert yaml.safe_load(printed)["profiles"][0]["pluginConfig"][0]["name"] == "NodeResourcesFit"
 
 
 def test_an_unknown_goal_is_an_error() -> None:
-    ran = kschedx("profiles", "tune", "--goal", "fewest-node")
-    assert (ran.code, ran.out) == (2, "")
-    assert 'did you mean "fewest-nodes"?' in ran.err
+    result = kschedx("profiles", "tune", "--goal", "fewest-node")
+    assert (result.code, result.out) == (2, "")
+    assert 'did you mean "fewest-nodes"?' in result.err

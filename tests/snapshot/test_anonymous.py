@@ -159,9 +159,11 @@ def test_a_pod_may_leave_out_its_version() -> None:
 
 
 def test_only_conditions_of_schedulers_are_kept_with_replaced_names() -> None:
-    told = "0/12 nodes are available: 12 node(s) had untolerated taint {acme/team: red}, 3 Insufficient acme.io/fpga."
+    reported = (
+        "0/12 nodes are available: 12 node(s) had untolerated taint {acme/team: red}, 3 Insufficient acme.io/fpga."
+    )
     conditions = [
-        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": told},
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": reported},
         {"type": "Ready", "status": "False", "message": "containers with unready status: [canary]"},
     ]
     tainted = node("n", taints=["acme/team=red:NoSchedule"], allocatable={"acme.io/fpga": "1"})

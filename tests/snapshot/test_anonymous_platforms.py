@@ -46,8 +46,8 @@ def left(objects: list[Manifest]) -> Iterator[str]:
 @pytest.mark.parametrize("form", ["json", "yaml"])
 def test_a_dump_of_a_platform_has_no_private_word(form: str, tmp_path: Path) -> None:
     out = tmp_path / f"public.{form}"
-    ran = kschedx("snapshot", "--anonymize", "-s", str(PLATFORMS), "-o", str(out))
-    assert ran.code == 0, ran.err
+    result = kschedx("snapshot", "--anonymize", "-s", str(PLATFORMS), "-o", str(out))
+    assert result.code == 0, result.err
     text = out.read_text(encoding="utf-8").lower()
     assert [word for word in PRIVATE if word in text] == []
     assert not list(left(objects_of(PLATFORMS)))

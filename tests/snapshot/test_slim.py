@@ -57,8 +57,8 @@ def workload(kind: str, spec: Manifest, status: Manifest, *, generation: int = 1
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 def test_a_fixture_has_the_same_answer(story: Story) -> None:
     objects = [item for batch in read(str(story.cluster)) for item in json.loads(bytes(batch.items))]
-    told = {"config": story.configuration}
-    assert explained(slim(objects), story.manifest, **told) == explained(objects, story.manifest, **told)
+    texts = {"config": story.configuration}
+    assert explained(slim(objects), story.manifest, **texts) == explained(objects, story.manifest, **texts)
 
 
 @given(clusters())
