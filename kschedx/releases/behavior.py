@@ -120,6 +120,9 @@ class Behaviour(DatedFacts):
     """NodeAffinity: a term that no node name can satisfy ends PreFilter, even if another term names nodes."""
     empty_selector_counts_every_pod: bool = dated({"1.0": True, "1.27": False, "1.38": True})
     """PodTopologySpread: a constraint with an empty selector counts every pod; between these versions, none."""
+    namespace_selectors_match_twice: bool = since("1.34")
+    """InterPodAffinity matches a namespaceSelector also with no labels: `DoesNotExist` and `NotIn` select every
+    namespace."""
     sidecar_ports_are_occupied: bool = since("1.33.6")
     """NodePorts counts the host ports of restartable init containers."""
     user_namespace_on_host_network_is_inferred: bool = since("1.36")
