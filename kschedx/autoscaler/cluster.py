@@ -99,7 +99,6 @@ class PodScaling(Struct, frozen=True, kw_only=True):
     """The first remaining choice, if it includes the pod."""
     alternatives: tuple[str, ...]
     """The groups among which the autoscaler chooses at random, if there are several."""
-    options: int
     is_waiting: bool
     """Whether it fits a group, but the group of another pod is chosen first."""
 
@@ -396,6 +395,5 @@ def _pod_scaling(loop: Loop, answer: LoopResult, pod: PodResult) -> PodScaling:
         groups=tuple(groups),
         choice=choices[0] if choices else None,
         alternatives=tuple(choice.option.group for choice in answer.choices) if len(answer.choices) > 1 else (),
-        options=len(answer.options),
         is_waiting=any(pod.row in choice.awaiting for choice in answer.choices),
     )

@@ -53,6 +53,13 @@ class _ResourceLimit(Struct, frozen=True, kw_only=True):
     minimum: int
     maximum: int
 
+    @property
+    def written_maximum(self) -> str:
+        """The maximum as in the flag."""
+        if self.resource in ("cpu", "memory"):
+            return str(self.maximum // (_GIBIBYTE if self.resource == "memory" else 1))
+        return f"{self.resource}:{self.minimum}:{self.maximum}"
+
 
 class Flags(Struct, frozen=True, kw_only=True):
     """The flags that are read, with their defaults."""

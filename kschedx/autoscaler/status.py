@@ -45,10 +45,6 @@ class NodeGroupStatus(Struct, frozen=True, kw_only=True):
     scale_up: ScaleUp = ScaleUp.UNKNOWN
     backoff_code: str = ""
     backoff_message: str = ""
-    ready: int = 0
-    unready: int = 0
-    not_started: int = 0
-    registered: int = 0
     long_unregistered: int = 0
 
 
@@ -131,7 +127,6 @@ def _group(entry: object, index: int) -> NodeGroupStatus:
         raise InputError(f"nodeGroups[{index}] has no name", place=_PLACE)
     health, scale_up = map_at(entry, "health"), map_at(entry, "scaleUp")
     counts = map_at(health, "nodeCounts")
-    registered = map_at(counts, "registered")
     backoff = map_at(scale_up, "backoffInfo")
     return NodeGroupStatus(
         name=str(entry["name"]),
@@ -142,10 +137,6 @@ def _group(entry: object, index: int) -> NodeGroupStatus:
         scale_up=_scale_up(_text(scale_up, "status")),
         backoff_code=_text(backoff, "errorCode"),
         backoff_message=_text(backoff, "errorMessage"),
-        ready=_number(registered, "ready"),
-        unready=_number(map_at(registered, "unready"), "total"),
-        not_started=_number(registered, "notStarted"),
-        registered=_number(registered, "total"),
         long_unregistered=_number(counts, "longUnregistered"),
     )
 
@@ -201,10 +192,6 @@ def _read_text(text: str) -> AutoscalerStatus:
                 max_size=numbers.get("maxSize", 0),
                 health=_health(state),
                 scale_up=_scale_up(lines.get("ScaleUp", ("", ""))[0]),
-                ready=numbers.get("ready", 0),
-                unready=numbers.get("unready", 0),
-                not_started=numbers.get("notStarted", 0),
-                registered=numbers.get("registered", 0),
                 long_unregistered=numbers.get("longUnregistered", 0),
             )
         )

@@ -195,7 +195,7 @@ def _answer(
         refuse_without_nodes(snapshot)
     if len(names) == 1 and (node_name := named_node(names[0])):
         as_text = replace(wanted, output=None) if wanted.output in SHARED else wanted
-        if not as_text.is_plain or wanted.watch or wanted.dry_run:
+        if not as_text.is_plain or wanted.fix or wanted.watch or wanted.dry_run:
             raise InputError(f"{names[0]} is not a pod", hint="leave out the options that explain pods")
         from kschedx.cli.nodes import why_node
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kschedx.inquiry.ask import Clusters, Inquiry
     from kschedx.inquiry.daemon_set import DaemonSetAnswer
     from kschedx.inquiry.explanation import Explanation
+    from kschedx.inquiry.fix import Fix
     from kschedx.inquiry.manifest_edit import Edit
     from kschedx.inquiry.manifests import WrittenPod
     from kschedx.render.checks import Check
@@ -74,15 +75,13 @@ class WhyArguments(Struct, frozen=True, kw_only=True):
 
     @property
     def is_plain(self) -> bool:
-        """Whether no argument is specific to the explanation of a pod."""
-        alone = self.node or self.nodes or self.interactive or self.fix or self.tries
-        return self.output is not Format.PATCH and not alone
+        """Whether the question is about the manifest as it is, on all nodes."""
+        return not (self.node or self.nodes or self.interactive or self.tries)
 
     @property
     def is_about_node(self) -> bool:
         """Whether the question is about one node."""
-        others = self.nodes or self.interactive or self.fix or self.tries
-        return len(self.node) == 1 and self.output is not Format.PATCH and not others
+        return len(self.node) == 1 and not (self.nodes or self.interactive or self.tries)
 
     @property
     def is_many(self) -> bool:
@@ -150,12 +149,12 @@ def explain_target(
             and not inquiry.is_held(pod)
         ):
             answer = inquiry.explain_daemon_set(pod, admit, (pod,) if wanted.alone else queue)
-            return _daemon_set_answer(answer, pod)
+            return _daemon_set_answer(answer, pod, wanted.fix, clusters.before)
         elif isinstance(pod, WrittenPod) and pod.is_daemon and wanted.is_about_node and not inquiry.is_stopped(pod):
             from kschedx.inquiry.daemon_set import explain_daemon_set
 
             answer = explain_daemon_set(pod.workload_name, admit(clusters.applied), setup)
-            return _daemon_set_answer(replace(answer, node=shown[0]), pod)
+            return _daemon_set_answer(replace(answer, node=shown[0]), pod, wanted.fix, clusters.before)
         else:
             explanation = inquiry.answer(pod, admit, queue)
     except NotAdmittedError as error:
@@ -172,7 +171,9 @@ def explain_target(
         show(Why(explanation, typed_change(question, setup)), explanation.cycle.all_nodes.cluster.names)
         return explanation.exit_code
     if wanted.fix is not None:
-        return Answer(_fix_report(explanation, wanted.fix, pod, clusters.before), explanation.exit_code)
+        return Answer(
+            _fix_report(explanation, explanation.fixes, wanted.fix, pod, clusters.before), explanation.exit_code
+        )
     report = explanation_report(explanation, shown, place_of(pod), all_nodes=wanted.nodes == "all")
     if wanted.watch and isinstance(pod, Pod):
         write(report, wanted.output)
@@ -215,8 +216,11 @@ def _once(admit: Callable[[Snapshot], Subject]) -> Callable[[Snapshot], Subject]
     return once
 
 
-def _daemon_set_answer(answer: DaemonSetAnswer, target: WrittenPod) -> Answer:
+def _daemon_set_answer(answer: DaemonSetAnswer, target: WrittenPod, fix: int | None, before: Snapshot) -> Answer:
     node = answer.node
+    if fix is not None:
+        report = _fix_report(answer.explanation, answer.fixes, fix, target, before)
+        return Answer(report, _exit_code_of(answer.outcome))
     nodes = answer.answer_on(node).chosen_nodes if node else answer.runs
     report = Report.of(answer, names=lambda: [f"node/{name}" for name in nodes])
     return Answer(replace(report, checks=lambda: [_check(answer, target)]), _exit_code_of(answer.outcome))
@@ -290,10 +294,12 @@ def _edit(change: str) -> Edit:
     return Edit(change, single_document(change) if Path(change).is_file() else None)
 
 
-def _fix_report(explanation: Explanation, number: int, pod: Pod | WrittenPod, before: Snapshot) -> Report:
+def _fix_report(
+    explanation: Explanation, fixes: Sequence[Fix], number: int, pod: Pod | WrittenPod, before: Snapshot
+) -> Report:
     from kschedx.cli.fix_output import report
 
-    fix, cycle = _fix_number(explanation.fixes, number), explanation.cycle
+    fix, cycle = _fix_number(fixes, number), explanation.cycle
     followed = [change for change in fix.changes if change.by]
     return report(fix.apply, followed, pod, cycle.pod, cycle.snapshot, before, title=fix.title, document=fix.to_dict)
 

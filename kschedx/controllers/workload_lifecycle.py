@@ -113,7 +113,8 @@ def _left_out(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> sta
     is_stored = (workload.kind, workload.namespace, workload.name) in snapshot.workloads
     if not any(counts) or not is_stored or manager not in (None, _JOB_CONTROLLER) or _rows(snapshot, workload):
         return None
-    is_open = snapshot.source.may_lack("Pod", workload.namespace)
+    source = snapshot.source
+    is_open = source.is_dump and "Pod" not in source.missing and not source.is_complete("Pod", workload.namespace)
     return states.PodsLeftOut(subject=workload.reference, pods=max(counts)) if is_open else None
 
 

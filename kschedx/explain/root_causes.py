@@ -510,7 +510,7 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[RootCause]:
             yield from _daemon_pods(diagnosis)
         case InsufficientDevices(shortages=shortages):
             for shortage in shortages:
-                if shortage.stage == "none":
+                if shortage.stage in ("none", "other-class"):
                     yield from unpublished_devices(cycle.snapshot, shortage.device_class)
                 yield from (incomplete_pool(cycle.snapshot, pool) for pool in shortage.updating)
                 yield from taint_rules(cycle.snapshot, shortage)

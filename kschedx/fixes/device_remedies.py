@@ -11,6 +11,7 @@ from itertools import accumulate, islice
 
 from msgspec.structs import replace
 
+from kschedx.controllers.daemon_set import agents_down
 from kschedx.explain.hardware import device_claim_refusal, driver_named, driver_of, hardware_label, unpublished_devices
 from kschedx.findings import (
     DeviceClaimBeingDeleted,
@@ -410,13 +411,17 @@ def _wider_classes(finding: InsufficientDevices, place: RemedyCandidate) -> Iter
 
 
 def _publish_devices(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.OfferDevices]:
-    """Yield the devices of a driver that publishes none, on a node whose labels name the driver's hardware."""
-    classes = dict.fromkeys(shortage.device_class for shortage in finding.shortages if shortage.stage == "none")
+    """Yield the devices of a driver that publishes none, on a node whose labels name the driver's hardware, or where a
+    pod of the driver's vendor is not ready."""
+    classes = dict.fromkeys(short.device_class for short in finding.shortages if short.stage in ("none", "other-class"))
     drivers = [published.driver for name in classes for published in unpublished_devices(place.snapshot, name)]
     label = next(filter(None, (hardware_label(driver, place.node) for driver in drivers if driver)), "")
-    if label:
+    vendors = {driver.split(".")[-2] for driver in drivers if "." in driver}
+    down = agents_down(place.snapshot, place.node.name) if vendors else ()
+    agents = tuple(agent for agent in down if any(vendor in agent for vendor in vendors))
+    if label or agents:
         slices = tuple(slices_with(described_devices(place.situation), place.node.name))
-        yield s.OfferDevices(node=place.node.name, label=label, slices=slices)
+        yield s.OfferDevices(node=place.node.name, label=label, agents=agents, slices=slices)
 
 
 def _complete_pools(finding: InsufficientDevices, place: RemedyCandidate) -> Iterator[s.FixStep]:

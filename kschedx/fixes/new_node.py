@@ -296,9 +296,11 @@ _FULLNESS = (
 )
 
 
-def _never_attaches(finding: Finding) -> bool:
+def _never_attaches(findings: Iterable[Finding]) -> bool:
     """Whether the pod alone has more volumes than the node can attach."""
-    return isinstance(finding, VolumeLimitExceeded) and finding.wanted_count > finding.limit
+    return any(
+        isinstance(finding, VolumeLimitExceeded) and finding.wanted_count > finding.limit for finding in findings
+    )
 
 
 def is_only_full(findings: Iterable[Finding]) -> bool:
@@ -308,7 +310,7 @@ def is_only_full(findings: Iterable[Finding]) -> bool:
         (
             isinstance(finding, _FULLNESS)
             and not (isinstance(finding, InsufficientResource) and not finding.allocatable)
-            and not _never_attaches(finding)
+            and not _never_attaches((finding,))
         )
         or (
             isinstance(finding, PodAntiAffinityConflict | ExistingAntiAffinityConflict)
@@ -444,14 +446,16 @@ def nodes_of_a_pool(situation: Situation, node: Node) -> Iterator[s.AddNode]:
 
 
 def nodes_that_would_do(situation: Situation) -> Iterator[s.AddNode]:
-    """Yield candidates: copies of existing nodes first, then the plainest nodes. None is known to attach more volumes
-    than those of the cluster."""
-    pod, groups = situation.pod, situation.groups
-    if groups and all(any(map(_never_attaches, group.exemplar.findings)) for group in groups):
-        return
+    """Yield candidates: copies of existing nodes first, then the plainest nodes. None of those is known to attach more
+    volumes than the cluster's nodes, so that a pod with more of them gets copies alone."""
+    pod = situation.pod
     keys = tuple(sorted({*_topology_keys(pod), *_topology_keys_of_profile(situation), *_keys_of_all(situation)}))
     special = _with_devices(situation, keys) if _needs_devices(situation) else islice(_copies(situation), _MOST_COPIES)
-    yield from (step for step in chain(special, _plain(situation, keys)) if situation.leaves_ports(step.node))
+    steps: Iterator[s.AddNode] = chain(special, _plain(situation, keys))
+    if any(_never_attaches(group.exemplar.findings) for group in situation.groups):
+        attaching = situation.snapshot.storage.csi_nodes
+        steps = (step for step in _copies(situation) if step.model in attaching)
+    yield from (step for step in steps if situation.leaves_ports(step.node))
 
 
 def _copies(situation: Situation) -> Iterator[s.AddNode]:
@@ -468,6 +472,7 @@ def _copies(situation: Situation) -> Iterator[s.AddNode]:
             cluster.allocatable[row, known[name]] >= amount for name, amount in requested.items() if amount > 0
         )
         node = cluster.nodes[row]
+        enough = enough and not _never_attaches(group.exemplar.findings)
         if enough and not _is_of_control_plane(node) and not _is_special(node, requested):
             yield _copy_node(node, situation)
 

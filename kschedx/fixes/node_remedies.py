@@ -25,6 +25,7 @@ from kschedx.fixes.node_requirements import (
     KEPT,
     NEW_NAMES,
     OF_CONTROL_PLANE,
+    SET_BY_AKS,
     are_all_of_control_plane,
     contradiction,
     faults_of,
@@ -486,7 +487,7 @@ def taint_remedies(place: RemedyCandidate) -> Iterator[s.FixStep]:
     formerly = {NEW_NAMES.get(toleration.key) for toleration in place.pod.spec.tolerations}
     if all(taint in open_ or taint.key in formerly for taint in missing):
         yield s.Tolerate(taints=missing) if wrong is None else s.TolerateInstead(wrong=wrong, taint=missing[0])
-    if nobody_else or not any(taint.key.startswith(KEPT) for taint in missing):
+    if nobody_else or not any(taint.key.startswith((*KEPT, SET_BY_AKS)) for taint in missing):
         is_of_openshift = nobody_else and OF_OPENSHIFT in place.node.metadata.labels
         yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing, is_of_openshift=is_of_openshift)
 

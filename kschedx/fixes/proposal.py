@@ -183,6 +183,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
     resized: Mapping[str, Pod] = {}
     twins: Mapping[str, Pod] = {}
     """Pods of the same template, as they are after it has changed."""
+    replicas: tuple[Pod, ...] = ()
+    """Pods that other workloads create, on their nodes."""
     added: Node | None = None
     taken: Mapping[str, int] = {}
     """Requests of DaemonSets' pods on the new node."""
@@ -220,6 +222,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
             snapshot = snapshot.with_devices(snapshot.devices.without_deleted_pods(gone))
             if replacements:
                 snapshot = with_pods(snapshot, replacements)
+        if self.replicas:
+            snapshot = with_pods(snapshot, self.replicas)
         if self.nodes:
             snapshot = snapshot.with_nodes(self.nodes)
         if self.added is not None:

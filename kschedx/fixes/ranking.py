@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.fixes.phrases import join_names
+from kschedx.fixes.phrases import join_names, requirement_text
 from kschedx.fixes.proposal import Proposal
 from kschedx.fixes.steps import (
     AddNode,
@@ -18,6 +18,7 @@ from kschedx.fixes.steps import (
     ChangeRule,
     Cost,
     DeletePods,
+    DropRequirements,
     FixStep,
     LabelNode,
     LowerRequests,
@@ -248,7 +249,7 @@ def verified_fixes(
     for situation in ordered:
         proposal = situation.proposal
         costs = [other.proposal.cost for other in shown]
-        if _is_needlessly_long(situation, ordered) or any(_lowers_needlessly(situation, other) for other in ordered):
+        if _is_needlessly_long(situation, ordered) or any(_gives_up_needlessly(situation, other) for other in ordered):
             continue
         if proposal.cost is Cost.OTHER_PODS and Cost.WAITING in costs:
             continue  # preemption chooses its victims better
@@ -331,11 +332,17 @@ def _lowered_share(situation: Situation) -> float:
     return max((1 - each.after / each.before for each in lowered), default=0.0)
 
 
-def _lowers_needlessly(situation: Situation, other: Situation) -> bool:
-    """Whether requests are lowered further than `other` lowers them, without any additional feasible node."""
+def _gives_up_needlessly(situation: Situation, other: Situation) -> bool:
+    """Whether requests are lowered further than `other` lowers them, without any additional feasible node, or further
+    requirements are dropped."""
     match situation.proposal.steps, other.proposal.steps:
         case [LowerRequests() as less], [LowerRequests() as more] if less.amounts != more.amounts:
             return less.covers(more) and {*situation.feasible} <= {*other.feasible}
+        case [DropRequirements() as many], [DropRequirements() as few]:
+            is_same_term = (many.source, many.term) == (few.source, few.term)
+            return is_same_term and {*map(requirement_text, few.requirements)} < {
+                *map(requirement_text, many.requirements)
+            }
     return False
 
 

@@ -18,7 +18,7 @@ from kschedx.findings import (
 )
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
-from kschedx.fixes.eviction import delete_all, is_twin, stop_holder, take_from_holder
+from kschedx.fixes.eviction import add_replica, delete_all, is_twin, stop_holder, take_from_holder
 from kschedx.fixes.node_remedies import affinity_remedies, host_port_remedies, taint_remedies, uncordon
 from kschedx.fixes.node_requirements import intended_key
 from kschedx.fixes.owners import template_owner
@@ -70,6 +70,8 @@ def _own_rule_remedies(
     finding: PodAffinityUnsatisfied | PodAntiAffinityConflict, place: RemedyCandidate
 ) -> Iterator[s.FixStep]:
     anti = isinstance(finding, PodAntiAffinityConflict)
+    if isinstance(finding, PodAffinityUnsatisfied) and finding.pods and finding.domain is not None:
+        yield from add_replica(finding.pods[0], place)
     rule = edit.required_term(place.pod, finding.term, anti=anti)
     if rule is not None:
         kind = s.RuleKind.ANTI_AFFINITY if anti else s.RuleKind.AFFINITY

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.apiserver.defaulting import default_pod
 from kschedx.controllers import states
 from kschedx.controllers.workload_lifecycle import (
     all_replicas,
@@ -27,7 +29,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.manifests import WrittenPod, key_of, title
 from kschedx.inquiry.pod import Admit, WithoutDecision, explain, objection
-from kschedx.kube.decoding import map_at
+from kschedx.kube.decoding import decode, map_at
 from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -270,13 +272,24 @@ UNCOUNTED = (
 
 
 def waiting_member_of(target: Pod | WrittenPod, snapshot: Snapshot) -> Pod | None:
-    """Return the existing pod that a question about a workload of the cluster refers to; None if it refers to the next
-    pod."""
-    if isinstance(target, Pod) or target.document is not None or target.workload is None:
+    """Return the existing pod that a question about a workload of the cluster or about the manifest of a stored pod
+    refers to; None if it refers to the next pod."""
+    if isinstance(target, Pod) or (target.document is not None and target.workload is not None):
         return None
+    if target.workload is None:
+        return _stored_pod(snapshot, target.manifest)
     if workload_lifecycle(snapshot, target.workload) is not None:
         return None
     return waiting_member(snapshot, target.workload)
+
+
+def _stored_pod(snapshot: Snapshot, manifest: Mapping[str, object]) -> Pod | None:
+    """Return the pod of the cluster from which the manifest was exported; None if its spec was edited since then."""
+    written = default_pod(decode(msgspec.json.encode(manifest), Pod))
+    row = snapshot.pods.rows.get(written.key)
+    stored = None if row is None or not written.metadata.uid else snapshot.pods[row]
+    is_same = stored is not None and stored.metadata.uid == written.metadata.uid and stored.spec == written.spec
+    return stored if is_same else None
 
 
 def notes_about(target: Pod | WrittenPod) -> tuple[Note, ...]:

@@ -29,7 +29,8 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.pod import explain
 from kschedx.kube.documents import Document, part_of, to_json
-from kschedx.kube.workloads import pin_to_node
+from kschedx.kube.tolerations import NO_SCHEDULE
+from kschedx.kube.workloads import pin_to_node, pinned_to
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.results import Shown
 from kschedx.snapshot.columns import each_row
@@ -60,6 +61,8 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
     setup: Setup
     has_pod: frozenset[str] = frozenset()
     """The nodes on which a pod of the DaemonSet runs, which quotas count."""
+    awaited: frozenset[str] = frozenset()
+    """The nodes for which a pod of the DaemonSet is pending."""
     rollout: Rollout | None = None
     node: str = ""
     """The node whose pod is shown; empty if all are."""
@@ -127,19 +130,30 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def waits(self) -> tuple[NodeGroup, ...]:
-        """Nodes for which a pod is created that does not fit, by the plugins that reject it."""
-        return tuple(group for group in self.diagnosis.groups if not _is_left_out(group))
+        """Nodes for which a pod is created or exists that does not fit, by the plugins that reject it."""
+        groups = self.diagnosis.groups
+        kept = (self._part(group, is_awaited=True) for group in groups if _is_left_out(group))
+        return (*(group for group in groups if not _is_left_out(group)), *(group for group in kept if group.rows))
 
     @cached_property
     def left_out(self) -> tuple[NodeGroup, ...]:
         """Nodes for which no pod is created; other rejections there do not matter."""
         groups: dict[tuple[Blocker, ...], NodeGroup] = {}
-        for group in filter(_is_left_out, self.diagnosis.groups):
+        for group in map(self._part, filter(_is_left_out, self.diagnosis.groups)):
             blockers = tuple(blocker for blocker in group.exemplar.blockers if blocker.plugin in _LEAVES_OUT)
             key = tuple(replace(blocker, is_verdict=True) for blocker in blockers)
             rows = groups[key].rows if key in groups else ()
-            groups[key] = NodeGroup(rows=(*rows, *group.rows), exemplar=replace(group.exemplar, blockers=blockers))
+            if group.rows:
+                groups[key] = NodeGroup(rows=(*rows, *group.rows), exemplar=replace(group.exemplar, blockers=blockers))
         return tuple(groups.values())
+
+    def _part(self, group: NodeGroup, *, is_awaited: bool = False) -> NodeGroup:
+        """Return the group's nodes for which no pod is pending, or those with one that the controller keeps
+        (nodeShouldRunDaemonPod in pkg/controller/daemon/daemon_controller.go)."""
+        if not self.awaited or not _keeps_pods(group):
+            return replace(group, rows=()) if is_awaited else group
+        names = zip(group.rows, self.names(group), strict=True)
+        return replace(group, rows=tuple(row for row, name in names if (name in self.awaited) is is_awaited))
 
     def names(self, group: NodeGroup) -> tuple[str, ...]:
         nodes = self.explanation.cycle.nodes
@@ -205,7 +219,9 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def fixes(self) -> tuple[Fix, ...]:
-        """The fixes of the DaemonSet as a whole, or the first one of each group of nodes."""
+        """The fixes of the DaemonSet as a whole, or the first one of each group of nodes. With a node, its pod's."""
+        if self.node:
+            return self.answer_on(self.node).fixes
         if self.is_one_answer or not self.eligible:
             return self.explanation.fixes
         firsts = [self.fix_of(group) for group in (*self.waits, *self.left_out)]
@@ -234,11 +250,24 @@ def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAn
     ) & pods.namespaces.where(lambda space: space == namespace)
     rows = np.flatnonzero(is_own).tolist()
     alone = replace(subject, snapshot=subject.snapshot.without_pods(rows), first=None) if rows else subject
-    has_pod = frozenset(pods.node_names[row] for row in rows if pods.node[row] >= 0)
     return DaemonSetAnswer(
-        name=f"{namespace}/{name}", explanation=explain(alone, setup), subject=alone, setup=setup, has_pod=has_pod
+        name=f"{namespace}/{name}",
+        explanation=explain(alone, setup),
+        subject=alone,
+        setup=setup,
+        has_pod=frozenset(pods.node_names[row] for row in rows if pods.node[row] >= 0),
+        awaited=frozenset(pinned_to(pods.specs[row]) for row in rows if not pods.node_names[row]),
     )
 
 
 def _is_left_out(group: NodeGroup) -> bool:
     return any(blocker.plugin in _LEAVES_OUT for blocker in group.exemplar.blockers)
+
+
+def _keeps_pods(group: NodeGroup) -> bool:
+    """Whether the controller keeps a pod on these nodes though it creates none: only a NoSchedule taint is in the
+    way."""
+    findings = (
+        finding for blocker in group.exemplar.blockers if blocker.plugin in _LEAVES_OUT for finding in blocker.findings
+    )
+    return all(isinstance(finding, UntoleratedTaint) and finding.effect == NO_SCHEDULE for finding in findings)

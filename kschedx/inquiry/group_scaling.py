@@ -36,6 +36,7 @@ from kschedx.inquiry.node_scaling import (
     StepKind,
     edit_step,
     find_remedies,
+    limit_flag,
     other_ways,
 )
 from kschedx.kube.autoscalers import OpenShiftMachineSet
@@ -209,7 +210,14 @@ def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[S
         if not group.skipped and group.template is not None and len(group.rejections) == 1:
             yield from _rejection_trials(autoscaler, group, pod)
     for group in scaling.groups:
-        if group.fits and group.skipped == (AT_MAXIMUM,):
+        if group.fits and (resources := autoscaler.behaviour.limited_resources(group.skipped)):
+            limits = [limit for limit in autoscaler.flags.limits if limit.resource in resources]
+            raised = " and ".join(f"{limit_flag(limit.resource)} above {limit.written_maximum}" for limit in limits)
+            others = tuple(limit for limit in autoscaler.flags.limits if limit not in limits)
+            unlimited = replace(autoscaler, changed_flags=replace(autoscaler.flags, limits=others))
+            step = RemedyStep(f"raise {raised} for cluster-autoscaler", StepKind.ROOM)
+            yield _GroupTrial(step=step, pod=pod, autoscaler=unlimited)
+        elif group.fits and group.skipped == (AT_MAXIMUM,):
             groups = autoscaler.status.groups
             larger = (
                 replace(group_status, max_size=group_status.target + _PLENTY)

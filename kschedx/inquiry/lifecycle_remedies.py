@@ -25,6 +25,7 @@ from kschedx.controllers.workloads import (
     SCALED,
     Workload,
     controlling_custom_resource,
+    is_of_daemon_set,
     manifest_of,
     ordinal_of,
     pods_of_ordinals,
@@ -542,10 +543,12 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
             here = own.metadata.labels.get(key, "")
             others = Counter(node.metadata.labels.get(key, here) for node in nodes)
             if wanted := next((value for value, _ in others.most_common() if value != here), ""):
+                if is_of_daemon_set(self.pod.metadata.owner_references):
+                    yield Fix.untried(f"require {key}={wanted} in the pod template: it then runs on no {here} node")
+                    break
                 there = next(node for node in nodes if node.metadata.labels.get(key, here) == wanted)
-                yield self._require_label_fix(
-                    key, wanted, f": the image is not built for {here}", self._reserved(there)
-                )
+                because = f": the image is not built for {here}"
+                yield self._require_label_fix(key, wanted, because, self._reserved(there))
                 break
         yield Fix.untried(f"use an image that is built for the platform of {node}")
 
@@ -670,6 +673,12 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
                     return Fix.untried(
                         f"repair {driver}, which cannot detach volume {volume} from {node}: {failed.message}"
                     )
+                if is_node_lost(self.snapshot, node):
+                    *_, (_, _, command) = self._lost(node)
+                    title = (
+                        f"repair {node}, or taint it out of service if it is shut down, so that {volume} is detached"
+                    )
+                    return Fix.untried(title, commands=(command,))
                 return Fix.untried(f"wait until {named} is gone, or find out from {driver} why it is not")
             if attachment.metadata.deletion_timestamp:
                 command = shell_command("kubectl patch volumeattachment {} --type merge -p {}", name, _NO_FINALIZERS)

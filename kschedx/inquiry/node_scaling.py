@@ -41,9 +41,13 @@ NO_CAPACITY = lazy_pattern(
 )
 _INCOMPATIBLE = lazy_pattern(r"incompatible requirements, key (?P<key>\S+), \S+ In \[(?P<values>[^]]*)\] not in")
 _OF_POOL = lazy_pattern(r"(?:node ?pool:? |NodePool=)\W{0,3}(?P<name>[a-z0-9][a-z0-9.-]*)")
-_CLUSTER_LIMIT = lazy_pattern(r"max cluster (?P<resource>\S+) limit reached")
+_CLUSTER_LIMIT = lazy_pattern(r'(?:max cluster |exceeded quota: "cluster-wide", resources: )(?P<resource>[^\s,]+)')
 """MaxResourceLimitReached. Upstream: cluster-autoscaler's core/scaleup/orchestrator/skippedreasons.go."""
-_LIMITS = {"cpu": "--cores-total", "memory": "--memory-total"}
+
+
+def limit_flag(resource: str) -> str:
+    """Return the flag of cluster-autoscaler that limits a resource, or a type of GPU, of the whole cluster."""
+    return {"cpu": "--cores-total", "memory": "--memory-total"}.get(resource, "--gpu-total")
 
 
 class StepKind(Enum):
@@ -201,8 +205,8 @@ def reported_fixes(event: RecordedEvent) -> Iterator[Fix]:
         ways = other_ways("the node group", event.message)
         yield autoscaler_fix(f"{ways}: cluster-autoscaler reports that the cloud refuses the node", group=None)
     elif match := _CLUSTER_LIMIT.search(event.message):
-        flag = _LIMITS.get(match["resource"], "--gpu-total")
-        limit = f"the limit of {match['resource']} for the whole cluster ({flag}, or that of node auto-provisioning)"
+        flag, resource = limit_flag(match["resource"]), match["resource"]
+        limit = f"the limit of {resource} for the whole cluster ({flag}, or that of node auto-provisioning)"
         yield autoscaler_fix(f"raise {limit}, which cluster-autoscaler reports as reached")
     elif AT_MAXIMUM in event.message:
         yield autoscaler_fix("raise the maximum of the node group, which cluster-autoscaler reports as reached")

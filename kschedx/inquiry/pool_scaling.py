@@ -32,7 +32,7 @@ from kschedx.inquiry.node_scaling import (
     reported_by_karpenter,
 )
 from kschedx.karpenter.catalogue import unready_text
-from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict
+from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict, matching_types
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import Incompatible, LimitReached, NodeLimitReached, NotTolerated
@@ -220,20 +220,24 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
                 yield autoscaler_fix(f"repair what keeps {named} from launching: {said.message}", command, group=None)
 
     def _repaired_pools(self) -> Iterator[Fix]:
-        """Yield repairs of NodePools that are not ready, but would help if they were."""
-        karpenter = self.autoscaler
-        for pool in karpenter.skipped if not self.decision.pool and not self.decision.existing else ():
-            conditions = (NodeCondition(type="Ready", status="True"),)
-            ready = replace(pool.pool, status=replace(pool.pool.status, conditions=conditions))
-            if pool.why != "not-ready":
+        """Yield repairs of node classes whose NodePools are not ready, but would help if they were."""
+        karpenter, names = self.autoscaler, dict[tuple[str, str], list[str]]()
+        for skipped in karpenter.skipped if not self.decision.pool and not self.decision.existing else ():
+            pool, conditions = skipped.pool, (NodeCondition(type="Ready", status="True"),)
+            ready = replace(pool, status=replace(pool.status, conditions=conditions))
+            if skipped.why != "not-ready":
                 continue
-            then = karpenter.with_pools({pool.pool.name: ready}).explain(self.pod)
-            if then is not None and (then.pool == pool.pool.name or pool.pool.name in then.open_pools):
-                reference = pool.pool.spec.template.spec.node_class_ref
-                reasons = unready_text(karpenter.snapshot, pool.pool)
-                why = reasons.rpartition("; ")[2].removeprefix(f"{reference.kind} ")
-                phrase = f"repair {reference.kind} {reference.name}, so that NodePool {pool.pool.name} is ready"
-                yield autoscaler_fix(f"{phrase}: {why}" if why else phrase)
+            then = karpenter.with_pools({pool.name: ready}).explain(self.pod)
+            if then is not None and (then.pool == pool.name or pool.name in then.open_pools):
+                reference = pool.spec.template.spec.node_class_ref
+                why = unready_text(karpenter.snapshot, pool).rpartition("; ")[2].removeprefix(f"{reference.kind} ")
+                names.setdefault((f"{reference.kind} {reference.name}", why), []).append(pool.name)
+        for (node_class, why), pools in names.items():
+            ready_text = (
+                f"NodePool {pools[0]} is ready" if len(pools) == 1 else f"NodePools {list_names(pools, 2)} are ready"
+            )
+            phrase = f"repair {node_class}, so that {ready_text}"
+            yield autoscaler_fix(f"{phrase}: {why}" if why else phrase)
 
 
 def _with_pool(fix: Fix, karpenter: Karpenter, changed: NodePool) -> Fix:
@@ -401,7 +405,7 @@ def _smaller(scaling: PoolScaling, verdict: PoolVerdict, rejection: NoInstanceTy
     """Yield smaller requests: those for which the largest otherwise suitable type has enough."""
     if verdict.template is None or rejection.too_few:
         return
-    for instance_type in verdict.matching_types(rejection)[:1]:
+    for instance_type in matching_types(verdict.template, rejection)[:1]:
         daemons = verdict.template.overhead(instance_type.name).requests
         short = _short(rejection.pod_requests, daemons, instance_type)
         amounts: dict[str, int] = {}
@@ -516,6 +520,4 @@ class ProvisioningDocument(Document, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 def _pool(verdict: PoolVerdict) -> PoolDocument:
-    if verdict.rejection is None:
-        return PoolDocument(verdict.certainty)
     return PoolDocument(verdict.certainty, verdict.reason, verdict.rejection.text if verdict.text_is_known else None)

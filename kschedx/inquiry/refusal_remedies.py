@@ -83,6 +83,7 @@ _CONSTRAINT = lazy_pattern(r"^\[(?P<name>[^\]\s]+)\] (?P<rule>[^\n]+)")
 _KYVERNO = lazy_pattern(r"due to the following policies\s+(?P<name>[^\s:]+):")
 _CONSTRAINED = lazy_pattern(r"[ ,\[]\.(?P<field>[\w.\[\]]+): Invalid value")
 _SET_BY_SCC = ("runAsUser", "fsGroup")
+_ADMITTING = lazy_pattern(r"would validate successfully against the `(?P<name>[^`]+)`")
 _POLICY = lazy_pattern(r"ValidatingAdmissionPolicy '(?P<name>[^']+)' .*?denied request: (?P<why>.*)", re.DOTALL)
 _NO_RUNTIME_CLASS = lazy_pattern(r'RuntimeClass\S* "(?P<name>[^"]+)" not found')
 _SELECTOR_CONFLICT = lazy_pattern(r"; pod\.spec\.nodeSelector\[(?P<key>[^\]]+)\] = ")
@@ -313,11 +314,14 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         themselves."""
         fields = list(dict.fromkeys(match["field"] for match in _CONSTRAINED.finditer(message)))
         is_of_user = bool(fields) and all(field.endswith(_SET_BY_SCC) for field in fields)
+        named = list_names(fields, 3, conjunction="and")
         if is_of_user:
-            yield Fix.untried(
-                f"remove {list_names(fields, 3, conjunction='and')} from the pod template: OpenShift sets them"
-            )
+            yield Fix.untried(f"remove {named} from the pod template: OpenShift sets them")
+        elif fields and all(field.endswith(".allowPrivilegeEscalation") for field in fields):
+            yield Fix.untried(f"set {named} in the pod template to false")
         granted = "anyuid" if is_of_user else "privileged" if fields else "restricted-v2"
+        if (admitting := _ADMITTING.search(message)) is not None:
+            granted = admitting["name"]
         account = str(map_at(self.manifest, "spec").get("serviceAccountName") or "default")
         command = shell_command(f"oc adm policy add-scc-to-user {granted} -z {{}} -n {{}}", account, self._namespace)
         title = f"let service account {account} use SecurityContextConstraints {granted}, if the pod needs it"

@@ -46,7 +46,6 @@ from kschedx.karpenter.requirements import (
     RESERVATION_INTERRUPTIBLE,
     RESERVATION_TYPE,
     RESERVED,
-    Amount,
     LabelRequirement,
     Requirements,
     amounts_of,
@@ -129,22 +128,13 @@ def read_catalogue(document: object) -> InstanceTypes:
             raise InputError(f'there are two instance types "{written_type.name}"', place=place)
         names.add(written_type.name)
         for field, resources in (("capacity", written_type.capacity), ("overhead", written_type.overhead)):
-            _check_amounts(resources, field, place)
+            with place, Place(field=field):
+                amounts_of(resources)
         lacking = [name for name in ("cpu", "memory") if name not in written_type.capacity]
         if lacking:
-            raise InputError(f"an instance type needs {' and '.join(lacking)}", place=_below(place, "capacity"))
+            field = join_fields(place.field, "capacity")
+            raise InputError(f"an instance type needs {' and '.join(lacking)}", place=Place(field=field))
     return types
-
-
-def _check_amounts(resources: ResourceList, field: str, place: Place) -> Mapping[str, Amount]:
-    try:
-        return amounts_of(resources)
-    except InputError as error:
-        raise InputError(error.message, place=_below(place, field + error.place.field), hint=error.hint) from None
-
-
-def _below(place: Place, field: str) -> Place:
-    return Place(field=join_fields(place.field, field))
 
 
 _FIELDS: Mapping[str, type[Struct]] = {

@@ -16,12 +16,19 @@ from kschedx.errors import InputError, Place, nearest
 from kschedx.growth import READY, NodeGrowth, with_new_nodes
 from kschedx.karpenter.catalogue import InstanceTypes, known_types
 from kschedx.karpenter.devices import NoDevices, published_by
-from kschedx.karpenter.instance_types import InstanceType, NoInstanceType, effective_overlays
+from kschedx.karpenter.instance_types import InstanceType, NoInstanceType, effective_overlays, fits_within
 from kschedx.karpenter.node_claims import NewNodeClaim, PoolTemplate
 from kschedx.karpenter.nodes import ClusterState
 from kschedx.karpenter.pods import EligibilityCheck, PodEligibility, eligibility, pod_requirements, template_of
 from kschedx.karpenter.rejections import REASONS, CheapestAreTooFew, LimitReached, Rejection
-from kschedx.karpenter.requirements import CAPACITY_TYPES, RESERVED, Amounts, Requirements, amounts_of
+from kschedx.karpenter.requirements import (
+    CAPACITY_TYPES,
+    RESERVED,
+    Amounts,
+    Requirements,
+    amounts_of,
+    pod_requests,
+)
 from kschedx.karpenter.scheduler import (
     KarpenterSettings,
     KnownTypes,
@@ -44,7 +51,6 @@ from kschedx.kube.autoscalers import (
 from kschedx.kube.conditions import condition_of
 from kschedx.kube.documents import Document, part_of
 from kschedx.kube.names import HOSTNAME, ZONE, added_node_name
-from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import parse_int64
 from kschedx.kube.types import (
     UNSCHEDULABLE_STATUS,
@@ -69,38 +75,32 @@ _ADJUSTMENT = lazy_pattern(r"[+-][0-9]*\.?[0-9]+%?")
 
 def _check_pool(pool: NodePool) -> None:
     """Raises `InputError` with the place of the error."""
-    about = Place(object=f"NodePool {pool.name}")
-    _check_amounts(pool.spec.limits, "spec.limits", about)
-    _check_requirements(pool.spec.template.spec.requirements, "spec.template.spec.requirements", about)
+    with Place(object=f"NodePool {pool.name}", field="spec"):
+        with Place(field="limits"):
+            amounts_of(pool.spec.limits)
+        _check_requirements(pool.spec.template.spec.requirements, "template.spec.requirements")
 
 
 def _check_overlay(overlay: NodeOverlay) -> None:
     """Raises `InputError` with the place of the error."""
-    about, spec = Place(object=f"NodeOverlay {overlay.name}"), overlay.spec
-    _check_amounts(spec.capacity, "spec.capacity", about)
-    _check_requirements(spec.requirements, "spec.requirements", about)
-    for key, written, form, example in (
-        ("price", spec.price, _PRICE, "0.12"),
-        ("priceAdjustment", spec.price_adjustment, _ADJUSTMENT, "+10% or -0.5"),
-    ):
-        if written is not None and form.fullmatch(written) is None:
-            place = Place(field=f"spec.{key}")
-            raise InputError(f'"{written}" is not a price', place=place, hint=f"such as {example}").at(about)
+    spec = overlay.spec
+    with Place(object=f"NodeOverlay {overlay.name}", field="spec"):
+        with Place(field="capacity"):
+            amounts_of(spec.capacity)
+        _check_requirements(spec.requirements, "requirements")
+        for key, written, form, example in (
+            ("price", spec.price, _PRICE, "0.12"),
+            ("priceAdjustment", spec.price_adjustment, _ADJUSTMENT, "+10% or -0.5"),
+        ):
+            if written is not None and form.fullmatch(written) is None:
+                raise InputError(f'"{written}" is not a price', place=Place(field=key), hint=f"such as {example}")
 
 
-def _check_amounts(resources: ResourceList, field: str, about: Place) -> None:
-    try:
-        amounts_of(resources)
-    except InputError as error:
-        place = Place(field=f"{field}{error.place.field}")
-        raise InputError(error.message, place=place, hint=error.hint).at(about) from None
-
-
-def _check_requirements(requirements: Iterable[NodeSelectorRequirementWithMinValues], field: str, about: Place) -> None:
+def _check_requirements(requirements: Iterable[NodeSelectorRequirementWithMinValues], field: str) -> None:
     for index, values in enumerate(requirements):
         fault = _fault(values)
         if fault is not None:
-            raise InputError(fault[0], place=Place(field=f"{field}[{index}]"), hint=fault[1]).at(about)
+            raise InputError(fault[0], place=Place(field=f"{field}[{index}]"), hint=fault[1])
 
 
 def _fault(values: NodeSelectorRequirementWithMinValues) -> tuple[str, str] | None:
@@ -130,8 +130,6 @@ class KarpenterOptions(Struct, frozen=True, kw_only=True):
 class LaunchCertainty(StrEnum):
     """How certain a pool's verdict about a pod is."""
 
-    FITS = "fits"
-    """A known type fits; whether the cloud has capacity is unknown."""
     REJECTS = "rejects"
     UNKNOWN = "unknown"
     """No known type fits, and others may exist."""
@@ -140,7 +138,7 @@ class LaunchCertainty(StrEnum):
 class PoolVerdict(Struct, frozen=True, kw_only=True):
     pool: NodePool
     certainty: LaunchCertainty
-    rejection: Rejection | None = None
+    rejection: Rejection
     known: tuple[InstanceType, ...] = ()
     template: PoolTemplate | None = None
     zones: tuple[str, ...] = ()
@@ -158,14 +156,20 @@ class PoolVerdict(Struct, frozen=True, kw_only=True):
     @property
     def reason(self) -> str:
         """The id of the rejection."""
-        return "" if self.rejection is None else REASONS[type(self.rejection)]
+        return REASONS[type(self.rejection)]
 
     @property
     def text_is_known(self) -> bool:
         """Whether the message is certain: messages about instance types depend on all of them."""
-        if isinstance(self.rejection, NoDevices):
-            return self.rejection.is_known
-        return self.types_are_known or not isinstance(self.rejection, NoInstanceType | CheapestAreTooFew)
+        match self.rejection:
+            case NoDevices(is_known=is_known):
+                return is_known
+            case LimitReached(is_exhausted=True, of_others=""):
+                return True
+            case NoInstanceType() | CheapestAreTooFew() | LimitReached():
+                return self.types_are_known
+            case _:
+                return True
 
     @property
     def distance(self) -> int:
@@ -176,22 +180,21 @@ class PoolVerdict(Struct, frozen=True, kw_only=True):
             "unsatisfiable-topology": 2, "host-port-taken": 2, "incompatible-requirements": 3, "untolerated-taint": 3,
         }.get(self.reason, 4)  # fmt: skip
 
-    def matching_types(self, rejection: NoInstanceType) -> list[InstanceType]:
-        """Return the known types that meet all requirements but those on resources, largest first."""
-        if self.template is None:
-            return []
-        requirements, allowed = rejection.requirements, self.template.allowed
-        matching = (
-            known
-            for known in self.known
-            if known.requirements.overlaps(requirements) and known.is_offered(requirements, allowed)
-        )
-        return sorted(matching, key=lambda instance_type: instance_type.size, reverse=True)
-
     def minimum(self, key: str) -> int:
         """Return the pool's `minValues` for a key."""
         requirements = self.pool.spec.template.spec.requirements
         return max((requirement.min_values or 0 for requirement in requirements if requirement.key == key), default=0)
+
+
+def matching_types(template: PoolTemplate, rejection: NoInstanceType) -> list[InstanceType]:
+    """Return the types that meet all requirements but those on resources, largest first."""
+    requirements = rejection.requirements
+    matching = (
+        known
+        for known in template.types
+        if known.requirements.overlaps(requirements) and known.is_offered(requirements, template.allowed)
+    )
+    return sorted(matching, key=lambda instance_type: instance_type.size, reverse=True)
 
 
 class PodProvisioning(Struct, frozen=True, kw_only=True):
@@ -433,18 +436,25 @@ class Karpenter:
         return Node(metadata=metadata, spec=NodeSpec(taints=template.taints))
 
     def verdicts(self, pod: Pod, failure: SchedulingFailure) -> tuple[PoolVerdict, ...]:
-        requirements = pod_requirements(pod, prefers=False)
-        return tuple(self._verdict(pool.pool, pool.rejection, requirements) for pool in failure.pools)
+        return tuple(self._verdict(pod, pool.pool, pool.rejection, pool.limit) for pool in failure.pools)
 
-    def _verdict(self, name: str, rejection: Rejection, requirements: Requirements) -> PoolVerdict:
-        known = self.known[name]
+    def _verdict(self, pod: Pod, name: str, rejection: Rejection, limit: LimitReached | None = None) -> PoolVerdict:
+        known, template = self.known[name], self.templates.get(name)
+        types = () if template is None else template.types
+        if isinstance(rejection, NoInstanceType) and template is not None and limit is not None:
+            matching = matching_types(template, rejection)
+            larger = tuple(each for each in matching if fits_within(rejection.requests, each.allocatable))
+            if larger:
+                rejection, types = replace(limit, of_others=rejection.text), larger
         lacks_a_reservation = isinstance(rejection, NoInstanceType) and self._lacks_a_reservation(name, rejection)
         is_sure = known.are_all
         match rejection:
             case NoInstanceType():
                 is_sure = is_sure or lacks_a_reservation or self._is_out_of_zone(name, rejection)
             case LimitReached():
-                is_sure = is_sure or rejection.is_exhausted
+                left, wanted = rejection.remaining, pod_requests((pod,))
+                is_short = any(wanted[name].nano > left[name].nano for name in wanted.keys() & left.keys())
+                is_sure = is_sure or rejection.is_exhausted or is_short  # each type that fits is at least as large
             case NoDevices():
                 is_sure = rejection.is_known
             case CheapestAreTooFew():
@@ -455,12 +465,12 @@ class Karpenter:
             pool=next(pool for pool in self.pools if pool.name == name),
             certainty=LaunchCertainty.REJECTS if is_sure else LaunchCertainty.UNKNOWN,
             rejection=rejection,
-            known=self.templates[name].types if name in self.templates else (),
-            template=self.templates.get(name),
+            known=types,
+            template=template,
             zones=known.zones if known.zones_are_all else (),
             types_are_known=known.are_all,
             lacks_a_reservation=lacks_a_reservation,
-            requirements=requirements,
+            requirements=pod_requirements(pod, prefers=False),
         )
 
     def _is_out_of_zone(self, name: str, rejection: NoInstanceType) -> bool:

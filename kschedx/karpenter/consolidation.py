@@ -314,9 +314,9 @@ class Consolidator:
             candidate
             for candidate in self._candidates
             if candidate.is_consolidatable and candidate.pool.spec.disruption.consolidation_policy in policies
+            if not self._is_empty(candidate)  # the budgets for empty nodes decide about those
         ]
         if self._is_newer:
-            candidates = [candidate for candidate in candidates if not self._is_empty(candidate)]
             return sorted(candidates, key=lambda candidate: -(candidate.price or 0.0) / candidate.disruption_cost)
         return sorted(candidates, key=lambda candidate: candidate.eviction_cost)
 

@@ -7,7 +7,7 @@ emptiness.go), utils/pdb. No object shows Karpenter's nominations of nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, time, timedelta
 
@@ -183,16 +183,22 @@ class _Pools:
         pods = pods_on(snapshot, state)
         conditions = state.claim.status.conditions if state.claim is not None else ()
         pool = self._pools.get(state.pool)
+        is_consolidatable = condition_of(conditions, "Consolidatable", "True") is not None
+        is_drifted, is_empty = condition_of(conditions, "Drifted", "True") is not None, _is_empty(pods, behaviour)
+        reasons = {"Drifted"} if is_drifted else set()
+        if is_consolidatable or not is_drifted:
+            reasons.add("Empty" if is_empty else "Underutilized")
+        blocking = () if pool is None or state.claim is None else _blocking_budgets(pool, reasons, self._now)
         is_balanced = pool is not None and pool.spec.disruption.consolidation_policy == BALANCED
         return NodeDisruption(
             node=name,
             pool=state.pool if state.claim is not None else "",
-            obstacles=() if state.claim is None else tuple(self._obstacles(state, pool, pods)),
-            is_consolidatable=condition_of(conditions, "Consolidatable", "True") is not None,
-            is_drifted=condition_of(conditions, "Drifted", "True") is not None,
-            is_empty=_is_empty(pods, behaviour),
+            obstacles=() if state.claim is None else tuple(self._obstacles(state, pool, pods, blocking)),
+            is_consolidatable=is_consolidatable,
+            is_drifted=is_drifted,
+            is_empty=is_empty,
             balance=self._balance(state) if is_balanced and state.claim and behaviour.moves_are_balanced else None,
-            blocking=() if pool is None or state.claim is None else _blocking_budgets(pool, self._now),
+            blocking=blocking,
             guarded=next((pod.key for pod in pods if state.claim is not None and _is_guarded(pod, self._now)), ""),
             protected=() if state.claim is None else self._protecting(pods),
             is_guarded=state.node is not None and state.node.metadata.annotations.get(DO_NOT_DISRUPT) == "true",
@@ -208,14 +214,16 @@ class _Pools:
         own = disruption_cost(pods_on(self._snapshot, state))
         return Balance(disruption=own / cost, savings=fractions.get(state.name))
 
-    def _obstacles(self, state: StateNode, pool: NodePool | None, pods: list[Pod]) -> Iterator[Obstacle]:
+    def _obstacles(
+        self, state: StateNode, pool: NodePool | None, pods: list[Pod], blocking: Sequence[int]
+    ) -> Iterator[Obstacle]:
         """Yield obstacles in Karpenter's order."""
         for text in (*_node_blockers(state), *self._pod_blockers(pods)):
             yield Obstacle(reason=BLOCKED, text=text[:1].upper() + text[1:])
         if pool is None:
             yield Obstacle(reason=BLOCKED, text=f"NodePool not found (NodePool={state.pool})")
             return
-        if _blocking_budgets(pool, self._now):
+        if blocking:
             yield Obstacle(reason=BLOCKED, text="No allowed disruptions due to blocking budget")
         for label in (CAPACITY_TYPE, ZONE):
             if label not in state.labels:
@@ -259,13 +267,16 @@ def pods_on(snapshot: Snapshot, state: StateNode) -> list[Pod]:
     return [snapshot.pods[row] for row in snapshot.pods.on_node(state.row).tolist()]
 
 
-def _blocking_budgets(pool: NodePool, now: int) -> tuple[int, ...]:
-    budgets = enumerate(pool.spec.disruption.budgets)
-    return tuple(
-        place
-        for place, budget in budgets
+def _blocking_budgets(pool: NodePool, reasons: Collection[str], now: int) -> tuple[int, ...]:
+    """Return the indexes of the budgets that allow no disruption for these reasons; none if one of the reasons is left.
+    An invalid budget counts for every reason. Upstream: GetAllowedDisruptionsByReason in pkg/apis/v1/nodepool.go."""
+    blocked = {
+        place: {*reasons} if is_invalid(budget) or budget.reasons is None else {*reasons} & {*budget.reasons}
+        for place, budget in enumerate(pool.spec.disruption.budgets)
         if is_invalid(budget) or (budget.nodes in _NOTHING and is_active(budget, now))
-    )
+    }
+    is_blocked = set[str]().union(*blocked.values()) >= {*reasons}
+    return tuple(place for place, its in blocked.items() if its) if is_blocked else ()
 
 
 def _is_empty(pods: Iterable[Pod], behaviour: KarpenterBehaviour) -> bool:

@@ -253,7 +253,7 @@ def filter_types(
         if held is None:
             continue
         meets, is_offered = instance_type.answers(requirements, allowed)
-        has_room = _fits_within(held, instance_type.allocatable)
+        has_room = fits_within(held, instance_type.allocatable)
         if meets and has_room and is_offered:
             left.append(instance_type)
         for index, holds in enumerate(
@@ -287,7 +287,7 @@ def filter_types(
     )
 
 
-def _fits_within(requests: Amounts, offered: Amounts) -> bool:
+def fits_within(requests: Amounts, offered: Amounts) -> bool:
     """Return whether the request fits. Nothing fits if an offered amount is negative."""
     if any(amount.nano < 0 for amount in offered.values()):
         return False

@@ -63,11 +63,13 @@ NO_TYPE_WITH_DEVICES = "no instance type satisfies both scheduling and dynamic r
 
 
 class LimitReached(Struct, frozen=True, kw_only=True):
-    """Every instance type would exceed the pool's limits."""
+    """Every instance type that fits would exceed the pool's limits."""
 
     pool: str
     remaining: dict[str, Amount]
     limits: dict[str, Amount]
+    of_others: str = ""
+    """Karpenter's message about types within the limits, none of which fits."""
 
     @property
     def is_exhausted(self) -> bool:
@@ -78,7 +80,7 @@ class LimitReached(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        return f"all available instance types exceed limits for nodepool (NodePool={self.pool})"
+        return self.of_others or f"all available instance types exceed limits for nodepool (NodePool={self.pool})"
 
 
 class NodeLimitReached(Struct, frozen=True, kw_only=True):

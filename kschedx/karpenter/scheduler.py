@@ -137,6 +137,8 @@ class _PoolRejection(Struct, frozen=True, kw_only=True):
 
     pool: str
     rejection: Rejection
+    limit: LimitReached | None = None
+    """The limits of the pool, if they exclude some types."""
 
 
 class SchedulingFailure(Struct, frozen=True, kw_only=True):
@@ -265,12 +267,13 @@ class _ProvisioningRound(Struct, kw_only=True):
         """Try the pools by weight, and add a node of the first one that accepts the pod."""
         rejections: list[_PoolRejection] = []
         for template in self.templates:
-            types = self._types_within_limits(template)
+            types, limit = self._types_within_limits(template), None
             if isinstance(types, tuple):
                 node = NewNodeClaim(template, types, f"hostname-placeholder-{next(self.host_numbers):04d}")
                 answer = node.accept(data, self.topologies, relaxes_min_values=self.settings.relaxes_min_values)
-                if isinstance(answer, NoInstanceType) and template.types and not types:
-                    answer = self._limit_of(template)
+                if isinstance(answer, NoInstanceType) and len(types) < len(template.types):
+                    limit = self._limit_of(template)
+                    answer = answer if types else limit
                 if isinstance(answer, AcceptedPod):
                     node.add(data, answer, self.topologies)
                     self.new.append(node)
@@ -278,7 +281,7 @@ class _ProvisioningRound(Struct, kw_only=True):
                     return None
             else:
                 answer = types
-            rejections.append(_PoolRejection(pool=template.name, rejection=answer))
+            rejections.append(_PoolRejection(pool=template.name, rejection=answer, limit=limit))
         return SchedulingFailure(pools=tuple(rejections))
 
     def _types_within_limits(

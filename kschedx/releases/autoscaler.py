@@ -6,6 +6,8 @@ from its code.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kschedx.releases.dates import DatedFacts, Minor, dated, minor, since
 
 MEASURED = ("1.36", "1.33")
@@ -119,6 +121,12 @@ class AutoscalerBehaviour(DatedFacts):
     """`safe-to-evict: on-completion`: the removal of the node waits until the pod has completed."""
     removed_nodes_stay_domains: bool = since("1.36")
     """While the removal is simulated, the node counts as a domain of topology spread."""
+
+    def limited_resources(self, skipped: Sequence[str]) -> tuple[str, ...]:
+        """Return the resources whose limit of the whole cluster is the reason for skipping a group."""
+        start, end = self.limit_text.split("{resources}")
+        texts = (text for text in skipped if text.startswith(start) and text.endswith(end))
+        return next((tuple(text.removeprefix(start).removesuffix(end).split(", ")) for text in texts), ())
 
 
 def autoscaler_behaviour(version: str) -> AutoscalerBehaviour:

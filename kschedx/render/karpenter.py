@@ -15,6 +15,7 @@ from kschedx.karpenter.cluster import (
     LaunchCertainty,
     PodProvisioning,
     PoolVerdict,
+    matching_types,
 )
 from kschedx.karpenter.devices import NoDevices
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
@@ -126,8 +127,6 @@ def _pool_headline(verdict: PoolVerdict) -> str:
     """Return why a NodePool does not help, in lower case and with the number."""
     rejection = verdict.rejection
     match rejection:
-        case None:
-            return "helps"
         case NotTolerated(taints=taints):
             return f"untolerated taint {' and '.join(map(str, taints))}"
         case PortTaken(port=port, by=by):
@@ -267,7 +266,8 @@ def _missing_of_type(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
 
 def _nearest_type(verdict: PoolVerdict, rejection: NoInstanceType) -> InstanceType | None:
     """Return the nearest type that meets all requirements and is only too small; the largest of equally near ones."""
-    shorts = ((len(list(_short(each, rejection.requests))), each) for each in verdict.matching_types(rejection))
+    matching = () if verdict.template is None else matching_types(verdict.template, rejection)
+    shorts = ((len(list(_short(each, rejection.requests))), each) for each in matching)
     return min((pair for pair in shorts if pair[0]), key=itemgetter(0), default=(0, None))[1]
 
 

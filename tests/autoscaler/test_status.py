@@ -58,7 +58,7 @@ def test_a_structured_status() -> None:
         NodeGroupStatus(
             name="gpu-b", target=3, min_size=1, max_size=8, health=Health.HEALTHY, scale_up=ScaleUp.BACKOFF,
             backoff_code="QUOTA_EXCEEDED", backoff_message="no more GPUs",
-            ready=2, not_started=1, registered=3, long_unregistered=1,
+            long_unregistered=1,
         ),
         NodeGroupStatus(name="empty", target=0, max_size=5, health=Health.HEALTHY, scale_up=ScaleUp.NO_ACTIVITY),
     )  # fmt: skip
@@ -68,10 +68,9 @@ def test_a_text_status() -> None:
     web, gpu = read_status(TEXT).groups
     assert web == NodeGroupStatus(
         name="eks-web-4cc1", target=3, min_size=1, max_size=4, health=Health.HEALTHY, scale_up=ScaleUp.IN_PROGRESS,
-        ready=3, registered=3,
     )  # fmt: skip
-    assert (gpu.health, gpu.scale_up, gpu.unready, gpu.long_unregistered, gpu.target, gpu.max_size) == (
-        Health.UNHEALTHY, ScaleUp.BACKOFF, 4, 2, 7, 9,
+    assert (gpu.health, gpu.scale_up, gpu.long_unregistered, gpu.target, gpu.max_size) == (
+        Health.UNHEALTHY, ScaleUp.BACKOFF, 2, 7, 9,
     )  # fmt: skip
 
 

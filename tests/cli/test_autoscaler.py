@@ -45,6 +45,8 @@ def test_a_flag_changes_the_answer() -> None:
     limited = scaling("--autoscaler-flag", "max-nodes-total=3")
     assert limited["result"] == "ScaleUpLimitedByMaxNodesTotal"
     assert at(limited, "fixes")[0]["title"] == "raise --max-nodes-total of cluster-autoscaler above 3"
+    limited = scaling("--autoscaler-flag", "cores-total=0:4")
+    assert at(limited, "fixes")[0]["title"] == "raise --cores-total above 4 for cluster-autoscaler"
 
 
 @pytest.mark.parametrize(

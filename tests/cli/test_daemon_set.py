@@ -81,6 +81,15 @@ def test_the_document_has_nodes_and_fixes(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("options", [(), ("--node", "small")])
+def test_its_fixes_are_printed_as_patches_of_its_template(options: tuple[str, ...], tmp_path: Path) -> None:
+    cluster = write(tmp_path, *CLUSTER)
+    ran = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster, *options, "--fix", "1", "-o", "patch")
+    assert (ran.code, ran.err) == (1, "")
+    assert ran.out.startswith("kubectl patch daemonset.apps agent -n infra --type=json")
+    assert '"/spec/template/spec/containers/0/resources", "value": {"requests": {"cpu": "1"}}' in ran.out
+
+
 @pytest.mark.parametrize(
     ("name", "said", "fix"),
     [
@@ -101,6 +110,19 @@ def test_a_node_has_its_own_fix(name: str, said: str, fix: str | None, tmp_path:
     assert re.search(rf"^[✓✗] {name}: infra/agent", ran.out, re.MULTILINE)
     assert ran.code == (1 if fix else 0)
     assert re.search(rf"^  fix( 1)? +{fix}", ran.out, re.MULTILINE) if fix else "fix" not in ran.out
+
+
+@pytest.mark.parametrize(("effect", "pending"), [("NoSchedule", 1), ("NoExecute", 0)])
+def test_a_pending_pod_on_a_node_that_is_tainted_since(effect: str, pending: int, tmp_path: Path) -> None:
+    """The controller creates no pod there, and keeps one that exists unless the taint has the effect NoExecute."""
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["new"]}]}
+    required = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    waits = changed(changed(OWN, "spec.nodeName", ""), "spec.affinity", required)
+    own = changed(waits, "metadata.ownerReferences", [OWNER])
+    cluster = write(tmp_path, machine("free"), machine("new", taints=(f"init=a:{effect}",)), own, AGENT)
+    ran = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster)
+    assert ran.code == pending
+    assert ("1 pod stays pending" in ran.out) is bool(pending)
 
 
 def test_a_daemon_set_that_fits_on_all_its_nodes(tmp_path: Path) -> None:

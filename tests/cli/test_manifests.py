@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import Manifest, at, node
+from tests.builders import Manifest, at, node, pod
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, small_pod, write
 from tests.command import Ran, kschedx
 
@@ -446,3 +446,19 @@ def test_pods_of_helm_tests_are_left_out(tmp_path: Path) -> None:
     ran = asked(tmp_path, workload("Deployment"), test)
     assert (ran.code, "big-0, which only `helm test` creates" in ran.out) == (0, True)
     assert asked(tmp_path, test).code == 1
+
+
+@pytest.mark.parametrize(("selector", "code"), [({}, 3), ({"disk": "ssd"}, 1)])
+def test_an_exported_pod_is_answered_as_the_pod_of_the_cluster(
+    selector: dict[str, str], code: int, tmp_path: Path
+) -> None:
+    """Its event contradicts the dump. With an edited spec, it is a new pod."""
+    message = "0/1 nodes are available: 1 Insufficient cpu."
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    admitted = pod("web", priority=0, preemptionPolicy="PreemptLowerPriority")
+    stored = {**admitted, "status": {"phase": "Pending", "conditions": [condition]}}
+    at(stored, "metadata")["creationTimestamp"] = "2026-11-01T00:00:00Z"
+    cluster = write(tmp_path, node("n"), stored, name="cluster.yaml")
+    exported = write(tmp_path, changed(stored, "spec.nodeSelector", selector), name="exported.yaml")
+    assert kschedx("why", "pod/web", "-s", cluster).code == 3
+    assert kschedx("why", exported, "-s", cluster).code == code

@@ -511,6 +511,47 @@ def test_a_misspelled_pod_selector(namespace: str, asking: Manifest, first: str)
     assert told(there, pod("redis", namespace=namespace, on="n", labels={"app": "redis"}), asking)[0] == first
 
 
+def test_another_replica_comes_before_a_rule_to_run_beside_it() -> None:
+    def owned(kind: str, name: str) -> Manifest:
+        return {"ownerReferences": [{"apiVersion": "apps/v1", "kind": kind, "name": name, "controller": True}]}
+
+    def workload(kind: str, name: str, **metadata: object) -> Manifest:
+        template = {"metadata": {"labels": {"app": "cache"}}, "spec": at(cache, "spec")}
+        spec = {"replicas": 1, "selector": {"matchLabels": {"app": "cache"}}, "template": template}
+        return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name, **metadata}, "spec": spec}
+
+    def cluster(kind: str) -> list[Manifest]:
+        above = [workload("Deployment", "cache")] if kind == "ReplicaSet" else []
+        its = workload(kind, "cache-1", namespace="default", **(owned("Deployment", "cache") if above else {}))
+        there = pod("cache-1-a", on="full", labels={"app": "cache"}, metadata=owned(kind, "cache-1"))
+        return [*nodes, *above, its, there, beside("cache")]
+
+    cache = pod("cache")
+    nodes = [
+        node(name, labels={"kubernetes.io/hostname": name}, allocatable={"cpu": "4", "memory": "4Gi", "pods": pods})
+        for name, pods in (("full", "1"), ("free", "9"))
+    ]
+    scaled = "scale Deployment default/cache to 2 replicas, so that one runs beside the pod"
+    assert scaled in told(*cluster("ReplicaSet"))
+    assert not any(title.startswith("scale ") for title in told(*cluster("StatefulSet"))), "it has state"
+
+
+def test_only_the_requirement_that_no_node_meets_is_dropped() -> None:
+    tpu = node(
+        "tpu", labels={"accelerator": "v5", "chips": "2x2"}, allocatable={"cpu": "9", "pods": "9", "x.com/t": "4"}
+    )
+    small = node("small", allocatable={"cpu": "1", "pods": "9"})
+    containers = [{"name": "main", "resources": {"requests": {"cpu": "4"}}}]
+    asking = pod("me", containers=containers, nodeSelector={"accelerator": "v5", "chips": "1x1"})
+    dropped = [title for title in told(tpu, small, asking) if title.startswith("stop requiring")]
+    assert dropped == ["stop requiring chips=1x1"]
+
+
+def test_taints_of_spot_nodes_in_aks_stay() -> None:
+    spot = node("spot", taints=["kubernetes.azure.com/scalesetpriority=spot:NoSchedule"])
+    assert told(spot, pod("me")) == ["tolerate kubernetes.azure.com/scalesetpriority=spot:NoSchedule"]
+
+
 @pytest.mark.parametrize(
     ("requests", "first"),
     [
@@ -833,7 +874,10 @@ def test_no_node_attaches_more_volumes_than_its_driver_can() -> None:
         "metadata": {"name": "n"},
         "spec": {"drivers": [driver]},
     }
-    assert not told(node("n"), limit, *volumes, *claims, pod("me", volumes=own))
+    own_pod = pod("me", volumes=own)
+    assert not told(node("n"), limit, *volumes, *claims, own_pod)
+    without_limit = node("lost", taints=["node.kubernetes.io/unreachable:NoSchedule"])
+    assert told(node("n"), without_limit, limit, *volumes, *claims, own_pod) == ["repair lost: it is unreachable"]
 
 
 def test_pods_that_move_are_not_deleted_as_another_fix() -> None:

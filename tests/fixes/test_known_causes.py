@@ -191,6 +191,26 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
             id="a driver that does not run",
         ),
         pytest.param(
+            [
+                node("a"),
+                device_class("gpu", f'device.driver == "{DRIVER}"'),
+                *(
+                    claim("mine", request()),
+                    claiming("mine"),
+                    resource_slice("a", device("nic"), driver="nic.other.com"),
+                ),
+                pod(
+                    "example-plugin",
+                    on="a",
+                    metadata={"ownerReferences": [{"kind": "DaemonSet", "name": "example-plugin", "controller": True}]},
+                    status={"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]},
+                ),
+            ],
+            f"no ResourceSlice of driver {DRIVER} exists",
+            f"repair the DRA driver {DRIVER} on a (default/example-plugin), so that it publishes devices",
+            id="a driver that crashes beside another that runs",
+        ),
+        pytest.param(
             [node("a"), storage("", **DELETED), pod("old", on="a", volumes=DATA), pod("me", volumes=DATA), made("x")],
             "claim default/data is being deleted",
             "delete default/old, which still uses claim default/data, and recreate the claim",

@@ -391,7 +391,8 @@ def test_expressions_of_one_term_that_exclude_each_other() -> None:
     either = [{"key": "pool", "operator": "In", "values": [value]} for value in "ab"]
     required = {"nodeSelectorTerms": [{"matchExpressions": either}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-    result = explained(*(node(name, labels={"pool": name}) for name in "ab"), pod("me", affinity=affinity))
+    lost = node("lost", taints=["node.kubernetes.io/unreachable:NoSchedule"])
+    result = explained(*(node(name, labels={"pool": name}) for name in "ab"), lost, pod("me", affinity=affinity))
     excluded = "nodeAffinity pool In [a] and nodeAffinity pool In [b] exclude each other: no node can match both"
     assert excluded in roots(Diagnosis(result.cycle))
     first = result.fixes[0]
@@ -399,6 +400,7 @@ def test_expressions_of_one_term_that_exclude_each_other() -> None:
         "select pool in (a, b) in one expression: all expressions of a term must match",
         ("a", "b"),
     )
+    assert [fix.title for fix in result.fixes[1:]] == ["stop requiring pool=b", "stop requiring pool=a"]
 
 
 @pytest.mark.parametrize(

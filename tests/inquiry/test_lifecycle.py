@@ -602,7 +602,7 @@ OF_KUEUE: list[tuple[str, list[Manifest], str, int]] = [
     ("rollout/web", [PAUSED_ROLLOUT], "default/rollout/web is paused: it has no ReplicaSet yet", 1),
     (
         "deploy/web",
-        [DUMPED, {**workload("Deployment", replicas=3), "status": {"replicas": 3}}],
+        [DUMPED, pod("other", on="d"), {**workload("Deployment", replicas=3), "status": {"replicas": 3}}],
         "default/deploy/web is undecided: the dump does not hold its pods",
         3,
     ),
@@ -1030,6 +1030,15 @@ REFUSALS: list[tuple[str, Manifest, str]] = [
         "let service account default use SecurityContextConstraints privileged, if the pod needs it · not tried",
     ),
     (
+        (
+            "unable to validate against any security context constraint: [provider restricted-v2: "
+            ".containers[0].allowPrivilegeEscalation: Invalid value: true: not allowed, but would validate "
+            "successfully against the `restricted` security context constraint]"
+        ),
+        {},
+        "set containers[0].allowPrivilegeEscalation in the pod template to false · not tried",
+    ),
+    (
         "unable to validate against any security context constraint: []",
         {},
         "let service account default use SecurityContextConstraints restricted-v2, if the pod needs it · not tried",
@@ -1380,14 +1389,30 @@ def test_a_volume_is_detached_first(
     assert document["fixes"][0]["title"].startswith(fix)
 
 
+SILENT: Manifest = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."}
+
+
+def test_an_image_for_another_architecture_restricts_the_daemon_set(tmp_path: Path) -> None:
+    arms = [node(name, labels={"kubernetes.io/arch": arch}) for name, arch in (("arm", "arm64"), ("amd", "amd64"))]
+    ended = {"terminated": {"exitCode": 1, "reason": "Error", "message": "exec format error"}}
+    status = {"containerStatuses": [{**waiting("CrashLoopBackOff")[0], "lastState": ended}]}
+    crashes = replica("agent-x", "DaemonSet", "agent", on="arm", ready=False, **status)
+    document = json.loads(why(tmp_path, "pod/agent-x", *arms, crashes, output="json").out)
+    fix = "require kubernetes.io/arch=amd64 in the pod template: it then runs on no arm64 node"
+    assert document["fixes"][0]["title"] == fix
+
+
 @pytest.mark.parametrize(
-    ("metadata", "fix"),
+    ("nodes", "metadata", "fix"),
     [
-        ({}, "delete VolumeAttachment a of volume v to m, which does not exist"),
-        (GONE, "remove the finalizer of Volume"),
+        ([], {}, "delete VolumeAttachment a of volume v to m, which does not exist"),
+        ([], GONE, "remove the finalizer of Volume"),
+        ([{**node("m"), "status": {"conditions": [SILENT]}}], {}, "repair m, or taint it out of service if it is shut"),
     ],
 )
-def test_an_attachment_to_a_deleted_node_is_named(tmp_path: Path, metadata: Manifest, fix: str) -> None:
+def test_an_attachment_to_a_lost_node_is_named(
+    tmp_path: Path, nodes: list[Manifest], metadata: Manifest, fix: str
+) -> None:
     starting = kubelet(containerStatuses=waiting("ContainerCreating"))
     at(starting, "spec").update(USING)
     claim: Manifest = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": {"volumeName": "v"}}
@@ -1398,7 +1423,7 @@ def test_an_attachment_to_a_deleted_node_is_named(tmp_path: Path, metadata: Mani
         "spec": {"attacher": "x", "nodeName": "m", "source": {"persistentVolumeName": "v"}},
     }
     event = reports("Pod", "web-0", "FailedAttachVolume", 'Multi-Attach error for volume "v"')
-    objects = (starting, {**claim, "metadata": {"name": "d", "namespace": "default"}}, attachment, event)
+    objects = (*nodes, starting, {**claim, "metadata": {"name": "d", "namespace": "default"}}, attachment, event)
     document = json.loads(why(tmp_path, "pod/web-0", *objects, output="json").out)
     assert document["fixes"][0]["title"].startswith(fix)
 
@@ -2062,7 +2087,6 @@ def test_a_report_of_a_provisioner_has_its_fix(tmp_path: Path, told: str, fix: s
 
 
 NOT_ALLOCATED = "Allocate failed due to {}, which is unexpected"
-SILENT: Manifest = {"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."}
 USES_DEVICE: Manifest = {"containers": [{"name": "app", "resources": {"limits": {"x.com/gpu": "1"}}}]}
 
 

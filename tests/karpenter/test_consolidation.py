@@ -101,6 +101,7 @@ def test_empty_nodes_are_deleted_together() -> None:
     result = consolidation(pool(), node("a", "small"), node("b", "large"), node("c", "small"), pod("web", "c", "1500m"))
     (empty,) = commands_of(result, Method.EMPTINESS)
     assert ({*empty.nodes}, empty.savings) == ({"a", "b"}, 0.5)
+    assert [item.nodes for item in commands_of(result, Method.SINGLE_NODE)] == [("c",)]
 
 
 def test_a_budget_limits_the_number_of_deleted_nodes() -> None:

@@ -92,6 +92,11 @@ def budget(name: str, allowed: int) -> Json:
             "Node isn't initialized",
         ),
         (cluster(budgets=[{"nodes": "0"}]), "No allowed disruptions due to blocking budget"),
+        (
+            cluster(budgets=[{"nodes": "0", "reasons": ["Underutilized"]}]),
+            "No allowed disruptions due to blocking budget",
+        ),
+        (cluster(budgets=[{"nodes": "0", "reasons": ["Drifted", "Empty"]}, {"nodes": "1"}]), ""),
         (cluster(consolidateAfter="Never"), 'NodePool "general" has consolidation disabled'),
         (cluster(consolidationPolicy="WhenEmpty"), 'NodePool "general" has non-empty consolidation disabled'),
     ],

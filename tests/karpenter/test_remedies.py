@@ -8,6 +8,7 @@ import kschedx
 from kschedx.inquiry.pool_scaling import PoolScaling
 from tests.karpenter.test_cluster import ZONE, Json, karpenter, node, node_class, pod, pool
 
+TYPE = "node.kubernetes.io/instance-type"
 ONE_ZONE = {"key": ZONE, "operator": "In", "values": ["eu-1a"]}
 
 
@@ -39,6 +40,19 @@ def test_all_limits_are_raised_by_what_the_smallest_type_needs(limits: dict[str,
     [step] = steps(pool(limits=limits), pod())
     raised = " and ".join(f"from {limits[name]} to {after[name]} {name}" for name in limits)
     assert step == f"raise the {'limit' if len(limits) == 1 else 'limits'} of NodePool general {raised}"
+
+
+def test_a_limit_may_exclude_only_the_types_that_fit() -> None:
+    larger = node("8")
+    larger["metadata"] |= {"name": "two", "labels": {**larger["metadata"]["labels"], TYPE: "m6i.2xlarge"}}
+    larger["spec"] = {**larger["spec"], "providerID": "aws:///two"}
+    made = karpenter(pool(limits={"cpu": "16"}), node(), larger, node_class("eu-1a"), pod("6"))
+    waiting = made.snapshot.pods[made.snapshot.pods.rows["default/web"]]
+    result = made.explain(waiting)
+    assert result is not None
+    assert result.pools[0].reason == "limit-reached"
+    [remedy] = PoolScaling(autoscaler=made, decision=result, pod=waiting).remedies
+    assert remedy.step.title == "raise the limit of NodePool general from 16 to 20 cpu"
 
 
 def test_a_pool_gets_the_label_or_value_of_the_node_selector() -> None:

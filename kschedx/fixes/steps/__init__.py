@@ -4,6 +4,7 @@ from kschedx.fixes.proposal import Cost as Cost
 from kschedx.fixes.proposal import FixGroup as FixGroup
 from kschedx.fixes.proposal import FixStep as FixStep
 from kschedx.fixes.proposal import PodStep as PodStep
+from kschedx.fixes.steps.eviction import AddReplica as AddReplica
 from kschedx.fixes.steps.eviction import AwaitTermination as AwaitTermination
 from kschedx.fixes.steps.eviction import DeletePods as DeletePods
 from kschedx.fixes.steps.eviction import MovePods as MovePods

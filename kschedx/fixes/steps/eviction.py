@@ -1,4 +1,4 @@
-"""Steps that delete or move other pods."""
+"""Steps that delete, move, or add other pods."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from kschedx.fixes.proposal import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Cost,
 from kschedx.kube.documents import Change, Json, Target
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.quantity import Unit, format_quantity
+from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count
 
@@ -254,6 +255,34 @@ class StopWorkload(VictimStep, frozen=True, kw_only=True):
 
     def deletions(self) -> Iterator[tuple[str, str]]:
         yield from ((victim.pod, CONTROLLER_MANAGER) for victim in self.victims)
+
+
+class AddReplica(FixStep, frozen=True, kw_only=True):
+    """Another replica of a Deployment beside whose pods the pod has to run."""
+
+    _group = FixGroup.CAPACITY
+    workload: Target
+    replicas: int
+    replica: Pod  # on the node on which it lets the pod run
+
+    @property
+    def title(self) -> str:
+        named = f"{self.workload.kind} {self.workload.namespace}/{self.workload.name}"
+        return f"scale {named} to {count(self.replicas, 'replica')}, so that one runs beside the pod"
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        return frozenset((self.replica.spec.node_name,))
+
+    def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
+        return replace(proposal, replicas=(*proposal.replicas, self.replica))
+
+    def commands(self) -> tuple[str, ...]:
+        kind, name, namespace = self.workload.kind.lower(), self.workload.name, self.workload.namespace
+        return (shell_command(f"kubectl scale {{}}/{{}} -n {{}} --replicas={self.replicas}", kind, name, namespace),)
+
+    def changes(self, namespace: str) -> Iterator[Change]:
+        yield self.workload.patched(add_operation("/spec/replicas", self.replicas))
 
 
 class WithdrawResize(FixStep, frozen=True, kw_only=True):

@@ -275,7 +275,8 @@ class OfferDevices(FixStep, frozen=True, kw_only=True):
     _cost = Cost.REPAIR
     _group = FixGroup.CAPACITY
     node: str
-    label: str  # `key=value`, which names the hardware
+    label: str  # `key=value`, which names the hardware; may be empty if agents are known
+    agents: tuple[str, ...] = ()  # pods of the driver, `namespace/name`, that are not ready there
     slices: tuple[ResourceSlice, ...]
 
     @property
@@ -285,7 +286,8 @@ class OfferDevices(FixStep, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         drivers = join_names(sorted({resource_slice.spec.driver for resource_slice in self.slices}), _SHOWN_LABELS)
-        return f"run the DRA driver {drivers} on {self.node} ({self.label}), so that it publishes devices"
+        verb, known = ("repair", join_phrases(self.agents)) if self.agents else ("run", self.label)
+        return f"{verb} the DRA driver {drivers} on {self.node} ({known}), so that it publishes devices"
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         return proposal.with_objects(*self.slices)
