@@ -296,8 +296,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     def after_fix(self, fix: Fix) -> Explanation:
         """Return the answer about the same pod after a fix of this answer. Raises `UndecidableError`."""
-        if fix.answer is not None:
-            return fix.answer()
+        if (then := fix.then) is not None:
+            cycle = then.scheduler.schedule(then.pod, then.profile)
+            return Explanation(cycle, then.scheduler, self.first_notes)
         from kschedx.fixes.proposal import Proposal, apply_steps
 
         before = self.cycle.snapshot

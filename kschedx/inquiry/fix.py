@@ -39,8 +39,9 @@ from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
 
 if TYPE_CHECKING:
+    from kschedx.framework.config import Profile
+    from kschedx.framework.scheduler import Scheduler
     from kschedx.inquiry.document import FixCoverage, FixDocument
-    from kschedx.inquiry.explanation import Explanation
     from kschedx.kueue.verdict import Verdict
 
 _MOST_PREEMPTED = 3
@@ -107,6 +108,14 @@ def component_repair(down: ComponentDown) -> tuple[str, str]:
     return f"repair {down.component}: its logs say why it does not run", command
 
 
+class FixedCluster(Struct, frozen=True, eq=False):
+    """A cluster in which a fix was tried, with the fixed pod."""
+
+    scheduler: Scheduler
+    pod: Pod
+    profile: Profile
+
+
 class Fix(Struct, frozen=True, kw_only=True):
     """A fix: changes after which the pod would be scheduled. `certainty` is UNTRIED for fixes that no trial can
     show."""
@@ -131,8 +140,8 @@ class Fix(Struct, frozen=True, kw_only=True):
     """The pending pods, `namespace/name`, for which an autoscaler adds nodes after the fix; None if unknown."""
     reshapes_pool: bool = False
     """Whether Karpenter's nodes get other labels or types than a NodePool has now."""
-    answer: Callable[[], Explanation] | None = None
-    """Return the pod's answer after a fix that its steps do not describe."""
+    then: FixedCluster | None = None
+    """The cluster after a fix that its steps do not describe."""
 
     @classmethod
     def of(

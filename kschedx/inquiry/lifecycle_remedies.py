@@ -321,8 +321,8 @@ class LifecycleRemedies(Refusal, frozen=True, kw_only=True, dict=True):
         kind, _, name = autoscaler.partition(" ")
         if why.startswith(f"annotation {PAUSED}"):
             patch: Patch = [remove_field(f"/metadata/annotations/{pointer(annotation := why.split()[1])}")]
-            title, template = f"resume {autoscaler}", "kubectl annotate {} {} {} -n {}"
-            command = shell_command(template, kind.lower(), name, f"{annotation}-", self._namespace)
+            title, template = f"resume {autoscaler}", "kubectl annotate {} {} {}- -n {}"
+            command = shell_command(template, kind.lower(), name, annotation, self._namespace)
         else:
             fields: tuple[str, ...] = ("minReplicas",)
             if kind == "ScaledObject":

@@ -7,10 +7,9 @@ Each was tried in a loop of the autoscaler. Its other changes of the pod are rep
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum, auto
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,16 +20,13 @@ from kschedx.fixes.owners import Owner
 from kschedx.fixes.steps import FixGroup, PodStep
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
-from kschedx.inquiry.fix import Fix
+from kschedx.inquiry.fix import Fix, FixedCluster
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.types import Node, Pod
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.events import FAILED_SCALE_UP, TRIGGERED_SCALE_UP, RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import list_names
-
-if TYPE_CHECKING:
-    from kschedx.inquiry.explanation import Explanation
 
 _OF_QUOTA = lazy_pattern(r"quota|limit ?exceeded", re.IGNORECASE)
 _OF_ADDRESSES = lazy_pattern(r"ip[ _]?space|free[ _]?(ip[ _]?)?address|InsufficientFreeAddresses", re.IGNORECASE)
@@ -39,6 +35,7 @@ OTHER_TYPES = "use other instance types, zones, or capacity types"
 NO_CAPACITY = lazy_pattern(
     r"insufficient ?(instance ?)?capacity|UnfulfillableCapacity|ZonalAllocationFailed|stockout", re.IGNORECASE
 )
+_UNKNOWN_LABEL = lazy_pattern(r'label \\?"(?P<key>[^"\\]+)\\?" does not have known values')
 _INCOMPATIBLE = lazy_pattern(r"incompatible requirements, key (?P<key>\S+), \S+ In \[(?P<values>[^]]*)\] not in")
 _OF_POOL = lazy_pattern(r"(?:node ?pool:? |NodePool=)\W{0,3}(?P<name>[a-z0-9][a-z0-9.-]*)")
 _CLUSTER_LIMIT = lazy_pattern(r'(?:max cluster |exceeded quota: "cluster-wide", resources: )(?P<resource>[^\s,]+)')
@@ -154,7 +151,6 @@ class NodeTrial(Struct, frozen=True, kw_only=True):
     """`cluster-autoscaler` or `Karpenter`."""
     event: RecordedEvent | None
     """The event of the cluster's own cluster-autoscaler about the pod."""
-    explain: Callable[[Cycle, Scheduler], Explanation]
 
     def fix(
         self,
@@ -175,11 +171,13 @@ class NodeTrial(Struct, frozen=True, kw_only=True):
             return replace(autoscaler_fix(title, group=group), helps=helps)
         fix, then = tried
         answer_fix = Fix.of(fix, self.owner, own, stored_in=self.stored_in, title=title)
-
-        def answer() -> Explanation:
-            return self.explain(then.scheduler.schedule(then.pod, then.profile), then.scheduler)
-
-        return replace(answer_fix, steps=(), of_group=group or FixGroup.CAPACITY, answer=answer, helps=helps)
+        return replace(
+            answer_fix,
+            steps=(),
+            of_group=group or FixGroup.CAPACITY,
+            then=FixedCluster(then.scheduler, then.pod, then.profile),
+            helps=helps,
+        )
 
     def remedy_fix(self, remedy: NodeRemedy, place: str) -> Fix:
         """Return the fix by a remedy; `place` is `to workers` or `of general`."""
@@ -231,6 +229,8 @@ def reported_by_karpenter(message: str, pool: str = "", limits: str = "") -> Ite
     elif match := _INCOMPATIBLE.search(message):
         wanted = f"{match['key']} {list_names(match['values'].split(), 2, conjunction='or')}"
         yield autoscaler_fix(f"allow {wanted} in {pool}: Karpenter reports that it excludes the pod")
+    elif match := _UNKNOWN_LABEL.search(message):
+        yield autoscaler_fix(f"add label {match['key']} to {pool}: Karpenter reports that it sets none")
     elif "incompatible requirements" in message:
         yield autoscaler_fix(f"allow in {pool} what the pod requires, which Karpenter reports as incompatible")
 

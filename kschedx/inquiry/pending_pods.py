@@ -82,7 +82,7 @@ class SharedFix(Struct, frozen=True, kw_only=True):
     @property
     def is_of_steps(self) -> bool:
         """Whether the fix can be tried for other pods."""
-        return self.fix.certainty is FixCertainty.VERIFIED and self.fix.answer is None
+        return self.fix.certainty is FixCertainty.VERIFIED and self.fix.then is None
 
     @property
     def title(self) -> str:

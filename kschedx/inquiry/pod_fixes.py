@@ -45,6 +45,7 @@ from kschedx.holding.model import GangStatus, WorkloadState
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import (
     Fix,
+    FixedCluster,
     activation,
     admin_access,
     component_repair,
@@ -341,7 +342,7 @@ class PodFixes:
             feasible_nodes=then.chosen_nodes,
             steps=(),
             apply=opened if maker else (*created, *opened),
-            answer=lambda: then,
+            then=FixedCluster(then.scheduler, then.cycle.pod, then.cycle.profile),
         )
 
     def _with_members(self, number: int, *, ungated: Sequence[str] = ()) -> tuple[tuple[Pod, ...], Explanation]:
@@ -457,7 +458,6 @@ class PodFixes:
             stored_in=self._stored_in,
             autoscaler="",
             event=event,
-            explain=lambda cycle, scheduler: Explanation(cycle, scheduler, self.answer.first_notes),
         )
         known: list[Fix] = []
         for scaling in self.answer.scalings:

@@ -16,12 +16,11 @@ from kschedx.karpenter.pods import PodData
 from kschedx.karpenter.rejections import (
     NO_TYPE_WITH_DEVICES,
     OF_DEVICES,
+    OF_VOLUMES,
     Incompatible,
     NotTolerated,
     PortTaken,
     Rejection,
-    topology_conflict,
-    volume_conflict,
 )
 from kschedx.karpenter.requirements import (
     RESERVATION_ID,
@@ -32,7 +31,6 @@ from kschedx.karpenter.requirements import (
     amounts_of,
     class_label,
     merge_amounts,
-    well_known,
 )
 from kschedx.karpenter.topology import Topologies, Unsatisfiable
 from kschedx.kube.autoscalers import CAPACITY_TYPE, INITIALIZED, NODE_POOL, REGISTERED, NodePool
@@ -91,10 +89,6 @@ def written_requirements(pool: NodePool) -> Requirements:
         LabelRequirement.of(requirement.key, requirement.operator, requirement.values, requirement.min_values)
         for requirement in pool.spec.template.spec.requirements
     )
-
-
-def allowed_labels(pool: NodePool) -> frozenset[str]:
-    return well_known(pool.spec.template.spec.node_class_ref.api_group)
 
 
 class AcceptedPod(Struct, frozen=True, kw_only=True):
@@ -173,7 +167,7 @@ class NewNodeClaim:
         if volume is not None:
             conflicts = base.conflicts(volume, allowed)
             if conflicts:
-                return volume_conflict(conflicts)
+                return Incompatible(conflicts=conflicts, prefix=OF_VOLUMES)
             own = base.together(volume.values())
         devices: ClaimAllocation | NoDevices | None = None
         if data.devices is not None:
@@ -189,7 +183,7 @@ class NewNodeClaim:
             return narrowed
         conflicts = own.conflicts(narrowed, allowed)
         if conflicts:
-            return topology_conflict(conflicts)
+            return Incompatible(conflicts=conflicts, prefix="")
         own = own.together(narrowed.values())
         left = filter_types(
             self.types,

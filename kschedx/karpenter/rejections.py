@@ -51,13 +51,13 @@ class Incompatible(Struct, frozen=True, kw_only=True):
 
     @property
     def is_about_volumes(self) -> bool:
-        return self.prefix == _OF_VOLUMES
+        return self.prefix == OF_VOLUMES
 
 
 _ON_EVERY_NODE = ("cpu", "memory", PODS)
 """Resources that every node has."""
 
-_OF_VOLUMES = "incompatible volume requirements, "
+OF_VOLUMES = "incompatible volume requirements, "
 OF_DEVICES = "incompatible dynamic resource requirements, "
 NO_TYPE_WITH_DEVICES = "no instance type satisfies both scheduling and dynamic resource requirements"
 
@@ -131,14 +131,6 @@ Rejection = (
     | CheapestAreTooFew
     | NoDevices
 )
-
-
-def volume_conflict(conflicts: tuple[RequirementConflict, ...]) -> Incompatible:
-    return Incompatible(conflicts=conflicts, prefix=_OF_VOLUMES)
-
-
-def topology_conflict(conflicts: tuple[RequirementConflict, ...]) -> Incompatible:
-    return Incompatible(conflicts=conflicts, prefix="")
 
 
 # Comparison of Karpenter's events: parts in random order count as equal in any order.

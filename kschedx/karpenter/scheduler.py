@@ -17,7 +17,6 @@ from kschedx.karpenter.node_claims import (
     AcceptedPod,
     NewNodeClaim,
     PoolTemplate,
-    allowed_labels,
     pool_requirements,
     written_requirements,
 )
@@ -30,7 +29,7 @@ from kschedx.karpenter.pods import (
     volume_alternatives,
 )
 from kschedx.karpenter.rejections import CheapestAreTooFew, LimitReached, NodeLimitReached, Rejection
-from kschedx.karpenter.requirements import NODES, ZERO, Amount, Amounts, Requirements, amounts_of, subtract
+from kschedx.karpenter.requirements import NODES, ZERO, Amount, Amounts, Requirements, amounts_of, subtract, well_known
 from kschedx.karpenter.topology import CountedCluster, Topologies, TopologyDomains
 from kschedx.kube.autoscalers import BALANCED, DO_NOT_DISRUPT, NodePool
 from kschedx.kube.go_sort import sort_slice
@@ -440,7 +439,8 @@ class Provisioner(Struct, frozen=True, kw_only=True):
             if not types and known.are_all:
                 continue
             behaviour = self.settings.behaviour
-            requirements, allowed = pool_requirements(pool, behaviour), allowed_labels(pool)
+            requirements = pool_requirements(pool, behaviour)
+            allowed = well_known(pool.spec.template.spec.node_class_ref.api_group)
             overheads = daemons.overhead_of_pool(pool.spec.template.spec.taints, requirements, allowed, types)
             pool_templates.append(
                 PoolTemplate(
@@ -514,7 +514,7 @@ def _template_types(
         pod_requests={},
         overheads=(DaemonOverhead(),),
         total={},
-        allowed=allowed_labels(pool),
+        allowed=well_known(pool.spec.template.spec.node_class_ref.api_group),
         relaxes_min_values=settings.relaxes_min_values,
     )
     return left.types

@@ -9,7 +9,7 @@ from msgspec import Struct
 from kschedx.kueue.document import AdmissionCycle, Admissions, Begin, QueueHead
 from kschedx.kueue.flavors import Shortage
 from kschedx.kueue.quota import QueueNode, QuotaNode
-from kschedx.kueue.run import AdmissionRun, settle, start_of
+from kschedx.kueue.run import AdmissionRun, cycles_of, start_of
 from kschedx.kueue.settings import VERSION, KueueSettings
 from kschedx.kueue.workloads import Job, timestamp
 from kschedx.snapshot.snapshot import Snapshot
@@ -96,7 +96,7 @@ def overview(
     pending = [job for job in run.jobs.values() if job.state == "Pending"]
     queued = {job.key for jobs in order.values() for job in jobs}
     checking = {name: tuple(_workloads_in_checks(jobs.values())) for name, jobs in run.cache.jobs.items()}
-    cycles = settle(run)
+    cycles = list(cycles_of(run))
     heads = _first_heads(cycles)
     queues = tuple(
         QueueOverview(

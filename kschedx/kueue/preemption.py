@@ -47,12 +47,8 @@ class PreemptionTarget(Struct, frozen=True, kw_only=True):
     reason: PreemptionReason
 
 
-def _policies(node: QueueNode) -> QueuePreemption:
+def policies(node: QueueNode) -> QueuePreemption:
     return node.queue.spec.preemption or QueuePreemption()
-
-
-def can_always_reclaim(node: QueueNode) -> bool:
-    return _policies(node).reclaim_within_cohort == "Any"
 
 
 @unique
@@ -194,14 +190,14 @@ class WorkloadPreemptor:
         return not missing
 
     def _may_borrow(self, node: QueueNode) -> bool:
-        borrow = _policies(node).borrow_within_cohort
+        borrow = policies(node).borrow_within_cohort
         return borrow is not None and borrow.policy not in ("", "Never")
 
     def _classical_candidates(self, attempt: _Attempt) -> tuple[list[_Candidate], list[_Candidate], list[_Candidate]]:
         """Return the candidates over which the preemptor has a hierarchical advantage, those by priority, and those of
         its own queue."""
         node = attempt.node
-        policy = _policies(node)
+        policy = policies(node)
         own = []
         if policy.within_cluster_queue not in ("", "Never"):
             own = self._queue_candidates(attempt, node, None, has_advantage=False)
@@ -261,7 +257,7 @@ class WorkloadPreemptor:
     def _queue_candidates(
         self, attempt: _Attempt, queue: QueueNode, common: CohortNode | None, *, has_advantage: bool
     ) -> list[_Candidate]:
-        policy = _policies(attempt.node)
+        policy = policies(attempt.node)
         is_own, short, me = queue is attempt.node, attempt.short, attempt.job
         allowed = policy.within_cluster_queue if is_own else policy.reclaim_within_cohort
         since = me.queued_since if allowed == "LowerOrNewerEqualPriority" else 0
@@ -281,7 +277,7 @@ class WorkloadPreemptor:
             return _Variant.IN_QUEUE
         if has_advantage:
             return _Variant.HIERARCHY
-        borrow = _policies(attempt.node).borrow_within_cohort
+        borrow = policies(attempt.node).borrow_within_cohort
         if borrow is None or borrow.policy in ("", "Never") or job.priority >= attempt.job.priority:
             return _Variant.WITHOUT_BORROWING
         limit = borrow.max_priority_threshold
@@ -362,7 +358,7 @@ class WorkloadPreemptor:
 
     def _fair_candidates(self, attempt: _Attempt) -> Iterator[Job]:
         node = attempt.node
-        policy = _policies(node)
+        policy = policies(node)
         if policy.within_cluster_queue not in ("", "Never"):
             yield from self._allowed_jobs(attempt, node, policy.within_cluster_queue)
         if node.parent is None or policy.reclaim_within_cohort in ("", "Never"):

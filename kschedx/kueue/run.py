@@ -674,11 +674,6 @@ def cycles_of(run: AdmissionRun, most_cycles: int = _MOST_CYCLES) -> Iterator[Ad
         last = cycle
 
 
-def settle(run: AdmissionRun) -> list[AdmissionCycle]:
-    """Return all cycles until Kueue settles."""
-    return list(cycles_of(run))
-
-
 def start_of(snapshot: Snapshot, now: str | None) -> str:
     """Return the start of the run: the given time (RFC 3339), the time of the snapshot, or the current time."""
     started = now or snapshot.source.taken or datetime.now(UTC).isoformat(timespec="seconds")

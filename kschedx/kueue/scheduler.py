@@ -20,7 +20,7 @@ from kschedx.kueue.preemption import (
     PreemptionTarget,
     UsageShare,
     WorkloadPreemptor,
-    can_always_reclaim,
+    policies,
 )
 from kschedx.kueue.queues import Cache, Requeue
 from kschedx.kueue.quota import CohortNode, QueueNode, Share, Usage, minus
@@ -327,7 +327,7 @@ class CycleScheduler:
         elif mode is FlavorAssignmentMode.PREEMPT and not entry.targets:
             entry.why, entry.cause = Requeue.NO_CANDIDATES, "WaitingForQuota"
             is_urgent = self.settings.enabled("PrioritizePreemptorWorkloads") and entry.is_preemptor
-            if not can_always_reclaim(entry.node) or is_urgent:
+            if policies(entry.node).reclaim_within_cohort != "Any" or is_urgent:
                 self.cache.add_usage(entry.node, self._reserved_usage(entry), places)
         elif mode is FlavorAssignmentMode.DEFERRED_FIT:
             entry.message, entry.cause = _FITS_AFTER_PREEMPTIONS, "WaitingForPreemptedWorkloads"

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.inquiry.simulation import Simulation
-from kschedx.inquiry.stalled_drain import DrainFix
 from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import fix_lines, story_fixes, story_reason
 from kschedx.render.terminal import DIM, StyledLine, fact_lines, more, paragraph, title_lines
@@ -157,10 +156,6 @@ def with_flags(drained: Sequence[DrainResult], forced: Sequence[DrainResult]) ->
         flags = {flag for result, with_both in refused for flag in _flags(result, with_both).split()}
         could = sum(result.is_done for result in drained) + sum(with_both.is_done for _, with_both in refused)
         yield f"with {' '.join(sorted(flags, reverse=True))}: {could:,} of {count(len(drained), 'node')}"
-
-
-def drain_fix(fix: DrainFix) -> FixView:
-    return FixView(title=fix.title, seen=fix.seen, commands=fix.commands)
 
 
 def drains_headline(drained: Sequence[DrainResult]) -> str:

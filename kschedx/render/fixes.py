@@ -67,10 +67,6 @@ def group_fix(fix: Fix, *, for_one: bool) -> FixView:
     return FixView(title=fix.title, seen=seen, commands=fix.commands, changes=_changes(fix))
 
 
-def node_fix(fix: Fix) -> FixView:
-    return FixView(title=fix.title, commands=fix.commands)
-
-
 def shared_fix_view(mended: SharedFix) -> FixView:
     """Return a fix of several pods. One that adds several nodes has no changes to copy."""
     parts = ["not enough alone"] if mended.fix.certainty == _PARTIAL and not mended.fix.feasible_nodes else []

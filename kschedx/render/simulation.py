@@ -25,7 +25,6 @@ from kschedx.inquiry.what_if import OtherOutcomes
 from kschedx.kube.names import PODS
 from kschedx.progress import Phase, count_items
 from kschedx.render.drain import (
-    drain_fix,
     drain_lines,
     drain_list,
     drain_tone,
@@ -142,7 +141,7 @@ def drains_view(
         tone=drain_tone(drained),
         details=tuple(with_flags(drained, forced)) if each else (),
         facts=tuple(_eviction_facts(simulation)),
-        fixes=tuple(map(drain_fix, lets_go)),
+        fixes=tuple(FixView(title=fix.title, seen=fix.seen, commands=fix.commands) for fix in lets_go),
         lists=(
             drain_list(simulation, forced, 0 if each else tried.workloads, each=each),
             *(() if each else (_causes(simulation, SharedFixes(simulation), tried.causes, are_alone=True),)),

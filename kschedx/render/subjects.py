@@ -16,7 +16,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.daemon_set import DaemonSetAnswer
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.node import NodeAnswer, PendingPodVerdict, ResourceUse
-from kschedx.render.fixes import fix_lines, group_fix, node_fix
+from kschedx.render.fixes import fix_lines, group_fix
 from kschedx.render.layout import column_lines, head_lines, headline_lines, item_lines
 from kschedx.render.lifecycle import causes, rollout_text, state_tone
 from kschedx.render.page.explanation import explanation_sections
@@ -248,7 +248,7 @@ def _node_view(answer: NodeAnswer, verdicts: Sequence[PendingPodVerdict]) -> Vie
         tone=Tone.GOOD if (fitting or not verdicts) and not unwell else Tone.BAD,
         details=(SEPARATOR.join(keeps),) if (keeps := [*_keeps_out(answer)]) else (),
         facts=tuple(map(_holders, filter(_is_used, answer.offers))),
-        fixes=tuple(map(node_fix, answer.fixes)),
+        fixes=tuple(FixView(title=fix.title, commands=fix.commands) for fix in answer.fixes),
         lists=(
             ItemList(
                 title="Pods",

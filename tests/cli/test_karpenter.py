@@ -74,10 +74,13 @@ EXCLUDED = {
     "key example.com/disk, example.com/disk In [ssd] not in example.com/disk In [hdd]",
 }  # fmt: skip
 
+UNLABELED = {**EXCLUDED, "message": 'Failed to schedule pod, label "project" does not have known values'}
+
 
 @pytest.mark.parametrize(
     ("event", "cpu", "fix"),
     [
+        (UNLABELED, "64", "add label project to NodePool general: Karpenter reports that it sets none"),
         (NO_CAPACITY, "64", "let NodePool general use other instance types, zones, or capacity types"),
         (NO_CAPACITY, "1", "let NodePool general use other instance types, zones, or capacity types"),
         (EXCLUDED, "64", "allow example.com/disk ssd in NodePool general"),
