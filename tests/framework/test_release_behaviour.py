@@ -330,8 +330,8 @@ def test_namespaces_without_a_label(version: str, team: dict[str, str], outcome:
         "namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]},
     }
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    other = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other", "labels": team}}
-    own = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+    other: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other", "labels": team}}
+    own: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
     running = pod("old", namespace="other", labels={"app": "web"}, on="a")
     home = node("a", labels={"kubernetes.io/hostname": "a"})
     objects = [home, own, other, running, pod("new", affinity=affinity)]
