@@ -50,7 +50,7 @@ from kschedx.explain.missing_kinds import cycle_of, require_nodes
 from kschedx.explain.notes import AFTER_CHANGES, CLAIMS_MADE, TRIED, Note, RunsAlready, drained_nodes, note
 from kschedx.explain.ranking import replicas_verdict, running_verdict
 from kschedx.explain.root_causes import provisioning_reports
-from kschedx.explain.setup import Setup, Subject, unassign
+from kschedx.explain.setup import Setup, Subject, stored_subject, unassign
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
 from kschedx.inquiry.autoscalers import AutoscalingOptions, autoscalers_of
 from kschedx.inquiry.explanation import Explanation
@@ -598,6 +598,25 @@ def objection(snapshot: Snapshot, pod: Pod, setup: Setup, node: str) -> str:
         return unbound.message or unbound.report
     theirs = _objection(snapshot, pod, setup)
     return "" if theirs is None else theirs.message
+
+
+def contradicted(snapshot: Snapshot, placed: Mapping[str, str], setup: Setup, *, is_changed: bool) -> Iterator[str]:
+    """Yield the pods, of those with a node in a simulation, about which the cluster reports otherwise. Changes explain
+    that, unless the dump lacks pods and has shown room before them."""
+    if is_changed and not snapshot.only_namespaces:
+        return
+    pods = snapshot.pods
+    fits: dict[int, bool] = {}
+    for key, node in placed.items():
+        row = pods.rows.get(key)
+        if row is None or node not in snapshot.cluster.index or not objection(snapshot, pods[row], setup, node):
+            continue
+        code = int(pods.specs.codes[row])
+        if is_changed and code not in fits:
+            state = explain(stored_subject(snapshot, pods[row]), setup).lifecycle
+            fits[code] = isinstance(state, states.Contradicted)
+        if not is_changed or fits[code]:
+            yield key
 
 
 def lacking_group(snapshot: Snapshot, pod: Pod, setup: Setup) -> str:

@@ -150,7 +150,8 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
             title = f"wait for Karpenter: it adds a node to NodePool {provisioning.pool}, if the cloud has capacity"
             is_own = self.pod.key in karpenter.snapshot.pods.rows
             helps = frozenset(key for new in karpenter.own.new for key in new.pods) if is_own else None
-            yield trial.fix(title, karpenter.node_of(provisioning.pool, self.pod), helps=helps)
+            fix = trial.fix(title, karpenter.node_of(provisioning.pool, self.pod), helps=helps)
+            yield replace(fix, costs=(*fix.costs, *self._limit_for_others(provisioning.pool)))
         yield from self._other_types()
         for remedy in self.remedies:
             # room where the pod may go comes first
@@ -172,11 +173,18 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         return bool(after - before) and after - before <= requested
 
     def _limits_text(self, name: str) -> str:
-        """Return `cpu 4 of 35` for the limits of a NodePool, according to its status."""
+        """Return `cpu 4 of 35` for the limits of a NodePool, according to its status; without one, `cpu 35`."""
         pool = next((pool for pool in self.autoscaler.pools if pool.name == name), None)
         limits = {} if pool is None else pool.spec.limits
         used = {} if pool is None else pool.status.resources
-        return ", ".join(f"{resource} {used.get(resource, 0)} of {limits[resource]}" for resource in sorted(limits))
+        parts = {resource: f"{used[resource]} of " if resource in used else "" for resource in sorted(limits)}
+        return ", ".join(f"{resource} {part}{limits[resource]}" for resource, part in parts.items())
+
+    def _limit_for_others(self, name: str) -> Iterator[str]:
+        """Yield the limits of a NodePool that keep it from adding nodes for all pending pods."""
+        refused = (pool.rejection for failure in self.autoscaler.own.failures.values() for pool in failure.pools)
+        if any(isinstance(it, LimitReached | NodeLimitReached) and it.pool == name for it in refused):
+            yield f"its limit allows no node for the others: {self._limits_text(name)}"
 
     def _other_types(self) -> Iterator[Fix]:
         """Yield untried fixes of NodePools whose instance types do not suffice: other types or zones, none of which the

@@ -39,9 +39,9 @@ from kschedx.inquiry.manifests import WrittenPod, unknown_pods, written_from
 from kschedx.inquiry.pod import (
     WithoutDecision,
     answer_without_cycle,
+    contradicted,
     explain,
     left_without_pods,
-    objection,
     remedies_of,
 )
 from kschedx.kube.controllers import stored_metadata
@@ -483,11 +483,8 @@ class Simulation(Shown):
     def disputed(self) -> tuple[str, ...]:
         """Pods with a node here on which they cannot start, or about which the cluster reports otherwise, without
         changes that explain it."""
-        if self.changes or self.evictions:
-            return tuple(self.unable_to_start)
-        pods = self.before.pods
-        known = (key for key in self.placed if key in pods.rows)
-        theirs = (key for key in known if objection(self.before, pods[pods.rows[key]], self.setup, self.placed[key]))
+        is_changed = bool(self.changes)
+        theirs = () if self.evictions else contradicted(self.before, self.placed, self.setup, is_changed=is_changed)
         return tuple(dict.fromkeys((*self.unable_to_start, *theirs)))
 
     @cached_property

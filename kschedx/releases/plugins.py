@@ -270,6 +270,14 @@ OF_KOORDINATOR = frozenset({
     "Reservation", "ScarceResourceAvoidance",
 })  # fmt: skip
 """Plugins of Koordinator. Its Coscheduling differs from that of scheduler-plugins."""
+NOT_SIMULATED = {
+    **dict.fromkeys(OF_KOORDINATOR, "Koordinator"),
+    **dict.fromkeys((
+        "LoadVariationRiskBalancing", "LowRiskOverCommitment", "NetworkOverhead", "NodeResourcesFitPlus", "Peaks",
+        "PodState", "ScarceResourceAvoidance", "SySched", "TargetLoadPacking", "TopologicalSort",
+    ), SCHEDULER_PLUGINS),
+}  # fmt: skip
+"""Known plugins without a `PluginRow` to their project."""
 
 
 def _entries(names: str) -> tuple[DefaultPlugin, ...]:

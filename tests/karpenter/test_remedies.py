@@ -137,3 +137,13 @@ def test_a_limit_is_raised_for_every_identical_pod() -> None:
     [remedy] = PoolScaling(autoscaler=provisioner, decision=decision, pod=target).remedies
     assert remedy.step.title == "raise the limit of NodePool general from 4 to 16 cpu"
     assert remedy.helps >= {"default/web", "default/old-0", "default/old-1"}
+
+
+@pytest.mark.parametrize("limit", ["9", "99"])
+def test_a_limit_that_keeps_the_pool_from_helping_all_pods_is_a_cost(limit: str) -> None:
+    other = pod("3")
+    other["metadata"]["name"] = "web-2"
+    objects = [pool(limits={"cpu": limit}), node(), node_class("eu-1a"), pod("3"), other]
+    (fix, *_) = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/web").fixes
+    expected = ("its limit allows no node for the others: cpu 9",) if limit == "9" else ()
+    assert (fix.title.startswith("wait for Karpenter"), fix.costs) == (True, expected)

@@ -214,3 +214,14 @@ def test_pods_that_a_quota_refuses_stay_refused_until_it_allows_them(
     (tmp_path / "cluster.json").write_text(json.dumps(cluster))
     ran = kschedx("simulate", change, "-s", tmp_path / "cluster.json", columns=200)
     assert (ran.code, expected in ran.out) == (code, True), ran.out
+
+
+@pytest.mark.parametrize("change", ["--cordon=a", "--label=a:x=y"])
+def test_a_change_does_not_complete_a_dump_that_its_event_contradicts(change: str, tmp_path: Path) -> None:
+    message = (
+        "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 No preemption victims."
+    )
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    waiting = pod("web", containers=CONTAINERS, status={"phase": "Pending", "conditions": [condition]})
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*NODES, waiting]}))
+    assert kschedx("simulate", change, "-s", tmp_path / "cluster.json").code == 3

@@ -23,7 +23,7 @@ from kschedx.framework.config.expansion import MergedSet, PluginPoints, merge_pl
 from kschedx.framework.config.loading import decode_document, load_profiles, plugin_points
 from kschedx.kube.names import is_extended_resource
 from kschedx.releases import Release
-from kschedx.releases.plugins import KUBERNETES, PLUGINS, Trait, plugins_with
+from kschedx.releases.plugins import KUBERNETES, NOT_SIMULATED, PLUGINS, Trait, plugins_with
 from kschedx.snapshot.devices import IMPLICIT_PREFIX
 
 
@@ -87,10 +87,13 @@ def _unknown_names(subject: _AdvisedProfile) -> Iterator[Advice]:
         for number, plugin in enumerate(plugins.enabled):
             if plugin.name in enabled and plugin.name not in reported:
                 reported.add(plugin.name)
+                project = NOT_SIMULATED.get(plugin.name)
+                known = f"a plugin of {project}, not of the released kube-scheduler"
+                which = known if project else "not a plugin of Kubernetes or of an installed package"
                 yield Advice(
                     id="unknown-plugin",
                     path=f"{path}.enabled[{number}].name",
-                    text=f"{plugin.name} is not a plugin of Kubernetes or of an installed package: kschedx skips it",
+                    text=f"{plugin.name} is {which}: kschedx skips it",
                     needs=plugin.name,
                 )
         for number, plugin in enumerate(plugins.disabled):
