@@ -21,13 +21,15 @@ from kschedx.errors import InputError
 from kschedx.kube.conditions import condition_of, reports_ready
 from kschedx.kube.scalars import scale_percent
 from kschedx.kube.selectors import Selector, compile_selector
-from kschedx.kube.types import PodDisruptionBudget
+from kschedx.kube.types import PodDisruptionBudget, PodStatus
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
 
 ALWAYS = "AlwaysAllow"
 """The spec.unhealthyPodEvictionPolicy that always allows the eviction of a pod that is not ready."""
+_STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
+"""The reasons of a waiting container that the kubelet starts next."""
 _SYNC_FAILED = "SyncFailed"
 """The reason of the condition DisruptionAllowed=False if the pods' controllers have no scale subresource."""
 
@@ -153,12 +155,20 @@ def budgets_of(snapshot: Snapshot, base: Snapshot) -> Iterator[MovingBudget]:
 
 
 def is_healthy(pods: PodTable, row: int, fresh: Collection[int]) -> bool:
-    """Whether a pod counts as healthy: it has a node and no report of being unready, or it is reported as ready. A
-    recreated pod (`fresh`) becomes ready, unless the containers of the pod that it replaces fail."""
+    """Whether a pod counts as healthy: it has a node and no report of being unready, or it is reported as ready. The
+    report about a recreated pod (`fresh`) is that of the pod that it replaces."""
     status = pods.statuses[row]
     if pods.node[row] < 0:
         return condition_of(status.conditions, "Ready", "True") is not None
-    return reports_ready(status.conditions) or (row in fresh and not status.is_failing)
+    return reports_ready(status.conditions) or (row in fresh and becomes_ready(status, pods.phases[row]))
+
+
+def becomes_ready(status: PodStatus, phase: str) -> bool:
+    """Whether the replacement of a pod is expected to become ready. That of a pod that has started and is not ready
+    crashes, or fails its readiness probe, in the same way on another node."""
+    if waiting := {*status.waiting_reasons}:
+        return waiting.issubset(_STARTING)
+    return phase == "Pending" or reports_ready(status.conditions)
 
 
 def _expected_count(snapshot: Snapshot, pods: PodTable, rows: list[int]) -> tuple[int, str]:

@@ -1,7 +1,7 @@
 """Parses a FailedScheduling message: numbers of nodes, the plugin of each reason, and the finding that explains it.
 
-Plugins declare their texts (`Plugin.texts`); only texts of versions that are not emulated are here. Unknown reasons are
-kept. Upstream: FitError in pkg/scheduler/framework/types.go.
+Plugins declare their texts (`Plugin.texts`); `events.txt` lists those of components and of versions that are not
+emulated. Unknown reasons are kept. Upstream: FitError in pkg/scheduler/framework/types.go.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -266,310 +267,28 @@ def _part(stage: Stage, count: int | None, text: str) -> EventPart:
     return EventPart(stage=stage, count=count, text=text, plugin="", reason="")
 
 
-_EARLIER: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("NodeResourcesFit", "too-many-pods"): (r"Insufficient pods",),
-    ("NodeUnschedulable", "node-unschedulable"): (r"NodeUnschedulable",),
-    ("NodeName", "node-name-mismatch"): (r"node\(s\) didn't match the requested hostname", r"HostName"),
-    ("TaintToleration", "untolerated-taint"): (
-        r"node\(s\) had untolerated taint \{(?P<subject>[^}]*)\}?",
-        r"node\(s\) had taint \{(?P<subject>.*?)\}, that the pod didn't tolerate",
-        r"node\(s\) had taints?(?: \{(?P<subject>.*?)\})?(?: that the pod didn't tolerate)?",
-        r"PodToleratesNodeTaints",
-    ),
-    ("NodeAffinity", "node-affinity-mismatch"): (
-        r"node\(s\) didn't match Pod's node affinity",
-        r"node\(s\) didn't match node selector",
-        r"MatchNodeSelector",
-    ),
-    ("NodePorts", "host-port-conflict"): (r"PodFitsHostPorts",),
-    ("CheckNodeCondition", "untolerated-taint"): (
-        r"node\(s\) had (?:memory pressure|disk pressure|pid pressure|unavailable network|unknown conditions)",
-        r"node\(s\) were (?:not ready|out of disk space)",
-        r"Node(?:NotReady|OutOfDisk|NetworkUnavailable|UnderMemoryPressure|UnderDiskPressure)",
-    ),
-    ("InterPodAffinity", "pod-affinity-unsatisfied"): (
-        r"PodAffinityRulesNotMatch",
-        r"node\(s\) didn't match pod affinity/anti-affinity(?: rules)?",
-        r"MatchInterPodAffinity",
-    ),
-    ("InterPodAffinity", "pod-anti-affinity-conflict"): (r"PodAntiAffinityRulesNotMatch",),
-    ("InterPodAffinity", "existing-anti-affinity-conflict"): (r"ExistingPodsAntiAffinityRulesNotMatch",),
-    ("VolumeBinding", "volume-not-found"): (r"pvc\(s\) bound to non-existent pv\(s\)",),
-    ("VolumeBinding", "claim-unbound"): (
-        r"pod has unbound immediate PersistentVolumeClaims \(repeated \d+ times\)",
-        r".*PersistentVolumeClaim is not bound: \"(?P<subject>[^\"]+)\".*",
-    ),
-    ("VolumeBinding", "claim-not-found"): (
-        r"(?:.*: )?persistentvolumeclaim \"(?P<subject>[^\"]+)\" not found(?: \(repeated \d+ times\))?",
-    ),
-    ("VolumeZone", "volume-zone-mismatch"): (r"NoVolumeZoneConflict",),
-    ("VolumeRestrictions", "disk-conflict"): (r"NoDiskConflict",),
-    ("NodeVolumeLimits", "volume-limit-exceeded"): (r"MaxVolumeCount",),
-    ("DynamicResources", "device-selector-failed"): (
-        r".* filter plugin: (?:class|claim) (?P<subject>\S+): selector #\d+: CEL (?:runtime|compile) error: .*",
-    ),
-    ("DefaultPreemption", "preemption-not-eligible"): (
-        r"not eligible due to .*",
-        r"waiting for the preemption for this pod to be finished",
-    ),
-    ("DefaultPreemption", "no-preemption-victims"): (r"No victims found on node .*",),
-}
-"""Plugin and finding id to texts of versions that are not emulated, and names of predicates, as regular expressions."""
+_Texts = list[tuple[re.Pattern[str], str, str]]
+"""Patterns with their plugin or component, and the id of a finding or reason."""
 
-_OF_COMPONENTS: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("PreFilter", "nodes-excluded"): (
-        r"node\(s\) didn't satisfy plugin\(s\) \[(?P<plugins>[^\]]+)\](?: simultaneously)?",
-        r"node\(s\) didn't satisfy plugin (?P<plugins>\S+)",
-        r"node is filtered out by the prefilter result",
-    ),
-    ("kube-scheduler", "no-nodes"): (re.escape(NO_NODES),),
-    ("kube-scheduler", "binding-failed"): (
-        r"(?:.* )?running (?:Reserve|Permit|PreBind|Bind) plugin .*",
-        r"binding (?:volumes|rejected): .*",
-        r"pod rejected by plugin .*",
-        r"(?:.* )?Operation cannot be fulfilled on \S+ .*",
-        r"(?:.* )?rejected due to timeout after waiting \S+ at plugin .*",
-        r"(?:.* )?pod \S+ is already assigned to node .*",
-    ),
-    ("SchedulingGates", "scheduling-gated"): (
-        r"(?:.* )?Scheduling is blocked due to non-empty scheduling gates",
-        r"SchedulingGated",
-    ),
-    ("Volcano", "gang-not-ready"): (
-        r"(?:.* )?\d+/\d+ tasks in gang unschedulable: .*",
-        r"(?:.* )?pod group is not ready, .*",
-    ),
-    ("YuniKorn", "queue-limit-reached"): (r"(?:.* )?Request '\S+' does not fit in queue '(?P<subject>[^']+)'.*",),
-    ("Volcano", "queue-limit-reached"): (r"(?:.* )?queue resource quota insufficient.*",),
-    ("EKS Fargate", "not-for-fargate"): (
-        r"(?:.* )?Pod not supported on Fargate: .*",
-        r"(?:.* )?Misconfigured Fargate Profile: .*",
-        r"(?:.* )?AWS account is currently blocked from launching .*Fargate pods",
-    ),
-    ("KAI", "queue-limit-reached"): (
-        r"(?:.* )?quota has reached the allowable limit of .*",
-        r"(?:.* )?Non-preemptible workload is over quota\. .*",
-    ),
-    ("kube-scheduler", "preempted"): (
-        r"(?:.* )?Preempted by (?:a )?(?:pod|PodGroup) .*",
-        r"(?:.* )?preempting to accommodate a higher priority pod",
-        r"PreemptionByScheduler",
-    ),
-    ("Kueue", "preempted"): (r"(?:.* )?Preempted to accommodate a workload .*",),
-    ("kube-scheduler", "deleted-while-pending"): (r"(?:.* )?skip schedule deleting pod: (?P<subject>.*)",),
-    ("API server", "quota-exceeded"): (
-        r"(?:.* )?exceeded quota: (?P<subject>[^,]+)(?:, requested: .*)?",
-        r"(?:.* )?failed quota: (?P<subject>[^:]+): must specify .*",
-        r"(?:.* )?insufficient quota to match these scopes: .*",
-    ),
-    ("API server", "limit-range-violated"): (
-        r"(?:.* )?\[?(?:maximum|minimum) \S+ usage per \w+ is .*",
-        r"(?:.* )?\[?\S+ max limit to request ratio per \w+ is .*",
-    ),
-    ("API server", "pod-security-violated"): (r"(?:.* )?violates PodSecurity \"?(?P<subject>[^\" ]*).*",),
-    ("API server", "denied-by-webhook"): (
-        r"(?:.* )?admission webhook \"?(?P<subject>[^\" ]*)\"? denied the request.*",
-        r"(?:.* )?ValidatingAdmissionPolicy '(?P<subject>[^']+)' (?:with binding '[^']+' )?denied request.*",
-    ),
-    ("API server", "webhook-unreachable"): (
-        r"(?:.* )?failed calling webhook \"?(?P<subject>[^\" ]*).*",
-        r"(?:.* )?no endpoints available for service .*",
-    ),
-    ("API server", "refused"): (
-        r"(?:.* )?(?:pods|persistentvolumeclaims) \"?(?P<subject>[^\" ]*)\"? is forbidden: .*",
-    ),
-    ("API server", "eviction-refused"): (
-        r"(?:.* )?Cannot evict pod as it would violate the pod's disruption budget.*",
-        r"(?:.* )?This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.*",
-    ),
-    ("API server", "evicted-by-api"): (r"(?:.* )?Eviction API: evicting", r"EvictionByEvictionAPI"),
-    ("cluster-autoscaler", "evicted-by-api"): (r"(?:.* )?deleting pod for node scale down",),
-    ("Karpenter", "evicted-by-api"): (r"(?:.* )?Evicted pod(?:: .*)?",),
-    ("kubelet", "node-shutdown"): (
-        r"(?:.* )?Pod was terminated in response to imminent node shutdown",
-        r"(?:.* )?Pod was rejected as the node is shutting down",
-        r"NodeShutdown",
-    ),
-    ("kubelet", "rejected-by-kubelet"): (
-        r"(?:.* )?Pod was rejected: .*",
-        r"(?:.* )?Node didn't have enough (?:resource|capacity): (?P<subject>[^, ]+).*",
-        r"(?:.* )?Predicate \S+ failed.*",
-        r"(?:.* )?Allocate failed due to .*",
-        r"(?:.* )?Resources cannot be allocated with Topology locality",
-        r"(?:.* )?SMT Alignment Error: .*",
-        r"OutOf(?P<subject>cpu|memory|pods|ephemeral-storage|\S+/\S+)",
-        r"(?:UnexpectedAdmission|TopologyAffinity|SMTAlignment)Error|PodOSNotSupported",
-    ),
-    ("kubelet", "evicted-by-kubelet"): (
-        r"(?:.* )?The node was low on resource: .*",
-        r"(?:.* )?The node had condition: .*",
-        r"(?:.* )?Pod ephemeral local storage usage exceeds .*",
-        r"(?:.* )?Usage of EmptyDir volume .* exceeds .*",
-        r"(?:.* )?Container \S+ exceeded its local ephemeral storage limit .*",
-        r"Evicted|TerminationByKubelet",
-    ),
-    ("kube-controller-manager", "evicted-for-taint"): (
-        r"(?:.* )?Taint manager: deleting due to NoExecute taint",
-        r"(?:.* )?Marking for deletion Pod .*",
-        r"DeletionByTaintManager|TaintManagerEviction",
-    ),
-    ("kube-controller-manager", "eviction-cancelled"): (r"(?:.* )?Cancelling deletion of Pod .*",),
-    ("kube-controller-manager", "node-lost"): (
-        r"(?:.* )?PodGC: node no longer exists",
-        r"(?:.* )?Node \S+ which was running pod \S+ is unresponsive",
-        r"DeletionByPodGC|NodeLost",
-    ),
-    ("kube-controller-manager", "claim-waits-for-pod"): (
-        r"(?:.* )?waiting for first consumer to be created before binding",
-        r"(?:.* )?waiting for pods? \S+ to be scheduled",
-        r"WaitForFirstConsumer|WaitForPodScheduled",
-    ),
-    ("storage driver", "provisioning-failed"): (
-        r"(?:.* )?failed to provision volume with StorageClass .*",
-        r"ProvisioningFailed",
-    ),
-    ("kube-controller-manager", "pods-not-created"): (
-        r"(?:.* )?Error creating: .*",
-        r"(?:.* )?create (?:Pod|Claim) .* failed error: .*",
-        r"FailedCreate|ReplicaFailure",
-    ),
-    ("kube-controller-manager", "failed-pod-replaced"): (
-        r"(?:.* )?Found failed daemon pod \S+ on node (?P<subject>\S+), will try to kill it",
-        r"(?:.* )?is recreating (?:failed|terminated) Pod (?P<subject>\S+)",
-        r"FailedDaemonPod|FailedPlacement|RecreatingFailedPod|RecreatingTerminatedPod",
-    ),
-    ("kube-controller-manager", "claim-lost"): (
-        r"(?:.* )?Bound claim has lost (?:its|reference to) PersistentVolume\. .*",
-        r"(?:.* )?Volume is already bound to a different claim|ClaimLost|ClaimMisbound",
-    ),
-    ("kube-controller-manager", "metrics-missing"): (
-        r"(?:.* )?(?:failed to get \S+ utilization|unable to get metrics for resource|missing request for) .*",
-        r"(?:.* )?no metrics returned from resource metrics API",
-        r"FailedGet\w+Metric|FailedComputeMetricsReplicas|InvalidMetricSourceType",
-    ),
-    ("kube-controller-manager", "job-failed"): (
-        r"(?:.* )?Job has reached the specified backoff limit",
-        r"(?:.* )?Job was active longer than specified deadline",
-        r"(?:.* )?Container \S+ for pod \S+ failed with exit code \d+ matching FailJob rule .*",
-        r"BackoffLimitExceeded|PodFailurePolicy|DeadlineExceeded",
-    ),
-    ("kube-controller-manager", "runs-missed"): (
-        r"(?:.* )?too many missed start times?\b.*",
-        r"(?:.* )?Missed scheduled time to start a job.*",
-        r"TooManyMissedTimes|MissSchedule|FailedNeedsStart",
-    ),
-    ("kube-controller-manager", "claim-being-provisioned"): (
-        r"(?:.* )?Waiting for a volume to be created either by the external provisioner .*",
-    ),
-    ("kube-controller-manager", "claim-unbound"): (
-        r"(?:.* )?no persistent volumes available for this claim and no storage class is set",
-    ),
-    ("kube-controller-manager", "volume-attached-elsewhere"): (r"(?:.* )?Multi-Attach error for volume .*",),
-    ("kube-controller-manager", "rollout-deadline-exceeded"): (
-        r"(?:.* )?ReplicaSet \S+ has timed out progressing\.?",
-        r"ProgressDeadlineExceeded",
-    ),
-    ("kube-controller-manager", "volume-not-attached"): (
-        r"(?:.* )?AttachVolume\.\S+ failed for volume .*",
-        r"FailedAttachVolume",
-    ),
-    ("kubelet", "volume-not-mounted"): (
-        r"(?:.* )?(?:Mount|Map)Volume\.\S+ failed for volume .*",
-        r"(?:.* )?Unable to attach or mount volumes: .*",
-        r"FailedMount|FailedMapVolume",
-    ),
-    ("kubelet", "sandbox-not-created"): (
-        r"(?:.* )?Failed to create pod sandbox: .*",
-        r"FailedCreatePodSandBox",
-    ),
-    ("kubelet", "image-not-pulled"): (
-        r"(?:.* )?Failed to pull image .*",
-        r"(?:.* )?Back-off pulling image .*",
-        r"(?:.* )?Failed to apply default image tag .*",
-        r"ErrImagePull|ImagePullBackOff|InvalidImageName",
-    ),
-    ("kubelet", "container-not-configured"): (
-        r"(?:.* )?(?:configmap|secret) \"(?P<subject>[^\"]+)\" not found",
-        r"(?:.* )?couldn't find key (?P<subject>\S+) in (?:ConfigMap|Secret) .*",
-        r"(?:.* )?container has runAsNonRoot and image .*",
-        r"CreateContainerConfigError",
-    ),
-    ("kubelet", "probe-failed"): (r"(?:.* )?(?:Liveness|Readiness|Startup) probe (?:failed|errored).*", r"Unhealthy"),
-    ("kubelet", "container-fails"): (
-        r"(?:.* )?Back-off (?:\S+ )?restarting failed container.*",
-        r"CrashLoopBackOff|OOMKilled|ContainerStatusUnknown|RunContainerError",
-    ),
-    ("Karpenter", "disruption-blocked"): (
-        r"(?:.* )?Cannot disrupt Node(?:Claim)?: .*",
-        r"(?:.* )?pdb \S+ prevents pod evictions",
-        r"DisruptionBlocked",
-    ),
-    ("Karpenter", "not-consolidated"): (
-        r"(?:.* )?Can't (?:replace with a cheaper node|remove without creating \d+ candidates)",
-        r"(?:.* )?SpotToSpotConsolidation is disabled.*",
-        r"(?:.* )?NodePool \S+ has (?:consolidation disabled|non-empty consolidation disabled)",
-        r"Unconsolidatable(?:: .*)?",
-    ),
-    ("Karpenter", "instance-not-launched"): (
-        r"(?:.* )?InsufficientCapacityError\b.*",
-        r"(?:.* )?Failed resolving NodeClass",
-        r"LaunchFailed|NodeClassNotReady",
-    ),
-    ("Kueue", "topology-misfit"): (
-        r"(?:.* )?topology \"(?P<subject>[^\"]+)\" (?:doesn't allow to fit any of|allows to fit only) .*",
-    ),
-    ("Kueue", "admission-check-not-ready"): (
-        r"(?:.* )?At least one admission check is false",
-        r"(?:.* )?waiting for (?:the following )?admission checks?\b.*",
-        r"(?:.* )?Admission check\(s\): .* rejected",
-    ),
-    ("Kueue", "pods-ready-timeout"): (r"(?:.* )?Exceeded the PodsReady timeout(?: (?P<subject>\S+))?",),
-    ("Kueue", "workload-deactivated"): (r"(?:.* )?The workload is (?:deactivated|inactive).*",),
-    ("Kueue", "quota-not-reserved"): (
-        r"(?:.* )?couldn't assign flavors to pod set .*",
-        r"(?:.* )?insufficient (?:unused )?quota .*",
-        r"(?:.* )?(?:Cluster|Local)Queue \S+ (?:doesn't exist|is inactive).*",
-        r"(?:.* )?Workload no longer fits after processing another workload",
-    ),
-    ("cluster-autoscaler", "scale-up"): (r"(?:.* )?pod triggered scale-up: .*", r"TriggeredScaleUp"),
-    ("cluster-autoscaler", "scale-up-failed"): (
-        r"(?:.* )?Scale-up (?:failed|timed out)\b.*",
-        r"(?:.* )?Nodes added to group (?P<subject>\S+) failed to register within .*",
-        r"(?:.* )?Failed to scale-up: .*",
-        r"FailedToScaleUpGroup|ScaleUpTimedOut",
-    ),
-    ("cluster-autoscaler", "no-scale-up"): (
-        r"pod didn't trigger scale-up(?: \(it wouldn't fit if a new node is added\))?",
-        r"max node group size reached",
-        r"in backoff after failed scale-up",
-        r"not ready for scale-up",
-        r"max (?:cluster|limit) .*reached",
-        r"exceeded quota: .*, resources: .*",
-        r"NotTriggerScaleUp",
-        r"(?:.* )?No node pool can be auto-provisioned .*",
-        r"no\.scale\.up\.\S+",
-    ),
-    ("Karpenter", "node-pool-at-limit"): (r"(?:.* )?all available instance types exceed limits for nodepool.*",),
-    ("Karpenter", "no-node-pool"): (
-        r"(?:.* )?(?:Failed to|could not) schedule pod, .*",
-        r"all available instance types .*",
-        r"(?:no instance type|incompatible with (?:nodepool|provisioner)|incompatible requirements|did not tolerate).*",
-    ),
-    ("Karpenter", "scale-up"): (r"(?:.* )?Pod should schedule on: .*",),
-}
-"""Texts of components about the whole pod or its claim, or of cluster-autoscaler about its node groups."""
 
-_NAMING_A_PLUGIN: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("DynamicResources", "plugin-message"): (
-        r".*resource ?claim.*",
-        r".*device class.*",
-        r".*timed out trying to allocate devices.*",
-        r".*invalid resource pools were encountered",
-        r".*number of requested devices.*",
-        r".*CEL (?:runtime|compile) error.*",
-    ),
-}
-"""The common part of errors that wrap others."""
+_LISTED = Path(__file__).with_name("events.txt")
+
+
+def _listed_texts() -> Mapping[str, _Texts]:
+    """Return the texts of `events.txt` by section: those of components about the whole pod or its claim, or of
+    cluster-autoscaler about its node groups; those of versions that are not emulated, and the names of predicates; and
+    the common part of errors that wrap others."""
+    sections: dict[str, _Texts] = {}
+    section, author, reason = "", "", ""
+    for line in _LISTED.read_text(encoding="utf-8").splitlines():
+        if line.startswith("== "):
+            section = line[3:]
+        elif line.startswith("["):
+            author, _, reason = line[1:-1].partition(": ")
+        elif line and not line.startswith("#"):
+            text = f"(?:.* )?{line[2:]}" if line.startswith("* ") else line
+            sections.setdefault(section, []).append((re.compile(text, re.IGNORECASE), author, reason))
+    return sections
 
 
 @cache
@@ -584,19 +303,15 @@ def _patterns() -> tuple[tuple[re.Pattern[str], str, str], ...]:
     texts = [
         (text, plugin.name, reason) for plugin in _plugins() for reason, those in plugin.texts.items() for text in those
     ]
-    tables = (_OF_COMPONENTS, _EARLIER)
+    listed = _listed_texts()
     return (
         *((_pattern(text), plugin, reason) for text, plugin, reason in texts if "{" not in text),
-        *(item for table in tables for item in _table_patterns(table)),
+        (_pattern(NO_NODES), "kube-scheduler", "no-nodes"),
+        *listed["components"],
+        *listed["earlier versions"],
         *((_pattern(text), plugin, reason) for text, plugin, reason in texts if "{" in text),
-        *_table_patterns(_NAMING_A_PLUGIN),
+        *listed["errors that wrap others"],
     )
-
-
-def _table_patterns(table: Mapping[tuple[str, str], tuple[str, ...]]) -> Iterator[tuple[re.Pattern[str], str, str]]:
-    for (plugin, reason), texts in table.items():
-        for text in texts:
-            yield re.compile(text, re.IGNORECASE), plugin, reason
 
 
 def _plugins() -> Iterator[type[Plugin]]:

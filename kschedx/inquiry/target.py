@@ -352,12 +352,20 @@ def _group_marks(marks: Mapping[str, str]) -> tuple[str | None, ...]:
 
 
 def _owners_of(snapshot: Snapshot, namespace: str, owners: Iterable[OwnerReference]) -> Iterator[OwnerReference]:
-    for owner in owners:
-        raw = snapshot.workloads.get((owner.kind, namespace, owner.name))
-        if raw is not None:
+    """Yield the owners of these owners, through stored workloads and pods."""
+    left, known = [*owners], set[OwnerReference]()
+    while left:
+        if (owner := left.pop()) in known:
+            continue
+        known.add(owner)
+        above: Iterable[OwnerReference] = ()
+        if owner.kind == "Pod":
+            row = snapshot.pods.rows.get(f"{namespace}/{owner.name}")
+            above = () if row is None else snapshot.pods.owners[row]
+        elif (raw := snapshot.workloads.get((owner.kind, namespace, owner.name))) is not None:
             above = stored_metadata(raw).owner_references
-            yield from above
-            yield from _owners_of(snapshot, namespace, above)
+        yield from above
+        left += above
 
 
 _CALLED = {

@@ -454,19 +454,12 @@ class PodStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     node_allocatable_resource_claim_statuses: tuple[NodeAllocatableResourceClaimStatus, ...] = ()
 
     @property
-    def is_failing(self) -> bool:
-        """Whether a container waits because it crashes, or because of its image or configuration. A replacement of the
-        pod fails in the same way on another node."""
-        waiting = (
-            status.state.waiting.reason
-            for status in (*self.init_container_statuses, *self.container_statuses)
-            if status.state is not None and status.state.waiting is not None
-        )
-        return any(reason not in _STARTING for reason in waiting)
+    def waiting_reasons(self) -> tuple[str, ...]:
+        """Why containers wait."""
+        states = (status.state for status in (*self.init_container_statuses, *self.container_statuses))
+        return tuple(state.waiting.reason for state in states if state is not None and state.waiting is not None)
 
 
-_STARTING = ("", "ContainerCreating", "PodInitializing")
-"""The reasons of a waiting container that the kubelet starts next."""
 UNSCHEDULABLE_STATUS = PodStatus(
     phase="Pending", conditions=(PodCondition(type="PodScheduled", status="False", reason=UNSCHEDULABLE),)
 )

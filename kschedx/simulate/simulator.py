@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
 
-from kschedx.controllers.disruption_budgets import is_healthy
+from kschedx.controllers.disruption_budgets import becomes_ready, is_healthy
 from kschedx.controllers.manager import OF_CONTROLLERS, Manager, State
 from kschedx.controllers.pod_lifecycle import rows_to_be_deleted
 from kschedx.controllers.workloads import Workload, is_recreated, ordinal_of
@@ -182,7 +182,9 @@ class Simulator:
         pods, cluster = self.pods, (self.start if self._run is None else self._run.snapshot).cluster
         ready = pods.statuses.where(lambda status: reports_ready(status.conditions))
         recreated = [*self.queue.queued, *self.queue.created]
-        ready[recreated] |= ~pods.statuses.where(lambda status: status.is_failing)[recreated]
+        becomes = [pods.statuses.where(partial(becomes_ready, phase=phase)) for phase in ("Pending", "")]
+        is_started = ~pods.phases.where(lambda phase: phase == "Pending")
+        ready[recreated] |= np.where(is_started, becomes[1], becomes[0])[recreated]
         is_lost = np.array([*(node.is_lost for node in cluster.nodes), True])
         runs: BoolArray = ready & ~is_lost[pods.node] & ~pods.terminating
         return runs

@@ -47,6 +47,18 @@ def asked(folder: Path, *command: str, objects: list[Manifest]) -> Ran:
     return kschedx(*command, "-n", "ml", "-s", "dump.json", cwd=folder, columns=200)
 
 
+def test_a_pod_that_another_pod_of_the_resource_owns_counts(tmp_path: Path) -> None:
+    """A leader of a LeaderWorkerSet owns the StatefulSet of its workers, a driver of Spark its executors."""
+
+    def owner(kind: str, name: str) -> Manifest:
+        return {"ownerReferences": [{"apiVersion": "v1", "kind": kind, "name": name, "uid": name, "controller": True}]}
+
+    driver = pod("driver", namespace="ml", on="a", metadata=owner("SparkApplication", "etl"))
+    executor = pod("exec-1", namespace="ml", metadata=owner("Pod", "driver"), spec={**POD_SPEC, "nodeName": ""})
+    ran = asked(tmp_path, "why", "sparkapplication/etl", objects=[driver, executor])
+    assert "ml/exec-1" in ran.out.splitlines()[0]
+
+
 @pytest.mark.parametrize("target", [["jobset/llm"], ["jobset", "llm"], ["jobsets.jobset.x-k8s.io/llm"], ["js/llm"]])
 def test_every_pod_of_a_custom_resource_counts(tmp_path: Path, target: list[str]) -> None:
     ran = asked(tmp_path, "why", *target, objects=[JOB_SET])

@@ -282,19 +282,24 @@ def test_pending_pods_are_scheduled_before_the_drain() -> None:
 
 @pytest.mark.parametrize("policy", ["IfHealthyBudget", "AlwaysAllow"])
 @pytest.mark.parametrize(
-    ("reason", "fate"),
+    ("phase", "reason", "fate"),
     [
-        ("CrashLoopBackOff", DrainOutcome.BUDGET),
-        ("ImagePullBackOff", DrainOutcome.BUDGET),
-        ("ContainerCreating", DrainOutcome.EVICTED),
+        ("Running", "CrashLoopBackOff", DrainOutcome.BUDGET),
+        ("Running", "", DrainOutcome.BUDGET),
+        ("Pending", "ImagePullBackOff", DrainOutcome.BUDGET),
+        ("Pending", "ContainerCreating", DrainOutcome.EVICTED),
+        ("Pending", "", DrainOutcome.EVICTED),
     ],
 )
-def test_the_replacement_of_a_failing_pod_is_not_healthy(policy: str, reason: str, fate: DrainOutcome) -> None:
+def test_the_replacement_of_an_unready_pod_is_not_healthy(
+    policy: str, phase: str, reason: str, fate: DrainOutcome
+) -> None:
     made, replica_set, healthy, second = deployment("web", "1", ["node-1", "node-1"])
-    failing = ready(second, "False")
-    at(failing, "status")["containerStatuses"] = [{"name": "main", "state": {"waiting": {"reason": reason}}}]
+    unready = ready(second, "False")
+    waiting = [{"name": "main", "state": {"waiting": {"reason": reason}}}] if reason else []
+    unready["status"] = {**at(unready, "status"), "phase": phase, "containerStatuses": waiting}
     held = pdb(None, minAvailable=1, unhealthyPodEvictionPolicy=policy)
-    (each,) = drained([*nodes(), made, replica_set, ready(healthy), failing, held], "node-1")
+    (each,) = drained([*nodes(), made, replica_set, ready(healthy), unready, held], "node-1")
     assert fates(each) == {"web-0": fate, "web-1": DrainOutcome.EVICTED}
 
 
