@@ -782,14 +782,15 @@ def _owner_of(manifest: Manifest) -> str:
 
 def parallel_replicas(manifest: Manifest) -> int:
     """Return how many pods a workload should have now: 0 for a suspended Job, and for other Jobs at most the
-    completions that are missing."""
+    completions that are missing. A Job without completions creates no more pods once one has succeeded."""
     wanted = workloads.wanted_replicas(manifest)
     if manifest.get("kind") != "Job":
         return wanted
     spec, status = map_at(manifest, "spec"), map_at(manifest, "status")
     if spec.get("suspend") is True:
         return 0
-    completions, succeeded = spec.get("completions"), status.get("succeeded")
-    if isinstance(completions, int) and isinstance(succeeded, int):
-        return min(wanted, max(completions - succeeded, 0))
-    return wanted
+    completions, succeeded, active = spec.get("completions"), status.get("succeeded"), status.get("active", 0)
+    if not isinstance(succeeded, int) or not succeeded:
+        return wanted
+    left = completions - succeeded if isinstance(completions, int) else active
+    return min(wanted, max(left, 0)) if isinstance(left, int) else wanted

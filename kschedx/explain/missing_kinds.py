@@ -668,10 +668,9 @@ def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str
         return ("PersistentVolumeClaim", name) if _is_unread(snapshot, "PersistentVolumeClaim", namespace) else None
     bound, named = claim.spec.volume_name, claim.storage_class
     if bound:
-        # without its volume, the claim would be Lost
-        is_left_out = claim.status.phase == "Bound" and not (
-            storage.volumes or snapshot.source.is_complete("PersistentVolume")
-        )
+        # an API server stored it, so the cluster has its volume: without it, the claim would be Lost
+        has_volume = claim.status.phase == "Bound" and bool(claim.metadata.creation_timestamp)
+        is_left_out = has_volume and not (storage.volumes or snapshot.source.is_complete("PersistentVolume"))
         is_there = bound in storage.volumes or not _is_unread(snapshot, "PersistentVolume")
         return None if is_there and not is_left_out else ("PersistentVolume", bound)
     if claim.spec.storage_class_name is None and not named and not claim.metadata.creation_timestamp:

@@ -47,17 +47,19 @@ _OLDEST_WITH_DATES = "1.26"
 
 def resolve(version: str | None = None, feature_gates: Mapping[str, bool] | None = None) -> Release:
     """Return the release `version` (`1.36`, `v1.36.2`; by default the newest tested one) with `feature_gates` set.
+    Without its patch version, it is the first release of the minor version.
 
     Raises `ConfigError` for an unknown version, and for gates that kube-scheduler would refuse.
     """
-    return _resolve(_known(version) if version is not None else VERSIONS[0], tuple((feature_gates or {}).items()))
+    name, patch = (VERSIONS[0], 0) if version is None else _known(version)
+    return _resolve(name, patch, tuple((feature_gates or {}).items()))
 
 
 @cache
-def _resolve(name: str, feature_gates: tuple[tuple[str, bool], ...]) -> Release:
+def _resolve(name: str, patch: int, feature_gates: tuple[tuple[str, bool], ...]) -> Release:
     if name in _EARLY_GATES:
         return _early(name, dict(feature_gates))
-    release = minor(name)
+    release = (*minor(name), patch)
     gates = resolve_gates(name, dict(feature_gates))
     versions = versions_in(release)
 
@@ -90,12 +92,12 @@ def _resolve(name: str, feature_gates: tuple[tuple[str, bool], ...]) -> Release:
     )
 
 
-def _known(version: str) -> str:
-    """Return `1.36` for `v1.36.2-gke.100`."""
-    match = re.match(r"v?(\d+\.\d+)(?:[.+-]|$)", version, re.ASCII)
+def _known(version: str) -> tuple[str, int]:
+    """Return `1.36` and the patch version 2 for `v1.36.2-gke.100`."""
+    match = re.match(r"v?(\d+\.\d+)(?:\.(\d{1,4}))?(?:[.+-]|$)", version, re.ASCII)
     every = (*EMULATED, *_EARLY_GATES)
     if match and match[1] in every:
-        return match[1]
+        return match[1], int(match[2] or 0)
     hint = nearest(version, every)
     known = f"known versions: {', '.join((*VERSIONS, *_EARLY_GATES))}, and as published {', '.join(_PUBLISHED)}"
     raise ConfigError(f"unknown Kubernetes version {json.dumps(version)}", hint=f"{hint} {known}" if hint else known)

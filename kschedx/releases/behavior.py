@@ -120,7 +120,10 @@ class Behaviour(DatedFacts):
     """NodeAffinity: a term that no node name can satisfy ends PreFilter, even if another term names nodes."""
     empty_selector_counts_every_pod: bool = dated({"1.0": True, "1.27": False, "1.38": True})
     """PodTopologySpread: a constraint with an empty selector counts every pod; between these versions, none."""
-    sidecar_ports_are_occupied: bool = since("1.34")
+    namespace_selectors_match_twice: bool = since("1.34")
+    """InterPodAffinity matches a namespaceSelector also with no labels: `DoesNotExist` and `NotIn` select every
+    namespace."""
+    sidecar_ports_are_occupied: bool = since("1.33.6")
     """NodePorts counts the host ports of restartable init containers."""
     user_namespace_on_host_network_is_inferred: bool = since("1.36")
     """NodeDeclaredFeatures requires the feature that such a pod needs."""
@@ -137,7 +140,7 @@ class Behaviour(DatedFacts):
     """VolumeZone has only Filter, and ignores the claims if the node has no zone or region label."""
     zone_labels_of_both_generations_agree: bool = since("1.29")
     """VolumeZone compares a volume's beta label with the node's newer label if the node lacks the beta label."""
-    local_volumes_name_their_nodes: bool = between("1.27", "1.31")
+    local_volumes_name_their_nodes: bool = between("1.27", "1.31.2")
     """VolumeBinding's PreFilter keeps only the nodes that bound volumes name by hostname."""
     attachments_count: bool = since("1.32")
     """NodeVolumeLimits counts the volumes that VolumeAttachments attach to the node, in addition to its pods'

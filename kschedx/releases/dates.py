@@ -19,13 +19,14 @@ _T = TypeVar("_T")
 
 @cache
 def minor(version: str) -> Minor:
-    """Return (1, 36) for `1.36`."""
+    """Return (1, 36) for `1.36`, and (1, 34, 2) for a patch version."""
     return tuple(int(part) for part in version.split("."))
 
 
 def holds(release: Minor, *, first: str = "", last: str = "") -> bool:
-    """Return whether a version is neither before `first` nor after `last`; an empty string is no bound."""
-    return (not first or minor(first) <= release) and (not last or release <= minor(last))
+    """Return whether a version is neither before `first` nor after `last`, with its patch versions; an empty string is
+    no bound."""
+    return (not first or minor(first) <= release) and (not last or release[: len(minor(last))] <= minor(last))
 
 
 def is_in_range(release: Minor, releases: str) -> bool:
@@ -47,7 +48,7 @@ def up_to(last: str) -> bool:
 
 def only_in(version: str) -> bool:
     """Declare a fact that is true in a single version."""
-    return _declare(lambda release: release == minor(version))
+    return _declare(lambda release: holds(release, first=version, last=version))
 
 
 def between(first: str, last: str) -> bool:

@@ -109,7 +109,7 @@ class Messages(DatedFacts):
     """The reason of a node that PreFilter plugins did not name. If it is empty, the node has no status and is not
     reported."""
     untolerated_taint: str = dated(
-        {"1.26": "node(s) had untolerated taint {{{key}: {value}}}", "1.35": "node(s) had untolerated taint(s)"}
+        {"1.26": "node(s) had untolerated taint {{{key}: {value}}}", "1.34.2": "node(s) had untolerated taint(s)"}
     )
     volume_node_affinity_conflict: str = dated(
         {

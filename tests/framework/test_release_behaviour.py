@@ -314,6 +314,30 @@ def test_the_allocator_that_keeps_devices_apart(version: str, outcome: str) -> N
     assert explain(version, [node("a"), claiming("gpu", name="new"), apart, device_class(), two]).outcome == outcome
 
 
+@pytest.mark.parametrize(
+    ("version", "team", "outcome"),
+    [
+        ("1.33", {}, "Unschedulable"),
+        ("1.33", {"team": "a"}, "Scheduled"),
+        ("1.34", {"team": "a"}, "Unschedulable"),  # the selector is matched with no labels, too
+        ("1.36", {"team": "a"}, "Unschedulable"),
+    ],
+)
+def test_namespaces_without_a_label(version: str, team: dict[str, str], outcome: str) -> None:
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+        "namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]},
+    }
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    other: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other", "labels": team}}
+    own: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+    running = pod("old", namespace="other", labels={"app": "web"}, on="a")
+    home = node("a", labels={"kubernetes.io/hostname": "a"})
+    objects = [home, own, other, running, pod("new", affinity=affinity)]
+    assert explain(version, objects).outcome == outcome
+
+
 NO_COMMON_NODE = "node(s) didn't satisfy plugin(s) [NodeAffinity VolumeBinding] simultaneously"
 PRE_FILTER_NOT_RUN = 'reading "PreFilterPodTopologySpread" from cycleState: not found'
 

@@ -78,3 +78,27 @@ def test_the_package_reads_only_known_gates() -> None:
 def test_facts_of_a_version_are_immutable(version: str) -> None:
     with pytest.raises(AttributeError, match="is a fact of a release"):
         resolve(version).behaviour.sidecars_are_known = True
+
+
+@pytest.mark.parametrize(
+    ("version", "names_taints", "sidecar_ports", "local_nodes"),
+    [
+        ("1.31", True, False, True),  # without a patch version, the first release
+        ("v1.31.2", True, False, True),
+        ("v1.31.3", True, False, False),
+        ("v1.33.5-eks-1a2b3c4", True, False, False),
+        ("v1.33.6-gke.1000", True, True, False),
+        ("1.34", True, True, False),
+        ("1.34.1", True, True, False),
+        ("v1.34.2+k3s1", False, True, False),
+        ("v1.34.10", False, True, False),
+        ("1.35.0", False, True, False),
+    ],
+)
+def test_facts_that_a_patch_version_changed(
+    version: str, names_taints: bool, sidecar_ports: bool, local_nodes: bool
+) -> None:
+    release = resolve(version)
+    assert ("{key}" in release.messages.untolerated_taint) == names_taints
+    assert release.behaviour.sidecar_ports_are_occupied == sidecar_ports
+    assert release.behaviour.local_volumes_name_their_nodes == local_nodes

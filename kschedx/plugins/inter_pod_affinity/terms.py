@@ -47,18 +47,19 @@ class AffinityTerm(Struct, frozen=True, kw_only=True):
     def covers_every_namespace(self) -> bool:
         """Whether a term of the incoming pod covers all namespaces.
 
-        Upstream finds the namespaces of the selector first, but later also matches the selector with the labels of
-        every existing pod's namespace, which it does not look up and treats as empty. So a selector that matches an
-        object without labels (an empty selector, NotIn, DoesNotExist) covers every namespace.
+        Upstream finds the namespaces of the selector first, but since 1.34 later also matches the selector with the
+        labels of every existing pod's namespace, which it does not look up and treats as empty. So a selector that
+        matches an object without labels (an empty selector, NotIn, DoesNotExist) covers every namespace.
         """
         return self.namespace_selector.matches(NO_LABELS)
 
-    def resolve(self, namespaces: Mapping[str, Labels]) -> AffinityTerm:
+    def resolve(self, namespaces: Mapping[str, Labels], *, keeps_selectors: bool) -> AffinityTerm:
         """Return a term of the incoming pod with the namespaces that its selector matches."""
         if self.namespace_selector.empty or not self.namespace_selector.selectable:
             return self
         names = {name for name, labels in namespaces.items() if self.namespace_selector.matches(labels)}
-        return replace(self, namespaces=self.namespaces | names)
+        selector = self.namespace_selector if keeps_selectors else compile_selector(None)
+        return replace(self, namespaces=self.namespaces | names, namespace_selector=selector)
 
     def matching_pods(self, pods: PodTable, rows: IntArray | None = None) -> BoolArray:
         """(row,) whether a resolved term of the incoming pod matches these pods, or all pods, on any node."""
@@ -115,14 +116,14 @@ class PodTerms(Struct, frozen=True, kw_only=True):
         return PodTerms(**{name: tuple(change(getattr(self, name))) for name in self.__struct_fields__})
 
     @classmethod
-    def of_incoming(cls, pod: Pod, namespaces: Mapping[str, Labels]) -> PodTerms:
+    def of_incoming(cls, pod: Pod, namespaces: Mapping[str, Labels], *, keeps_selectors: bool = True) -> PodTerms:
         """Compile the terms of the incoming pod. Raises `InputError` with upstream's text for an invalid selector."""
         if pod.spec.affinity is None:
             return cls()
         terms, errors = cls._read(pod.spec.affinity, pod.metadata.namespace)
         if wrong := aggregate(errors):
             raise wrong
-        return terms._map(lambda some: (term.resolve(namespaces) for term in some))
+        return terms._map(lambda some: (term.resolve(namespaces, keeps_selectors=keeps_selectors) for term in some))
 
     @classmethod
     def of_existing(cls, affinity: Affinity, namespace: str) -> PodTerms:
