@@ -21,7 +21,7 @@ from kschedx.controllers.workload_lifecycle import (
     workload_lifecycle,
 )
 from kschedx.controllers.workloads import Owners, workload_of
-from kschedx.errors import NotAdmittedError, NotReadError
+from kschedx.errors import InputError, NotAdmittedError, NotReadError
 from kschedx.explain.cycle_notes import may_lack_node_support
 from kschedx.explain.notes import TRIED, Note, note
 from kschedx.explain.setup import Setup, Subject, stored_subject
@@ -285,9 +285,14 @@ def waiting_member_of(target: Pod | WrittenPod, snapshot: Snapshot) -> Pod | Non
 
 def _stored_pod(snapshot: Snapshot, manifest: Mapping[str, object]) -> Pod | None:
     """Return the pod of the cluster from which the manifest was exported; None if its spec was edited since then."""
-    written = default_pod(decode(msgspec.json.encode(manifest), Pod))
+    if not map_at(manifest, "metadata").get("uid"):
+        return None
+    try:
+        written = default_pod(decode(msgspec.json.encode(manifest), Pod))
+    except InputError:
+        return None  # admission reports it with its place
     row = snapshot.pods.rows.get(written.key)
-    stored = None if row is None or not written.metadata.uid else snapshot.pods[row]
+    stored = None if row is None else snapshot.pods[row]
     is_same = stored is not None and stored.metadata.uid == written.metadata.uid and stored.spec == written.spec
     return stored if is_same else None
 

@@ -215,14 +215,14 @@ def reported_fixes(event: RecordedEvent) -> Iterator[Fix]:
 
 def reported_by_karpenter(message: str, pool: str = "", limits: str = "") -> Iterator[Fix]:
     """Yield fixes according to Karpenter's own event, if the cluster's objects do not show its NodePools or their
-    instance types. `limits` is `cpu 4 of 35` for the limits of the NodePool, if they are known."""
+    instance types. `limits` is `cpu 4 of 35 in use` for the limits of the NodePool, if they are known."""
     match = _OF_POOL.search(message)
     name = pool or (match["name"] if match else "")
     pool = f"NodePool {name}" if name else "a NodePool"
     if NO_CAPACITY.search(message):
         yield autoscaler_fix(f"let {pool} {OTHER_TYPES}: the cloud has no capacity for its NodeClaim")
     elif "exceed limits" in message:
-        shares = f" ({limits} in use)" if limits else ""
+        shares = f" ({limits})" if limits else ""
         yield autoscaler_fix(f"raise the limits of {pool}{shares}, which Karpenter reports as reached")
     elif "no instance type" in message or "filtered out all" in message:
         yield autoscaler_fix(f"allow larger or other instance types in {pool}: Karpenter reports that none fits")

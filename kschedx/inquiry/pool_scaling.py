@@ -173,12 +173,13 @@ class PoolScaling(Struct, frozen=True, kw_only=True, dict=True):
         return bool(after - before) and after - before <= requested
 
     def _limits_text(self, name: str) -> str:
-        """Return `cpu 4 of 35` for the limits of a NodePool, according to its status; without one, `cpu 35`."""
+        """Return `cpu 4 of 35 in use` for the limits of a NodePool, according to its status; without one, `cpu 35`."""
         pool = next((pool for pool in self.autoscaler.pools if pool.name == name), None)
         limits = {} if pool is None else pool.spec.limits
         used = {} if pool is None else pool.status.resources
         parts = {resource: f"{used[resource]} of " if resource in used else "" for resource in sorted(limits)}
-        return ", ".join(f"{resource} {part}{limits[resource]}" for resource, part in parts.items())
+        text = ", ".join(f"{resource} {part}{limits[resource]}" for resource, part in parts.items())
+        return f"{text} in use" if any(parts.values()) else text
 
     def _limit_for_others(self, name: str) -> Iterator[str]:
         """Yield the limits of a NodePool that keep it from adding nodes for all pending pods."""

@@ -319,4 +319,4 @@ def test_the_event_of_karpenter_gives_the_fix_if_the_dump_lacks_its_pools(
     large = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["r6a.8xlarge"]}
     limited = pool("gpu", large, limits={"cpu": "35"})
     known = kschedx("why", "web", "-s", written(tmp_path, node(), pod(), event, limited, node_class("eu-1a"))).out
-    assert ("(cpu 0 of 35 in use)" in known) is ("limits" in message)
+    assert ("NodePool gpu (cpu 35)" in known) is ("limits" in message)
