@@ -23,8 +23,9 @@ from kschedx.kube.names import SYSTEM_NAMESPACES
 from kschedx.kube.other_schedulers import OpenShiftScheduler
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.scalars import nanoseconds, newest
+from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.kube.snapshot_header import SnapshotHeader
-from kschedx.kube.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, bound_claim, volume_for
+from kschedx.kube.storage import PersistentVolumeClaim, VolumeNodeAffinity, bound_claim, volume_for
 from kschedx.kube.types import (
     AUTOSCALER_PRIORITIES,
     AUTOSCALER_STATUS,
@@ -497,30 +498,57 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         return self.with_storage(replace(self.storage, claims={**self.storage.claims, **changed}))
 
     def with_new_claims(self, created: Mapping[str, PersistentVolumeClaim]) -> Snapshot:
-        """Add new claims, bound if a driver immediately provisions volumes that every node can reach."""
+        """Add new claims, bound if a driver provisions their volumes immediately in a known place."""
         claims, volumes = {**self.storage.claims}, {**self.storage.volumes}
+        reaches: dict[str, VolumeNodeAffinity | None] = {}
         for key, claim in created.items():
             named = self.storage.with_default(claim)
-            storage_class = self.storage.classes.get(named.storage_class)
-            volume = _provisioned_at_once(named, storage_class, self.storage.csi_nodes.values())
-            claims[key] = named if volume is None else bound_claim(named, volume.name)
-            volumes |= {} if volume is None else {volume.name: volume}
+            of_class = named.storage_class
+            if of_class not in reaches:
+                reaches[of_class] = self._reach_of_new_volumes(of_class)
+            reach = None if claim.spec.volume_name else reaches[of_class]
+            claims[key] = named
+            if reach is not None:
+                name = f"{named.metadata.namespace}-{named.name}"
+                volume = volume_for(named, name, self.storage.classes[of_class], bound=True)
+                claims[key] = bound_claim(named, name)
+                volumes[name] = replace(volume, spec=replace(volume.spec, node_affinity=reach))
         return self.with_storage(replace(self.storage, claims=claims, volumes=volumes))
+
+    def _reach_of_new_volumes(self, name: str) -> VolumeNodeAffinity | None:
+        """Return the nodes that reach a volume which a class provisions before its pod is scheduled. None if that is
+        unknown: the driver chooses between topology segments, no object shows the driver, or other claims of the class
+        have no volume."""
+        storage, of_class = self.storage, self.storage.classes.get(name)
+        if of_class is None or not of_class.can_provision or of_class.waits_for_first_consumer:
+            return None
+        waiting = (claim for claim in storage.claims.values() if not claim.spec.volume_name)
+        if of_class.allowed_topologies or any(claim.storage_class == name for claim in waiting):
+            return None
+        segments: set[tuple[tuple[str, str], ...]] = set()
+        for node, csi_node in storage.csi_nodes.items():
+            row = self.cluster.index.get(node)
+            labels = {} if row is None else self.cluster.nodes[row].metadata.labels
+            for driver in csi_node.spec.drivers:
+                if driver.name == of_class.provisioner:
+                    segments.add(tuple((key, labels.get(key, "")) for key in driver.topology_keys))
+            if len(segments) > 1:
+                return None
+        if not segments:  # a provisioner without CSI: volumes of the class show that it works, and for which nodes
+            specs = [volume.spec for volume in storage.volumes.values() if volume.spec.storage_class_name == name]
+            is_everywhere = specs and not any(spec.node_affinity for spec in specs)
+            return VolumeNodeAffinity() if is_everywhere else None
+        (segment,) = segments
+        if not segment:
+            return VolumeNodeAffinity()
+        if any(not value for _, value in segment):
+            return None
+        term = NodeSelectorTerm(
+            match_expressions=tuple(
+                NodeSelectorRequirement(key=key, operator="In", values=(value,)) for key, value in segment
+            )
+        )
+        return VolumeNodeAffinity(required=NodeSelector(node_selector_terms=(term,)))
 
     def with_storage(self, storage: Storage) -> Snapshot:
         return replace(self, storage=storage, _tables=dict(self._tables))
-
-
-def _provisioned_at_once(
-    claim: PersistentVolumeClaim, storage_class: StorageClass | None, nodes: Iterable[CSINode]
-) -> PersistentVolume | None:
-    """Return the volume that a driver provisions for a new claim before its pod is scheduled, if every node can reach
-    it. None if the driver chooses the location by the nodes' topology keys or the class's topologies."""
-    if storage_class is None or not storage_class.can_provision or storage_class.waits_for_first_consumer:
-        return None
-    drivers = [driver for node in nodes for driver in node.spec.drivers if driver.name == storage_class.provisioner]
-    if claim.spec.volume_name or storage_class.allowed_topologies or not drivers:
-        return None
-    if any(driver.topology_keys for driver in drivers):
-        return None
-    return volume_for(claim, f"{claim.metadata.namespace}-{claim.name}", storage_class, bound=True)

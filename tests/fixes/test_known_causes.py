@@ -771,18 +771,52 @@ def test_an_unused_bound_claim_is_proposed(user: str, is_offered: bool) -> None:
     assert (texts in titles) is is_offered
 
 
-@pytest.mark.parametrize("topology_keys", [[], ["topology.kubernetes.io/zone"]])
-def test_a_new_claim_may_bind_immediately_if_every_node_reaches_its_volume(topology_keys: list[str]) -> None:
-    driver = {"name": "csi.example.com", "nodeID": "a", "topologyKeys": topology_keys}
-    csi = {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "CSINode",
-        "metadata": {"name": "a"},
-        "spec": {"drivers": [driver]},
-    }
-    cluster = kschedx.Snapshot.from_objects([node("a"), made("fast", "Immediate"), csi])
+def csi_of(name: str, *topology_keys: str) -> Manifest:
+    driver = {"name": "csi.example.com", "nodeID": name, "topologyKeys": [*topology_keys]}
+    metadata = {"name": name}
+    return {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": metadata, "spec": {"drivers": [driver]}}
+
+
+EXISTING: Manifest = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolume",
+    "metadata": {"name": "old"},
+    "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "fast"},
+}
+IN_ZONE: Manifest = {
+    "required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["z"]}]}]}
+}
+
+
+@pytest.mark.parametrize(
+    ("objects", "is_bound"),
+    [
+        ([csi_of("a")], True),
+        ([csi_of("a", ZONE)], True),
+        ([csi_of("a", "unlabeled")], False),
+        ([csi_of("a", ZONE), node("b", labels={ZONE: "y"}), csi_of("b", ZONE)], False),
+        ([], False),
+        ([EXISTING], True),
+        ([{**EXISTING, "spec": {**at(EXISTING, "spec"), "nodeAffinity": IN_ZONE}}], False),
+        ([csi_of("a"), {**storage("fast"), "metadata": {"name": "waiting", "namespace": "default"}}], False),
+    ],
+    ids=[
+        "no topology",
+        "one zone",
+        "no label",
+        "zones",
+        "unknown",
+        "volumes show it",
+        "volumes of a zone",
+        "others wait",
+    ],
+)
+def test_a_new_claim_binds_immediately_if_the_place_of_its_volume_is_known(
+    objects: list[Manifest], is_bound: bool
+) -> None:
+    cluster = kschedx.Snapshot.from_objects([node("a", labels={ZONE: "z"}), made("fast", "Immediate"), *objects])
     template = {"metadata": {"name": "data"}, "spec": at(storage("fast"), "spec")}
     volumes = [{"name": "data", "ephemeral": {"volumeClaimTemplate": template}}]
     result = kschedx.explain(cluster, pod("me", containers=IMAGE, volumes=volumes))
-    assert result.outcome == ("Unschedulable" if topology_keys else "Scheduled")
+    assert result.outcome == ("Scheduled" if is_bound else "Unschedulable")
     assert not any("repair" in item.title for item in result.fixes)
