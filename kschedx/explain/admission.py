@@ -57,6 +57,7 @@ from kschedx.kube.names import OF_OPENSHIFT
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import Namespace, ObjectMeta, OwnerReference, Pod, ServiceAccount
+from kschedx.kube.typos import nearest_name
 from kschedx.kube.workloads import ALWAYS_STORED
 from kschedx.releases.release import Release
 from kschedx.snapshot.events import RecordedEvent
@@ -378,8 +379,8 @@ def _require_namespace(snapshot: Snapshot, pod: Pod) -> None:
         return
     are_dumped = source.is_dump and source.kinds.get("Namespace") and "Namespace" not in source.lacks
     if source.is_complete("Namespace", namespace) or are_dumped:
-        hint = nearest(namespace, snapshot.namespaces)
-        raise NotAdmittedError(f'namespaces "{namespace}" not found', hint=hint)
+        near = nearest_name(namespace, snapshot.namespaces)
+        raise NotAdmittedError(f'namespaces "{namespace}" not found', hint=f'did you mean "{near}"?' if near else "")
 
 
 def _require_service_account(snapshot: Snapshot, pod: Pod, name: str) -> None:

@@ -54,6 +54,7 @@ def _story(simulation: Simulation, drained: DrainResult) -> PendingStory | None:
 
 def _node_item(drained: DrainResult, then: DrainResult | None, story: PendingStory | None, *, each: bool) -> ViewItem:
     facts = list(drain_facts(drained, story, with_pods=not each))
+    stays = [pod.pod for pod in drained.of(*REFUSES, *STAYS)]
     if drained.is_refused and then is not None:
         facts.append(Fact(label="forced", items=(f"with {_flags(drained, then)}: {verdict(then)}",)))
     return ViewItem(
@@ -72,7 +73,7 @@ def _node_item(drained: DrainResult, then: DrainResult | None, story: PendingSto
                 f"{leaves.pod} → {leaves.node or ('undecided' if leaves.is_undecided else 'pending')}"
                 for leaves in (() if drained.is_refused else drained.of(DrainOutcome.EVICTED))
             ),
-            *(f"{stays.pod} is not evicted" for stays in drained.of(*REFUSES, *STAYS)),
+            *([f"{list_names(stays, 3)} {'is' if len(stays) == 1 else 'are'} not evicted"] if stays else ()),
         ),
     )
 

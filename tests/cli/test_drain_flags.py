@@ -22,6 +22,14 @@ def bare(spec: Manifest | None = None) -> Manifest:
     return pod("bare", namespace="shop", on="node-1", spec=spec or {})
 
 
+def test_pods_that_are_not_evicted_are_listed_once(tmp_path: Path) -> None:
+    bares = [pod(f"bare-{number}", namespace="shop", on="node-1") for number in range(5)]
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"kind": "List", "items": [*nodes(("4", "4")), *bares]}))
+    text = " ".join(kschedx("drain", "node-1", "-s", path).out.split())
+    assert "shop/bare-0, shop/bare-1, shop/bare-2 and 2 more are not evicted" in text
+
+
 @pytest.mark.parametrize(
     ("spec", "given", "expected"),
     [

@@ -158,6 +158,10 @@ def test_a_namespace_that_does_not_exist(objects: list[Manifest], is_dump: bool,
     with pytest.raises(NotAdmittedError) as caught:
         explain_pod(snapshot, manifest)
     assert str(caught.value) == 'Pod shpo/me: namespaces "shpo" not found (did you mean "shop"?)'
+    other = {**manifest, "metadata": {"name": "me", "namespace": "shared"}}
+    with pytest.raises(NotAdmittedError) as caught:
+        explain_pod(snapshot, other)
+    assert str(caught.value) == 'Pod shared/me: namespaces "shared" not found', "no other namespace has a similar name"
 
 
 @pytest.mark.parametrize(
