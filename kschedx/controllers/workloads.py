@@ -283,13 +283,11 @@ def _deployments(snapshot: Snapshot) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield the ReplicaSets that have a controller, by namespace and name, with the Deployment that controls them; ""
     if another kind does."""
     for (kind, namespace, name), raw in snapshot.workloads.items():
-        if kind == "ReplicaSet":
-            owners = map_at(msgspec.json.decode(raw), "metadata").get("ownerReferences")
-            for owner in owners if isinstance(owners, list) else ():
-                if isinstance(owner, dict) and owner.get("kind") == "Deployment":
-                    yield (namespace, name), str(owner.get("name"))
-                elif isinstance(owner, dict) and owner.get("controller"):
-                    yield (namespace, name), ""
+        for owner in stored_metadata(raw).owner_references if kind == "ReplicaSet" else ():
+            if owner.kind == "Deployment":
+                yield (namespace, name), owner.name
+            elif owner.controller:
+                yield (namespace, name), ""
 
 
 def wanted_replicas(manifest: Manifest, before: Manifest | None = None) -> int:

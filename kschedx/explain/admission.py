@@ -60,6 +60,7 @@ from kschedx.kube.types import Namespace, ObjectMeta, OwnerReference, Pod, Servi
 from kschedx.kube.typos import nearest_name
 from kschedx.kube.workloads import ALWAYS_STORED
 from kschedx.releases.release import Release
+from kschedx.snapshot.columns import distinct
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -307,10 +308,8 @@ def has_siblings(snapshot: Snapshot, pod: ObjectMeta) -> bool:
         return False
     pods, makers = snapshot.pods, {(owner.kind, owner.name), *_sibling_replica_sets(snapshot, pod.namespace, owner)}
     inside = pods.namespaces.where(lambda name: name == pod.namespace)
-    is_theirs = pods.owners.where(
-        lambda owners: any(owner.controller and (owner.kind, owner.name) in makers for owner in owners)
-    )
-    return bool((inside & is_theirs).any())
+    owners = (pods.owners.values[code] for code in distinct(pods.owners.codes[inside]))
+    return any(owner.controller and (owner.kind, owner.name) in makers for each in owners for owner in each)
 
 
 def _sibling_replica_sets(snapshot: Snapshot, namespace: str, owner: OwnerReference) -> Iterator[tuple[str, str]]:

@@ -63,6 +63,7 @@ from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import ObjectMeta, Pod
 from kschedx.patterns import lazy_pattern
 from kschedx.simulate.object_changes import NamedObject
+from kschedx.snapshot.columns import distinct
 from kschedx.snapshot.events import RecordedEvent
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count
@@ -722,9 +723,15 @@ def _short_workloads(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
     pods = snapshot.pods
     is_active = ~pods.finished
     is_active &= pods.owners.where(lambda owners: any(owner.controller for owner in owners))
-    rows = is_active.nonzero()[0].tolist()
-    owners = ((row, owner) for row in rows for owner in pods.owners[row] if owner.controller)
-    counts = Counter((owner.kind, pods.namespaces[row], owner.name) for row, owner in owners)
+    spaces = pods.namespaces.values
+    pairs = (pods.owners.codes * len(spaces) + pods.namespaces.codes)[is_active]  # pods of one template share theirs
+    counts = Counter[tuple[str, str, str]]()
+    different = distinct(pairs)
+    for pair, number in zip(different.tolist(), np.bincount(np.searchsorted(different, pairs)).tolist(), strict=True):
+        owners, namespace = divmod(pair, len(spaces))
+        for reference in pods.owners.values[owners]:
+            if reference.controller:
+                counts[reference.kind, spaces[namespace], reference.name] += number
     deployments = {key: raw for key, raw in snapshot.workloads.items() if key[0] == "Deployment"}
     without_replica_set = {*deployments}
     for key, raw in snapshot.workloads.items():
