@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -97,6 +97,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     """How the question was understood, and how the API server would change the pod's manifest."""
     autoscalers: tuple[NodeAutoscaler, ...] = ()
     """Those of the cluster that are known and have a decision to make."""
+    fix_search: Callable[[Explanation], Iterable[Fix]] | None = None
+    """Tries fixes of this answer, in the order in which they are shown; None if only the outcome matters."""
     replicas: Replicas | None = None
     """The outcome of the workload's other replicas, if there were several in question."""
     covering: Callable[[Explanation, Fix], FixCoverage | None] | None = None
@@ -239,10 +241,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         is_placed = self.becomes is Outcome.SCHEDULED and self.overall is Outcome.SCHEDULED
         if is_placed and self.remedies is None and self.holding.kueue is None and self.holding.scheduler is None:
             return
-        from kschedx.inquiry.pod_fixes import PodFixes
-
         fixes: list[Fix] = []
-        for fix in PodFixes(self):
+        for fix in () if self.fix_search is None else self.fix_search(self):
             fixes.append(fix)
             yield fix
         self.__dict__["fixes"] = tuple(fixes)
@@ -298,7 +298,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         """Return the answer about the same pod after a fix of this answer. Raises `UndecidableError`."""
         if (then := fix.then) is not None:
             cycle = then.scheduler.schedule(then.pod, then.profile)
-            return Explanation(cycle, then.scheduler, self.first_notes)
+            return Explanation(cycle, then.scheduler, self.first_notes, fix_search=self.fix_search)
         from kschedx.fixes.proposal import Proposal, apply_steps
 
         before = self.cycle.snapshot
@@ -306,7 +306,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         snapshot = proposal.cluster(before)
         scheduler = self.scheduler if snapshot is before else self.scheduler.on(snapshot)
         cycle = scheduler.schedule(proposal.pod, self.cycle.profile)
-        return Explanation(cycle, scheduler, self.first_notes, autoscalers=self.autoscalers)
+        return Explanation(cycle, scheduler, self.first_notes, autoscalers=self.autoscalers, fix_search=self.fix_search)
 
     def records(self) -> list[dict[str, object]]:
         """Return a row for each node that reached Filter, with its total if the pod fits. Nodes with a total come

@@ -18,6 +18,7 @@ from kschedx.framework.cycle import Outcome, Stake, Unevaluated, UnevaluatedDocu
 from kschedx.framework.runtime import request_options
 from kschedx.inquiry.autoscalers import autoscalers_of
 from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.pod import find_fixes
 from kschedx.inquiry.simulation import NodeUsage
 from kschedx.kube.documents import Document, Json, document
 from kschedx.kube.names import CPU, MEMORY, PODS
@@ -255,7 +256,7 @@ def _explain(simulator: Simulator, setup: Setup, row: int) -> Explanation:
     pod, before = then.pods[row], with_only_pods(then, np.arange(row))
     autoscalers, said = autoscalers_of(before, None, scheduler)
     cycle = scheduler.schedule(pod, setup.profile_of(pod))
-    return Explanation(cycle, scheduler, (*setup.notes, *said), autoscalers=autoscalers)
+    return Explanation(cycle, scheduler, (*setup.notes, *said), autoscalers=autoscalers, fix_search=find_fixes)
 
 
 def _most_pods(snapshot: Snapshot, pod: Pod, setup: Setup) -> int:

@@ -130,6 +130,13 @@ def _not_read_state(subject: str, error: NotReadError, message: str = "") -> sta
     )
 
 
+def find_fixes(explanation: Explanation) -> Iterator[Fix]:
+    """Yield the fixes of an answer. Their modules are loaded only for a pod that needs them."""
+    from kschedx.inquiry.pod_fixes import PodFixes
+
+    yield from PodFixes(explanation)
+
+
 def remedies_of(subject: Subject, setup: Setup, lifecycle: states.Lifecycle) -> Callable[[], tuple[Fix, ...]]:
     """Return a function that tries the fixes for a pod of the cluster."""
 
@@ -256,7 +263,7 @@ def _without_cycle(subject: Subject, setup: Setup, outcome: Outcome, *unevaluate
         outcome=outcome,
         unevaluated=unevaluated,
     )
-    return Explanation(cycle, scheduler, (*setup.notes, *subject.notes))
+    return Explanation(cycle, scheduler, (*setup.notes, *subject.notes), fix_search=find_fixes)
 
 
 class WithoutDecision(Struct, frozen=True, kw_only=True):
@@ -437,6 +444,7 @@ def _explain(
         scheduler,
         (*setup.notes, *notes),
         autoscalers=autoscalers,
+        fix_search=find_fixes,
         setup=setup,
         drained=drained_nodes(setup.notes),
     )

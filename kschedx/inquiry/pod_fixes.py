@@ -357,7 +357,7 @@ class PodFixes:
         opened = [replace(pod, spec=replace(pod.spec, scheduling_gates=())) for pod in opened]
         snapshot = snapshot.without_pods(snapshot.pods.rows[key] for key in ungated) if opened else snapshot
         scheduler = self.scheduler.on(with_pods(snapshot, [*opened, *members]))
-        return members, Explanation(scheduler.schedule(pod, self.cycle.profile), scheduler, ())
+        return members, Explanation(scheduler.schedule(pod, self.cycle.profile), scheduler, fix_search=PodFixes)
 
     def _refused_members(self, message: str, number: int) -> tuple[Fix, ...]:
         if self.answer.setup is None:

@@ -41,6 +41,7 @@ from kschedx.inquiry.pod import (
     answer_without_cycle,
     contradicted,
     explain,
+    find_fixes,
     left_without_pods,
     remedies_of,
 )
@@ -660,7 +661,8 @@ class Simulation(Shown):
         """
         scheduler = self._start.on(self.cluster_before(step))
         pod = scheduler.snapshot.pods[self.steps[step].pod]
-        return Explanation(scheduler.schedule(pod, self.setup.profile_of(pod)), scheduler, self.setup.notes)
+        cycle = scheduler.schedule(pod, self.setup.profile_of(pod))
+        return Explanation(cycle, scheduler, self.setup.notes, fix_search=find_fixes)
 
     def cluster_before(self, step: int) -> Snapshot:
         """Return the cluster before a decision; the same steps are supported as in `explain`."""
@@ -708,8 +710,8 @@ class Simulation(Shown):
     def _explain(self, scheduler: Scheduler, pod: str) -> Explanation:
         target = scheduler.snapshot.pods[scheduler.snapshot.pods.rows[pod]]
         cycle = cycle_of(scheduler, target, self.setup.profile_of(target))
-        drained = drained_nodes(self.setup.notes)
-        return Explanation(cycle, scheduler, self.setup.notes, setup=self.setup, drained=drained)
+        notes, drained = self.setup.notes, drained_nodes(self.setup.notes)
+        return Explanation(cycle, scheduler, notes, fix_search=find_fixes, setup=self.setup, drained=drained)
 
     @cached_property
     def _then(self) -> Scheduler:
