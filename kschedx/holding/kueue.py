@@ -33,7 +33,6 @@ from kschedx.kube.kueue import (
 )
 from kschedx.kube.names import PODS
 from kschedx.kube.types import Pod
-from kschedx.kueue.controllers import is_stopped
 from kschedx.kueue.flavors import flavor_mismatch
 from kschedx.kueue.quota import QueueNode, Requests, add_requests
 from kschedx.kueue.run import AdmissionRun
@@ -50,11 +49,10 @@ def _flavor_fits(
     snapshot: Snapshot, pod: Pod, workload: Workload, queue: ClusterQueue | None, attempt: Attempt
 ) -> Iterator[FlavorFit]:
     """Yield a result for each flavor that the pod can get: its assigned flavors, else all of its queue."""
-    known = {resource_flavor.metadata.name: resource_flavor for resource_flavor in snapshot.of(ResourceFlavor)}
+    known = {flavor.metadata.name: flavor for flavor in snapshot.of(ResourceFlavor)}
     assigned = _assignments(pod, workload)
     given = [name for assignment in assigned for name in assignment.flavors.values()]
-    groups = queue.spec.resource_groups if queue is not None and not assigned else ()
-    offered = [flavor.name for group in groups for flavor in group.flavors]
+    offered = queue.flavors if queue is not None and not assigned else ()
     domains = _domains(assigned)
     updates = _updates(pod, workload)
     for name in dict.fromkeys((*given, *offered)):
@@ -131,32 +129,26 @@ def admit_pod(pod: Pod, flavor: ResourceFlavor, updates: Sequence[PodSetUpdate] 
 def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | None:
     """Return the pod's state in Kueue; None for a pod that Kueue does not manage."""
     workload = _workload_of(snapshot, pod)
-    gates = {gate.name for gate in pod.spec.scheduling_gates}
-    gated = bool(gates & {api.ADMISSION_GATE, api.TOPOLOGY_GATE})
-    queue_name = pod.metadata.labels.get(api.QUEUE_LABEL, "") or (workload.spec.queue_name if workload else "")
-    if workload is None and not gated:
-        return None  # whatever its label is, the pod is not held
+    is_gated = any(gate.name in (api.ADMISSION_GATE, api.TOPOLOGY_GATE) for gate in pod.spec.scheduling_gates)
     if workload is None:
-        kueue = Kueue(state=WorkloadState.NO_WORKLOAD, queue=queue_name, is_gated=True)
-        own = [it.metadata.name for it in snapshot.of(LocalQueue) if it.metadata.namespace == pod.metadata.namespace]
-        if queue_name and own and queue_name not in own:
-            return replace(kueue, state=WorkloadState.NO_QUEUE, known_queues=tuple(sorted(own)))
-        return _incomplete_group(snapshot, pod, kueue)
+        return _without_workload(snapshot, pod) if is_gated else None  # whatever its label is, it is not held
     run = _kueue_state(snapshot)
     local = run.local_queue(run.jobs[workload.key])
     admission = workload.status.admission
     named = admission.cluster_queue if admission else local.spec.cluster_queue if local else ""
     node = run.cache.tree.queues.get(named)
     cluster_queue = node.queue if node is not None else None
+    cohorts = _cohorts(snapshot, cluster_queue) if cluster_queue is not None else ()
     state = _state(workload, local, cluster_queue, run)
+    requeue_state = workload.status.requeue_state
     kueue = Kueue(
         state=state,
-        queue=workload.spec.queue_name or queue_name,
+        queue=workload.spec.queue_name or pod.metadata.labels.get(api.QUEUE_LABEL, ""),
         workload=workload.key,
         cluster_queue=named,
         cohort=cluster_queue.cohort if cluster_queue else "",
-        cohorts=_cohorts(snapshot, cluster_queue) if cluster_queue else (),
-        circle=_cohorts(snapshot, cluster_queue) if cluster_queue and node is not None and node.has_circle else (),
+        cohorts=cohorts,
+        circle=cohorts if node is not None and node.has_circle else (),
         cluster=workload.status.cluster_name or "",
         priority=workload.priority,
         said=tuple(_workload_conditions(workload, local, cluster_queue, state)),
@@ -165,21 +157,17 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
             for check in workload.status.admission_checks
             if check.state != "Ready"
         ),
-        is_gated=gated,
-        requeue_at=(workload.status.requeue_state.requeue_at or "") if workload.status.requeue_state else "",
+        is_gated=is_gated,
+        requeue_at=(requeue_state and requeue_state.requeue_at) or "",
     )
     if cluster_queue is not None:
         kueue = _with_sharing(kueue, cluster_queue)
     if state is WorkloadState.WAITING and node is not None:
         order = [job.key for job in run.queues[named].everyone]
-        position = order.index(workload.key) if workload.key in order else None
-        kueue = replace(
-            kueue,
-            position=None if position is None or kueue.is_by_usage else position + 1,
-            waiting=len(order),
-            ahead=tuple(order[:position]) if position is not None and not kueue.is_by_usage else (),
-            quotas=tuple(_quotas(run, node, run.jobs[workload.key])),
-        )
+        kueue = replace(kueue, waiting=len(order), quotas=tuple(_quotas(run, node, run.jobs[workload.key])))
+        if workload.key in order and not kueue.is_by_usage:
+            position = order.index(workload.key)
+            kueue = replace(kueue, position=position + 1, ahead=tuple(order[:position]))
     if state in (WorkloadState.WAITING, WorkloadState.STOPPED):
         now = timestamp(snapshot.source.taken)
         kueue = replace(
@@ -190,6 +178,17 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
     if state in (WorkloadState.FINISHED, WorkloadState.NO_QUEUE):
         return kueue
     return replace(kueue, fits=tuple(_flavor_fits(snapshot, pod, workload, cluster_queue, attempt)))
+
+
+def _without_workload(snapshot: Snapshot, pod: Pod) -> Kueue:
+    """Return the state of a pod that has Kueue's gate, and no Workload."""
+    queue = pod.metadata.labels.get(api.QUEUE_LABEL, "")
+    kueue = Kueue(state=WorkloadState.NO_WORKLOAD, queue=queue, is_gated=True)
+    namespace = pod.metadata.namespace
+    known = [local.metadata.name for local in snapshot.of(LocalQueue) if local.metadata.namespace == namespace]
+    if queue and known and queue not in known:
+        return replace(kueue, state=WorkloadState.NO_QUEUE, known_queues=tuple(sorted(known)))
+    return _incomplete_group(snapshot, pod, kueue)
 
 
 def _incomplete_group(snapshot: Snapshot, pod: Pod, kueue: Kueue) -> Kueue:
@@ -295,7 +294,7 @@ def _state(
         return WorkloadState.NO_QUEUE
     if workload.spec.active is False:
         return WorkloadState.DEACTIVATED
-    is_inactive = is_stopped(local.spec.stop_policy) or not run.readiness[queue.metadata.name].is_active
+    is_inactive = local.spec.is_stopped or not run.readiness[queue.metadata.name].is_active
     return WorkloadState.STOPPED if is_inactive else WorkloadState.WAITING
 
 
@@ -309,13 +308,11 @@ def _workload_conditions(
         condition = workload.condition(kind)
         if condition is None or not (condition.message or condition.reason):
             continue
-        is_old = kind == "QuotaReserved" and condition.status == "True" and state is WorkloadState.ADMITTED
-        is_well = kind in ("Requeued", "PodsReady") and condition.status == "True"
-        if (
-            not is_old
-            and not is_well
-            and not (kind in ("Evicted", "DeactivationTarget") and condition.status != "True")
-        ):
+        is_true = condition.status == "True"
+        is_old = kind == "QuotaReserved" and is_true and state is WorkloadState.ADMITTED
+        is_well = kind in ("Requeued", "PodsReady") and is_true
+        is_over = kind in ("Evicted", "DeactivationTarget") and not is_true
+        if not is_old and not is_well and not is_over:
             yield condition.brief
     for owner in (local, queue):
         inactive = condition_of(owner.status.conditions, "Active", "False") if owner is not None else None
@@ -325,13 +322,14 @@ def _workload_conditions(
 
 def _with_sharing(kueue: Kueue, queue: ClusterQueue) -> Kueue:
     """Add how queues are ordered by fair sharing or usage, and whose quota the queue can preempt."""
-    spec, is_shared = queue.spec, bool(queue.cohort) and queue.status.fair_sharing is not None
-    weight = spec.fair_sharing.weight if spec.fair_sharing is not None else None
-    return replace(
+    kueue = replace(
         kueue,
-        weighted_share=queue.status.fair_sharing.weighted_share if is_shared and queue.status.fair_sharing else None,
-        fair_weight="" if not is_shared else "1" if weight is None else str(weight),
-        is_by_usage=spec.admission_scope is not None and spec.admission_scope.admission_mode == api.BY_USAGE,
-        within_queue=spec.preemption.within_cluster_queue if spec.preemption is not None else "",
-        within_cohort=spec.preemption.reclaim_within_cohort if spec.preemption is not None and queue.cohort else "",
+        is_by_usage=queue.is_usage_based,
+        within_queue=queue.preemption.within_cluster_queue,
+        within_cohort=queue.preemption.reclaim_within_cohort if queue.cohort else "",
     )
+    share, sharing = queue.status.fair_sharing, queue.spec.fair_sharing
+    if share is None or not queue.cohort:
+        return kueue
+    weight = 1 if sharing is None or sharing.weight is None else sharing.weight
+    return replace(kueue, weighted_share=share.weighted_share, fair_weight=str(weight))

@@ -258,10 +258,17 @@ class FairSharing(Struct, frozen=True, kw_only=True):
     weight: str | int | float | None = None
 
 
-class _LocalQueueSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    cluster_queue: str = ""
+class _QueueSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     stop_policy: str | None = None
     fair_sharing: FairSharing | None = None
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.stop_policy not in (None, "", "None")
+
+
+class _LocalQueueSpec(_QueueSpec, frozen=True, kw_only=True, rename="camel"):
+    cluster_queue: str = ""
 
 
 class _AdmissionFairSharingStatus(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -313,6 +320,9 @@ class ResourceGroup(Struct, frozen=True, kw_only=True, rename="camel"):
     flavors: tuple[FlavorQuotas, ...] = ()
 
 
+_NEVER = ("", "Never")
+
+
 class _BorrowWithinCohort(Struct, frozen=True, kw_only=True, rename="camel"):
     policy: str = ""
     max_priority_threshold: Int32 | None = None
@@ -324,6 +334,21 @@ class QueuePreemption(Struct, frozen=True, kw_only=True, rename="camel"):
     within_cluster_queue: str = ""
     reclaim_within_cohort: str = ""
     borrow_within_cohort: _BorrowWithinCohort | None = None
+
+    @property
+    def is_in_queue(self) -> bool:
+        """Whether Workloads of the same queue are candidates."""
+        return self.within_cluster_queue not in _NEVER
+
+    @property
+    def is_in_cohort(self) -> bool:
+        """Whether Workloads of other queues are candidates."""
+        return self.reclaim_within_cohort not in _NEVER
+
+    @property
+    def is_while_borrowing(self) -> bool:
+        """Whether Workloads of other queues are candidates even if the preemptor borrows."""
+        return self.borrow_within_cohort is not None and self.borrow_within_cohort.policy not in _NEVER
 
 
 class FlavorFungibility(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -345,18 +370,12 @@ class _AdmissionScope(Struct, frozen=True, kw_only=True, rename="camel"):
     admission_mode: str = ""
 
 
-BY_USAGE = "UsageBasedAdmissionFairSharing"
-"""The LocalQueue with the lowest usage comes first, before priority and age."""
-
-
-class _ClusterQueueSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _ClusterQueueSpec(_QueueSpec, frozen=True, kw_only=True, rename="camel"):
     resource_groups: tuple[ResourceGroup, ...] = ()
     cohort: str = ""
     """The name in v1beta1."""
     cohort_name: str = ""
     queueing_strategy: str = ""
-    stop_policy: str | None = None
-    fair_sharing: FairSharing | None = None
     preemption: QueuePreemption | None = None
     admission_scope: _AdmissionScope | None = None
     namespace_selector: LabelSelector | None = None
@@ -375,6 +394,21 @@ class ClusterQueue(KubernetesObject, frozen=True, kw_only=True):
     @property
     def cohort(self) -> str:
         return self.spec.cohort_name or self.spec.cohort
+
+    @property
+    def flavors(self) -> list[str]:
+        """The names of its flavors, in order."""
+        return [flavor.name for group in self.spec.resource_groups for flavor in group.flavors]
+
+    @property
+    def preemption(self) -> QueuePreemption:
+        return self.spec.preemption or QueuePreemption()
+
+    @property
+    def is_usage_based(self) -> bool:
+        """Whether the LocalQueue with the lowest usage comes first, before priority and age."""
+        scope = self.spec.admission_scope
+        return scope is not None and scope.admission_mode == "UsageBasedAdmissionFairSharing"
 
 
 class _CohortSpec(Struct, frozen=True, kw_only=True, rename="camel"):

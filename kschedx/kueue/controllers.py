@@ -70,19 +70,16 @@ def readiness(
     settings: KueueSettings,
 ) -> QueueReadiness:
     """`topologies`: flavor to its topology, for flavors whose Topology exists."""
-    used = [flavor.name for group in queue.spec.resource_groups for flavor in group.flavors]
-    wanted = checks_of(queue)
+    used, wanted = queue.flavors, checks_of(queue)
     missing = [name for name in used if name not in flavors]
     known = {name: checks[name] for name in sorted(wanted) if name in checks}
-    inactive = [name for name, admission_check in known.items() if not admission_check.is_active]
-    multikueue = [name for name, admission_check in known.items() if admission_check.spec.controller_name == MULTIKUEUE]
-    provisioning = [
-        name for name, admission_check in known.items() if admission_check.spec.controller_name == PROVISIONING
-    ]
+    inactive = [name for name, check in known.items() if not check.is_active]
+    multikueue = [name for name, check in known.items() if check.spec.controller_name == MULTIKUEUE]
+    provisioning = [name for name, check in known.items() if check.spec.controller_name == PROVISIONING]
     per_flavor = [name for name in multikueue if wanted[name] != frozenset(used)]
     causes = []
     why, repairs = "", tuple(repair for name in inactive for repair in _repairs(known[name]))
-    if is_stopped(queue.spec.stop_policy):
+    if queue.spec.is_stopped:
         causes.append(("Stopped", "is stopped"))
         why = f"has stopPolicy {queue.spec.stop_policy}"
     if missing:
@@ -125,10 +122,6 @@ def _repairs(check: AdmissionCheck) -> Iterator[str]:
         yield f"repair AdmissionCheck {name}: {condition.message or condition.reason}"
 
 
-def is_stopped(policy: str | None) -> bool:
-    return policy not in (None, "", "None")
-
-
 class _Surroundings(Protocol):
     """What the controllers read and change outside a Workload."""
 
@@ -156,13 +149,8 @@ class Controllers:
     def settle(self, job: Job, now: int) -> None:
         """Run the controllers on a Workload until nothing changes."""
         for _ in range(20):
-            if not self._act(job, now):
+            if job.is_finished or not (self._reconcile(job, now) or self._stop_job(job, now)):
                 return
-
-    def _act(self, job: Job, now: int) -> bool:
-        if job.is_finished:
-            return False
-        return self._reconcile(job, now) or self._stop_job(job, now)
 
     # --- the job
 
@@ -175,13 +163,10 @@ class Controllers:
 
         def change() -> bool:
             job.set("Requeued", is_requeued, evicted.reason, evicted.message, now)
-            job.release(self._reason("PendingEvaluation", "Pending"), evicted.message, now)
+            job.release(self.settings.pending_reason("PendingEvaluation", "Pending"), evicted.message, now)
             return True
 
         return self.around.update(job, change, reorders=True)
-
-    def _reason(self, granular: str, plain: str) -> str:
-        return granular if self.settings.enabled("UnadmittedWorkloadsObservability") else plain
 
     def evict(self, job: Job, reason: str, message: str, now: int, *, preemption: str = "") -> None:
         def change() -> bool:
@@ -217,18 +202,15 @@ class Controllers:
             return True
         local = self.around.local_queue(job)
         requeued = job.conditions.get("Requeued")
-        is_held = requeued is not None and requeued.status == "False"
-        if local is not None and not is_stopped(local.spec.stop_policy) and is_held:
-            assert requeued is not None
-            if requeued.reason == "LocalQueueStopped":
-                text = "The LocalQueue was restarted after being stopped"
-                return self._set_requeued(job, "LocalQueueRestarted", text, now)
+        held_by = requeued.reason if requeued is not None and requeued.status == "False" else ""
+        if local is not None and not local.spec.is_stopped and held_by == "LocalQueueStopped":
+            text = "The LocalQueue was restarted after being stopped"
+            return self._set_requeued(job, "LocalQueueRestarted", text, now)
         if self._gate(job, now):
             return True
         queue = self.around.cluster_queue(job)
         if queue is not None:
-            is_restarted = is_held and not is_stopped(queue.spec.stop_policy)
-            if is_restarted and requeued is not None and requeued.reason == "ClusterQueueStopped":
+            if not queue.spec.is_stopped and held_by == "ClusterQueueStopped":
                 text = "The ClusterQueue was restarted after being stopped"
                 return self._set_requeued(job, "ClusterQueueRestarted", text, now)
             if self._sync_checks(job, queue):
@@ -291,7 +273,7 @@ class Controllers:
             return self.around.update(job, lambda: job.release(_ADMISSION_GATED, text, now))
         if not job.gated_by and is_marked:
             text = "AdmissionGatedBy cleared, waiting for quota reservation"
-            reason = self._reason("PendingEvaluation", "Pending")
+            reason = self.settings.pending_reason("PendingEvaluation", "Pending")
             return self.around.update(job, lambda: job.release(reason, text, now))
         return False
 
@@ -326,7 +308,7 @@ class Controllers:
         name = job.workload.spec.queue_name
         if local is None:
             return "Misconfigured", f"LocalQueue {name} doesn't exist"
-        if is_stopped(local.spec.stop_policy):
+        if local.spec.is_stopped:
             return "Suspended", f"LocalQueue {name} is inactive"
         if queue is None:
             return "Misconfigured", f"ClusterQueue {local.spec.cluster_queue} doesn't exist"
@@ -380,18 +362,18 @@ class Controllers:
 
     def _leave_queue(self, job: Job, kind: str, name: str, queue: LocalQueue | ClusterQueue | None, now: int) -> bool:
         """A stopped queue drains, or takes back quota that is not used yet."""
-        policy = queue.spec.stop_policy if queue is not None else None
         if job.is_admitted:
-            if policy != "HoldAndDrain" or job.is_evicted:
+            if queue is None or queue.spec.stop_policy != "HoldAndDrain" or job.is_evicted:
                 return False
             self.evict(job, f"{kind}Stopped", f"The {kind} is stopped", now)
             return True
         if queue is None or queue.metadata.deletion_timestamp:
-            reason, text = self._reason("Misconfigured", _INADMISSIBLE), f"{kind} {name} is terminating or missing"
-        elif is_stopped(policy):
-            reason, text = self._reason("Suspended", _INADMISSIBLE), f"{kind} {name} is stopped"
+            granular, text = "Misconfigured", f"{kind} {name} is terminating or missing"
+        elif queue.spec.is_stopped:
+            granular, text = "Suspended", f"{kind} {name} is stopped"
         else:
             return False
+        reason = self.settings.pending_reason(granular, _INADMISSIBLE)
         return self.around.update(job, lambda: job.release(reason, text, now), reorders=True)
 
 
@@ -399,18 +381,12 @@ def _checks_for(job: Job, queue: ClusterQueue) -> set[str]:
     """Return the checks that a Workload needs: those of its flavors, or of all flavors if it has none yet."""
     checks = checks_of(queue)
     if job.admission is None:
-        every = frozenset(flavor.name for group in queue.spec.resource_groups for flavor in group.flavors)
-        return {name for name, flavors in checks.items() if flavors >= every}
+        return {name for name, flavors in checks.items() if flavors.issuperset(queue.flavors)}
     return checks_for_admission(checks, job.admission)
 
 
 def _checks_message(job: Job, state: str) -> str:
-    check_states = sorted(
-        (check for check in job.checks if check.state == state), key=lambda check_state: check_state.name
-    )
-    parts = [
-        f'"{check_state.name}" ({check_state.message})' if check_state.message else f'"{check_state.name}"'
-        for check_state in check_states
-    ]
-    noun = "AdmissionCheck" if len(check_states) == 1 else "AdmissionChecks"
+    checks = sorted((check for check in job.checks if check.state == state), key=lambda check: check.name)
+    parts = [f'"{check.name}" ({check.message})' if check.message else f'"{check.name}"' for check in checks]
+    noun = "AdmissionCheck" if len(checks) == 1 else "AdmissionChecks"
     return f"{noun} in {state} state: {'; '.join(parts)}"

@@ -467,13 +467,13 @@ class Assigner:
                 continue
             if refused := self._refusal(name, indices, group):
                 reasons.append(refused)
-                attempts.append(
-                    _Attempt(name, FlavorAssignmentMode.NO_FIT, reasons=(refused,), cause=_NO_MATCHING_FLAVOR)
-                )
+                no_fit = FlavorAssignmentMode.NO_FIT
+                attempts.append(_Attempt(name, no_fit, reasons=(refused,), cause=_NO_MATCHING_FLAVOR))
                 continue
             choices, rank, attempt = self._try(name, covered, usage, indices)
             reasons += attempt.reasons
-            attempts.append(_replace_sorted(attempt))
+            attempt.reasons = tuple(sorted(attempt.reasons))
+            attempts.append(attempt)
             if not has_fungibility:
                 if rank[0] > (best_rank[0] if best_rank is not None else GranularMode.NO_FIT):
                     best, best_rank = choices, rank
@@ -550,20 +550,12 @@ class Assigner:
             return GranularMode.FIT, borrowing, "", ""
         missing = shown(fr.resource, minus(amount, available))
         text = f"insufficient unused quota for {fr.resource} in flavor {fr.flavor}, {missing} more needed"
-        if node.quota(fr).nominal >= amount or may_reclaim or self._may_preempt_while_borrowing:
+        policy, is_fair = self._queue.preemption, self._settings.fair_sharing is not None
+        may_preempt = policy.is_while_borrowing or (is_fair and policy.is_in_cohort)
+        if node.quota(fr).nominal >= amount or may_reclaim or may_preempt:
             chance, borrowing = self._simulate(self._job, fr, amount)
             return chance, borrowing, text, ""
         return GranularMode.NO_FIT, borrowing, text, _WAITING_FOR_QUOTA
-
-    @property
-    def _may_preempt_while_borrowing(self) -> bool:
-        preemption = self._queue.spec.preemption
-        if preemption is None:
-            return False
-        borrow = preemption.borrow_within_cohort
-        if borrow is not None and borrow.policy not in ("", "Never"):
-            return True
-        return self._settings.fair_sharing is not None and preemption.reclaim_within_cohort not in ("", "Never")
 
     def _goes_on(self, rank: tuple[GranularMode, int]) -> bool:
         chance, borrowing = rank
@@ -683,11 +675,6 @@ class Assigner:
         assignment.set_mode(FlavorAssignmentMode.NO_FIT, [failed[0]])
 
 
-def _replace_sorted(attempt: _Attempt) -> _Attempt:
-    attempt.reasons = tuple(sorted(attempt.reasons))
-    return attempt
-
-
 def _sort_attempts(attempts: Mapping[str, _Attempt]) -> list[_Attempt]:
     return sorted(attempts.values(), key=lambda attempt: attempt.flavor)
 
@@ -716,9 +703,8 @@ def placement_requests(assignment: Assignment, job: Job, queue: ClusterQueue, ca
             updates = tuple(
                 update
                 for check in job.checks
-                if check.state == READY
                 for update in check.pod_set_updates
-                if update.name == pod_set.name
+                if check.state == READY and update.name == pod_set.name
             )
             request = Request(
                 pod_set=pod_set,
@@ -781,6 +767,3 @@ def _reduce_terms(terms: Iterable[NodeSelectorTerm], keys: Mapping[str, str]) ->
     for term in terms:
         kept = tuple(expression for expression in term.match_expressions if expression.key in keys)
         yield NodeSelectorTerm(match_expressions=kept)
-
-
-# --- partial admission

@@ -12,7 +12,6 @@ from enum import StrEnum, unique
 
 from msgspec import Struct
 
-from kschedx.kube.kueue import QueuePreemption
 from kschedx.kueue.flavors import Assignment, GranularMode, placement_requests
 from kschedx.kueue.queues import Cache, PlacementRequests, failure
 from kschedx.kueue.quota import NEGATIVE, CohortNode, FlavorResource, QueueNode, QuotaNode, Share, Usage, minus
@@ -45,10 +44,6 @@ class PreemptionReason(StrEnum):
 class PreemptionTarget(Struct, frozen=True, kw_only=True):
     job: Job
     reason: PreemptionReason
-
-
-def policies(node: QueueNode) -> QueuePreemption:
-    return node.queue.spec.preemption or QueuePreemption()
 
 
 @unique
@@ -164,7 +159,7 @@ class WorkloadPreemptor:
             for candidate in group
             if candidate.place[0] is not is_evicted
         ]
-        is_forbidden = not self._may_borrow(attempt.node)
+        is_forbidden = not attempt.node.queue.preemption.is_while_borrowing
         is_under_nominal = all(attempt.node.quota(fr).nominal > attempt.node.used_amount(fr) for fr in attempt.short)
         if (not hierarchy and not by_priority) or (is_forbidden and not is_under_nominal):
             order = [True]
@@ -189,21 +184,14 @@ class WorkloadPreemptor:
                 return True
         return not missing
 
-    def _may_borrow(self, node: QueueNode) -> bool:
-        borrow = policies(node).borrow_within_cohort
-        return borrow is not None and borrow.policy not in ("", "Never")
-
     def _classical_candidates(self, attempt: _Attempt) -> tuple[list[_Candidate], list[_Candidate], list[_Candidate]]:
         """Return the candidates over which the preemptor has a hierarchical advantage, those by priority, and those of
         its own queue."""
-        node = attempt.node
-        policy = policies(node)
-        own = []
-        if policy.within_cluster_queue not in ("", "Never"):
-            own = self._queue_candidates(attempt, node, None, has_advantage=False)
+        node, policy = attempt.node, attempt.node.queue.preemption
+        own = self._queue_candidates(attempt, node, None, has_advantage=False) if policy.is_in_queue else []
         hierarchy: list[_Candidate] = []
         by_priority: list[_Candidate] = []
-        if node.parent is not None and policy.reclaim_within_cohort not in ("", "Never"):
+        if policy.is_in_cohort:
             has_advantage, left = node.fits_in_quota(attempt.usage)
             below: CohortNode | None = None
             for cohort in node.ancestors():
@@ -212,7 +200,6 @@ class WorkloadPreemptor:
                 fits, left = cohort.fits_in_quota(left)
                 has_advantage = has_advantage or fits
                 below = cohort
-
         return hierarchy, by_priority, own
 
     def _sort_candidates(self, node: QueueNode, group: list[_Candidate]) -> list[_Candidate]:
@@ -225,17 +212,12 @@ class WorkloadPreemptor:
         if known is None:
             jobs = self._cache.jobs[name].values()
             known = self._held[name] = sorted(
-                (
-                    (
-                        (not job.is_evicted, job.priority, -job.quota_since(self._now), job.uid),
-                        job,
-                        job.flavor_resources,
-                    )
-                    for job in jobs
-                ),
-                key=lambda item: item[0],
+                ((self._place(job), job, job.flavor_resources) for job in jobs), key=lambda item: item[0]
             )
         return known
+
+    def _place(self, job: Job) -> _Place:
+        return not job.is_evicted, job.priority, -job.quota_since(self._now), job.uid
 
     def _below(
         self,
@@ -257,7 +239,7 @@ class WorkloadPreemptor:
     def _queue_candidates(
         self, attempt: _Attempt, queue: QueueNode, common: CohortNode | None, *, has_advantage: bool
     ) -> list[_Candidate]:
-        policy = policies(attempt.node)
+        policy = attempt.node.queue.preemption
         is_own, short, me = queue is attempt.node, attempt.short, attempt.job
         allowed = policy.within_cluster_queue if is_own else policy.reclaim_within_cohort
         since = me.queued_since if allowed == "LowerOrNewerEqualPriority" else 0
@@ -277,12 +259,10 @@ class WorkloadPreemptor:
             return _Variant.IN_QUEUE
         if has_advantage:
             return _Variant.HIERARCHY
-        borrow = policies(attempt.node).borrow_within_cohort
-        if borrow is None or borrow.policy in ("", "Never") or job.priority >= attempt.job.priority:
-            return _Variant.WITHOUT_BORROWING
-        limit = borrow.max_priority_threshold
-        is_above = limit is not None and job.priority > limit
-        return _Variant.WITHOUT_BORROWING if is_above else _Variant.WHILE_BORROWING
+        policy = attempt.node.queue.preemption
+        limit = policy.borrow_within_cohort.max_priority_threshold if policy.borrow_within_cohort else None
+        is_below = job.priority < attempt.job.priority and (limit is None or job.priority <= limit)
+        return _Variant.WHILE_BORROWING if policy.is_while_borrowing and is_below else _Variant.WITHOUT_BORROWING
 
     def _remove_until_fit(
         self, attempt: _Attempt, candidates: Iterable[_Candidate], may_borrow: bool
@@ -346,9 +326,10 @@ class WorkloadPreemptor:
         if not candidates:
             return []
         self._cache.add_usage(attempt.node, attempt.usage, attempt.job.topology_usage)
-        fits, targets, rest = self._first_strategy(attempt, candidates)
+        targets: list[PreemptionTarget] = []
+        fits, rest = self._first_strategy(attempt, candidates, targets)
         if not fits and len(self._settings.strategies) > 1:
-            fits, targets = self._second_strategy(attempt, rest, targets)
+            fits = self._second_strategy(attempt, rest, targets)
         self._cache.remove_usage(attempt.node, attempt.usage, attempt.job.topology_usage)
         if fits:
             targets = self._fill_back(attempt, targets, may_borrow=True)
@@ -357,11 +338,10 @@ class WorkloadPreemptor:
         return targets if fits else []
 
     def _fair_candidates(self, attempt: _Attempt) -> Iterator[Job]:
-        node = attempt.node
-        policy = policies(node)
-        if policy.within_cluster_queue not in ("", "Never"):
+        node, policy = attempt.node, attempt.node.queue.preemption
+        if policy.is_in_queue:
             yield from self._allowed_jobs(attempt, node, policy.within_cluster_queue)
-        if node.parent is None or policy.reclaim_within_cohort in ("", "Never"):
+        if node.parent is None or not policy.is_in_cohort:
             return
         for queue in node.parent.root.all_queues():
             if queue is not node and not queue.is_within_quota(attempt.short):
@@ -376,30 +356,26 @@ class WorkloadPreemptor:
         """Add a victim, and return whether the Workload fits then."""
         self._cache.remove(job)
         targets.append(PreemptionTarget(job=job, reason=reason))
-        with self._without_usage(attempt):
-            return self._fits(attempt, may_borrow=True)
-
-    @contextmanager
-    def _without_usage(self, attempt: _Attempt) -> Iterator[None]:
         self._cache.remove_usage(attempt.node, attempt.usage, attempt.job.topology_usage)
-        yield
+        fits = self._fits(attempt, may_borrow=True)
         self._cache.add_usage(attempt.node, attempt.usage, attempt.job.topology_usage)
+        return fits
 
     def _first_strategy(
-        self, attempt: _Attempt, candidates: Sequence[Job]
-    ) -> tuple[bool, list[PreemptionTarget], list[Job]]:
+        self, attempt: _Attempt, candidates: Sequence[Job], targets: list[PreemptionTarget]
+    ) -> tuple[bool, list[Job]]:
+        """Add victims to `targets`. Return whether the Workload fits, and the candidates that were passed over."""
         order = _FairOrder(self, attempt.node, candidates)
         is_entitled = self._settings.enabled("FairSharingPreemptWithinNominal") and attempt.node.is_within_quota(
             attempt.short
         )
         is_final = self._settings.strategies[0] == "LessThanOrEqualToFinalShare"
-        targets: list[PreemptionTarget] = []
         rest: list[Job] = []
         for queue in order.queues():
             if queue is attempt.node or is_entitled:
                 reason = PreemptionReason.IN_QUEUE if queue is attempt.node else PreemptionReason.RECLAMATION
                 if self._take(attempt, targets, order.pop(queue), reason):
-                    return True, targets, []
+                    return True, []
                 continue
             own, theirs = order.below_common(queue)
             share, before = own.share(), theirs.share()
@@ -408,10 +384,10 @@ class WorkloadPreemptor:
                 after = self._share_without(theirs, queue, job) if is_final else before
                 if share.order <= after.order if is_final else share.order < before.order:
                     if self._take(attempt, targets, job, PreemptionReason.FAIR_SHARING):
-                        return True, targets, []
+                        return True, []
                     break
                 rest.append(job)
-        return False, targets, rest
+        return False, rest
 
     def _share_without(self, node: QuotaNode, queue: QueueNode, job: Job) -> Share:
         self._cache.remove_usage(queue, job.usage, job.topology_usage)
@@ -419,18 +395,17 @@ class WorkloadPreemptor:
         self._cache.add_usage(queue, job.usage, job.topology_usage)
         return share
 
-    def _second_strategy(
-        self, attempt: _Attempt, candidates: Sequence[Job], targets: list[PreemptionTarget]
-    ) -> tuple[bool, list[PreemptionTarget]]:
+    def _second_strategy(self, attempt: _Attempt, candidates: Sequence[Job], targets: list[PreemptionTarget]) -> bool:
+        """Add victims to `targets`, and return whether the Workload fits."""
         order = _FairOrder(self, attempt.node, candidates)
         for queue in order.queues():
             own, theirs = order.below_common(queue)
             is_less = own.share().order < theirs.share().order
             job = order.pop(queue)
             if is_less and self._take(attempt, targets, job, PreemptionReason.FAIR_SHARING):
-                return True, targets
+                return True
             order.drop(queue)
-        return False, targets
+        return False
 
 
 class _Order:

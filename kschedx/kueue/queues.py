@@ -212,10 +212,8 @@ class WorkloadQueue:
             return
         self.parked.pop(job.key, None)
         if job.key not in self.waiting:
-            if not job.backoff_is_over(now):
-                self.parked[job.key] = job
-                return
-            if not self.is_strict and shapes <= self.bypassed.keys():
+            is_bypassed = not self.is_strict and shapes <= self.bypassed.keys()
+            if is_bypassed or not job.backoff_is_over(now):
                 self.parked[job.key] = job
                 return
         self.add(job)
@@ -273,6 +271,10 @@ class _Entry:
     since: int
     penalties: dict[str, dict[str, Fraction]] = field(default_factory=dict)
 
+    @property
+    def is_pending(self) -> bool:
+        return any(any(penalty.values()) for penalty in self.penalties.values())
+
 
 class Ledger:
     """The decayed usage of LocalQueues, with the entry penalties of Workloads that just got quota."""
@@ -293,7 +295,7 @@ class Ledger:
             self._weights[key] = weight_of(queue.spec.fair_sharing)
             sharing = queue.status.fair_sharing
             status = sharing.admission_fair_sharing_status if sharing is not None else None
-            is_running = queue.spec.cluster_queue in active and queue.spec.stop_policy in (None, "", "None")
+            is_running = queue.spec.cluster_queue in active and not queue.spec.is_stopped
             consumed = status.consumed_resources if status is not None and self._half_life and is_running else {}
             self._entries[key] = _Entry({name: exact(written) for name, written in consumed.items()}, now)
 
@@ -329,19 +331,10 @@ class Ledger:
     def is_due(self, key: LocalQueueKey, now: int) -> bool:
         """Return whether the controller samples its usage now."""
         entry = self._entries.get(key)
-        return entry is not None and (self.is_pending(key) or now - entry.since >= self._sampling)
-
-    def is_pending(self, key: LocalQueueKey) -> bool:
-        entry = self._entries.get(key)
-        return entry is not None and any(any(penalty.values()) for penalty in entry.penalties.values())
+        return entry is not None and (entry.is_pending or now - entry.since >= self._sampling)
 
     def has_penalties(self, cluster_queue: str) -> bool:
-        return any(self.is_pending(key) for key in self._of_cluster_queue.get(cluster_queue, ()))
-
-    def drop(self, key: LocalQueueKey, workload: str) -> None:
-        entry = self._entries.get(key)
-        if entry is not None:
-            entry.penalties.pop(workload, None)
+        return any(self._entries[key].is_pending for key in self._of_cluster_queue.get(cluster_queue, ()))
 
     def _alpha(self, elapsed: float) -> float:
         return 0.0 if self._half_life == 0 else 1.0 - math.pow(0.5, elapsed / self._half_life)
@@ -496,13 +489,12 @@ class Cache:
 
     def topologies_of(self, queue: ClusterQueue) -> dict[str, FlavorTopology]:
         """Return the topologies of the queue's flavors."""
-        names = [flavor.name for group in queue.spec.resource_groups for flavor in group.flavors]
-        return {name: self.topologies[name] for name in names if name in self.topologies}
+        return {name: self.topologies[name] for name in queue.flavors if name in self.topologies}
 
     def is_topology_only(self, queue: ClusterQueue) -> bool:
         """Return whether all its flavors have a topology; True without flavors."""
-        names = [flavor.name for group in queue.spec.resource_groups for flavor in group.flavors]
-        return all(name in self.flavors and self.flavors[name].spec.topology_name is not None for name in names)
+        flavors = map(self.flavors.get, queue.flavors)
+        return all(flavor is not None and flavor.spec.topology_name is not None for flavor in flavors)
 
     def is_placement_delayed(self, queue: ClusterQueue, flavor: str, job: Job) -> bool:
         """Return whether topology is assigned after an admission check or in another cluster."""
@@ -526,15 +518,13 @@ class Cache:
             assumed = shared if is_shared and tree.is_by_host else {}
             groups: dict[object, list[Request]] = {}
             for request in requests[flavor]:
-                groups.setdefault(request.pod_set.name if request.group is None else (request.group,), []).append(
-                    request
-                )
+                key = request.pod_set.name if request.group is None else (request.group,)
+                groups.setdefault(key, []).append(request)
             for group in groups.values():
                 result = tree.place(group, assumed, is_empty=is_empty)
                 if isinstance(result, str):
-                    placements.update(
-                        {request.pod_set.name: TopologyPlacement(flavor=flavor, failure=result) for request in group}
-                    )
+                    failed = TopologyPlacement(flavor=flavor, failure=result)
+                    placements |= {request.pod_set.name: failed for request in group}
                     break
                 for request in group:
                     assignment = result[request.pod_set.name]

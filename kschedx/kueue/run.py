@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from functools import partial
 
 import numpy as np
+from msgspec.structs import replace
 
 from kschedx.errors import InputError
 from kschedx.kube.kueue import (
-    BY_USAGE,
     PLACED_ANNOTATIONS,
     Admission,
     AdmissionCheck,
@@ -25,8 +25,8 @@ from kschedx.kube.kueue import (
     Topology,
     Workload,
 )
-from kschedx.kube.selectors import Selector, compile_selector
-from kschedx.kueue.controllers import PREEMPTED, Controllers, QueueReadiness, is_stopped, readiness
+from kschedx.kube.selectors import compile_selector
+from kschedx.kueue.controllers import PREEMPTED, Controllers, readiness
 from kschedx.kueue.document import (
     AdmissionCycle,
     ClusterQueueDocument,
@@ -61,6 +61,7 @@ from kschedx.kueue.settings import KueueSettings
 from kschedx.kueue.topology import FlavorTopology
 from kschedx.kueue.workloads import (
     Job,
+    TimedStatus,
     checks_for_admission,
     checks_of,
     timestamp,
@@ -107,36 +108,34 @@ class AdmissionRun:
         self.has_stopped = False
         """Whether it waits for the pods of admitted Workloads to be ready, and evaluates nothing else."""
         self._snapshot = snapshot
-        self._memory = memory = memory or Memory()
-        queues = {cluster_queue.metadata.name: cluster_queue for cluster_queue in snapshot.of(ClusterQueue)}
-        self._local_queues = {(it.metadata.namespace, it.metadata.name): it for it in snapshot.of(LocalQueue)}
-        flavors = {resource_flavor.metadata.name: resource_flavor for resource_flavor in snapshot.of(ResourceFlavor)}
-        checks = {admission_check.metadata.name: admission_check for admission_check in snapshot.of(AdmissionCheck)}
+        self._memory = memory or Memory()
+        queues = {queue.metadata.name: queue for queue in snapshot.of(ClusterQueue)}
+        self._local_queues = {
+            (queue.metadata.namespace, queue.metadata.name): queue for queue in snapshot.of(LocalQueue)
+        }
+        flavors = {flavor.metadata.name: flavor for flavor in snapshot.of(ResourceFlavor)}
+        checks = {check.metadata.name: check for check in snapshot.of(AdmissionCheck)}
         topologies = self._topologies(flavors)
-        self.readiness: dict[str, QueueReadiness] = {
-            name: readiness(cluster_queue, flavors, checks, topologies, settings)
-            for name, cluster_queue in queues.items()
+        self.readiness = {
+            name: readiness(queue, flavors, checks, topologies, settings) for name, queue in queues.items()
         }
         active = [name for name, ready in self.readiness.items() if ready.is_active]
         tree = QuotaTree.of(list(queues.values()), snapshot.of(Cohort), active)
         self.cache = Cache(tree, flavors, topologies, checks, settings)
-        deciding = (queues.values(), snapshot.of(Cohort), flavors.values(), checks.values(), snapshot.of(Topology))
-        self._known = memory.nominations([each for objects in deciding for each in objects])
-        self._selectors: dict[str, Selector] = {
-            name: compile_selector(queue.spec.namespace_selector) for name, queue in queues.items()
-        }
+        deciding = (ClusterQueue, Cohort, ResourceFlavor, AdmissionCheck, Topology)
+        self._known = self._memory.nominations([each for kind in deciding for each in snapshot.of(kind)])
+        self._selectors = {name: compile_selector(queue.spec.namespace_selector) for name, queue in queues.items()}
         usage_based = settings.usage_based
         self._ledger = None if usage_based is None else Ledger(usage_based, self._local_queues.values(), active, now)
         self.queues = {
-            name: WorkloadQueue(queue=cluster_queue, ledger=self._ledger if _is_usage_based(cluster_queue) else None)
-            for name, cluster_queue in sorted(queues.items())
+            name: WorkloadQueue(queue=queue, ledger=self._ledger if queue.is_usage_based else None)
+            for name, queue in sorted(queues.items())
         }
         self.watched: Collection[str] = self.queues
         """The ClusterQueues whose heads are evaluated."""
         self._trees: dict[str, list[str]] = {}
         for name, node in tree.queues.items():
             self._trees.setdefault(self._root(node), []).append(name)
-        self.jobs = {workload.key: memory.job(workload, snapshot, settings) for workload in snapshot.of(Workload)}
         self._freed: dict[str, None] = {}
         """The roots of the trees with quota released since the last cycle."""
         self._evicted: dict[str, str] = {}
@@ -144,6 +143,16 @@ class AdmissionRun:
         self._cycle = 0
         self.presumed_ready: set[str] = set()
         """Workloads whose pods become ready as soon as Kueue admits them."""
+        self.jobs = {workload.key: self._memory.job(workload, snapshot, settings) for workload in snapshot.of(Workload)}
+        self.unseen = self._count_workloads()
+        """By ClusterQueue, what is reserved beyond the Workloads of the snapshot."""
+        for job in list(self.jobs.values()):
+            self._controllers.settle(job, self.now)
+        self._retry_parked()
+        self.begin = self._evictions()
+
+    def _count_workloads(self) -> Mapping[str, Usage]:
+        """Queue the Workloads, or count their quota. Return what the queues' status reports beyond that."""
         for job in self.jobs.values():
             queue = self.queue_of(job)
             if job.is_admissible:
@@ -151,20 +160,15 @@ class AdmissionRun:
                     queue.add(job)  # the backoff does not count: a starting queue evaluates everything once
             elif self._holds_quota(job):
                 self.cache.hold(job)
-        if memory.unseen is None:
-            memory.unseen = {name: dict(self._unseen_usage(queue)) for name, queue in queues.items()}
-        self.unseen = memory.unseen
-        for name, usage in self.unseen.items():
-            self.cache.add_usage(tree.queues[name], usage, {})
-        for job in list(self.jobs.values()):
-            self._controllers.settle(job, self.now)
-        self._retry_parked()
-        self.begin = self._evictions()
+        nodes = self.cache.tree.queues
+        if self._memory.unseen is None:
+            self._memory.unseen = {name: dict(self._unseen_usage(nodes[name])) for name in self.readiness}
+        for name, usage in self._memory.unseen.items():
+            self.cache.add_usage(nodes[name], usage, {})
+        return self._memory.unseen
 
-    def _unseen_usage(self, queue: ClusterQueue) -> Iterator[tuple[FlavorResource, int]]:
-        """Yield what a ClusterQueue's status reports as reserved beyond the Workloads of the snapshot."""
-        node = self.cache.tree.queues[queue.metadata.name]
-        for flavor in queue.status.flavors_reservation:
+    def _unseen_usage(self, node: QueueNode) -> Iterator[tuple[FlavorResource, int]]:
+        for flavor in node.queue.status.flavors_reservation:
             for resource in flavor.resources:
                 fr = FlavorResource(flavor.name, resource.name)
                 missing = minus(quota_amount(resource.name, resource.total), node.used_amount(fr))
@@ -219,7 +223,7 @@ class AdmissionRun:
 
     def queue_of(self, job: Job) -> WorkloadQueue | None:
         local = self.local_queue(job)
-        if local is None or local.spec.stop_policy not in (None, "", "None"):
+        if local is None or local.spec.is_stopped:
             return None
         return self.queues.get(local.spec.cluster_queue)
 
@@ -323,7 +327,7 @@ class AdmissionRun:
         if self._ledger is None or job.admission is None:
             return
         node = self.cache.tree.queues.get(job.admission.cluster_queue)
-        if node is not None and _is_usage_based(node.queue):
+        if node is not None and node.queue.is_usage_based:
             self._ledger.settle(job.local_queue, job.key, self._used_by(job.local_queue), self.now)
 
     def _used_by(self, key: LocalQueueKey) -> Requests:
@@ -381,11 +385,12 @@ class AdmissionRun:
         scheduler = self._scheduler()
         entries = scheduler.decide(heads)
         self.has_stopped = scheduler.has_stopped
-        modes = {entry.job.key: self._podsets(entry) for entry in entries}
+        heads_by_key = {entry.job.key: self._head(entry) for entry in entries if entry.message or entry.is_admitted}
         for entry in entries:
             if entry.is_admitted:
                 self._admit(entry)
-        states = {entry.job.key: entry.job.state for entry in entries}
+                key = entry.job.key
+                heads_by_key[key] = replace(heads_by_key[key], outcome=entry.job.state, message="")
         for entry in entries:
             if entry.is_untouched:
                 self._leave(entry)
@@ -401,16 +406,11 @@ class AdmissionRun:
         if self._ledger is not None:
             for local_key, local in self._local_queues.items():
                 name = local.spec.cluster_queue
-                is_running = name in self.queues and self.is_active(name) and not is_stopped(local.spec.stop_policy)
+                is_running = name in self.queues and self.is_active(name) and not local.spec.is_stopped
                 if is_running and self._ledger.is_due(local_key, self.now):
                     self._ledger.sample(local_key, self._used_by(local_key), self.now)
                     self.queues[name].rebuild()
         self._retry_parked()
-        heads_by_key = {
-            entry.job.key: self._head(entry, states[entry.job.key], modes[entry.job.key])
-            for entry in entries
-            if entry.message or entry.is_admitted
-        }
         evicted = self._evictions()
         self.now += 1
         return AdmissionCycle(heads=heads_by_key, evicted=evicted)
@@ -441,8 +441,7 @@ class AdmissionRun:
             cluster_queue=entry.node.name,
             pod_set_assignments=tuple(_pod_set_assignment(pod_set) for pod_set in entry.assignment.pod_sets),
         )
-        is_charged = self._ledger is not None and _is_usage_based(entry.node.queue)
-        if is_charged and self._ledger is not None:
+        if self._ledger is not None and entry.node.queue.is_usage_based:
             total: Requests = {}
             covered = {name for group in entry.node.queue.spec.resource_groups for name in group.covered_resources}
             for requests in job.counted_pod_sets:
@@ -469,7 +468,7 @@ class AdmissionRun:
         job = entry.job
         job.progress = entry.progress
         self.queues[entry.node.name].put_back(job, why, entry.cause, self.now)
-        reason = entry.cause if self.settings.enabled("UnadmittedWorkloadsObservability") else "Pending"
+        reason = self.settings.pending_reason(entry.cause, "Pending")
         is_written = job.release(reason, entry.message, self.now) or not job.has_requested
         job.has_requested = True
         if is_written and not self.settings.enabled("FlavorFungibilityPreserveScanProgress"):
@@ -479,8 +478,8 @@ class AdmissionRun:
         """Return a Workload to its position; the one at which the scheduler stopped gets its condition."""
         self.queues[entry.node.name].add(entry.job)
         if entry.message:
-            is_observed = self.settings.enabled("UnadmittedWorkloadsObservability")
-            entry.job.release(entry.cause if is_observed else "Waiting", entry.message, self.now)
+            reason = self.settings.pending_reason(entry.cause, "Waiting")
+            entry.job.release(reason, entry.message, self.now)
 
     def _preempt(self, entry: Entry) -> None:
         uid = entry.job.uid or "UNKNOWN"
@@ -495,47 +494,31 @@ class AdmissionRun:
 
     # --- documents
 
-    def _podsets(self, entry: Entry) -> tuple[str, tuple[PodSetDocument, ...], tuple[PreemptedWorkload, ...]]:
-        """Return mode, pod sets, and victims, recorded before anything changes."""
+    def _head(self, entry: Entry) -> QueueHead:
+        """Return the decision about a head, before anything changes."""
+        outcome = "Preempting" if entry.why is Requeue.PENDING_PREEMPTION else "Waiting"
         if not entry.is_nominated:
-            return "", (), ()
-        mode = entry.assignment.mode
-        sets = (
-            ()
-            if mode is FlavorAssignmentMode.NO_FIT
-            else tuple(_document_of(_pod_set_assignment(each), each.count) for each in entry.assignment.pod_sets)
-        )
-        targets = tuple(
+            outcome = "Inadmissible"
+        assignment = entry.assignment
+        has_place = assignment.mode is not FlavorAssignmentMode.NO_FIT
+        sets = (_document_of(_pod_set_assignment(each), each.count) for each in assignment.pod_sets if has_place)
+        targets = (
             PreemptedWorkload(
                 workload=target.job.key, cluster_queue=self.cache.queue_of(target.job).name, reason=target.reason
             )
             for target in entry.targets
         )
-        return str(mode), sets, targets
-
-    def _head(
-        self, entry: Entry, state: str, taken: tuple[str, tuple[PodSetDocument, ...], tuple[PreemptedWorkload, ...]]
-    ) -> QueueHead:
-        mode, sets, targets = taken
-        if entry.is_admitted:
-            outcome = state
-        elif not entry.is_nominated:
-            outcome = "Inadmissible"
-        elif entry.is_skipped:
-            outcome = "Skipped"
-        else:
-            outcome = "Preempting" if entry.why is Requeue.PENDING_PREEMPTION else "Waiting"
         return QueueHead(
             cluster_queue=entry.node.name,
-            outcome=outcome,
-            mode=mode,
-            borrowing=entry.assignment.borrowing,
-            pod_sets=sets,
-            targets=targets,
-            message="" if entry.is_admitted else entry.message,
-            considered=entry.assignment.considered_flavors,
+            outcome="Skipped" if entry.is_skipped else outcome,
+            mode=str(assignment.mode) if entry.is_nominated else "",
+            borrowing=assignment.borrowing,
+            pod_sets=tuple(sets),
+            targets=tuple(targets),
+            message=entry.message,
+            considered=assignment.considered_flavors,
             more_flavors=not entry.is_admitted and entry.progress is not None and entry.progress.is_pending,
-            shortages=tuple(entry.assignment.shortages),
+            shortages=tuple(assignment.shortages),
         )
 
     def state(self) -> object:
@@ -590,30 +573,19 @@ class AdmissionRun:
         elif queue is not None and job.key in queue.parked:
             place = "parked"
         reserved = job.conditions.get("QuotaReserved")
-        requeued, evicted = job.conditions.get("Requeued"), job.conditions.get("Evicted")
+        requeued = job.conditions.get("Requeued")
         has_quota = job.has_quota
         return WorkloadDocument(
             state=job.state,
             active=job.is_active,
             place=place if job.state == "Pending" else "",
-            quota_reserved=ConditionDocument(reason=reserved.reason, message=reserved.message)
-            if reserved is not None and reserved.status == "False"
-            else None,
-            requeued=None
-            if requeued is None or has_quota
-            else ConditionDocument(status=requeued.status, reason=requeued.reason, message=requeued.message),
-            evicted=ConditionDocument(reason=evicted.reason, message=evicted.message)
-            if evicted is not None and evicted.status == "True"
-            else None,
+            quota_reserved=None if reserved is None or reserved.status != "False" else _condition(reserved),
+            requeued=None if requeued is None or has_quota else _condition(requeued, requeued.status),
+            evicted=_condition(job.conditions["Evicted"]) if job.is_evicted else None,
             cluster_queue=job.admission.cluster_queue if has_quota and job.admission is not None else "",
             pod_sets=_admission_documents(job) if has_quota else (),
             checks={check.name: check.state for check in job.checks},
         )
-
-
-def _is_usage_based(queue: ClusterQueue) -> bool:
-    scope = queue.spec.admission_scope
-    return scope is not None and scope.admission_mode == BY_USAGE
 
 
 def _pod_set_assignment(assignment: Assigned) -> PodSetAssignment:
@@ -634,6 +606,10 @@ def _admission_documents(job: Job) -> tuple[PodSetDocument, ...]:
         _document_of(assignment, counts.get(assignment.name, 0) if assignment.count is None else assignment.count)
         for assignment in assigned
     )
+
+
+def _condition(stamped: TimedStatus, status: str = "") -> ConditionDocument:
+    return ConditionDocument(status=status, reason=stamped.reason, message=stamped.message)
 
 
 def _document_of(assignment: PodSetAssignment, count: int) -> PodSetDocument:

@@ -20,7 +20,6 @@ from kschedx.kueue.preemption import (
     PreemptionTarget,
     UsageShare,
     WorkloadPreemptor,
-    policies,
 )
 from kschedx.kueue.queues import Cache, Requeue
 from kschedx.kueue.quota import CohortNode, QueueNode, Share, Usage, minus
@@ -137,18 +136,13 @@ class CycleScheduler:
         if is_on("ConcurrentAdmission") and node.queue.spec.concurrent_admission_policy is not None:
             return "the feature gate ConcurrentAdmission"
         replaced = job.workload.metadata.annotations.get(_SLICE_REPLACEMENT_FOR)
-        if (
-            replaced
-            and is_on("ElasticJobsViaWorkloadSlices")
-            and any(replaced in jobs for jobs in self.cache.jobs.values())
-        ):
+        has_quota = replaced and any(replaced in jobs for jobs in self.cache.jobs.values())
+        if has_quota and is_on("ElasticJobsViaWorkloadSlices"):
             return f"elastic Jobs (it replaces {replaced}, which has quota)"
         if not self.cache.topologies_of(node.queue):
             return ""
-        if is_on("TASBalancedPlacement") and any(
-            pod_set.topology_request is not None and pod_set.topology_request.preferred
-            for pod_set in job.workload.spec.pod_sets
-        ):
+        requests = [pod_set.topology_request for pod_set in job.workload.spec.pod_sets]
+        if is_on("TASBalancedPlacement") and any(request is not None and request.preferred for request in requests):
             return "the feature gate TASBalancedPlacement"
         if is_on("TASRespectNodeAffinityPreferred") and any(map(_prefers_nodes, specs)):
             return "the feature gate TASRespectNodeAffinityPreferred"
@@ -257,12 +251,12 @@ class CycleScheduler:
 
     def _sort_entries(self, entries: list[Entry]) -> Iterator[Entry]:
         if self.settings.fair_sharing is not None:
-            yield from self._tournaments(entries)
-            return
-        yield from sorted(entries, key=self._classical_order)
+            return self._tournaments(entries)
 
-    def _classical_order(self, entry: Entry) -> tuple[object, ...]:
-        return self._is_late(entry), entry.assignment.borrowing, *self._last_order(entry)
+        def order(entry: Entry) -> tuple[object, ...]:
+            return self._is_late(entry), entry.assignment.borrowing, *self._last_order(entry)
+
+        return iter(sorted(entries, key=order))
 
     def _is_late(self, entry: Entry) -> bool:
         return self.settings.enabled("PrioritizePreemptorWorkloads") and not entry.is_preemptor
@@ -327,7 +321,7 @@ class CycleScheduler:
         elif mode is FlavorAssignmentMode.PREEMPT and not entry.targets:
             entry.why, entry.cause = Requeue.NO_CANDIDATES, "WaitingForQuota"
             is_urgent = self.settings.enabled("PrioritizePreemptorWorkloads") and entry.is_preemptor
-            if policies(entry.node).reclaim_within_cohort != "Any" or is_urgent:
+            if entry.node.queue.preemption.reclaim_within_cohort != "Any" or is_urgent:
                 self.cache.add_usage(entry.node, self._reserved_usage(entry), places)
         elif mode is FlavorAssignmentMode.DEFERRED_FIT:
             entry.message, entry.cause = _FITS_AFTER_PREEMPTIONS, "WaitingForPreemptedWorkloads"
@@ -342,11 +336,8 @@ class CycleScheduler:
             self.cache.add_usage(entry.node, entry.usage, places)
             if mode is FlavorAssignmentMode.PREEMPT:
                 entry.issues_preemption = True
-                entry.cause, entry.why, entry.progress = (
-                    "WaitingForPreemptedWorkloads",
-                    Requeue.PENDING_PREEMPTION,
-                    None,
-                )
+                entry.cause, entry.why = "WaitingForPreemptedWorkloads", Requeue.PENDING_PREEMPTION
+                entry.progress = None
                 entry.message += f". Pending the preemption of {len(entry.targets)} workload(s)"
             elif self._is_blocked:
                 self.has_stopped = entry.is_untouched = True

@@ -150,6 +150,10 @@ class KueueSettings(Struct, frozen=True, kw_only=True):
     def usage_based(self) -> AdmissionFairSharing | None:
         return self.configuration.admission_fair_sharing if self.enabled("AdmissionFairSharing") else None
 
+    def pending_reason(self, granular: str, plain: str) -> str:
+        """Return the reason of a condition: the granular one only behind its gate."""
+        return granular if self.enabled("UnadmittedWorkloadsObservability") else plain
+
     @property
     def ignores_undeclared(self) -> bool:
         strategy = self.configuration.resources.quota_check_strategy

@@ -15,12 +15,10 @@ from kschedx.errors import nearest
 from kschedx.kube import kueue
 from kschedx.kube.conditions import TimedCondition
 from kschedx.kube.documents import Json, Target, pointer, set_field
-from kschedx.kube.quantity import Unit, format_quantity
-from kschedx.kube.types import Container, ObjectMeta, Toleration
-from kschedx.kueue.controllers import is_stopped
+from kschedx.kube.types import ObjectMeta, PodTemplateSpec, Toleration
 from kschedx.kueue.document import PreemptedWorkload, QueueHead
 from kschedx.kueue.flavors import Shortage, selector_conflict, untolerated_taint
-from kschedx.kueue.quota import FlavorResource, divide, exact, plus, quota_amount
+from kschedx.kueue.quota import FlavorResource, display_amount, divide, exact, plus, quota_amount
 from kschedx.kueue.run import AdmissionRun, Memory
 from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, PODS_NOT_READY
 from kschedx.kueue.settings import KueueSettings, settings_of
@@ -39,6 +37,7 @@ _MOST_QUEUED = 3
 _HAS_QUOTA = ("Admitted", "QuotaReserved")
 
 _T = TypeVar("_T", bound=Struct)
+_Specified = TypeVar("_Specified", bound=kueue.Workload | kueue.ClusterQueue | kueue.LocalQueue | PodTemplateSpec)
 
 
 @unique
@@ -238,9 +237,8 @@ def _verdict(run: AdmissionRun, key: str) -> Verdict:
     if wait is Wait.TURN and requeue_state is not None:
         return replace(verdict, wait=Wait.BACKOFF, requeue_at=requeue_state.requeue_at or "")
     if wait is Wait.TOPOLOGY and queue is not None:
-        flavors = (run.cache.topologies.get(flavor.name) for flavor in _flavors(queue.queue))
-        found = (topology.obstacle for topology in flavors if topology is not None)
-        why, repair = next(filter(None, found), ("", ""))
+        obstacles = (topology.obstacle for topology in run.cache.topologies_of(queue.queue).values())
+        why, repair = next(filter(None, obstacles), ("", ""))
         return replace(verdict, wait=wait, inactive=why, repairs=(repair,) if repair else ())
     if wait is Wait.FLAVOR and queue is not None:
         return replace(verdict, wait=wait, repairs=tuple(islice(_other_selectors(run, job, queue.queue), 1)))
@@ -250,12 +248,8 @@ def _verdict(run: AdmissionRun, key: str) -> Verdict:
 def _other_selectors(run: AdmissionRun, job: Job, queue: kueue.ClusterQueue) -> Iterator[str]:
     """Yield what helps a Workload whose node selector no flavor of its queue has."""
     for pod_set in job.workload.spec.pod_sets:
-        names = [flavor.name for flavor in _flavors(queue)]
-        pairs = [
-            selector_conflict(pod_set.template.spec, run.cache.flavors[name])
-            for name in names
-            if name in run.cache.flavors
-        ]
+        flavors = [run.cache.flavors[name] for name in queue.flavors if name in run.cache.flavors]
+        pairs = [selector_conflict(pod_set.template.spec, flavor) for flavor in flavors]
         if pairs and all(wanted for _, wanted in pairs):
             own, wanted = pairs[0]
             yield f"add a flavor for {wanted} to ClusterQueue {queue.metadata.name}, or select {own}"
@@ -274,15 +268,13 @@ def _unevaluated_verdict(verdict: Verdict, run: AdmissionRun, job: Job) -> Verdi
     """Explain why no cycle evaluates a Workload."""
     queue = run.queue_of(job)
     if queue is None or not run.is_active(verdict.cluster_queue):
-        phrase = job.pending_message
+        phrase, local = job.pending_message, run.local_queue(job)
         if queue is not None:
-            phrase = (
-                f"{phrase}: {run.readiness[verdict.cluster_queue].message}" if phrase else "ClusterQueue is inactive"
-            )
-        local = run.local_queue(job)
+            why = run.readiness[verdict.cluster_queue].message
+            phrase = f"{phrase}: {why}" if phrase else "ClusterQueue is inactive"
         if queue is None and local is not None and local.spec.cluster_queue not in run.queues:
             verdict = replace(verdict, lacking=local.spec.cluster_queue)
-        elif local is not None and is_stopped(local.spec.stop_policy):
+        elif local is not None and local.spec.is_stopped:
             stopped = f"LocalQueue {local.metadata.name} has stopPolicy {local.spec.stop_policy}"
             verdict = replace(verdict, inactive=stopped)
         elif queue is not None and (ready := run.readiness[verdict.cluster_queue]).why:
@@ -399,13 +391,12 @@ class _Trials:
     def _replace_object(self, before: _T, after: _T) -> Snapshot:
         """Return the cluster with one object replaced."""
         kind = type(before)
-        return self._snapshot.with_records(
-            kind, [after if record is before else record for record in self._snapshot.of(kind)]
-        )
+        records = [after if record is before else record for record in self._snapshot.of(kind)]
+        return self._snapshot.with_records(kind, records)
 
-    def _with_priority(self, priority: int) -> Snapshot:
-        spec = replace(self._workload.spec, priority=priority)
-        return self._replace_object(self._workload, replace(self._workload, spec=spec))
+    def _change(self, record: _Specified, **fields: object) -> Snapshot:
+        """Return the cluster with fields of an object's spec replaced."""
+        return self._replace_object(record, _with_spec(record, **fields))
 
     # --- smaller requests
 
@@ -431,6 +422,9 @@ class _Trials:
         )
         if not 0 < count < pod_set.count or self._is_pod_group:
             return
+        yield from self._run_pods(index, pod_set, count)
+
+    def _run_pods(self, index: int, pod_set: kueue.PodSet, count: int) -> Iterator[_Remedy]:
         title = f"run {count} of {pod_set.count} pods at a time in pod set {pod_set.name}"
         yield from self._try(RemedyKind.LESS, title, self._with_pod_set(index, replace(pod_set, count=count)))
 
@@ -451,25 +445,26 @@ class _Trials:
             if shortage.resource not in requests or each <= 0:
                 return
             before = quota_amount(shortage.resource, requests[shortage.resource])
-            after = _shown(shortage.resource, each)
-            phrases.append(f"requests.{shortage.resource} from {_shown(shortage.resource, before)} to {after}")
+            after = display_amount(shortage.resource, each)
+            phrases.append(f"requests.{shortage.resource} from {display_amount(shortage.resource, before)} to {after}")
             requests[shortage.resource] = after
         limits = {
             name: min(written, requests.get(name, written), key=exact)
             for name, written in container.resources.limits.items()
         }
-        smaller: Container = replace(
-            container, resources=replace(container.resources, requests=requests, limits=limits)
-        )
-        changed = replace(pod_set, template=replace(pod_set.template, spec=replace(spec, containers=(smaller,))))
+        smaller = replace(container, resources=replace(container.resources, requests=requests, limits=limits))
         title = f"lower {' and '.join(phrases)} per pod"
-        yield from self._try(RemedyKind.LESS, title, self._with_pod_set(index, changed))
+        yield from self._try(RemedyKind.LESS, title, self._with_pod_spec(index, containers=(smaller,)))
+
+    def _with_pod_spec(self, index: int, **fields: object) -> Snapshot:
+        """Return the cluster with fields of the pod template of a pod set replaced."""
+        pod_set = self._workload.spec.pod_sets[index]
+        return self._with_pod_set(index, replace(pod_set, template=_with_spec(pod_set.template, **fields)))
 
     def _with_pod_set(self, index: int, pod_set: kueue.PodSet) -> Snapshot:
         sets = list(self._workload.spec.pod_sets)
         sets[index] = pod_set
-        spec = replace(self._workload.spec, pod_sets=tuple(sets))
-        return self._replace_object(self._workload, replace(self._workload, spec=spec))
+        return self._change(self._workload, pod_sets=tuple(sets))
 
     # --- other queues and flavors
 
@@ -483,50 +478,40 @@ class _Trials:
         fewest = sorted(others.items(), key=lambda item: len(self._pending_in(item[0])))
         for _, emptiest in fewest[:_MOST_QUEUED]:
             title = f"use LocalQueue {emptiest.metadata.name} (ClusterQueue {emptiest.spec.cluster_queue})"
-            spec = replace(self._workload.spec, queue_name=emptiest.metadata.name)
-            changed = self._replace_object(self._workload, replace(self._workload, spec=spec))
-            yield from self._try(RemedyKind.QUEUE, title, changed)
+            yield from self._try(
+                RemedyKind.QUEUE, title, self._change(self._workload, queue_name=emptiest.metadata.name)
+            )
 
     def _pending_in(self, queue: str) -> Sequence[Job]:
         return self._run.queues[queue].everyone if queue in self._run.queues else ()
 
     def _other_flavors(self) -> Iterator[_Remedy]:
         queue = self._run.queues[self._verdict.cluster_queue].queue
-        known = {flavor.metadata.name: flavor for flavor in self._snapshot.of(kueue.ResourceFlavor)}
-        for flavor in _flavors(queue):
-            known_flavor = known.get(flavor.name)
-            if known_flavor is None:
-                continue
+        flavors = self._run.cache.flavors
+        for name in (name for name in queue.flavors if name in flavors):
             for index, pod_set in enumerate(self._workload.spec.pod_sets):
                 spec = pod_set.template.spec
-                taint = untolerated_taint(spec, known_flavor)
+                taint = untolerated_taint(spec, flavors[name])
                 if taint is None:
                     continue
                 toleration = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
-                wider = replace(spec, tolerations=(*spec.tolerations, toleration))
-                changed = replace(pod_set, template=replace(pod_set.template, spec=wider))
-                title = f"tolerate {taint_text(taint)} to use flavor {flavor.name}"
-                yield from self._try(RemedyKind.FLAVOR, title, self._with_pod_set(index, changed))
+                changed = self._with_pod_spec(index, tolerations=(*spec.tolerations, toleration))
+                title = f"tolerate {taint_text(taint)} to use flavor {name}"
+                yield from self._try(RemedyKind.FLAVOR, title, changed)
 
     def _priorities(self) -> Iterator[_Remedy]:
         own = self._job.priority
         held = {job.priority for jobs in self._run.cache.jobs.values() for job in jobs.values()}
         for priority in sorted(priority for priority in held if priority >= own):
             title = f"raise the priority from {own} to {priority + 1} or more"
-            yield from self._try(RemedyKind.PRIORITY, title, self._with_priority(priority + 1))
+            yield from self._try(RemedyKind.PRIORITY, title, self._change(self._workload, priority=priority + 1))
 
     def _more_quota(self) -> Iterator[_Remedy]:
         yield from self._raise_quota(self._verdict.cluster_queue, "nominalQuota", self._missing_amounts())
 
     def _more_borrowed(self) -> Iterator[_Remedy]:
         """Raise the borrowingLimit that keeps the queue from unused quota of its cohort."""
-        node = self._run.cache.tree.queues[self._verdict.cluster_queue]
-        limited = {
-            flavor: missing
-            for flavor, missing in self._missing_amounts().items()
-            if all(node.quota(FlavorResource(flavor, name)).borrowing_limit is not None for name in missing)
-        }
-        yield from self._raise_quota(self._verdict.cluster_queue, "borrowingLimit", limited)
+        yield from self._raise_limit(self._verdict.cluster_queue, "borrowingLimit")
 
     def _more_lent(self) -> Iterator[_Remedy]:
         """Raise the lendingLimit that keeps unused quota of another queue from the cohort."""
@@ -535,13 +520,20 @@ class _Trials:
             name = queue.metadata.name
             if queue is own or not own.cohort or queue.cohort != own.cohort:
                 continue
-            node = self._run.cache.tree.queues[name]
-            limited = {
-                flavor: missing
-                for flavor, missing in self._missing_amounts().items()
-                if all(node.quota(FlavorResource(flavor, each)).lending_limit is not None for each in missing)
-            }
-            yield from self._raise_quota(name, "lendingLimit", limited)
+            yield from self._raise_limit(name, "lendingLimit")
+
+    def _raise_limit(self, name: str, field: str) -> Iterator[_Remedy]:
+        """Raise a limit in the flavors in which it is set for all missing resources."""
+        node = self._run.cache.tree.queues[name]
+        limited = {
+            flavor: missing
+            for flavor, missing in self._missing_amounts().items()
+            if None
+            not in [
+                getattr(node.quota(FlavorResource(flavor, resource)), _QUOTA_FIELDS[field][0]) for resource in missing
+            ]
+        }
+        yield from self._raise_quota(name, field, limited)
 
     def _missing_amounts(self) -> dict[str, dict[str, int]]:
         """Return the missing amounts by flavor and resource."""
@@ -558,10 +550,9 @@ class _Trials:
             phrases, raised = [], {}
             for resource, amount in missing.items():
                 quota = node.quota(FlavorResource(flavor, resource))
-                limit = quota.lending_limit if field == "lendingLimit" else quota.borrowing_limit
-                before = quota.nominal if field == "nominalQuota" else limit or 0
-                raised[resource] = _shown(resource, plus(before, amount))
-                phrases.append(f"{resource} from {_shown(resource, before)} to {raised[resource]}")
+                before = getattr(quota, _QUOTA_FIELDS[field][0]) or 0
+                raised[resource] = display_amount(resource, plus(before, amount))
+                phrases.append(f"{resource} from {display_amount(resource, before)} to {raised[resource]}")
             what = "the nominal quota" if field == "nominalQuota" else field
             title = f"raise {what} of flavor {flavor} in ClusterQueue {queue.metadata.name}: {', '.join(phrases)}"
             changed, patch = _with_quota(queue, flavor, field, raised)
@@ -577,13 +568,12 @@ class _Trials:
         if not +missing or not covered:
             return
         more = tuple(
-            kueue.QueueResourceQuota(name=name, nominal_quota=_shown(name, amount))
+            kueue.QueueResourceQuota(name=name, nominal_quota=display_amount(name, amount))
             for name, amount in (+missing).items()
         )
         first, *others = queue.spec.resource_groups
         flavors = tuple(replace(flavor, resources=(*flavor.resources, *more)) for flavor in first.flavors)
         group = replace(first, covered_resources=(*first.covered_resources, *missing), flavors=flavors)
-        changed = replace(queue, spec=replace(queue.spec, resource_groups=(group, *others)))
         patch = [set_field("/spec/resourceGroups/0/coveredResources/-", quota.name) for quota in more]
         patch += [
             set_field(f"/spec/resourceGroups/0/flavors/{index}/resources/-", to_builtins(quota))
@@ -592,27 +582,25 @@ class _Trials:
         ]
         quotas = " and ".join(f"{quota.name} with a quota of {quota.nominal_quota}" for quota in more)
         title = f"cover {quotas} in ClusterQueue {queue.metadata.name}"
-        yield from self._try(RemedyKind.QUOTA, title, self._replace_object(queue, changed), _target(queue), patch)
+        changed = self._change(queue, resource_groups=(group, *others))
+        yield from self._try(RemedyKind.QUOTA, title, changed, _target(queue), patch)
 
     def _preempting(self) -> Iterator[_Remedy]:
         """Let the queue take back the quota that others of its cohort have borrowed, or preempt its own Workloads of
         lower priority."""
         queue = self._run.queues[self._verdict.cluster_queue].queue
-        preemption = queue.spec.preemption or kueue.QueuePreemption()
-        ways = [("withinClusterQueue", "LowerPriority", replace(preemption, within_cluster_queue="LowerPriority"))]
-        if queue.cohort:
-            ways.insert(0, ("reclaimWithinCohort", "Any", replace(preemption, reclaim_within_cohort="Any")))
-        before = {
-            "reclaimWithinCohort": preemption.reclaim_within_cohort,
-            "withinClusterQueue": preemption.within_cluster_queue,
-        }
+        preemption = queue.preemption
+        ways = []
+        if queue.cohort and not preemption.is_in_cohort:
+            ways.append(("reclaimWithinCohort", "Any", replace(preemption, reclaim_within_cohort="Any")))
+        if not preemption.is_in_queue:
+            own = replace(preemption, within_cluster_queue="LowerPriority")
+            ways.append(("withinClusterQueue", "LowerPriority", own))
         for field, value, changed in ways:
-            if before[field] not in ("", "Never"):
-                continue
             path = f"/spec/preemption/{field}"
             patch = set_field(path, value) if queue.spec.preemption else set_field("/spec/preemption", {field: value})
             title = f"set {field} of ClusterQueue {queue.metadata.name} to {value}"
-            snapshot = self._replace_object(queue, replace(queue, spec=replace(queue.spec, preemption=changed)))
+            snapshot = self._change(queue, preemption=changed)
             yield from self._try(RemedyKind.PREEMPTION, title, snapshot, _target(queue), [patch])
 
     # --- the order of the queue, topology, and namespaces
@@ -623,11 +611,11 @@ class _Trials:
             title = f"lower what {first.key} requests, or delete its owner: it can never fit its queue"
             yield from self._try(RemedyKind.LESS, title, self._with_condition([first.key], "Finished"))
         title = f"raise the priority from {self._job.priority} to {first.priority + 1} or more"
-        yield from self._try(RemedyKind.PRIORITY, title, self._with_priority(first.priority + 1))
+        yield from self._try(RemedyKind.PRIORITY, title, self._change(self._workload, priority=first.priority + 1))
         queue = self._run.queues[self._verdict.cluster_queue].queue
-        loose = replace(queue, spec=replace(queue.spec, queueing_strategy="BestEffortFIFO"))
         title = f"set queueingStrategy of ClusterQueue {queue.metadata.name} to BestEffortFIFO"
-        yield from self._try(RemedyKind.ORDER, title, self._replace_object(queue, loose))
+        changed = self._change(queue, queueing_strategy="BestEffortFIFO")
+        yield from self._try(RemedyKind.ORDER, title, changed)
 
     def _other_topology(self) -> Iterator[_Remedy]:
         """Prefer a topology instead of requiring it, or reduce the number of pods."""
@@ -643,9 +631,7 @@ class _Trials:
             least, most, best = 1, 0 if self._is_pod_group else pod_set.count - 1, None
             while least <= most:
                 count = (least + most) // 2
-                title = f"run {count} of {pod_set.count} pods at a time in pod set {pod_set.name}"
-                changed = self._with_pod_set(index, replace(pod_set, count=count))
-                remedy = next(self._try(RemedyKind.LESS, title, changed), None)
+                remedy = next(self._run_pods(index, pod_set, count), None)
                 best = remedy or best
                 least, most = (least, count - 1) if remedy is None else (count + 1, most)
             if best is not None:
@@ -684,11 +670,8 @@ class _Trials:
         enough = [group for group in groups if self._fits_without(group)]
         for group in enough[:_MOST_QUEUED]:
             names = [job.key for job in group]
-            title = (
-                f"wait until {', '.join(names[:-1])} and {names[-1]} finish"
-                if names[1:]
-                else f"wait until {names[0]} finishes"
-            )
+            verb = "finish" if names[1:] else "finishes"
+            title = f"wait until {list_names(names, len(names), conjunction='and')} {verb}"
             yield from self._try(RemedyKind.WAIT, title, self._with_condition(names, "Finished"))
 
     def _fits_without(self, jobs: Sequence[Job]) -> bool:
@@ -702,44 +685,27 @@ class _Trials:
     def _with_condition(self, keys: Collection[str], kind: str) -> Snapshot:
         """Return the cluster with a condition set on Workloads."""
         added = TimedCondition(type=kind, status="True", reason="Succeeded")
-        return self._snapshot.with_records(
-            kueue.Workload,
-            [
-                replace(workload, status=replace(workload.status, conditions=(*workload.status.conditions, added)))
-                if workload.key in keys
-                else workload
-                for workload in self._snapshot.of(kueue.Workload)
-            ],
-        )
+        workloads = []
+        for workload in self._snapshot.of(kueue.Workload):
+            if workload.key in keys:
+                status = replace(workload.status, conditions=(*workload.status.conditions, added))
+                workload = replace(workload, status=status)
+            workloads.append(workload)
+        return self._snapshot.with_records(kueue.Workload, workloads)
 
     # --- inactive queues
 
     def _resume(self) -> Iterator[_Remedy]:
-        local, resumed = self._run.local_queue(self._job), [set_field("/spec/stopPolicy", "None")]
-        if local is not None and is_stopped(local.spec.stop_policy):
-            started = replace(local, spec=replace(local.spec, stop_policy=None))
-            title = f"set stopPolicy of LocalQueue {local.metadata.name} to None"
-            yield from self._try(
-                RemedyKind.RESUME, title, self._replace_object(local, started), _target(local), resumed
-            )
-        named = local.spec.cluster_queue if local is not None else ""
-        queue = next(
-            (
-                cluster_queue
-                for cluster_queue in self._snapshot.of(kueue.ClusterQueue)
-                if cluster_queue.metadata.name == named
-            ),
-            None,
-        )
-        if queue is None:
-            return
-        if is_stopped(queue.spec.stop_policy):
-            started_queue = replace(queue, spec=replace(queue.spec, stop_policy=None))
-            title = f"set stopPolicy of ClusterQueue {named} to None"
-            changed = self._replace_object(queue, started_queue)
-            yield from self._try(RemedyKind.RESUME, title, changed, _target(queue), resumed)
-        known = {resource_flavor.metadata.name for resource_flavor in self._snapshot.of(kueue.ResourceFlavor)}
-        missing = [flavor.name for flavor in _flavors(queue) if flavor.name not in known]
+        local = self._run.local_queue(self._job)
+        waiting = self._run.queues.get(local.spec.cluster_queue) if local is not None else None
+        queues = (local, waiting.queue if waiting is not None else None)
+        for stopped in (queue for queue in queues if queue is not None and queue.spec.is_stopped):
+            title = f"set stopPolicy of {type(stopped).__name__} {stopped.metadata.name} to None"
+            changed = self._change(stopped, stop_policy=None)
+            patch = [set_field("/spec/stopPolicy", "None")]
+            yield from self._try(RemedyKind.RESUME, title, changed, _target(stopped), patch)
+        known = self._run.cache.flavors
+        missing = [name for name in (waiting.queue.flavors if waiting is not None else ()) if name not in known]
         if missing:
             missing_flavors = [kueue.ResourceFlavor(metadata=ObjectMeta(name=name)) for name in missing]
             flavors = [*self._snapshot.of(kueue.ResourceFlavor), *missing_flavors]
@@ -748,16 +714,17 @@ class _Trials:
             yield from self._try(RemedyKind.RESUME, title, self._snapshot.with_records(kueue.ResourceFlavor, flavors))
 
 
-def _flavors(queue: kueue.ClusterQueue) -> Iterator[kueue.FlavorQuotas]:
-    for group in queue.spec.resource_groups:
-        yield from group.flavors
-
-
 _QUOTA_FIELDS = {
-    "nominalQuota": "nominal_quota",
-    "borrowingLimit": "borrowing_limit",
-    "lendingLimit": "lending_limit",
+    "nominalQuota": ("nominal", "nominal_quota"),
+    "borrowingLimit": ("borrowing_limit", "borrowing_limit"),
+    "lendingLimit": ("lending_limit", "lending_limit"),
 }
+"""Field of a manifest to its names in the quota tree and in the object."""
+
+
+def _with_spec(record: _Specified, **fields: object) -> _Specified:
+    """Return an object with fields of its spec replaced."""
+    return replace(record, spec=replace(record.spec, **fields))
 
 
 def _with_quota(
@@ -773,16 +740,12 @@ def _with_quota(
             for r, quota in enumerate(resources if quotas.name == flavor else ()):
                 if (amount := amounts.get(quota.name)) is None:
                     continue
-                resources[r] = replace(quota, **{_QUOTA_FIELDS[field]: amount})
+                resources[r] = replace(quota, **{_QUOTA_FIELDS[field][1]: amount})
                 patch.append(set_field(f"/spec/resourceGroups/{g}/flavors/{f}/resources/{r}/{field}", amount))
             flavors.append(replace(quotas, resources=tuple(resources)))
         groups.append(replace(group, flavors=tuple(flavors)))
-    return replace(queue, spec=replace(queue.spec, resource_groups=tuple(groups))), patch
+    return _with_spec(queue, resource_groups=tuple(groups)), patch
 
 
 def _target(queue: kueue.ClusterQueue | kueue.LocalQueue) -> Target:
     return Target(kueue.KUEUE_API, type(queue).__name__, queue.metadata.name, queue.metadata.namespace)
-
-
-def _shown(resource: str, amount: int) -> str:
-    return format_quantity(amount, Unit.of(resource))

@@ -97,7 +97,7 @@ class ScanProgress(Struct, frozen=True, kw_only=True):
 
 
 @dataclass(slots=True, kw_only=True)
-class _TimedStatus:
+class TimedStatus:
     status: str
     reason: str
     message: str
@@ -116,7 +116,7 @@ class Job:
     """The unchanged object."""
     settings: KueueSettings
     priority: int
-    conditions: dict[str, _TimedStatus]
+    conditions: dict[str, TimedStatus]
     checks: tuple[AdmissionCheckState, ...]
     admission: Admission | None
     is_active: bool
@@ -187,7 +187,7 @@ class Job:
         known = self.conditions.get(kind)
         written = "True" if status else "False"
         since = known.since if known is not None and known.status == written else now
-        new = _TimedStatus(status=written, reason=reason, message=message, since=since)
+        new = TimedStatus(status=written, reason=reason, message=message, since=since)
         self.conditions[kind] = new
         return known != new
 
@@ -277,22 +277,17 @@ class Job:
     @property
     def queued_since(self) -> int:
         """The time that orders Workloads of equal priority."""
-        evicted = self.conditions.get("Evicted")
-        if (
-            evicted is not None
-            and evicted.status == "True"
-            and evicted.reason in TIMED_EVICTIONS[self.settings.keeps_place_of_creation :]
-        ):
-            return evicted.since * 1000
-        if not self.settings.enabled("PrioritySortingWithinCohort"):
-            preempted = self.conditions.get("Preempted")
-            if preempted is not None and preempted.status == "True" and preempted.reason == _WHILE_BORROWING:
+        timed_evictions = TIMED_EVICTIONS[self.settings.keeps_place_of_creation :]
+        if self.is_evicted and self.conditions["Evicted"].reason in timed_evictions:
+            return self.conditions["Evicted"].since * 1000
+        if not self.settings.enabled("PrioritySortingWithinCohort") and self.has("Preempted"):
+            preempted = self.conditions["Preempted"]
+            if preempted.reason == _WHILE_BORROWING:
                 return preempted.since * 1000 + 1
         return self.created
 
     def quota_since(self, now: int) -> int:
-        stamped = self.conditions.get("QuotaReserved")
-        return stamped.since if stamped is not None and stamped.status == "True" else now
+        return self.conditions["QuotaReserved"].since if self.has_quota else now
 
     # --- admission
 
@@ -332,10 +327,6 @@ class Job:
         return any(check.state == state for check in self.checks)
 
     @property
-    def are_checks_ready(self) -> bool:
-        return all(check.state == READY for check in self.checks)
-
-    @property
     def is_topology_pending(self) -> bool:
         assigned = self.admission.pod_set_assignments if self.admission is not None else ()
         return any(
@@ -345,7 +336,8 @@ class Job:
 
     def sync_admitted(self, now: int) -> bool:
         """Update the condition Admitted from quota, checks, and topology. Return whether it changed."""
-        is_ready = self.has_quota and self.are_checks_ready and not self.is_topology_pending
+        are_checks_ready = all(check.state == READY for check in self.checks)
+        is_ready = self.has_quota and are_checks_ready and not self.is_topology_pending
         if self.is_admitted == is_ready:
             return False
         if is_ready:
@@ -499,8 +491,8 @@ class Job:
 _WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
 
 
-def _timed_status(condition: TimedCondition) -> _TimedStatus:
-    return _TimedStatus(
+def _timed_status(condition: TimedCondition) -> TimedStatus:
+    return TimedStatus(
         status=condition.status,
         reason=condition.reason,
         message=condition.message,
@@ -513,8 +505,7 @@ def _timed_status(condition: TimedCondition) -> _TimedStatus:
 
 def checks_of(queue: ClusterQueue) -> dict[str, frozenset[str]]:
     """Admission check to the flavors that need it."""
-    strategy = queue.spec.admission_checks_strategy
-    every = frozenset(flavor.name for group in queue.spec.resource_groups for flavor in group.flavors)
+    strategy, every = queue.spec.admission_checks_strategy, frozenset(queue.flavors)
     if queue.spec.admission_checks:
         return dict.fromkeys(queue.spec.admission_checks, every)
     rules = strategy.admission_checks if strategy is not None else ()
