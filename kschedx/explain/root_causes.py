@@ -598,10 +598,14 @@ def _unreachable(cluster: ClusterNodes, finding: VolumeNodeAffinityMismatch) -> 
         known = {*cluster.label(requirement.key).values}
         if known & {*requirement.values}:
             continue
-        hosts = {value.partition(".")[0] for value in requirement.values if requirement.key == HOSTNAME}
+        by_host = requirement.values if requirement.key == HOSTNAME else ()
+        hosts = {value.partition(".")[0] for value in by_host}
         meant = next((value for value in sorted(filter(None, known)) if value.partition(".")[0] in hosts), "")
+        if named := next((value for value in by_host if value in cluster.index), ""):  # a name in place of the label
+            meant = cluster.label(HOSTNAME)[cluster.index[named]] or ""
         if meant:
-            text = f"label {HOSTNAME} of the node is {meant}, not {list_names(requirement.values, 2)}"
+            its_node = f"node {named}" if named else "the node"
+            text = f"label {HOSTNAME} of {its_node} is {meant}, not {list_names(requirement.values, 2)}"
             yield HostNameDiffers(text=text, host=meant, volume=finding.persistent_volume)
         else:
             values = list_names(requirement.values, 2)

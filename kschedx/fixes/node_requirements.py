@@ -24,12 +24,15 @@ from kschedx.kube.types import OUT_OF_SERVICE, Node, NodeAffinity, Pod, Taint
 from kschedx.kube.typos import nearest_name
 from kschedx.snapshot.snapshot import Snapshot
 
+PRESENT_TOPOLOGY = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+}
 NEW_NAMES = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
     "beta.kubernetes.io/os": "kubernetes.io/os",
     "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
-    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    **PRESENT_TOPOLOGY,
     "node-role.kubernetes.io/master": "node-role.kubernetes.io/control-plane",
 }
 """Deprecated label names that manifests still use, to their present names."""

@@ -225,6 +225,10 @@ def _finding_remedies(finding: f.Finding, place: RemedyCandidate) -> Iterator[s.
             yield from _existing_rule_remedies(finding, place)
         case f.ClaimInUse() | f.DiskConflict():
             yield from stop_holder(finding.holder, place)
+        case f.VolumeNodeAffinityMismatch():
+            from kschedx.fixes.storage_remedies import renamed_topology
+
+            yield from renamed_topology(finding, place)
         case (
             f.ClaimNotFound()
             | f.ClaimLost()

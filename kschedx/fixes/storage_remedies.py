@@ -28,6 +28,7 @@ from kschedx.findings import (
 )
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_deleted
+from kschedx.fixes.node_requirements import PRESENT_TOPOLOGY
 from kschedx.fixes.phrases import join_phrases
 from kschedx.fixes.proposal import CONTROLLER_MANAGER
 from kschedx.fixes.trial import RemedyCandidate
@@ -144,11 +145,11 @@ def _more_storage(
 
 
 def _released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[s.ReleaseVolume]:
-    """Yield volumes that were bound to deleted claims and fit this claim."""
-    storage = snapshot.storage
+    """Yield volumes that were bound to deleted claims and fit this claim; if it names a volume, only that one."""
+    storage, named = snapshot.storage, claim.spec.volume_name
     for volume in storage.volumes_of(claim.storage_class):
         holder = volume.spec.claim_ref
-        if holder is None:
+        if holder is None or named not in ("", volume.name):
             continue
         key = f"{holder.namespace}/{holder.name}"
         there = storage.claims.get(key)
@@ -344,6 +345,31 @@ def give_up_volume(
     yield _without_data(claim, place, next(waiting, ""))
 
 
+def renamed_topology(finding: VolumeNodeAffinityMismatch, place: RemedyCandidate) -> Iterator[s.ObjectStep]:
+    """Yield the volume with the present names of zone labels in its node affinity, if the nodes have only those. The
+    API server refuses other changes of it (ValidatePersistentVolumeUpdate)."""
+    volume = place.snapshot.storage.volumes.get(finding.persistent_volume)
+    if volume is None or volume.spec.node_affinity is None or volume.spec.node_affinity.required is None:
+        return
+    terms, old_keys = volume.spec.node_affinity.required.node_selector_terms, list[str]()
+
+    def renamed(requirement: NodeSelectorRequirement) -> NodeSelectorRequirement:
+        new_key = PRESENT_TOPOLOGY.get(requirement.key, "")
+        if not new_key or {*place.snapshot.cluster.label(requirement.key).values} != {None}:
+            return requirement
+        old_keys.append(requirement.key)
+        return replace(requirement, key=new_key)
+
+    new_terms = tuple(replace(term, match_expressions=tuple(map(renamed, term.match_expressions))) for term in terms)
+    if old_keys:
+        affinity = VolumeNodeAffinity(required=NodeSelector(node_selector_terms=new_terms))
+        names = join_phrases(tuple(dict.fromkeys(PRESENT_TOPOLOGY[key] for key in old_keys)))
+        instead = join_phrases(tuple(dict.fromkeys(old_keys)))
+        title = f"use label {names} in nodeAffinity of volume {volume.name}: no node has {instead}"
+        changed = replace(volume, spec=replace(volume.spec, node_affinity=affinity))
+        yield s.ObjectStep(title=title, cost=s.Cost.REPAIR, group=s.FixGroup.CLUSTER, objects=(changed,))
+
+
 def _without_data(claim: PersistentVolumeClaim, place: RemedyCandidate, other_class: str = "") -> s.FixStep:
     new_claim, named = _as_new_claim(claim, place), ""
     if other_class:
@@ -506,18 +532,19 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCand
                     yield _default_set(storage.classes[step.storage_class], storage)
             else:
                 yield step
-    if not claim.spec.volume_name and volume is None:
+    if volume is None:
         for released_volume in _released_volumes(claim, snapshot):
             yield replace(released_volume, claim=bound_claim(claim, released_volume.volume.name))
     if volume is None and not claim.spec.volume_name:
         yield from _match_volume(claim, place, at_once=True)
     if volume is None:
-        own = f"{claim.metadata.namespace}-{claim.name}"
-        name = (claim.spec.volume_name or own) if named is None else own
+        name = claim.spec.volume_name or f"{claim.metadata.namespace}-{claim.name}"
         storage_class = storage.classes.get(claim.storage_class)
         can_provision = storage_class is not None and storage_class.can_provision
-        if storage_class is not None and can_provision and claim.spec.volume_name and named is None:
+        if storage_class is not None and can_provision and claim.spec.volume_name:
             yield replace(_with_class(claim, storage_class), wrong_class="", without=claim.spec.volume_name)
+        if named is not None:
+            return  # a claim that names a volume is bound to no other
         driver = storage_class.provisioner if storage_class and can_provision and not claim.spec.volume_name else ""
         is_new = any(claim == item for item in place.situation.proposal.objects)
         is_new = is_new or not (claim.metadata.uid or _is_in_trouble(snapshot, claim, driver))

@@ -614,9 +614,20 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
                 volume("disk", reach=in_term("kubernetes.io/hostname", "a"), holder="data"),
                 pod("me", volumes=DATA),
             ],
-            "label kubernetes.io/hostname of the node is a.example.com, not a",
+            "label kubernetes.io/hostname of node a is a.example.com, not a",
             "recreate volume disk with kubernetes.io/hostname a.example.com in its nodeAffinity",
             id="a local volume with another form of the host name",
+        ),
+        pytest.param(
+            [
+                node("ip-10-0-0-7", labels={"kubernetes.io/hostname": "worker-7"}),
+                bound_claim("data", volume="disk"),
+                volume("disk", reach=in_term("kubernetes.io/hostname", "ip-10-0-0-7"), holder="data"),
+                pod("me", volumes=DATA),
+            ],
+            "label kubernetes.io/hostname of node ip-10-0-0-7 is worker-7, not ip-10-0-0-7",
+            "recreate volume disk with kubernetes.io/hostname worker-7 in its nodeAffinity",
+            id="a local volume with the node's name instead of its host name",
         ),
         pytest.param(
             [

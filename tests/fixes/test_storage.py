@@ -8,7 +8,7 @@ from msgspec.structs import replace
 import kschedx
 from kschedx.render.outcome import roots
 from tests.builders import Manifest, at, node, pod
-from tests.storage_builders import DRIVER, HOSTNAME, claim, in_term, storage_class, volume
+from tests.storage_builders import DRIVER, HOSTNAME, ZONE, claim, in_term, storage_class, volume
 
 RESTORED = "restore volume gone with the handle of its disk, if the disk still exists"
 EMPTIED = "delete and recreate claim default/data; the data on volume gone is lost"
@@ -97,7 +97,7 @@ def titles(*objects: Manifest) -> list[str]:
         # a volume that is kept for a claim that is gone, its own of before first
         (
             [claim("data"), storage_class(), volume("kept", holder="data", uid="before", phase="Released")],
-            ["release volume kept, whose claim default/data is deleted; its data stays"],
+            ["release volume kept, whose earlier claim default/data is deleted; its data stays"],
         ),
         (
             [
@@ -105,7 +105,32 @@ def titles(*objects: Manifest) -> list[str]:
                 storage_class("now", waits=False),
                 volume("kept", storage_class="now", holder="data", uid="before", phase="Released"),
             ],
-            ["release volume kept, whose claim default/data is deleted; its data stays"],
+            ["release volume kept, whose earlier claim default/data is deleted; its data stays"],
+        ),
+        # a claim that names a volume is bound to no other
+        (
+            [
+                claim("data", volumeName="kept"),
+                storage_class("waits", waits=False, provisioner=DRIVER),
+                volume("kept", holder="data", uid="before", phase="Released"),
+            ],
+            [
+                "release volume kept, whose earlier claim default/data is deleted; its data stays",
+                "delete and recreate claim default/data without volumeName kept",
+            ],
+        ),
+        (
+            [
+                claim("data", volumeName="taken"),
+                storage_class("waits", waits=False, provisioner=DRIVER),
+                *(claim("other", volume="taken"), volume("taken", holder="other")),
+                volume("kept", holder="data", uid="before", phase="Released"),
+            ],
+            ["delete and recreate claim default/data without volumeName taken"],
+        ),
+        (
+            [claim("data", volumeName="taken"), storage_class("waits", waits=False), volume("taken", holder="other")],
+            [],
         ),
         (
             [claim("data", storage_class="standart"), storage_class("standard", provisioner=DRIVER)],
@@ -153,6 +178,28 @@ def titles(*objects: Manifest) -> list[str]:
 )
 def test_claims(objects: list[Manifest], expected: list[str]) -> None:
     assert titles(*objects)[: len(expected)] == expected
+
+
+OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ({ZONE: "eu-1a"}, [f"use label {ZONE} in nodeAffinity of volume disk: no node has {OLD_ZONE}"]),
+        ({ZONE: "eu-1b"}, []),
+        ({ZONE: "eu-1a", OLD_ZONE: "eu-1b"}, []),
+        ({}, []),
+    ],
+)
+def test_zone_labels_of_a_volume_get_their_present_names(labels: dict[str, str], expected: list[str]) -> None:
+    """The API server lets a volume's zones change only so."""
+    objects = [
+        *(node("a", labels=labels), ME, claim("data", volume="disk")),
+        volume("disk", reach=in_term(OLD_ZONE, "eu-1a"), holder="data"),
+    ]
+    fixes = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes
+    assert [fix.title for fix in fixes if "nodeAffinity" in fix.title] == expected
 
 
 def test_a_default_class_is_one_command() -> None:

@@ -202,7 +202,8 @@ class ReleaseVolume(FixStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        return f"release volume {self.volume.name}, whose claim {self.holder} is deleted; its data stays"
+        earlier = "earlier " if self.is_its_own else ""
+        return f"release volume {self.volume.name}, whose {earlier}claim {self.holder} is deleted; its data stays"
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
         return (
