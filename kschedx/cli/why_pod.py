@@ -145,16 +145,16 @@ def explain_target(
             isinstance(pod, WrittenPod)
             and pod.is_daemon
             and clusters.applied.cluster.nodes
-            and wanted.is_plain
+            and replace(wanted, nodes=None).is_plain
             and not inquiry.is_held(pod)
         ):
             answer = inquiry.explain_daemon_set(pod, admit, (pod,) if wanted.alone else queue)
-            return _daemon_set_answer(answer, pod, wanted.fix, clusters.before)
+            return _daemon_set_answer(answer, pod, wanted, clusters.before)
         elif isinstance(pod, WrittenPod) and pod.is_daemon and wanted.is_about_node and not inquiry.is_stopped(pod):
             from kschedx.inquiry.daemon_set import explain_daemon_set
 
             answer = explain_daemon_set(pod.workload_name, admit(clusters.applied), setup)
-            return _daemon_set_answer(replace(answer, node=shown[0]), pod, wanted.fix, clusters.before)
+            return _daemon_set_answer(replace(answer, node=shown[0]), pod, wanted, clusters.before)
         else:
             explanation = inquiry.answer(pod, admit, queue)
     except NotAdmittedError as error:
@@ -216,14 +216,20 @@ def _once(admit: Callable[[Snapshot], Subject]) -> Callable[[Snapshot], Subject]
     return once
 
 
-def _daemon_set_answer(answer: DaemonSetAnswer, target: WrittenPod, fix: int | None, before: Snapshot) -> Answer:
+def _daemon_set_answer(answer: DaemonSetAnswer, target: WrittenPod, wanted: WhyArguments, before: Snapshot) -> Answer:
     node = answer.node
-    if fix is not None:
-        report = _fix_report(answer.explanation, answer.fixes, fix, target, before)
+    if wanted.fix is not None:
+        report = _fix_report(answer.explanation, answer.fixes, wanted.fix, target, before)
         return Answer(report, _exit_code_of(answer.outcome))
     nodes = answer.answer_on(node).chosen_nodes if node else answer.runs
     report = Report.of(answer, names=lambda: [f"node/{name}" for name in nodes])
+    if wanted.nodes:
+        report = replace(report, screen=partial(_whole, report))
     return Answer(replace(report, checks=lambda: [_check(answer, target)]), _exit_code_of(answer.outcome))
+
+
+def _whole(report: Report, width: int, wide: bool) -> Sequence[StyledLine]:
+    return report.screen(width, True)
 
 
 def _exit_code_of(outcome: str) -> ExitCode:

@@ -135,6 +135,11 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
         kept = (self._part(group, is_awaited=True) for group in groups if _is_left_out(group))
         return (*(group for group in groups if not _is_left_out(group)), *(group for group in kept if group.rows))
 
+    @property
+    def first_pending(self) -> Explanation | None:
+        """The answer about the pod of the first node where it does not fit."""
+        return self.answer_on(self.names(self.waits[0])[0]) if self.waits else None
+
     @cached_property
     def left_out(self) -> tuple[NodeGroup, ...]:
         """Nodes for which no pod is created; other rejections there do not matter."""
@@ -204,7 +209,7 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
             return Outcome.SCHEDULED if is_whole else Outcome.UNSCHEDULABLE
         return outcome
 
-    def fix_of(self, group: NodeGroup) -> Fix | None:
+    def _fix_of(self, group: NodeGroup) -> Fix | None:
         """Return the first fix that was tried for the pod of the first of these nodes. If the DaemonSet skips the node,
         fixes of the workload come first, and only a taint of a node that can run its pods calls for a fix."""
         is_left_out, name = group in self.left_out, self.names(group)[0]
@@ -217,6 +222,18 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
             return min(fixes, key=lambda fix: fix.group is not FixGroup.WORKLOAD, default=None)
         return next(iter(fixes), None)
 
+    @cached_property
+    def fixes_by_node(self) -> tuple[tuple[Fix, str], ...]:
+        """The first fix of each group of nodes, and the node on which it was tried; pending pods come first."""
+        firsts = [(self._fix_of(group), self.names(group)[0]) for group in self.waits]
+        firsts += [(next(iter(self.answer_on(nodes[0]).fixes), None), nodes[0]) for nodes in self.unable.values()]
+        firsts += [(self._fix_of(group), self.names(group)[0]) for group in self.left_out]
+        fixes: dict[str, tuple[Fix, str]] = {}
+        for fix, node in firsts:
+            if fix is not None:
+                fixes.setdefault(fix.title, (fix, node))
+        return tuple(fixes.values())
+
     @property
     def fixes(self) -> tuple[Fix, ...]:
         """The fixes of the DaemonSet as a whole, or the first one of each group of nodes. With a node, its pod's."""
@@ -224,9 +241,7 @@ class DaemonSetAnswer(Shown, Struct, frozen=True, kw_only=True, dict=True):
             return self.answer_on(self.node).fixes
         if self.is_one_answer or not self.eligible:
             return self.explanation.fixes
-        firsts = [self.fix_of(group) for group in (*self.waits, *self.left_out)]
-        firsts += (next(iter(self.answer_on(nodes[0]).fixes), None) for nodes in self.unable.values())
-        return tuple({fix.title: fix for fix in firsts if fix is not None}.values())
+        return tuple(fix for fix, _ in self.fixes_by_node)
 
     def to_dict(self) -> dict[str, object]:
         """Return the Explanation of a pod that is not tied to a node, with the DaemonSet's nodes and fixes. With a

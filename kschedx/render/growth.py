@@ -18,8 +18,6 @@ from kschedx.words.growth import MOST_NAMES, OUTCOMES, DecisionWords, PlaceWords
 if TYPE_CHECKING:
     from kschedx.inquiry.autoscalers import Growth, NodeScaling
 
-MOST_ROWS = 5
-"""Rows of a decider on the first screen."""
 _SAME = "the recorded event is the same"
 
 # The decision about one pod.
@@ -73,22 +71,25 @@ def _rows(words: DecisionWords) -> Iterator[DeciderRow]:
         )
 
 
-def decider_lines(decider: Decider, width: int, limit: int | None = MOST_ROWS) -> list[StyledLine]:
-    """Return the sentence, why each node group or NodePool does not help, the event, and what makes it help."""
+def decider_lines(
+    decider: Decider, width: int, limit: int | None = None, *, is_brief: bool = False
+) -> list[StyledLine]:
+    """Return the sentence, why each node group or NodePool does not help, the event, and what makes it help. `limit` is
+    the maximum number of rows; a brief decision has no facts, and no basis."""
     lines = paragraph(decider.sentence, width, first=decider.name.ljust(12))
     for row in decider.rows[:limit]:
         lines += paragraph(row.text, width, first="  ", indent=6)
-        for fact in () if row.is_brief and limit is not None else row.facts:
+        for fact in () if is_brief or (row.is_brief and limit is not None) else row.facts:
             lines += fact_lines(fact, width, 2)
     if limit is not None and len(decider.rows) > limit:
-        lines.append(text(f"  {count(len(decider.rows) - limit, 'more reason')}: -o wide", DIM))
+        lines.append(text(f"  {count(len(decider.rows) - limit, 'more reason' if limit else 'reason')}: -o wide", DIM))
     if decider.event:
         lines += labelled_lines("event", decider.event, width, exact=True)
-    if decider.recorded:
+    if decider.recorded and not (is_brief and decider.recorded == _SAME):
         lines += labelled_lines("" if decider.recorded == _SAME else "recorded", decider.recorded, width, exact=True)
     for number, fix in enumerate(decider.fixes):
         lines += labelled_lines("" if number else "fix", fix.text, width, further=2)
-    basis = decider.basis if limit is None else decider.basis[:1]
+    basis = () if is_brief else decider.basis if limit is None else decider.basis[:1]
     return [*lines, *(line for phrase in basis for line in labelled_lines("by", phrase, width))]
 
 

@@ -70,7 +70,8 @@ def lifecycle_view(explanation: Explanation, lifecycle: states.Lifecycle, *, wit
         lead = "; according to the dump "
     then = ""
     if lifecycle.is_open and explanation.is_run:
-        then = f"{lead}{then_text(explanation.diagnosis, rank_nodes(explanation.cycle, 1))}"
+        whose = "it" if lifecycle.subject == explanation.cycle.pod.key else "its pod"
+        then = f"{lead}{then_text(explanation.diagnosis, rank_nodes(explanation.cycle, 1), whose)}"
     is_quoted = isinstance(lifecycle, states.NotBound | states.NoScheduler)
     untold = _UNTOLD | {"recorded-event"} if is_quoted else _UNTOLD
     if isinstance(lifecycle, states.RolloutStalled):

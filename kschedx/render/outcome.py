@@ -238,10 +238,11 @@ def _lacks_room(cycle: Cycle, holding: Holding | None) -> bool:
     return group is not None and group.lacks_room and cycle.outcome is Outcome.SCHEDULED
 
 
-def then_text(diagnosis: Diagnosis, ranking: Ranking | None) -> str:
+def then_text(diagnosis: Diagnosis, ranking: Ranking | None, subject: str = "it") -> str:
     """Return the outcome of a pod that is held back, if it were released."""
     cycle = diagnosis.cycle
-    return f"it {_goes(cycle, ranking)}" if cycle.choice else f"it is unschedulable: {_why_not(diagnosis)}"
+    outcome = _goes(cycle, ranking) if cycle.choice else f"is unschedulable: {_why_not(diagnosis)}"
+    return f"{subject} {outcome}"
 
 
 def _held(diagnosis: Diagnosis) -> str:

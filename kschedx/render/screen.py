@@ -61,10 +61,13 @@ _MOST_GROUPS = 8
 _MOST_FIXES = 9
 """In lines."""
 _MOST_NOTES = 3
+_MOST_ROWS = 5
+"""Rows of an autoscaler."""
 _MOST_VICTIMS = 3
 _MOST_LABELS = 4
 """In lines."""
 
+_MORE = "more: --node NAME, --nodes all, -o wide"
 _SAID = frozenset(
     {"bound-by-hand", "gated", "nominated-node-first", "runs-already", "single-feasible-node", "tie", ROUTINE, UNTRIED}
 )
@@ -111,9 +114,6 @@ def why_lines(
         for name in chosen_nodes(diagnosis.cycle, nodes):
             lines += [*([BLANK] if lines else []), *node_verdict_lines(diagnosis, ranked, name, width)]
         return lines
-    if explanation.lifecycle is not None and not (explanation.is_run and (wide or all_nodes)):
-        view = explanation_view(explanation)
-        return _sections(_head(explanation, view, width, _MOST_FIXES), note_lines(view, width))
     return _screen(explanation, diagnosis, width, all_nodes=all_nodes, wide=wide)
 
 
@@ -121,6 +121,10 @@ def why_lines(
 def _screen(
     explanation: Explanation, diagnosis: Diagnosis, width: int, *, all_nodes: bool, wide: bool
 ) -> list[StyledLine]:
+    if explanation.lifecycle is not None and not (explanation.is_run and (wide or all_nodes)):
+        view = explanation_view(explanation)
+        footer = footer_lines(explanation, diagnosis, width, more="more: -o wide") if explanation.is_run else []
+        return _sections(_head(explanation, view, width, _MOST_FIXES), note_lines(view, width), footer)
     if wide:
         return _everything(explanation, diagnosis, width)
     if all_nodes:
@@ -316,34 +320,47 @@ def chosen_nodes(cycle: Cycle, nodes: Sequence[str]) -> Iterator[str]:
 def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[StyledLine]:
     ranked = rank_nodes(explanation.cycle, SHOWN + 1)
     view = explanation_view(explanation)
-    about = _reason_command(diagnosis)
+    about = reason_command(diagnosis)
     head = _head(explanation, view, width, _MOST_FIXES, about=about)
-    tail = _sections(
-        _steps(explanation, width),
-        _labels(diagnosis, width),
-        candidates_block(explanation.cycle, width),
-        [row for decider in view.deciders for row in _decider(decider, width)],
-        note_lines(view, width, _MOST_NOTES),
-    )
-    scores = ranking_block(ranked, width) if ranked and ranked.count > 1 else []
     is_said = not about or any(about in row.plain for row in head)
-    hint = [text(row, DIM) for row in join_items(_hint(explanation, diagnosis, "" if is_said else about, width), width)]
-    if scores and ranked and len(_sections(head, scores, tail, hint)) > MOST_LINES:
-        scores = ranking_block(ranked, width, by_plugin=False)
-    room = MOST_LINES - len(_sections(head, scores, [BLANK], tail, hint)) + 1
+    footer = footer_lines(explanation, diagnosis, width, about="" if is_said else about)
+    blocks = _blocks(diagnosis, width)
+    are_ranked = ranked is not None and ranked.count > 1
+    scores = ranking_block(ranked, width, by_plugin=False) if ranked and are_ranked else []
+    least = _sections(head, scores, _fit_blocks(blocks, 1, diagnosis, width, most=Level.LINE), footer)
+    tails = list(_tails(explanation, view, width))
+    tail = next((lines for lines in tails if len(least) + 1 + len(lines) <= MOST_LINES), tails[-1])
+    by_plugin = ranking_block(ranked, width) if ranked and are_ranked else []
+    if len(_sections(head, by_plugin, tail, footer)) <= MOST_LINES:
+        scores = by_plugin
+    room = MOST_LINES - len(_sections(head, scores, [BLANK], tail, footer)) + 1
     most = Level.LINE if diagnosis.feasible else Level.FULL  # if the pod has a node, the others get one line each
-    blockers = _fit_blocks(_blocks(diagnosis, width), room, diagnosis, width, most=most)
-    lines = _sections(head, scores, blockers, tail, hint)[:MOST_LINES]
-    note = names_note(_nodes_of(explanation))
-    if len(lines) < MOST_LINES or note in " ".join(row.plain.strip() for row in lines):
-        return lines
-    return [*lines[:-1], text(note, DIM, exact=True)]
+    body = _sections(head, scores, _fit_blocks(blocks, room, diagnosis, width, most=most), tail)
+    return _sections(body if len(body) + len(footer) < MOST_LINES else body[: MOST_LINES - len(footer) - 1], footer)
 
 
-def _decider(decider: Decider, width: int, *, everything: bool = False) -> list[StyledLine]:
-    from kschedx.render.growth import MOST_ROWS, decider_lines
+def _tails(explanation: Explanation, view: View, width: int) -> Iterator[list[StyledLine]]:
+    """Yield what follows the nodes, shorter each time: first with fewer rows of autoscalers, then with fewer notes."""
+    first = (
+        _steps(explanation, width),
+        _labels(explanation.diagnosis, width),
+        candidates_block(explanation.cycle, width),
+    )
+    notes = note_lines(view, width, _MOST_NOTES)
+    yield _sections(*first, _deciders_in(view.deciders, width, _MOST_ROWS), notes)
+    if view.deciders:
+        for most in range(_MOST_ROWS, -1, -1):
+            yield _sections(*first, _deciders_in(view.deciders, width, most, is_brief=True), notes)
+    for most in range(_MOST_NOTES, -1, -1):
+        yield _sections(*first, note_lines(view, width, most))
 
-    return decider_lines(decider, width, None if everything else MOST_ROWS)
+
+def _deciders_in(
+    deciders: Iterable[Decider], width: int, limit: int | None = None, *, is_brief: bool = False
+) -> list[StyledLine]:
+    from kschedx.render.growth import decider_lines
+
+    return [row for decider in deciders for row in decider_lines(decider, width, limit, is_brief=is_brief)]
 
 
 def _sections(*blocks: list[StyledLine]) -> list[StyledLine]:
@@ -439,21 +456,28 @@ def _labels(diagnosis: Diagnosis, width: int) -> list[StyledLine]:
     return lines
 
 
-def _hint(explanation: Explanation, diagnosis: Diagnosis, about: str, width: int) -> tuple[str, ...]:
+def footer_lines(
+    explanation: Explanation, diagnosis: Diagnosis, width: int, *, about: str = "", more: str = _MORE
+) -> list[StyledLine]:
+    """Return the version, profile, and nodes that the answer is for, and the options and the command that show more."""
+    return [text(row, DIM) for row in join_items(_footer(explanation, diagnosis, about, more, width), width)]
+
+
+def _footer(explanation: Explanation, diagnosis: Diagnosis, about: str, more: str, width: int) -> tuple[str, ...]:
     cycle = explanation.cycle
     if any(unevaluated.kind is UnevaluatedKind.SCHEDULER for unevaluated in cycle.unevaluated):
         return (count(diagnosis.total, "node"),)
     seen = f"kube-scheduler {cycle.release.version}, profile {cycle.profile.scheduler_name}"
-    more = [*(["more: --node NAME, --nodes all, -o wide"] if diagnosis.total else []), *([about] if about else [])]
-    together = SEPARATOR.join(more)
+    further = [*([more] if diagnosis.total else []), *([about] if about else [])]
+    together = SEPARATOR.join(further)
     taken = cycle.snapshot.source.taken
     when = (f"taken {taken.removesuffix('Z').replace('T', ' ')} UTC",) if taken.endswith("Z") else ()
     note = names_note(_nodes_of(explanation))
     nodes = count(diagnosis.total, "node") + (f" ({note})" if note else "")
-    return (f"{seen}, {nodes}", *when, *([together] if more and fits(together, width) else more))
+    return (f"{seen}, {nodes}", *when, *([together] if further and fits(together, width) else further))
 
 
-def _reason_command(diagnosis: Diagnosis) -> str:
+def reason_command(diagnosis: Diagnosis) -> str:
     """Return the command that explains the first cause."""
     if diagnosis.feasible:
         return ""
@@ -477,6 +501,6 @@ def _everything(explanation: Explanation, diagnosis: Diagnosis, width: int) -> l
         tables(diagnosis, width),
         scores,
         candidates_block(cycle, width, everything=True),
-        [row for decider in view.deciders for row in _decider(decider, width, everything=True)],
+        _deciders_in(view.deciders, width),
         note_lines(view, width),
     )

@@ -17,16 +17,17 @@ from kschedx.inquiry.daemon_set import DaemonSetAnswer
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.node import NodeAnswer, PendingPodVerdict, ResourceUse
 from kschedx.render.fixes import fix_lines, group_fix
-from kschedx.render.layout import column_lines, head_lines, headline_lines, item_lines
+from kschedx.render.layout import column_lines, head_lines, headline_lines, item_lines, note_lines
 from kschedx.render.lifecycle import causes, rollout_text, state_tone
 from kschedx.render.page.explanation import explanation_sections
 from kschedx.render.page.model import SCREEN_WIDTH, Page, page_of
-from kschedx.render.screen import explanation_view, why_lines
+from kschedx.render.screen import explanation_view, footer_lines, reason_command, why_lines
 from kschedx.render.terminal import (
     BLANK,
     DIM,
     SEPARATOR,
     StyledLine,
+    fact_lines,
     join_items,
     line,
     more,
@@ -37,11 +38,14 @@ from kschedx.render.view import FixView, ItemList, TableView, Tone, View, ViewIt
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import Fact, amount, amounts, count
 from kschedx.words import describe, headline
-from kschedx.words.causes import because
+from kschedx.words.causes import because, causes_of
 from kschedx.words.constraints import maintenance_text, unwell_node_text
 
 _MOST_GROUPS = 6
-_FIX_LINES = 6
+_FIX_LINES = 9
+_FACT_LINES = 2
+_MORE = "more: --node NAME, -o wide"
+_AS_IF_NEW = "each node is evaluated as if the DaemonSet had no pod there"
 
 
 def _nodes_of(answer: DaemonSetAnswer) -> Sequence[str]:
@@ -68,20 +72,21 @@ def daemon_set_view(answer: DaemonSetAnswer) -> View:
     if answer.is_one_answer:
         headline = f"{name}: {_NO_NODES[answer.outcome]}"
         return replace(view, headline=headline, details=(view.headline, *view.details, *details))
-    eligible = answer.eligible
+    eligible, first = answer.eligible, answer.first_pending
     return View(
         command=view.command,
         subject=f"ds/{answer.name}",
         headline=f"{name} {_nodes_text(answer)}",
         tone=Tone.GOOD if answer.outcome is Outcome.SCHEDULED else Tone.BAD,
         details=details,
-        because=() if eligible else because(answer.diagnosis),
-        fixes=() if eligible else view.fixes,
-        no_fix="" if eligible else view.no_fix,
+        because=causes_of(answer.waits) if eligible else because(answer.diagnosis),
+        fixes=tuple(_fix_on(fix, node) for fix, node in answer.fixes_by_node) if eligible else view.fixes,
+        no_fix=view.no_fix if not eligible else first.no_fix if first and not answer.fixes_by_node else "",
+        event=first.message if first else "",
         lists=(ItemList(title="Nodes", noun="group", items=tuple(_daemon_set_items(answer))),),
         notes=(
             *(note.text for note in answer.explanation.notes if note.id in _ABOUT_MANIFEST),
-            "pods that already run are not counted · one node: --node NAME",
+            *((_AS_IF_NEW,) if answer.has_pod else ()),
         ),
     )
 
@@ -120,8 +125,7 @@ def _daemon_set_items(answer: DaemonSetAnswer) -> Iterator[ViewItem]:
         yield _group_item(answer, group, _PENDING, Tone.BAD)
     for why, nodes in answer.unable.items():
         title = f"{count(len(nodes), 'node')}: {_UNABLE}, {why}"
-        fixes = tuple(_fix_on(fix, nodes[0]) for fix in answer.answer_on(nodes[0]).fixes[:1])
-        yield ViewItem(title=title, tone=Tone.BAD, kind=_UNABLE, fixes=fixes, members=nodes)
+        yield ViewItem(title=title, tone=Tone.BAD, kind=_UNABLE, members=nodes)
     if answer.runs:
         title = f"{count(len(answer.runs), 'node')}: {_FITS}"
         yield ViewItem(title=title, tone=Tone.GOOD, kind=_FITS, members=answer.runs)
@@ -131,18 +135,17 @@ def _daemon_set_items(answer: DaemonSetAnswer) -> Iterator[ViewItem]:
 
 def _group_item(answer: DaemonSetAnswer, group: NodeGroup, kind: str, tone: Tone) -> ViewItem:
     node, findings = answer.names(group)[0], group.exemplar.findings
-    facts = tuple(fact for finding in findings for fact in describe(finding).facts)
+    detail = answer.diagnosis.detail(group.rows[0])
+    facts = tuple(fact for finding in findings for fact in describe(finding, detail).facts)
     own: tuple[Fact, ...] = () if answer.eligible else facts
     if kind == _PENDING and (after := answer.answer_on(node).cycle.post_filter) is not None and after.candidates:
         own = (Fact(label="note", items=(f"preemption makes room on {node}",)),)
-    fix = answer.fix_of(group) if answer.eligible else None
     return ViewItem(
         title=f"{count(group.count, 'node')}: {kind}, {_headlines(findings)}",
         tone=tone,
         kind=kind,
         facts=facts if answer.eligible else (),
         own=own,
-        fixes=() if fix is None else (_fix_on(fix, node),),
         members=answer.names(group),
     )
 
@@ -158,21 +161,29 @@ def _headlines(findings: Iterable[Finding]) -> str:
 
 @shortens(_nodes_of)
 def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False) -> list[StyledLine]:
-    view = daemon_set_view(answer)
+    view, about = daemon_set_view(answer), _reason_command(answer)
     if answer.node:
         lines = head_lines(view, width, _FIX_LINES)
         return [*lines, BLANK, *why_lines(answer.explanation, width=width, nodes=(answer.node,), wide=wide)]
-    lines = head_lines(view, width, None if wide else _FIX_LINES)
+    lines = head_lines(view, width, None if wide else _FIX_LINES, about=about)
+    is_said = not about or any(about in row.plain for row in lines)
+    footer = footer_lines(answer.explanation, answer.diagnosis, width, about="" if is_said else about, more=_MORE)
     shown = view.items if wide else _first_groups(view.items)
-    for item in shown:
+    for number, item in enumerate(shown):
         lines += [BLANK, *item_lines(item, width, wide=wide)]
+        if not number and not wide and item.kind == _PENDING:
+            lines += [row for fact in item.facts for row in fact_lines(fact, width, _FACT_LINES)]
     hidden = len(view.items) - len(shown)
     if hidden:
         lines += [BLANK, line((f"{count(hidden, 'more group')} of nodes: -o wide shows all", DIM))]
-    lines.append(BLANK)
-    for note in view.notes:
-        lines += paragraph(note, width, style=DIM)
-    return lines
+    notes = note_lines(view, width)
+    return [*lines, *([BLANK, *notes] if notes else []), BLANK, *footer]
+
+
+def _reason_command(answer: DaemonSetAnswer) -> str:
+    """Return the command that explains the first cause of pods that stay pending."""
+    first = answer.first_pending
+    return "" if first is None else reason_command(first.diagnosis)
 
 
 def _first_groups(items: Sequence[ViewItem]) -> list[ViewItem]:

@@ -50,7 +50,15 @@ _MOST_CAUSES = 3
 
 def because(diagnosis: Diagnosis, most: int | None = _MOST_CAUSES) -> tuple[str, ...]:
     """Return the causes, most common first. What rejects the pod as a whole comes before what rejects nodes."""
-    phrases = [*dict.fromkeys(_stops(diagnosis)), *_group_phrases(diagnosis)]
+    return _first([*dict.fromkeys(_stops(diagnosis)), *_group_phrases(diagnosis)], most)
+
+
+def causes_of(groups: Sequence[NodeGroup]) -> tuple[str, ...]:
+    """Return the causes that reject a part of the nodes, most common first."""
+    return _first([*map(_phrase, _groups_by_cause(groups))], _MOST_CAUSES)
+
+
+def _first(phrases: Sequence[str], most: int | None) -> tuple[str, ...]:
     if most is None or len(phrases) <= most:
         return tuple(phrases)
     return (*phrases[:most], count(len(phrases) - most, "other cause"))
@@ -62,7 +70,7 @@ def main_findings(diagnosis: Diagnosis) -> Iterator[Finding]:
     if diagnosis.stops:
         yield from (finding for stop in diagnosis.stops for finding in stop.status.findings)
         return
-    yield from (finding for groups in _groups_by_cause(diagnosis) if (finding := _main(groups[0])) is not None)
+    yield from (finding for groups in _groups_by_cause(diagnosis.groups) if (finding := _main(groups[0])) is not None)
 
 
 def shared_headlines(diagnosis: Diagnosis) -> tuple[str, ...]:
@@ -71,7 +79,7 @@ def shared_headlines(diagnosis: Diagnosis) -> tuple[str, ...]:
     if diagnosis.stops:
         shared = dict.fromkeys(map(_shared_headline, main_findings(diagnosis)))
     else:
-        shared = dict.fromkeys(filter(None, map(_group_headline, _groups_by_cause(diagnosis))))
+        shared = dict.fromkeys(filter(None, map(_group_headline, _groups_by_cause(diagnosis.groups))))
     return tuple(shared) or tuple(cause.text for cause in root_causes(diagnosis)[:1])
 
 
@@ -108,7 +116,7 @@ def _group_phrases(diagnosis: Diagnosis) -> Iterator[str]:
     whole = diagnosis.cause
     if isinstance(whole, OfferedNowhere):
         yield offered_nowhere(whole)
-    for alike in _groups_by_cause(diagnosis):
+    for alike in _groups_by_cause(diagnosis.groups):
         if _offered_nowhere(_main(alike[0])):
             continue
         if isinstance(whole, UnwellNodes) and any(whole.fault in group.exemplar.findings for group in alike):
@@ -117,11 +125,11 @@ def _group_phrases(diagnosis: Diagnosis) -> Iterator[str]:
             yield _phrase(alike)
 
 
-def _groups_by_cause(diagnosis: Diagnosis) -> list[list[NodeGroup]]:
+def _groups_by_cause(node_groups: Sequence[NodeGroup]) -> list[list[NodeGroup]]:
     """Return groups by cause, most common first. Nodes of the control plane and cordoned nodes come last, because they
     explain least: pods are not meant for them."""
     groups: dict[tuple[str, object], list[NodeGroup]] = {}
-    for group in diagnosis.groups:
+    for group in node_groups:
         if (finding := _main(group)) is not None:
             groups.setdefault(_key(finding), []).append(group)
     return sorted(groups.values(), key=_rank)
