@@ -42,10 +42,20 @@ def _are(group: model.GangStatus) -> str:
     return "is" if len(group.preempted) == 1 else "are"
 
 
-def holding_facts(holding: model.Holding, cycle: Cycle, *, wide: bool = False) -> Iterator[Fact]:
-    """Yield the facts below the sentence. Only quotas that are short are included, unless `wide`."""
+def kueue_reason(holding: model.Holding) -> Iterator[str]:
+    """Yield why Kueue does not admit the Workload, if its rules say so."""
+    verdict = None if holding.kueue is None else holding.kueue.verdict
+    if verdict is not None and not verdict.has_quota_now and (message := _message(verdict)):
+        yield message
+
+
+def holding_facts(
+    holding: model.Holding, cycle: Cycle, *, wide: bool = False, known: Collection[str] = ()
+) -> Iterator[Fact]:
+    """Yield the facts below the sentence. Only quotas that are short are included, unless `wide`. `known` are messages
+    that are already on the screen."""
     if holding.kueue is not None:
-        yield from _kueue(holding.kueue, wide=wide)
+        yield from _kueue(holding.kueue, known, wide=wide)
     yield from (_gate(gate) for gate in holding.gates if gate.owner)
     if holding.scheduler is not None:
         yield from _scheduler(holding.scheduler, cycle)
@@ -116,7 +126,7 @@ def _even_then(kueue: model.Kueue) -> str:
     return f"; once admitted it fits {count(len(nodes), 'node')}" if nodes else ""
 
 
-def _kueue(kueue: model.Kueue, *, wide: bool) -> Iterator[Fact]:
+def _kueue(kueue: model.Kueue, known: Collection[str], *, wide: bool) -> Iterator[Fact]:
     parts = [f"Workload {kueue.workload} {_STANDS[kueue.state]}"] if kueue.workload else []
     parts += [f"ClusterQueue {kueue.cluster_queue}"] if kueue.cluster_queue else []
     parts += [f"cohort {' below '.join(kueue.cohorts)}"] if kueue.cohorts else []
@@ -126,8 +136,12 @@ def _kueue(kueue: model.Kueue, *, wide: bool) -> Iterator[Fact]:
         yield Fact(label="cohorts", items=("they form a cycle: Kueue admits nothing below them",))
     if kueue.cluster:
         yield Fact(label="runs in", items=(f"the cluster {kueue.cluster}, where MultiKueue sent it",))
+    conditions: dict[str, list[str]] = {}
     for said in (*kueue.said, *kueue.checks):
-        yield Fact(label="status", items=(_condition_text(said),))
+        conditions.setdefault(said.message, []).append(_condition_name(said))
+    for message, names in conditions.items():
+        shown = "" if message in known else message
+        yield Fact(label="status", items=(": ".join(filter(None, (", ".join(names), shown))),))
     flavors = [quota.flavor for quota in kueue.quotas]
     ordered = sorted(kueue.quotas, key=lambda quota: (flavors.index(quota.flavor), not quota.short))
     short = [quota for quota in ordered if quota.short]
@@ -141,7 +155,7 @@ def _kueue(kueue: model.Kueue, *, wide: bool) -> Iterator[Fact]:
             ]
             rest = tuple(f"{len(used) - number:,} others" for number in range(len(used)))
             yield Fact(label="used by", items=tuple(used[:_SHOWN]), rest=rest)
-    yield from _decision(kueue)
+    yield from _decision(kueue, known)
     if kueue.is_by_usage and kueue.waiting:
         turn = f"{kueue.waiting:,} wait; order: LocalQueue with the least usage, then priority, then age"
         yield Fact(label="turn", items=(turn,))
@@ -164,17 +178,17 @@ def _kueue(kueue: model.Kueue, *, wide: bool) -> Iterator[Fact]:
 _NO_FLAVOR = "couldn't assign flavors to pod set"
 
 
-def _decision(kueue: model.Kueue) -> Iterator[Fact]:
+def _decision(kueue: model.Kueue, known: Collection[str]) -> Iterator[Fact]:
     """Yield the decision by Kueue's own rules, and what would change it."""
     verdict = kueue.verdict
     if verdict is None:
         return
-    yield from _decision_facts(verdict, [said.message for said in kueue.said])
+    yield from _decision_facts(verdict, [*known, *(said.message for said in kueue.said)])
 
 
 def _decision_facts(verdict: Verdict, known: Collection[str] = ()) -> Iterator[Fact]:
     """Yield the decision. `known` are messages that are already on the screen."""
-    message = verdict.head.message if verdict.head is not None else verdict.blocked
+    message = _message(verdict)
     is_known = any(
         message == known_text or {message[:15], known_text[:15]} == {_NO_FLAVOR[:15]} for known_text in known
     )
@@ -193,6 +207,10 @@ def _decision_facts(verdict: Verdict, known: Collection[str] = ()) -> Iterator[F
         names = [f"{victim.workload} ({victim.reason})" for victim in verdict.victims]
         rest = tuple(f"{len(names) - number:,} others" for number in range(len(names)))
         yield Fact(label="victims", items=tuple(names[:_SHOWN]), rest=rest)
+
+
+def _message(verdict: Verdict) -> str:
+    return verdict.head.message if verdict.head is not None else verdict.blocked
 
 
 def _preemptable_text(kueue: model.Kueue) -> tuple[str, ...]:
@@ -223,9 +241,13 @@ _STANDS = {
 
 
 def _condition_text(said: Condition) -> str:
+    return ": ".join(filter(None, (_condition_name(said), said.message)))
+
+
+def _condition_name(said: Condition) -> str:
     state = said.type if said.status in ("False", "True", "") else f"{said.type} is {said.status}"
     reason = f" ({said.reason})" if said.reason and said.reason != said.type else ""
-    return f"{state}{reason}: {said.message}" if said.message else f"{state}{reason}"
+    return f"{state}{reason}"
 
 
 def _quota(quota: model.FlavorQuota) -> str:

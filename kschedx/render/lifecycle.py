@@ -24,7 +24,7 @@ from kschedx.kube.kueue import MULTIKUEUE
 from kschedx.kube.types import JOB_TRACKING
 from kschedx.kube.workloads import MAKING_PODS
 from kschedx.render.fixes import fix_views
-from kschedx.render.holding import holding_facts
+from kschedx.render.holding import holding_facts, kueue_reason
 from kschedx.render.outcome import then_text
 from kschedx.render.view import Tone, View
 from kschedx.wording import count, list_names
@@ -78,13 +78,16 @@ def lifecycle_view(explanation: Explanation, lifecycle: states.Lifecycle, *, wit
         untold |= {"progress-deadline-exceeded"}
     texts = (note.text for note in explanation.notes if note.id not in untold)
     is_queued = isinstance(lifecycle, states.Suspended) and lifecycle.queue and explanation.is_run
+    reasons = tuple(causes(lifecycle))
+    if is_queued and not reasons:
+        reasons = tuple(kueue_reason(explanation.holding))
     return View(
         command="kschedx why",
         subject=lifecycle.subject,
         headline=f"{states.headline(lifecycle)}{then}",
         tone=state_tone(lifecycle),
-        roots=tuple(causes(lifecycle)),
-        facts=tuple(holding_facts(explanation.holding, explanation.cycle)) if is_queued else (),
+        roots=reasons,
+        facts=tuple(holding_facts(explanation.holding, explanation.cycle, known=reasons)) if is_queued else (),
         fixes=fix_views(explanation) if with_fixes else (),
         event=own_event(lifecycle),
         notes=(*texts, *_lifecycle_notes(lifecycle)),
@@ -100,9 +103,6 @@ def own_event(lifecycle: states.Lifecycle) -> str:
             return event
         case _:
             return ""
-
-
-_BY_KUEUE = "Kueue sets spec.suspend to false when it admits the Workload"
 
 
 def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
@@ -179,7 +179,8 @@ def _suspension(state: states.Suspended | states.Paused) -> Iterator[str]:
         return
     yield from filter(None, (state.message,))
     of_user = f"a suspended {state.kind} creates no {'Jobs' if state.kind == 'CronJob' else 'pods'}"
-    yield _BY_KUEUE if state.queue or state.waits else of_user
+    if not (state.queue or state.waits):
+        yield of_user
     if state.may_be_of_kueue:
         yield "it has no queue: its user suspended it, or Kueue did with manageJobsWithoutQueueName"
 
@@ -340,7 +341,9 @@ def _deletion(pod: states.BeingDeleted) -> Iterator[str]:
 
 
 def _lifecycle_notes(lifecycle: states.Lifecycle) -> tuple[str, ...]:
-    """Return how to find out more."""
+    """Return how to find out more, and who ends the state."""
+    if isinstance(lifecycle, states.Suspended) and (lifecycle.queue or lifecycle.waits):
+        return ("Kueue sets spec.suspend to false when it admits the Workload",)
     if isinstance(lifecycle, states.NoScheduler):
         return ("--config FILE gives the configuration of that scheduler; --profile NAME answers for another profile",)
     if isinstance(lifecycle, states.StillActive) and lifecycle.pod:

@@ -297,7 +297,7 @@ def _head(
     """Return headline, causes, fixes, and event."""
     facts: Iterable[Fact] = view.facts
     if wide:
-        facts = holding_facts(explanation.holding, explanation.cycle, wide=True)
+        facts = holding_facts(explanation.holding, explanation.cycle, wide=True, known=view.roots)
         if explanation.lifecycle is None:
             facts = (*facts, *volume_facts(explanation.diagnosis), *indecisive_facts(explanation))
     return _sections(

@@ -58,11 +58,28 @@ def test_nodes_are_grouped_by_the_outcome_of_their_pod(question: str, tmp_path: 
         lines[0] == "✗ DaemonSet infra/agent fits 2 of 3 eligible nodes; 1 pod stays pending; 3 nodes are not eligible"
     )
     assert "✗ 1 node: pod pending, insufficient cpu, short by 1" in result.out
-    assert "  fix       lower requests.cpu of container main from 2 to 1 · tried on small" in result.out
+    assert lines[1:4] == [
+        "  because   1 node lacks 1 CPU",
+        "  fix 1     lower requests.cpu of container main from 2 to 1 · tried on small",
+        # to tolerate it would create another pod that stays pending on tainted-and-small
+        "      2     remove taint gpu=a:NoSchedule from tainted",
+    ]
+    assert "  event     0/6 nodes are available: 1 Insufficient cpu, 5 node(s) didn't satisfy" in result.out
+    assert "  requests  2 = main\n  free      1 = 1 allocatable - 0 requested by 0 pods\n" in result.out
     assert "✓ 2 nodes: pod fits\n  cordoned, runs\n" in result.out
     assert "· 2 nodes: not eligible, untolerated taint gpu=a:NoSchedule\n  tainted, tainted-and-small\n" in result.out
-    # to tolerate it would create another pod that stays pending on tainted-and-small
-    assert "  fix       remove taint gpu=a:NoSchedule from tainted\n" in result.out
+    assert lines[-2:] == [
+        "kube-scheduler 1.36, profile default-scheduler, 6 nodes",
+        "more: --node NAME, -o wide · kschedx reason insufficient-resource",
+    ]
+
+
+def test_all_nodes_are_those_of_its_own_pods(tmp_path: Path) -> None:
+    """Its pod on `runs` does not count there, as on the first screen."""
+    result = kschedx("why", "ds/agent", "-n", "infra", "-s", write(tmp_path, *CLUSTER), "--nodes", "all")
+    assert result.code == 1
+    assert "✓ 2 nodes: pod fits\n  cordoned, runs\n" in result.out
+    assert '  selector  disk=ssd ✗ the node has "hdd"' in result.out
 
 
 def test_the_document_has_nodes_and_fixes(tmp_path: Path) -> None:

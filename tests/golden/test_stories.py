@@ -80,6 +80,16 @@ def fits_its_window(story: Story, document: Json) -> None:
         assert not [line for line in lines if cell_len(line) > columns]
 
 
+def ends_with_its_footer(story: Story, document: Json) -> None:
+    """However long it is: the version and how to see more are not cut."""
+    if "Undecided" in (document["outcome"], document.get("overall")):
+        return
+    for columns in MOST_LINES:
+        footer = tell(story, columns=columns).out.rpartition("\n\n")[2].replace("\n", " ")
+        assert footer.startswith(f"kube-scheduler {document['kubernetesVersion']}, profile ")
+        assert "more: " in footer
+
+
 def has_no_line_that_ends_in_blanks(story: Story, document: Json) -> None:
     for options in ((), ("-o", "wide"), *((("--nodes", "all"),) if story.name in WHOLE else ())):
         assert not [line for line in tell(story, *options).out.splitlines() if line != line.rstrip()]
@@ -134,6 +144,7 @@ def has_the_event_that_its_readme_quotes(story: Story, document: Json) -> None:
 
 LAWS = (
     fits_its_window,
+    ends_with_its_footer,
     has_no_line_that_ends_in_blanks,
     writes_no_escapes_to_a_pipe,
     names_its_subject_first,

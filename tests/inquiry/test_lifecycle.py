@@ -1669,7 +1669,7 @@ def test_a_lost_node_is_repaired_first_if_its_pod_fits_no_other(tmp_path: Path) 
         spec={**SMALL, "nodeSelector": {"pool": "db"}},
     )
     result = why(tmp_path, "pod/web-0", lost, gone)
-    first, *others = re.findall(r"(?:fix +| +)\d +(.*)", result.out)
+    first, *others = re.findall(r"^ +(?:fix +)?\d +(.*)", result.out, re.MULTILINE)
     assert first.startswith("repair lost, or delete the node")
     assert others
     assert all("; then " in other and "lost" not in other.partition("; then ")[2] for other in others)
