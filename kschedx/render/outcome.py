@@ -255,7 +255,7 @@ def _goes(cycle: Cycle, ranking: Ranking | None) -> str:
         return f"would be assigned to {names[0]}, its nominated node; kube-scheduler tries no other while it fits there"
     if len(names) > 1:
         tied = list_names(names, _SHOWN_NODES)
-        return f"would be assigned to one of {count(len(names), 'node')} with the same score, at random: {tied}"
+        return f"would be assigned to one of {count(len(names), 'node')} with equal scores, at random: {tied}"
     only = ", the only node that fits" if ranking is None or ranking.count == 1 else ""
     return f"would be assigned to {names[0]}{only}"
 

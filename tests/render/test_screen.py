@@ -102,7 +102,7 @@ def test_the_chosen_node_has_its_margin() -> None:
 
 def test_a_tie_has_no_winner() -> None:
     screen = plain(of_objects(node("a"), node("b"), asking()))
-    assert screen[0] == "✓ default/new would be assigned to one of 2 nodes with the same score, at random: a, b"
+    assert screen[0] == "✓ default/new would be assigned to one of 2 nodes with equal scores, at random: a, b"
 
 
 def test_a_gated_pod_has_its_answer_without_gates() -> None:
