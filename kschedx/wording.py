@@ -115,12 +115,9 @@ def amounts(resource: str, numbers: Iterable[int]) -> tuple[str, ...]:
 def _amount(unit: Unit, number: int) -> str:
     text = format_quantities((number,), unit)[0]
     if unit is Unit.BYTE and len(text.strip("-KMGTPEikm")) > _LONGEST:
-        return _mebi(round(number / _MEBI))
+        mebibytes = round(number / _MEBI)
+        return f"{mebibytes}Mi" if mebibytes else "0"
     return text
-
-
-def _mebi(number: int) -> str:
-    return f"{number}Mi" if number else "0"
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

@@ -47,7 +47,6 @@ from kschedx.kube.types import (
     Labels,
     LimitRange,
     LimitRangeItem,
-    ObjectMeta,
     Pod,
     PodSpec,
     PriorityClass,
@@ -493,11 +492,6 @@ def _set_by_limit_ranges(changes: Iterable[AdmissionChange]) -> Iterator[str]:
         yield f"{', '.join(sorted(resources))} {side} for container {container}"
 
 
-def _forbidden_text(pod: ObjectMeta, why: str) -> str:
-    """Return the API server's message. Before it generates a name, its prefix stands for it."""
-    return f'pods "{pod.name or pod.generate_name}" is forbidden: {why}'
-
-
 def check_plugins(names: Sequence[str]) -> None:
     """Raise InputError for a name that is not in OPTIONAL_PLUGINS."""
     for name in names:
@@ -624,7 +618,8 @@ def _refuse(given: Pod, admitted: AdmittedPod, context: AdmissionContext, kubele
 
 
 def _forbidden_error(pod: Pod, refusal: InputError) -> NotAdmittedError:
-    text = _forbidden_text(pod.metadata, refusal.message)
+    named = pod.metadata.name or pod.metadata.generate_name
+    text = f'pods "{named}" is forbidden: {refusal.message}'
     return NotAdmittedError(text, place=refusal.place, hint=refusal.hint)
 
 

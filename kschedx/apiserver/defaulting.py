@@ -343,7 +343,8 @@ def defaulted_claim(claim: ResourceClaim) -> ResourceClaim:
     spec = _defaulted_spec(claim.spec, "spec", flat=claim.api_version == _FLAT)
     if claim.status.allocation is not None:
         if claim.status.allocation.allocation_timestamp is not None:
-            _check_time("status.allocation.allocationTimestamp", claim.status.allocation.allocation_timestamp)
+            with Place(field="status.allocation.allocationTimestamp"):
+                nanoseconds(claim.status.allocation.allocation_timestamp)
         for index, result in enumerate(claim.status.allocation.devices.results):
             path = f"status.allocation.devices.results[{index}].consumedCapacity"
             _check_all(path, result.consumed_capacity or {})
@@ -437,11 +438,6 @@ def _policy_quantities(path: str, policy: CapacityRequestPolicy) -> Iterator[tup
             written = getattr(policy.valid_range, name)
             if written is not None:
                 yield f"{path}.validRange.{name}", written
-
-
-def _check_time(path: str, written: str) -> None:
-    with Place(field=path):
-        nanoseconds(written)
 
 
 def _check_all(path: str, quantities: Mapping[str, Written]) -> None:

@@ -81,19 +81,15 @@ class SecurityContext(_SharedContext, frozen=True, kw_only=True, rename="camel")
     proc_mount: str | None = None
 
 
-class _HTTPGetAction(Struct, frozen=True, kw_only=True):
-    host: str = ""
-
-
-class _TCPSocketAction(Struct, frozen=True, kw_only=True):
+class _ProbeAction(Struct, frozen=True, kw_only=True):
     host: str = ""
 
 
 class _Handler(Struct, frozen=True, kw_only=True, rename="camel"):
     """The handler of a probe or lifecycle hook."""
 
-    http_get: _HTTPGetAction | None = None
-    tcp_socket: _TCPSocketAction | None = None
+    http_get: _ProbeAction | None = None
+    tcp_socket: _ProbeAction | None = None
 
     @property
     def hosts(self) -> tuple[str, ...]:

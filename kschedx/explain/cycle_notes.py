@@ -294,9 +294,11 @@ def _capacities(snapshot: Snapshot, claims: Sequence[PersistentVolumeClaim]) -> 
 
 
 def _extender_notes(cycle: Cycle) -> Iterator[Note]:
-    yield from _unasked_extender_notes(cycle)
     trace = cycle.extenders
-    if trace is not None and trace.called:
+    if trace is None:
+        return
+    yield from _unasked_extender_notes(cycle)
+    if trace.called:
         for filtered in trace.filter:
             if filtered.error:
                 then = "kube-scheduler ignores it (ignorable)" if filtered.ignored else "the attempt ends"
@@ -588,7 +590,7 @@ def notes(cycle: Cycle) -> tuple[Note, ...]:
         *_untried_note(cycle),
         *_cluster_notes(cycle.snapshot),
         *_course_notes(cycle),
-        *_extenders_notes(cycle),
+        *_extender_notes(cycle),
         *missing_notes(cycle),
         *storage_notes(cycle.snapshot, cycle.pod),
     )
@@ -768,8 +770,3 @@ def _platform_notes(cycle: Cycle) -> Iterator[Note]:
 def _is_untainted_though_not_ready(node: Node) -> bool:
     """Return whether the node is not ready but lacks the taint for it."""
     return not reports_ready(node.status.conditions) and not any(taint.key in LOST_TAINTS for taint in node.spec.taints)
-
-
-def _extenders_notes(cycle: Cycle) -> Iterator[Note]:
-    if cycle.extenders is not None:
-        yield from _extender_notes(cycle)

@@ -281,15 +281,6 @@ def _owned_by(kind: str) -> Callable[[Cycle], bool]:
     return matters
 
 
-def _has_victims(cycle: Cycle) -> bool:
-    """A budget reprieves a victim first, and counts if it is violated."""
-    return cycle.post_filter is not None and bool(cycle.post_filter.candidates)
-
-
-def _names_workload(cycle: Cycle) -> bool:
-    return cycle.pod.spec.workload_ref is not None and cycle.release.behaviour.gangs_are_of_workloads
-
-
 def _runs(cycle: Cycle, plugin: str) -> bool:
     return any(plugin in plugins for plugins in cycle.profile.points.values())
 
@@ -298,11 +289,11 @@ def _requests_extended_resources(cycle: Cycle) -> bool:
     if not cycle.release.gates.get("DRAExtendedResource", False):
         return False
     containers = (*cycle.pod.spec.init_containers, *cycle.pod.spec.containers)
-    return any(_has_extended((*container.resources.requests, *container.resources.limits)) for container in containers)
-
-
-def _claims_devices(cycle: Cycle) -> bool:
-    return bool(cycle.pod.spec.resource_claims) or _has_device_class(cycle)
+    return any(
+        "/" in name and "kubernetes.io/" not in name
+        for container in containers
+        for name in (*container.resources.requests, *container.resources.limits)
+    )
 
 
 def _has_device_class(cycle: Cycle) -> bool:
@@ -330,18 +321,6 @@ def _has_future_claims(cycle: Cycle) -> bool:
     )
 
 
-def _has_tainted_devices(cycle: Cycle) -> bool:
-    return cycle.release.gates.get("DRADeviceTaintRules", False) and _has_claims_of_pod(cycle)
-
-
-def _may_find_device_class(cycle: Cycle) -> bool:
-    return bool(cycle.pod.spec.resource_claims) or _requests_extended_resources(cycle)
-
-
-def _has_extended(names: Iterable[str]) -> bool:
-    return any("/" in name and "kubernetes.io/" not in name for name in names)
-
-
 _GANG = "PodGroup.scheduling.x-k8s.io"
 MATTERS: Mapping[str, Callable[[Cycle], object]] = {
     "PersistentVolumeClaim": _has_claims,
@@ -356,18 +335,23 @@ MATTERS: Mapping[str, Callable[[Cycle], object]] = {
     "ReplicationController": _owned_by("ReplicationController"),
     "ReplicaSet": _owned_by("ReplicaSet"),
     "StatefulSet": _owned_by("StatefulSet"),
-    "PodDisruptionBudget": _has_victims,
+    # a budget reprieves a victim first, and counts if it is violated
+    "PodDisruptionBudget": lambda cycle: cycle.post_filter is not None and bool(cycle.post_filter.candidates),
     "PriorityClass": lambda cycle: cycle.pod.spec.has_unknown_priority,
     "PodGroup": lambda cycle: cycle.pod.spec.scheduling_group is not None,
-    "Workload": _names_workload,
+    "Workload": lambda cycle: (
+        cycle.pod.spec.workload_ref is not None and cycle.release.behaviour.gangs_are_of_workloads
+    ),
     _GANG: lambda cycle: POD_GROUP_LABEL in cycle.pod.metadata.labels and _runs(cycle, "Coscheduling"),
     "ElasticQuota.scheduling.x-k8s.io": lambda cycle: _runs(cycle, "CapacityScheduling"),
     "NodeResourceTopology": lambda cycle: _runs(cycle, "NodeResourceTopologyMatch"),
-    "ResourceClaim": _claims_devices,
+    "ResourceClaim": lambda cycle: bool(cycle.pod.spec.resource_claims) or _has_device_class(cycle),
     "ResourceSlice": _has_claims_of_pod,
     "ResourceClaimTemplate": _has_future_claims,
-    "DeviceTaintRule": _has_tainted_devices,
-    "DeviceClass": _may_find_device_class,
+    "DeviceTaintRule": lambda cycle: (
+        cycle.release.gates.get("DRADeviceTaintRules", False) and _has_claims_of_pod(cycle)
+    ),
+    "DeviceClass": lambda cycle: bool(cycle.pod.spec.resource_claims) or _requests_extended_resources(cycle),
 }
 """For each kind that a plugin reads, whether it could change the result of a finished cycle."""
 
@@ -576,14 +560,6 @@ def _has_references(snapshot: Snapshot, pod: Pod, kind: str) -> bool:
     )
 
 
-def _lacks_claim(snapshot: Snapshot, pod: Pod) -> bool:
-    return any(key not in snapshot.storage.claims for key in own_claims(pod))
-
-
-def _lacks_volume(snapshot: Snapshot, pod: Pod) -> bool:
-    return not snapshot.storage.volumes and any(_bound_claims(snapshot, pod))
-
-
 def _lacks_device_class(snapshot: Snapshot, pod: Pod) -> bool:
     classes = snapshot.devices.classes
     return any(
@@ -595,25 +571,12 @@ def _lacks_device_class(snapshot: Snapshot, pod: Pod) -> bool:
     )
 
 
-def _lacks_slices(snapshot: Snapshot, pod: Pod) -> bool:
-    return not snapshot.devices.slices and any(_allocated_claims(snapshot, pod))
-
-
 def _allocated_claims(snapshot: Snapshot, pod: Pod) -> Iterator[ResourceClaim]:
     return (claim for claim in snapshot.devices.claims_of(pod) if claim.status.allocation is not None)
 
 
-def _lacks_class(snapshot: Snapshot, pod: Pod) -> bool:
-    classes = snapshot.storage.classes
-    return not classes and any(claim.storage_class for claim in _bound_claims(snapshot, pod))
-
-
 def _bound_claims(snapshot: Snapshot, pod: Pod) -> Iterator[PersistentVolumeClaim]:
     return (claim for claim in snapshot.storage.claims_of(pod) if claim.spec.volume_name)
-
-
-def _lacks_device_claim(snapshot: Snapshot, pod: Pod) -> bool:
-    return any(key not in snapshot.devices.claims for key in pod.device_claims.values())
 
 
 def _lacks_priority_class(snapshot: Snapshot, pod: Pod) -> bool:
@@ -622,12 +585,16 @@ def _lacks_priority_class(snapshot: Snapshot, pod: Pod) -> bool:
 
 
 _USED: Mapping[str, Callable[[Snapshot, Pod], bool]] = {
-    "PersistentVolumeClaim": _lacks_claim,
-    "PersistentVolume": _lacks_volume,
-    "StorageClass": _lacks_class,
+    "PersistentVolumeClaim": lambda snapshot, pod: any(key not in snapshot.storage.claims for key in own_claims(pod)),
+    "PersistentVolume": lambda snapshot, pod: not snapshot.storage.volumes and any(_bound_claims(snapshot, pod)),
+    "StorageClass": lambda snapshot, pod: (
+        not snapshot.storage.classes and any(claim.storage_class for claim in _bound_claims(snapshot, pod))
+    ),
     "DeviceClass": _lacks_device_class,
-    "ResourceSlice": _lacks_slices,
-    "ResourceClaim": _lacks_device_claim,
+    "ResourceSlice": lambda snapshot, pod: not snapshot.devices.slices and any(_allocated_claims(snapshot, pod)),
+    "ResourceClaim": lambda snapshot, pod: any(
+        key not in snapshot.devices.claims for key in pod.device_claims.values()
+    ),
     "PriorityClass": _lacks_priority_class,
 }
 """Kind to whether a running pod uses an object that is not in the dump."""

@@ -465,7 +465,10 @@ def _changes(before: ClusterObject | None, after: ClusterObject, *, is_prebound:
         yield target.patched(*_annotations_patch(before, after))
         return
     if isinstance(before, DeviceClass) and isinstance(after, DeviceClass):
-        yield target.patched(_list_operation("/spec/selectors", after.spec.selectors))
+        selectors = after.spec.selectors
+        yield target.patched(
+            add_operation("/spec/selectors", selectors) if selectors else remove_field("/spec/selectors")
+        )
         return
     written = replace(target, api_version=getattr(before, "api_version", "") or api_version)
     if isinstance(before, ResourceSlice) and isinstance(after, ResourceSlice):
@@ -485,10 +488,6 @@ def _annotations_patch(
 
 def _class_operation(claim: PersistentVolumeClaim) -> Json:
     return add_operation("/spec/storageClassName", claim.spec.storage_class_name)
-
-
-def _list_operation(path: str, values: tuple[Struct, ...]) -> Json:
-    return add_operation(path, values) if values else remove_field(path)
 
 
 def _is_released(before: PersistentVolume, after: PersistentVolume) -> bool:

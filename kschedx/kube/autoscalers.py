@@ -140,12 +140,12 @@ _OF_MACHINES = (OWNER_KIND, OWNER_NAME, OWNER_NAMESPACE, MACHINE)
 ANNOTATIONS = (CPU, MEMORY, DISK, GPU_TYPE, GPU_COUNT, MAX_PODS, LABELS, TAINTS, *_OF_MACHINES)
 
 
-class _MachineMeta(Struct, frozen=True, kw_only=True):
+class _LabelsMeta(Struct, frozen=True, kw_only=True):
     labels: Labels = {}
 
 
 class _MachineSpec(Struct, frozen=True, kw_only=True):
-    metadata: _MachineMeta = _MachineMeta()
+    metadata: _LabelsMeta = _LabelsMeta()
     """The metadata of the machine's node. OpenShift copies all of it, Cluster API only labels of some domains."""
     taints: tuple[Taint, ...] = ()
 
@@ -343,12 +343,8 @@ class _NodeClaimTemplateSpec(_NodeClaimSpec, frozen=True, kw_only=True):
     expire_after: str | None = None
 
 
-class _TemplateMeta(Struct, frozen=True, kw_only=True):
-    labels: Labels = {}
-
-
 class _NodeClaimTemplate(Struct, frozen=True, kw_only=True):
-    metadata: _TemplateMeta = _TemplateMeta()
+    metadata: _LabelsMeta = _LabelsMeta()
     spec: _NodeClaimTemplateSpec = _NodeClaimTemplateSpec()
 
 

@@ -588,12 +588,12 @@ class Namespace(KubernetesObject, frozen=True, kw_only=True):
     status: _NamespaceStatus = _NamespaceStatus()
 
 
-class _ServiceSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+class _LabelsSelectorSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     selector: Labels | None = None
 
 
 class Service(KubernetesObject, frozen=True, kw_only=True):
-    spec: _ServiceSpec = _ServiceSpec()
+    spec: _LabelsSelectorSpec = _LabelsSelectorSpec()
 
 
 class PodTemplateSpec(KubernetesObject, frozen=True, kw_only=True):
@@ -604,12 +604,8 @@ class PodTemplate(KubernetesObject, frozen=True, kw_only=True):
     template: PodTemplateSpec = PodTemplateSpec()
 
 
-class _ReplicationControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    selector: Labels | None = None
-
-
 class ReplicationController(KubernetesObject, frozen=True, kw_only=True):
-    spec: _ReplicationControllerSpec = _ReplicationControllerSpec()
+    spec: _LabelsSelectorSpec = _LabelsSelectorSpec()
 
 
 class _SelectorSpec(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -731,12 +727,6 @@ class _PodGroupSchedulingConstraints(Struct, frozen=True, kw_only=True):
     topology: tuple[_TopologyConstraint, ...] = ()
 
 
-class PodGroupResourceClaim(Struct, frozen=True, kw_only=True, rename="camel"):
-    name: str = ""
-    resource_claim_name: str | None = None
-    resource_claim_template_name: str | None = None
-
-
 class _DisruptionMode(Struct, frozen=True, kw_only=True):
     """How the pods of a group are preempted, in the form of 1.37."""
 
@@ -751,7 +741,7 @@ class PodGroupSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """`Pod` or `PodGroup` in 1.36."""
     priority_class_name: str = ""
     priority: Int32 | None = None
-    resource_claims: tuple[PodGroupResourceClaim, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
 
 
 class _PodGroupStatus(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import count, groupby
-from typing import Never, assert_never
+from typing import assert_never
 
 import msgspec
 import numpy as np
@@ -239,7 +239,7 @@ class ClusterChanges:
             case ChangeVerb.SET:
                 self._set(change.target_and_path[0], [_field(each) for each in (*fields, change)])
             case ChangeVerb.DRAIN:
-                _refuse_manual()
+                raise AssertionError("a drain makes decisions")
             case _:
                 assert_never(change.verb)
 
@@ -749,7 +749,3 @@ def _with_replicas(manifest: Manifest, replicas: int) -> Manifest:
 
 def _makes_pods(manifest: Manifest) -> bool:
     return is_foreign(manifest) or workloads.makes_pods(str(manifest.get("kind")))
-
-
-def _refuse_manual() -> Never:
-    raise AssertionError("a drain makes decisions")

@@ -402,10 +402,6 @@ class Queue:
     def scheduler_run(self) -> Run:
         return self._run
 
-    def begin_again(self) -> None:
-        """Clear `between` after a manual change of the cluster."""
-        self.between = []
-
     def move_to(self, run: Run) -> None:
         """Continue with the cluster after a manual change; the rows of its pods are the same."""
         self._run, self._sort_key = run, queue_order(run.scheduler)
@@ -430,7 +426,7 @@ class Queue:
 
     def create(self, cluster: Snapshot, pods: Sequence[Pod]) -> list[int]:
         """Create pods, as a controller does; `cluster` is the current cluster with the objects that are created for
-        them."""
+        them. Without pods, only objects other than pods, nodes, and storage are replaced."""
         known, new = self._run.snapshot.storage, cluster.storage
         claims = {key: claim for key, claim in new.claims.items() if known.claims.get(key) is not claim}
         names = {claim.spec.volume_name for claim in claims.values()} - known.volumes.keys()
@@ -447,10 +443,6 @@ class Queue:
         rows = [*range(before, before + len(pods))]
         self.is_last(rows)
         return rows
-
-    def change_contents(self, cluster: Snapshot) -> None:
-        """Replace objects other than pods, nodes, and storage."""
-        self.create(cluster, ())
 
     def run(self, rows: Iterable[int], *, joins: bool = False) -> None:
         """Schedule these pods in queue order, together with the recreated victims of their preemption. `joins`: many

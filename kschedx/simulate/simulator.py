@@ -208,14 +208,14 @@ class Simulator:
             return
         self._before_start = {*self.deleted}
         self.start, self._run = snapshot, None
-        self.queue.begin_again()
+        self.queue.between.clear()
         self.first_step = len(self.queue.steps)
 
     def put(self, snapshot: Snapshot) -> None:
         if self._run is None:
             self.start = snapshot
         else:
-            self.queue.change_contents(snapshot)
+            self.queue.create(snapshot, ())
 
     def create(self, cluster: Snapshot, pods: Sequence[Pod]) -> list[int]:
         if self._run is None:

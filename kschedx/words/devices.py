@@ -155,17 +155,14 @@ def shortage_text(short: findings.DeviceShortage, nodes: str, has: str) -> str:
 
 def _request_text(short: findings.DeviceShortage) -> str:
     verb = "request" if short.claim.endswith(IN_MEMORY) else "requests"
-    return f"{_claim(short)} {verb} {_wanted_text(short)} of class {short.device_class}"
+    wanted = "all devices" if short.wanted is None else count(short.wanted, "device")
+    return f"{_claim(short)} {verb} {wanted} of class {short.device_class}"
 
 
 def _claim(short: findings.DeviceShortage) -> str:
     """Return the claim's name. kube-scheduler itself creates the claim of extended resources, and names it only once
     the pod has a node."""
     return "its extended resources" if short.claim.endswith(IN_MEMORY) else f"claim {short.claim}"
-
-
-def _wanted_text(short: findings.DeviceShortage) -> str:
-    return "all devices" if short.wanted is None else count(short.wanted, "device")
 
 
 def _brief(short: findings.DeviceShortage) -> Brief | None:

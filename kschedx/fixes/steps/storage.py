@@ -206,9 +206,7 @@ class ReleaseVolume(FixStep, frozen=True, kw_only=True):
         return f"release volume {self.volume.name}, whose {earlier}claim {self.holder} is deleted; its data stays"
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
-        return (
-            proposal.with_objects(self.volume) if self.claim is None else proposal.with_objects(self.volume, self.claim)
-        )
+        return proposal.with_objects(self.volume, *([] if self.claim is None else [self.claim]))
 
     def commands(self) -> tuple[str, ...]:
         return (shell_command("kubectl patch pv {} -p {}", self.volume.name, {"spec": {"claimRef": None}}),)
@@ -245,9 +243,7 @@ class CreateVolume(FixStep, frozen=True, kw_only=True):
         return f"create a volume of {what} for claim {self.claim_key}{by}"
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
-        return (
-            proposal.with_objects(self.volume) if self.claim is None else proposal.with_objects(self.volume, self.claim)
-        )
+        return proposal.with_objects(self.volume, *([] if self.claim is None else [self.claim]))
 
     def created_objects(self) -> Iterator[tuple[ClusterObject, str]]:
         if self.provisioner and self.claim is not None:

@@ -36,7 +36,6 @@ from kschedx.framework.config.decoding import (
     DEFAULT_SCHEDULER_NAME,
     KIND,
     POLICY,
-    ClientConnection,
     ConfigurationDocument,
     Extender,
     Faults,
@@ -336,7 +335,8 @@ _LOCK = "leases"
 
 def _component_errors(document: ConfigurationDocument) -> Iterator[ConfigError]:
     """Yield errors in the fields before the profiles."""
-    yield from _client_connection(document.client_connection)
+    if document.client_connection.burst < 0:
+        yield _invalid("clientConnection.burst", document.client_connection.burst, "must be non-negative")
     yield from _leader_election(document.leader_election)
     if document.parallelism <= 0:
         yield _invalid("parallelism", document.parallelism, "should be an integer value greater than zero")
@@ -351,11 +351,6 @@ def _scheduling_errors(document: ConfigurationDocument) -> Iterator[ConfigError]
         detail = "must be greater than or equal to PodInitialBackoffSeconds"
         yield _invalid("podMaxBackoffSeconds", document.pod_max_backoff_seconds, detail)
     yield from _extenders(document.extenders)
-
-
-def _client_connection(connection: ClientConnection) -> Iterator[ConfigError]:
-    if connection.burst < 0:
-        yield _invalid("clientConnection.burst", connection.burst, "must be non-negative")
 
 
 def _leader_election(election: LeaderElection) -> Iterator[ConfigError]:

@@ -47,7 +47,6 @@ from kschedx.kube.types import (
     OwnerReference,
     Pod,
     PodGroup,
-    PodGroupResourceClaim,
     PodResourceClaim,
 )
 from kschedx.snapshot.snapshot import Snapshot
@@ -188,7 +187,7 @@ def check_bindings(pod: Pod, snapshot: Snapshot) -> None:
                 break
 
 
-def _is_same(shared: PodGroupResourceClaim, reference: PodResourceClaim) -> bool:
+def _is_same(shared: PodResourceClaim, reference: PodResourceClaim) -> bool:
     return (shared.name, shared.resource_claim_name, shared.resource_claim_template_name) == (
         reference.name,
         reference.resource_claim_name,
@@ -237,7 +236,7 @@ class GroupError(Exception):
     """A claim of the pod's group cannot be looked up; `str()` is kube-scheduler's message."""
 
 
-def _group_claim_name(group: PodGroup, shared: PodGroupResourceClaim) -> tuple[str | None, bool]:
+def _group_claim_name(group: PodGroup, shared: PodResourceClaim) -> tuple[str | None, bool]:
     whose = f"PodGroup {group.metadata.namespace}/{group.metadata.name}"
     if shared.resource_claim_name is not None:
         return shared.resource_claim_name, False
