@@ -58,21 +58,25 @@ def volume(
     size: str = "10Gi",
     storage_class: str = "waits",
     modes: Iterable[str] = ("ReadWriteOnce",),
-    holder: str = "",
+    claim_ref: str = "",
     uid: str | None = None,
-    reach: Manifest | None = None,
+    node_affinity: Manifest | None = None,
     labels: Mapping[str, str] | None = None,
     phase: str | None = None,
     metadata: Mapping[str, object] | None = None,
     csi: bool = False,
     **spec: object,
 ) -> Manifest:
-    """Return a PersistentVolume; `holder` is its claim, and `reach` its node affinity."""
+    """Return a PersistentVolume; `claim_ref` is the name of its claim."""
     more: Manifest = {}
-    if holder:
-        more["claimRef"] = {"namespace": "default", "name": holder, "uid": f"uid-{holder}" if uid is None else uid}
-    if reach is not None:
-        more["nodeAffinity"] = reach
+    if claim_ref:
+        more["claimRef"] = {
+            "namespace": "default",
+            "name": claim_ref,
+            "uid": f"uid-{claim_ref}" if uid is None else uid,
+        }
+    if node_affinity is not None:
+        more["nodeAffinity"] = node_affinity
     if csi:
         more["csi"] = {"driver": DRIVER, "volumeHandle": name}
     return {
@@ -86,7 +90,7 @@ def volume(
             **more,
             **spec,
         },
-        "status": {"phase": phase or ("Bound" if holder else "Available")},
+        "status": {"phase": phase or ("Bound" if claim_ref else "Available")},
     }
 
 

@@ -12,7 +12,7 @@ import yaml
 
 import kschedx
 from kschedx.errors import InputError, KschedxError
-from tests.autoscaler import small
+from tests.autoscaler import single_group
 from tests.builders import Manifest, node, pod
 from tests.cli.manifests import small_pod
 from tests.command import ROOT
@@ -314,12 +314,16 @@ def test_results_have_a_short_repr_and_print_their_screen() -> None:
 
 def test_controllers_have_rows_for_frames() -> None:
     quota = kschedx.load(str(ROOT / "fixtures/kueue-over-quota/cluster.yaml"))
-    growing = kschedx.Snapshot.from_objects([small.status(small.group()), small.node(), small.pod("web", cpu="8")])
+    growing = kschedx.Snapshot.from_objects(
+        [single_group.status(single_group.group()), single_group.node(), single_group.pod("web", cpu="8")]
+    )
     fighting = kschedx.load(str(ROOT / "fixtures/descheduler-fight/cluster.yaml"), whole=True)
     policy = yaml.safe_load((ROOT / "fixtures/descheduler-fight/policy.yaml").read_text())
     queues = kschedx.kueue(quota)
     admitted = queues.records()
-    scaled = kschedx.autoscale(growing, group_label="group", flags={"cloud-provider": "aws"}, now=small.NOW).records()
+    scaled = kschedx.autoscale(
+        growing, group_label="group", flags={"cloud-provider": "aws"}, now=single_group.NOW
+    ).records()
     descheduled = kschedx.deschedule(fighting, policy)
     evicted = descheduled.records()
     for records in (admitted, scaled, evicted):

@@ -9,7 +9,7 @@ from kschedx.autoscaler.loop import Loop, best_for_fast_path
 from kschedx.autoscaler.run import loop_document, setup_of
 from kschedx.snapshot.snapshot import Snapshot
 from tests.autoscaler.loops import Json, cases
-from tests.autoscaler.small import autoscale, group, node, pod, status
+from tests.autoscaler.single_group import autoscale, group, node, pod, status
 
 
 @pytest.mark.parametrize(

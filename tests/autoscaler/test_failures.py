@@ -9,7 +9,7 @@ import pytest
 
 import kschedx
 from kschedx.inquiry.explanation import Explanation
-from tests.autoscaler.small import autoscale, group, node, pod, status
+from tests.autoscaler.single_group import autoscale, group, node, pod, status
 
 Json = Mapping[str, Any]
 UPCOMING = group("empty", target=2, scale_up="InProgress")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.autoscaler.small import autoscale, group, node, outcome, pod, status
+from tests.autoscaler.single_group import autoscale, group, node, outcome, pod, status
 
 SIMULATE_SKIPPED = {"scaleup-simulation-for-skipped-node-groups-enabled": "true"}
 

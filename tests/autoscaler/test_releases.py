@@ -13,7 +13,7 @@ from kschedx.autoscaler.templates import Template
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.types import Node, ObjectMeta
 from kschedx.releases.autoscaler import autoscaler_behaviour
-from tests.autoscaler.small import autoscale, group, node, outcome, pod, status
+from tests.autoscaler.single_group import autoscale, group, node, outcome, pod, status
 
 OPTIONS = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
 

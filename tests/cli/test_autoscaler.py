@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.autoscaler import small
+from tests.autoscaler import single_group
 from tests.builders import at
 from tests.command import ROOT, kschedx
 from tests.simulate.clusters import deployment
@@ -169,23 +169,31 @@ def _affinity(key: str, operator: str) -> Mapping[str, object]:
     ],
 )
 def test_a_new_group_was_tried(tmp_path: Path, spec: Mapping[str, Any], node: Mapping[str, object], title: str) -> None:
-    objects = [small.status(small.group()), {**small.node(), "spec": node}, small.pod("web", **spec)]
+    objects = [
+        single_group.status(single_group.group()),
+        {**single_group.node(), "spec": node},
+        single_group.pod("web", **spec),
+    ]
     scaled = scaling("--node-group-label", "group", cluster=_written(tmp_path, objects), pod="web")
     assert scaled["fixes"] == [{"title": title, "group": "workers-new", "nodes": 1}]
 
 
 def test_no_new_group_is_proposed_if_only_room_is_lacking(tmp_path: Path) -> None:
-    objects = [small.status(small.group()), small.node(), small.pod("web", cpu="64", nodeSelector={"disk": "nvme"})]
+    objects = [
+        single_group.status(single_group.group()),
+        single_group.node(),
+        single_group.pod("web", cpu="64", nodeSelector={"disk": "nvme"}),
+    ]
     assert "fixes" not in scaling("--node-group-label", "group", cluster=_written(tmp_path, objects), pod="web")
 
 
 def test_a_fix_counts_pods_that_come_first(tmp_path: Path) -> None:
-    tainted = {**small.node(), "spec": {"taints": [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]}}
-    others = [small.pod(f"other-{number}", cpu="1500m") for number in range(3)]
-    spare = small.node("spare-0", group="spare")
-    full = [small.pod(f"full-{node}", cpu="1500m", nodeName=node) for node in ("spare-0", "workers-0")]
-    web = small.pod("web", nodeSelector={"group": "workers"})
-    groups = small.status(small.group(), small.group("spare"))
+    tainted = {**single_group.node(), "spec": {"taints": [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]}}
+    others = [single_group.pod(f"other-{number}", cpu="1500m") for number in range(3)]
+    spare = single_group.node("spare-0", group="spare")
+    full = [single_group.pod(f"full-{node}", cpu="1500m", nodeName=node) for node in ("spare-0", "workers-0")]
+    web = single_group.pod("web", nodeSelector={"group": "workers"})
+    groups = single_group.status(single_group.group(), single_group.group("spare"))
     cluster = _written(tmp_path, [groups, tainted, spare, *full, *others, web])
     scaled = scaling(
         "--node-group-label", "group", "--autoscaler-flag", "expander=most-pods", cluster=cluster, pod="web"
@@ -201,9 +209,14 @@ def test_the_autoscaler_has_its_own_scheduler_configuration(tmp_path: Path) -> N
         "metadata": {"namespace": "kube-system", "name": "cluster-autoscaler"},
         "spec": {"template": {"spec": {"containers": [{"name": "ca", "command": command}]}}},
     }
-    unwilling = {**small.node(), "spec": {"taints": [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]}}
-    full = small.pod("full", cpu="1500m", nodeName="workers-0")
-    cluster = _written(tmp_path, [small.status(small.group()), unwilling, full, small.pod("web"), deployment])
+    unwilling = {
+        **single_group.node(),
+        "spec": {"taints": [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]},
+    }
+    full = single_group.pod("full", cpu="1500m", nodeName="workers-0")
+    cluster = _written(
+        tmp_path, [single_group.status(single_group.group()), unwilling, full, single_group.pod("web"), deployment]
+    )
     label = ("--node-group-label", "group")
     without = scaling(*label, cluster=cluster, pod="web")
     assert (without["scaleUps"], without["schedulerConfigFile"]) == ([], "/etc/ca/scheduler.yaml")
@@ -231,8 +244,12 @@ def _written(folder: Path, objects: Sequence[Mapping[str, object]]) -> str:
 
 def test_a_group_whose_template_only_the_autoscaler_knows_may_help(tmp_path: Path) -> None:
     """The autoscaler's own event decides if there is one."""
-    empty = small.group("empty", target=0)
-    objects = [small.node(cpu="1"), small.status(small.group(maximum=1), empty), small.pod("web", cpu="2")]
+    empty = single_group.group("empty", target=0)
+    objects = [
+        single_group.node(cpu="1"),
+        single_group.status(single_group.group(maximum=1), empty),
+        single_group.pod("web", cpu="2"),
+    ]
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     question = ("why", "pod/web", "-n", "shop", "-s", path, "--node-group-label", "group")
@@ -264,7 +281,7 @@ def test_a_group_whose_template_only_the_autoscaler_knows_may_help(tmp_path: Pat
 
 @pytest.mark.parametrize("change", [("--scale", "deploy/web=5"), ("--drain", "workers-0")])
 def test_nodes_are_added_for_what_a_change_leaves_pending(change: tuple[str, str], tmp_path: Path) -> None:
-    objects = [small.status(small.group()), small.node(), *deployment("web", "1", ["workers-0"])]
+    objects = [single_group.status(single_group.group()), single_group.node(), *deployment("web", "1", ["workers-0"])]
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps({"kind": "List", "items": objects}), encoding="utf-8")
     given = ("simulate", *change, "-n", "shop", "-s", path, "--node-group-label", "group", "-o", "json")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.autoscaler import small
+from tests.autoscaler import single_group
 from tests.command import ROOT, check_document, kschedx
 from tests.karpenter.test_cluster import node, node_class, pod, pool
 
@@ -178,7 +178,7 @@ def test_every_pool_that_does_not_help_has_a_reason() -> None:
 
 def test_a_cluster_with_both_autoscalers_has_both_answers(tmp_path: Path) -> None:
     objects = list(yaml.safe_load_all(Path(LIMIT).read_text(encoding="utf-8")))
-    both = [*objects, small.status(small.group(maximum=1)), small.node(cpu="1")]
+    both = [*objects, single_group.status(single_group.group(maximum=1)), single_group.node(cpu="1")]
     (tmp_path / "both.yaml").write_text(yaml.safe_dump_all(both), encoding="utf-8")
     options = ("-s", str(tmp_path / "both.yaml"), "--node-group-label", "group", "-o", "json")
     document = json.loads(kschedx("why", "pod/checkout-7c9d", "-n", "shop", *options).out)

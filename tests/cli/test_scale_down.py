@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.autoscaler import small
+from tests.autoscaler import single_group
 from tests.command import ROOT, check_document, kschedx
 
 KARPENTER = ROOT / "fixtures" / "karpenter-grows" / "cluster.yaml"
@@ -45,7 +45,7 @@ def test_a_cluster_without_an_autoscaler_is_undecided() -> None:
 
 def test_without_an_autoscaler_the_annotation_that_keeps_a_node_is_named(tmp_path: Path) -> None:
     disabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-    idle = small.node("idle")
+    idle = single_group.node("idle")
     idle["metadata"]["annotations"] = {disabled: "true"}
     cluster = tmp_path / "cluster.json"
     cluster.write_text(json.dumps({"kind": "List", "items": [idle]}), encoding="utf-8")
@@ -69,13 +69,13 @@ def test_an_invalid_flag_is_named() -> None:
 @pytest.mark.parametrize("minimum", [1, 2])
 def test_a_setting_that_keeps_a_node_has_a_fix(tmp_path: Path, minimum: int) -> None:
     disabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-    idle = small.node("workers-1")
+    idle = single_group.node("workers-1")
     idle["metadata"]["annotations"] = {disabled: "true"}
-    group = small.group(target=2)
+    group = single_group.group(target=2)
     group["health"]["minSize"] = minimum
     cluster = tmp_path / "cluster.json"
     cluster.write_text(
-        json.dumps({"kind": "List", "items": [small.node(), idle, small.status(group)]}), encoding="utf-8"
+        json.dumps({"kind": "List", "items": [single_group.node(), idle, single_group.status(group)]}), encoding="utf-8"
     )
     out = kschedx("scale-down", "workers-1", "-s", cluster, columns=200).out
     assert f"$ kubectl annotate node workers-1 {disabled}-" in out

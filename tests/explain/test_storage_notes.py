@@ -36,19 +36,19 @@ def notes(*objects: Manifest) -> dict[str, str]:
             "access-mode-refused",
             "ebs.csi.aws.com does not provide",
         ),
-        ([claim("data", volume="pv"), volume("pv", holder="other")], "volume-bound-elsewhere", "default/other"),
+        ([claim("data", volume="pv"), volume("pv", claim_ref="other")], "volume-bound-elsewhere", "default/other"),
         (
-            [claim("data", volume="pv"), volume("pv", holder="data", uid="old")],
+            [claim("data", volume="pv"), volume("pv", claim_ref="data", uid="old")],
             "volume-bound-elsewhere",
             "an earlier claim of that name",
         ),
         (
-            [claim("data", volume="pv"), volume("pv", holder="data"), csi_node("gone")],
+            [claim("data", volume="pv"), volume("pv", claim_ref="data"), csi_node("gone")],
             "csi-node-without-node",
             "(gone)",
         ),
         (
-            [claim("data", volume="pv"), volume("pv", holder="data"), node("bare")],
+            [claim("data", volume="pv"), volume("pv", claim_ref="data"), node("bare")],
             "node-without-csi-node",
             "1 node without a CSINode (bare)",
         ),
@@ -68,7 +68,7 @@ def notes(*objects: Manifest) -> dict[str, str]:
                 claim("data"),
                 storage_class(provisioner=DRIVER),
                 csi_driver(),
-                volume("kept", holder="data", uid="before", phase="Released"),
+                volume("kept", claim_ref="data", uid="before", phase="Released"),
             ],
             "data-on-released-volume",
             "the data of an earlier claim of that name is on kept (Released)",
@@ -103,7 +103,7 @@ def test_only_certain_refusals_are_noted(provisioner: str, mode: str, expected: 
 
 
 def test_a_consistent_cluster_has_no_note() -> None:
-    assert notes(using("new", "data"), *HERE, claim("data", volume="pv"), volume("pv", holder="data")) == {}
+    assert notes(using("new", "data"), *HERE, claim("data", volume="pv"), volume("pv", claim_ref="data")) == {}
 
 
 def test_a_missing_kind() -> None:
@@ -140,7 +140,7 @@ def test_a_claim_that_is_being_expanded_has_a_note(condition: str, expected: str
     bound = claim("data", size="20Gi", volume="disk")
     bound = {**bound, "status": {"phase": "Bound", "conditions": [{"type": condition, "status": "True"}]}}
     new = pod("new", spec={"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]})
-    assert notes(*HERE, bound, volume("disk", holder="data"), new)["claim-resizing"] == expected
+    assert notes(*HERE, bound, volume("disk", claim_ref="data"), new)["claim-resizing"] == expected
 
 
 @pytest.mark.parametrize(
@@ -158,6 +158,6 @@ def test_a_volume_whose_zone_has_no_node(key: str, operator: str, values: list[s
     expression = {"key": key, "operator": operator, "values": values}
     reach: Manifest = {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
     nodes = [node("n", labels={ZONE: "a"}), node("m", labels={ZONE: "b"}, unschedulable=True)]
-    disk = [claim("data", volume="pv"), volume("pv", holder="data", reach=reach)]
+    disk = [claim("data", volume="pv"), volume("pv", claim_ref="data", node_affinity=reach)]
     cycle = evaluate([*nodes, *disk, using("new", "data")], "default/new")
     assert [cause.text for cause in root_causes(Diagnosis(cycle))] == expected

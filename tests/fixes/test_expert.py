@@ -859,7 +859,7 @@ def test_only_pods_of_the_same_scheduler_are_moved(scheduler: str, moves: bool) 
 @pytest.mark.parametrize("key", ["kubernetes.io/hostname", "topology.topolvm.io/node"])
 def test_a_new_node_has_no_disks_of_another(key: str) -> None:
     nodes = [node(name, labels={key: name, "kubernetes.io/hostname": name}, allocatable=SMALL) for name in "ab"]
-    local = [claim("data", volume="v"), volume("v", holder="data", reach=in_term(key, "a"))]
+    local = [claim("data", volume="v"), volume("v", claim_ref="data", node_affinity=in_term(key, "a"))]
     wants = wanting(cpu="1")
     at(wants, "spec")["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
     fixes = kschedx.explain(kschedx.Snapshot.from_objects([*nodes, *local, running("x", "a", "2"), wants]), "me").fixes
@@ -868,7 +868,7 @@ def test_a_new_node_has_no_disks_of_another(key: str) -> None:
 
 def test_no_node_attaches_more_volumes_than_its_driver_can() -> None:
     names = [f"v{number}" for number in range(3)]
-    volumes = [volume(name, holder=name, csi=True) for name in names]
+    volumes = [volume(name, claim_ref=name, csi=True) for name in names]
     claims = [claim(name, volume=name) for name in names]
     own = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
     driver = {"name": DRIVER, "nodeID": "n", "allocatable": {"count": 2}}

@@ -339,7 +339,7 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
             [
                 node("a", labels={ZONE: "a", "pool": "db"}),
                 node("b", labels={ZONE: "b", "pool": "web"}),
-                *(volume("v", holder="data", reach=in_term(ZONE, "b")), bound_claim("data", volume="v")),
+                *(volume("v", claim_ref="data", node_affinity=in_term(ZONE, "b")), bound_claim("data", volume="v")),
                 pod("me", volumes=DATA, nodeSelector={"pool": "db"}),
             ],
             "volume v (zone b) is not accessible from 1 node",
@@ -575,7 +575,7 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
                 registered("b"),
                 node("tainted", taints=["other:NoSchedule"]),
                 bound_claim("data", volume="v"),
-                volume("v", csi=True, reach=in_term("csi.example.com/zone", "1")),
+                volume("v", csi=True, node_affinity=in_term("csi.example.com/zone", "1")),
                 pod("me", volumes=DATA),
             ],
             f"{DISK} is not registered on b, so that the node has no label csi.example.com/zone",
@@ -611,7 +611,7 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
             [
                 node("a", labels={"kubernetes.io/hostname": "a.example.com"}),
                 bound_claim("data", volume="disk"),
-                volume("disk", reach=in_term("kubernetes.io/hostname", "a"), holder="data"),
+                volume("disk", node_affinity=in_term("kubernetes.io/hostname", "a"), claim_ref="data"),
                 pod("me", volumes=DATA),
             ],
             "label kubernetes.io/hostname of node a is a.example.com, not a",
@@ -622,7 +622,7 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
             [
                 node("ip-10-0-0-7", labels={"kubernetes.io/hostname": "worker-7"}),
                 bound_claim("data", volume="disk"),
-                volume("disk", reach=in_term("kubernetes.io/hostname", "ip-10-0-0-7"), holder="data"),
+                volume("disk", node_affinity=in_term("kubernetes.io/hostname", "ip-10-0-0-7"), claim_ref="data"),
                 pod("me", volumes=DATA),
             ],
             "label kubernetes.io/hostname of node ip-10-0-0-7 is worker-7, not ip-10-0-0-7",
@@ -769,7 +769,7 @@ def test_a_nominated_node_that_another_pod_uses(priority: int, is_taken: bool) -
 
 @pytest.mark.parametrize(("user", "is_offered"), [("", True), ("a", False)])
 def test_an_unused_bound_claim_is_proposed(user: str, is_offered: bool) -> None:
-    kept = volume("kept", size="20Gi", storage_class="static", holder="old")
+    kept = volume("kept", size="20Gi", storage_class="static", claim_ref="old")
     others = [bound_claim("old", storage_class="static", volume="kept"), storage("static")]
     static = stored("StorageClass", "static", provisioner="kubernetes.io/no-provisioner")
     static["volumeBindingMode"] = "WaitForFirstConsumer"

@@ -48,7 +48,7 @@ def test_labels_that_the_node_must_not_have(operator: str, values: list[str], ex
 
 def test_the_zone_of_a_volume() -> None:
     data = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
-    objects = [claim("data", volume="pv"), volume("pv", holder="data", reach=in_term(ZONE, "b"))]
+    objects = [claim("data", volume="pv"), volume("pv", claim_ref="data", node_affinity=in_term(ZONE, "b"))]
     assert titles(node("a", labels={ZONE: "a"}), *objects, pod("me", spec=data)) == ["add a node in zone b"]
     reserved = node("b", labels={ZONE: "b"}, taints=["dedicated=ml:NoSchedule"])
     assert titles(node("a", labels={ZONE: "a"}), reserved, *objects, pod("me", spec=data))[0] == "add a node in zone b"

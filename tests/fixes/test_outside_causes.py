@@ -104,23 +104,23 @@ def test_pods_of_another_workload_that_a_spread_counts_are_named(owner: str, is_
 
 
 @pytest.mark.parametrize(
-    ("modes", "reach", "is_held"),
+    ("modes", "node_affinity", "is_held"),
     [
-        (["ReadWriteOnce"], {"reach": in_term(ZONE, "a")}, True),
-        (["ReadWriteMany"], {"reach": in_term(ZONE, "a")}, False),
+        (["ReadWriteOnce"], {"node_affinity": in_term(ZONE, "a")}, True),
+        (["ReadWriteMany"], {"node_affinity": in_term(ZONE, "a")}, False),
         (["ReadWriteOnce"], {}, False),  # a share of a file server is not attached
     ],
 )
 @pytest.mark.parametrize("room", ["full", "free"])
 def test_a_volume_that_is_attached_for_another_pod(
-    modes: list[str], reach: dict[str, Any], is_held: bool, room: str
+    modes: list[str], node_affinity: dict[str, Any], is_held: bool, room: str
 ) -> None:
     """The pod fits another node than that of the volume, or only a new one has room: it starts on neither."""
     beside = node("b", labels={ZONE: "a"}, allocatable={"cpu": "4" if room == "free" else "100m", "pods": "9"})
     theirs = pod("other", volumes=DATA, on="a", metadata={"labels": {"app": "web"}}, status={"phase": "Running"})
     stored = [
         volume_claim("data", volume="v", modes=modes),
-        volume("v", holder="data", modes=modes, csi=True, **reach),
+        volume("v", claim_ref="data", modes=modes, csi=True, **node_affinity),
         storage_class("waits", provisioner=DISK),
     ]
     cluster = [node("a", labels={ZONE: "a"}, allocatable={"cpu": "1", "pods": "9"}), beside, theirs, *stored]

@@ -9,7 +9,7 @@ from tests.storage_builders import claim, volume
 DATA = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
 HELD: list[Manifest] = [
     claim("data", modes=["ReadWriteOncePod"], volume="pv-data"),
-    volume("pv-data", modes=["ReadWriteOncePod"], holder="data"),
+    volume("pv-data", modes=["ReadWriteOncePod"], claim_ref="data"),
     node("elsewhere", labels={"disk": "nvme"}),
     pod("holder", on="elsewhere", priority=2_000_000_000, spec=DATA),
 ]

@@ -87,23 +87,23 @@ def titles(*objects: Manifest) -> list[str]:
         ),
         # the data of a deleted claim, and a volume that is reserved for a claim to come
         (
-            [storage_class(provisioner=DRIVER), volume("kept", holder="data", uid="before", phase="Released")],
+            [storage_class(provisioner=DRIVER), volume("kept", claim_ref="data", uid="before", phase="Released")],
             ["remove the uid from claimRef of volume kept, which has the data, and create claim default/data again"],
         ),
         (
-            [claim("data"), storage_class(), volume("kept", holder="other", uid="", phase="Available")],
+            [claim("data"), storage_class(), volume("kept", claim_ref="other", uid="", phase="Available")],
             ["create a volume of 10Gi ReadWriteOnce of class waits for claim default/data"],
         ),
         # a volume that is kept for a claim that is gone, its own of before first
         (
-            [claim("data"), storage_class(), volume("kept", holder="data", uid="before", phase="Released")],
+            [claim("data"), storage_class(), volume("kept", claim_ref="data", uid="before", phase="Released")],
             ["release volume kept, whose earlier claim default/data is deleted; its data stays"],
         ),
         (
             [
                 claim("data", storage_class="now"),
                 storage_class("now", waits=False),
-                volume("kept", storage_class="now", holder="data", uid="before", phase="Released"),
+                volume("kept", storage_class="now", claim_ref="data", uid="before", phase="Released"),
             ],
             ["release volume kept, whose earlier claim default/data is deleted; its data stays"],
         ),
@@ -112,7 +112,7 @@ def titles(*objects: Manifest) -> list[str]:
             [
                 claim("data", volumeName="kept"),
                 storage_class("waits", waits=False, provisioner=DRIVER),
-                volume("kept", holder="data", uid="before", phase="Released"),
+                volume("kept", claim_ref="data", uid="before", phase="Released"),
             ],
             [
                 "release volume kept, whose earlier claim default/data is deleted; its data stays",
@@ -123,13 +123,17 @@ def titles(*objects: Manifest) -> list[str]:
             [
                 claim("data", volumeName="taken"),
                 storage_class("waits", waits=False, provisioner=DRIVER),
-                *(claim("other", volume="taken"), volume("taken", holder="other")),
-                volume("kept", holder="data", uid="before", phase="Released"),
+                *(claim("other", volume="taken"), volume("taken", claim_ref="other")),
+                volume("kept", claim_ref="data", uid="before", phase="Released"),
             ],
             ["delete and recreate claim default/data without volumeName taken"],
         ),
         (
-            [claim("data", volumeName="taken"), storage_class("waits", waits=False), volume("taken", holder="other")],
+            [
+                claim("data", volumeName="taken"),
+                storage_class("waits", waits=False),
+                volume("taken", claim_ref="other"),
+            ],
             [],
         ),
         (
@@ -196,7 +200,7 @@ def test_zone_labels_of_a_volume_get_their_present_names(labels: dict[str, str],
     """The API server lets a volume's zones change only so."""
     objects = [
         *(node("a", labels=labels), ME, claim("data", volume="disk")),
-        volume("disk", reach=in_term(OLD_ZONE, "eu-1a"), holder="data"),
+        volume("disk", node_affinity=in_term(OLD_ZONE, "eu-1a"), claim_ref="data"),
     ]
     fixes = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes
     assert [fix.title for fix in fixes if "nodeAffinity" in fix.title] == expected
@@ -250,7 +254,7 @@ def test_an_ephemeral_volume_with_a_wrong_class_gets_another_in_the_pod() -> Non
 
 def test_a_claim_of_a_similar_name() -> None:
     mounts = [{"name": "a", "configMap": {"name": "c"}}, {"name": "b", "persistentVolumeClaim": {"claimName": "dta"}}]
-    objects = [node("n"), claim("data", volume="pv"), volume("pv", holder="data"), pod("me", volumes=mounts)]
+    objects = [node("n"), claim("data", volume="pv"), volume("pv", claim_ref="data"), pod("me", volumes=mounts)]
     fix = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes[0]
     assert fix.title == "use claim data instead of dta"
     operation = {"op": "add", "path": "/spec/volumes/1/persistentVolumeClaim/claimName", "value": "data"}
@@ -349,7 +353,7 @@ def test_a_claim_that_was_bound_too_early_gets_a_class_with_late_binding(
     other: list[Manifest], *, is_offered: bool
 ) -> None:
     bound = claim("data", storage_class="now", volume="gone")
-    disk = volume("gone", storage_class="now", holder="data", reach=in_term(HOSTNAME, "elsewhere"))
+    disk = volume("gone", storage_class="now", claim_ref="data", node_affinity=in_term(HOSTNAME, "elsewhere"))
     fixes = titles(bound, disk, storage_class("now", provisioner=DRIVER, waits=False), *other)
     named = EMPTIED.replace(";", " with class waits, which waits for the pod;")
     assert [title for title in fixes if "recreate" in title] == ([named] if is_offered else [])
@@ -378,7 +382,7 @@ def test_volumes_in_one_place_name_a_class_with_immediate_binding(
         used = [{"name": "data", "persistentVolumeClaim": {"claimName": f"data-{name}"}}]
         objects += [
             claim(f"data-{name}", storage_class="now", volume=name),
-            volume(name, storage_class="now", holder=f"data-{name}", reach=in_term(HOSTNAME, place)),
+            volume(name, storage_class="now", claim_ref=f"data-{name}", node_affinity=in_term(HOSTNAME, place)),
             pod(name, on=reach if name == "db-0" else None, metadata=metadata, affinity=affinity, volumes=used),
         ]
     full = node("a", allocatable={"cpu": "1", "memory": "1Gi", "pods": "0"})

@@ -102,7 +102,7 @@ class Dealer:
         reach = in_term(HOSTNAME, self.dice.choice(self.names)) if self.chance(2) else in_term(ZONE, "a", "b")
         size = self.dice.choice(["5Gi", "10Gi", "10Gi"])
         holder = f"data-{self.dice.randrange(3)}-{self.dice.randrange(3)}" if self.chance(3) else ""
-        return volume(f"free-{number}", storage_class="local", size=size, reach=reach, holder=holder, uid="")
+        return volume(f"free-{number}", storage_class="local", size=size, node_affinity=reach, claim_ref=holder, uid="")
 
     def _workload(self, number: int) -> None:
         """Add pods of one template, some of which run."""
@@ -165,7 +165,9 @@ class Dealer:
         if bound and not self.chance(12):
             reach = in_term(ZONE, self.dice.choice("abc")) if self.chance(2) else None
             labels = {ZONE: "a__b"} if self.chance(5) else {}
-            result = volume(volume_name, storage_class=storage_class, holder=name, reach=reach, labels=labels, csi=True)
+            result = volume(
+                volume_name, storage_class=storage_class, claim_ref=name, node_affinity=reach, labels=labels, csi=True
+            )
             self.objects.append(result)
 
     def spec(self) -> dict[str, Any]:

@@ -106,7 +106,9 @@ def cluster_with_claims(seed: int) -> list[Manifest]:
     )
     bound = chance.choice((True, False))
     claim_result = claim(kind[1], storage_class=storage_class_name, volume="disk" if bound else "")
-    disk = volume("disk", holder=kind[1], storage_class=storage_class_name, reach=in_term(ZONE, chance.choice("ab")))
+    disk = volume(
+        "disk", claim_ref=kind[1], storage_class=storage_class_name, node_affinity=in_term(ZONE, chance.choice("ab"))
+    )
     storage = [storage_class("fast", provisioner=DRIVER), claim_result, *([disk] if bound else []), claim("other")]
     spec: Manifest = {"containers": [{"name": "web", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}
     mounts = [{"name": "data", "persistentVolumeClaim": {"claimName": kind[1]}}]
@@ -173,7 +175,7 @@ def cluster_with_created_claims(seed: int) -> list[Manifest]:
         case "static":
             others += [
                 storage_class("manual", waits=False),
-                volume("disk", storage_class="manual", modes=("ReadWriteMany",), reach=None),
+                volume("disk", storage_class="manual", modes=("ReadWriteMany",), node_affinity=None),
                 claim("data", storage_class="manual"),
             ]
         case _:

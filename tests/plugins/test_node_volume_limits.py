@@ -30,7 +30,7 @@ def bound_claims(*names: str) -> list[Manifest]:
     return [
         item
         for name in names
-        for item in (claim(name, volume=f"pv-{name}"), volume(f"pv-{name}", holder=name, csi=True))
+        for item in (claim(name, volume=f"pv-{name}"), volume(f"pv-{name}", claim_ref=name, csi=True))
     ]
 
 
@@ -112,7 +112,7 @@ def test_migrated_volumes_count_for_their_driver(limit: int, fits: bool) -> None
         using("new", "data"),
         using("old", volumes=[ebs("aws://zone-a/vol-1")], on="n"),
         claim("data", volume="pv"),
-        volume("pv", holder="data", awsElasticBlockStore={"volumeID": "vol-2"}),
+        volume("pv", claim_ref="data", awsElasticBlockStore={"volumeID": "vol-2"}),
         node("n"),
         csi_node("n", limit=limit, driver=EBS),
     ]

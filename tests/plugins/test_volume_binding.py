@@ -145,7 +145,9 @@ def test_a_pod_without_claims_is_skipped() -> None:
 
 def test_a_bound_volume_limits_the_nodes() -> None:
     cycle = evaluate_new(
-        using("new", "data"), claim("data", volume="pv"), volume("pv", holder="data", reach=in_term(ZONE, "a", "b"))
+        using("new", "data"),
+        claim("data", volume="pv"),
+        volume("pv", claim_ref="data", node_affinity=in_term(ZONE, "a", "b")),
     )
     assert reasons(cycle) == [(), (), (NODE,)]
     mismatch = finding(cycle, 2, VolumeNodeAffinityMismatch)
@@ -165,7 +167,7 @@ def test_the_first_failing_bound_claim_is_the_reason() -> None:
         using("new", "far", "gone"),
         claim("far", volume="pv"),
         claim("gone", volume="nothing"),
-        volume("pv", holder="far", reach=in_term(ZONE, "a")),
+        volume("pv", claim_ref="far", node_affinity=in_term(ZONE, "a")),
     )
     assert reasons(cycle) == [(MISSING,), (NODE,), (NODE,)]
 
@@ -175,7 +177,7 @@ def test_a_migrated_volume_has_the_topology_of_its_driver() -> None:
     objects = [
         using("new", "data"),
         claim("data", volume="pv"),
-        volume("pv", holder="data", reach=in_term(ZONE, "a", "b"), gcePersistentDisk={"pdName": "disk"}),
+        volume("pv", claim_ref="data", node_affinity=in_term(ZONE, "a", "b"), gcePersistentDisk={"pdName": "disk"}),
         csi_node("n-a", migrated="kubernetes.io/gce-pd"),
     ]
     assert reasons(evaluate_new(*objects)) == [(NODE,), (), (NODE,)]
@@ -190,7 +192,7 @@ def test_an_untranslatable_migrated_volume_is_an_error() -> None:
     cycle = evaluate_new(
         using("new", "data"),
         claim("data", volume="pv"),
-        volume("pv", holder="data", azureDisk={"diskName": "d", "diskURI": "u", "kind": "Dedicated"}),
+        volume("pv", claim_ref="data", azureDisk={"diskName": "d", "diskURI": "u", "kind": "Dedicated"}),
         csi_node("n-b", migrated="kubernetes.io/azure-disk,other"),
     )
     assert cycle.filter is not None
@@ -209,17 +211,17 @@ def test_an_untranslatable_migrated_volume_is_an_error() -> None:
         (volume("pv"), None),
         (volume("pv", size="9Gi"), "too-small"),
         (volume("pv", size="10737418240"), None),
-        (volume("pv", holder="other"), "bound-to-another-claim"),
-        (volume("pv", holder="data", uid="old"), "bound-to-another-claim"),
-        (volume("pv", holder="data", uid="", phase="Available"), None),
-        (volume("pv", holder="data", phase="Released"), None),  # the phase of a prebound volume does not matter
+        (volume("pv", claim_ref="other"), "bound-to-another-claim"),
+        (volume("pv", claim_ref="data", uid="old"), "bound-to-another-claim"),
+        (volume("pv", claim_ref="data", uid="", phase="Available"), None),
+        (volume("pv", claim_ref="data", phase="Released"), None),  # the phase of a prebound volume does not matter
         (volume("pv", phase="Released"), "not-available"),
         (volume("pv", volumeMode="Block"), "volume-mode"),
         (volume("pv", modes=["ReadOnlyMany"]), "access-modes"),
         (volume("pv", modes=["ReadWriteOnce", "ReadOnlyMany"]), None),
         (volume("pv", volumeAttributesClassName="fast"), "volume-attributes-class"),
         (volume("pv", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}), "being-deleted"),
-        (volume("pv", reach=in_term(ZONE, "z")), "wrong-node"),
+        (volume("pv", node_affinity=in_term(ZONE, "z")), "wrong-node"),
     ],
 )
 def test_causes_that_exclude_a_volume(candidate: Manifest, cause: str | None) -> None:
@@ -268,7 +270,7 @@ def test_an_invalid_selector_is_an_error() -> None:
 
 def test_a_prebound_volume_is_the_only_choice() -> None:
     """The claim of a prebound volume gets no other volume, even if the prebound one is unreachable."""
-    own_volume = volume("mine", size="20Gi", holder="data", reach=in_term(ZONE, "a"))
+    own_volume = volume("mine", size="20Gi", claim_ref="data", node_affinity=in_term(ZONE, "a"))
     cycle = evaluate_new(using("new", "data"), claim("data"), storage_class(), own_volume, volume("other"))
     assert reasons(cycle) == [(), (BIND,), (BIND,)]
     match = finding(cycle, 1, NoMatchingVolume)
@@ -314,10 +316,10 @@ def test_reasons_of_bound_and_unbound_claims_are_joined() -> None:
     cycle = evaluate_new(
         using("new", "here", "data"),
         claim("here", volume="far"),
-        volume("far", holder="here", reach=in_term(ZONE, "a")),
+        volume("far", claim_ref="here", node_affinity=in_term(ZONE, "a")),
         claim("data"),
         storage_class(),
-        volume("pv", reach=in_term(ZONE, "b")),
+        volume("pv", node_affinity=in_term(ZONE, "b")),
     )
     assert reasons(cycle) == [(BIND,), (NODE,), (NODE, BIND)]
 
@@ -337,7 +339,9 @@ def test_provisioning_needs_the_topology_of_the_class() -> None:
 
 
 def test_an_existing_volume_is_preferred_to_a_new_one() -> None:
-    cycle = evaluate_new(using("new", "data"), claim("data"), PROVISIONING, volume("pv", reach=in_term(ZONE, "a")))
+    cycle = evaluate_new(
+        using("new", "data"), claim("data"), PROVISIONING, volume("pv", node_affinity=in_term(ZONE, "a"))
+    )
     assert reasons(cycle) == [()] * 3
 
 
@@ -452,7 +456,8 @@ def test_new_volumes_prefer_nodes_with_more_capacity() -> None:
 
 def test_existing_volumes_score_by_utilization() -> None:
     volumes = [
-        volume(f"v-{zone}", size=size, reach=in_term(ZONE, zone)) for zone, size in (("a", "10Gi"), ("b", "40Gi"))
+        volume(f"v-{zone}", size=size, node_affinity=in_term(ZONE, zone))
+        for zone, size in (("a", "10Gi"), ("b", "40Gi"))
     ]
     assert scores(using("new", "data"), claim("data"), storage_class(), *volumes) == {"n-a": 0, "n-b": 75}
 
@@ -499,6 +504,6 @@ def test_dry_steps_list_volumes_to_bind_and_provision() -> None:
 
 
 def test_bound_claims_skip_pre_bind() -> None:
-    result = steps(on_one_node(using("new", "data"), claim("data", volume="pv"), volume("pv", holder="data")))
+    result = steps(on_one_node(using("new", "data"), claim("data", volume="pv"), volume("pv", claim_ref="data")))
     assert result["reserve"].findings == ()
     assert result["preBind"].code is Code.SKIP

@@ -35,8 +35,8 @@ def volumes(draw: st.DrawFn) -> list[Manifest]:
         volume(
             f"pv{i}",
             size=draw(sizes),
-            reach=draw(reaches),
-            holder=draw(st.sampled_from(["", "", "", "c0", "c1", "other"])),
+            node_affinity=draw(reaches),
+            claim_ref=draw(st.sampled_from(["", "", "", "c0", "c1", "other"])),
             phase=draw(st.sampled_from(["Available", "Available", "Released"])),
             modes=draw(st.sampled_from([("ReadWriteOnce",), ("ReadOnlyMany",)])),
         )
@@ -123,7 +123,7 @@ def test_matches_follow_changes_of_the_storage(
                 storage.put(undo.pop())
             case "come":
                 new_volume = msgspec.convert(
-                    volume("new", size=data.draw(sizes), reach=data.draw(reaches)), PersistentVolume
+                    volume("new", size=data.draw(sizes), node_affinity=data.draw(reaches)), PersistentVolume
                 )
                 undo.append(storage.put(StorageChange(volumes={new_volume.name: new_volume})))
             case change if storage.volumes:

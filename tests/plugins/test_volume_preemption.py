@@ -23,7 +23,7 @@ def bound_claims(*names: str, mode: str = "ReadWriteOnce") -> list[Manifest]:
     return [
         item
         for name in names
-        for item in (claim(name, volume=f"pv-{name}", modes=[mode]), volume(f"pv-{name}", holder=name, csi=True))
+        for item in (claim(name, volume=f"pv-{name}", modes=[mode]), volume(f"pv-{name}", claim_ref=name, csi=True))
     ]
 
 

@@ -35,7 +35,7 @@ def test_zones_of_volumes_and_nodes(volume_labels: dict[str, str], node_labels: 
     objects = [
         using("new", "data"),
         claim("data", volume="pv"),
-        volume("pv", holder="data", labels=volume_labels),
+        volume("pv", claim_ref="data", labels=volume_labels),
         node("n", labels=node_labels),
     ]
     cycle = evaluate(objects, "default/new", only("VolumeZone"))

@@ -363,7 +363,7 @@ def test_members_may_share_a_claim_of_a_single_pod(version: str, holder: str, pl
     """kube-scheduler 1.36 lists the claims of running pods once per cycle of a group."""
     bound = [
         claim("single", modes=["ReadWriteOncePod"], volume="v"),
-        volume("v", modes=["ReadWriteOncePod"], holder="single"),
+        volume("v", modes=["ReadWriteOncePod"], claim_ref="single"),
     ]
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "single"}}]
     waiting: list[dict[str, Any]] = members("gang", 2, version=version)

@@ -25,7 +25,7 @@ from tests.storage_builders import claim, storage_class, volume
 GROWS: Manifest = {**storage_class("waits"), "allowVolumeExpansion": True}
 STORAGE: list[Manifest] = [
     *(node("a"), GROWS, storage_class("other"), claim("data"), claim("spare"), claim("old")),
-    *(volume("disk", holder="kept"), claim("kept", volume="disk"), volume("free", storage_class="other")),
+    *(volume("disk", claim_ref="kept"), claim("kept", volume="disk"), volume("free", storage_class="other")),
     *(claim("used"), claim("classless", storage_class=None)),
     pod("db", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]),
     pod(
@@ -84,7 +84,7 @@ def test_a_claim_grows_only_if_its_class_allows_it(
     change = {"set": "pvc/kept:spec.resources.requests.storage=20Gi"}
     waits = {**storage_class("waits"), **({} if expands is None else {"allowVolumeExpansion": expands})}
     bound = {**claim("kept", volume="disk"), "status": {"phase": "Bound"}}
-    snapshot = Snapshot.from_objects([node("a"), waits, bound, volume("disk", holder="kept")])
+    snapshot = Snapshot.from_objects([node("a"), waits, bound, volume("disk", claim_ref="kept")])
     simulation = kschedx.simulate(snapshot, changes=[{"apply": str(written)}])
     messages = [state.lifecycle.message for state in simulation.states if isinstance(state.lifecycle, NotChanged)]
     assert [" ".join(state.split()[-4:]) for state in messages] == ["pvc must support resize"] * is_refused
@@ -167,7 +167,7 @@ def test_the_volume_of_a_deleted_claim_follows_its_reclaim_policy(
     deleted: str, policy: str, left: dict[str, str]
 ) -> None:
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
-    disk = volume("disk", holder="old", phase="Bound", persistentVolumeReclaimPolicy=policy)
+    disk = volume("disk", claim_ref="old", phase="Bound", persistentVolumeReclaimPolicy=policy)
     snapshot = Snapshot.from_objects([node("a"), space, GROWS, disk, claim("old", volume="disk")])
     changes = [{"delete": deleted}, {"set": "sc/waits:allowVolumeExpansion=false"}]
     storage = kschedx.simulate(snapshot, changes=changes).after.storage

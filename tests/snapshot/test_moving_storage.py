@@ -12,7 +12,7 @@ from tests.storage_builders import claim, volume
 CLAIM = msgspec.convert(claim("data", storage_class="local"), PersistentVolumeClaim)
 VOLUMES = msgspec.convert(
     [volume(name, storage_class="local") for name in ("c", "a", "b")]
-    + [volume("other", storage_class="else"), volume("named", storage_class="local", holder="data", uid="")],
+    + [volume("other", storage_class="else"), volume("named", storage_class="local", claim_ref="data", uid="")],
     list[PersistentVolume],
 )
 

@@ -11,10 +11,10 @@ from tests.storage_builders import ZONE, claim, in_term, volume
 DATA = [{"name": item, "persistentVolumeClaim": {"claimName": item}} for item in ("a", "b")]
 APART = [
     *(claim(item, volume=f"pv-{item}") for item in ("a", "b")),
-    *(volume(f"pv-{item}", holder=item, reach=in_term(ZONE, item)) for item in ("a", "b")),
+    *(volume(f"pv-{item}", claim_ref=item, node_affinity=in_term(ZONE, item)) for item in ("a", "b")),
 ]
 USERS = [pod(f"user-{item['name']}", on="n", volumes=[item]) for item in DATA]
-SINGLE = [claim("a", modes=["ReadWriteOncePod"], volume="pv-a"), volume("pv-a", holder="a")]
+SINGLE = [claim("a", modes=["ReadWriteOncePod"], volume="pv-a"), volume("pv-a", claim_ref="a")]
 IN_USE = pod("holder", on="n", priority=2_000_000_000, volumes=DATA[:1])
 
 
