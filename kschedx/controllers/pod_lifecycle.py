@@ -464,6 +464,7 @@ def _kubelet_wait(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
         last=_last_end(pod, container),
         is_node_lost=is_lost,
         outdated=newer_revision(snapshot, pod),
+        is_static=is_mirror_pod(snapshot.pods, snapshot.pods.rows[pod.key]) if pod.key in snapshot.pods.rows else False,
     )
 
 

@@ -256,6 +256,7 @@ class WaitingForKubelet(StateFacts, frozen=True, kw_only=True):
     is_node_lost: bool = False
     claim: str = ""  # the claim that stays unbound because kube-scheduler selects no node for it, such as `shop/data`
     outdated: str = ""  # the StatefulSet with a newer revision, which replaces the pod only once it is ready
+    is_static: bool = False  # whether a kubelet runs the pod from a manifest file of its node
 
     @property
     def detail(self) -> str:

@@ -153,6 +153,13 @@ class DriverNotRegistered(RootCause, frozen=True, kw_only=True):
     node: str
 
 
+class ClassRaised(RootCause, frozen=True, kw_only=True):
+    """The pod keeps the priority that its PriorityClass had when the pod was created."""
+
+    priority: int
+    """The value of the class now."""
+
+
 class HostNameDiffers(RootCause, frozen=True, kw_only=True):
     """The node of a local volume exists under another form of its host name."""
 
@@ -638,7 +645,14 @@ def _bound_together(cycle: Cycle, finding: VolumeNodeAffinityMismatch) -> Iterat
 
 
 def _never_preempts(diagnosis: Diagnosis) -> Iterator[RootCause]:
+    """Yield why pods of a lower priority are not evicted, as far as the pod's PriorityClass says."""
     pod, pods = diagnosis.cycle.pod, diagnosis.cycle.snapshot.pods
+    own_class = diagnosis.cycle.snapshot.priority_classes.get(pod.spec.priority_class_name)
+    if own_class is not None and pod.spec.priority is not None and pod.spec.priority < own_class.value:
+        is_there = np.isin(pods.node, [*_rejected_nodes(diagnosis, InsufficientResource)])
+        if np.any(is_there & (pods.priorities >= pod.priority) & (pods.priorities < own_class.value)):
+            text = f"the pod keeps priority {pod.priority} from its creation: PriorityClass {own_class.metadata.name}"
+            yield ClassRaised(text=f"{text} has {own_class.value} now", priority=own_class.value)
     if pod.spec.preemption_policy != PREEMPT_NEVER:
         return
     is_there = np.isin(pods.node, [*_rejected_nodes(diagnosis, InsufficientResource)])

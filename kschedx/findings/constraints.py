@@ -313,6 +313,8 @@ class PodAntiAffinityConflict(Facts, frozen=True, kw_only=True):
     selector: str
     pods: tuple[str, ...]  # up to five, `namespace/name`
     pod_count: int
+    namespaces: tuple[str, ...] = ()
+    every_namespace: bool = False
 
     @property
     def same_as(self) -> Hashable:

@@ -142,6 +142,9 @@ def _intended_terms(
         is_odd = has_others and misses_pod(place.pod, finding.term)
         if is_odd and (own := _own_labels(rule.label_selector, place)) is not None:
             yield replace(rule, label_selector=own), s.Cost.POD
+        its = place.pod.metadata.namespace
+        if finding.namespaces != (its,) and not any(key.startswith(f"{its}/") for key in finding.pods):
+            yield replace(rule, namespaces=(), namespace_selector=None), s.Cost.CONSTRAINT
         return
     pods = place.snapshot.pods
     running = pods.node >= 0

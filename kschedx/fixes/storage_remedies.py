@@ -136,8 +136,14 @@ def _more_storage(
         terms = (NodeSelectorTerm(match_expressions=expressions),)
         affinity = VolumeNodeAffinity(required=NodeSelector(node_selector_terms=terms))
         volume = replace(volume, spec=replace(volume.spec, node_affinity=affinity))
+    is_divided = capacity.maximum_volume_size is not None and capacity.total > (here.limit or 0)
     yield s.AddStorage(
-        volume=volume, claim_key=finding.claim.claim, claim=None, provisioner=driver, topology=here.topology
+        volume=volume,
+        claim_key=finding.claim.claim,
+        claim=None,
+        provisioner=driver,
+        topology=here.topology,
+        largest=format_quantity(here.limit or 0, Unit.BYTE) if is_divided else "",
     )
 
 

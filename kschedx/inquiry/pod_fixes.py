@@ -18,6 +18,7 @@ from kschedx.explain.hardware import DeviceClaimRefused, DeviceDriverMissing, Sh
 from kschedx.explain.pod_selectors import GroupsWaiting, MatchingPodPending, MatchingWorkload, misses_pod
 from kschedx.explain.root_causes import (
     CapacityNotPublished,
+    ClassRaised,
     DriverNotRegistered,
     HostNameDiffers,
     MembersNotCreated,
@@ -36,6 +37,7 @@ from kschedx.fixes import FixCertainty, find_fixes
 from kschedx.fixes.cluster_trial import ClusterTrial
 from kschedx.fixes.dead_end import gate_of_controller
 from kschedx.fixes.owners import Owner, template_owner
+from kschedx.fixes.phrases import delete_pod
 from kschedx.fixes.proposal import FixGroup
 from kschedx.fixes.ranking import ClusterTest, TrialOutcome, TriedFix, with_nodes
 from kschedx.fixes.steps import AddNode
@@ -425,6 +427,11 @@ class PodFixes:
                     yield Fix.untried(f"repair {driver}, so that it publishes capacity for class {name}: check {where}")
                 case DeviceDriverMissing(device_class=device_class):
                     yield Fix.untried(f"install the driver whose devices device class {device_class} is for")
+                case ClassRaised(priority=priority) if pod.controller is not None:
+                    owner = f"{pod.controller.kind} {pod.controller.name}"
+                    title = f"delete the pod, which {owner} creates again with priority {priority}"
+                    key = self.cycle.pod.key
+                    yield Fix.untried(title, (Target.pod(key).deletion,), commands=(delete_pod(key),))
                 case HostNameDiffers(host=host, volume=volume):
                     yield Fix.untried(f"recreate volume {volume} with {HOSTNAME} {host} in its nodeAffinity")
                 case DriverNotRegistered(driver=driver, node=node):

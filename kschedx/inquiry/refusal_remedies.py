@@ -44,7 +44,7 @@ from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.types import LimitRange, Pod
-from kschedx.kube.workloads import MAKING_PODS, contains
+from kschedx.kube.workloads import LONGEST_STATEFUL_SET_NAME, MAKING_PODS, contains
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.snapshot import Snapshot
@@ -168,7 +168,12 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         """Yield what to correct if the pod template does not have what the message names: the dump lacks the rule, a
         webhook adds it, or the template has changed since."""
         where = "the pod" if self.maker is None else "the pod template"
-        if match := _INVALID.search(message):
+        kind, name = str((self.maker or {}).get("kind") or ""), self._workload_name
+        if kind == "StatefulSet" and f'"{name}-' in message and len(name) > LONGEST_STATEFUL_SET_NAME:
+            most = f"a name of at most {LONGEST_STATEFUL_SET_NAME} characters"
+            title = f"delete StatefulSet {name} and create it again with {most}: labels of its pods contain the name"
+            yield Fix.untried(title)
+        elif match := _INVALID.search(message):
             yield Fix.untried(f"correct {match['field']} in {where}")
         elif _RATIO.search(message) or _BOUND.search(message):
             command = shell_command("kubectl get limitrange -n {} -o yaml", self._namespace)

@@ -66,6 +66,8 @@ ALWAYS_STORED = "dnsPolicy"
 """A field that an API server always sets: a template without it is reduced to what scheduling reads."""
 
 REVISION_HASH = "controller-revision-hash"
+LONGEST_STATEFUL_SET_NAME = 52
+"""The value of that label is the StatefulSet's name, a dash, and a hash of up to 10 characters: at most 63."""
 """The label that distinguishes the pods of a StatefulSet's or DaemonSet's templates."""
 TEMPLATE_GENERATION = "pod-template-generation"
 """The label of a DaemonSet's pod with the number of its template; below it, the DaemonSet's annotation."""

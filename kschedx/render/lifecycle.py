@@ -303,6 +303,8 @@ def _start(pod: states.WaitingForKubelet) -> Iterator[str]:
         yield f"node {pod.node} is NotReady, or not in the cluster"
     if pod.outdated:
         yield f"{pod.outdated} has a newer revision, and replaces this pod only once it is ready (OrderedReady)"
+    if pod.is_static:
+        yield f"the kubelet of {pod.node} runs this static pod from a manifest file"
     if pod.last:
         yield f"the container ended with {pod.last}"
     if pod.message:
@@ -348,6 +350,8 @@ def _lifecycle_notes(lifecycle: states.Lifecycle) -> tuple[str, ...]:
         return ("--config FILE gives the configuration of that scheduler; --profile NAME answers for another profile",)
     if isinstance(lifecycle, states.StillActive) and lifecycle.pod:
         return (f"about that pod: {why_command(lifecycle.pod)}",)
+    if isinstance(lifecycle, states.WaitingForKubelet) and lifecycle.is_static:
+        return ("kube-scheduler does not assign static pods: change the manifest file on the node, not the pod",)
     if isinstance(lifecycle, states.WaitingForKubelet):
         return ("kube-scheduler does not decide this; -o wide shows where it would assign the pod now",)
     if isinstance(lifecycle, states.Contradicted):

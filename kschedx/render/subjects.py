@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kschedx.controllers.states import Lifecycle, ResizeHeld
 from kschedx.controllers.states import headline as state_headline
 from kschedx.explain.node_groups import NodeGroup
-from kschedx.findings import Finding, Maintenance
+from kschedx.findings import Finding, Maintenance, NodeAffinityMismatch
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.daemon_set import DaemonSetAnswer
 from kschedx.inquiry.fix import Fix
@@ -137,14 +137,15 @@ def _group_item(answer: DaemonSetAnswer, group: NodeGroup, kind: str, tone: Tone
     node, findings = answer.names(group)[0], group.exemplar.findings
     detail = answer.diagnosis.detail(group.rows[0])
     facts = tuple(fact for finding in findings for fact in describe(finding, detail).facts)
-    own: tuple[Fact, ...] = () if answer.eligible else facts
+    is_selector = kind == _NOT_ELIGIBLE and any(isinstance(finding, NodeAffinityMismatch) for finding in findings)
+    own: tuple[Fact, ...] = facts if is_selector or not answer.eligible else ()
     if kind == _PENDING and (after := answer.answer_on(node).cycle.post_filter) is not None and after.candidates:
         own = (Fact(label="note", items=(f"preemption makes room on {node}",)),)
     return ViewItem(
         title=f"{count(group.count, 'node')}: {kind}, {_headlines(findings)}",
         tone=tone,
         kind=kind,
-        facts=facts if answer.eligible else (),
+        facts=() if own == facts else facts,
         own=own,
         members=answer.names(group),
     )

@@ -286,6 +286,8 @@ def _pod_anti_affinity_conflict(finding: findings.PodAntiAffinityConflict) -> Wo
         f"podAntiAffinity {finding.term + 1}, {_selector(finding.selector)}, "
         f"per {finding.topology_key}={finding.domain}"
     )
+    if finding.every_namespace or len(finding.namespaces) > 1:
+        rule += ", in all namespaces" if finding.every_namespace else f", in {list_names(finding.namespaces, _SHOWN)}"
     return Words(
         headline=f"this pod's anti-affinity matches {_others_text(first, finding.pod_count)}",
         shared="this pod's anti-affinity matches a pod there",

@@ -148,6 +148,7 @@ def test_a_daemon_set_that_fits_on_all_its_nodes(tmp_path: Path) -> None:
     )
     assert result.code == 0
     assert result.out.startswith("✓ DaemonSet infra/agent fits 1 eligible node; 1 node is not eligible")
+    assert 'nodeSelector does not match\n  x\n  selector  disk=ssd ✗ the node has "h"\n' in result.out
 
 
 @pytest.mark.parametrize("options", [(), ("--alone",)])

@@ -212,7 +212,7 @@ def test_hardware_whose_driver_does_not_run() -> None:
 def test_huge_pages_that_no_node_reserves() -> None:
     wanted = {"resources": {"requests": {"hugepages-2Mi": "1Gi"}, "limits": {"hugepages-2Mi": "1Gi"}}}
     titles = titles_of(node("n", allocatable=SMALL), pod("me", containers=[{"name": "main", **wanted}]))
-    assert titles[0] == "reserve 1Gi of the memory of n as hugepages-2Mi"
+    assert titles[0] == "reserve 1Gi of the memory of n as hugepages-2Mi, then restart its kubelet"
 
 
 def test_a_label_that_no_node_has() -> None:
@@ -509,6 +509,27 @@ def beside(app: str, *, key: str = "app") -> Manifest:
 def test_a_misspelled_pod_selector(namespace: str, asking: Manifest, first: str) -> None:
     there = node("n", labels={"kubernetes.io/hostname": "n"})
     assert titles_of(there, pod("redis", namespace=namespace, on="n", labels={"app": "redis"}), asking)[0] == first
+
+
+@pytest.mark.parametrize(
+    ("scope", "own", "is_limited"),
+    [
+        ({"namespaceSelector": {}}, [], True),
+        ({"namespaces": ["data", "default"]}, [], True),
+        ({"namespaceSelector": {}}, ["redis-1"], False),
+        ({"namespaces": ["default"]}, ["redis-1"], False),
+    ],
+)
+def test_a_rule_about_pods_of_other_namespaces(scope: Manifest, own: list[str], is_limited: bool) -> None:
+    """An anti-affinity that applies to other namespaces may be limited, unless the pod's own namespace has a match."""
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "redis"}}, **scope}
+    rules = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    labels = {"app": "redis"}
+    there = [pod(name, on="n", labels=labels) for name in own]
+    others = [pod("redis", namespace="data", on="n", labels=labels)] if "data" in str(scope) or not own else []
+    me = pod("me", labels=labels, affinity=rules)
+    titles = titles_of(node("n", labels={"kubernetes.io/hostname": "n"}), *there, *others, me)
+    assert ("limit podAntiAffinity term 1 (app=redis) to pods of its own namespace" in titles) == is_limited
 
 
 def test_another_replica_comes_before_a_rule_to_run_beside_it() -> None:

@@ -32,6 +32,7 @@ def asking(name: str, on: str | None = None, **requests: str) -> Manifest:
     return pod(name, on=on, containers=[{"name": "main", "resources": {"requests": requests}}])
 
 
+OF_DAEMON_SET = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u", "controller": True}]
 FULL = node("a", allocatable={"cpu": "2", "pods": "9"})
 
 
@@ -57,7 +58,7 @@ def kept_by(annotation: str, value: str) -> Manifest:
 
 
 def stored(kind: str, name: str, **fields: Any) -> Manifest:
-    version = {"StorageClass": "storage.k8s.io/v1"}.get(kind, "v1")
+    version = {"StorageClass": "storage.k8s.io/v1", "PriorityClass": "scheduling.k8s.io/v1"}.get(kind, "v1")
     metadata = {"name": name, "uid": f"u-{name}"} | ({} if kind == "StorageClass" else {"namespace": "default"})
     return {"apiVersion": version, "kind": kind, "metadata": metadata | fields.pop("metadata", {}), **fields}
 
@@ -243,6 +244,16 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
             "1 node: not enough storage for claim default/data, which requests 5Gi",
             "free or add storage of class waits, until 5Gi are free",
             id="storage that is used up",
+        ),
+        pytest.param(
+            [
+                *(node("a"), csi_driver(storageCapacity=True), capacity("c", "9Gi", maximumVolumeSize="3Gi")),
+                *(storage_class("waits", provisioner=DISK), bound_claim("data", storage_class="waits", size="5Gi")),
+                pod("me", volumes=DATA),
+            ],
+            "1 node: not enough storage for claim default/data, which requests 5Gi",
+            "make room for one volume of 5Gi in class waits: its maximumVolumeSize is 3Gi",
+            id="storage in several parts",
         ),
         pytest.param(
             [
@@ -503,7 +514,6 @@ PORT = [{"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}]
 
 
 FARGATE = "eks.amazonaws.com/compute-type"
-OF_DAEMON_SET = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u", "controller": True}]
 ITS_NODE = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
 PINNED = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [ITS_NODE]}}}
 
@@ -628,6 +638,23 @@ def balanced(name: str, service: str, on: str | None = None) -> Manifest:
             "label kubernetes.io/hostname of node ip-10-0-0-7 is worker-7, not ip-10-0-0-7",
             "recreate volume disk with kubernetes.io/hostname worker-7 in its nodeAffinity",
             id="a local volume with the node's name instead of its host name",
+        ),
+        pytest.param(
+            [
+                node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"}),
+                stored("PriorityClass", "gold", value=900),
+                pod("low", on="a", priority=500, containers=at(asking("low", cpu="3"), "spec")["containers"]),
+                pod(
+                    "me",
+                    priority=9,
+                    priorityClassName="gold",
+                    containers=at(asking("me", cpu="2"), "spec")["containers"],
+                    metadata={"ownerReferences": OF_DAEMON_SET},
+                ),
+            ],
+            "the pod keeps priority 9 from its creation: PriorityClass gold has 900 now",
+            "delete the pod, which DaemonSet agent creates again with priority 900",
+            id="a PriorityClass with a higher value since",
         ),
         pytest.param(
             [

@@ -1249,6 +1249,28 @@ def test_a_missing_resource_of_the_kubelet_has_its_fix(tmp_path: Path, reason: s
     assert json.loads(result.out)["fixes"][0]["title"].startswith(fix)
 
 
+def test_a_static_pod_is_changed_in_its_file(tmp_path: Path) -> None:
+    mirror = pod("etcd-n", on="n", status={"phase": "Pending", "containerStatuses": waiting("ErrImagePull")})
+    at(mirror, "metadata")["ownerReferences"] = [{"apiVersion": "v1", "kind": "Node", "name": "n", "controller": True}]
+    result = why(tmp_path, "pod/etcd-n", mirror)
+    assert "because   the kubelet of n runs this static pod from a manifest file" in result.out
+    assert "-o wide shows where" not in result.out
+
+
+@pytest.mark.parametrize("length", [52, 53])
+def test_a_stateful_set_with_a_long_name(tmp_path: Path, length: int) -> None:
+    """Kubernetes puts its name and a hash into a label of its pods."""
+    name = "x" * length
+    is_long = length > 52
+    result = why(tmp_path, f"sts/{name}", workload("StatefulSet", name, replicas=1))
+    assert ("at most 52 characters is safe" in " ".join(result.out.split())) == is_long
+    report = f'Pod "{name}-0" is invalid: metadata.labels: Invalid value: "{name}-76fd497866": must be no more than 63'
+    event = reports("StatefulSet", name, "FailedCreate", f"create Pod {name}-0 in StatefulSet {name} failed: {report}")
+    result = why(tmp_path, f"sts/{name}", workload("StatefulSet", name, replicas=1), event, output="json")
+    title = json.loads(result.out)["fixes"][0]["title"]
+    assert title.startswith(f"delete StatefulSet {name} and" if is_long else "correct metadata.labels in")
+
+
 def test_a_pod_of_an_older_revision_is_not_replaced_while_it_fails(tmp_path: Path) -> None:
     newer: Manifest = {**workload("StatefulSet", replicas=1), "status": {"updateRevision": "web-2"}}
     stuck = kubelet(containerStatuses=waiting("ErrImagePull"))

@@ -466,7 +466,13 @@ def test_findings_of_anti_affinity_list_every_violated_term() -> None:
         pods=both_pods[1:], pod_count=1, term=2, topology_key=HOST, domain="a2", selector="", matched_labels=()
     )
     own = PodAntiAffinityConflict(
-        term=0, topology_key=HOST, domain="a2", selector="app=shy", pods=both_pods[1:], pod_count=1
+        term=0,
+        topology_key=HOST,
+        domain="a2",
+        selector="app=shy",
+        pods=both_pods[1:],
+        pod_count=1,
+        namespaces=("default",),
     )
     assert findings(cycle, "a2") == (own, by_zone, by_host)
 

@@ -110,7 +110,7 @@ def huge(before: int, after: int) -> s.NodeAmount:
         ),
         (
             s.OfferResource(row=ROW, node="n", resource="hugepages-1Gi", amounts=(huge(0, 2 << 30),)),
-            "reserve 2Gi of the memory of n as hugepages-1Gi",
+            "reserve 2Gi of the memory of n as hugepages-1Gi, then restart its kubelet",
         ),
         (
             s.DeletePods(victims=victims("x/a", "x/b", "x/c", "x/d", "x/e"), node="n"),

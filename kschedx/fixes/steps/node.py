@@ -263,7 +263,7 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
         if self.label:
             return f"run the device plugin for {self.resource} on {self.node} ({self.label})"
         size = format_quantity(self.amounts[0].after, Unit.of(self.resource))
-        return f"reserve {size} of the memory of {self.node} as {self.resource}"
+        return f"reserve {size} of the memory of {self.node} as {self.resource}, then restart its kubelet"
 
     def edit(self, node: Node) -> Node:
         return _with_allocatable(node, self.amounts)

@@ -297,6 +297,8 @@ class ChangeRule(PodStep, frozen=True, kw_only=True):
                 "nodeTaintsPolicy" if before.node_taints_policy != after.node_taints_policy else "nodeAffinityPolicy"
             )
             return f"set {policy}: Honor in the spread constraint over {key}"
+        if isinstance(after, PodAffinityTerm) and not (after.namespaces or after.namespace_selector):
+            return f"limit {number} ({self.selector}) to pods of its own namespace"
         former, namespaces = (rule.namespaces if isinstance(rule, PodAffinityTerm) else () for rule in (before, after))
         verb, where = ("set", "in") if former else ("add", "to")
         return f"{verb} namespaces: [{', '.join(namespaces)}] {where} {number} ({self.selector})"

@@ -255,6 +255,7 @@ class AddStorage(CreateVolume, frozen=True, kw_only=True):
 
     _group = FixGroup.CAPACITY
     topology: str = ""  # the node selector of the storage, `zone=a`; empty for all nodes
+    largest: str = ""  # the maximumVolumeSize of the storage, if that is the limit, and not its capacity
 
     @property
     def cost(self) -> Cost:
@@ -264,6 +265,9 @@ class AddStorage(CreateVolume, frozen=True, kw_only=True):
     def title(self) -> str:
         size, of_class = self.volume.spec.capacity["storage"], self.volume.spec.storage_class_name
         where = f" in {self.topology}" if self.topology else ""
+        if self.largest:
+            room = f"make room for one volume of {size} in class {of_class}{where}"
+            return f"{room}: its maximumVolumeSize is {self.largest}"
         return f"free or add storage of class {of_class}{where}, until {size} are free"
 
     def created_objects(self) -> Iterator[tuple[ClusterObject, str]]:

@@ -377,6 +377,8 @@ class Accounts:
                     selector=term.selector_text,
                     pods=self._keys(pods),
                     pod_count=len(pods),
+                    namespaces=tuple(sorted(term.namespaces)),
+                    every_namespace=term.covers_every_namespace,
                 )
 
     def _existing_anti_affinity(self, node: ClusterRow) -> Iterator[ExistingAntiAffinityConflict]:
