@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -31,20 +31,6 @@ from kschedx.kube.types import AUTOSCALER_STATUS, UNSCHEDULABLE_STATUS, Node, Po
 from kschedx.releases import Release
 from kschedx.releases.autoscaler import MEASURED, AutoscalerBehaviour, autoscaler_behaviour
 from kschedx.snapshot.snapshot import Snapshot
-
-# The scheduler configuration that cluster-autoscaler uses. Upstream: utils/scheduler/scheduler.go,
-# simulator/framework/handle.go.
-
-
-def scheduler_config(config: Mapping[str, object] | None, release: Release) -> SchedulerConfig:
-    """Return the configuration, whose only profile is used for every pod, whatever its schedulerName. Raises
-    `ConfigError` if it has several."""
-    scheduler_config = load_profiles(config, release)
-    if len(scheduler_config.profiles) != 1:
-        raise ConfigError(
-            f"cluster-autoscaler supports one profile, and the configuration has {len(scheduler_config.profiles)}"
-        )
-    return scheduler_config
 
 
 class AutoscalerOptions(Struct, frozen=True, kw_only=True):
@@ -181,22 +167,19 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     @cached_property
     def written_flags(self) -> dict[str, list[str]]:
         """The Deployment's flags, overridden by the user's."""
-        return {
-            **{
-                name: values
-                for name, values in (self._deployment_flags or {}).items()
-                if name in SCALE_UP and self._is_readable(name, values)
-            },
-            **{name: list(values) for name, values in self.options.flags.items() if name in SCALE_UP},
+        given = {
+            name: values for name, values in (self._deployment_flags or {}).items() if self._is_readable(name, values)
         }
+        return self._override(given, SCALE_UP)
 
     @cached_property
     def scale_down_flags(self) -> dict[str, list[str]]:
         """The flags about scale-down; the user's override the Deployment's."""
-        said = {name: list(values) for name, values in self.options.flags.items()}
-        return {
-            name: values for name, values in {**(self._deployment_flags or {}), **said}.items() if name in SCALE_DOWN
-        }
+        return self._override(self._deployment_flags or {}, SCALE_DOWN)
+
+    def _override(self, given: Mapping[str, list[str]], names: Collection[str]) -> dict[str, list[str]]:
+        user = {name: list(values) for name, values in self.options.flags.items()}
+        return {name: values for name, values in {**given, **user}.items() if name in names}
 
     @property
     def config_not_here(self) -> str:
@@ -212,7 +195,12 @@ class Autoscaler(Struct, frozen=True, kw_only=True, dict=True, eq=False):
 
     @cached_property
     def _scheduler_config(self) -> SchedulerConfig:
-        return scheduler_config(self.options.config, self.release)
+        """The configuration, whose only profile is used for every pod, whatever its schedulerName. Upstream:
+        utils/scheduler/scheduler.go, simulator/framework/handle.go."""
+        config = load_profiles(self.options.config, self.release)
+        if (count := len(config.profiles)) != 1:
+            raise ConfigError(f"cluster-autoscaler supports one profile, and the configuration has {count}")
+        return config
 
     def _is_readable(self, name: str, values: list[str]) -> bool:
         """Return whether a Deployment's flag is valid; invalid ones are ignored."""
@@ -369,9 +357,7 @@ def _pod_scaling(loop: Loop, answer: LoopResult, pod: PodResult) -> PodScaling:
     groups = []
     for result in answer.groups:
         status = result.group.status
-        detail = (
-            ": ".join(filter(None, (status.backoff_code, status.backoff_message))) if result.group.is_backed_off else ""
-        )
+        backoff = (status.backoff_code, status.backoff_message) if result.group.is_backed_off else ()
         groups.append(
             GroupVerdict(
                 name=result.group.name,
@@ -381,7 +367,7 @@ def _pod_scaling(loop: Loop, answer: LoopResult, pod: PodResult) -> PodScaling:
                 fits=result.group.name in rejections and not rejections[result.group.name],
                 rejections=rejections.get(result.group.name, ()),
                 skipped=result.skipped,
-                detail=detail,
+                detail=": ".join(filter(None, backoff)),
                 template=result.template,
                 is_unknown=result.is_unknown,
                 unregistered=status.long_unregistered,

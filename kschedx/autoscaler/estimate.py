@@ -71,6 +71,14 @@ class _Sum(Struct, kw_only=True):
     weights: IntArray
     """(kind,) the weight of a pod."""
 
+    def on_node(self, filled: IntArray | None) -> int:
+        """Return the weight in the domain of a new node. `filled` is (kind,) the pods on it; None for an empty node."""
+        if not self.has_label:
+            return 0
+        if self.is_host:
+            return self.fresh + (0 if filled is None else int(filled @ self.weights))
+        return self.base
+
 
 class _SpreadCount(Struct, kw_only=True):
     """One constraint over domains other than hosts."""
@@ -86,6 +94,12 @@ class _SpreadCount(Struct, kw_only=True):
     domain: str | None
     fresh: int
     weights: IntArray
+
+    @property
+    def is_skewed(self) -> bool:
+        matching = self.counts.get(self.domain, self.elsewhere)
+        least = 0 if len(self.counts) < self.min_domains else min(self.counts.values(), default=NO_DOMAIN)
+        return matching + self.itself - least > self.max_skew
 
 
 class _MissingLabel(Struct, frozen=True):
@@ -129,29 +143,21 @@ class _SpreadDomains(Struct, kw_only=True):
         for spread in self.spreads:
             if isinstance(spread, _MissingLabel):
                 return REASON_LABEL
-            if _is_skewed(spread):
+            if spread.is_skewed:
                 return REASON_SKEW
         return ""
 
     def affinity_reason(self, filled: IntArray | None) -> str:
         """`filled` is (kind,) the pods on the node; None for an empty node."""
         if self.affinity:
-            sums = [_sum(total, filled) for total in self.affinity]
+            sums = [total.on_node(filled) for total in self.affinity]
             finds_nobody = any(total <= 0 for total in sums)
             lacks_label = any(not total.has_label for total in self.affinity)
             if lacks_label or (finds_nobody and not (self.matches_itself and self.everywhere == 0)):
                 return REASON_AFFINITY
-        if any(_sum(total, filled) > 0 for total in self.anti_affinity):
+        if any(total.on_node(filled) > 0 for total in self.anti_affinity):
             return REASON_ANTI_AFFINITY
-        return REASON_EXISTING_ANTI_AFFINITY if any(_sum(total, filled) > 0 for total in self.existing) else ""
-
-
-def _sum(total: _Sum, filled: IntArray | None) -> int:
-    if not total.has_label:
-        return 0
-    if total.is_host:
-        return total.fresh + (0 if filled is None else int(filled @ total.weights))
-    return total.base
+        return REASON_EXISTING_ANTI_AFFINITY if any(total.on_node(filled) > 0 for total in self.existing) else ""
 
 
 class _ClassCounts(Struct, frozen=True, kw_only=True):
@@ -211,13 +217,6 @@ class CountingBins:
         return None
 
 
-def _is_skewed(spread: _SpreadCount) -> bool:
-    counts = spread.counts
-    matching = counts.get(spread.domain, spread.elsewhere)
-    least = 0 if len(counts) < spread.min_domains else min(counts.values(), default=NO_DOMAIN)
-    return matching + spread.itself - least > spread.max_skew
-
-
 def verdict_alone(seen: NewNodeResult) -> TemplateVerdict:
     if seen.stopped is not None:
         return seen.stopped
@@ -233,9 +232,7 @@ def verdict_alone(seen: NewNodeResult) -> TemplateVerdict:
 
 def _spreads(seen: NewNodeResult) -> tuple[Spread, ...]:
     is_asked = seen.stopped is None and _SPREAD in seen.filters and _SPREAD not in seen.state.skip_filter
-    if not is_asked:
-        return ()
-    return seen.state[HARD]
+    return seen.state[HARD] if is_asked else ()
 
 
 def _domains_of(seen: NewNodeResult, kinds: IntArray) -> _SpreadDomains:

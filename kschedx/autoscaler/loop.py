@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.autoscaler import sizes as events
 from kschedx.autoscaler.estimate import (
@@ -34,7 +35,6 @@ from kschedx.autoscaler.sizes import (
     LoopError,
     Machines,
     Option,
-    Resize,
     Similarity,
     choose,
     resize_groups,
@@ -51,9 +51,6 @@ from kschedx.snapshot.columns import ClusterRow
 
 # `--fastpath-binpacking-enabled`: which equivalence class of pods is packed by arithmetic. Upstream:
 # determineBestPEGToFastpath in estimator/binpacking_estimator.go.
-
-
-# How many new nodes of a group fit which pods.
 
 
 def best_for_fast_path(kinds: Sequence[tuple[Pod, int]], node: Node) -> int:
@@ -282,8 +279,6 @@ class Loop:
         """Return the pods that need a node, in the autoscaler's order; the other pods get their results."""
         for row, outcome in self.state.pending_order.passed_over.items():
             self._answers[row] = PodResult(row=row, outcome=outcome)
-        for row in self.state.pending_order.nominated:
-            self._answers[row] = PodResult(row=row, outcome=PodOutcome.NOMINATED)
         if not self.state.behaviour.nominated_pods_are_placed and self._is_nominated_to_no_node():
             for row in self.state.pending_order.unschedulable:
                 self._answers[row] = PodResult(row=row, outcome=PodOutcome.NOT_LOOKED_AT)
@@ -369,10 +364,7 @@ class Loop:
         packing = _Packing(self.state, world, self._new_nodes, self._seen)
         options = [option for name in fitting if (option := packing.option(name, kinds, fitting, current)) is not None]
         helped = {i for some in fitting.values() for i in some}
-        for i, kind in enumerate(kinds):
-            if i not in helped:
-                for row in kind:
-                    self._record_result(row, self._parts(kind[0]), is_told=not options)
+        self._record_helpless([kind for i, kind in enumerate(kinds) if i not in helped], is_told=not options)
         if not options:
             return self._result(LoopOutcome.NO_OPTIONS)
         nodes = {name: template.node for name, template in self.state.templates.items()}
@@ -382,7 +374,11 @@ class Loop:
         self._events += chosen.events
         choices = [self._choice(option, kinds, fitting, current, limits) for option in chosen.options]
         if not choices:
-            return self._filtered_out(kinds, helped, options)
+            if self.state.behaviour.failures_are_told:
+                some = [kinds[i] for i in sorted(helped)]
+                self._record_helpless(some, fitting=(events.FILTERED_OUT,), is_told=True)
+            self._record_helpless([kind for i, kind in enumerate(kinds) if i not in helped], is_told=True)
+            return self._result(LoopOutcome.NO_OPTIONS, options=tuple(options))
         return self._result(
             choices[0].result,
             error=choices[0].error,
@@ -398,18 +394,13 @@ class Loop:
                 self._record_result(row, (), is_told=False)
         return self._result(LoopOutcome.ERROR, error=error)
 
-    def _filtered_out(
-        self, kinds: Sequence[tuple[int, ...]], helped: set[int], options: Sequence[Option]
-    ) -> LoopResult:
-        """Return the result if the expanders keep no option."""
-        for i in sorted(helped) if self.state.behaviour.failures_are_told else ():
-            for row in kinds[i]:
-                self._record_result(row, self._parts(kinds[i][0], fitting=(events.FILTERED_OUT,)), is_told=True)
-        for i, kind in enumerate(kinds):
-            if i not in helped:
-                for row in kind:
-                    self._record_result(row, self._parts(kind[0]), is_told=True)
-        return self._result(LoopOutcome.NO_OPTIONS, options=tuple(options))
+    def _record_helpless(
+        self, kinds: Iterable[tuple[int, ...]], *, is_told: bool, fitting: tuple[str, ...] = ()
+    ) -> None:
+        for kind in kinds:
+            parts = self._parts(kind[0], fitting)
+            for row in kind:
+                self._record_result(row, parts, is_told=is_told)
 
     def _limits(self, world: Sandbox) -> Limits:
         machines = Machines(
@@ -434,7 +425,8 @@ class Loop:
         )
 
     def _parts(self, first: int, fitting: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """Return why no group helps the pods of a class, given by its first pod."""
+        """Return why no group helps the pods of a class, given by its first pod: the sorted parts after `pod didn't
+        trigger scale-up: `."""
         verdicts = self._answers[first].verdicts
         reasons = []
         for group in self.state.groups:
@@ -447,18 +439,11 @@ class Loop:
                 reasons.append(skipped)
             else:
                 reasons.append(fitting)
-        return _parts_of(reasons)
+        counts = Counter(reason for group in reasons for reason in group)
+        return tuple(sorted(f"{count} {reason}" for reason, count in counts.items()))
 
     def _record_result(self, row: int, parts: tuple[str, ...], *, is_told: bool) -> None:
-        before = self._answers[row]
-        self._answers[row] = PodResult(
-            row=row,
-            outcome=before.outcome,
-            verdicts=before.verdicts,
-            remains=True,
-            parts=parts,
-            is_told=is_told,
-        )
+        self._answers[row] = replace(self._answers[row], remains=True, parts=parts, is_told=is_told)
 
     def _choice(
         self,
@@ -476,9 +461,8 @@ class Loop:
             if said not in self._events:
                 self._events.append(said)
             if count < 1:
-                return GroupChoice(
-                    option=option, result=LoopOutcome.ERROR, error="max node total count already reached"
-                )
+                error = "max node total count already reached"
+                return GroupChoice(option=option, result=LoopOutcome.ERROR, error=error)
         limits = limits.copy()
         count = limits.allowed_count(self.state.templates[option.group], count)
         groups = [self.state.groups_by_name[name] for name in option.similar]
@@ -493,7 +477,7 @@ class Loop:
             resizes=tuple(resizes),
             triggered=option.pods,
             awaiting=tuple(row for i in later for row in kinds[i]),
-            event=_triggered_text(resizes) if resizes else "",
+            event=f"pod triggered scale-up: [{' '.join(map(str, resizes))}]" if resizes else "",
         )
 
     def _fits_another(self, row: int) -> bool:
@@ -535,13 +519,3 @@ class Loop:
 
 def _max_nodes_total_reached(maximum: int) -> str:
     return f"Warning MaxNodesTotalReached: Max total nodes in cluster reached: {maximum}"
-
-
-def _triggered_text(resizes: Sequence[Resize]) -> str:
-    return f"pod triggered scale-up: [{' '.join(map(str, resizes))}]"
-
-
-def _parts_of(reasons: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Return the sorted parts after `pod didn't trigger scale-up: `; `reasons` has one entry for each group."""
-    counts = Counter(reason for group in reasons for reason in group)
-    return tuple(sorted(f"{count} {reason}" for reason, count in counts.items()))

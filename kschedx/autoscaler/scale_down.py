@@ -149,46 +149,32 @@ class _Fates:
         spec = self._pods.specs[row]
         is_known = owner is not None and (not self._flags.skips_custom_controllers or owner.kind in _REPLICATED)
         if not is_known:
-            yield self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.NOT_REPLICATED)
+            yield self._blocked(row, RemovalBlocker.NOT_REPLICATED)
         budgets = self._budgets_of(row)
         if self._flags.skips_system_pods and self._pods.namespaces[row] == _KUBE_SYSTEM and not budgets:
             if self._behaviour.system_pods_block_for_a_time and self._is_past_timeout(row):
                 yield self._fate(row, RemovalFate.MOVES)
-            yield self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.UNMOVABLE_KUBE_SYSTEM_POD)
+            yield self._blocked(row, RemovalBlocker.UNMOVABLE_KUBE_SYSTEM_POD)
         if safe == "false":
-            yield self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.NOT_SAFE_TO_EVICT_ANNOTATION)
+            yield self._blocked(row, RemovalBlocker.NOT_SAFE_TO_EVICT_ANNOTATION)
         volumes = _local_volumes(spec, self._pods.annotations[row].get(SAFE_TO_EVICT_LOCAL_VOLUMES, ""))
         if volumes and self._flags.skips_local_storage:
-            yield self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.LOCAL_STORAGE_REQUESTED, volumes=volumes)
+            yield replace(self._blocked(row, RemovalBlocker.LOCAL_STORAGE_REQUESTED), volumes=volumes)
         spent = tuple(
             f"{budget.metadata.namespace}/{budget.metadata.name}"
             for budget in budgets
             if (budget.status.disruptions_allowed or 0) < 1
         )
         if spent:
-            yield self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.NOT_ENOUGH_PDB, budgets=spent)
+            yield replace(self._blocked(row, RemovalBlocker.NOT_ENOUGH_PDB), budgets=spent)
 
-    def _fate(
-        self,
-        row: int,
-        fate: RemovalFate,
-        *,
-        blocker: RemovalBlocker | None = None,
-        volumes: tuple[str, ...] = (),
-        budgets: tuple[str, ...] = (),
-        replicas: int | None = None,
-    ) -> PodFate:
+    def _fate(self, row: int, fate: RemovalFate, blocker: RemovalBlocker | None = None) -> PodFate:
         owner = controller_of(self._pods.owners[row])
-        return PodFate(
-            row=row,
-            pod=self._pods.key(row),
-            fate=fate,
-            blocker=blocker,
-            controller="" if owner is None else f"{owner.kind} {owner.name}",
-            volumes=volumes,
-            budgets=budgets,
-            replicas=replicas,
-        )
+        controller = "" if owner is None else f"{owner.kind} {owner.name}"
+        return PodFate(row=row, pod=self._pods.key(row), fate=fate, blocker=blocker, controller=controller)
+
+    def _blocked(self, row: int, blocker: RemovalBlocker) -> PodFate:
+        return self._fate(row, RemovalFate.BLOCKS, blocker)
 
     # --- conditions of the rules
 
@@ -212,13 +198,11 @@ class _Fates:
             return None
         raw = self._snapshot.workloads.get((kind, self._pods.namespaces[row], owner.name))
         if raw is None:
-            return self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.CONTROLLER_NOT_FOUND)
+            return self._blocked(row, RemovalBlocker.CONTROLLER_NOT_FOUND)
         if kind in _WITH_REPLICAS and self._flags.min_replica_count > 0:
             replicas = (json.loads(raw).get("spec") or {}).get("replicas")
             if isinstance(replicas, int) and replicas < self._flags.min_replica_count:
-                return self._fate(
-                    row, RemovalFate.BLOCKS, blocker=RemovalBlocker.MIN_REPLICAS_REACHED, replicas=replicas
-                )
+                return replace(self._blocked(row, RemovalBlocker.MIN_REPLICAS_REACHED), replicas=replicas)
         return None
 
     @cached_property
@@ -271,23 +255,36 @@ _DevicePool = tuple[str, str]
 """Driver and name."""
 
 
-class _DeviceUse(Struct, frozen=True, kw_only=True):
-    """The utilization of the most used pool."""
+class UtilizationResult(Struct, frozen=True, kw_only=True):
+    """The utilization of the most used resource; of GPUs alone if the node has any, or of its own devices."""
 
-    pool: str  # `driver/pool`
-    allocated: int
-    devices: int
-    share: float
+    resource: str  # of devices, the pool as `driver/pool`
+    requested: int  # cpu in milli, everything else in units, without pods that do not count
+    offered: int  # allocatable minus the requests of pods that do not count
+    threshold: float
+    is_gpu: bool = False
+    counted: float | None = None  # the fraction of devices, which may not be a quotient of numbers
+
+    @property
+    def percent(self) -> int:
+        return round(100 * self.share)
+
+    @property
+    def threshold_percent(self) -> int:
+        return round(100 * self.threshold)
+
+    @property
+    def share(self) -> float:
+        if self.counted is not None:
+            return self.counted
+        return self.requested / self.offered if self.offered else 0.0
 
 
-def _has_devices(node: str, devices: Devices) -> bool:
-    """Return whether the node has node-local devices; devices that several nodes reach do not count."""
-    return any(resource_slice.spec.node_name == node for resource_slice in devices.slices)
-
-
-def _device_use(node: str, pods: Collection[str], devices: Devices) -> _DeviceUse | None:
-    """`pods` are the pods on the node, as `namespace/name`. None if a pool is incomplete, so that it cannot be
-    counted."""
+def _device_utilization(
+    node: str, pods: Collection[str], devices: Devices, threshold: float
+) -> UtilizationResult | None:
+    """Return the utilization of the most used pool. `pods` are the pods on the node, as `namespace/name`. None if a
+    pool is incomplete, so that it cannot be counted."""
     taken: dict[_DevicePool, set[str]] = defaultdict(set)
     for allocation in _allocations(pods, devices):
         if not allocation.admin_access:
@@ -296,13 +293,13 @@ def _device_use(node: str, pods: Collection[str], devices: Devices) -> _DeviceUs
     for one_slice in devices.slices:
         if one_slice.spec.node_name == node:
             of_pools[one_slice.spec.driver, one_slice.spec.pool.name].append(one_slice)
-    most: _DeviceUse | None = None
+    most: UtilizationResult | None = None
     for (driver, name), published in of_pools.items():
         newest = max(resource_slice.spec.pool.generation for resource_slice in published)
         current = [resource_slice for resource_slice in published if resource_slice.spec.pool.generation == newest]
         if len(current) != current[0].spec.pool.resource_slice_count:
             return None
-        use = _use(f"{driver}/{name}", current, taken[driver, name])
+        use = _pool_utilization(f"{driver}/{name}", current, taken[driver, name], threshold)
         most = use if most is None or use.share >= most.share else most
     return most
 
@@ -315,14 +312,18 @@ def _allocations(pods: Collection[str], devices: Devices) -> Iterator[DeviceRequ
             yield from claim.status.allocation.devices.results
 
 
-def _use(name: str, slices: Sequence[ResourceSlice], taken: Collection[str]) -> _DeviceUse:
+def _pool_utilization(
+    name: str, slices: Sequence[ResourceSlice], taken: Collection[str], threshold: float
+) -> UtilizationResult:
     every = [device for resource_slice in slices for device in resource_slice.spec.devices]
     allocated = [device for device in every if device.name in taken]
     if any(resource_slice.spec.shared_counters for resource_slice in slices):
         share = _counter_utilization(slices, every, allocated)
     else:
         share = len(allocated) / len(every) if every else 0.0
-    return _DeviceUse(pool=name, allocated=len(allocated), devices=len(every), share=share)
+    return UtilizationResult(
+        resource=name, requested=len(allocated), offered=len(every), threshold=threshold, counted=share
+    )
 
 
 def _counter_utilization(
@@ -357,31 +358,6 @@ def _parts(device: Device) -> Device:
 _CPU, _UTILIZATION_MEMORY = "cpu", "memory"
 
 
-class UtilizationResult(Struct, frozen=True, kw_only=True):
-    """The utilization of the most used resource; of GPUs alone if the node has any, or of its own devices."""
-
-    resource: str
-    requested: int  # cpu in milli, everything else in units, without pods that do not count
-    offered: int  # allocatable minus the requests of pods that do not count
-    threshold: float
-    is_gpu: bool
-    counted: float | None = None  # the fraction of devices, which may not be a quotient of numbers
-
-    @property
-    def percent(self) -> int:
-        return round(100 * self.share)
-
-    @property
-    def threshold_percent(self) -> int:
-        return round(100 * self.threshold)
-
-    @property
-    def share(self) -> float:
-        if self.counted is not None:
-            return self.counted
-        return self.requested / self.offered if self.offered else 0.0
-
-
 class _UtilizationRule(Struct, frozen=True, kw_only=True):
     """How utilization is counted in a cluster."""
 
@@ -406,18 +382,10 @@ class _UtilizationRule(Struct, frozen=True, kw_only=True):
             utilization = _resource_utilization(node, resource, requests, threshold, is_gpu=True)
             idle = UtilizationResult(resource=resource, requested=0, offered=0, threshold=threshold, is_gpu=True)
             return utilization or idle  # missing GPUs do not keep the node
-        if self.devices is not None and _has_devices(node.name, self.devices):
-            use = _device_use(node.name, {self.pods.key(row) for row in rows}, self.devices)
-            if use is None:
-                return None
-            return UtilizationResult(
-                resource=use.pool,
-                requested=use.allocated,
-                offered=use.devices,
-                threshold=self.flags.threshold,
-                is_gpu=False,
-                counted=use.share,
-            )
+        # devices that several nodes reach do not count
+        if self.devices is not None and any(it.spec.node_name == node.name for it in self.devices.slices):
+            keys = {self.pods.key(row) for row in rows}
+            return _device_utilization(node.name, keys, self.devices, self.flags.threshold)
         cpu, memory = (
             _resource_utilization(node, resource, requests, self.flags.threshold)
             for resource in (_CPU, _UTILIZATION_MEMORY)
@@ -501,6 +469,14 @@ class StrandedPod(Document, frozen=True):
     refusals: Mapping[str, int]  # the reasons of other nodes with their numbers
 
 
+class Minimum(Document, frozen=True):
+    """A resource below its minimum, with the remaining and the required amount."""
+
+    resource: str
+    left: int
+    least: int
+
+
 class Removal(Struct, frozen=True, kw_only=True):
     """The result of scale-down for one node."""
 
@@ -514,8 +490,7 @@ class Removal(Struct, frozen=True, kw_only=True):
     is_ready: bool
     unneeded_for: Duration | None  # how long it has had the autoscaler's taint; None without it
     needed: Duration  # how long it has to be unneeded or unready
-    minimum: tuple[str, int, int] | None
-    """A resource below its minimum, with the remaining and the required amount."""
+    minimum: Minimum | None
     pending: tuple[str, ...]
     """The pending pods among `pods`: those that fit the node, where the autoscaler places them first."""
 
@@ -658,9 +633,8 @@ class ScaleDown:
             yield Unremovable.BLOCKED_BY_ON_COMPLETION_POD
 
     def _is_used(self, utilization: UtilizationResult) -> bool:
-        if self._behaviour.nodes_at_threshold_go:
-            return utilization.share > utilization.threshold
-        return utilization.share >= utilization.threshold
+        share, threshold = utilization.share, utilization.threshold
+        return share > threshold or (share == threshold and not self._behaviour.nodes_at_threshold_go)
 
     def _is_upcoming(self, state: NodeState) -> bool:
         group = self._loop.state.groups_by_name.get(state.group or "")
@@ -674,7 +648,7 @@ class ScaleDown:
         since = _taint_time(node, DELETION_CANDIDATE)
         return None if since is None else Duration(max(self._now - since, 0))
 
-    def _minimum(self, node: Node) -> tuple[str, int, int] | None:
+    def _minimum(self, node: Node) -> Minimum | None:
         """Return the first resource of the whole cluster that would fall below its minimum."""
         cluster = self._snapshot.cluster
         for resource, least in self.flags.minimums.items():
@@ -685,7 +659,7 @@ class ScaleDown:
             total = int(cluster.allocatable[: cluster.count, column].sum()) // scale
             left = total - int(cluster.allocatable[cluster.index[node.name], column]) // scale
             if left < least:
-                return resource, left, least
+                return Minimum(resource, left, least)
         return None
 
     # --- new nodes of pods
@@ -706,14 +680,9 @@ class ScaleDown:
         node = world.node(row)
         closed = Taint(key=TO_BE_DELETED, value=str(self._now // _SECOND), effect="NoSchedule")
         labels = node.metadata.labels if self._behaviour.removed_nodes_stay_domains else {}
-        world.replace_node(
-            row,
-            replace(
-                node,
-                metadata=replace(node.metadata, labels=labels),
-                spec=replace(node.spec, taints=(*node.spec.taints, closed)),
-            ),
-        )
+        metadata = replace(node.metadata, labels=labels)
+        spec = replace(node.spec, taints=(*node.spec.taints, closed))
+        world.replace_node(row, replace(node, metadata=metadata, spec=spec))
 
 
 def _taint_time(node: Node, key: str) -> int | None:
@@ -738,14 +707,6 @@ class UtilizationDocument(Document, frozen=True):
     offered: int
     percent: int
     threshold_percent: int
-
-
-class Minimum(Document, frozen=True):
-    """A resource below its minimum, with the remaining and the required amount."""
-
-    resource: str
-    left: int
-    least: int
 
 
 class RemovalDocument(Document, frozen=True, omit_defaults=True):
@@ -789,5 +750,4 @@ def _removal(removal: Removal) -> RemovalDocument:
         removal,
         unneeded_seconds=None if removal.unneeded_for is None else removal.unneeded_for // _SECOND,
         needed_seconds=removal.needed // _SECOND,
-        minimum=None if removal.minimum is None else Minimum(*removal.minimum),
     )

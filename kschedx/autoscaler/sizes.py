@@ -271,10 +271,8 @@ class Similarity(Struct, frozen=True, dict=True):
                     return False
             elif parse_quantity(capacity[name]) != parse_quantity(others[name]):
                 return False
-        ratio = self.flags.max_allocatable_difference_ratio
-        if not _all_within(
-            _thousandths(template.node.status.allocatable), _thousandths(other.node.status.allocatable), ratio
-        ):
+        offered, theirs = _thousandths(template.node.status.allocatable), _thousandths(other.node.status.allocatable)
+        if not _all_within(offered, theirs, self.flags.max_allocatable_difference_ratio):
             return False
         return _all_within(self._free(template), self._free(other), self.flags.max_free_difference_ratio)
 
@@ -534,22 +532,21 @@ def _read_priorities(config: ConfigMap) -> dict[int, list[Pattern]] | str:
         document = yaml_text.value_in(text)
     except InputError as error:
         return wrong.format(f"Can't parse YAML with priorities in the configmap: {error.message}")
-    unreadable = "Can't parse YAML with priorities in the configmap: not a map of numbers to lists of texts"
+    unreadable = wrong.format(
+        "Can't parse YAML with priorities in the configmap: not a map of numbers to lists of texts"
+    )
     if not isinstance(document, dict):
-        return {} if document is None else wrong.format(unreadable)
+        return {} if document is None else unreadable
     patterns_by_priority: dict[int, list[Pattern]] = {}
     for key, patterns in document.items():
-        if not _NUMBER.fullmatch(key):
-            return wrong.format(unreadable)
-        if not isinstance(patterns, list):
-            return wrong.format(unreadable)
+        if not _NUMBER.fullmatch(key) or not isinstance(patterns, list):
+            return unreadable
         for pattern in patterns:
             if not isinstance(pattern, str):
-                return wrong.format(unreadable)
+                return unreadable
             compiled_pattern = compile_pattern(pattern)
             if isinstance(compiled_pattern, Fault):
-                return wrong.format(
-                    f"Can't compile regexp rule for priority {key} and rule {pattern}: {compiled_pattern.message}"
-                )
+                rule = f"priority {key} and rule {pattern}"
+                return wrong.format(f"Can't compile regexp rule for {rule}: {compiled_pattern.message}")
             patterns_by_priority.setdefault(int(key), []).append(compiled_pattern)
     return patterns_by_priority

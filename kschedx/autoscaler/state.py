@@ -111,7 +111,11 @@ class LoopState(Struct, frozen=True, kw_only=True, dict=True):
         names = [status.name for status in self.status.groups]
         wanted = set(names)
         examples = [(state, node) for state, node in zip(self.states, self.nodes, strict=True) if state.group in wanted]
-        return choose_templates(maker, names, examples, self._pods_on, self.cloud, self.now)
+
+        def pods_on(node: ClusterRow) -> list[Pod]:
+            return [self.pods[row] for row in self.rows_on(node)]
+
+        return choose_templates(maker, names, examples, pods_on, self.cloud, self.now)
 
     def rows_on(self, node: ClusterRow) -> list[int]:
         """Return rows of the pods that count on a node of the snapshot."""
@@ -120,9 +124,6 @@ class LoopState(Struct, frozen=True, kw_only=True, dict=True):
         if self.behaviour.nominated_pods_are_placed:
             rows += [row for row, place in self.nominations.items() if place == node]
         return rows
-
-    def _pods_on(self, node: ClusterRow) -> list[Pod]:
-        return [self.pods[row] for row in self.rows_on(node)]
 
     @cached_property
     def groups(self) -> tuple[AutoscalerGroup, ...]:

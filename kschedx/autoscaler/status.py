@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -31,6 +32,8 @@ class ScaleUp(StrEnum):
     UNHEALTHY = "Unhealthy"
     UNKNOWN = ""
 
+
+_State = TypeVar("_State", Health, ScaleUp)
 
 _INITIALIZING = "Initializing"
 
@@ -102,7 +105,7 @@ def _read(text: str) -> AutoscalerStatus:
     return AutoscalerStatus(
         groups=tuple(_group(item, index) for index, item in enumerate(groups)),
         state=str(document.get("autoscalerStatus") or ""),
-        health=_health(_text(map_at(document, "clusterWide", "health"), "status")),
+        health=_known(Health, _text(map_at(document, "clusterWide", "health"), "status")),
         time=str(document.get("time") or ""),
         unknown=_unknown(groups),
     )
@@ -133,8 +136,8 @@ def _group(entry: object, index: int) -> NodeGroupStatus:
         target=_number(health, "cloudProviderTarget"),
         min_size=_number(health, "minSize"),
         max_size=_number(health, "maxSize"),
-        health=_health(_text(health, "status")),
-        scale_up=_scale_up(_text(scale_up, "status")),
+        health=_known(Health, _text(health, "status")),
+        scale_up=_known(ScaleUp, _text(scale_up, "status")),
         backoff_code=_text(backoff, "errorCode"),
         backoff_message=_text(backoff, "errorMessage"),
         long_unregistered=_number(counts, "longUnregistered"),
@@ -155,12 +158,8 @@ def _number(value: Mapping[str, object], key: str) -> int:
     return number
 
 
-def _health(text: str) -> Health:
-    return next((health for health in Health if health == text), Health.UNKNOWN)
-
-
-def _scale_up(text: str) -> ScaleUp:
-    return next((up for up in ScaleUp if up == text), ScaleUp.UNKNOWN)
+def _known(states: type[_State], text: str) -> _State:
+    return states(text) if text in set(states) else states("")
 
 
 # --- before 1.30
@@ -190,16 +189,15 @@ def _read_text(text: str) -> AutoscalerStatus:
                 target=numbers.get("cloudProviderTarget", 0),
                 min_size=numbers.get("minSize", 0),
                 max_size=numbers.get("maxSize", 0),
-                health=_health(state),
-                scale_up=_scale_up(lines.get("ScaleUp", ("", ""))[0]),
+                health=_known(Health, state),
+                scale_up=_known(ScaleUp, lines.get("ScaleUp", ("", ""))[0]),
                 long_unregistered=numbers.get("longUnregistered", 0),
             )
         )
     whole = {label: state for label, state, _ in _LINE.findall(before)}
-    health = _health(whole.get("Health", ""))
     return AutoscalerStatus(
         groups=tuple(groups),
         state=_INITIALIZING if text.rstrip().endswith(f"\n{_INITIALIZING}") else "Running",
-        health=health,
+        health=_known(Health, whole.get("Health", "")),
         time=head[1],
     )

@@ -18,7 +18,7 @@ from kschedx.kube.decoding import list_at
 from kschedx.kube.documents import Json
 from kschedx.kube.resources import RequestOptions, pod_request
 from kschedx.kube.scalars import Duration
-from kschedx.kube.types import Node, ObjectMeta, OwnerReference, Pod, Taint, controller_of
+from kschedx.kube.types import Node, ObjectMeta, OwnerReference, Pod, controller_of
 from kschedx.kube.workloads import pod_from_workload, runs_on
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.columns import ClusterRow
@@ -88,7 +88,7 @@ def read_groups(document: object, source: str) -> GroupsFile:
     return GroupsFile(nodes=nodes, templates=templates)
 
 
-def _described_node(name: str, entry: Mapping[str, object], place: Place) -> dict[str, object]:
+def _described_node(name: str, entry: Mapping[str, object], place: Place) -> Json:
     """Build a node manifest from an entry."""
     labels = _texts(entry.get("labels"), "labels", place)
     capacity: dict[str, str] = _texts(entry.get("capacity"), "capacity", place)
@@ -107,11 +107,18 @@ def _described_node(name: str, entry: Mapping[str, object], place: Place) -> dic
     if not {"cpu", "memory"} <= capacity.keys():
         raise InputError("a template needs capacity with cpu and memory", place=place)
     capacity.setdefault("pods", "110")
+    return _ready_node(f"template-{name}", {"kubernetes.io/os": "linux", **labels}, taints, capacity)
+
+
+def _ready_node(
+    name: str, labels: Mapping[str, str], taints: Sequence[Mapping[str, object]], capacity: Mapping[str, str]
+) -> Json:
+    """Return the manifest of a node whose capacity is allocatable."""
     return {
-        "metadata": {"name": f"template-{name}", "labels": {"kubernetes.io/os": "linux", **labels}},
-        "spec": {"taints": taints},
+        "metadata": {"name": name, "labels": dict(labels)},
+        "spec": {"taints": list(taints)},
         "status": {
-            "capacity": capacity,
+            "capacity": dict(capacity),
             "allocatable": dict(capacity),
             "conditions": [{"type": "Ready", "status": "True"}],
         },
@@ -177,15 +184,7 @@ def _node(scalable: capi.Scalable, capacity: Mapping[str, str]) -> Json:
     generic = {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "kubernetes.io/hostname": name}
     passed_on = {key: value for key, value in scalable.spec.template.spec.metadata.labels.items() if _is_managed(key)}
     label_values = dict(_pairs(scalable.metadata.annotations.get(capi.LABELS, "")))
-    return {
-        "metadata": {"name": name, "labels": {**generic, **passed_on, **label_values}},
-        "spec": {"taints": [_manifest(taint) for taint in _taints(scalable)]},
-        "status": {
-            "capacity": dict(capacity),
-            "allocatable": dict(capacity),
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }
+    return _ready_node(name, {**generic, **passed_on, **label_values}, _taints(scalable), capacity)
 
 
 def _is_managed(key: str) -> bool:
@@ -200,18 +199,14 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
             yield key, value
 
 
-def _taints(scalable: capi.Scalable) -> tuple[Taint, ...]:
+def _taints(scalable: capi.Scalable) -> list[Json]:
     """Return the taints of the spec, overridden by those of the annotation with the same key and effect."""
-    taints = {(taint.key, taint.effect): taint for taint in scalable.spec.template.spec.taints}
+    taints = {(taint.key, taint.effect): taint.value for taint in scalable.spec.template.spec.taints}
     for text in filter(None, scalable.metadata.annotations.get(capi.TAINTS, "").split(",")):
         named, _, effect = text.partition(":")
         key, _, value = named.partition("=")
-        taints[key, effect] = Taint(key=key, value=value, effect=effect)
-    return tuple(taints.values())
-
-
-def _manifest(taint: Taint) -> Json:
-    return {"key": taint.key, "value": taint.value, "effect": taint.effect}
+        taints[key, effect] = value
+    return [{"key": key, "value": value, "effect": effect} for (key, effect), value in taints.items()]
 
 
 def _kube_proxy(group: str) -> Json:

@@ -36,27 +36,33 @@ class PodArgs(_Args, frozen=True, kw_only=True, rename="camel"):
     label_selector: LabelSelector | None = None
 
 
-class PriorityThreshold(Struct, frozen=True, kw_only=True):
+class _PriorityThreshold(Struct, frozen=True, kw_only=True):
     value: Int32 | None = None
     name: str = ""
 
 
-class ProtectedStorageClass(Struct, frozen=True, kw_only=True):
+class _ProtectedStorageClass(Struct, frozen=True, kw_only=True):
     name: str = ""
 
 
-class PodsWithPVCConfig(Struct, frozen=True, kw_only=True, rename="camel"):
-    protected_storage_classes: tuple[ProtectedStorageClass, ...] = ()
+class _PodsWithPVCConfig(Struct, frozen=True, kw_only=True, rename="camel"):
+    protected_storage_classes: tuple[_ProtectedStorageClass, ...] = ()
 
 
-class PodProtectionsConfig(Struct, frozen=True, kw_only=True):
-    pods_with_pvc: PodsWithPVCConfig | None = field(default=None, name="PodsWithPVC")
+class _PodProtectionsConfig(Struct, frozen=True, kw_only=True):
+    pods_with_pvc: _PodsWithPVCConfig | None = field(default=None, name="PodsWithPVC")
 
 
-class PodProtections(Struct, frozen=True, kw_only=True, rename="camel"):
+class _PodProtections(Struct, frozen=True, kw_only=True, rename="camel"):
     extra_enabled: tuple[str, ...] = ()
     default_disabled: tuple[str, ...] = ()
-    config: PodProtectionsConfig | None = None
+    config: _PodProtectionsConfig | None = None
+
+    @property
+    def protected_storage_classes(self) -> tuple[_ProtectedStorageClass, ...]:
+        """The storage classes whose claims alone are protected; empty for all of them."""
+        claims = self.config.pods_with_pvc if self.config is not None else None
+        return claims.protected_storage_classes if claims is not None else ()
 
 
 class Protection(StrEnum):
@@ -84,12 +90,12 @@ class DefaultEvictorArgs(_Args, frozen=True, kw_only=True, rename="camel"):
     node_selector: str = ""
     label_selector: LabelSelector | None = None
     namespace_label_selector: LabelSelector | None = None
-    priority_threshold: PriorityThreshold | None = None
+    priority_threshold: _PriorityThreshold | None = None
     node_fit: bool = False
     min_replicas: Uint = 0
     min_pod_age: Duration | None = None
     no_eviction_policy: str = ""
-    pod_protections: PodProtections = PodProtections()
+    pod_protections: _PodProtections = _PodProtections()
     evict_local_storage_pods: bool = False
     evict_daemon_set_pods: bool = False
     evict_system_critical_pods: bool = False
@@ -100,14 +106,19 @@ class DefaultEvictorArgs(_Args, frozen=True, kw_only=True, rename="camel"):
     @property
     def uses_deprecated(self) -> bool:
         """Whether any of the flags that `podProtections` replaces is set."""
-        return (
-            self.evict_local_storage_pods
-            or self.evict_daemon_set_pods
-            or self.evict_system_critical_pods
-            or self.ignore_pvc_pods
-            or self.evict_failed_bare_pods
-            or self.ignore_pods_without_pdb
-        )
+        return self._flags != DefaultEvictorArgs()._flags
+
+    @property
+    def _flags(self) -> dict[Protection, bool]:
+        """The protections by the deprecated flags."""
+        return {
+            Protection.LOCAL_STORAGE: not self.evict_local_storage_pods,
+            Protection.DAEMON_SET: not self.evict_daemon_set_pods,
+            Protection.SYSTEM_CRITICAL: not self.evict_system_critical_pods,
+            Protection.FAILED_BARE: not self.evict_failed_bare_pods,
+            Protection.PVC: self.ignore_pvc_pods,
+            Protection.WITHOUT_PDB: self.ignore_pods_without_pdb,
+        }
 
     @property
     def protections(self) -> frozenset[Protection]:
@@ -116,15 +127,7 @@ class DefaultEvictorArgs(_Args, frozen=True, kw_only=True, rename="camel"):
         if given.default_disabled or given.extra_enabled:
             kept = [protection for protection in DEFAULT_PROTECTIONS if protection not in given.default_disabled]
             return frozenset((*kept, *map(Protection, given.extra_enabled)))
-        flags = {
-            Protection.LOCAL_STORAGE: not self.evict_local_storage_pods,
-            Protection.DAEMON_SET: not self.evict_daemon_set_pods,
-            Protection.SYSTEM_CRITICAL: not self.evict_system_critical_pods,
-            Protection.FAILED_BARE: not self.evict_failed_bare_pods,
-            Protection.PVC: self.ignore_pvc_pods,
-            Protection.WITHOUT_PDB: self.ignore_pods_without_pdb,
-        }
-        return frozenset(protection for protection, is_on in flags.items() if is_on)
+        return frozenset(protection for protection, is_on in self._flags.items() if is_on)
 
 
 class RemoveDuplicatesArgs(_Args, frozen=True, kw_only=True, rename="camel"):
@@ -154,6 +157,10 @@ class LowNodeUtilizationArgs(_Args, frozen=True, kw_only=True, rename="camel"):
     metrics_utilization: _MetricsUtilization | None = None
     evictable_namespaces: NameFilter | None = None
     eviction_limits: _EvictionLimits | None = None
+
+    @property
+    def metrics_source(self) -> str:
+        return self.metrics_utilization.source if self.metrics_utilization is not None else ""
 
 
 class HighNodeUtilizationArgs(_Args, frozen=True, kw_only=True, rename="camel"):

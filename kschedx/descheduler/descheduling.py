@@ -18,7 +18,7 @@ from kschedx.descheduler.run import DescheduleLoop, FailedPlugin, run_loop
 from kschedx.descheduler.utilization import Classification, Shares, round_percent, shares
 from kschedx.errors import InputError, Place
 from kschedx.explain.setup import Setup
-from kschedx.kube.documents import Document, document, part_of
+from kschedx.kube.documents import Document, Part, document, part_of
 from kschedx.kube.names import CPU
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.loading import without_collection
@@ -150,20 +150,13 @@ def _repeated_eviction(repeat: Repeat) -> RepeatedEviction:
     )
 
 
-def _landed_pod(landing: Landing) -> EvictedPod:
-    return replace(_evicted_pod(landing.eviction), outcome=landing.fate.value, to=landing.node, message=landing.message)
-
-
 def _round_of(loop: DescheduleLoop, grace_period_seconds: int | None) -> Round:
     reached_api = any(eviction.outcome is EvictionOutcome.REFUSED and eviction.pod.uid for eviction in loop.refused)
     return part_of(
         Round,
         loop,
-        evicted=tuple(_evicted_pod(eviction) for eviction in loop.evicted),
-        refused=tuple(
-            part_of(RefusedEviction, eviction, pod=eviction.pod.key, node=eviction.pod.node)
-            for eviction in loop.refused
-        ),
+        evicted=tuple(_eviction(EvictedPod, eviction) for eviction in loop.evicted),
+        refused=tuple(_eviction(RefusedEviction, eviction) for eviction in loop.refused),
         per_node={node: count for node, count in loop.per_node.items() if count},
         grace_period_seconds=grace_period_seconds if loop.evicted or reached_api else None,
         pods=_verdicts(loop.verdicts),
@@ -171,14 +164,10 @@ def _round_of(loop: DescheduleLoop, grace_period_seconds: int | None) -> Round:
     )
 
 
-def _evicted_pod(eviction: RequestedEviction) -> EvictedPod:
-    return EvictedPod(
-        pod=eviction.pod.key,
-        node=eviction.pod.node,
-        profile=eviction.profile,
-        plugin=eviction.plugin,
-        because=eviction.because,
-    )
+def _eviction(record: type[Part], eviction: RequestedEviction, landing: Landing | None = None) -> Part:
+    """Build the record of an eviction; with its landing, if it was carried out."""
+    landed = {"outcome": landing.fate.value, "to": landing.node, "message": landing.message} if landing else {}
+    return part_of(record, eviction, pod=eviction.pod.key, node=eviction.pod.node, **{"outcome": "", **landed})
 
 
 _EVICTABLE = PodVerdict()
@@ -284,7 +273,7 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
         grace = self.policy.grace_period_seconds
         first, *others = (_round_of(loop, grace) for loop in self.loops)
         for number, landings in enumerate(self.landings):
-            rows = tuple(map(_landed_pod, landings))
+            rows = tuple(_eviction(EvictedPod, landing.eviction, landing) for landing in landings)
             if number == 0:
                 first = replace(first, evicted=rows)
             else:
@@ -314,6 +303,7 @@ class Descheduling(Shown, Struct, frozen=True, kw_only=True, dict=True):
         )
 
 
+@without_collection()
 def deschedule(
     snapshot: Snapshot,
     policy: Mapping[str, object],
@@ -341,32 +331,8 @@ def deschedule(
         return Descheduling(snapshot=snapshot, error=error.message, error_field=error.place.field, hint=error.hint)
     with Place(object="now"):
         moment = snapshot.moment(now)
-    with without_collection():
-        return _run(
-            snapshot,
-            read,
-            moment,
-            counts_budgets=evictions == API,
-            setup=setup,
-            rounds=rounds,
-            trial_of=trial_of,
-            first=first,
-        )
-
-
-def _run(
-    snapshot: Snapshot,
-    read: Policy,
-    moment: int,
-    *,
-    counts_budgets: bool,
-    setup: Setup | None,
-    rounds: int,
-    trial_of: PodIndex | None,
-    first: DescheduleLoop | None,
-) -> Descheduling:
-    is_trial = trial_of is not None
-    pods, metrics = PodIndex(pods_of(snapshot)) if trial_of is None else trial_of, Metrics.of(snapshot)
+    is_trial, counts_budgets, metrics = trial_of is not None, evictions == API, Metrics.of(snapshot)
+    pods = PodIndex(pods_of(snapshot)) if trial_of is None else trial_of
     if setup is None:
         cluster = Cluster(snapshot, pods, counts_budgets=counts_budgets)
         loop = run_loop(cluster, read, metrics, moment, judges=not is_trial)

@@ -15,9 +15,10 @@ from msgspec import Struct
 from kschedx.apiserver.pod_classes import SYSTEM_CRITICAL
 from kschedx.descheduler.arguments import DefaultEvictorArgs, NameFilter, Protection
 from kschedx.descheduler.cluster import Cluster, FitCheck, PodFacts, nodes_for
-from kschedx.descheduler.policy import Policy, PolicyProfile, aggregate, query_fault, quote
+from kschedx.descheduler.policy import Policy, PolicyProfile, aggregate, query_fault
 from kschedx.kube.autoscalers import MIRROR
 from kschedx.kube.descheduling import CONFIG_SOURCE, EVICT, PREFER_NO_EVICTION
+from kschedx.kube.field_errors import quote_go
 from kschedx.kube.selectors import EVERYTHING, compile_selector, parse_label_query
 from kschedx.kube.types import Node
 
@@ -121,12 +122,8 @@ class DefaultEvictor:
             return verdict
         replicas = self._replicas_fault(pod, say)
         if replicas:
-            age = _AGE_STARTS
-            failed = (
-                *(reason for reason in failed if not reason.startswith(age)),
-                replicas,
-                *(reason for reason in failed if reason.startswith(age)),
-            )
+            is_young = bool(failed) and failed[-1].startswith(_AGE_STARTS)
+            failed = (*failed[:-1], replicas, failed[-1]) if is_young else (*failed, replicas)
         return not failed, failed
 
     def _replicas_fault(self, pod: PodFacts, say: _Say) -> str:
@@ -182,8 +179,7 @@ class DefaultEvictor:
         names = [
             volume.persistent_volume_claim.claim_name for volume in pod.spec.volumes if volume.persistent_volume_claim
         ]
-        config = self.args.pod_protections.config
-        classes = config.pods_with_pvc.protected_storage_classes if config and config.pods_with_pvc else ()
+        classes = self.args.pod_protections.protected_storage_classes
         if not classes:
             if names:
                 yield "pod with PVC is protected against eviction"
@@ -193,16 +189,16 @@ class DefaultEvictor:
         for name in names:
             claim = self._cluster.claims.get(f"{pod.namespace}/{name}")
             if claim is None:
-                missing = f"persistentvolumeclaim {quote(name)} not found"
-                yield f"failed to get persistent volume claim {quote(pod.namespace)}/{quote(name)}: {missing}"
+                missing = f"persistentvolumeclaim {quote_go(name)} not found"
+                yield f"failed to get persistent volume claim {quote_go(pod.namespace)}/{quote_go(name)}: {missing}"
                 return
             if not claim.spec.storage_class_name:
-                yield f"failed to resolve storage class for pod {quote(pod.namespace)}/{quote(name)}"
+                yield f"failed to resolve storage class for pod {quote_go(pod.namespace)}/{quote_go(name)}"
                 return
             used[claim.spec.storage_class_name] = None
         for name in used:
             if name in protected:
-                yield f"pod using protected storage class {quote(name)}"
+                yield f"pod using protected storage class {quote_go(name)}"
                 return
 
     def _second_fault(self, pod: PodFacts) -> str:
@@ -283,14 +279,6 @@ class Evictions:
         self._per_namespace[pod.namespace] += 1
         self.total += 1
         return EvictionOutcome.EVICTED, ""
-
-    @property
-    def evicted(self) -> list[RequestedEviction]:
-        return [eviction for eviction in self.requested if eviction.outcome is EvictionOutcome.EVICTED]
-
-    @property
-    def refused(self) -> list[RequestedEviction]:
-        return [eviction for eviction in self.requested if eviction.outcome is not EvictionOutcome.EVICTED]
 
 
 class PassedOver(Struct, frozen=True, kw_only=True):

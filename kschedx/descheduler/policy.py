@@ -6,7 +6,6 @@ pkg/descheduler/policyconfig.go, pkg/api/v1alpha2, pkg/framework/plugins/*/types
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TypeAlias, TypeVar
@@ -18,6 +17,7 @@ from kschedx.descheduler import arguments
 from kschedx.errors import ConfigError, InputError, Place, nearest
 from kschedx.framework.config.decoding import decode
 from kschedx.kube.escaping import MASK, Url
+from kschedx.kube.field_errors import quote_go
 from kschedx.kube.names import label_key_errors, label_value_errors
 from kschedx.kube.scalars import Int64, parse_int64
 from kschedx.kube.selectors import EVERYTHING, LabelSelector, Selector, compile_selector, parse_label_query
@@ -223,7 +223,7 @@ def _args(config: _PluginConfig, path: str) -> arguments.Args | None:
 
 
 def _unreadable(message: str, source: str, hint: str, path: str = "") -> PolicyError:
-    failed = f"failed decoding descheduler's policy config {quote(source or 'policy.yaml')}"
+    failed = f"failed decoding descheduler's policy config {quote_go(source or 'policy.yaml')}"
     text = f"{failed}: {path}: {message}" if path else f"{failed}: {message}"
     return PolicyError(text, place=Place(field=path), hint=hint)
 
@@ -261,7 +261,7 @@ def _metrics_faults(policy: _Policy) -> Iterator[str]:
     providers: dict[str, _MetricsProvider] = {}
     for provider in policy.metrics_providers:
         if provider.source in providers:
-            source = quote(provider.source)
+            source = quote_go(provider.source)
             yield f"metric provider {source} is already configured, each source can be configured only once"
         else:
             providers[provider.source] = provider
@@ -280,7 +280,7 @@ def _metrics_faults(policy: _Policy) -> Iterator[str]:
         field = fault.partition('"')[2].rpartition('"')[0].strip(":")
         if field and field in url.credentials:
             fault = fault.replace(f'{field}"', f'{MASK}"')
-        yield f"error parsing prometheus URL: parse {quote(str(url))}: {fault}"
+        yield f"error parsing prometheus URL: parse {quote_go(str(url))}: {fault}"
     if prometheus.auth_token is not None:
         secret = prometheus.auth_token.secret_reference
         if secret is None:
@@ -313,7 +313,7 @@ def _url_fault(url: str) -> str:
     if fault:
         return fault
     escape = _ESCAPE.search(slash + path)
-    return f"invalid URL escape {quote(escape[0])}" if escape else ""
+    return f"invalid URL escape {quote_go(escape[0])}" if escape else ""
 
 
 def _authority_fault(authority: str) -> str:
@@ -325,13 +325,13 @@ def _authority_fault(authority: str) -> str:
     else:
         port = host[host.index(":") :] if ":" in host else ""
     if port and not (port.startswith(":") and (port == ":" or port[1:].isdecimal())):
-        return f"invalid port {quote(port)} after host"
+        return f"invalid port {quote_go(port)} after host"
     escape = _ESCAPE.search(host)
     if escape:
-        return f"invalid URL escape {quote(escape[0])}"
+        return f"invalid URL escape {quote_go(escape[0])}"
     wrong = next((char for char in host if not _HOST.match(char)), "")
     if wrong:
-        return f"invalid character {quote(wrong)} in host name"
+        return f"invalid character {quote_go(wrong)} in host name"
     return "net/url: invalid userinfo" if at and not _USER.fullmatch(user) else ""
 
 
@@ -340,9 +340,9 @@ def _args_faults(args: arguments.Args) -> Iterator[str]:
         case arguments.DefaultEvictorArgs():
             yield from _evictor_faults(args)
         case arguments.LowNodeUtilizationArgs():
-            yield from _first(_low_utilization_faults(args))
+            yield from islice(_low_utilization_faults(args), 1)
         case arguments.HighNodeUtilizationArgs():
-            yield from _first(_high_utilization_faults(args))
+            yield from islice(_high_utilization_faults(args), 1)
         case arguments.RemovePodsViolatingNodeAffinityArgs():
             if not args.node_affinity_type:
                 yield "nodeAffinityType needs to be set"
@@ -368,13 +368,6 @@ def _args_faults(args: arguments.Args) -> Iterator[str]:
             yield from _namespace_faults(args.namespaces)
         case arguments.RemoveFailedPodsArgs() | arguments.InterPodAntiAffinityArgs():
             yield from _pod_faults(args)
-
-
-def _first(faults: Iterator[str]) -> Iterator[str]:
-    """Yield the first error, for plugins that report only one."""
-    for fault in faults:
-        yield fault
-        return
 
 
 def _namespace_faults(namespaces: arguments.NameFilter | None) -> Iterator[str]:
@@ -432,24 +425,22 @@ def _evictor_faults(args: arguments.DefaultEvictorArgs) -> Iterator[str]:
         return
     if args.uses_deprecated:
         yield "cannot use Deprecated fields alongside PodProtections.ExtraEnabled or PodProtections.DefaultDisabled"
-    for name in protections.extra_enabled:
-        if name not in arguments.EXTRA_PROTECTIONS:
-            known = " ".join(arguments.EXTRA_PROTECTIONS)
-            yield f"invalid pod protection policy in ExtraEnabled: {quote(name)}. Valid options are: [{known}]"
-    for name in protections.default_disabled:
-        if name not in arguments.DEFAULT_PROTECTIONS:
-            known = " ".join(arguments.DEFAULT_PROTECTIONS)
-            yield f"invalid pod protection policy in DefaultDisabled: {quote(name)}. Valid options are: [{known}]"
-    if len(set(protections.default_disabled)) < len(protections.default_disabled):
-        yield "PodProtections.DefaultDisabled contains duplicate entries"
-    if len(set(protections.extra_enabled)) < len(protections.extra_enabled):
-        yield "PodProtections.ExtraEnabled contains duplicate entries"
-    if (
-        arguments.Protection.PVC in protections.extra_enabled
-        and protections.config is not None
-        and protections.config.pods_with_pvc is not None
+    for field, names, known in (
+        ("ExtraEnabled", protections.extra_enabled, arguments.EXTRA_PROTECTIONS),
+        ("DefaultDisabled", protections.default_disabled, arguments.DEFAULT_PROTECTIONS),
     ):
-        for at, storage_class in enumerate(protections.config.pods_with_pvc.protected_storage_classes):
+        allowed = f"Valid options are: [{' '.join(known)}]"
+        for name in names:
+            if name not in known:
+                yield f"invalid pod protection policy in {field}: {quote_go(name)}. {allowed}"
+    for field, names in (
+        ("DefaultDisabled", protections.default_disabled),
+        ("ExtraEnabled", protections.extra_enabled),
+    ):
+        if len(set(names)) < len(names):
+            yield f"PodProtections.{field} contains duplicate entries"
+    if arguments.Protection.PVC in protections.extra_enabled:
+        for at, storage_class in enumerate(protections.protected_storage_classes):
             if not storage_class.name:
                 yield f"PodProtections.Config.PodsWithPVC.ProtectedStorageClasses[{at}] name cannot be empty"
 
@@ -517,7 +508,7 @@ def _priority_threshold(configs: _Configs, classes: Mapping[str, PriorityClass],
     elif threshold.name in classes:
         priority = classes[threshold.name].value
     else:
-        missing = f"priorityclasses.scheduling.k8s.io {quote(threshold.name)} not found"
+        missing = f"priorityclasses.scheduling.k8s.io {quote_go(threshold.name)} not found"
         raise _refusal(f"unable to get priority value from the priority class: {missing}", path)
     if priority > SYSTEM_CRITICAL:
         raise _refusal(f"priority threshold can't be greater than {SYSTEM_CRITICAL}", path)
@@ -538,7 +529,7 @@ def _profile(profile: _Profile, configs: _Configs, threshold: int, path: str) ->
     plugins = profile.plugins
     deschedule, balance = plugins.deschedule.enabled, plugins.balance.enabled
     filters, pre_evictions = _with_default(plugins.filter.enabled), _with_default(plugins.preevictionfilter.enabled)
-    failed = f"{_NOT_BUILT}unable to create {quote(profile.name)} profile: "
+    failed = f"{_NOT_BUILT}unable to create {quote_go(profile.name)} profile: "
     for point, names, known in (
         ("deschedule", deschedule, arguments.DESCHEDULE),
         ("balance", balance, arguments.BALANCE),
@@ -547,23 +538,19 @@ def _profile(profile: _Profile, configs: _Configs, threshold: int, path: str) ->
     ):
         if others := sorted({name for name in names if name not in known}):
             shown = " ".join(f"{name}:{{}}" for name in others)
-            configures = f"profile {quote(profile.name)} configures {point} extension point"
+            configures = f"profile {quote_go(profile.name)} configures {point} extension point"
             raise _refusal(
                 f"{failed}{configures} of non-existing plugins: map[{shown}]", f"{path}.plugins.{point.lower()}.enabled"
             )
     given: dict[str, arguments.Args] = {arguments.DEFAULT_EVICTOR: arguments.DefaultEvictorArgs()}
-    seen: set[str] = set()
-    for name, args in configs:
-        if name not in seen and args is not None:
-            seen.add(name)
-            given[name] = args
+    given |= {name: args for name, args in reversed(configs) if args is not None}  # the first entry counts
     for name in dict.fromkeys((*deschedule, *balance, *filters, *pre_evictions)):
         if name not in given:
-            missing = f"unable to build {name} plugin: unable to find {quote(name)} plugin config"
+            missing = f"unable to build {name} plugin: unable to find {quote_go(name)} plugin config"
             point = "deschedule" if name in deschedule else "balance"
             raise _refusal(f"{failed}{missing}", f"{path}.plugins.{point}.enabled")
         if fault := _build_fault(given[name]):
-            cause = f"unable to initialize {quote(name)} plugin: {fault}"
+            cause = f"unable to initialize {quote_go(name)} plugin: {fault}"
             place = f"{_config_path(name, configs, path)}.args"
             raise _refusal(f"{failed}unable to build {name} plugin: {cause}", place)
     evictor = given[arguments.DEFAULT_EVICTOR]
@@ -583,19 +570,14 @@ def _with_default(enabled: Sequence[str]) -> tuple[str, ...]:
 
 def _build_fault(args: arguments.Args) -> str:
     """Return the error of building a plugin with valid args; empty if there is none."""
-    try:
-        if isinstance(args, arguments.DefaultEvictorArgs):
-            compile_selector(args.label_selector)
-            selector = args.namespace_label_selector
-            if selector is not None and (selector.match_labels or selector.match_expressions):
-                try:
-                    compile_selector(selector)
-                except InputError as error:
-                    return f"unable to convert namespaceLabelSelector to label selector: {_error_text(error)}"
-    except InputError as error:
-        return _error_text(error)
-    metrics = args.metrics_utilization if isinstance(args, arguments.LowNodeUtilizationArgs) else None
-    if isinstance(args, arguments.LowNodeUtilizationArgs) and metrics is not None and metrics.source == PROMETHEUS:
+    if isinstance(args, arguments.DefaultEvictorArgs):
+        converting = "unable to convert namespaceLabelSelector to label selector: "
+        for selector, failed in ((args.label_selector, ""), (args.namespace_label_selector, converting)):
+            try:
+                compile_selector(selector)
+            except InputError as error:
+                return failed + _error_text(error)
+    if isinstance(args, arguments.LowNodeUtilizationArgs) and args.metrics_source == PROMETHEUS:
         for name, given in (("thresholds", args.thresholds), ("targetThresholds", args.target_thresholds)):
             if list(given) != [METRIC_RESOURCE]:
                 expected = f'are expected to specify a single instance of "{METRIC_RESOURCE}" resource'
@@ -643,7 +625,7 @@ def _requirement_fault(tokens: Sequence[str], at: int) -> tuple[int, str]:
     if not _is_identifier(key):
         return at, f"found '{key}', expected: identifier"
     if errors := list(label_key_errors(key)):
-        return at, f"<nil>: Invalid value: {quote(key)}: {'; '.join(errors)}"
+        return at, f"<nil>: Invalid value: {quote_go(key)}: {'; '.join(errors)}"
     at += 1
     if is_negated or tokens[at] in ("", ","):
         return at, ""
@@ -691,15 +673,10 @@ def _value_faults(key: str, operator: str, values: Sequence[str]) -> Iterator[st
     for at, value in enumerate(values):
         if operator in (">", "<") and parse_int64(value) is None:
             detail = "for 'Gt', 'Lt' operators, the value must be an integer"
-            yield f"values[{at}]: Invalid value: {quote(value)}: {detail}"
+            yield f"values[{at}]: Invalid value: {quote_go(value)}: {detail}"
     for at, value in enumerate(values):
         if errors := list(label_value_errors(value)):
-            yield f"values[{at}][{key}]: Invalid value: {quote(value)}: {'; '.join(errors)}"
-
-
-def quote(text: str) -> str:
-    """Quote a text like Go's %q."""
-    return json.dumps(text, ensure_ascii=False)
+            yield f"values[{at}][{key}]: Invalid value: {quote_go(value)}: {'; '.join(errors)}"
 
 
 def _error_text(error: InputError) -> str:

@@ -118,11 +118,8 @@ class ClusterInMotion:
         recreated = []
         for evicted in evictions:
             row = self._row[evicted.pod.key]
-            if (
-                is_controlled(evicted.pod.owners)
-                and not evicted.pod.is_finished
-                and simulator.run.cluster.pods.node[row] >= 0
-            ):
+            is_placed = simulator.run.cluster.pods.node[row] >= 0
+            if is_controlled(evicted.pod.owners) and not evicted.pod.is_finished and is_placed:
                 recreated.append(row)
             else:
                 simulator.delete(row)
@@ -133,28 +130,23 @@ class ClusterInMotion:
         last = {step.pod: step for step in simulator.queue.steps[first:]}
         pods, names = simulator.run.cluster.pods, simulator.run.cluster.node_names
         came_back = frozenset(recreated)
-        landings = []
-        for eviction in evictions:
+
+        def landing(eviction: RequestedEviction) -> Landing:
             row = self._row[eviction.pod.key]
+            node, step = int(pods.node[row]), last.get(row)
             if row not in came_back:
-                landings.append(Landing(eviction=eviction, fate=Fate.GONE))
-                continue
-            node = int(pods.node[row])
+                return Landing(eviction=eviction, fate=Fate.GONE)
             if node >= 0:
                 fate = Fate.RETURNED if names[node] == eviction.pod.node else Fate.MOVED
-                landings.append(Landing(eviction=eviction, fate=fate, node=names[node]))
-                continue
-            step = last.get(row)
-            is_undecided = step is not None and step.decision is None
-            landings.append(
-                Landing(
-                    eviction=eviction,
-                    fate=Fate.UNDECIDED if is_undecided else Fate.PENDING,
-                    message="" if step is None else step.message,
-                )
-            )
+                return Landing(eviction=eviction, fate=fate, node=names[node])
+            if step is None:
+                return Landing(eviction=eviction, fate=Fate.PENDING)
+            fate = Fate.UNDECIDED if step.decision is None else Fate.PENDING
+            return Landing(eviction=eviction, fate=fate, message=step.message)
+
+        landings = tuple(map(landing, evictions))
         self.index = PodIndex(self._current_pods())
-        return tuple(landings)
+        return landings
 
     @property
     def pods(self) -> tuple[PodFacts, ...]:
@@ -163,12 +155,8 @@ class ClusterInMotion:
     def _current_pods(self) -> tuple[PodFacts, ...]:
         """Return the current pods: recreated pods are new, ready, and without restarts."""
         simulator = self._simulator
-        pods, names, left, created = (
-            simulator.run.cluster.pods,
-            simulator.run.cluster.node_names,
-            simulator.deleted,
-            simulator.queue.created,
-        )
+        cluster, left, created = simulator.run.cluster, simulator.deleted, simulator.queue.created
+        pods, names = cluster.pods, cluster.node_names
         facts = []
         for pod in self.pods:
             row = self._row[pod.key]

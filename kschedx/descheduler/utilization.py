@@ -20,9 +20,9 @@ from kschedx.descheduler.policy import (
     ONLY_THRESHOLDING,
     PROMETHEUS,
     Policy,
-    quote,
 )
 from kschedx.descheduler.violations import sort_by_priority
+from kschedx.kube.field_errors import quote_go
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.names import CPU, MEMORY, PODS
 from kschedx.kube.quantity import ResourceList
@@ -91,7 +91,9 @@ class _Usage:
             requested[PODS] = len(pods) * NANO
             for name in resources:
                 if name not in requested:
-                    missing = f"unable to find {quote(name)} resource for collected {quote(node.name)} node metric"
+                    missing = (
+                        f"unable to find {quote_go(name)} resource for collected {quote_go(node.name)} node metric"
+                    )
                     raise UsageError(f"error getting node usage: {missing}")
             self.nodes[node.name] = {name: requested[name] for name in resources}
 
@@ -105,7 +107,7 @@ class _Usage:
 
     def _measurements(self, node: str, metrics: Metrics) -> Exact:
         if node not in metrics.nodes:
-            raise UsageError(f"error getting node usage: unable to find node {quote(node)} in the collected metrics")
+            raise UsageError(f"error getting node usage: unable to find node {quote_go(node)} in the collected metrics")
         usage = metrics.nodes[node].usage
         return {name: nano_units(usage.get(name, 0)) for name in (CPU, MEMORY)}
 
@@ -246,8 +248,11 @@ def low_node_utilization(
             ]
             return f"{node.name} is overutilized: {', '.join(above)}"
 
-        selects, namespaces = handle.evictor.filter, args.evictable_namespaces
-        _evict_from(handle, sources, takers, targets, usage, goes_on, selects, namespaces, limit, because)
+        eviction = _Eviction(
+            handle, usage, takers, targets, goes_on=goes_on, is_removable=handle.evictor.filter,
+            namespaces=args.evictable_namespaces, limit=limit,
+        )  # fmt: skip
+        eviction.run(sources, because)
     return Classification(
         profile=handle.profile, plugin=handle.plugin, nodes=nodes, thresholds=thresholds, verdict=verdict
     )
@@ -325,8 +330,11 @@ def high_node_utilization(handle: EvictorHandle, args: HighNodeUtilizationArgs) 
         def goes_on(_: Node, available: Exact) -> bool:
             return min(available.values()) > 0
 
-        namespaces = args.evictable_namespaces
-        _evict_from(handle, sources, takers, targets, usage, goes_on, is_removable, namespaces, None, because)
+        eviction = _Eviction(
+            handle, usage, takers, targets, goes_on=goes_on, is_removable=is_removable,
+            namespaces=args.evictable_namespaces,
+        )  # fmt: skip
+        eviction.run(sources, because)
     return Classification(profile=handle.profile, plugin=handle.plugin, nodes=tuple(classes), verdict=verdict)
 
 
@@ -338,65 +346,75 @@ def _requests_any(pod: PodFacts, resources: Thresholds) -> bool:
 # --- evictions
 
 
-def _evict_from(
-    handle: EvictorHandle,
-    sources: Sequence[Node],
-    takers: Sequence[Node],
-    targets: Mapping[str, Exact],
-    usage: _Usage,
-    goes_on: Callable[[Node, Exact], bool],
-    is_removable: Callable[[PodFacts], bool],
-    namespaces: NameFilter | None,
-    limit: int | None,
-    because: Callable[[Node], str],
-) -> None:
-    """Evict pods node by node.
+class _Eviction:
+    """The evictions of one run, from nodes to nodes that can accept pods."""
 
-    `targets` are the maximum usages of nodes; `goes_on` is called before each pod with what all takers together have
-    free.
-    """
-    available: Exact = {}
-    for node in takers:
-        for name, nano in usage.nodes[node.name].items():
-            available[name] = available.get(name, 0) + targets[node.name][name] - nano
-    every_taints = list(dict.fromkeys(node.spec.taints for node in takers))
-    tolerated: dict[int, bool] = {}
+    def __init__(
+        self,
+        handle: EvictorHandle,
+        usage: _Usage,
+        takers: Sequence[Node],
+        targets: Mapping[str, Exact],
+        *,
+        goes_on: Callable[[Node, Exact], bool],
+        is_removable: Callable[[PodFacts], bool],
+        namespaces: NameFilter | None,
+        limit: int | None = None,
+    ) -> None:
+        """`targets` are the maximum usages of nodes; `goes_on` is called before each pod with what all takers together
+        have free. `limit` is the maximum for each node."""
+        self._handle = handle
+        self._usage = usage
+        self._goes_on = goes_on
+        self._is_removable = is_removable
+        self._excluded = namespaces.exclude if namespaces is not None else ()
+        self._limit = limit
+        self._taints = list(dict.fromkeys(node.spec.taints for node in takers))
+        self._tolerated: dict[int, bool] = {}
+        self._available: Exact = {}
+        for node in takers:
+            for name, nano in usage.nodes[node.name].items():
+                self._available[name] = self._available.get(name, 0) + targets[node.name][name] - nano
 
-    def tolerates_any(pod: PodFacts) -> bool:
-        """Return whether the pod tolerates all taints of a taker, even PreferNoSchedule, with as many tolerations."""
-        if pod.template not in tolerated:
-            cover, most = handle.cluster.static_fit.tolerations(pod).cover, len(pod.spec.tolerations)
-            tolerated[pod.template] = any(most >= len(taints) and all(map(cover, taints)) for taints in every_taints)
-        return tolerated[pod.template]
+    def run(self, sources: Sequence[Node], because: Callable[[Node], str]) -> None:
+        """Evict pods node by node, until the limit of all evictions is reached."""
+        for node in self._handle.each(sources):
+            pods = [pod for pod in self._usage.pods[node.name] if self._is_removable(pod)]
+            sort_by_priority(pods)
+            if pods and self._goes_on(node, self._available) and not self._evict_from(node, pods, because(node)):
+                return
 
-    for node in handle.each(sources):
-        pods = [pod for pod in usage.pods[node.name] if is_removable(pod)]
-        sort_by_priority(pods)
-        if not pods or not goes_on(node, available):
-            continue
+    def _evict_from(self, node: Node, pods: Sequence[PodFacts], because: str) -> bool:
+        """Return False if the limit of all evictions is reached."""
         evicted = 0
-        why = because(node)
         for pod in pods:
-            if limit is not None and evicted >= limit:
+            if self._limit is not None and evicted >= self._limit:
                 break
-            if not tolerates_any(pod) or (namespaces is not None and pod.namespace in namespaces.exclude):
-                continue
-            if not handle.evictor.pre_eviction(pod):
-                continue
-            used = usage.pod_usage(pod)
+            used = self._usage.pod_usage(pod) if self._may_leave(pod) else None
             if used is None:
                 continue
-            outcome = handle.evict(pod, why)
-            if outcome is EvictionOutcome.TOTAL_LIMIT:
-                return
-            if outcome is EvictionOutcome.NODE_LIMIT:
-                break
+            outcome = self._handle.evict(pod, because)
+            if outcome in (EvictionOutcome.TOTAL_LIMIT, EvictionOutcome.NODE_LIMIT):
+                return outcome is EvictionOutcome.NODE_LIMIT
             if outcome is not EvictionOutcome.EVICTED:
                 continue
             evicted += 1
-            for name in available:
+            for name in self._available:
                 freed = NANO if name == PODS else used[name]
-                usage.nodes[node.name][name] -= freed
-                available[name] -= freed
-            if not goes_on(node, available):
+                self._usage.nodes[node.name][name] -= freed
+                self._available[name] -= freed
+            if not self._goes_on(node, self._available):
                 break
+        return True
+
+    def _may_leave(self, pod: PodFacts) -> bool:
+        is_included = pod.namespace not in self._excluded
+        return self._tolerates_any(pod) and is_included and self._handle.evictor.pre_eviction(pod)
+
+    def _tolerates_any(self, pod: PodFacts) -> bool:
+        """Return whether the pod tolerates all taints of a taker, even PreferNoSchedule, with as many tolerations."""
+        if pod.template not in self._tolerated:
+            cover, most = self._handle.cluster.static_fit.tolerations(pod).cover, len(pod.spec.tolerations)
+            fits = (most >= len(taints) and all(map(cover, taints)) for taints in self._taints)
+            self._tolerated[pod.template] = any(fits)
+        return self._tolerated[pod.template]

@@ -49,6 +49,13 @@ def pod_filter(args: PodArgs) -> Callable[[PodFacts], bool]:
     return lambda pod: is_in_namespaces(namespaces, pod) and (selector is None or selector.matches(pod.labels))
 
 
+def _candidates(
+    handle: EvictorHandle, pods: Iterable[PodFacts], is_concerned: Callable[[PodFacts], bool]
+) -> Iterator[PodFacts]:
+    """Yield the pods that the plugin selects and the evictor allows."""
+    return (pod for pod in pods if is_concerned(pod) and handle.evictor.both(pod))
+
+
 def _age(handle: EvictorHandle, pod: PodFacts) -> int:
     """Return the nanoseconds since the pod was created."""
     return _LONGEST_AGE if pod.created is None else handle.now - pod.created
@@ -65,8 +72,8 @@ def pod_life_time(handle: EvictorHandle, args: PodLifeTimeArgs) -> None:
     facts = [
         pod
         for node in handle.each(handle.nodes)
-        for pod in handle.cluster.pods_on(node.name)
-        if is_concerned(pod) and handle.evictor.both(pod) and _is_due(handle, args, pod)
+        for pod in _candidates(handle, handle.cluster.pods_on(node.name), is_concerned)
+        if _is_due(handle, args, pod)
     ]
     sort_slice(
         facts, lambda pod, other: other.created is not None and (pod.created is None or pod.created < other.created)
@@ -95,12 +102,12 @@ def _is_due(handle: EvictorHandle, args: PodLifeTimeArgs, pod: PodFacts) -> bool
         _meets(handle, condition, wanted) for wanted in args.conditions for condition in pod.status.conditions
     ):
         return False
-    codes = {
-        container.state.terminated.exit_code
-        for container in _containers(pod, args.including_init_containers)
-        if container.state.terminated is not None
-    }
-    return not args.exit_codes or bool(codes.intersection(args.exit_codes))
+    return not args.exit_codes or _has_exit_code(pod, args)
+
+
+def _has_exit_code(pod: PodFacts, args: PodLifeTimeArgs | RemoveFailedPodsArgs) -> bool:
+    ended = (container.state.terminated for container in _containers(pod, args.including_init_containers))
+    return any(state is not None and state.exit_code in args.exit_codes for state in ended)
 
 
 def _states(args: PodLifeTimeArgs, pod: PodFacts) -> Iterator[str]:
@@ -156,18 +163,19 @@ def _duration(seconds: int) -> str:
 
 def remove_failed_pods(handle: EvictorHandle, args: RemoveFailedPodsArgs) -> None:
     """Evict pods that have failed, node by node."""
-    is_concerned = pod_filter(args)
+    is_selected = pod_filter(args)
+
+    def is_concerned(pod: PodFacts) -> bool:
+        return pod.phase == "Failed" and is_selected(pod)
 
     def is_due(pod: PodFacts) -> bool:
-        if pod.phase != "Failed" or not is_concerned(pod) or not handle.evictor.both(pod):
-            return False
         faults = list(_failed_faults(handle, args, pod))
         if faults:
             handle.say(pod, f"ignoring pod for eviction due to: {aggregate(faults)}")
         return not faults
 
     for node in handle.each(handle.nodes):
-        pods = [pod for pod in handle.cluster.pods_on(node.name) if is_due(pod)]
+        pods = [pod for pod in _candidates(handle, handle.cluster.pods_on(node.name), is_concerned) if is_due(pod)]
         if not handle.evict_each([(pod, _why_failed(pod)) for pod in pods]):
             return
 
@@ -185,12 +193,8 @@ def _failed_faults(handle: EvictorHandle, args: RemoveFailedPodsArgs, pod: PodFa
         reasons = {pod.status.reason, *_reasons(containers)} - {""}
         if not reasons.intersection(args.reasons):
             yield "pod does not match any of the reasons"
-    if args.exit_codes:
-        codes = {
-            container.state.terminated.exit_code for container in containers if container.state.terminated is not None
-        }
-        if not codes.intersection(args.exit_codes):
-            yield "pod does not match any of the exitCodes"
+    if args.exit_codes and not _has_exit_code(pod, args):
+        yield "pod does not match any of the exitCodes"
 
 
 def _reasons(containers: Iterable[ContainerFacts]) -> Iterator[str]:
@@ -214,8 +218,6 @@ def too_many_restarts(handle: EvictorHandle, args: TooManyRestartsArgs) -> None:
         return sum(container.restart_count for container in _containers(pod, args.including_init_containers))
 
     def is_due(pod: PodFacts) -> bool:
-        if not is_concerned(pod) or not handle.evictor.both(pod):
-            return False
         count = restarts(pod)
         if count < args.pod_restart_threshold:
             fault = f"number of container restarts ({count}) not exceeding the threshold"
@@ -224,7 +226,7 @@ def too_many_restarts(handle: EvictorHandle, args: TooManyRestartsArgs) -> None:
         return not args.states or pod.phase in args.states or _waits_in(args, pod)
 
     for node in handle.each(handle.nodes):
-        pods = [pod for pod in handle.cluster.pods_on(node.name) if is_due(pod)]
+        pods = [pod for pod in _candidates(handle, handle.cluster.pods_on(node.name), is_concerned) if is_due(pod)]
         sort_slice(pods, lambda pod_facts, other: restarts(pod_facts) > restarts(other))
         because = f"its containers restarted {{}} times, threshold {args.pod_restart_threshold}"
         if not handle.evict_each([(pod, because.format(restarts(pod))) for pod in pods]):
@@ -383,11 +385,8 @@ def node_affinity(handle: EvictorHandle, args: RemovePodsViolatingNodeAffinityAr
             else "another node matches its preferred node affinity better"
         )
         for node in handle.each(handle.nodes):
-            pods = [
-                pod
-                for pod in handle.cluster.unfinished_on(node.name)
-                if is_concerned(pod) and handle.evictor.both(pod) and is_due(pod, node)
-            ]
+            candidates = _candidates(handle, handle.cluster.unfinished_on(node.name), is_concerned)
+            pods = [pod for pod in candidates if is_due(pod, node)]
             if not handle.evict_each([(pod, because) for pod in pods]):
                 break
 
@@ -413,9 +412,7 @@ def node_taints(handle: EvictorHandle, args: NodeTaintsArgs) -> None:
     tolerations = handle.cluster.static_fit.tolerations
     for node in handle.each(handle.nodes):
         taints = [taint for taint in node.spec.taints if _counts(taint, args)]
-        listed = [
-            pod for pod in handle.cluster.unfinished_on(node.name) if is_concerned(pod) and handle.evictor.both(pod)
-        ]
+        listed = _candidates(handle, handle.cluster.unfinished_on(node.name), is_concerned)
         due = [(pod, tolerations(pod).uncovered_taint(taints, effects)) for pod in listed]
         if not handle.evict_each([(pod, f"it does not tolerate the taint {taint}") for pod, taint in due if taint]):
             return

@@ -98,7 +98,7 @@ def _unremovable_text(removal: Removal, reason: Unremovable) -> str:
             return f"it has been {state} for {removal.unneeded_for} of {removal.needed}"
         case Unremovable.MINIMAL_RESOURCE_LIMIT_EXCEEDED:
             assert removal.minimum is not None
-            resource, left, least = removal.minimum
+            resource, left, least = removal.minimum.resource, removal.minimum.left, removal.minimum.least
             return f"the cluster keeps at least {least:,} {resource}; {left:,} would be left"
         case Unremovable.BLOCKED_BY_ON_COMPLETION_POD:
             pods = [fate.pod for fate in removal.of(RemovalFate.COMPLETES)]
