@@ -70,8 +70,8 @@ def outcome(command: Callable[[], int]) -> int:
     except SeveralConfigError as error:
         return max(print_error(str(config_error), ExitCode.USAGE) for config_error in error.errors)
     except InputError as error:
+        from kschedx.kube.typos import variables_hint
         from kschedx.sources.line_numbers import locate
-        from kschedx.sources.manifests import variables_hint
 
         for fault in map(locate, error.each):
             fault.hint = "; ".join(filter(None, (fault.hint, variables_hint(f"{fault.message} {fault.hint}"))))

@@ -215,7 +215,7 @@ def _answer(
 
         return why_several(question, wanted, clusters, setup, pods, queue)
     beside = manifests.notes() if manifests is not None and not isinstance(pods[0], WrittenPod) else ()
-    setup = replace(setup, notes=(*setup.notes, *notes_about(pods[0]), *beside))
+    setup = replace(setup, notes=(*setup.notes, *notes_about(pods[0], snapshot), *beside))
     if (member := waiting_member_of(pods[0], clusters.applied)) is not None and not wanted.tries:
         pods = queue = [member]
     return explain_target(question, wanted, clusters, setup, pods[0], interval, queue)

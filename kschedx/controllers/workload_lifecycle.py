@@ -493,9 +493,10 @@ _RULE = lazy_pattern(
 )
 
 
-def rule_of(snapshot: Snapshot, namespace: str, message: str) -> str:
+def rule_of(snapshot: Snapshot, namespace: str, message: str, recorded: Snapshot | None = None) -> str:
     """Return the object of the cluster that a refusal names, such as `ResourceQuota team`; empty if it is not there, or
-    if a quota still has the recorded amounts."""
+    if a quota still has the recorded amounts. Also a quota that was deleted since the cluster in which the refusal was
+    recorded."""
     match = _RULE.search(message)
     kind, name = ("", "") if match is None else (str(match.lastgroup), match[match.lastgroup or 0])
     used, _, limited = message.partition("used: ")[2].partition("limited: ")
@@ -506,8 +507,12 @@ def rule_of(snapshot: Snapshot, namespace: str, message: str) -> str:
         if quota.metadata.namespace == namespace and f"{resource}=" in limited and resource in quota.status.used
         if f"{resource}={hard}" not in limited or f"{resource}={quota.status.used[resource]}" not in used
     )
+    quotas, old_quotas = (
+        {quota.metadata.name for quota in cluster.of(ResourceQuota) if quota.metadata.namespace == namespace}
+        for cluster in (snapshot, recorded or snapshot)
+    )
     known = {
-        "ResourceQuota": [*changed],
+        "ResourceQuota": [*changed, *(old_quotas - quotas)],
         "PriorityClass": snapshot.priority_classes,
         "RuntimeClass": snapshot.runtime_classes,
         "ServiceAccount": service_accounts(snapshot, namespace),

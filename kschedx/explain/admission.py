@@ -6,7 +6,7 @@ in no dump; the built-in one is assumed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 import msgspec
@@ -46,7 +46,7 @@ from kschedx.apiserver.resource_quota import (
     release_usage,
     with_status,
 )
-from kschedx.errors import NotAdmittedError, nearest
+from kschedx.errors import NotAdmittedError
 from kschedx.explain.missing_kinds import require_for_admission
 from kschedx.explain.notes import ROUTINE, Note, note
 from kschedx.kube.controllers import stored_controller, stored_metadata
@@ -57,7 +57,7 @@ from kschedx.kube.names import OF_OPENSHIFT
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import Namespace, ObjectMeta, OwnerReference, Pod, ServiceAccount
-from kschedx.kube.typos import nearest_name
+from kschedx.kube.typos import nearest_name, variables_hint
 from kschedx.kube.workloads import ALWAYS_STORED
 from kschedx.releases.release import Release
 from kschedx.snapshot.columns import distinct
@@ -378,8 +378,8 @@ def _require_namespace(snapshot: Snapshot, pod: Pod) -> None:
         return
     are_dumped = source.is_dump and source.kinds.get("Namespace") and "Namespace" not in source.lacks
     if source.is_complete("Namespace", namespace) or are_dumped:
-        near = nearest_name(namespace, snapshot.namespaces)
-        raise NotAdmittedError(f'namespaces "{namespace}" not found', hint=f'did you mean "{near}"?' if near else "")
+        hint = _did_you_mean(namespace, snapshot.namespaces) or variables_hint(namespace)
+        raise NotAdmittedError(f'namespaces "{namespace}" not found', hint=hint)
 
 
 def _require_service_account(snapshot: Snapshot, pod: Pod, name: str) -> None:
@@ -389,7 +389,12 @@ def _require_service_account(snapshot: Snapshot, pod: Pod, name: str) -> None:
     known = service_accounts(snapshot, namespace)
     if name and "default" in known and name not in known:
         missing = f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
-        raise NotAdmittedError(create_error_text(pod, forbidden_text(pod, missing)), hint=nearest(name, known))
+        raise NotAdmittedError(create_error_text(pod, forbidden_text(pod, missing)), hint=_did_you_mean(name, known))
+
+
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
+    near = nearest_name(name, known)
+    return f'did you mean "{near}"?' if near else ""
 
 
 def service_accounts(snapshot: Snapshot, namespace: str) -> set[str]:

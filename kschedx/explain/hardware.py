@@ -129,7 +129,8 @@ class HardwareHint(Struct, frozen=True, kw_only=True):
 
 def hardware_hint(finding: Finding, cluster: ClusterNodes) -> HardwareHint | None:
     """Return None if no node has such labels, or if some node offers the resource. A node that offers another resource
-    of the vendor runs its plugin and has nothing more to offer."""
+    of the vendor runs its plugin and has nothing more to offer; so does one with any GPU and a label that names no
+    vendor."""
     if not isinstance(finding, InsufficientResource) or not finding.offered_nowhere or "/" not in finding.resource:
         return None
     domain = finding.resource.partition("/")[0]
@@ -145,7 +146,8 @@ def hardware_hint(finding: Finding, cluster: ClusterNodes) -> HardwareHint | Non
     for key in keys:
         for node in cluster.nodes:
             value = node.metadata.labels.get(key)
-            if value is not None and value != "false" and not _offers_of(node, domain):
+            is_of_any = not key.startswith((finding.resource, *of_vendor)) and _offers_gpu(node)
+            if value is not None and value != "false" and not is_of_any and not _offers_of(node, domain):
                 hints.setdefault(node.name, f"{key}={value}")
     return HardwareHint(resource=finding.resource, nodes=tuple(hints.items())) if hints else None
 
@@ -167,6 +169,12 @@ def hardware_label(driver: str, node: Node) -> str:
 def _offers_of(node: Node, domain: str) -> bool:
     amounts = node.status.allocatable
     return any(name.startswith(f"{domain}/") and str(amount) != "0" for name, amount in amounts.items())
+
+
+def _offers_gpu(node: Node) -> bool:
+    """Whether the node offers GPUs of any vendor, which explain a label for any vendor's accelerators."""
+    amounts = node.status.allocatable
+    return any("gpu" in name.partition("/")[2] and str(amount) != "0" for name, amount in amounts.items())
 
 
 def lacked_feature(node: Node, resource: str) -> str:

@@ -11,6 +11,7 @@ from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, PREEMPT_NEVER, SYSTE
 from kschedx.controllers.pod_autoscaling import rescaled
 from kschedx.controllers.workloads import SCALED, Workload, current_replica_set_of, name_of, wanted_replicas
 from kschedx.errors import UndecidableError
+from kschedx.explain.node_groups import account_of
 from kschedx.findings import HostPortConflict
 from kschedx.fixes import steps as s
 from kschedx.fixes.node_requirements import faults_of, taint_remover
@@ -214,9 +215,10 @@ _MOST_TRIALS = 60
 
 
 def moves(situation: Situation) -> Iterator[s.MovePods]:
-    """Yield moves that make room on the nearest nodes that lack nothing but room."""
+    """Yield moves that make room on the nearest nodes that lack nothing but room and host ports."""
+    nodes, outcome = situation.nodes, situation.outcome
     places = (
-        MoveTarget(node=situation.nodes.cluster_row(row), findings=tuple(group.exemplar.findings))
+        MoveTarget(node=nodes.cluster_row(row), findings=account_of(nodes, outcome, row).findings)
         for group in situation.groups
         if lacks_only_room(group.exemplar.findings)
         for row in group.rows

@@ -487,7 +487,10 @@ def taint_remedies(place: RemedyCandidate) -> Iterator[s.FixStep]:
     formerly = {NEW_NAMES.get(toleration.key) for toleration in place.pod.spec.tolerations}
     if all(taint in open_ or taint.key in formerly for taint in missing):
         yield s.Tolerate(taints=missing) if wrong is None else s.TolerateInstead(wrong=wrong, taint=missing[0])
-    if nobody_else or not any(taint.key.startswith((*KEPT, SET_BY_AKS)) for taint in missing):
+    offered = place.node.status.allocatable
+    names_device = any(offered.get(taint.key, "0") != "0" for taint in missing)  # it reserves the node's devices
+    is_kept_by_provider = any(taint.key.startswith((*KEPT, SET_BY_AKS)) for taint in missing)
+    if nobody_else or not (names_device or is_kept_by_provider):
         is_of_openshift = nobody_else and OF_OPENSHIFT in place.node.metadata.labels
         yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing, is_of_openshift=is_of_openshift)
 

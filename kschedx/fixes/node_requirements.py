@@ -400,9 +400,15 @@ def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) ->
 
 
 def _selects_pool(pod: Pod, node: Node) -> bool:
-    """Whether the pod's nodeSelector chooses the node's pool: by a label that is not standard."""
+    """Whether the pod's nodeSelector or required affinity chooses the node's pool: by a label that is not standard."""
     selector, labels = pod.spec.node_selector, node.metadata.labels
-    return any(labels.get(key) == value for key, value in selector.items() if key not in _STANDARD_KEYS)
+    return any(labels.get(key) == value for key, value in selector.items() if key not in _STANDARD_KEYS) or any(
+        labels[wanted.key] in wanted.values if wanted.operator == "In" else wanted.operator == "Exists"
+        for term in own_terms(pod)
+        if term is not None
+        for wanted in term.match_expressions
+        if wanted.key in labels and wanted.key not in _STANDARD_KEYS
+    )
 
 
 def _selects_virtual(pod: Pod) -> bool:

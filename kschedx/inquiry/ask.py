@@ -117,12 +117,14 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         return self._without_decision(target).refused(error, count)
 
     def _without_decision(self, written_pod: WrittenPod) -> WithoutDecision:
+        clusters = self.clusters
         return WithoutDecision(
             written=written_pod,
-            before=self.clusters.before,
-            snapshot=self.clusters.applied,
+            before=clusters.before,
+            snapshot=clusters.applied,
             setup=self.setup,
             autoscaling=self.autoscaling,
+            recorded=None if clusters.before is clusters.read else clusters.read,
         )
 
     def explain(self, target: Pod | WrittenPod, admit: Admit, queue: Sequence[Pod | WrittenPod]) -> Explanation:
@@ -297,12 +299,11 @@ def _stored_pod(snapshot: Snapshot, manifest: Mapping[str, object]) -> Pod | Non
     return stored if is_same else None
 
 
-def notes_about(target: Pod | WrittenPod) -> tuple[Note, ...]:
-    """Return the notes about the rollout of a workload of the cluster, or about a status that its dump lacks."""
+def notes_about(target: Pod | WrittenPod, snapshot: Snapshot) -> tuple[Note, ...]:
+    """Return the notes about the rollout of a workload of the cluster, or about a status that it alone lacks."""
     if isinstance(target, Pod) or target.document is not None or target.workload is None:
         return ()
-    is_stored = bool(map_at(target.workload, "metadata").get("uid"))
-    if is_stored and "status" not in target.workload and "replicas" in map_at(target.workload, "spec"):
+    if _may_be_unobserved(target.workload, snapshot):
         text = f"the dump lacks the status of {title(target.workload)}: its controller counts as running"
         return (note("status-missing", text),)
     message = deadline_exceeded(target.workload)
@@ -311,6 +312,15 @@ def notes_about(target: Pod | WrittenPod) -> tuple[Note, ...]:
     workload = title(target.workload)
     text = f"{workload} exceeded its progress deadline: {message}"
     return (note("progress-deadline-exceeded", text, workload=workload, message=message),)
+
+
+def _may_be_unobserved(workload: Mapping[str, object], snapshot: Snapshot) -> bool:
+    """Whether a workload of the cluster has neither pods nor a status, although other workloads have one."""
+    is_stored = bool(map_at(workload, "metadata").get("uid"))
+    if not is_stored or "status" in workload or "replicas" not in map_at(workload, "spec"):
+        return False
+    members = Owners(snapshot).members(snapshot.pods, workload_of(workload))
+    return not members and any(b'"observedGeneration"' in raw for raw in snapshot.workloads.values())
 
 
 # The subject and the other manifests of its files, in one queue.

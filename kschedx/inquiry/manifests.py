@@ -33,6 +33,7 @@ from kschedx.kube.escaping import shell_command
 from kschedx.kube.kinds import kind_of, refuse_unknown
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import (
+    LOOKS_LIKE_A_PATCH,
     MAKING_PODS,
     SHORT_NAMES,
     CreatedPod,
@@ -378,8 +379,11 @@ class Manifests:
             folder = next((Path(path).parent for path in self._paths if path != "-"), Path("FOLDER"))
             hint = f"this is a kustomization; render it: {_render_command(folder)}"
         elif foreign is not None:
-            controller = f"only the controller of {foreign.get('kind')} knows its pods"
-            hint = _RENDERED.get(kind_and_group(foreign), f"{controller}; ask about the pods that it created")
+            is_object = bool({"name", "generateName"} & map_at(foreign, "metadata").keys())
+            other = (
+                "ask about the pods that its controller creates" if is_object else "it is not an object of a cluster"
+            )
+            hint = _RENDERED.get(kind_and_group(foreign), other)
         place = Place(source=", ".join(self._paths))
         if not counts:
             return InputError("holds no objects", place=place)
@@ -540,7 +544,8 @@ def _faults(document: ManifestDocument) -> Iterator[InputError]:
     for input_error in errors:
         fault = document.fault(input_error.at(Place(object=title(document.value))))
         if fault.message == "Required value" or "$patch" in fault.place.field:
-            fault.hint = _patch_hint(document.place.source) or fault.hint
+            looks = LOOKS_LIKE_A_PATCH if "$patch" in fault.place.field else ""
+            fault.hint = _patch_hint(document.place.source) or fault.hint or looks
         yield fault
 
 

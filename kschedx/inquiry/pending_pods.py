@@ -20,7 +20,7 @@ from kschedx.errors import InputError, UndecidableError
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.proposal import Proposal, apply_steps
 from kschedx.fixes.ranking import with_nodes
-from kschedx.fixes.steps import PodStep, RepairNode
+from kschedx.fixes.steps import ClassedClaim, PodStep, RepairNode
 from kschedx.framework.moving import Run
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix, uncordoning_more
@@ -28,6 +28,7 @@ from kschedx.inquiry.simulation import PodKeys, Simulation, WorkloadResult
 from kschedx.kube.decoding import decode
 from kschedx.kube.documents import Document, Json, part_of, to_json
 from kschedx.kube.names import REGION_LABELS, ZONE_LABELS, first_label
+from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import created_pod
 from kschedx.simulate.added_nodes import left_over
@@ -267,6 +268,7 @@ class SharedFixes:
             return alone
         self._free_tried()
         first = apply_steps(fix.steps, Proposal(pod=explanation.cycle.pod), self._then)
+        first = first.with_objects(*self._claims_of_replicas(fix, explanation.cycle.pod, rows))
         its_own = [step for step in fix.steps if isinstance(step, PodStep)]
         cluster, table = first.cluster(self._then), self._then.pods
         if len(cluster.pods) != len(table) or first.resized or first.moved:
@@ -291,6 +293,20 @@ class SharedFixes:
         several = tuple(sorted(zones)) if len(zones) > 1 else ()
         # a gang may fit without the new node where the fix is tried for a part of it alone
         return SharedFix(fix=fix, pods=of - len(left), of=of, nodes=max(zones.total(), 1), zones=several)
+
+    def _claims_of_replicas(self, fix: Fix, pod: Pod, rows: IntArray) -> Iterator[PersistentVolumeClaim]:
+        """Yield the unbound claims of other replicas with the class that the fix sets in the first pod's claim: all of
+        them come from one claim template. A volume of its own would be known only after it is provisioned."""
+        claims, table, ending = self._then.storage.claims, self._then.pods, f"-{pod.metadata.name}"
+        for step in fix.steps:
+            if not isinstance(step, ClassedClaim) or step.volume is not None or not step.claim.key.endswith(ending):
+                continue
+            template = step.claim.key.removesuffix(ending)
+            for row in rows.tolist():
+                claim = claims.get(f"{template}-{table.names[row]}")
+                if claim is not None and claim.key != step.claim.key and not claim.spec.volume_name:
+                    name = step.claim.spec.storage_class_name
+                    yield replace(claim, spec=replace(claim.spec, storage_class_name=name))
 
     def _free_tried(self) -> None:
         """Free the clusters in which fixes were tried, because a framework and its plugins refer to each other. Most

@@ -54,7 +54,7 @@ from kschedx.explain.setup import Setup, Subject, stored_subject, unassign
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
 from kschedx.inquiry.autoscalers import AutoscalingOptions, autoscalers_of
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.manifests import WrittenPod, written_from
+from kschedx.inquiry.manifests import WrittenPod, has_unknown_pods, written_from
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import decode, encode, map_at
@@ -275,6 +275,8 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
     snapshot: Snapshot
     setup: Setup
     autoscaling: AutoscalingOptions | None = None
+    recorded: Snapshot | None = None
+    """The cluster in which controllers recorded refusals, if changes followed."""
 
     def stopped_answer(self, admit: Admit) -> Explanation | None:
         """Return the answer about a workload that creates no pods; None if it creates pods."""
@@ -286,7 +288,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         if isinstance(lifecycle, states.Refused):
             lifecycle = replace(lifecycle, past=self._past_rule(lifecycle.message))
         fixes = self.fixes(lifecycle)
-        if not lifecycle.is_open:
+        if not lifecycle.is_open or has_unknown_pods(self.written.workload or {}):
             return answer_without_cycle(self._unadmitted_subject, self.setup, lifecycle, fixes)
         try:
             answer = explain(admit(self.snapshot), self.setup, self.autoscaling)
@@ -309,15 +311,18 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             return self.refused(error)
 
     def _past_rule(self, refusal: str) -> str:
-        """Return the rule of a recorded refusal if the cluster has it and would admit the pod now."""
-        rule = rule_of(self.before, self._unadmitted_subject.pod.metadata.namespace, refusal)
-        if not rule or self.written.document is not None:
+        """Return the rule of a recorded refusal if the cluster has it or deleted it, and would admit the pod now."""
+        if self.written.document is not None:
             return ""
+        rule = rule_of(self.before, self._unadmitted_subject.pod.metadata.namespace, refusal, self.recorded)
+        return "" if not rule or self._is_refused else rule
+
+    @property
+    def _is_refused(self) -> bool:
         try:
-            refused = self._over_quota(self.written.admit(self.snapshot, self.setup, self.written.manifest))
+            return bool(self._over_quota(self.written.admit(self.snapshot, self.setup, self.written.manifest)))
         except (InputError, UndecidableError):
-            return ""
-        return "" if refused else rule
+            return True
 
     def over_quota_answer(self) -> Explanation | None:
         """Return the answer about a workload whose next pod a ResourceQuota refuses; None if it is admitted."""
@@ -678,9 +683,11 @@ def workloads_without_pods(
     *,
     queued: bool = False,
     autoscaling: AutoscalingOptions | None = None,
+    recorded: Snapshot | None = None,
 ) -> Iterator[tuple[WrittenPod, Explanation]]:
     """Yield the workloads of one namespace or all without new pods: the API server refuses the pods, an earlier ordinal
-    delays them, no controller creates them or, with `queued`, a queue delays them."""
+    delays them, no controller creates them or, with `queued`, a queue delays them. `recorded` is the cluster before
+    changes."""
     seen: set[tuple[str, str, str]] = set()
     is_marked = (_STUCK_OR_QUEUED if queued else _STUCK).search
     events = set(without_pods(snapshot, within))
@@ -703,7 +710,12 @@ def workloads_without_pods(
         try:
             written_pod = written_from(snapshot, manifest)
             decision = WithoutDecision(
-                written=written_pod, before=snapshot, snapshot=snapshot, setup=setup, autoscaling=autoscaling
+                written=written_pod,
+                before=snapshot,
+                snapshot=snapshot,
+                setup=setup,
+                autoscaling=autoscaling,
+                recorded=recorded,
             )
             explanation = decision.answer()
             if explanation is None and key in short_jobs:
@@ -722,7 +734,7 @@ def workloads_without_pods(
 def left_without_pods(before: Snapshot, after: Snapshot, setup: Setup) -> Iterator[tuple[WrittenPod, Explanation]]:
     """Yield the workloads without new pods after changes, if any were without before."""
     if after is before or next(workloads_without_pods(before, setup), None) is not None:
-        yield from workloads_without_pods(after, setup)
+        yield from workloads_without_pods(after, setup, recorded=None if after is before else before)
 
 
 def _short_workloads(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:

@@ -29,6 +29,15 @@ _MEMBER = lazy_pattern(r"\d+|(?<![a-z])[a-z](?![a-z])")
 _SEPARATORS = lazy_pattern(r"[-_.]")
 
 
+_VARIABLE = lazy_pattern(r"\$\{\w")
+_FILL_IN = "replace the variables first, for example with `envsubst`"
+
+
+def variables_hint(text: str) -> str:
+    """Return the hint for an invalid value that contains an unresolved variable."""
+    return _FILL_IN if _VARIABLE.search(text) and _FILL_IN not in text else ""
+
+
 def nearest_name(written: str, known: Iterable[str]) -> str:
     """Return the known name of which `written` is a misspelling, or an empty string if there is none or several are
     equally near."""

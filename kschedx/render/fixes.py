@@ -69,7 +69,7 @@ def group_fix(fix: Fix, *, for_one: bool) -> FixView:
 
 def shared_fix_view(mended: SharedFix) -> FixView:
     """Return a fix of several pods. One that adds several nodes has no changes to copy."""
-    parts = ["not enough alone"] if mended.fix.certainty == _PARTIAL and not mended.fix.feasible_nodes else []
+    parts = ["not enough alone"] if _is_only_part(mended.fix) else []
     parts += [_coverage_text(mended)] if mended.pods and mended.of > 1 else []
     title, _, seen = SEPARATOR.join((mended.title, *parts)).partition(SEPARATOR)
     changes = _changes(mended.fix) if mended.nodes == 1 else ()
@@ -125,11 +125,16 @@ def _coverage_text(covered: FixCoverage | SharedFix) -> str:
     return f"for all {covered.of:,}" if covered.pods == covered.of else f"for {covered.pods:,} of {covered.of:,}"
 
 
+def _is_only_part(fix: Fix) -> bool:
+    """Whether other changes are needed that the title does not name."""
+    return fix.certainty == _PARTIAL and not fix.feasible_nodes and "; then " not in fix.title
+
+
 def _trial_result(fix: Fix, known: list[str], for_whom: str) -> str:
     """Return `fits node-1 and 2 more`, without nodes that the title names or the fix adds."""
     nodes = [name for name in known if name not in fix.title]
     phrases = [f"fits {list_names(nodes, _SHOWN_NODES)}"] if nodes else []
-    phrases += ["not enough alone"] if fix.certainty == _PARTIAL and not fix.feasible_nodes else []
+    phrases += ["not enough alone"] if _is_only_part(fix) else []
     phrases += ["not tried"] if fix.certainty == _UNTRIED and fix.of_group is None else []
     phrases += [for_whom] if for_whom else []
     return SEPARATOR.join(filter(None, (", ".join(phrases), *fix.costs)))

@@ -140,9 +140,10 @@ def causes(lifecycle: states.Lifecycle) -> Iterator[str]:
         case states.Suspended() | states.Paused():
             yield from _suspension(lifecycle)
         case states.Refused(message=message, source=source, hint=hint):
-            yield message
-            if source or hint:
-                yield ", ".join(filter(None, (source, hint)))
+            is_name = hint.startswith("did you mean")  # and not about the source
+            yield f"{message} ({hint})" if is_name else message
+            if source or (hint and not is_name):
+                yield ", ".join(filter(None, (source, "" if is_name else hint)))
         case states.WaitingForOrdinal():
             yield from _order(lifecycle)
         case states.WaitingForKubelet():

@@ -239,7 +239,7 @@ def _simulation_lists(simulation: Simulation, shared: SharedFixes, tried: _Shown
             noun="workload",
             columns=(("scheduled", True), ("pending", True), ("evicted", True), ("result", False)),
             items=(
-                *map(_state_item, simulation.states),
+                *(_state_item(state, is_tried=n < tried.workloads) for n, state in enumerate(simulation.states)),
                 *_workloads(simulation, shared, _shown_workloads(simulation), tried.workloads),
             ),
         ),
@@ -533,9 +533,9 @@ def _workload_kind(result: WorkloadResult) -> str:
             return "pending" if result.pending else "refused"
 
 
-def _state_item(explanation: Explanation) -> ViewItem:
-    """Return the row of a state that no decision of kube-scheduler explains, with its first fix."""
-    view = explanation_view(explanation)
+def _state_item(explanation: Explanation, *, is_tried: bool) -> ViewItem:
+    """Return the row of a state that no decision of kube-scheduler explains, with its first fix if fixes are tried."""
+    view = explanation_view(explanation, with_fixes=is_tried)
     return ViewItem(
         title=view.headline,
         tone=view.tone,

@@ -540,7 +540,7 @@ class ClusterChanges:
         placed = [(self._with_namespace(manifest), place) for manifest, place in objects]
         if placed and all(map(_is_unknown, (manifest for manifest, _ in placed))):
             kind, group = kind_and_group(placed[0][0])
-            hint = f"only the controller of {kind} knows its pods; ask about the pods that it created"
+            hint = "apply the pods that its controller creates"
             raise InputError(f"no pods or workloads in this file: {kind} ({group})", place=placed[0][1], hint=hint)
         makers = [item for item in placed if _makes_pods(item[0])]
         others = (item for item in placed if not _makes_pods(item[0]))

@@ -22,7 +22,7 @@ from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.node_groups import account
 from kschedx.explain.ranking import RECREATING
-from kschedx.findings import Finding, InsufficientResource, TooManyPods
+from kschedx.findings import Finding, HostPortConflict, InsufficientResource, TooManyPods
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Run
 from kschedx.framework.replicas import Pick
@@ -45,7 +45,7 @@ _MOST_NEXT_PLACES = 5
 
 
 class MoveTarget(Struct, frozen=True, kw_only=True):
-    """A node on which the pod only lacks room."""
+    """A node on which the pod only lacks room, or ports that other pods use."""
 
     node: ClusterRow
     findings: tuple[Finding, ...]
@@ -79,7 +79,7 @@ class Moves(Struct, frozen=True, kw_only=True):
 
 
 def lacks_only_room(findings: Iterable[Finding]) -> bool:
-    return all(isinstance(finding, InsufficientResource | TooManyPods) for finding in findings)
+    return all(isinstance(finding, InsufficientResource | TooManyPods | HostPortConflict) for finding in findings)
 
 
 def _nearest_places(cycle: Cycle, most: int) -> list[MoveTarget]:
@@ -219,17 +219,28 @@ class MoveSearch:
     # --- selection of pods
 
     def _enough(self, place: MoveTarget, number: int) -> Iterator[tuple[int, ...]]:
-        """Yield sets of so many pods on the node whose eviction makes room, the smallest requests first. Of identical
-        pods of one controller, only one choice is tried."""
+        """Yield sets of so many pods on the node whose eviction makes room, the smallest requests first. All pods that
+        use a requested host port belong to every set. Of identical pods of one controller, only one choice is tried."""
         nodes, pods = self._run.scheduler.nodes, self._run.cluster.pods
         short = [finding for finding in place.findings if isinstance(finding, InsufficientResource)]
         if any(finding.never_fits or finding.resource not in nodes.resources.index for finding in short):
             return
-        rows = [row for row in pods.on_node(place.node).tolist() if self._is_movable(row)]
-        if len(rows) < number:
+        keys = {finding.holder for finding in place.findings if isinstance(finding, HostPortConflict)}
+        holders = tuple(sorted(pods.rows[key] for key in keys if key in pods.rows))
+        number -= len(holders)
+        if number < 0 or len(holders) < len(keys) or not all(map(self._is_movable, holders)):
             return
         columns = [nodes.resources.index[finding.resource] for finding in short]
         missing = clamp_int64(finding.short_by for finding in short)
+        if holders:
+            missing -= nodes.requests.matrix[np.array(holders)][:, columns].sum(axis=0)
+            if not number:
+                if (missing <= 0).all() and self._is_allowed(holders):
+                    yield holders
+                return
+        rows = [row for row in pods.on_node(place.node).tolist() if row not in holders and self._is_movable(row)]
+        if len(rows) < number:
+            return
         freed = nodes.requests.matrix[np.array(rows)][:, columns]
         if columns and (np.sort(freed, axis=0)[-number:].sum(axis=0) < missing).any():
             return
@@ -248,8 +259,8 @@ class MoveSearch:
             counts = Counter[int](chosen)
             if all(count <= len(kinds[kind]) for kind, count in counts.items()):
                 its = tuple(rows[index] for kind, count in counts.items() for index in kinds[kind][:count])
-                if self._is_allowed(its):
-                    yield its
+                if self._is_allowed((*holders, *its)):
+                    yield (*holders, *its)
 
     def _is_movable(self, row: int) -> bool:
         """Whether an eviction loses nothing: a controller recreates the pod, its priority is not higher, and the same

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from kschedx.errors import InputError, Place
+from kschedx.kube.typos import variables_hint
 from kschedx.patterns import lazy_pattern
 from kschedx.sources.compression import JoinedStream, Readable
 from kschedx.sources.dumps import See, layouts
@@ -47,14 +48,12 @@ _TEXT = (
 _TEMPLATE = lazy_pattern(rb"\{\{-?\s*(?:[.$(\"/]|(?:if|end|else|range|with|include|template|define|toYaml)\b)")
 
 _OTHER_TEMPLATE = lazy_pattern(rb"\{\{-?\s*\w|\{%-?\s*\w")
-_VARIABLE = lazy_pattern(r"\$\{\w")
 
 _HEAD = 64 << 10
 """Bytes of a text that are searched; the patterns read each byte once."""
 
 _ANY_TEMPLATE = "looks like a template"
 _HELM_TEMPLATE = "looks like a template of a Helm chart"
-_FILL_IN = "replace the variables first, for example with `envsubst`"
 ALLOWED = "allowed are Kubernetes objects in YAML or JSON"
 
 
@@ -85,11 +84,6 @@ def _foreign_template(content: bytes) -> tuple[str, str, int] | None:
         if match := pattern.search(content):
             return message, hint, content.count(b"\n", 0, match.start()) + 1
     return None
-
-
-def variables_hint(text: str) -> str:
-    """Return the hint for an invalid value that contains an unresolved variable."""
-    return _FILL_IN if _VARIABLE.search(text) and _FILL_IN not in text else ""
 
 
 Refuse: TypeAlias = Callable[[InputError], None]

@@ -202,7 +202,7 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case NodeUnschedulable():
             return f"{nodes} {'is' if is_single else 'are'} cordoned{maintenance_text(finding.maintenance)}"
         case NodeNameMismatch():
-            return f"{nodes} {'is' if is_single else 'are'} not {finding.wanted} (spec.nodeName)"
+            return f"{nodes} {'does' if is_single else 'do'} not match spec.nodeName {finding.wanted}"
         case UntoleratedTaint():
             value = f"={finding.value}" if finding.value else ""
             has = f"{nodes} {'has' if is_single else 'have'} the taint {finding.key}{value}:{finding.effect}"

@@ -244,6 +244,21 @@ def test_each_template_of_a_custom_resource_is_a_pod(tmp_path: Path) -> None:
             "no pods or workloads in this file: ConfigMap",
         ),
         (
+            {"apiVersion": "kind.x-k8s.io/v1alpha4", "kind": "Cluster", "nodes": [{"role": "control-plane"}]},
+            2,
+            "no pods or workloads in this file: Cluster (kind.x-k8s.io) (it is not an object of a cluster)",
+        ),
+        (
+            {"apiVersion": "tekton.dev/v1", "kind": "StepAction", "metadata": {"name": "s"}},
+            2,
+            "StepAction (tekton.dev) (ask about the pods that its controller creates)",
+        ),
+        (
+            {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "$patch": "delete"},
+            2,
+            "[$patch]: unknown field (it looks like a kustomize patch",
+        ),
+        (
             {"apiVersion": "v1", "kind": "Deployment", "metadata": {"name": "web"}},
             2,
             'there is no "Deployment" in apiVersion v1 (Deployment is in apps/v1)',
@@ -273,6 +288,33 @@ def test_a_custom_resource_that_hides_its_pods_is_undecided(command: str, tmp_pa
     assert (outcome.code, outcome.out.splitlines()[0]) == (3, headline)
     result = document(kschedx(command, manifest, "-s", cluster, "-o", "json"))
     assert (result["state"]["name"], result["outcome"]) == ("UnknownPods", "Undecided")
+
+
+def test_a_custom_resource_that_hides_its_pods_waits_for_its_queue(tmp_path: Path) -> None:
+    metadata = {"name": "t", "labels": {"kueue.x-k8s.io/queue-name": "training"}}
+    result = run_why(tmp_path, {**TRAIN_JOB, "metadata": metadata, "spec": {**TRAIN_JOB["spec"], "suspend": True}})
+    assert (result.code, result.err) == (1, "")
+    assert result.out.startswith("✗ default/trainjob/t is suspended: it waits for Kueue")
+
+
+@pytest.mark.parametrize(
+    ("namespace", "phrase"),
+    [
+        ("shp", 'namespaces "shp" not found (did you mean "shop"?)'),
+        ("other", 'namespaces "other" not found\n'),
+        ("${SPACE}", "Deployment web, replace the variables first, for example with `envsubst`"),
+    ],
+)
+def test_a_namespace_that_does_not_exist_has_a_hint_if_its_name_is_wrong(
+    namespace: str, phrase: str, tmp_path: Path
+) -> None:
+    spaces = ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in ("default", "shop"))
+    manifest = workload("Deployment")
+    manifest["metadata"]["namespace"] = namespace
+    path = write(tmp_path, manifest, name="app.yaml")
+    dump = write(tmp_path, changed(NODE, "metadata.creationTimestamp", "2026-01-01T00:00:00Z"), *spaces)
+    result = kschedx("why", path, "-s", dump, columns=200)
+    assert (result.code, phrase in result.out) == (1, True), result.out
 
 
 def test_it_is_undecided_beside_other_manifests(tmp_path: Path) -> None:

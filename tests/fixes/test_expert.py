@@ -877,6 +877,40 @@ def test_only_pods_of_the_same_scheduler_are_moved(scheduler: str, moves: bool) 
     assert ("move default/x-1 from a to b" in titles) is moves
 
 
+@pytest.mark.parametrize(
+    ("kinds", "moves"),
+    [
+        (["ReplicaSet"], ["move default/x-0 from a to b"]),
+        (["ReplicaSet", "StatefulSet"], ["move default/x-0 from a to b and default/x-1 from a to b"]),
+        (["DaemonSet"], []),
+        (["ReplicaSet", "DaemonSet"], []),
+    ],
+)
+def test_pods_that_use_the_host_ports_are_moved_together(kinds: list[str], moves: list[str]) -> None:
+    ports = [{"containerPort": 80, "hostPort": 8080 + number} for number in range(len(kinds))]
+    holders = []
+    for number, kind in enumerate(kinds):
+        owner = {"apiVersion": "apps/v1", "kind": kind, "name": "x", "uid": str(number), "controller": True}
+        holder = pod(f"x-{number}", on="a", containers=[{"name": "main", "ports": [ports[number]]}])
+        at(holder, "metadata")["ownerReferences"] = [owner]
+        holders.append(holder)
+    me = pod("me", containers=[{"name": "main", "ports": ports}], nodeSelector={"kubernetes.io/hostname": "a"})
+    nodes = [node(name, labels={"kubernetes.io/hostname": name}, allocatable=SMALL) for name in "ab"]
+    assert [title for title in titles_of(*nodes, *holders, me) if title.startswith("move")] == moves
+
+
+@pytest.mark.parametrize("operator", ["In", "Exists", "NotIn"])
+def test_a_taint_of_a_pool_that_the_affinity_chooses_is_tolerated_and_not_removed(operator: str) -> None:
+    label = {"nvidia.com/gpu.present": "true"}
+    gpus = node("n", labels=label, taints=["nvidia.com/gpu:NoSchedule"], allocatable={**SMALL, "nvidia.com/gpu": "4"})
+    values = {"In": ["true"], "Exists": [], "NotIn": ["false"]}[operator]
+    term = {"matchExpressions": [{"key": "nvidia.com/gpu.present", "operator": operator, "values": values}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    titles = titles_of(gpus, FULL, pod("me", affinity=affinity))
+    assert ("tolerate nvidia.com/gpu:NoSchedule" in titles) is (operator != "NotIn")
+    assert not [title for title in titles if title.startswith("remove taint")]
+
+
 @pytest.mark.parametrize("key", ["kubernetes.io/hostname", "topology.topolvm.io/node"])
 def test_a_new_node_has_no_disks_of_another(key: str) -> None:
     nodes = [node(name, labels={key: name, "kubernetes.io/hostname": name}, allocatable=SMALL) for name in "ab"]

@@ -183,6 +183,7 @@ def test_a_pod_that_an_event_names_unschedulable_counts_once(tmp_path: Path) -> 
         ("--scale=deploy/web=3", 1, "✗ 2 replicas refused by the API server"),
         ("--set=resourcequota/few:spec.hard.pods=2", 1, "1 pod is scheduled; 1 replica refused by the API server"),
         ("--set=resourcequota/few:spec.hard.pods=3", 0, "3 of 3 assigned · 2 new on a, b"),
+        ("--delete=resourcequota/few", 0, "3 of 3 assigned · 2 new on a, b"),
     ],
 )
 def test_pods_that_a_quota_refuses_stay_refused_until_it_allows_them(

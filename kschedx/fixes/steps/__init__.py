@@ -47,6 +47,7 @@ from kschedx.fixes.steps.pod import UseDeviceClaim as UseDeviceClaim
 from kschedx.fixes.steps.pod import UseHostPort as UseHostPort
 from kschedx.fixes.steps.storage import AddStorage as AddStorage
 from kschedx.fixes.steps.storage import ChangeClaimTemplate as ChangeClaimTemplate
+from kschedx.fixes.steps.storage import ClassedClaim as ClassedClaim
 from kschedx.fixes.steps.storage import CreateDeviceClaim as CreateDeviceClaim
 from kschedx.fixes.steps.storage import CreateVolume as CreateVolume
 from kschedx.fixes.steps.storage import DeleteTaintRules as DeleteTaintRules
