@@ -40,6 +40,7 @@ from kschedx.errors import (
     NotAdmittedError,
     NotChangedError,
     NotReadError,
+    Place,
     UndecidableError,
     nearest,
 )
@@ -54,7 +55,7 @@ from kschedx.explain.setup import Setup, Subject, stored_subject, unassign
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
 from kschedx.inquiry.autoscalers import AutoscalingOptions, autoscalers_of
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.manifests import WrittenPod, has_unknown_pods, written_from
+from kschedx.inquiry.manifests import WrittenPod, has_unknown_pods, title, written_from
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import decode, encode, map_at
@@ -379,8 +380,13 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
 
     @property
     def _unadmitted_subject(self) -> Subject:
-        """The pod in its manifest, before admission."""
-        pod = default_pod(decode(encode(self.written.manifest, "pod"), Pod))
+        """The pod in its manifest, before admission. Raises `InputError` with the place."""
+        written = self.written
+        try:
+            pod = default_pod(decode(encode(written.manifest, "pod"), Pod))
+        except InputError as error:
+            error = error.at(Place(object=written.title or title(written.manifest)))
+            raise (written.document.fault(error, below=written.template) if written.document else error) from None
         return Subject(snapshot=self.snapshot, pod=pod, is_new=True)
 
     def fixes(self, lifecycle: states.Lifecycle, *, count: int | None = None) -> Callable[[], tuple[Fix, ...]]:

@@ -358,7 +358,7 @@ class SnapshotBuilder:
 
         def is_equal() -> bool:
             is_known = typed is None or typed in self._others[kind.key]
-            return is_known and not (is_template and self._workloads[key] != bytes(raw))
+            return is_known and not (is_template and not _is_same_object(self._workloads[key], raw))
 
         if is_template and kind.kept is not None:
             decode(raw, kind.kept)  # its readers need no check
@@ -477,6 +477,11 @@ def _set_defaults(struct: Struct) -> Struct:
             return device_defaults.defaulted_slice(struct)
         case _:
             return struct
+
+
+def _is_same_object(text: bytes, other: Raw) -> bool:
+    """Whether two JSON texts are equal, whatever their indentation and order of keys."""
+    return text == bytes(other) or msgspec.json.decode(text) == msgspec.json.decode(other)
 
 
 def _list_key(struct: Struct) -> str:

@@ -279,11 +279,10 @@ class PodColumns:
         self.start_times += [same.setdefault(at, at) for at in [status.start_time for status in statuses]]
         self.nominated += [status.nominated_node_name or "" for status in statuses]
         if again:
-            columns = [*self._columns()]
             for item, row in again.items():
-                if any(column[row] != column[first + item] for column in columns):
+                if not self._is_equal(row, first + item):
                     fail(item, DuplicateNameError(row))
-            for column in columns:
+            for column in self._columns():
                 column[first:] = [value for item, value in enumerate(column[first:]) if item not in again]
             kept = (key for item, key in enumerate(keys) if item not in again)
             self.rows.update({key: row for row, key in enumerate(kept, first)})
@@ -295,6 +294,18 @@ class PodColumns:
             del column[size:]
         while len(self.rows) > size:
             self.rows.popitem()
+
+    def _is_equal(self, row: int, other: int) -> bool:
+        """Whether two pods are equal in all that is read. The texts of equal values differ if their files have another
+        indentation or order of keys."""
+        for column in vars(self).values():
+            if isinstance(column, _Interner):
+                codes = column.codes
+                if codes[row] != codes[other] and column.values[codes[row]] != column.values[codes[other]]:
+                    return False
+            elif isinstance(column, list) and column[row] != column[other]:
+                return False
+        return True
 
     def _columns(self) -> Iterator[list[Any]]:
         columns = (column.codes if isinstance(column, _Interner) else column for column in vars(self).values())

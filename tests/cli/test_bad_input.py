@@ -99,6 +99,15 @@ OBJECTS = [
         pod=(changed(POD, "spec.affinity", BAD_SELECTOR),),
     ),
     Bad(
+        "a quantity of a pod in a namespace that does not exist",
+        ("pod.yaml", "Pod web-0", "spec.containers[0].resources.requests[cpu]", "found '1 core'"),
+        cluster=(
+            changed(NODE, "metadata.creationTimestamp", "2026-01-01T00:00:00Z"),
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}},
+        ),
+        pod=(changed(changed(POD, "metadata.namespace", "gone"), CPU, "1 core"),),
+    ),
+    Bad(
         "a number where a text belongs",
         ("cluster.yaml", "Pod shop/web-0", "spec.nodeName"),
         cluster=(NODE, changed(POD, "spec.nodeName", 7)),

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+import json
+from pathlib import Path
 
+import pytest
+import yaml
+
+import kschedx
 from kschedx.errors import InputError
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
@@ -95,6 +100,25 @@ def test_equal_objects_count_once() -> None:
     again = Snapshot.from_objects([*objects, *objects])
     assert again.source.kinds == Snapshot.from_objects(objects).source.kinds
     assert [again.pods[row] for row in (0, 1)] == [Snapshot.from_objects(objects).pods[row] for row in (0, 1)]
+
+
+def test_objects_are_equal_whatever_their_indentation_and_order_of_keys(tmp_path: Path) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "x", "controller": True}
+    main = [{"name": "main", "image": "web", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]
+    own = pod("b", on="node-1", labels={"b": "1", "a": "2"}, metadata={"ownerReferences": [owner]}, containers=main)
+    labels = {"matchLabels": {"b": "1", "a": "2"}}
+    deployment: Manifest = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x", "uid": "d"}}
+    deployment |= {"spec": {"selector": labels, "template": {"spec": {"containers": main}}}, "status": {"replicas": 1}}
+    items: list[Manifest] = [node("node-1"), pod("a"), own, deployment, volume("pv"), claim("data")]
+    (tmp_path / "a.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}))
+    (tmp_path / "b.yaml").write_text(yaml.safe_dump({"kind": "List", "apiVersion": "v1", "items": items}))
+    assert kschedx.load(tmp_path).source.kinds == Snapshot.from_objects(items).source.kinds
+    other = json.dumps({**own, "spec": {**own["spec"], "priority": 5}}, indent=1, sort_keys=True)
+    (tmp_path / "c.json").write_text(other)
+    with pytest.raises(
+        InputError, match=r"Pod default/b: an object of this name already exists in .*with other content"
+    ):
+        kschedx.load(tmp_path)
 
 
 def test_two_objects_of_a_name_are_an_error() -> None:
