@@ -210,11 +210,15 @@ def refuser(message: str, quotas: Sequence[str] = (_RESOURCE_QUOTA,)) -> str:
     return next((by for words, by in _REFUSERS if words in message), "the API server")
 
 
+def quota_names(snapshot: Snapshot, namespace: str) -> set[str]:
+    return {quota.metadata.name for quota in snapshot.of(ResourceQuota) if quota.metadata.namespace == namespace}
+
+
 def quota_kinds(snapshot: Snapshot, namespace: str, message: str) -> tuple[str, ...]:
     """Return the kinds of the quota that a recorded refusal may name. OpenShift refuses with the same words for a
     ClusterResourceQuota (pkg/admission/quota/clusterresourcequota of openshift/apiserver-library-go)."""
     match = _QUOTA.search(message)
-    known = {quota.metadata.name for quota in snapshot.of(ResourceQuota) if quota.metadata.namespace == namespace}
+    known = quota_names(snapshot, namespace)
     spaces = (*snapshot.namespaces, *snapshot.pods.namespaces.values)
     is_openshift = any(snapshot.of(OpenShiftScheduler)) or any(name.startswith("openshift-") for name in spaces)
     if match is None or match["quota"] in (None, *known) or not is_openshift:

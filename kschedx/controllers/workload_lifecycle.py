@@ -21,6 +21,7 @@ from kschedx.controllers.pod_lifecycle import (
     namespace_lifecycle,
     pod_lifecycle,
     quota_kinds,
+    quota_names,
     refuser,
     successor,
     suspended_state,
@@ -494,9 +495,8 @@ _RULE = lazy_pattern(
 
 
 def rule_of(snapshot: Snapshot, namespace: str, message: str, recorded: Snapshot | None = None) -> str:
-    """Return the object of the cluster that a refusal names, such as `ResourceQuota team`; empty if it is not there, or
-    if a quota still has the recorded amounts. Also a quota that was deleted since the cluster in which the refusal was
-    recorded."""
+    """Return the object of the cluster that a refusal names, such as `ResourceQuota team`, or a quota of the cluster
+    in which it was recorded; empty if it is not there, or if a quota still has the recorded amounts."""
     match = _RULE.search(message)
     kind, name = ("", "") if match is None else (str(match.lastgroup), match[match.lastgroup or 0])
     used, _, limited = message.partition("used: ")[2].partition("limited: ")
@@ -507,12 +507,8 @@ def rule_of(snapshot: Snapshot, namespace: str, message: str, recorded: Snapshot
         if quota.metadata.namespace == namespace and f"{resource}=" in limited and resource in quota.status.used
         if f"{resource}={hard}" not in limited or f"{resource}={quota.status.used[resource]}" not in used
     )
-    quotas, old_quotas = (
-        {quota.metadata.name for quota in cluster.of(ResourceQuota) if quota.metadata.namespace == namespace}
-        for cluster in (snapshot, recorded or snapshot)
-    )
     known = {
-        "ResourceQuota": [*changed, *(old_quotas - quotas)],
+        "ResourceQuota": {*changed, *(quota_names(recorded or snapshot, namespace) - quota_names(snapshot, namespace))},
         "PriorityClass": snapshot.priority_classes,
         "RuntimeClass": snapshot.runtime_classes,
         "ServiceAccount": service_accounts(snapshot, namespace),
@@ -648,7 +644,10 @@ def _phases(manifest: Manifest) -> list[tuple[str, str]]:
 
 
 def _end_state(manifest: Manifest) -> states.Finished | states.Failed | None:
-    """Return how the work of a custom resource has ended, without its name; None if it has not."""
+    """Return how the work of a custom resource has ended, without its name; None if it has not, or keeps replicas: then
+    a condition such as Argo's `Completed` is about its rollout."""
+    if "replicas" in map_at(manifest, "spec") or kind_and_group(manifest) == ("Rollout", "argoproj.io"):
+        return None
     phases = _phases(manifest)
     phases += [
         (condition.type, condition.message or condition.reason)

@@ -628,6 +628,24 @@ def why(folder: Path, target: str, *objects: Manifest, output: str = "") -> Comm
     return kschedx("why", target, "-s", "cluster.json", *more, cwd=folder, columns=400)
 
 
+@pytest.mark.parametrize(
+    ("manifest", "code", "headline"),
+    [
+        (ROLLOUT | {"spec": {**ROLLOUT["spec"], "replicas": 1}}, 0, "✓ default/web-new would be assigned to n"),
+        (PAUSED_ROLLOUT | {"spec": {}}, 3, "? default/rollout/web is undecided"),
+        (PAUSED_ROLLOUT | {"apiVersion": "ray.io/v1", "kind": "RayJob", "spec": {}}, 0, "✓ default/rayjob/web has"),
+    ],
+)
+def test_a_completed_rollout_does_not_end_its_workload(
+    manifest: Manifest, code: int, headline: str, tmp_path: Path
+) -> None:
+    completed = {"type": "Completed", "status": "True", "reason": "RolloutCompleted"}
+    (tmp_path / "app.json").write_text(json.dumps({**manifest, "status": {"conditions": [completed]}}))
+    (tmp_path / "cluster.json").write_text(json.dumps(node("n")))
+    result = kschedx("why", tmp_path / "app.json", "-s", tmp_path / "cluster.json")
+    assert (result.code, result.out.startswith(headline)) == (code, True), result.out
+
+
 @pytest.mark.parametrize(("target", "objects", "reads", "code"), [*CASES, *OF_KUEUE])
 def test_the_state_is_the_headline(tmp_path: Path, target: str, objects: list[Manifest], reads: str, code: int) -> None:
     result = why(tmp_path, target, *objects)
