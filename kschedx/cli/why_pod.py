@@ -307,7 +307,9 @@ def _fix_report(
 
     fix, cycle = _fix_number(fixes, number), explanation.cycle
     followed = [change for change in fix.changes if change.by]
-    return report(fix.apply, followed, pod, cycle.pod, cycle.snapshot, before, title=fix.title, document=fix.to_dict)
+    covered = explanation.coverage(fix)
+    title = fix.title if covered is None else covered.title
+    return report(fix.apply, followed, pod, cycle.pod, cycle.snapshot, before, title=title, document=fix.to_dict)
 
 
 _T = TypeVar("_T")

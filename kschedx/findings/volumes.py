@@ -48,7 +48,8 @@ class ClaimUnbound(Facts, frozen=True, kw_only=True):
     """The claim is not bound, but must be before its pod is scheduled.
 
     `cause` is `no-class`, `class-missing`, `static` (only existing volumes have the class), `immediate` (the class
-    binds at once), or `prebound` (the claim names a volume that the volume controller has not finished binding).
+    binds at once), `new` (it does, and the claim is yet to be created), or `prebound` (the claim names a volume that
+    the volume controller has not finished binding).
     """
 
     claim: ClaimFacts

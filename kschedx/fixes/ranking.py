@@ -29,10 +29,12 @@ from kschedx.fixes.steps import (
 )
 from kschedx.fixes.trial import Situation
 from kschedx.framework.cycle import Cycle, Stake, Unevaluated, UnevaluatedKind
-from kschedx.kube.documents import Change
+from kschedx.kube.decoding import manifest
+from kschedx.kube.documents import Change, Target
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.names import ARCH_LABELS
 from kschedx.plugins.node_volume_limits.attachments import where_unlimited
+from kschedx.simulate.changes import another_like
 from kschedx.wording import count
 
 _SHOWN_LOST = 3
@@ -193,6 +195,18 @@ def with_nodes(steps: Iterable[FixStep], number: int, zones: Sequence[str] = ())
     return ", ".join(step.title_of(number, zones) if isinstance(step, AddNode) else step.title for step in steps)
 
 
+def adding_nodes(fix: TriedFix, number: int) -> TriedFix:
+    """Return a fix whose only step adds a node, with `number` identical nodes in its place."""
+    [step] = fix.steps
+    assert isinstance(step, AddNode), "the fix adds a node"
+    changes = list(fix.changes)
+    for name in (f"{step.node.name}-{copy}" for copy in range(2, number + 1)):
+        node = another_like(step.node, name)
+        node = replace(node, metadata=replace(node.metadata, uid=""))
+        changes.append(Change(target=Target("v1", "Node", name), create=manifest("v1", "Node", node)))
+    return replace(fix, steps=(replace(step, number=number),), changes=tuple(changes))
+
+
 # The selection and order of the fixes that are shown.
 
 _MOST_FIXES = 6
@@ -284,7 +298,7 @@ def _with_enough_nodes(fix: TriedFix, test: ClusterTest) -> TriedFix:
     if not isinstance(step, AddNode) or step.slices:
         return fix
     for number in range(2, _MOST_NODES_AHEAD + 2):
-        more = replace(fix, steps=(replace(step, number=number),))
+        more = adding_nodes(fix, number)
         if (trial := test(more)).shortfall is None:
             return replace(more, trial=replace(trial, first=first))
         first = trial.shortfall.first

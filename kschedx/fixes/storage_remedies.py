@@ -553,7 +553,7 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: RemedyCand
             return  # a claim that names a volume is bound to no other
         driver = storage_class.provisioner if storage_class and can_provision and not claim.spec.volume_name else ""
         is_new = any(claim == item for item in place.situation.proposal.objects)
-        is_new = is_new or not (claim.metadata.uid or _is_in_trouble(snapshot, claim, driver))
+        is_new = is_new or claim.is_new or not (claim.metadata.uid or _is_in_trouble(snapshot, claim, driver))
         yield s.CreateVolume(
             volume=volume_for(claim, name, storage_class, bound=True),
             claim_key=claim.key,

@@ -136,6 +136,9 @@ class Fix(Struct, frozen=True, kw_only=True):
     """The group of a fix without steps."""
     costs: tuple[str, ...] = ()
     """The cost for others: where the pods recreated by a deleted pod's controller land, which budget is used."""
+    left: int | None = None
+    """The number of the workload's pods that stay pending after a change of its template; None if that was not
+    tried."""
     helps: frozenset[str] | None = None
     """The pending pods, `namespace/name`, for which an autoscaler adds nodes after the fix; None if unknown."""
     reshapes_pool: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -61,7 +61,7 @@ from kschedx.kube.controllers import stored_controller, stored_metadata
 from kschedx.kube.decoding import decode, encode, map_at
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.scalars import nanoseconds
-from kschedx.kube.types import ObjectMeta, Pod
+from kschedx.kube.types import Node, ObjectMeta, Pod
 from kschedx.patterns import lazy_pattern
 from kschedx.simulate.object_changes import NamedObject
 from kschedx.snapshot.columns import distinct
@@ -577,27 +577,29 @@ def _objection(snapshot: Snapshot, pod: Pod, setup: Setup) -> RecordedEvent | No
         return None  # the cluster's current state, later than the event
     if (theirs := recorded_event(snapshot, pod)) is None:
         return None
-    there = parse(theirs.message).nodes
-    if there is not None and there < len(snapshot.cluster.nodes):
-        return None  # nodes were added; nodes removed since then would not let the pod fit
-    return None if theirs.last_seen and _is_outdated(snapshot, theirs.last_seen) else theirs
+    since, there = theirs.last_seen, parse(theirs.message).nodes
+    open_ = [node for node in snapshot.cluster.nodes if not node.spec.unschedulable]
+    is_timed = bool(since) and all(node.metadata.creation_timestamp for node in open_)
+    if there is not None and there < len(open_) and not is_timed:
+        return None  # nodes were added; cordoned ones, and nodes removed since then, would not let the pod fit
+    return None if since and _is_outdated(snapshot, since, open_) else theirs
 
 
-def _is_outdated(snapshot: Snapshot, since: str) -> bool:
-    """Return whether nodes were added or recovered after an event, or kube-scheduler has not repeated it for a long
-    time.
+def _is_outdated(snapshot: Snapshot, since: str, nodes: Iterable[Node]) -> bool:
+    """Return whether one of these nodes was added or has recovered after an event, or kube-scheduler has not repeated
+    it for a long time.
 
     kube-scheduler tries an unschedulable pod at least every 5 minutes, and the recorder writes a repetition every 30
     minutes (client-go tools/events/event_broadcaster.go).
     """
-    nodes, pods = snapshot.cluster.nodes, snapshot.pods
-    conditions = (condition for node in nodes for condition in node.status.conditions)
-    changes = [
-        condition.last_transition_time or ""
-        for condition in conditions
-        if (condition.type == "Ready") == (condition.status == "True")
-    ]
-    changes += (node.metadata.creation_timestamp or "" for node in nodes)
+    pods, changes = snapshot.pods, [""]
+    for node in nodes:
+        changes.append(node.metadata.creation_timestamp or "")
+        changes += (
+            condition.last_transition_time or ""
+            for condition in node.status.conditions
+            if (condition.type == "Ready") == (condition.status == "True")
+        )
     others = (scheduling.last_seen for scheduling in snapshot.failed_scheduling.values())
     seen = (snapshot.source.taken, *others, *(stamp or "" for stamp in pods.creation_timestamps))
     try:

@@ -13,7 +13,7 @@ from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.pod_autoscaling import rescaled
 from kschedx.controllers.pod_lifecycle import is_ready
 from kschedx.controllers.workload_lifecycle import refusal_state
-from kschedx.controllers.workloads import Owners, Workload, wanted_replicas
+from kschedx.controllers.workloads import SCALED, Owners, Workload, wanted_replicas
 from kschedx.explain.hardware import DeviceClaimRefused, DeviceDriverMissing, SharedByHami
 from kschedx.explain.pod_selectors import GroupsWaiting, MatchingPodPending, MatchingWorkload, misses_pod
 from kschedx.explain.root_causes import (
@@ -39,7 +39,7 @@ from kschedx.fixes.dead_end import gate_of_controller
 from kschedx.fixes.owners import Owner, template_owner
 from kschedx.fixes.phrases import delete_pod
 from kschedx.fixes.proposal import FixGroup
-from kschedx.fixes.ranking import ClusterTest, TrialOutcome, TriedFix, with_nodes
+from kschedx.fixes.ranking import ClusterTest, TrialOutcome, TriedFix, adding_nodes
 from kschedx.fixes.steps import AddNode
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
@@ -198,7 +198,13 @@ class PodFixes:
         before = self.answer.before or (None if self.answer.setup is None else self.answer.setup.snapshot)
         for found_fix in find_fixes(self.scheduler, self.cycle, self._cluster_test(owner), self.answer.drained):
             if self.answer.gang is None or not any(map(self._deletes_member, found_fix.changes)):
-                fix = self._scale_to_group(Fix.of(found_fix, owner, pod, stored_in=stored_in))
+                trial = found_fix.trial
+                if self.answer.covering is not None:  # reported for all pods then
+                    found_fix = replace(found_fix, trial=replace(trial, left=0))
+                fix = Fix.of(found_fix, owner, pod, stored_in=stored_in)
+                if trial.is_tried and any(change.target.kind in SCALED for change in fix.apply):
+                    fix = replace(fix, left=trial.left)
+                fix = self._scale_to_group(fix)
                 if (replicas := self.answer.replicas) is not None:
                     most = len(replicas.pending)
                     fix = uncordoning_more(fix, self.cycle.snapshot, self.answer.drained, self._helped_count, most)
@@ -487,10 +493,6 @@ class PodFixes:
         pod, trial = self.cycle.pod, ClusterTrial(self.cycle.snapshot, self.answer.setup, self.cycle.pod)
 
         def test(fix: TriedFix) -> TrialOutcome:
-            outcome = tried(fix)
-            return outcome if self.answer.covering is None else replace(outcome, left=0)  # tried for all pods then
-
-        def tried(fix: TriedFix) -> TrialOutcome:
             alone, whole = (Fix.of(fix, owner, pod, stored_in=stored).apply for stored in (None, self._stored_in))
             if alone != whole and owner is not None and owner.kind != "Deployment":  # a paused workload creates no pods
                 outcome = trial.outcome(fix.steps, alone)
@@ -528,7 +530,7 @@ class PodFixes:
             adds = fix.steps[0] if len(fix.steps) == 1 else None
             number = self._nodes_for(adds, snapshot, lacking) if isinstance(adds, AddNode) else 0
             if number:
-                whole.append(replace(Fix.of(fix, owner, pod), title=with_nodes(fix.steps, number)))
+                whole.append(Fix.of(adding_nodes(fix, number), owner, pod))
         return tuple(whole)
 
     def _nodes_for(self, step: AddNode, snapshot: Snapshot, lacking: Iterable[str]) -> int:

@@ -44,6 +44,7 @@ from kschedx.kube.escaping import shell_command, why_command
 from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.types import LimitRange, Pod
+from kschedx.kube.typos import nearest_name
 from kschedx.kube.workloads import LONGEST_STATEFUL_SET_NAME, MAKING_PODS, contains
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.edits import with_applied
@@ -204,7 +205,7 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
             command = shell_command("kubectl create serviceaccount {} -n {}", name, self._namespace)
             yield self._create_fix(f"create service account {name}", "v1", "ServiceAccount", name, {}, command)
         elif match := _NO_NAMESPACE.search(message):
-            yield self._created_namespace(match["name"])
+            yield from self._without_namespace(match["name"])
         elif match := _NO_RUNTIME_CLASS.search(message):
             yield from self._without_runtime_class(match["name"])
         elif match := _RATIO.search(message):
@@ -602,9 +603,15 @@ class Refusal(Struct, frozen=True, kw_only=True, dict=True):
         )
         yield self._patch_fix(f"remove priorityClassName {name}", [remove_field("/spec/priorityClassName")])
 
-    def _created_namespace(self, name: str) -> Fix | None:
+    def _without_namespace(self, name: str) -> Iterator[Fix | None]:
+        if close := nearest_name(name, self.snapshot.namespaces):
+            patch = [set_field("/metadata/namespace", close)]
+            target = Target("v1", "Pod", self.pod.metadata.name, self._namespace)
+            change = target.patched(*patch) if self.maker is None else self._workload_change(patch)
+            manifest = apply_patch(dict(self.manifest), patch)
+            yield self._try(f"set metadata.namespace to {close} in the manifest", (change,), manifest=manifest)
         command = shell_command("kubectl create namespace {}", name)
-        return self._create_fix(f"create namespace {name}", "v1", "Namespace", name, {}, command)
+        yield self._create_fix(f"create namespace {name}", "v1", "Namespace", name, {}, command)
 
     # --- trials
 

@@ -185,7 +185,10 @@ class QueueOutcome:
     def coverage(self, pods: Sequence[str], explanation: Explanation, fix: Fix) -> FixCoverage | None:
         """Return how many of these pending pods a fix of the first one helps."""
         shared = self._shared_fixes.try_for_all(explanation, fix, pods)
-        return None if shared is None else FixCoverage(title=shared.title, pods=shared.pods, of=shared.of)
+        if shared is None:
+            return None
+        helped = shared.pods if fix.left is None else max(shared.of - fix.left, 1)
+        return FixCoverage(title=shared.title, pods=helped, of=shared.of)
 
     @cached_property
     def _shared_fixes(self) -> SharedFixes:

@@ -151,6 +151,10 @@ class PersistentVolumeClaimStatus(Struct, frozen=True, kw_only=True):
     conditions: tuple[_ClaimCondition, ...] = ()
 
 
+_NEW = "new/"
+"""Begins the uid of an object that the API server does not have."""
+
+
 class PersistentVolumeClaim(KubernetesObject, frozen=True, kw_only=True):
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
     status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
@@ -173,6 +177,11 @@ class PersistentVolumeClaim(KubernetesObject, frozen=True, kw_only=True):
     @property
     def size_in_bytes(self) -> int:
         return quantity_value(self.spec.resources.requests.get(STORAGE, "0"))
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the cluster does not have the claim yet."""
+        return self.metadata.uid.startswith(_NEW)
 
     @property
     def is_fully_bound(self) -> bool:
@@ -261,6 +270,12 @@ def with_default_class(claim: PersistentVolumeClaim, default: StorageClass | Non
     return replace(claim, spec=replace(claim.spec, storage_class_name=default.name))
 
 
+def new_claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+    """Return a claim that is yet to be created."""
+    uid = claim.metadata.uid or f"{_NEW}{claim.name}"
+    return replace(claim, metadata=replace(claim.metadata, uid=uid))
+
+
 def bound_claim(claim: PersistentVolumeClaim, volume: str) -> PersistentVolumeClaim:
     """Return the claim as the volume controller binds it."""
     metadata = replace(claim.metadata, annotations={**claim.metadata.annotations, BIND_COMPLETED: "yes"})
@@ -270,7 +285,8 @@ def bound_claim(claim: PersistentVolumeClaim, volume: str) -> PersistentVolumeCl
 def bound_volume(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
     """Return the volume as the volume controller binds it."""
     metadata = claim.metadata
-    reference = ObjectReference(namespace=metadata.namespace, name=metadata.name, uid=metadata.uid)
+    uid = "" if claim.is_new else metadata.uid
+    reference = ObjectReference(namespace=metadata.namespace, name=metadata.name, uid=uid)
     return replace(volume, spec=replace(volume.spec, claim_ref=reference), status=PersistentVolumeStatus(phase="Bound"))
 
 
@@ -286,7 +302,8 @@ def volume_for(
     spec = claim.spec
     driver = storage_class.provisioner if storage_class and storage_class.can_provision else ""
     size = claim.size_in_bytes or _DEFAULT_SIZE
-    reference = ObjectReference(namespace=claim.metadata.namespace, name=claim.name, uid=claim.metadata.uid)
+    uid = "" if claim.is_new else claim.metadata.uid
+    reference = ObjectReference(namespace=claim.metadata.namespace, name=claim.name, uid=uid)
     return PersistentVolume(
         metadata=ObjectMeta(name=name, labels=_labels_for(spec.selector)),
         spec=PersistentVolumeSpec(

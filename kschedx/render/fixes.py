@@ -49,7 +49,7 @@ def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
                 seen=_trial_result(fix, [name for name in fix.feasible_nodes if name in known], for_whom),
                 commands=fix.commands,
                 group=_GROUPS[fix.group] if are_several else "",
-                changes=_changes(fix),
+                changes=_changes(fix) if title == fix.title else (),
             )
         )
     return tuple(fixes)

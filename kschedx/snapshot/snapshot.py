@@ -25,7 +25,7 @@ from kschedx.kube.resources import RequestOptions
 from kschedx.kube.scalars import nanoseconds, newest
 from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.kube.snapshot_header import SnapshotHeader
-from kschedx.kube.storage import PersistentVolumeClaim, VolumeNodeAffinity, bound_claim, volume_for
+from kschedx.kube.storage import PersistentVolumeClaim, VolumeNodeAffinity, bound_claim, new_claim, volume_for
 from kschedx.kube.types import (
     AUTOSCALER_PRIORITIES,
     AUTOSCALER_STATUS,
@@ -508,7 +508,9 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
                 reaches[of_class] = self._reach_of_new_volumes(of_class)
             reach = None if claim.spec.volume_name else reaches[of_class]
             claims[key] = named
-            if reach is not None:
+            if reach is None:
+                claims[key] = new_claim(named)
+            else:
                 name = f"{named.metadata.namespace}-{named.name}"
                 volume = volume_for(named, name, self.storage.classes[of_class], bound=True)
                 claims[key] = bound_claim(named, name)

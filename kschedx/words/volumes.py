@@ -51,6 +51,7 @@ def _claim_unbound(finding: findings.ClaimUnbound) -> Words:
     what = {
         "no-class": "is not bound, and names no storage class",
         "class-missing": f"names storage class {claim.storage_class}, which does not exist",
+        "new": f"is new: where {finding.provisioner} provisions its volume is not known",
     }.get(finding.cause, "is not bound")
     return Words(
         headline=f"claim {claim.claim} {what}",

@@ -186,6 +186,32 @@ def test_a_cluster_file_may_omit_fields(tmp_path: Path) -> None:
     assert kschedx("why", "web-0", "-n", "shop", "-s", "cluster.yaml", cwd=tmp_path).code == 0
 
 
+DEPLOYMENT: Manifest = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web", "namespace": "shop"},
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": at(POD, "spec")},
+    },
+}
+
+
+@pytest.mark.parametrize("written", [POD, DEPLOYMENT])
+def test_a_misspelled_namespace_is_corrected_in_the_manifest(tmp_path: Path, written: Manifest) -> None:
+    stored = changed(NODE, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
+    write(tmp_path, stored, namespace(), pod("old", namespace="shop", on="node-01"), name="dump.yaml")
+    write(tmp_path, changed(written, "metadata.namespace", "shpo"), name="web.yaml")
+    question = ("why", "web.yaml", "-s", "dump.yaml")
+    result = kschedx(*question, cwd=tmp_path)
+    assert "fix 1     set metadata.namespace to shop in the manifest" in result.out
+    assert "      2     create namespace shpo" in result.out
+    script = kschedx(*question, "--fix", "1", "-o", "patch", cwd=tmp_path).out
+    assert "namespace: shop\n" in script
+    assert "shpo" not in script
+
+
 def test_stored_pods_are_not_validated(tmp_path: Path) -> None:
     stored = changed(POD, "spec.nodeSelector", {"disk": "a b"})
     write(tmp_path, NODE, changed(stored, "metadata.creationTimestamp", "2026-01-01T00:00:00Z"))

@@ -415,7 +415,11 @@ def test_a_fix_has_the_number_of_replicas_that_it_helps(tmp_path: Path) -> None:
     manifest.write_text(json.dumps(wanted))
     screen = kschedx("why", str(manifest), "-s", path).out
     assert "add 2 nodes like n · for all 2" in screen
-    assert "lower requests.cpu of container web from 4 to 2" in screen
+    assert "lower requests.cpu of container web from 4 to 2 · for all 2" in screen, (
+        "the first replica has the new request"
+    )
+    script = kschedx("why", str(manifest), "-s", path, "--fix", "1", "-o", "patch").out
+    assert script.startswith("# add 2 nodes like n\n")
     document = json.loads(kschedx("why", str(manifest), "-s", path, "-o", "json").out)
     assert document["fixes"][0]["replicas"] == {"title": "add 2 nodes like n", "pods": 2, "of": 2}
 

@@ -858,3 +858,6 @@ def test_a_new_claim_binds_immediately_if_the_place_of_its_volume_is_known(
     result = kschedx.explain(cluster, pod("me", containers=IMAGE, volumes=volumes))
     assert result.outcome == ("Scheduled" if is_bound else "Unschedulable")
     assert not any("repair" in item.title for item in result.fixes)
+    if not is_bound:
+        cause = "claim default/me-data is new: where csi.example.com provisions its volume is not known"
+        assert cause in str(result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kschedx
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
 from tests.storage_builders import ZONE, claim, in_term, volume
 
 SMALL = {"cpu": "1", "memory": "1Gi", "pods": "110"}
@@ -129,6 +129,17 @@ def test_a_new_node_has_a_new_name() -> None:
     snapshot = kschedx.Snapshot.from_objects([*there, *full, pod("me", containers=asking(cpu="1"))])
     (fix,) = kschedx.explain(snapshot, "default/me").fixes
     assert [change.target.name for change in fix.changes] == ["a-new-1"]
+
+
+def test_a_fix_that_adds_several_nodes_creates_each_of_them() -> None:
+    full = pod("full", on="a", containers=asking(cpu="1"), priority=9)
+    urgent, me = (pod(name, containers=asking(cpu="1"), priority=priority) for name, priority in (("u", 9), ("me", 0)))
+    snapshot = kschedx.Snapshot.from_objects([node("a", allocatable=SMALL), full, urgent, me])
+    (fix,) = kschedx.explain(snapshot, "default/me").fixes
+    assert (fix.title, fix.costs) == ("add 2 nodes like a", ("default/u, with a higher priority, needs room too",))
+    created = [at(change.create or {}, "metadata") for change in fix.changes]
+    assert [metadata["name"] for metadata in created] == ["a-new", "a-new-2"]
+    assert not any("uid" in metadata for metadata in created)
 
 
 def test_no_new_node_where_a_daemon_set_has_the_host_port_on_every_node() -> None:

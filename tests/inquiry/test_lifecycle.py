@@ -762,6 +762,23 @@ def test_later_changes_explain_a_contradicting_event(
     assert result.code == code
 
 
+@pytest.mark.parametrize(
+    ("created", "is_cordoned", "code"),
+    [("2026-01-02T00:15:00Z", False, 0), ("2026-01-02T00:15:00Z", True, 3), (SINCE, False, 3)],
+    ids=["added", "cordoned", "older than the event"],
+)
+def test_a_node_explains_the_events_before_it_was_added(
+    tmp_path: Path, created: str, is_cordoned: bool, code: int
+) -> None:
+    message = "0/1 nodes are available: 1 Insufficient cpu."
+    event = {**reports("Pod", "x", "FailedScheduling", message), "lastTimestamp": "2026-01-02T00:10:00Z"}
+    nodes = [node("old"), node("new", unschedulable=is_cordoned)]
+    for item, stamp in zip(nodes, (SINCE, created), strict=True):
+        at(item, "metadata")["creationTimestamp"] = stamp
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*nodes, pod("x"), event]}))
+    assert kschedx("why", "pod/x", "-s", "cluster.json", cwd=tmp_path).code == code
+
+
 def test_a_contradicting_event_makes_the_answer_undecided(tmp_path: Path) -> None:
     message = "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports."
     refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
@@ -769,6 +786,7 @@ def test_a_contradicting_event_makes_the_answer_undecided(tmp_path: Path) -> Non
     assert (result.code, f"event     {message}" in result.out) == (3, True)
     more = [pod("x", status={"phase": "Pending", "conditions": [refused]}), node("added")]
     assert why(tmp_path, "pod/x", *more).code == 0
+    assert why(tmp_path, "pod/x", more[0], node("added", unschedulable=True)).code == 3, "the pod fits on the old node"
     of_many = {**refused, "message": message.replace("0/1", "0/40")}
     assert why(tmp_path, "pod/x", pod("x", status={"phase": "Pending", "conditions": [of_many]})).code == 3
 
