@@ -184,7 +184,8 @@ class ClusterChanges:
         first_row = len(self._simulator.pods)
         self._evicted, self._gone, self._undone = [], [], ""
         self._manager.left_nodes.clear()
-        with Place(object=str(change)):
+        source = change.objects[0][1].source if change.objects else ""
+        with Place(source=source, object=str(change)):
             self._apply(change, fields)
             self._manager.sync()
         self._gone += map(self._simulator.pods.key, self._manager.left_nodes)
@@ -591,6 +592,9 @@ class ClusterChanges:
         for pod in pods:
             try:
                 subject = admit(self.snapshot, pod.manifest, self._setup, title=workloads.title(manifest))
+            except NotAdmittedError as error:
+                self.refused.append((pod.manifest, error))
+                continue
             except NotReadError as error:
                 self._manager.unread[workload] = error
                 return

@@ -56,6 +56,12 @@ USES_A_CLAIM = pod("other", on="a", spec={"volumes": CLAIM}, status={"phase": "R
             "✗ strict/bare is not created: Pod Security refuses the pod",
         ),
         (
+            workload("CloneSet", "apps.kruise.io/v1alpha1", selector=SELECTOR)
+            | {"metadata": {"name": "web", "namespace": "strict"}},
+            1,
+            "✗ strict/web-new is not created: Pod Security refuses the pod",
+        ),
+        (
             pod("alone", spec={"containers": CONTAINERS, "schedulerName": "default-schedulr"}),
             3,
             '? default/alone: no scheduler with the schedulerName "default-schedulr" is known',
