@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
@@ -183,9 +184,27 @@ def _usage(error: Exception) -> int:
         shown = f"{command.usage(context)}\nSee '{path} --help' for more." if isinstance(command, HelpCommand) else text
         typer.echo(shown, err=True)
         return ExitCode.USAGE
-    text += _missing_option_hint(text, getattr(context, "command", None))
+    text = _unknown_command(text) or text + _missing_option_hint(text, getattr(context, "command", None))
     typer.echo(f"error: {visible(text.replace('Value error, ', ''))}\nSee '{path} --help' for usage.", err=True)
     return ExitCode.USAGE
+
+
+_MEANT = {
+    "capacity": ("fit", "nodes"), "describe": ("why",), "diff": ("diff-profiles",), "events": ("reason",),
+    "explain": ("why", "reason"), "get": ("why", "nodes"), "pods": ("why --all-pending",), "queues": ("kueue",),
+    "top": ("nodes",), "what-if": ("simulate",),
+}  # fmt: skip
+"""What users of kubectl and other tools type, to the commands of kschedx that answer it."""
+
+
+def _unknown_command(text: str) -> str:
+    """Return the error about a command that does not exist, with those that are meant; empty for another error."""
+    said = re.match(r"No such command '(.*)'\.(?: Did you mean '(.*)'\?)?", text)
+    if said is None:
+        return ""
+    names = _MEANT.get(said[1]) or (said[2],)
+    meant = " or ".join(f'"{name}"' for name in names if name)
+    return f'no command "{said[1]}"' + (f" (did you mean {meant}?)" if meant else "")
 
 
 def _missing_option_hint(text: str, command: object) -> str:

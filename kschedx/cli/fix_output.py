@@ -47,10 +47,12 @@ def report(
     before: Snapshot,
     *,
     title: str,
+    commands: Sequence[str],
     document: Callable[[], Mapping[str, object]],
 ) -> Report:
     """Return the report of a fix to apply; controllers make the changes in `followed` afterwards. `before` is the
-    cluster without the files. A script without a command begins with the title, which says what you do."""
+    cluster without the files. `commands` do the whole fix, and keep what others changed in a node since. A script
+    without a command begins with the title, which says what you do."""
     sent = _changes_to_send(changes, written_pod, pod)
 
     def yaml() -> str:
@@ -61,6 +63,8 @@ def report(
     def patch() -> str:
         from kschedx.render.manifests import kubectl_commands
 
+        if commands and all(change.target.kind == "Node" for change in sent):
+            return "".join(f"{command}\n" for command in commands) + kubectl_commands(followed)
         script = kubectl_commands((*sent, *followed), _only_written(before, written_pod))
         has_command = any(line and not line.startswith("#") for line in script.splitlines())
         return script if has_command else f"{shell_comment(title)}\n{script}"

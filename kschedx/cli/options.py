@@ -107,7 +107,7 @@ OPTIONS: Mapping[OptionGroup, Mapping[str, object]] = {
     OptionGroup.NAMESPACE: {
         "namespace": _value(
             "NAMESPACE",
-            "The namespace of TARGET or of the selected pods.  [default: the context's; all for --all, --all-pending]",
+            "The namespace of objects that you name or select.  [default: the context's; all for --all, --all-pending]",
             "--namespace",
             "-n",
             complete=completion.namespaces,

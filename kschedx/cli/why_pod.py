@@ -309,7 +309,17 @@ def _fix_report(
     followed = [change for change in fix.changes if change.by]
     covered = explanation.coverage(fix)
     title = fix.title if covered is None else covered.title
-    return report(fix.apply, followed, pod, cycle.pod, cycle.snapshot, before, title=title, document=fix.to_dict)
+    return report(
+        fix.apply,
+        followed,
+        pod,
+        cycle.pod,
+        cycle.snapshot,
+        before,
+        title=title,
+        commands=fix.commands,
+        document=fix.to_dict,
+    )
 
 
 _T = TypeVar("_T")

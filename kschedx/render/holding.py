@@ -432,7 +432,9 @@ def _group(group: model.GangStatus) -> Iterator[Fact]:
     text = f"{group.name}: {group.placed:,} of {count(group.pods, 'pod')} assigned{needs}"
     where = f" in {group.topology_key}={group.domain}" if group.domain else ""
     is_complete = group.pods >= group.min_count
-    room = () if group.together is None or not is_complete else (f"room for {group.together:,} more at once{where}",)
+    is_said = group.lacks_room and not (group.topology_key or group.preempted)  # by the headline
+    is_counted = group.together is not None and is_complete and not is_said
+    room = (f"room for {group.together:,} more at once{where}",) if is_counted else ()
     yield Fact(label="group", items=(text, *room))
     if not group.is_heeded:
         needed = "these gates are on: GenericWorkload and, up to Kubernetes 1.36, GangScheduling"
@@ -447,7 +449,7 @@ def _group(group: model.GangStatus) -> Iterator[Fact]:
     if left > 0:
         yield Fact(label="", items=(f"{left:,} more pending",))
     if group.has_ties and group.lacks_room and not group.preempted:
-        yield Fact(label="", items=("nodes tied; the gang fits with neither choice tried",))
+        yield Fact(label="", items=("nodes are tied; no choice that was tried fits the group",))
     yield from _placement(group)
     if group.preempted:
         yield Fact(

@@ -26,7 +26,9 @@ def _overview_view(overview: Overview) -> View:
     queues = [*((queue.name, (*queue.waiting, *queue.checking)) for queue in overview.queues), ("", overview.unqueued)]
     return View(
         command="kschedx kueue",
-        headline=f"{count(len(overview.queues), 'ClusterQueue')}{cohorts}, {pending}",
+        headline=f"{count(len(overview.queues), 'ClusterQueue')}{cohorts}, {pending}"
+        if overview.queues or overview.unqueued
+        else "no ClusterQueue and no Workload of Kueue",
         tone=Tone.HELD if overview.waiting or overview.checking else Tone.GOOD,
         facts=tuple(
             Fact(label="inactive", items=(f"ClusterQueue {queue.name}: {queue.inactive}",))

@@ -210,7 +210,7 @@ def _facts(group: CauseGroup, taken: NodeIfFirst | None) -> Iterator[Fact]:
         yield Fact(label=_BECAUSE, items=(first.message,))
     if taken is not None:
         by = (
-            f"; {list_names(taken.by, _SHOWN_OTHERS)} {'takes' if len(taken.by) == 1 else 'take'} the place"
+            f"; {list_names(taken.by, _SHOWN_OTHERS)} {'uses' if len(taken.by) == 1 else 'use'} the room"
             if taken.by
             else ""
         )

@@ -135,6 +135,7 @@ def drains_view(
     pods. `lets_go` unblock the drains; `forced` are the drains that kubectl refuses, with the flags that it
     requires."""
     drained = simulation.drained
+    nodes = drain_list(simulation, forced, 0 if each else tried.workloads, each=each)
     return View(
         command="kschedx drain",
         headline=drains_headline(drained),
@@ -143,12 +144,20 @@ def drains_view(
         facts=tuple(_eviction_facts(simulation)),
         fixes=tuple(FixView(title=fix.title, seen=fix.seen, commands=fix.commands) for fix in lets_go),
         lists=(
-            drain_list(simulation, forced, 0 if each else tried.workloads, each=each),
-            *(() if each else (_causes(simulation, SharedFixes(simulation), tried.causes, are_alone=True),)),
+            nodes,
+            *(() if each else (_other_causes(simulation, tried.causes, nodes),)),
         ),
         usage=None if each else _usage(simulation),
         timeline=None if each else _timeline(simulation),
     )
+
+
+def _other_causes(simulation: Simulation, most: int, nodes: ItemList) -> ItemList:
+    """Return a row for each cause of pending pods, without fixes that the row of a drained node has."""
+    causes = _causes(simulation, SharedFixes(simulation), most, are_alone=True)
+    known = {fix.title for item in nodes.items for fix in item.fixes}
+    rows = [replace(item, fixes=tuple(fix for fix in item.fixes if fix.title not in known)) for item in causes.items]
+    return replace(causes, items=tuple(rows))
 
 
 @shortens(_nodes_before)

@@ -188,8 +188,22 @@ def _shorten(fact: Fact, items: Sequence[str], room: int, limit: int) -> list[st
 
 
 def wrap(content: str, room: int) -> list[str]:
-    """Return the text in lines of at most `room` cells, broken at spaces, or within a word that is longer."""
-    return _fold(content.split(" "), " ", room, _pieces) or [""]
+    """Return the text in lines of at most `room` cells, broken at spaces. A longer word is broken, after punctuation if
+    it has some near the end of the line."""
+    return _fold(content.split(" "), " ", room, _parts) or [""]
+
+
+_AFTER = "/.,:=@|;"
+
+
+def _parts(word: str, room: int) -> Iterator[str]:
+    while cell_len(word) > room:
+        piece = next(_pieces(word, room))
+        at = max(map(piece.rfind, _AFTER)) + 1
+        piece = piece[:at] if 2 * at > len(piece) else piece
+        yield piece
+        word = word[len(piece) :]
+    yield word
 
 
 def _fold(parts: Iterable[str], between: str, room: int, broken: Callable[[str, int], Iterable[str]]) -> list[str]:

@@ -12,6 +12,7 @@ import yaml
 from tests.builders import Manifest, at, node, pod
 from tests.command import kschedx
 
+KEPT = {"key": "old", "operator": "Exists"}
 DEPLOYMENT: Manifest = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",
@@ -223,6 +224,14 @@ def test_a_fix_shows_its_kubectl_command(tmp_path: Path) -> None:
     path = cluster(tmp_path, node("a", unschedulable=True), pod("me"))
     assert "$ kubectl uncordon a" in kschedx("why", "pod/me", "-s", path).out
     assert kschedx("why", "pod/me", "-s", path, "--fix", "1", "-o", "patch").out == "kubectl uncordon a\n"
+
+
+def test_a_taint_is_removed_as_the_screen_says(tmp_path: Path) -> None:
+    """A patch of the whole list would also remove a taint that was added since."""
+    path = cluster(tmp_path, node("a", taints=["team=a:NoSchedule", "old=b:NoSchedule"]), pod("me", tolerations=[KEPT]))
+    command = "kubectl taint node a team=a:NoSchedule-"
+    assert f"$ {command}\n" in kschedx("why", "pod/me", "-s", path).out
+    assert kschedx("why", "pod/me", "-s", path, "--fix", "2", "-o", "patch").out == f"{command}\n"
 
 
 def test_the_changed_manifest_is_printed(tmp_path: Path) -> None:

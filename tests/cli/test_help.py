@@ -61,3 +61,17 @@ def test_the_manual_page_holds_every_command() -> None:
         assert f'.SS "kschedx {name}"' in page
     assert "\\fB\\-\\-snapshot, \\-s\\fR \\fIPATH\\fR" in page
     assert not [line for line in page.splitlines() if line.startswith("'")]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("wyh", '"why"'), ("explain", '"why" or "reason"'), ("diff", '"diff-profiles"'), ("top", '"nodes"')],
+)
+def test_an_unknown_command_names_what_is_meant(typed: str, meant: str) -> None:
+    result = kschedx(typed, "web-0")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == f"error: no command \"{typed}\" (did you mean {meant}?)\nSee 'kschedx --help' for usage.\n"
+
+
+def test_a_command_without_a_similar_name_is_refused() -> None:
+    assert kschedx("zzz").err.startswith('error: no command "zzz"\n')

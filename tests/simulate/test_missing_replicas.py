@@ -195,7 +195,7 @@ def test_several_workloads_take_turns(tmp_path: Path) -> None:
     both = {"apiVersion": "v1", "kind": "List", "items": [late, urgent]}
     result = run_why(tmp_path, [*SMALL, HIGH], "app.json", manifest=both)
     assert headline(result) == "✗ 4 pods: 1 unschedulable, 3 can be scheduled"
-    assert "alone     would fit node-1 if scheduled first; shop/web-new1 takes the place" in result.out
+    assert "alone     would fit node-1 if scheduled first; shop/web-new1 uses the room" in result.out
     assert "shop/web (Deployment) × 3 → node-1, node-3, node-2" in result.out
     alone = run_why(tmp_path, [*SMALL, HIGH], "app.json", "--alone", manifest=both)
     assert headline(alone) == "✓ 2 pods can be scheduled"
