@@ -46,8 +46,8 @@ _TENTHS_OF_GIBIS = _Scale(size=_GIBI, per_unit=10, suffix="Gi")
 class ResourceBalance(Struct, frozen=True, kw_only=True):
     """One resource on one node, with all amounts in one unit, so that a reader can check the sums."""
 
-    asks: str
-    offers: str
+    requested: str
+    free: str
     allocatable: str
     used: str
     short_by: str
@@ -58,7 +58,7 @@ class ResourceBalance(Struct, frozen=True, kw_only=True):
     numbers: tuple[int, ...]
     scale: _Scale | None = None
 
-    def alike(self, resource: str, numbers: tuple[int, ...]) -> tuple[str, ...]:
+    def in_same_unit(self, resource: str, numbers: tuple[int, ...]) -> tuple[str, ...]:
         """Return further amounts of the resource, in the same unit if they are whole in it."""
         scale = self.scale
         if scale is not None:
@@ -67,22 +67,22 @@ class ResourceBalance(Struct, frozen=True, kw_only=True):
         return tuple(format_quantities((number, *self.numbers), unit)[0] for number in numbers)
 
 
-def balance(resource: str, *, asks: int, allocatable: int, used: int) -> ResourceBalance:
+def balance(resource: str, *, requested: int, allocatable: int, used: int) -> ResourceBalance:
     """Return what a pod requests of a node and what is free there, in the unit in which users would write the
     request."""
     free = allocatable - used
     unit = Unit.of(resource)
-    numbers = (asks, free, allocatable, used, asks - free)
+    numbers = (requested, free, allocatable, used, requested - free)
     texts = format_quantities(numbers, unit)
     scale = _scale(unit, numbers, texts)
     rounded = ""
     if scale is not None:
-        requested, left, offered = scale.round_up(asks), scale.round_down(free), scale.round_down(allocatable)
-        texts = tuple(map(scale.text, (requested, left, offered, offered - left, requested - left)))
+        most, left, offered = scale.round_up(requested), scale.round_down(free), scale.round_down(allocatable)
+        texts = tuple(map(scale.text, (most, left, offered, offered - left, most - left)))
         rounded = {"Mi": "Mi", "Gi": "0.1Gi"}.get(scale.suffix, "")
     return ResourceBalance(
-        asks=texts[0],
-        offers=texts[1],
+        requested=texts[0],
+        free=texts[1],
         allocatable=texts[2],
         used=texts[3],
         short_by=texts[4],
@@ -94,10 +94,10 @@ def balance(resource: str, *, asks: int, allocatable: int, used: int) -> Resourc
 
 def _scale(unit: Unit, numbers: tuple[int, ...], texts: tuple[str, ...]) -> _Scale | None:
     """Return the scale; None if the exact texts are short enough."""
-    asks, _, _, _, short_by = numbers
+    requested, _, _, _, short_by = numbers
     if unit is not Unit.BYTE or all(text.endswith(("Gi", "Ti")) or text == "0" for text in texts):
         return None
-    if asks % _GIBI == 0 and asks and short_by >= _GIBI:
+    if requested % _GIBI == 0 and requested and short_by >= _GIBI:
         return _TENTHS_OF_GIBIS
     return _MEBIS if any(len(text.strip("-KMGTPEikm")) > _LONGEST for text in texts) else None
 

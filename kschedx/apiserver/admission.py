@@ -111,9 +111,7 @@ def apply_limit_range(spec: PodSpec, limit_range: LimitRange) -> PodSpec:
         return container if resources == own else replace(container, resources=resources)
 
     return replace(
-        spec,
-        containers=tuple(map(filled, spec.containers)),
-        init_containers=tuple(map(filled, spec.init_containers)),
+        spec, containers=tuple(map(filled, spec.containers)), init_containers=tuple(map(filled, spec.init_containers))
     )
 
 

@@ -40,10 +40,7 @@ def resolve_priority(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> Pod
     if conflict is not None:
         raise conflict
     return replace(
-        spec,
-        priority_class_name=chosen.metadata.name,
-        priority=chosen.value,
-        preemption_policy=_policy(chosen),
+        spec, priority_class_name=chosen.metadata.name, priority=chosen.value, preemption_policy=_policy(chosen)
     )
 
 

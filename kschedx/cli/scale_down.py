@@ -17,7 +17,7 @@ from kschedx.progress import Phase, count_items
 if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
     from kschedx.render.page.model import Page
-    from kschedx.simulate.repack import EmptiedTogether
+    from kschedx.simulate.repack import EmptiedNodes
     from kschedx.snapshot.snapshot import Snapshot
 
 COMMAND = Command(
@@ -115,11 +115,11 @@ def scale_down(
     return Answer.of(report, done, is_undecided=not done and not stays)
 
 
-def _together(snapshot: Snapshot, setup: Setup, question: Question, names: list[str]) -> EmptiedTogether | None:
+def _together(snapshot: Snapshot, setup: Setup, question: Question, names: list[str]) -> EmptiedNodes | None:
     """Return which of the nodes that can be removed alone can be removed together; None for fewer than two nodes."""
     from kschedx.cli.instance_types import prices_by_node
-    from kschedx.simulate.repack import empty_together
+    from kschedx.simulate.repack import empty_nodes
 
     if len(names) < 2:
         return None
-    return empty_together(snapshot, setup, names, prices_by_node(question.instance_types, snapshot))
+    return empty_nodes(snapshot, setup, names, prices_by_node(question.instance_types, snapshot))

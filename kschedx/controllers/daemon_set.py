@@ -13,7 +13,7 @@ from kschedx.explain.setup import Setup, admit
 from kschedx.kube.conditions import reports_ready
 from kschedx.kube.decoding import Manifest
 from kschedx.kube.types import Node, Pod
-from kschedx.kube.workloads import created_pod, goes_on, pin_to_node, pinned_to, runs_on
+from kschedx.kube.workloads import continues_on, created_pod, pin_to_node, pinned_to, runs_on
 from kschedx.snapshot.daemon_sets import daemon_pods
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -114,7 +114,7 @@ def nodes_of_daemon_set(snapshot: Snapshot, setup: Setup, manifest: Manifest) ->
     comparison = compares_taints(setup)
     nodes = snapshot.cluster.nodes
     runs = [node.name for node in nodes if runs_on(spec, node, comparison=comparison)]
-    return runs, frozenset(node.name for node in nodes if goes_on(spec, node, comparison=comparison))
+    return runs, frozenset(node.name for node in nodes if continues_on(spec, node, comparison=comparison))
 
 
 def home_node(pods: PodTable, row: int) -> str:
@@ -147,8 +147,8 @@ def react_to_nodes(snapshot: Snapshot, setup: Setup, changed: Iterable[tuple[Nod
             runs = runs_on(daemon_pod.spec, now, comparison=comparison)
             if runs and not rows and not runs_on(daemon_pod.spec, before, comparison=comparison):
                 names.append(now.name)
-            elif rows and not goes_on(daemon_pod.spec, now, comparison=comparison):
-                gone += rows if goes_on(daemon_pod.spec, before, comparison=comparison) else []
+            elif rows and not continues_on(daemon_pod.spec, now, comparison=comparison):
+                gone += rows if continues_on(daemon_pod.spec, before, comparison=comparison) else []
         snapshot, pods = copy_pod(snapshot, daemon_pod.pod, len(names))
         new_pods += [pin_to_node(pod, name) for pod, name in zip(pods, names, strict=True)]
     return _DaemonSetReaction(snapshot=snapshot, created=tuple(new_pods), gone=tuple(gone))

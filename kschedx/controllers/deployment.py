@@ -60,10 +60,7 @@ def sync(deployment: DeploymentSpec, new: ReplicaSetSize | None, old: Sequence[R
 
 
 def scale(
-    deployment: DeploymentSpec,
-    new: ReplicaSetSize | None,
-    old: Sequence[ReplicaSetSize],
-    before: DeploymentSpec,
+    deployment: DeploymentSpec, new: ReplicaSetSize | None, old: Sequence[ReplicaSetSize], before: DeploymentSpec
 ) -> Sizes:
     """Return what the controller changes when `replicas` changes: proportional scaling of all active ReplicaSets during
     a rollout. `before` is the Deployment when its ReplicaSets were last scaled."""

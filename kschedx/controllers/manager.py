@@ -251,7 +251,7 @@ class Manager:
         is_new = known is not None and not has_same_template(known, manifest)
         manifest = workloads.complete_manifest(manifest, known, len(rows))
         wanted = workloads.wanted_replicas(manifest)
-        if known is None and not rows and not self._lets_in(workload, manifest, wanted):
+        if known is None and not rows and not self._are_objects_admitted(workload, manifest, wanted):
             return
         if workload in self._held or _owner_of(manifest):
             self.keep_manifest(workload, manifest)
@@ -426,12 +426,12 @@ class Manager:
 
     def _sync_daemon_set(self, managed: _ManagedWorkload, manifest: Manifest) -> bool:
         pods, deleted = self._cluster.pods, self._cluster.deleted
-        runs, goes_on = nodes_of_daemon_set(self._cluster.snapshot, self._setup, manifest)
+        runs, continues_on = nodes_of_daemon_set(self._cluster.snapshot, self._setup, manifest)
         rows: dict[str, list[int]] = {name: [] for name in runs}
         has_moved = False
         for row in self.members(managed.workload):
             home = home_node(pods, row)
-            if home not in goes_on and home in self._cluster.snapshot.cluster.index:
+            if home not in continues_on and home in self._cluster.snapshot.cluster.index:
                 self.left_nodes.append(row)
                 self.delete_pod(row)
                 has_moved = True
@@ -569,9 +569,9 @@ class Manager:
     def _has_every_pod(self, workload: Workload, manifest: Manifest, rows: Sequence[int]) -> bool:
         if workload.kind != "DaemonSet":
             return len(rows) >= workloads.wanted_replicas(manifest)
-        runs, goes_on = nodes_of_daemon_set(self._cluster.snapshot, self._setup, manifest)
+        runs, continues_on = nodes_of_daemon_set(self._cluster.snapshot, self._setup, manifest)
         homes = {home_node(self._cluster.pods, row) for row in rows}
-        return {*runs} <= homes and homes <= {*goes_on}
+        return {*runs} <= homes and homes <= {*continues_on}
 
     def _active(self, workload: Workload) -> list[int]:
         """Return the rows of the workload's pods that are not terminating."""
@@ -718,7 +718,7 @@ class Manager:
         stored = {**snapshot.workloads, key: msgspec.json.encode(manifest)}
         self._cluster.put(replace(snapshot, workloads=stored))
 
-    def _lets_in(self, workload: Workload, manifest: Manifest, wanted: int) -> bool:
+    def _are_objects_admitted(self, workload: Workload, manifest: Manifest, wanted: int) -> bool:
         """Whether quotas admit a new workload and the ReplicaSet of a Deployment; they count what they admit."""
         snapshot = self._cluster.snapshot
         if not any(quota.metadata.namespace == workload.namespace for quota in snapshot.of(ResourceQuota)):

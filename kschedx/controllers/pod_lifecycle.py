@@ -12,26 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
-from kschedx.controllers.states import (
-    BeingDeleted,
-    BoundToMissingNode,
-    CannotStart,
-    ComponentDown,
-    Failed,
-    Finished,
-    KeptBySidecar,
-    Lifecycle,
-    NamespaceTerminating,
-    NotRead,
-    NotSynced,
-    OfEndedJob,
-    OnLostNode,
-    ResizeHeld,
-    Suspended,
-    WaitingForKubelet,
-    Waits,
-    headline,
-)
+from kschedx.controllers import states
 from kschedx.controllers.workloads import Owners, Workload, is_mirror_pod, is_of_daemon_set, manifest_of
 from kschedx.errors import nearest
 from kschedx.explain.cycle_notes import claim_without_devices, claim_without_node, start_obstacle
@@ -78,20 +59,24 @@ _CONFIGURATION_REASONS = frozenset(
 JOB_FAILURES = ("FailureTarget", "Failed")
 JOB_ENDS = ("SuccessCriteriaMet", "Complete", *JOB_FAILURES)
 """The condition types of an ended Job. A Job has the first condition of each outcome until its last pods are gone."""
-_BY_REASON = ((OF_VOLUMES, Waits.VOLUMES), (OF_SANDBOX, Waits.NETWORK), (OF_DEVICES, Waits.DEVICES))
+_BY_REASON = (
+    (OF_VOLUMES, states.Waits.VOLUMES),
+    (OF_SANDBOX, states.Waits.NETWORK),
+    (OF_DEVICES, states.Waits.DEVICES),
+)
 _RESOURCE_QUOTA, CLUSTER_RESOURCE_QUOTA = "ResourceQuota", "ClusterResourceQuota"
 _NAME_LABELS = ("app.kubernetes.io/name", "app", "k8s-app")
 _READINESS = ("PodReadyToStartContainers", "Initialized", "Ready")
 
 
-def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
+def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> states.Lifecycle | None:
     """Return the state of a pod of the cluster that no decision of kube-scheduler explains; None if one does."""
     subject, node = pod.key, pod.spec.node_name
     if pod.metadata.deletion_timestamp:
         seconds = snapshot.pods.grace_periods.get(subject, 0)
         finalizers = snapshot.pods.finalizers.get(subject, ())
         down = controller_manager_down(snapshot, subject) if JOB_TRACKING in finalizers else None
-        return BeingDeleted(
+        return states.BeingDeleted(
             subject=subject,
             since=earlier(pod.metadata.deletion_timestamp, seconds),
             until=pod.metadata.deletion_timestamp if seconds else "",
@@ -108,7 +93,7 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
         reason, message = _failure(pod)
         container = "" if reason else _failed_container(pod)
         unmet = _unmet_selector(snapshot, pod) if reason == "NodeAffinity" else ""
-        return Failed(
+        return states.Failed(
             subject=subject,
             reason=reason,
             message=f"{_eviction(snapshot, pod) or message or _end(pod, container)}{unmet}",
@@ -117,7 +102,7 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
             container=container,
         )
     if pod.status.phase == "Succeeded":
-        return Finished(subject=subject, phase=pod.status.phase)
+        return states.Finished(subject=subject, phase=pod.status.phase)
     if node:
         state = _kubelet_wait(snapshot, pod) or _lost_node(snapshot, pod) or _resize_held(pod) or _kept_by_sidecar(pod)
         return state or _unread_node(snapshot, pod)
@@ -175,14 +160,14 @@ def failures(pods: Sequence[Pod]) -> str:
     return "".join(f"{count(number, 'pod')} failed: {end}" for end, number in ends.most_common(1))
 
 
-def _sync_refusal(snapshot: Snapshot, pod: Pod) -> NotSynced | None:
+def _sync_refusal(snapshot: Snapshot, pod: Pod) -> states.NotSynced | None:
     """Return the state of a pod in a virtual cluster, whose nodes do not show what the host cluster admits."""
     event = snapshot.failed_create("Pod", pod.metadata)
     if event is None or not event.message.startswith(SYNC_ERROR):
         return None
     message = event.message.removeprefix(f"{SYNC_ERROR}: ")
     source = f"event {SYNC_ERROR} of vCluster's syncer"
-    return NotSynced(subject=pod.key, message=message, by=refuser(message), source=source)
+    return states.NotSynced(subject=pod.key, message=message, by=refuser(message), source=source)
 
 
 _REFUSERS = (
@@ -232,7 +217,7 @@ def _owner(pod: Pod) -> str:
     return "" if owner is None or owner.kind == "Node" else f"{owner.kind} {owner.name}"
 
 
-def _ended_job(snapshot: Snapshot, pod: Pod) -> OfEndedJob | None:
+def _ended_job(snapshot: Snapshot, pod: Pod) -> states.OfEndedJob | None:
     """Return the state of a pod whose Job has ended and creates no more pods."""
     owner = pod.metadata.controller
     raw = None if owner is None else snapshot.workloads.get(("Job", pod.metadata.namespace, owner.name))
@@ -240,7 +225,7 @@ def _ended_job(snapshot: Snapshot, pod: Pod) -> OfEndedJob | None:
         return None
     for condition in stored_controller(raw).status.conditions:
         if condition.type in JOB_ENDS and condition.status == "True":
-            return OfEndedJob(
+            return states.OfEndedJob(
                 subject=pod.key, job=owner.name, reason=condition.reason or condition.type, message=condition.message
             )
     return None
@@ -273,7 +258,7 @@ def _failed_container(pod: Pod) -> str:
     return ""
 
 
-def _lost_node(snapshot: Snapshot, pod: Pod) -> OnLostNode | None:
+def _lost_node(snapshot: Snapshot, pod: Pod) -> states.OnLostNode | None:
     """Return the state of a pod whose node's kubelet does not respond. The pod's tolerations decide when it is
     deleted."""
     row = snapshot.cluster.index.get(pod.spec.node_name)
@@ -288,10 +273,10 @@ def _lost_node(snapshot: Snapshot, pod: Pod) -> OnLostNode | None:
     limits = [toleration.toleration_seconds for toleration in tolerated]
     seconds = min((limit for limit in limits if limit is not None), default=None if tolerated else 0)
     message = "" if ready is None or ready.status == "True" else ready.message
-    return OnLostNode(subject=pod.key, node=node.name, message=message, seconds=seconds, owner=_owner(pod))
+    return states.OnLostNode(subject=pod.key, node=node.name, message=message, seconds=seconds, owner=_owner(pod))
 
 
-def _unread_node(snapshot: Snapshot, pod: Pod) -> NotRead | None:
+def _unread_node(snapshot: Snapshot, pod: Pod) -> states.NotRead | None:
     """Return the state of a pod whose node was left out of a dump."""
     node = pod.spec.node_name
     if not snapshot.left_out_node(pod):
@@ -299,31 +284,31 @@ def _unread_node(snapshot: Snapshot, pod: Pod) -> NotRead | None:
     runs = "the pod runs on" if pod.status.phase == "Running" else "the pod waits for the kubelet of"
     because = f"{runs} {node}, which the dump does not hold"
     command = "kubectl get nodes -o yaml > missing.yaml"
-    return NotRead(subject=pod.key, unknown=f"node {node}", because=because, command=command)
+    return states.NotRead(subject=pod.key, unknown=f"node {node}", because=because, command=command)
 
 
-def _assigned_since(snapshot: Snapshot, pod: Pod) -> NotRead | None:
+def _assigned_since(snapshot: Snapshot, pod: Pod) -> states.NotRead | None:
     """Return the state of a pod that has a node by now: the dump's pods are older than its events."""
     event = snapshot.assigned.get(pod.key)
     if event is None:
         return None
     because = "a scheduler has assigned it since: the dump's pods are older than its events"
     command = shell_command("kubectl get pod {} -n {} -o wide", pod.metadata.name, pod.metadata.namespace)
-    return NotRead(
+    return states.NotRead(
         subject=pod.key, unknown="its present state", because=because, command=command, message=event.message
     )
 
 
-def _resize_held(pod: Pod) -> ResizeHeld | None:
+def _resize_held(pod: Pod) -> states.ResizeHeld | None:
     condition = condition_of(pod.status.conditions, RESIZE_PENDING, "True")
     if condition is None:
         return None
-    return ResizeHeld(
+    return states.ResizeHeld(
         subject=pod.key, node=pod.spec.node_name, reason=condition.reason or "pending", message=condition.message
     )
 
 
-def _kept_by_sidecar(pod: Pod) -> KeptBySidecar | None:
+def _kept_by_sidecar(pod: Pod) -> states.KeptBySidecar | None:
     owner, ended, running = pod.metadata.controller, [], []
     if owner is None or owner.kind != "Job" or pod.status.phase != "Running":
         return None
@@ -336,7 +321,7 @@ def _kept_by_sidecar(pod: Pod) -> KeptBySidecar | None:
     if not ended or len(ended) + len(running) < len(pod.spec.containers) or not running:
         return None
     names = {"running": list_names(running, 3, conjunction="and"), "ended": list_names(ended, 3, conjunction="and")}
-    return KeptBySidecar(subject=pod.key, node=pod.spec.node_name, **names)
+    return states.KeptBySidecar(subject=pod.key, node=pod.spec.node_name, **names)
 
 
 def _barrier(snapshot: Snapshot, pod: Pod) -> str:
@@ -371,7 +356,7 @@ def successor(snapshot: Snapshot, pod: Pod) -> str:
 
 def namespace_lifecycle(
     snapshot: Snapshot, namespace: str, subject: str, *, is_pod: bool = False
-) -> NamespaceTerminating | None:
+) -> states.NamespaceTerminating | None:
     for known in snapshot.of(Namespace):
         if known.metadata.name == namespace:
             since = known.metadata.deletion_timestamp or ""
@@ -383,7 +368,7 @@ def namespace_lifecycle(
                 if condition.status == "True" and condition.message
             )
             kept = () if is_pod else _kept_pods(snapshot, namespace)
-            return NamespaceTerminating(
+            return states.NamespaceTerminating(
                 subject=subject, namespace=namespace, since=since, remaining=(*remaining, *kept), is_pod=is_pod
             )
     return None
@@ -420,7 +405,7 @@ def is_ready(pod: Pod) -> bool:
     )
 
 
-def _kubelet_wait(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
+def _kubelet_wait(snapshot: Snapshot, pod: Pod) -> states.WaitingForKubelet | None:
     """Return the state of a pod that waits for its kubelet. It is None for a running pod, and for a pod that was bound
     by hand and that no kubelet has seen."""
     node, waiting, warning = pod.spec.node_name, waiting_container(pod), snapshot.pod_warnings.get(pod.key)
@@ -430,31 +415,31 @@ def _kubelet_wait(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
     if waiting is None:
         if pod.status.phase != "Pending" or not (pod.status.conditions or event or is_lost):
             return None
-        waiting = Waits.KUBELET, "", "", ""
+        waiting = states.Waits.KUBELET, "", "", ""
     waits, container, reason, message = waiting
-    asks_scheduler = waits in (Waits.KUBELET, Waits.SANDBOX) and not (is_lost or is_left_out)
+    asks_scheduler = waits in (states.Waits.KUBELET, states.Waits.SANDBOX) and not (is_lost or is_left_out)
     claim = claim_without_node(snapshot, pod) if asks_scheduler else ""
     if asks_scheduler and not claim and (claim := claim_without_devices(snapshot, pod)):
-        waits, reason = Waits.DEVICES, f"claim {claim} is not allocated"
+        waits, reason = states.Waits.DEVICES, f"claim {claim} is not allocated"
         message = "spec.nodeName bypasses kube-scheduler, which allocates the devices of the claim"
     elif claim:
-        waits, reason = Waits.VOLUMES, f"claim {claim} is not bound"
+        waits, reason = states.Waits.VOLUMES, f"claim {claim} is not bound"
         message = "spec.nodeName bypasses kube-scheduler, which selects the node of the claim (WaitForFirstConsumer)"
-    elif waits in (Waits.KUBELET, Waits.SANDBOX) and is_lost:
-        waits, reason, message = Waits.KUBELET, "", _node_trouble(snapshot, node)
-    elif waits in (Waits.KUBELET, Waits.SANDBOX):
+    elif waits in (states.Waits.KUBELET, states.Waits.SANDBOX) and is_lost:
+        waits, reason, message = states.Waits.KUBELET, "", _node_trouble(snapshot, node)
+    elif waits in (states.Waits.KUBELET, states.Waits.SANDBOX):
         phrase, _, said = event.partition(": ")
         if (named := next((kind for reasons, kind in _BY_REASON if phrase in reasons), None)) is not None:
             waits, reason = named, phrase
             message, event = message or said, event if message else ""
         elif held := next(_held_volumes(snapshot, pod), ""):
-            waits, reason, message = Waits.VOLUMES, "", held
+            waits, reason, message = states.Waits.VOLUMES, "", held
         elif condition_of(pod.status.conditions, "PodReadyToStartContainers", "False") is not None:
-            waits = Waits.SANDBOX
-    if is_left_out and waits in (Waits.KUBELET, Waits.SANDBOX):
+            waits = states.Waits.SANDBOX
+    if is_left_out and waits in (states.Waits.KUBELET, states.Waits.SANDBOX):
         return None
     is_gone = is_lost and node not in snapshot.cluster.index and pod.status.start_time is None
-    state = BoundToMissingNode if is_gone else WaitingForKubelet
+    state = states.BoundToMissingNode if is_gone else states.WaitingForKubelet
     return state(
         subject=pod.key,
         node=node,
@@ -472,7 +457,7 @@ def _kubelet_wait(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
     )
 
 
-def cannot_start(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> CannotStart | None:
+def cannot_start(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> states.CannotStart | None:
     """Return the state of a pod that kube-scheduler assigns to one of these nodes, if it cannot start there: on all of
     them, or on some because of their platform, which the pod has to select."""
     each = ((name, start_obstacle(snapshot, pod, name)) for name in nodes)
@@ -481,7 +466,7 @@ def cannot_start(snapshot: Snapshot, pod: Pod, nodes: Sequence[str]) -> CannotSt
     if first is None or not (first.label or len(obstacles) == len(nodes)):
         return None
     named = {"label": first.label, "driver": first.driver, "claim": first.claim, "pressure": first.pressure}
-    return CannotStart(subject=pod.key, nodes=tuple(obstacles), why=first.why, **named)
+    return states.CannotStart(subject=pod.key, nodes=tuple(obstacles), why=first.why, **named)
 
 
 def holders_elsewhere(snapshot: Snapshot, pod: Pod) -> list[int]:
@@ -543,7 +528,7 @@ def _end(pod: Pod, container: str) -> str:
     return ""
 
 
-def waiting_container(pod: Pod) -> tuple[Waits, str, str, str] | None:
+def waiting_container(pod: Pod) -> tuple[states.Waits, str, str, str] | None:
     """Return what the pod waits for, with the container, the reason, and the message. Init containers come first."""
     status = pod.status
     for init_container_status in status.init_container_statuses:
@@ -558,35 +543,40 @@ def waiting_container(pod: Pod) -> tuple[Waits, str, str, str] | None:
             return waiting
     if not initializing:
         return None
-    states = {each.name: each.state for each in status.init_container_statuses}
-    if all(state is None or state.waiting is not None for state in states.values()):
-        return Waits.SANDBOX, next(iter(states), ""), "PodInitializing", ""  # none has started
-    return Waits.INIT, next((each.name for each in status.init_container_statuses if _is_running(each)), ""), "", ""
+    state_by_name = {each.name: each.state for each in status.init_container_statuses}
+    if all(state is None or state.waiting is not None for state in state_by_name.values()):
+        return states.Waits.SANDBOX, next(iter(state_by_name), ""), "PodInitializing", ""  # none has started
+    return (
+        states.Waits.INIT,
+        next((each.name for each in status.init_container_statuses if _is_running(each)), ""),
+        "",
+        "",
+    )
 
 
 def _is_running(status: ContainerStatus) -> bool:
     return status.state is not None and status.state.waiting is None and status.state.terminated is None
 
 
-def _waiting_reason(status: ContainerStatus, *, is_init: bool) -> tuple[Waits, str, str, str] | None:
+def _waiting_reason(status: ContainerStatus, *, is_init: bool) -> tuple[states.Waits, str, str, str] | None:
     state = status.state
     if state is None or state.waiting is None:
         if is_init and state is not None and state.terminated is not None and state.terminated.exit_code:
             ended = state.terminated
-            return Waits.INIT, status.name, ended.reason or f"exit code {ended.exit_code}", ended.message
+            return states.Waits.INIT, status.name, ended.reason or f"exit code {ended.exit_code}", ended.message
         return None
     reason, message = state.waiting.reason, state.waiting.message
     if is_init and reason == "PodInitializing":
         return None
     if reason == "ContainerCreating":
-        return Waits.SANDBOX, status.name, reason, message
-    waits = Waits.INIT if is_init else Waits.CONTAINER
+        return states.Waits.SANDBOX, status.name, reason, message
+    waits = states.Waits.INIT if is_init else states.Waits.CONTAINER
     if reason in _IMAGE_REASONS:
-        waits = Waits.IMAGE
+        waits = states.Waits.IMAGE
     elif reason in _CONFIGURATION_REASONS:
-        waits = Waits.CONFIGURATION
+        waits = states.Waits.CONFIGURATION
     elif reason == "CrashLoopBackOff" and not is_init:
-        waits = Waits.CRASH
+        waits = states.Waits.CRASH
     return waits, status.name, reason, message
 
 
@@ -602,7 +592,7 @@ def _false_conditions(pod: Pod) -> tuple[str, ...]:
     )
 
 
-def scheduler_down(snapshot: Snapshot, pod: Pod) -> ComponentDown | None:
+def scheduler_down(snapshot: Snapshot, pod: Pod) -> states.ComponentDown | None:
     """Return kube-scheduler if it is down and has reported nothing about a pending pod."""
     if (
         pod.spec.scheduler_name != DEFAULT_SCHEDULER
@@ -613,14 +603,14 @@ def scheduler_down(snapshot: Snapshot, pod: Pod) -> ComponentDown | None:
     return _control_plane_down(snapshot, pod.key, "kube-scheduler")
 
 
-def controller_manager_down(snapshot: Snapshot, workload: str) -> ComponentDown | None:
+def controller_manager_down(snapshot: Snapshot, workload: str) -> states.ComponentDown | None:
     """Return kube-controller-manager if it is down; `workload` is the reference of a workload that lacks pods."""
     return _control_plane_down(snapshot, workload, "kube-controller-manager", is_workload=True)
 
 
 def _control_plane_down(
     snapshot: Snapshot, subject: str, component: str, *, is_workload: bool = False
-) -> ComponentDown | None:
+) -> states.ComponentDown | None:
     """Return the component if none of its static pods can be running. Some clusters run the component where no pod
     shows it, so that without such pods it is down only if both other components have them."""
     pods, names = snapshot.pods, (f"{component}-", f"openshift-{component}-")
@@ -635,7 +625,7 @@ def _control_plane_down(
     }
     if len(siblings) < len(_CONTROL_PLANE) - 1:
         return None
-    return ComponentDown(
+    return states.ComponentDown(
         subject=subject, component=component, pods=(), sibling=siblings[_CONTROL_PLANE[0]], is_workload=is_workload
     )
 
@@ -646,20 +636,20 @@ _CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
 def component_down(
     snapshot: Snapshot, subject: str, component: str, rows: Sequence[int], *, is_workload: bool = False
-) -> ComponentDown | None:
+) -> states.ComponentDown | None:
     """Return the component if none of its pods, in these rows, is running, or if its workload has no replicas."""
     pods, phrase = snapshot.pods, ""
     for row in rows:
         state = pod_lifecycle(snapshot, pods[row])
         if state is None and (is_ready(pods[row]) or (not pods.node_names[row] and is_mirror_pod(pods, row))):
             return None
-        phrase = phrase or ("" if state is None else headline(state).removeprefix(f"{state.subject} "))
-        if isinstance(state, WaitingForKubelet) and state.last and phrase.endswith("CrashLoopBackOff"):
+        phrase = phrase or ("" if state is None else states.headline(state).removeprefix(f"{state.subject} "))
+        if isinstance(state, states.WaitingForKubelet) and state.last and phrase.endswith("CrashLoopBackOff"):
             phrase = f"{phrase} after {state.last}"
     if not rows:
         scaled = _scaled_to_zero(snapshot, component.lower())
-        return ComponentDown(subject=subject, component=component, pods=(), scaled=scaled) if scaled else None
-    return ComponentDown(
+        return states.ComponentDown(subject=subject, component=component, pods=(), scaled=scaled) if scaled else None
+    return states.ComponentDown(
         subject=subject,
         component=component,
         pods=tuple(map(pods.key, rows)),
@@ -678,7 +668,7 @@ def _scaled_to_zero(snapshot: Snapshot, component: str) -> str:
     return ""
 
 
-def add_on_down(snapshot: Snapshot, subject: str, name: str) -> ComponentDown | None:
+def add_on_down(snapshot: Snapshot, subject: str, name: str) -> states.ComponentDown | None:
     """Return the autoscaler or Kueue if it is down. Its pods are found by the labels and container names of its
     charts and manifests."""
     pods, meant = snapshot.pods, name.lower()
@@ -691,10 +681,10 @@ def add_on_down(snapshot: Snapshot, subject: str, name: str) -> ComponentDown | 
 # What keeps batch work suspended: its user, or Kueue until it admits the work.
 
 
-def suspended_state(snapshot: Snapshot, workload: Workload, path: str = "spec.suspend") -> Suspended:
+def suspended_state(snapshot: Snapshot, workload: Workload, path: str = "spec.suspend") -> states.Suspended:
     """Return the state of suspended batch work without a queue. Kueue also suspends such work if it manages it: a
     Workload shows that, or manageJobsWithoutQueueName."""
-    state = Suspended(subject=workload.reference, kind=workload.kind, field=path)
+    state = states.Suspended(subject=workload.reference, kind=workload.kind, field=path)
     queues = [queue.metadata for queue in snapshot.of(kueue.LocalQueue)]
     if not queues:
         return state
@@ -721,12 +711,14 @@ def _kueue_workloads(snapshot: Snapshot, workload: Workload) -> list[kueue.Workl
     ]
 
 
-def held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: str) -> Suspended | ComponentDown:
+def held_by_kueue(
+    snapshot: Snapshot, subject: str, workload: Workload, queue: str
+) -> states.Suspended | states.ComponentDown:
     """Return the state of a Job that Kueue keeps suspended, with the reason."""
     if (down := add_on_down(snapshot, subject, "Kueue")) is not None:
         return replace(down, is_workload=True)
     workloads = _kueue_workloads(snapshot, workload)
-    state = Suspended(subject=subject, kind=workload.kind, queue=queue)
+    state = states.Suspended(subject=subject, kind=workload.kind, queue=queue)
     queues = [local_queue.metadata for local_queue in snapshot.of(kueue.LocalQueue)]
     own = [queue.name for queue in queues if queue.namespace == workload.namespace]
     if queues and queue not in own:

@@ -629,10 +629,7 @@ STATES: tuple[StateRow, ...] = (
     ),
     _row(_FITS, "stalled in a rollout", "{s.subject} {s.detail}", RolloutStalled),
     _row(
-        _FITS,
-        "kept at an earlier template",
-        "{s.subject} keeps {s.detail} of an earlier template: {s.why}",
-        UpdateHeld,
+        _FITS, "kept at an earlier template", "{s.subject} keeps {s.detail} of an earlier template: {s.why}", UpdateHeld
     ),
     _row(_FITS, "not scaled", "{s.subject} has its {s.detail}: {s.autoscaler} {s.why}", NotScaled),
     _row(_FITS, "on unreachable nodes", "{s.subject} is on {s.node}, which is unreachable", OnLostNode),
@@ -645,10 +642,7 @@ STATES: tuple[StateRow, ...] = (
     _row(_OPEN, "undecided", "{s.subject} is undecided: {s.unknown} is not known", NotRead),
     _row(_OPEN, "undecided", "{s.subject}: {s.known}", NoScheduler),
     _row(
-        _OPEN,
-        "undecided",
-        "{s.subject} is undecided: the cluster's own event contradicts that it fits",
-        Contradicted,
+        _OPEN, "undecided", "{s.subject} is undecided: the cluster's own event contradicts that it fits", Contradicted
     ),
     _row(_NOT, "not bound", "{s.subject} is not bound: {s.why}", NotBound),
     _row(_NOT, "cannot start", "{s.subject} fits {s.where}, but cannot start there: {s.why}", CannotStart),

@@ -123,7 +123,7 @@ class ClusterInMotion:
                 recreated.append(row)
             else:
                 simulator.delete(row)
-        simulator.queue.depart_together(recreated)
+        simulator.queue.evict_many(recreated)
         simulator.queue.is_last(recreated)
         first = len(simulator.queue.steps)
         simulator.queue.run(simulator.queue.order(simulator.pending_rows()))

@@ -462,11 +462,7 @@ def _unknown(snapshot: Snapshot, pod: Pod, plugins: Sequence[str]) -> Iterator[N
 
 
 def _pod_security(
-    snapshot: Snapshot,
-    manifest: Mapping[str, object],
-    pod: Pod,
-    release: Release,
-    maker: Mapping[str, object] | None,
+    snapshot: Snapshot, manifest: Mapping[str, object], pod: Pod, release: Release, maker: Mapping[str, object] | None
 ) -> Iterator[Note]:
     namespace = pod.metadata.namespace
     standard = enforced_standard(snapshot, namespace, release, maker)

@@ -74,11 +74,7 @@ def label_hint(
         return None
     nearest = _nearest(wanted, [value for value, _ in in_use]) if search else ""
     return LabelHint(
-        key=key,
-        values=wanted,
-        nearest=nearest,
-        nearest_count=counts[nearest] if nearest else 0,
-        in_use=in_use,
+        key=key, values=wanted, nearest=nearest, nearest_count=counts[nearest] if nearest else 0, in_use=in_use
     )
 
 

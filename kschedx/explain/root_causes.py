@@ -196,7 +196,7 @@ def root_causes(diagnosis: Diagnosis) -> tuple[RootCause, ...]:
         *_missing_node(diagnosis),
         *_newer_revision(cycle),
         *(RootCause(text=why) for _, why in attached_elsewhere(snapshot, pod, "") if "ReadWriteOncePod" not in why),
-        *_taken_nomination(cycle),
+        *_lost_nomination(cycle),
         *nominees,
         *_services(cycle, findings),
         *failed,
@@ -289,10 +289,7 @@ def newer_revision(snapshot: Snapshot, pod: Pod) -> str:
     return template.owner if template is not None and template.kind == "StatefulSet" and not template.partition else ""
 
 
-_VIRTUAL_NODES = (
-    (COMPUTE_TYPE, "fargate", "EKS Fargate"),
-    ("type", "virtual-kubelet", "Virtual Kubelet"),
-)
+_VIRTUAL_NODES = ((COMPUTE_TYPE, "fargate", "EKS Fargate"), ("type", "virtual-kubelet", "Virtual Kubelet"))
 
 
 def is_virtual(node: Node) -> bool:
@@ -378,7 +375,7 @@ def _newer_revision(cycle: Cycle) -> Iterator[RootCause]:
         yield RootCause(text=f"Deployment {name} has a newer template: its rollout deletes this pod of an earlier one")
 
 
-def _taken_nomination(cycle: Cycle) -> Iterator[RootCause]:
+def _lost_nomination(cycle: Cycle) -> Iterator[RootCause]:
     node, pods = cycle.pod.status.nominated_node_name, cycle.snapshot.pods
     if not node or node not in cycle.snapshot.cluster.index or not cycle.pod.metadata.creation_timestamp:
         return
@@ -581,7 +578,7 @@ def _claim_causes(cycle: Cycle, finding: Finding) -> Iterator[RootCause]:
             yield RootCause(text=f"node {node} does not exist, so that no volume is provisioned there")
         case VolumeNodeAffinityMismatch():
             yield from _unreachable(cycle.snapshot.cluster, finding)
-            yield from _bound_together(cycle, finding)
+            yield from _bound_in_one_place(cycle, finding)
         case ClaimNotFound(ephemeral=False, claim=claim):
             namespace, _, name = claim.partition("/")
             others = sorted(key for key in cycle.snapshot.storage.claims if key.partition("/")[2] == name)
@@ -620,7 +617,7 @@ def _unreachable(cluster: ClusterNodes, finding: VolumeNodeAffinityMismatch) -> 
             yield RootCause(text=on_host if is_host else f"no node is in zone {values}")
 
 
-def _bound_together(cycle: Cycle, finding: VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
+def _bound_in_one_place(cycle: Cycle, finding: VolumeNodeAffinityMismatch) -> Iterator[RootCause]:
     """Yield that the volumes of pods that avoid each other are in one place because their class does not wait for the
     pods."""
     snapshot, pod, storage = cycle.snapshot, cycle.pod, cycle.snapshot.storage

@@ -12,13 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import ConfigError, InputError, Place, nearest
-from kschedx.explain.admission import (
-    QuotaLedger,
-    admission_notes,
-    admitted_pod,
-    require_quota,
-    require_quota_of_claims,
-)
+from kschedx.explain.admission import QuotaLedger, admission_notes, admitted_pod, require_quota, require_quota_of_claims
 from kschedx.explain.notes import CLAIMS_MADE, Note, note
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Unevaluated, UnevaluatedDocument, unknown_plugins
@@ -417,13 +411,7 @@ def admit(
         first = sent
     elif of_controller:  # kube-scheduler may see the pod before its claims: it watches each kind separately
         first = Subject(snapshot=before, pod=pod)
-    return Subject(
-        snapshot=snapshot,
-        pod=pod,
-        notes=(*notes, *of_controller, *later),
-        is_new=True,
-        first=first,
-    )
+    return Subject(snapshot=snapshot, pod=pod, notes=(*notes, *of_controller, *later), is_new=True, first=first)
 
 
 def _title(manifest: Mapping[str, object]) -> str:

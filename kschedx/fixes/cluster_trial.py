@@ -27,7 +27,7 @@ from kschedx.simulate.apply import ClusterChanges
 from kschedx.simulate.changes import ChangeVerb, another_like
 from kschedx.simulate.changes import SimulatedChange as ClusterChange
 from kschedx.simulate.simulator import SimulationOptions, Simulator
-from kschedx.snapshot.daemon_sets import less
+from kschedx.snapshot.daemon_sets import with_less_allocatable
 from kschedx.snapshot.edits import with_only_pods
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
@@ -122,7 +122,10 @@ class ClusterTrial:
         proposal = apply_steps(steps, Proposal(pod=self._pod), before)
         before = Proposal(pod=self._pod, resized=proposal.resized).cluster(before)
         around = Proposal(
-            pod=self._pod, objects=proposal.objects, untainted=proposal.untainted, taken_back=proposal.taken_back
+            pod=self._pod,
+            objects=proposal.objects,
+            untainted=proposal.untainted,
+            deallocated_claims=proposal.deallocated_claims,
         )
         cluster = around.cluster(before)
         is_shared = cluster is self._snapshot and not known
@@ -186,7 +189,7 @@ class ClusterTrial:
             cluster.replace_node(row, node)
         if proposal.added is None:
             return
-        node = less(proposal.added, proposal.taken)
+        node = with_less_allocatable(proposal.added, proposal.taken)
         cluster.add_node(node)
         number = next((step.number for step in steps if isinstance(step, AddNode)), 1)
         for copy in range(2, number + 1):

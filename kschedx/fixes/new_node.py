@@ -53,14 +53,7 @@ from kschedx.kube.devices import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from kschedx.kube.names import (
-    ARCH_LABELS,
-    HOSTNAME,
-    INSTANCE_TYPE_LABELS,
-    ZONE,
-    first_label,
-    is_extended_resource,
-)
+from kschedx.kube.names import ARCH_LABELS, HOSTNAME, INSTANCE_TYPE_LABELS, ZONE, first_label, is_extended_resource
 from kschedx.kube.quantity import Unit, format_quantity, resource_amount
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement

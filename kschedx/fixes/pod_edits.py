@@ -12,12 +12,7 @@ from kschedx.apiserver.pod_security import ALL, PREFIX, PodSecurityLevel
 from kschedx.kube.decoding import list_at, map_at
 from kschedx.kube.documents import Change, Json, Target, pointer, set_field
 from kschedx.kube.names import is_extended_resource, is_hugepages
-from kschedx.kube.quantity import (
-    ResourceList,
-    Unit,
-    format_quantity,
-    resource_amount,
-)
+from kschedx.kube.quantity import ResourceList, Unit, format_quantity, resource_amount
 from kschedx.kube.resources import RequestOptions, pod_request, requested_amount
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.types import (

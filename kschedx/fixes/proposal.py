@@ -16,7 +16,7 @@ from kschedx.kube.documents import Change, Json, Target, pointer, remove_field, 
 from kschedx.kube.storage import BIND_COMPLETED, CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from kschedx.kube.types import Container, Node, Pod, PodSpec, Taint
 from kschedx.snapshot.columns import ClusterRow
-from kschedx.snapshot.daemon_sets import less
+from kschedx.snapshot.daemon_sets import with_less_allocatable
 from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -192,7 +192,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
     """Other objects that are created or changed."""
     untainted: frozenset[str] = frozenset()
     """DeviceTaintRules that are deleted."""
-    taken_back: Mapping[str, ResourceClaim | None] = {}
+    deallocated_claims: Mapping[str, ResourceClaim | None] = {}
     """Device claims, by `namespace/name`, as kube-scheduler leaves them for its next attempt; None if it deletes the
     claim."""
 
@@ -212,8 +212,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
     def cluster(self, snapshot: Snapshot) -> Snapshot:
         """Return the snapshot with all changes applied."""
-        if self.taken_back:
-            snapshot = snapshot.with_devices(snapshot.devices.with_claims(self.taken_back))
+        if self.deallocated_claims:
+            snapshot = snapshot.with_devices(snapshot.devices.with_claims(self.deallocated_claims))
         if edited := {**self.twins, **self.resized}:
             snapshot = with_pods(snapshot.without_pods(map(snapshot.pods.rows.__getitem__, edited)), [*edited.values()])
         if gone := self.deleted | self.moved.keys():
@@ -227,7 +227,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
         if self.nodes:
             snapshot = snapshot.with_nodes(self.nodes)
         if self.added is not None:
-            snapshot = snapshot.with_added_node(less(self.added, self.taken))
+            snapshot = snapshot.with_added_node(with_less_allocatable(self.added, self.taken))
         if self.untainted:
             rules = tuple(rule for rule in snapshot.devices.taint_rules if rule.metadata.name not in self.untainted)
             snapshot = snapshot.with_devices(replace(snapshot.devices, taint_rules=rules, derived_from_slices={}))
@@ -270,7 +270,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
             left = after.get(key)
             if key in replaced or left == claim:
                 continue
-            by = SCHEDULER if key in self.taken_back else CONTROLLER_MANAGER
+            by = SCHEDULER if key in self.deallocated_claims else CONTROLLER_MANAGER
             metadata, version = claim.metadata, claim.api_version or _API_VERSIONS[ResourceClaim]
             target = Target(version, "ResourceClaim", metadata.name, metadata.namespace)
             yield (
@@ -299,7 +299,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
         for key, resized in self.resized.items():
             operations = tuple(_pod_patch(snapshot.pods[snapshot.pods.rows[key]], resized))
             yield Change(target=Target.pod(key), patch=operations, subresource="resize")
-        if self.deleted or self.taken_back:
+        if self.deleted or self.deallocated_claims:
             yield from self._released_claims(snapshot)
         for row, node in self.nodes.items():
             before = snapshot.cluster.nodes[row]

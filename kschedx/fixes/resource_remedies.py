@@ -33,7 +33,7 @@ from kschedx.fixes.trial import RemedyCandidate, Situation
 from kschedx.kube.autoscalers import has_default_request, vertical_autoscaler
 from kschedx.kube.names import MEMORY
 from kschedx.kube.quantity import Unit, resource_amount
-from kschedx.kube.typos import UnlikelyQuantity, far_too_much, nearest_name, unlikely_quantities
+from kschedx.kube.typos import UnlikelyQuantity, excessive_amounts, nearest_name, unlikely_quantities
 from kschedx.patterns import lazy_pattern
 from kschedx.snapshot.columns import ClusterRow, clamp_int64
 
@@ -128,7 +128,7 @@ def resource_remedies(
     """Yield steps that each resolve all shortages on a node, since resolving a part does not help."""
     short = [finding for finding in findings if isinstance(finding, InsufficientResource)]
     crowded = len(short) < len(findings)
-    unlikely = (*unlikely_quantities(place.pod.spec), *_far_too_much(short, place))
+    unlikely = (*unlikely_quantities(place.pod.spec), *_excessive_amounts(short, place))
     if any(quantity.resource == finding.resource for quantity in unlikely for finding in short):
         yield s.CorrectQuantities(amounts=unlikely)
     yield from _misspelled_resource(short, place)
@@ -168,12 +168,12 @@ def larger_node(findings: Sequence[InsufficientResource | TooManyPods], place: R
     return s.EnlargeNode(row=place.node_row, node=place.node.name, amounts=tuple(amounts))
 
 
-def _far_too_much(short: Sequence[InsufficientResource], place: RemedyCandidate) -> Iterator[UnlikelyQuantity]:
+def _excessive_amounts(short: Sequence[InsufficientResource], place: RemedyCandidate) -> Iterator[UnlikelyQuantity]:
     cluster = place.nodes.cluster
     for finding in short:
         column = place.nodes.resources.index.get(finding.resource)
         if column is not None and finding.never_fits:
-            yield from far_too_much(place.pod.spec, finding.resource, int(cluster.allocatable[:, column].max()))
+            yield from excessive_amounts(place.pod.spec, finding.resource, int(cluster.allocatable[:, column].max()))
 
 
 def _misspelled_resource(short: Sequence[InsufficientResource], place: RemedyCandidate) -> Iterator[s.FixStep]:

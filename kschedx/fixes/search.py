@@ -74,10 +74,7 @@ _MOST_COMBINED = 24
 
 
 def find_fixes(
-    scheduler: Scheduler,
-    cycle: Cycle,
-    test: ClusterTest = lambda fix: TrialOutcome(),
-    drained: Collection[str] = (),
+    scheduler: Scheduler, cycle: Cycle, test: ClusterTest = lambda fix: TrialOutcome(), drained: Collection[str] = ()
 ) -> Iterator[TriedFix]:
     """Yield the fixes, cheapest first: changes of the pod, then of its surroundings, then of nodes. Every fix was
     tried. `test` tries a fix on the whole cluster, with every controller, once the fix is needed. No fix uncordons a

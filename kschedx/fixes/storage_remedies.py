@@ -167,7 +167,7 @@ def _released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Itera
         free = replace(volume, spec=spec, status=replace(volume.status, phase="Available"))
         try:
             if VolumeSearch(claim, Storage(volumes={free.name: free}), attributes_classes=True).fitting_volumes:
-                yield s.ReleaseVolume(volume=free, holder=key, is_its_own=key == claim.key)
+                yield s.ReleaseVolume(volume=free, holder=key, has_same_name=key == claim.key)
         except SearchError:
             return
 

@@ -452,12 +452,7 @@ class Scoring:
         self._evaluate(state, pod, nodes, self.columns, [plugin for plugin, _ in self._pre_scores])
 
     def evaluate_plugins(
-        self,
-        state: CycleState,
-        pod: Pod,
-        nodes: NodeTable,
-        plugins: Collection[str],
-        touch: Callable[[Plugin], Touch],
+        self, state: CycleState, pod: Pod, nodes: NodeTable, plugins: Collection[str], touch: Callable[[Plugin], Touch]
     ) -> None:
         """Evaluate these plugins for a pod of another class. Raises `ScoreFailedError`."""
         anew = []

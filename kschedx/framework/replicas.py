@@ -31,14 +31,7 @@ from kschedx.framework.interface import (
 from kschedx.framework.runtime import Framework, is_out_of_bounds, verdicts_of
 from kschedx.framework.status import MAX_NODE_SCORE, Code
 from kschedx.kube.types import Pod
-from kschedx.snapshot.columns import (
-    BoolArray,
-    ClusterRow,
-    ClusterRows,
-    IntArray,
-    cluster_rows,
-    distinct,
-)
+from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, cluster_rows, distinct
 from kschedx.snapshot.moving_cluster import Steps
 from kschedx.snapshot.nodes import NodeTable
 

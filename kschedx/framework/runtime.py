@@ -62,12 +62,7 @@ class Framework:
     """One profile on one snapshot; the `Handle` of its plugins."""
 
     def __init__(
-        self,
-        profile: Profile,
-        config: SchedulerConfig,
-        snapshot: Snapshot,
-        release: Release,
-        ask: Ask | None = None,
+        self, profile: Profile, config: SchedulerConfig, snapshot: Snapshot, release: Release, ask: Ask | None = None
     ) -> None:
         """`ask` calls the configured extenders; without it, they are not called."""
         self.profile = profile

@@ -30,7 +30,7 @@ from kschedx.simulate import changes
 from kschedx.simulate.changes import SHAPES, another_like, shapes
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.columns import ClusterRow, each_cluster_row
-from kschedx.snapshot.daemon_sets import daemon_pods, less, overhead
+from kschedx.snapshot.daemon_sets import daemon_pods, overhead, with_less_allocatable
 from kschedx.snapshot.edits import with_only_pods, with_pods
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -296,7 +296,7 @@ def _missing_nodes(simulator: Simulator, rows: Sequence[int], count: int) -> Ite
         while left and needed > 0:
             added += 1
             node = another_like(template, f"{template.name}-missing{added}")
-            cluster.add_node(less(node, overhead(daemons, node, comparison=comparison)))
+            cluster.add_node(with_less_allocatable(node, overhead(daemons, node, comparison=comparison)))
             placed = list(_placed_nodes(simulator, left))
             if not placed:
                 break

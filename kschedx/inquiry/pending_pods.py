@@ -35,7 +35,7 @@ from kschedx.simulate.added_nodes import left_over
 from kschedx.simulate.changes import another_like
 from kschedx.simulate.simulator import run_on
 from kschedx.snapshot.columns import IntArray, rows_by_group
-from kschedx.snapshot.daemon_sets import less
+from kschedx.snapshot.daemon_sets import with_less_allocatable
 from kschedx.snapshot.edits import with_changed_pods, with_pods
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -325,7 +325,7 @@ def _place_on_more_nodes(run: Run, proposal: Proposal, left: list[int]) -> tuple
     of new nodes assumes that each gets as many pods as the first."""
     template = proposal.added
     assert template is not None, "a node is added"
-    offered = less(template, proposal.taken)
+    offered = with_less_allocatable(template, proposal.taken)
     index = run.cluster.snapshot.cluster.index
     names = islice(
         (name for number in count(2) if (name := f"{template.name}-{number}") not in index), _MOST_ADDED_NODES

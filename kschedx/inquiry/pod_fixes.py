@@ -75,7 +75,7 @@ from kschedx.kube.types import FINISHED, Pod
 from kschedx.kube.typos import nearest_name
 from kschedx.patterns import lazy_pattern
 from kschedx.simulate.changes import another_like
-from kschedx.snapshot.daemon_sets import less
+from kschedx.snapshot.daemon_sets import with_less_allocatable
 from kschedx.snapshot.edits import with_bound_pods, with_pods
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.wording import count, list_names
@@ -536,7 +536,7 @@ class PodFixes:
     def _nodes_for(self, step: AddNode, snapshot: Snapshot, lacking: Iterable[str]) -> int:
         """Return how many such nodes these pods need, one after the other; 0 if new nodes are not enough."""
         run, number = Run(self.scheduler.on(snapshot), self.cycle.profile), 0
-        offered = less(step.node, step.taken)
+        offered = with_less_allocatable(step.node, step.taken)
         for key in lacking:
             row = snapshot.pods.rows[key]
             decision = run.decide(row)

@@ -177,12 +177,7 @@ def parse_quantity(written: Written) -> Quantity:
             form = QuantityFormat.DECIMAL_SI
     mantissa, exponent = _without_factors_of_ten(-mantissa if sign == "-" else mantissa, exponent)
     return Quantity(
-        mantissa=mantissa,
-        exponent=exponent,
-        format=form,
-        is_big=not is_short,
-        canonical=canonical,
-        is_whole=is_whole,
+        mantissa=mantissa, exponent=exponent, format=form, is_big=not is_short, canonical=canonical, is_whole=is_whole
     )
 
 
@@ -320,11 +315,7 @@ _MULTIPLES_OF_BYTES = sorted(
     + [(10**power, suffix) for suffix, power in _DECIMAL_SUFFIXES.items() if power >= 0],
     reverse=True,
 )
-_MULTIPLES = {
-    Unit.MILLI: [(1000, ""), (1, "m")],
-    Unit.BYTE: _MULTIPLES_OF_BYTES,
-    Unit.COUNT: [(1, "")],
-}
+_MULTIPLES = {Unit.MILLI: [(1000, ""), (1, "m")], Unit.BYTE: _MULTIPLES_OF_BYTES, Unit.COUNT: [(1, "")]}
 
 
 def format_quantity(amount: int, unit: Unit) -> str:

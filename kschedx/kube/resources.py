@@ -209,7 +209,7 @@ def exact_amounts(resources: ResourceList) -> Exact:
 
 def container_requests(spec: PodSpec) -> dict[str, Quantity]:
     """Sum the requests of a spec's containers, without pod level and overhead (AggregateContainerRequests)."""
-    return _together(spec, [container.resources.requests for container in (*spec.containers, *spec.init_containers)])
+    return _aggregate(spec, [container.resources.requests for container in (*spec.containers, *spec.init_containers)])
 
 
 def requested_amount(spec: PodSpec, resource: str) -> int:
@@ -219,10 +219,10 @@ def requested_amount(spec: PodSpec, resource: str) -> int:
 
 def container_limits(spec: PodSpec) -> dict[str, Quantity]:
     """Sum the limits of a spec's containers by the same formula (AggregateContainerLimits)."""
-    return _together(spec, [container.resources.limits for container in (*spec.containers, *spec.init_containers)])
+    return _aggregate(spec, [container.resources.limits for container in (*spec.containers, *spec.init_containers)])
 
 
-def _together(spec: PodSpec, lists: list[ResourceList]) -> dict[str, Quantity]:
+def _aggregate(spec: PodSpec, lists: list[ResourceList]) -> dict[str, Quantity]:
     """Apply the formula to one resource list per container and then per init container."""
     amounts = list(map(parse_resources, lists))
     starting = zip(spec.init_containers, amounts[len(spec.containers) :], strict=True)

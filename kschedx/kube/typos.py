@@ -203,7 +203,7 @@ def unlikely_quantities(spec: PodSpec) -> Iterator[UnlikelyQuantity]:
                     )
 
 
-def far_too_much(spec: PodSpec, resource: str, largest: int) -> Iterator[UnlikelyQuantity]:
+def excessive_amounts(spec: PodSpec, resource: str, largest: int) -> Iterator[UnlikelyQuantity]:
     """Yield amounts of cpu or memory far beyond all nodes, such as `512Gi` if the largest has 16Gi. `largest` is in
     milli-units of cpu and bytes."""
     reported: set[tuple[str, str]] = set()
@@ -217,11 +217,7 @@ def far_too_much(spec: PodSpec, resource: str, largest: int) -> Iterator[Unlikel
             if (milli if resource == "cpu" else milli // 1000) >= _FAR_TOO_MUCH * largest > 0:
                 reported.add((container.name, written))
                 yield UnlikelyQuantity(
-                    container=container.name,
-                    resource=resource,
-                    written=written,
-                    is_really=milli // 1000,
-                    meant=meant,
+                    container=container.name, resource=resource, written=written, is_really=milli // 1000, meant=meant
                 )
 
 

@@ -29,12 +29,7 @@ MAKING_PODS = tuple(kind.key for kind in KINDS.values() if kind.template)
 LOOKS_LIKE_A_PATCH = "it looks like a kustomize patch: kubectl kustomize FOLDER | kschedx why -"
 TEMPLATE_HASH = "pod-template-hash"
 """The label that distinguishes the pods of a Deployment's templates."""
-_LABELS_OF_JOB = (
-    "controller-uid",
-    "job-name",
-    "batch.kubernetes.io/controller-uid",
-    "batch.kubernetes.io/job-name",
-)
+_LABELS_OF_JOB = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 """Labels that the API server adds to a Job's template."""
 _GENERATED_LABELS = frozenset({TEMPLATE_HASH, *_LABELS_OF_JOB})
 SYNC_MARKS = {
@@ -538,7 +533,7 @@ def runs_on(spec: PodSpec, node: Node, *, comparison: bool) -> bool:
     return selects_node(spec, node) and not _is_kept_out(spec, node, DO_NOT_SCHEDULE, comparison=comparison)
 
 
-def goes_on(spec: PodSpec, node: Node, *, comparison: bool) -> bool:
+def continues_on(spec: PodSpec, node: Node, *, comparison: bool) -> bool:
     """Return whether an existing pod stays, even if no new one would be created."""
     return selects_node(spec, node) and not _is_kept_out(spec, node, (NO_EXECUTE,), comparison=comparison)
 

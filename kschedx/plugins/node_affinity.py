@@ -55,9 +55,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
     name = "NodeAffinity"
     touch = Touch.NOTHING
-    texts: ClassVar[Texts] = {
-        "node-affinity-mismatch": (_REASON_POD, _REASON_ENFORCED, _REASON_CONFLICT),
-    }
+    texts: ClassVar[Texts] = {"node-affinity-mismatch": (_REASON_POD, _REASON_ENFORCED, _REASON_CONFLICT)}
     normalizes_by_extremes = True
     scores_preferences = True
 

@@ -75,9 +75,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
 
     name = "NodeDeclaredFeatures"
     touch = Touch.NOTHING
-    texts: ClassVar[Texts] = {
-        "missing-node-features": texts_of_all_releases("unmatched_declared_features"),
-    }
+    texts: ClassVar[Texts] = {"missing-node-features": texts_of_all_releases("unmatched_declared_features")}
 
     def reads(self, pod: Pod) -> Hashable:
         return tuple(needs(pod) for needs in _INFERENCES.values())

@@ -21,9 +21,7 @@ class NodeName(FilterPlugin):
 
     name = "NodeName"
     touch = Touch.NOTHING
-    texts: ClassVar[Texts] = {
-        "node-name-mismatch": (_REASON,),
-    }
+    texts: ClassVar[Texts] = {"node-name-mismatch": (_REASON,)}
 
     def reads(self, pod: Pod) -> Hashable:
         return pod.spec.node_name

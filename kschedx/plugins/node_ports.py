@@ -87,9 +87,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     """Rejects nodes where another pod uses a host port of the pod."""
 
     name = "NodePorts"
-    texts: ClassVar[Texts] = {
-        "host-port-conflict": (_REASON,),
-    }
+    texts: ClassVar[Texts] = {"host-port-conflict": (_REASON,)}
 
     def reads(self, pod: Pod) -> Hashable:
         return WHOLE if host_ports(pod.spec) else None
@@ -133,8 +131,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         for node, ports in now.changed.items():
             taken[node] = bool(ports)
         return Verdicts.first_of(
-            (taken[nodes.rows], Code.UNSCHEDULABLE, _REASON),
-            explain=lambda row: _conflicts(nodes, row, now.wanted),
+            (taken[nodes.rows], Code.UNSCHEDULABLE, _REASON), explain=lambda row: _conflicts(nodes, row, now.wanted)
         )
 
 

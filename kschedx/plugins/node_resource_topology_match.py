@@ -293,7 +293,7 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
     name = "NodeResourceTopologyMatch"
     touch = Touch.NOTHING
     texts: ClassVar[Texts] = {
-        "numa-misfit": ("cannot align pod", "cannot align container", "cannot align {kind} container"),
+        "numa-misfit": ("cannot align pod", "cannot align container", "cannot align {kind} container")
     }
 
     def __init__(self, args: object, handle: Handle) -> None:

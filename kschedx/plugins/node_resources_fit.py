@@ -11,12 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.findings import InsufficientResource, PluginMessage, TooManyPods
-from kschedx.framework.args import (
-    LEAST_ALLOCATED,
-    MOST_ALLOCATED,
-    REQUESTED_TO_CAPACITY_RATIO,
-    NodeResourcesFitArgs,
-)
+from kschedx.framework.args import LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO, NodeResourcesFitArgs
 from kschedx.framework.interface import (
     WHOLE,
     CycleState,
@@ -146,9 +141,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
                 never |= check.never_fits
         reasons = (_REASON_PODS, *(f"Insufficient {check.resource}" for check in checks))
         return Verdicts(
-            codes=np.where(never, _NEVER, np.where(some, _FULL, 0)),
-            reasons=_reasons(failed, reasons),
-            explain=explain,
+            codes=np.where(never, _NEVER, np.where(some, _FULL, 0)), reasons=_reasons(failed, reasons), explain=explain
         )
 
     def room(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Room | None:

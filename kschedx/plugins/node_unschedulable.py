@@ -23,9 +23,7 @@ class NodeUnschedulable(FilterPlugin):
 
     name = "NodeUnschedulable"
     touch = Touch.NOTHING
-    texts: ClassVar[Texts] = {
-        "node-unschedulable": (_REASON,),
-    }
+    texts: ClassVar[Texts] = {"node-unschedulable": (_REASON,)}
 
     def reads(self, pod: Pod) -> Hashable:
         return pod.spec.tolerations

@@ -16,9 +16,7 @@ class SchedulingGates(PreEnqueuePlugin):
 
     name = "SchedulingGates"
     touch = Touch.NOTHING
-    texts: ClassVar[Texts] = {
-        "scheduling-gated": ("waiting for scheduling gates: [{subject}]",),
-    }
+    texts: ClassVar[Texts] = {"scheduling-gated": ("waiting for scheduling gates: [{subject}]",)}
 
     def reads(self, pod: Pod) -> Hashable:
         return pod.spec.scheduling_gates

@@ -29,9 +29,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 
     name = "TaintToleration"
     touch = Touch.NOTHING
-    texts: ClassVar[Texts] = {
-        "untolerated-taint": texts_of_all_releases("untolerated_taint"),
-    }
+    texts: ClassVar[Texts] = {"untolerated-taint": texts_of_all_releases("untolerated_taint")}
     normalizes_by_extremes = True
     scores_preferences = True
 

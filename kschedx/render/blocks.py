@@ -229,8 +229,8 @@ def _total_free(diagnosis: Diagnosis, group: NodeGroup) -> list[Fact]:
     free = diagnosis.free(group.rows, finding.resource)
     if free < finding.requested:
         return []
-    sums = balance(finding.resource, asks=finding.requested, allocatable=finding.allocatable, used=finding.used)
-    amount = sums.alike(finding.resource, (free,))[0]
+    sums = balance(finding.resource, requested=finding.requested, allocatable=finding.allocatable, used=finding.used)
+    amount = sums.in_same_unit(finding.resource, (free,))[0]
     free_text = f"{amount} free on these {count(group.count, 'node')}, not enough on any one node"
     return [Fact(label="in total", items=(free_text,))]
 
@@ -259,8 +259,8 @@ def eviction_facts(detail: NodeDetail, helped: int = 0) -> list[Fact]:
     facts = [Fact(label="eviction", items=tuple(items), whole=True)]
     if eviction.enough:
         short = next(finding for finding in detail.account.findings if isinstance(finding, InsufficientResource))
-        sums = balance(short.resource, asks=short.requested, allocatable=short.allocatable, used=short.used)
-        texts = sums.alike(short.resource, tuple(holder.amount for holder in eviction.enough))
+        sums = balance(short.resource, requested=short.requested, allocatable=short.allocatable, used=short.used)
+        texts = sums.in_same_unit(short.resource, tuple(holder.amount for holder in eviction.enough))
         pods = [f"{holder.pod} ({text})" for holder, text in zip(eviction.enough, texts, strict=True)]
         lead = "enough after evicting any one of " if len(pods) > 1 else "enough after evicting "
         facts.append(

@@ -38,7 +38,7 @@ from kschedx.render.terminal import (
 )
 from kschedx.render.terminal import shown as as_shown
 from kschedx.render.view import FixView, ItemList, Tone, View, ViewItem, identical, shared_value
-from kschedx.simulate.repack import EmptiedTogether
+from kschedx.simulate.repack import EmptiedNodes
 from kschedx.wording import Fact, amount, count, list_names
 
 _NAMES = 3
@@ -184,7 +184,7 @@ def scale_down_screen(
     removals: Sequence[Removal],
     kept: Sequence[NodeDisruption],
     consolidation: Consolidation | None = None,
-    together: EmptiedTogether | None = None,
+    together: EmptiedNodes | None = None,
     *,
     width: int,
     wide: bool = False,
@@ -260,7 +260,7 @@ def _title_of(items: Sequence[ViewItem]) -> str:
     return f"{items[0].title} and {len(items) - 1:,} more" if len(items) > 1 else items[0].title
 
 
-def _together_facts(together: EmptiedTogether, most: int) -> Iterator[Fact]:
+def _together_facts(together: EmptiedNodes, most: int) -> Iterator[Fact]:
     """Yield which nodes can be removed together, what they cost, and what blocks the others; of many nodes, the first
     `most`."""
     price = f", {together.price:.2f} an hour" if together.price is not None else ""
@@ -452,7 +452,7 @@ def scale_down_view(
     removals: Sequence[Removal],
     kept: Sequence[NodeDisruption],
     consolidation: Consolidation | None = None,
-    together: EmptiedTogether | None = None,
+    together: EmptiedNodes | None = None,
     *,
     wide: bool = True,
     most: int = 0,

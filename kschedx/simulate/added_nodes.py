@@ -19,7 +19,7 @@ from kschedx.kube.types import Node
 from kschedx.simulate.changes import SHAPES, another_like, shapes
 from kschedx.simulate.simulator import Simulator
 from kschedx.snapshot.columns import ClusterRow
-from kschedx.snapshot.daemon_sets import DaemonPod, daemon_pods, less, overhead
+from kschedx.snapshot.daemon_sets import DaemonPod, daemon_pods, overhead, with_less_allocatable
 from kschedx.snapshot.pods import PodTable
 
 _MOST_ADDED = 500
@@ -165,7 +165,7 @@ class _Addition:
         known = self._cluster.snapshot.cluster.index
         name = next(name for number in count(1) if (name := f"{template.name}-added{number}") not in known)
         node = another_like(template, name)
-        self._cluster.add_node(less(node, overhead(self._daemons, node, comparison=self._comparison)))
+        self._cluster.add_node(with_less_allocatable(node, overhead(self._daemons, node, comparison=self._comparison)))
 
 
 def _nodes_in_live_zones(gone: Iterable[Node | None], alive: Sequence[Node]) -> list[Node]:

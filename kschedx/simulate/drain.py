@@ -183,12 +183,7 @@ class Evictor:
     """Drains nodes of a run."""
 
     def __init__(
-        self,
-        cluster: _DrainedCluster,
-        base: Snapshot,
-        options: _DrainOptions,
-        *,
-        scenes: dict[str, Snapshot],
+        self, cluster: _DrainedCluster, base: Snapshot, options: _DrainOptions, *, scenes: dict[str, Snapshot]
     ) -> None:
         """`base` is the cluster from which the status of its budgets was computed. `scenes` receives the first nodes
         whose pods fit no other node, with the cluster at that moment."""

@@ -32,13 +32,7 @@ from kschedx.kube.storage import STORAGE, PersistentVolume, PersistentVolumeClai
 from kschedx.kube.types import Node, Pod, PodDisruptionBudget, PodDisruptionBudgetStatus
 from kschedx.patterns import lazy_pattern
 from kschedx.plugins.volume_binding.matching import volume_to_bind
-from kschedx.snapshot.edits import (
-    with_applied,
-    with_changed_nodes,
-    with_changed_pods,
-    with_object,
-    without_object,
-)
+from kschedx.snapshot.edits import with_applied, with_changed_nodes, with_changed_pods, with_object, without_object
 from kschedx.snapshot.snapshot import Snapshot
 
 # A single field of a manifest, by its path: `spec.template.spec.containers[web].resources.requests.cpu`.

@@ -406,7 +406,7 @@ class Queue:
         """Continue with the cluster after a manual change; the rows of its pods are the same."""
         self._run, self._sort_key = run, queue_order(run.scheduler)
 
-    def depart_together(self, rows: Sequence[int]) -> None:
+    def evict_many(self, rows: Sequence[int]) -> None:
         """Evict many pods without preemption; their replacements are pending."""
         if not rows:
             return
@@ -474,7 +474,7 @@ class Queue:
                     for other in waiting[at:]:
                         (its if _gang_of(self._run, other[1]) == gang else others).append(other)
                     waiting, at = others, 0
-                    left, again = self._decide_together(gang, its)
+                    left, again = self._decide_gang(gang, its)
                     placed = len(left) < len(its)
                 moved |= placed or again is not None
                 for other in map(self._place, again or ()):
@@ -555,9 +555,7 @@ class Queue:
             size = 2 * size if len(more) == size else 0
         return rows, nodes
 
-    def _decide_together(
-        self, gang: _QueuedGang, places: list[_QueuePlace]
-    ) -> tuple[list[_QueuePlace], list[int] | None]:
+    def _decide_gang(self, gang: _QueuedGang, places: list[_QueuePlace]) -> tuple[list[_QueuePlace], list[int] | None]:
         """Return the members that stay pending (all if too few fit a node), and the recreated pods as `_decide`
         does."""
         if gang in self._given_up:
@@ -601,7 +599,7 @@ class Queue:
                 again = [*(again or ()), *self._take_back(steps, message, is_nominated=fits)]
                 continue
             try:
-                preempted = None if has_preempted else self._preempt_together(gang, members, steps)
+                preempted = None if has_preempted else self._preempt_for_gang(gang, members, steps)
             except UndecidableError as error:
                 self.steps += [self._undecided_step(row, str(error)) for row in members]
                 return places, again
@@ -636,7 +634,7 @@ class Queue:
         }
         return by_node[self._pick(cluster_rows(sorted(by_node)))]
 
-    def _preempt_together(self, gang: _QueuedGang, members: list[int], steps: list[QueueStep]) -> list[int] | None:
+    def _preempt_for_gang(self, gang: _QueuedGang, members: list[int], steps: list[QueueStep]) -> list[int] | None:
         """Preempt pods for the group as a whole. Returns the recreated victims; None if preemption does not help."""
         group = gang.group(self._run)
         if group is None:

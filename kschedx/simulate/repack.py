@@ -158,7 +158,7 @@ class EmptiedDocument(Document, frozen=True):
     price: str | None
 
 
-class EmptiedTogether(Struct, frozen=True, kw_only=True):
+class EmptiedNodes(Struct, frozen=True, kw_only=True):
     """Nodes that are drained one after the other, and stay cordoned."""
 
     nodes: tuple[str, ...]
@@ -182,9 +182,9 @@ class EmptiedTogether(Struct, frozen=True, kw_only=True):
         return part_of(EmptiedDocument, self, moves=moves, price=None if self.price is None else f"{self.price:.4f}")
 
 
-def empty_together(
+def empty_nodes(
     snapshot: Snapshot, setup: Setup, names: Sequence[str], price_of: Callable[[str], float | None]
-) -> EmptiedTogether:
+) -> EmptiedNodes:
     """Drain these nodes within budgets, those with the fewest pods first. The drain of a node is undone if a pod would
     stay on it or stay pending. Nothing is preempted for a pod that moves."""
     simulator = Simulator(snapshot, setup, SimulationOptions(force=True, delete_emptydir_data=True))
@@ -222,4 +222,4 @@ def empty_together(
             moves[pod.pod] = source, pod.node
     prices = {name: price_of(name) for name in emptied}
     not_tried = len(names) - len(order)
-    return EmptiedTogether(nodes=tuple(emptied), moves=moves, blocked=blocked, not_tried=not_tried, prices=prices)
+    return EmptiedNodes(nodes=tuple(emptied), moves=moves, blocked=blocked, not_tried=not_tried, prices=prices)

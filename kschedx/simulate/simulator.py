@@ -245,7 +245,7 @@ class Simulator:
         }
         for row in in_order:
             if row in controlled:
-                self.queue.depart_together(leaving)
+                self.queue.evict_many(leaving)
                 leaving = []
                 if self.manager.recreate(row):
                     self.queue.delete(row)
@@ -256,7 +256,7 @@ class Simulator:
             if pods.node[row] >= 0:
                 leaving.append(row)
             waiting.append(row)
-        self.queue.depart_together(leaving)
+        self.queue.evict_many(leaving)
         self.queue.is_last(waiting)
         return waiting
 
@@ -291,7 +291,7 @@ class Simulator:
     def unassign(self, rows: Iterable[int]) -> None:
         """Make assigned pods pending again."""
         if assigned := [row for row in rows if self.pods.node[row] >= 0]:
-            self.queue.depart_together(assigned)
+            self.queue.evict_many(assigned)
 
     def _settle(self, rows: set[int] | None, excluded: Collection[int], *, joins: bool = False) -> None:
         for _ in range(_MOST_SYNCS):
@@ -341,9 +341,7 @@ class Simulator:
 
     def mark(self) -> _Mark:
         return _Mark(
-            moves=self.run.cluster.mark(),
-            created=frozenset(self.queue.created),
-            controllers=self.manager.save(),
+            moves=self.run.cluster.mark(), created=frozenset(self.queue.created), controllers=self.manager.save()
         )
 
     def revert(self, mark: _Mark) -> None:

@@ -264,16 +264,7 @@ def tune(
         today, *others = trials
         trials = [today, *sorted(others, key=lambda trial: trial.rank(goal))]
         candidates = [trial.candidate for trial in trials[: max(len(trials) // kept, 2)]]
-    place = search.trial_on_part(1, random.Random(seed))
-    while True:  # drop changes that the best does not need
-        best = min(trials, key=lambda trial: trial.rank(goal))
-        simpler = [part for part in best.candidate.parts.values() if all(part != known.candidate for known in trials)]
-        if not simpler or time.monotonic() > ends:
-            break
-        fewer = _try(place, simpler, run, ends, "simpler candidates")
-        trials += fewer
-        if min(trial.rank(goal)[:2] for trial in fewer) > best.rank(goal)[:2]:
-            break
+    trials = _simplify(search.trial_on_part(1, random.Random(seed)), trials, goal, run, ends)
     front = _front(sorted(trials, key=lambda trial: trial.rank(goal)), goal)
     configuration = front[0].candidate.apply_to(base, profile.scheduler_name)
     return Tuning(
@@ -291,6 +282,26 @@ def tune(
         front=tuple(front),
         configuration=configuration,
     )
+
+
+def _simplify(
+    place: Callable[[ProfileCandidate], ProfileTrial],
+    trials: Sequence[ProfileTrial],
+    goal: TuningGoal,
+    run: _Map,
+    until: float,
+) -> list[ProfileTrial]:
+    """Return the trials with those of simpler candidates: changes that the best one does not need are dropped."""
+    trials = [*trials]
+    while True:
+        best = min(trials, key=lambda trial: trial.rank(goal))
+        simpler = [part for part in best.candidate.parts.values() if all(part != known.candidate for known in trials)]
+        if not simpler or time.monotonic() > until:
+            return trials
+        fewer = _try(place, simpler, run, until, "simpler candidates")
+        trials += fewer
+        if min(trial.rank(goal)[:2] for trial in fewer) > best.rank(goal)[:2]:
+            return trials
 
 
 def base_of(config: _Json | None, setup: Setup) -> _Json:

@@ -55,7 +55,7 @@ def overhead(daemons: Iterable[DaemonPod], node: Node, *, comparison: bool) -> M
     return total
 
 
-def less(node: Node, amounts: Mapping[str, int]) -> Node:
+def with_less_allocatable(node: Node, amounts: Mapping[str, int]) -> Node:
     """Return the node with reduced allocatable."""
     left = dict(node.status.allocatable)
     for resource, taken in amounts.items():

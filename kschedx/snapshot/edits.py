@@ -39,7 +39,7 @@ def with_pods(snapshot: Snapshot, pods: Sequence[Pod]) -> Snapshot:
         annotations=old.annotations.with_rows([dict(pod.metadata.annotations) for pod in pods], _sorted_labels),
         owners=old.owners.with_rows(pod.metadata.owner_references for pod in pods),
         specs=old.specs.with_rows(specs, _SpecKeys()),
-        statuses=old.statuses.with_rows(map(_own_columns_aside, pods), msgspec.json.encode),
+        statuses=old.statuses.with_rows(map(_without_column_fields, pods), msgspec.json.encode),
         phases=_join_columns(old.phases, [pod.status.phase for pod in pods]),
         start_times=[*old.start_times, *(pod.status.start_time for pod in pods)],
         creation_timestamps=[*old.creation_timestamps, *(pod.metadata.creation_timestamp for pod in pods)],
@@ -86,7 +86,7 @@ def with_changed_pods(snapshot: Snapshot, changed: Iterable[tuple[IntArray, Pod]
     requests = {options: column.copy() for options, column in old._requests.items()}
     known: dict[tuple[int, bytes], int] = {}
     for rows, pod in changed:
-        spec, status = _unbound([pod])[0], _own_columns_aside(pod)
+        spec, status = _unbound([pod])[0], _without_column_fields(pod)
         values: tuple[object, ...] = spec, status
         for at, key in enumerate((written(spec), msgspec.json.encode(status))):
             column = columns[at]
@@ -195,7 +195,7 @@ def _unbound(pods: Sequence[Pod]) -> list[PodSpec]:
     return [known[id(pod.spec)] for pod in pods]
 
 
-def _own_columns_aside(pod: Pod) -> PodStatus:
+def _without_column_fields(pod: Pod) -> PodStatus:
     """Return the status without the parts that have their own columns."""
     return replace(pod.status, phase="", start_time=None, nominated_node_name="")
 
@@ -312,9 +312,7 @@ def _with_bound(
             volumes={**storage.volumes, **stand(PersistentVolume, before.storage.volumes)},
         ),
         devices=replace(
-            devices,
-            claims={**devices.claims, **stand(ResourceClaim, before.devices.claims)},
-            derived_from_slices={},
+            devices, claims={**devices.claims, **stand(ResourceClaim, before.devices.claims)}, derived_from_slices={}
         ),
     )
 

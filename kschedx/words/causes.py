@@ -5,31 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from kschedx import findings
 from kschedx.explain.diagnosis import Diagnosis, OfferedNowhere, UnwellNodes
 from kschedx.explain.node_groups import NodeGroup, only_repeats_cordon
 from kschedx.explain.root_causes import root_causes
-from kschedx.findings import (
-    ClaimInUse,
-    ExistingAntiAffinityConflict,
-    ExtenderRefused,
-    Finding,
-    HostPortConflict,
-    InsufficientDevices,
-    InsufficientResource,
-    NodeAffinityMismatch,
-    NodeNameMismatch,
-    NodeUnschedulable,
-    NoMatchingVolume,
-    PodAffinityUnsatisfied,
-    PodAntiAffinityConflict,
-    ProvisioningTopologyMismatch,
-    TooManyPods,
-    TopologyLabelMissing,
-    TopologySpreadSkew,
-    UntoleratedTaint,
-    VolumeLimitExceeded,
-    VolumeNodeAffinityMismatch,
-)
 from kschedx.findings.constraints import TermMatch
 from kschedx.kube.names import HOSTNAME
 from kschedx.wording import balance, count, list_names
@@ -64,7 +43,7 @@ def _first(phrases: Sequence[str], most: int | None) -> tuple[str, ...]:
     return (*phrases[:most], count(len(phrases) - most, "other cause"))
 
 
-def main_findings(diagnosis: Diagnosis) -> Iterator[Finding]:
+def main_findings(diagnosis: Diagnosis) -> Iterator[findings.Finding]:
     """Yield one finding for each cause: of what rejects the pod as a whole, otherwise of the nodes, most common
     first."""
     if diagnosis.stops:
@@ -86,18 +65,18 @@ def shared_headlines(diagnosis: Diagnosis) -> tuple[str, ...]:
 def _group_headline(groups: Sequence[NodeGroup]) -> str:
     """Return the headline of a cause; what is wrong with a node names it."""
     finding, number = _main(groups[0]), sum(group.count for group in groups)
-    if isinstance(finding, NodeUnschedulable) and number > 1:
+    if isinstance(finding, findings.NodeUnschedulable) and number > 1:
         return _phrase(groups)
-    if isinstance(finding, UntoleratedTaint) and node_condition(finding, number):
+    if isinstance(finding, findings.UntoleratedTaint) and node_condition(finding, number):
         name = groups[0].exemplar.name
         return unwell_nodes_text(UnwellNodes(fault=finding, nodes=number, first=name))
     return "" if finding is None else _shared_headline(finding)
 
 
-def _shared_headline(finding: Finding) -> str:
-    if isinstance(finding, InsufficientDevices) and finding.shortages:
+def _shared_headline(finding: findings.Finding) -> str:
+    if isinstance(finding, findings.InsufficientDevices) and finding.shortages:
         return class_shortage_text(finding.shortages[0])
-    if isinstance(finding, VolumeNodeAffinityMismatch):
+    if isinstance(finding, findings.VolumeNodeAffinityMismatch):
         return f"volume {finding.persistent_volume}{_place(finding)} is not accessible"
     return describe(finding).headline
 
@@ -138,43 +117,43 @@ def _groups_by_cause(node_groups: Sequence[NodeGroup]) -> list[list[NodeGroup]]:
 def _rank(groups: Sequence[NodeGroup]) -> tuple[bool, bool, bool, int]:
     finding = _main(groups[0])
     number = sum(group.count for group in groups)
-    is_of_role = isinstance(finding, UntoleratedTaint) and finding.is_of_role
-    is_going = isinstance(finding, NodeUnschedulable) or is_of_leaving_node(finding)
+    is_of_role = isinstance(finding, findings.UntoleratedTaint) and finding.is_of_role
+    is_going = isinstance(finding, findings.NodeUnschedulable) or is_of_leaving_node(finding)
     return is_going, is_of_role, not _offered_nowhere(finding), -number
 
 
-def _offered_nowhere(finding: Finding | None) -> bool:
-    return isinstance(finding, InsufficientResource) and finding.offered_nowhere
+def _offered_nowhere(finding: findings.Finding | None) -> bool:
+    return isinstance(finding, findings.InsufficientResource) and finding.offered_nowhere
 
 
-def _main(group: NodeGroup) -> Finding | None:
+def _main(group: NodeGroup) -> findings.Finding | None:
     """Return the finding of the plugin at which kube-scheduler stops. A resource that the nodes do not have at all
     comes before those that are used up."""
-    findings = group.exemplar.findings
-    first = next((finding for finding in findings if not only_repeats_cordon(finding)), next(iter(findings), None))
-    if isinstance(first, NodeUnschedulable):  # those who remove a node often cordon it as well
-        return next(filter(is_of_leaving_node, findings), first)
-    if not isinstance(first, InsufficientResource):
+    blockers = group.exemplar.findings
+    first = next((finding for finding in blockers if not only_repeats_cordon(finding)), next(iter(blockers), None))
+    if isinstance(first, findings.NodeUnschedulable):  # those who remove a node often cordon it as well
+        return next(filter(is_of_leaving_node, blockers), first)
+    if not isinstance(first, findings.InsufficientResource):
         return first
-    short = (finding for finding in findings if isinstance(finding, InsufficientResource))
+    short = (finding for finding in blockers if isinstance(finding, findings.InsufficientResource))
     return next((finding for finding in short if not finding.allocatable), first)
 
 
-def _key(finding: Finding) -> tuple[str, object]:
+def _key(finding: findings.Finding) -> tuple[str, object]:
     match finding:
-        case InsufficientResource(resource=resource):
+        case findings.InsufficientResource(resource=resource):
             return finding.reason, resource
-        case NodeAffinityMismatch() if (failed := _unmet_requirement(finding)) is not None:
+        case findings.NodeAffinityMismatch() if (failed := _unmet_requirement(finding)) is not None:
             return finding.reason, failed
-        case NodeAffinityMismatch():
+        case findings.NodeAffinityMismatch():
             return finding.reason, None
-        case UntoleratedTaint():
+        case findings.UntoleratedTaint():
             return finding.reason, (finding.key, finding.value, finding.effect)
-        case TopologySpreadSkew(constraint=constraint):
+        case findings.TopologySpreadSkew(constraint=constraint):
             return finding.reason, constraint
-        case PodAntiAffinityConflict(term=term):
+        case findings.PodAntiAffinityConflict(term=term):
             return finding.reason, term
-        case PodAffinityUnsatisfied():
+        case findings.PodAffinityUnsatisfied():
             return finding.reason, (str(finding.selector), finding.topology_key, finding.domain is None)
         case _:
             return finding.reason, finding.same_as
@@ -189,59 +168,42 @@ def _allowed_domains(terms: Sequence[TermMatch]) -> str:
 
 def _phrase(groups: Sequence[NodeGroup]) -> str:
     """Return the phrase about groups that one cause rejects, nearest first."""
-    number = sum(group.count for group in groups)
-    nodes, is_single = count(number, "node"), number == 1
-    finding = _main(groups[0])
+    number, finding = sum(group.count for group in groups), _main(groups[0])
+    nodes = count(number, "node")
+    if isinstance(finding, findings.UntoleratedTaint) and (condition := node_condition(finding, number)):
+        return condition
+    if (predicate := _predicate(groups, finding, number)) is not None:
+        singular, plural, rest = predicate
+        return f"{nodes} {singular if number == 1 else plural} {rest}"
     match finding:
-        case InsufficientResource():
-            return f"{nodes} {'lacks' if is_single else 'lack'} {_least_shortfall(groups, finding.resource)}"
-        case TooManyPods():
-            return f"{nodes} {'runs its' if is_single else 'run their'} maximum number of pods"
-        case HostPortConflict():
+        case findings.HostPortConflict():
             return f"host port {finding.port}/{finding.protocol} is in use on {nodes}"
-        case NodeUnschedulable():
-            return f"{nodes} {'is' if is_single else 'are'} cordoned{maintenance_text(finding.maintenance)}"
-        case NodeNameMismatch():
-            return f"{nodes} {'does' if is_single else 'do'} not match spec.nodeName {finding.wanted}"
-        case UntoleratedTaint():
-            value = f"={finding.value}" if finding.value else ""
-            has = f"{nodes} {'has' if is_single else 'have'} the taint {finding.key}{value}:{finding.effect}"
-            return node_condition(finding, number) or f"{has}{_also_lacking(groups, number)}"
-        case NodeAffinityMismatch():
-            return f"{nodes} {'does' if is_single else 'do'} not match {_affinity(finding)}"
-        case TopologySpreadSkew(min_domains=int()):
+        case findings.TopologySpreadSkew(min_domains=int()):
             exist = f"{count(finding.domain_count, 'domain')} exist{'s' if finding.domain_count == 1 else ''}"
             return f"minDomains {finding.min_domains} over {finding.topology_key} excludes {nodes}: {exist}"
-        case TopologySpreadSkew():
+        case findings.TopologySpreadSkew():
             return f"maxSkew {finding.max_skew} over {finding.topology_key} excludes {nodes}"
-        case TopologyLabelMissing():
-            return f"{nodes} {'has' if is_single else 'have'} no label {finding.topology_key}"
-        case PodAffinityUnsatisfied(domain=None):
-            return f"{nodes} {'has' if is_single else 'have'} no label {finding.topology_key} (podAffinity)"
-        case PodAffinityUnsatisfied():
+        case findings.PodAffinityUnsatisfied():
             where = "on" if finding.topology_key == HOSTNAME else f"in the {finding.topology_key} of"
             return f"no pod {finding.selector or ''} runs {where} {nodes} (podAffinity)".replace("  ", " ")
-        case PodAntiAffinityConflict():
+        case findings.PodAntiAffinityConflict():
             over = "" if finding.topology_key == HOSTNAME else f" over {finding.topology_key}"
             return f"the pod's anti-affinity{over} excludes {nodes}"
-        case ExistingAntiAffinityConflict():
+        case findings.ExistingAntiAffinityConflict():
             return f"the anti-affinity of {_repelling_pods(groups)} excludes {nodes}"
-        case VolumeNodeAffinityMismatch():
+        case findings.VolumeNodeAffinityMismatch():
             return f"volume {finding.persistent_volume}{_place(finding)} is not accessible from {nodes}"
-        case VolumeLimitExceeded(limit=limit, wanted_count=wanted):
-            more = "more volumes" if wanted <= limit else f"more than {limit:,} volumes, and the pod has {wanted:,}"
-            return f"{nodes} cannot attach {more} of {finding.driver}"
-        case NoMatchingVolume():
+        case findings.NoMatchingVolume():
             return f"no volume matches claim {finding.claim.claim} on {nodes}{_nearest_volume(groups)}"
-        case ProvisioningTopologyMismatch():
+        case findings.ProvisioningTopologyMismatch():
             return (
                 f"class {finding.claim.storage_class} provisions no volume for {nodes}{_allowed_domains(finding.terms)}"
             )
-        case ClaimInUse():
+        case findings.ClaimInUse():
             return f"claim {finding.claim} (ReadWriteOncePod) is in use by {finding.holder} on {finding.holder_node}"
-        case InsufficientDevices(shortages=(first, *_)):
-            return shortage_text(first, nodes, "has" if is_single else "have")
-        case ExtenderRefused():
+        case findings.InsufficientDevices(shortages=(first, *_)):
+            return shortage_text(first, nodes, "has" if number == 1 else "have")
+        case findings.ExtenderRefused():
             why = f': "{finding.message}"' if finding.message else ", without a reason"
             return f"the extender {finding.url} rejects {nodes}{why}"
         case None:
@@ -251,7 +213,38 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
             return f"{nodes}: {words.headline if number == 1 else words.shared or words.headline}"
 
 
-def _place(finding: VolumeNodeAffinityMismatch) -> str:
+def _predicate(
+    groups: Sequence[NodeGroup], finding: findings.Finding | None, number: int
+) -> tuple[str, str, str] | None:
+    """Return what is said of the nodes, as the verb for one, the verb for several, and the rest; None if the phrase has
+    another subject."""
+    match finding:
+        case findings.InsufficientResource():
+            return "lacks", "lack", _least_shortfall(groups, finding.resource)
+        case findings.TooManyPods():
+            return "runs its", "run their", "maximum number of pods"
+        case findings.NodeUnschedulable():
+            return "is", "are", f"cordoned{maintenance_text(finding.maintenance)}"
+        case findings.NodeNameMismatch():
+            return "does", "do", f"not match spec.nodeName {finding.wanted}"
+        case findings.UntoleratedTaint():
+            value = f"={finding.value}" if finding.value else ""
+            taint = f"the taint {finding.key}{value}:{finding.effect}"
+            return "has", "have", f"{taint}{_also_lacking(groups, number)}"
+        case findings.NodeAffinityMismatch():
+            return "does", "do", f"not match {_affinity(finding)}"
+        case findings.TopologyLabelMissing():
+            return "has", "have", f"no label {finding.topology_key}"
+        case findings.PodAffinityUnsatisfied(domain=None):
+            return "has", "have", f"no label {finding.topology_key} (podAffinity)"
+        case findings.VolumeLimitExceeded(limit=limit, wanted_count=wanted):
+            more = "more volumes" if wanted <= limit else f"more than {limit:,} volumes, and the pod has {wanted:,}"
+            return "cannot", "cannot", f"attach {more} of {finding.driver}"
+        case _:
+            return None
+
+
+def _place(finding: findings.VolumeNodeAffinityMismatch) -> str:
     """Return where the volume is: ` (zone eu-1c)`."""
     required = finding.terms[0].requirements if finding.terms else ()
     unmet = [requirement for requirement in required if not requirement.matched]
@@ -261,7 +254,7 @@ def _place(finding: VolumeNodeAffinityMismatch) -> str:
 _INVALID = re.compile(r'Invalid value: ("[^"]+")')
 
 
-def _affinity(finding: NodeAffinityMismatch) -> str:
+def _affinity(finding: findings.NodeAffinityMismatch) -> str:
     """Return what does not match, and its source if it is not the pod."""
     by = " (addedAffinity of the scheduler's profile)" if finding.source == "addedAffinity" else ""
     requested = _unmet_requirement(finding) or "the node affinity"
@@ -273,18 +266,17 @@ def _affinity(finding: NodeAffinityMismatch) -> str:
 
 def _repelling_pods(groups: Sequence[NodeGroup]) -> str:
     """Return the running pods whose anti-affinity matches the pod."""
-    findings = [main for group in groups if isinstance(main := _main(group), ExistingAntiAffinityConflict)]
-    pods = dict.fromkeys(pod for finding in findings for pod in finding.pods)
-    is_all = all(finding.pod_count == len(finding.pods) for finding in findings) and all(
-        group.count == 1 for group in groups
-    )
+    conflicts = [main for group in groups if isinstance(main := _main(group), findings.ExistingAntiAffinityConflict)]
+    pods = dict.fromkeys(pod for conflict in conflicts for pod in conflict.pods)
+    is_all = all(conflict.pod_count == len(conflict.pods) for conflict in conflicts)
+    is_all &= all(group.count == 1 for group in groups)
     return list_names([*pods], 2) if is_all else f"{next(iter(pods))} and others"
 
 
 def _nearest_volume(groups: Sequence[NodeGroup]) -> str:
     """Return what the one volume of the class lacks on all nodes."""
     mains = (_main(group) for group in groups)
-    nearest = {nearest_text(main) for main in mains if isinstance(main, NoMatchingVolume)}
+    nearest = {nearest_text(main) for main in mains if isinstance(main, findings.NoMatchingVolume)}
     return "".join(f": {phrase}" for phrase in nearest if phrase) if len(nearest) == 1 else ""
 
 
@@ -292,10 +284,12 @@ def _also_lacking(groups: Sequence[NodeGroup], number: int) -> str:
     """Return which resource tainted nodes also lack, so that a toleration alone would not help. Empty for a role's
     taint, which pods should not tolerate."""
     taint = _main(groups[0])
-    if isinstance(taint, UntoleratedTaint) and taint.is_of_role:
+    if isinstance(taint, findings.UntoleratedTaint) and taint.is_of_role:
         return ""
     lacking = [
-        next((finding for finding in group.exemplar.findings if isinstance(finding, InsufficientResource)), None)
+        next(
+            (finding for finding in group.exemplar.findings if isinstance(finding, findings.InsufficientResource)), None
+        )
         for group in groups
     ]
     first = lacking[0]
@@ -310,18 +304,18 @@ def _least_shortfall(groups: Sequence[NodeGroup], resource: str) -> str:
         finding
         for group in groups
         for finding in group.exemplar.findings
-        if isinstance(finding, InsufficientResource) and finding.resource == resource
+        if isinstance(finding, findings.InsufficientResource) and finding.resource == resource
     ]
     least = min(short, key=lambda finding: finding.short_by)
     is_same = all(group.is_uniform for group in groups) and len({finding.short_by for finding in short}) == 1
     number = sum(group.count for group in groups)
-    sums = balance(least.resource, asks=least.requested, allocatable=least.allocatable, used=least.used)
+    sums = balance(least.resource, requested=least.requested, allocatable=least.allocatable, used=least.used)
     return f"{sums.short_by} {'CPU' if least.resource == 'cpu' else least.resource}" + (
         "" if number == 1 else " each" if is_same else " or more"
     )
 
 
-def _unmet_requirement(finding: NodeAffinityMismatch) -> str | None:
+def _unmet_requirement(finding: findings.NodeAffinityMismatch) -> str | None:
     """Return the first unmet requirement of the only term: `zone=eu-1b`; None if several terms are alternatives."""
     if len(finding.terms) != 1:
         return None

@@ -59,10 +59,7 @@ def _device_class_not_found(finding: findings.DeviceClassNotFound) -> Words:
 def _device_selector_failed(finding: findings.DeviceSelectorFailed) -> Words:
     return Words(
         headline=f"a selector of {finding.owner} fails on a device: {finding.error.splitlines()[0]}",
-        facts=(
-            Fact(label="selector", items=(finding.expression,)),
-            Fact(label="device", items=(finding.device,)),
-        ),
+        facts=(Fact(label="selector", items=(finding.expression,)), Fact(label="device", items=(finding.device,))),
     )
 
 

@@ -45,14 +45,14 @@ def hardware_text(hint: HardwareHint) -> str:
 
 
 def insufficient_resource(finding: InsufficientResource, detail: NodeDetail | None) -> Words:
-    sums = balance(finding.resource, asks=finding.requested, allocatable=finding.allocatable, used=finding.used)
-    size = max(len(sums.asks), len(sums.offers))
+    sums = balance(finding.resource, requested=finding.requested, allocatable=finding.allocatable, used=finding.used)
+    size = max(len(sums.requested), len(sums.free))
     parts = detail.parts.get(finding.resource, ()) if detail else ()
-    asks = sums.asks.rjust(size)
+    asks = sums.requested.rjust(size)
     if len(parts) == 1:
         asks += f" = {parts[0].label}"
     elif parts:
-        texts = sums.alike(finding.resource, tuple(part.amount for part in parts))
+        texts = sums.in_same_unit(finding.resource, tuple(part.amount for part in parts))
         asks += " = " + " + ".join(f"{part.label} {text}" for part, text in zip(parts, texts, strict=True))
     facts = [
         Fact(label="requests", items=(asks,), whole=True),
@@ -60,7 +60,7 @@ def insufficient_resource(finding: InsufficientResource, detail: NodeDetail | No
     ]
     held = detail.holders.get(finding.resource, ()) if detail else ()
     if held:
-        texts = sums.alike(finding.resource, tuple(holder.amount for holder in held))
+        texts = sums.in_same_unit(finding.resource, tuple(holder.amount for holder in held))
         facts.append(
             Fact(
                 label="used by",
@@ -68,7 +68,7 @@ def insufficient_resource(finding: InsufficientResource, detail: NodeDetail | No
                     f"{text} {holder.pod} ({holder.priority_text})" for text, holder in zip(texts, held, strict=True)
                 ),
                 rest=tuple(
-                    sums.alike(finding.resource, (sum(holder.amount for holder in held[shown:]),))[0]
+                    sums.in_same_unit(finding.resource, (sum(holder.amount for holder in held[shown:]),))[0]
                     + f" by {count(len(held) - shown, 'other pod')}"
                     for shown in range(len(held))
                 ),
@@ -76,7 +76,7 @@ def insufficient_resource(finding: InsufficientResource, detail: NodeDetail | No
         )
     of_nominated = finding.used - sum(holder.amount for holder in held)
     if held and detail and _counts_nominated(detail) and of_nominated > 0:
-        (amount,) = sums.alike(finding.resource, (of_nominated,))
+        (amount,) = sums.in_same_unit(finding.resource, (of_nominated,))
         facts.append(Fact(label="nominated", items=(f"{amount} for pods nominated for the node",)))
     if finding.offered_nowhere:
         text = f"no node has {finding.resource}"
@@ -102,8 +102,8 @@ def _offers(
     nominated = " and the nominated pods" if detail and _counts_nominated(detail) else ""
     by = f" by {count(detail.pods, 'pod')}{nominated}" if detail else ""
     whole = detail.capacity.get(finding.resource) if detail else None
-    of = f" (capacity {sums.alike(finding.resource, (whole,))[0]}, the rest is reserved)" if whole else ""
-    sums_text = f"{sums.offers.rjust(size)} = {sums.allocatable} allocatable{of} - {sums.used} requested{by}"
+    of = f" (capacity {sums.in_same_unit(finding.resource, (whole,))[0]}, the rest is reserved)" if whole else ""
+    sums_text = f"{sums.free.rjust(size)} = {sums.allocatable} allocatable{of} - {sums.used} requested{by}"
     return (sums_text, f"rounded to {sums.rounded}") if sums.rounded else (sums_text,)
 
 

@@ -30,15 +30,15 @@ GI, MI, KI = 2**30, 2**20, 2**10
     ],
 )
 def test_one_unit(resource: str, asks: int, allocatable: int, used: int, expected: tuple[str, ...]) -> None:
-    units = balance(resource, asks=asks, allocatable=allocatable, used=used)
-    assert (units.asks, units.offers, units.allocatable, units.used, units.short_by) == expected
+    units = balance(resource, requested=asks, allocatable=allocatable, used=used)
+    assert (units.requested, units.free, units.allocatable, units.used, units.short_by) == expected
 
 
 @given(st.integers(1, 2**43), st.integers(0, 2**43), st.integers(0, 2**43))
 def test_rounded_sums_are_correct_and_never_look_like_a_fit(asks: int, allocatable: int, used: int) -> None:
-    units = balance("memory", asks=asks, allocatable=allocatable, used=used)
+    units = balance("memory", requested=asks, allocatable=allocatable, used=used)
     if units.rounded:
-        texts = (units.asks, units.offers, units.allocatable, units.used, units.short_by)
+        texts = (units.requested, units.free, units.allocatable, units.used, units.short_by)
         numbers = [Decimal(text.removesuffix("Mi").removesuffix("Gi")) for text in texts]
         assert numbers[1] == numbers[2] - numbers[3]
         assert numbers[4] == numbers[0] - numbers[1]
@@ -46,8 +46,8 @@ def test_rounded_sums_are_correct_and_never_look_like_a_fit(asks: int, allocatab
 
 
 def test_other_amounts_keep_the_unit() -> None:
-    units = balance("cpu", asks=2250, allocatable=7910, used=6260)
-    assert units.alike("cpu", (3000, 110)) == ("3000m", "110m")
+    units = balance("cpu", requested=2250, allocatable=7910, used=6260)
+    assert units.in_same_unit("cpu", (3000, 110)) == ("3000m", "110m")
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0 nodes"), (1, "1 node"), (2, "2 nodes"), (1640, "1,640 nodes")])

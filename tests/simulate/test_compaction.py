@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 
 from kschedx.controllers.disruption_budgets import budgets_of
 from kschedx.explain.setup import Setup
-from kschedx.simulate.repack import EmptiedTogether, empty_together
+from kschedx.simulate.repack import EmptiedNodes, empty_nodes
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, pod
 from tests.simulate.clusters import budget, deployment, nodes
 from tests.simulate.test_survive import shops
 
 
-def emptied(objects: list[Manifest], prices: dict[str, float] | None = None) -> EmptiedTogether:
+def emptied(objects: list[Manifest], prices: dict[str, float] | None = None) -> EmptiedNodes:
     snapshot = Snapshot.from_objects(objects)
     price_of = (prices or {}).get
-    return empty_together(snapshot, Setup.of_cluster(snapshot), snapshot.cluster.names, lambda name: price_of(name))
+    return empty_nodes(snapshot, Setup.of_cluster(snapshot), snapshot.cluster.names, lambda name: price_of(name))
 
 
 def test_nodes_are_emptied_while_their_pods_fit_elsewhere() -> None:

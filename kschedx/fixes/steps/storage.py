@@ -192,17 +192,17 @@ class ReleaseVolume(FixStep, frozen=True, kw_only=True):
     _group = FixGroup.CLUSTER
     volume: PersistentVolume  # the volume after the change
     holder: str  # the claim that it was bound to
-    is_its_own: bool  # whether that claim had the same name: it was recreated
+    has_same_name: bool  # whether that claim had the same name: it was recreated
     claim: PersistentVolumeClaim | None = None
     """The claim bound to the volume, if the volume controller binds it before the pod is scheduled."""
 
     @property
     def cost(self) -> Cost:
-        return Cost.REPAIR if self.is_its_own else Cost.AROUND
+        return Cost.REPAIR if self.has_same_name else Cost.AROUND
 
     @property
     def title(self) -> str:
-        earlier = "earlier " if self.is_its_own else ""
+        earlier = "earlier " if self.has_same_name else ""
         return f"release volume {self.volume.name}, whose {earlier}claim {self.holder} is deleted; its data stays"
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
@@ -358,4 +358,4 @@ class NextAttempt(FixStep, frozen=True, kw_only=True):
         return f"wait: {SCHEDULER} {' and '.join(did)} and retries"
 
     def apply(self, proposal: Proposal, snapshot: Snapshot) -> Proposal:
-        return replace(proposal, taken_back=dict(self.released))
+        return replace(proposal, deallocated_claims=dict(self.released))

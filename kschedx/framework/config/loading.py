@@ -459,9 +459,7 @@ def _is_extended_resource(name: str) -> bool:
 
 
 def load_profiles(
-    config: Mapping[str, object] | None,
-    release: Release,
-    others: PluginPoints | None = None,
+    config: Mapping[str, object] | None, release: Release, others: PluginPoints | None = None
 ) -> SchedulerConfig:
     """Return the profiles of `config`, a KubeSchedulerConfiguration as parsed from YAML or JSON; None is the default
     one.

@@ -495,9 +495,9 @@ class LeaveOneOut:
         columns: list[_FilterWithout | _RawScores] = [*verdicts.values(), *raw.values()]
         for column in columns:
             column.evaluate_own(pod, parts[column.shared.framework])
-        return [*self._put_together(used, rejections, pod)], pod
+        return [*self._combine(used, rejections, pod)], pod
 
-    def _put_together(
+    def _combine(
         self, used: list[tuple[list[_FilterWithout], list[_RawScores]]], rejections: _Rejections, pod: Pod
     ) -> Iterator[_Side]:
         """Yield a side for each profile. Profiles whose Filter plugins have the same verdicts share all results of
@@ -556,11 +556,7 @@ class _Side:
             totals = self._totals.copy()
             totals[node] = total if verdict.fits else -1
         return Outlook(
-            verdicts=verdict.first,
-            rejections=self.rejections.rejected,
-            scores=scores,
-            weights=weights,
-            totals=totals,
+            verdicts=verdict.first, rejections=self.rejections.rejected, scores=scores, weights=weights, totals=totals
         )
 
 

@@ -267,12 +267,7 @@ def _refusal(group: PodGroup, profile: Profile) -> str:
 
 
 def preempt_for_group(
-    run: Run,
-    group: PodGroup,
-    members: Sequence[int],
-    missing: int,
-    profile: Profile,
-    pick: Pick,
+    run: Run, group: PodGroup, members: Sequence[int], missing: int, profile: Profile, pick: Pick
 ) -> _GroupPreemption:
     """Return the pods to preempt so that `missing` of the pending members fit. Raises `UndecidableError`."""
     if not run.scheduler.release.enabled("WorkloadAwarePreemption"):

@@ -40,15 +40,7 @@ from kschedx.kube.field_errors import quote_go
 from kschedx.kube.quantity import value
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import CompiledNodeSelector
-from kschedx.kube.types import (
-    Container,
-    Node,
-    ObjectMeta,
-    OwnerReference,
-    Pod,
-    PodGroup,
-    PodResourceClaim,
-)
+from kschedx.kube.types import Container, Node, ObjectMeta, OwnerReference, Pod, PodGroup, PodResourceClaim
 from kschedx.snapshot.snapshot import Snapshot
 
 _GROUP = "scheduling.k8s.io"

@@ -76,13 +76,7 @@ class DynamicResources(
     normalizes_by_extremes = True
     scores_preferences = True
     texts: ClassVar[Texts] = {
-        "": (
-            _NO_CLAIMS,
-            REASON_STILL,
-            REASON_DEALLOCATED,
-            REASON_DELETED,
-            REASON_UNRESERVED,
-        ),
+        "": (_NO_CLAIMS, REASON_STILL, REASON_DEALLOCATED, REASON_DELETED, REASON_UNRESERVED),
         "preemption-not-tried": (_NO_STATE,),
         "insufficient-devices": (REASON_ALL_CLAIMS,),
         "device-claim-out-of-reach": (REASON_UNAVAILABLE,),

@@ -40,11 +40,7 @@ def device_totals(handle: Handle, nodes: NodeTable, device_class: DeviceClass) -
 
 
 def _node_totals(
-    node: Node,
-    slices: tuple[ResourceSlice, ...],
-    device_class: DeviceClass,
-    allocated: AllocatedState,
-    gates: Features,
+    node: Node, slices: tuple[ResourceSlice, ...], device_class: DeviceClass, allocated: AllocatedState, gates: Features
 ) -> tuple[int, int]:
     """Count the devices of a node; zero if a selector of the class cannot be evaluated."""
     total = taken = 0

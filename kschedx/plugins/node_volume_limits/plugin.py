@@ -68,10 +68,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     """Limits the volumes of a CSI driver to the limit in the node's CSINode. A volume counts once per node."""
 
     name = "NodeVolumeLimits"
-    texts: ClassVar[Texts] = {
-        "volume-limit-exceeded": (_REASON,),
-        "driver-not-installed": (_NOT_INSTALLED,),
-    }
+    texts: ClassVar[Texts] = {"volume-limit-exceeded": (_REASON,), "driver-not-installed": (_NOT_INSTALLED,)}
 
     def reads(self, pod: Pod) -> Hashable:
         return None
