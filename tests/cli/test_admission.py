@@ -186,7 +186,7 @@ def test_a_cluster_file_may_omit_fields(tmp_path: Path) -> None:
     assert kschedx("why", "web-0", "-n", "shop", "-s", "cluster.yaml", cwd=tmp_path).code == 0
 
 
-DEPLOYMENT: Manifest = {
+VALID_DEPLOYMENT: Manifest = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",
     "metadata": {"name": "web", "namespace": "shop"},
@@ -198,7 +198,7 @@ DEPLOYMENT: Manifest = {
 }
 
 
-@pytest.mark.parametrize("written", [POD, DEPLOYMENT])
+@pytest.mark.parametrize("written", [POD, VALID_DEPLOYMENT])
 def test_a_misspelled_namespace_is_corrected_in_the_manifest(tmp_path: Path, written: Manifest) -> None:
     stored = changed(NODE, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
     write(tmp_path, stored, namespace(), pod("old", namespace="shop", on="node-01"), name="dump.yaml")

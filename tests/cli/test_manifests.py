@@ -292,7 +292,7 @@ def test_a_custom_resource_that_hides_its_pods_is_undecided(command: str, tmp_pa
 
 def test_a_custom_resource_that_hides_its_pods_waits_for_its_queue(tmp_path: Path) -> None:
     metadata = {"name": "t", "labels": {"kueue.x-k8s.io/queue-name": "training"}}
-    result = run_why(tmp_path, {**TRAIN_JOB, "metadata": metadata, "spec": {**TRAIN_JOB["spec"], "suspend": True}})
+    result = run_why(tmp_path, {**TRAIN_JOB, "metadata": metadata, "spec": {**at(TRAIN_JOB, "spec"), "suspend": True}})
     assert (result.code, result.err) == (1, "")
     assert result.out.startswith("✗ default/trainjob/t is suspended: it waits for Kueue")
 
@@ -308,7 +308,8 @@ def test_a_custom_resource_that_hides_its_pods_waits_for_its_queue(tmp_path: Pat
 def test_a_namespace_that_does_not_exist_has_a_hint_if_its_name_is_wrong(
     namespace: str, phrase: str, tmp_path: Path
 ) -> None:
-    spaces = ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in ("default", "shop"))
+    names = ("default", "shop")
+    spaces: list[Manifest] = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": it}} for it in names]
     manifest = workload("Deployment")
     manifest["metadata"]["namespace"] = namespace
     path = write(tmp_path, manifest, name="app.yaml")

@@ -631,7 +631,7 @@ def why(folder: Path, target: str, *objects: Manifest, output: str = "") -> Comm
 @pytest.mark.parametrize(
     ("manifest", "code", "headline"),
     [
-        (ROLLOUT | {"spec": {**ROLLOUT["spec"], "replicas": 1}}, 0, "✓ default/web-new would be assigned to n"),
+        (ROLLOUT | {"spec": {**at(ROLLOUT, "spec"), "replicas": 1}}, 0, "✓ default/web-new would be assigned to n"),
         (PAUSED_ROLLOUT | {"spec": {}}, 3, "? default/rollout/web is undecided"),
         (PAUSED_ROLLOUT | {"apiVersion": "ray.io/v1", "kind": "RayJob", "spec": {}}, 0, "✓ default/rayjob/web has"),
     ],

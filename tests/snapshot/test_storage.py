@@ -11,7 +11,7 @@ import yaml
 import kschedx
 from kschedx.errors import InputError
 from kschedx.snapshot.snapshot import Snapshot
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
 from tests.storage_builders import attachment, capacity, claim, csi_driver, csi_node, storage_class, volume
 
 
@@ -112,13 +112,13 @@ def test_objects_are_equal_whatever_their_indentation_and_order_of_keys(tmp_path
     items: list[Manifest] = [node("node-1"), pod("a"), own, deployment, volume("pv"), claim("data")]
     (tmp_path / "a.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}))
     (tmp_path / "b.yaml").write_text(yaml.safe_dump({"kind": "List", "apiVersion": "v1", "items": items}))
-    assert kschedx.load(tmp_path).source.kinds == Snapshot.from_objects(items).source.kinds
-    other = json.dumps({**own, "spec": {**own["spec"], "priority": 5}}, indent=1, sort_keys=True)
+    assert kschedx.load(str(tmp_path)).source.kinds == Snapshot.from_objects(items).source.kinds
+    other = json.dumps({**own, "spec": {**at(own, "spec"), "priority": 5}}, indent=1, sort_keys=True)
     (tmp_path / "c.json").write_text(other)
     with pytest.raises(
         InputError, match=r"Pod default/b: an object of this name already exists in .*with other content"
     ):
-        kschedx.load(tmp_path)
+        kschedx.load(str(tmp_path))
 
 
 def test_two_objects_of_a_name_are_an_error() -> None:
